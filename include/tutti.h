@@ -1,0 +1,281 @@
+/* tutti: all together. Collectives for the processes ("ranks") of one machine, through one shared arena.
+ *
+ * This header is the whole core API. It is plain C11 (and C++17), has no inline functions, and needs -ltutti.
+ *
+ *     tutti_comm *world;
+ *     if (tutti_init(&world, NULL) < 0) { fprintf(stderr, "%s\n", tutti_explain(NULL)); return 1; }
+ *     float x[2] = { 1, 2 };
+ *     int error = tutti_all_reduce(x, x, 2, TUTTI_F32, TUTTI_SUM, world, NULL);
+ *     if (error < 0) fprintf(stderr, "%s\n", tutti_explain(world));
+ *     tutti_finalize(world);
+ *
+ * RESULTS. 0 (or a non-negative result) or a negative errno; errno itself is not touched. The kinds:
+ *     -EOWNERDEAD  a rank died or left             -ETIMEDOUT  the deadline passed
+ *     -EPROTO      the ranks called different things
+ *     -ECANCELED   a rank aborted, or the comm is broken by an earlier failure
+ *     -EDEADLK     a wait that can never end       -EINVAL     a bad argument, found before anything is touched
+ *     -EBUSY       another thread is inside this comm, or (finalize, comm_free) work is under way
+ *     -EAGAIN      not done yet                    -EINTR      the interrupt function said stop
+ *     -EPERM       not yours to join or to end     -ECHILD     the caller is a fork of a rank, not the rank
+ *     -EXDEV       the ranks are not on one host   -EMSGSIZE, -ENOTSUP, -ENOMEM, and the system's own
+ *
+ * FAILURE. Each rank's first call that meets a failure of its comm returns the cause; all its later calls on that comm return
+ * -ECANCELED. A death between operations is met by the next call. Comms without the dead rank are unharmed. A comm's failure
+ * breaks neither its parent nor its children. These work on a broken comm: failed, explain, stats, rank, size, abort, finalize,
+ * set_timeout, comm_free, wait and test of handles. An error that all ranks agree on and that has nothing to do with peers leaves
+ * the comm whole. A bad argument is refused on that rank alone; peers that wait for it read in their report that its last call
+ * was refused, and where.
+ *
+ * ALL OR NONE holds for every collective: no rank gets 0 for an operation for which a living rank gets an error. Every collective
+ * therefore waits until all ranks have arrived, also with count 0.
+ *
+ * BUFFERS. `count` counts elements of `type`. In place: send == recv; any other overlap is -EINVAL. Buffers may be any memory, at
+ * any alignment. Every reduction folds in rank order 0 … N-1: all ranks get identical bits, in every run.
+ *
+ * THREADS. A comm is used by one thread at a time; a second one inside gets -EBUSY. Different comms are independent.
+ * tutti_comm_abort (also from a signal handler), tutti_explain, tutti_failed, tutti_stats, tutti_rank, tutti_size and tutti_test
+ * may be called by any thread at any time. Ranks may also be threads of one process, each with a world of its own.
+ *
+ * CAVEATS
+ *  - The arena is memory that all ranks can write. A rank that scribbles over it can hurt the others; tutti protects ranks from
+ *    each other's deaths, mistakes and delays, not from each other's wild pointers.
+ *  - A rank that is stopped (SIGSTOP, a debugger) is alive: the others wait until their deadline, or for ever if there is none.
+ *  - A thread that ends itself by a raw exit system call, past the C library, counts as a death of its rank.
+ *  - A comm used by two threads whose calls overlap by less than a cache miss may slip past the -EBUSY check.
+ *  - A process killed by the OOM killer may be noticed only at the end of a waiting slice (up to 250 ms) instead of at once.
+ *  - TUTTI_SITE strings must live for ever: do not dlclose code that has called tutti through the macros. */
+#ifndef TUTTI_H
+#define TUTTI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tutti_comm tutti_comm;   /* one rank's hold on a group of ranks; the world is one */
+typedef struct tutti_work tutti_work;   /* an operation under way */
+
+/* Element types. C64: two f32; C128: two f64; BOOL: one byte, 0 or not 0. Complex and 8-bit floats are refused (-EINVAL) so far. */
+typedef enum {
+    TUTTI_I8 = 0, TUTTI_U8 = 1, TUTTI_I16 = 2, TUTTI_U16 = 3, TUTTI_I32 = 4, TUTTI_U32 = 5, TUTTI_I64 = 6, TUTTI_U64 = 7,
+    TUTTI_F16 = 8, TUTTI_BF16 = 9, TUTTI_F32 = 10, TUTTI_F64 = 11, TUTTI_BOOL = 12, TUTTI_C64 = 13, TUTTI_C128 = 14,
+    TUTTI_F8E4M3 = 15, TUTTI_F8E5M2 = 16
+} tutti_type;
+
+/* Operations of reductions. Integers: all; SUM and PROD wrap; AVG sums in 64 bits and truncates toward zero. Floats: SUM, PROD,
+ * MIN, MAX, AVG; f16 and bf16 accumulate in f32 and round once, at the end; in MIN and MAX a NaN wins and -0 < +0; every NaN result
+ * is the one positive quiet NaN of its type. BOOL: SUM = MAX = LOR, PROD = MIN = LAND, B* = L*, no AVG; results are 0 or 1.
+ * Every other pair is -EINVAL, with the reason in tutti_explain. TUTTI_PREMUL_SUM and user operations are refused so far. */
+typedef enum {
+    TUTTI_SUM = 0, TUTTI_PROD = 1, TUTTI_MIN = 2, TUTTI_MAX = 3, TUTTI_AVG = 4, TUTTI_BAND = 5, TUTTI_BOR = 6, TUTTI_BXOR = 7,
+    TUTTI_LAND = 8, TUTTI_LOR = 9, TUTTI_LXOR = 10, TUTTI_PREMUL_SUM = 11,
+    TUTTI_OP_USER = 1024, TUTTI_OP_MAX = 0x7fffffff
+} tutti_op;
+
+enum { TUTTI_KEEP = 1 };                                                                   /* tutti_call.flags */
+enum { TUTTI_BIND_CORE = 1, TUTTI_BIND_NUMA = 2, TUTTI_NO_SPIN = 4, TUTTI_LOCAL = 8 };     /* tutti_options.flags */
+
+/* The last argument of every collective; NULL: the defaults. Zero means the default, field by field.
+ * Unknown flag bits and non-zero reserved fields are -EINVAL.
+ * TUTTI_KEEP (needs work): the deadline is news for this rank alone and breaks nothing. When it has passed, tutti_wait and
+ * tutti_test return -ETIMEDOUT instead of -EAGAIN; the handle stays, the buffers stay in use, and the operation goes on. */
+typedef struct tutti_call {
+    int          timeout_ms;            /* 0 the comm's own; negative: none */
+    unsigned     flags;                 /* TUTTI_KEEP */
+    tutti_work **work;                  /* not NULL: start only, and leave the handle here */
+    void        *stream;                /* CUstream for device buffers */
+    const void  *factor;                /* TUTTI_PREMUL_SUM: one element of the type, this rank's own */
+    void       (*done)(int error, void *arg);   /* with work: called once, by the thread that completes it; see tutti_wait */
+    void        *done_arg;
+    uint64_t     reserved[4];
+} tutti_call;
+
+/* What tutti_init and tutti_spawn can be told. Zero means: the environment twin TUTTI_<FIELD>, else the launcher's, else the default. */
+typedef struct tutti_options {
+    const char *job;                    /* the name ranks meet under; default: from the launcher's environment */
+    int         rank, size;             /* size 0: from the environment; no environment: alone, rank 0 of 1 */
+    int         timeout_ms;             /* deadline of every operation; 0: 30 minutes; negative: none */
+    int         join_timeout_ms;        /* for all ranks to arrive; 0: 60 s */
+    int         warn_ms;                /* a wait older than this prints the roll-call on stderr; 0: 30 s; negative: never */
+    unsigned    spin_us;                /* longest spin before yielding or sleeping; 0: chosen, none when ranks outnumber CPUs */
+    unsigned    flags;                  /* TUTTI_BIND_CORE, TUTTI_BIND_NUMA, TUTTI_NO_SPIN, TUTTI_LOCAL */
+    size_t      span_bytes;             /* address space of each rank's own memory in the arena, touched only as used */
+    int       (*interrupt)(void *arg);  /* asked in every slice of a sleep (<= 250 ms): not 0 ends the wait with -EINTR and aborts the comm */
+    void       *interrupt_arg;
+    uint64_t    reserved[6];
+} tutti_options;
+
+/* Figures of this rank, since the comm began. Times in nanoseconds; wait_ns: waiting for peers; fold_ns: folding and copying;
+ * came_last: operations in which nobody had to be waited for; sleeps: times it slept in the kernel. */
+typedef struct tutti_figures { uint64_t operations, bytes, wait_ns, fold_ns, came_last, sleeps, reserved[10]; } tutti_figures;
+
+/* ---- life ---- */
+
+/* Joins the world: all ranks of the job, found by `tutti run`, torchrun (RANK, WORLD_SIZE …), Open MPI, MPICH (PMI), srun, or by
+ * options (job, rank, size). Without any of these: alone, rank 0 of 1. Blocks until all ranks have joined or the join deadline.
+ * May follow tutti_finalize (a new world of the same job). options NULL: all defaults.
+ * Errors: -ETIMEDOUT (tutti_explain(NULL) names who did not come), -EOWNERDEAD (one died on the way), -EXDEV (the launcher says the
+ * ranks are on several hosts; TUTTI_LOCAL: this host's ranks), -EPERM (another user's job), -EPROTO (another size or another build
+ * of the library), -EEXIST (that rank has joined already), -EINVAL (options or environment), -ENOMEM. On error *world is NULL. */
+int  tutti_init(tutti_comm **world, const tutti_options *options);
+
+/* Leaves the world and frees all its comms. Waits for nobody. Peers that wait for this rank, now or later, get -EOWNERDEAD ("left").
+ * Any thread may call it. -EBUSY with work under way (nothing is done then). The comm must not be used afterwards. */
+int  tutti_finalize(tutti_comm *world);
+
+/* Forks `size` children, each a rank of one world, and runs fn(world, arg) in each; a child leaves by _exit(value & 255) after
+ * fflush. Waits for all. A killed rank does not end the others. Returns how many ranks did not exit with 0, or a negative error if
+ * not all could be started; status[r] (may be NULL) as waitpid gives it. options->timeout_ms > 0 limits the life of the whole job:
+ * then SIGKILL to all and -ETIMEDOUT. Call it from one thread of a process that is itself not inside a collective.
+ *     static int body(tutti_comm *world, void *arg) { return tutti_barrier(world, NULL) ? 1 : 0; }
+ *     int failed = tutti_spawn(4, body, NULL, NULL, NULL); */
+int  tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, const tutti_options *options, int status[]);
+
+/* The library's version, "0.1.0". */
+const char *tutti_version(void);
+
+/* ---- comms ---- */
+
+/* This rank's number in comm, 0 … size-1; the number of ranks. Any thread, broken comms too. -EINVAL for NULL. */
+int  tutti_rank(const tutti_comm *comm);
+int  tutti_size(const tutti_comm *comm);
+
+/* Divides parent: ranks with the same color >= 0 form a comm, ordered by (key, rank in parent). color < 0: take part, get NULL.
+ * A collective over parent: all or none. The new comm inherits timeout and options. Errors besides the usual: -ENOSPC (too many comms). */
+int  tutti_comm_split(tutti_comm *parent, int color, int key, tutti_comm **comm);
+
+/* Makes a comm of the listed ranks of parent, in that order; called by those ranks alone, with the same list. Matched by the list
+ * and its how-many-th creation on this parent. A death, deadline or abort during it is an error on the listed ranks alone; the
+ * parent stays whole. -EINVAL: the caller is not in ranks, a rank twice, a rank out of range. */
+int  tutti_comm_create(tutti_comm *parent, const int ranks[], int size, tutti_comm **comm);
+
+/* Breaks the comm on purpose: operations under way and to come end with -ECANCELED on all ranks, with this text (up to 119 bytes).
+ * Also how a rank passes an error of its own on. Any thread, also a signal handler; 0 also on a broken comm. */
+int  tutti_comm_abort(tutti_comm *comm, const char *why);
+
+/* Frees this rank's hold; local, legal on a broken comm. -EBUSY with work under way; -EINVAL for a world (tutti_finalize frees it).
+ * Peers that later wait there for this rank get -EOWNERDEAD ("freed the comm"). */
+int  tutti_comm_free(tutti_comm *comm);
+
+/* How many ranks of comm are known dead or gone; ranks[0 … most-1] receives which (ranks in comm, ascending). ranks may be NULL
+ * when most is 0. Any thread. */
+int  tutti_failed(const tutti_comm *comm, int ranks[], int most);
+
+/* The deadline of this rank's later operations on comm, milliseconds; 0: the world's own default; negative: none. */
+int  tutti_set_timeout(tutti_comm *comm, int timeout_ms);
+
+/* ---- collectives: every rank of comm calls them, in the same order ---- */
+
+/* Returns when all ranks have called it. */
+int  tutti_barrier(tutti_comm *, const tutti_call *);
+
+/* buf[count] of root to buf[count] of all. */
+int  tutti_broadcast(void *buf, size_t count, tutti_type, int root, tutti_comm *, const tutti_call *);
+
+/* recv[count] of root becomes the fold of all send[count]; recv may be NULL on other ranks. In place: send == recv (on root). */
+int  tutti_reduce(const void *send, void *recv, size_t count, tutti_type, tutti_op, int root, tutti_comm *, const tutti_call *);
+
+/* recv[count] of every rank becomes the fold of all send[count], the same bits everywhere. In place: send == recv.
+ *     float loss = …; tutti_all_reduce(&loss, &loss, 1, TUTTI_F32, TUTTI_AVG, world, NULL); */
+int  tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+
+/* ---- work: an operation started by tutti_call.work ---- */
+
+/* Waits for the operation; frees the handle unless it returns -EAGAIN (or -ETIMEDOUT of TUTTI_KEEP). timeout_ms is only this
+ * call's patience: -EAGAIN when it passes. 0: as long as the operation's own deadline; negative: until it ends. Operations of a comm
+ * complete in the order they were started. `done`, if given, has run before tutti_wait reports the end; it must not block and may
+ * call tutti_test only (anything else on this comm: -EDEADLK). */
+int  tutti_wait(tutti_work *work, int timeout_ms);
+
+/* -EAGAIN while under way, then the result; never frees; any thread. */
+int  tutti_test(tutti_work *work);
+
+/* ---- order: none of these is a barrier, so none can hang because a rank does not call it ---- */
+
+/* Runs fn(arg) on the first rank that calls this key; ranks that call meanwhile wait for its end; later ones pass at once; done for
+ * the life of comm. fn returns 0, or an error (not 0): it goes to that rank alone, and the next waiting rank takes over; likewise
+ * if the runner dies. key: up to 255 bytes. A wait on a living runner has no deadline unless call gives one; it fails this call alone.
+ * -EDEADLK: the runner entered a collective that waits for ranks that wait for the key. */
+int  tutti_once(const char *key, int (*fn)(void *arg), void *arg, tutti_comm *, const tutti_call *);
+
+/* "First one prepares, the others use it", for code that is not a function. 1: you go first, call tutti_first_end when done;
+ * 0: the first one is done. Each rank counts its own calls of a key; the n-th of one meets the n-th of the others, so it works in loops.
+ *     int first = tutti_first_begin("dataset", world, NULL);
+ *     if (first == 1) tutti_first_end("dataset", prepare(), world);
+ *     use();
+ * A second first_begin before first_end: -EDEADLK. */
+int  tutti_first_begin(const char *key, tutti_comm *, const tutti_call *);
+/* Ends it. error not 0: failed, the next waiting rank goes first; returns that error. -EPERM: this rank is not the first. */
+int  tutti_first_end(const char *key, int error, tutti_comm *);
+
+/* Rank order: the code between begin and end runs on rank 0, then 1, 2 …; all ranks call it. The death of the rank waited for is
+ * -EOWNERDEAD and breaks the comm; a deadline fails this call alone. A turn_begin that fails counts as taken. */
+int  tutti_turn_begin(tutti_comm *, const tutti_call *);
+int  tutti_turn_end(tutti_comm *);
+
+/* A seed per rank: independent streams, fixed by (base, rank) alone (splitmix64 of both). */
+uint64_t tutti_seed(uint64_t base, const tutti_comm *);
+
+/* ---- errors and figures ---- */
+
+/* The kind of an error in one sentence; immortal. */
+const char *tutti_strerror(int error);
+
+/* The last failure of this rank on comm, in words and with its table; "" if none. Valid until the next failure on comm.
+ * NULL: of tutti_init and tutti_spawn in this thread. */
+const char *tutti_explain(const tutti_comm *comm);
+
+int  tutti_stats(const tutti_comm *comm, tutti_figures *figures);
+
+/* For tests: "RANK:OPERATION#N:kill|stop|delay=MS|abort". RANK in this comm; OPERATION the function's name without tutti_, or *;
+ * N its N-th such call on this comm, from 1. It strikes after the arguments are checked, before the arrival. On other ranks nothing
+ * happens and it returns 0. Also TUTTI_FAULT in the environment (several, separated by commas, on the world). */
+int  tutti_fault(tutti_comm *comm, const char *what);
+
+/* ---- call sites ----
+ * Reports say who called what, at which file and line. The macros below hand the site in; a call through a pointer, or with
+ * TUTTI_NO_SITES defined, shows "?". Bindings call the _at forms with strings of their own that live for ever. */
+int  tutti_finalize_at(const char *site, tutti_comm *);
+int  tutti_comm_split_at(const char *site, tutti_comm *, int color, int key, tutti_comm **);
+int  tutti_comm_create_at(const char *site, tutti_comm *, const int ranks[], int size, tutti_comm **);
+int  tutti_comm_abort_at(const char *site, tutti_comm *, const char *why);
+int  tutti_barrier_at(const char *site, tutti_comm *, const tutti_call *);
+int  tutti_broadcast_at(const char *site, void *, size_t, tutti_type, int root, tutti_comm *, const tutti_call *);
+int  tutti_reduce_at(const char *site, const void *, void *, size_t, tutti_type, tutti_op, int root, tutti_comm *, const tutti_call *);
+int  tutti_all_reduce_at(const char *site, const void *, void *, size_t, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+int  tutti_wait_at(const char *site, tutti_work *, int timeout_ms);
+int  tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *arg, tutti_comm *, const tutti_call *);
+int  tutti_first_begin_at(const char *site, const char *key, tutti_comm *, const tutti_call *);
+int  tutti_first_end_at(const char *site, const char *key, int error, tutti_comm *);
+int  tutti_turn_begin_at(const char *site, tutti_comm *, const tutti_call *);
+int  tutti_turn_end_at(const char *site, tutti_comm *);
+uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *);
+
+#define TUTTI_LINE_TEXT(line) #line
+#define TUTTI_LINE(line) TUTTI_LINE_TEXT(line)
+#define TUTTI_SITE __FILE__ ":" TUTTI_LINE(__LINE__)
+
+#ifndef TUTTI_NO_SITES
+#define tutti_finalize(...)    tutti_finalize_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_comm_split(...)  tutti_comm_split_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_comm_create(...) tutti_comm_create_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_comm_abort(...)  tutti_comm_abort_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_barrier(...)     tutti_barrier_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_broadcast(...)   tutti_broadcast_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_reduce(...)      tutti_reduce_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_all_reduce(...)  tutti_all_reduce_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_wait(...)        tutti_wait_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_once(...)        tutti_once_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_first_begin(...) tutti_first_begin_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_first_end(...)   tutti_first_end_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_turn_begin(...)  tutti_turn_begin_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_turn_end(...)    tutti_turn_end_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_seed(...)        tutti_seed_at(TUTTI_SITE, __VA_ARGS__)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,96 @@
+/* Job: every access to memory that another rank can see, under a name that says its order.
+ * Owns: no word; only the vocabulary.
+ * Never: what a word means. A caller writes the edge it is an end of (E1 …) beside the call.
+ *
+ * Why wrappers: the orders are greppable, a test build can put a scheduler behind them, and
+ * ThreadSanitizer, which does not model stand-alone fences, gets a read-modify-write instead. */
+#ifndef TUTTI_BASE_ATOMIC_H
+#define TUTTI_BASE_ATOMIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* gcc has a macro for ThreadSanitizer, clang a question. */
+#if defined(__SANITIZE_THREAD__)
+#define TUTTI_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TUTTI_TSAN 1
+#endif
+#endif
+
+typedef _Atomic(uint32_t) shared32;
+typedef _Atomic(uint64_t) shared64;
+
+_Static_assert(sizeof(shared32) == 4 && sizeof(shared64) == 8, "shared words are plain words");
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared words need no lock");
+
+#define SHARED_LOAD(w, order) atomic_load_explicit(w, order)
+
+static inline uint32_t load_acquire32(const shared32 *w) { return SHARED_LOAD(w, memory_order_acquire); }
+static inline uint64_t load_acquire64(const shared64 *w) { return SHARED_LOAD(w, memory_order_acquire); }
+static inline uint32_t load_relaxed32(const shared32 *w) { return SHARED_LOAD(w, memory_order_relaxed); }
+static inline uint64_t load_relaxed64(const shared64 *w) { return SHARED_LOAD(w, memory_order_relaxed); }
+static inline void store_release32(shared32 *w, uint32_t v) { atomic_store_explicit(w, v, memory_order_release); }
+static inline void store_release64(shared64 *w, uint64_t v) { atomic_store_explicit(w, v, memory_order_release); }
+static inline void store_relaxed32(shared32 *w, uint32_t v) { atomic_store_explicit(w, v, memory_order_relaxed); }
+static inline void store_relaxed64(shared64 *w, uint64_t v) { atomic_store_explicit(w, v, memory_order_relaxed); }
+
+/* Read-modify-writes: acquire and release at once; on x86 each is a full fence besides. */
+static inline uint32_t fetch_add32(shared32 *w, uint32_t v) { return atomic_fetch_add_explicit(w, v, memory_order_seq_cst); }
+static inline uint32_t fetch_sub32(shared32 *w, uint32_t v) { return atomic_fetch_sub_explicit(w, v, memory_order_seq_cst); }
+static inline uint64_t fetch_add64(shared64 *w, uint64_t v) { return atomic_fetch_add_explicit(w, v, memory_order_seq_cst); }
+static inline uint32_t fetch_or32(shared32 *w, uint32_t v) { return atomic_fetch_or_explicit(w, v, memory_order_seq_cst); }
+static inline uint32_t fetch_and32(shared32 *w, uint32_t v) { return atomic_fetch_and_explicit(w, v, memory_order_seq_cst); }
+static inline bool swap_if32(shared32 *w, uint32_t *seen, uint32_t v)
+{
+    return atomic_compare_exchange_strong_explicit(w, seen, v, memory_order_seq_cst, memory_order_acquire);
+}
+static inline bool swap_if64(shared64 *w, uint64_t *seen, uint64_t v)
+{
+    return atomic_compare_exchange_strong_explicit(w, seen, v, memory_order_seq_cst, memory_order_acquire);
+}
+
+/* fence_full orders every access before it against every access after it, stores before loads included.
+ * store_fence64 is a release store followed by a full fence: one xchg on x86, where it is cheaper than mov + mfence. */
+#if defined(TUTTI_TSAN)
+static inline void fence_full(void)
+{
+    static shared32 dummy;
+    fetch_add32(&dummy, 0);
+}
+#else
+static inline void fence_full(void) { atomic_thread_fence(memory_order_seq_cst); }
+#endif
+
+#if defined(__x86_64__) || defined(TUTTI_TSAN)
+static inline void store_fence64(shared64 *w, uint64_t v) { (void)atomic_exchange_explicit(w, v, memory_order_seq_cst); }
+#else
+static inline void store_fence64(shared64 *w, uint64_t v)
+{
+    store_release64(w, v);
+    fence_full();
+}
+#endif
+
+/* The low half of a 64-bit word, which is what a futex can sleep on. */
+static inline shared32 *low_half(shared64 *w)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (shared32 *)(void *)w;
+#else
+    return (shared32 *)(void *)w + 1;
+#endif
+}
+
+static inline void cpu_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+#endif

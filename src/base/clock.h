@@ -1,0 +1,42 @@
+/* Job: time stamps cheap enough for every operation, and the monotonic clock for deadlines.
+ * Owns: nothing.
+ * Never: a sleep, a deadline, a calibration that takes time.
+ *
+ * A tick is one read of the time stamp counter (x86: rdtsc, Armv8: cntvct; elsewhere nanoseconds). Ticks
+ * become nanoseconds by two points, a pair (tick, ns) taken once at the arena's creation and one taken now:
+ * the further apart they are, the better the rate, and nobody ever has to wait for a calibration. */
+#ifndef TUTTI_BASE_CLOCK_H
+#define TUTTI_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t clock_tick(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t t;
+    __asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(t));
+    return t;
+#else
+    return clock_ns();
+#endif
+}
+
+struct clock_point { uint64_t tick, ns; };
+
+/* A pair taken together: the tick lies between two reads of the clock. */
+struct clock_point clock_now(void);
+
+/* When the tick was, on the monotonic clock, by the line through `then` and `now`. Ticks before `then` give then.ns. */
+uint64_t clock_tick_ns(uint64_t tick, struct clock_point then, struct clock_point now);
+
+#endif

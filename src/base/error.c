@@ -1,0 +1,62 @@
+/* One table: the kinds of failure that a call of ours can return, said in the words of the contract. What the
+ * table lacks is the system's own (a file, a device), and the system's own words fit it. A search is a walk over
+ * some twenty rows, on the way to a report that somebody will read: no index. */
+#include "base/error.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+
+struct row { int code; const char *name, *text; };
+
+static const struct row rows[] = {
+    { 0, "0", "success" },
+    { EOWNERDEAD, "EOWNERDEAD", "a rank died or left" },
+    { ETIMEDOUT, "ETIMEDOUT", "the deadline passed" },
+    { EPROTO, "EPROTO", "the ranks called different things" },
+    { ECANCELED, "ECANCELED", "a rank aborted, or the comm is broken by an earlier failure" },
+    { EDEADLK, "EDEADLK", "a wait that can never end" },
+    { EINVAL, "EINVAL", "a bad argument" },
+    { EBUSY, "EBUSY", "another thread is inside this comm, or work is under way" },
+    { EAGAIN, "EAGAIN", "not done yet" },
+    { EINTR, "EINTR", "the interrupt function said stop" },
+    { EPERM, "EPERM", "not yours to join" },
+    { ECHILD, "ECHILD", "the caller is a fork of a rank, not the rank" },
+    { EXDEV, "EXDEV", "the ranks are not on one host" },
+    { EMSGSIZE, "EMSGSIZE", "the message or value does not fit" },
+    { ENOTSUP, "ENOTSUP", "not supported here" },
+    { ENOMEM, "ENOMEM", "out of memory" },
+};
+
+/* INT_MIN has no positive twin and is no error of anybody's. */
+static int positive(int error)
+{
+    if (error == INT_MIN)
+        return INT_MAX;
+    return error < 0 ? -error : error;
+}
+
+static const struct row *find(int code)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].code == code)
+            return &rows[i];
+    return NULL;
+}
+
+const char *error_text(int error)
+{
+    int code = positive(error);
+    const struct row *row = find(code);
+    const char *text = row ? row->text : strerrordesc_np(code);
+    return text ? text : "unknown error";
+}
+
+const char *error_name(int error)
+{
+    int code = positive(error);
+    const struct row *row = find(code);
+    const char *name = row ? row->name : strerrorname_np(code);
+    return name ? name : "E?";
+}

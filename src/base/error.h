@@ -1,0 +1,10 @@
+/* Job: the kinds of failure, each with its name and its sentence.
+ * Owns: nothing.
+ * Never: a comm, a report. */
+#ifndef TUTTI_BASE_ERROR_H
+#define TUTTI_BASE_ERROR_H
+
+const char *error_text(int error);   /* negative errno (or positive); "a rank died or left" …; immortal; unknown codes: strerrordesc_np or "unknown error" */
+const char *error_name(int error);   /* "EOWNERDEAD" …; "E?" if unknown */
+
+#endif

@@ -1,0 +1,26 @@
+/* Job: the one table of every TUTTI_ variable: its range, default and help.
+ * Owns: nothing; values are read from the environment at the call and kept by the caller.
+ * Never: what a value is used for. */
+#ifndef TUTTI_BASE_KNOB_H
+#define TUTTI_BASE_KNOB_H
+
+#include <stdint.h>
+
+enum knob_kind { KNOB_INT, KNOB_DURATION_MS, KNOB_BYTES, KNOB_TEXT, KNOB_FLAG };
+
+enum knob_id {
+    KNOB_JOB, KNOB_RANK, KNOB_SIZE, KNOB_TIMEOUT_MS, KNOB_JOIN_TIMEOUT_MS, KNOB_WARN_MS, KNOB_SPIN_US, KNOB_FLAGS, KNOB_SPAN_BYTES,
+    KNOB_ALGORITHM, KNOB_ISA, KNOB_FAULT, KNOB_MEET, KNOB_ARENA, KNOB_FIRST_SEQ, KNOB_COUNT
+};
+
+struct knob { const char *name; enum knob_kind kind; int64_t low, high; const char *fallback, *help; };
+
+const struct knob *knob_row(enum knob_id id);        /* for doctor, the man page and the tests */
+
+/* 1 and *value: the variable is set and fine. 0: not set or empty. -EINVAL: set and wrong; the sentence is in why[room]:
+   "TUTTI_SPIN_US=abc: expected an integer between 0 and 1000000". */
+int knob_int(enum knob_id id, int64_t *value, char *why, int room);
+/* 1 and *value (points into the environment), 0 not set. */
+int knob_text(enum knob_id id, const char **value);
+
+#endif

@@ -1,0 +1,283 @@
+/* Sequenced packets: a message arrives whole or not at all, its descriptor with it, and the end of the other side is seen.
+ * An abstract name vanishes with its socket. A name on disk outlives a killed listener, so a listener on a path first looks
+ * whether anybody answers there, under a lock on the directory (which leaves nothing behind), and removes a dead one.
+ * Cost: a connection and a message each way, some 20 us; once per rank. */
+#include "os/handover.h"
+
+#include "base/clock.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { MESSAGE_MOST = 4096, BACKLOG = 4096, FDS_READ = 8 };
+
+struct address { struct sockaddr_un un; socklen_t len; };
+
+static int make_address(const char *name, struct address *address)
+{
+    size_t n = strlen(name), most = sizeof address->un.sun_path;
+    bool on_disk = name[0] == '/';
+    if (n == 0)
+        return -EINVAL;
+    if (n + 1 > most)                    /* a byte 0 before an abstract name, or behind a path */
+        return -ENAMETOOLONG;
+    memset(address, 0, sizeof *address);
+    address->un.sun_family = AF_UNIX;
+    memcpy(address->un.sun_path + (on_disk ? 0 : 1), name, n);
+    address->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
+    return 0;
+}
+
+static int new_socket(void)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return fd < 0 ? -errno : fd;
+}
+
+static int bind_and_listen(const struct address *address)
+{
+    int fd = new_socket();
+    if (fd < 0)
+        return fd;
+    if (bind(fd, (const struct sockaddr *)&address->un, address->len) != 0 || listen(fd, BACKLOG) != 0) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    return fd;
+}
+
+static int connect_to(const struct address *address)
+{
+    int fd = new_socket();
+    if (fd < 0)
+        return fd;
+    if (connect(fd, (const struct sockaddr *)&address->un, address->len) != 0) {
+        int error = errno == ENOENT ? -ECONNREFUSED : -errno;
+        close(fd);
+        return error;
+    }
+    return fd;
+}
+
+/* The descriptor that holds the lock, or -errno. Nobody waits for it: who meets it locked tries the whole meeting again. */
+static int lock_directory(const char *path)
+{
+    char directory[sizeof(struct sockaddr_un)];
+    size_t n = (size_t)(strrchr(path, '/') - path);
+    memcpy(directory, path, n);
+    directory[n] = 0;
+    int fd = open(n > 0 ? directory : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int error = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+        close(fd);
+        return error;
+    }
+    return fd;
+}
+
+/* connect refuses a plain file in the same words as a dead socket; a file is somebody's, and stays. */
+static bool is_socket(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* All who bind here hold the lock until they listen, so a name that refuses under the lock is a dead one. */
+static int listen_on_path(const char *path, const struct address *address)
+{
+    int lock = lock_directory(path);
+    if (lock < 0)
+        return lock;
+    int fd = bind_and_listen(address);
+    if (fd == -EADDRINUSE) {
+        int other = connect_to(address);
+        if (other >= 0) {
+            close(other);
+        } else if (other == -ECONNREFUSED && is_socket(path)) {
+            unlink(path);
+            fd = bind_and_listen(address);
+        }
+    }
+    close(lock);
+    return fd;
+}
+
+int handover_listen(const char *name)
+{
+    struct address address;
+    int error = make_address(name, &address);
+    if (error)
+        return error;
+    return name[0] == '/' ? listen_on_path(name, &address) : bind_and_listen(&address);
+}
+
+int handover_connect(const char *name)
+{
+    struct address address;
+    int error = make_address(name, &address);
+    return error ? error : connect_to(&address);
+}
+
+int handover_accept(int listener)
+{
+    for (;;) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+            return fd;
+        if (errno != EINTR && errno != ECONNABORTED)
+            return -errno;
+    }
+}
+
+void handover_close(int fd, const char *name_or_null)
+{
+    if (name_or_null && name_or_null[0] == '/')
+        unlink(name_or_null);
+    if (fd >= 0)
+        close(fd);
+}
+
+int handover_peer(int fd, struct handover_peer *peer)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+        return -errno;
+    *peer = (struct handover_peer){ cred.pid, cred.uid };
+    return 0;
+}
+
+/* Waits for `events`, at most until end_ns. 0 or an error; a signal is not one, its handler has run. */
+static int wait_for(int fd, short events, int timeout_ms, uint64_t end_ns)
+{
+    for (;;) {
+        int left_ms = -1;
+        if (timeout_ms == 0)
+            return -EAGAIN;
+        if (timeout_ms > 0) {
+            uint64_t now = clock_ns();
+            if (now >= end_ns)
+                return -ETIMEDOUT;
+            left_ms = (int)((end_ns - now + 999999u) / 1000000u);
+        }
+        struct pollfd p = { fd, events, 0 };
+        int ready = poll(&p, 1, left_ms);
+        if (ready > 0)
+            return 0;
+        if (ready < 0 && errno != EINTR)
+            return -errno;
+    }
+}
+
+static uint64_t end_of(int timeout_ms)
+{
+    return timeout_ms > 0 ? clock_ns() + (uint64_t)timeout_ms * 1000000u : 0;
+}
+
+/* Room for descriptors, aligned as the macros of cmsg(3) want it. */
+union control { struct cmsghdr align; char room[CMSG_SPACE(FDS_READ * sizeof(int))]; };
+
+int handover_send(int fd, const void *bytes, size_t n, int pass_fd, int timeout_ms)
+{
+    union control control;
+    struct iovec part = { (void *)(uintptr_t)bytes, n };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    uint64_t end_ns = end_of(timeout_ms);
+    if (n == 0)                          /* would read as the end of the stream */
+        return -EINVAL;
+    if (n > MESSAGE_MOST)
+        return -EMSGSIZE;
+    if (pass_fd >= 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = control.room;
+        message.msg_controllen = CMSG_SPACE(sizeof(int));
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(head), &pass_fd, sizeof pass_fd);
+    }
+    for (;;) {
+        if (sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+            return 0;
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return -errno;
+        int error = wait_for(fd, POLLOUT, timeout_ms, end_ns);
+        if (error)
+            return error;
+    }
+}
+
+/* The first descriptor in the message, moved up; the others are closed, or a stranger could fill our table. */
+static int take_descriptor(struct msghdr *message)
+{
+    int first = -1;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int got;
+            memcpy(&got, CMSG_DATA(c) + i * sizeof got, sizeof got);
+            if (first < 0)
+                first = got;
+            else
+                close(got);
+        }
+    }
+    return first < 0 ? -1 : file_move_up(first);
+}
+
+int handover_recv(int fd, void *bytes, size_t room, int *got_fd, int timeout_ms)
+{
+    union control control;
+    struct iovec part = { bytes, room };
+    struct msghdr message;
+    ssize_t got;
+    uint64_t end_ns = end_of(timeout_ms);
+    *got_fd = -1;
+    for (;;) {
+        message = (struct msghdr){ .msg_iov = &part, .msg_iovlen = 1 };
+        message.msg_control = control.room;
+        message.msg_controllen = sizeof control.room;
+        got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        if (got >= 0)
+            break;
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return -errno;
+        int error = wait_for(fd, POLLIN, timeout_ms, end_ns);
+        if (error)
+            return error;
+    }
+    int passed = take_descriptor(&message);
+    int error = 0;
+    if (got == 0)
+        error = -ECONNRESET;
+    else if (message.msg_flags & MSG_TRUNC)
+        error = -EMSGSIZE;
+    else if (passed < 0 && (message.msg_flags & MSG_CTRUNC))
+        error = -EMFILE;                 /* it was sent, and our table had no place for it */
+    if (error) {
+        if (passed >= 0)
+            close(passed);
+        return error;
+    }
+    *got_fd = passed;
+    return (int)got;
+}

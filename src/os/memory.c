@@ -1,0 +1,218 @@
+/* A memfd and not a file in /dev/shm: no limit of 64 MiB in a container, no name that can be left behind, and seals, so
+ * that no peer can cut the ground away under the others. Mappings begin on a multiple of 2 MiB so that huge pages fit;
+ * for that, 2 MiB more of address space are reserved for a moment and given back.
+ * Cost: create and map take some tens of microseconds whatever the size; memory is spent by populate alone. */
+#include "os/memory.h"
+
+#include "base/atomic.h"
+#include "os/cgroup.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+/* Newer than some headers we are built with; the numbers are the kernel's for ever. */
+enum { NOEXEC_SEAL = 0x0008, POPULATE_WRITE = 23 };
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+static const uint64_t alignment = (uint64_t)2 << 20;
+
+size_t memory_page(void)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    return page > 0 ? (size_t)page : 4096;
+}
+
+/* "Not executable" is asked for first: systems that insist on it refuse the plain form, older kernels refuse this one. */
+static int new_memfd(void)
+{
+    int fd = memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd < 0 ? -errno : fd;
+}
+
+int memory_create(uint64_t bytes)
+{
+    struct rlimit limit;
+    if (bytes == 0)
+        return -EINVAL;
+    if (bytes > (uint64_t)INT64_MAX)
+        return -EFBIG;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
+        return -EFBIG;
+    int fd = new_memfd();
+    if (fd < 0)
+        return fd;
+    fd = file_move_up(fd);
+    if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, SEALS) != 0) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    return fd;
+}
+
+int memory_check(int fd, uint64_t *bytes)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) != 0 || st.st_size <= 0)
+        return -EINVAL;
+    *bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+static void *map_aligned(int fd, uint64_t bytes, int protection, int *error)
+{
+    uint64_t page = memory_page();
+    if (bytes == 0 || bytes > (uint64_t)INT64_MAX - 2 * alignment) {
+        *error = -EINVAL;
+        return NULL;
+    }
+    uint64_t whole = (bytes + page - 1) / page * page;
+    uint64_t reserved = whole + alignment;
+    char *at = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+        *error = -errno;
+        return NULL;
+    }
+    uint64_t head = (alignment - (uintptr_t)at % alignment) % alignment;
+    char *start = at + head;
+    if (mmap(start, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        *error = -errno;
+        munmap(at, reserved);
+        return NULL;
+    }
+    if (head > 0)
+        munmap(at, head);
+    munmap(start + whole, alignment - head);
+    /* A core file with everybody's spans in it would be of no use and as large as the disk; failing to say so is no failure. */
+    madvise(start, whole, MADV_DONTDUMP);
+    *error = 0;
+    return start;
+}
+
+void *memory_map(int fd, uint64_t bytes, int *error)
+{
+    return map_aligned(fd, bytes, PROT_READ | PROT_WRITE, error);
+}
+
+void *memory_map_readonly(int fd, uint64_t bytes, int *error)
+{
+    return map_aligned(fd, bytes, PROT_READ, error);
+}
+
+void memory_unmap(void *at, uint64_t bytes)
+{
+    if (at)
+        munmap(at, bytes);
+}
+
+struct stretch { char *at; size_t bytes; };
+
+static struct stretch whole_pages(void *at, size_t bytes)
+{
+    size_t page = memory_page();
+    size_t head = (uintptr_t)at % page;
+    return (struct stretch){ (char *)at - head, (bytes + head + page - 1) / page * page };
+}
+
+void memory_dump(void *at, uint64_t bytes)
+{
+    struct stretch s = whole_pages(at, bytes);
+    madvise(s.at, s.bytes, MADV_DODUMP);
+}
+
+/* Peers may write the same pages meanwhile: a word is exchanged for itself. Not an addition of 0, which a compiler may turn
+ * into a fence and a load (clang does), and a load brings no page of its own. */
+static void touch(struct stretch s)
+{
+    size_t page = memory_page();
+    for (size_t i = 0; i < s.bytes; i += page) {
+        shared32 *word = (shared32 *)(void *)(s.at + i);
+        uint32_t seen = load_acquire32(word);
+        while (!swap_if32(word, &seen, seen))
+            ;
+    }
+}
+
+/* EINVAL means a kernel without the advice, or a mapping that cannot be written; an empty stretch tells which. */
+static bool populate_known(char *at)
+{
+    return madvise(at, 0, POPULATE_WRITE) == 0;
+}
+
+int memory_populate(void *at, size_t bytes)
+{
+    if (bytes == 0)
+        return 0;
+    struct stretch s = whole_pages(at, bytes);
+    while (madvise(s.at, s.bytes, POPULATE_WRITE) != 0) {
+        if (errno == EINVAL) {
+            if (populate_known(s.at))
+                return -EINVAL;
+            touch(s);
+            return 0;
+        }
+        if (errno != EINTR && errno != EAGAIN)
+            return -errno;
+    }
+    return 0;
+}
+
+int memory_release(int fd, void *base, void *at, size_t bytes)
+{
+    if ((char *)at < (char *)base)
+        return -EINVAL;
+    if (bytes == 0)
+        return 0;
+    off_t offset = (off_t)((char *)at - (char *)base);
+    while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)bytes) != 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
+/* Version 2 says "max" for no limit, which is no number; version 1 says a number larger than any machine. */
+static void look_limit(const char *dir, void *arg)
+{
+    static const char *const names[] = { "memory.max", "memory.limit_in_bytes" };
+    uint64_t *least = arg;
+    for (int i = 0; i < 2; i++) {
+        long long limit;
+        if (cgroup_number(dir, names[i], &limit, NULL) && limit > 0 && (uint64_t)limit < *least)
+            *least = (uint64_t)limit;
+    }
+}
+
+uint64_t memory_total(void)
+{
+    struct sysinfo info;
+    uint64_t least = UINT64_MAX;
+    if (sysinfo(&info) == 0)
+        least = (uint64_t)info.totalram * info.mem_unit;
+    cgroup_walk_own("memory", look_limit, &least);
+    return least;
+}
+
+void *memory_fork_page(void)
+{
+    size_t page = memory_page();
+    uint32_t *word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (word == MAP_FAILED)
+        return NULL;
+    if (madvise(word, page, MADV_WIPEONFORK) != 0) {
+        munmap(word, page);
+        return NULL;
+    }
+    *word = 1;
+    return word;
+}

@@ -1,0 +1,35 @@
+/* Job: the memfd under an arena: create, seal, map, populate, give back.
+ * Owns: nothing shared; the mapping belongs to the caller.
+ * Never: what lies in it. */
+#ifndef TUTTI_OS_MEMORY_H
+#define TUTTI_OS_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A memfd named "tutti" (/proc/PID/fd shows /memfd:tutti), CLOEXEC, moved to a number of 100 or more, of `bytes`, sealed
+   SHRINK|GROW|SEAL. Returns the descriptor or a negative errno; RLIMIT_FSIZE is looked at first (-EFBIG, no SIGXFSZ). */
+int memory_create(uint64_t bytes);
+
+/* 0 if fd is a memfd of ours: sealed so, and *bytes its size; else -EINVAL. */
+int memory_check(int fd, uint64_t *bytes);
+
+/* Maps all of fd shared, 2 MiB-aligned, MAP_NORESERVE; MADV_DONTDUMP on all of it. NULL and *error = -errno. */
+void *memory_map(int fd, uint64_t bytes, int *error);
+void *memory_map_readonly(int fd, uint64_t bytes, int *error);
+void memory_unmap(void *at, uint64_t bytes);
+void memory_dump(void *at, uint64_t bytes);           /* put this stretch back into core dumps */
+
+/* Makes the pages of [at, at + bytes) present and writable now (rounded out to pages). 0 or -ENOMEM, -EFAULT …
+   MADV_POPULATE_WRITE; where the kernel lacks it (before 5.14) it exchanges a word of each page for itself. */
+int memory_populate(void *at, size_t bytes);
+/* Gives the pages back to the system (hole punch); the bytes read as zero afterwards. */
+int memory_release(int fd, void *base, void *at, size_t bytes);
+
+uint64_t memory_total(void);                          /* RAM of this machine, bytes, cgroup limit taken into account */
+size_t memory_page(void);
+
+/* A private anonymous page that a forked child finds zeroed (MADV_WIPEONFORK); its first word is 1. NULL if it cannot be had. */
+void *memory_fork_page(void);
+
+#endif

@@ -1,0 +1,3 @@
+/* #include "sync/wait.h" */
+#include <sync/wait.h>
+#include <stdint.h>

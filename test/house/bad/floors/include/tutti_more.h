@@ -1,0 +1,2 @@
+#include "tutti.h"
+#include "os/futex.h"

@@ -1,0 +1,7 @@
+#include "sync/wait.h"
+#include "os/futex.h"
+#include <tutti.h>
+#include "arena/layout.h"
+#include "pattern/ring.h"
+#include "../os/futex.h"
+#include "futex.h"

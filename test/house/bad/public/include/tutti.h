@@ -1,0 +1,1 @@
+int tutti_bad(size_t bytes);

@@ -1,0 +1,1 @@
+int tutti_bad(int class);

@@ -1,0 +1,2 @@
+#include <stddef.h>
+int tutti_good(size_t bytes);

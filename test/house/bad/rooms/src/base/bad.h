@@ -1,0 +1,3 @@
+/* Job: nothing.
+ * Owns: nothing. */
+#define BAD /* Never: too late */

@@ -1,0 +1,2 @@
+/* Why it is so. */
+int good;

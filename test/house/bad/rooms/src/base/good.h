@@ -1,0 +1,4 @@
+/* Job: nothing.
+ * Owns: nothing.
+ * Never: anything. */
+#define GOOD

@@ -1,0 +1,1 @@
+static inline int load(_Atomic int *w) { return atomic_load(w); }

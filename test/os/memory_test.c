@@ -1,0 +1,341 @@
+/* What an arena stands on: it cannot be cut, shows its name, shares its bytes, is there when populated and gone when released. */
+#include "os/memory.h"
+
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ADVICE_POPULATE_WRITE = 23 };
+
+static const uint64_t size = (uint64_t)5 << 20;
+
+static void test_a_memfd_of_ours(void **state)
+{
+    (void)state;
+    char link[64], path[64];
+    uint64_t bytes = 0;
+    int fd = memory_create(size);
+    assert_true(fd >= 100);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(path, link, sizeof link - 1);
+    assert_true(n > 0);
+    link[n] = 0;
+    assert_int_equal(strncmp(link, "/memfd:tutti", 12), 0);
+    assert_int_equal(memory_check(fd, &bytes), 0);
+    assert_int_equal(bytes, size);
+    close(fd);
+}
+
+static void test_nobody_can_cut_or_unseal_it(void **state)
+{
+    (void)state;
+    int fd = memory_create(size);
+    assert_int_equal(ftruncate(fd, 4096), -1);
+    assert_int_equal(ftruncate(fd, (off_t)(2 * size)), -1);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    close(fd);
+}
+
+static void test_others_are_not_ours(void **state)
+{
+    (void)state;
+    uint64_t bytes = 77;
+    int plain = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(plain >= 0);
+    assert_int_equal(ftruncate(plain, 4096), 0);
+    assert_int_equal(memory_check(plain, &bytes), -EINVAL);
+    assert_int_equal(fcntl(plain, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+    assert_int_equal(memory_check(plain, &bytes), -EINVAL);
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(memory_check(file, &bytes), -EINVAL);
+    assert_int_equal(memory_check(-1, &bytes), -EINVAL);
+    assert_int_equal(bytes, 77);
+    close(plain);
+    close(file);
+}
+
+static void test_sizes_that_cannot_be(void **state)
+{
+    (void)state;
+    assert_int_equal(memory_create(0), -EINVAL);
+    assert_int_equal(memory_create(UINT64_MAX), -EFBIG);
+}
+
+static int under_file_limit(void *arg)
+{
+    (void)arg;
+    struct rlimit limit = { 1 << 20, 1 << 20 };
+    CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHILD_CHECK(memory_create((1 << 20) + 1) == -EFBIG);
+    CHILD_CHECK(memory_create(1 << 20) >= 0);
+    return 0;
+}
+
+static int with_few_descriptors(void *arg)
+{
+    (void)arg;
+    struct rlimit limit = { 64, 64 };
+    CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    int fd = memory_create(4096);
+    CHILD_CHECK(fd >= 0 && fd < 64);
+    return 0;
+}
+
+static void test_limits_are_errors_and_not_signals(void **state)
+{
+    (void)state;
+    assert_int_equal(child_run(under_file_limit, NULL), 0);
+    assert_int_equal(child_run(with_few_descriptors, NULL), 0);
+}
+
+static void test_two_mappings_are_one_memory(void **state)
+{
+    (void)state;
+    int error = -1, fd = memory_create(size);
+    char *a = memory_map(fd, size, &error);
+    assert_non_null(a);
+    assert_int_equal(error, 0);
+    char *b = memory_map_readonly(fd, size, &error);
+    assert_non_null(b);
+    assert_int_equal((uintptr_t)a % (2 << 20), 0);
+    assert_int_equal((uintptr_t)b % (2 << 20), 0);
+    a[0] = 'x';
+    a[size - 1] = 'y';
+    assert_int_equal(b[0], 'x');
+    assert_int_equal(b[size - 1], 'y');
+    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);      /* the kernel writes, so a refusal is an error and no signal */
+    assert_int_equal(read(zero, b, 1), -1);
+    assert_int_equal(errno, EFAULT);
+    close(zero);
+    memory_unmap(a, size);
+    memory_unmap(b, size);
+    memory_unmap(NULL, size);
+    close(fd);
+}
+
+/* The neighbourhood reserved for alignment is given back: mapping and unmapping leaves the address space as it was. */
+static long address_space_kib(void)
+{
+    char line[200];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "VmSize:", 7) == 0)
+            kib = strtol(line + 7, NULL, 10);
+    if (f)
+        fclose(f);
+    return kib;
+}
+
+static void test_odd_sizes_leave_no_holes(void **state)
+{
+    (void)state;
+    int error, fd = memory_create(size);
+    address_space_kib();
+    long before = address_space_kib();
+    for (uint64_t bytes = 1; bytes <= 9000; bytes += 4499) {
+        char *at = memory_map(fd, bytes, &error);
+        assert_non_null(at);
+        assert_int_equal(address_space_kib() - before, (long)((bytes + memory_page() - 1) / memory_page() * memory_page() / 1024));
+        memory_unmap(at, bytes);
+        assert_int_equal(address_space_kib(), before);
+    }
+    close(fd);
+}
+
+static void test_a_mapping_that_cannot_be(void **state)
+{
+    (void)state;
+    int error = 0;
+    assert_null(memory_map(-1, 4096, &error));
+    assert_int_equal(error, -EBADF);
+    assert_null(memory_map(0, 0, &error));
+    assert_int_equal(error, -EINVAL);
+    assert_null(memory_map(0, UINT64_MAX, &error));
+    assert_int_equal(error, -EINVAL);
+    assert_null(memory_map(0, (uint64_t)1 << 62, &error));
+    assert_int_equal(error, -ENOMEM);
+}
+
+/* 1 or 0: "dd" (not in core dumps) among the flags of the mapping that holds at; -1: the kernel does not say. */
+static int not_dumped(const void *at)
+{
+    char line[4096];
+    int result = -1, here = 0;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        unsigned long low, high;
+        if (sscanf(line, "%lx-%lx ", &low, &high) == 2)
+            here = (uintptr_t)at >= low && (uintptr_t)at < high;
+        else if (here && strncmp(line, "VmFlags:", 8) == 0)
+            result = strstr(line, " dd") != NULL;
+    }
+    if (f)
+        fclose(f);
+    return result;
+}
+
+static void test_only_a_chosen_stretch_is_dumped(void **state)
+{
+    (void)state;
+    int error, fd = memory_create(size);
+    char *at = memory_map(fd, size, &error);
+    if (not_dumped(at) < 0)
+        skip();
+    size_t page = memory_page();
+    memory_dump(at + page + 10, 20);
+    assert_int_equal(not_dumped(at), 1);
+    assert_int_equal(not_dumped(at + page), 0);
+    assert_int_equal(not_dumped(at + 2 * page), 1);
+    memory_unmap(at, size);
+    close(fd);
+}
+
+static int present(char *at, size_t pages)
+{
+    unsigned char vec[4096];
+    int n = 0;
+    if (mincore(at, pages * memory_page(), vec) != 0)
+        return -1;
+    for (size_t i = 0; i < pages; i++)
+        n += vec[i] & 1;
+    return n;
+}
+
+static int populates(void *arg)
+{
+    (void)arg;
+    int error, fd = memory_create(size);
+    char *at = memory_map(fd, size, &error);
+    size_t page = memory_page();
+    CHILD_CHECK(at && present(at, 16) == 0);
+    at[3 * page + 5] = 'k';
+    CHILD_CHECK(memory_populate(at + 2 * page + 100, 3 * page) == 0);       /* from inside page 2 to inside page 5 */
+    CHILD_CHECK(present(at, 16) == 4);
+    CHILD_CHECK(at[3 * page + 5] == 'k');
+    CHILD_CHECK(memory_populate(at, 0) == 0);
+    return 0;
+}
+
+static void test_populated_pages_are_there(void **state)
+{
+    (void)state;
+    assert_int_equal(child_run(populates, NULL), 0);
+}
+
+static int populates_by_touch(void *arg)
+{
+    if (child_forbid(SYS_madvise, 2, ADVICE_POPULATE_WRITE, EINVAL) != 0)
+        return CHILD_SKIP;
+    return populates(arg);
+}
+
+static void test_old_kernels_are_touched(void **state)
+{
+    (void)state;
+    int result = child_run(populates_by_touch, NULL);
+    if (result == CHILD_SKIP)
+        skip();
+    assert_int_equal(result, 0);
+}
+
+static void test_populate_says_what_is_wrong(void **state)
+{
+    (void)state;
+    int error, fd = memory_create(size);
+    char *at = memory_map_readonly(fd, size, &error);
+    assert_non_null(at);
+    if (madvise(at, 0, ADVICE_POPULATE_WRITE) != 0)
+        skip();
+    assert_true(memory_populate(at, 4096) < 0);
+    memory_unmap(at, size);
+    assert_int_equal(memory_populate(at, 4096), -ENOMEM);
+    close(fd);
+}
+
+static void test_released_pages_are_zero_and_gone(void **state)
+{
+    (void)state;
+    int error, fd = memory_create(size);
+    size_t page = memory_page();
+    char *at = memory_map(fd, size, &error);
+    struct stat full, less;
+    memset(at, 7, 8 * page);
+    assert_int_equal(fstat(fd, &full), 0);
+    assert_int_equal(memory_release(fd, at, at + page, 4 * page), 0);
+    assert_int_equal(fstat(fd, &less), 0);
+    assert_int_equal((full.st_blocks - less.st_blocks) * 512, 4 * page);
+    assert_int_equal(at[page - 1], 7);
+    for (size_t i = page; i < 5 * page; i++)
+        assert_int_equal(at[i], 0);
+    assert_int_equal(at[5 * page], 7);
+    assert_int_equal(memory_release(fd, at + page, at, page), -EINVAL);
+    assert_int_equal(memory_release(fd, at, at, 0), 0);
+    assert_int_equal(at[0], 7);
+    memory_unmap(at, size);
+    close(fd);
+}
+
+static int reads_fork_page(void *arg)
+{
+    return (int)*(uint32_t *)arg;
+}
+
+static void test_a_fork_finds_its_page_empty(void **state)
+{
+    (void)state;
+    uint32_t *page = memory_fork_page();
+    if (!page)
+        skip();
+    assert_int_equal(*page, 1);
+    assert_int_equal(child_run(reads_fork_page, page), 0);
+    assert_int_equal(*page, 1);
+    munmap(page, memory_page());
+}
+
+static void test_the_machine_has_memory(void **state)
+{
+    (void)state;
+    struct sysinfo info;
+    assert_int_equal(sysinfo(&info), 0);
+    assert_in_range(memory_total(), 1 << 20, (uint64_t)info.totalram * info.mem_unit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_memfd_of_ours),
+        cmocka_unit_test(test_nobody_can_cut_or_unseal_it),
+        cmocka_unit_test(test_others_are_not_ours),
+        cmocka_unit_test(test_sizes_that_cannot_be),
+        cmocka_unit_test(test_limits_are_errors_and_not_signals),
+        cmocka_unit_test(test_two_mappings_are_one_memory),
+        cmocka_unit_test(test_odd_sizes_leave_no_holes),
+        cmocka_unit_test(test_a_mapping_that_cannot_be),
+        cmocka_unit_test(test_only_a_chosen_stretch_is_dumped),
+        cmocka_unit_test(test_populated_pages_are_there),
+        cmocka_unit_test(test_old_kernels_are_touched),
+        cmocka_unit_test(test_populate_says_what_is_wrong),
+        cmocka_unit_test(test_released_pages_are_zero_and_gone),
+        cmocka_unit_test(test_a_fork_finds_its_page_empty),
+        cmocka_unit_test(test_the_machine_has_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
