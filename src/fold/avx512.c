@@ -1,0 +1,51 @@
+/* x86-64 with AVX-512 F, BW, DQ and VL: registers of 64 bytes, so a register is a cache line; masked loads and stores touch
+ * exactly the bytes of a short tail. Compiled for a processor the machine may not have; fold.c looks before anything here runs. */
+#include "fold/table.h"
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+#include <immintrin.h>
+
+#define LANES_BYTES 64
+#include "fold/lanes.h"
+
+static vec f16_load(const uint8_t *from)
+{
+    return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)from));
+}
+
+/* Every lane is wanted; without a mask it is a macro that gcc warns about at -O0. */
+static void f16_store(uint8_t *to, vec v)
+{
+    __m256i all = _mm512_maskz_cvtps_ph((__mmask16)0xffff, (__m512)v, _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256((void *)to, all);
+}
+
+static vec bf16_load(const uint8_t *from)
+{
+    return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)from)), 16);
+}
+
+/* Not vcvtneps2bf16: it flushes denormals. */
+static void bf16_store(uint8_t *to, vec v)
+{
+    _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16((__m512i)lanes_round_bf16(v)));
+}
+
+static vec few_load(const uint8_t *from, size_t bytes)
+{
+    return (vec)_mm512_maskz_loadu_epi8((UINT64_C(1) << bytes) - 1, from);
+}
+
+static void few_store(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    _mm512_mask_storeu_epi8(to, (UINT64_C(1) << bytes) - 1, (__m512i)lanes_load(from));
+}
+
+#define KERNELS_TABLE table_avx512
+#define KERNELS_ISA "avx512"
+#include "fold/kernels.h"
+
+#else
+const struct table table_avx512 = {.isa = "avx512"};
+#endif

@@ -1,0 +1,138 @@
+/* Names, sizes, refusals, and the one choice of an instruction set.
+ *
+ * The choice is made before main by a constructor and never changes, so no two threads can meet in it; whoever comes earlier still,
+ * from a constructor of his own, gets the same answer computed for him alone. After that fold_find is four loads. */
+#include "fold/fold.h"
+
+#include <string.h>
+
+#include "fold/cpu.h"
+#include "fold/table.h"
+
+struct type_row {
+    const char *name;
+    size_t      size;
+    const char *absent;  /* why the type has no kernels so far; NULL: it has */
+    const char *refused; /* why it has no bitwise and logical operations; NULL: it has */
+};
+
+#define BITWISE(name) "bitwise and logical operations need an integer type or bool; " name " has TUTTI_SUM, PROD, MIN, MAX, AVG"
+#define ABSENT(name, remedy) "folding " name " is not there yet; " remedy
+
+static const struct type_row types[] = {
+    [TUTTI_I8] = {"i8", 1, NULL, NULL},
+    [TUTTI_U8] = {"u8", 1, NULL, NULL},
+    [TUTTI_I16] = {"i16", 2, NULL, NULL},
+    [TUTTI_U16] = {"u16", 2, NULL, NULL},
+    [TUTTI_I32] = {"i32", 4, NULL, NULL},
+    [TUTTI_U32] = {"u32", 4, NULL, NULL},
+    [TUTTI_I64] = {"i64", 8, NULL, NULL},
+    [TUTTI_U64] = {"u64", 8, NULL, NULL},
+    [TUTTI_F16] = {"f16", 2, NULL, BITWISE("f16")},
+    [TUTTI_BF16] = {"bf16", 2, NULL, BITWISE("bf16")},
+    [TUTTI_F32] = {"f32", 4, NULL, BITWISE("f32")},
+    [TUTTI_F64] = {"f64", 8, NULL, BITWISE("f64")},
+    [TUTTI_BOOL] = {"bool", 1, NULL, NULL},
+    [TUTTI_C64] = {"c64", 8, ABSENT("c64", "a sum of n of them is a sum of 2n TUTTI_F32"), NULL},
+    [TUTTI_C128] = {"c128", 16, ABSENT("c128", "a sum of n of them is a sum of 2n TUTTI_F64"), NULL},
+    [TUTTI_F8E4M3] = {"f8e4m3", 1, ABSENT("f8e4m3", "convert to TUTTI_BF16 or TUTTI_F16 first"), NULL},
+    [TUTTI_F8E5M2] = {"f8e5m2", 1, ABSENT("f8e5m2", "convert to TUTTI_F16 first"), NULL},
+};
+
+static const char *const ops[] = {
+    [TUTTI_SUM] = "sum",   [TUTTI_PROD] = "prod", [TUTTI_MIN] = "min",   [TUTTI_MAX] = "max",
+    [TUTTI_AVG] = "avg",   [TUTTI_BAND] = "band", [TUTTI_BOR] = "bor",   [TUTTI_BXOR] = "bxor",
+    [TUTTI_LAND] = "land", [TUTTI_LOR] = "lor",   [TUTTI_LXOR] = "lxor", [TUTTI_PREMUL_SUM] = "premul_sum",
+};
+
+enum { TYPES = sizeof types / sizeof types[0], OPS = sizeof ops / sizeof ops[0] };
+
+static const struct table *chosen; /* written by the constructor alone */
+
+static const struct table *fold_choose(void)
+{
+    if (table_avx512.fn[0][0] && cpu_has_avx512())
+        return &table_avx512;
+    if (table_avx2.fn[0][0] && cpu_has_avx2())
+        return &table_avx2;
+    if (table_neon.fn[0][0])
+        return &table_neon;
+    return &table_plain;
+}
+
+__attribute__((constructor)) static void fold_begin(void)
+{
+    chosen = fold_choose();
+}
+
+static const struct table *fold_table(void)
+{
+    return chosen ? chosen : fold_choose();
+}
+
+static fold_fn *fold_in(const struct table *table, tutti_type type, tutti_op op)
+{
+    if ((unsigned)type >= TABLE_TYPES || (unsigned)op >= TABLE_OPS)
+        return NULL;
+    return table->fn[type][op];
+}
+
+static const char *fold_refusal(tutti_type type, tutti_op op)
+{
+    if ((unsigned)type >= TYPES)
+        return "the type is none of tutti's; give one of TUTTI_I8 to TUTTI_F8E5M2";
+    if ((unsigned)op >= TUTTI_OP_USER && (unsigned)op <= TUTTI_OP_MAX)
+        return "folding by a user's operation is not there yet; use one of TUTTI_SUM to TUTTI_LXOR";
+    if ((unsigned)op >= OPS)
+        return "the operation is none of tutti's; give one of TUTTI_SUM to TUTTI_LXOR";
+    if (op == TUTTI_PREMUL_SUM)
+        return "TUTTI_PREMUL_SUM is not there yet; multiply before the call and use TUTTI_SUM";
+    if (types[type].absent)
+        return types[type].absent;
+    if (type == TUTTI_BOOL)
+        return "bool has no average; count with TUTTI_SUM over an integer type";
+    return types[type].refused;
+}
+
+fold_fn *fold_find(tutti_type type, tutti_op op, const char **why)
+{
+    fold_fn *fn = fold_in(fold_table(), type, op);
+    if (why)
+        *why = fn ? NULL : fold_refusal(type, op);
+    return fn;
+}
+
+fold_fn *fold_find_isa(const char *isa, tutti_type type, tutti_op op)
+{
+    if (strcmp(isa, "plain") == 0)
+        return fold_in(&table_plain, type, op);
+    if (strcmp(isa, "avx2") == 0 && cpu_has_avx2())
+        return fold_in(&table_avx2, type, op);
+    if (strcmp(isa, "avx512") == 0 && cpu_has_avx512())
+        return fold_in(&table_avx512, type, op);
+    if (strcmp(isa, "neon") == 0)
+        return fold_in(&table_neon, type, op);
+    return NULL;
+}
+
+const char *fold_isa(void)
+{
+    return fold_table()->isa;
+}
+
+size_t fold_type_size(tutti_type type)
+{
+    return (unsigned)type < TYPES ? types[type].size : 0;
+}
+
+const char *fold_type_name(tutti_type type)
+{
+    return (unsigned)type < TYPES ? types[type].name : "?";
+}
+
+const char *fold_op_name(tutti_op op)
+{
+    if ((unsigned)op < OPS)
+        return ops[op];
+    return (unsigned)op >= TUTTI_OP_USER && (unsigned)op <= TUTTI_OP_MAX ? "user" : "?";
+}

@@ -1,0 +1,37 @@
+/* Job:   the arithmetic of reductions: one kernel per type and operation, for each instruction set, all agreeing bit for bit.
+ * Owns:  no shared word; a kernel reads src[] and writes dst, nothing else.
+ * Never: ranks, arenas, waiting, the environment. Floating-point control is the caller's: round to nearest, no flush to zero. */
+#ifndef FOLD_FOLD_H
+#define FOLD_FOLD_H
+
+#include <stddef.h>
+#include <tutti.h>
+
+/* Folds n >= 1 contributions of count elements, element by element, in the order 0..n-1: ((src[0] op src[1]) op src[2]) op ...
+ * dst may be the same address as one of src[]; any other overlap is not allowed. All pointers may have any alignment.
+ * divisor >= 1: the number of ranks, used by TUTTI_AVG only.
+ * Halves are widened once and rounded once, after the last contribution; the fold of a part is therefore never folded again. */
+typedef void fold_fn(void *dst, const void *const src[], int n, size_t count, int divisor);
+
+/* A kernel and the name of its instruction set, for those who list, compare or measure them. */
+struct fold_kernel {
+    fold_fn    *fn;
+    const char *isa;
+};
+
+/* The best kernel of this machine. NULL when the pair is not allowed; then *why is a sentence with the remedy, which lives for
+ * ever, and otherwise NULL. why itself may be NULL. A few loads: cheap enough to ask before every operation. */
+fold_fn *fold_find(tutti_type type, tutti_op op, const char **why);
+
+/* The kernel of one instruction set, "plain", "avx2", "avx512" or "neon"; NULL if the pair is not allowed, or if this machine or
+ * build lacks the set. */
+fold_fn *fold_find_isa(const char *isa, tutti_type type, tutti_op op);
+
+/* The instruction set that fold_find takes its kernels from. */
+const char *fold_isa(void);
+
+size_t      fold_type_size(tutti_type type); /* bytes of one element; 0: no such type */
+const char *fold_type_name(tutti_type type); /* "f32"; "?": no such type */
+const char *fold_op_name(tutti_op op);       /* "sum"; "user" from TUTTI_OP_USER on; "?": no such operation */
+
+#endif

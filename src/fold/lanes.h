@@ -1,0 +1,146 @@
+/* Job:   the arithmetic of one vector register, in the compiler's vector types: what load, step and finish of a kernel are made of.
+ * Owns:  nothing.
+ * Never: pointers to more than one vector, counts, contributions; that is kernels.h.
+ *
+ * Included once by the file of each instruction set, which first defines LANES_BYTES, the width of its registers. The compiler's
+ * vector types compile to that set's own instructions at -O1 already, do not depend on an optimiser that recognises loops, and
+ * mean the same on every target; so every set shares this text, and with it the bits of its results.
+ *
+ * One type, vec, carries a register through everything; each function reads it as the lanes it needs. */
+#ifndef FOLD_LANES_H
+#define FOLD_LANES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define LANES_OF(bytes) __attribute__((vector_size(bytes)))
+
+typedef uint8_t  vec LANES_OF(LANES_BYTES);
+typedef uint8_t  u8v LANES_OF(LANES_BYTES);
+typedef uint16_t u16v LANES_OF(LANES_BYTES);
+typedef uint32_t u32v LANES_OF(LANES_BYTES);
+typedef uint64_t u64v LANES_OF(LANES_BYTES);
+typedef int8_t   i8v LANES_OF(LANES_BYTES);
+typedef int16_t  i16v LANES_OF(LANES_BYTES);
+typedef int32_t  i32v LANES_OF(LANES_BYTES);
+typedef int64_t  i64v LANES_OF(LANES_BYTES);
+typedef float    f32v LANES_OF(LANES_BYTES);
+typedef double   f64v LANES_OF(LANES_BYTES);
+
+static inline vec lanes_load(const uint8_t *from)
+{
+    vec v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+static inline void lanes_store(uint8_t *to, vec v)
+{
+    memcpy(to, &v, sizeof v);
+}
+
+static inline vec lanes_pick(vec mask, vec yes, vec no)
+{
+    return (mask & yes) | (~mask & no);
+}
+
+static inline vec lanes_as_is(vec v, int divisor)
+{
+    (void)divisor;
+    return v;
+}
+
+/* Integers. SUM and PROD do not depend on the sign: they wrap, and are computed unsigned. A truth value travels as a lane of ones
+ * or zeros and is cut to 0 or 1 at the end. */
+#define LANES_UNSIGNED(bits)                                                                                           \
+    static inline vec lanes_all_##bits(uint##bits##_t x) { return (vec)((u##bits##v){0} + x); }                        \
+    static inline vec lanes_sum_##bits(vec a, vec b) { return (vec)((u##bits##v)a + (u##bits##v)b); }                  \
+    static inline vec lanes_prod_##bits(vec a, vec b) { return (vec)((u##bits##v)a * (u##bits##v)b); }                 \
+    static inline vec lanes_truth_##bits(const uint8_t *from) { return (vec)((u##bits##v)lanes_load(from) != 0); }     \
+    static inline vec lanes_one_##bits(vec v, int divisor) { (void)divisor; return v & lanes_all_##bits(1); }
+
+#define LANES_ORDERED(type)                                                                                            \
+    static inline vec lanes_min_##type(vec a, vec b) { return lanes_pick((vec)((type##v)a < (type##v)b), a, b); }      \
+    static inline vec lanes_max_##type(vec a, vec b) { return lanes_pick((vec)((type##v)a > (type##v)b), a, b); }
+
+static inline vec lanes_and(vec a, vec b) { return a & b; }
+static inline vec lanes_or(vec a, vec b) { return a | b; }
+static inline vec lanes_xor(vec a, vec b) { return a ^ b; }
+
+/* Floats, arithmetic. Every NaN is written as the one quiet NaN, whatever payload and sign the processor gave it. */
+#define LANES_FLOAT(type, bits, number, quiet)                                                                         \
+    static inline vec lanes_sum_##type(vec a, vec b) { return (vec)((type##v)a + (type##v)b); }                        \
+    static inline vec lanes_prod_##type(vec a, vec b) { return (vec)((type##v)a * (type##v)b); }                       \
+    static inline vec lanes_finish_##type(vec v, int divisor)                                                          \
+    {                                                                                                                  \
+        (void)divisor;                                                                                                 \
+        return lanes_pick((vec)((type##v)v != (type##v)v), lanes_all_##bits(quiet), v);                                \
+    }                                                                                                                  \
+    static inline vec lanes_average_##type(vec v, int divisor)                                                         \
+    {                                                                                                                  \
+        return lanes_finish_##type((vec)((type##v)v / ((type##v){0} + (number)divisor)), divisor);                     \
+    }
+
+/* f32 to bf16, to nearest even, left in the low half of each lane. NaNs are the quiet one by now, whose low half is 0. */
+static inline vec lanes_round_bf16(vec v)
+{
+    u32v bits = (u32v)v;
+    return (vec)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Floats, MIN and MAX: as signed integers. Turning over the magnitude bits of negative numbers makes the order of floats the
+ * order of integers, -0 < +0 included; the turn is its own inverse. A NaN's magnitude is above infinity's: with the sign set it is
+ * below everything, without it above, so load gives it the sign that makes it win. Halves need no widening here. */
+#define LANES_TURN(bits)                                                                                               \
+    static inline vec lanes_turn_##bits(vec v)                                                                         \
+    {                                                                                                                  \
+        return v ^ ((vec)((i##bits##v)v < 0) & lanes_all_##bits(INT##bits##_MAX));                                     \
+    }
+
+#define LANES_EXTREME(type, bits, infinity, quiet)                                                                     \
+    static inline vec lanes_nan_##type(vec v)                                                                          \
+    {                                                                                                                  \
+        return (vec)((i##bits##v)(v & lanes_all_##bits(INT##bits##_MAX)) > (i##bits##v)lanes_all_##bits(infinity));    \
+    }                                                                                                                  \
+    static inline vec lanes_low_##type(const uint8_t *from)                                                            \
+    {                                                                                                                  \
+        vec v = lanes_load(from);                                                                                      \
+        return lanes_turn_##bits(v | (lanes_nan_##type(v) & ~lanes_all_##bits(INT##bits##_MAX)));                      \
+    }                                                                                                                  \
+    static inline vec lanes_high_##type(const uint8_t *from)                                                           \
+    {                                                                                                                  \
+        vec v = lanes_load(from);                                                                                      \
+        return lanes_turn_##bits(v & (~lanes_nan_##type(v) | lanes_all_##bits(INT##bits##_MAX)));                      \
+    }                                                                                                                  \
+    static inline vec lanes_back_##type(vec v, int divisor)                                                            \
+    {                                                                                                                  \
+        (void)divisor;                                                                                                 \
+        v = lanes_turn_##bits(v);                                                                                      \
+        return lanes_pick(lanes_nan_##type(v), lanes_all_##bits(quiet), v);                                            \
+    }
+
+/* clang-format off */
+LANES_UNSIGNED(8)
+LANES_UNSIGNED(16)
+LANES_UNSIGNED(32)
+LANES_UNSIGNED(64)
+LANES_ORDERED(i8)
+LANES_ORDERED(i16)
+LANES_ORDERED(i32)
+LANES_ORDERED(i64)
+LANES_ORDERED(u8)
+LANES_ORDERED(u16)
+LANES_ORDERED(u32)
+LANES_ORDERED(u64)
+LANES_FLOAT(f32, 32, float, 0x7fc00000)
+LANES_FLOAT(f64, 64, double, 0x7ff8000000000000)
+LANES_TURN(16)
+LANES_TURN(32)
+LANES_TURN(64)
+LANES_EXTREME(f16, 16, 0x7c00, 0x7e00)
+LANES_EXTREME(bf16, 16, 0x7f80, 0x7fc0)
+LANES_EXTREME(f32, 32, 0x7f800000, 0x7fc00000)
+LANES_EXTREME(f64, 64, 0x7ff0000000000000, 0x7ff8000000000000)
+/* clang-format on */
+
+#endif

@@ -1,0 +1,22 @@
+/* Job:   what each instruction set hands to fold.c: a table of kernels, type by operation.
+ * Owns:  nothing; the tables are constants.
+ * Never: the choice between the sets; that is fold.c alone. */
+#ifndef FOLD_TABLE_H
+#define FOLD_TABLE_H
+
+#include "fold/fold.h"
+
+enum { TABLE_TYPES = TUTTI_BOOL + 1, TABLE_OPS = TUTTI_LXOR + 1 };
+
+/* NULL: the pair is not allowed, or the build's target lacks the instruction set and the whole table is empty. */
+struct table {
+    const char *isa;
+    fold_fn    *fn[TABLE_TYPES][TABLE_OPS];
+};
+
+extern const struct table table_plain;
+extern const struct table table_avx2;
+extern const struct table table_avx512;
+extern const struct table table_neon;
+
+#endif
