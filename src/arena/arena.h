@@ -1,0 +1,50 @@
+/* Job: make an arena, map one, find things in it by number.
+ * Owns: the header and the directories at birth; afterwards nothing.
+ * Never: who sits where, what an operation is.
+ *
+ * Edges: E10 born: the creator fills header and seats, then stores layout_hash (release); a joiner loads it (acquire), then reads.
+ *        E13 site: the filler writes the text, then its hash (release); a reader loads the hash (acquire), then the text. */
+#ifndef TUTTI_ARENA_ARENA_H
+#define TUTTI_ARENA_ARENA_H
+
+#include "arena/layout.h"
+#include "base/text.h"
+
+struct arena {
+    char *base;
+    uint64_t bytes;
+    int fd;
+    int readonly;
+    struct arena_header *header;
+    struct arena_join *join;
+    struct seat *seats;
+    struct site *sites;
+    struct key *keys;
+};
+
+struct arena_plan { int size; const char *job; uint64_t span_bytes; const char *rules; uint64_t first_seq; };
+
+/* Creates and maps. span_bytes 0: a quarter of RAM a rank, at most 1 TiB in all, halved until it maps, at least 16 MiB.
+   Control pages (header, join, seats) are populated. 0 or -errno with a sentence in why. */
+int arena_create(struct arena *arena, const struct arena_plan *plan, struct text *why);
+
+/* Maps what a peer made, after looking at everything it will rely on (seals, magic, layout hash, version, offsets within the size):
+   -EPROTO another build of the library, -EINVAL not an arena. Takes over fd on success only. */
+int arena_attach(struct arena *arena, int fd, struct text *why);
+int arena_attach_readonly(struct arena *arena, int fd, struct text *why);   /* for those who look from outside */
+void arena_detach(struct arena *arena);                                     /* unmaps and closes */
+
+struct slot *arena_slot(const struct arena *arena, uint32_t index);
+struct member *arena_member(struct slot *slot, uint32_t rank);              /* the rank-th member's lines */
+char *arena_span(const struct arena *arena, uint32_t world_rank);           /* first byte of that rank's own memory */
+
+/* The number of a call site, interning it if it is new; 0 ("?") if the table is full or site is NULL. Long sites keep their tail.
+   Same text, same number, within one process. */
+uint32_t arena_site(const struct arena *arena, const char *site);
+const char *arena_site_text(const struct arena *arena, uint32_t number);    /* "?" for 0 and whatever is not there */
+
+/* Robust lock over the directories. 0, -ETIMEDOUT, -errno. A holder's death is repaired by the next (every change under it is ended by one store). */
+int  arena_lock(const struct arena *arena, uint64_t timeout_ns);
+void arena_unlock(const struct arena *arena);
+
+#endif

@@ -1,0 +1,84 @@
+/* Mapping what a peer made. The header is read by pread into private memory and checked there before anything is mapped, so that a
+ * descriptor of anything else, or a damaged arena, can do no harm; then it is mapped and must still say the same.
+ * Cost: a map, or a reference more where a rank of this process has mapped the arena already. */
+#include "arena/places.h"
+#include "arena/shared_map.h"
+
+#include "base/error.h"
+#include "os/memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_header(int fd, struct arena_header *copy, uint64_t *bytes, struct text *why)
+{
+    if (memory_check(fd, bytes) < 0) {
+        text_add(why, "the descriptor is no sealed memory of tutti");
+        return -EINVAL;
+    }
+    ssize_t got = pread(fd, copy, sizeof *copy, 0);
+    if (got != (ssize_t)sizeof *copy) {
+        text_add(why, got < 0 ? "the arena's header cannot be read: %s" : "the arena is shorter than its header%s", got < 0 ? error_text(-errno) : "");
+        return -EINVAL;
+    }
+    return arena_check(copy, *bytes, why);
+}
+
+static int attach(struct arena *arena, int fd, int readonly, struct text *why)
+{
+    struct arena_header copy;
+    uint64_t bytes;
+    int error;
+    *arena = (struct arena){ .fd = -1 };
+    error = read_header(fd, &copy, &bytes, why);
+    if (error)
+        return error;
+    char *base = shared_map_take(fd, bytes, readonly, &error);
+    if (!base) {
+        text_add(why, "the arena of ");
+        text_add_bytes(why, bytes);
+        text_add(why, " cannot be mapped: %s", error_text(error));
+        return error;
+    }
+    struct arena_header *header = (struct arena_header *)(void *)base;
+    if (load_acquire64(&header->layout_hash) != layout_hash() || memcmp(header, &copy, sizeof copy) != 0) {     /* E10 acquire */
+        text_add(why, "the arena's header changes while it is read");
+        shared_map_give(base);
+        return -EINVAL;
+    }
+    *arena = (struct arena){ .base = base, .bytes = bytes, .fd = fd, .readonly = readonly };
+    arena_point(arena);
+    return 0;
+}
+
+/* The pages were made present by the creator; populating them here too keeps page faults out of the first operation. */
+int arena_attach(struct arena *arena, int fd, struct text *why)
+{
+    int error = attach(arena, fd, 0, why);
+    if (error)
+        return error;
+    error = memory_populate(arena->base, arena->header->sites_at);
+    if (error) {
+        text_add(why, "no memory for the arena's control pages: %s", error_text(error));
+        shared_map_give(arena->base);
+        *arena = (struct arena){ .fd = -1 };
+        return error;
+    }
+    arena_dump(arena);
+    return 0;
+}
+
+int arena_attach_readonly(struct arena *arena, int fd, struct text *why)
+{
+    return attach(arena, fd, 1, why);
+}
+
+void arena_detach(struct arena *arena)
+{
+    if (arena->base)
+        shared_map_give(arena->base);
+    if (arena->fd >= 0)
+        close(arena->fd);
+    *arena = (struct arena){ .fd = -1 };
+}

@@ -1,0 +1,60 @@
+/* The layout's fingerprint: sizes, offsets and constants mixed in the order in which layout.h declares them. A field that is added,
+ * moved or widened changes it, and so does a C library whose mutex looks different; a process built otherwise is then refused by
+ * a sentence and not by a crash. A list by hand, because C cannot enumerate fields. Computed anew at each call: some 200 words. */
+#include "arena/layout.h"
+
+#include "base/text.h"
+
+#ifdef __GLIBC__
+enum { LIBC_KIND = 1 };
+#else
+enum { LIBC_KIND = 2 };
+#endif
+
+#define AT(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
+
+static const size_t layout_words[] = {
+    LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
+    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, PAYLOAD_WORDS, ABORT_TEXT, RULES_TEXT,
+
+    sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash), AT(arena_header, bytes), AT(arena_header, birth),
+    AT(arena_header, size), AT(arena_header, slots), AT(arena_header, seats_at), AT(arena_header, sites_at), AT(arena_header, keys_at),
+    AT(arena_header, slots_at), AT(arena_header, slot_bytes), AT(arena_header, spans_at), AT(arena_header, span_bytes),
+    AT(arena_header, origin), AT(arena_header, first_seq), AT(arena_header, uid), AT(arena_header, spare), AT(arena_header, job),
+    AT(arena_header, version), AT(arena_header, rules), AT(clock_point, tick), AT(clock_point, ns),
+
+    JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED,
+    sizeof(struct arena_join), AT(arena_join, joined), AT(arena_join, state), AT(arena_join, failed_rank), AT(arena_join, cpus),
+    AT(arena_join, sleepers), AT(arena_join, lock), AT(arena_join, births), AT(arena_join, slots_changed),
+
+    SEAT_EMPTY, SEAT_TAKEN, SEAT_JOINED, SEAT_ADRIFT, SEAT_LEFT,
+    sizeof(struct process_mark), sizeof(struct seat), AT(seat, mark), AT(seat, state), AT(seat, status), AT(seat, id), AT(seat, several),
+    AT(seat, quota), AT(seat, cpu_mask), AT(seat, program), AT(seat, waits_key),
+    AT(process_id, pid), AT(process_id, tid), AT(process_id, start), AT(process_id, pid_namespace),
+
+    sizeof(struct site), AT(site, claim), AT(site, hash), AT(site, text),
+
+    sizeof(struct key), AT(key, owner), AT(key, ready), AT(key, kind), AT(key, hash), AT(key, state), AT(key, sleepers),
+    AT(key, deadlocked), AT(key, text),
+
+    SLOT_FREE, SLOT_USED,
+    sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, counter), AT(slot, sense), AT(slot, sense_sleepers), AT(slot, state),
+    AT(slot, size), AT(slot, birth), AT(slot, key_hash), AT(slot, parent), AT(slot, nth), AT(slot, color), AT(slot, keys),
+    offsetof(struct slot, world_rank),
+
+    sizeof(struct arrival), AT(arrival, seq), AT(arrival, descriptor), AT(arrival, payload), AT(arrival, site), AT(arrival, spare),
+    AT(arrival, room),
+
+    sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
+    AT(record, site), AT(record, result), AT(record, about), AT(record, spare), AT(record, room),
+
+    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT,
+    sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns),
+    AT(member, sleepers), AT(member, quit), AT(member, why), AT(member, head), AT(member, figures), AT(member, journal),
+};
+
+uint64_t layout_hash(void)
+{
+    uint64_t hash = text_hash(layout_words, sizeof layout_words, ARENA_MAGIC);
+    return hash ? hash : 1;                          /* 0 means: not born yet */
+}

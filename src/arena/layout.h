@@ -1,0 +1,169 @@
+/* Job: the map of the arena. Every byte that two processes share is declared here and nowhere else.
+ * Owns: no word itself; each field says who may write it, who reads it, by which edge, and who resets it.
+ * Never: how a word is waited for (sync/, watch/), who gets which slot (group/).
+ *
+ *   [ header ]  [ join ]  [ seats: one per rank ]  [ sites ]  [ keys ]  [ slots: one per comm ]  [ spans: one per rank ]
+ *
+ * Positions are offsets from the arena's first byte, never pointers: every process maps it elsewhere. One writer per cache
+ * line; words that are spun on are 128 bytes apart, because the adjacent-line prefetcher fetches pairs. All of it is zero at birth. */
+#ifndef TUTTI_ARENA_LAYOUT_H
+#define TUTTI_ARENA_LAYOUT_H
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "os/process.h"
+
+#include <stddef.h>
+
+enum {
+    RANKS_MAX = 1024,
+    LINE = 128,                       /* what is kept apart */
+    SITES_MAX = 4096, SITE_TEXT = 120,
+    KEYS_MAX = 4096, KEY_TEXT = 256,  /* with its final 0 */
+    SLOTS_MAX = 1024,
+    JOURNAL_RECORDS = 32,
+    PAYLOAD_WORDS = 5,                /* 40 bytes travel in the arrival line itself */
+    ABORT_TEXT = 120,
+    RULES_TEXT = 1024
+};
+
+#define ARENA_MAGIC 0x31697474757431ull
+
+/* ---- header: written by the creator, read-only once layout_hash is stored ---- */
+struct arena_header {
+    uint64_t magic;
+    shared64 layout_hash;             /* creator, stored last | every joiner | E10 born: everything in header and seats is initialised */
+    uint64_t bytes;                   /* of the whole arena */
+    uint64_t birth;                   /* a nonce: which arena this is */
+    uint32_t size;                    /* ranks of the world */
+    uint32_t slots;                   /* comm slots there are */
+    uint64_t seats_at, sites_at, keys_at, slots_at, slot_bytes, spans_at, span_bytes;
+    struct clock_point origin;        /* ticks become time by this and a later pair */
+    uint64_t first_seq;               /* number before a comm's first operation */
+    uint32_t uid;                     /* whose arena it is */
+    uint32_t spare;
+    char job[128];
+    char version[32];
+    char rules[RULES_TEXT];           /* which algorithm when; everybody reads them here, never from its own environment */
+};
+
+enum join_state { JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED };
+
+/* ---- join: how the world came together ---- */
+struct arena_join {
+    _Alignas(LINE) shared32 joined;   /* each joiner adds 1, once, after its seat is filled | all | E11 seated */
+    shared32 state;                   /* enum join_state; by CAS from GATHERING, the last joiner or whoever saw a failure | all, futex | E12 */
+    shared32 failed_rank;             /* whoever failed it, before the CAS | E12 */
+    shared32 cpus;                    /* CPUs that all ranks together may use; the last joiner, before COMPLETE | E12 */
+    _Alignas(LINE) shared32 sleepers; /* by those who sleep on joined or state: +1 before, -1 after */
+    _Alignas(LINE) pthread_mutex_t lock;      /* robust: guards the directory of slots and the births; held for microseconds, never in an operation */
+    uint64_t births;                  /* under lock: slots ever made */
+    _Alignas(LINE) shared32 slots_changed;    /* +1 under lock when a slot is made | futex of comm_create */
+};
+
+enum seat_state { SEAT_EMPTY, SEAT_TAKEN, SEAT_JOINED, SEAT_ADRIFT, SEAT_LEFT };
+
+/* ---- seats: who is who; one per rank, written by that rank unless said otherwise ---- */
+struct seat {
+    struct process_mark mark;         /* alive word: its rank's thread, and the kernel when that thread goes | all, futex | E5 */
+    _Alignas(64) shared32 state;      /* enum seat_state. EMPTY -> TAKEN by CAS of the rank that comes (one rank, one seat); JOINED when filled, E11;
+                                         ADRIFT: the thread that joined has ended in good order, its process goes on; LEFT before the mark is let go */
+    shared32 status;                  /* by the launcher or the parent: wait status << 1 | 1, so never 0 once known */
+    struct process_id id;
+    uint32_t several;                 /* 1: one of several ranks of its process (threads) */
+    uint32_t quota;                   /* CPUs by cgroup quota, 0: none */
+    uint64_t cpu_mask[RANKS_MAX / 64];
+    char program[32];
+    shared32 waits_key;               /* index + 1 of the key this rank sleeps for, 0: none | the key's runner | E15 */
+};
+
+/* ---- sites: call sites as text, interned once per process ---- */
+struct site {
+    shared32 claim;                   /* 0 -> 1 by CAS of whoever fills it; never reset (a claimer that dies leaves a hole) */
+    shared32 hash;                    /* nonzero, stored last | E13: the text is whole */
+    char text[SITE_TEXT];
+};
+
+/* ---- keys: once and first ---- */
+#define KEY_DROPPED UINT64_MAX
+struct key {
+    shared64 owner;                   /* birth of its comm, 0 never used, KEY_DROPPED free again; all changes under join.lock | E14 */
+    shared32 ready;                   /* 1, stored by the adder after the text | E14: the text is whole */
+    uint32_t kind;                    /* once or first: two name spaces */
+    uint64_t hash;
+    _Alignas(LINE) shared64 state;    /* hi32 rounds done; lo32 version:17 | runner:14 | running:1; by CAS of ranks of the comm | futex on lo32 | E15 */
+    shared32 sleepers;                /* by the sleepers: +1 before, -1 after */
+    shared32 deadlocked;              /* the round in which runner and waiters wait for each other; by whoever finds it, before the version is raised | E15 */
+    char text[KEY_TEXT];
+};
+
+/* ---- slots: one per comm ---- */
+enum slot_state { SLOT_FREE, SLOT_USED };
+
+/* V: lo32 = state:2 | operation:30, hi32 = why:4 | by:14 | who:14 (ranks in comm). N: how much there is to look at in `quit`. */
+struct slot {
+    _Alignas(LINE) shared64 verdict;  /* any member, by CAS only (watch/verdict) | all, futex on lo32 | E6, E7, E8 */
+    shared32 news;                    /* +1 by whoever changed a quit word | all, futex | E7 */
+    _Alignas(LINE) shared64 counter;  /* central gate: +1 by each arriver; never reset */
+    _Alignas(LINE) shared64 sense;    /* central gate: the operation's number, by the last arriver or whoever saw that all are there | E20, futex */
+    _Alignas(LINE) shared32 sense_sleepers;   /* by the sleepers: +1 before, -1 after */
+    _Alignas(LINE) shared32 state;    /* enum slot_state, under join.lock */
+    uint32_t size;                    /* members; from here on written under join.lock before the slot is USED */
+    uint64_t birth;                   /* unique in this arena, from 1 */
+    uint64_t key_hash;                /* how comm_create and split find it */
+    uint64_t parent, nth;             /* birth of the parent, which creation on it, and … */
+    int32_t  color;                   /* … by split: the color; by create: -1 */
+    uint32_t keys;                    /* keys ever added for this comm, under join.lock */
+    uint32_t world_rank[];            /* [size] */
+};
+
+/* The arrival line: what a rank says when it comes to operation seq. */
+struct arrival {
+    shared64 seq;                     /* owner, stored last | all, futex on lo32 | E1. Only grows */
+    shared64 descriptor;              /* group/stamp: kind, type, operation, root, count */
+    shared64 payload[PAYLOAD_WORDS];  /* a small contribution, or where the data lies; [4] the count where the descriptor holds only its hash */
+    shared32 site, spare;
+    uint64_t room[8];
+};
+
+struct record {                       /* journal: one operation; all fields by the owner, relaxed, head releases */
+    shared64 seq, descriptor, count, began, ended;    /* ticks; ended 0: under way */
+    shared32 site;
+    shared32 result;                  /* -errno, as bits */
+    shared32 about, spare;            /* key index + 1, peer … by kind */
+    uint64_t room;
+};
+
+enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_DEADLOCK = 8, QUIT_INTERRUPT = 16 };
+
+/* One rank in one comm. Everything in it is written by that rank, but for `sleepers`. */
+struct member {
+    struct arrival arrival[2];        /* by parity of seq: a rank one ahead does not overwrite what a slow one still reads */
+    _Alignas(LINE) shared64 produced; /* ring: chunks put in, since the comm began | E16 */
+    shared64 folded;                  /* ring: pieces folded | E17. Both only grow */
+    _Alignas(LINE) shared64 consumed; /* ring: chunks read to the end: the licence to overwrite them | E18 */
+    shared64 turns;                   /* turns ended | E19 */
+    _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
+    _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7 */
+    char why[ABORT_TEXT];             /* the abort's text, before the bit */
+    _Alignas(LINE) shared64 head;     /* journal: records ever begun; the last one is the operation in hand */
+    shared64 figures[8];              /* owner: operations, bytes, wait ns, fold ns, came last, sleeps */
+    struct record journal[JOURNAL_RECORDS];
+};
+
+_Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, room) == 64, "what an arrival says is one cache line");
+_Static_assert(sizeof(struct record) == 64, "a record is one cache line");
+_Static_assert(offsetof(struct slot, counter) == LINE && offsetof(struct slot, sense) == 2 * LINE, "lines of a slot");
+_Static_assert(offsetof(struct member, produced) == 2 * LINE && offsetof(struct member, sleepers) == 4 * LINE, "lines of a member");
+_Static_assert(sizeof(struct site) == 128, "a site");
+_Static_assert(sizeof(struct arena_header) <= 4096 && sizeof(struct arena_join) <= 4096, "a page each");
+
+static inline size_t layout_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
+/* Header of a slot with its ranks, in whole pages: the members follow there. */
+static inline size_t layout_slot_head(uint32_t size) { return layout_round(sizeof(struct slot) + size * sizeof(uint32_t), 4096); }
+static inline size_t layout_slot_bytes(uint32_t size) { return layout_slot_head(size) + layout_round(size * sizeof(struct member), 4096); }
+
+/* Of everything above: names no version, changes when any offset, size, or the C library's mutex does. */
+uint64_t layout_hash(void);
+
+#endif

@@ -1,0 +1,167 @@
+/* ctest: timeout=60 */
+/* Pieces of a span: aligned, present, disjoint, and used again. */
+#include "arena/span.h"
+
+#include "arena/arena.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define SMALL (UINT64_C(16) << 20)
+
+static char why_room[512];
+static struct text why;
+static struct arena a;
+static struct span *span;
+static char *base;
+
+static int setup(void **state)
+{
+    (void)state;
+    why = TEXT_IN(why_room);
+    text_clear(&why);
+    if (arena_create(&a, &(struct arena_plan){ .size = 2, .span_bytes = SMALL }, &why) != 0)
+        return -1;
+    base = arena_span(&a, 1);
+    span = span_open(base, SMALL);
+    return span ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    span_close(span);
+    arena_detach(&a);
+    return 0;
+}
+
+static bool present(const char *at, size_t bytes)
+{
+    unsigned char seen[4096];
+    if (mincore((void *)(uintptr_t)at, bytes, seen) != 0)
+        return false;
+    for (size_t i = 0; i < (bytes + 4095) / 4096; i++)
+        if (!(seen[i] & 1))
+            return false;
+    return true;
+}
+
+static void test_aligned_and_present(void **state)
+{
+    (void)state;
+    int error;
+    char *one = span_take(span, 1, &error), *two = span_take(span, 5000, &error), *big = span_take(span, 3 << 20, &error);
+    assert_non_null(one);
+    assert_non_null(two);
+    assert_non_null(big);
+    assert_int_equal(error, 0);
+    assert_int_equal((uintptr_t)one % 4096, 0);
+    assert_int_equal((uintptr_t)two % 4096, 0);
+    assert_int_equal((uintptr_t)big % (2 << 20), 0);
+    assert_true(two >= one + 4096 || one >= two + 8192);
+    assert_true(present(one, 4096) && present(two, 8192) && present(big, 3 << 20));
+    assert_false(present(base + SMALL - 4096, 4096));          /* nothing else was touched */
+    assert_non_null(span_take(span, 0, &error));               /* zero bytes are a place, too */
+}
+
+static void test_used_again(void **state)
+{
+    (void)state;
+    int error;
+    char *first = span_take(span, 10000, &error), *second = span_take(span, 10000, &error);
+    span_give(span, first);
+    assert_ptr_equal(span_take(span, 8192, &error), first);
+    span_give(span, first);
+    span_give(span, second);
+    assert_ptr_equal(span_take(span, 20000, &error), first);   /* the two have become one */
+}
+
+static void test_full(void **state)
+{
+    (void)state;
+    int error = 0, n = 0;
+    while (span_take(span, 1 << 20, &error))
+        n++;
+    assert_int_equal(n, 16);
+    assert_int_equal(error, -ENOSPC);
+    assert_null(span_take(span, 1, &error));
+    span_give(span, base + (5 << 20));
+    assert_ptr_equal(span_take(span, 1 << 20, &error), base + (5 << 20));
+    assert_null(span_take(span, SIZE_MAX, &error));
+    assert_int_equal(error, -ENOSPC);
+    assert_null(span_take(span, SIZE_MAX - 4095, &error));
+    assert_null(span_take(span, (size_t)INT64_MAX, &error));
+}
+
+static void test_strangers_are_ignored(void **state)
+{
+    (void)state;
+    int error, local;
+    char *one = span_take(span, 8192, &error);
+    span_give(span, &local);
+    span_give(span, NULL);
+    span_give(span, one + 4096);
+    span_give(span, base + SMALL);
+    span_give(span, base - 1);
+    assert_ptr_not_equal(span_take(span, 4096, &error), one);  /* still taken */
+    span_give(span, one);
+    span_give(span, one);
+    assert_ptr_equal(span_take(span, 4096, &error), one);
+}
+
+/* Random takes and gives against a list: no two pieces overlap, each keeps its bytes, and at the end all of it is one piece. */
+static void test_random(void **state)
+{
+    (void)state;
+    enum { MOST = 200, STEPS = 20000 };
+    static struct { char *at; size_t bytes; char fill; } held[MOST];
+    int n = 0, error, refused = 0;
+    srand(2);
+    for (int step = 0; step < STEPS; step++) {
+        if (n < MOST && rand() % 2) {
+            size_t bytes = (size_t)(rand() % (rand() % 20 ? 60000 : 5000000)) + 1;
+            char *at = span_take(span, bytes, &error);
+            refused += !at;
+            if (!at) {
+                assert_int_equal(error, -ENOSPC);
+                continue;
+            }
+            assert_true(at >= base && at + bytes <= base + SMALL);
+            for (int i = 0; i < n; i++)
+                assert_true(at + bytes <= held[i].at || held[i].at + held[i].bytes <= at);
+            char fill = (char)rand();
+            at[0] = at[bytes - 1] = fill;
+            held[n].at = at, held[n].bytes = bytes, held[n].fill = fill;
+            n++;
+        } else if (n > 0) {
+            int i = rand() % n;
+            assert_true(held[i].at[0] == held[i].fill && held[i].at[held[i].bytes - 1] == held[i].fill);
+            span_give(span, held[i].at);
+            held[i] = held[--n];
+        }
+    }
+    assert_true(refused > 0);
+    while (n > 0)
+        span_give(span, held[--n].at);
+    assert_ptr_equal(span_take(span, SMALL, &error), base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_aligned_and_present, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_used_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_strangers_are_ignored, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_random, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
