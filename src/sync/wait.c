@@ -1,0 +1,74 @@
+/* The two cheap phases of a wait, before the kernel is asked to let us sleep.
+ *
+ * Spinning costs a core but nothing else and sees a peer's store after one cache miss; it is right while ranks fit the CPUs and a
+ * peer is a few microseconds late. Yielding hands the CPU to whoever we wait for when ranks outnumber CPUs: measured with 8 ranks
+ * on 2 CPUs, a barrier of yielding ranks takes a tenth of one whose ranks sleep, and a hundredth of one whose ranks spin. Both are
+ * bounded, so that a rank that waits long ends asleep. */
+#include "sync/wait.h"
+
+#include "base/clock.h"
+
+#include <sched.h>
+
+enum { LOOK_EVERY = 256 };            /* spins between two looks at the ends: no measurable cost */
+
+static bool wait_ended(struct wait_ends ends)
+{
+    /* relaxed: only says that the slow path is worth it; that one loads again with acquire */
+    return load_relaxed64(ends.verdict) != 0 || load_relaxed32(ends.news) != 0;
+}
+
+int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends, struct wait_budget budget, const struct wait_ways *ways)
+{
+    if (budget.spin_ticks) {
+        uint64_t began = 0;
+        for (;;) {
+            for (int i = 0; i < LOOK_EVERY; i++) {
+                if (load_acquire64(word) >= value)
+                    return 1;
+                cpu_pause();
+            }
+            if (wait_ended(ends))
+                return 0;
+            uint64_t now = clock_tick();
+            if (!began)
+                began = now;
+            else if (now - began > budget.spin_ticks)
+                break;
+        }
+    }
+    for (uint32_t i = 0; i < budget.yields; i++) {
+        if (load_acquire64(word) >= value)
+            return 1;
+        if (wait_ended(ends))
+            return 0;
+        ways->yield(ways->arg);
+    }
+    return load_acquire64(word) >= value;
+}
+
+static uint64_t kernel_now(void *arg)
+{
+    (void)arg;
+    return clock_ns();
+}
+
+static int kernel_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
+{
+    (void)arg;
+    return n == 1 ? futex_wait(words[0].word, words[0].seen, ns) : futex_wait_any(words, n, ns);
+}
+
+static int kernel_wake(void *arg, shared32 *word, int n)
+{
+    (void)arg;
+    return futex_wake(word, n);
+}
+
+static void kernel_yield(void *arg)
+{
+    (void)arg;
+    sched_yield();
+}
+
+const struct wait_ways wait_ways_kernel = { kernel_now, kernel_sleep, kernel_wake, kernel_yield, NULL };

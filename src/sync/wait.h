@@ -1,0 +1,31 @@
+/* Job: wait until a word in anybody's memory reaches a value: spin, yield, sleep.
+ * Owns: nothing; the word belongs to whoever writes it.
+ * Never: arenas, deaths, deadlines. What may end a wait early, the clock, sleep and wake are handed in.
+ *
+ * Words only grow, so "reached" is >=, and a value that has come never goes away. */
+#ifndef TUTTI_SYNC_WAIT_H
+#define TUTTI_SYNC_WAIT_H
+
+#include "base/atomic.h"
+#include "os/futex.h"
+
+struct wait_ways {                    /* how this rank meets the kernel; tests put their own here */
+    uint64_t (*now)(void *arg);                                                          /* monotonic ns */
+    int  (*sleep)(void *arg, const struct futex_word *words, int n, uint64_t ns);        /* as futex_wait_any; n == 1: as futex_wait */
+    int  (*wake)(void *arg, shared32 *word, int n);                                      /* as futex_wake */
+    void (*yield)(void *arg);
+    void *arg;
+};
+extern const struct wait_ways wait_ways_kernel;
+
+struct wait_budget {
+    uint64_t spin_ticks;              /* of the time stamp counter; 0 where ranks outnumber CPUs */
+    uint32_t yields;                  /* how often the CPU is offered to others before sleeping */
+};
+
+struct wait_ends { const shared64 *verdict; const shared32 *news; };   /* a wait ends early when either is not 0 */
+
+/* 1: *word >= value (acquire: what was written before it may be read). 0: the budget is spent, or an end was seen. */
+int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends, struct wait_budget budget, const struct wait_ways *ways);
+
+#endif

@@ -1,0 +1,90 @@
+/* The kernel marks the alive word of a rank whose thread goes and wakes one sleeper; that is the quick way, 0.1 ms. What escapes it
+ * is found by death_probe at the end of a slice. A word that is neither held nor marked was let go in good order: the seat says
+ * whether the rank has left, or its process goes on without the thread that joined (ADRIFT), which is no death. */
+#include "watch/death.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+enum { HANDLES_MAX = 128 };
+
+static enum gone death_judge(struct seat *seat, uint32_t word)
+{
+    if (process_mark_held(word))
+        return GONE_NO;
+    uint32_t state = load_acquire32(&seat->state);                   /* E11 acquire */
+    if (state == SEAT_LEFT)
+        return GONE_LEFT;
+    return process_mark_died(word) ? GONE_DIED : GONE_NO;
+}
+
+enum gone death_of(struct seat *seat)
+{
+    return death_judge(seat, load_acquire32(process_mark_word(&seat->mark)));        /* E5 acquire */
+}
+
+void death_look(struct watch *w)
+{
+    for (uint32_t p = 0; p < w->size; p++) {
+        w->seen[p] = load_acquire32(process_mark_word(&w->seats[p]->mark));          /* E5 acquire */
+        w->gone[p] = w->lost[p] ? w->lost[p] : (uint8_t)death_judge(w->seats[p], w->seen[p]);
+    }
+}
+
+/* Without its joining thread a process is judged as a whole: a descriptor of it becomes readable when its last thread is gone. */
+static int death_adrift_alive(const struct seat *seat)
+{
+    int fd = process_pidfd(&seat->id);
+    if (fd == -ESRCH)
+        return 0;
+    if (fd < 0)
+        return 1;
+    struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+    int ready = poll(&poll_fd, 1, 0);
+    close(fd);
+    return ready == 0;
+}
+
+/* A descriptor of the process makes asking cheap (6 us instead of 50): opened at the first question, kept for the world's life. Not in
+   very large worlds: the program needs descriptors too. */
+static int death_handle(struct watch *w, uint32_t p)
+{
+    if (w->arena->header->size > HANDLES_MAX)
+        return -1;
+    shared32 *handle = &w->handles[w->slot->world_rank[p]];
+    uint32_t have = load_acquire32(handle);
+    if (have)
+        return (int)have - 1;
+    int fd = process_pidfd(&w->seats[p]->id);
+    uint32_t none = 0;
+    if (fd >= 0 && !swap_if32(handle, &none, (uint32_t)fd + 1)) {
+        close(fd);                                   /* another thread was first */
+        return (int)none - 1;
+    }
+    return fd;
+}
+
+bool death_without_mark(struct watch *w, uint32_t p)
+{
+    struct seat *seat = w->seats[p];
+    if (load_acquire32(&seat->state) == SEAT_ADRIFT)                 /* E11 acquire */
+        return death_adrift_alive(seat) == 0;
+    int handle = death_handle(w, p);
+    if (handle == -ESRCH || process_alive(&seat->id, handle) == 0)
+        /* It may have gone adrift in good order between the two looks. */
+        return load_acquire32(&seat->state) != SEAT_ADRIFT || death_adrift_alive(seat) == 0;     /* E11 acquire */
+    return false;
+}
+
+int death_probe(struct watch *w)
+{
+    int found = 0;
+    for (uint32_t p = 0; p < w->size; p++) {
+        if (p == w->me || w->lost[p] || w->gone[p] != GONE_NO || !death_without_mark(w, p))
+            continue;
+        w->lost[p] = death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED;
+        found++;
+    }
+    return found;
+}

@@ -1,0 +1,22 @@
+/* Job: who of a comm is gone, by the kernel's mark or by asking after the process.
+ * Owns: the watch's scratch `seen`, `gone`, `lost`.
+ * Never: whose fault that makes an operation's end: verdict.h judges. */
+#ifndef TUTTI_WATCH_DEATH_H
+#define TUTTI_WATCH_DEATH_H
+
+#include "watch/watch.h"
+
+/* Loads every member's alive word (E5), and notes in seen what a sleep may rely on and in gone what became of its owner. */
+void death_look(struct watch *w);
+
+/* Asks the system after every member that is not known to be gone: finds what leaves no mark (reaped by the OOM killer, an exec by
+   another thread, a core being dumped). Some microseconds a member: once per long slice. Returns how many are newly lost. */
+int death_probe(struct watch *w);
+
+/* The same for one member: gone without a mark? For those who wait for one rank. */
+bool death_without_mark(struct watch *w, uint32_t p);
+
+/* Is this world seat's rank dead or gone? For tutti_failed and the order rooms. */
+enum gone death_of(struct seat *seat);
+
+#endif

@@ -1,0 +1,163 @@
+/* All waiting of collectives is here. A wait costs a spin of `budget`, then looks at everything that could end it (verdict_look), then
+ * sleeps in slices: the first millisecond on the word alone (one plain futex), later on the word, the verdict, the news and the alive
+ * words at once, so that a death or an abort wakes us by itself; every long slice also asks the system for deaths without a mark. */
+#include "watch/drive.h"
+
+#include "watch/death.h"
+#include "watch/journal.h"
+#include "watch/rollcall.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <limits.h>
+
+enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
+
+void drive_started(struct op *op)
+{
+    if (op->began)
+        return;
+    op->began = true;
+    op->began_ns = op->watch->ways->now(op->watch->ways->arg);
+    op->excused_ns = op->watch->excused_ns;
+}
+
+static uint64_t drive_waited(const struct op *op)
+{
+    uint64_t passed = op->watch->ways->now(op->watch->ways->arg) - op->began_ns;
+    uint64_t excused = op->watch->excused_ns - op->excused_ns;
+    return passed > excused ? passed - excused : 0;
+}
+
+int drive_step(struct op *op)
+{
+    int step = op->advance(op);
+    if (step != DONE)
+        return step;
+    int r = verdict_complete(op->watch, &op->claim);
+    return r < 0 ? r : DONE;
+}
+
+int drive_look(struct op *op)
+{
+    struct watch *w = op->watch;
+    drive_started(op);
+    uint64_t waited = drive_waited(op);
+    bool late = op->timeout_ns >= 0 && waited >= (uint64_t)op->timeout_ns;
+    if (late && op->keep) {
+        op->late = true;
+        late = false;
+    }
+    if (op->slices > PROBE_FROM)
+        death_probe(w);
+    int r = verdict_look(w, &op->claim, &op->wait, late);
+    if (r == 0 && w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns << (2 * op->warned)) {
+        rollcall_warn(op, waited);
+        op->warned++;
+    }
+    return r;
+}
+
+uint64_t drive_slice(struct op *op)
+{
+    uint64_t slice = op->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * op->slices) : LAST_SLICE;        /* 1, 4, 16, 64, 250 ms */
+    uint64_t waited = drive_waited(op);
+    if (op->timeout_ns >= 0 && !op->late) {
+        uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0;
+        slice = left < slice ? left + 1 : slice;
+    }
+    uint64_t warn = op->watch->warn_ns >= 0 && op->warned < 2 ? (uint64_t)op->watch->warn_ns << (2 * op->warned) : UINT64_MAX;
+    if (warn > waited && warn - waited < slice)
+        slice = warn - waited + 1;
+    return slice;
+}
+
+void drive_slept(struct op *op, uint64_t slice, uint64_t took)
+{
+    op->slices++;
+    if (took > 4 * slice && took - slice > FIRST_SLICE)
+        op->watch->excused_ns += took - slice;
+    journal_count(op->watch, FIGURE_SLEEPS, 1);
+}
+
+static shared32 *drive_sleepers(const struct op *op)
+{
+    struct watch *w = op->watch;
+    return op->wait.owner < 0 ? &w->slot->sense_sleepers : &w->members[op->wait.owner].sleepers;
+}
+
+int drive_gather(struct op *op, struct futex_word *words, int room, struct drive_sleep *sleep)
+{
+    struct watch *w = op->watch;
+    uint64_t have = load_acquire64(op->wait.word);
+    *sleep = (struct drive_sleep){ drive_sleepers(op), words, 0 };
+    fetch_add32(sleep->sleepers, 1);                 /* E3: declared … */
+    fence_full();                                    /* E3 fence: … before the word is looked at again, by the kernel */
+    int n = 0;
+    /* If it has come meanwhile, the sleep returns at once. */
+    words[n++] = (struct futex_word){ low_half(op->wait.word), (uint32_t)have - (have >= op->wait.value) };
+    if (op->slices > 0 && room >= ALIVE_FROM + 1) {
+        words[n++] = (struct futex_word){ low_half(&w->slot->verdict), 0 };
+        words[n++] = (struct futex_word){ &w->slot->news, w->news_seen };
+        /* Above 125 ranks each sleeper watches its neighbours: whoever finds a death proposes the verdict, and that wakes the rest. */
+        for (uint32_t i = 1; i < w->size && n < room; i++) {
+            uint32_t p = (w->me + i) % w->size;
+            if (w->gone[p] == GONE_NO)
+                words[n++] = (struct futex_word){ process_mark_word(&w->seats[p]->mark), w->seen[p] };
+        }
+    }
+    sleep->n = n;
+    return n;
+}
+
+void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
+{
+    fetch_sub32(sleep->sleepers, 1);
+    for (int i = ALIVE_FROM; i < sleep->n; i++)
+        if (load_acquire32(sleep->words[i].word) != sleep->words[i].seen)            /* E5 acquire */
+            ways->wake(ways->arg, sleep->words[i].word, INT_MAX);                    /* E9 */
+}
+
+/* Sleeps until the word has come (0) or the operation has failed. */
+static int drive_wait(struct op *op)
+{
+    struct watch *w = op->watch;
+    struct futex_word words[FUTEX_WORDS];
+    op->slices = 0;
+    for (;;) {
+        int r = drive_look(op);
+        if (r != 0)
+            return r < 0 ? r : 0;
+        uint64_t slice = drive_slice(op), before = w->ways->now(w->ways->arg);
+        struct drive_sleep sleep;
+        int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
+        r = w->ways->sleep(w->ways->arg, words, n, slice);
+        if (r == -ENOSYS)
+            w->ways->sleep(w->ways->arg, words, 1, slice);
+        drive_retire(w->ways, &sleep);
+        drive_slept(op, slice, w->ways->now(w->ways->arg) - before);
+        if (w->interrupt && w->interrupt(w->interrupt_arg)) {
+            verdict_quit(w, QUIT_INTERRUPT);
+            return -EINTR;
+        }
+    }
+}
+
+int drive_to_end(struct op *op)
+{
+    struct watch *w = op->watch;
+    struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
+    int r;
+    for (;;) {
+        r = drive_step(op);
+        if (r != WAITING)
+            break;
+        op->waited = true;
+        if (op->wait.value != UINT64_MAX && wait_spin(op->wait.word, op->wait.value, ends, w->budget, w->ways))
+            continue;
+        r = drive_wait(op);
+        if (r < 0)
+            break;
+    }
+    return r == DONE ? 0 : r;
+}

@@ -1,0 +1,26 @@
+/* Job: carry an operation to its end: advance, wait, look, until it succeeded or a verdict says otherwise.
+ * Owns: the waiting half of struct op; its own entries in sleepers words.
+ * Never: what the operation computes. */
+#ifndef TUTTI_WATCH_DRIVE_H
+#define TUTTI_WATCH_DRIVE_H
+
+#include "watch/watch.h"
+
+/* To the end, in this thread. 0 or the failure. The report is the caller's to make (rollcall.h). */
+int drive_to_end(struct op *op);
+
+/* The same in pieces, for those who wait for several operations at once (the progress thread):
+   drive_step advances as far as it goes: DONE, WAITING or negative. drive_look makes one look: 1 go on with drive_step, 0 sleep, negative
+   failed. drive_gather declares a sleeper and appends the words to sleep on; drive_retire takes that back and passes deaths on (E9): it
+   needs no op, which another thread may have finished meanwhile. */
+struct drive_sleep { shared32 *sleepers; const struct futex_word *words; int n; };
+
+int  drive_step(struct op *op);
+int  drive_look(struct op *op);
+int  drive_gather(struct op *op, struct futex_word *words, int room, struct drive_sleep *sleep);
+void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep);
+void drive_started(struct op *op);                           /* the deadline counts from here; without it, from the first look */
+uint64_t drive_slice(struct op *op);                         /* how long the next sleep may be, ns; grows from 1 ms to 250 ms */
+void drive_slept(struct op *op, uint64_t slice, uint64_t took);      /* accounts for it: a slice that took over four times its length counts once */
+
+#endif

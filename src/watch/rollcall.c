@@ -1,0 +1,414 @@
+/* Reports are built by each rank for itself, after the fact, from the arrival lines (which stay as they are until this rank returns),
+ * the journals and /proc. Cost: some microseconds a rank, and up to 10 ms of patience to learn how a rank died; only where something
+ * has gone wrong. */
+#include "watch/rollcall.h"
+
+#include "base/clock.h"
+#include "watch/death.h"
+#include "watch/journal.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROWS_MAX = 40, STATUS_LOOKS = 40, STATUS_LOOK_NS = 250000 };
+
+static uint64_t rollcall_age(const struct watch *w, uint64_t tick)
+{
+    struct clock_point now = clock_now();
+    uint64_t then = clock_tick_ns(tick, w->arena->header->origin, now);
+    return now.ns > then ? now.ns - then : 0;
+}
+
+/* The last two parts of a path: what tells one file from another, in a table. */
+static const char *rollcall_short(const char *site)
+{
+    const char *end = strrchr(site, '/');
+    if (!end)
+        return site;
+    while (end > site && end[-1] != '/')
+        end--;
+    return end;
+}
+
+static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp, uint64_t count, uint64_t seq)
+{
+    stamp_add(t, stamp, count);
+    if (kind_collective(stamp_kind(stamp)) && seq)
+        text_add(t, " #%llu", (unsigned long long)(seq - w->arena->header->first_seq));
+}
+
+static void rollcall_operation(struct text *t, const struct watch *w, const struct record *r)
+{
+    /* relaxed: a hint for people */
+    rollcall_name(t, w, load_relaxed64(&r->descriptor), load_relaxed64(&r->count), load_relaxed64(&r->seq));
+    text_add(t, " at %s", rollcall_short(arena_site_text(w->arena, load_relaxed32(&r->site))));      /* relaxed: as above */
+}
+
+static enum gone rollcall_gone(const struct watch *w, uint32_t p)
+{
+    return w->lost[p] ? (enum gone)w->lost[p] : death_of(w->seats[p]);
+}
+
+/* How the dead rank ended, as its parent or the system says: its wait status << 1 | 1; 0: not known (yet). */
+static uint32_t rollcall_status(const struct seat *seat)
+{
+    int status;
+    uint32_t noted = load_acquire32(&seat->status);
+    if (!noted && process_end(&seat->id, &status) > 0)
+        noted = (uint32_t)status << 1 | 1;
+    return noted ? noted : load_acquire32(&seat->status);            /* its parent may have been just between the two */
+}
+
+/* A death is known before its reason is: the mark is made while the process still ends. Waits for the reason, some milliseconds at most. */
+static uint32_t rollcall_await_status(struct watch *w, uint32_t p)
+{
+    struct seat *seat = w->seats[p];
+    uint32_t status = rollcall_status(seat);
+    for (int i = 0; i < STATUS_LOOKS && !status && rollcall_gone(w, p) == GONE_DIED; i++) {
+        w->ways->sleep(w->ways->arg, &(struct futex_word){ &seat->status, 0 }, 1, STATUS_LOOK_NS);
+        status = rollcall_status(seat);
+    }
+    return status;
+}
+
+static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_t status)
+{
+    uint32_t quit = load_acquire32(&w->members[p].quit);             /* E7 acquire */
+    const struct seat *seat = w->seats[p];
+    enum gone gone = rollcall_gone(w, p);
+    if (gone == GONE_DIED) {
+        text_add(t, "died");
+        if (status) {
+            text_add(t, ", ");
+            process_add_status(t, (int)(status >> 1));
+        } else if (process_alive(&(struct process_id){ .pid = seat->id.pid, .start = seat->id.start, .pid_namespace = seat->id.pid_namespace }, -1) == 1) {
+            char name[32];
+            process_name(seat->id.pid, name, sizeof name);
+            text_add(t, ", but its process goes on as %s: it called exec, or ended that thread alone", name);
+        }
+    } else if (quit & QUIT_FREED)
+        text_add(t, "freed the comm");
+    else if (gone == GONE_LEFT || (quit & QUIT_LEFT))
+        text_add(t, "left");
+}
+
+void rollcall_end(struct text *t, struct watch *w, uint32_t p) { rollcall_end_by(t, w, p, rollcall_status(w->seats[p])); }
+
+void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
+{
+    struct member *m = &w->members[p];
+    const struct record *r = journal_hand(m);
+    size_t before = t->used;
+    rollcall_end(t, w, p);
+    bool over = t->used != before;
+    if (load_relaxed64(&m->head) == 0) {                             /* relaxed: a hint for people */
+        text_add(t, over ? ", had called nothing on this comm" : "in its own code, has called nothing on this comm yet");
+        return;
+    }
+    uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);   /* relaxed: as above */
+    int result = (int)load_relaxed32(&r->result);                    /* relaxed: as above */
+    if (!ended) {
+        text_add(t, over ? " in " : "");
+        rollcall_operation(t, w, r);
+        text_add(t, " for ");
+        text_add_duration(t, rollcall_age(w, began));
+        return;
+    }
+    if (!over) {
+        text_add(t, "in its own code for ");
+        text_add_duration(t, rollcall_age(w, ended));
+    }
+    text_add(t, ", last: ");
+    rollcall_operation(t, w, r);
+    if (result == -EINVAL)
+        text_add(t, ", which was refused (EINVAL)");
+}
+
+/* ---- the table: narrow columns first, so that they stand under each other; the long one last ---- */
+
+static const char rollcall_columns[] = "  rank pid     state    CPU      for      doing\n";
+enum { WIDE_PID = 8, WIDE_STATE = 9, WIDE_TIME = 9 };
+
+static void rollcall_cell(struct text *t, int width, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void rollcall_cell(struct text *t, int width, const char *format, ...)
+{
+    char cell[64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(cell, sizeof cell, format, args);
+    va_end(args);
+    text_add_padded(t, cell, width);
+}
+
+static void rollcall_time(struct text *t, uint64_t ns)
+{
+    char cell[64];
+    struct text time = TEXT_IN(cell);
+    text_clear(&time);
+    text_add_duration(&time, ns);
+    text_add_padded(t, cell, WIDE_TIME);
+}
+
+static void rollcall_state(struct text *t, struct watch *w, uint32_t p)
+{
+    const struct seat *seat = w->seats[p];
+    uint32_t quit = load_acquire32(&w->members[p].quit);             /* E7 acquire */
+    enum gone gone = rollcall_gone(w, p);
+    uint64_t cpu = 0;
+    if (gone == GONE_DIED) {
+        uint32_t status = rollcall_status(seat);
+        int how = (int)(status >> 1);
+        if (status && WIFSIGNALED(how))
+            rollcall_cell(t, WIDE_STATE, "signal %d", WTERMSIG(how));
+        else if (status && WIFEXITED(how))
+            rollcall_cell(t, WIDE_STATE, "exit %d", WEXITSTATUS(how));
+        else
+            rollcall_cell(t, WIDE_STATE, "died");
+        rollcall_cell(t, WIDE_TIME, "-");
+        return;
+    }
+    if (gone == GONE_LEFT || (quit & (QUIT_LEFT | QUIT_FREED))) {
+        rollcall_cell(t, WIDE_STATE, quit & QUIT_FREED ? "freed" : "left");
+        rollcall_cell(t, WIDE_TIME, "-");
+        return;
+    }
+    const char *state = process_state(&seat->id, &cpu);
+    if (p == w->me)
+        state = "(here)";
+    else if (!strcmp(state, "in the kernel"))
+        state = "kernel";
+    else if (!strcmp(state, "out of sight"))
+        state = "unseen";
+    rollcall_cell(t, WIDE_STATE, "%s", state);
+    if (cpu)
+        rollcall_time(t, cpu);
+    else
+        rollcall_cell(t, WIDE_TIME, "-");
+}
+
+static void rollcall_doing(struct text *t, struct watch *w, uint32_t p)
+{
+    struct member *m = &w->members[p];
+    const struct record *r = journal_hand(m);
+    if (load_relaxed64(&m->head) == 0) {                             /* relaxed: a hint for people */
+        rollcall_cell(t, WIDE_TIME, "-");
+        text_add(t, "own code; nothing called here yet\n");
+        return;
+    }
+    uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);   /* relaxed: as above */
+    int result = (int)load_relaxed32(&r->result);                    /* relaxed: as above */
+    rollcall_time(t, rollcall_age(w, ended ? ended : began));
+    text_add(t, ended ? "own code; last " : "in ");
+    rollcall_operation(t, w, r);
+    if (ended && result == -EINVAL)
+        text_add(t, ", REFUSED (EINVAL)");
+    text_add(t, "\n");
+}
+
+static void rollcall_row(struct text *t, struct watch *w, uint32_t p)
+{
+    text_add(t, "  %-4u ", p);
+    rollcall_cell(t, WIDE_PID, "%d", w->seats[p]->id.pid);
+    rollcall_state(t, w, p);
+    rollcall_doing(t, w, p);
+}
+
+static bool rollcall_there(const struct watch *w, const struct claim *c, uint32_t p)
+{
+    return load_acquire64(&watch_arrival(w, p, c->seq)->seq) >= c->seq;      /* E1 acquire */
+}
+
+static uint64_t rollcall_count(const struct arrival *a) { return load_relaxed64(&a->payload[PAYLOAD_WORDS - 1]); }  /* relaxed: after E1 */
+
+/* Have p and q called the same thing? Both are there. */
+static bool rollcall_same(const struct watch *w, const struct claim *c, uint32_t p, uint32_t q)
+{
+    const struct arrival *a = watch_arrival(w, p, c->seq), *b = watch_arrival(w, q, c->seq);
+    uint64_t stamp = load_relaxed64(&a->descriptor);                 /* relaxed: after E1 */
+    return stamp == load_relaxed64(&b->descriptor) && (!stamp_hashed(stamp) || rollcall_count(a) == rollcall_count(b));     /* relaxed: after E1 */
+}
+
+/* How many ranks stand where p stands: the minority is where it is, the majority only where it shows. */
+static uint32_t rollcall_company(const struct watch *w, const struct claim *c, uint32_t p)
+{
+    bool there = rollcall_there(w, c, p);
+    uint32_t n = 0;
+    for (uint32_t q = 0; q < w->size; q++)
+        n += there == rollcall_there(w, c, q) && (!there || rollcall_same(w, c, p, q));
+    return n;
+}
+
+/* odd: gone, or not there: before all others. */
+struct row { uint32_t rank, company; bool odd; };
+
+static int rollcall_order(const void *left, const void *right)
+{
+    const struct row *a = left, *b = right;
+    if (a->odd != b->odd)
+        return a->odd ? -1 : 1;
+    if (a->company != b->company)
+        return a->company < b->company ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+void rollcall_table(struct text *t, struct watch *w, const struct claim *claim)
+{
+    struct row *rows = calloc(w->size, sizeof *rows);
+    for (uint32_t p = 0; rows && p < w->size; p++)
+        rows[p] = (struct row){ p, claim ? rollcall_company(w, claim, p) : 0, claim && !rollcall_there(w, claim, p) };
+    if (rows && claim)
+        qsort(rows, w->size, sizeof *rows, rollcall_order);
+    text_add(t, "%s", rollcall_columns);
+    for (uint32_t i = 0; i < w->size && i < ROWS_MAX; i++)
+        rollcall_row(t, w, rows ? rows[i].rank : i);
+    if (w->size > ROWS_MAX)
+        text_add(t, "  … and %u more ranks\n", w->size - ROWS_MAX);
+    free(rows);
+}
+
+/* ---- the headline: who, what, where ---- */
+
+static void rollcall_ranks(struct text *t, const int *ranks, int n)
+{
+    text_add(t, n == 1 ? "rank " : "ranks ");
+    text_add_ranks(t, ranks, n);
+}
+
+/* "rank 3", "ranks 0, 4-7": who has not come; whom the verdict names, where all have by now. */
+static void rollcall_missing(struct text *t, const struct watch *w, const struct claim *c, uint32_t named)
+{
+    int *ranks = calloc(w->size, sizeof *ranks), n = 0;
+    for (uint32_t p = 0; ranks && p < w->size; p++)
+        if (!rollcall_there(w, c, p))
+            ranks[n++] = (int)p;
+    if (n)
+        rollcall_ranks(t, ranks, n);
+    else
+        text_add(t, "rank %u", named);
+    free(ranks);
+}
+
+static void rollcall_here(struct text *t, const struct watch *w, const struct op *op)
+{
+    rollcall_name(t, w, op->claim.descriptor, op->claim.count, op->claim.seq);
+    text_add(t, " on %s", w->name);
+}
+
+static void rollcall_called_here(struct text *t, const struct watch *w, const struct op *op)
+{
+    text_add(t, "  called here, by rank %u of %u, at %s\n", w->me, w->size, arena_site_text(w->arena, op->site));
+}
+
+/* One line for each thing that was called, the one that fewest called first. */
+static void rollcall_parties(struct text *t, const struct watch *w, const struct claim *c)
+{
+    int *ranks = calloc(w->size, sizeof *ranks);
+    for (uint32_t company = 1; ranks && company <= w->size; company++)
+        for (uint32_t p = 0; p < w->size; p++) {
+            if (!rollcall_there(w, c, p) || rollcall_company(w, c, p) != company)
+                continue;
+            int n = 0;
+            for (uint32_t q = 0; q < w->size; q++)
+                if (rollcall_there(w, c, q) && rollcall_same(w, c, p, q))
+                    ranks[n++] = (int)q;
+            if (ranks[0] != (int)p)
+                continue;
+            const struct arrival *a = watch_arrival(w, p, c->seq);
+            text_add(t, "  ");
+            rollcall_ranks(t, ranks, n);
+            text_add(t, ": ");
+            stamp_add(t, load_relaxed64(&a->descriptor), rollcall_count(a));         /* relaxed: after E1 */
+            text_add(t, " at %s\n", rollcall_short(arena_site_text(w->arena, load_relaxed32(&a->site))));   /* relaxed: after E1 */
+        }
+    free(ranks);
+}
+
+static void rollcall_headline(struct text *t, struct watch *w, const struct op *op, uint32_t who)
+{
+    uint64_t v = w->failed;
+    const struct seat *seat = w->seats[who];
+    switch (verdict_why(v)) {
+    case WHY_DIED:
+    case WHY_LEFT:
+    case WHY_FREED:
+        text_add(t, "rank %u (pid %d, %s) ", who, seat->id.pid, seat->program);
+        size_t before = t->used;
+        rollcall_end_by(t, w, who, rollcall_await_status(w, who));
+        if (t->used == before)
+            text_add(t, "is gone");
+        text_add(t, "\n  without it no rank can finish ");
+        rollcall_here(t, w, op);
+        text_add(t, "\n");
+        break;
+    case WHY_DEADLINE:
+        text_add(t, "the deadline ");
+        if (verdict_by(v) == w->me && op->timeout_ns >= 0) {
+            text_add(t, "of ");
+            text_add_duration(t, (uint64_t)op->timeout_ns);
+            text_add(t, " ");
+        }
+        text_add(t, "of rank %u passed in ", verdict_by(v));
+        rollcall_here(t, w, op);
+        text_add(t, "\n  missing: ");
+        rollcall_missing(t, w, &op->claim, who);
+        text_add(t, "\n");
+        break;
+    case WHY_MISMATCH:
+        text_add(t, "the ranks called different things as operation #%llu on %s\n",
+                 (unsigned long long)(op->claim.seq - w->arena->header->first_seq), w->name);
+        rollcall_parties(t, w, &op->claim);
+        break;
+    case WHY_ABORT:
+        text_add(t, "rank %u aborted: %.*s\n  this ended ", who, ABORT_TEXT - 1, w->members[who].why);
+        rollcall_here(t, w, op);
+        text_add(t, "\n");
+        break;
+    case WHY_INTERRUPT:
+        text_add(t, "rank %u was interrupted\n  this ended ", who);
+        rollcall_here(t, w, op);
+        text_add(t, "\n");
+        break;
+    case WHY_DEADLOCK:
+        text_add(t, "a wait that can never end: rank %u waits for a key whose runner waits here for it\n  this ended ", who);
+        rollcall_here(t, w, op);
+        text_add(t, "\n");
+        break;
+    case WHY_NONE:
+        break;
+    }
+}
+
+void rollcall_failure(struct text *t, struct watch *w, const struct op *op)
+{
+    text_clear(t);
+    rollcall_headline(t, w, op, verdict_who(w->failed) < w->size ? verdict_who(w->failed) : 0);
+    rollcall_called_here(t, w, op);
+    rollcall_table(t, w, &op->claim);
+}
+
+void rollcall_warn(const struct op *op, uint64_t waited_ns)
+{
+    struct watch *w = op->watch;
+    for (uint32_t p = 0; p < w->me; p++)
+        if (rollcall_there(w, &op->claim, p))
+            return;
+    char buffer[8192];
+    struct text t = TEXT_IN(buffer);
+    text_add(&t, "tutti: rank %u has waited ", w->me);
+    text_add_duration(&t, waited_ns);
+    text_add(&t, " in ");
+    rollcall_here(&t, w, op);
+    text_add(&t, "\n  missing: ");
+    rollcall_missing(&t, w, &op->claim, op->wait.owner >= 0 ? (uint32_t)op->wait.owner : w->me);
+    text_add(&t, "\n");
+    rollcall_called_here(&t, w, op);
+    rollcall_table(&t, w, &op->claim);
+    ssize_t written = write(STDERR_FILENO, buffer, t.used);
+    (void)written;
+}

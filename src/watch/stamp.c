@@ -1,0 +1,48 @@
+/* Names for stamps: used by reports only, so nothing here is on the path of an operation. */
+#include "watch/stamp.h"
+
+#include "fold/fold.h"
+
+static const struct { const char *name; bool collective, data, reduces, rooted; } kinds[KIND_COUNT] = {
+    [KIND_NONE] = { "nothing yet", false, false, false, false },
+    [KIND_BARRIER] = { "barrier", true, false, false, false },
+    [KIND_BROADCAST] = { "broadcast", true, true, false, true },
+    [KIND_REDUCE] = { "reduce", true, true, true, true },
+    [KIND_ALL_REDUCE] = { "all_reduce", true, true, true, false },
+    [KIND_SPLIT] = { "comm_split", true, false, false, false },
+    [KIND_SPLIT_END] = { "comm_split", true, false, false, false },
+    [KIND_CREATE] = { "comm_create", true, false, false, false },
+    [KIND_ONCE] = { "once", false, false, false, false },
+    [KIND_FIRST_BEGIN] = { "first_begin", false, false, false, false },
+    [KIND_FIRST_END] = { "first_end", false, false, false, false },
+    [KIND_TURN_BEGIN] = { "turn_begin", false, false, false, false },
+    [KIND_TURN_END] = { "turn_end", false, false, false, false },
+    [KIND_WAIT] = { "wait", false, false, false, false },
+    [KIND_ABORT] = { "comm_abort", false, false, false, false },
+    [KIND_FINALIZE] = { "finalize", false, false, false, false },
+    [KIND_FREE] = { "comm_free", false, false, false, false },
+};
+
+const char *kind_name(enum kind kind)
+{
+    return (unsigned)kind < KIND_COUNT ? kinds[kind].name : "?";
+}
+
+bool kind_collective(enum kind kind)
+{
+    return (unsigned)kind < KIND_COUNT && kinds[kind].collective;
+}
+
+void stamp_add(struct text *t, uint64_t stamp, uint64_t count)
+{
+    enum kind kind = stamp_kind(stamp);
+    text_add(t, "%s", kind_name(kind));
+    if ((unsigned)kind >= KIND_COUNT || !kinds[kind].data)
+        return;
+    text_add(t, " %s", fold_type_name((tutti_type)stamp_type(stamp)));
+    if (kinds[kind].reduces)
+        text_add(t, " %s", fold_op_name((tutti_op)stamp_op(stamp)));
+    text_add(t, " %llu", (unsigned long long)(stamp_hashed(stamp) ? count : stamp & (STAMP_HASHED - 1)));
+    if (kinds[kind].rooted)
+        text_add(t, " root %d", stamp_root(stamp));
+}

@@ -1,0 +1,175 @@
+/* The slow half of every operation: see the protocol in verdict.h. It costs a few loads per member and look; a look happens once per
+ * slice of a sleep. The order of the loads is the protocol: do not move one. */
+#include "watch/verdict.h"
+
+#include "watch/death.h"
+
+#include <errno.h>
+
+static bool claim_committed(const struct watch *w, const struct claim *c, uint32_t p)
+{
+    if (!c->commit_at || (c->committer >= 0 && (uint32_t)c->committer != p))
+        return true;
+    const shared64 *word = (const shared64 *)(const void *)((const char *)&w->members[p] + c->commit_at);
+    return load_acquire64(word) >= c->commit;        /* E16 acquire, E17 acquire */
+}
+
+/* Has p done its part of the operation? */
+static bool claim_done_by(const struct watch *w, const struct claim *c, uint32_t p)
+{
+    const struct arrival *a = watch_arrival(w, p, c->seq);
+    return load_acquire64(&a->seq) >= c->seq && claim_agrees(c, a) && claim_committed(w, c, p);     /* E1 acquire */
+}
+
+bool claim_holds(const struct watch *w, const struct claim *c)
+{
+    for (uint32_t p = 0; p < w->size; p++)
+        if (!claim_done_by(w, c, p))
+            return false;
+    return true;
+}
+
+int verdict_error(uint64_t v)
+{
+    switch (verdict_why(v)) {
+    case WHY_DIED:
+    case WHY_LEFT:
+    case WHY_FREED: return -EOWNERDEAD;
+    case WHY_DEADLINE: return -ETIMEDOUT;
+    case WHY_MISMATCH: return -EPROTO;
+    case WHY_DEADLOCK: return -EDEADLK;
+    case WHY_ABORT:
+    case WHY_INTERRUPT:
+    case WHY_NONE: break;
+    }
+    return -ECANCELED;
+}
+
+static int verdict_fail(struct watch *w, uint64_t v)
+{
+    w->failed = v;
+    fetch_or32(&w->attention, ATTENTION_BROKEN);
+    return verdict_error(v);
+}
+
+int verdict_contested(struct watch *w, const struct claim *c)
+{
+    for (;;) {
+        uint64_t v = load_acquire64(&w->slot->verdict);              /* E6 acquire, E7 acquire */
+        int32_t after = verdict_after(v, c->seq);
+        if (v == 0 || after > 0 || (after < 0 && verdict_state(v) == VERDICT_PROPOSED))
+            return 0;
+        if (verdict_state(v) == VERDICT_CONFIRMED)
+            return verdict_fail(w, v);
+        if (swap_if64(&w->slot->verdict, &v, 0))                     /* E8 release */
+            return 0;
+    }
+}
+
+/* A reason to give up, found in the order the protocol asks for: news, alive words, quit bits, flags. WHY_NONE: none. */
+static enum why verdict_reason(struct watch *w, const struct claim *c, bool late, uint32_t blocker, uint32_t *who)
+{
+    w->news_seen = load_acquire32(&w->slot->news);                   /* E7 acquire */
+    death_look(w);                                                   /* E5: alive words */
+    for (uint32_t p = 0; p < w->size; p++) {
+        uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
+        *who = p;
+        if (quit & QUIT_DEADLOCK)
+            return WHY_DEADLOCK;
+        if (quit & QUIT_INTERRUPT)
+            return WHY_INTERRUPT;
+        if (quit & QUIT_ABORT)
+            return WHY_ABORT;
+    }
+    for (uint32_t p = 0; p < w->size; p++) {
+        if (p == w->me)
+            continue;
+        uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
+        const struct arrival *a = watch_arrival(w, p, c->seq);
+        *who = p;
+        if (load_acquire64(&a->seq) >= c->seq && !claim_agrees(c, a))        /* E1 acquire */
+            return WHY_MISMATCH;
+        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || claim_done_by(w, c, p))
+            continue;
+        return quit & QUIT_FREED ? WHY_FREED : (quit & QUIT_LEFT) || w->gone[p] == GONE_LEFT ? WHY_LEFT : WHY_DIED;
+    }
+    *who = blocker;
+    return late ? WHY_DEADLINE : WHY_NONE;
+}
+
+/* The first rank that has not done its part: whom a deadline names. */
+static uint32_t verdict_blocker(const struct watch *w, const struct claim *c)
+{
+    for (uint32_t p = 0; p < w->size; p++)
+        if (p != w->me && !claim_done_by(w, c, p))
+            return p;
+    return w->me;
+}
+
+/* v proposes to fail our operation. 1: look again; 0 is not returned; negative: failed. */
+static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
+{
+    fence_full();                                                    /* E4 fence */
+    if (claim_holds(w, c)) {
+        int r = verdict_contested(w, c);
+        return r < 0 ? r : 1;
+    }
+    uint64_t seen = v;
+    if (!swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v)))  /* E7 release */
+        return 1;
+    w->ways->wake(w->ways->arg, low_half(&w->slot->verdict), INT32_MAX);
+    return verdict_fail(w, verdict_confirmed(v));
+}
+
+static bool verdict_reached(const struct watch *w, const struct wait *wait)
+{
+    if (load_acquire64(wait->word) >= wait->value)                   /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire */
+        return true;
+    return wait->leave && wait->owner >= 0 && w->gone[wait->owner] != GONE_NO;
+}
+
+int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait, bool late)
+{
+    for (;;) {
+        if (claim_holds(w, c)) {
+            int r = verdict_contested(w, c);
+            return r < 0 ? r : 1;
+        }
+        uint64_t v = load_acquire64(&w->slot->verdict);              /* E7 acquire */
+        int32_t after = verdict_after(v, c->seq);
+        if (v && after > 0)
+            continue;                                                /* somebody is further: C(k) holds, and we shall see it */
+        if (v && verdict_state(v) == VERDICT_CONFIRMED)
+            return verdict_fail(w, v);
+        if (v && after < 0) {
+            swap_if64(&w->slot->verdict, &v, 0);                     /* E8 release */
+            continue;
+        }
+        if (v) {
+            int r = verdict_decide(w, c, v);
+            if (r < 0)
+                return r;
+            continue;
+        }
+        uint32_t who;
+        enum why why = verdict_reason(w, c, late, verdict_blocker(w, c), &who);
+        if (why == WHY_NONE)
+            return verdict_reached(w, wait);
+        v = verdict_make(c->seq, why, w->me, who);
+        uint64_t none = 0;
+        if (!swap_if64(&w->slot->verdict, &none, v))                 /* E4 release */
+            continue;
+        int r = verdict_decide(w, c, v);
+        if (r < 0)
+            return r;
+    }
+}
+
+void verdict_quit(struct watch *w, uint32_t bit)
+{
+    if (bit & (QUIT_ABORT | QUIT_DEADLOCK | QUIT_INTERRUPT))
+        fetch_or32(&w->attention, ATTENTION_BROKEN);
+    fetch_or32(&w->mine->quit, bit);                                 /* E7 release */
+    fetch_add32(&w->slot->news, 1);                                  /* E7 release */
+    w->ways->wake(w->ways->arg, &w->slot->news, INT32_MAX);
+}

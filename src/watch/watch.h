@@ -1,0 +1,141 @@
+/* Job: one rank's view of a comm while it waits there: where everybody's words are, and what an operation asks of them.
+ * Owns: private flags and scratch of this rank; in the arena its own member.
+ * Never: how comms are made (group/), what an operation computes (coll/). */
+#ifndef TUTTI_WATCH_WATCH_H
+#define TUTTI_WATCH_WATCH_H
+
+#include "arena/arena.h"
+#include "sync/wait.h"
+#include "watch/stamp.h"
+
+struct watch {
+    struct slot *slot;
+    struct member *members;           /* [size] */
+    struct member *mine;
+    uint32_t me, size;
+    shared32 attention;               /* ATTENTION_ bits; 0 on the fast path. Any thread of this process, by fetch_or and fetch_and */
+    struct wait_budget budget;
+    const struct wait_ways *ways;
+    const struct arena *arena;
+    struct seat **seats;              /* [size]: each member's seat */
+    uint32_t *seen;                   /* [size] scratch: alive words at the last look */
+    uint8_t  *gone;                   /* [size] scratch: enum gone at the last look */
+    shared32 *handles;                /* [ranks of the world] the world's: process descriptors + 1, opened when first asked for; 0 none yet */
+    uint8_t  *lost;                   /* [size] sticky: found dead without a mark */
+    uint32_t pause_ticks;             /* what a pause costs here */
+    uint32_t news_seen;
+    uint64_t excused_ns;              /* time that slices took too long (a suspended machine): no deadline counts it */
+    uint64_t failed;                  /* the verdict this rank failed by; 0 none */
+    int64_t  timeout_ns, warn_ns;     /* of this rank's operations; < 0: never */
+    int    (*interrupt)(void *arg);
+    void    *interrupt_arg;
+    const char *name;                 /* "world", "comm 3": for reports */
+};
+
+enum attention { ATTENTION_BROKEN = 1, ATTENTION_WORK = 2, ATTENTION_FAULT = 4, ATTENTION_KEYS = 8, ATTENTION_ADRIFT = 16, ATTENTION_NESTED = 32 };
+enum gone { GONE_NO, GONE_DIED, GONE_LEFT };
+
+/* What operation seq asks of all ranks before it may succeed: C(k) of the protocol in watch/verdict.h. */
+struct claim {
+    uint64_t seq, descriptor;
+    uint64_t count;                   /* whole, when the descriptor holds a hash */
+    size_t   commit_at;               /* offset in struct member of the word that a committer's last contribution raises; 0: arrival is all */
+    uint64_t commit;                  /* … to at least this */
+    int      committer;               /* that rank alone; -1: every rank */
+};
+
+/* What a rank waits for. owner: whose word it is, -1 the comm's (sense). leave: over as well when its owner is gone (it will read no more). */
+struct wait { shared64 *word; uint64_t value; int owner; bool leave; };
+
+enum { WAITING = 0, DONE = 1 };
+
+/* An operation under way. An algorithm extends it (first member) and never waits: advance does what it can, and returns DONE or
+   WAITING with `wait` set; a negative errno only before its arrival. */
+struct op {
+    struct watch *watch;
+    struct claim claim;
+    struct wait wait;
+    int    (*advance)(struct op *op);
+    uint32_t site, next;              /* next: the first rank whose arrival has not been seen */
+    int64_t  timeout_ns;              /* < 0: none */
+    bool     keep;                    /* the deadline breaks nothing */
+    bool     late;                    /* … and has passed */
+    bool     began;                   /* the fields below are set */
+    int      slices, warned;
+    uint64_t began_ns, excused_ns;    /* when it was called, and what had been excused by then */
+    bool     waited;                  /* it went through a wait of drive.h */
+    uint32_t pauses;                  /* spent in the straight line before that: waiting too short to be worth reading the time */
+};
+
+static inline struct arrival *watch_arrival(const struct watch *w, uint32_t p, uint64_t seq) { return &w->members[p].arrival[seq & 1]; }
+
+static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
+{
+    /* relaxed: read after an acquire of a->seq (E1), which its owner stored last */
+    return load_relaxed64(&a->descriptor) == c->descriptor
+        /* relaxed: as above */
+        && (!stamp_hashed(c->descriptor) || load_relaxed64(&a->payload[PAYLOAD_WORDS - 1]) == c->count);
+}
+
+/* L1 and L2: this rank is there. Its payload has been written before. */
+static inline void watch_arrive(struct watch *w, const struct claim *c, uint32_t site)
+{
+    struct arrival *a = &w->mine->arrival[c->seq & 1];
+    store_relaxed64(&a->descriptor, c->descriptor);                  /* relaxed: E1 publishes it */
+    store_relaxed32(&a->site, site);                                 /* relaxed: E1 publishes it */
+    store_fence64(&a->seq, c->seq);                   /* E1 release, E2 fence */
+    if (load_relaxed32(&w->mine->sleepers))           /* relaxed: E2, ordered by the fence */
+        w->ways->wake(w->ways->arg, low_half(&a->seq), INT32_MAX);
+}
+
+/* Raises a word of this rank that peers may sleep on: E1's manner for the words of later phases. */
+static inline void watch_raise(struct watch *w, shared64 *word, uint64_t value)
+{
+    store_fence64(word, value);                       /* E16 release, E17 release, E18 release, E19 release, E2 fence */
+    if (load_relaxed32(&w->mine->sleepers))           /* relaxed: E2, ordered by the fence */
+        w->ways->wake(w->ways->arg, low_half(word), INT32_MAX);
+}
+
+/* L3 in a straight line, with a short spin for each peer: true if all have arrived and agree. `next` is the first who has not;
+   *pauses: how often it had to pause. */
+static inline bool watch_arrived_soon(const struct watch *w, const struct claim *c, uint32_t spins, uint32_t *next, uint32_t *pauses)
+{
+    *pauses = 0;
+    for (uint32_t p = 0; p < w->size; p++) {
+        struct arrival *a = watch_arrival(w, p, c->seq);
+        *next = p;
+        for (uint32_t i = 0; load_acquire64(&a->seq) < c->seq; i++) {                /* E1 acquire */
+            if (i >= spins)
+                return false;
+            ++*pauses;
+            cpu_pause();
+        }
+        if (!claim_agrees(c, a))
+            return false;
+    }
+    *next = w->size;
+    return true;
+}
+
+/* L3: has everybody arrived, with what we call? Else op->wait is the first who has not. */
+static inline int watch_all_arrived(struct op *op)
+{
+    struct watch *w = op->watch;
+    for (uint32_t p = op->next; p < w->size; p++) {
+        struct arrival *a = watch_arrival(w, p, op->claim.seq);
+        if (p == w->me)
+            continue;
+        bool there = load_acquire64(&a->seq) >= op->claim.seq;       /* E1 acquire */
+        if (!there || !claim_agrees(&op->claim, a)) {
+            op->next = p;
+            /* One who is there but calls something else is waited for in vain: straight to the verdict. */
+            uint64_t value = there ? UINT64_MAX : op->claim.seq;
+            op->wait = (struct wait){ &a->seq, value, (int)p, false };
+            return WAITING;
+        }
+    }
+    op->next = w->size;
+    return DONE;
+}
+
+#endif
