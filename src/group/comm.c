@@ -1,0 +1,196 @@
+/* A handle is one allocation of some 12 KiB, half of it the report's buffer, so that a failure needs no memory to be explained. */
+#include "group/comm.h"
+
+#include "os/memory.h"
+#include "watch/death.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Measured at 4 and 8 ranks on 2 CPUs: fewer lets ranks fall asleep in a barrier that is under way, more only burns time. */
+enum { YIELDS = 80 };
+
+static int comm_alloc(struct tutti_comm *comm, uint32_t size)
+{
+    struct watch *w = &comm->watch;
+    w->seats = calloc(size, sizeof(struct seat *));
+    w->seen = calloc(size, sizeof *w->seen);
+    w->gone = calloc(size, sizeof *w->gone);
+    w->lost = calloc(size, sizeof *w->lost);
+    return w->seats && w->seen && w->gone && w->lost ? 0 : -ENOMEM;
+}
+
+static void comm_free_memory(struct tutti_comm *comm)
+{
+    struct watch *w = &comm->watch;
+    free(w->seats);
+    free(w->seen);
+    free(w->gone);
+    free(w->lost);
+    free(comm->creations);
+    pthread_mutex_destroy(&comm->queue_lock);
+    free(comm);
+}
+
+static void comm_set_budget(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    uint32_t cpus = load_acquire32(&world->arena.join->cpus);                        /* E12 acquire */
+    comm->crowded = comm->watch.size > cpus;
+    bool spin = !comm->crowded || world->spin_given;
+    comm->watch.budget = (struct wait_budget){ spin && !(world->flags & TUTTI_NO_SPIN) ? world->spin_ticks : 0, comm->crowded ? YIELDS : YIELDS / 5 };
+}
+
+struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error)
+{
+    struct tutti_comm *comm = NULL;
+    uint32_t size = slot->size;
+    *error = -ENOMEM;
+    if (memory_populate(arena_member(slot, mine), sizeof(struct member)) < 0 || posix_memalign((void **)&comm, 64, sizeof *comm))
+        return NULL;
+    *comm = (struct tutti_comm){ .world = world, .fork_word = world->fork_word, .seq = world->arena.header->first_seq, .birth = slot->birth };
+    pthread_mutex_init(&comm->queue_lock, NULL);
+    if (comm_alloc(comm, size) < 0) {
+        comm_free_memory(comm);
+        return NULL;
+    }
+    struct watch *w = &comm->watch;
+    w->slot = slot;
+    w->members = arena_member(slot, 0);
+    w->mine = arena_member(slot, mine);
+    w->me = mine;
+    w->size = size;
+    w->ways = &wait_ways_kernel;
+    w->arena = &world->arena;
+    w->handles = world->handles;
+    w->timeout_ns = world->timeout_ns;
+    w->warn_ns = world->warn_ns;
+    w->pause_ticks = world->pause_ticks;
+    w->interrupt = world->interrupt;
+    w->interrupt_arg = world->interrupt_arg;
+    for (uint32_t p = 0; p < size; p++)
+        w->seats[p] = &world->arena.seats[slot->world_rank[p]];
+    if (world->whole)
+        snprintf(comm->name, sizeof comm->name, "comm %llu", (unsigned long long)slot->birth);
+    else
+        snprintf(comm->name, sizeof comm->name, "world");
+    w->name = comm->name;
+    comm_set_budget(comm);
+    /* relaxed: the flag only routes the next call of this rank to the slow path */
+    if (load_relaxed32(&world->adrift))
+        fetch_or32(&w->attention, ATTENTION_ADRIFT);
+    pthread_mutex_lock(&world->lock);
+    comm->next = world->comms;
+    world->comms = comm;
+    pthread_mutex_unlock(&world->lock);
+    *error = 0;
+    return comm;
+}
+
+/* Staging of a comm that is closed here while peers may still read the last operation out of it. */
+struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; struct drain *next; };
+
+/* Over when each peer has freed the comm, is gone, or has read all that was in the rings; or when the slot was made anew, which means the same. */
+static bool drain_over(const struct world *world, const struct drain *d)
+{
+    if (d->slot->birth != d->birth)
+        return true;
+    for (uint32_t p = 0; p < d->slot->size; p++) {
+        struct member *m = arena_member(d->slot, p);
+        if (d->slot->world_rank[p] == (uint32_t)world->rank || death_of(&world->arena.seats[d->slot->world_rank[p]]) != GONE_NO)
+            continue;
+        if (load_acquire32(&m->quit) & (QUIT_FREED | QUIT_LEFT))                     /* E7 acquire */
+            continue;
+        if (d->stage.flat || load_acquire64(&m->consumed) < d->rounds)               /* E18 acquire */
+            return false;
+    }
+    return true;
+}
+
+static void drain_sweep(struct world *world)
+{
+    for (struct drain **at = &world->drains; *at;) {
+        struct drain *d = *at;
+        if (!drain_over(world, d)) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        span_give(world->span, d->stage.flat);
+        span_give(world->span, d->stage.ring);
+        free(d);
+    }
+}
+
+void comm_close(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    struct drain *d = comm->stage.flat || comm->stage.ring ? malloc(sizeof *d) : NULL;
+    pthread_mutex_lock(&world->lock);
+    for (struct tutti_comm **at = &world->comms; *at; at = &(*at)->next)
+        if (*at == comm) {
+            *at = comm->next;
+            break;
+        }
+    if (d) {
+        *d = (struct drain){ comm->watch.slot, comm->birth, comm->rounds, comm->stage, world->drains };
+        world->drains = d;
+    }
+    pthread_mutex_unlock(&world->lock);
+    comm_free_memory(comm);
+}
+
+void comm_close_world(struct world *world)
+{
+    while (world->drains) {
+        struct drain *d = world->drains;
+        world->drains = d->next;
+        free(d);
+    }
+}
+
+static int comm_stage(struct tutti_comm *comm, char **at, size_t *have, size_t bytes)
+{
+    int error = 0;
+    if (*have >= bytes)
+        return 0;
+    pthread_mutex_lock(&comm->world->lock);
+    drain_sweep(comm->world);
+    char *got = span_take(comm->world->span, bytes, &error);
+    pthread_mutex_unlock(&comm->world->lock);
+    if (!got) {
+        comm_explain(comm, "no memory for %zu bytes of staging in the arena: %s", bytes,
+                     error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)");
+        return error;
+    }
+    *at = got;
+    *have = bytes;
+    return 0;
+}
+
+int comm_stage_flat(struct tutti_comm *comm, size_t bytes)
+{
+    return comm_stage(comm, &comm->stage.flat, &comm->stage.flat_bytes, bytes);
+}
+
+int comm_stage_ring(struct tutti_comm *comm, size_t bytes)
+{
+    return comm_stage(comm, &comm->stage.ring, &comm->stage.ring_bytes, bytes);
+}
+
+uint32_t comm_site_slow(struct tutti_comm *comm, const char *site)
+{
+    struct site_seen *seen = &comm->sites[((uintptr_t)site >> 3) % SITE_CACHE];
+    *seen = (struct site_seen){ site, arena_site(&comm->world->arena, site) };
+    return seen->number;
+}
+
+void comm_explain(struct tutti_comm *comm, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(comm->report, sizeof comm->report, format, args);
+    va_end(args);
+}

@@ -1,0 +1,109 @@
+/* Job: what a rank holds of a world and of each comm in it.
+ * Owns: private memory only; in the arena its own member lines (watch/) and, under arena_lock, the directory of slots (directory.h).
+ * Never: algorithms. */
+#ifndef TUTTI_GROUP_COMM_H
+#define TUTTI_GROUP_COMM_H
+
+#include "arena/arena.h"
+#include "arena/span.h"
+#include "watch/watch.h"
+
+#include <pthread.h>
+#include <tutti.h>
+
+enum { REPORT_TEXT = 8192, SITE_CACHE = 16, FAULTS_MAX = 8 };
+
+struct progress;                       /* api/work: the world's progress thread */
+struct tutti_work;
+struct algorithm;                      /* coll/ */
+struct rules;
+
+/* A rank's hold on its world. Private to the process; `lock` guards the list of comms, the span's books and the keys. */
+struct world {
+    struct arena arena;
+    struct span *span;
+    int rank, size, host_fd;
+    const uint64_t *fork_word;         /* 1 in the process that joined, 0 in a forked child of it */
+    void *fork_page;
+    pthread_mutex_t lock;
+    struct tutti_comm *comms;          /* all open comms, the world's own last */
+    struct tutti_comm *whole;          /* the comm of all ranks */
+    int64_t timeout_ns, warn_ns;       /* defaults of its comms */
+    uint64_t spin_ticks;               /* when ranks fit the CPUs */
+    uint32_t pause_ticks;              /* what a pause of the CPU costs */
+    unsigned flags;
+    bool spin_given;
+    int (*interrupt)(void *arg);
+    void *interrupt_arg;
+    struct process_id self;
+    shared32 *handles;                 /* [size] for watch/death */
+    shared32 adrift;                   /* the joining thread has ended */
+    struct progress *progress;
+    void *keys;                        /* order/: this rank's counts of keys, and what it runs */
+    shared32 running_keys;             /* how many keys this rank runs now */
+    struct rules *rules;               /* which algorithm when, parsed from the arena's header */
+    struct drain *drains;              /* staging of closed comms that peers may still read (comm.c) */
+    struct world *next;                /* in the process's list (api/life) */
+};
+
+struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
+
+/* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it. */
+struct stage { char *flat, *ring; size_t flat_bytes, ring_bytes; };
+
+struct site_seen { const char *site; uint32_t number; };
+
+struct tutti_comm {
+    struct watch watch;                /* first: everything the fast path touches */
+    uint64_t seq;                      /* number of the last operation begun here */
+    const uint64_t *fork_word;
+    shared32 busy;                     /* a thread is inside: plain load and store, no locked instruction */
+    shared32 aborting;                 /* tutti_comm_abort calls running on this handle */
+    bool crowded;                      /* this comm has more ranks than there are CPUs */
+    const struct algorithm *gate;      /* its barrier, which is the gate of every one-phase algorithm */
+    struct site_seen sites[SITE_CACHE];
+    uint64_t centrals;                 /* operations that went through the central gate */
+    uint64_t rounds;                   /* rounds that went through the rings */
+    uint64_t calls[KIND_COUNT], calls_all;
+    struct world *world;
+    struct tutti_comm *next;
+    uint64_t birth;
+    uint64_t splits;
+    struct creation { uint64_t list_hash, n; } *creations;                  /* how often each list was created on this comm */
+    size_t creations_used;
+    struct stage stage;
+    uint64_t turns;                    /* turns of this rank begun */
+    bool in_turn;
+    pthread_mutex_t queue_lock;        /* the queue of work, and advancing it */
+    struct tutti_work *queue, *queue_tail;
+    struct fault faults[FAULTS_MAX];
+    int fault_count;
+    char name[32];
+    char report[REPORT_TEXT];          /* what tutti_explain shows */
+};
+
+/* Opens this rank's handle on a slot; `mine` is its rank there. Member pages of its own are populated. NULL: *error. */
+struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error);
+/* Takes it off the list and frees it; its staging goes back to the span's books as soon as no peer can read it any more. */
+void comm_close(struct tutti_comm *comm);
+void comm_close_world(struct world *world);                  /* the last of it, when the span is closed with its books */
+
+/* Staging for the next operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. */
+int comm_stage_flat(struct tutti_comm *comm, size_t bytes);
+int comm_stage_ring(struct tutti_comm *comm, size_t bytes);
+
+/* The site's number, by the handle's little cache. */
+uint32_t comm_site_slow(struct tutti_comm *comm, const char *site);
+static inline uint32_t comm_site(struct tutti_comm *comm, const char *site)
+{
+    struct site_seen *seen = &comm->sites[((uintptr_t)site >> 3) % SITE_CACHE];
+    return seen->site == site ? seen->number : comm_site_slow(comm, site);
+}
+
+__attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format, ...);
+
+/* split and create, all but the checks of arguments (api/). */
+int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, struct tutti_comm **comm);
+int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int size, struct tutti_comm **comm);
+
+#endif

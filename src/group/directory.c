@@ -1,0 +1,102 @@
+/* Slots are found by what the comm is made of, so that its members agree without speaking: whoever comes first makes the slot, the
+ * others find it. A slot is made anew only when each of its members has freed it, left, or died: nobody looks at it then.
+ * Everything happens under one robust lock; a holder that dies leaves at worst a slot whose state is still FREE. */
+#include "group/directory.h"
+
+#include "os/memory.h"
+#include "watch/death.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { LOCK_PATIENCE_S = 30 };
+
+static uint64_t directory_hash(const struct directory_key *key)
+{
+    uint64_t h = text_hash(key->world_rank, key->size * sizeof *key->world_rank, key->parent);
+    return text_hash(&key->nth, sizeof key->nth, h ^ (uint64_t)(uint32_t)key->color);
+}
+
+static bool directory_same(const struct slot *slot, const struct directory_key *key, uint64_t hash)
+{
+    return load_acquire32(&slot->state) == SLOT_USED && slot->key_hash == hash && slot->parent == key->parent && slot->nth == key->nth
+        && slot->color == key->color && slot->size == key->size
+        && memcmp(slot->world_rank, key->world_rank, key->size * sizeof *key->world_rank) == 0;
+}
+
+static bool directory_abandoned(const struct arena *arena, struct slot *slot)
+{
+    for (uint32_t p = 0; p < slot->size; p++) {
+        if (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT)) /* E7 acquire */
+            continue;
+        if (slot->world_rank[p] >= arena->header->size || death_of(&arena->seats[slot->world_rank[p]]) == GONE_NO)
+            return false;
+    }
+    return true;
+}
+
+static void directory_drop_keys(const struct arena *arena, uint64_t birth)
+{
+    for (uint32_t i = 0; i < KEYS_MAX; i++) {
+        struct key *key = &arena->keys[i];
+        if (load_acquire64(&key->owner) != birth)                                    /* E14 acquire */
+            continue;
+        store_release32(&key->ready, 0);
+        store_release32(&key->deadlocked, 0);
+        store_release64(&key->state, 0);
+        store_release64(&key->owner, KEY_DROPPED);                                   /* E14 release */
+    }
+}
+
+static int directory_fill(const struct arena *arena, struct slot *slot, const struct directory_key *key, uint64_t hash)
+{
+    uint64_t old = slot->keys ? slot->birth : 0;
+    size_t head = layout_slot_head(key->size);
+    if (memory_populate(slot, head + key->size * sizeof(struct member)) < 0)
+        return -ENOMEM;
+    memset((void *)slot, 0, head);
+    memset((void *)arena_member(slot, 0), 0, key->size * sizeof(struct member));
+    if (old)
+        directory_drop_keys(arena, old);
+    slot->size = key->size;
+    slot->birth = ++arena->join->births;
+    slot->key_hash = hash;
+    slot->parent = key->parent;
+    slot->nth = key->nth;
+    slot->color = key->color;
+    memcpy(slot->world_rank, key->world_rank, key->size * sizeof *key->world_rank);
+    store_release32(&slot->state, SLOT_USED);
+    fetch_add32(&arena->join->slots_changed, 1);
+    return 0;
+}
+
+int directory_find_or_make(const struct arena *arena, const struct directory_key *key, struct slot **slot)
+{
+    uint64_t hash = directory_hash(key);
+    struct slot *room = NULL;
+    *slot = NULL;
+    int r = arena_lock(arena, (uint64_t)LOCK_PATIENCE_S * 1000000000u);
+    if (r < 0)
+        return r;
+    uint32_t slots = arena->header->slots;
+    for (uint32_t i = 0; i < slots && !*slot; i++) {
+        struct slot *s = arena_slot(arena, i);
+        if (load_acquire32(&s->state) == SLOT_FREE) {
+            room = room ? room : s;
+            if (s->birth == 0)
+                break;                                       /* slots are used from the front: nothing behind a virgin one */
+        } else if (directory_same(s, key, hash))
+            *slot = s;
+        else if (!room && directory_abandoned(arena, s))
+            room = s;
+    }
+    if (!*slot && room) {
+        store_release32(&room->state, SLOT_FREE);
+        r = directory_fill(arena, room, key, hash);
+        if (r == 0)
+            *slot = room;
+    } else if (!*slot)
+        r = -ENOSPC;
+    arena_unlock(arena);
+    return r;
+}

@@ -1,0 +1,21 @@
+/* Job: read what a launcher put into the environment: rank, size, how many are local, the job's name.
+ * Owns: nothing.
+ * Never: the arena. All of a launcher's variables that are there are used together. */
+#ifndef TUTTI_GROUP_ENVIRONMENT_H
+#define TUTTI_GROUP_ENVIRONMENT_H
+
+#include "base/text.h"
+
+struct place {
+    const char *launcher;       /* "tutti run", "torchrun", "Open MPI", "MPICH", "Slurm", "options", "alone" */
+    int  rank, size;            /* of the world to join */
+    int  local_size;            /* ranks on this host as the launcher says; 0: it does not */
+    int  global_rank, global_size;
+    char job[128];              /* what the meeting name is made of, without uid and count */
+};
+
+/* lookup is getenv in life, a table in tests. 0 with launcher "alone" and size 1 where there is none; -EINVAL with a sentence:
+   a variable that is there and wrong, or one of a pair missing; -EXDEV: fewer ranks local than the world has (and local_only is 0). */
+int environment_read(struct place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why);
+
+#endif

@@ -1,0 +1,221 @@
+/* Sleepers watch join.state together with the marks of the ranks behind them (all, up to 127 ranks; beyond that each watches its
+ * neighbours, and whoever finds one gone wakes all through state). A seat that is still empty has a mark word of 0, and a sleeper
+ * on 0 stays queued when the word becomes somebody's: so new ranks need no wake-up of those who sleep, and N ranks join by N
+ * wakes, not by N². The kernel wakes one sleeper of a mark; it passes that on before it looks at anything else.
+ * What leaves no mark is found at the end of a slice: each asks the system about a few of the seats in turn.
+ * Cost: the last rank's CAS to the return of a sleeper some 50 us. */
+#include "group/gather.h"
+
+#include "group/seat.h"
+#include "os/cpu.h"
+#include "os/futex.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+enum { SLICE_FIRST_NS = 1000000, SLICE_LAST_NS = 50000000, SLICE_ALONE_NS = 5000000, PROBES = 16 };
+
+static void wake_all(struct arena_join *join) { futex_wake(&join->state, INT_MAX); }
+
+static int end_of(const struct gather *g)
+{
+    struct arena_join *join = g->arena->join;
+    uint32_t state = load_acquire32(&join->state);                       /* E12 acquire */
+    if (state == JOIN_GATHERING)
+        return GATHER_GOING;
+    if (state == JOIN_COMPLETE)
+        return GATHER_DONE;
+    uint32_t who = load_relaxed32(&join->failed_rank);                   /* relaxed: written before state, which was acquired */
+    return who == GATHER_LATE ? -ETIMEDOUT : -EOWNERDEAD;
+}
+
+/* The first reason stands: a second finder's CAS on failed_rank finds it taken. */
+static int give_up(struct gather *g, uint32_t reason)
+{
+    struct arena_join *join = g->arena->join;
+    uint32_t none = 0, going = JOIN_GATHERING;
+    swap_if32(&join->failed_rank, &none, reason);
+    if (swap_if32(&join->state, &going, JOIN_FAILED))                    /* E12 release */
+        wake_all(join);
+    return end_of(g);
+}
+
+int gather_fail(struct gather *g, uint32_t rank) { return give_up(g, rank + 1); }
+
+/* CPUs that all ranks together may use: the union of what each may, but no more than the tightest quota. */
+static uint32_t cpus_of_all(const struct arena *arena)
+{
+    uint64_t all[RANKS_MAX / 64] = { 0 };
+    uint32_t quota = 0;
+    for (uint32_t p = 0; p < arena->header->size; p++) {
+        const struct seat *seat = &arena->seats[p];
+        if (load_acquire32(&seat->state) == SEAT_EMPTY)                  /* E11 acquire; a seat that is counted is never empty */
+            continue;
+        for (int i = 0; i < RANKS_MAX / 64; i++)
+            all[i] |= seat->cpu_mask[i];
+        if (seat->quota && (!quota || seat->quota < quota))
+            quota = seat->quota;
+    }
+    uint32_t cpus = (uint32_t)cpu_count_mask(all, RANKS_MAX / 64);
+    if (quota && quota < cpus)
+        cpus = quota;
+    return cpus ? cpus : 1;
+}
+
+void gather_seated(struct gather *g)
+{
+    struct arena_join *join = g->arena->join;
+    uint32_t going = JOIN_GATHERING;
+    if (fetch_add32(&join->joined, 1) + 1 != g->arena->header->size)     /* E11 release, acquire: the last one has seen all seats filled */
+        return;
+    store_relaxed32(&join->cpus, cpus_of_all(g->arena));                 /* relaxed: published by the CAS on state */
+    if (swap_if32(&join->state, &going, JOIN_COMPLETE))                  /* E12 release */
+        wake_all(join);
+}
+
+/* Has whoever has or had this seat gone? Also one that never came, if its launcher says that it has ended. */
+static bool is_gone(struct seat *seat)
+{
+    return load_acquire32(&seat->state) == SEAT_LEFT || load_acquire32(&seat->status)                       /* E11 acquire */
+        || process_mark_died(load_acquire32(process_mark_word(&seat->mark)));                               /* E5 acquire */
+}
+
+static int look_at_marks(struct gather *g)
+{
+    for (uint32_t p = 0; p < g->arena->header->size; p++)
+        if (p != g->rank && is_gone(&g->arena->seats[p]))
+            return gather_fail(g, p);
+    return GATHER_GOING;
+}
+
+int gather_look(struct gather *g)
+{
+    int end = end_of(g);
+    if (end == GATHER_GOING)
+        end = look_at_marks(g);
+    if (end == GATHER_GOING && clock_ns() >= g->end_ns)
+        end = give_up(g, GATHER_LATE);
+    return end;
+}
+
+static int probe(struct gather *g)
+{
+    uint32_t size = g->arena->header->size;
+    for (uint32_t i = 0; i < PROBES && i < size; i++) {
+        uint32_t p = g->probed++ % size;
+        struct seat *seat = &g->arena->seats[p];
+        bool filled = p != g->rank && load_acquire32(&seat->state) == SEAT_JOINED;      /* E11 acquire */
+        if (filled && process_alive(&seat->id, -1) == 0)
+            return gather_fail(g, p);
+    }
+    return GATHER_GOING;
+}
+
+uint64_t gather_slice(struct gather *g)
+{
+    uint64_t slice = g->slice_ns ? g->slice_ns : SLICE_FIRST_NS, now = clock_ns();
+    g->slice_ns = 2 * slice < SLICE_LAST_NS ? 2 * slice : SLICE_LAST_NS;
+    if (g->end_ns <= now)
+        return 0;
+    return slice < g->end_ns - now ? slice : g->end_ns - now;
+}
+
+/* Word 0 is state; then the marks of the ranks behind this one, in a circle. */
+static int words_to_watch(const struct gather *g, struct futex_word words[FUTEX_WORDS])
+{
+    uint32_t size = g->arena->header->size;
+    int n = 1;
+    words[0] = (struct futex_word){ &g->arena->join->state, JOIN_GATHERING };
+    for (uint32_t i = 1; i < size && n < FUTEX_WORDS; i++) {
+        shared32 *word = process_mark_word(&g->arena->seats[(g->rank + i) % size].mark);
+        words[n++] = (struct futex_word){ word, load_acquire32(word) };                  /* E5 acquire */
+    }
+    return n;
+}
+
+static void pass_on(const struct futex_word *words, int n)
+{
+    for (int i = 1; i < n; i++) {
+        uint32_t now = load_acquire32(words[i].word);                                    /* E5 acquire */
+        if (now != words[i].seen && !process_mark_held(now))
+            futex_wake(words[i].word, INT_MAX);
+    }
+}
+
+/* The words are read before the look: what changes after it ends the sleep at once. */
+int gather_wait(struct gather *g)
+{
+    struct futex_word words[FUTEX_WORDS];
+    int n = words_to_watch(g, words);
+    int end = gather_look(g);
+    if (end != GATHER_GOING)
+        return end;
+    uint64_t slice = gather_slice(g);
+    int slept = futex_wait_any(words, n, slice);
+    if (slept == -ENOSYS)
+        slept = futex_wait(words[0].word, words[0].seen, slice < SLICE_ALONE_NS ? slice : SLICE_ALONE_NS);
+    pass_on(words, n);
+    return slept == -ETIMEDOUT && end_of(g) == GATHER_GOING ? probe(g) : GATHER_GOING;
+}
+
+static void add_timeout(const struct gather *g, struct text *why)
+{
+    if (clock_ns() < g->end_ns)
+        text_add(why, " in the time that another rank allowed");
+    else if (g->timeout_ms % 1000 == 0)
+        text_add(why, " within %d s", g->timeout_ms / 1000);
+    else
+        text_add(why, " within %d ms", g->timeout_ms);
+}
+
+static void explain_late(const struct gather *g, struct text *why)
+{
+    int came[RANKS_MAX], missing[RANKS_MAX], n_came = 0, n_missing = 0;
+    for (uint32_t p = 0; p < g->arena->header->size; p++) {
+        if (load_acquire32(&g->arena->seats[p].state) == SEAT_EMPTY)                     /* E11 acquire */
+            missing[n_missing++] = (int)p;
+        else
+            came[n_came++] = (int)p;
+    }
+    if (n_missing == 0)
+        text_add(why, "the ranks did not all come");
+    else {
+        text_add(why, n_missing == 1 ? "rank " : "ranks ");
+        text_add_ranks(why, missing, n_missing);
+        text_add(why, " did not come");
+    }
+    add_timeout(g, why);
+    text_add(why, " (joined: ");
+    text_add_ranks(why, came, n_came);
+    text_add(why, " of %u)", g->arena->header->size);
+}
+
+static void explain_gone(const struct gather *g, struct text *why)
+{
+    uint32_t who = load_relaxed32(&g->arena->join->failed_rank) - 1;     /* relaxed: it was written before state, which was acquired */
+    if (who >= g->arena->header->size) {
+        text_add(why, "a rank died while the ranks were joining");
+        return;
+    }
+    struct seat *seat = &g->arena->seats[who];
+    uint32_t state = load_acquire32(&seat->state), status = load_acquire32(&seat->status);     /* E11 acquire */
+    text_add(why, "rank %u", who);
+    seat_add_who(seat, why);
+    if (state == SEAT_EMPTY)
+        text_add(why, " ended before it joined");
+    else
+        text_add(why, " %s while the ranks were joining", state == SEAT_LEFT ? "left" : "died");
+    if (status) {
+        text_add(why, ": ");
+        process_add_status(why, (int)(status >> 1));
+    }
+}
+
+void gather_explain(const struct gather *g, int error, struct text *why)
+{
+    if (error == -ETIMEDOUT)
+        explain_late(g, why);
+    else
+        explain_gone(g, why);
+}

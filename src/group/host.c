@@ -1,0 +1,281 @@
+/* The host is a rank like the others that hands the arena's descriptor to whoever asks for a seat, while it waits itself. It sleeps
+ * in poll: each joiner sends a byte when it sits and closes its end when it has failed, so that poll returns for all that concerns
+ * the host; slices cover the rest.
+ *
+ * A connection that ends before its rank sits hurts nobody, and the rank may come again. One whose rank has begun to sit means a
+ * death. So that this can be told, a seat is offered on one connection at a time.
+ * Cost: one poll and two messages per joiner. */
+#include "group/meet.h"
+
+#include "arena/places.h"
+#include "os/handover.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SILENCE_NS UINT64_C(5000000000)              /* who connects and says nothing for so long is dropped */
+
+struct guest { int fd; int rank; int32_t pid; bool gone; uint64_t since_ns; };      /* rank -1: has not said hello */
+
+struct host {
+    struct meeting *m;
+    int listener;
+    int end;                          /* how it ended; GATHER_GOING before */
+    bool deaf;                        /* accept failed (no descriptors): leave the listener alone for one round */
+    int guests, room;
+    struct guest *guest;
+    struct pollfd *poll;              /* [room + 1], the listener last */
+};
+
+static int refuse(struct meet_answer *answer, int status)
+{
+    answer->status = status;
+    return status;
+}
+
+/* The byte of a rank that sits; what else a guest may send means nothing. */
+static void swallow(struct guest *guest)
+{
+    char bytes[64];
+    int none;
+    int got = handover_recv(guest->fd, bytes, sizeof bytes, &none, 0);
+    if (none >= 0)
+        close(none);
+    if (got < 0 && got != -EAGAIN && got != -EMSGSIZE)
+        guest->gone = true;
+}
+
+/* Whoever has the offer of this seat and still wants it: a rank that comes again must not be taken for two. */
+static const struct guest *same_rank(const struct host *h, int rank)
+{
+    for (int i = 0; i < h->guests; i++) {
+        struct guest *guest = &h->guest[i];
+        if (guest->rank == rank && !guest->gone)
+            swallow(guest);
+        if (guest->rank == rank && !guest->gone)
+            return guest;
+    }
+    return NULL;
+}
+
+/* What is wrong with this guest, in words for it; 0: nothing. */
+static int judge(const struct host *h, const struct meet_hello *hello, int got, struct meet_answer *answer)
+{
+    struct text why = TEXT_IN(answer->text);
+    const struct arena *arena = h->m->arena;
+    if (got != (int)sizeof *hello || hello->magic != MEET_MAGIC || hello->bytes != sizeof *hello) {
+        text_add(&why, "the host, tutti %s, does not understand this greeting: another version of tutti?", arena_version());
+        return refuse(answer, -EPROTO);
+    }
+    if (hello->layout_hash != layout_hash() || strncmp(hello->version, arena_version(), sizeof hello->version) != 0) {
+        text_add(&why, "two builds of tutti in one job: the host has %s (layout %016llx), rank %d has %.*s (layout %016llx)", arena_version(),
+                 (unsigned long long)layout_hash(), hello->rank, (int)sizeof hello->version, hello->version, (unsigned long long)hello->layout_hash);
+        return refuse(answer, -EPROTO);
+    }
+    if (hello->size != (int)arena->header->size) {
+        text_add(&why, "this job has %u ranks, you said %d", arena->header->size, hello->size);
+        return refuse(answer, -EPROTO);
+    }
+    if (hello->rank < 0 || hello->rank >= hello->size) {
+        text_add(&why, "rank %d does not exist in a job of %d", hello->rank, hello->size);
+        return refuse(answer, -EINVAL);
+    }
+    if (h->end < 0) {
+        gather_explain(&h->m->gather, h->end, &why);
+        return refuse(answer, h->end);
+    }
+    if (load_acquire32(&arena->seats[hello->rank].state) != SEAT_EMPTY) {                 /* E11 acquire */
+        seat_say_taken(arena, (uint32_t)hello->rank, &why);
+        return refuse(answer, -EEXIST);
+    }
+    const struct guest *other = same_rank(h, hello->rank);
+    if (other) {
+        text_add(&why, "rank %d is joining already (pid %d)", hello->rank, other->pid);
+        return refuse(answer, -EEXIST);
+    }
+    return 0;
+}
+
+static void greet(struct host *h, struct guest *guest)
+{
+    struct meet_hello hello = { 0 };
+    struct meet_answer answer = { .magic = MEET_MAGIC, .host_rank = h->m->request->rank };
+    int none;
+    int got = handover_recv(guest->fd, &hello, sizeof hello, &none, 0);
+    if (got == -EAGAIN)
+        return;
+    if (none >= 0)
+        close(none);
+    if (got < 0 && got != -EMSGSIZE) {
+        guest->gone = true;
+        return;
+    }
+    int status = judge(h, &hello, got, &answer);
+    if (handover_send(guest->fd, &answer, sizeof answer, status == 0 ? h->m->arena->fd : -1, 0) < 0 || status)
+        guest->gone = true;
+    else {
+        guest->rank = hello.rank;
+        guest->pid = hello.pid;
+    }
+}
+
+static void accept_guests(struct host *h)
+{
+    struct handover_peer peer;
+    while (h->guests < h->room) {
+        int fd = handover_accept(h->listener);
+        if (fd < 0) {
+            h->deaf = fd != -EAGAIN;
+            return;
+        }
+        if (handover_peer(fd, &peer) < 0 || peer.uid != geteuid()) {
+            close(fd);
+            continue;
+        }
+        h->guest[h->guests++] = (struct guest){ fd, -1, peer.pid, false, clock_ns() };
+        greet(h, &h->guest[h->guests - 1]);          /* most have said hello by now */
+    }
+}
+
+/* A guest whose connection ended: dead if it had begun to sit, and else forgotten. */
+static int see_off(struct host *h, const struct guest *guest)
+{
+    if (guest->rank < 0)
+        return GATHER_GOING;
+    uint32_t state = load_acquire32(&h->m->arena->seats[guest->rank].state);              /* E11 acquire */
+    return state == SEAT_EMPTY ? GATHER_GOING : gather_fail(&h->m->gather, (uint32_t)guest->rank);
+}
+
+static int sweep(struct host *h)
+{
+    int end = GATHER_GOING, kept = 0;
+    for (int i = 0; i < h->guests; i++) {
+        struct guest *guest = &h->guest[i];
+        if (guest->rank < 0 && clock_ns() - guest->since_ns > SILENCE_NS)
+            guest->gone = true;
+        if (guest->gone) {
+            close(guest->fd);
+            int seen = see_off(h, guest);
+            end = end == GATHER_GOING ? seen : end;
+        } else
+            h->guest[kept++] = *guest;
+    }
+    h->guests = kept;
+    return end;
+}
+
+static int poll_guests(struct host *h)
+{
+    int slice_ms = (int)((gather_slice(&h->m->gather) + 999999) / 1000000), n = h->guests;
+    for (int i = 0; i < n; i++)
+        h->poll[i] = (struct pollfd){ h->guest[i].fd, POLLIN, 0 };
+    bool listening = n < h->room && !h->deaf;
+    h->deaf = false;
+    if (listening)
+        h->poll[n] = (struct pollfd){ h->listener, POLLIN, 0 };
+    if (poll(h->poll, (nfds_t)(n + listening), slice_ms) <= 0)
+        return GATHER_GOING;
+    for (int i = 0; i < n; i++)                      /* departures first: a rank that comes again must find its place free */
+        if (h->poll[i].revents && h->guest[i].rank >= 0)
+            swallow(&h->guest[i]);
+    int end = sweep(h);
+    if (end != GATHER_GOING)
+        return end;
+    for (int i = 0; i < h->guests; i++)
+        if (h->guest[i].rank < 0)
+            greet(h, &h->guest[i]);
+    if (listening && h->poll[n].revents)
+        accept_guests(h);
+    return GATHER_GOING;
+}
+
+static int serve(struct host *h)
+{
+    for (;;) {
+        int end = gather_look(&h->m->gather);
+        if (end == GATHER_GOING)
+            end = poll_guests(h);
+        if (end != GATHER_GOING)
+            return end;
+    }
+}
+
+/* Whoever has knocked by now is told how it ended and need not find out by itself: after a failure the reason, else that its seat is
+   taken. */
+static void say_end(struct host *h, int end)
+{
+    h->end = end;
+    accept_guests(h);
+    for (int i = 0; i < h->guests; i++)
+        if (h->guest[i].rank < 0 && !h->guest[i].gone)
+            greet(h, &h->guest[i]);
+}
+
+/* Another rank of ours may have bound another candidate at the same time, if a stranger's name came or went meanwhile. The lower
+ * index stays; a higher one that is serving already is joined, so that one of the two always gives way. */
+static bool is_second(struct meeting *m, int at)
+{
+    for (int i = 0; i < m->candidates; i++) {
+        int fd = i == at ? -1 : meet_try(m, m->name[i]);
+        if (fd < 0)
+            continue;
+        struct pollfd p = { fd, POLLIN, 0 };
+        if (i > at)
+            poll(&p, 1, 100);                        /* it looks, too, and closes its end when it sees us */
+        close(fd);
+        if (i < at || !(p.revents & POLLHUP))
+            return true;
+    }
+    return false;
+}
+
+static int open_arena(struct meeting *m)
+{
+    int error = arena_create(m->arena, &m->request->plan, m->why);
+    if (error)
+        return error;
+    m->gather.arena = m->arena;
+    error = seat_take(m->arena, (uint32_t)m->request->rank, &m->card, m->why);
+    if (error) {
+        arena_detach(m->arena);
+        return error;
+    }
+    gather_seated(&m->gather);
+    return 0;
+}
+
+static int host_world(struct meeting *m, int listener)
+{
+    struct host h = { .m = m, .listener = listener, .room = 2 * m->request->size + 64 };
+    h.guest = calloc((size_t)h.room, sizeof *h.guest);
+    h.poll = calloc((size_t)h.room + 1, sizeof *h.poll);
+    int end = -ENOMEM;
+    if (h.guest && h.poll) {
+        end = serve(&h);
+        say_end(&h, end);
+    } else
+        text_add(m->why, "no memory for the meeting");
+    if (end != GATHER_DONE)
+        meet_drop(m, end);
+    for (int i = 0; i < h.guests; i++)
+        close(h.guest[i].fd);
+    free(h.guest);
+    free(h.poll);
+    return end == GATHER_DONE ? 0 : end;
+}
+
+int meet_host(struct meeting *m, int listener, int at, int *host_fd)
+{
+    int error = is_second(m, at) ? -EAGAIN : open_arena(m);
+    if (error == 0)
+        error = host_world(m, listener);
+    if (error == 0 && m->marker[0]) {                /* bound before the listener goes: a late comer always finds one of the two */
+        int marker = handover_listen(m->marker);
+        *host_fd = marker >= 0 ? marker : -1;
+    }
+    handover_close(listener, m->name[at]);
+    return error;
+}

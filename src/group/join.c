@@ -1,0 +1,93 @@
+/* Two ways to an arena: a descriptor that a launcher handed down, or a name under which the ranks meet. After that both are the
+ * same: take the seat, wait for the others, and leave nothing if it fails. No state outlives a call but what the caller is given. */
+#include "group/join.h"
+
+#include "group/meet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+enum { TIMEOUT_DEFAULT_MS = 60000 };
+
+static int check_request(const struct join_request *r, struct text *why)
+{
+    if (r->size < 1 || r->size > RANKS_MAX) {
+        text_add(why, "a job of %d ranks: tutti has room for 1 to %d", r->size, RANKS_MAX);
+        return -EINVAL;
+    }
+    if (r->rank < 0 || r->rank >= r->size) {
+        text_add(why, "rank %d does not exist in a job of %d", r->rank, r->size);
+        return -EINVAL;
+    }
+    if (r->fd < 0 && (!r->name || !r->name[0])) {
+        text_add(why, "neither a name to meet under nor an inherited arena");
+        return -EINVAL;
+    }
+    if (r->fd < 0 && r->plan.size != r->size) {
+        text_add(why, "the plan has %d ranks, the request %d", r->plan.size, r->size);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* -ESTALE: an earlier program under the same launcher had this seat; the arena is of no use any more to this rank. */
+static int check_seat(const struct join_request *r, struct arena *arena, struct text *why)
+{
+    if (arena->header->size != (uint32_t)r->size) {
+        text_add(why, "this job has %u ranks, you said %d", arena->header->size, r->size);
+        return -EPROTO;
+    }
+    enum seat_use use = seat_use(&arena->seats[r->rank]);
+    if (use == SEAT_UNUSED)
+        return 0;
+    seat_say_taken(arena, (uint32_t)r->rank, why);
+    return use == SEAT_PAST ? -ESTALE : -EEXIST;
+}
+
+/* A failure leaves the descriptor with the caller: a later program of the same launcher may be luckier with it. */
+static int leave_inherited(struct arena *arena, int error)
+{
+    arena->fd = -1;
+    arena_detach(arena);
+    return error;
+}
+
+static int join_inherited(struct meeting *m)
+{
+    const struct join_request *r = m->request;
+    int error = arena_attach(m->arena, r->fd, m->why);
+    if (error)
+        return error;
+    m->gather.arena = m->arena;
+    error = check_seat(r, m->arena, m->why);
+    if (error == 0)
+        error = seat_take(m->arena, (uint32_t)r->rank, &m->card, m->why);
+    if (error)
+        return leave_inherited(m->arena, error);
+    gather_seated(&m->gather);
+    int end = GATHER_GOING;
+    while (end == GATHER_GOING)
+        end = gather_wait(&m->gather);
+    if (end != GATHER_DONE) {
+        meet_leave(m, end);
+        return leave_inherited(m->arena, end);
+    }
+    fcntl(r->fd, F_SETFD, FD_CLOEXEC);               /* ours now: nothing that this process starts shall keep the arena alive */
+    return 0;
+}
+
+int join_world(struct arena *arena, const struct join_request *request, int *host_fd, struct text *why)
+{
+    *host_fd = -1;
+    *arena = (struct arena){ .fd = -1 };
+    int error = check_request(request, why);
+    if (error)
+        return error;
+    int timeout_ms = request->timeout_ms ? request->timeout_ms : TIMEOUT_DEFAULT_MS;
+    struct meeting m = { .request = request, .arena = arena, .why = why };
+    m.gather = (struct gather){ .rank = (uint32_t)request->rank, .timeout_ms = timeout_ms, .end_ns = UINT64_MAX };
+    if (timeout_ms > 0)
+        m.gather.end_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    seat_card(&m.card, request->several);
+    return request->fd >= 0 ? join_inherited(&m) : meet_world(&m, host_fd);
+}

@@ -1,0 +1,30 @@
+/* Job: bring the ranks of a job together in one arena, each in its seat; and let one go.
+ * Owns: its own seat; join.joined and join.state together with the other joiners.
+ * Never: comms and operations.
+ *
+ * Edges: E11 seated: a joiner fills its seat, then state JOINED (release) and joined + 1; readers load state (acquire), then the seat.
+ *        E12 joined: the last joiner writes cpus, a finder of failure writes failed_rank, then join.state by CAS (release); readers acquire. */
+#ifndef TUTTI_GROUP_JOIN_H
+#define TUTTI_GROUP_JOIN_H
+
+#include "arena/arena.h"
+
+struct join_request {
+    const char *name;           /* meeting name (abstract or '/path'); NULL with fd >= 0 */
+    int  fd;                    /* arena handed down by inheritance, or -1; taken over on success only */
+    int  rank, size;
+    int  timeout_ms;            /* for all to arrive; < 0 none */
+    int  several;               /* this process holds or will hold several ranks */
+    struct arena_plan plan;     /* what to create if we are the one who creates */
+};
+
+/* Blocks until all `size` ranks sit, or fails with the sentence in why and nothing left behind.
+   -ETIMEDOUT names who did not come; -EOWNERDEAD: one that had come died; -EEXIST: this rank's seat is taken; -EPROTO: another size or
+   another build; -EPERM: the job is another user's, or full; -EINVAL, -ENOMEM …
+   *host_fd: a descriptor to keep open (and close at the end) or -1. */
+int join_world(struct arena *arena, const struct join_request *request, int *host_fd, struct text *why);
+
+/* Leaves: seat LEFT, the mark let go and everybody on it woken. Only by the thread that holds the mark. */
+void join_leave(struct arena *arena, int rank);
+
+#endif

@@ -1,0 +1,45 @@
+/* Job: one reader per kind of launcher: what its variables say about this rank.
+ * Owns: nothing.
+ * Never: which launcher wins, what follows from too few local ranks: environment.c. */
+#ifndef TUTTI_GROUP_LAUNCHER_H
+#define TUTTI_GROUP_LAUNCHER_H
+
+#include "group/environment.h"
+
+#include <sys/types.h>
+
+/* Where readers get their facts; tests put their own here. ancestor: as process_ancestor. */
+struct launcher_ways {
+    const char *(*lookup)(const char *name, void *arg);
+    void *arg;
+    int (*ancestor)(const char *name, pid_t *pid, uint64_t *start);
+};
+
+struct launched {
+    const char *launcher;
+    int rank, size;
+    int local_rank, local_size;       /* -1, 0: it does not say */
+    const char *node;                 /* which of the job's hosts this is; NULL: it does not say */
+    struct text job;                  /* parts joined by dots, in room */
+    char room[512];
+};
+
+/* 1: all there. 0: not this launcher. -ENODATA: half of it is there (sentence in why). -EINVAL: there and wrong (sentence in why). */
+typedef int launcher_reader(struct launched *l, const struct launcher_ways *ways, struct text *why);
+launcher_reader launcher_torch, launcher_openmpi, launcher_pmi, launcher_slurm;
+
+const char *launcher_get(const struct launcher_ways *ways, const char *name);      /* NULL if unset or empty */
+/* 1 and *value, 0 not set, -EINVAL with "RANK=x: expected an integer between 0 and 7". */
+int  launcher_int(const struct launcher_ways *ways, const char *name, int low, int high, int *value, struct text *why);
+/* Rank and size of a launcher that calls them so. As a reader. */
+int  launcher_pair(struct launched *l, const struct launcher_ways *ways, const char *rank, const char *size, struct text *why);
+/* Local rank and local size, where they are there. 0 or -EINVAL. */
+int  launcher_local(struct launched *l, const struct launcher_ways *ways, const char *rank, const char *size, struct text *why);
+void launcher_begin(struct launched *l, const char *launcher);
+void launcher_add(struct launched *l, const char *part);                           /* to the job's name; NULL: nothing */
+void launcher_add_variable(struct launched *l, const struct launcher_ways *ways, const char *name);
+
+/* environment_read with all its facts from outside. */
+int environment_read_from(struct place *place, const struct launcher_ways *ways, int local_only, struct text *why);
+
+#endif

@@ -1,0 +1,293 @@
+/* Looking before binding keeps two ranks from hosting two worlds: the names are bound atomically by the kernel, and whoever is late
+ * by an instant gets EADDRINUSE and looks again. All waiting here is for a name to appear or for a host to answer; it ends with the
+ * deadline. Cost of joining: eight connects, of which seven are refused at once, two messages, one map: below 1 ms. */
+#include "group/meet.h"
+
+#include "arena/places.h"
+#include "base/error.h"
+#include "os/handover.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAUSE_NS = 200000, EXIT_MS = 20, NAME_MOST = MEET_NAME - 6 };        /* room for ".full" and a byte 0 */
+
+static void pause_briefly(void) { nanosleep(&(struct timespec){ 0, PAUSE_NS }, NULL); }
+
+static int left_ms(const struct meeting *m)
+{
+    uint64_t now = clock_ns(), end = m->gather.end_ns;
+    if (end == UINT64_MAX)
+        return -1;
+    uint64_t ms = now >= end ? 0 : (end - now + 999999) / 1000000;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static bool too_late(const struct meeting *m) { return clock_ns() >= m->gather.end_ns; }
+
+/* Names that are too long for a socket keep their beginning, and a hash of all of it. */
+static void make_names(struct meeting *m)
+{
+    const char *name = m->request->name;
+    char base[MEET_NAME];
+    struct text t = TEXT_IN(base);
+    size_t n = strlen(name);
+    if (n <= NAME_MOST)
+        text_add(&t, "%s", name);
+    else
+        text_add(&t, "%.80s~%016llx", name, (unsigned long long)text_hash(name, n, 0));
+    m->candidates = MEET_CANDIDATES;
+    for (int i = 0; i < MEET_CANDIDATES; i++) {
+        struct text one = TEXT_IN(m->name[i]);
+        text_add(&one, "%s.%d", base, i);
+    }
+    struct text marker = TEXT_IN(m->marker);
+    text_add(&marker, "%s.full", base);
+}
+
+static int make_path(struct meeting *m)
+{
+    if (strlen(m->request->name) >= MEET_NAME) {
+        text_add(m->why, "the meeting path %s is too long: %d characters are the most", m->request->name, MEET_NAME - 1);
+        return -ENAMETOOLONG;
+    }
+    m->candidates = 1;
+    strcpy(m->name[0], m->request->name);
+    return 0;
+}
+
+int meet_try(struct meeting *m, const char *name)
+{
+    struct handover_peer peer;
+    int fd = handover_connect(name);
+    if (fd < 0)
+        return fd;
+    int error = handover_peer(fd, &peer);
+    if (error == 0 && peer.uid == geteuid())
+        return fd;
+    close(fd);
+    if (error)
+        return -EAGAIN;
+    strcpy(m->stranger, name);
+    m->stranger_uid = peer.uid;
+    return -EPERM;
+}
+
+/* A connection to the first candidate of ours, or -1 with the first free one in *vacant (-1: none); *busy: one must be asked again. */
+static int look(struct meeting *m, int *vacant, bool *busy, int *hard)
+{
+    *vacant = -1;
+    *busy = false;
+    *hard = 0;
+    for (int i = 0; i < m->candidates; i++) {
+        int fd = meet_try(m, m->name[i]);
+        if (fd >= 0)
+            return fd;
+        if (fd == -ECONNREFUSED)
+            *vacant = *vacant < 0 ? i : *vacant;
+        else if (fd == -EAGAIN || fd == -EINTR || fd == -ECONNRESET)
+            *busy = true;
+        else if (fd != -EPERM)
+            *hard = fd == -EACCES ? -EPERM : fd;               /* a path whose socket is another user's */
+    }
+    return -1;
+}
+
+static int say_hello(const struct meeting *m, int fd)
+{
+    struct meet_hello hello = { .magic = MEET_MAGIC, .bytes = sizeof hello, .layout_hash = layout_hash(),
+                                .rank = m->request->rank, .size = m->request->size, .pid = (int32_t)getpid() };
+    struct text version = TEXT_IN(hello.version);
+    text_add(&version, "%s", arena_version());
+    return handover_send(fd, &hello, sizeof hello, -1, left_ms(m));
+}
+
+/* The connection ended without an answer. A host that gave way to another, or whose world is full, is alive: look again. One that
+   died took the arena with it, which those who had come already report as a death, so this rank does, too. The process is gone some
+   moments after its sockets. */
+static int host_went(struct meeting *m, int fd)
+{
+    struct handover_peer peer;
+    if (handover_peer(fd, &peer) < 0 || peer.pid <= 0)
+        return -EAGAIN;
+    int pidfd = process_pidfd(&(struct process_id){ .pid = peer.pid });
+    struct pollfd p = { pidfd, POLLIN, 0 };
+    bool dead = pidfd >= 0 ? poll(&p, 1, EXIT_MS) > 0 : pidfd == -ESRCH;
+    if (pidfd >= 0)
+        close(pidfd);
+    if (!dead)
+        return -EAGAIN;
+    text_add(m->why, "the rank that hosts the meeting (pid %d) died while the ranks were joining", (int)peer.pid);
+    return -EOWNERDEAD;
+}
+
+/* 0 with the arena's descriptor; the host's refusal with its sentence; -EAGAIN: look again. */
+static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, int *arena_fd)
+{
+    int got = handover_recv(fd, answer, sizeof *answer, arena_fd, left_ms(m));
+    if (got == -ECONNRESET)
+        return host_went(m, fd);
+    if (got == -ETIMEDOUT || got == -EAGAIN)
+        return -EAGAIN;
+    if (got < 0) {
+        text_add(m->why, "the arena's descriptor did not arrive: %s", error_text(got));
+        return got;
+    }
+    int error = got == (int)sizeof *answer && answer->magic == MEET_MAGIC ? answer->status : -EPROTO;
+    if (error == 0 && *arena_fd >= 0)
+        return 0;
+    if (*arena_fd >= 0)
+        close(*arena_fd);
+    if (error >= 0 || got != (int)sizeof *answer || answer->magic != MEET_MAGIC) {
+        text_add(m->why, "whoever meets at %s is no tutti of this kind", m->request->name);
+        return -EPROTO;
+    }
+    text_add(m->why, "%.*s", MEET_TEXT, answer->text);
+    return error;
+}
+
+static bool hung_up(int fd)
+{
+    struct pollfd p = { fd, POLLIN, 0 };
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLIN));
+}
+
+/* The host closes its connections only after the end is decided: one that is closed before means that the host died. */
+static int wait_with_host(struct meeting *m, int fd, const struct meet_answer *answer)
+{
+    for (;;) {
+        bool closed = hung_up(fd);
+        int end = gather_wait(&m->gather);
+        if (end == GATHER_GOING && closed)
+            end = gather_fail(&m->gather, (uint32_t)answer->host_rank);
+        if (end != GATHER_GOING)
+            return end;
+    }
+}
+
+void meet_leave(struct meeting *m, int error)
+{
+    if (error == -EOWNERDEAD || error == -ETIMEDOUT)
+        gather_explain(&m->gather, error, m->why);
+    join_leave(m->arena, m->request->rank);
+}
+
+int meet_drop(struct meeting *m, int error)
+{
+    meet_leave(m, error);
+    arena_detach(m->arena);
+    return error;
+}
+
+static int sit(struct meeting *m, int fd, const struct meet_answer *answer)
+{
+    const struct join_request *r = m->request;
+    if (m->arena->header->size != (uint32_t)r->size || answer->host_rank < 0 || answer->host_rank >= r->size) {
+        text_add(m->why, "the arena that was handed over has %u ranks, not %d", m->arena->header->size, r->size);
+        arena_detach(m->arena);
+        return -EPROTO;
+    }
+    int error = seat_take(m->arena, (uint32_t)r->rank, &m->card, m->why);
+    if (error) {
+        arena_detach(m->arena);
+        return error;
+    }
+    gather_seated(&m->gather);
+    handover_send(fd, "s", 1, -1, 0);                          /* wakes the host; that it cannot fail to see us is the mark's affair */
+    int end = wait_with_host(m, fd, answer);
+    return end == GATHER_DONE ? 0 : meet_drop(m, end);
+}
+
+static int join_host(struct meeting *m, int fd)
+{
+    struct meet_answer answer;
+    int arena_fd = -1;
+    if (say_hello(m, fd) < 0)
+        return host_went(m, fd);
+    int error = hear_answer(m, fd, &answer, &arena_fd);
+    if (error)
+        return error;
+    error = arena_attach(m->arena, arena_fd, m->why);
+    if (error) {
+        close(arena_fd);
+        return error;
+    }
+    m->gather.arena = m->arena;
+    return sit(m, fd, &answer);
+}
+
+static void add_stranger(const struct meeting *m)
+{
+    if (m->stranger[0])
+        text_add(m->why, " (the meeting name %s is held by user %u)", m->stranger, (unsigned)m->stranger_uid);
+}
+
+static int nobody_answers(struct meeting *m)
+{
+    text_add(m->why, "rank %d found nobody to meet at %s, nor could it host", m->request->rank, m->request->name);
+    add_stranger(m);
+    return -ETIMEDOUT;
+}
+
+static int bind_and_host(struct meeting *m, int at, int *host_fd)
+{
+    int error = meet_late(m);
+    if (error)
+        return error;
+    int listener = handover_listen(m->name[at]);
+    if (listener == -EADDRINUSE)
+        return -EAGAIN;
+    if (listener < 0) {
+        text_add(m->why, "no socket can be bound at %s: %s", m->name[at], error_text(listener));
+        return listener;
+    }
+    return meet_host(m, listener, at, host_fd);
+}
+
+static int meet_once(struct meeting *m, int *host_fd)
+{
+    int vacant, hard;
+    bool busy;
+    int fd = look(m, &vacant, &busy, &hard);
+    if (fd >= 0) {
+        int error = join_host(m, fd);
+        close(fd);
+        return error;
+    }
+    if (busy)
+        return -EAGAIN;
+    if (vacant >= 0)
+        return bind_and_host(m, vacant, host_fd);
+    if (hard)
+        text_add(m->why, "no meeting at %s: %s", m->name[0], error_text(hard));
+    else
+        text_add(m->why, "every meeting name of %s is another user's", m->request->name);
+    add_stranger(m);
+    return hard ? hard : -EPERM;
+}
+
+int meet_world(struct meeting *m, int *host_fd)
+{
+    int error = 0;
+    m->stranger[0] = m->marker[0] = 0;
+    if (m->request->name[0] == '/')
+        error = make_path(m);
+    else
+        make_names(m);
+    if (error)
+        return error;
+    for (;;) {
+        error = meet_once(m, host_fd);
+        if (error == -ETIMEDOUT)
+            add_stranger(m);
+        if (error != -EAGAIN)
+            return error;
+        if (too_late(m))
+            return nobody_answers(m);
+        pause_briefly();
+    }
+}

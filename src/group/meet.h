@@ -1,0 +1,53 @@
+/* Job: ranks that know nothing but a name come together: one hosts the arena, the others are handed its descriptor.
+ * Owns: the sockets of the meeting, while it lasts.
+ * Never: what happens once all sit.
+ *
+ * Names: eight candidates NAME.0 … NAME.7 in the abstract name space, which is first come, first served for every user; or, where
+ * NAME begins with '/', that path alone. A rank looks at all candidates and joins the first that its own user listens on; else it
+ * binds the first free one and is the host. */
+#ifndef TUTTI_GROUP_MEET_H
+#define TUTTI_GROUP_MEET_H
+
+#include "group/gather.h"
+#include "group/join.h"
+#include "group/seat.h"
+
+enum { MEET_CANDIDATES = 8, MEET_NAME = 108, MEET_TEXT = 1024 };
+#define MEET_MAGIC UINT32_C(0x74757431)
+
+/* The joiner's first message. Its shape outlives versions: it is how two builds tell each other that they are two. */
+struct meet_hello { uint32_t magic, bytes; uint64_t layout_hash; int32_t rank, size, pid, spare; char version[32]; };
+
+/* The host's answer: status 0 comes with the arena's descriptor, anything else with a sentence. */
+struct meet_answer { uint32_t magic; int32_t status; int32_t host_rank, spare; char text[MEET_TEXT]; };
+
+struct meeting {
+    const struct join_request *request;
+    struct arena *arena;
+    struct gather gather;
+    struct seat_card card;
+    int candidates;
+    char name[MEET_CANDIDATES][MEET_NAME];
+    char marker[MEET_NAME];           /* "" for paths: nothing is left on disk */
+    char stranger[MEET_NAME];         /* a candidate that another user holds, "" if none */
+    uid_t stranger_uid;
+    struct text *why;
+};
+
+/* Returns as join_world. */
+int meet_world(struct meeting *m, int *host_fd);
+
+/* host.c: serves on `listener`, bound to candidate `at`, until all sit; closes it. -EAGAIN: another host was first, look again. */
+int meet_host(struct meeting *m, int listener, int at, int *host_fd);
+
+/* late.c: -EPERM with a sentence if the job of this name is full and this rank's seat is held by a living process; else 0. */
+int meet_late(struct meeting *m);
+
+/* Connects to a candidate. A descriptor; -ECONNREFUSED free, -EAGAIN somebody is there but busy, -EPERM another user's (noted). */
+int meet_try(struct meeting *m, const char *name);
+
+/* The sentence is written and the seat given back; drop: the mapping and its descriptor, too. Returns error. */
+void meet_leave(struct meeting *m, int error);
+int meet_drop(struct meeting *m, int error);
+
+#endif
