@@ -1,0 +1,41 @@
+/* Central: one counter says when all have come, one sense word tells everybody. With more ranks than CPUs it beats the flags: a rank
+ * that gets its turn on a CPU looks at one word instead of N. The lines are still stored, before the counter, and they alone decide:
+ * the counter only says when to look, the sense only whom to wake. Whoever sees by the lines that all are there raises the sense, so a
+ * rank that dies between its line and the counter holds up nobody. (The central sense-reversing barrier as in Mellor-Crummey and
+ * Scott, 1991; here the sense is the operation's number and counter and sense only grow.)
+ *
+ * E20 sense: whoever has seen all lines stores sense = k (release); a reader that loads k or more (acquire) knows C(k). */
+#include "coll/coll.h"
+
+static void central_release(struct watch *w, uint64_t seq)
+{
+    store_fence64(&w->slot->sense, seq);                             /* E20 release, E2 fence */
+    if (load_relaxed32(&w->slot->sense_sleepers))                    /* relaxed: E2, ordered by the fence */
+        w->ways->wake(w->ways->arg, low_half(&w->slot->sense), INT32_MAX);
+}
+
+static int barrier_central_advance(struct op *op)
+{
+    struct coll *c = (struct coll *)op;
+    struct watch *w = op->watch;
+    bool look = c->phase != GATE_START;
+    if (c->phase == GATE_START) {
+        watch_arrive(w, &op->claim, op->site);
+        c->phase = GATE_WAIT;
+        c->comm->centrals++;
+        look = fetch_add64(&w->slot->counter, 1) + 1 == c->comm->centrals * w->size;
+    }
+    if (load_acquire64(&w->slot->sense) >= op->claim.seq)            /* E20 acquire */
+        return DONE;
+    if (look && watch_all_arrived(op) == DONE) {
+        central_release(w, op->claim.seq);
+        return DONE;
+    }
+    if (!look || op->wait.value != UINT64_MAX)                       /* not a mismatch: wait for the sense */
+        op->wait = (struct wait){ &w->slot->sense, op->claim.seq, -1, false };
+    return WAITING;
+}
+
+const struct algorithm barrier_central = {
+    "central", KIND_BARRIER, SIZE_MAX, barrier_central_advance, coll_nothing, coll_nothing, "one counter, one sense word: N atomic adds, for more ranks than CPUs"
+};

@@ -1,0 +1,94 @@
+/* What all algorithms share: publishing and finding each other's memory, and arithmetic under the default floating-point modes.
+ * A rank that runs with flush-to-zero would otherwise get 0 where the others get 6e-39; looking costs 2 ns an operation. */
+#include "coll/coll.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+enum { MODES_DEFAULT = 0x1f80, MODES_MASK = 0xffc0 };        /* all exceptions masked, round to nearest, no FTZ, no DAZ; flags ignored */
+static unsigned modes_enter(void)
+{
+    unsigned modes = _mm_getcsr();
+    if ((modes & MODES_MASK) != MODES_DEFAULT)
+        _mm_setcsr(MODES_DEFAULT);
+    return modes;
+}
+static void modes_leave(unsigned modes)
+{
+    if ((modes & MODES_MASK) != MODES_DEFAULT)
+        _mm_setcsr(modes);
+}
+#else
+#include <fenv.h>
+static unsigned modes_enter(void)
+{
+    int round = fegetround();
+    if (round != FE_TONEAREST)
+        fesetround(FE_TONEAREST);
+    return (unsigned)round;
+}
+static void modes_leave(unsigned modes)
+{
+    if ((int)modes != FE_TONEAREST)
+        fesetround((int)modes);
+}
+#endif
+
+char *coll_peer(const struct coll *c, uint32_t p, size_t bytes)
+{
+    const struct arena *arena = &c->comm->world->arena;
+    uint64_t at = load_relaxed64(&watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload[0]);   /* relaxed: after E1 */
+    return at <= arena->bytes && bytes <= arena->bytes - at ? arena->base + at : NULL;
+}
+
+void coll_publish(struct coll *c, const char *at)
+{
+    struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
+    store_relaxed64(&mine->payload[0], at ? (uint64_t)(at - c->comm->world->arena.base) : 0);        /* relaxed: E1 publishes it */
+    if (stamp_hashed(c->op.claim.descriptor))
+        store_relaxed64(&mine->payload[PAYLOAD_WORDS - 1], c->count);                                /* relaxed: E1 publishes it */
+}
+
+void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
+{
+    if (to == from || bytes == 0)
+        return;
+    uint64_t began = clock_tick();
+    memcpy(to, from, bytes);
+    c->fold_ticks += clock_tick() - began;
+}
+
+void coll_fold(struct coll *c, void *to, const void *const from[], size_t count)
+{
+    if (count == 0)
+        return;
+    bool timed = c->bytes > LINE_BYTES;              /* less costs less than reading the time */
+    uint64_t began = timed ? clock_tick() : 0;
+    unsigned modes = modes_enter();
+    c->fold(to, from, (int)c->comm->watch.size, count, (int)c->comm->watch.size);
+    modes_leave(modes);
+    c->fold_ticks += timed ? clock_tick() - began : 0;
+}
+
+int coll_nothing(struct coll *c)
+{
+    (void)c;
+    return 0;
+}
+
+int coll_one_phase(struct op *op)
+{
+    struct coll *c = (struct coll *)op;
+    if (c->phase == GATE_START) {
+        int r = c->algorithm->before(c);
+        if (r < 0)
+            return r;
+    }
+    if (c->gate->advance(op) == WAITING)
+        return WAITING;
+    int r = c->algorithm->after(c);
+    return r < 0 ? r : DONE;
+}

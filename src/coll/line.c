@@ -1,0 +1,36 @@
+/* The copies are word by word because the words are shared: a peer may be storing its next operation's payload in the line of the other
+ * parity, never in this one. */
+#include "coll/line.h"
+
+#include <string.h>
+
+int line_put(struct coll *c)
+{
+    uint64_t words[PAYLOAD_WORDS] = { 0 };
+    struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
+    if (c->bytes)
+        memcpy(words, c->send, c->bytes);
+    for (size_t i = 0; i * 8 < c->bytes; i++)
+        store_relaxed64(&mine->payload[i], words[i]);                /* relaxed: E1 publishes it */
+    return 0;
+}
+
+void line_get(const struct coll *c, uint32_t p, uint64_t words[PAYLOAD_WORDS])
+{
+    const struct arrival *a = watch_arrival(&c->comm->watch, p, c->op.claim.seq);
+    for (size_t i = 0; i * 8 < c->bytes; i++)
+        words[i] = load_relaxed64(&a->payload[i]);                   /* relaxed: after E1 */
+}
+
+int line_fold(struct coll *c)
+{
+    uint32_t n = c->comm->watch.size;
+    uint64_t words[RANKS_MAX][PAYLOAD_WORDS];
+    const void *from[RANKS_MAX];
+    for (uint32_t p = 0; p < n; p++) {
+        line_get(c, p, words[p]);
+        from[p] = words[p];
+    }
+    coll_fold(c, c->recv, from, c->count);
+    return 0;
+}

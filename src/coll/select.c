@@ -1,0 +1,147 @@
+/* Rules are parsed once, when a world is made, from the text in the arena; choosing is then a walk over at most eight ranges. */
+#include "coll/select.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char select_default[] =
+    "barrier:-inf=flags;barrier/crowded:-inf=central;"
+    "broadcast:-40=line,-64k=flat,-inf=ring;"
+    "reduce:-40=line,-64k=flat,-inf=ring;"
+    "all_reduce:-40=line,-32k=flat,-inf=ring";
+
+static const struct algorithm *const algorithms[] = {
+    &barrier_flags, &barrier_central,
+    &broadcast_line, &broadcast_flat, &broadcast_ring,
+    &reduce_line, &reduce_flat, &reduce_ring,
+    &all_reduce_line, &all_reduce_flat, &all_reduce_ring,
+    NULL
+};
+
+const struct algorithm *const *select_all(void) { return algorithms; }
+
+static enum kind select_kind(const char *name)
+{
+    for (const struct algorithm *const *a = algorithms; *a; a++)
+        if (!strcmp(kind_name((*a)->kind), name))
+            return (*a)->kind;
+    return KIND_NONE;
+}
+
+static const struct algorithm *select_named(enum kind kind, const char *name)
+{
+    for (const struct algorithm *const *a = algorithms; *a; a++)
+        if ((*a)->kind == kind && !strcmp((*a)->name, name))
+            return *a;
+    return NULL;
+}
+
+static int select_size(const char *s, size_t *size)
+{
+    uint64_t bytes;
+    if (!strcmp(s, "inf")) {
+        *size = SIZE_MAX;
+        return 0;
+    }
+    if (text_parse_bytes(s, &bytes) < 0)
+        return -EINVAL;
+    *size = bytes;
+    return 0;
+}
+
+static int select_choice(enum kind kind, char *s, struct choice *choice, struct text *why)
+{
+    char *name = strchr(s, '='), *dash = strchr(s, '-');
+    if (!name || !dash || dash > name) {
+        text_add(why, "\"%s\": expected LOW-HIGH=ALGORITHM, as in -64k=flat", s);
+        return -EINVAL;
+    }
+    *name++ = 0;
+    *dash++ = 0;
+    choice->low = 0;
+    if ((*s && select_size(s, &choice->low) < 0) || select_size(dash, &choice->high) < 0 || choice->low > choice->high) {
+        text_add(why, "\"%s-%s\": expected sizes in bytes, low to high, with k, M, G, or inf", s, dash);
+        return -EINVAL;
+    }
+    choice->algorithm = select_named(kind, name);
+    if (choice->algorithm)
+        return 0;
+    text_add(why, "\"%s\" is no algorithm of %s; there are:", name, kind_name(kind));
+    for (const struct algorithm *const *a = algorithms; *a; a++)
+        if ((*a)->kind == kind)
+            text_add(why, " %s", (*a)->name);
+    return -EINVAL;
+}
+
+static int select_clause(struct rules *rules, char *clause, struct text *why)
+{
+    char *list = strchr(clause, ':'), *rest = NULL;
+    if (!list) {
+        text_add(why, "\"%s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in all_reduce:-40=line,-inf=ring", clause);
+        return -EINVAL;
+    }
+    *list++ = 0;
+    char *slash = strchr(clause, '/');
+    int crowded = slash && !strcmp(slash, "/crowded");
+    if (slash && crowded)
+        *slash = 0;
+    enum kind kind = select_kind(clause);
+    if (kind == KIND_NONE) {
+        text_add(why, "\"%s\" has no algorithms to choose from; kinds: barrier, broadcast, reduce, all_reduce, each with /crowded", clause);
+        return -EINVAL;
+    }
+    struct choice choices[CHOICES_MAX];
+    int n = 0;
+    for (char *s = strtok_r(list, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
+        if (n == CHOICES_MAX) {
+            text_add(why, "%s: more than %d choices", clause, CHOICES_MAX);
+            return -EINVAL;
+        }
+        int r = select_choice(kind, s, &choices[n++], why);
+        if (r < 0)
+            return r;
+    }
+    /* A plain clause holds for crowded comms too, until one of their own says otherwise. */
+    for (int which = crowded; which < 2; which++) {
+        memcpy(rules->choices[kind][which], choices, sizeof choices[0] * (size_t)n);
+        rules->used[kind][which] = n;
+    }
+    return 0;
+}
+
+static int select_text(struct rules *rules, const char *text, struct text *why)
+{
+    char *copy = strdup(text), *rest = NULL;
+    int r = copy ? 0 : -ENOMEM;
+    for (char *s = copy ? strtok_r(copy, "; ", &rest) : NULL; s && r == 0; s = strtok_r(NULL, "; ", &rest))
+        r = select_clause(rules, s, why);
+    free(copy);
+    return r;
+}
+
+int select_parse(struct rules *rules, const char *text, struct text *why)
+{
+    memset(rules, 0, sizeof *rules);
+    int r = select_text(rules, select_default, why);
+    return r < 0 || !text ? r : select_text(rules, text, why);
+}
+
+static const struct algorithm *select_from(const struct rules *rules, enum kind kind, int crowded, size_t bytes)
+{
+    for (int i = 0; i < rules->used[kind][crowded]; i++) {
+        const struct choice *c = &rules->choices[kind][crowded][i];
+        if (bytes >= c->low && bytes <= c->high && bytes <= c->algorithm->most)
+            return c->algorithm;
+    }
+    return NULL;
+}
+
+const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes)
+{
+    const struct algorithm *a = select_from(rules, kind, crowded, bytes);
+    for (const struct algorithm *const *any = algorithms; !a && *any; any++)
+        if ((*any)->kind == kind && bytes <= (*any)->most)
+            a = *any;
+    return a;
+}

@@ -1,0 +1,32 @@
+/* Job: the only place that chooses an algorithm.
+ * Owns: nothing; the rules stand in the arena's header, written by its creator.
+ * Never: looks at where a rank's buffer lies: only what all ranks know decides.
+ *
+ * Grammar, the same for the default and for TUTTI_ALGORITHM:
+ *     rules   = clause { ";" clause }
+ *     clause  = kind [ "/crowded" ] ":" choice { "," choice }
+ *     choice  = [ low ] "-" high "=" algorithm        bytes of one rank's contribution; "inf"; suffixes k, M, G
+ * "/crowded" holds for comms with more ranks than there are CPUs. A later clause for the same kind takes the place of the earlier;
+ * sizes that no choice covers, or that are too large for the algorithm, fall to the default. The barrier's choice is also the gate of
+ * every one-phase algorithm. */
+#ifndef TUTTI_COLL_SELECT_H
+#define TUTTI_COLL_SELECT_H
+
+#include "coll/coll.h"
+
+enum { CHOICES_MAX = 8 };
+
+struct choice { size_t low, high; const struct algorithm *algorithm; };
+struct rules { struct choice choices[KIND_COUNT][2][CHOICES_MAX]; int used[KIND_COUNT][2]; };
+
+extern const char select_default[];
+
+/* The default, with `text` laid over it (NULL: none). 0, or -EINVAL with the sentence in why. */
+int select_parse(struct rules *rules, const char *text, struct text *why);
+
+const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes);
+
+/* All rows, for people: NULL at the end. */
+const struct algorithm *const *select_all(void);
+
+#endif
