@@ -1,0 +1,201 @@
+/* once and first. See the protocol in order.h. A call that has nothing to wait for costs a lookup, a load and at most one CAS. */
+#include "order/order.h"
+
+#include "base/clock.h"
+#include "order/deadlock.h"
+#include "order/keys.h"
+#include "order/patience.h"
+#include "watch/journal.h"
+#include "watch/rollcall.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* state: done:32 | version:17 | runner:14 | running:1. The word only grows: every change raises the version or done. */
+#define STATE_VERSION (UINT64_C(1) << 15)
+static uint64_t state_done(uint64_t s) { return s >> 32; }
+static bool state_running(uint64_t s) { return s & 1; }
+static uint32_t state_runner(uint64_t s) { return (uint32_t)(s >> 1) & 0x3fff; }
+static uint64_t state_run_by(uint64_t s, uint32_t rank) { return ((s + STATE_VERSION) & ~UINT64_C(0x7fff)) | (uint64_t)rank << 1 | 1; }
+static uint64_t state_idle(uint64_t s) { return (s + STATE_VERSION) & ~UINT64_C(0x7fff); }
+static uint64_t state_finished(uint64_t s) { return state_idle(s) + (UINT64_C(1) << 32); }
+
+int order_open(struct world *world)
+{
+    world->keys = calloc(1, sizeof(struct keys));
+    return world->keys ? 0 : -ENOMEM;
+}
+
+void order_close(struct world *world)
+{
+    struct keys *keys = world->keys;
+    if (!keys)
+        return;
+    free(keys->calls);
+    free(keys);
+    world->keys = NULL;
+}
+
+/* While this rank runs a key, each of its collectives looks whether it waits for a rank that waits for the key. */
+static void first_count_running(struct world *world, struct key_call *call, bool running)
+{
+    pthread_mutex_lock(&world->lock);
+    call->running = running;
+    uint32_t n = running ? fetch_add32(&world->running_keys, 1) + 1 : fetch_sub32(&world->running_keys, 1) - 1;
+    for (struct tutti_comm *c = world->comms; c; c = c->next) {
+        if (n)
+            fetch_or32(&c->watch.attention, ATTENTION_KEYS);
+        else
+            fetch_and32(&c->watch.attention, ~(uint32_t)ATTENTION_KEYS);
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+static int first_stuck(struct tutti_comm *comm, struct key *key, uint32_t runner)
+{
+    struct text t = TEXT_IN(comm->report);
+    text_clear(&t);
+    text_add(&t, "a wait that can never end: key \"%s\" is run by rank %u, which is in a collective that waits for this rank\n", key->text, runner);
+    rollcall_table(&t, &comm->watch, NULL);
+    return -EDEADLK;
+}
+
+static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner, const struct patience *p)
+{
+    struct text t = TEXT_IN(comm->report);
+    text_clear(&t);
+    text_add(&t, "the deadline of ");
+    text_add_duration(&t, (uint64_t)p->timeout_ns);
+    text_add(&t, " passed while waiting for key \"%s\", which rank %u runs: ", key->text, runner);
+    rollcall_rank(&t, &comm->watch, runner);
+    text_add(&t, "\n");
+    return -ETIMEDOUT;
+}
+
+/* Sleeps while `state` says that another living rank runs it. 0: look again. */
+static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state, struct patience *p)
+{
+    struct watch *w = &comm->watch;
+    struct seat *me = &comm->world->arena.seats[comm->world->rank];
+    uint32_t runner = state_runner(state);
+    store_release32(&me->waits_key, (uint32_t)(key - comm->world->arena.keys) + 1);  /* E15 release */
+    fence_full();                                    /* E15 fence: then look whether the runner waits for us */
+    int r = 0;
+    if (load_acquire32(&key->deadlocked) == (uint32_t)state_done(state) + 1          /* E15 acquire */
+        || deadlock_by_waiter(comm, key, w->slot->world_rank[runner]))
+        r = first_stuck(comm, key, runner);
+    if (r == 0)
+        r = patience_sleep(p, &key->state, state, &key->sleepers, runner, "for a key");
+    store_release32(&me->waits_key, 0);              /* E15 release */
+    return r == -ETIMEDOUT ? first_late(comm, key, runner, p) : r;
+}
+
+/* 1: this rank runs round n of the key. 0: it is done. */
+static int first_enter(struct tutti_comm *comm, struct key *key, uint64_t n, int64_t timeout_ns)
+{
+    struct watch *w = &comm->watch;
+    struct patience p = patience_begin(comm, timeout_ns);
+    struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
+    for (;;) {
+        uint64_t state = load_acquire64(&key->state);                /* E15 acquire */
+        uint32_t runner = state_runner(state);
+        if (state_done(state) >= n)
+            return 0;
+        if (state_running(state) && runner == w->me) {
+            comm_explain(comm, "first_begin of key \"%s\" twice: this rank runs it already; call first_end before", key->text);
+            return -EDEADLK;
+        }
+        if (state_running(state) && runner < w->size && !patience_gone(&p, runner)) {
+            if (p.slices == 0 && wait_spin(&key->state, state + 1, ends, w->budget, w->ways))
+                continue;
+            int r = first_sleep(comm, key, state, &p);
+            if (r < 0)
+                return r;
+            continue;
+        }
+        if (swap_if64(&key->state, &state, state_run_by(state, w->me)))      /* E15 release */
+            return 1;
+    }
+}
+
+static void first_change(struct tutti_comm *comm, struct key *key, bool done)
+{
+    uint64_t state = load_acquire64(&key->state);                    /* E15 acquire */
+    while (!swap_if64(&key->state, &state, done ? state_finished(state) : state_idle(state))) { }    /* E15 release */
+    if (load_acquire32(&key->sleepers))
+        comm->watch.ways->wake(comm->watch.ways->arg, low_half(&key->state), INT32_MAX);
+}
+
+static struct key_call *first_books(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error)
+{
+    struct key_call *call = keys_find(comm, kind, name, add, error);
+    if (!call && *error == -EMSGSIZE)
+        comm_explain(comm, "a key of %zu bytes; the most is %d", strlen(name), KEY_TEXT - 1);
+    else if (!call && *error)
+        comm_explain(comm, "no room for key \"%.60s\": %d keys are in use; free comms that had some", name, KEYS_MAX);
+    return call;
+}
+
+static void first_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
+{
+    journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, clock_tick());
+}
+
+static int first_return(struct tutti_comm *comm, int result)
+{
+    journal_end(&comm->watch, result < 0 ? result : 0, clock_tick());
+    return result;
+}
+
+int order_once(struct tutti_comm *comm, uint32_t site, const char *name, int (*fn)(void *arg), void *arg, int64_t timeout_ns)
+{
+    int r;
+    struct key_call *call = first_books(comm, KIND_ONCE, name, true, &r);
+    if (!call)
+        return r;
+    struct key *key = call->key;
+    first_journal(comm, KIND_ONCE, site);
+    r = first_enter(comm, key, 1, timeout_ns);
+    if (r != 1)
+        return first_return(comm, r);
+    first_count_running(comm->world, call, true);
+    r = fn(arg);
+    call = keys_find(comm, KIND_ONCE, name, false, &(int){ 0 });     /* fn may have used other keys: the books may have moved */
+    if (call)
+        first_count_running(comm->world, call, false);
+    first_change(comm, key, r == 0);
+    return first_return(comm, r);
+}
+
+int order_first_begin(struct tutti_comm *comm, uint32_t site, const char *name, int64_t timeout_ns)
+{
+    int r;
+    struct key_call *call = first_books(comm, KIND_FIRST_BEGIN, name, true, &r);
+    if (!call)
+        return r;
+    first_journal(comm, KIND_FIRST_BEGIN, site);
+    r = first_enter(comm, call->key, call->calls + 1, timeout_ns);
+    if (r >= 0)
+        call->calls++;
+    if (r == 1)
+        first_count_running(comm->world, call, true);
+    return first_return(comm, r);
+}
+
+int order_first_end(struct tutti_comm *comm, uint32_t site, const char *name, int error)
+{
+    int r;
+    struct key_call *call = first_books(comm, KIND_FIRST_BEGIN, name, false, &r);
+    if (!call || !call->running) {
+        comm_explain(comm, "first_end of key \"%.60s\": this rank does not run it; first_begin gave it no 1", name);
+        return r == -EMSGSIZE ? r : -EPERM;
+    }
+    first_journal(comm, KIND_FIRST_END, site);
+    first_count_running(comm->world, call, false);
+    if (error)
+        call->calls--;                               /* its round is still to be done: the next call of this rank asks for it again */
+    first_change(comm, call->key, error == 0);
+    first_return(comm, 0);
+    return error;
+}

@@ -1,0 +1,100 @@
+/* Looking up takes no lock: entries never move, and one that is ready stays as it is while its comm lives. Adding is under the arena's
+ * lock, so a key is added once; an entry that is owned but not ready when the lock is held was left by an adder that died. */
+#include "order/keys.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOCK_PATIENCE_S = 30 };
+
+static bool key_is(const struct key *key, uint64_t birth, enum kind kind, uint64_t hash, const char *name)
+{
+    return load_acquire64(&key->owner) == birth && load_acquire32(&key->ready)       /* E14 acquire */
+        && key->kind == (uint32_t)kind && key->hash == hash && !strcmp(key->text, name);
+}
+
+static struct key *keys_lookup(const struct arena *arena, uint64_t birth, enum kind kind, uint64_t hash, const char *name)
+{
+    for (uint32_t i = 0; i < KEYS_MAX; i++) {
+        struct key *key = &arena->keys[(hash + i) % KEYS_MAX];
+        if (load_acquire64(&key->owner) == 0)                                        /* E14 acquire */
+            return NULL;
+        if (key_is(key, birth, kind, hash, name))
+            return key;
+    }
+    return NULL;
+}
+
+static struct key *keys_add(struct tutti_comm *comm, enum kind kind, uint64_t hash, const char *name)
+{
+    for (uint32_t i = 0; i < KEYS_MAX; i++) {
+        struct key *key = &comm->world->arena.keys[(hash + i) % KEYS_MAX];
+        uint64_t owner = load_acquire64(&key->owner);                                /* E14 acquire */
+        if (owner != 0 && owner != KEY_DROPPED && load_acquire32(&key->ready))       /* E14 acquire */
+            continue;
+        store_release32(&key->ready, 0);
+        key->kind = (uint32_t)kind;
+        key->hash = hash;
+        strcpy(key->text, name);
+        store_release64(&key->state, 0);
+        store_release32(&key->deadlocked, 0);
+        store_release64(&key->owner, comm->birth);                                   /* E14 release */
+        store_release32(&key->ready, 1);                                             /* E14 release */
+        comm->watch.slot->keys++;
+        return key;
+    }
+    return NULL;
+}
+
+static struct key *keys_get(struct tutti_comm *comm, enum kind kind, uint64_t hash, const char *name, bool add, int *error)
+{
+    const struct arena *arena = &comm->world->arena;
+    struct key *key = keys_lookup(arena, comm->birth, kind, hash, name);
+    *error = 0;
+    if (key || !add)
+        return key;
+    *error = arena_lock(arena, (uint64_t)LOCK_PATIENCE_S * 1000000000u);
+    if (*error < 0)
+        return NULL;
+    key = keys_lookup(arena, comm->birth, kind, hash, name);
+    if (!key)
+        key = keys_add(comm, kind, hash, name);
+    arena_unlock(arena);
+    *error = key ? 0 : -ENOMEM;
+    return key;
+}
+
+struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error)
+{
+    struct world *world = comm->world;
+    struct keys *keys = world->keys;
+    size_t n = strlen(name);
+    *error = -EMSGSIZE;
+    if (n >= KEY_TEXT)
+        return NULL;
+    uint64_t hash = text_hash(name, n, comm->birth * 64 + (uint64_t)kind);
+    struct key *key = keys_get(comm, kind, hash, name, add, error);
+    if (!key)
+        return NULL;
+    pthread_mutex_lock(&world->lock);
+    struct key_call *call = NULL;
+    for (size_t i = 0; i < keys->used && !call; i++)
+        if (keys->calls[i].key == key && keys->calls[i].birth == comm->birth)
+            call = &keys->calls[i];
+    if (!call && keys->used == keys->room) {
+        size_t room = keys->room ? keys->room * 2 : 16;
+        struct key_call *more = realloc(keys->calls, room * sizeof *more);
+        if (more) {
+            keys->calls = more;
+            keys->room = room;
+        }
+    }
+    if (!call && keys->used < keys->room) {
+        call = &keys->calls[keys->used++];
+        *call = (struct key_call){ .birth = comm->birth, .hash = hash, .key = key };
+    }
+    pthread_mutex_unlock(&world->lock);
+    *error = call ? 0 : -ENOMEM;
+    return call;
+}

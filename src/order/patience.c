@@ -1,0 +1,92 @@
+/* The waits of once, first and turn are for one rank, and no verdict is spoken over them: a deadline or a death is this call's affair
+ * alone. The slices and what they watch are those of every other wait. */
+#include "order/patience.h"
+
+#include "watch/death.h"
+#include "watch/rollcall.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2 };
+
+struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns)
+{
+    return (struct patience){ comm, timeout_ns, comm->watch.ways->now(comm->watch.ways->arg), 0, 0, false };
+}
+
+bool patience_gone(struct patience *p, uint32_t about)
+{
+    struct watch *w = &p->comm->watch;
+    if (w->lost[about] || death_of(w->seats[about]) != GONE_NO || (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED)))  /* E7 acquire */
+        return true;
+    if (p->slices <= PROBE_FROM || !death_without_mark(w, about))
+        return false;
+    w->lost[about] = death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED;
+    return true;
+}
+
+static void patience_warn(struct patience *p, uint64_t waited, uint32_t about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    char line[1024];
+    struct text t = TEXT_IN(line);
+    text_clear(&t);
+    text_add(&t, "tutti: rank %u of %s has waited ", w->me, w->name);
+    text_add_duration(&t, waited);
+    text_add(&t, " %s of rank %u: ", what, about);
+    rollcall_rank(&t, w, about);
+    text_add(&t, "\n");
+    ssize_t written = write(STDERR_FILENO, line, t.used);
+    (void)written;
+    p->warned = true;
+}
+
+static bool patience_aborted(const struct watch *w)
+{
+    for (uint32_t p = 0; p < w->size; p++)
+        if (load_acquire32(&w->members[p].quit) & (QUIT_ABORT | QUIT_INTERRUPT))     /* E7 acquire */
+            return true;
+    return false;
+}
+
+int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    uint64_t now = w->ways->now(w->ways->arg), waited = now - p->began_ns - p->excused_ns;
+    uint32_t news = load_acquire32(&w->slot->news);                  /* E7 acquire */
+    shared32 *alive = process_mark_word(&w->seats[about]->mark);
+    uint32_t held = load_acquire32(alive);                           /* E5 acquire */
+    if (news && patience_aborted(w)) {
+        comm_explain(p->comm, "a rank aborted the comm while this one waited %s of rank %u", what, about);
+        return -ECANCELED;
+    }
+    if (p->timeout_ns >= 0 && waited >= (uint64_t)p->timeout_ns)
+        return -ETIMEDOUT;
+    if (w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns && !p->warned)
+        patience_warn(p, waited, about, what);
+    uint64_t slice = p->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * p->slices) : LAST_SLICE;  /* as watch/drive */
+    if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < slice)
+        slice = (uint64_t)p->timeout_ns - waited + 1;
+    struct futex_word words[3] = { { low_half(word), (uint32_t)seen }, { &w->slot->news, news }, { alive, held } };
+    fetch_add32(sleepers, 1);                                        /* E3 */
+    fence_full();                                                    /* E3 fence */
+    bool moved = load_acquire64(word) != seen;                       /* E15 acquire, E19 acquire */
+    bool marked = !process_mark_held(held) && load_acquire32(&w->seats[about]->state) != SEAT_ADRIFT;        /* E11 acquire */
+    if (!moved && !marked && w->ways->sleep(w->ways->arg, words, 3, slice) == -ENOSYS)
+        w->ways->sleep(w->ways->arg, words, 1, slice);
+    fetch_sub32(sleepers, 1);
+    if (load_acquire32(alive) != held)                               /* E5 acquire */
+        w->ways->wake(w->ways->arg, alive, INT32_MAX);               /* E9 */
+    uint64_t took = w->ways->now(w->ways->arg) - now;
+    if (took > 4 * slice && took - slice > FIRST_SLICE)
+        p->excused_ns += took - slice;
+    p->slices++;
+    if (w->interrupt && w->interrupt(w->interrupt_arg)) {
+        verdict_quit(w, QUIT_INTERRUPT);
+        comm_explain(p->comm, "interrupted while waiting %s of rank %u; the comm is aborted", what, about);
+        return -EINTR;
+    }
+    return 0;
+}

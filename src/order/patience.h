@@ -1,0 +1,24 @@
+/* Job: sleep until one word changes, one rank is gone, or the patience is over.
+ * Owns: nothing but its declaration in the sleepers word it is given.
+ * Never: collectives: those wait by watch/drive. */
+#ifndef TUTTI_ORDER_PATIENCE_H
+#define TUTTI_ORDER_PATIENCE_H
+
+#include "group/comm.h"
+
+struct patience {
+    struct tutti_comm *comm;
+    int64_t timeout_ns;                /* < 0: none */
+    uint64_t began_ns, excused_ns;
+    int slices;
+    bool warned;
+};
+
+struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns);
+
+/* One slice of sleep while *word's low half is `seen`; `about` is the rank waited for. 0: look again. -ETIMEDOUT, -EINTR (the comm is aborted),
+   -ECANCELED (a rank aborted the comm). Afterwards patience_gone says whether `about` is gone. */
+int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what);
+bool patience_gone(struct patience *p, uint32_t about);
+
+#endif

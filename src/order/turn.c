@@ -1,0 +1,92 @@
+/* Turns are counted per rank, so nothing is passed along: rank r's n-th turn begins when the n-th turns of all lower ranks are over, and,
+ * for rank 0, when everybody's turn n - 1 is. A begin that fails is a turn taken, so that the ranks behind it come to theirs. */
+#include "order/order.h"
+
+#include "base/clock.h"
+#include "order/patience.h"
+#include "watch/journal.h"
+#include "watch/rollcall.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+
+static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const struct patience *p)
+{
+    struct text t = TEXT_IN(comm->report);
+    struct watch *w = &comm->watch;
+    if (error == -ETIMEDOUT || error == -EOWNERDEAD) {
+        text_clear(&t);
+        text_add(&t, "turn %llu of rank %u: ", (unsigned long long)comm->turns, w->me);
+        if (error == -ETIMEDOUT) {
+            text_add(&t, "the deadline of ");
+            text_add_duration(&t, (uint64_t)p->timeout_ns);
+            text_add(&t, " passed; ");
+        }
+        text_add(&t, "waiting for the turn of rank %u: ", about);
+        rollcall_rank(&t, w, about);
+        text_add(&t, "\n");
+    }
+    if (error == -EOWNERDEAD)
+        fetch_or32(&w->attention, ATTENTION_BROKEN);
+    watch_raise(w, &w->mine->turns, comm->turns);    /* E19 release */
+    return error;
+}
+
+static int turn_await(struct tutti_comm *comm, uint32_t about, uint64_t turns, struct patience *p)
+{
+    struct watch *w = &comm->watch;
+    shared64 *word = &w->members[about].turns;
+    struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
+    for (;;) {
+        bool gone = patience_gone(p, about);         /* E5: before its word */
+        uint64_t seen = load_acquire64(word);                        /* E19 acquire */
+        if (seen >= turns)
+            return 0;
+        if (gone)
+            return -EOWNERDEAD;
+        if (p->slices == 0 && wait_spin(word, turns, ends, w->budget, w->ways))
+            return 0;
+        int r = patience_sleep(p, word, seen, &w->members[about].sleepers, about, "for the turn");
+        if (r < 0)
+            return r;
+    }
+}
+
+int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
+{
+    struct watch *w = &comm->watch;
+    if (comm->in_turn) {
+        comm_explain(comm, "turn_begin twice: this rank has its turn; call turn_end before");
+        return -EDEADLK;
+    }
+    comm->turns++;
+    struct patience p = patience_begin(comm, timeout_ns);
+    journal_begin(w, 0, stamp_make(KIND_TURN_BEGIN, 0, 0, 0, 0), 0, site, clock_tick());
+    int r = 0;
+    uint32_t lower = w->me ? w->me : w->size, about = 0;
+    uint64_t turns = w->me ? comm->turns : comm->turns - 1;
+    for (uint32_t i = 1; i <= lower && r == 0; i++) {
+        about = lower - i;
+        if (about != w->me)
+            r = turn_await(comm, about, turns, &p);
+    }
+    if (r < 0)
+        r = turn_failed(comm, about, r, &p);
+    comm->in_turn = r == 0;
+    journal_end(w, r, clock_tick());
+    return r;
+}
+
+int order_turn_end(struct tutti_comm *comm, uint32_t site)
+{
+    struct watch *w = &comm->watch;
+    if (!comm->in_turn) {
+        comm_explain(comm, "turn_end: this rank does not have its turn; call turn_begin before");
+        return -EPERM;
+    }
+    comm->in_turn = false;
+    journal_begin(w, 0, stamp_make(KIND_TURN_END, 0, 0, 0, 0), 0, site, clock_tick());
+    watch_raise(w, &w->mine->turns, comm->turns);    /* E19 release */
+    journal_end(w, 0, clock_tick());
+    return 0;
+}
