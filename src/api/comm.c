@@ -1,0 +1,166 @@
+/* Comms: who is in, who is gone; making, breaking and freeing them. */
+#define TUTTI_NO_SITES
+#include "api/enter.h"
+#include "api/life.h"
+#include "api/work.h"
+#include "base/clock.h"
+#include "watch/death.h"
+#include "watch/journal.h"
+#include "watch/verdict.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+int tutti_rank(const tutti_comm *comm) { return comm ? (int)comm->watch.me : -EINVAL; }
+int tutti_size(const tutti_comm *comm) { return comm ? (int)comm->watch.size : -EINVAL; }
+
+int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key, tutti_comm **comm)
+{
+    int r = enter(parent);
+    if (r < 0)
+        return r;
+    uint32_t number = comm_site(parent, site);
+    if (!comm)
+        return enter_leave(parent, enter_refuse(parent, KIND_SPLIT, number, "comm is NULL; give the address of a tutti_comm *"));
+    *comm = NULL;
+    if (work_under_way(parent)) {
+        comm_explain(parent, "comm_split: work is under way on this comm; wait for it first");
+        return enter_leave(parent, -EBUSY);
+    }
+    r = enter_operation(parent, KIND_SPLIT, number);
+    if (r == 0)
+        r = comm_split(parent, number, color, key, comm);
+    return enter_leave(parent, r);
+}
+
+static int create_check(tutti_comm *parent, uint32_t site, const int ranks[], int size, tutti_comm **comm)
+{
+    uint32_t world = parent->watch.size;
+    if (!comm || !ranks)
+        return enter_refuse(parent, KIND_CREATE, site, "%s is NULL", comm ? "ranks" : "comm");
+    if (size < 1 || (uint32_t)size > world)
+        return enter_refuse(parent, KIND_CREATE, site, "size %d; expected 1 to %u", size, world);
+    bool listed = false;
+    for (int i = 0; i < size; i++) {
+        if (ranks[i] < 0 || (uint32_t)ranks[i] >= world)
+            return enter_refuse(parent, KIND_CREATE, site, "ranks[%d] is %d; there are 0 to %u", i, ranks[i], world - 1);
+        for (int j = 0; j < i; j++)
+            if (ranks[j] == ranks[i])
+                return enter_refuse(parent, KIND_CREATE, site, "rank %d is listed twice", ranks[i]);
+        listed |= (uint32_t)ranks[i] == parent->watch.me;
+    }
+    return listed ? 0 : enter_refuse(parent, KIND_CREATE, site, "this rank, %u, is not in the list; only those listed call it", parent->watch.me);
+}
+
+int tutti_comm_create_at(const char *site, tutti_comm *parent, const int ranks[], int size, tutti_comm **comm)
+{
+    int r = enter(parent);
+    if (r < 0)
+        return r;
+    uint32_t number = comm_site(parent, site);
+    if (comm)
+        *comm = NULL;
+    r = create_check(parent, number, ranks, size, comm);
+    if (r == 0)
+        r = enter_operation(parent, KIND_CREATE, number);
+    if (r == 0)
+        r = comm_create(parent, number, ranks, size, comm);
+    return enter_leave(parent, r);
+}
+
+/* May run in a signal handler: no lock, no memory. */
+int tutti_comm_abort_at(const char *site, tutti_comm *comm, const char *why)
+{
+    (void)site;
+    if (!comm)
+        return -EINVAL;
+    if (*comm->fork_word != 1)
+        return -ECHILD;
+    fetch_add32(&comm->aborting, 1);
+    struct member *mine = comm->watch.mine;
+    if (!(load_acquire32(&mine->quit) & QUIT_ABORT)) {
+        const char *text = why && *why ? why : "no reason given";
+        size_t n = strnlen(text, sizeof mine->why - 1);
+        memcpy(mine->why, text, n);
+        mine->why[n] = 0;
+    }
+    verdict_quit(&comm->watch, QUIT_ABORT);
+    fetch_sub32(&comm->aborting, 1);
+    return 0;
+}
+
+int tutti_comm_free(tutti_comm *comm)
+{
+    if (!comm)
+        return -EINVAL;
+    if (*comm->fork_word != 1)
+        return -ECHILD;
+    if (comm == comm->world->whole) {
+        comm_explain(comm, "comm_free: this is a world; tutti_finalize frees it");
+        return -EINVAL;
+    }
+    if (load_acquire32(&comm->busy))
+        return enter_busy(comm);
+    if (work_under_way(comm)) {
+        comm_explain(comm, "comm_free: work is under way on this comm; wait for it first");
+        return -EBUSY;
+    }
+    work_quiesce(comm->world);
+    while (load_acquire32(&comm->aborting))          /* an abort of another thread is a few stores long */
+        sched_yield();
+    verdict_quit(&comm->watch, QUIT_FREED);
+    comm_close(comm);
+    return 0;
+}
+
+int tutti_failed(const tutti_comm *comm, int ranks[], int most)
+{
+    if (!comm || most < 0 || (most > 0 && !ranks))
+        return -EINVAL;
+    if (*comm->fork_word != 1)
+        return -ECHILD;
+    int n = 0;
+    for (uint32_t p = 0; p < comm->watch.size; p++) {
+        if (p == comm->watch.me)
+            continue;
+        bool gone = comm->watch.lost[p] || death_of(comm->watch.seats[p]) != GONE_NO
+            || (load_acquire32(&comm->watch.members[p].quit) & (QUIT_FREED | QUIT_LEFT));    /* E7 acquire */
+        if (gone && n++ < most)
+            ranks[n - 1] = (int)p;
+    }
+    return n;
+}
+
+int tutti_set_timeout(tutti_comm *comm, int timeout_ms)
+{
+    if (!comm)
+        return -EINVAL;
+    if (*comm->fork_word != 1)
+        return -ECHILD;
+    comm->watch.timeout_ns = timeout_ms == 0 ? comm->world->timeout_ns : timeout_ms < 0 ? -1 : (int64_t)timeout_ms * 1000000;
+    return 0;
+}
+
+int tutti_finalize_at(const char *site, tutti_comm *world)
+{
+    if (!world)
+        return -EINVAL;
+    if (*world->fork_word != 1)
+        return -ECHILD;
+    if (world != world->world->whole) {
+        comm_explain(world, "finalize: this is not the world but a comm of it; tutti_comm_free frees it");
+        return -EINVAL;
+    }
+    if (!work_under_way(world) && !load_acquire32(&world->busy)) {
+        uint64_t tick = clock_tick();                /* peers that wait for us later read where we left */
+        journal_begin(&world->watch, 0, stamp_make(KIND_FINALIZE, 0, 0, 0, 0), 0, comm_site(world, site), tick);
+        journal_end(&world->watch, 0, tick);
+    }
+    return life_close(world);
+}
+
+int tutti_comm_split(tutti_comm *parent, int color, int key, tutti_comm **comm) { return tutti_comm_split_at(NULL, parent, color, key, comm); }
+int tutti_comm_create(tutti_comm *parent, const int ranks[], int size, tutti_comm **comm) { return tutti_comm_create_at(NULL, parent, ranks, size, comm); }
+int tutti_comm_abort(tutti_comm *comm, const char *why) { return tutti_comm_abort_at(NULL, comm, why); }
+int tutti_finalize(tutti_comm *world) { return tutti_finalize_at(NULL, world); }

@@ -1,0 +1,88 @@
+/* Everything here is off the fast path: it runs when a call is refused, or when the comm's attention word is not 0. */
+#include "api/enter.h"
+
+#include "api/fault.h"
+#include "base/clock.h"
+#include "order/deadlock.h"
+#include "watch/journal.h"
+#include "watch/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+_Thread_local struct tutti_comm *enter_callback;
+
+int enter_busy(struct tutti_comm *comm)
+{
+    return enter_callback == comm ? -EDEADLK : -EBUSY;
+}
+
+int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = snprintf(comm->report, sizeof comm->report, "%s at %s refused: ", kind_name(kind), arena_site_text(&comm->world->arena, site));
+    if (n >= 0 && (size_t)n < sizeof comm->report)
+        vsnprintf(comm->report + n, sizeof comm->report - (size_t)n, format, args);
+    va_end(args);
+    if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK)) {        /* with work under way the journal is another thread's */
+        uint64_t tick = clock_tick();
+        journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, tick);
+        journal_end(&comm->watch, -EINVAL, tick);
+    }
+    return -EINVAL;
+}
+
+int enter_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call)
+{
+    if (!call)
+        return 0;
+    if (call->flags & ~(unsigned)TUTTI_KEEP)
+        return enter_refuse(comm, kind, site, "unknown bits 0x%x in call.flags; there is TUTTI_KEEP", call->flags & ~(unsigned)TUTTI_KEEP);
+    if ((call->flags & TUTTI_KEEP) && !call->work)
+        return enter_refuse(comm, kind, site, "TUTTI_KEEP needs call.work: a deadline that breaks nothing needs a handle that goes on");
+    if (call->done && !call->work)
+        return enter_refuse(comm, kind, site, "call.done needs call.work");
+    for (size_t i = 0; i < sizeof call->reserved / sizeof call->reserved[0]; i++)
+        if (call->reserved[i])
+            return enter_refuse(comm, kind, site, "call.reserved[%zu] is not 0: fill a tutti_call with zeros first", i);
+    return 0;
+}
+
+/* The thread that joined has ended: the one that calls now holds the mark from here on. */
+static void enter_take_over(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    struct seat *seat = &world->arena.seats[world->rank];
+    pthread_mutex_lock(&world->lock);
+    if (load_acquire32(&world->adrift) && process_mark_hold(&seat->mark) == 0) {
+        process_self(&seat->id);
+        store_release32(&seat->state, SEAT_JOINED);                  /* E11 release */
+        store_release32(&world->adrift, 0);
+        for (struct tutti_comm *c = world->comms; c; c = c->next)
+            fetch_and32(&c->watch.attention, ~(uint32_t)ATTENTION_ADRIFT);
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
+{
+    uint32_t attention = load_acquire32(&comm->watch.attention);
+    if ((attention & ATTENTION_NESTED) && enter_callback == comm) {
+        comm_explain(comm, "%s at %s: called from a callback on the same comm, which would wait for itself", kind_name(kind),
+                     arena_site_text(&comm->world->arena, site));
+        return -EDEADLK;
+    }
+    if (attention & ATTENTION_ADRIFT)
+        enter_take_over(comm);
+    if (attention & ATTENTION_BROKEN)
+        return -ECANCELED;
+    if (attention & ATTENTION_FAULT) {
+        fault_strike(comm, kind);
+        if (load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN)
+            return -ECANCELED;
+    }
+    if ((attention & ATTENTION_KEYS) && kind_collective(kind))
+        deadlock_by_runner(comm);                    /* if so, the collective finds it in its first look */
+    return 0;
+}

@@ -1,0 +1,58 @@
+/* Job: what every public function does first and last: is this the rank, is the comm free, is it whole, what is odd about it today.
+ * Owns: tutti_comm.busy.
+ * Never: what the function is for. */
+#ifndef TUTTI_API_ENTER_H
+#define TUTTI_API_ENTER_H
+
+#include "group/comm.h"
+
+#include <errno.h>
+
+int enter_busy(struct tutti_comm *comm);
+int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
+
+/* 0: inside (enter_leave when done); -EINVAL, -ECHILD, -EBUSY, -EDEADLK. Three private loads and a store. */
+static inline int enter(struct tutti_comm *comm)
+{
+    if (!comm)
+        return -EINVAL;
+    if (*comm->fork_word != 1)
+        return -ECHILD;
+    if (load_relaxed32(&comm->busy))                 /* relaxed: a check against misuse, documented as one that may slip */
+        return enter_busy(comm);
+    store_relaxed32(&comm->busy, 1);                 /* relaxed: as above */
+    return 0;
+}
+
+static inline int enter_leave(struct tutti_comm *comm, int result)
+{
+    store_relaxed32(&comm->busy, 0);                 /* relaxed: as above */
+    return result;
+}
+
+/* Just before an operation begins: 0, or -ECANCELED on a broken comm, -EDEADLK …; strikes faults. One load where nothing is odd. */
+static inline int enter_operation(struct tutti_comm *comm, enum kind kind, uint32_t site)
+{
+    comm->calls[kind]++;
+    comm->calls_all++;
+    return load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK ? enter_odd(comm, kind, site) : 0;
+}
+
+/* A bad argument: said in the report and in the journal, where waiting peers read it. Returns -EINVAL. */
+__attribute__((format(printf, 4, 5))) int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...);
+
+/* Checks a tutti_call: unknown flags, reserved fields, KEEP without work. 0 or -EINVAL (refused). */
+int enter_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call);
+
+/* The deadline of a call: its own, or the comm's. < 0: none. */
+static inline int64_t enter_timeout(const struct tutti_comm *comm, const tutti_call *call)
+{
+    if (!call || call->timeout_ms == 0)
+        return comm->watch.timeout_ns;
+    return call->timeout_ms < 0 ? -1 : (int64_t)call->timeout_ms * 1000000;
+}
+
+/* The comm whose callback this thread is running now, or NULL. */
+extern _Thread_local struct tutti_comm *enter_callback;
+
+#endif

@@ -1,0 +1,224 @@
+/* tutti_init: where are we, how do we meet, join, open. */
+#define TUTTI_NO_SITES
+#include "api/life.h"
+
+#include "base/error.h"
+#include "base/knob.h"
+#include "coll/select.h"
+#include "group/environment.h"
+#include "group/join.h"
+#include "os/cpu.h"
+#include "os/numa.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { JOBS_MAX = 256 };
+
+_Thread_local char life_report[2048];
+
+/* The how-many-th init of this job with this rank in this process: a part of the meeting name. */
+static unsigned init_count(const char *job, int rank)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct { uint64_t hash; unsigned n; } jobs[JOBS_MAX];
+    uint64_t hash = text_hash(job, strlen(job), (uint64_t)rank + 1);
+    unsigned n = 1;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < JOBS_MAX; i++)
+        if (jobs[i].hash == hash || jobs[i].hash == 0) {
+            jobs[i].hash = hash;
+            n = ++jobs[i].n;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+static const char *init_getenv(const char *name, void *arg)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+static int init_place(struct place *place, const tutti_options *o, struct text *why)
+{
+    int local = (o->flags & TUTTI_LOCAL) != 0;
+    int r = environment_read(place, init_getenv, NULL, local, why);
+    bool launcher = r == 0 && strcmp(place->launcher, "alone") != 0;
+    if (!o->size) {
+        if (r == 0 && o->job)
+            snprintf(place->job, sizeof place->job, "%s", o->job);
+        return r;
+    }
+    /* The options say who we are; a launcher, if there is one, may still name the job. */
+    if (!o->job && !launcher) {
+        text_clear(why);
+        text_add(why, "options.size is %d but nothing names the job the ranks meet under: give options.job", o->size);
+        return -EINVAL;
+    }
+    text_clear(why);
+    if (o->size < 1 || o->size > RANKS_MAX || o->rank < 0 || o->rank >= o->size) {
+        text_add(why, "rank %d of size %d: expected a size from 1 to %d and a rank below it", o->rank, o->size, RANKS_MAX);
+        return -EINVAL;
+    }
+    place->launcher = "options";
+    place->rank = o->rank;
+    place->size = o->size;
+    if (o->job)
+        snprintf(place->job, sizeof place->job, "%s", o->job);
+    return 0;
+}
+
+/* The arena that `tutti run` handed down, "FD:INODE"; -1 if there is none or the descriptor is something else by now. */
+static int init_handed_down(const struct place *place)
+{
+    const char *said;
+    int fd;
+    unsigned long long inode;
+    struct stat st;
+    if (strcmp(place->launcher, "tutti run") || !knob_text(KNOB_ARENA, &said) || sscanf(said, "%d:%llu", &fd, &inode) != 2)
+        return -1;
+    if (fstat(fd, &st) < 0 || st.st_ino != inode)
+        return -1;
+    return fcntl(fd, F_DUPFD_CLOEXEC, 100);
+}
+
+static int init_plan(struct arena_plan *plan, const struct place *place, const tutti_options *o, struct text *why)
+{
+    static const char none[] = "";
+    struct rules *rules = malloc(sizeof *rules);
+    const char *text = none;
+    char said[256];
+    int64_t first = 0;
+    if (!rules)
+        return -ENOMEM;
+    knob_text(KNOB_ALGORITHM, &text);
+    size_t before = why->used;
+    text_add(why, "TUTTI_ALGORITHM: ");
+    int r = select_parse(rules, text, why);
+    free(rules);
+    if (r < 0)
+        return r;
+    why->used = before;
+    if (why->room)
+        why->at[before] = 0;
+    if (strlen(text) >= RULES_TEXT) {
+        text_add(why, "TUTTI_ALGORITHM is longer than %d bytes", RULES_TEXT - 1);
+        return -EINVAL;
+    }
+    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0) {
+        text_add(why, "%s", said);
+        return -EINVAL;
+    }
+    *plan = (struct arena_plan){ place->size, place->job, o->span_bytes, text, (uint64_t)first };
+    return 0;
+}
+
+/* Alone: an arena of one, made here and joined like one that was handed down. */
+static int init_alone(struct join_request *request, struct text *why)
+{
+    struct arena arena;
+    int r = arena_create(&arena, &request->plan, why);
+    if (r < 0)
+        return r;
+    request->fd = fcntl(arena.fd, F_DUPFD_CLOEXEC, 100);
+    r = request->fd < 0 ? -errno : 0;
+    arena_detach(&arena);
+    return r;
+}
+
+static void init_name(char *name, size_t room, const struct place *place)
+{
+    const char *path;
+    unsigned n = init_count(place->job, place->rank);
+    if (knob_text(KNOB_MEET, &path))
+        snprintf(name, room, n == 1 ? "%s" : "%s.%u", path, n);
+    else
+        snprintf(name, room, "tutti.%u.%.32s.%016llx.%u", (unsigned)getuid(), place->job,
+                 (unsigned long long)text_hash(place->job, strlen(place->job), 0), n);
+}
+
+static int init_join(struct arena *arena, struct place *place, const tutti_options *o, int *host_fd, struct text *why)
+{
+    char name[128];
+    struct join_request request = { .fd = -1, .rank = place->rank, .size = place->size, .timeout_ms = o->join_timeout_ms };
+    int r = init_plan(&request.plan, place, o, why);
+    if (r < 0)
+        return r;
+    request.fd = init_handed_down(place);
+    if (request.fd < 0 && !strcmp(place->launcher, "alone"))
+        r = init_alone(&request, why);
+    if (r < 0)
+        return r;
+    if (request.fd >= 0) {
+        r = join_world(arena, &request, host_fd, why);
+        if (r < 0)
+            close(request.fd);
+        if (r != -ESTALE)
+            return r;
+        /* An earlier program of this launch has had this seat: meet by name. */
+        text_clear(why);
+        request.fd = -1;
+    }
+    init_name(name, sizeof name, place);
+    request.name = name;
+    return join_world(arena, &request, host_fd, why);
+}
+
+static int init_bind(const struct place *place, const tutti_options *o, struct text *why)
+{
+    int r = 0;
+    if (o->flags & TUTTI_BIND_CORE)
+        r = cpu_bind(place->rank);
+    else if (o->flags & TUTTI_BIND_NUMA)
+        r = numa_bind(place->rank);
+    if (r < 0)
+        text_add(why, "cannot bind rank %d: %s", place->rank, error_text(r));
+    return r < 0 ? r : 0;
+}
+
+static int init_steps(tutti_comm **world, const tutti_options *options, struct text *why)
+{
+    struct place place = { 0 };
+    struct arena arena;
+    tutti_options o;
+    int host_fd = -1;
+    int r = life_options(&o, options, why);
+    if (r == 0)
+        r = init_place(&place, &o, why);
+    if (r == 0)
+        r = init_bind(&place, &o, why);
+    if (r == 0)
+        r = init_join(&arena, &place, &o, &host_fd, why);
+    if (r < 0)
+        return r;
+    r = life_open(world, &arena, place.rank, host_fd, &o, 0, why);
+    if (r < 0) {
+        join_leave(&arena, place.rank);
+        arena_detach(&arena);
+        if (host_fd >= 0)
+            close(host_fd);
+    }
+    return r;
+}
+
+int tutti_init(tutti_comm **world, const tutti_options *options)
+{
+    struct text why = TEXT_IN(life_report);
+    text_clear(&why);
+    if (!world) {
+        text_add(&why, "tutti_init: world is NULL; give the address of a tutti_comm *");
+        return -EINVAL;
+    }
+    *world = NULL;
+    int r = init_steps(world, options, &why);
+    if (r < 0 && !why.used)
+        text_add(&why, "tutti_init: %s", error_text(r));
+    return r;
+}

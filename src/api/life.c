@@ -1,0 +1,247 @@
+/* A world's life: options, the place the launcher gave us, joining, opening; and the three ways of leaving: finalize, the end of the
+ * thread that joined, the end of the process.
+ *
+ * State of the process (the one place that needs any): the list of its worlds, for the exit handler, and how often each job was
+ * joined with each rank, which is part of the meeting name so that init may follow finalize. */
+#define TUTTI_NO_SITES
+#include "api/life.h"
+
+#include "api/fault.h"
+#include "api/work.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/knob.h"
+#include "coll/select.h"
+#include "group/directory.h"
+#include "group/join.h"
+#include "order/order.h"
+#include "os/cpu.h"
+#include "os/memory.h"
+#include "os/numa.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { SPIN_US = 30 };
+
+static struct { pthread_mutex_t lock; struct world *worlds; pthread_once_t once; pthread_key_t thread_end; } life = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT
+};
+
+/* Lets a world go without its memory. By the thread that holds the mark; by another thread the lock stays until the holder's end. */
+static void life_leave(struct world *world)
+{
+    struct seat *seat = &world->arena.seats[world->rank];
+    if (process_mark_mine(&seat->mark)) {
+        join_leave(&world->arena, world->rank);
+        return;
+    }
+    store_release32(&seat->state, SEAT_LEFT);                        /* E11 release */
+    for (struct tutti_comm *c = world->comms; c; c = c->next)
+        verdict_quit(&c->watch, QUIT_LEFT);
+}
+
+void life_leave_all(void)
+{
+    for (struct world *w = life.worlds; w; w = w->next)
+        if (*w->fork_word == 1)
+            life_leave(w);
+}
+
+/* The joining thread ends in good order. Where the process holds several ranks that is the end of its rank; else the rank goes on
+   without it, and the next thread that calls takes the mark over. */
+static void life_thread_end(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&life.lock);
+    for (struct world *w = life.worlds; w; w = w->next) {
+        struct seat *seat = &w->arena.seats[w->rank];
+        if (*w->fork_word != 1 || !process_mark_mine(&seat->mark))
+            continue;
+        if (seat->several) {
+            life_leave(w);
+            continue;
+        }
+        pthread_mutex_lock(&w->lock);
+        store_release32(&w->adrift, 1);
+        for (struct tutti_comm *c = w->comms; c; c = c->next)
+            fetch_or32(&c->watch.attention, ATTENTION_ADRIFT);
+        store_release32(&seat->state, SEAT_ADRIFT);                  /* E11 release */
+        process_mark_leave(&seat->mark);
+        pthread_mutex_unlock(&w->lock);
+    }
+    pthread_mutex_unlock(&life.lock);
+}
+
+static void life_setup(void)
+{
+    pthread_key_create(&life.thread_end, life_thread_end);
+    atexit(life_leave_all);
+}
+
+/* Waits of a few pauses are counted in pauses; this says what one is worth. A microsecond, once a world. */
+static uint32_t life_pause_ticks(void)
+{
+    enum { PAUSES = 64 };
+    uint64_t began = clock_tick();
+    for (int i = 0; i < PAUSES; i++)
+        cpu_pause();
+    uint64_t each = (clock_tick() - began) / PAUSES;
+    return each > 1000 ? 1000 : (uint32_t)each;      /* we may have been interrupted */
+}
+
+static void life_set_limits(struct world *world, const tutti_options *o)
+{
+    struct clock_point origin = world->arena.header->origin, now = clock_now();
+    double rate = now.ns > origin.ns ? (double)(now.tick - origin.tick) / (double)(now.ns - origin.ns) : 1.0;
+    world->timeout_ns = o->timeout_ms < 0 ? -1 : (int64_t)o->timeout_ms * 1000000;
+    world->warn_ns = o->warn_ms < 0 ? -1 : (int64_t)o->warn_ms * 1000000;
+    world->spin_given = o->spin_us > 0;
+    world->spin_ticks = (uint64_t)((double)(o->spin_us ? o->spin_us : SPIN_US) * 1000.0 * rate);
+    world->pause_ticks = life_pause_ticks();
+    world->flags = o->flags;
+    world->interrupt = o->interrupt;
+    world->interrupt_arg = o->interrupt_arg;
+}
+
+static void life_free(struct world *world)
+{
+    if (world->span)
+        span_close(world->span);
+    if (world->fork_page)
+        munmap(world->fork_page, memory_page());
+    order_close(world);
+    for (int p = 0; world->handles && p < world->size; p++)
+        if (load_acquire32(&world->handles[p]))
+            close((int)load_acquire32(&world->handles[p]) - 1);
+    free((void *)world->handles);
+    pthread_mutex_destroy(&world->lock);
+    free(world->rules);
+    free(world);
+}
+
+static int life_faults(struct tutti_comm *comm, struct text *why)
+{
+    const char *list;
+    char copy[512], *rest = NULL;
+    if (!knob_text(KNOB_FAULT, &list))
+        return 0;
+    snprintf(copy, sizeof copy, "%s", list);
+    for (char *s = strtok_r(copy, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
+        text_add(why, "TUTTI_FAULT: ");
+        size_t before = why->used;
+        int r = fault_add(comm, s, why);
+        if (r < 0)
+            return r;
+        why->used = before;
+        text_clear(why);
+    }
+    return 0;
+}
+
+static int life_open_comm(struct world *world, struct text *why)
+{
+    uint32_t *all = calloc((size_t)world->size, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    for (int p = 0; p < world->size; p++)
+        all[p] = (uint32_t)p;
+    struct directory_key key = { 0, 0, -1, all, (uint32_t)world->size };
+    struct slot *slot;
+    int r = directory_find_or_make(&world->arena, &key, &slot);
+    free(all);
+    if (r == 0) {
+        struct tutti_comm *comm = comm_open(world, slot, (uint32_t)world->rank, &r);
+        world->whole = comm;
+    }
+    if (r < 0)
+        text_add(why, "no memory for the world's control pages: %s", error_text(r));
+    return r;
+}
+
+int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_fd, const tutti_options *o, int several, struct text *why)
+{
+    struct world *world = calloc(1, sizeof *world);
+    if (!world)
+        return -ENOMEM;
+    pthread_once(&life.once, life_setup);
+    pthread_mutex_init(&world->lock, NULL);
+    *world = (struct world){ .arena = *arena, .rank = rank, .size = (int)arena->header->size, .host_fd = host_fd, .lock = world->lock };
+    life_set_limits(world, o);
+    process_self(&world->self);
+    for (uint32_t p = 0; p < arena->header->size; p++) {
+        const struct process_id *id = &arena->seats[p].id;
+        several |= (int)p != rank && id->pid == world->self.pid && id->pid_namespace == world->self.pid_namespace;
+    }
+    arena->seats[rank].several = several != 0;
+    world->fork_page = memory_fork_page();
+    world->fork_word = world->fork_page;
+    world->span = span_open(arena_span(arena, (uint32_t)rank), arena->header->span_bytes);
+    world->rules = malloc(sizeof *world->rules);
+    world->handles = calloc((size_t)world->size, sizeof *world->handles);
+    int r = world->fork_page && world->span && world->rules && world->handles ? 0 : -ENOMEM;
+    if (r == 0)
+        r = select_parse(world->rules, arena->header->rules, why);
+    if (r == 0)
+        r = order_open(world);
+    if (r == 0)
+        r = life_open_comm(world, why);
+    if (r == 0) {
+        r = life_faults(world->whole, why);
+        if (r < 0)
+            comm_close(world->whole);
+    }
+    if (r < 0) {
+        life_free(world);
+        return r;
+    }
+    pthread_mutex_lock(&life.lock);
+    world->next = life.worlds;
+    life.worlds = world;
+    pthread_mutex_unlock(&life.lock);
+    pthread_setspecific(life.thread_end, world);
+    *comm = world->whole;
+    return 0;
+}
+
+static bool life_busy(struct world *world)
+{
+    bool busy = false;
+    pthread_mutex_lock(&world->lock);
+    for (struct tutti_comm *c = world->comms; c; c = c->next)
+        busy |= work_under_way(c) || load_acquire32(&c->busy);
+    pthread_mutex_unlock(&world->lock);
+    return busy;
+}
+
+int life_close(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    if (life_busy(world))
+        return -EBUSY;
+    work_stop(world);
+    pthread_mutex_lock(&life.lock);
+    for (struct world **at = &life.worlds; *at; at = &(*at)->next)
+        if (*at == world) {
+            *at = world->next;
+            break;
+        }
+    pthread_mutex_unlock(&life.lock);
+    bool mine = process_mark_mine(&world->arena.seats[world->rank].mark);
+    life_leave(world);
+    while (world->comms)
+        comm_close(world->comms);
+    comm_close_world(world);
+    if (world->host_fd >= 0)
+        close(world->host_fd);
+    struct arena arena = world->arena;
+    life_free(world);
+    if (mine)                                        /* else the holder's robust lock lies in there until its thread ends */
+        arena_detach(&arena);
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* Job: open and close worlds.
+ * Owns: the process's list of its worlds (so that an exit handler can leave them all), and how often each job was joined.
+ * Never: operations. */
+#ifndef TUTTI_API_LIFE_H
+#define TUTTI_API_LIFE_H
+
+#include "group/comm.h"
+
+/* The world of a joined arena: takes over the arena. 0 or -errno (then the arena is the caller's again). */
+int  life_open(struct tutti_comm **world, struct arena *arena, int rank, int host_fd, const tutti_options *options, int several, struct text *why);
+int  life_close(struct tutti_comm *world);           /* -EBUSY with work under way */
+void life_leave_all(void);                           /* an orderly end of the process: leave every world, touch nothing else */
+
+/* Lays options over their environment twins: every field resolved. 0 or -EINVAL. */
+int  life_options(tutti_options *resolved, const tutti_options *given, struct text *why);
+
+/* What tutti_explain(NULL) shows in this thread. */
+extern _Thread_local char life_report[2048];
+
+#endif

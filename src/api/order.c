@@ -1,0 +1,85 @@
+/* once, first, turn, seed: check and hand on. None is a collective; work, which would start one of these and return, is refused. */
+#define TUTTI_NO_SITES
+#include "api/enter.h"
+#include "order/order.h"
+
+static int order_enter(struct tutti_comm *comm, enum kind kind, const char *site, const char *key, const tutti_call *call, uint32_t *number)
+{
+    int r = enter(comm);
+    if (r < 0)
+        return r;
+    *number = comm_site(comm, site);
+    if (call && call->work)
+        r = enter_refuse(comm, kind, *number, "call.work: this call cannot be left under way");
+    if (r == 0)
+        r = enter_call(comm, kind, *number, call);
+    if (r == 0 && (!key || !*key))
+        r = enter_refuse(comm, kind, *number, "the key is %s", key ? "empty" : "NULL");
+    if (r == 0)
+        r = enter_operation(comm, kind, *number);
+    return r < 0 ? enter_leave(comm, r) : 0;
+}
+
+static int64_t order_patience(const tutti_call *call)
+{
+    return call && call->timeout_ms > 0 ? (int64_t)call->timeout_ms * 1000000 : -1;
+}
+
+int tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *arg, tutti_comm *comm, const tutti_call *call)
+{
+    uint32_t number;
+    int r = order_enter(comm, KIND_ONCE, site, key, call, &number);
+    if (r < 0)
+        return r;
+    if (!fn)
+        return enter_leave(comm, enter_refuse(comm, KIND_ONCE, number, "the function is NULL"));
+    struct tutti_comm *outer = enter_callback;
+    enter_callback = comm;
+    r = order_once(comm, number, key, fn, arg, order_patience(call));
+    enter_callback = outer;
+    return enter_leave(comm, r);
+}
+
+int tutti_first_begin_at(const char *site, const char *key, tutti_comm *comm, const tutti_call *call)
+{
+    uint32_t number;
+    int r = order_enter(comm, KIND_FIRST_BEGIN, site, key, call, &number);
+    return r < 0 ? r : enter_leave(comm, order_first_begin(comm, number, key, order_patience(call)));
+}
+
+int tutti_first_end_at(const char *site, const char *key, int error, tutti_comm *comm)
+{
+    int r = enter(comm);
+    if (r < 0)
+        return r;
+    uint32_t number = comm_site(comm, site);
+    if (!key || !*key)
+        return enter_leave(comm, enter_refuse(comm, KIND_FIRST_END, number, "the key is %s", key ? "empty" : "NULL"));
+    return enter_leave(comm, order_first_end(comm, number, key, error));     /* on a broken comm too: the others may wait for it */
+}
+
+int tutti_turn_begin_at(const char *site, tutti_comm *comm, const tutti_call *call)
+{
+    uint32_t number;
+    int r = order_enter(comm, KIND_TURN_BEGIN, site, "turn", call, &number);
+    return r < 0 ? r : enter_leave(comm, order_turn_begin(comm, number, enter_timeout(comm, call)));
+}
+
+int tutti_turn_end_at(const char *site, tutti_comm *comm)
+{
+    int r = enter(comm);
+    return r < 0 ? r : enter_leave(comm, order_turn_end(comm, comm_site(comm, site)));
+}
+
+uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *comm)
+{
+    (void)site;
+    return order_seed(base, comm ? comm->watch.me : 0);
+}
+
+int tutti_once(const char *key, int (*fn)(void *), void *arg, tutti_comm *comm, const tutti_call *call) { return tutti_once_at(NULL, key, fn, arg, comm, call); }
+int tutti_first_begin(const char *key, tutti_comm *comm, const tutti_call *call) { return tutti_first_begin_at(NULL, key, comm, call); }
+int tutti_first_end(const char *key, int error, tutti_comm *comm) { return tutti_first_end_at(NULL, key, error, comm); }
+int tutti_turn_begin(tutti_comm *comm, const tutti_call *call) { return tutti_turn_begin_at(NULL, comm, call); }
+int tutti_turn_end(tutti_comm *comm) { return tutti_turn_end_at(NULL, comm); }
+uint64_t tutti_seed(uint64_t base, const tutti_comm *comm) { return tutti_seed_at(NULL, base, comm); }

@@ -1,0 +1,15 @@
+/* Job: the world's progress thread: carries on what nobody waits for.
+ * Owns: struct progress.
+ * Never: spins. It sleeps on the words of all comms with work at once, and on its bell. */
+#ifndef TUTTI_API_PROGRESS_H
+#define TUTTI_API_PROGRESS_H
+
+#include "group/comm.h"
+
+int  progress_start(struct world *world);            /* once; 0 or -errno */
+void progress_kick(struct world *world);             /* there is something to wait for */
+
+/* work.c: under queue_lock, advances a comm's queue; the head that waits, or NULL. look: also everything that could end the wait. */
+struct op *work_pump(struct tutti_comm *comm, bool look);
+
+#endif

@@ -1,0 +1,118 @@
+/* The blocking road without work under way: no lock, no allocation, one read of the time stamp counter, a second only if it waited. */
+#include "api/run.h"
+
+#include "api/enter.h"
+#include "api/work.h"
+#include "base/clock.h"
+#include "coll/select.h"
+#include "watch/drive.h"
+#include "watch/journal.h"
+#include "watch/rollcall.h"
+#include "watch/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Field by field: most of struct coll is nobody's business before its algorithm has set it, and clearing all of it costs as much as a
+   quarter of a barrier. */
+void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+{
+    struct op *op = &c->op;
+    c->comm = comm;
+    c->phase = GATE_START;
+    c->fold_ticks = 0;
+    op->watch = &comm->watch;
+    op->site = site;
+    op->next = 0;
+    op->timeout_ns = timeout_ns;
+    op->late = op->began = op->waited = false;
+    op->slices = op->warned = 0;
+    op->pauses = 0;
+    op->claim.seq = ++comm->seq;
+    op->claim.descriptor = stamp_make(kind, c->type, c->oper, c->root, c->count);
+    op->claim.count = c->count;
+    op->claim.commit_at = 0;
+    if (!comm->gate)
+        comm->gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
+    c->gate = comm->gate;
+    c->algorithm = kind == KIND_BARRIER ? comm->gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
+    c->op.advance = c->algorithm->advance;
+}
+
+enum { STRAIGHT_SPINS = 256 };
+
+void run_begin(struct coll *c, uint64_t tick)
+{
+    journal_begin(&c->comm->watch, c->op.claim.seq, c->op.claim.descriptor, c->count, c->op.site, tick);
+}
+
+/* A rank that cannot take part (no memory for its staging) tells the others before it gives up. */
+static void run_pass_on(struct tutti_comm *comm, int error)
+{
+    struct watch *w = &comm->watch;
+    snprintf(w->mine->why, sizeof w->mine->why, "rank %u failed: %.80s", w->me, comm->report[0] ? comm->report : strerror(-error));
+    verdict_quit(w, QUIT_ABORT);
+}
+
+int run_end(struct coll *c, int result)
+{
+    struct tutti_comm *comm = c->comm;
+    struct watch *w = &comm->watch;
+    uint64_t began = load_relaxed64(&journal_hand(w->mine)->began);  /* relaxed: our own record */
+    uint64_t ended = c->op.waited || c->fold_ticks || result < 0 ? clock_tick() : began + (uint64_t)c->op.pauses * w->pause_ticks;
+    if (result < 0 && w->failed) {
+        struct text t = TEXT_IN(comm->report);
+        rollcall_failure(&t, w, &c->op);
+    } else if (result == -EINTR)
+        comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
+                     kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
+    else if (result < 0 && result != -ECANCELED)
+        run_pass_on(comm, result);
+    journal_end(w, result, ended);
+    journal_count(w, FIGURE_OPERATIONS, 1);
+    if (c->bytes)
+        journal_count(w, FIGURE_BYTES, c->bytes);
+    if (c->fold_ticks)
+        journal_count(w, FIGURE_FOLD_TICKS, c->fold_ticks);
+    if (c->op.waited || c->op.pauses)
+        journal_count(w, FIGURE_WAIT_TICKS, ended - began > c->fold_ticks ? ended - began - c->fold_ticks : 0);
+    else
+        journal_count(w, FIGURE_CAME_LAST, 1);
+    return result;
+}
+
+/* The common case in a straight line: one phase, through the flags, everybody there within a short spin, no verdict. Else WAITING: the
+   state machine goes on from where this stopped. */
+static inline int run_straight(struct coll *c)
+{
+    struct watch *w = &c->comm->watch;
+    int r = c->algorithm->before(c);
+    if (r < 0)
+        return r;
+    watch_arrive(w, &c->op.claim, c->op.site);
+    c->phase = GATE_WAIT;
+    if (!watch_arrived_soon(w, &c->op.claim, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
+        return WAITING;
+    r = verdict_complete(w, &c->op.claim);
+    if (r == 0)
+        r = c->algorithm->after(c);
+    return r < 0 ? r : DONE;
+}
+
+int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+{
+    int r = enter_operation(comm, kind, site);
+    if (r < 0)
+        return r;
+    if ((call && call->work) || (load_acquire32(&comm->watch.attention) & ATTENTION_WORK))
+        return work_collective(comm, c, kind, site, call);
+    run_number(comm, c, kind, site, enter_timeout(comm, call));
+    c->op.keep = false;
+    run_begin(c, clock_tick());
+    if (c->gate == &barrier_flags && (c->algorithm == c->gate || c->algorithm->before)) {
+        r = run_straight(c);
+        if (r != WAITING)
+            return run_end(c, r < 0 ? r : 0);
+    }
+    return run_end(c, drive_to_end(&c->op));
+}

@@ -1,0 +1,18 @@
+/* Job: number an operation, run it or queue it, and turn a failure into its report.
+ * Owns: tutti_comm.seq.
+ * Never: checks arguments. */
+#ifndef TUTTI_API_RUN_H
+#define TUTTI_API_RUN_H
+
+#include "coll/coll.h"
+
+/* c->send, recv, count, type, oper, root, fold are set. Runs it to its end, or, with call->work or work under way, through the queue. */
+int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
+
+/* Fills in number, descriptor, algorithm and gate, in call order; begins the journal's record when it becomes the operation in hand. */
+void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns);
+void run_begin(struct coll *c, uint64_t tick);
+/* After the end: report, journal, figures. Returns result. */
+int  run_end(struct coll *c, int result);
+
+#endif

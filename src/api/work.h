@@ -1,0 +1,16 @@
+/* Job: operations under way: the queue of a comm, the handles, and the progress thread that carries them on.
+ * Owns: tutti_comm.queue under queue_lock; the world's progress thread.
+ * Never: the path of a blocking call on a comm without work under way. */
+#ifndef TUTTI_API_WORK_H
+#define TUTTI_API_WORK_H
+
+#include "coll/coll.h"
+
+/* Starts (call->work) or runs at its place in the queue (blocking, with work under way). c is copied for the former. */
+int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
+
+bool work_under_way(struct tutti_comm *comm);
+void work_quiesce(struct world *world);              /* before a comm's memory goes: the progress thread looks at it no more */
+void work_stop(struct world *world);                 /* ends the progress thread */
+
+#endif
