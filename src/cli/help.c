@@ -1,0 +1,28 @@
+/* tutti help [VERB]: a verb's own help is the verb's own business. */
+#include "cli/verb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int help_of(const char *name)
+{
+    char flag[] = "--help";
+    for (const struct verb *v = verbs; v->name; v++)
+        if (!strcmp(v->name, name) && v->run != verb_help) {
+            char verb[32];
+            snprintf(verb, sizeof verb, "%s", v->name);
+            return v->run(2, (char *[]){ verb, flag, NULL });
+        }
+    return verb_refuse(NULL, "no help for '%s'", name);
+}
+
+int verb_help(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "help") != 0 && argv[1][0] != '-')
+        return help_of(argv[1]);
+    printf("tutti: the processes of one machine act together\n\nusage: tutti VERB [ARGUMENT...]\n\n");
+    for (const struct verb *v = verbs; v->name; v++)
+        printf("  %-9s %s\n", v->name, v->summary);
+    printf("\n'tutti VERB --help' says more about one of them.\n");
+    return fflush(stdout) == 0 ? 0 : 1;
+}

@@ -1,0 +1,23 @@
+/* Job: what a verb of the command is: a name, a line of help, a function.
+ * Owns: nothing.
+ * Never: what a verb does. A new verb is a file here and a row in main.c. */
+#ifndef TUTTI_CLI_VERB_H
+#define TUTTI_CLI_VERB_H
+
+enum { VERB_USAGE = 2 };                             /* exit status of a command line that makes no sense */
+
+struct verb {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);               /* argv[0] is the verb; the exit status */
+};
+
+extern const struct verb verbs[];                    /* the last one has no name */
+
+int verb_run(int argc, char **argv);
+int verb_help(int argc, char **argv);
+int verb_version(int argc, char **argv);
+
+/* What is wrong, in one line on stderr: "tutti run: …; try 'tutti run --help'". Returns VERB_USAGE. */
+__attribute__((format(printf, 2, 3))) int verb_refuse(const char *verb, const char *format, ...);
+
+#endif

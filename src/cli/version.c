@@ -1,0 +1,17 @@
+/* tutti version: of the library that is linked into the command, so that the two cannot differ. */
+#include "cli/verb.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <tutti.h>
+
+int verb_version(int argc, char **argv)
+{
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+        printf("usage: tutti version\n");
+    else if (argc > 1)
+        return verb_refuse("version", "what is '%s'?", argv[1]);
+    else
+        printf("tutti %s\n", tutti_version());
+    return fflush(stdout) == 0 ? 0 : 1;
+}

@@ -1,0 +1,249 @@
+/* One loop over everything that can happen: a rank ends, a rank writes, a signal comes, a time is up.
+ *
+ * The end of a job. A rank fails at t: the others are left alone for MOMENT, because most fail or end by themselves, with a
+ * better message than we could give; then SIGTERM, at t + grace SIGKILL. A signal to end, or the deadline: the same without
+ * the moment. When all ranks are gone, what they left behind (launch/strays) gets a moment, SIGTERM, grace, SIGKILL.
+ * Start-up cost: the arena and one fork a rank; nothing waits for an exec. */
+#include "launch/attempt.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "launch/strays.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOMENT_NS UINT64_C(200000000)
+#define LEAVE_NS  UINT64_C(1000000000)   /* for a process that not even SIGKILL ends soon */
+
+static uint64_t after(uint64_t now, int64_t ms)
+{
+    return ms < 0 ? UINT64_MAX : now + (uint64_t)ms * 1000000;
+}
+
+/* ---- start ---- */
+
+static int make_arena(struct attempt *a, char *job_name, size_t room, struct text *why)
+{
+    struct process_id self = { 0 };
+    struct text name = { job_name, room, 0 };
+    process_self(&self);
+    text_add(&name, "run-%d-%llu-%lld", (int)self.pid, (unsigned long long)self.start, (long long)a->number);
+    struct arena_plan plan = { a->job->size, job_name, a->span_bytes, a->rules, a->first_seq };
+    return arena_create(&a->arena, &plan, why);
+}
+
+static int prepare(struct attempt *a, struct text *why)
+{
+    char name[64];
+    struct stat st;
+    int r = make_arena(a, name, sizeof name, why);
+    if (r < 0)
+        return r;
+    r = fstat(a->arena.fd, &st) < 0 ? -errno : 0;
+    struct program_world world = { a->arena.fd, (unsigned long long)st.st_ino, name, a->number };
+    text_clear(&(struct text){ a->program.path, sizeof a->program.path, 0 });
+    struct text path = TEXT_IN(a->program.path);
+    text_add(&path, "%s", a->path);
+    if (r == 0)
+        r = program_make(&a->program, a->job, &world);
+    if (r == 0)
+        r = crew_begin(&a->crew, a->job->size, &a->arena);
+    if (r == 0 && (a->job->size > 1 || a->job->tag))
+        r = relay_gather(a->relay, a->job->size);    /* alone it writes to the terminal itself: progress bars stay as they are */
+    if (r < 0)
+        text_add(why, "%s", error_text(r));
+    return r;
+}
+
+static void not_started(struct attempt *a, const struct start_failure *failure)
+{
+    if (a->ending == ENDING_NOT_STARTED)
+        return;
+    a->ending = ENDING_NOT_STARTED;
+    a->failure = *failure;
+    a->term_ns = a->kill_ns = UINT64_MAX;
+    crew_tell(&a->crew, SIGKILL);
+}
+
+static int start_one(struct attempt *a, int rank)
+{
+    int ends[2] = { -1, -1 };
+    int r = a->relay->sources ? relay_pipes(a->relay, rank, ends) : 0;
+    pid_t pid = r < 0 ? r : start_rank(&a->start, &a->program, rank, ends[0], ends[1]);
+    for (int i = 0; i < 2; i++)
+        if (ends[i] >= 0)
+            close(ends[i]);
+    if (pid > 0)
+        crew_add(&a->crew, rank, pid);
+    return pid < 0 ? (int)pid : 0;
+}
+
+static void start_all(struct attempt *a)
+{
+    for (int rank = 0; rank < a->job->size; rank++) {
+        int r = start_one(a, rank);
+        if (r < 0) {
+            not_started(a, &(struct start_failure){ rank, -r, START_FORK });
+            break;
+        }
+    }
+    start_all_done(&a->start);
+}
+
+static void hear_of_starts(struct attempt *a)
+{
+    struct start_failure failure;
+    int r;
+    if (a->start.report[0] < 0)
+        return;
+    while ((r = start_failed(&a->start, &failure)) > 0)
+        not_started(a, &failure);
+    if (r < 0)
+        start_end(&a->start);
+}
+
+/* ---- the end ---- */
+
+static void begin_end(struct attempt *a, enum attempt_ending ending, uint64_t now, uint64_t term_ns)
+{
+    if (a->ending != ENDING_NONE)
+        return;
+    a->ending = ending;
+    a->living_then = a->crew.living;
+    a->kill_ns = after(now, a->job->grace_ms);
+    a->term_ns = term_ns < a->kill_ns ? term_ns : a->kill_ns;
+}
+
+static void hear_signals(struct attempt *a, uint64_t now)
+{
+    struct signals_news news;
+    while (signals_next(a->signals, &news)) {
+        if (news.number == SIGCHLD)
+            continue;
+        bool ends = signals_ends_job(news.number);
+        if (ends && a->ending == ENDING_NONE)
+            a->told_by = news.number;
+        if (ends)
+            crew_expect_end(&a->crew);
+        if (!news.from_terminal)
+            crew_pass(&a->crew, news.number);
+        if (!ends)
+            continue;
+        if (a->sweeping)
+            strays_signal(SIGTERM);
+        begin_end(a, ENDING_TOLD, now, UINT64_MAX);
+        a->term_ns = UINT64_MAX;         /* what we were sent has taken its place */
+    }
+}
+
+static void tell(struct attempt *a, int number)
+{
+    if (a->sweeping)
+        strays_signal(number);
+    else
+        crew_tell(&a->crew, number);
+}
+
+static void steps(struct attempt *a, uint64_t now)
+{
+    if (a->crew.failed)
+        begin_end(a, ENDING_FAILED, now, now + MOMENT_NS);
+    if (now >= a->deadline_ns && a->crew.living)
+        begin_end(a, ENDING_TIMED_OUT, now, now);
+    if (now >= a->term_ns) {
+        a->term_ns = UINT64_MAX;
+        tell(a, SIGTERM);
+    }
+    if (now >= a->kill_ns) {
+        a->kill_ns = UINT64_MAX;
+        a->leave_ns = now + LEAVE_NS;
+        a->killed = a->killed || a->crew.living;
+        tell(a, SIGKILL);
+    }
+}
+
+/* true: there is somebody to wait for. */
+static bool goes_on(struct attempt *a, uint64_t now)
+{
+    if (a->crew.living)
+        return true;
+    if (!a->sweeps || !strays_any())
+        return false;
+    if (!a->sweeping) {
+        a->sweeping = true;
+        a->term_ns = now + MOMENT_NS;
+        a->kill_ns = after(now + MOMENT_NS, a->job->grace_ms);
+        a->leave_ns = UINT64_MAX;
+    }
+    return now < a->leave_ns;
+}
+
+/* ---- the loop ---- */
+
+static struct timespec until_next(const struct attempt *a, uint64_t now)
+{
+    uint64_t next[] = { a->term_ns, a->kill_ns, a->crew.living ? UINT64_MAX : a->leave_ns, relay_due(a->relay),
+                        a->ending == ENDING_NONE ? a->deadline_ns : UINT64_MAX };
+    uint64_t least = now + UINT64_C(3600000000000);
+    for (size_t i = 0; i < sizeof next / sizeof next[0]; i++)
+        least = next[i] < least ? next[i] : least;
+    uint64_t left = least > now ? least - now : 0;
+    return (struct timespec){ (time_t)(left / 1000000000), (long)(left % 1000000000) };
+}
+
+static void run(struct attempt *a, struct pollfd *polls)
+{
+    for (uint64_t now = clock_ns(); goes_on(a, now);) {
+        int n = 0;
+        polls[n++] = (struct pollfd){ a->signals->control, POLLIN, 0 };
+        if (a->start.report[0] >= 0)
+            polls[n++] = (struct pollfd){ a->start.report[0], POLLIN, 0 };
+        int own = n;
+        n += relay_poll(a->relay, polls + n);
+        struct timespec timeout = until_next(a, now);
+        if (ppoll(polls, (nfds_t)n, &timeout, NULL) < 0)
+            n = own;
+        now = clock_ns();
+        hear_of_starts(a);
+        relay_round(a->relay, polls + own, n - own, now);
+        hear_signals(a, now);
+        crew_reap(&a->crew);
+        steps(a, now);
+    }
+    hear_of_starts(a);
+}
+
+int attempt_run(struct attempt *a, struct text *why)
+{
+    a->term_ns = a->kill_ns = a->leave_ns = UINT64_MAX;
+    int r = prepare(a, why);
+    if (r < 0)
+        return r;
+    struct pollfd *polls = calloc((size_t)relay_polls(a->relay) + 2, sizeof *polls);
+    a->start.bind = a->job->bind;
+    a->start.arena_fd = a->arena.fd;
+    a->start.signals = a->signals;
+    r = polls ? start_begin(&a->start) : -ENOMEM;
+    if (r < 0) {
+        text_add(why, "%s", error_text(r));
+    } else {
+        start_all(a);
+        run(a, polls);
+        start_end(&a->start);
+    }
+    free(polls);
+    relay_finish(a->relay);
+    return r;
+}
+
+void attempt_free(struct attempt *a)
+{
+    crew_end(&a->crew);
+    program_free(&a->program);
+    if (a->arena.base)
+        arena_detach(&a->arena);
+}

@@ -1,0 +1,43 @@
+/* Job: one start of all ranks, from the arena to the last process.
+ * Owns: the arena it makes.
+ * Never: whether to start again, what to say about it. */
+#ifndef TUTTI_LAUNCH_ATTEMPT_H
+#define TUTTI_LAUNCH_ATTEMPT_H
+
+#include "launch/crew.h"
+#include "launch/job.h"
+#include "launch/relay.h"
+#include "launch/start.h"
+
+/* What set off the end; the first one stands, but NOT_STARTED replaces FAILED (the failed rank was none). */
+enum attempt_ending { ENDING_NONE, ENDING_FAILED, ENDING_TIMED_OUT, ENDING_TOLD, ENDING_NOT_STARTED };
+
+struct attempt {
+    const struct job *job;
+    struct signals *signals;
+    struct relay *relay;
+    const char *path;                    /* of the program */
+    const char *rules;
+    uint64_t span_bytes, first_seq;
+    uint64_t deadline_ns;                /* UINT64_MAX: none */
+    int64_t number;
+    bool sweeps;                         /* launch/strays is at work */
+
+    struct arena arena;
+    struct crew crew;
+    struct start start;
+    struct program program;
+
+    enum attempt_ending ending;
+    int told_by;                         /* the signal, if that was it */
+    int living_then;                     /* ranks living when the end began */
+    struct start_failure failure;
+    uint64_t term_ns, kill_ns, leave_ns; /* next steps of the end; UINT64_MAX: none, or done */
+    bool sweeping, killed;
+};
+
+/* Runs it to its end; afterwards ending, crew and failure say how it went. -errno with a sentence in why: nothing was started. */
+int  attempt_run(struct attempt *a, struct text *why);
+void attempt_free(struct attempt *a);
+
+#endif

@@ -1,0 +1,114 @@
+/* Who failed first. When one rank dies, the others fail because of it, within a millisecond or so; and the one that died may be
+ * the last to be reaped (a process gives back its memory before it becomes a zombie). So what the ranks themselves
+ * found counts most, in this order:
+ *   1. the rank by whose absence the joining failed;
+ *   2. the rank that a verdict in the arena names: died before left, the world before other comms;
+ *   3. a rank that had joined and was killed by a signal that is not ours;
+ *   4. the order in which we saw the ends, a signal before an exit status where that is a tie.
+ * A rank that ended only after we told it to is never blamed, nor one with exit status 0.
+ * Cost: read once, after a failure, when all ranks have ended. */
+#include "launch/crew.h"
+
+#include "watch/verdict.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static bool guilty(const struct crew *crew, uint32_t rank)
+{
+    return rank < (uint32_t)crew->size && crew->hands[rank].ended && crew->hands[rank].status != 0 && !crew->hands[rank].ours;
+}
+
+static int by_join(const struct crew *crew)
+{
+    const struct arena_join *join = crew->arena->join;
+    if (load_acquire32(&join->state) != JOIN_FAILED)                                       /* E12 acquire */
+        return -1;
+    uint32_t rank = load_relaxed32(&join->failed_rank);                                    /* relaxed: E12 has ordered it */
+    return guilty(crew, rank) ? (int)rank : -1;
+}
+
+static int by_verdict(const struct crew *crew, enum why why)
+{
+    uint64_t slots = crew->arena->join->births;      /* all ranks have ended: nobody changes it any more */
+    for (uint32_t i = 0; i < slots && i < crew->arena->header->slots; i++) {
+        struct slot *slot = arena_slot(crew->arena, i);
+        uint64_t v = load_acquire64(&slot->verdict);                                       /* E7 acquire */
+        if (load_acquire32(&slot->state) != SLOT_USED || verdict_state(v) == 0 || verdict_why(v) != why)
+            continue;
+        if (verdict_who(v) < slot->size && guilty(crew, slot->world_rank[verdict_who(v)]))
+            return (int)slot->world_rank[verdict_who(v)];
+    }
+    return -1;
+}
+
+static bool joined(const struct crew *crew, int rank)
+{
+    return load_acquire32(&crew->arena->seats[rank].state) >= SEAT_JOINED;                 /* E11 acquire */
+}
+
+static int by_end(const struct crew *crew, bool killed_member)
+{
+    int first = -1;
+    for (int r = 0; r < crew->size; r++) {
+        const struct hand *h = &crew->hands[r];
+        if (!guilty(crew, (uint32_t)r) || (killed_member && !(WIFSIGNALED(h->status) && joined(crew, r))))
+            continue;
+        if (first < 0 || h->turn < crew->hands[first].turn ||
+            (h->turn == crew->hands[first].turn && WIFSIGNALED(h->status) && !WIFSIGNALED(crew->hands[first].status)))
+            first = r;
+    }
+    return first;
+}
+
+int crew_blame(const struct crew *crew)
+{
+    int rank = by_join(crew);
+    if (rank < 0)
+        rank = by_verdict(crew, WHY_DIED);
+    if (rank < 0)
+        rank = by_verdict(crew, WHY_LEFT);
+    if (rank < 0)
+        rank = by_end(crew, true);
+    return rank < 0 ? by_end(crew, false) : rank;
+}
+
+int crew_exit_status(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void add_others(const struct crew *crew, int rank, struct text *t)
+{
+    int failed = 0, ours = 0, status = 0;
+    bool same = true;
+    for (int r = 0; r < crew->size; r++) {
+        const struct hand *h = &crew->hands[r];
+        if (r == rank || !h->ended)
+            continue;
+        ours += h->ours;
+        if (h->ours || h->status == 0)
+            continue;
+        same = same && (failed == 0 || h->status == status);
+        status = h->status;
+        failed++;
+    }
+    if (failed) {
+        text_add(t, "; %d other rank%s ended because of it", failed, failed > 1 ? "s" : "");
+        if (same) {
+            text_add(t, " (");
+            process_add_status(t, status);
+            text_add(t, ")");
+        }
+    }
+    if (ours)
+        text_add(t, "; %d %srank%s ended by tutti run", ours, failed ? "" : "other ", ours > 1 ? "s were" : " was");
+}
+
+void crew_add_blame(const struct crew *crew, int rank, struct text *t)
+{
+    const struct hand *h = &crew->hands[rank];
+    text_add(t, "rank %d (pid %d) %s ", rank, (int)h->pid, WIFSIGNALED(h->status) ? "was" : "ended with");
+    process_add_status(t, h->status);
+    add_others(crew, rank, t);
+}

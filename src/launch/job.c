@@ -1,0 +1,255 @@
+/* What the launcher says, and what it exits with. Each of its lines begins with "tutti run: " and comes after the ranks' last
+ * lines. Its own stdin, stdout, stderr are made sure of first: a descriptor of ours that got number 1 would be written to. */
+#include "launch/job.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/knob.h"
+#include "coll/select.h"
+#include "launch/attempt.h"
+#include "launch/strays.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DESCRIPTORS_BESIDES = 160, EXIT_USAGE = 2 };
+
+struct launcher {
+    const struct job *job;
+    struct signals signals;
+    struct relay relay;
+    struct attempt plan;                 /* what all attempts have in common */
+    struct rlimit descriptors;
+    char path[PATH_MAX];
+};
+
+static void say(struct launcher *l, const char *what)
+{
+    relay_say(&l->relay, "tutti run: %s", what);
+}
+
+/* ---- before anything starts ---- */
+
+static void open_standard(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Two pipes a rank; the limit is the ranks' own again when they start. */
+static int enough_descriptors(struct launcher *l, struct text *why)
+{
+    rlim_t wanted = (rlim_t)l->job->size * 2 + DESCRIPTORS_BESIDES;
+    if (getrlimit(RLIMIT_NOFILE, &l->descriptors) < 0)
+        return -errno;
+    struct rlimit more = l->descriptors;
+    if (more.rlim_cur >= wanted)
+        return 0;
+    more.rlim_cur = wanted < more.rlim_max ? wanted : more.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &more);
+    if (more.rlim_cur >= wanted)
+        return 0;
+    text_add(why, "%d ranks need %llu file descriptors here, and the limit is %llu (ulimit -n)", l->job->size,
+             (unsigned long long)wanted, (unsigned long long)more.rlim_max);
+    return -EMFILE;
+}
+
+/* The rules and the sizes of the arena come from our environment, once; a wrong one is said once and not by every rank. */
+static int read_knobs(struct attempt *plan, struct text *why)
+{
+    int64_t span = 0, first = 0;
+    char said[256];
+    struct rules *rules = malloc(sizeof *rules);
+    if (!rules)
+        return -ENOMEM;
+    plan->rules = "";
+    knob_text(KNOB_ALGORITHM, &plan->rules);
+    struct text wrong = TEXT_IN(said);
+    text_clear(&wrong);
+    int r = strlen(plan->rules) < RULES_TEXT ? select_parse(rules, plan->rules, &wrong) : -EINVAL;
+    free(rules);
+    if (r < 0) {
+        text_add(why, "TUTTI_ALGORITHM: %s", wrong.used ? said : "too long");
+        return r;
+    }
+    if (knob_int(KNOB_SPAN_BYTES, &span, said, sizeof said) < 0 || knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0) {
+        text_add(why, "%s", said);
+        return -EINVAL;
+    }
+    plan->span_bytes = (uint64_t)span;
+    plan->first_seq = (uint64_t)first;
+    return 0;
+}
+
+static int cannot_start(struct launcher *l, int error)
+{
+    const char *interpreter = error == ENOENT && access(l->path, F_OK) == 0 ? " (the interpreter or loader it names)" : "";
+    relay_say(&l->relay, "tutti run: cannot start '%s': %s%s", l->job->argv[0], strerror(error), interpreter);
+    return error == ENOENT ? JOB_NOT_FOUND : JOB_NOT_EXECUTABLE;
+}
+
+/* 0, or the status to exit with; what was wrong has been said. */
+static int get_ready(struct launcher *l)
+{
+    char said[512];
+    struct text why = TEXT_IN(said);
+    text_clear(&why);
+    int r = program_find(l->path, sizeof l->path, l->job->argv[0]);
+    if (r < 0) {
+        l->path[0] = 0;
+        return cannot_start(l, -r);
+    }
+    r = read_knobs(&l->plan, &why);
+    if (r < 0) {
+        say(l, why.used ? said : error_text(r));
+        return EXIT_USAGE;
+    }
+    r = enough_descriptors(l, &why);
+    if (r < 0) {
+        say(l, why.used ? said : error_text(r));
+        return EXIT_FAILURE;
+    }
+    return 0;
+}
+
+/* ---- afterwards ---- */
+
+static int end_not_started(struct launcher *l, const struct attempt *a)
+{
+    const struct start_failure *f = &a->failure;
+    if (f->step == START_EXEC)
+        return cannot_start(l, f->error);
+    if (f->step == START_BIND)
+        relay_say(&l->relay, "tutti run: cannot bind rank %d: %s", f->rank, strerror(f->error));
+    else
+        relay_say(&l->relay, "tutti run: cannot start rank %d of %d: %s", f->rank, l->job->size, strerror(f->error));
+    return EXIT_FAILURE;
+}
+
+static void say_killed(struct launcher *l, const struct attempt *a)
+{
+    char said[128];
+    struct text t = TEXT_IN(said);
+    if (!a->killed)
+        return;
+    text_add(&t, "not all ranks ended within ");
+    text_add_duration(&t, (uint64_t)l->job->grace_ms * 1000000);
+    text_add(&t, "; the rest was killed");
+    say(l, said);
+}
+
+static int end_timed_out(struct launcher *l, const struct attempt *a)
+{
+    char said[160];
+    struct text t = TEXT_IN(said);
+    text_add(&t, "the job's time of ");
+    text_add_duration(&t, (uint64_t)l->job->timeout_ms * 1000000);
+    text_add(&t, " was up; %d of %d ranks had to be ended", a->living_then, l->job->size);
+    say(l, said);
+    say_killed(l, a);
+    return JOB_TIMED_OUT;
+}
+
+static int end_told(struct launcher *l, const struct attempt *a)
+{
+    relay_say(&l->relay, "tutti run: told to end by signal %d (SIG%s)", a->told_by, sigabbrev_np(a->told_by));
+    say_killed(l, a);
+    return 128 + a->told_by;
+}
+
+static int end_failed(struct launcher *l, const struct attempt *a)
+{
+    char said[512];
+    struct text t = TEXT_IN(said);
+    int rank = crew_blame(&a->crew);
+    if (rank < 0)
+        return EXIT_FAILURE;
+    crew_add_blame(&a->crew, rank, &t);
+    say(l, said);
+    return crew_exit_status(a->crew.hands[rank].status);
+}
+
+static int end(struct launcher *l, const struct attempt *a)
+{
+    switch (a->ending) {
+    case ENDING_NOT_STARTED: return end_not_started(l, a);
+    case ENDING_TIMED_OUT:   return end_timed_out(l, a);
+    case ENDING_TOLD:        return end_told(l, a);
+    case ENDING_FAILED:      return end_failed(l, a);
+    case ENDING_NONE:        break;
+    }
+    return EXIT_SUCCESS;
+}
+
+/* ---- all attempts ---- */
+
+static int run_once(struct launcher *l, int64_t number, enum attempt_ending *ending)
+{
+    char said[512];
+    struct text why = TEXT_IN(said);
+    struct attempt a = l->plan;
+    text_clear(&why);
+    a.number = number;
+    a.start.descriptors = l->descriptors;
+    int r = attempt_run(&a, &why);
+    *ending = r < 0 ? ENDING_NOT_STARTED : a.ending;
+    if (r < 0)
+        say(l, why.used ? said : error_text(r));
+    int status = r < 0 ? EXIT_FAILURE : end(l, &a);
+    attempt_free(&a);
+    return status;
+}
+
+static int run_all(struct launcher *l)
+{
+    enum attempt_ending ending;
+    for (int64_t number = 0;; number++) {
+        int status = run_once(l, number, &ending);
+        if (ending != ENDING_FAILED || number >= l->job->restarts)
+            return status;
+        relay_say(&l->relay, "tutti run: starting the job again (%lld of %lld)", (long long)number + 1, (long long)l->job->restarts);
+    }
+}
+
+/* A reader that went away (EPIPE) has had enough; any other error means that output is lost. */
+static int look_at_output(struct launcher *l, int status)
+{
+    int error = l->relay.outlets[0].error;
+    if (error == 0 || error == EPIPE)
+        return status;
+    relay_say(&l->relay, "tutti run: cannot write standard output: %s", strerror(error));
+    return status ? status : EXIT_FAILURE;
+}
+
+int job_run(const struct job *job)
+{
+    struct launcher l = { .job = job };
+    open_standard();
+    bool sweeps = strays_begin();
+    int r = signals_begin(&l.signals);
+    if (r == 0)
+        r = relay_begin(&l.relay, l.signals.writes, job->tag);
+    if (r < 0) {
+        fprintf(stderr, "tutti run: %s\n", error_text(r));
+        return EXIT_FAILURE;
+    }
+    l.plan = (struct attempt){ .job = job, .signals = &l.signals, .relay = &l.relay, .path = l.path, .sweeps = sweeps,
+                               .deadline_ns = job->timeout_ms > 0 ? clock_ns() + (uint64_t)job->timeout_ms * 1000000 : UINT64_MAX };
+    int status = get_ready(&l);
+    if (status == 0)
+        status = run_all(&l);
+    signals_let_end();
+    outlet_write_all(&l.relay.outlets[0]);
+    status = look_at_output(&l, status);
+    relay_end(&l.relay);
+    signals_end(&l.signals);
+    return status;
+}

@@ -1,0 +1,151 @@
+/* The vectors are made once; from rank to rank only three small texts in them change, so that nothing stands between one
+ * fork and the next. PATH is searched here and not by each rank: a program that is not there is found before anything
+ * was started, and N ranks do not each try every folder. Cost: a copy of the environment's pointers. */
+#include "launch/program.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Ours, or another launcher's word that would contradict them: a torch store kept by an agent that is not there, a rank
+   that an outer job gave this launcher. */
+static const char *const replaced[] = {
+    "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TUTTI_ARENA", "TUTTI_RUN_ID",
+    "TUTTI_RESTART", "TUTTI_RANK", "TUTTI_SIZE", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_USE_AGENT_STORE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
+};
+
+extern char **environ;
+
+static bool is_replaced(const char *variable)
+{
+    for (size_t i = 0; i < sizeof replaced / sizeof replaced[0]; i++) {
+        size_t n = strlen(replaced[i]);
+        if (!strncmp(variable, replaced[i], n) && variable[n] == '=')
+            return true;
+    }
+    return false;
+}
+
+static int look_at(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    return access(path, X_OK) == 0 ? 0 : -errno;
+}
+
+int program_find(char *path, size_t room, const char *name)
+{
+    const char *dirs = getenv("PATH");
+    int found = -ENOENT;
+    if (!*name || strlen(name) >= room)
+        return *name ? -ENAMETOOLONG : -ENOENT;
+    if (strchr(name, '/')) {
+        snprintf(path, room, "%s", name);
+        return look_at(path);
+    }
+    for (const char *dir = dirs ? dirs : "/bin:/usr/bin";; ) {
+        size_t n = strcspn(dir, ":");
+        if (n + strlen(name) + 2 <= room) {
+            snprintf(path, room, "%.*s%s%s", (int)n, dir, n ? "/" : "./", name);   /* an empty entry is the current folder */
+            int r = look_at(path);
+            if (r == 0)
+                return 0;
+            if (r == -EACCES)
+                found = r;               /* there is one, unless a later folder has a better one */
+        }
+        if (!dir[n])
+            return found;
+        dir += n + 1;
+    }
+}
+
+/* A port that was free a moment ago. Only scripts that open a store of their own use it; the ranks of tutti need none. */
+static unsigned free_port(void)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof at;
+    unsigned port = 29500;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return port;
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0)
+        port = ntohs(at.sin_port);
+    close(fd);
+    return port;
+}
+
+static int make_arguments(struct program *p, const struct job *job)
+{
+    size_t n = 0;
+    while (job->argv[n])
+        n++;
+    p->argv = calloc(n + 2, sizeof *p->argv);
+    if (!p->argv)
+        return -ENOMEM;
+    memcpy(p->argv, job->argv, n * sizeof *p->argv);
+    if (job->local_rank_arg)
+        p->argv[n] = p->argument;
+    return 0;
+}
+
+static int make_environment(struct program *p, const struct job *job, const struct program_world *world)
+{
+    size_t n = 0, room = sizeof p->own / sizeof p->own[0] + 3, own = 0;
+    while (environ && environ[n])
+        n++;
+    p->envp = calloc(n + room, sizeof *p->envp);
+    if (!p->envp)
+        return -ENOMEM;
+    n = 0;
+    for (size_t i = 0; environ && environ[i]; i++)
+        if (!is_replaced(environ[i]))
+            p->envp[n++] = environ[i];
+    snprintf(p->own[own++], sizeof p->own[0], "WORLD_SIZE=%d", job->size);
+    snprintf(p->own[own++], sizeof p->own[0], "LOCAL_WORLD_SIZE=%d", job->size);
+    snprintf(p->own[own++], sizeof p->own[0], "MASTER_ADDR=127.0.0.1");
+    snprintf(p->own[own++], sizeof p->own[0], "MASTER_PORT=%u", free_port());
+    snprintf(p->own[own++], sizeof p->own[0], "TUTTI_ARENA=%d:%llu", world->arena_fd, world->inode);
+    snprintf(p->own[own++], sizeof p->own[0], "TUTTI_RUN_ID=%s", world->job);
+    snprintf(p->own[own++], sizeof p->own[0], "TUTTI_RESTART=%lld", (long long)world->attempt);
+    snprintf(p->own[own++], sizeof p->own[0], "TORCHELASTIC_RESTART_COUNT=%lld", (long long)world->attempt);
+    for (size_t i = 0; i < own; i++)
+        p->envp[n++] = p->own[i];
+    p->envp[n++] = p->rank;
+    p->envp[n++] = p->local_rank;
+    return 0;
+}
+
+int program_make(struct program *p, const struct job *job, const struct program_world *world)
+{
+    p->argv = p->envp = NULL;
+    int r = make_arguments(p, job);
+    if (r == 0)
+        r = make_environment(p, job, world);
+    if (r < 0)
+        program_free(p);
+    return r;
+}
+
+void program_for_rank(struct program *p, int rank)
+{
+    snprintf(p->rank, sizeof p->rank, "RANK=%d", rank);
+    snprintf(p->local_rank, sizeof p->local_rank, "LOCAL_RANK=%d", rank);
+    snprintf(p->argument, sizeof p->argument, "--local_rank=%d", rank);
+}
+
+void program_free(struct program *p)
+{
+    free(p->argv);
+    free(p->envp);
+    p->argv = p->envp = NULL;
+}

@@ -1,0 +1,189 @@
+/* tutti_spawn: an arena made by the parent, a child for each rank, each of which joins it like one handed down. The parent is no rank:
+ * it waits, notes in the arena how each rank ended (so that survivors can say so), and kills the rest when the job's time is up. */
+#define TUTTI_NO_SITES
+#include "api/life.h"
+
+#include "base/error.h"
+#include "base/knob.h"
+#include "base/clock.h"
+#include "group/join.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct spawn {
+    struct arena arena;
+    tutti_options options;
+    int size;
+    pid_t *pids;
+    int *fds;                          /* descriptors of the children, readable when one has ended; -1 where there are none */
+    int *status;
+};
+
+static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_comm *world, void *arg), void *arg)
+{
+    struct arena arena;
+    struct text why = TEXT_IN(life_report);
+    tutti_comm *world = NULL;
+    int host_fd = -1;
+    struct join_request request = { .fd = fcntl(s->arena.fd, F_DUPFD_CLOEXEC, 100), .rank = rank, .size = s->size,
+                                    .timeout_ms = s->options.join_timeout_ms };
+    text_clear(&why);
+    int r = request.fd < 0 ? -errno : join_world(&arena, &request, &host_fd, &why);
+    if (r == 0)
+        r = life_open(&world, &arena, rank, host_fd, &s->options, 0, &why);
+    if (r < 0) {
+        fprintf(stderr, "tutti_spawn: rank %d: %s\n", rank, why.used ? life_report : error_text(r));
+        fflush(NULL);
+        _exit(255);
+    }
+    int value = fn(world, arg);
+    life_leave_all();                                /* a return from fn is an orderly end: left, not died */
+    fflush(NULL);
+    _exit(value & 255);
+}
+
+static void spawn_note(struct spawn *s, int rank, int status)
+{
+    s->status[rank] = status;
+    store_release32(&s->arena.seats[rank].status, (uint32_t)status << 1 | 1);
+    s->pids[rank] = 0;
+    if (s->fds[rank] >= 0)
+        close(s->fds[rank]);
+    s->fds[rank] = -1;
+}
+
+static int spawn_reap(struct spawn *s)
+{
+    int left = 0;
+    for (int r = 0; r < s->size; r++) {
+        int status;
+        if (s->pids[r] <= 0)
+            continue;
+        pid_t got = waitpid(s->pids[r], &status, WNOHANG);
+        if (got == s->pids[r])
+            spawn_note(s, r, status);
+        else if (got < 0 && errno == ECHILD)
+            spawn_note(s, r, 0);                     /* the program ignores SIGCHLD: the kernel kept no status */
+        else
+            left++;
+    }
+    return left;
+}
+
+static void spawn_kill(const struct spawn *s)
+{
+    for (int r = 0; r < s->size; r++)
+        if (s->pids[r] > 0)
+            kill(s->pids[r], SIGKILL);
+}
+
+/* Until all have ended or the job's life is over. Sleeps on the children's descriptors; without them, in slices. */
+static int spawn_wait(struct spawn *s, int64_t life_ms)
+{
+    struct pollfd *polls = calloc((size_t)s->size, sizeof *polls);
+    uint64_t began = clock_ns();
+    int r = 0;
+    while (spawn_reap(s)) {
+        int64_t left = life_ms > 0 ? life_ms - (int64_t)((clock_ns() - began) / 1000000) : 1000;
+        if (life_ms > 0 && left <= 0 && r == 0) {
+            r = -ETIMEDOUT;
+            spawn_kill(s);
+        }
+        int n = 0, slice = left > 1000 || left <= 0 ? 1000 : (int)left;
+        for (int p = 0; polls && p < s->size; p++)
+            if (s->pids[p] > 0 && s->fds[p] >= 0)
+                polls[n++] = (struct pollfd){ s->fds[p], POLLIN, 0 };
+            else if (s->pids[p] > 0)
+                slice = 5;
+        poll(polls, (nfds_t)n, polls ? slice : 5);
+    }
+    free(polls);
+    return r;
+}
+
+static int spawn_start(struct spawn *s, int (*fn)(tutti_comm *world, void *arg), void *arg, struct text *why)
+{
+    fflush(NULL);                                    /* or every child would write what is buffered here */
+    for (int r = 0; r < s->size; r++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            spawn_child(s, r, fn, arg);
+        if (pid < 0) {
+            text_add(why, "cannot start rank %d of %d: fork: %s", r, s->size, strerror(errno));
+            int error = -errno;
+            spawn_kill(s);
+            spawn_wait(s, 0);
+            return error;
+        }
+        s->pids[r] = pid;
+        s->fds[r] = (int)syscall(SYS_pidfd_open, pid, 0);
+    }
+    return 0;
+}
+
+static int spawn_prepare(struct spawn *s, const tutti_options *options, struct text *why)
+{
+    const char *rules = "";
+    int64_t first = 0;
+    char said[256];
+    int r = life_options(&s->options, options, why);
+    if (r < 0)
+        return r;
+    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0) {
+        text_add(why, "%s", said);
+        return -EINVAL;
+    }
+    knob_text(KNOB_ALGORITHM, &rules);
+    struct arena_plan plan = { s->size, "spawn", s->options.span_bytes, rules, (uint64_t)first };
+    s->pids = calloc((size_t)s->size, sizeof *s->pids);
+    s->fds = malloc((size_t)s->size * sizeof *s->fds);
+    s->status = calloc((size_t)s->size, sizeof *s->status);
+    if (!s->pids || !s->fds || !s->status)
+        return -ENOMEM;
+    memset(s->fds, 0xff, (size_t)s->size * sizeof *s->fds);
+    return arena_create(&s->arena, &plan, why);
+}
+
+int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, const tutti_options *options, int status[])
+{
+    struct spawn s = { .size = size };
+    struct text why = TEXT_IN(life_report);
+    int64_t life_ms = options ? options->timeout_ms : 0;
+    text_clear(&why);
+    if (size < 1 || size > RANKS_MAX || !fn) {
+        text_add(&why, "tutti_spawn: %s; expected 1 to %d ranks and a function", fn ? "that size is out of range" : "fn is NULL", RANKS_MAX);
+        return -EINVAL;
+    }
+    /* options->timeout_ms is the life of the job; its operations have the environment's deadline or the default. */
+    tutti_options own = options ? *options : (tutti_options){ 0 };
+    own.timeout_ms = 0;
+    int failed = 0, r = spawn_prepare(&s, &own, &why);
+    if (r == 0) {
+        r = spawn_start(&s, fn, arg, &why);
+        if (r == 0)
+            r = spawn_wait(&s, life_ms);
+        if (r == -ETIMEDOUT)
+            text_add(&why, "tutti_spawn: the job's time, %lld ms, was up; its ranks were killed", (long long)life_ms);
+        arena_detach(&s.arena);
+    }
+    for (int p = 0; s.status && p < size; p++) {
+        failed += s.status[p] != 0;
+        if (status)
+            status[p] = s.status[p];
+    }
+    free(s.pids);
+    free(s.fds);
+    free(s.status);
+    if (r < 0 && !why.used)
+        text_add(&why, "tutti_spawn: %s", error_text(r));
+    return r < 0 ? r : failed;
+}

@@ -1,0 +1,103 @@
+/* Plain fork and exec. The launcher is small and its arena is shared memory, which fork does not copy: about 0.1 ms a rank,
+ * and the ranks' execs then run side by side; vfork would have us wait for each. A child that cannot become the program
+ * says so through a pipe that a successful exec closes, so that "no such file" is not mistaken for a program that ran.
+ *
+ * Between fork and exec: signals as we found them; SIGTERM if we die (and a look whether we have died already); its
+ * descriptors; its CPU; exec. */
+#include "launch/start.h"
+
+#include "os/cpu.h"
+#include "os/numa.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+extern char **environ;
+
+int start_begin(struct start *s)
+{
+    s->parent = getpid();
+    s->nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (s->nothing < 0)
+        return -errno;
+    if (pipe2(s->report, O_CLOEXEC | O_NONBLOCK) < 0) {
+        int error = -errno;
+        close(s->nothing);
+        return error;
+    }
+    return 0;
+}
+
+static void close_one(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void start_all_done(struct start *s)
+{
+    close_one(&s->report[1]);
+    close_one(&s->nothing);
+}
+
+void start_end(struct start *s)
+{
+    start_all_done(s);
+    close_one(&s->report[0]);
+}
+
+static _Noreturn void give_up(const struct start *s, int rank, enum start_step step, int error)
+{
+    struct start_failure failure = { rank, error, step };
+    ssize_t n = write(s->report[1], &failure, sizeof failure);
+    (void)n;                             /* a full pipe has others' reports in it */
+    _exit(JOB_NOT_FOUND);
+}
+
+static int put_at(int fd, int number)
+{
+    if (fd == number)
+        return fcntl(fd, F_SETFD, 0);
+    return dup2(fd, number);
+}
+
+static _Noreturn void start_child(const struct start *s, const struct program *program, int rank, int out, int err)
+{
+    int bound = 0;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    signals_in_child(s->signals);
+    if (getppid() != s->parent)
+        _exit(128 + SIGTERM);
+    if ((rank > 0 && put_at(s->nothing, STDIN_FILENO) < 0) || (out >= 0 && put_at(out, STDOUT_FILENO) < 0) ||
+        (err >= 0 && put_at(err, STDERR_FILENO) < 0) || fcntl(s->arena_fd, F_SETFD, 0) < 0)
+        give_up(s, rank, START_DESCRIPTORS, errno);
+    if (s->bind == JOB_BIND_CORE)
+        bound = cpu_bind(rank);
+    else if (s->bind == JOB_BIND_NUMA)
+        bound = numa_bind(rank);
+    if (bound < 0)
+        give_up(s, rank, START_BIND, -bound);
+    setrlimit(RLIMIT_NOFILE, &s->descriptors);
+    execvpe(program->path, program->argv, program->envp);    /* and not execve: a script without #! is the shell's */
+    give_up(s, rank, START_EXEC, errno);
+}
+
+pid_t start_rank(struct start *s, struct program *program, int rank, int out, int err)
+{
+    program_for_rank(program, rank);
+    pid_t pid = fork();
+    if (pid == 0)
+        start_child(s, program, rank, out, err);
+    return pid < 0 ? -errno : pid;
+}
+
+int start_failed(struct start *s, struct start_failure *failure)
+{
+    ssize_t n = read(s->report[0], failure, sizeof *failure);
+    if (n == (ssize_t)sizeof *failure)
+        return 1;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
