@@ -21,6 +21,7 @@ static inline void describe(struct coll *c, const void *send, void *recv, size_t
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
 {
+    enter_clear(call);
     int r = enter(comm);
     if (r < 0)
         return r;
@@ -53,7 +54,7 @@ static int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, u
         return enter_refuse(comm, kind, site, "root %d is no rank of this comm; there are 0 to %u", c->root, comm->watch.size - 1);
     c->bytes = c->count * c->width;
     if (c->count && (needs & 1) && !c->send)
-        return enter_refuse(comm, kind, site, "the send buffer is NULL with count %zu", c->count);
+        return enter_refuse(comm, kind, site, "the %sbuffer is NULL with count %zu", kind == KIND_BROADCAST ? "" : "send ", c->count);
     if (c->count && (needs & 2) && !c->recv)
         return enter_refuse(comm, kind, site, "the receive buffer is NULL with count %zu", c->count);
     if ((needs & 3) == 3 && overlaps(c->send, c->recv, c->bytes))
@@ -72,6 +73,7 @@ static int check_fold(struct tutti_comm *comm, struct coll *c, enum kind kind, u
 
 int tutti_broadcast_at(const char *site, void *buf, size_t count, tutti_type type, int root, tutti_comm *comm, const tutti_call *call)
 {
+    enter_clear(call);
     int r = enter(comm);
     if (r < 0)
         return r;
@@ -87,6 +89,7 @@ int tutti_broadcast_at(const char *site, void *buf, size_t count, tutti_type typ
 int tutti_reduce_at(const char *site, const void *send, void *recv, size_t count, tutti_type type, tutti_op op, int root,
                     tutti_comm *comm, const tutti_call *call)
 {
+    enter_clear(call);
     int r = enter(comm);
     if (r < 0)
         return r;
@@ -104,6 +107,7 @@ int tutti_reduce_at(const char *site, const void *send, void *recv, size_t count
 int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t count, tutti_type type, tutti_op op,
                         tutti_comm *comm, const tutti_call *call)
 {
+    enter_clear(call);
     int r = enter(comm);
     if (r < 0)
         return r;

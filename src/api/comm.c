@@ -3,6 +3,8 @@
 #include "api/enter.h"
 #include "api/life.h"
 #include "api/work.h"
+#include "order/deadlock.h"
+#include "order/order.h"
 #include "base/clock.h"
 #include "watch/death.h"
 #include "watch/journal.h"
@@ -24,11 +26,11 @@ int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key
     if (!comm)
         return enter_leave(parent, enter_refuse(parent, KIND_SPLIT, number, "comm is NULL; give the address of a tutti_comm *"));
     *comm = NULL;
-    if (work_under_way(parent)) {
-        comm_explain(parent, "comm_split: work is under way on this comm; wait for it first");
-        return enter_leave(parent, -EBUSY);
-    }
     r = enter_operation(parent, KIND_SPLIT, number);
+    if (r == 0)
+        r = work_drain(parent, KIND_SPLIT, number);
+    if (r == 0 && (load_acquire32(&parent->watch.attention) & ATTENTION_KEYS))
+        deadlock_by_runner(parent, parent->seq + 1); /* if so, the exchange finds it in its first look */
     if (r == 0)
         r = comm_split(parent, number, color, key, comm);
     return enter_leave(parent, r);
@@ -100,6 +102,8 @@ int tutti_comm_free(tutti_comm *comm)
         comm_explain(comm, "comm_free: this is a world; tutti_finalize frees it");
         return -EINVAL;
     }
+    if (enter_nested(comm))
+        return -EDEADLK;
     if (load_acquire32(&comm->busy))
         return enter_busy(comm);
     if (work_under_way(comm)) {
@@ -109,6 +113,7 @@ int tutti_comm_free(tutti_comm *comm)
     work_quiesce(comm->world);
     while (load_acquire32(&comm->aborting))          /* an abort of another thread is a few stores long */
         sched_yield();
+    order_forget(comm);
     verdict_quit(&comm->watch, QUIT_FREED);
     comm_close(comm);
     return 0;
@@ -152,6 +157,8 @@ int tutti_finalize_at(const char *site, tutti_comm *world)
         comm_explain(world, "finalize: this is not the world but a comm of it; tutti_comm_free frees it");
         return -EINVAL;
     }
+    if (enter_nested(world))
+        return -EDEADLK;
     if (!work_under_way(world) && !load_acquire32(&world->busy)) {
         uint64_t tick = clock_tick();                /* peers that wait for us later read where we left */
         journal_begin(&world->watch, 0, stamp_make(KIND_FINALIZE, 0, 0, 0, 0), 0, comm_site(world, site), tick);

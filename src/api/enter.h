@@ -10,6 +10,14 @@
 
 int enter_busy(struct tutti_comm *comm);
 int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
+bool enter_nested(const struct tutti_comm *comm);            /* freeing comm would pull the ground from under the callback this thread is in */
+
+/* First of all: a call that fails leaves no handle. */
+static inline void enter_clear(const tutti_call *call)
+{
+    if (call && call->work)
+        *call->work = NULL;
+}
 
 /* 0: inside (enter_leave when done); -EINVAL, -ECHILD, -EBUSY, -EDEADLK. Three private loads and a store. */
 static inline int enter(struct tutti_comm *comm)

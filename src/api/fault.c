@@ -46,6 +46,7 @@ int fault_add(struct tutti_comm *comm, const char *what, struct text *why)
     char copy[128];
     int64_t rank = 0, nth = 0;
     struct fault fault = { 0 };
+    size_t before = why->used;
     if (!what || strlen(what) >= sizeof copy) {
         text_add(why, "expected RANK:OPERATION#N:kill|stop|delay=MS|abort");
         return -EINVAL;
@@ -66,7 +67,7 @@ int fault_add(struct tutti_comm *comm, const char *what, struct text *why)
         text_add(why, "\"%s\": expected the number of a call, from 1", number);
     else if (fault_action(action, &fault) < 0)
         text_add(why, "\"%s\": expected kill, stop, delay=MS or abort", action);
-    if (why->used)
+    if (why->used != before)
         return -EINVAL;
     if ((uint32_t)rank != comm->watch.me)
         return 0;

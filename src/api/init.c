@@ -7,8 +7,6 @@
 #include "coll/select.h"
 #include "group/environment.h"
 #include "group/join.h"
-#include "os/cpu.h"
-#include "os/numa.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -171,18 +169,6 @@ static int init_join(struct arena *arena, struct place *place, const tutti_optio
     return join_world(arena, &request, host_fd, why);
 }
 
-static int init_bind(const struct place *place, const tutti_options *o, struct text *why)
-{
-    int r = 0;
-    if (o->flags & TUTTI_BIND_CORE)
-        r = cpu_bind(place->rank);
-    else if (o->flags & TUTTI_BIND_NUMA)
-        r = numa_bind(place->rank);
-    if (r < 0)
-        text_add(why, "cannot bind rank %d: %s", place->rank, error_text(r));
-    return r < 0 ? r : 0;
-}
-
 static int init_steps(tutti_comm **world, const tutti_options *options, struct text *why)
 {
     struct place place = { 0 };
@@ -193,7 +179,7 @@ static int init_steps(tutti_comm **world, const tutti_options *options, struct t
     if (r == 0)
         r = init_place(&place, &o, why);
     if (r == 0)
-        r = init_bind(&place, &o, why);
+        r = life_bind(place.rank, o.flags, why);
     if (r == 0)
         r = init_join(&arena, &place, &o, &host_fd, why);
     if (r < 0)

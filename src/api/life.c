@@ -15,9 +15,7 @@
 #include "group/directory.h"
 #include "group/join.h"
 #include "order/order.h"
-#include "os/cpu.h"
 #include "os/memory.h"
-#include "os/numa.h"
 #include "watch/verdict.h"
 
 #include <errno.h>

@@ -14,6 +14,9 @@ void life_leave_all(void);                           /* an orderly end of the pr
 /* Lays options over their environment twins: every field resolved. 0 or -EINVAL. */
 int  life_options(tutti_options *resolved, const tutti_options *given, struct text *why);
 
+/* Binds the calling thread as the flags ask. 0 or -errno. */
+int  life_bind(int rank, unsigned flags, struct text *why);
+
 /* What tutti_explain(NULL) shows in this thread. */
 extern _Thread_local char life_report[2048];
 

@@ -2,7 +2,10 @@
 #define TUTTI_NO_SITES
 #include "api/life.h"
 
+#include "base/error.h"
 #include "base/knob.h"
+#include "os/cpu.h"
+#include "os/numa.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -102,4 +105,16 @@ int life_options(tutti_options *o, const tutti_options *given, struct text *why)
         r = r < 0 ? r : 0;
     }
     return r;
+}
+
+int life_bind(int rank, unsigned wanted, struct text *why)
+{
+    int r = 0;
+    if (wanted & TUTTI_BIND_CORE)
+        r = cpu_bind(rank);
+    else if (wanted & TUTTI_BIND_NUMA)
+        r = numa_bind(rank);
+    if (r < 0)
+        text_add(why, "cannot bind rank %d: %s", rank, error_text(r));
+    return r < 0 ? r : 0;
 }

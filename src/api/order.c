@@ -5,6 +5,7 @@
 
 static int order_enter(struct tutti_comm *comm, enum kind kind, const char *site, const char *key, const tutti_call *call, uint32_t *number)
 {
+    enter_clear(call);
     int r = enter(comm);
     if (r < 0)
         return r;
@@ -53,6 +54,8 @@ int tutti_first_end_at(const char *site, const char *key, int error, tutti_comm 
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
+    if (enter_callback == comm)                      /* from `done` */
+        return enter_leave(comm, -EDEADLK);
     if (!key || !*key)
         return enter_leave(comm, enter_refuse(comm, KIND_FIRST_END, number, "the key is %s", key ? "empty" : "NULL"));
     return enter_leave(comm, order_first_end(comm, number, key, error));     /* on a broken comm too: the others may wait for it */
@@ -68,7 +71,9 @@ int tutti_turn_begin_at(const char *site, tutti_comm *comm, const tutti_call *ca
 int tutti_turn_end_at(const char *site, tutti_comm *comm)
 {
     int r = enter(comm);
-    return r < 0 ? r : enter_leave(comm, order_turn_end(comm, comm_site(comm, site)));
+    if (r < 0)
+        return r;
+    return enter_leave(comm, enter_callback == comm ? -EDEADLK : order_turn_end(comm, comm_site(comm, site)));
 }
 
 uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *comm)

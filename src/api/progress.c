@@ -1,5 +1,7 @@
 /* One round: pump every comm that has work, declare a sleeper for each head that waits, sleep on all their words and on the bell, take the
- * declarations back. `round` is held all through a round, so that a comm's memory can be given back between two (work_quiesce). */
+ * declarations back. `round` is held all through a round, so that a comm's memory can be given back between two (work_quiesce); each
+ * round begins through `door`, so that who wants to come between is not overtaken by the next one. The
+ * world's lock is not held while pumping: an operation may need it for its staging, and `done` may call anything on other comms. */
 #include "api/progress.h"
 
 #include "api/work.h"
@@ -9,55 +11,67 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { SLEEPS_MAX = 32 };
+enum { SLEEPS_MAX = 32, POLL_NS = 2000000 };    /* comms whose words one sleep can watch; how often the rest is looked at */
 
 struct progress {
     pthread_t thread;
-    pthread_mutex_t round;
+    pthread_mutex_t door, round;
     shared32 bell;                     /* +1 by whoever has news for the thread; a private futex */
     shared32 stop;
+    int first;                         /* which comm with work is asked first: moves on, so that each gets its words watched */
 };
 
 struct round {
     struct futex_word words[FUTEX_WORDS];
     struct drive_sleep sleeps[SLEEPS_MAX];
-    struct op *ops[SLEEPS_MAX];
-    struct tutti_comm *comms[SLEEPS_MAX];
-    int words_used, sleeps_used;
+    struct tutti_comm *comms[SLOTS_MAX];
+    int words_used, sleeps_used, comms_used;
     uint64_t slice;
 };
 
-static void progress_gather(struct world *world, struct round *r)
+static void progress_list(struct world *world, struct round *r)
 {
-    int share = FUTEX_WORDS - 1;
     pthread_mutex_lock(&world->lock);
-    int busy = 0;
-    for (struct tutti_comm *c = world->comms; c; c = c->next)
-        busy += work_under_way(c);
-    share = busy ? share / busy : share;
-    for (struct tutti_comm *c = world->comms; c && r->sleeps_used < SLEEPS_MAX; c = c->next) {
-        if (!work_under_way(c))
-            continue;
-        pthread_mutex_lock(&c->queue_lock);
-        struct op *head = work_pump(c, true);
-        if (head && share > 0) {
-            uint64_t slice = drive_slice(head);
-            int i = r->sleeps_used++;
-            r->slice = slice < r->slice ? slice : r->slice;
-            r->words_used += drive_gather(head, r->words + r->words_used, share, &r->sleeps[i]);
-            r->comms[i] = c;
-            head->slices++;
-        }
-        pthread_mutex_unlock(&c->queue_lock);
-    }
+    for (struct tutti_comm *c = world->comms; c && r->comms_used < SLOTS_MAX; c = c->next)
+        if (work_under_way(c))
+            r->comms[r->comms_used++] = c;
     pthread_mutex_unlock(&world->lock);
 }
 
-static void progress_round(struct world *world)
+static void round_limit(struct round *r, uint64_t slice)
+{
+    r->slice = slice < r->slice ? slice : r->slice;
+}
+
+static void progress_gather(struct world *world, struct round *r)
+{
+    progress_list(world, r);
+    int watched = r->comms_used < SLEEPS_MAX ? r->comms_used : SLEEPS_MAX;
+    for (int i = 0; i < r->comms_used; i++) {
+        struct tutti_comm *c = r->comms[(world->progress->first + i) % r->comms_used];
+        pthread_mutex_lock(&c->queue_lock);
+        struct op *head = work_pump(c, true);
+        if (head && r->sleeps_used < SLEEPS_MAX) {
+            round_limit(r, drive_slice(head));
+            round_limit(r, work_slice(c));
+            r->words_used += drive_gather(head, r->words + r->words_used, (FUTEX_WORDS - 1) / watched, &r->sleeps[r->sleeps_used++]);
+            head->slices++;
+        } else if (head)
+            round_limit(r, POLL_NS);
+        pthread_mutex_unlock(&c->queue_lock);
+    }
+    world->progress->first = (world->progress->first + watched) & 0xffff;
+}
+
+/* bell: as it was at the door; who rings after that ends this round. */
+static void progress_round(struct world *world, uint32_t bell)
 {
     struct progress *p = world->progress;
-    struct round r = { .words_used = 1, .slice = UINT64_MAX };
-    r.words[0] = (struct futex_word){ &p->bell, load_acquire32(&p->bell) };
+    struct round r;
+    r.words_used = 1;
+    r.sleeps_used = r.comms_used = 0;
+    r.slice = UINT64_MAX;
+    r.words[0] = (struct futex_word){ &p->bell, bell };
     progress_gather(world, &r);
     if (load_acquire32(&p->stop))
         r.slice = 0;
@@ -75,8 +89,11 @@ static void *progress_run(void *arg)
     struct world *world = arg;
     struct progress *p = world->progress;
     while (!load_acquire32(&p->stop)) {
+        pthread_mutex_lock(&p->door);
         pthread_mutex_lock(&p->round);
-        progress_round(world);
+        uint32_t bell = load_acquire32(&p->bell);
+        pthread_mutex_unlock(&p->door);
+        progress_round(world, bell);
         pthread_mutex_unlock(&p->round);
     }
     return NULL;
@@ -84,13 +101,12 @@ static void *progress_run(void *arg)
 
 int progress_start(struct world *world)
 {
-    if (world->progress)
-        return 0;
     pthread_mutex_lock(&world->lock);
     struct progress *p = world->progress ? NULL : calloc(1, sizeof *p);
     int r = world->progress ? 0 : p ? 0 : -ENOMEM;
     if (p) {
         sigset_t all, old;
+        pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
         world->progress = p;
         sigfillset(&all);
@@ -117,11 +133,14 @@ void progress_kick(struct world *world)
 
 void work_quiesce(struct world *world)
 {
-    if (!world->progress)
+    struct progress *p = world->progress;
+    if (!p)
         return;
+    pthread_mutex_lock(&p->door);
     progress_kick(world);
-    pthread_mutex_lock(&world->progress->round);
-    pthread_mutex_unlock(&world->progress->round);
+    pthread_mutex_lock(&p->round);
+    pthread_mutex_unlock(&p->round);
+    pthread_mutex_unlock(&p->door);
 }
 
 void work_stop(struct world *world)
@@ -133,6 +152,7 @@ void work_stop(struct world *world)
     progress_kick(world);
     pthread_join(p->thread, NULL);
     pthread_mutex_destroy(&p->round);
+    pthread_mutex_destroy(&p->door);
     world->progress = NULL;
     free(p);
 }

@@ -9,7 +9,9 @@
 int  progress_start(struct world *world);            /* once; 0 or -errno */
 void progress_kick(struct world *world);             /* there is something to wait for */
 
-/* work.c: under queue_lock, advances a comm's queue; the head that waits, or NULL. look: also everything that could end the wait. */
+/* work.c: under queue_lock, advances a comm's queue; the head that waits, or NULL. look: also everything that could end the wait.
+   While `done` runs the lock is open, and other threads' pumps do nothing. */
 struct op *work_pump(struct tutti_comm *comm, bool look);
+uint64_t work_slice(struct tutti_comm *comm);        /* ns until the first deadline in the queue; under queue_lock */
 
 #endif

@@ -5,6 +5,7 @@
 #include "api/work.h"
 #include "base/clock.h"
 #include "coll/select.h"
+#include "order/deadlock.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
@@ -89,7 +90,7 @@ static inline int run_straight(struct coll *c)
     int r = c->algorithm->before(c);
     if (r < 0)
         return r;
-    watch_arrive(w, &c->op.claim, c->op.site);
+    watch_arrive(w, &c->op.claim);
     c->phase = GATE_WAIT;
     if (!watch_arrived_soon(w, &c->op.claim, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
         return WAITING;
@@ -104,12 +105,15 @@ int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint
     int r = enter_operation(comm, kind, site);
     if (r < 0)
         return r;
-    if ((call && call->work) || (load_acquire32(&comm->watch.attention) & ATTENTION_WORK))
+    uint32_t attention = load_acquire32(&comm->watch.attention);
+    if ((call && call->work) || (attention & ATTENTION_WORK))
         return work_collective(comm, c, kind, site, call);
+    if (attention & ATTENTION_KEYS)
+        deadlock_by_runner(comm, comm->seq + 1);     /* if so, the operation finds it in its first look */
     run_number(comm, c, kind, site, enter_timeout(comm, call));
     c->op.keep = false;
     run_begin(c, clock_tick());
-    if (c->gate == &barrier_flags && (c->algorithm == c->gate || c->algorithm->before)) {
+    if (c->gate == &barrier_flags && c->algorithm->before) {
         r = run_straight(c);
         if (r != WAITING)
             return run_end(c, r < 0 ? r : 0);

@@ -9,6 +9,7 @@
 #include "api/progress.h"
 #include "api/run.h"
 #include "base/clock.h"
+#include "order/deadlock.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
@@ -21,7 +22,8 @@ struct tutti_work {
     shared32 over;                     /* 1 once result may be read; a private futex */
     int result;
     enum kind kind;
-    bool begun, blocking;
+    bool begun, blocking, fence;       /* fence: no operation, only a place in the queue */
+    int64_t keep_ns;                   /* TUTTI_KEEP: from when on it is late; -1 never */
     void (*done)(int error, void *arg);
     void *done_arg;
 };
@@ -31,50 +33,98 @@ bool work_under_way(struct tutti_comm *comm)
     return load_acquire32(&comm->watch.attention) & ATTENTION_WORK;
 }
 
-/* Ends the head; its handle may be freed by its owner from here on. */
+/* Outside of the lock, so that `done` may start work on other comms, whose own `done` may do the same here. */
+static void work_call_done(struct tutti_comm *comm, struct tutti_work *work)
+{
+    struct tutti_comm *outer = enter_callback;
+    comm->pumping = true;
+    pthread_mutex_unlock(&comm->queue_lock);
+    enter_callback = comm;
+    fetch_or32(&comm->watch.attention, ATTENTION_NESTED);
+    work->done(work->result, work->done_arg);
+    fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_NESTED);
+    enter_callback = outer;
+    pthread_mutex_lock(&comm->queue_lock);
+    comm->pumping = false;
+}
+
+/* Ends the head. Once `over` is set its owner may free it, and find the comm without work: so that is said before. */
 static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int result)
 {
     work->result = work->begun ? run_end(&work->c, result) : result;
+    if (work->done)
+        work_call_done(comm, work);
     comm->queue = work->next;
-    if (work->done) {
-        struct tutti_comm *outer = enter_callback;
-        enter_callback = comm;
-        fetch_or32(&comm->watch.attention, ATTENTION_NESTED);
-        work->done(result, work->done_arg);
-        fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_NESTED);
-        enter_callback = outer;
+    if (!comm->queue) {
+        comm->queue_tail = NULL;
+        fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_WORK);
     }
     store_release32(&work->over, 1);
     futex_wake(&work->over, INT32_MAX);
 }
 
+/* A deadline counts from the call, also where the call stands behind others: when it passes there, the head is what it passes for. */
+static void work_hurry(struct tutti_comm *comm)
+{
+    struct op *head = &comm->queue->c.op;
+    uint64_t now = clock_ns();
+    for (struct tutti_work *work = comm->queue->next; work; work = work->next) {
+        struct op *op = &work->c.op;
+        if (op->keep || op->timeout_ns < 0 || now - op->began_ns < (uint64_t)op->timeout_ns)
+            continue;
+        if (head->keep || head->timeout_ns < 0 || head->timeout_ns > op->timeout_ns) {
+            head->keep = head->late = false;
+            head->timeout_ns = op->timeout_ns;
+        }
+        return;
+    }
+}
+
+uint64_t work_slice(struct tutti_comm *comm)
+{
+    uint64_t now = clock_ns(), slice = UINT64_MAX;
+    for (struct tutti_work *work = comm->queue; work; work = work->next) {
+        struct op *op = &work->c.op;
+        if (op->timeout_ns < 0 || op->late)
+            continue;
+        uint64_t passed = now - op->began_ns, left = (uint64_t)op->timeout_ns > passed ? (uint64_t)op->timeout_ns - passed + 1 : 1;
+        slice = left < slice ? left : slice;
+    }
+    return slice;
+}
+
+/* The head as far as it goes: WAITING, DONE, or why it failed. */
+static int work_advance(struct tutti_comm *comm, struct tutti_work *work, bool look)
+{
+    if (!work->begun && (load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN))
+        return -ECANCELED;
+    if (work->fence)
+        return DONE;
+    if (!work->begun) {
+        work->begun = true;
+        run_begin(&work->c, clock_tick());
+    }
+    for (;;) {
+        int r = drive_step(&work->c.op);
+        if (r != WAITING || !look)
+            return r;
+        work_hurry(comm);
+        r = drive_look(&work->c.op);
+        if (r <= 0)
+            return r < 0 ? r : WAITING;
+    }
+}
+
 /* Under queue_lock: advances as far as it goes. NULL, or the head that waits. */
 struct op *work_pump(struct tutti_comm *comm, bool look)
 {
-    while (comm->queue) {
+    while (comm->queue && !comm->pumping) {
         struct tutti_work *work = comm->queue;
-        int r;
-        if (!work->begun && (load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN))
-            r = -ECANCELED;
-        else {
-            if (!work->begun) {
-                work->begun = true;
-                run_begin(&work->c, clock_tick());
-            }
-            r = drive_step(&work->c.op);
-            if (r == WAITING && look) {
-                int seen = drive_look(&work->c.op);
-                if (seen > 0)
-                    continue;
-                r = seen < 0 ? seen : WAITING;
-            }
-            if (r == WAITING)
-                return &work->c.op;
-        }
+        int r = work_advance(comm, work, look);
+        if (r == WAITING)
+            return &work->c.op;
         work_finish(comm, work, r == DONE ? 0 : r);
     }
-    comm->queue_tail = NULL;
-    fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_WORK);
     return NULL;
 }
 
@@ -88,10 +138,9 @@ static void work_append(struct tutti_comm *comm, struct tutti_work *work)
     fetch_or32(&comm->watch.attention, ATTENTION_WORK);
 }
 
-static bool work_late(struct tutti_work *work)
+static bool work_late(const struct tutti_work *work)
 {
-    struct op *op = &work->c.op;
-    return op->keep && op->timeout_ns >= 0 && clock_ns() - op->began_ns >= (uint64_t)op->timeout_ns;
+    return work->keep_ns >= 0 && clock_ns() >= (uint64_t)work->keep_ns;
 }
 
 /* Pumps, and tells the progress thread if what it sleeps on is no longer what the queue waits for. Copies the head's wait. */
@@ -100,7 +149,7 @@ static void work_push(struct tutti_comm *comm, struct wait *wait)
     const shared64 *before = NULL;
     pthread_mutex_lock(&comm->queue_lock);
     struct tutti_work *first = comm->queue;
-    if (first && first->begun)
+    if (first && first->begun && !comm->pumping)
         before = first->c.op.wait.word;
     struct op *head = work_pump(comm, false);
     bool moved = head && (comm->queue != first || head->wait.word != before);
@@ -108,6 +157,17 @@ static void work_push(struct tutti_comm *comm, struct wait *wait)
     pthread_mutex_unlock(&comm->queue_lock);
     if (moved)
         progress_kick(comm->world);
+}
+
+/* How long to sleep now, at most until patience or the work's own deadline ends. */
+static uint64_t work_nap(const struct tutti_work *work, uint64_t slice, int64_t patience_ns, uint64_t passed, bool heed_late)
+{
+    uint64_t left = patience_ns >= 0 ? (uint64_t)patience_ns - passed + 1 : UINT64_MAX, now = clock_ns();
+    if (heed_late && work->keep_ns >= 0) {
+        uint64_t late = (uint64_t)work->keep_ns > now ? (uint64_t)work->keep_ns - now + 1 : 1;
+        left = late < left ? late : left;
+    }
+    return slice < left ? slice : left;
 }
 
 /* Until the work is over: 0. Else -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted. */
@@ -126,8 +186,9 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
             return -EAGAIN;
         if (slice == 1000000 && wait.word && wait.value != UINT64_MAX && wait_spin(wait.word, wait.value, ends, w->budget, w->ways))
             continue;
-        uint64_t left = patience_ns >= 0 ? (uint64_t)patience_ns - passed + 1 : UINT64_MAX;
-        futex_wait(&work->over, 0, slice < left ? slice : left);
+        if (patience_ns < 0 && (load_acquire32(&w->attention) & ATTENTION_KEYS))
+            deadlock_by_runner(comm, work->c.op.claim.seq);
+        futex_wait(&work->over, 0, work_nap(work, slice, patience_ns, passed, heed_late));
         slice = slice < 128000000 ? slice * 2 : 250000000;
         if (w->interrupt && !load_acquire32(&work->over) && w->interrupt(w->interrupt_arg)) {
             verdict_quit(w, QUIT_INTERRUPT);
@@ -138,59 +199,111 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
 }
 
 /* The result of work that is or will shortly be over; frees it. After an interrupt the abort ends it: its buffers are in use until then. */
-static int work_take(struct tutti_comm *comm, struct tutti_work *work, int interrupted)
+static int work_take(struct tutti_work *work, int interrupted)
 {
     while (!load_acquire32(&work->over))
-        work_await(comm, work, -1, false);
-    int r = interrupted ? interrupted : work->result;
+        work_await(work->c.comm, work, -1, false);
+    int r = interrupted && work->result < 0 ? interrupted : work->result;    /* all or none: what succeeded for the others did here */
     free(work);
     return r;
 }
 
-int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+/* At the end of the queue, from where the pump takes it. The handle may be gone when this returns: another thread may wait for it. */
+static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
 {
-    struct tutti_work *work = malloc(sizeof *work);
-    int r = work ? progress_start(comm->world) : -ENOMEM;
-    if (r < 0) {
-        free(work);
-        comm_explain(comm, "%s: no memory or no thread for work under way", kind_name(kind));
-        return r;
-    }
-    *work = (struct tutti_work){ .c = *c, .kind = kind, .blocking = !(call && call->work) };
-    if (!work->blocking) {
-        work->done = call->done;
-        work->done_arg = call->done_arg;
-        work->c.op.keep = call->flags & TUTTI_KEEP;
-        *call->work = work;
-    }
     pthread_mutex_lock(&comm->queue_lock);
-    run_number(comm, &work->c, kind, site, enter_timeout(comm, call));
+    if (work->fence)
+        work->c.op.claim.seq = comm->seq;
+    else
+        run_number(comm, &work->c, work->kind, work->c.op.site, work->c.op.timeout_ns);
     drive_started(&work->c.op);
+    if (work->c.op.keep && work->c.op.timeout_ns >= 0)
+        work->keep_ns = (int64_t)work->c.op.began_ns + work->c.op.timeout_ns;
+    store_release64(&comm->watch.mine->queued, comm->seq);           /* E21 release */
     work_append(comm, work);
     struct op *head = work_pump(comm, false);
-    bool blocking = work->blocking;                  /* a handle may be gone once the lock is: another thread may wait for it */
     pthread_mutex_unlock(&comm->queue_lock);
     if (head)
         progress_kick(comm->world);
-    if (!blocking)
-        return 0;
-    return work_take(comm, work, work_await(comm, work, -1, false));
 }
 
+static struct tutti_work *work_make(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int *error)
+{
+    struct tutti_work *work = malloc(sizeof *work);
+    *error = work ? progress_start(comm->world) : -ENOMEM;
+    if (*error < 0) {
+        free(work);
+        comm_explain(comm, "%s: no memory or no thread for work under way", kind_name(kind));
+        return NULL;
+    }
+    *work = (struct tutti_work){ .kind = kind, .blocking = true, .keep_ns = -1 };
+    if (c)
+        work->c = *c;
+    work->c.comm = comm;
+    work->c.op.watch = &comm->watch;
+    work->c.op.site = site;
+    work->c.op.timeout_ns = timeout_ns;
+    work->c.op.keep = work->c.op.late = work->c.op.began = false;
+    return work;
+}
+
+int work_drain(struct tutti_comm *comm, enum kind kind, uint32_t site)
+{
+    int r;
+    if (!work_under_way(comm))
+        return 0;
+    struct tutti_work *work = work_make(comm, NULL, kind, site, comm->watch.timeout_ns, &r);
+    if (!work)
+        return r;
+    work->fence = true;
+    work_enter(comm, work);
+    return work_take(work, work_await(comm, work, -1, false));
+}
+
+int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+{
+    int r;
+    struct tutti_work *work = work_make(comm, c, kind, site, enter_timeout(comm, call), &r);
+    if (!work)
+        return r;
+    if (!call || !call->work) {
+        work_enter(comm, work);
+        return work_take(work, work_await(comm, work, -1, false));
+    }
+    work->blocking = false;
+    work->done = call->done;
+    work->done_arg = call->done_arg;
+    work->c.op.keep = call->flags & TUTTI_KEEP;
+    *call->work = work;
+    work_enter(comm, work);
+    return 0;
+}
+
+/* What is over needs its comm no more, which may have been freed. */
+static int work_check(const struct tutti_work *work)
+{
+    if (load_acquire32(&work->over))
+        return 0;
+    return *work->c.comm->fork_word == 1 ? 0 : -ECHILD;
+}
+
+/* Patience is what the caller gave, except that the moment in which TUTTI_KEEP's deadline passes ends it. */
 int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
 {
     (void)site;
     if (!work)
         return -EINVAL;
-    struct tutti_comm *comm = work->c.comm;
-    if (*comm->fork_word != 1)
-        return -ECHILD;
-    if (enter_callback == comm)
+    int r = work_check(work);
+    if (r < 0)
+        return r;
+    if (enter_callback == work->c.comm)
         return -EDEADLK;
-    int r = work_await(comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, timeout_ms >= 0);
+    bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(work));
+    if (!load_acquire32(&work->over))
+        r = work_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
     if (r == -EAGAIN && !load_acquire32(&work->over))
         return work_late(work) ? -ETIMEDOUT : -EAGAIN;
-    return work_take(comm, work, r == -EINTR ? r : 0);
+    return work_take(work, r == -EINTR ? r : 0);
 }
 
 int tutti_wait(tutti_work *work, int timeout_ms) { return tutti_wait_at(NULL, work, timeout_ms); }
@@ -199,9 +312,10 @@ int tutti_test(tutti_work *work)
 {
     if (!work)
         return -EINVAL;
+    int r = work_check(work);
+    if (r < 0)
+        return r;
     struct tutti_comm *comm = work->c.comm;
-    if (*comm->fork_word != 1)
-        return -ECHILD;
     if (!load_acquire32(&work->over) && enter_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
         struct tutti_work *first = comm->queue;
         struct op *head = work_pump(comm, false);

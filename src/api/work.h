@@ -10,6 +10,8 @@
 int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
 
 bool work_under_way(struct tutti_comm *comm);
+/* For what runs past the queue: waits until all that is under way has ended. 0, or -ECANCELED: it failed, and the comm with it. */
+int  work_drain(struct tutti_comm *comm, enum kind kind, uint32_t site);
 void work_quiesce(struct world *world);              /* before a comm's memory goes: the progress thread looks at it no more */
 void work_stop(struct world *world);                 /* ends the progress thread */
 

@@ -93,7 +93,7 @@ struct key {
     uint64_t hash;
     _Alignas(LINE) shared64 state;    /* hi32 rounds done; lo32 version:17 | runner:14 | running:1; by CAS of ranks of the comm | futex on lo32 | E15 */
     shared32 sleepers;                /* by the sleepers: +1 before, -1 after */
-    shared32 deadlocked;              /* the round in which runner and waiters wait for each other; by whoever finds it, before the version is raised | E15 */
+    shared32 deadlocked;              /* how often runner and waiters were found to wait for each other; +1 by the finder, before the version is raised | E15 */
     char text[KEY_TEXT];
 };
 
@@ -122,8 +122,7 @@ struct arrival {
     shared64 seq;                     /* owner, stored last | all, futex on lo32 | E1. Only grows */
     shared64 descriptor;              /* group/stamp: kind, type, operation, root, count */
     shared64 payload[PAYLOAD_WORDS];  /* a small contribution, or where the data lies; [4] the count where the descriptor holds only its hash */
-    shared32 site, spare;
-    uint64_t room[8];
+    uint64_t room[9];
 };
 
 struct record {                       /* journal: one operation; all fields by the owner, relaxed, head releases */
@@ -148,10 +147,11 @@ struct member {
     char why[ABORT_TEXT];             /* the abort's text, before the bit */
     _Alignas(LINE) shared64 head;     /* journal: records ever begun; the last one is the operation in hand */
     shared64 figures[8];              /* owner: operations, bytes, wait ns, fold ns, came last, sleeps */
+    shared64 queued;                  /* number of the last operation left under way as work, or called behind such: it will arrive by itself | E21 */
     struct record journal[JOURNAL_RECORDS];
 };
 
-_Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, room) == 64, "what an arrival says is one cache line");
+_Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, room) == 56, "what an arrival says is one cache line");
 _Static_assert(sizeof(struct record) == 64, "a record is one cache line");
 _Static_assert(offsetof(struct slot, counter) == LINE && offsetof(struct slot, sense) == 2 * LINE, "lines of a slot");
 _Static_assert(offsetof(struct member, produced) == 2 * LINE && offsetof(struct member, sleepers) == 4 * LINE, "lines of a member");

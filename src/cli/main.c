@@ -68,7 +68,9 @@ static int unknown(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *flag, *verb; } flags[] = { { "--help", "help" }, { "-h", "help" }, { "--version", "version" } };
+    static const struct { const char *flag, *verb; } flags[] = {
+        { "--help", "help" }, { "-h", "help" }, { "--version", "version" },
+    };
     if (argc < 2)
         return verb_help(argc, argv);
     const char *name = argv[1];

@@ -92,7 +92,9 @@ static int take_option(struct job *job, int option)
             return 0;
         return verb_refuse("run", "--timeout wants a time with its unit, as 30s or 5min, not '%.40s'", optarg);
     case OPT_GRACE:
-        return parse_time(optarg, &job->grace_ms) ? verb_refuse("run", "--grace wants a time with its unit, as 5s or 500ms, not '%.40s'", optarg) : 0;
+        if (parse_time(optarg, &job->grace_ms) == 0)
+            return 0;
+        return verb_refuse("run", "--grace wants a time with its unit, as 5s or 500ms, not '%.40s'", optarg);
     case OPT_RESTART:
         return text_parse_int(optarg, 0, RESTARTS_MOST, &job->restarts)
                    ? verb_refuse("run", "--restart wants a number from 0 to %d, not '%.40s'", RESTARTS_MOST, optarg) : 0;

@@ -1,5 +1,5 @@
-/* The copies are word by word because the words are shared: a peer may be storing its next operation's payload in the line of the other
- * parity, never in this one. */
+/* The fold reads the lines in place: after the gate (E1) they stay as they are until this rank arrives at the next operation, because
+ * their owners store the one after that only then. */
 #include "coll/line.h"
 
 #include <string.h>
@@ -24,13 +24,10 @@ void line_get(const struct coll *c, uint32_t p, uint64_t words[PAYLOAD_WORDS])
 
 int line_fold(struct coll *c)
 {
-    uint32_t n = c->comm->watch.size;
-    uint64_t words[RANKS_MAX][PAYLOAD_WORDS];
+    const struct watch *w = &c->comm->watch;
     const void *from[RANKS_MAX];
-    for (uint32_t p = 0; p < n; p++) {
-        line_get(c, p, words[p]);
-        from[p] = words[p];
-    }
+    for (uint32_t p = 0; p < w->size; p++)
+        from[p] = watch_arrival(w, p, c->op.claim.seq)->payload;
     coll_fold(c, c->recv, from, c->count);
     return 0;
 }

@@ -24,7 +24,8 @@ int ring_open(struct coll *c, size_t parts, size_t commit_at, int committer, boo
     c->ring.in = c->ring.fold = c->ring.out = 0;
     c->ring.base = c->comm->rounds;
     c->comm->rounds += c->ring.total;
-    c->op.claim.commit_at = commit_at;
+    /* Without rounds nobody raises a word, and a broadcast may have left the committers' behind the count: arrival is all. */
+    c->op.claim.commit_at = c->ring.total ? commit_at : 0;
     c->op.claim.commit = c->ring.base + c->ring.total;
     c->op.claim.committer = committer;
     coll_publish(c, gives ? c->comm->stage.ring : NULL);
@@ -147,7 +148,7 @@ int ring_reduce_advance(struct coll *c, bool wants)
         int r = ring_open(c, c->comm->watch.size, offsetof(struct member, folded), -1, true);
         if (r < 0)
             return r;
-        watch_arrive(&c->comm->watch, &c->op.claim, c->op.site);
+        watch_arrive(&c->comm->watch, &c->op.claim);
         c->phase = GATE_WAIT;
     }
     if (c->phase == GATE_WAIT) {

@@ -1,4 +1,4 @@
-/* Rules are parsed once, when a world is made, from the text in the arena; choosing is then a walk over at most eight ranges. */
+/* Rules are parsed once, when a world is made, from the text in the arena; choosing is then a walk over a few ranges. */
 #include "coll/select.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static int select_choice(enum kind kind, char *s, struct choice *choice, struct 
     return -EINVAL;
 }
 
-static int select_clause(struct rules *rules, char *clause, struct text *why)
+static int select_clause(struct rules *rules, const struct rules *under, char *clause, struct text *why)
 {
     char *list = strchr(clause, ':'), *rest = NULL;
     if (!list) {
@@ -102,46 +102,47 @@ static int select_clause(struct rules *rules, char *clause, struct text *why)
         if (r < 0)
             return r;
     }
+    if (n == 0) {
+        text_add(why, "%s: no choice; expected LOW-HIGH=ALGORITHM, as in -64k=flat", clause);
+        return -EINVAL;
+    }
     /* A plain clause holds for crowded comms too, until one of their own says otherwise. */
     for (int which = crowded; which < 2; which++) {
-        memcpy(rules->choices[kind][which], choices, sizeof choices[0] * (size_t)n);
-        rules->used[kind][which] = n;
+        struct choice *to = rules->choices[kind][which];
+        int more = under ? under->used[kind][which] : 0;
+        memcpy(to, choices, sizeof choices[0] * (size_t)n);
+        if (under)
+            memcpy(to + n, under->choices[kind][which], sizeof choices[0] * (size_t)more);
+        rules->used[kind][which] = n + more;
     }
     return 0;
 }
 
-static int select_text(struct rules *rules, const char *text, struct text *why)
+static int select_text(struct rules *rules, const struct rules *under, const char *text, struct text *why)
 {
     char *copy = strdup(text), *rest = NULL;
     int r = copy ? 0 : -ENOMEM;
     for (char *s = copy ? strtok_r(copy, "; ", &rest) : NULL; s && r == 0; s = strtok_r(NULL, "; ", &rest))
-        r = select_clause(rules, s, why);
+        r = select_clause(rules, under, s, why);
     free(copy);
     return r;
 }
 
 int select_parse(struct rules *rules, const char *text, struct text *why)
 {
-    memset(rules, 0, sizeof *rules);
-    int r = select_text(rules, select_default, why);
-    return r < 0 || !text ? r : select_text(rules, text, why);
+    struct rules base;
+    memset(&base, 0, sizeof base);
+    int r = select_text(&base, NULL, select_default, why);
+    *rules = base;
+    return r < 0 || !text ? r : select_text(rules, &base, text, why);
 }
 
-static const struct algorithm *select_from(const struct rules *rules, enum kind kind, int crowded, size_t bytes)
+const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes)
 {
     for (int i = 0; i < rules->used[kind][crowded]; i++) {
         const struct choice *c = &rules->choices[kind][crowded][i];
         if (bytes >= c->low && bytes <= c->high && bytes <= c->algorithm->most)
             return c->algorithm;
     }
-    return NULL;
-}
-
-const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes)
-{
-    const struct algorithm *a = select_from(rules, kind, crowded, bytes);
-    for (const struct algorithm *const *any = algorithms; !a && *any; any++)
-        if ((*any)->kind == kind && bytes <= (*any)->most)
-            a = *any;
-    return a;
+    return NULL;                       /* not for the four kinds: the default's last choice takes any size */
 }

@@ -14,10 +14,11 @@
 
 #include "coll/coll.h"
 
-enum { CHOICES_MAX = 8 };
+enum { CHOICES_MAX = 8 };              /* of a clause */
 
 struct choice { size_t low, high; const struct algorithm *algorithm; };
-struct rules { struct choice choices[KIND_COUNT][2][CHOICES_MAX]; int used[KIND_COUNT][2]; };
+/* Looked at from the front: a clause's choices, then the default's. */
+struct rules { struct choice choices[KIND_COUNT][2][2 * CHOICES_MAX]; int used[KIND_COUNT][2]; };
 
 extern const char select_default[];
 

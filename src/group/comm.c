@@ -30,6 +30,8 @@ static void comm_free_memory(struct tutti_comm *comm)
     free(w->gone);
     free(w->lost);
     free(comm->creations);
+    pthread_mutex_lock(&comm->queue_lock);           /* whoever ended the last work may not have left it yet */
+    pthread_mutex_unlock(&comm->queue_lock);
     pthread_mutex_destroy(&comm->queue_lock);
     free(comm);
 }
@@ -82,6 +84,8 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     if (load_relaxed32(&world->adrift))
         fetch_or32(&w->attention, ATTENTION_ADRIFT);
     pthread_mutex_lock(&world->lock);
+    if (load_acquire32(&world->running_keys))
+        fetch_or32(&w->attention, ATTENTION_KEYS);
     comm->next = world->comms;
     world->comms = comm;
     pthread_mutex_unlock(&world->lock);
@@ -91,6 +95,8 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
 
 /* Staging of a comm that is closed here while peers may still read the last operation out of it. */
 struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; struct drain *next; };
+
+enum { DRAIN_PATIENCE_NS = 1000000000 };
 
 /* Over when each peer has freed the comm, is gone, or has read all that was in the rings; or when the slot was made anew, which means the same. */
 static bool drain_over(const struct world *world, const struct drain *d)
@@ -109,8 +115,11 @@ static bool drain_over(const struct world *world, const struct drain *d)
     return true;
 }
 
+/* Under the arena's lock: slots are made anew under it. */
 static void drain_sweep(struct world *world)
 {
+    if (!world->drains || arena_lock(&world->arena, DRAIN_PATIENCE_NS) < 0)
+        return;
     for (struct drain **at = &world->drains; *at;) {
         struct drain *d = *at;
         if (!drain_over(world, d)) {
@@ -122,6 +131,7 @@ static void drain_sweep(struct world *world)
         span_give(world->span, d->stage.ring);
         free(d);
     }
+    arena_unlock(&world->arena);
 }
 
 void comm_close(struct tutti_comm *comm)

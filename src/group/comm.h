@@ -76,6 +76,7 @@ struct tutti_comm {
     bool in_turn;
     pthread_mutex_t queue_lock;        /* the queue of work, and advancing it */
     struct tutti_work *queue, *queue_tail;
+    bool pumping;                      /* the thread that advances the queue has left the lock to call `done` */
     struct fault faults[FAULTS_MAX];
     int fault_count;
     char name[32];

@@ -70,6 +70,23 @@ static int directory_fill(const struct arena *arena, struct slot *slot, const st
     return 0;
 }
 
+int directory_sweep(const struct arena *arena)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < arena->header->slots; i++) {
+        struct slot *slot = arena_slot(arena, i);
+        if (slot->birth == 0)
+            break;                                           /* nothing behind a virgin one */
+        if (load_acquire32(&slot->state) != SLOT_USED || !directory_abandoned(arena, slot))
+            continue;
+        store_release32(&slot->state, SLOT_FREE);
+        if (slot->keys)
+            directory_drop_keys(arena, slot->birth);
+        n++;
+    }
+    return n;
+}
+
 int directory_find_or_make(const struct arena *arena, const struct directory_key *key, struct slot **slot)
 {
     uint64_t hash = directory_hash(key);

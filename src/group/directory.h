@@ -11,4 +11,7 @@ struct directory_key { uint64_t parent, nth; int32_t color; const uint32_t *worl
 /* Finds the slot made for this key, or makes it (members' lines zero). 0, -ENOSPC, -ENOMEM, -ETIMEDOUT (the lock). */
 int directory_find_or_make(const struct arena *arena, const struct directory_key *key, struct slot **slot);
 
+/* Under arena_lock: takes back every slot that nobody uses any more, and the keys of its comm. How many. */
+int directory_sweep(const struct arena *arena);
+
 #endif

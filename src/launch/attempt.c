@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOMENT_NS UINT64_C(200000000)
+#define MOMENT_NS UINT64_C(500000000)    /* twice the longest slice in which a sleeping rank looks for the dead by itself */
 #define LEAVE_NS  UINT64_C(1000000000)   /* for a process that not even SIGKILL ends soon */
 
 static uint64_t after(uint64_t now, int64_t ms)
@@ -45,7 +45,6 @@ static int prepare(struct attempt *a, struct text *why)
         return r;
     r = fstat(a->arena.fd, &st) < 0 ? -errno : 0;
     struct program_world world = { a->arena.fd, (unsigned long long)st.st_ino, name, a->number };
-    text_clear(&(struct text){ a->program.path, sizeof a->program.path, 0 });
     struct text path = TEXT_IN(a->program.path);
     text_add(&path, "%s", a->path);
     if (r == 0)

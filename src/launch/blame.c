@@ -24,7 +24,7 @@ static int by_join(const struct crew *crew)
     const struct arena_join *join = crew->arena->join;
     if (load_acquire32(&join->state) != JOIN_FAILED)                                       /* E12 acquire */
         return -1;
-    uint32_t rank = load_relaxed32(&join->failed_rank);                                    /* relaxed: E12 has ordered it */
+    uint32_t rank = load_relaxed32(&join->failed_rank) - 1;                                /* relaxed: E12 has ordered it */
     return guilty(crew, rank) ? (int)rank : -1;
 }
 

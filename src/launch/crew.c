@@ -3,7 +3,10 @@
  * we may still send it signals. */
 #include "launch/crew.h"
 
+#include "os/futex.h"
+
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -38,6 +41,9 @@ static void note(struct crew *crew, int rank, int status)
     crew->living--;
     crew->failed += status != 0;
     store_release32(&crew->arena->seats[rank].status, (uint32_t)status << 1 | 1);
+    shared32 *state = &crew->arena->join->state;
+    if (load_acquire32(state) == JOIN_GATHERING)             /* E12 acquire: the others may still wait for it to come */
+        futex_wake(state, INT_MAX);
 }
 
 void crew_reap(struct crew *crew)

@@ -36,7 +36,7 @@ void crew_tell(struct crew *crew, int number);       /* both */
 
 /* The rank that failed first, -1: none that can be blamed. */
 int  crew_blame(const struct crew *crew);
-void crew_add_blame(const struct crew *crew, int rank, struct text *t);   /* "rank 2 (pid 4711) was killed by …; 3 other ranks …" */
+void crew_add_blame(const struct crew *crew, int rank, struct text *t);   /* "rank 2 (pid 4711) was killed by ...; 3 other ..." */
 int  crew_exit_status(int status);                   /* as a shell counts: 128 + signal */
 
 #endif

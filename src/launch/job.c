@@ -215,7 +215,8 @@ static int run_all(struct launcher *l)
         int status = run_once(l, number, &ending);
         if (ending != ENDING_FAILED || number >= l->job->restarts)
             return status;
-        relay_say(&l->relay, "tutti run: starting the job again (%lld of %lld)", (long long)number + 1, (long long)l->job->restarts);
+        relay_say(&l->relay, "tutti run: starting the job again (%lld of %lld)", (long long)number + 1,
+                  (long long)l->job->restarts);
     }
 }
 

@@ -46,7 +46,7 @@ void relay_end(struct relay *r);                                 /* waits until 
 /* For one attempt: sources for `size` ranks; then per rank a pair of descriptors for the child, to be closed after its start. */
 int  relay_gather(struct relay *r, int size);
 int  relay_pipes(struct relay *r, int rank, int ends[2]);
-void relay_finish(struct relay *r);                              /* reads what is there, takes unfinished lines as they are, closes */
+void relay_finish(struct relay *r);                              /* reads what is there, unfinished lines as they are, closes */
 
 /* The loop: fills at most relay_polls() entries and returns how many; then, after poll, one round. */
 int  relay_polls(const struct relay *r);

@@ -37,7 +37,9 @@ static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_com
     struct join_request request = { .fd = fcntl(s->arena.fd, F_DUPFD_CLOEXEC, 100), .rank = rank, .size = s->size,
                                     .timeout_ms = s->options.join_timeout_ms };
     text_clear(&why);
-    int r = request.fd < 0 ? -errno : join_world(&arena, &request, &host_fd, &why);
+    int r = request.fd < 0 ? -errno : life_bind(rank, s->options.flags, &why);
+    if (r == 0)
+        r = join_world(&arena, &request, &host_fd, &why);
     if (r == 0)
         r = life_open(&world, &arena, rank, host_fd, &s->options, 0, &why);
     if (r < 0) {

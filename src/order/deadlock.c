@@ -8,55 +8,68 @@
 
 #include <stdio.h>
 
-void deadlock_tell(const struct arena *arena, struct key *key)
+static void deadlock_tell(struct key *key)
 {
-    (void)arena;
+    fetch_add32(&key->deadlocked, 1);                                /* E15 release */
     uint64_t state = load_acquire64(&key->state);                    /* E15 acquire */
-    store_release32(&key->deadlocked, (uint32_t)(state >> 32) + 1);  /* E15 release */
-    while (!swap_if64(&key->state, &state, state + (UINT64_C(1) << 15))) { }         /* E15 release: the version alone */
+    while (!swap_if64(&key->state, &state, key_state_changed(state))) { }            /* E15 release */
     futex_wake(low_half(&key->state), INT32_MAX);
 }
 
-static bool deadlock_waits(const struct watch *w, uint32_t p, const struct arena *arena, struct key *key, uint64_t seq)
+/* Neither arrived at operation seq nor on its way there. */
+static bool deadlock_absent(const struct watch *w, uint32_t p, uint64_t seq)
 {
-    return load_acquire32(&w->seats[p]->waits_key) == (uint32_t)(key - arena->keys) + 1      /* E15 acquire */
-        && load_acquire64(&watch_arrival(w, p, seq)->seq) < seq;                             /* E1 acquire */
+    return load_acquire64(&w->members[p].queued) < seq                               /* E21 acquire */
+        && load_acquire64(&watch_arrival(w, p, seq)->seq) < seq;                     /* E1 acquire */
 }
 
-bool deadlock_by_runner(struct tutti_comm *comm)
+static bool deadlock_waits(const struct watch *w, uint32_t p, const struct arena *arena, const struct key *key, uint64_t seq)
+{
+    return p != w->me && load_acquire32(&w->seats[p]->waits_key) == (uint32_t)(key - arena->keys) + 1      /* E15 acquire */
+        && deadlock_absent(w, p, seq);
+}
+
+static struct key *deadlock_key(struct tutti_comm *comm, uint64_t seq, uint32_t *who)
+{
+    const struct keys *keys = comm->world->keys;
+    for (int i = 0; i < KEYS_BUCKETS; i++)
+        for (const struct key_call *call = keys->bucket[i]; call; call = call->next)
+            for (uint32_t p = 0; call->running && p < comm->watch.size; p++)
+                if (deadlock_waits(&comm->watch, p, &comm->world->arena, call->key, seq)) {
+                    *who = p;
+                    return call->key;
+                }
+    return NULL;
+}
+
+bool deadlock_by_runner(struct tutti_comm *comm, uint64_t seq)
 {
     struct watch *w = &comm->watch;
-    const struct arena *arena = &comm->world->arena;
-    struct keys *keys = comm->world->keys;
-    bool found = false;
+    uint32_t who;
+    if (load_acquire32(&w->mine->quit) & QUIT_DEADLOCK)              /* E7 acquire */
+        return true;
     pthread_mutex_lock(&comm->world->lock);
-    for (size_t i = 0; i < keys->used; i++) {
-        if (!keys->calls[i].running)
-            continue;
-        for (uint32_t p = 0; p < w->size; p++) {
-            if (p == w->me || !deadlock_waits(w, p, arena, keys->calls[i].key, comm->seq + 1))
-                continue;
-            snprintf(w->mine->why, sizeof w->mine->why, "rank %u waits for key \"%.60s\", which this rank runs", p, keys->calls[i].key->text);
-            deadlock_tell(arena, keys->calls[i].key);
-            found = true;
-            break;
-        }
-    }
+    struct key *key = deadlock_key(comm, seq, &who);
     pthread_mutex_unlock(&comm->world->lock);
-    if (found)
-        verdict_quit(w, QUIT_DEADLOCK);
-    return found;
+    if (!key)
+        return false;
+    snprintf(w->mine->why, sizeof w->mine->why, "rank %u waits for key \"%.60s\", which this rank runs", who, key->text);
+    verdict_quit(w, QUIT_DEADLOCK);
+    deadlock_tell(key);
+    return true;
 }
 
-/* Is p inside a collective of this comm that we have not begun? */
-static bool deadlock_needs_us(struct tutti_comm *comm, uint32_t p)
+/* Does p sit in a collective of this comm that we have not begun? What it left under way as work does not count: it goes on by itself. */
+static bool deadlock_needs_us(const struct watch *w, uint32_t p)
 {
-    const struct watch *w = &comm->watch;
-    const struct record *r = journal_hand(&w->members[p]);
-    if (load_acquire64(&w->members[p].head) == 0 || load_relaxed64(&r->ended))       /* relaxed: a stable fact is looked for; the next slice looks again */
+    const struct member *m = &w->members[p];
+    uint64_t head = load_acquire64(&m->head);
+    const struct record *r = &m->journal[head % JOURNAL_RECORDS];
+    if (head == 0 || load_relaxed64(&r->ended))                      /* relaxed: a stable fact is looked for; the next slice looks again */
         return false;
     uint64_t seq = load_relaxed64(&r->seq);                          /* relaxed: as above */
-    return kind_collective(stamp_kind(load_relaxed64(&r->descriptor))) && seq > comm->seq;   /* relaxed: as above */
+    return kind_collective(stamp_kind(load_relaxed64(&r->descriptor)))               /* relaxed: as above */
+        && load_acquire64(&m->queued) < seq && deadlock_absent(w, w->me, seq);       /* E21 acquire */
 }
 
 bool deadlock_by_waiter(struct tutti_comm *comm, struct key *key, uint32_t runner_world)
@@ -67,13 +80,23 @@ bool deadlock_by_waiter(struct tutti_comm *comm, struct key *key, uint32_t runne
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm *c = world->comms; c && !found; c = c->next)
         for (uint32_t p = 0; p < c->watch.size && !found; p++)
-            if (c->watch.seats[p] == runner && deadlock_needs_us(c, p))
+            if (c->watch.seats[p] == runner && deadlock_needs_us(&c->watch, p))
                 found = c;
     pthread_mutex_unlock(&world->lock);
     if (!found)
         return false;
     snprintf(found->watch.mine->why, sizeof found->watch.mine->why, "this rank waits for key \"%.60s\", whose runner is in here", key->text);
-    deadlock_tell(&world->arena, key);
     verdict_quit(&found->watch, QUIT_DEADLOCK);
+    deadlock_tell(key);
     return true;
+}
+
+void deadlock_met(struct world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    for (struct tutti_comm *c = world->comms; c; c = c->next)
+        for (uint32_t p = 0; p < c->watch.size; p++)
+            if (load_acquire32(&c->watch.members[p].quit) & QUIT_DEADLOCK)           /* E7 acquire */
+                fetch_or32(&c->watch.attention, ATTENTION_BROKEN);
+    pthread_mutex_unlock(&world->lock);
 }

@@ -9,16 +9,16 @@
 #include "watch/rollcall.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* state: done:32 | version:17 | runner:14 | running:1. The word only grows: every change raises the version or done. */
-#define STATE_VERSION (UINT64_C(1) << 15)
+/* The state's fields: keys.h. */
 static uint64_t state_done(uint64_t s) { return s >> 32; }
 static bool state_running(uint64_t s) { return s & 1; }
 static uint32_t state_runner(uint64_t s) { return (uint32_t)(s >> 1) & 0x3fff; }
-static uint64_t state_run_by(uint64_t s, uint32_t rank) { return ((s + STATE_VERSION) & ~UINT64_C(0x7fff)) | (uint64_t)rank << 1 | 1; }
-static uint64_t state_idle(uint64_t s) { return (s + STATE_VERSION) & ~UINT64_C(0x7fff); }
+static uint64_t state_idle(uint64_t s) { return key_state_changed(s) & ~UINT64_C(0x7fff); }
+static uint64_t state_run_by(uint64_t s, uint32_t rank) { return state_idle(s) | (uint64_t)rank << 1 | 1; }
 static uint64_t state_finished(uint64_t s) { return state_idle(s) + (UINT64_C(1) << 32); }
 
 int order_open(struct world *world)
@@ -30,17 +30,18 @@ int order_open(struct world *world)
 void order_close(struct world *world)
 {
     struct keys *keys = world->keys;
-    if (!keys)
-        return;
-    free(keys->calls);
+    for (int i = 0; keys && i < KEYS_BUCKETS; i++)
+        for (struct key_call *call = keys->bucket[i], *next; call; call = next) {
+            next = call->next;
+            free(call);
+        }
     free(keys);
     world->keys = NULL;
 }
 
 /* While this rank runs a key, each of its collectives looks whether it waits for a rank that waits for the key. */
-static void first_count_running(struct world *world, struct key_call *call, bool running)
+static void first_mark_running(struct world *world, struct key_call *call, bool running)
 {
-    pthread_mutex_lock(&world->lock);
     call->running = running;
     uint32_t n = running ? fetch_add32(&world->running_keys, 1) + 1 : fetch_sub32(&world->running_keys, 1) - 1;
     for (struct tutti_comm *c = world->comms; c; c = c->next) {
@@ -49,6 +50,32 @@ static void first_count_running(struct world *world, struct key_call *call, bool
         else
             fetch_and32(&c->watch.attention, ~(uint32_t)ATTENTION_KEYS);
     }
+}
+
+static void first_count_running(struct world *world, struct key_call *call, bool running)
+{
+    pthread_mutex_lock(&world->lock);
+    first_mark_running(world, call, running);
+    pthread_mutex_unlock(&world->lock);
+}
+
+void order_forget(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    struct keys *keys = world->keys;
+    pthread_mutex_lock(&world->lock);
+    for (int i = 0; i < KEYS_BUCKETS; i++)
+        for (struct key_call **at = &keys->bucket[i]; *at;) {
+            struct key_call *call = *at;
+            if (call->birth != comm->birth) {
+                at = &call->next;
+                continue;
+            }
+            *at = call->next;
+            if (call->running)
+                first_mark_running(world, call, false);
+            free(call);
+        }
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -56,8 +83,9 @@ static int first_stuck(struct tutti_comm *comm, struct key *key, uint32_t runner
 {
     struct text t = TEXT_IN(comm->report);
     text_clear(&t);
-    text_add(&t, "a wait that can never end: key \"%s\" is run by rank %u, which is in a collective that waits for this rank\n", key->text, runner);
+    text_add(&t, "a wait that can never end: key \"%s\" was run by rank %u, which came to a collective that waits for this rank\n", key->text, runner);
     rollcall_table(&t, &comm->watch, NULL);
+    deadlock_met(comm->world);
     return -EDEADLK;
 }
 
@@ -73,22 +101,24 @@ static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
     return -ETIMEDOUT;
 }
 
-/* Sleeps while `state` says that another living rank runs it. 0: look again. */
-static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state, struct patience *p)
+/* Sleeps while `state` says that another living rank runs it. 0: look again. stuck: key.deadlocked when this call began. */
+static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state, uint32_t stuck, struct patience *p)
 {
     struct watch *w = &comm->watch;
     struct seat *me = &comm->world->arena.seats[comm->world->rank];
     uint32_t runner = state_runner(state);
     store_release32(&me->waits_key, (uint32_t)(key - comm->world->arena.keys) + 1);  /* E15 release */
     fence_full();                                    /* E15 fence: then look whether the runner waits for us */
+    char what[KEY_TEXT + 16];
+    snprintf(what, sizeof what, "for key \"%s\"", key->text);
     int r = 0;
-    if (load_acquire32(&key->deadlocked) == (uint32_t)state_done(state) + 1          /* E15 acquire */
+    if (load_acquire32(&key->deadlocked) != stuck                    /* E15 acquire */
         || deadlock_by_waiter(comm, key, w->slot->world_rank[runner]))
         r = first_stuck(comm, key, runner);
     if (r == 0)
-        r = patience_sleep(p, &key->state, state, &key->sleepers, runner, "for a key");
+        r = patience_sleep(p, &key->state, state, &key->sleepers, runner, what);
     store_release32(&me->waits_key, 0);              /* E15 release */
-    return r == -ETIMEDOUT ? first_late(comm, key, runner, p) : r;
+    return r == -ETIMEDOUT && !p->broken ? first_late(comm, key, runner, p) : r;
 }
 
 /* 1: this rank runs round n of the key. 0: it is done. */
@@ -97,6 +127,7 @@ static int first_enter(struct tutti_comm *comm, struct key *key, uint64_t n, int
     struct watch *w = &comm->watch;
     struct patience p = patience_begin(comm, timeout_ns);
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
+    uint32_t stuck = load_acquire32(&key->deadlocked);               /* E15 acquire */
     for (;;) {
         uint64_t state = load_acquire64(&key->state);                /* E15 acquire */
         uint32_t runner = state_runner(state);
@@ -109,11 +140,13 @@ static int first_enter(struct tutti_comm *comm, struct key *key, uint64_t n, int
         if (state_running(state) && runner < w->size && !patience_gone(&p, runner)) {
             if (p.slices == 0 && wait_spin(&key->state, state + 1, ends, w->budget, w->ways))
                 continue;
-            int r = first_sleep(comm, key, state, &p);
+            int r = first_sleep(comm, key, state, stuck, &p);
             if (r < 0)
                 return r;
             continue;
         }
+        if (p.slices && load_acquire32(&key->deadlocked) != stuck)           /* E15 acquire: found while we slept, and the runner is past it */
+            return first_stuck(comm, key, runner);
         if (swap_if64(&key->state, &state, state_run_by(state, w->me)))      /* E15 release */
             return 1;
     }
@@ -137,14 +170,19 @@ static struct key_call *first_books(struct tutti_comm *comm, enum kind kind, con
     return call;
 }
 
-static void first_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
+/* With work under way the journal belongs to whoever carries that on: this call then stands in no table. */
+static bool first_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
+    if (load_acquire32(&comm->watch.attention) & ATTENTION_WORK)
+        return false;
     journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, clock_tick());
+    return true;
 }
 
-static int first_return(struct tutti_comm *comm, int result)
+static int first_return(struct tutti_comm *comm, bool journal, int result)
 {
-    journal_end(&comm->watch, result < 0 ? result : 0, clock_tick());
+    if (journal)
+        journal_end(&comm->watch, result < 0 ? result : 0, clock_tick());
     return result;
 }
 
@@ -155,17 +193,15 @@ int order_once(struct tutti_comm *comm, uint32_t site, const char *name, int (*f
     if (!call)
         return r;
     struct key *key = call->key;
-    first_journal(comm, KIND_ONCE, site);
+    bool journal = first_journal(comm, KIND_ONCE, site);
     r = first_enter(comm, key, 1, timeout_ns);
     if (r != 1)
-        return first_return(comm, r);
+        return first_return(comm, journal, r);
     first_count_running(comm->world, call, true);
     r = fn(arg);
-    call = keys_find(comm, KIND_ONCE, name, false, &(int){ 0 });     /* fn may have used other keys: the books may have moved */
-    if (call)
-        first_count_running(comm->world, call, false);
+    first_count_running(comm->world, call, false);
     first_change(comm, key, r == 0);
-    return first_return(comm, r);
+    return first_return(comm, journal, r);
 }
 
 int order_first_begin(struct tutti_comm *comm, uint32_t site, const char *name, int64_t timeout_ns)
@@ -174,13 +210,13 @@ int order_first_begin(struct tutti_comm *comm, uint32_t site, const char *name, 
     struct key_call *call = first_books(comm, KIND_FIRST_BEGIN, name, true, &r);
     if (!call)
         return r;
-    first_journal(comm, KIND_FIRST_BEGIN, site);
+    bool journal = first_journal(comm, KIND_FIRST_BEGIN, site);
     r = first_enter(comm, call->key, call->calls + 1, timeout_ns);
     if (r >= 0)
         call->calls++;
     if (r == 1)
         first_count_running(comm->world, call, true);
-    return first_return(comm, r);
+    return first_return(comm, journal, r);
 }
 
 int order_first_end(struct tutti_comm *comm, uint32_t site, const char *name, int error)
@@ -191,11 +227,11 @@ int order_first_end(struct tutti_comm *comm, uint32_t site, const char *name, in
         comm_explain(comm, "first_end of key \"%.60s\": this rank does not run it; first_begin gave it no 1", name);
         return r == -EMSGSIZE ? r : -EPERM;
     }
-    first_journal(comm, KIND_FIRST_END, site);
+    bool journal = first_journal(comm, KIND_FIRST_END, site);
     first_count_running(comm->world, call, false);
     if (error)
         call->calls--;                               /* its round is still to be done: the next call of this rank asks for it again */
     first_change(comm, call->key, error == 0);
-    first_return(comm, 0);
+    first_return(comm, journal, 0);
     return error;
 }

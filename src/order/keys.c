@@ -2,6 +2,8 @@
  * lock, so a key is added once; an entry that is owned but not ready when the lock is held was left by an adder that died. */
 #include "order/keys.h"
 
+#include "group/directory.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,15 +62,29 @@ static struct key *keys_get(struct tutti_comm *comm, enum kind kind, uint64_t ha
     key = keys_lookup(arena, comm->birth, kind, hash, name);
     if (!key)
         key = keys_add(comm, kind, hash, name);
+    if (!key && directory_sweep(arena))              /* comms that all have freed may have had keys */
+        key = keys_add(comm, kind, hash, name);
     arena_unlock(arena);
     *error = key ? 0 : -ENOMEM;
     return key;
 }
 
+static struct key_call *keys_book(struct tutti_comm *comm, uint64_t hash, struct key *key)
+{
+    struct keys *keys = comm->world->keys;
+    struct key_call **bucket = &keys->bucket[hash % KEYS_BUCKETS], *call;
+    for (call = *bucket; call; call = call->next)
+        if (call->key == key && call->birth == comm->birth)
+            return call;
+    call = malloc(sizeof *call);
+    if (!call)
+        return NULL;
+    *call = (struct key_call){ .next = *bucket, .birth = comm->birth, .hash = hash, .key = key };
+    return *bucket = call;
+}
+
 struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error)
 {
-    struct world *world = comm->world;
-    struct keys *keys = world->keys;
     size_t n = strlen(name);
     *error = -EMSGSIZE;
     if (n >= KEY_TEXT)
@@ -77,24 +93,9 @@ struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *
     struct key *key = keys_get(comm, kind, hash, name, add, error);
     if (!key)
         return NULL;
-    pthread_mutex_lock(&world->lock);
-    struct key_call *call = NULL;
-    for (size_t i = 0; i < keys->used && !call; i++)
-        if (keys->calls[i].key == key && keys->calls[i].birth == comm->birth)
-            call = &keys->calls[i];
-    if (!call && keys->used == keys->room) {
-        size_t room = keys->room ? keys->room * 2 : 16;
-        struct key_call *more = realloc(keys->calls, room * sizeof *more);
-        if (more) {
-            keys->calls = more;
-            keys->room = room;
-        }
-    }
-    if (!call && keys->used < keys->room) {
-        call = &keys->calls[keys->used++];
-        *call = (struct key_call){ .birth = comm->birth, .hash = hash, .key = key };
-    }
-    pthread_mutex_unlock(&world->lock);
+    pthread_mutex_lock(&comm->world->lock);
+    struct key_call *call = keys_book(comm, hash, key);
+    pthread_mutex_unlock(&comm->world->lock);
     *error = call ? 0 : -ENOMEM;
     return call;
 }

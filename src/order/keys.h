@@ -1,22 +1,32 @@
 /* Job: find a comm's key in the arena's table, and this rank's count of its calls.
  * Owns: the table's entries up to `ready`, under join.lock; the private counts.
- * Never: the state of a key. */
+ * Never: who runs a key.
+ *
+ * A key's state is one word: rounds done:32 | version:17 | runner:14 | running:1. Each change raises the version, so that the low half,
+ * which sleepers watch, differs from what they saw; the version wraps within its bits and never carries into the rounds. */
 #ifndef TUTTI_ORDER_KEYS_H
 #define TUTTI_ORDER_KEYS_H
 
 #include "group/comm.h"
 
-struct key_call {                      /* this rank and one key of one comm */
+struct key_call {                      /* this rank and one key of one comm; stays where it is until the comm is freed here */
+    struct key_call *next;
     uint64_t birth, hash;
     struct key *key;
     uint64_t calls;                    /* rounds asked for */
-    bool running;                      /* this rank runs it now */
+    bool running;                      /* this rank runs it now; under world.lock */
 };
 
-struct keys { struct key_call *calls; size_t used, room; };
+enum { KEYS_BUCKETS = 256 };
+struct keys { struct key_call *bucket[KEYS_BUCKETS]; };
 
-/* The call's books, the key being added if it is new. NULL: *error = -ENOMEM (the table is full), -EMSGSIZE, -ETIMEDOUT (the lock).
-   The pointer is good until the next call. */
+/* The call's books, the key being added if it is new. NULL: *error = -ENOMEM (the table is full), -EMSGSIZE, -ETIMEDOUT (the lock). */
 struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error);
+
+static inline uint64_t key_state_changed(uint64_t s)
+{
+    const uint64_t version = UINT64_C(0x1ffff) << 15;
+    return (s & ~version) | ((s + (UINT64_C(1) << 15)) & version);
+}
 
 #endif

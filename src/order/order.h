@@ -11,13 +11,16 @@
  *
  * E14 key: whoever adds a key writes its text, then owner and ready (release), under join.lock; a finder loads ready (acquire), then the text.
  * E15 key state: the runner's work is done, then the state (release); who loads done >= n (acquire) may use it.
- * E19 turns: a rank's turn is over, then turns (release); the next loads it (acquire) and begins. */
+ * E19 turns: a rank's turn is over, then turns (release); the next loads it (acquire) and begins.
+ * E21 queued: a rank that leaves an operation under way stores its number (release) before it goes to wait for a key; whoever finds that
+ *    rank asleep for the key loads it (acquire). Without it: a deadlock is seen where the operation goes on by itself. */
 #ifndef TUTTI_ORDER_ORDER_H
 #define TUTTI_ORDER_ORDER_H
 
 #include "group/comm.h"
 
 int  order_open(struct world *world);                /* the private books: this rank's counts of calls. 0 or -ENOMEM */
+void order_forget(struct tutti_comm *comm);          /* before the comm is freed here: its keys are not run by this rank any more */
 void order_close(struct world *world);
 
 /* All return their results as the public functions do; reports go to the comm. timeout_ns < 0: none. */

@@ -2,6 +2,7 @@
  * alone. The slices and what they watch are those of every other wait. */
 #include "order/patience.h"
 
+#include "base/error.h"
 #include "watch/death.h"
 #include "watch/rollcall.h"
 #include "watch/verdict.h"
@@ -13,7 +14,7 @@ enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2 };
 
 struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns)
 {
-    return (struct patience){ comm, timeout_ns, comm->watch.ways->now(comm->watch.ways->arg), 0, 0, false };
+    return (struct patience){ .comm = comm, .timeout_ns = timeout_ns, .began_ns = comm->watch.ways->now(comm->watch.ways->arg) };
 }
 
 bool patience_gone(struct patience *p, uint32_t about)
@@ -43,12 +44,29 @@ static void patience_warn(struct patience *p, uint64_t waited, uint32_t about, c
     p->warned = true;
 }
 
-static bool patience_aborted(const struct watch *w)
+/* Somebody aborted the comm or found a deadlock, or an operation of it failed: 0 or the cause. No verdict is needed here: nobody can undo these. */
+static int patience_cause(const struct watch *w, uint64_t verdict)
 {
-    for (uint32_t p = 0; p < w->size; p++)
-        if (load_acquire32(&w->members[p].quit) & (QUIT_ABORT | QUIT_INTERRUPT))     /* E7 acquire */
-            return true;
-    return false;
+    if (verdict_state(verdict) == VERDICT_CONFIRMED)
+        return verdict_error(verdict);
+    for (uint32_t p = 0; p < w->size; p++) {
+        uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
+        if (quit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEADLOCK))
+            return quit & QUIT_DEADLOCK ? -EDEADLK : -ECANCELED;
+    }
+    return 0;
+}
+
+static int patience_broken(struct patience *p, int cause, uint32_t about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    struct text t = TEXT_IN(p->comm->report);
+    text_clear(&t);
+    text_add(&t, "the comm failed while this rank waited %s of rank %u: %s\n", what, about, error_text(cause));
+    rollcall_table(&t, w, NULL);
+    fetch_or32(&w->attention, ATTENTION_BROKEN);
+    p->broken = true;
+    return cause;
 }
 
 int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what)
@@ -58,10 +76,10 @@ int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *
     uint32_t news = load_acquire32(&w->slot->news);                  /* E7 acquire */
     shared32 *alive = process_mark_word(&w->seats[about]->mark);
     uint32_t held = load_acquire32(alive);                           /* E5 acquire */
-    if (news && patience_aborted(w)) {
-        comm_explain(p->comm, "a rank aborted the comm while this one waited %s of rank %u", what, about);
-        return -ECANCELED;
-    }
+    uint64_t verdict = load_acquire64(&w->slot->verdict);            /* E7 acquire */
+    int cause = news || verdict ? patience_cause(w, verdict) : 0;
+    if (cause)
+        return patience_broken(p, cause, about, what);
     if (p->timeout_ns >= 0 && waited >= (uint64_t)p->timeout_ns)
         return -ETIMEDOUT;
     if (w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns && !p->warned)
@@ -69,12 +87,13 @@ int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *
     uint64_t slice = p->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * p->slices) : LAST_SLICE;  /* as watch/drive */
     if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < slice)
         slice = (uint64_t)p->timeout_ns - waited + 1;
-    struct futex_word words[3] = { { low_half(word), (uint32_t)seen }, { &w->slot->news, news }, { alive, held } };
+    struct futex_word words[4] = { { low_half(word), (uint32_t)seen }, { &w->slot->news, news }, { alive, held },
+                                   { low_half(&w->slot->verdict), (uint32_t)verdict } };
     fetch_add32(sleepers, 1);                                        /* E3 */
     fence_full();                                                    /* E3 fence */
     bool moved = load_acquire64(word) != seen;                       /* E15 acquire, E19 acquire */
     bool marked = !process_mark_held(held) && load_acquire32(&w->seats[about]->state) != SEAT_ADRIFT;        /* E11 acquire */
-    if (!moved && !marked && w->ways->sleep(w->ways->arg, words, 3, slice) == -ENOSYS)
+    if (!moved && !marked && w->ways->sleep(w->ways->arg, words, 4, slice) == -ENOSYS)
         w->ways->sleep(w->ways->arg, words, 1, slice);
     fetch_sub32(sleepers, 1);
     if (load_acquire32(alive) != held)                               /* E5 acquire */

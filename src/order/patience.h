@@ -12,12 +12,13 @@ struct patience {
     uint64_t began_ns, excused_ns;
     int slices;
     bool warned;
+    bool broken;                       /* the comm has failed: the report is written */
 };
 
 struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns);
 
-/* One slice of sleep while *word's low half is `seen`; `about` is the rank waited for. 0: look again. -ETIMEDOUT, -EINTR (the comm is aborted),
-   -ECANCELED (a rank aborted the comm). Afterwards patience_gone says whether `about` is gone. */
+/* One slice of sleep while *word's low half is `seen`; `about` is the rank waited for. 0: look again. -ETIMEDOUT, -EINTR (the comm is aborted);
+   if the comm has failed, the cause, and it is broken here. Afterwards patience_gone says whether `about` is gone. */
 int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what);
 bool patience_gone(struct patience *p, uint32_t about);
 

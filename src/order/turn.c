@@ -10,11 +10,20 @@
 
 #include <errno.h>
 
+/* With work under way the journal belongs to whoever carries that on: this call then stands in no table. */
+static bool turn_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
+{
+    if (load_acquire32(&comm->watch.attention) & ATTENTION_WORK)
+        return false;
+    journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, clock_tick());
+    return true;
+}
+
 static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const struct patience *p)
 {
     struct text t = TEXT_IN(comm->report);
     struct watch *w = &comm->watch;
-    if (error == -ETIMEDOUT || error == -EOWNERDEAD) {
+    if (!p->broken && (error == -ETIMEDOUT || error == -EOWNERDEAD)) {
         text_clear(&t);
         text_add(&t, "turn %llu of rank %u: ", (unsigned long long)comm->turns, w->me);
         if (error == -ETIMEDOUT) {
@@ -61,7 +70,7 @@ int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
     }
     comm->turns++;
     struct patience p = patience_begin(comm, timeout_ns);
-    journal_begin(w, 0, stamp_make(KIND_TURN_BEGIN, 0, 0, 0, 0), 0, site, clock_tick());
+    bool journal = turn_journal(comm, KIND_TURN_BEGIN, site);
     int r = 0;
     uint32_t lower = w->me ? w->me : w->size, about = 0;
     uint64_t turns = w->me ? comm->turns : comm->turns - 1;
@@ -73,7 +82,8 @@ int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
     if (r < 0)
         r = turn_failed(comm, about, r, &p);
     comm->in_turn = r == 0;
-    journal_end(w, r, clock_tick());
+    if (journal)
+        journal_end(w, r, clock_tick());
     return r;
 }
 
@@ -85,8 +95,9 @@ int order_turn_end(struct tutti_comm *comm, uint32_t site)
         return -EPERM;
     }
     comm->in_turn = false;
-    journal_begin(w, 0, stamp_make(KIND_TURN_END, 0, 0, 0, 0), 0, site, clock_tick());
+    bool journal = turn_journal(comm, KIND_TURN_END, site);
     watch_raise(w, &w->mine->turns, comm->turns);    /* E19 release */
-    journal_end(w, 0, clock_tick());
+    if (journal)
+        journal_end(w, 0, clock_tick());
     return 0;
 }

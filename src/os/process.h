@@ -43,6 +43,10 @@ void process_name(pid_t pid, char *name, size_t room);      /* comm of the progr
 /* pid and start time of the nearest ancestor whose comm equals name (15 characters compared). 0 or -ENOENT. */
 int  process_ancestor(const char *name, pid_t *pid, uint64_t *start);
 
+/* How a process that ends or has ended (and is not reaped yet) does so: 1 and *status as waitpid gives it. 0: it goes on, or one
+   cannot tell (reaped, out of sight). A process that dies of a signal says so before its memory is given back. */
+int  process_end(const struct process_id *id, int *status);
+
 /* waitpid status in words: "exit status 3", "killed by signal 9 (SIGKILL)". */
 void process_add_status(struct text *t, int status);
 

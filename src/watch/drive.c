@@ -118,6 +118,18 @@ void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
             ways->wake(ways->arg, sleep->words[i].word, INT_MAX);                    /* E9 */
 }
 
+/* The interrupt function said stop. That ends the operation by a verdict like any other reason, so that all or none holds: if everybody
+   has done its part by now, it succeeds here as it does there, and the next one meets the abort. */
+static int drive_interrupted(struct op *op)
+{
+    struct watch *w = op->watch;
+    verdict_quit(w, QUIT_INTERRUPT);
+    int r = verdict_look(w, &op->claim, &op->wait, false);
+    if (r >= 0)
+        return 0;
+    return verdict_why(w->failed) == WHY_INTERRUPT && verdict_who(w->failed) == w->me ? -EINTR : r;
+}
+
 /* Sleeps until the word has come (0) or the operation has failed. */
 static int drive_wait(struct op *op)
 {
@@ -136,10 +148,8 @@ static int drive_wait(struct op *op)
             w->ways->sleep(w->ways->arg, words, 1, slice);
         drive_retire(w->ways, &sleep);
         drive_slept(op, slice, w->ways->now(w->ways->arg) - before);
-        if (w->interrupt && w->interrupt(w->interrupt_arg)) {
-            verdict_quit(w, QUIT_INTERRUPT);
-            return -EINTR;
-        }
+        if (w->interrupt && w->interrupt(w->interrupt_arg))
+            return drive_interrupted(op);
     }
 }
 

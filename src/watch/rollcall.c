@@ -46,7 +46,11 @@ static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp,
 static void rollcall_operation(struct text *t, const struct watch *w, const struct record *r)
 {
     /* relaxed: a hint for people */
-    rollcall_name(t, w, load_relaxed64(&r->descriptor), load_relaxed64(&r->count), load_relaxed64(&r->seq));
+    uint64_t stamp = load_relaxed64(&r->descriptor), seq = load_relaxed64(&r->seq);
+    if (seq)
+        rollcall_name(t, w, stamp, load_relaxed64(&r->count), seq);                  /* relaxed: as above */
+    else
+        text_add(t, "%s", kind_name(stamp_kind(stamp)));             /* no operation came of it */
     text_add(t, " at %s", rollcall_short(arena_site_text(w->arena, load_relaxed32(&r->site))));      /* relaxed: as above */
 }
 
@@ -198,13 +202,13 @@ static void rollcall_doing(struct text *t, struct watch *w, uint32_t p)
     const struct record *r = journal_hand(m);
     if (load_relaxed64(&m->head) == 0) {                             /* relaxed: a hint for people */
         rollcall_cell(t, WIDE_TIME, "-");
-        text_add(t, "own code; nothing called here yet\n");
+        text_add(t, "no call on this comm yet\n");
         return;
     }
     uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);   /* relaxed: as above */
     int result = (int)load_relaxed32(&r->result);                    /* relaxed: as above */
     rollcall_time(t, rollcall_age(w, ended ? ended : began));
-    text_add(t, ended ? "own code; last " : "in ");
+    text_add(t, ended ? "after " : "in ");
     rollcall_operation(t, w, r);
     if (ended && result == -EINVAL)
         text_add(t, ", REFUSED (EINVAL)");
@@ -305,6 +309,19 @@ static void rollcall_called_here(struct text *t, const struct watch *w, const st
     text_add(t, "  called here, by rank %u of %u, at %s\n", w->me, w->size, arena_site_text(w->arena, op->site));
 }
 
+/* Where p called operation seq, by its journal: the arrival line has no room to spare for it. */
+static uint32_t rollcall_site(const struct watch *w, uint32_t p, uint64_t seq)
+{
+    const struct member *m = &w->members[p];
+    uint64_t head = load_relaxed64(&m->head);                        /* relaxed: a hint for people */
+    for (uint64_t back = 0; back < JOURNAL_RECORDS && back < head; back++) {
+        const struct record *r = &m->journal[(head - back) % JOURNAL_RECORDS];
+        if (load_relaxed64(&r->seq) == seq)                          /* relaxed: as above */
+            return load_relaxed32(&r->site);                         /* relaxed: as above */
+    }
+    return 0;
+}
+
 /* One line for each thing that was called, the one that fewest called first. */
 static void rollcall_parties(struct text *t, const struct watch *w, const struct claim *c)
 {
@@ -324,7 +341,7 @@ static void rollcall_parties(struct text *t, const struct watch *w, const struct
             rollcall_ranks(t, ranks, n);
             text_add(t, ": ");
             stamp_add(t, load_relaxed64(&a->descriptor), rollcall_count(a));         /* relaxed: after E1 */
-            text_add(t, " at %s\n", rollcall_short(arena_site_text(w->arena, load_relaxed32(&a->site))));   /* relaxed: after E1 */
+            text_add(t, " at %s\n", rollcall_short(arena_site_text(w->arena, rollcall_site(w, p, c->seq))));
         }
     free(ranks);
 }

@@ -77,14 +77,14 @@ static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
         && (!stamp_hashed(c->descriptor) || load_relaxed64(&a->payload[PAYLOAD_WORDS - 1]) == c->count);
 }
 
-/* L1 and L2: this rank is there. Its payload has been written before. */
-static inline void watch_arrive(struct watch *w, const struct claim *c, uint32_t site)
+/* L1 and L2: this rank is there. Its payload has been written before. The descriptor goes right before seq, and nothing else with it: a
+   peer that spins on this line takes it away between two stores, and each time costs a transfer. (The site is in the journal.) */
+static inline void watch_arrive(struct watch *w, const struct claim *c)
 {
     struct arrival *a = &w->mine->arrival[c->seq & 1];
     store_relaxed64(&a->descriptor, c->descriptor);                  /* relaxed: E1 publishes it */
-    store_relaxed32(&a->site, site);                                 /* relaxed: E1 publishes it */
-    store_fence64(&a->seq, c->seq);                   /* E1 release, E2 fence */
-    if (load_relaxed32(&w->mine->sleepers))           /* relaxed: E2, ordered by the fence */
+    store_fence64(&a->seq, c->seq);                                  /* E1 release, E2 fence */
+    if (load_relaxed32(&w->mine->sleepers))                          /* relaxed: E2, ordered by the fence */
         w->ways->wake(w->ways->arg, low_half(&a->seq), INT32_MAX);
 }
 

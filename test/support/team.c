@@ -57,9 +57,15 @@ static struct team *team_make(int size, team_body *body, bool quiet)
 
 static void team_child_ready(struct team *team)
 {
-    struct rlimit none = { 0, 0 };
+    struct rlimit core;
+    static const int caught[] = { SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGSYS };
+    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
+        signal(caught[i], SIG_DFL);                  /* the test's own handlers would go on with the test, in here */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setrlimit(RLIMIT_CORE, &none);                   /* ranks that fault on purpose shall leave no files */
+    if (getrlimit(RLIMIT_CORE, &core) == 0) {
+        core.rlim_cur = 0;
+        setrlimit(RLIMIT_CORE, &core);               /* ranks that fault on purpose shall leave no files */
+    }
     if (team->stderr_fd >= 0)
         dup2(team->stderr_fd, STDERR_FILENO);
 }

@@ -20,7 +20,7 @@ static int barrier_central_advance(struct op *op)
     struct watch *w = op->watch;
     bool look = c->phase != GATE_START;
     if (c->phase == GATE_START) {
-        watch_arrive(w, &op->claim, op->site);
+        watch_arrive(w, &op->claim);
         c->phase = GATE_WAIT;
         c->comm->centrals++;
         look = fetch_add64(&w->slot->counter, 1) + 1 == c->comm->centrals * w->size;

@@ -7,7 +7,7 @@ static int barrier_flags_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     if (c->phase == GATE_START) {
-        watch_arrive(op->watch, &op->claim, op->site);
+        watch_arrive(op->watch, &op->claim);
         c->phase = GATE_WAIT;
     }
     return watch_all_arrived(op);

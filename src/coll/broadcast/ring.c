@@ -55,7 +55,7 @@ static int broadcast_ring_advance(struct op *op)
         int r = ring_open(c, 1, offsetof(struct member, produced), c->root, root);
         if (r < 0)
             return r;
-        watch_arrive(op->watch, &op->claim, op->site);
+        watch_arrive(op->watch, &op->claim);
         c->phase = GATE_WAIT;
     }
     int step = root ? broadcast_give(c) : broadcast_take(c);
