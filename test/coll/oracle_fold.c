@@ -1,0 +1,270 @@
+/* The serial fold, one element at a time by the contract in tutti.h and nothing else: integers as 64-bit numbers cut to size, halves
+ * decoded and encoded by whole numbers of units in the last place, floats by the compiler's own arithmetic. Written for being read. */
+#include "oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct format { int exponent, fraction; uint64_t quiet; };
+
+static const struct format formats[] = {
+    [TUTTI_F16] = { 5, 10, 0x7e00 }, [TUTTI_BF16] = { 8, 7, 0x7fc0 },
+    [TUTTI_F32] = { 8, 23, 0x7fc00000 }, [TUTTI_F64] = { 11, 52, 0x7ff8000000000000 }
+};
+
+static bool is_float(int type) { return type >= TUTTI_F16 && type <= TUTTI_F64; }
+static bool is_signed(int type) { return type <= TUTTI_I64 && type % 2 == 0; }
+
+size_t oracle_width(int type)
+{
+    static const size_t widths[] = { 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1 };
+    return widths[type];
+}
+
+bool oracle_allowed(int type, int op)
+{
+    return is_float(type) ? op <= TUTTI_AVG : type != TUTTI_BOOL || op != TUTTI_AVG;
+}
+
+static uint64_t get(const unsigned char *from, size_t width)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < width; i++)
+        bits |= (uint64_t)from[i] << 8 * i;
+    return bits;
+}
+
+static void put(unsigned char *to, uint64_t bits, size_t width)
+{
+    for (size_t i = 0; i < width; i++)
+        to[i] = (unsigned char)(bits >> 8 * i);
+}
+
+/* ---- integers and bool ---- */
+
+static int64_t as_signed(uint64_t bits, int type)
+{
+    switch (type) {
+    case TUTTI_I8: return (int8_t)bits;
+    case TUTTI_I16: return (int16_t)bits;
+    case TUTTI_I32: return (int32_t)bits;
+    default: return (int64_t)bits;
+    }
+}
+
+static bool below(uint64_t a, uint64_t b, int type)
+{
+    return is_signed(type) ? as_signed(a, type) < as_signed(b, type) : a < b;
+}
+
+static uint64_t whole_step(uint64_t a, uint64_t b, int type, int op)
+{
+    switch (op) {
+    case TUTTI_SUM: return a + b;
+    case TUTTI_PROD: return a * b;
+    case TUTTI_MIN: return below(b, a, type) ? b : a;
+    case TUTTI_MAX: return below(a, b, type) ? b : a;
+    case TUTTI_BAND: return a & b;
+    case TUTTI_BOR: return a | b;
+    case TUTTI_BXOR: return a ^ b;
+    case TUTTI_LAND: return a != 0 && b != 0;
+    case TUTTI_LOR: return a != 0 || b != 0;
+    case TUTTI_LXOR: return (a != 0) != (b != 0);
+    default: abort();
+    }
+}
+
+static uint64_t whole_average(const uint64_t v[], int n, int type)
+{
+    uint64_t sum = 0;
+    for (int r = 0; r < n; r++)
+        sum += is_signed(type) ? (uint64_t)as_signed(v[r], type) : v[r];
+    return is_signed(type) ? (uint64_t)((int64_t)sum / n) : sum / (uint64_t)n;
+}
+
+static int truth_op(int op)
+{
+    switch (op) {
+    case TUTTI_SUM: case TUTTI_MAX: case TUTTI_BOR: return TUTTI_LOR;
+    case TUTTI_PROD: case TUTTI_MIN: case TUTTI_BAND: return TUTTI_LAND;
+    case TUTTI_BXOR: return TUTTI_LXOR;
+    default: return op;
+    }
+}
+
+static uint64_t whole_fold(const uint64_t v[], int n, int type, int op)
+{
+    uint64_t mask = UINT64_MAX >> (64 - 8 * oracle_width(type));
+    if (op == TUTTI_AVG)
+        return whole_average(v, n, type) & mask;
+    if (type == TUTTI_BOOL)
+        op = truth_op(op);
+    uint64_t acc = op >= TUTTI_LAND ? v[0] != 0 : v[0];
+    for (int r = 1; r < n; r++)
+        acc = whole_step(acc, v[r], type, op) & mask;
+    return acc;
+}
+
+/* ---- floats ---- */
+
+static double half_value(uint64_t bits, const struct format *f)
+{
+    int bias = (1 << (f->exponent - 1)) - 1, e = (int)(bits >> f->fraction & ((1u << f->exponent) - 1));
+    double m = (double)(bits & ((1u << f->fraction) - 1)), one = (double)(1u << f->fraction);
+    if (e == (1 << f->exponent) - 1)
+        m = m > 0 ? NAN : INFINITY;
+    else
+        m = e ? ldexp(m + one, e - bias - f->fraction) : ldexp(m, 1 - bias - f->fraction);
+    return bits >> (f->exponent + f->fraction) & 1 ? -m : m;
+}
+
+/* Magnitude as a whole number of units in the last place, ties to even; what is too large for the format is an infinity. */
+static uint64_t half_bits(double x, const struct format *f)
+{
+    int bias = (1 << (f->exponent - 1)) - 1, e;
+    uint64_t sign = (uint64_t)(signbit(x) != 0) << (f->exponent + f->fraction), infinity = ((1u << f->exponent) - 1u) << f->fraction;
+    if (isnan(x))
+        return f->quiet;
+    if (x == 0)
+        return sign;
+    if (isinf(x))
+        return sign | infinity;
+    frexp(x, &e);
+    e = e - 1 < 1 - bias ? 1 - bias : e - 1;
+    double units = ldexp(fabs(x), f->fraction - e) + 0x1p52 - 0x1p52;
+    uint64_t bits = ((uint64_t)(e + bias - 1) << f->fraction) + (uint64_t)units;
+    return sign | (bits < infinity ? bits : infinity);
+}
+
+static double decode(uint64_t bits, int type)
+{
+    float f32;
+    double f64;
+    uint32_t low = (uint32_t)bits;
+    switch (type) {
+    case TUTTI_F32: memcpy(&f32, &low, 4); return (double)f32;
+    case TUTTI_F64: memcpy(&f64, &bits, 8); return f64;
+    default: return half_value(bits, &formats[type]);
+    }
+}
+
+static uint64_t encode(double x, int type)
+{
+    float f32 = (float)x;
+    uint32_t low;
+    uint64_t bits;
+    if (isnan(x))
+        return formats[type].quiet;
+    switch (type) {
+    case TUTTI_F32: memcpy(&low, &f32, 4); return low;
+    case TUTTI_F64: memcpy(&bits, &x, 8); return bits;
+    default: return half_bits((double)f32, &formats[type]);
+    }
+}
+
+static double float_step(double a, double b, int type, int op)
+{
+    if (op == TUTTI_MIN || op == TUTTI_MAX) {
+        bool a_first = a < b || (a == b && signbit(a));
+        return isnan(a) || isnan(b) ? NAN : a_first == (op == TUTTI_MIN) ? a : b;
+    }
+    if (type == TUTTI_F64)
+        return op == TUTTI_PROD ? a * b : a + b;
+    return op == TUTTI_PROD ? (double)((float)a * (float)b) : (double)((float)a + (float)b);
+}
+
+static uint64_t float_fold(const uint64_t v[], int n, int type, int op)
+{
+    double acc = decode(v[0], type);
+    for (int r = 1; r < n; r++)
+        acc = float_step(acc, decode(v[r], type), type, op);
+    if (op == TUTTI_AVG)
+        acc = type == TUTTI_F64 ? acc / n : (double)((float)acc / (float)n);
+    return encode(acc, type);
+}
+
+/* ---- what ranks give ---- */
+
+static uint64_t float_value(uint64_t any, int type, int pattern)
+{
+    const struct format *f = &formats[type];
+    uint64_t exponents = (UINT64_C(1) << f->exponent) - 1, fraction = any >> 4 & ((UINT64_C(1) << f->fraction) - 1);
+    uint64_t sign = (any & 1) << (f->exponent + f->fraction), one = (exponents >> 1) << f->fraction;
+    switch (pattern) {
+    case PATTERN_NEAR: return sign | (one - ((any >> 1 & 1) << f->fraction)) | fraction;
+    case PATTERN_DENORMAL: return sign | (any >> 1 & 1) << f->fraction | fraction;
+    case PATTERN_SPECIAL: break;
+    default: return any & (UINT64_MAX >> (63 - f->exponent - f->fraction));
+    }
+    switch (any >> 60) {
+    case 0: case 1: return sign;
+    case 2: return sign | 1;
+    case 3: return sign | ((UINT64_C(1) << f->fraction) - 1);
+    case 4: return sign | ((exponents << f->fraction) - 1);
+    case 5: return sign | exponents << f->fraction;
+    case 6: return any >> 1 & 1 ? sign | exponents << f->fraction | (fraction | 1) : sign | one;
+    default: return sign | (one - ((any >> 1 & 1) << f->fraction)) | fraction;
+    }
+}
+
+static uint64_t whole_value(uint64_t any, int type, int pattern)
+{
+    uint64_t mask = UINT64_MAX >> (64 - 8 * oracle_width(type)), least = (mask >> 1) + 1;
+    if (type == TUTTI_BOOL)
+        return any >> 8 & 1 ? any & 0xff : any >> 9 & 1;
+    if (pattern == PATTERN_NEAR)
+        return (any % 7 - (is_signed(type) ? 3 : 0)) & mask;
+    if (pattern != PATTERN_SPECIAL)
+        return any & mask;
+    const uint64_t special[] = { 0, 1, mask, least, least - 1, any & mask, any & 15, 0 };
+    return special[any >> 61];
+}
+
+void oracle_values(void *tile, const struct oracle_case *c, int rank)
+{
+    int type = c->v[DIM_TYPE];
+    size_t width = oracle_width(type);
+    uint64_t seed = c->salt ^ (uint64_t)(rank + 1) * UINT64_C(0xd1342543de82ef95);
+    for (size_t i = 0; i < ORACLE_PERIOD; i++) {
+        uint64_t any = oracle_any(&seed);
+        put((unsigned char *)tile + i * width, is_float(type) ? float_value(any, type, c->v[DIM_PATTERN]) : whole_value(any, type, c->v[DIM_PATTERN]), width);
+    }
+}
+
+void oracle_expect(void *tile, const struct oracle_case *c)
+{
+    int type = c->v[DIM_TYPE], op = c->v[DIM_OP], n = oracle_ranks(c);
+    size_t width = oracle_width(type);
+    unsigned char given[ORACLE_RANKS][ORACLE_PERIOD * 8];
+    for (int r = 0; r < n; r++)
+        oracle_values(given[r], c, r);
+    for (size_t i = 0; i < ORACLE_PERIOD; i++) {
+        uint64_t v[ORACLE_RANKS];
+        for (int r = 0; r < n; r++)
+            v[r] = get(given[r] + i * width, width);
+        put((unsigned char *)tile + i * width, is_float(type) ? float_fold(v, n, type, op) : whole_fold(v, n, type, op), width);
+    }
+}
+
+void oracle_fill(void *to, size_t bytes, const void *tile, size_t width)
+{
+    size_t period = ORACLE_PERIOD * width;
+    for (size_t at = 0; at < bytes; at += period)
+        memcpy((char *)to + at, tile, bytes - at < period ? bytes - at : period);
+}
+
+size_t oracle_differs(const void *is, size_t bytes, const void *tile, size_t width)
+{
+    size_t period = ORACLE_PERIOD * width;
+    const unsigned char *a = is, *b = tile;
+    for (size_t at = 0; at < bytes; at += period) {
+        size_t part = bytes - at < period ? bytes - at : period;
+        if (memcmp(a + at, b, part) == 0)
+            continue;
+        for (size_t i = 0; i < part; i++)
+            if (a[at + i] != b[i])
+                return at + i;
+    }
+    return SIZE_MAX;
+}

@@ -1,0 +1,208 @@
+/* The rules: what each clause changes, what it leaves, and what is said about one that is wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "coll/select.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rules rules;
+
+static void parse(const char *text)
+{
+    char room[256];
+    struct text why = TEXT_IN(room);
+    text_clear(&why);
+    if (select_parse(&rules, text, &why) != 0)
+        fail_msg("\"%s\": %s", text ? text : "(none)", room);
+    assert_string_equal(room, "");
+}
+
+static void chosen_at(int line, enum kind kind, bool crowded, size_t bytes, const struct algorithm *expected)
+{
+    const struct algorithm *a = select_algorithm(&rules, kind, crowded, bytes);
+    if (a != expected)
+        fail_msg("line %d: %s of %zu bytes by %s, not %s", line, kind_name(kind), bytes, a ? a->name : "nothing", expected->name);
+}
+#define CHOSEN(kind, crowded, bytes, expected) chosen_at(__LINE__, kind, crowded, bytes, &(expected))
+
+static void the_default(void **state)
+{
+    (void)state;
+    parse(NULL);
+    CHOSEN(KIND_BARRIER, false, 0, barrier_flags);
+    CHOSEN(KIND_BARRIER, true, 0, barrier_central);
+    for (int crowded = 0; crowded < 2; crowded++) {
+        CHOSEN(KIND_ALL_REDUCE, crowded, 0, all_reduce_line);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 40, all_reduce_line);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 41, all_reduce_flat);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 32768, all_reduce_flat);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 32769, all_reduce_ring);
+        CHOSEN(KIND_ALL_REDUCE, crowded, SIZE_MAX, all_reduce_ring);
+        CHOSEN(KIND_REDUCE, crowded, 40, reduce_line);
+        CHOSEN(KIND_REDUCE, crowded, 65536, reduce_flat);
+        CHOSEN(KIND_REDUCE, crowded, 65537, reduce_ring);
+        CHOSEN(KIND_BROADCAST, crowded, 40, broadcast_line);
+        CHOSEN(KIND_BROADCAST, crowded, 41, broadcast_flat);
+        CHOSEN(KIND_BROADCAST, crowded, 65537, broadcast_ring);
+    }
+}
+
+/* No text, blanks and stray semicolons change nothing. */
+static void nothing_said(void **state)
+{
+    (void)state;
+    static struct rules plain;
+    static const char *const same[] = { "", " ", ";", ";;; ;" };
+    parse(NULL);
+    plain = rules;
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        parse(same[i]);
+        assert_memory_equal(&rules, &plain, sizeof rules);
+    }
+    parse(select_default);               /* said again: the same choices, with themselves to fall back to */
+    for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_REDUCE; kind++)
+        for (size_t bytes = 0; bytes < 70000; bytes++)
+            assert_ptr_equal(select_algorithm(&rules, kind, bytes % 2, bytes), select_algorithm(&plain, kind, bytes % 2, bytes));
+}
+
+static void clauses(void **state)
+{
+    (void)state;
+    parse("all_reduce:-inf=ring");
+    CHOSEN(KIND_ALL_REDUCE, false, 0, all_reduce_ring);
+    CHOSEN(KIND_ALL_REDUCE, true, 8, all_reduce_ring);               /* a plain clause holds for crowded comms, too */
+    CHOSEN(KIND_REDUCE, false, 8, reduce_line);                      /* and for its own kind alone */
+    parse("all_reduce:-1k=flat,2k-4k=flat,-inf=ring;barrier/crowded:-inf=flags");
+    CHOSEN(KIND_ALL_REDUCE, false, 1024, all_reduce_flat);
+    CHOSEN(KIND_ALL_REDUCE, false, 1025, all_reduce_ring);
+    CHOSEN(KIND_ALL_REDUCE, false, 2047, all_reduce_ring);
+    CHOSEN(KIND_ALL_REDUCE, false, 2048, all_reduce_flat);
+    CHOSEN(KIND_ALL_REDUCE, false, 4097, all_reduce_ring);
+    CHOSEN(KIND_BARRIER, false, 0, barrier_flags);
+    CHOSEN(KIND_BARRIER, true, 0, barrier_flags);
+    parse("reduce/crowded:-inf=ring");
+    CHOSEN(KIND_REDUCE, true, 8, reduce_ring);
+    CHOSEN(KIND_REDUCE, false, 8, reduce_line);
+    parse("reduce/crowded:-inf=ring;reduce:-inf=flat");              /* the later one takes the earlier one's place */
+    CHOSEN(KIND_REDUCE, true, 8, reduce_flat);
+    parse("reduce:-inf=flat;reduce:-inf=ring");
+    CHOSEN(KIND_REDUCE, false, 8, reduce_ring);
+    parse("broadcast:0-0=ring,1-8=line,1M-2GiB=ring");
+    CHOSEN(KIND_BROADCAST, false, 0, broadcast_ring);
+    CHOSEN(KIND_BROADCAST, false, 1, broadcast_line);
+    CHOSEN(KIND_BROADCAST, false, (size_t)2 << 30, broadcast_ring);
+}
+
+/* What no choice covers, or what is too large for the choice, is done all the same, as the default would. */
+static void never_nothing(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { NULL, "all_reduce:-8=line", "all_reduce:-inf=line;reduce:-inf=flat;broadcast:100-200=flat", "barrier:5-6=central" };
+    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
+        parse(texts[t]);
+        for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_REDUCE; kind++)
+            for (int crowded = 0; crowded < 2; crowded++)
+                for (int shift = -1; shift < 64; shift++) {
+                    size_t bytes = shift < 0 ? 0 : (size_t)1 << shift;
+                    const struct algorithm *a = select_algorithm(&rules, kind, crowded, bytes);
+                    assert_non_null(a);
+                    assert_int_equal(a->kind, kind);
+                    assert_true(bytes <= a->most);
+                }
+    }
+    parse("all_reduce:-8=line");
+    CHOSEN(KIND_ALL_REDUCE, false, 20000, all_reduce_flat);
+    CHOSEN(KIND_ALL_REDUCE, false, 50000, all_reduce_ring);          /* as select_default has it: flat up to 32k only */
+    parse("barrier:5-6=central");
+    CHOSEN(KIND_BARRIER, true, 0, barrier_central);
+}
+
+static void refused(const char *text, const char *reason)
+{
+    char room[512];
+    struct text why = TEXT_IN(room);
+    text_clear(&why);
+    int r = select_parse(&rules, text, &why);
+    if (r != -EINVAL || !strstr(room, reason))
+        fail_msg("\"%s\" gave %d and \"%s\", should be refused with \"%s\"", text, r, room, reason);
+}
+
+static void wrong(void **state)
+{
+    (void)state;
+    refused("ring", "expected KIND:LOW-HIGH=ALGORITHM");
+    refused("all_reduce=ring", "expected KIND:LOW-HIGH=ALGORITHM");
+    refused("all_reduse:-inf=ring", "\"all_reduse\" has no algorithms");
+    refused("all_reduse:-inf=ring", "barrier, broadcast, reduce, all_reduce");
+    refused(":-inf=ring", "\"\" has no algorithms");
+    refused("all_reduce/full:-inf=ring", "\"all_reduce/full\" has no algorithms");
+    refused("all_reduce/:-inf=ring", "\"all_reduce/\" has no algorithms");
+    refused("all_reduce:ring", "\"ring\": expected LOW-HIGH=ALGORITHM");
+    refused("all_reduce:5=ring", "expected LOW-HIGH=ALGORITHM");
+    refused("all_reduce:-5", "expected LOW-HIGH=ALGORITHM");
+    refused("all_reduce:=r-5", "expected LOW-HIGH=ALGORITHM");
+    refused("all_reduce:x-5=ring", "\"x-5\": expected sizes in bytes");
+    refused("all_reduce:0-=ring", "expected sizes in bytes");
+    refused("all_reduce:9-5=ring", "\"9-5\": expected sizes in bytes, low to high");
+    refused("all_reduce:-5q=ring", "expected sizes in bytes");
+    refused("all_reduce:-99999999999999999999=ring", "expected sizes in bytes");
+    refused("all_reduce:-inf=rings", "\"rings\" is no algorithm of all_reduce; there are: line flat ring");
+    refused("barrier:-inf=ring", "\"ring\" is no algorithm of barrier; there are: flags central");
+    refused("all_reduce:-inf=", "\"\" is no algorithm");
+    refused("all_reduce:-inf=ring;reduce:-inf=tree", "\"tree\" is no algorithm of reduce");
+    refused("all_reduce:", "all_reduce: no choice");
+    refused("all_reduce:,,", "all_reduce: no choice");
+    refused("all_reduce:-1=line,-2=line,-3=line,-4=line,-5=line,-6=line,-7=line,-8=line,-9=line", "more than 8 choices");
+    parse("all_reduce:-1=line,-2=line,-3=line,-4=line,-5=line,-6=line,-7=line,-8=line");
+}
+
+/* Any bytes at all: refused or taken, never worse. */
+static void anything(void **state)
+{
+    (void)state;
+    static const char letters[] = "all_reduce:-40=line,-64k=flat;barrier/crowded:-inf=central =;:,-/\x80\xff" "09kMG";
+    uint64_t seed = 88172645463325252u;
+    for (int i = 0; i < 20000; i++) {
+        char text[64];
+        size_t n = 0;
+        for (size_t most = seed % (sizeof text - 1); n < most; n++) {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            text[n] = letters[seed % (sizeof letters - 1)];
+        }
+        text[n] = 0;
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        char room[64];
+        struct text why = TEXT_IN(room);
+        int r = select_parse(&rules, text, &why);
+        assert_true(r == 0 || r == -EINVAL);
+    }
+}
+
+static void rows(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (const struct algorithm *const *a = select_all(); *a; a++, n++) {
+        assert_true((*a)->name[0] && (*a)->help[0] && (*a)->advance);
+        for (const struct algorithm *const *b = select_all(); b < a; b++)
+            assert_false((*a)->kind == (*b)->kind && strcmp((*a)->name, (*b)->name) == 0);
+    }
+    assert_int_equal(n, 11);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default), cmocka_unit_test(nothing_said), cmocka_unit_test(clauses), cmocka_unit_test(never_nothing),
+        cmocka_unit_test(wrong), cmocka_unit_test(anything), cmocka_unit_test(rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,305 @@
+/* ctest: timeout=120
+ * Algorithms never wait: here the state machines of all ranks are driven by one thread, in any order, so every interleaving of whole
+ * steps can happen and none depends on a scheduler. The ranks' worlds are joined by a thread each, which then only lends its name.
+ *
+ * Looked at after every step: WAITING means that the word it names has not come; DONE means that the claim holds; and where the claim
+ * holds, one more step, with nobody else moving, is DONE: that is what all or none stands on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "oracle.h"
+
+#include "api/run.h"
+#include "coll/select.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 3, OPERATIONS = 150, STEPS_MOST = 100000 };
+
+/* ---- worlds of one process ---- */
+
+struct crew { int size; char job[64]; pthread_barrier_t meet; pthread_t thread[RANKS]; tutti_comm *comm[RANKS]; };
+struct seat_of { struct crew *crew; int rank; };
+
+static void *hold_seat(void *arg)
+{
+    struct seat_of *seat = arg;
+    struct crew *crew = seat->crew;
+    tutti_options options = { .job = crew->job, .rank = seat->rank, .size = crew->size, .span_bytes = 16 << 20 };
+    int r = tutti_init(&crew->comm[seat->rank], &options);
+    if (r < 0)
+        print_error("rank %d: %s\n", seat->rank, tutti_explain(NULL));
+    pthread_barrier_wait(&crew->meet);               /* the test runs between these two */
+    pthread_barrier_wait(&crew->meet);
+    if (r == 0)
+        tutti_finalize(crew->comm[seat->rank]);
+    free(seat);
+    return NULL;
+}
+
+static uint64_t now_zero(void *arg) { (void)arg; return 0; }
+static int never_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
+{
+    (void)arg; (void)words; (void)n; (void)ns;
+    fail_msg("a state machine slept");
+    return 0;
+}
+static int wake_counted(void *arg, shared32 *word, int n)
+{
+    (void)word; (void)n;
+    ++*(int *)arg;
+    return 0;
+}
+static void never_yield(void *arg) { (void)arg; fail_msg("a state machine yielded"); }
+
+static int wakes;
+static const struct wait_ways by_hand = { now_zero, never_sleep, wake_counted, never_yield, &wakes };
+
+static void crew_join(struct crew *crew, int size)
+{
+    static int nth;
+    *crew = (struct crew){ .size = size };
+    snprintf(crew->job, sizeof crew->job, "steps-%d-%d", (int)getpid(), nth++);
+    pthread_barrier_init(&crew->meet, NULL, (unsigned)size + 1);
+    for (int r = 0; r < size; r++) {
+        struct seat_of *seat = malloc(sizeof *seat);
+        assert_non_null(seat);
+        *seat = (struct seat_of){ crew, r };
+        assert_int_equal(pthread_create(&crew->thread[r], NULL, hold_seat, seat), 0);
+    }
+    pthread_barrier_wait(&crew->meet);
+    for (int r = 0; r < size; r++) {
+        assert_non_null(crew->comm[r]);
+        crew->comm[r]->watch.ways = &by_hand;
+    }
+}
+
+static void crew_leave(struct crew *crew)
+{
+    for (int r = 0; r < crew->size; r++)
+        crew->comm[r]->watch.ways = &wait_ways_kernel;
+    pthread_barrier_wait(&crew->meet);
+    for (int r = 0; r < crew->size; r++)
+        pthread_join(crew->thread[r], NULL);
+    pthread_barrier_destroy(&crew->meet);
+}
+
+/* ---- a program, the same on all ranks ---- */
+
+struct operation { struct oracle_case c; const struct algorithm *algorithm, *gate; };
+
+/* By chance among the algorithms of this kind that can take it. */
+static const struct algorithm *any_algorithm(enum kind kind, size_t bytes, uint64_t *seed)
+{
+    const struct algorithm *chosen = NULL;
+    uint64_t n = 0;
+    for (const struct algorithm *const *a = select_all(); *a; a++)
+        if ((*a)->kind == kind && bytes <= (*a)->most && oracle_any(seed) % ++n == 0)
+            chosen = *a;
+    return chosen;
+}
+
+static struct operation any_operation(int size, uint64_t *seed)
+{
+    struct operation o = { .c = { .kind = KIND_BARRIER + (enum kind)(oracle_any(seed) % 4) } };
+    unsigned char *v = o.c.v;
+    v[DIM_RANKS] = (unsigned char)(size - 1);
+    v[DIM_TYPE] = (unsigned char)(TUTTI_I16 + (tutti_type)(oracle_any(seed) % 6) * 2 % 8);
+    v[DIM_OP] = (unsigned char)(oracle_any(seed) % TUTTI_BAND);
+    v[DIM_SIZE] = (unsigned char)(oracle_any(seed) % 3 ? oracle_any(seed) % SIZES : SIZE_0);         /* nothing at all is a case of its own */
+    v[DIM_ROOT] = (unsigned char)(oracle_any(seed) % ROOTS);
+    v[DIM_PATTERN] = PATTERN_NEAR;
+    v[DIM_PLACE] = (unsigned char)(oracle_any(seed) % 2);
+    o.c.salt = oracle_any(seed);
+    o.gate = any_algorithm(KIND_BARRIER, 0, seed);
+    o.algorithm = o.c.kind == KIND_BARRIER ? o.gate : any_algorithm(o.c.kind, oracle_count(&o.c) * oracle_width(v[DIM_TYPE]), seed);
+    return o;
+}
+
+struct hand { struct coll c; bool under_way; int nth; char *send, *recv; unsigned char tile[ORACLE_PERIOD * 8]; };
+
+static void begin(struct hand *h, struct tutti_comm *comm, const struct operation *o)
+{
+    const struct oracle_case *c = &o->c;
+    int me = tutti_rank(comm);
+    size_t width = oracle_width(c->v[DIM_TYPE]), count = oracle_count(c), bytes = count * width;
+    const char *why;
+    h->recv = calloc(bytes + 1, 1);
+    h->send = c->v[DIM_PLACE] == PLACE_IN_PLACE || c->kind == KIND_BROADCAST ? h->recv : malloc(bytes + 1);
+    assert_true(h->recv && h->send);
+    if (c->kind != KIND_BROADCAST || me == oracle_root(c)) {
+        oracle_values(h->tile, c, me);
+        oracle_fill(h->send, bytes, h->tile, width);
+    }
+    h->c = (struct coll){ .send = h->send, .recv = h->recv, .count = count, .bytes = bytes, .width = width, .type = c->v[DIM_TYPE],
+                          .oper = c->v[DIM_OP], .root = oracle_root(c) };
+    h->c.fold = fold_find(h->c.type, h->c.oper, &why);
+    run_number(comm, &h->c, c->kind, 0, -1);
+    h->c.algorithm = o->algorithm;
+    h->c.gate = o->gate;
+    h->c.op.advance = o->algorithm->advance;
+    run_begin(&h->c, 0);
+    h->under_way = true;
+}
+
+static void judge(struct hand *h, const struct operation *o)
+{
+    const struct oracle_case *c = &o->c;
+    size_t width = h->c.width, at = SIZE_MAX;
+    if (c->kind == KIND_BROADCAST) {
+        oracle_values(h->tile, c, oracle_root(c));
+        at = oracle_differs(h->recv, h->c.bytes, h->tile, width);
+    } else if (c->kind == KIND_ALL_REDUCE || (c->kind == KIND_REDUCE && (uint32_t)oracle_root(c) == h->c.comm->watch.me)) {
+        oracle_expect(h->tile, c);
+        at = oracle_differs(h->recv, h->c.bytes, h->tile, width);
+    }
+    if (at != SIZE_MAX) {
+        char room[512];
+        struct text t = TEXT_IN(room);
+        oracle_describe(c, &t);
+        fail_msg("operation %d, rank %u: byte %zu is wrong (%s by %s): %s", h->nth, h->c.comm->watch.me, at, kind_name(c->kind), o->algorithm->name, room);
+    }
+}
+
+static void end(struct hand *h, const struct operation *o)
+{
+    judge(h, o);
+    assert_int_equal(run_end(&h->c, 0), 0);
+    if (h->send != h->recv)
+        free(h->send);
+    free(h->recv);
+    h->under_way = false;
+    h->nth++;
+}
+
+static void step(struct hand *h, struct tutti_comm *comm, const struct operation *o)
+{
+    if (!h->under_way)
+        begin(h, comm, o);
+    struct op *op = &h->c.op;
+    bool held = claim_holds(&comm->watch, &op->claim);
+    int r = op->advance(op);
+    if (r == WAITING) {
+        if (load_acquire64(op->wait.word) >= op->wait.value)
+            fail_msg("operation %d (%s %s): waits for a word that has come", h->nth, kind_name(o->c.kind), o->algorithm->name);
+        if (held)
+            fail_msg("operation %d (%s %s): the claim held, but rank %u cannot finish alone", h->nth, kind_name(o->c.kind), o->algorithm->name, comm->watch.me);
+        return;
+    }
+    assert_int_equal(r, DONE);
+    if (!claim_holds(&comm->watch, &op->claim))
+        fail_msg("operation %d (%s %s): rank %u is done, but the claim does not hold", h->nth, kind_name(o->c.kind), o->algorithm->name, comm->watch.me);
+    assert_int_equal(verdict_complete(&comm->watch, &op->claim), 0);
+    end(h, o);
+}
+
+static void run_program(int size, uint64_t seed)
+{
+    struct crew crew;
+    struct hand *hands = calloc((size_t)size, sizeof *hands);
+    struct operation *program = calloc(OPERATIONS, sizeof *program);
+    assert_true(hands && program);
+    for (int i = 0; i < OPERATIONS; i++)
+        program[i] = any_operation(size, &seed);
+    crew_join(&crew, size);
+    int left = size, steps = 0, favourite = 0;
+    while (left) {
+        /* Now and then another one gets most of the turns, so that one is often as far ahead as it can be. */
+        if (oracle_any(&seed) % 16 == 0)
+            favourite = (int)(oracle_any(&seed) % (uint64_t)(size + 1));
+        int r = favourite < size && oracle_any(&seed) % 8 ? favourite : (int)(oracle_any(&seed) % (uint64_t)size);
+        if (hands[r].nth == OPERATIONS)
+            continue;
+        step(&hands[r], crew.comm[r], &program[hands[r].nth]);
+        left -= hands[r].nth == OPERATIONS;
+        if (++steps == STEPS_MOST)
+            fail_msg("stuck: %d steps for %d operations", steps, OPERATIONS);
+    }
+    printf("%d ranks: %d operations in %d steps\n", size, OPERATIONS, steps);
+    crew_leave(&crew);
+    free(hands);
+    free(program);
+}
+
+static void any_order_will_do(void **state)
+{
+    (void)state;
+    uint64_t seed = oracle_seed();
+    for (int i = 0; i < (oracle_prove() ? 5000 : 40); i++)
+        run_program(2 + i % 2, oracle_any(&seed));
+}
+
+/* ---- what the ranks must agree on ---- */
+
+static void arrive(struct coll *c, struct tutti_comm *comm, size_t count)
+{
+    *c = (struct coll){ .count = count, .bytes = count, .width = 1, .type = TUTTI_U8 };
+    run_number(comm, c, KIND_ALL_REDUCE, 0, -1);
+    coll_publish(c, NULL);
+    watch_arrive(&comm->watch, &c->op.claim);
+}
+
+/* Two counts too large for the fingerprint that have the same hash: the whole value in the payload must tell them apart. */
+static void counts_are_compared_whole(void **state)
+{
+    (void)state;
+    struct crew crew;
+    struct coll c[2];
+    uint64_t one = STAMP_HASHED, other = 0;
+    /* The hash is by the golden ratio: counts a Fibonacci number apart fall close together, and soon on the same value. */
+    for (; !other; one++)
+        if (stamp_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one) == stamp_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one + 701408733))
+            other = one-- + 701408733;
+    crew_join(&crew, 2);
+    arrive(&c[0], crew.comm[0], one);
+    arrive(&c[1], crew.comm[1], one);
+    assert_int_equal(watch_all_arrived(&c[0].op), DONE);
+    assert_true(claim_holds(&crew.comm[1]->watch, &c[1].op.claim));
+    arrive(&c[0], crew.comm[0], one);
+    arrive(&c[1], crew.comm[1], other);
+    assert_true(c[0].op.claim.descriptor == c[1].op.claim.descriptor);
+    assert_int_equal(watch_all_arrived(&c[0].op), WAITING);
+    assert_true(c[0].op.wait.value == UINT64_MAX);
+    assert_false(claim_holds(&crew.comm[0]->watch, &c[0].op.claim));
+    assert_int_equal(verdict_look(&crew.comm[0]->watch, &c[0].op.claim, &c[0].op.wait, false), -EPROTO);
+    assert_int_equal(verdict_look(&crew.comm[1]->watch, &c[1].op.claim, &c[0].op.wait, false), -EPROTO);
+    crew_leave(&crew);
+}
+
+/* A writer wakes exactly when somebody has declared itself a sleeper on this rank's words. */
+static void sleepers_are_woken(void **state)
+{
+    (void)state;
+    struct crew crew;
+    struct coll c[2];
+    crew_join(&crew, 2);
+    wakes = 0;
+    arrive(&c[0], crew.comm[0], 1);
+    assert_int_equal(wakes, 0);
+    fetch_add32(&crew.comm[1]->watch.mine->sleepers, 1);
+    arrive(&c[1], crew.comm[1], 1);
+    assert_int_equal(wakes, 1);
+    watch_raise(&crew.comm[1]->watch, &crew.comm[1]->watch.mine->produced, 0);
+    assert_int_equal(wakes, 2);
+    fetch_sub32(&crew.comm[1]->watch.mine->sleepers, 1);
+    watch_raise(&crew.comm[1]->watch, &crew.comm[1]->watch.mine->produced, 0);
+    assert_int_equal(wakes, 2);
+    crew_leave(&crew);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_order_will_do), cmocka_unit_test(counts_are_compared_whole), cmocka_unit_test(sleepers_are_woken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

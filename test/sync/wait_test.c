@@ -1,0 +1,203 @@
+/* The cheap phases of a wait, with a clock-less way to yield that the test plays on: what ends them, and how much they spend. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sync/wait.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+/* A yield is where others run: it stores `value` into the word at the n-th yield. */
+struct play { int yields, at; shared64 *word; uint64_t value; shared64 *verdict; shared32 *news; };
+
+static void play_yield(void *arg)
+{
+    struct play *p = arg;
+    if (++p->yields != p->at)
+        return;
+    if (p->word)
+        store_release64(p->word, p->value);
+    if (p->verdict)
+        store_release64(p->verdict, 1);
+    if (p->news)
+        store_release32(p->news, 1);
+}
+static uint64_t no_now(void *arg) { (void)arg; fail_msg("asked for the time"); return 0; }
+static int no_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
+{
+    (void)arg; (void)words; (void)n; (void)ns;
+    fail_msg("slept");
+    return 0;
+}
+static int no_wake(void *arg, shared32 *word, int n) { (void)arg; (void)word; (void)n; fail_msg("woke"); return 0; }
+
+static struct wait_ways ways_of(struct play *p) { return (struct wait_ways){ no_now, no_sleep, no_wake, play_yield, p }; }
+
+static shared64 word, verdict;
+static shared32 news;
+static const struct wait_ends ends = { &verdict, &news };
+
+static int fresh(void **state)
+{
+    (void)state;
+    store_release64(&word, 0);
+    store_release64(&verdict, 0);
+    store_release32(&news, 0);
+    return 0;
+}
+
+static void there_already(void **state)
+{
+    (void)state;
+    struct play p = { 0 };
+    struct wait_ways ways = ways_of(&p);
+    store_release64(&word, 7);
+    const struct wait_budget budgets[] = { { 0, 0 }, { 0, 10 }, { 1000, 0 }, { 1000, 10 } };
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(wait_spin(&word, 7, ends, budgets[i], &ways), 1);
+        assert_int_equal(wait_spin(&word, 6, ends, budgets[i], &ways), 1);           /* more than asked for is there, too */
+        assert_int_equal(wait_spin(&word, 0, ends, budgets[i], &ways), 1);
+    }
+    assert_int_equal(p.yields, 0);
+}
+
+static void a_budget_is_a_bound(void **state)
+{
+    (void)state;
+    struct play p = { 0 };
+    struct wait_ways ways = ways_of(&p);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 0 }, &ways), 0);
+    assert_int_equal(p.yields, 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 17 }, &ways), 0);
+    assert_int_equal(p.yields, 17);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 0 }, &ways), 0);     /* ends by itself */
+    assert_int_equal(p.yields, 17);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 3 }, &ways), 0);
+    assert_int_equal(p.yields, 20);
+}
+
+/* Comes during a yield: seen at once; at the last one, too. */
+static void comes_while_yielding(void **state)
+{
+    (void)state;
+    for (int at = 1; at <= 5; at++) {
+        fresh(state);
+        struct play p = { .at = at, .word = &word, .value = 3 };
+        struct wait_ways ways = ways_of(&p);
+        assert_int_equal(wait_spin(&word, 3, ends, (struct wait_budget){ 0, 5 }, &ways), 1);
+        assert_int_equal(p.yields, at);
+    }
+    fresh(state);
+    struct play less = { .at = 1, .word = &word, .value = 2 };
+    struct wait_ways ways = ways_of(&less);
+    assert_int_equal(wait_spin(&word, 3, ends, (struct wait_budget){ 0, 5 }, &ways), 0);
+    assert_int_equal(less.yields, 5);
+}
+
+static void ends_end_it(void **state)
+{
+    (void)state;
+    struct play by_verdict = { .at = 2, .verdict = &verdict }, by_news = { .at = 3, .news = &news };
+    struct wait_ways ways = ways_of(&by_verdict);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100 }, &ways), 0);
+    assert_int_equal(by_verdict.yields, 2);
+    fresh(state);
+    ways = ways_of(&by_news);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100 }, &ways), 0);
+    assert_int_equal(by_news.yields, 3);
+    /* Set before: a spin without end in sight is not begun, and nothing is yielded. */
+    struct play none = { 0 };
+    ways = ways_of(&none);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100 }, &ways), 0);
+    fresh(state);
+    store_release64(&verdict, 5);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100 }, &ways), 0);
+    assert_int_equal(none.yields, 0);
+    /* A word that has come wins over an end: who has what it waited for goes on, and looks at the verdict there. */
+    store_release64(&word, 1);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100 }, &ways), 1);
+}
+
+/* Whole 64-bit values: a word beyond 2^32 is not taken for a small one, nor the other way round. */
+static void whole_words(void **state)
+{
+    (void)state;
+    struct play p = { 0 };
+    struct wait_ways ways = ways_of(&p);
+    store_release64(&word, UINT64_C(1) << 32);
+    assert_int_equal(wait_spin(&word, 0xffffffff, ends, (struct wait_budget){ 0, 1 }, &ways), 1);
+    store_release64(&word, 0xffffffff);
+    assert_int_equal(wait_spin(&word, UINT64_C(1) << 32, ends, (struct wait_budget){ 0, 1 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, UINT64_MAX, ends, (struct wait_budget){ 0, 1 }, &ways), 0);
+}
+
+/* The word comes from another thread, with what was written before it. The budget is without end: only the word can end it. */
+static int payload;
+
+static void *writer(void *arg)
+{
+    (void)arg;
+    payload = 42;
+    store_release64(&word, 1);
+    return NULL;
+}
+
+static void spins_until_it_comes(void **state)
+{
+    (void)state;
+    struct play p = { 0 };
+    struct wait_ways ways = ways_of(&p);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, writer, NULL), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 0 }, &ways), 1);
+    assert_int_equal(payload, 42);
+    pthread_join(thread, NULL);
+}
+
+static void *raiser(void *arg)
+{
+    (void)arg;
+    store_release64(&word, 1);
+    wait_ways_kernel.wake(NULL, low_half(&word), INT32_MAX);
+    return NULL;
+}
+
+/* The real ways, against the kernel. */
+static void kernel_ways(void **state)
+{
+    (void)state;
+    const struct wait_ways *k = &wait_ways_kernel;
+    uint64_t before = k->now(k->arg);
+    struct futex_word two[] = { { low_half(&word), 0 }, { &news, 0 } };
+    k->yield(k->arg);
+    assert_true(k->now(k->arg) >= before);
+    assert_int_equal(k->wake(k->arg, low_half(&word), INT32_MAX), 0);
+    assert_int_equal(k->sleep(k->arg, two, 1, 1000), -ETIMEDOUT);
+    int r = k->sleep(k->arg, two, 2, 1000);
+    assert_true(r == -ETIMEDOUT || r == -ENOSYS);
+    /* A word that is not what was seen: no sleep, however long it was to be. */
+    store_release64(&word, 9);
+    assert_true(k->sleep(k->arg, two, 1, UINT64_C(1) << 40) >= -EAGAIN);
+    if (r != -ENOSYS)
+        k->sleep(k->arg, two, 2, UINT64_C(1) << 40);
+    fresh(state);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, raiser, NULL), 0);
+    while (load_acquire64(&word) == 0)
+        k->sleep(k->arg, two, 1, UINT64_C(1) << 40);
+    pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(there_already, fresh), cmocka_unit_test_setup(a_budget_is_a_bound, fresh),
+        cmocka_unit_test_setup(comes_while_yielding, fresh), cmocka_unit_test_setup(ends_end_it, fresh),
+        cmocka_unit_test_setup(whole_words, fresh), cmocka_unit_test_setup(spins_until_it_comes, fresh),
+        cmocka_unit_test_setup(kernel_ways, fresh),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
