@@ -1,0 +1,160 @@
+/* A program for the scripts in this folder: plays a rank, or somebody at a terminal.
+ *
+ *   actor barrier              joins, meets the others in a barrier, says "rank R of N met"
+ *   actor twice                the same, leaves, and once more in a second world
+ *   actor turns N              N rounds in rank order, a line each: "ROUND RANK"
+ *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its absence and exit with 1
+ *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
+ *   actor early RANK           RANK ends by exit(5) before it joins, the others try
+ *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more; exits with their number
+ *   actor terminal TEXT N KEY PROGRAM...   runs PROGRAM at a terminal of its own and types KEY (a number) when it has shown
+ *                              TEXT N times; shows its output, exits as it does, 128 + signal if killed */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <tutti.h>
+#include <unistd.h>
+
+static int stop(const tutti_comm *comm)
+{
+    fprintf(stderr, "actor: %s\n", tutti_explain(comm));
+    return 1;
+}
+
+static int play_barrier(void)
+{
+    tutti_comm *world;
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    if (tutti_barrier(world, NULL) < 0) return stop(world);
+    printf("rank %d of %d met\n", tutti_rank(world), tutti_size(world));
+    return tutti_finalize(world) < 0 ? stop(world) : 0;
+}
+
+static int play_turns(int rounds)
+{
+    tutti_comm *world;
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    for (int i = 0; i < rounds; i++) {
+        if (tutti_turn_begin(world, NULL) < 0) return stop(world);
+        dprintf(STDOUT_FILENO, "%d %d\n", i, tutti_rank(world));
+        if (tutti_turn_end(world) < 0) return stop(world);
+    }
+    return tutti_finalize(world) < 0 ? stop(world) : 0;
+}
+
+static void end_by(const char *how)
+{
+    if (!strcmp(how, "kill")) raise(SIGKILL);
+    if (!strcmp(how, "abort")) abort();
+    if (!strcmp(how, "_exit")) _exit(3);
+    exit(3);
+}
+
+static int play_lose(int rank, const char *how, size_t memory)
+{
+    tutti_comm *world;
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    char *held = NULL;
+    if (memory && tutti_rank(world) == rank) {
+        held = malloc(memory);
+        if (held) memset(held, rank + 1, memory);
+    }
+    if (tutti_barrier(world, NULL) < 0) return stop(world);
+    if (tutti_rank(world) == rank) end_by(how);
+    int error = tutti_barrier(world, NULL);
+    free(held);
+    return error < 0 ? stop(world) : 0;
+}
+
+static int play_early(int rank)
+{
+    const char *mine = getenv("RANK");
+    tutti_comm *world;
+    if (mine && atoi(mine) == rank) exit(5);
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    return tutti_barrier(world, NULL) < 0 ? stop(world) : 0;
+}
+
+static int play_count(int number)
+{
+    sigset_t set;
+    struct timespec ever = { 60, 0 }, moment = { 0, 400000000 };
+    int count = 0;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    dprintf(STDOUT_FILENO, "ready\n");
+    while (sigtimedwait(&set, NULL, count ? &moment : &ever) == number)
+        count++;
+    return count;
+}
+
+/* ---- at a terminal ---- */
+
+static _Noreturn void terminal_child(const char *name, char **argv)
+{
+    setsid();
+    int fd = open(name, O_RDWR);         /* the first terminal of a new session is its own */
+    if (fd < 0 || ioctl(fd, TIOCSCTTY, 0) < 0) _exit(99);
+    for (int i = 0; i < 3; i++)
+        dup2(fd, i);
+    if (fd > 2) close(fd);
+    execvp(argv[0], argv);
+    _exit(98);
+}
+
+static int shown(const char *all, const char *text)
+{
+    int n = 0;
+    for (const char *at = all; (at = strstr(at, text)); at += strlen(text))
+        n++;
+    return n;
+}
+
+static int play_terminal(const char *text, int times, char key, char **argv)
+{
+    static char all[65536];
+    size_t used = 0;
+    int status, typed = 0, terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) < 0 || unlockpt(terminal) < 0) {
+        perror("actor: no terminal");
+        return 77;
+    }
+    char name[64];
+    snprintf(name, sizeof name, "%s", ptsname(terminal));
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(terminal);
+        terminal_child(name, argv);
+    }
+    /* Ends with EIO when nobody has the terminal open any more. */
+    for (ssize_t n; used < sizeof all - 1 && (n = read(terminal, all + used, sizeof all - 1 - used)) > 0;) {
+        if (write(STDOUT_FILENO, all + used, (size_t)n) < 0) break;
+        used += (size_t)n;
+        if (!typed && shown(all, text) >= times) typed = write(terminal, &key, 1) == 1;
+    }
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    if (!strcmp(what, "barrier")) return play_barrier();
+    if (!strcmp(what, "twice")) return play_barrier() || play_barrier();
+    if (!strcmp(what, "turns") && argc > 2) return play_turns(atoi(argv[2]));
+    if (!strcmp(what, "lose") && argc > 3) return play_lose(atoi(argv[2]), argv[3], 0);
+    if (!strcmp(what, "fat") && argc > 2) return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);
+    if (!strcmp(what, "early") && argc > 2) return play_early(atoi(argv[2]));
+    if (!strcmp(what, "count") && argc > 2) return play_count(atoi(argv[2]));
+    if (!strcmp(what, "terminal") && argc > 5) return play_terminal(argv[2], atoi(argv[3]), (char)atoi(argv[4]), argv + 5);
+    fprintf(stderr, "actor: what is '%s'?\n", what);
+    return 99;
+}

@@ -1,0 +1,59 @@
+# What the scripts here share; sourced first.
+set -uo pipefail
+export LC_ALL=C
+for name in $(compgen -e); do
+  case $name in
+    TUTTI_BUILD | TUTTI_SOURCE | TUTTI_PROVE | TUTTI_SPAN_BYTES | TUTTI_TEST_SANITIZED) ;;
+    TUTTI_* | RANK | WORLD_SIZE | LOCAL_* | MASTER_* | TORCHELASTIC_* | OMPI_* | PMI_* | SLURM_*) unset "$name" ;;
+  esac
+done
+
+tutti=$TUTTI_BUILD/tutti
+actor=$TUTTI_BUILD/test/cli/actor
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+script=$(basename "$0" _test.sh)
+: >"$here/out" >"$here/err"
+code=0
+
+fail() {
+  printf 'cli.%s: %s (exit status %s); stdout and stderr:\n' "$script" "$1" "$code"
+  head -c 4000 "$here/out"
+  echo ----
+  head -c 4000 "$here/err"
+  exit 1
+} >&2
+
+skip() { echo "cli.$script: skipped: $1"; exit 77; }
+
+# run ARGUMENT...: tutti run, to its end; leaves out, err and code.
+run() {
+  code=0
+  timeout -k 5 60 "$tutti" run "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
+}
+
+# begin ARGUMENT...: the same in the background, with plain signals; leaves job.
+begin() {
+  : >"$here/out" >"$here/err"
+  env --default-signal=INT,QUIT,HUP "$tutti" run "$@" >"$here/out" 2>"$here/err" </dev/null &
+  job=$!
+}
+
+# finish: waits for it; leaves code.
+finish() { code=0; wait "$job" || code=$?; }
+
+# eventually COMMAND...: true within 20 s, by looking again and again.
+eventually() {
+  local end=$((SECONDS + 20))
+  until "$@"; do
+    [ $SECONDS -lt $end ] || return 1
+    sleep 0.02
+  done
+}
+
+exits() { [ "$code" = "$1" ] || fail "expected exit status $1 $2"; }
+says() { grep -qE -e "$1" "$here/err" || fail "expected on stderr: $1"; }
+quiet() { [ ! -s "$here/err" ] || fail "expected nothing on stderr"; }
+prints() { [ "$(cat "$here/out")" = "$1" ] || fail "expected on stdout: $1"; }
+printed() { [ "$(grep -cE -e "$1" "$here/out")" = "$2" ]; }      # PATTERN LINES
+gone() { local p; for p in "$@"; do [ ! -e "/proc/$p" ] || grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null || return 1; done; }

@@ -1,0 +1,208 @@
+/* Plain fork and shared anonymous memory; a child that is waited for is waited for by a futex and by its end, never by time. */
+#include "crew.h"
+
+#include "base/text.h"
+#include "os/futex.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void crew_open(struct crew *crew)
+{
+    size_t bytes = CREW_MOST * sizeof *crew->report + 4096;
+    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        abort();
+    memset(crew, 0, sizeof *crew);
+    crew->let_go = (shared32 *)(void *)at;
+    crew->report = (struct crew_report *)(void *)(at + 4096);
+}
+
+void crew_close(struct crew *crew)
+{
+    for (int i = 0; i < CREW_MOST; i++)
+        if (crew->pid[i])
+            crew_kill(crew, i);
+    munmap((void *)crew->let_go, CREW_MOST * sizeof *crew->report + 4096);
+}
+
+static void child(struct crew *crew, struct crew_report *report, const struct join_request *request)
+{
+    struct text why = TEXT_IN(report->why);
+    struct arena arena;
+    int host_fd;
+    int fds = crew_open_fds(), maps = crew_maps();
+    report->began_ns = clock_ns();
+    store_release32(&report->stage, 1);
+    report->error = join_world(&arena, request, &host_fd, &why);
+    report->ended_ns = clock_ns();
+    report->hosted = host_fd >= 0;
+    if (report->error == 0) {
+        report->cpus = load_relaxed32(&arena.join->cpus);
+        report->size = arena.header->size;
+        report->birth = arena.header->birth;
+        report->mark_mine = process_mark_mine(&arena.seats[request->rank].mark);
+    } else if (crew_open_fds() != fds || crew_maps() != maps || host_fd != -1) {
+        text_add(&why, " LEFT BEHIND: descriptors %d -> %d, maps %d -> %d", fds, crew_open_fds(), maps, crew_maps());
+        report->error = -ENOTRECOVERABLE;
+    }
+    store_release32(&report->done, 1);
+    futex_wake(&report->done, INT_MAX);
+    while (load_acquire32(crew->let_go) == 0)
+        futex_wait(crew->let_go, 0, 1000000000);
+    if (report->error == 0) {
+        join_leave(&arena, request->rank);
+        if (host_fd >= 0)
+            close(host_fd);
+        arena_detach(&arena);
+    }
+}
+
+void crew_start(struct crew *crew, int slot, const struct join_request *request)
+{
+    struct crew_report *report = &crew->report[slot];
+    if (crew->pid[slot])
+        crew_kill(crew, slot);
+    memset((void *)report, 0, sizeof *report);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0)
+        abort();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        child(crew, report, request);
+        _exit(0);
+    }
+    crew->pid[slot] = pid;
+}
+
+struct crew_report *crew_wait(struct crew *crew, int slot)
+{
+    struct crew_report *report = &crew->report[slot];
+    uint64_t end = clock_ns() + CREW_PATIENCE_S * UINT64_C(1000000000);
+    while (load_acquire32(&report->done) == 0) {
+        siginfo_t info = { 0 };
+        if (clock_ns() > end || (waitid(P_PID, (id_t)crew->pid[slot], &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid))
+            return load_acquire32(&report->done) ? report : NULL;
+        futex_wait(&report->done, 0, 10000000);
+    }
+    return report;
+}
+
+int crew_reap(struct crew *crew, int slot)
+{
+    int status = 0;
+    waitpid(crew->pid[slot], &status, 0);
+    crew->pid[slot] = 0;
+    return status;
+}
+
+void crew_kill(struct crew *crew, int slot)
+{
+    kill(crew->pid[slot], SIGKILL);
+    crew_reap(crew, slot);
+}
+
+void crew_let_go(struct crew *crew)
+{
+    store_release32(crew->let_go, 1);
+    futex_wake(crew->let_go, INT_MAX);
+    for (int i = 0; i < CREW_MOST; i++)
+        if (crew->pid[i])
+            crew_reap(crew, i);
+    store_release32(crew->let_go, 0);
+}
+
+static bool seat_is_joined(int fd, int rank)
+{
+    char room[256];
+    struct text why = TEXT_IN(room);
+    struct arena arena;
+    if (arena_attach_readonly(&arena, fd, &why) != 0) {
+        close(fd);
+        return false;
+    }
+    bool joined = load_acquire32(&arena.seats[rank].state) == SEAT_JOINED;
+    arena_detach(&arena);
+    return joined;
+}
+
+static bool sits_now(pid_t pid, int rank)
+{
+    char path[300], target[64];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;) {
+        ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof target);
+        int fd = n > 12 && memcmp(target, "/memfd:tutti", 12) == 0 ? openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC) : -1;
+        found = fd >= 0 && seat_is_joined(fd, rank);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+bool crew_sits(struct crew *crew, int slot, int rank)
+{
+    uint64_t end = clock_ns() + CREW_PATIENCE_S * UINT64_C(1000000000);
+    while (clock_ns() < end && load_acquire32(&crew->report[slot].done) == 0) {
+        if (sits_now(crew->pid[slot], rank))
+            return true;
+        sched_yield();
+    }
+    return sits_now(crew->pid[slot], rank);
+}
+
+struct join_request crew_request(const char *name, int rank, int size)
+{
+    return (struct join_request){ .name = name, .fd = -1, .rank = rank, .size = size, .timeout_ms = CREW_PATIENCE_S * 1000,
+                                  .plan = { .size = size, .job = name, .span_bytes = UINT64_C(16) << 20, .rules = "" } };
+}
+
+const char *crew_name(char room[96], const char *what)
+{
+    static int count;
+    snprintf(room, 96, "tutti-test-%s-%d-%d", what, (int)getpid(), count++);
+    return room;
+}
+
+int crew_open_fds(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+int crew_maps(void)
+{
+    char line[512];
+    int n = 0;
+    FILE *f = fopen("/proc/self/maps", "re");
+    while (f && fgets(line, sizeof line, f))
+        n += strstr(line, "/memfd:tutti") != NULL;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+int crew_prove(int normal, int proving)
+{
+    const char *prove = getenv("TUTTI_PROVE");
+    return prove && *prove == '1' ? proving : normal;
+}

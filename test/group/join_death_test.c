@@ -1,0 +1,238 @@
+/* ctest: timeout=300 labels=faults */
+/* Ranks that die while the world comes together: everybody who had come hears it at once, with the rank's name; nobody joins a world
+ * that another was refused; and the next job of the same name starts. */
+#include "crew.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct crew crew;
+static char name_room[96];
+
+static int setup(void **state)
+{
+    (void)state;
+    crew_open(&crew);
+    crew_name(name_room, "death");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    crew_close(&crew);
+    return 0;
+}
+
+static void start(int slot, int rank, int size)
+{
+    struct join_request r = crew_request(name_room, rank, size);
+    crew_start(&crew, slot, &r);
+}
+
+static void expect_world(int size)
+{
+    for (int p = 0; p < size; p++)
+        start(p, p, size);
+    for (int p = 0; p < size; p++) {
+        struct crew_report *r = crew_wait(&crew, p);
+        assert_non_null(r);
+        if (r->error)
+            print_error("rank %d of the next job: %d %s\n", p, r->error, r->why);
+        assert_int_equal(r->error, 0);
+        assert_int_equal(r->birth, crew.report[0].birth);
+    }
+    crew_let_go(&crew);
+}
+
+/* All but the last rank sit; then one of them dies. The first to start is the host. */
+static void die_while_sitting(int size, int victim)
+{
+    char who[64];
+    for (int p = 0; p < size - 1; p++) {
+        start(p, p, size);
+        assert_true(crew_sits(&crew, p, p));
+    }
+    snprintf(who, sizeof who, "rank %d (pid %d, ", victim, (int)crew.pid[victim]);
+    uint64_t killed = clock_ns();
+    crew_kill(&crew, victim);
+    for (int p = 0; p < size - 1; p++) {
+        if (p == victim)
+            continue;
+        struct crew_report *r = crew_wait(&crew, p);
+        assert_non_null(r);
+        if (r->error != -EOWNERDEAD || !strstr(r->why, who) || !strstr(r->why, "died while the ranks were joining"))
+            print_error("rank %d: %d %s\n", p, r->error, r->why);
+        assert_int_equal(r->error, -EOWNERDEAD);
+        assert_non_null(strstr(r->why, who));
+        assert_true(r->ended_ns - killed < UINT64_C(10000000000));       /* by the death and not by the deadline of 60 s */
+    }
+    crew_let_go(&crew);
+}
+
+static void test_death_while_sitting(void **state)
+{
+    (void)state;
+    for (int size = 3; size <= 5; size++)
+        for (int victim = 0; victim < size - 1; victim++) {
+            die_while_sitting(size, victim);
+            expect_world(size);
+        }
+}
+
+/* More ranks than one sleep watches: who sees the mark tells the rest. */
+static void test_death_among_many(void **state)
+{
+    (void)state;
+    die_while_sitting(140, 70);
+    expect_world(2);
+}
+
+static void test_two_deaths(void **state)
+{
+    (void)state;
+    for (int p = 0; p < 4; p++) {
+        start(p, p, 5);
+        assert_true(crew_sits(&crew, p, p));
+    }
+    kill(crew.pid[0], SIGKILL);
+    kill(crew.pid[2], SIGKILL);
+    struct crew_report *a = crew_wait(&crew, 1), *b = crew_wait(&crew, 3);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_int_equal(a->error, -EOWNERDEAD);
+    assert_int_equal(b->error, -EOWNERDEAD);
+    assert_string_equal(a->why, b->why);             /* they agree on which of the two it was */
+}
+
+/* A stopped rank is not a dead one: the others wait for it. */
+static void test_stopped_is_not_dead(void **state)
+{
+    (void)state;
+    for (int p = 0; p < 2; p++) {
+        start(p, p, 3);
+        assert_true(crew_sits(&crew, p, p));
+    }
+    kill(crew.pid[1], SIGSTOP);
+    start(2, 2, 3);
+    assert_int_equal(crew_wait(&crew, 0)->error, 0);
+    assert_int_equal(crew_wait(&crew, 2)->error, 0);
+    kill(crew.pid[1], SIGCONT);
+    assert_int_equal(crew_wait(&crew, 1)->error, 0);
+}
+
+struct tally { int joined, died, late, again; };
+
+/* One survivor's report, in a world from which `victim` was taken at some moment. */
+static void judge(const struct crew_report *r, int victim, pid_t pid, struct tally *tally)
+{
+    char by_rank[32], by_pid[64];
+    assert_non_null(r);
+    snprintf(by_rank, sizeof by_rank, "rank %d ", victim);
+    snprintf(by_pid, sizeof by_pid, "(pid %d)", (int)pid);
+    if (r->error == 0)
+        tally->joined++;
+    else if (r->error == -EOWNERDEAD) {
+        if (!strstr(r->why, by_rank) && !strstr(r->why, by_pid))
+            print_error("names the wrong one, not rank %d: %s\n", victim, r->why);
+        assert_true(strstr(r->why, by_rank) || strstr(r->why, by_pid));
+        tally->died++;
+    } else {
+        if (r->error != -ETIMEDOUT)
+            print_error("%d %s\n", r->error, r->why);
+        assert_int_equal(r->error, -ETIMEDOUT);
+        tally->late++;
+    }
+}
+
+/* A rank killed at a random moment of joining, by name or by an inherited arena. By name a successor comes for its rank at once: if the
+   victim had not sat it completes the world, else it is too late for it. */
+static void kill_at_random(int size, bool by_name, unsigned seed, struct tally *sum)
+{
+    struct tally tally = { 0 };
+    struct arena arena = { .fd = -1 };
+    char room[256];
+    struct text why = TEXT_IN(room);
+    int victim = rand_r(&seed) % size, first = rand_r(&seed) % size;
+    uint64_t delay = (uint64_t)(rand_r(&seed) % (by_name ? 800000 : 250000));
+    struct join_request r = crew_request(name_room, 0, size);
+    r.timeout_ms = 700;
+    if (!by_name) {
+        assert_int_equal(arena_create(&arena, &r.plan, &why), 0);
+        r.fd = arena.fd;
+    }
+    for (int i = 0; i < size; i++) {
+        r.rank = (first + i) % size;
+        crew_start(&crew, r.rank, &r);
+    }
+    while (load_acquire32(&crew.report[victim].stage) == 0)
+        ;
+    for (uint64_t end = clock_ns() + delay; clock_ns() < end;)
+        ;
+    pid_t pid = crew.pid[victim];
+    crew_kill(&crew, victim);
+    if (by_name) {
+        r.rank = victim;
+        r.timeout_ms = 300;
+        crew_start(&crew, victim, &r);
+        sum->again += crew_wait(&crew, victim)->error == 0;
+    }
+    for (int p = 0; p < size; p++)
+        if (p != victim)
+            judge(crew_wait(&crew, p), victim, pid, &tally);
+    assert_true(tally.joined == 0 || tally.joined == size - 1);          /* all or none */
+    sum->joined += tally.joined != 0;
+    sum->died += tally.died != 0;
+    sum->late += tally.late != 0;
+    crew_let_go(&crew);
+    arena_detach(&arena);
+}
+
+static void random_kills(bool by_name, int times)
+{
+    struct tally sum = { 0 };
+    unsigned seed = (unsigned)clock_ns();
+    print_message("seed %u\n", seed);
+    for (int i = 0; i < times; i++) {
+        kill_at_random(2 + i % 3, by_name, seed + (unsigned)i, &sum);
+        if (by_name)
+            expect_world(2 + i % 3);
+    }
+    print_message("of %d: %d worlds came together (%d with a successor), %d met the death, %d the deadline\n", times, sum.joined, sum.again,
+                  sum.died, sum.late);
+    assert_true(sum.joined > 0 && sum.joined < times);
+}
+
+static void test_random_kills_by_name(void **state)
+{
+    (void)state;
+    random_kills(true, crew_prove(100, 5000));
+}
+
+static void test_random_kills_inherited(void **state)
+{
+    (void)state;
+    random_kills(false, crew_prove(60, 5000));
+}
+
+int main(void)
+{
+#define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        OF(test_death_while_sitting), OF(test_death_among_many), OF(test_two_deaths), OF(test_stopped_is_not_dead),
+        OF(test_random_kills_by_name), OF(test_random_kills_inherited),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

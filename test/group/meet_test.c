@@ -1,0 +1,349 @@
+/* ctest: timeout=120 labels=faults */
+/* The meeting seen from the socket: strangers, other builds, silence and noise. Whatever knocks, the ranks that belong meet. */
+#include "group/meet.h"
+
+#include "arena/places.h"
+#include "crew.h"
+#include "os/handover.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534 };
+
+static struct crew crew;
+static char name_room[96];
+
+static int setup(void **state)
+{
+    (void)state;
+    crew_open(&crew);
+    crew_name(name_room, "meet");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    crew_close(&crew);
+    return 0;
+}
+
+static struct crew_report *expect(int slot, int error)
+{
+    struct crew_report *r = crew_wait(&crew, slot);
+    assert_non_null(r);
+    if (r->error != error)
+        print_error("slot %d: %d %s\n", slot, r->error, r->why);
+    assert_int_equal(r->error, error);
+    return r;
+}
+
+static void start(int slot, int rank, int size)
+{
+    struct join_request r = crew_request(name_room, rank, size);
+    crew_start(&crew, slot, &r);
+}
+
+static void host_of(int size)
+{
+    start(0, 0, size);
+    assert_true(crew_sits(&crew, 0, 0));
+}
+
+/* A connection to the host; its name is the first candidate. */
+static int knock(void)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s.0", name_room);
+    int fd = handover_connect(name);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static struct meet_hello hello_of(int rank, int size)
+{
+    struct meet_hello hello = { .magic = MEET_MAGIC, .bytes = sizeof hello, .layout_hash = layout_hash(), .rank = rank, .size = size, .pid = (int32_t)getpid() };
+    snprintf(hello.version, sizeof hello.version, "%s", arena_version());
+    return hello;
+}
+
+static struct meet_answer ask(int fd, const struct meet_hello *hello, int *arena_fd)
+{
+    struct meet_answer answer;
+    assert_int_equal(handover_send(fd, hello, sizeof *hello, -1, 10000), 0);
+    assert_int_equal(handover_recv(fd, &answer, sizeof answer, arena_fd, 10000), sizeof answer);
+    assert_int_equal(answer.magic, MEET_MAGIC);
+    return answer;
+}
+
+static void expect_refusal(struct meet_hello hello, int error, const char *part)
+{
+    int fd = knock(), arena_fd;
+    struct meet_answer answer = ask(fd, &hello, &arena_fd);
+    assert_int_equal(answer.status, error);
+    assert_int_equal(arena_fd, -1);
+    if (!strstr(answer.text, part))
+        print_error("the host says \"%s\", not \"%s\"\n", answer.text, part);
+    assert_non_null(strstr(answer.text, part));
+    close(fd);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct meet_hello hello;
+    host_of(2);
+    hello = hello_of(1, 2), hello.layout_hash ^= 1;
+    expect_refusal(hello, -EPROTO, "two builds of tutti in one job");
+    hello = hello_of(1, 2), strcpy(hello.version, "99.0");
+    expect_refusal(hello, -EPROTO, "rank 1 has 99.0");
+    hello = hello_of(1, 2), memset(hello.version, 'v', sizeof hello.version);
+    expect_refusal(hello, -EPROTO, "two builds");
+    hello = hello_of(1, 2), hello.magic++;
+    expect_refusal(hello, -EPROTO, "does not understand");
+    hello = hello_of(1, 2), hello.bytes--;
+    expect_refusal(hello, -EPROTO, "does not understand");
+    expect_refusal(hello_of(2, 2), -EINVAL, "rank 2 does not exist");
+    expect_refusal(hello_of(-1, 2), -EINVAL, "rank -1 does not exist");
+    expect_refusal(hello_of(1, 4), -EPROTO, "this job has 2 ranks, you said 4");
+    expect_refusal(hello_of(0, 2), -EEXIST, "rank 0 has joined already (pid ");
+    start(1, 1, 2);
+    expect(0, 0);
+    expect(1, 0);
+}
+
+/* A seat is offered on one connection at a time; when that ends, the rank may come again. */
+static void test_offer(void **state)
+{
+    (void)state;
+    int arena_fd;
+    host_of(2);
+    for (int i = 0; i < 20; i++) {
+        struct meet_hello hello = hello_of(1, 2);
+        int fd = knock();
+        assert_int_equal(ask(fd, &hello, &arena_fd).status, 0);
+        assert_true(arena_fd >= 0);
+        expect_refusal(hello_of(1, 2), -EEXIST, "rank 1 is joining already (pid ");
+        close(arena_fd);
+        close(fd);
+    }
+    start(1, 1, 2);
+    expect(0, 0);
+    expect(1, 0);
+}
+
+/* Silence, noise, messages too long or too many, and leaving in the middle. */
+static void test_noise(void **state)
+{
+    (void)state;
+    int silent[8], arena_fd;
+    char noise[4096];
+    host_of(2);
+    srand(3);
+    for (size_t i = 0; i < 8; i++)
+        silent[i] = knock();
+    for (int i = 0; i < crew_prove(200, 20000); i++) {
+        int fd = knock();
+        size_t n = (size_t)(rand() % (int)sizeof noise) + 1;
+        struct meet_hello hello = hello_of(rand() % 4 - 1, rand() % 4);
+        for (size_t at = 0; at < n; at++)
+            noise[at] = (char)rand();
+        if (rand() % 2)
+            memcpy(noise, &hello, sizeof hello);
+        handover_send(fd, noise, rand() % 3 ? n : sizeof hello, rand() % 2 ? STDERR_FILENO : -1, 1000);
+        if (rand() % 2) {
+            struct meet_answer answer;
+            if (handover_recv(fd, &answer, sizeof answer, &arena_fd, 5000) > 0 && arena_fd >= 0)
+                close(arena_fd);
+        }
+        close(fd);
+    }
+    start(1, 1, 2);
+    expect(0, 0);
+    expect(1, 0);
+    for (size_t i = 0; i < 8; i++)
+        close(silent[i]);
+}
+
+/* A rank that was handed the arena and sat, and whose process goes on with its connection closed, is a rank that broke off. */
+static void test_closed_after_sitting(void **state)
+{
+    (void)state;
+    char room[256];
+    struct text why = TEXT_IN(room);
+    struct arena arena;
+    struct seat_card card;
+    int arena_fd, fd;
+    host_of(3);
+    fd = knock();
+    struct meet_hello hello = hello_of(1, 3);
+    assert_int_equal(ask(fd, &hello, &arena_fd).status, 0);
+    assert_int_equal(arena_attach(&arena, arena_fd, &why), 0);
+    seat_card(&card, 0);
+    assert_int_equal(seat_take(&arena, 1, &card, &why), 0);
+    close(fd);
+    assert_non_null(strstr(expect(0, -EOWNERDEAD)->why, "rank 1 (pid "));
+    join_leave(&arena, 1);
+    arena_detach(&arena);
+}
+
+/* ---- other users ---- */
+
+/* A child of another user that binds names, or knocks and says hello, and stays until it is killed. */
+static pid_t stranger(const char *const names[], int n, bool knocks)
+{
+    int ends[2];
+    char byte = 0;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setuid(NOBODY) != 0)
+            _exit(1);
+        for (int i = 0; i < n; i++) {
+            struct meet_hello hello = hello_of(1, 2);
+            int fd = knocks ? handover_connect(names[i]) : handover_listen(names[i]);
+            if (fd < 0)
+                _exit(1);
+            if (knocks)                              /* it asks for rank 1, and must not have the offer */
+                handover_send(fd, &hello, sizeof hello, -1, 1000);
+        }
+        if (write(ends[1], "k", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    return pid;
+}
+
+static void end_stranger(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void test_stranger_on_some_names(void **state)
+{
+    (void)state;
+    char one[128], two[128];
+    if (geteuid() != 0)
+        skip();                                      /* only root can become somebody else */
+    snprintf(one, sizeof one, "%s.0", name_room);
+    snprintf(two, sizeof two, "%s.1", name_room);
+    pid_t pid = stranger((const char *const[]){ one, two }, 2, false);
+    for (int p = 0; p < 4; p++)
+        start(p, p, 4);
+    for (int p = 0; p < 4; p++)
+        expect(p, 0);
+    crew_let_go(&crew);
+    struct join_request r = crew_request(name_room, 0, 2);
+    r.timeout_ms = 100;
+    crew_start(&crew, 0, &r);
+    assert_non_null(strstr(expect(0, -ETIMEDOUT)->why, "is held by user 65534)"));
+    end_stranger(pid);
+}
+
+static void test_stranger_on_all_names(void **state)
+{
+    (void)state;
+    char names[MEET_CANDIDATES][128];
+    const char *list[MEET_CANDIDATES];
+    if (geteuid() != 0)
+        skip();
+    for (int i = 0; i < MEET_CANDIDATES; i++) {
+        snprintf(names[i], sizeof names[i], "%s.%d", name_room, i);
+        list[i] = names[i];
+    }
+    pid_t pid = stranger(list, MEET_CANDIDATES, false);
+    start(0, 0, 2);
+    assert_non_null(strstr(expect(0, -EPERM)->why, "is another user's"));
+    end_stranger(pid);
+}
+
+static void test_stranger_knocks(void **state)
+{
+    (void)state;
+    char name[128];
+    if (geteuid() != 0)
+        skip();
+    host_of(2);
+    snprintf(name, sizeof name, "%s.0", name_room);
+    pid_t pid = stranger((const char *const[]){ name }, 1, true);
+    start(1, 1, 2);
+    expect(0, 0);
+    expect(1, 0);
+    end_stranger(pid);
+}
+
+/* ---- a path ---- */
+
+static void test_path(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/tutti-meet-XXXXXX";
+    struct stat st;
+    assert_non_null(mkdtemp(directory));
+    snprintf(name_room, sizeof name_room, "%s/socket", directory);
+    for (int round = 0; round < 3; round++) {
+        for (int p = 0; p < 4; p++)
+            start(p, p, 4);
+        for (int p = 0; p < 4; p++)
+            assert_false(expect(p, 0)->hosted);
+        assert_int_not_equal(stat(name_room, &st), 0);         /* gone once all have joined */
+        crew_let_go(&crew);
+        host_of(2);                                  /* killed while it hosts: its socket stays … */
+        crew_kill(&crew, 0);
+        assert_int_equal(stat(name_room, &st), 0);   /* … and the next job removes it */
+    }
+    unlink(name_room);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void test_path_failures(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/tutti-meet-XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    snprintf(name_room, sizeof name_room, "%s/socket", directory);
+    struct join_request r = crew_request(name_room, 0, 2);
+    r.timeout_ms = 100;
+    crew_start(&crew, 0, &r);
+    expect(0, -ETIMEDOUT);
+    assert_int_equal(rmdir(directory), 0);           /* no socket was left */
+    start(0, 0, 2);
+    struct crew_report *report = expect(0, -ENOENT);
+    assert_true(report->why[0] != 0);
+    char long_path[200];
+    memset(long_path, '/', sizeof long_path - 1);
+    long_path[sizeof long_path - 1] = 0;
+    r.name = long_path;
+    crew_start(&crew, 0, &r);
+    expect(0, -ENAMETOOLONG);
+}
+
+int main(void)
+{
+#define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        OF(test_refusals), OF(test_offer), OF(test_noise), OF(test_closed_after_sitting),
+        OF(test_stranger_on_some_names), OF(test_stranger_on_all_names), OF(test_stranger_knocks),
+        OF(test_path), OF(test_path_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

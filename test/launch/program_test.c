@@ -1,0 +1,142 @@
+/* Where a program is found, and what its ranks are given. */
+#include "launch/program.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/tutti-program-XXXXXX";
+
+static void make(const char *name, mode_t mode)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fclose(f);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static int found(const char *name, const char *wanted)
+{
+    char path[PATH_MAX], expected[PATH_MAX];
+    int r = program_find(path, sizeof path, name);
+    snprintf(expected, sizeof expected, "%s/%s", folder, wanted);
+    if (r == 0)
+        assert_string_equal(path, expected);
+    return r;
+}
+
+static void test_find(void **state)
+{
+    char path[512], name[256];
+    (void)state;
+    snprintf(path, sizeof path, "/nosuch:%s/a:%s/b:/bin", folder, folder);
+    setenv("PATH", path, 1);
+    assert_int_equal(found("both", "b/both"), 0);            /* a/both is not executable */
+    assert_int_equal(found("first", "a/first"), 0);
+    assert_int_equal(found("plain", ""), -EACCES);
+    assert_int_equal(found("nowhere", ""), -ENOENT);
+    assert_int_equal(found("", ""), -ENOENT);
+    snprintf(name, sizeof name, "%s/b/both", folder);
+    assert_int_equal(found(name, "b/both"), 0);
+    assert_int_equal(found(folder, ""), -EISDIR);
+    setenv("PATH", "", 1);                                   /* the current folder */
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(program_find(path, sizeof path, "here"), 0);
+    assert_string_equal(path, "./here");
+    assert_int_equal(program_find(path, 4, "longer than its room"), -ENAMETOOLONG);
+}
+
+static const char *value(struct program *p, const char *name)
+{
+    const char *got = NULL;
+    for (char **v = p->envp; *v; v++)
+        if (!strncmp(*v, name, strlen(name)) && (*v)[strlen(name)] == '=') {
+            assert_null(got);                                /* never twice */
+            got = *v + strlen(name) + 1;
+        }
+    return got;
+}
+
+static void test_vectors(void **state)
+{
+    static struct program p;
+    static char word[] = "prog", flag[] = "-x";
+    char *argv[] = { word, flag, NULL };
+    struct job job = { .size = 4, .argv = argv, .local_rank_arg = true };
+    struct program_world world = { 100, 4711, "run-1-2-3", 3 };
+    (void)state;
+    setenv("RANK", "9", 1);
+    setenv("RANKING", "kept", 1);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    assert_int_equal(program_make(&p, &job, &world), 0);
+    for (int rank = 0; rank < 4; rank++) {
+        char number[8], argument[32];
+        snprintf(number, sizeof number, "%d", rank);
+        snprintf(argument, sizeof argument, "--local_rank=%d", rank);
+        program_for_rank(&p, rank);
+        assert_string_equal(value(&p, "RANK"), number);
+        assert_string_equal(value(&p, "LOCAL_RANK"), number);
+        assert_string_equal(p.argv[2], argument);
+    }
+    assert_string_equal(p.argv[0], "prog");
+    assert_string_equal(p.argv[1], "-x");
+    assert_null(p.argv[3]);
+    assert_string_equal(value(&p, "WORLD_SIZE"), "4");
+    assert_string_equal(value(&p, "TUTTI_ARENA"), "100:4711");
+    assert_string_equal(value(&p, "TUTTI_RUN_ID"), "run-1-2-3");
+    assert_string_equal(value(&p, "TUTTI_RESTART"), "3");
+    assert_string_equal(value(&p, "RANKING"), "kept");
+    assert_null(value(&p, "TORCHELASTIC_USE_AGENT_STORE"));
+    program_free(&p);
+    job.local_rank_arg = false;
+    assert_int_equal(program_make(&p, &job, &world), 0);
+    assert_null(p.argv[2]);
+    program_free(&p);
+}
+
+static int begin(void **state)
+{
+    char path[128];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (const char *name = "ab"; *name; name++) {
+        snprintf(path, sizeof path, "%s/%c", folder, *name);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    make("a/both", 0600);
+    make("b/both", 0700);
+    make("a/first", 0700);
+    make("b/first", 0700);
+    make("b/plain", 0600);
+    make("here", 0700);
+    return 0;
+}
+
+static int end(void **state)
+{
+    static const char *const names[] = { "a/both", "b/both", "a/first", "b/first", "b/plain", "here", "a", "b", "." };
+    char path[128];
+    (void)state;
+    for (size_t i = 0; i + 1 < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        remove(path);
+    }
+    return chdir("/") || rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_find), cmocka_unit_test(test_vectors) };
+    return cmocka_run_group_tests(tests, begin, end);
+}
