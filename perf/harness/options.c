@@ -1,0 +1,104 @@
+/* getopt_long, and sizes and numbers read by the same parser as the library's own settings, so that 64k means the same in both. */
+#include "harness/options.h"
+
+#include "base/text.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void help(const struct perf_program *p, FILE *to)
+{
+    fprintf(to, "usage: %s [options]\n\n%s\n\n", p->name, p->question);
+    fprintf(to, "  --ranks LIST     numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX, p->ranks);
+    fprintf(to, "  --seconds S      time for each number of ranks; default %g\n", p->seconds);
+    if (p->sizes) {
+        fprintf(to, "  --most BYTES     largest message, as 64k or 16M; default 64M\n");
+        fprintf(to, "  --hot            use the same buffers again and again, so that they stay cached\n");
+    }
+    if (p->launches)
+        fprintf(to, "  --tutti FILE     the tutti command whose start-up is measured\n");
+    fprintf(to, "  --csv            comma separated values on stdout in place of the tables\n"
+                "  --json FILE      all figures, for programs\n"
+                "  --html FILE      one page with plots, for people; needs nothing but a browser\n"
+                "  --strict         exit status 1 if a promise is missed\n"
+                "  --quick          tenths of a second; shows that it works, the figures mean nothing\n"
+                "  -h, --help       this\n\nexamples:\n%s", p->examples);
+}
+
+static _Noreturn void mistake(const struct perf_program *p, const char *what, const char *value)
+{
+    fprintf(stderr, "%s: %s%s%s; see %s --help\n", p->name, what, value ? ": " : "", value ? value : "", p->name);
+    exit(2);
+}
+
+static void ranks(struct perf_options *o, const struct perf_program *p, const char *list)
+{
+    char copy[256], *rest = NULL;
+    o->lists = 0;
+    if (snprintf(copy, sizeof copy, "%s", list) >= (int)sizeof copy)
+        mistake(p, "--ranks is too long", NULL);
+    for (char *s = strtok_r(copy, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
+        int64_t n;
+        if (text_parse_int(s, 1, PERF_RANKS_MAX, &n) < 0)
+            mistake(p, "--ranks: expected numbers from 1 to 64, as in 2,4,8", s);
+        if (o->lists == PERF_LISTS_MAX)
+            mistake(p, "--ranks: at most 8 numbers", NULL);
+        o->ranks[o->lists++] = (int)n;
+    }
+    if (!o->lists)
+        mistake(p, "--ranks is empty", NULL);
+}
+
+static double seconds(const struct perf_program *p, const char *text)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s > 0 && s < 1e6))
+        mistake(p, "--seconds: expected a number above 0", text);
+    return s;
+}
+
+static size_t bytes(const struct perf_program *p, const char *text)
+{
+    uint64_t n;
+    if (text_parse_bytes(text, &n) < 0 || n < 4 || n > (UINT64_C(1) << 32))
+        mistake(p, "--most: expected a size from 4 to 4G, as 64k or 16M", text);
+    return n;
+}
+
+void perf_options(struct perf_options *o, const struct perf_program *p, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        { "ranks", required_argument, NULL, 'r' }, { "seconds", required_argument, NULL, 's' }, { "most", required_argument, NULL, 'm' },
+        { "hot", no_argument, NULL, 'H' },         { "tutti", required_argument, NULL, 't' },   { "csv", no_argument, NULL, 'c' },
+        { "json", required_argument, NULL, 'j' },  { "html", required_argument, NULL, 'w' },    { "strict", no_argument, NULL, 'S' },
+        { "quick", no_argument, NULL, 'q' },       { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 }
+    };
+    *o = (struct perf_options){ .seconds = p->seconds, .most = (size_t)64 << 20 };
+    ranks(o, p, p->ranks);
+    int c;
+    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        if ((!p->sizes && (c == 'm' || c == 'H')) || (!p->launches && c == 't'))
+            mistake(p, "this program has no such option", argv[optind - 1]);
+        switch (c) {
+        case 'r': ranks(o, p, optarg); break;
+        case 's': o->seconds = seconds(p, optarg); break;
+        case 'm': o->most = bytes(p, optarg); break;
+        case 'H': o->hot = true; break;
+        case 't': o->tutti = optarg; break;
+        case 'c': o->csv = true; break;
+        case 'j': o->json = optarg; break;
+        case 'w': o->html = optarg; break;
+        case 'S': o->strict = true; break;
+        case 'q': o->quick = true; break;
+        case 'h': help(p, stdout); exit(0);
+        default: fprintf(stderr, "see %s --help\n", p->name); exit(2);
+        }
+    }
+    if (optind < argc)
+        mistake(p, "takes no arguments", argv[optind]);
+    if (o->quick)
+        o->most = o->most < 1 << 20 ? o->most : 1 << 20;
+}

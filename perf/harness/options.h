@@ -1,0 +1,34 @@
+/* Job: the command line that all programs of perf/ share.
+ * Owns: nothing.
+ * Never: what a program measures. */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PERF_RANKS_MAX = 64, PERF_LISTS_MAX = 8 };
+
+struct perf_options {
+    int ranks[PERF_LISTS_MAX], lists;      /* --ranks 2,4,8 */
+    double seconds;                        /* per number of ranks */
+    bool hot;                              /* buffers stay where they are, in the caches */
+    bool quick;                            /* a run of some tenths of a second: does it work at all? */
+    bool strict, csv;
+    size_t most;                           /* largest message, bytes */
+    const char *json, *html, *tutti;
+};
+
+struct perf_program {
+    const char *name;                      /* "barrier" */
+    const char *question;                  /* one sentence, a line of --help and of the page */
+    const char *ranks;                     /* the default of --ranks */
+    double seconds;
+    bool sizes, launches;                  /* it knows --hot and --most; it knows --tutti */
+    const char *examples;                  /* lines of --help */
+};
+
+/* Fills options in; on --help or a mistake it prints and ends the process (0 or 2). */
+void perf_options(struct perf_options *options, const struct perf_program *program, int argc, char **argv);
+
+#endif

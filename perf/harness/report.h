@@ -1,0 +1,83 @@
+/* Job: collects what a program found out, and says it: 80 columns for a terminal, CSV, JSON, a page.
+ * Owns: tables, figures, plots and promises of one run.
+ * Never: measures. */
+#ifndef PERF_REPORT_H
+#define PERF_REPORT_H
+
+#include "harness/machine.h"
+#include "harness/options.h"
+#include "harness/series.h"
+
+#include <stdint.h>
+
+enum unit { UNIT_NS, UNIT_RATIO, UNIT_BYTES, UNIT_RATE, UNIT_COUNT, UNIT_SHARE };        /* UNIT_RATE: bytes a second; UNIT_SHARE: percent */
+
+/* One measured thing, for CSV and JSON. */
+struct figure {
+    char what[48], contender[32];
+    enum unit unit;
+    int ranks;
+    size_t bytes, samples;
+    double least, median, p99, most;       /* of single operations */
+    double value;                          /* the best estimate: of batches where there are any */
+    struct ratio ratio;                    /* against `against`; n 0: none */
+    char against[32];
+};
+
+enum { COLUMNS_MAX = 8 };
+struct cell { char text[32]; };
+struct table {
+    char title[96], note[320];
+    int columns, rows, room;
+    int width[COLUMNS_MAX];                /* of a terminal; negative: left-justified */
+    char heads[COLUMNS_MAX][16];
+    struct cell (*cells)[COLUMNS_MAX];
+    bool *strong;                          /* rows of the library itself */
+};
+
+struct curve { char name[48]; int hue; bool marks; size_t n; double (*points)[2]; };
+enum scale { SCALE_LINEAR, SCALE_LOG };
+struct plot {
+    char title[96], note[240], x_title[48], y_title[48];
+    enum unit x_unit, y_unit;
+    enum scale x_scale, y_scale;
+    int count, room;
+    struct curve *curves;
+};
+
+struct promise { char what[80]; double value, limit; enum unit unit; bool kept; };
+
+struct report {
+    const struct perf_program *program;
+    struct machine machine;
+    struct figure *figures;
+    struct table *tables;
+    struct plot *plots;
+    struct promise *promises;
+    int figure_count, table_count, plot_count, promise_count;
+};
+
+void report_begin(struct report *r, const struct perf_program *program);
+
+struct figure *report_figure(struct report *r, const char *what, const char *contender, enum unit unit, int ranks);
+void figure_single(struct figure *f, const struct series *single);         /* least, median, p99, most, samples; value the median */
+
+struct table *report_table(struct report *r, int columns, const char *const heads[], const int width[]);
+void table_row(struct table *t, bool strong, const char *const cells[]);
+
+struct plot *report_plot(struct report *r);
+struct curve *plot_curve(struct plot *p, const char *name, int hue);
+void curve_point(struct curve *c, double x, double y);
+void curve_cumulative(struct curve *c, const struct series *single);       /* percent of the operations that took at most so long */
+
+void report_promise(struct report *r, const char *what, double value, double limit, enum unit unit);
+
+/* Prints and writes what the options ask for; the program's exit status. */
+int report_end(struct report *r, const struct perf_options *options);
+
+/* 105 ns, 1.24 us, 12.3 ms; 64 KiB; 12.3 GB/s; 1.04; 97 %. */
+const char *unit_text(char *to, size_t room, enum unit unit, double value);
+/* The same for round numbers: 5.00 us is a measurement, a limit or a tick is 5 us. */
+const char *unit_short(char *to, size_t room, enum unit unit, double value);
+
+#endif
