@@ -115,7 +115,7 @@ static void tell(struct report *report, const struct team *team, const struct me
         for (int k = 0; k < 5; k++)
             cells[k + 1] = unit_text(text[k], sizeof text[k], UNIT_NS, values[k]);
         cells[6] = unit_text(text[6], sizeof text[6], UNIT_RATIO, f->ratio.median);
-        snprintf(text[7], sizeof text[7], "%.2f-%.2f", f->ratio.low, f->ratio.high);
+        snprintf(text[7], sizeof text[7], f->ratio.high < 9.995 ? "%.2f-%.2f" : "%.3g-%.3g", f->ratio.low, f->ratio.high);
         cells[7] = text[7];
         table_row(t, i == TUTTI, cells);
         if (i == TUTTI_4_BYTES)

@@ -2,6 +2,7 @@
 #define TUTTI_NO_SITES
 #include "api/enter.h"
 #include "api/run.h"
+#include "coll/select.h"
 
 #include <string.h>
 
@@ -17,6 +18,7 @@ static inline void describe(struct coll *c, const void *send, void *recv, size_t
     c->oper = op;
     c->root = root;
     c->fold = NULL;
+    c->algorithm = NULL;
 }
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
@@ -40,8 +42,15 @@ static bool overlaps(const void *a, const void *b, size_t bytes)
     return x != y && x < y + bytes && y < x + bytes;
 }
 
-/* The checks that all data collectives share. `send` and `recv` are NULL where this rank does not use them; needs: 1 send, 2 recv. */
-static int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call, int needs)
+static int check_fold(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site)
+{
+    const char *why = NULL;
+    c->fold = fold_find(c->type, c->oper, &why);
+    return c->fold ? 0 : enter_refuse(comm, kind, site, "%s", why ? why : "this type has no such operation");
+}
+
+/* Type, count, root and operation: what the stamp says. */
+static int check_shape(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site)
 {
     c->width = fold_type_size(c->type);
     if (c->width == 0)
@@ -53,22 +62,54 @@ static int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     if (c->root < 0 || (uint32_t)c->root >= comm->watch.size)
         return enter_refuse(comm, kind, site, "root %d is no rank of this comm; there are 0 to %u", c->root, comm->watch.size - 1);
     c->bytes = c->count * c->width;
+    return kind == KIND_BROADCAST ? 0 : check_fold(comm, c, kind, site);
+}
+
+static int check_buffers(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int needs)
+{
     if (c->count && (needs & 1) && !c->send)
         return enter_refuse(comm, kind, site, "the %sbuffer is NULL with count %zu", kind == KIND_BROADCAST ? "" : "send ", c->count);
     if (c->count && (needs & 2) && !c->recv)
         return enter_refuse(comm, kind, site, "the receive buffer is NULL with count %zu", c->count);
     if ((needs & 3) == 3 && overlaps(c->send, c->recv, c->bytes))
         return enter_refuse(comm, kind, site, "send and recv overlap; give the same buffer twice for in place, or two that do not touch");
-    if (call && call->stream)
-        return enter_refuse(comm, kind, site, "call.stream is for device buffers, which are not there yet");
-    return enter_call(comm, kind, site, call);
+    return 0;
 }
 
-static int check_fold(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site)
+/* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says too little. */
+static inline uint64_t shape_stamp(const struct coll *c, enum kind kind)
 {
-    const char *why = NULL;
-    c->fold = fold_find(c->type, c->oper, &why);
-    return c->fold ? 0 : enter_refuse(comm, kind, site, "%s", why ? why : "this type has no such operation");
+    if ((unsigned)c->type > TUTTI_BOOL || (unsigned)c->oper >= TUTTI_OP_USER || (unsigned)c->root >= RANKS_MAX || c->count >= STAMP_HASHED)
+        return 0;
+    return stamp_make(kind, c->type, c->oper, c->root, c->count);
+}
+
+/* All checks of a data collective. `send` and `recv` are NULL where this rank does not use them; needs: 1 send, 2 recv. What depends on
+   the stamp alone is looked up where a call like it came before: programs repeat themselves, and this is a fifth of a small all_reduce. */
+static int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call, int needs)
+{
+    uint64_t stamp = shape_stamp(c, kind);
+    struct shape *shape = &comm->shapes[(stamp ^ stamp >> 32 ^ stamp >> 58) % SHAPES];
+    int r = 0;
+    if (stamp && shape->stamp == stamp) {
+        c->width = shape->width;
+        c->bytes = shape->bytes;
+        c->algorithm = shape->algorithm;
+        c->fold = shape->fold;
+    } else {
+        r = check_shape(comm, c, kind, site);
+        if (r == 0 && stamp) {
+            c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
+            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold };
+        }
+    }
+    if (r == 0)
+        r = check_buffers(comm, c, kind, site, needs);
+    if (r < 0 || !call)
+        return r;
+    if (call->stream)
+        return enter_refuse(comm, kind, site, "call.stream is for device buffers, which are not there yet");
+    return enter_call(comm, kind, site, call);
 }
 
 int tutti_broadcast_at(const char *site, void *buf, size_t count, tutti_type type, int root, tutti_comm *comm, const tutti_call *call)
@@ -98,8 +139,6 @@ int tutti_reduce_at(const char *site, const void *send, void *recv, size_t count
     describe(&c, send, recv, count, type, op, root);
     r = check_data(comm, &c, KIND_REDUCE, number, call, root >= 0 && (uint32_t)root == comm->watch.me ? 3 : 1);
     if (r == 0)
-        r = check_fold(comm, &c, KIND_REDUCE, number);
-    if (r == 0)
         r = run_collective(comm, &c, KIND_REDUCE, number, call);
     return enter_leave(comm, r);
 }
@@ -115,8 +154,6 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     struct coll c;
     describe(&c, send, recv, count, type, op, 0);
     r = check_data(comm, &c, KIND_ALL_REDUCE, number, call, 3);
-    if (r == 0)
-        r = check_fold(comm, &c, KIND_ALL_REDUCE, number);
     if (r == 0)
         r = run_collective(comm, &c, KIND_ALL_REDUCE, number, call);
     return enter_leave(comm, r);

@@ -87,7 +87,7 @@ static int init_handed_down(const struct place *place)
     return fcntl(fd, F_DUPFD_CLOEXEC, 100);
 }
 
-static int init_plan(struct arena_plan *plan, const struct place *place, const tutti_options *o, struct text *why)
+int life_plan(struct arena_plan *plan, int size, const char *job, const tutti_options *o, struct text *why)
 {
     static const char none[] = "";
     struct rules *rules = malloc(sizeof *rules);
@@ -114,7 +114,7 @@ static int init_plan(struct arena_plan *plan, const struct place *place, const t
         text_add(why, "%s", said);
         return -EINVAL;
     }
-    *plan = (struct arena_plan){ place->size, place->job, o->span_bytes, text, (uint64_t)first };
+    *plan = (struct arena_plan){ size, job, o->span_bytes, text, (uint64_t)first };
     return 0;
 }
 
@@ -146,7 +146,7 @@ static int init_join(struct arena *arena, struct place *place, const tutti_optio
 {
     char name[128];
     struct join_request request = { .fd = -1, .rank = place->rank, .size = place->size, .timeout_ms = o->join_timeout_ms };
-    int r = init_plan(&request.plan, place, o, why);
+    int r = life_plan(&request.plan, place->size, place->job, o, why);
     if (r < 0)
         return r;
     request.fd = init_handed_down(place);

@@ -14,6 +14,9 @@ void life_leave_all(void);                           /* an orderly end of the pr
 /* Lays options over their environment twins: every field resolved. 0 or -EINVAL. */
 int  life_options(tutti_options *resolved, const tutti_options *given, struct text *why);
 
+/* The plan of an arena for this job, the environment's algorithms and all, checked. The texts are not copied. 0 or -EINVAL, -ENOMEM. */
+int  life_plan(struct arena_plan *plan, int size, const char *job, const tutti_options *options, struct text *why);
+
 /* Binds the calling thread as the flags ask. 0 or -errno. */
 int  life_bind(int rank, unsigned flags, struct text *why);
 

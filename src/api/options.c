@@ -90,9 +90,12 @@ int life_options(tutti_options *o, const tutti_options *given, struct text *why)
     if (r == 0 && (r = options_int(KNOB_SPIN_US, &spin, 0, why)) == 0)
         o->spin_us = (unsigned)spin;
     if (r == 0 && !o->size) {
+        int rank = o->rank;
         r = options_int(KNOB_SIZE, &o->size, 0, why);
+        if (r == 0)
+            r = options_int(KNOB_RANK, &rank, 0, why);               /* wrong is wrong, also where it decides nothing */
         if (r == 0 && o->size)
-            r = options_int(KNOB_RANK, &o->rank, 0, why);
+            o->rank = rank;
     }
     if (r == 0 && !o->job)
         knob_text(KNOB_JOB, &o->job);

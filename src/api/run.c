@@ -36,7 +36,8 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     if (!comm->gate)
         comm->gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
     c->gate = comm->gate;
-    c->algorithm = kind == KIND_BARRIER ? comm->gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
+    if (!c->algorithm)
+        c->algorithm = kind == KIND_BARRIER ? comm->gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
     c->op.advance = c->algorithm->advance;
 }
 

@@ -37,6 +37,8 @@ static void modes_leave(unsigned modes)
 }
 #endif
 
+enum { TIMED_BYTES = 4096 };          /* less costs about as much as reading the time */
+
 char *coll_peer(const struct coll *c, uint32_t p, size_t bytes)
 {
     const struct arena *arena = &c->comm->world->arena;
@@ -56,6 +58,10 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
 {
     if (to == from || bytes == 0)
         return;
+    if (bytes < TIMED_BYTES) {
+        memcpy(to, from, bytes);
+        return;
+    }
     uint64_t began = clock_tick();
     memcpy(to, from, bytes);
     c->fold_ticks += clock_tick() - began;
@@ -65,7 +71,7 @@ void coll_fold(struct coll *c, void *to, const void *const from[], size_t count)
 {
     if (count == 0)
         return;
-    bool timed = c->bytes > LINE_BYTES;              /* less costs less than reading the time */
+    bool timed = c->bytes >= TIMED_BYTES;
     uint64_t began = timed ? clock_tick() : 0;
     unsigned modes = modes_enter();
     c->fold(to, from, (int)c->comm->watch.size, count, (int)c->comm->watch.size);

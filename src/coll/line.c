@@ -27,7 +27,8 @@ int line_fold(struct coll *c)
     const struct watch *w = &c->comm->watch;
     const void *from[RANKS_MAX];
     for (uint32_t p = 0; p < w->size; p++)
-        from[p] = watch_arrival(w, p, c->op.claim.seq)->payload;
+        /* Our own line may be at a peer's by now; what we put into it is still in our buffer. */
+        from[p] = p == w->me ? c->send : (const void *)watch_arrival(w, p, c->op.claim.seq)->payload;
     coll_fold(c, c->recv, from, c->count);
     return 0;
 }

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <tutti.h>
 
-enum { REPORT_TEXT = 8192, SITE_CACHE = 16, FAULTS_MAX = 8 };
+enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, FAULTS_MAX = 8 };
 
 struct progress;                       /* api/work: the world's progress thread */
 struct tutti_work;
@@ -53,6 +53,9 @@ struct stage { char *flat, *ring; size_t flat_bytes, ring_bytes; };
 
 struct site_seen { const char *site; uint32_t number; };
 
+/* A call whose type, operation, count and root have passed the checks before, under its stamp; and what was chosen for it. */
+struct shape { uint64_t stamp; size_t width, bytes; const struct algorithm *algorithm; void (*fold)(void *dst, const void *const src[], int n, size_t count, int divisor); };
+
 struct tutti_comm {
     struct watch watch;                /* first: everything the fast path touches */
     uint64_t seq;                      /* number of the last operation begun here */
@@ -62,6 +65,7 @@ struct tutti_comm {
     bool crowded;                      /* this comm has more ranks than there are CPUs */
     const struct algorithm *gate;      /* its barrier, which is the gate of every one-phase algorithm */
     struct site_seen sites[SITE_CACHE];
+    struct shape shapes[SHAPES];
     uint64_t centrals;                 /* operations that went through the central gate */
     uint64_t rounds;                   /* rounds that went through the rings */
     uint64_t calls[KIND_COUNT], calls_all;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2 };
+enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4 };
 
 struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns)
 {
@@ -22,7 +22,7 @@ bool patience_gone(struct patience *p, uint32_t about)
     struct watch *w = &p->comm->watch;
     if (w->lost[about] || death_of(w->seats[about]) != GONE_NO || (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED)))  /* E7 acquire */
         return true;
-    if (p->slices <= PROBE_FROM || !death_without_mark(w, about))
+    if (p->slices <= PROBE_FROM || !death_without_mark(w, about, p->slices > THOROUGH_FROM))
         return false;
     w->lost[about] = death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED;
     return true;

@@ -32,6 +32,13 @@ void death_look(struct watch *w)
     }
 }
 
+/* The handle is readable once the process is gone, whoever reaps it. */
+static bool death_handle_ready(int handle)
+{
+    struct pollfd poll_fd = { .fd = handle, .events = POLLIN };
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
 /* Without its joining thread a process is judged as a whole: a descriptor of it becomes readable when its last thread is gone. */
 static int death_adrift_alive(const struct seat *seat)
 {
@@ -40,10 +47,9 @@ static int death_adrift_alive(const struct seat *seat)
         return 0;
     if (fd < 0)
         return 1;
-    struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-    int ready = poll(&poll_fd, 1, 0);
+    bool ready = death_handle_ready(fd);
     close(fd);
-    return ready == 0;
+    return !ready;
 }
 
 /* A descriptor of the process makes asking cheap (6 us instead of 50): opened at the first question, kept for the world's life. Not in
@@ -65,23 +71,25 @@ static int death_handle(struct watch *w, uint32_t p)
     return fd;
 }
 
-bool death_without_mark(struct watch *w, uint32_t p)
+bool death_without_mark(struct watch *w, uint32_t p, bool thorough)
 {
     struct seat *seat = w->seats[p];
     if (load_acquire32(&seat->state) == SEAT_ADRIFT)                 /* E11 acquire */
         return death_adrift_alive(seat) == 0;
     int handle = death_handle(w, p);
+    if (handle >= 0 && !thorough)
+        return death_handle_ready(handle);
     if (handle == -ESRCH || process_alive(&seat->id, handle) == 0)
         /* It may have gone adrift in good order between the two looks. */
         return load_acquire32(&seat->state) != SEAT_ADRIFT || death_adrift_alive(seat) == 0;     /* E11 acquire */
     return false;
 }
 
-int death_probe(struct watch *w)
+int death_probe(struct watch *w, bool thorough)
 {
     int found = 0;
     for (uint32_t p = 0; p < w->size; p++) {
-        if (p == w->me || w->lost[p] || w->gone[p] != GONE_NO || !death_without_mark(w, p))
+        if (p == w->me || w->lost[p] || w->gone[p] != GONE_NO || !death_without_mark(w, p, thorough))
             continue;
         w->lost[p] = death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED;
         found++;

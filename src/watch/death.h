@@ -10,11 +10,12 @@
 void death_look(struct watch *w);
 
 /* Asks the system after every member that is not known to be gone: finds what leaves no mark (reaped by the OOM killer, an exec by
-   another thread, a core being dumped). Some microseconds a member: once per long slice. Returns how many are newly lost. */
-int death_probe(struct watch *w);
+   another thread, a core being dumped). Some microseconds a member, thorough (looks into /proc) some ten: for the longest slices.
+   Returns how many are newly lost. */
+int death_probe(struct watch *w, bool thorough);
 
 /* The same for one member: gone without a mark? For those who wait for one rank. */
-bool death_without_mark(struct watch *w, uint32_t p);
+bool death_without_mark(struct watch *w, uint32_t p, bool thorough);
 
 /* Is this world seat's rank dead or gone? For tutti_failed and the order rooms. */
 enum gone death_of(struct seat *seat);

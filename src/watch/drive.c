@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
+enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
 
 void drive_started(struct op *op)
 {
@@ -49,7 +49,7 @@ int drive_look(struct op *op)
         late = false;
     }
     if (op->slices > PROBE_FROM)
-        death_probe(w);
+        death_probe(w, op->slices > THOROUGH_FROM);
     int r = verdict_look(w, &op->claim, &op->wait, late);
     if (r == 0 && w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns << (2 * op->warned)) {
         rollcall_warn(op, waited);

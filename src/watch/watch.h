@@ -103,6 +103,8 @@ static inline bool watch_arrived_soon(const struct watch *w, const struct claim 
     *pauses = 0;
     for (uint32_t p = 0; p < w->size; p++) {
         struct arrival *a = watch_arrival(w, p, c->seq);
+        if (p == w->me)
+            continue;                                                /* our own line may be at a peer's by now: no reason to fetch it back */
         *next = p;
         for (uint32_t i = 0; load_acquire64(&a->seq) < c->seq; i++) {                /* E1 acquire */
             if (i >= spins)

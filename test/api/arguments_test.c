@@ -190,6 +190,20 @@ static void without_places(void **state)
     assert_non_null(strstr(tutti_explain(alone), "barrier at train.py:17 refused"));
 }
 
+/* Rules that nobody can follow end a program where it joins, not where a size first meets them. */
+static void rules(void **state)
+{
+    (void)state;
+    tutti_comm *never = alone;
+    assert_int_equal(setenv("TUTTI_ALGORITHM", "all_reduce:-inf=tree", 1), 0);
+    int r = tutti_init(&never, NULL);
+    assert_int_equal(unsetenv("TUTTI_ALGORITHM"), 0);
+    assert_int_equal(r, -EINVAL);
+    assert_null(never);
+    assert_non_null(strstr(tutti_explain(NULL), "TUTTI_ALGORITHM"));
+    assert_non_null(strstr(tutti_explain(NULL), "\"tree\" is no algorithm of all_reduce; there are: line flat ring"));
+}
+
 /* ---- with peers ---- */
 
 enum { REFUSED_ALL, PEERS_DONE };
@@ -258,7 +272,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(types, open_world, close_world), cmocka_unit_test_setup_teardown(operations, open_world, close_world),
         cmocka_unit_test_setup_teardown(roots, open_world, close_world), cmocka_unit_test_setup_teardown(buffers, open_world, close_world),
         cmocka_unit_test_setup_teardown(nothing_is_fine, open_world, close_world),
-        cmocka_unit_test_setup_teardown(without_places, open_world, close_world), cmocka_unit_test(peers),
+        cmocka_unit_test_setup_teardown(without_places, open_world, close_world), cmocka_unit_test(rules), cmocka_unit_test(peers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,15 @@
  *   actor barrier              joins, meets the others in a barrier, says "rank R of N met"
  *   actor twice                the same, leaves, and once more in a second world
  *   actor turns N              N rounds in rank order, a line each: "ROUND RANK"
+ *   actor scatter N            N rounds, in each of which one rank writes a line, never in the order of ranks; meanwhile the
+ *                              launcher is stopped, so that it finds all of it at once
  *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its absence and exit with 1
  *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
  *   actor early RANK           RANK ends by exit(5) before it joins, the others try
- *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more; exits with their number
+ *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more; says "got NUMBER"
  *   actor terminal TEXT N KEY PROGRAM...   runs PROGRAM at a terminal of its own and types KEY (a number) when it has shown
- *                              TEXT N times; shows its output, exits as it does, 128 + signal if killed */
+ *                              TEXT N times, while PROGRAM's own process is stopped for a moment (its children see the key first);
+ *                              shows its output, exits as it does, 128 + signal if killed */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -46,6 +49,21 @@ static int play_turns(int rounds)
         dprintf(STDOUT_FILENO, "%d %d\n", i, tutti_rank(world));
         if (tutti_turn_end(world) < 0) return stop(world);
     }
+    return tutti_finalize(world) < 0 ? stop(world) : 0;
+}
+
+static int play_scatter(int rounds)
+{
+    tutti_comm *world;
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    int rank = tutti_rank(world), size = tutti_size(world);
+    if (rank == 0) kill(getppid(), SIGSTOP);
+    for (int i = 0; i < rounds; i++) {
+        if (tutti_barrier(world, NULL) < 0) return stop(world);
+        if (rank == (size - 1 - i % size) / (1 + i / size % 2)) dprintf(STDOUT_FILENO, "%d\n", i);
+    }
+    if (tutti_barrier(world, NULL) < 0) return stop(world);
+    if (rank == 0) kill(getppid(), SIGCONT);
     return tutti_finalize(world) < 0 ? stop(world) : 0;
 }
 
@@ -93,7 +111,8 @@ static int play_count(int number)
     dprintf(STDOUT_FILENO, "ready\n");
     while (sigtimedwait(&set, NULL, count ? &moment : &ever) == number)
         count++;
-    return count;
+    dprintf(STDOUT_FILENO, "got %d\n", count);
+    return 0;
 }
 
 /* ---- at a terminal ---- */
@@ -134,11 +153,17 @@ static int play_terminal(const char *text, int times, char key, char **argv)
         close(terminal);
         terminal_child(name, argv);
     }
+    struct timespec moment = { 0, 200000000 };
     /* Ends with EIO when nobody has the terminal open any more. */
     for (ssize_t n; used < sizeof all - 1 && (n = read(terminal, all + used, sizeof all - 1 - used)) > 0;) {
         if (write(STDOUT_FILENO, all + used, (size_t)n) < 0) break;
         used += (size_t)n;
-        if (!typed && shown(all, text) >= times) typed = write(terminal, &key, 1) == 1;
+        if (!typed && shown(all, text) >= times) {
+            kill(pid, SIGSTOP);
+            typed = write(terminal, &key, 1) == 1;
+            nanosleep(&moment, NULL);
+            kill(pid, SIGCONT);
+        }
     }
     waitpid(pid, &status, 0);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -150,6 +175,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "barrier")) return play_barrier();
     if (!strcmp(what, "twice")) return play_barrier() || play_barrier();
     if (!strcmp(what, "turns") && argc > 2) return play_turns(atoi(argv[2]));
+    if (!strcmp(what, "scatter") && argc > 2) return play_scatter(atoi(argv[2]));
     if (!strcmp(what, "lose") && argc > 3) return play_lose(atoi(argv[2]), argv[3], 0);
     if (!strcmp(what, "fat") && argc > 2) return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);
     if (!strcmp(what, "early") && argc > 2) return play_early(atoi(argv[2]));

@@ -37,8 +37,9 @@ printed 'rank 1 cleans up' 1 || fail "rank 1 had no SIGTERM"
 says 'rank 0 .* exit status 4; 2 other ranks were ended by tutti run$'
 
 # A stopped rank is ended, too.
-run -n 2 sh -c '[ $RANK = 1 ] && { sleep 0.2; exit 6; }; kill -STOP $$'
+run -n 2 sh -c 'trap "echo in order; exit 1" TERM; [ $RANK = 1 ] && { sleep 0.2; exit 6; }; kill -STOP $$'
 exits 6 "though the other rank is stopped"
+prints "in order"
 
 # What cannot be started; nothing runs then.
 run -n 2 nosuch-program

@@ -62,3 +62,9 @@ done
 "$tutti" run -n 4 "$actor" turns 300 2>"$here/err" | { sleep 0.2; cat; } >"$here/out"
 wrong=$(ordered 4 300)
 [ -z "$wrong" ] || fail "output to a slow reader out of order: $wrong"
+# Even where the launcher was not there to see it happen.
+for n in 2 3 4; do
+  run -n $n "$actor" scatter 40
+  exits 0 "of scattered lines"
+  prints "$(seq 0 39)"
+done
