@@ -4,7 +4,6 @@
 #include "api/life.h"
 
 #include "base/error.h"
-#include "base/knob.h"
 #include "base/clock.h"
 #include "group/join.h"
 
@@ -15,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +23,7 @@ struct spawn {
     struct arena arena;
     tutti_options options;
     int size;
+    pid_t parent;
     pid_t *pids;
     int *fds;                          /* descriptors of the children, readable when one has ended; -1 where there are none */
     int *status;
@@ -30,6 +31,9 @@ struct spawn {
 
 static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_comm *world, void *arg), void *arg)
 {
+    /* A test that is killed leaves no ranks behind. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != s->parent)
+        _exit(255);
     struct arena arena;
     struct text why = TEXT_IN(life_report);
     tutti_comm *world = NULL;
@@ -134,18 +138,12 @@ static int spawn_start(struct spawn *s, int (*fn)(tutti_comm *world, void *arg),
 
 static int spawn_prepare(struct spawn *s, const tutti_options *options, struct text *why)
 {
-    const char *rules = "";
-    int64_t first = 0;
-    char said[256];
+    struct arena_plan plan;
     int r = life_options(&s->options, options, why);
+    if (r == 0)
+        r = life_plan(&plan, s->size, "spawn", &s->options, why);
     if (r < 0)
         return r;
-    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0) {
-        text_add(why, "%s", said);
-        return -EINVAL;
-    }
-    knob_text(KNOB_ALGORITHM, &rules);
-    struct arena_plan plan = { s->size, "spawn", s->options.span_bytes, rules, (uint64_t)first };
     s->pids = calloc((size_t)s->size, sizeof *s->pids);
     s->fds = malloc((size_t)s->size * sizeof *s->fds);
     s->status = calloc((size_t)s->size, sizeof *s->status);
@@ -157,7 +155,7 @@ static int spawn_prepare(struct spawn *s, const tutti_options *options, struct t
 
 int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, const tutti_options *options, int status[])
 {
-    struct spawn s = { .size = size };
+    struct spawn s = { .size = size, .parent = getpid() };
     struct text why = TEXT_IN(life_report);
     int64_t life_ms = options ? options->timeout_ms : 0;
     text_clear(&why);
