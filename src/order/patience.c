@@ -63,10 +63,21 @@ static int patience_broken(struct patience *p, int cause, uint32_t about, const 
     struct text t = TEXT_IN(p->comm->report);
     text_clear(&t);
     text_add(&t, "the comm failed while this rank waited %s of rank %u: %s\n", what, about, error_text(cause));
+    for (uint32_t q = 0; q < w->size; q++)
+        if (load_acquire32(&w->members[q].quit) & QUIT_ABORT)        /* E7 acquire */
+            text_add(&t, "rank %u aborted: %.*s\n", q, ABORT_TEXT - 1, w->members[q].why);
     rollcall_table(&t, w, NULL);
     fetch_or32(&w->attention, ATTENTION_BROKEN);
     p->broken = true;
     return cause;
+}
+
+int patience_check(struct patience *p, uint32_t about, const char *what)
+{
+    const struct watch *w = &p->comm->watch;
+    uint64_t verdict = load_acquire64(&w->slot->verdict);            /* E7 acquire */
+    int cause = load_acquire32(&w->slot->news) || verdict ? patience_cause(w, verdict) : 0;      /* E7 acquire */
+    return cause ? patience_broken(p, cause, about, what) : 0;
 }
 
 int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what)

@@ -22,4 +22,7 @@ struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns);
 int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what);
 bool patience_gone(struct patience *p, uint32_t about);
 
+/* Has the comm failed? 0, or the cause, and it is broken here: nobody begins anything on a comm that others have given up. */
+int patience_check(struct patience *p, uint32_t about, const char *what);
+
 #endif
