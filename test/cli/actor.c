@@ -3,8 +3,8 @@
  *   actor barrier              joins, meets the others in a barrier, says "rank R of N met"
  *   actor twice                the same, leaves, and once more in a second world
  *   actor turns N              N rounds in rank order, a line each: "ROUND RANK"
- *   actor scatter N            N rounds, in each of which one rank writes a line, never in the order of ranks; meanwhile the
- *                              launcher is stopped, so that it finds all of it at once
+ *   actor scatter N            N rounds, in each of which one rank writes a line, never in the order of ranks; the launcher is
+ *                              stopped meanwhile, for 300 ms, so that it finds many of them at once
  *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its absence and exit with 1
  *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
  *   actor early RANK           RANK ends by exit(5) before it joins, the others try
@@ -52,18 +52,29 @@ static int play_turns(int rounds)
     return tutti_finalize(world) < 0 ? stop(world) : 0;
 }
 
+/* Somebody else lets it go on: rank 0 itself may come to wait for it. */
+static void stop_launcher(void)
+{
+    struct timespec moment = { 0, 300000000 };
+    pid_t launcher = getppid();
+    kill(launcher, SIGSTOP);
+    if (fork() == 0) {
+        nanosleep(&moment, NULL);
+        kill(launcher, SIGCONT);
+        _exit(0);
+    }
+}
+
 static int play_scatter(int rounds)
 {
     tutti_comm *world;
     if (tutti_init(&world, NULL) < 0) return stop(NULL);
     int rank = tutti_rank(world), size = tutti_size(world);
-    if (rank == 0) kill(getppid(), SIGSTOP);
+    if (rank == 0) stop_launcher();
     for (int i = 0; i < rounds; i++) {
         if (tutti_barrier(world, NULL) < 0) return stop(world);
         if (rank == (size - 1 - i % size) / (1 + i / size % 2)) dprintf(STDOUT_FILENO, "%d\n", i);
     }
-    if (tutti_barrier(world, NULL) < 0) return stop(world);
-    if (rank == 0) kill(getppid(), SIGCONT);
     return tutti_finalize(world) < 0 ? stop(world) : 0;
 }
 

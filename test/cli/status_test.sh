@@ -30,7 +30,7 @@ exits 9 "of the first one"
 says 'rank 1 .* exit status 9; 3 other ranks ended because of it \(exit status 1\)$'
 
 # SIGTERM, then SIGKILL at the end of the grace period; a rank that ends in order on SIGTERM may.
-run -n 3 --grace 600ms sh -c 'trap "echo rank $RANK cleans up; exit 1" TERM; [ $RANK = 0 ] && exit 4; [ $RANK = 2 ] && trap "" TERM
+run -n 3 --grace 2s sh -c 'trap "echo rank $RANK cleans up; exit 1" TERM; [ $RANK = 0 ] && exit 4; [ $RANK = 2 ] && trap "" TERM
   while :; do sleep 0.05; done'
 exits 4 "of the first one"
 printed 'rank 1 cleans up' 1 || fail "rank 1 had no SIGTERM"

@@ -64,7 +64,7 @@ wrong=$(ordered 4 300)
 [ -z "$wrong" ] || fail "output to a slow reader out of order: $wrong"
 # Even where the launcher was not there to see it happen.
 for n in 2 3 4; do
-  run -n $n "$actor" scatter 40
+  run -n $n "$actor" scatter 5000        # more than the pipes hold
   exits 0 "of scattered lines"
-  prints "$(seq 0 39)"
+  prints "$(seq 0 4999)"
 done

@@ -41,7 +41,7 @@ size_t oracle_pairs(struct oracle_cases *cases, enum kind kind, const struct ora
 /* All of kind x ranks x rule x gate x type x op x place x size; the other values by chance. */
 void oracle_product(struct oracle_cases *cases, enum kind kind, const struct oracle_space *space, uint64_t *seed);
 void oracle_free(struct oracle_cases *cases);
-/* How many of these cases the pair of values occurs in: for the test of the generator itself. */
+/* How many possible pairs of values are in none of the cases: 0, or the generator is wrong. */
 size_t oracle_missing(const struct oracle_cases *cases, enum kind kind, const struct oracle_space *space);
 
 int         oracle_ranks(const struct oracle_case *c);

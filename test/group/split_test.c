@@ -2,6 +2,7 @@
 /* Making, using, losing and freeing comms. Data goes through each comm that is made, so that two that should be apart and are not are
  * found: a sum over the wrong ranks is a wrong sum. */
 #include "group/comm.h"
+#include "group/directory.h"
 #include "support/ranks.h"
 
 #include <errno.h>
@@ -198,6 +199,20 @@ static int body_create_refused(tutti_comm *world, int rank)
     return 0;
 }
 
+/* Slots that are still somebody's, the world's own among them. */
+static int slots_in_use(tutti_comm *world)
+{
+    const struct arena *arena = &world->world->arena;
+    int n = 0;
+    if (arena_lock(arena, UINT64_C(10000000000)) < 0)
+        return -1;
+    directory_sweep(arena);
+    for (uint32_t i = 0; i < arena->header->slots; i++)
+        n += load_acquire32(&arena_slot(arena, i)->state) == SLOT_USED;
+    arena_unlock(arena);
+    return n;
+}
+
 /* The third never comes, or dies before it does: an error on the two that were listed and came; the parent stays whole. */
 static int body_create_deadline(tutti_comm *world, int rank)
 {
@@ -215,6 +230,7 @@ static int body_create_deadline(tutti_comm *world, int rank)
     if (rank == 2) {                                         /* late is too late: the others are gone from it */
         CHECK(tutti_comm_create(world, list, 3, &c) < 0);
         CHECK(c == NULL);
+        CHECK_IS(slots_in_use(world), 1);                    /* what came to nothing has been given back */
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank < 2) {
