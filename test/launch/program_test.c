@@ -81,7 +81,7 @@ static void test_vectors(void **state)
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     assert_int_equal(program_make(&p, &job, &world), 0);
     for (int rank = 0; rank < 4; rank++) {
-        char number[8], argument[32];
+        char number[16], argument[32];
         snprintf(number, sizeof number, "%d", rank);
         snprintf(argument, sizeof argument, "--local_rank=%d", rank);
         program_for_rank(&p, rank);
