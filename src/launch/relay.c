@@ -167,8 +167,9 @@ static bool nothing_left(const struct relay_source *s)
 /* ---- order ---- */
 
 /* A write into a full pipe sends a signal when it begins to wait, and another one when it is done. The first is known by
- * coming when as many writes are queued as the pipe holds; one that slips through is found when the pipe runs empty. Else
- * every later place in the queue would read one write too early. */
+ * coming when as many writes are queued as the pipe holds, as long as nothing was read since it came: so signals are taken
+ * before every read. One that slips through between the two system calls is found when the pipe runs empty; until then this
+ * rank's writes are read one place too early. */
 static void queue_push(struct relay_queue *q, struct relay_source *s)
 {
     if (s->queued - s->empty >= s->slots)
@@ -206,6 +207,7 @@ static void serve_queue(struct relay *r, struct relay_queue *q, bool all)
 {
     struct outlet *out = &r->outlets[q - r->queues];
     while (q->from < q->to && (all || outlet_has_room(out))) {
+        take_signals(r);
         struct relay_source *s = q->at[q->from++];
         s->queued--;
         if (s->empty > 0) {
