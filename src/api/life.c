@@ -25,7 +25,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SPIN_US = 30 };
+enum { SPIN_US = 30, YIELD_US = 1000 };
 
 static struct { pthread_mutex_t lock; struct world *worlds; pthread_once_t once; pthread_key_t thread_end; } life = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT
@@ -101,6 +101,7 @@ static void life_set_limits(struct world *world, const tutti_options *o)
     world->warn_ns = o->warn_ms < 0 ? -1 : (int64_t)o->warn_ms * 1000000;
     world->spin_given = o->spin_us > 0;
     world->spin_ticks = (uint64_t)((double)(o->spin_us ? o->spin_us : SPIN_US) * 1000.0 * rate);
+    world->yield_ticks = (uint64_t)(YIELD_US * 1000.0 * rate);
     world->pause_ticks = life_pause_ticks();
     world->flags = o->flags;
     world->interrupt = o->interrupt;

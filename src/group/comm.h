@@ -31,6 +31,7 @@ struct world {
     int64_t timeout_ns, warn_ns;       /* defaults of its comms */
     uint64_t spin_ticks;               /* when ranks fit the CPUs */
     uint32_t pause_ticks;              /* what a pause of the CPU costs */
+    uint64_t yield_ticks;              /* longest time of yielding */
     unsigned flags;
     bool spin_given;
     int (*interrupt)(void *arg);

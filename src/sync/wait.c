@@ -3,7 +3,7 @@
  * Spinning costs a core but nothing else and sees a peer's store after one cache miss; it is right while ranks fit the CPUs and a
  * peer is a few microseconds late. Yielding hands the CPU to whoever we wait for when ranks outnumber CPUs: measured with 8 ranks
  * on 2 CPUs, a barrier of yielding ranks takes a tenth of one whose ranks sleep, and a hundredth of one whose ranks spin. Both are
- * bounded, so that a rank that waits long ends asleep. */
+ * bounded, in number and in time, so that a rank that waits long ends asleep, where it also notices deaths. */
 #include "sync/wait.h"
 
 #include "base/clock.h"
@@ -37,11 +37,12 @@ int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends, struc
                 break;
         }
     }
+    uint64_t began = budget.yields && budget.yield_ticks ? clock_tick() : 0;
     for (uint32_t i = 0; i < budget.yields; i++) {
         if (load_acquire64(word) >= value)
             return 1;
-        if (wait_ended(ends))
-            return 0;
+        if (wait_ended(ends) || (began && clock_tick() - began > budget.yield_ticks))
+            return load_acquire64(word) >= value;
         ways->yield(ways->arg);
     }
     return load_acquire64(word) >= value;

@@ -240,7 +240,7 @@ void oracle_expect(void *tile, const struct oracle_case *c)
     for (int r = 0; r < n; r++)
         oracle_values(given[r], c, r);
     for (size_t i = 0; i < ORACLE_PERIOD; i++) {
-        uint64_t v[ORACLE_RANKS];
+        uint64_t v[ORACLE_RANKS] = { 0 };
         for (int r = 0; r < n; r++)
             v[r] = get(given[r] + i * width, width);
         put((unsigned char *)tile + i * width, is_float(type) ? float_fold(v, n, type, op) : whole_fold(v, n, type, op), width);
