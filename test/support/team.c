@@ -176,13 +176,6 @@ int  team_await(struct team *team, int rank, uint32_t step) { return await_word(
 void team_tell(struct team *team, int rank, uint32_t what) { raise_word(&team->rank[rank].told, what); }
 int  team_hear(struct team *team, int rank, uint32_t what) { return await_word(&team->rank[rank].told, what, NULL); }
 
-void team_gather(struct team *team, int of)
-{
-    fetch_add32(&team->all, 1);
-    futex_wake(&team->all, INT_MAX);
-    await_word(&team->all, (uint32_t)of, NULL);
-}
-
 pid_t team_pid(struct team *team, int rank) { return (pid_t)load_acquire32(&team->rank[rank].pid); }
 
 bool team_is(struct team *team, int rank, const char *state)

@@ -52,7 +52,6 @@ void team_say(struct team *team, int rank, uint32_t step);          /* by the ra
 int  team_await(struct team *team, int rank, uint32_t step);        /* until it has: 0; -1 it ended, or patience did */
 void team_tell(struct team *team, int rank, uint32_t what);         /* by the test */
 int  team_hear(struct team *team, int rank, uint32_t what);         /* by the rank: until told so. 0, or -1 */
-void team_gather(struct team *team, int of);                        /* by ranks: until `of` of them are here, or patience ends; once */
 
 pid_t team_pid(struct team *team, int rank);
 bool team_is(struct team *team, int rank, const char *state);       /* until process_state of the rank is this: bounded */

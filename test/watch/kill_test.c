@@ -42,7 +42,7 @@ static const struct scene {
     { "reduce ring", "reduce:-inf=ring", REDUCE, 200000 },
     { "reduce flat", "reduce:-inf=flat", REDUCE, 4000 },
 };
-enum { SCENES = sizeof scenes / sizeof scenes[0], READY = 1, OPERATIONS_MOST = 200000 };
+enum { SCENES = sizeof scenes / sizeof scenes[0], READY = 1, NOTED = 2, LEAVE = 2, OPERATIONS_MOST = 200000 };
 
 /* The point that is being tried. */
 static struct { const char *scene; int size, victim; enum how how; uint64_t delay; } point;
@@ -110,7 +110,6 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct team *team, const
 /* ---- the ranks ---- */
 
 static const struct scene *rank_scene;
-static int rank_deaths;               /* how many of the ranks are to die */
 
 static void end_by_signal(int signal)
 {
@@ -169,7 +168,8 @@ static int operates(tutti_comm *world, int rank, struct team *team)
     }
     mine->error[1] = tutti_barrier(world, NULL);
     team_note(team, rank, world);
-    team_gather(team, team->size - rank_deaths);
+    team_say(team, rank, NOTED);
+    team_hear(team, rank, LEAVE);
     return 0;
 }
 
@@ -233,10 +233,9 @@ static void check_survivors(struct team *team, const int victims[], int n, bool 
         tally_time(last - team->number[0]);
 }
 
-static struct team *start(const struct scene *s, int size, int deaths)
+static struct team *start(const struct scene *s, int size)
 {
     rank_scene = s;
-    rank_deaths = deaths;
     setenv("TUTTI_ALGORITHM", s->rules, 1);
     setenv("TUTTI_SPAN_BYTES", "16M", 0);
     struct team *team = team_start(size, operates, true);
@@ -257,6 +256,16 @@ static void finish(struct team *team)
     }
 }
 
+/* Lets the survivors go when all of them have said what they saw. A victim that was killed late may have, too: it does not count. */
+static void dismiss(struct team *team, const int victims[], int n)
+{
+    for (int r = 0; r < team->size; r++)
+        if (!is_victim(victims, n, r))
+            team_await(team, r, NOTED);
+    for (int r = 0; r < team->size; r++)
+        team_tell(team, r, LEAVE);
+}
+
 static void kill_once(uint64_t *random, const struct scene *s)
 {
     static const int sizes[] = { 2, 3, 4, 8 };
@@ -266,9 +275,10 @@ static void kill_once(uint64_t *random, const struct scene *s)
     point.victim = victim;
     point.how = team_random(random) % 2 ? BY_KILL : (enum how)(team_random(random) % HOWS);
     point.delay = team_random(random) % (s->count > 20000 ? 3000000 : 400000);
-    struct team *team = start(s, size, 1);
+    struct team *team = start(s, size);
     team_spin(point.delay);
     let_die(team, victim, point.how);
+    dismiss(team, &victim, 1);
     finish(team);
     check_survivors(team, &victim, 1, false);
     team_free(team);
@@ -299,12 +309,13 @@ static void two_deaths_at_once(void **state)
         point.victim = victims[0];
         point.how = BY_KILL;
         point.delay = team_random(&random) % 400000;
-        struct team *team = start(s, size, 2);
+        struct team *team = start(s, size);
         team_spin(point.delay);
         let_die(team, victims[0], BY_KILL);
         if (i % 3)
             team_spin(team_random(&random) % 150000);        /* about when the first death is being reported */
         kill(team_pid(team, victims[1]), SIGKILL);
+        dismiss(team, victims, 2);
         finish(team);
         check_survivors(team, victims, 2, false);
         team_free(team);
