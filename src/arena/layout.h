@@ -53,12 +53,10 @@ enum join_state { JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED };
 struct arena_join {
     _Alignas(LINE) shared32 joined;   /* each joiner adds 1, once, after its seat is filled | all | E11 seated */
     shared32 state;                   /* enum join_state; by CAS from GATHERING, the last joiner or whoever saw a failure | all, futex | E12 */
-    shared32 failed_rank;             /* whoever failed it, before the CAS | E12 */
+    shared32 failed_rank;             /* rank + 1 of who died or left, UINT32_MAX: the deadline; whoever failed it, before the CAS | E12 */
     shared32 cpus;                    /* CPUs that all ranks together may use; the last joiner, before COMPLETE | E12 */
-    _Alignas(LINE) shared32 sleepers; /* by those who sleep on joined or state: +1 before, -1 after */
     _Alignas(LINE) pthread_mutex_t lock;      /* robust: guards the directory of slots and the births; held for microseconds, never in an operation */
     uint64_t births;                  /* under lock: slots ever made */
-    _Alignas(LINE) shared32 slots_changed;    /* +1 under lock when a slot is made | futex of comm_create */
 };
 
 enum seat_state { SEAT_EMPTY, SEAT_TAKEN, SEAT_JOINED, SEAT_ADRIFT, SEAT_LEFT };

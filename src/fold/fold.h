@@ -13,12 +13,6 @@
  * Halves are widened once and rounded once, after the last contribution; the fold of a part is therefore never folded again. */
 typedef void fold_fn(void *dst, const void *const src[], int n, size_t count, int divisor);
 
-/* A kernel and the name of its instruction set, for those who list, compare or measure them. */
-struct fold_kernel {
-    fold_fn    *fn;
-    const char *isa;
-};
-
 /* The best kernel of this machine. NULL when the pair is not allowed; then *why is a sentence with the remedy, which lives for
  * ever, and otherwise NULL. why itself may be NULL. A few loads: cheap enough to ask before every operation. */
 fold_fn *fold_find(tutti_type type, tutti_op op, const char **why);

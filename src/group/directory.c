@@ -66,7 +66,6 @@ static int directory_fill(const struct arena *arena, struct slot *slot, const st
     slot->color = key->color;
     memcpy(slot->world_rank, key->world_rank, key->size * sizeof *key->world_rank);
     store_release32(&slot->state, SLOT_USED);
-    fetch_add32(&arena->join->slots_changed, 1);
     return 0;
 }
 
