@@ -43,13 +43,14 @@ static const size_t layout_words[] = {
     offsetof(struct slot, world_rank),
 
     sizeof(struct arrival), AT(arrival, seq), AT(arrival, descriptor), AT(arrival, payload),
-    AT(arrival, room),
+    AT(arrival, more),
 
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
     AT(record, site), AT(record, result), AT(record, about), AT(record, spare), AT(record, room),
 
     QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT,
-    sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, queued),
+    sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
+    AT(member, queued),
     AT(member, sleepers), AT(member, quit), AT(member, why), AT(member, head), AT(member, figures), AT(member, journal),
 };
 

@@ -119,8 +119,8 @@ struct slot {
 struct arrival {
     shared64 seq;                     /* owner, stored last | all, futex on lo32 | E1. Only grows */
     shared64 descriptor;              /* group/stamp: kind, type, operation, root, count */
-    shared64 payload[PAYLOAD_WORDS];  /* a small contribution, or where the data lies; [4] the count where the descriptor holds only its hash */
-    uint64_t room[9];
+    shared64 payload[PAYLOAD_WORDS];  /* a small contribution, or [0] the staging, [2..3] the factor; [4] the count where the descriptor holds only its hash */
+    shared64 more[9];                 /* where the data of a large operation lies (coll/place.h) | E1 */
 };
 
 struct record {                       /* journal: one operation; all fields by the owner, relaxed, head releases */
@@ -140,6 +140,7 @@ struct member {
     shared64 folded;                  /* ring: pieces folded | E17. Both only grow */
     _Alignas(LINE) shared64 consumed; /* ring: chunks read to the end: the licence to overwrite them | E18 */
     shared64 turns;                   /* turns ended | E19 */
+    shared64 given;                   /* number of the last operation of uneven parts of which all that this rank gives is in the arena | E22 */
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
     _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7 */
     char why[ABORT_TEXT];             /* the abort's text, before the bit */
@@ -149,7 +150,7 @@ struct member {
     struct record journal[JOURNAL_RECORDS];
 };
 
-_Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, room) == 56, "what an arrival says is one cache line");
+_Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, more) == 56, "what an arrival says is one cache line");
 _Static_assert(sizeof(struct record) == 64, "a record is one cache line");
 _Static_assert(offsetof(struct slot, counter) == LINE && offsetof(struct slot, sense) == 2 * LINE, "lines of a slot");
 _Static_assert(offsetof(struct member, produced) == 2 * LINE && offsetof(struct member, sleepers) == 4 * LINE, "lines of a member");

@@ -1,0 +1,16 @@
+/* Job: where in the arena a caller's buffer lies, so that peers can read it where it is.
+ * Owns: nothing shared.
+ * Never: whether that is worth while (coll/). */
+#ifndef TUTTI_GROUP_PLACE_H
+#define TUTTI_GROUP_PLACE_H
+
+#include "group/comm.h"
+
+/* Byte i of a buffer, lo <= i < hi, lies at offset at + i of the arena; the rest of it is private. lo == hi: all of it is.
+   (at may be below what the arena reaches where the head of a buffer is private: only at + lo … at + hi is memory.) */
+struct place { uint64_t at; size_t lo, hi; };
+
+/* A walk over the registered ranges, where there are any: for large buffers. */
+struct place comm_place(const struct tutti_comm *comm, const void *ptr, size_t bytes);
+
+#endif
