@@ -181,6 +181,54 @@ int  tutti_reduce(const void *send, void *recv, size_t count, tutti_type, tutti_
  *     float loss = …; tutti_all_reduce(&loss, &loss, 1, TUTTI_F32, TUTTI_AVG, world, NULL); */
 int  tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
 
+/* recv[recvcount] of rank p becomes the fold of block p of all ranks' send[size * recvcount]. In place: recv == send + rank * recvcount. */
+int  tutti_reduce_scatter(const void *send, void *recv, size_t recvcount, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+
+/* Block p of recv[size * sendcount] becomes send[sendcount] of rank p, on all ranks. In place: send == recv + rank * sendcount. */
+int  tutti_all_gather(const void *send, void *recv, size_t sendcount, tutti_type, tutti_comm *, const tutti_call *);
+
+/* The same, on root alone; recv may be NULL on other ranks. */
+int  tutti_gather(const void *send, void *recv, size_t sendcount, tutti_type, int root, tutti_comm *, const tutti_call *);
+
+/* recv[recvcount] of rank p becomes block p of root's send[size * recvcount]; send may be NULL on other ranks.
+ * In place, on root: recv == send + root * recvcount. */
+int  tutti_scatter(const void *send, void *recv, size_t recvcount, tutti_type, int root, tutti_comm *, const tutti_call *);
+
+/* Block p of recv[size * count] becomes block `rank` of rank p's send[size * count]. In place: send == recv. */
+int  tutti_all_to_all(const void *send, void *recv, size_t count, tutti_type, tutti_comm *, const tutti_call *);
+
+/* recv[count] of rank r becomes the fold of send[count] of ranks 0 … r (AVG: their mean). In place: send == recv. */
+int  tutti_scan(const void *send, void *recv, size_t count, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+
+/* The same of ranks 0 … r-1; rank 0's recv is left alone, and may be NULL. */
+int  tutti_exscan(const void *send, void *recv, size_t count, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+
+/* Several buffers, one operation: recv[i][counts[i]] becomes the fold of all send[i][counts[i]], for i < buffers. The counts are the
+ * same on all ranks (else -EPROTO). One wait for all of them: for many small tensors. In place: send[i] == recv[i]. */
+int  tutti_all_reduce_many(const void *const send[], void *const recv[], const size_t counts[], int buffers,
+                           tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+
+/* 1 if all ranks hold the same bytes at ptr, 0 if not (by 128-bit digests). `bytes` is the same on all. With work it is the result. */
+int  tutti_same(const void *ptr, size_t bytes, tutti_comm *, const tutti_call *);
+
+/* The general forms: one pointer and one count per rank, so separate buffers and uneven counts alike. The arrays are used during the
+ * call only, also with work; where this rank has no use for one (gather_v: recv and counts beside the root) it may be NULL.
+ * all_gather_v, reduce_scatter_v: `counts` is the same list on all ranks; the others: what p gives q must be what q takes from p.
+ * Where they differ, all ranks get -EPROTO, and the report says which two. In place: send and recv pointers of a block are equal. */
+int  tutti_all_gather_v(const void *send, size_t sendcount, void *const recv[], const size_t counts[], tutti_type, tutti_comm *, const tutti_call *);
+int  tutti_gather_v(const void *send, size_t sendcount, void *const recv[], const size_t counts[], tutti_type, int root, tutti_comm *, const tutti_call *);
+int  tutti_scatter_v(const void *const send[], const size_t counts[], void *recv, size_t recvcount, tutti_type, int root, tutti_comm *, const tutti_call *);
+int  tutti_reduce_scatter_v(const void *const send[], const size_t counts[], void *recv, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+int  tutti_all_to_all_v(const void *const send[], const size_t sendcounts[], void *const recv[], const size_t recvcounts[],
+                        tutti_type, tutti_comm *, const tutti_call *);
+
+/* An operation of one's own for reductions on this comm: inout[i] = in[i] ∘ inout[i], `in` coming from the lower ranks; applied in rank
+ * order whether commutative or not. fn gets stretches of at most 4096 bytes, 64-byte aligned, at default floating-point modes, on the
+ * caller's or the progress thread; it calls nothing of tutti on this comm (-EDEADLK). Made by all ranks, in the same order (it waits for
+ * them); -ENOSPC: 7168 are in use. Freed by each rank for itself, with no work under way (-EBUSY). */
+int  tutti_op_create(void (*fn)(const void *in, void *inout, size_t count, tutti_type), int commutative, tutti_op *op, tutti_comm *);
+int  tutti_op_free(tutti_op *op, tutti_comm *);
+
 /* ---- work: an operation started by tutti_call.work ---- */
 
 /* Waits for the operation; frees the handle unless it returns -EAGAIN (or -ETIMEDOUT of TUTTI_KEEP). timeout_ms is only this
@@ -245,6 +293,27 @@ int  tutti_barrier_at(const char *site, tutti_comm *, const tutti_call *);
 int  tutti_broadcast_at(const char *site, void *, size_t, tutti_type, int root, tutti_comm *, const tutti_call *);
 int  tutti_reduce_at(const char *site, const void *, void *, size_t, tutti_type, tutti_op, int root, tutti_comm *, const tutti_call *);
 int  tutti_all_reduce_at(const char *site, const void *, void *, size_t, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+int  tutti_all_reduce_many_at(const char *site, const void *const send[], void *const recv[], const size_t counts[], int buffers,
+                              tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+int  tutti_reduce_scatter_at(const char *site, const void *, void *, size_t, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+int  tutti_all_gather_at(const char *site, const void *, void *, size_t, tutti_type, tutti_comm *, const tutti_call *);
+int  tutti_gather_at(const char *site, const void *, void *, size_t, tutti_type, int root, tutti_comm *, const tutti_call *);
+int  tutti_scatter_at(const char *site, const void *, void *, size_t, tutti_type, int root, tutti_comm *, const tutti_call *);
+int  tutti_all_to_all_at(const char *site, const void *, void *, size_t, tutti_type, tutti_comm *, const tutti_call *);
+int  tutti_scan_at(const char *site, const void *, void *, size_t, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+int  tutti_exscan_at(const char *site, const void *, void *, size_t, tutti_type, tutti_op, tutti_comm *, const tutti_call *);
+int  tutti_all_gather_v_at(const char *site, const void *, size_t, void *const recv[], const size_t counts[], tutti_type, tutti_comm *, const tutti_call *);
+int  tutti_gather_v_at(const char *site, const void *, size_t, void *const recv[], const size_t counts[], tutti_type, int root,
+                       tutti_comm *, const tutti_call *);
+int  tutti_scatter_v_at(const char *site, const void *const send[], const size_t counts[], void *, size_t, tutti_type, int root,
+                        tutti_comm *, const tutti_call *);
+int  tutti_reduce_scatter_v_at(const char *site, const void *const send[], const size_t counts[], void *, tutti_type, tutti_op,
+                               tutti_comm *, const tutti_call *);
+int  tutti_all_to_all_v_at(const char *site, const void *const send[], const size_t sendcounts[], void *const recv[], const size_t recvcounts[],
+                           tutti_type, tutti_comm *, const tutti_call *);
+int  tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *, tutti_comm *);
+int  tutti_op_free_at(const char *site, tutti_op *, tutti_comm *);
+int  tutti_same_at(const char *site, const void *ptr, size_t bytes, tutti_comm *, const tutti_call *);
 int  tutti_wait_at(const char *site, tutti_work *, int timeout_ms);
 int  tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *arg, tutti_comm *, const tutti_call *);
 int  tutti_first_begin_at(const char *site, const char *key, tutti_comm *, const tutti_call *);
@@ -266,6 +335,22 @@ uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *);
 #define tutti_broadcast(...)   tutti_broadcast_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_reduce(...)      tutti_reduce_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_all_reduce(...)  tutti_all_reduce_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_all_reduce_many(...) tutti_all_reduce_many_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_reduce_scatter(...) tutti_reduce_scatter_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_all_gather(...)   tutti_all_gather_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_gather(...)       tutti_gather_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_scatter(...)      tutti_scatter_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_all_to_all(...)   tutti_all_to_all_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_scan(...)         tutti_scan_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_exscan(...)       tutti_exscan_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_all_gather_v(...) tutti_all_gather_v_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_gather_v(...)     tutti_gather_v_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_scatter_v(...)    tutti_scatter_v_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_reduce_scatter_v(...) tutti_reduce_scatter_v_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_all_to_all_v(...) tutti_all_to_all_v_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_op_create(...)    tutti_op_create_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_op_free(...)      tutti_op_free_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_same(...)         tutti_same_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_wait(...)        tutti_wait_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_once(...)        tutti_once_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_first_begin(...) tutti_first_begin_at(TUTTI_SITE, __VA_ARGS__)

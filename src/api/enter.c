@@ -9,12 +9,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-_Thread_local struct tutti_comm *enter_callback;
-
 /* A function under once is in the way of its comm and its world; `done` may run in a round of the progress thread, which looks at all comms. */
 bool enter_nested(const struct tutti_comm *comm)
 {
-    const struct tutti_comm *inside = enter_callback;
+    const struct tutti_comm *inside = comm_callback;
     if (!inside || inside->world != comm->world)
         return false;
     return inside == comm || comm == comm->world->whole || (load_acquire32(&inside->watch.attention) & ATTENTION_NESTED);
@@ -22,7 +20,7 @@ bool enter_nested(const struct tutti_comm *comm)
 
 int enter_busy(struct tutti_comm *comm)
 {
-    return enter_callback == comm ? -EDEADLK : -EBUSY;
+    return comm_callback == comm ? -EDEADLK : -EBUSY;
 }
 
 int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...)
@@ -76,7 +74,7 @@ static void enter_take_over(struct tutti_comm *comm)
 int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     uint32_t attention = load_acquire32(&comm->watch.attention);
-    if ((attention & ATTENTION_NESTED) && enter_callback == comm) {
+    if ((attention & ATTENTION_NESTED) && comm_callback == comm) {
         comm_explain(comm, "%s at %s: called from a callback on the same comm, which would wait for itself", kind_name(kind),
                      arena_site_text(&comm->world->arena, site));
         return -EDEADLK;

@@ -60,7 +60,4 @@ static inline int64_t enter_timeout(const struct tutti_comm *comm, const tutti_c
     return call->timeout_ms < 0 ? -1 : (int64_t)call->timeout_ms * 1000000;
 }
 
-/* The comm whose callback this thread is running now, or NULL. */
-extern _Thread_local struct tutti_comm *enter_callback;
-
 #endif

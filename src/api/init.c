@@ -44,7 +44,7 @@ static const char *init_getenv(const char *name, void *arg)
     return getenv(name);
 }
 
-static int init_place(struct place *place, const tutti_options *o, struct text *why)
+static int init_place(struct launch_place *place, const tutti_options *o, struct text *why)
 {
     int local = (o->flags & TUTTI_LOCAL) != 0;
     int r = environment_read(place, init_getenv, NULL, local, why);
@@ -74,7 +74,7 @@ static int init_place(struct place *place, const tutti_options *o, struct text *
 }
 
 /* The arena that `tutti run` handed down, "FD:INODE"; -1 if there is none or the descriptor is something else by now. */
-static int init_handed_down(const struct place *place)
+static int init_handed_down(const struct launch_place *place)
 {
     const char *said;
     int fd;
@@ -93,7 +93,7 @@ int life_plan(struct arena_plan *plan, int size, const char *job, const tutti_op
     struct rules *rules = malloc(sizeof *rules);
     const char *text = none;
     char said[256];
-    int64_t first = 0;
+    int64_t first = 0, verify = 0;
     if (!rules)
         return -ENOMEM;
     knob_text(KNOB_ALGORITHM, &text);
@@ -110,11 +110,11 @@ int life_plan(struct arena_plan *plan, int size, const char *job, const tutti_op
         text_add(why, "TUTTI_ALGORITHM is longer than %d bytes", RULES_TEXT - 1);
         return -EINVAL;
     }
-    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0) {
+    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0 || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0) {
         text_add(why, "%s", said);
         return -EINVAL;
     }
-    *plan = (struct arena_plan){ size, job, o->span_bytes, text, (uint64_t)first };
+    *plan = (struct arena_plan){ size, job, o->span_bytes, text, (uint64_t)first, (int)verify };
     return 0;
 }
 
@@ -131,7 +131,7 @@ static int init_alone(struct join_request *request, struct text *why)
     return r;
 }
 
-static void init_name(char *name, size_t room, const struct place *place)
+static void init_name(char *name, size_t room, const struct launch_place *place)
 {
     const char *path;
     unsigned n = init_count(place->job, place->rank);
@@ -142,7 +142,7 @@ static void init_name(char *name, size_t room, const struct place *place)
                  (unsigned long long)text_hash(place->job, strlen(place->job), 0), n);
 }
 
-static int init_join(struct arena *arena, struct place *place, const tutti_options *o, int *host_fd, struct text *why)
+static int init_join(struct arena *arena, struct launch_place *place, const tutti_options *o, int *host_fd, struct text *why)
 {
     char name[128];
     struct join_request request = { .fd = -1, .rank = place->rank, .size = place->size, .timeout_ms = o->join_timeout_ms };
@@ -171,7 +171,7 @@ static int init_join(struct arena *arena, struct place *place, const tutti_optio
 
 static int init_steps(tutti_comm **world, const tutti_options *options, struct text *why)
 {
-    struct place place = { 0 };
+    struct launch_place place = { 0 };
     struct arena arena;
     tutti_options o;
     int host_fd = -1;

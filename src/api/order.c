@@ -34,10 +34,10 @@ int tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *ar
         return r;
     if (!fn)
         return enter_leave(comm, enter_refuse(comm, KIND_ONCE, number, "the function is NULL"));
-    struct tutti_comm *outer = enter_callback;
-    enter_callback = comm;
+    struct tutti_comm *outer = comm_callback;
+    comm_callback = comm;
     r = order_once(comm, number, key, fn, arg, order_patience(call));
-    enter_callback = outer;
+    comm_callback = outer;
     return enter_leave(comm, r);
 }
 
@@ -54,7 +54,7 @@ int tutti_first_end_at(const char *site, const char *key, int error, tutti_comm 
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
-    if (enter_callback == comm)                      /* from `done` */
+    if (comm_callback == comm)                      /* from `done` */
         return enter_leave(comm, -EDEADLK);
     if (!key || !*key)
         return enter_leave(comm, enter_refuse(comm, KIND_FIRST_END, number, "the key is %s", key ? "empty" : "NULL"));
@@ -73,7 +73,7 @@ int tutti_turn_end_at(const char *site, tutti_comm *comm)
     int r = enter(comm);
     if (r < 0)
         return r;
-    return enter_leave(comm, enter_callback == comm ? -EDEADLK : order_turn_end(comm, comm_site(comm, site)));
+    return enter_leave(comm, comm_callback == comm ? -EDEADLK : order_turn_end(comm, comm_site(comm, site)));
 }
 
 uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *comm)

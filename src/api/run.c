@@ -2,6 +2,7 @@
 #include "api/run.h"
 
 #include "api/enter.h"
+#include "api/verify.h"
 #include "api/work.h"
 #include "base/clock.h"
 #include "coll/select.h"
@@ -22,6 +23,7 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     c->comm = comm;
     c->phase = GATE_START;
     c->fold_ticks = 0;
+    c->answer = 0;
     op->watch = &comm->watch;
     op->site = site;
     op->next = 0;
@@ -30,9 +32,10 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     op->slices = op->warned = 0;
     op->pauses = 0;
     op->claim.seq = ++comm->seq;
-    op->claim.descriptor = stamp_make(kind, c->type, c->oper, c->root, c->count);
-    op->claim.count = c->count;
+    op->claim.descriptor = c->list_hash ? stamp_make_list(kind, c->type, c->oper, c->list_hash) : stamp_make(kind, c->type, c->oper, c->root, c->count);
+    op->claim.count = c->list_hash ? c->list_hash : c->count;
     op->claim.commit_at = 0;
+    op->claim.differs = 0;
     if (!comm->gate)
         comm->gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
     c->gate = comm->gate;
@@ -61,6 +64,8 @@ int run_end(struct coll *c, int result)
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
     uint64_t began = load_relaxed64(&journal_hand(w->mine)->began);  /* relaxed: our own record */
+    if (result == 0 && w->verify)
+        result = verify_end(c);
     uint64_t ended = c->op.waited || c->fold_ticks || result < 0 ? clock_tick() : began + (uint64_t)c->op.pauses * w->pause_ticks;
     if (result < 0 && w->failed) {
         struct text t = TEXT_IN(comm->report);
@@ -68,7 +73,7 @@ int run_end(struct coll *c, int result)
     } else if (result == -EINTR)
         comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
                      kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-    else if (result < 0 && result != -ECANCELED)
+    else if (result < 0 && result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN))
         run_pass_on(comm, result);
     journal_end(w, result, ended);
     journal_count(w, FIGURE_OPERATIONS, 1);
@@ -80,7 +85,7 @@ int run_end(struct coll *c, int result)
         journal_count(w, FIGURE_WAIT_TICKS, ended - began > c->fold_ticks ? ended - began - c->fold_ticks : 0);
     else
         journal_count(w, FIGURE_CAME_LAST, 1);
-    return result;
+    return result < 0 ? result : c->answer;
 }
 
 /* The common case in a straight line: one phase, through the flags, everybody there within a short spin, no verdict. Else WAITING: the

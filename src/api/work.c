@@ -19,6 +19,7 @@
 struct tutti_work {
     struct coll c;
     struct tutti_work *next;
+    void *lists;                       /* a copy of the caller's, where the call had lists */
     shared32 over;                     /* 1 once result may be read; a private futex */
     int result;
     enum kind kind;
@@ -36,14 +37,11 @@ bool work_under_way(struct tutti_comm *comm)
 /* Outside of the lock, so that `done` may start work on other comms, whose own `done` may do the same here. */
 static void work_call_done(struct tutti_comm *comm, struct tutti_work *work)
 {
-    struct tutti_comm *outer = enter_callback;
     comm->pumping = true;
     pthread_mutex_unlock(&comm->queue_lock);
-    enter_callback = comm;
-    fetch_or32(&comm->watch.attention, ATTENTION_NESTED);
+    struct tutti_comm *outer = comm_callback_begin(comm);
     work->done(work->result, work->done_arg);
-    fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_NESTED);
-    enter_callback = outer;
+    comm_callback_end(comm, outer);
     pthread_mutex_lock(&comm->queue_lock);
     comm->pumping = false;
 }
@@ -204,6 +202,7 @@ static int work_take(struct tutti_work *work, int interrupted)
     while (!load_acquire32(&work->over))
         work_await(work->c.comm, work, -1, false);
     int r = interrupted && work->result < 0 ? interrupted : work->result;    /* all or none: what succeeded for the others did here */
+    free(work->lists);
     free(work);
     return r;
 }
@@ -231,15 +230,18 @@ static struct tutti_work *work_make(struct tutti_comm *comm, const struct coll *
 {
     struct tutti_work *work = malloc(sizeof *work);
     *error = work ? progress_start(comm->world) : -ENOMEM;
+    if (*error == 0) {
+        *work = (struct tutti_work){ .kind = kind, .blocking = true, .keep_ns = -1 };
+        if (c)
+            work->c = *c;
+        work->c.comm = comm;
+        *error = c ? coll_keep_lists(&work->c, kind, &work->lists) : 0;
+    }
     if (*error < 0) {
         free(work);
         comm_explain(comm, "%s: no memory or no thread for work under way", kind_name(kind));
         return NULL;
     }
-    *work = (struct tutti_work){ .kind = kind, .blocking = true, .keep_ns = -1 };
-    if (c)
-        work->c = *c;
-    work->c.comm = comm;
     work->c.op.watch = &comm->watch;
     work->c.op.site = site;
     work->c.op.timeout_ns = timeout_ns;
@@ -296,7 +298,7 @@ int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
     int r = work_check(work);
     if (r < 0)
         return r;
-    if (enter_callback == work->c.comm)
+    if (comm_callback == work->c.comm)
         return -EDEADLK;
     bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(work));
     if (!load_acquire32(&work->over))
@@ -316,7 +318,7 @@ int tutti_test(tutti_work *work)
     if (r < 0)
         return r;
     struct tutti_comm *comm = work->c.comm;
-    if (!load_acquire32(&work->over) && enter_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
+    if (!load_acquire32(&work->over) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
         struct tutti_work *first = comm->queue;
         struct op *head = work_pump(comm, false);
         bool moved = head && comm->queue != first;

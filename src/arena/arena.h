@@ -22,7 +22,7 @@ struct arena {
     struct key *keys;
 };
 
-struct arena_plan { int size; const char *job; uint64_t span_bytes; const char *rules; uint64_t first_seq; };
+struct arena_plan { int size; const char *job; uint64_t span_bytes; const char *rules; uint64_t first_seq; int verify; };
 
 /* Creates and maps. span_bytes 0: a quarter of RAM a rank, at most 1 TiB in all, halved until it maps, at least 16 MiB.
    Control pages (header, join, seats) are populated. 0 or -errno with a sentence in why. */

@@ -117,6 +117,7 @@ static void fill_header(struct arena_header *h, const struct arena_plan *plan, c
     h->span_bytes = wish->span_bytes;
     h->origin = clock_now();
     h->first_seq = plan->first_seq;
+    h->verify = (uint32_t)plan->verify;
     h->uid = (uint32_t)geteuid();
     struct text job = TEXT_IN(h->job), version = TEXT_IN(h->version), rules = TEXT_IN(h->rules);
     text_add(&job, "%s", plan->job ? plan->job : "");

@@ -15,12 +15,12 @@ enum { LIBC_KIND = 2 };
 
 static const size_t layout_words[] = {
     LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
-    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, PAYLOAD_WORDS, ABORT_TEXT, RULES_TEXT,
+    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, PAYLOAD_WORDS, OUTCOME_WORD, ABORT_TEXT, RULES_TEXT,
 
     sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash), AT(arena_header, bytes), AT(arena_header, birth),
     AT(arena_header, size), AT(arena_header, slots), AT(arena_header, seats_at), AT(arena_header, sites_at), AT(arena_header, keys_at),
     AT(arena_header, slots_at), AT(arena_header, slot_bytes), AT(arena_header, spans_at), AT(arena_header, span_bytes),
-    AT(arena_header, origin), AT(arena_header, first_seq), AT(arena_header, uid), AT(arena_header, spare), AT(arena_header, job),
+    AT(arena_header, origin), AT(arena_header, first_seq), AT(arena_header, uid), AT(arena_header, verify), AT(arena_header, job),
     AT(arena_header, version), AT(arena_header, rules), AT(clock_point, tick), AT(clock_point, ns),
 
     JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED,
@@ -44,6 +44,7 @@ static const size_t layout_words[] = {
 
     sizeof(struct arrival), AT(arrival, seq), AT(arrival, descriptor), AT(arrival, payload),
     AT(arrival, more),
+    sizeof(struct part_row), AT(part_row, count), AT(part_row, at), AT(part_row, lo), AT(part_row, hi),
 
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
     AT(record, site), AT(record, result), AT(record, about), AT(record, spare), AT(record, room),

@@ -23,6 +23,7 @@ enum {
     SLOTS_MAX = 1024,
     JOURNAL_RECORDS = 32,
     PAYLOAD_WORDS = 5,                /* 40 bytes travel in the arrival line itself */
+    OUTCOME_WORD = 8,
     ABORT_TEXT = 120,
     RULES_TEXT = 1024
 };
@@ -41,7 +42,7 @@ struct arena_header {
     struct clock_point origin;        /* ticks become time by this and a later pair */
     uint64_t first_seq;               /* number before a comm's first operation */
     uint32_t uid;                     /* whose arena it is */
-    uint32_t spare;
+    uint32_t verify;                  /* TUTTI_VERIFY of the creator holds for all */
     char job[128];
     char version[32];
     char rules[RULES_TEXT];           /* which algorithm when; everybody reads them here, never from its own environment */
@@ -120,7 +121,13 @@ struct arrival {
     shared64 seq;                     /* owner, stored last | all, futex on lo32 | E1. Only grows */
     shared64 descriptor;              /* group/stamp: kind, type, operation, root, count */
     shared64 payload[PAYLOAD_WORDS];  /* a small contribution, or [0] the staging, [2..3] the factor; [4] the count where the descriptor holds only its hash */
-    shared64 more[9];                 /* where the data of a large operation lies (coll/place.h) | E1 */
+    shared64 more[9];                 /* of a large operation: [0 … 2] at, lo, hi of its send buffer in the arena, [3 … 5] of the receive buffer; [8] outcomes so far | E1 */
+};
+
+/* Beside a rank's rings, by parity of seq: what it gives to each rank in an operation of uneven parts. By that rank, before it arrives | E1 */
+struct part_row {
+    uint64_t count;                   /* elements */
+    uint64_t at, lo, hi;              /* bytes lo … hi of it lie in the arena, byte i at offset at + i; lo == hi: none */
 };
 
 struct record {                       /* journal: one operation; all fields by the owner, relaxed, head releases */

@@ -39,11 +39,22 @@ static void modes_leave(unsigned modes)
 
 enum { TIMED_BYTES = 4096 };          /* less costs about as much as reading the time */
 
-char *coll_peer(const struct coll *c, uint32_t p, size_t bytes)
+char *coll_at(const struct coll *c, uint64_t at, size_t bytes)
 {
     const struct arena *arena = &c->comm->world->arena;
-    uint64_t at = load_relaxed64(&watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload[0]);   /* relaxed: after E1 */
-    return at <= arena->bytes && bytes <= arena->bytes - at ? arena->base + at : NULL;
+    return at && at <= arena->bytes && bytes <= arena->bytes - at ? arena->base + at : NULL;
+}
+
+char *coll_peer(const struct coll *c, uint32_t p, size_t bytes)
+{
+    return coll_at(c, load_relaxed64(&watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload[0]), bytes);   /* relaxed: after E1 */
+}
+
+void coll_publish_factor(struct coll *c)
+{
+    struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
+    store_relaxed64(&mine->payload[FACTOR_WORD], c->factor[0]);                      /* relaxed: E1 publishes it */
+    store_relaxed64(&mine->payload[FACTOR_WORD + 1], c->factor[1]);                  /* relaxed: as above */
 }
 
 void coll_publish(struct coll *c, const char *at)
@@ -51,7 +62,9 @@ void coll_publish(struct coll *c, const char *at)
     struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
     store_relaxed64(&mine->payload[0], at ? (uint64_t)(at - c->comm->world->arena.base) : 0);        /* relaxed: E1 publishes it */
     if (stamp_hashed(c->op.claim.descriptor))
-        store_relaxed64(&mine->payload[PAYLOAD_WORDS - 1], c->count);                                /* relaxed: E1 publishes it */
+        store_relaxed64(&mine->payload[PAYLOAD_WORDS - 1], c->op.claim.count);                       /* relaxed: E1 publishes it */
+    if (c->scaled)
+        coll_publish_factor(c);
 }
 
 void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
@@ -67,14 +80,50 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
     c->fold_ticks += clock_tick() - began;
 }
 
-void coll_fold(struct coll *c, void *to, const void *const from[], size_t count)
+/* An operation of the caller's own, in rank order, through two blocks on the stack: its function wants the left operand in `in`, and the
+   right one where the result goes. */
+static void coll_fold_user(struct coll *c, char *to, const void *const from[], uint32_t n, size_t count)
+{
+    enum { BLOCK = 4096 };
+    _Alignas(64) char block[2][BLOCK];
+    size_t most = BLOCK / c->width;
+    struct tutti_comm *outer = comm_callback_begin(c->comm);
+    for (size_t first = 0; first < count; first += most) {
+        size_t some = count - first < most ? count - first : most, at = first * c->width;
+        int in = 0;
+        memcpy(block[in], (const char *)from[0] + at, some * c->width);
+        for (uint32_t p = 1; p < n; p++) {
+            memcpy(block[!in], (const char *)from[p] + at, some * c->width);
+            c->user(block[in], block[!in], some, c->type);
+            in = !in;
+        }
+        memcpy(to + at, block[in], some * c->width);
+    }
+    comm_callback_end(c->comm, outer);
+}
+
+static void coll_fold_scaled(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
+{
+    const struct watch *w = &c->comm->watch;
+    const void *factor[RANKS_MAX];
+    for (uint32_t p = 0; p < n; p++)
+        factor[p] = p == w->me ? (const void *)c->factor : (const void *)&watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD];
+    c->scaled(to, from, factor, (int)n, count);
+}
+
+void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
 {
     if (count == 0)
         return;
     bool timed = c->bytes >= TIMED_BYTES;
     uint64_t began = timed ? clock_tick() : 0;
     unsigned modes = modes_enter();
-    c->fold(to, from, (int)c->comm->watch.size, count, (int)c->comm->watch.size);
+    if (c->fold)
+        c->fold(to, from, (int)n, count, (int)n);
+    else if (c->scaled)
+        coll_fold_scaled(c, to, from, n, count);
+    else
+        coll_fold_user(c, to, from, n, count);
     modes_leave(modes);
     c->fold_ticks += timed ? clock_tick() - began : 0;
 }

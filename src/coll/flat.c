@@ -2,6 +2,8 @@
  * from k. Own data is folded from the caller's buffer, not from the slot. */
 #include "coll/flat.h"
 
+#include "coll/parts.h"
+
 #include <errno.h>
 
 int flat_put_nothing(struct coll *c)
@@ -10,15 +12,46 @@ int flat_put_nothing(struct coll *c)
     return 0;
 }
 
-int flat_put(struct coll *c)
+int flat_slot(struct coll *c, char **slot)
 {
     int r = comm_stage_flat(c->comm, 2 * FLAT_BYTES);
+    *slot = r < 0 ? NULL : c->comm->stage.flat + (c->op.claim.seq & 1) * FLAT_BYTES;
+    return r;
+}
+
+static int flat_put_bytes(struct coll *c, size_t bytes)
+{
+    char *slot;
+    int r = flat_slot(c, &slot);
     if (r < 0)
         return r;
-    char *slot = c->comm->stage.flat + (c->op.claim.seq & 1) * FLAT_BYTES;
-    coll_copy(c, slot, c->send, c->bytes);
+    coll_copy(c, slot, c->send, bytes);
     coll_publish(c, slot);
     return 0;
+}
+
+int flat_put(struct coll *c) { return flat_put_bytes(c, c->bytes); }
+
+int flat_put_parts(struct coll *c)
+{
+    unsigned how = parts_how(c);
+    char *slot, *to;
+    if (!parts_gives(c, c->comm->watch.me))
+        return flat_put_nothing(c);
+    if (!(how & PARTS_EACH))
+        return flat_put_bytes(c, parts_count(c, c->comm->watch.me, 0) * c->width);
+    if (!(how & PARTS_UNEVEN))
+        return flat_put(c);
+    int r = flat_slot(c, &slot);
+    to = slot;
+    for (uint32_t p = 0; slot && p < c->comm->watch.size; p++) {
+        size_t bytes = parts_count(c, c->comm->watch.me, p) * c->width;
+        coll_copy(c, to, parts_send(c, p), bytes);
+        to += bytes;
+    }
+    if (slot)
+        coll_publish(c, slot);
+    return r;
 }
 
 int flat_fold(struct coll *c)
@@ -30,6 +63,16 @@ int flat_fold(struct coll *c)
         if (!from[p] && c->bytes)
             return -EPROTO;
     }
-    coll_fold(c, c->recv, from, c->count);
+    coll_fold(c, c->recv, from, w->size, c->count);
     return 0;
 }
+
+static const char *flat_at(const struct coll *c, uint32_t p, size_t first, size_t n)
+{
+    (void)first;
+    (void)n;
+    const char *slot = coll_peer(c, p, c->bytes);
+    return slot ? slot + parts_offset(c, p, c->comm->watch.me) : NULL;
+}
+
+int flat_take(struct coll *c) { return parts_take(c, flat_at, 0, SIZE_MAX); }

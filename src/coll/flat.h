@@ -6,8 +6,14 @@
 
 #include "coll/coll.h"
 
-int  flat_put(struct coll *c);                       /* c->send into the slot of this operation, and publishes it; 0 or -errno */
-int  flat_put_nothing(struct coll *c);               /* this rank gives nothing; 0 */
-int  flat_fold(struct coll *c);                      /* everybody's slots into c->recv; 0, or -EPROTO where a peer's slot lies nowhere */
+/* This rank's slot of this operation. 0 or -errno. */
+int flat_slot(struct coll *c, char **slot);
+/* Before the gate: into the slot, which is then published. 0 or -errno. */
+int flat_put(struct coll *c);                        /* c->bytes of c->send */
+int flat_put_parts(struct coll *c);                  /* all blocks that this rank gives, packed */
+int flat_put_nothing(struct coll *c);
+/* After the gate. 0, or -EPROTO where a peer's slot lies nowhere. */
+int flat_fold(struct coll *c);                       /* everybody's slots into c->recv */
+int flat_take(struct coll *c);                       /* the blocks that are meant for this rank (parts.h) */
 
 #endif

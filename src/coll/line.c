@@ -2,6 +2,8 @@
  * their owners store the one after that only then. */
 #include "coll/line.h"
 
+#include "coll/parts.h"
+
 #include <string.h>
 
 int line_put(struct coll *c)
@@ -12,7 +14,14 @@ int line_put(struct coll *c)
         memcpy(words, c->send, c->bytes);
     for (size_t i = 0; i * 8 < c->bytes; i++)
         store_relaxed64(&mine->payload[i], words[i]);                /* relaxed: E1 publishes it */
+    if (c->scaled)
+        coll_publish_factor(c);
     return 0;
+}
+
+int line_put_parts(struct coll *c)
+{
+    return parts_gives(c, c->comm->watch.me) ? line_put(c) : 0;
 }
 
 void line_get(const struct coll *c, uint32_t p, uint64_t words[PAYLOAD_WORDS])
@@ -29,6 +38,15 @@ int line_fold(struct coll *c)
     for (uint32_t p = 0; p < w->size; p++)
         /* Our own line may be at a peer's by now; what we put into it is still in our buffer. */
         from[p] = p == w->me ? c->send : (const void *)watch_arrival(w, p, c->op.claim.seq)->payload;
-    coll_fold(c, c->recv, from, c->count);
+    coll_fold(c, c->recv, from, w->size, c->count);
     return 0;
 }
+
+static const char *line_at(const struct coll *c, uint32_t p, size_t first, size_t n)
+{
+    (void)first;
+    (void)n;
+    return (const char *)watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload + parts_offset(c, p, c->comm->watch.me);
+}
+
+int line_take(struct coll *c) { return parts_take(c, line_at, 0, SIZE_MAX); }

@@ -1,23 +1,23 @@
-/* Job: large reductions through rings of chunks: each rank folds one piece of every round, everybody who wants the result copies it out.
+/* Job: what large operations share: a rank's ring of slots, who has filled and emptied what, and buffers that are read where they lie.
  * Owns: this rank's ring and its words produced, folded, consumed.
- * Never: who wants the result (the caller says).
+ * Never: what an operation does with a slot (ring_reduce.c, ring_move.c).
  *
- * "Ring" is the lock-free queue of chunks, not a ring of neighbours. A rank's ring has RING_DEPTH slots; a slot holds the pieces that
- * this rank gives to the others in one round, and the piece that it folds. Rounds are counted since the comm began.
+ * "Ring" is the lock-free queue of chunks, not a ring of neighbours. A rank's ring has RING_DEPTH slots. Rounds are counted since the
+ * comm began; what a rank gives in round r is in slot r % RING_DEPTH of its ring, or, where its buffer lies in the arena, in that buffer:
+ * peers read it there, and its owner stays until they have (exit). Which of the two holds for a chunk follows from what the owner has
+ * published: a chunk that lies wholly between lo and hi is read in place, any other from the slot.
  *
- *   in(r)    licence: everybody has consumed round r - RING_DEPTH. Copy the others' pieces of my buffer in; produced = r + 1    E16
- *   fold(r)  all have produced r: fold my piece of everybody's, in rank order, into my slot;      folded = r + 1                E17
- *   out(r)   all have folded r: copy their pieces out, if I want them;                            consumed = r + 1              E18
- *
- * E16 produced: pieces are stored, then produced (release); a folder loads produced (acquire), then reads them.
+ * E16 produced: what a rank gives in a round is stored, then produced (release); who takes it loads produced (acquire), then reads.
  * E17 folded: the folded piece is stored, then folded (release); a reader loads folded (acquire), then copies it.
- * E18 consumed: a rank has read all it needs of a round, then stores consumed (release): the licence to overwrite that round's slots.
- *
- * C(k) asks that everybody has folded the last round: then all of the result is in the arena and each living rank can finish alone. */
+ * E18 consumed: a rank has read all it needs of a round, then stores consumed (release): the licence to overwrite that round's slots, and,
+ *    at the operation's total, the owner's leave to return with a buffer that was read in place.
+ * E22 given: of an operation of uneven parts: all that the rank gives is in the arena, then given (release); a reader (acquire) needs it no more. */
 #ifndef TUTTI_COLL_RING_H
 #define TUTTI_COLL_RING_H
 
 #include "coll/coll.h"
+
+#include "pattern/chunk.h"
 
 enum { RING_DEPTH = 4, RING_ROUND_BYTES = 262144, RING_PIECE_LEAST = 4096, RING_PIECE_MOST = 65536 };
 
@@ -26,17 +26,35 @@ static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so
     size_t bytes = (size_t)RING_ROUND_BYTES / ranks / 64 * 64;
     return bytes < RING_PIECE_LEAST ? RING_PIECE_LEAST : bytes > RING_PIECE_MOST ? RING_PIECE_MOST : bytes;
 }
+static inline size_t ring_slot_bytes(uint32_t ranks) { return ring_piece_bytes(ranks) * (ranks + 1); }
+static inline size_t ring_rows_bytes(uint32_t ranks) { return ranks * sizeof(struct part_row); }
 
-/* Takes this rank's ring, cuts the work into rounds of `parts` pieces, sets the claim and publishes. 0, -ENOMEM, -ENOSPC. */
-int ring_open(struct coll *c, size_t parts, size_t commit_at, int committer, bool gives);
+/* Makes sure that this rank has its ring; publishes it. 0, -ENOMEM, -ENOSPC. */
+int ring_stage(struct coll *c, bool needed);
+/* From now on the operation takes this many rounds. */
+void ring_begin(struct coll *c, uint64_t total);
 /* The end: nothing of this operation concerns this rank any more. */
 void ring_close(struct coll *c);
-/* Waits for p's word of `kind` (offset in struct member) to pass round r: WAITING with op->wait set, or DONE. */
-int ring_await(struct coll *c, size_t word_at, uint64_t rounds, int only);
-/* Has every peer consumed round `rounds` - 1? A peer that is gone reads no more. */
-int ring_licence(struct coll *c, uint64_t round);
 
-/* Reduce-scatter then hand out; `wants`: this rank copies the result to c->recv. */
+char *ring_slot(char *ring, const struct coll *c, uint64_t round);
+struct part_row *ring_rows(const struct coll *c, char *ring);                        /* of this operation, in that rank's staging */
+/* Publishes where this rank's buffers lie: c->sends, c->recvs. */
+void ring_publish_places(struct coll *c);
+struct place ring_send_place(const struct coll *c, uint32_t p);                      /* p's, after it has arrived */
+struct place ring_recv_place(const struct coll *c, uint32_t p);
+static inline bool ring_in_place(const struct place *at, size_t first, size_t bytes) { return bytes && first >= at->lo && first + bytes <= at->hi; }
+
+/* Have these ranks' words passed `rounds` rounds of this operation? WAITING with op->wait set, or DONE. `who` NULL: all but this one. */
+typedef bool ring_who_fn(const struct coll *c, uint32_t p);
+int ring_await(struct coll *c, size_t word_at, uint64_t rounds, ring_who_fn *who);
+/* Has every peer (of this operation's rounds: who takes) consumed what the slot of this round held? A peer that is gone reads no more. */
+int ring_licence(struct coll *c, uint64_t round, ring_who_fn *who);
+/* Have all who take read this rank's buffers to the end? */
+int ring_exit(struct coll *c, ring_who_fn *who);
+
+/* All_reduce and reduce; `wants`: this rank copies the result to c->recv. */
 int ring_reduce_advance(struct coll *c, bool wants);
+/* Everything of parts.h. */
+int ring_move_advance(struct op *op);
 
 #endif

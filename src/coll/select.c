@@ -9,13 +9,26 @@ const char select_default[] =
     "barrier:-inf=flags;barrier/crowded:-inf=central;"
     "broadcast:-40=line,-64k=flat,-inf=ring;"
     "reduce:-40=line,-64k=flat,-inf=ring;"
-    "all_reduce:-40=line,-32k=flat,-inf=ring";
+    "all_reduce:-40=line,-32k=flat,-inf=ring;all_reduce_many:-32k=flat,-inf=ring;"
+    "reduce_scatter:-40=line,-64k=flat,-inf=ring;reduce_scatter_v:-64k=flat,-inf=ring;"
+    "all_gather:-40=line,-32k=flat,-inf=ring;all_gather_v:-32k=flat,-inf=ring;"
+    "gather:-40=line,-32k=flat,-inf=ring;gather_v:-inf=ring;scatter:-40=line,-64k=flat,-inf=ring;scatter_v:-inf=ring;"
+    "all_to_all:-40=line,-64k=flat,-inf=ring;all_to_all_v:-inf=ring;"
+    "scan:-40=line,-64k=flat,-inf=ring;exscan:-40=line,-64k=flat,-inf=ring;same:-inf=line";
 
 static const struct algorithm *const algorithms[] = {
     &barrier_flags, &barrier_central,
     &broadcast_line, &broadcast_flat, &broadcast_ring,
     &reduce_line, &reduce_flat, &reduce_ring,
     &all_reduce_line, &all_reduce_flat, &all_reduce_ring,
+    &all_reduce_many_flat, &all_reduce_many_ring,
+    &reduce_scatter_line, &reduce_scatter_flat, &reduce_scatter_ring, &reduce_scatter_v_flat, &reduce_scatter_v_ring,
+    &all_gather_line, &all_gather_flat, &all_gather_ring, &all_gather_v_flat, &all_gather_v_ring,
+    &gather_line, &gather_flat, &gather_ring, &gather_v_ring,
+    &scatter_line, &scatter_flat, &scatter_ring, &scatter_v_ring,
+    &all_to_all_line, &all_to_all_flat, &all_to_all_ring, &all_to_all_v_ring,
+    &scan_line, &scan_flat, &scan_ring, &exscan_line, &exscan_flat, &exscan_ring,
+    &same_line,
     NULL
 };
 
@@ -88,7 +101,11 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         *slash = 0;
     enum kind kind = select_kind(clause);
     if (kind == KIND_NONE) {
-        text_add(why, "\"%s\" has no algorithms to choose from; kinds: barrier, broadcast, reduce, all_reduce, each with /crowded", clause);
+        text_add(why, "\"%s\" has no algorithms to choose from; kinds:", clause);
+        for (const struct algorithm *const *a = algorithms; *a; a++)
+            if (a == algorithms || a[-1]->kind != (*a)->kind)
+                text_add(why, " %s", kind_name((*a)->kind));
+        text_add(why, ", each with /crowded");
         return -EINVAL;
     }
     struct choice choices[CHOICES_MAX];
@@ -144,5 +161,5 @@ const struct algorithm *select_algorithm(const struct rules *rules, enum kind ki
         if (bytes >= c->low && bytes <= c->high && bytes <= c->algorithm->most)
             return c->algorithm;
     }
-    return NULL;                       /* not for the four kinds: the default's last choice takes any size */
+    return NULL;                       /* not for a kind that has rows: the default's last choice takes any size */
 }

@@ -30,6 +30,7 @@ static void comm_free_memory(struct tutti_comm *comm)
     free(w->gone);
     free(w->lost);
     free(comm->creations);
+    free(comm->ops);
     pthread_mutex_lock(&comm->queue_lock);           /* whoever ended the last work may not have left it yet */
     pthread_mutex_unlock(&comm->queue_lock);
     pthread_mutex_destroy(&comm->queue_lock);
@@ -70,6 +71,7 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     w->timeout_ns = world->timeout_ns;
     w->warn_ns = world->warn_ns;
     w->pause_ticks = world->pause_ticks;
+    w->verify = world->arena.header->verify;
     w->interrupt = world->interrupt;
     w->interrupt_arg = world->interrupt_arg;
     for (uint32_t p = 0; p < size; p++)
@@ -195,6 +197,23 @@ uint32_t comm_site_slow(struct tutti_comm *comm, const char *site)
     struct site_seen *seen = &comm->sites[((uintptr_t)site >> 3) % SITE_CACHE];
     *seen = (struct site_seen){ site, arena_site(&comm->world->arena, site) };
     return seen->number;
+}
+
+_Thread_local struct tutti_comm *comm_callback;
+
+struct tutti_comm *comm_callback_begin(struct tutti_comm *comm)
+{
+    struct tutti_comm *outer = comm_callback;
+    comm_callback = comm;
+    fetch_or32(&comm->watch.attention, ATTENTION_NESTED);
+    return outer;
+}
+
+void comm_callback_end(struct tutti_comm *comm, struct tutti_comm *outer)
+{
+    if (outer != comm)
+        fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_NESTED);
+    comm_callback = outer;
 }
 
 void comm_explain(struct tutti_comm *comm, const char *format, ...)

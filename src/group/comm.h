@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <tutti.h>
 
-enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, FAULTS_MAX = 8 };
+enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, FAULTS_MAX = 8, OPS_MAX = 7168 };
 
 struct progress;                       /* api/work: the world's progress thread */
 struct tutti_work;
@@ -55,7 +55,16 @@ struct stage { char *flat, *ring; size_t flat_bytes, ring_bytes; };
 struct site_seen { const char *site; uint32_t number; };
 
 /* A call whose type, operation, count and root have passed the checks before, under its stamp; and what was chosen for it. */
-struct shape { uint64_t stamp; size_t width, bytes; const struct algorithm *algorithm; void (*fold)(void *dst, const void *const src[], int n, size_t count, int divisor); };
+struct shape {
+    uint64_t stamp;
+    size_t width, bytes;
+    const struct algorithm *algorithm;
+    void (*fold)(void *dst, const void *const src[], int n, size_t count, int divisor);
+    void (*scaled)(void *dst, const void *const src[], const void *const factor[], int n, size_t count);
+};
+
+/* An operation of the caller's own (tutti_op_create). */
+struct comm_op { void (*fn)(const void *in, void *inout, size_t count, tutti_type type); int commutative; };
 
 struct tutti_comm {
     struct watch watch;                /* first: everything the fast path touches */
@@ -74,6 +83,8 @@ struct tutti_comm {
     struct tutti_comm *next;
     uint64_t birth;
     uint64_t splits;
+    struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
+    uint32_t ops_made, ops_room;
     struct creation { uint64_t list_hash, n; } *creations;                  /* how often each list was created on this comm */
     size_t creations_used;
     struct stage stage;
@@ -107,6 +118,11 @@ static inline uint32_t comm_site(struct tutti_comm *comm, const char *site)
 }
 
 __attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format, ...);
+
+/* The comm whose callback this thread is running now, or NULL. Its calls on that comm are -EDEADLK. */
+extern _Thread_local struct tutti_comm *comm_callback;
+struct tutti_comm *comm_callback_begin(struct tutti_comm *comm);
+void comm_callback_end(struct tutti_comm *comm, struct tutti_comm *outer);
 
 /* split and create, all but the checks of arguments (api/). */
 int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, struct tutti_comm **comm);

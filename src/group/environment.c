@@ -35,7 +35,7 @@ static int find(struct launched *l, const struct launcher_ways *ways, struct tex
 }
 
 /* A name that is too long keeps its beginning for people and a hash of all of it for truth. */
-static void set_job(struct place *place, const struct launched *l, const char *node)
+static void set_job(struct launch_place *place, const struct launched *l, const char *node)
 {
     char whole[sizeof l->room + 64];
     struct text t = TEXT_IN(whole), job = TEXT_IN(place->job);
@@ -48,7 +48,7 @@ static void set_job(struct place *place, const struct launched *l, const char *n
         text_add(&job, "%.96s~%016llx", whole, (unsigned long long)text_hash(whole, t.used, 0));
 }
 
-static int make_local(struct place *place, const struct launched *l, struct text *why)
+static int make_local(struct launch_place *place, const struct launched *l, struct text *why)
 {
     if (l->local_size == 0 || l->local_rank < 0) {
         text_add(why, "a world of this host's ranks was asked for (TUTTI_LOCAL), but %s does not say %s", l->launcher,
@@ -61,10 +61,10 @@ static int make_local(struct place *place, const struct launched *l, struct text
     return 0;
 }
 
-int environment_read_from(struct place *place, const struct launcher_ways *ways, int local_only, struct text *why)
+int environment_read_from(struct launch_place *place, const struct launcher_ways *ways, int local_only, struct text *why)
 {
     struct launched l;
-    *place = (struct place){ .launcher = "alone", .rank = 0, .size = 1, .local_size = 1, .global_rank = 0, .global_size = 1 };
+    *place = (struct launch_place){ .launcher = "alone", .rank = 0, .size = 1, .local_size = 1, .global_rank = 0, .global_size = 1 };
     int found = find(&l, ways, why);
     if (found <= 0)
         return found;
@@ -83,7 +83,7 @@ int environment_read_from(struct place *place, const struct launcher_ways *ways,
     return 0;
 }
 
-int environment_read(struct place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why)
+int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why)
 {
     struct launcher_ways ways = { lookup, arg, process_ancestor };
     return environment_read_from(place, &ways, local_only, why);

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-struct place {
+struct launch_place {
     const char *launcher;       /* "tutti run", "torchrun", "Open MPI", "MPICH", "Slurm", "options", "alone" */
     int  rank, size;            /* of the world to join */
     int  local_size;            /* ranks on this host as the launcher says; 0: it does not */
@@ -16,6 +16,6 @@ struct place {
 
 /* lookup is getenv in life, a table in tests. 0 with launcher "alone" and size 1 where there is none; -EINVAL with a sentence:
    a variable that is there and wrong, or one of a pair missing; -EXDEV: fewer ranks local than the world has (and local_only is 0). */
-int environment_read(struct place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why);
+int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why);
 
 #endif

@@ -40,6 +40,6 @@ void launcher_add(struct launched *l, const char *part);                        
 void launcher_add_variable(struct launched *l, const struct launcher_ways *ways, const char *name);
 
 /* environment_read with all its facts from outside. */
-int environment_read_from(struct place *place, const struct launcher_ways *ways, int local_only, struct text *why);
+int environment_read_from(struct launch_place *place, const struct launcher_ways *ways, int local_only, struct text *why);
 
 #endif

@@ -19,6 +19,7 @@ struct attempt {
     const char *path;                    /* of the program */
     const char *rules;
     uint64_t span_bytes, first_seq;
+    int verify;
     uint64_t deadline_ns;                /* UINT64_MAX: none */
     int64_t number;
     bool sweeps;                         /* launch/strays is at work */

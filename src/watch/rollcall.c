@@ -346,6 +346,14 @@ static void rollcall_parties(struct text *t, const struct watch *w, const struct
     free(ranks);
 }
 
+static bool rollcall_all_alike(const struct watch *w, const struct claim *c)
+{
+    for (uint32_t p = 0; p < w->size; p++)
+        if (!rollcall_there(w, c, p) || rollcall_company(w, c, p) != w->size)
+            return false;
+    return true;
+}
+
 static void rollcall_headline(struct text *t, struct watch *w, const struct op *op, uint32_t who)
 {
     uint64_t v = w->failed;
@@ -379,6 +387,8 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
     case WHY_MISMATCH:
         text_add(t, "the ranks called different things as operation #%llu on %s\n",
                  (unsigned long long)(op->claim.seq - w->arena->header->first_seq), w->name);
+        if (rollcall_all_alike(w, &op->claim))       /* by descriptor; one of them found more, and said what */
+            text_add(t, "  %.*s\n", ABORT_TEXT - 1, w->members[verdict_by(v)].why);
         rollcall_parties(t, w, &op->claim);
         break;
     case WHY_ABORT:

@@ -33,6 +33,11 @@ static inline uint64_t stamp_make(enum kind kind, tutti_type type, tutti_op op, 
     uint64_t low = count < STAMP_HASHED ? count : STAMP_HASHED | (((count * UINT64_C(0x9e3779b97f4a7c15)) >> 35) & (STAMP_HASHED - 1));
     return (uint64_t)kind << 58 | (uint64_t)(type & 31) << 53 | (uint64_t)(op & 8191) << 40 | (uint64_t)(root & 1023) << 30 | low;
 }
+/* A list of counts that all ranks must have alike: its hash. */
+static inline uint64_t stamp_make_list(enum kind kind, tutti_type type, tutti_op op, uint64_t hash)
+{
+    return stamp_make(kind, type, op, 0, 0) | STAMP_HASHED | (hash & (STAMP_HASHED - 1));
+}
 static inline bool stamp_hashed(uint64_t stamp) { return stamp & STAMP_HASHED; }
 static inline enum kind stamp_kind(uint64_t stamp) { return (enum kind)(stamp >> 58); }
 static inline int stamp_type(uint64_t stamp) { return (int)(stamp >> 53 & 31); }

@@ -11,7 +11,7 @@ static bool claim_committed(const struct watch *w, const struct claim *c, uint32
     if (!c->commit_at || (c->committer >= 0 && (uint32_t)c->committer != p))
         return true;
     const shared64 *word = (const shared64 *)(const void *)((const char *)&w->members[p] + c->commit_at);
-    return load_acquire64(word) >= c->commit;        /* E16 acquire, E17 acquire */
+    return load_acquire64(word) >= c->commit;        /* E16 acquire, E17 acquire, E22 acquire */
 }
 
 /* Has p done its part of the operation? */
@@ -81,6 +81,10 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
         if (quit & QUIT_ABORT)
             return WHY_ABORT;
     }
+    if (c->differs) {
+        *who = c->differs - 1;
+        return WHY_MISMATCH;
+    }
     for (uint32_t p = 0; p < w->size; p++) {
         if (p == w->me)
             continue;
@@ -128,12 +132,22 @@ static bool verdict_reached(const struct watch *w, const struct wait *wait)
     return wait->leave && wait->owner >= 0 && w->gone[wait->owner] != GONE_NO;
 }
 
+/* The operation has succeeded; what is left to wait for is that others have read this rank's buffers, or are gone: no deadline, no abort
+   ends that, because they may. 1 go on, 0 sleep. */
+static int verdict_over(struct watch *w, const struct wait *wait)
+{
+    if (!wait->leave)
+        return 1;
+    death_look(w);                                                   /* E5: alive words */
+    return verdict_reached(w, wait);
+}
+
 int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait, bool late)
 {
     for (;;) {
         if (claim_holds(w, c)) {
             int r = verdict_contested(w, c);
-            return r < 0 ? r : 1;
+            return r < 0 ? r : verdict_over(w, wait);
         }
         uint64_t v = load_acquire64(&w->slot->verdict);              /* E7 acquire */
         int32_t after = verdict_after(v, c->seq);

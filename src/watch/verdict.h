@@ -7,7 +7,7 @@
  *
  *   complete  local completion implies C(k). Load V: 0 or of a later operation -> success. Proposal for k -> withdraw it by CAS, success
  *             (anybody who sees C(k) withdraws, nobody waits for the proposer). Confirmed for k -> fail.
- *   look      C(k)? -> complete. V confirmed for k -> fail. V proposes k -> decide. V proposes an earlier operation -> clear it.
+ *   look      C(k)? -> complete, and only the leave of those who still read our buffers may be left to wait for. V confirmed for k -> fail. V proposes k -> decide. V proposes an earlier operation -> clear it.
  *             Then, in this order: news, alive words, quit bits of all (our own too), flags. Somebody aborted, or is gone and has not
  *             done its part, or called something else, or our deadline has passed -> give up.
  *   give up   propose by CAS from 0; if somebody else was first, his reason stands. Then decide.

@@ -26,6 +26,8 @@ struct watch {
     uint32_t news_seen;
     uint64_t excused_ns;              /* time that slices took too long (a suspended machine): no deadline counts it */
     uint64_t failed;                  /* the verdict this rank failed by; 0 none */
+    bool     verify;                  /* TUTTI_VERIFY: each arrival says what has come out so far … */
+    uint64_t outcome;                 /* … by this digest of all results that all ranks must have alike */
     int64_t  timeout_ns, warn_ns;     /* of this rank's operations; < 0: never */
     int    (*interrupt)(void *arg);
     void    *interrupt_arg;
@@ -42,6 +44,7 @@ struct claim {
     size_t   commit_at;               /* offset in struct member of the word that a committer's last contribution raises; 0: arrival is all */
     uint64_t commit;                  /* … to at least this */
     int      committer;               /* that rank alone; -1: every rank */
+    uint32_t differs;                 /* rank + 1 that this rank has found to do something else than its descriptor says; 0 none */
 };
 
 /* What a rank waits for. owner: whose word it is, -1 the comm's (sense). leave: over as well when its owner is gone (it will read no more). */
@@ -82,6 +85,8 @@ static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
 static inline void watch_arrive(struct watch *w, const struct claim *c)
 {
     struct arrival *a = &w->mine->arrival[c->seq & 1];
+    if (w->verify)
+        store_relaxed64(&a->more[OUTCOME_WORD], w->outcome);         /* relaxed: E1 publishes it */
     store_relaxed64(&a->descriptor, c->descriptor);                  /* relaxed: E1 publishes it */
     store_fence64(&a->seq, c->seq);                                  /* E1 release, E2 fence */
     if (load_relaxed32(&w->mine->sleepers))                          /* relaxed: E2, ordered by the fence */

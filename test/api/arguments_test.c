@@ -89,8 +89,6 @@ static void types(void **state)
     (void)state;
     static const struct { int type; const char *reason; } bad[] = {
         { -1, "-1 is no tutti_type" }, { 17, "17 is no tutti_type" }, { INT32_MAX, "is no tutti_type" }, { INT32_MIN, "is no tutti_type" },
-        { TUTTI_C64, "c64 is not there yet" }, { TUTTI_C128, "c128 is not there yet" },
-        { TUTTI_F8E4M3, "f8e4m3 is not there yet" }, { TUTTI_F8E5M2, "f8e5m2 is not there yet" },
     };
     for (size_t i = 0; i < LENGTH(bad); i++) {
         tutti_type type = (tutti_type)bad[i].type;
@@ -112,7 +110,7 @@ static void operations(void **state)
     (void)state;
     static const struct { int op; const char *reason; } bad[] = {
         { -1, "none of tutti's" }, { 12, "none of tutti's" }, { 1023, "none of tutti's" }, { INT32_MIN, "none of tutti's" },
-        { TUTTI_PREMUL_SUM, "multiply before the call" }, { TUTTI_OP_USER, "user's operation" }, { TUTTI_OP_MAX, "user's operation" },
+        { TUTTI_PREMUL_SUM, "" }, { TUTTI_OP_USER, "tutti_op_create" }, { TUTTI_OP_MAX, "tutti_op_create" },
     };
     for (size_t i = 0; i < LENGTH(bad); i++) {
         REFUSED(tutti_reduce(a, b, 1, TUTTI_F32, (tutti_op)bad[i].op, 0, alone, NULL), "reduce", bad[i].reason);

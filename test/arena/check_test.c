@@ -83,7 +83,7 @@ static bool in(size_t at, size_t field, size_t size) { return at >= field && at 
 
 static bool is_free_field(size_t at)
 {
-    return IN(at, birth) || IN(at, origin) || IN(at, first_seq) || IN(at, uid) || IN(at, spare) || IN(at, job) || IN(at, rules);
+    return IN(at, birth) || IN(at, origin) || IN(at, first_seq) || IN(at, uid) || IN(at, verify) || IN(at, job) || IN(at, rules);
 }
 
 static void test_every_bit(void **state)

@@ -37,7 +37,7 @@ static void test_shape(void **state)
     static const int sizes[] = { 1, 2, 3, 64, RANKS_MAX };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct arena a;
-        struct arena_plan plan = { sizes[i], "job", SMALL, "barrier:flags", 77 };
+        struct arena_plan plan = { sizes[i], "job", SMALL, "barrier:flags", 77, 0 };
         assert_int_equal(arena_create(&a, &plan, &why), 0);
         assert_int_equal(a.header->size, sizes[i]);
         assert_int_equal(a.header->slots, SLOTS_MAX);

@@ -19,7 +19,7 @@
 
 static char why_room[512];
 static struct text why;
-static struct place place;
+static struct launch_place place;
 static int hydra;                                    /* is there a proxy among our ancestors? */
 
 static const char *from_table(const char *name, void *arg)

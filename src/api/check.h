@@ -1,0 +1,37 @@
+/* Job: the checks of a collective's arguments: all of them before anything is touched, each refusal one sentence.
+ * Owns: tutti_comm.shapes.
+ * Never: runs anything. */
+#ifndef TUTTI_API_CHECK_H
+#define TUTTI_API_CHECK_H
+
+#include "coll/coll.h"
+
+/* What the caller said; the rest of struct coll is run's and the algorithm's to fill in. */
+static inline void check_describe(struct coll *c, const void *send, void *recv, size_t count, tutti_type type, tutti_op op, int root)
+{
+    c->send = send;
+    c->recv = recv;
+    c->count = count;
+    c->bytes = 0;
+    c->width = 1;
+    c->type = type;
+    c->oper = op;
+    c->root = root;
+    c->fold = NULL;
+    c->scaled = NULL;
+    c->user = NULL;
+    c->algorithm = NULL;
+    c->lists.n = 0;
+    c->lists.first = NULL;
+    c->list_hash = 0;
+}
+
+/* Type, count, root, operation, and call. For even parts: chooses the algorithm, which is looked up where a call like it came before:
+   programs repeat themselves, and this is a fifth of a small all_reduce. */
+int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
+/* The buffers of even parts. */
+int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site);
+/* The lists: pointers, sums, overlaps, what this rank gives itself. Sets c->count, bytes, lists.most, list_hash. */
+int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site);
+
+#endif

@@ -1,0 +1,49 @@
+/* All_reduce of several buffers as one operation: they are one vector, laid one behind the other in the slot and in the rings. One wait,
+ * and one round trip of the rings, for all of them. The counts are the same list on all ranks, by fingerprint. */
+#include "coll/flat.h"
+#include "coll/ring.h"
+
+#include <errno.h>
+
+static int many_flat_before(struct coll *c)
+{
+    char *slot, *to;
+    int r = flat_slot(c, &slot);
+    if (r < 0)
+        return r;
+    to = slot;
+    for (int i = 0; i < c->lists.n; i++) {
+        coll_copy(c, to, c->lists.send[i], c->lists.send_counts[i] * c->width);
+        to += c->lists.send_counts[i] * c->width;
+    }
+    coll_publish(c, slot);
+    return 0;
+}
+
+static int many_flat_after(struct coll *c)
+{
+    const struct watch *w = &c->comm->watch;
+    const char *slot[RANKS_MAX];
+    for (uint32_t p = 0; p < w->size; p++) {
+        slot[p] = p == w->me ? NULL : coll_peer(c, p, c->bytes);
+        if (p != w->me && !slot[p])
+            return -EPROTO;
+    }
+    for (int i = 0; i < c->lists.n; i++) {
+        const void *from[RANKS_MAX];
+        for (uint32_t p = 0; p < w->size; p++)
+            from[p] = p == w->me ? c->lists.send[i] : slot[p] + c->lists.first[i] * c->width;
+        coll_fold(c, c->lists.recv[i], from, w->size, c->lists.send_counts[i]);
+    }
+    return 0;
+}
+
+static int many_ring_advance(struct op *op) { return ring_reduce_advance((struct coll *)op, true); }
+
+const struct algorithm all_reduce_many_flat = {
+    "flat", KIND_ALL_REDUCE_MANY, FLAT_BYTES, coll_one_phase, many_flat_before, many_flat_after,
+    "all buffers in a slot a rank, everybody folds all: 1 wait, up to 64 KiB in all"
+};
+const struct algorithm all_reduce_many_ring = {
+    "ring", KIND_ALL_REDUCE_MANY, SIZE_MAX, many_ring_advance, NULL, NULL, "rings of chunks over all buffers: each rank folds 1/N of it; any size"
+};

@@ -1,0 +1,17 @@
+/* Gather: each rank gives one block to the root. All wait for all, so that all or none holds. */
+#include "coll/flat.h"
+#include "coll/line.h"
+#include "coll/ring.h"
+
+const struct algorithm gather_line = {
+    "line", KIND_GATHER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, "a block in the arrival line, the root reads: up to 40 bytes"
+};
+const struct algorithm gather_flat = {
+    "flat", KIND_GATHER, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
+};
+const struct algorithm gather_ring = {
+    "ring", KIND_GATHER, SIZE_MAX, ring_move_advance, NULL, NULL, "rings of chunks, or straight from buffers in the arena: written once, read once by each who takes; any size"
+};
+const struct algorithm gather_v_ring = {
+    "ring", KIND_GATHER_V, SIZE_MAX, ring_move_advance, NULL, NULL, "counts compared by pairs, then rings of chunks; 2 waits; any size"
+};

@@ -1,0 +1,146 @@
+/* One table says what tells the collectives apart; the three transports then need to be written once. Costs a few branches a block. */
+#include "coll/parts.h"
+
+#include <errno.h>
+
+static const unsigned table[KIND_COUNT] = {
+    [KIND_BROADCAST] = PARTS_ROOT_GIVES,
+    [KIND_REDUCE_SCATTER] = PARTS_EACH | PARTS_FOLD,
+    [KIND_REDUCE_SCATTER_V] = PARTS_EACH | PARTS_FOLD | PARTS_UNEVEN,
+    [KIND_ALL_GATHER] = 0,
+    [KIND_ALL_GATHER_V] = PARTS_UNEVEN,
+    [KIND_GATHER] = PARTS_ROOT_TAKES,
+    [KIND_GATHER_V] = PARTS_ROOT_TAKES | PARTS_UNEVEN | PARTS_PAIRS,
+    [KIND_SCATTER] = PARTS_EACH | PARTS_ROOT_GIVES,
+    [KIND_SCATTER_V] = PARTS_EACH | PARTS_ROOT_GIVES | PARTS_UNEVEN | PARTS_PAIRS,
+    [KIND_ALL_TO_ALL] = PARTS_EACH,
+    [KIND_ALL_TO_ALL_V] = PARTS_EACH | PARTS_UNEVEN | PARTS_PAIRS,
+    [KIND_SCAN] = PARTS_FOLD | PARTS_LOWER,
+    [KIND_EXSCAN] = PARTS_FOLD | PARTS_LOWER | PARTS_STRICT,
+};
+
+unsigned parts_of(enum kind kind) { return table[kind]; }
+
+bool parts_gives(const struct coll *c, uint32_t p)
+{
+    unsigned how = parts_how(c);
+    uint32_t size = c->comm->watch.size;
+    if (how & PARTS_ROOT_GIVES)
+        return p == (uint32_t)c->root && size > 1;
+    if (how & PARTS_ROOT_TAKES)
+        return p != (uint32_t)c->root;
+    return how & PARTS_LOWER ? p + 1 < size : size > 1;
+}
+
+bool parts_takes(const struct coll *c)
+{
+    unsigned how = parts_how(c);
+    uint32_t me = c->comm->watch.me;
+    if (how & PARTS_ROOT_GIVES)
+        return me != (uint32_t)c->root || (how & PARTS_EACH);
+    if (how & PARTS_ROOT_TAKES)
+        return me == (uint32_t)c->root;
+    return !(how & PARTS_STRICT) || me > 0;
+}
+
+bool parts_moves(const struct coll *c, uint32_t from, uint32_t to)
+{
+    unsigned how = parts_how(c);
+    if (from == to || ((how & PARTS_ROOT_GIVES) && from != (uint32_t)c->root) || ((how & PARTS_ROOT_TAKES) && to != (uint32_t)c->root))
+        return false;
+    return !(how & PARTS_LOWER) || from < to;
+}
+
+size_t parts_count(const struct coll *c, uint32_t from, uint32_t to)
+{
+    unsigned how = parts_how(c);
+    if (!(how & PARTS_UNEVEN))
+        return c->count;
+    if (!(how & PARTS_PAIRS))
+        return c->lists.recv_counts[how & PARTS_EACH ? to : from];
+    if (from == c->comm->watch.me)
+        return how & PARTS_EACH ? c->lists.send_counts[to] : c->lists.send_counts[0];
+    return how & PARTS_ROOT_GIVES ? c->lists.recv_counts[0] : c->lists.recv_counts[from];
+}
+
+const char *parts_send(const struct coll *c, uint32_t to)
+{
+    unsigned how = parts_how(c);
+    if (!(how & PARTS_EACH))
+        return c->send;
+    return how & PARTS_UNEVEN ? c->lists.send[to] : (const char *)c->send + to * c->count * c->width;
+}
+
+char *parts_recv(const struct coll *c, uint32_t from)
+{
+    unsigned how = parts_how(c);
+    if (how & (PARTS_FOLD | PARTS_ROOT_GIVES))
+        return c->recv;
+    return how & PARTS_UNEVEN ? c->lists.recv[from] : (char *)c->recv + from * c->count * c->width;
+}
+
+size_t parts_offset(const struct coll *c, uint32_t from, uint32_t to)
+{
+    unsigned how = parts_how(c);
+    if (!(how & PARTS_EACH))
+        return 0;
+    if (!(how & PARTS_UNEVEN))
+        return to * c->count * c->width;
+    size_t before = 0;
+    for (uint32_t p = 0; p < to; p++)
+        before += parts_count(c, from, p);
+    return before * c->width;
+}
+
+static size_t parts_cut(size_t count, size_t first, size_t n)
+{
+    return first >= count ? 0 : count - first < n ? count - first : n;
+}
+
+static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n)
+{
+    unsigned how = parts_how(c);
+    uint32_t me = c->comm->watch.me, ranks = how & PARTS_LOWER ? me + !(how & PARTS_STRICT) : c->comm->watch.size;
+    const void *from[RANKS_MAX];
+    n = parts_cut(parts_count(c, me, me), first, n);
+    if (n == 0 || ranks == 0)
+        return 0;
+    for (uint32_t p = 0; p < ranks; p++) {
+        from[p] = p == me ? parts_send(c, me) + first * c->width : at(c, p, first, n);
+        if (!from[p])
+            return -EPROTO;
+    }
+    coll_fold(c, parts_recv(c, me) + first * c->width, from, ranks, n);
+    return 0;
+}
+
+bool parts_keeps(const struct coll *c)
+{
+    unsigned how = parts_how(c);
+    if (how & PARTS_ROOT_GIVES)
+        return c->comm->watch.me == (uint32_t)c->root && (how & PARTS_EACH);
+    return !(how & PARTS_ROOT_TAKES) || c->comm->watch.me == (uint32_t)c->root;
+}
+
+int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n)
+{
+    unsigned how = parts_how(c);
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    if (how & PARTS_FOLD)
+        return parts_fold(c, at, first, n);
+    /* Each rank begins with its neighbour, so that not all read from the same one at once. */
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t p = me + i < size ? me + i : me + i - size;
+        bool kept = p == me && parts_keeps(c);
+        if (!kept && !parts_moves(c, p, me))
+            continue;
+        size_t some = parts_cut(parts_count(c, p, me), first, n);
+        if (some == 0)
+            continue;
+        const char *from = kept ? parts_send(c, me) + first * c->width : at(c, p, first, some);
+        if (!from)
+            return -EPROTO;
+        coll_copy(c, parts_recv(c, p) + first * c->width, from, some * c->width);
+    }
+    return 0;
+}

@@ -1,0 +1,292 @@
+/* Blocks through the rings: every collective of parts.h, any size. In each round a rank puts the same stretch of all the blocks it gives
+ * into its slot, unless they lie in the arena; who takes copies or folds that stretch. Written once, read once by each who takes.
+ *
+ *   in(r)    licence: who takes has consumed what the slot held. Copy in; produced = r + 1
+ *   out(r)   all who give me something have produced r: copy or fold;  consumed = r + 1
+ *   close    all who give have produced everything: C(k). From then on each living rank can finish alone.
+ *   exit     who gave out of a buffer in the arena stays until it has been read.
+ *
+ * Uneven parts whose counts only the two ranks of a block know (gather_v, scatter_v, all_to_all_v) have one step more. A rank's counts lie
+ * in its rows when it arrives; after the gate each rank compares what it takes with what is given. How many rounds there are is the most
+ * that any rank needs, which everybody knows only then: so C(k) asks for `given` instead, a number known beforehand, which a rank raises
+ * when its comparison held and all it gives is in the arena. A difference is a mismatch that ends the operation for all. */
+#include "coll/ring.h"
+
+#include "coll/parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool move_gives(const struct coll *c, uint32_t p) { return parts_gives(c, p); }
+static bool move_gives_me(const struct coll *c, uint32_t p) { return parts_moves(c, p, c->comm->watch.me); }
+static bool move_takes_mine(const struct coll *c, uint32_t p) { return parts_moves(c, c->comm->watch.me, p); }
+
+static size_t move_cut(size_t count, size_t first, size_t piece)
+{
+    return first >= count ? 0 : count - first < piece ? count - first : piece;
+}
+
+/* Where the block that p gives to rank `to` lies in the arena. */
+static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, const struct part_row *rows)
+{
+    unsigned how = parts_how(c);
+    if (how & PARTS_UNEVEN) {
+        const struct part_row *row = &rows[how & PARTS_EACH ? to : 0];
+        return (struct place){ row->at, row->lo, row->hi };
+    }
+    struct place place = ring_send_place(c, p);
+    size_t before = how & PARTS_EACH ? to * c->count * c->width : 0;
+    if (place.at == 0 || before >= place.hi)
+        return (struct place){ 0, 0, 0 };
+    return (struct place){ place.at + before, place.lo > before ? place.lo - before : 0, place.hi - before };
+}
+
+static const struct part_row *move_rows(const struct coll *c, uint32_t p)
+{
+    char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot + 2 * ring_rows_bytes(c->comm->watch.size));
+    return ring ? ring_rows(c, ring) : NULL;
+}
+
+static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
+{
+    size_t first = (size_t)round * c->ring.piece, n = move_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
+    struct place place = move_place(c, c->comm->watch.me, to, c->comm->stage.ring ? ring_rows(c, c->comm->stage.ring) : NULL);
+    return n && !(place.at && ring_in_place(&place, first * c->width, n * c->width));
+}
+
+static bool move_slot_idle(const struct coll *c, uint64_t round)
+{
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    if (!parts_gives(c, me))
+        return true;
+    if (!(parts_how(c) & PARTS_EACH))
+        return !move_staged(c, me + 1 < size ? me + 1 : 0, round);
+    for (uint32_t p = 0; p < size; p++)
+        if (p != me && move_staged(c, p, round))
+            return false;
+    return true;
+}
+
+static void move_copy_in(struct coll *c, uint32_t to, char *slot)
+{
+    size_t first = (size_t)c->ring.in * c->ring.piece, n = move_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
+    if (n && move_staged(c, to, c->ring.in))
+        coll_copy(c, slot, parts_send(c, to) + first * c->width, n * c->width);
+}
+
+/* Up to what this rank gives; when that is all in, its word goes to the operation's end at once. */
+static int move_in(struct coll *c)
+{
+    struct watch *w = &c->comm->watch;
+    uint64_t began = c->ring.in;
+    for (; c->ring.in < c->ring.mine; c->ring.in++) {
+        if (move_slot_idle(c, c->ring.in))
+            continue;
+        if (c->ring.in != began)
+            break;                     /* what is there already is published first */
+        if (ring_licence(c, c->ring.in, move_takes_mine) == WAITING)
+            return WAITING;
+        char *slot = ring_slot(c->comm->stage.ring, c, c->ring.in);
+        if (!(parts_how(c) & PARTS_EACH))
+            move_copy_in(c, w->me + 1 < w->size ? w->me + 1 : 0, slot);
+        else
+            for (uint32_t p = 0; p < w->size; p++)
+                if (p != w->me)
+                    move_copy_in(c, p, slot + p * c->ring.piece * c->width);
+        c->ring.in++;
+        break;
+    }
+    uint64_t said = c->ring.in == c->ring.mine && c->ring.total > c->ring.mine ? c->ring.total : c->ring.in;
+    if (c->ring.base + said > load_relaxed64(&w->mine->produced))    /* relaxed: our own word */
+        watch_raise(w, &w->mine->produced, c->ring.base + said);     /* E16 release */
+    return DONE;
+}
+
+static const char *move_at(const struct coll *c, uint32_t p, size_t first, size_t n)
+{
+    uint32_t me = c->comm->watch.me;
+    unsigned how = parts_how(c);
+    const struct part_row *rows = how & PARTS_UNEVEN ? move_rows(c, p) : NULL;
+    if ((how & PARTS_UNEVEN) && !rows)
+        return NULL;
+    struct place place = move_place(c, p, me, rows);
+    if (place.at && ring_in_place(&place, first * c->width, n * c->width))
+        return coll_at(c, place.at + first * c->width, n * c->width);
+    char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot);
+    return ring ? ring_slot(ring, c, c->ring.out) + (how & PARTS_EACH ? me * c->ring.piece * c->width : 0) : NULL;
+}
+
+static int move_out(struct coll *c)
+{
+    struct watch *w = &c->comm->watch;
+    if (ring_await(c, offsetof(struct member, produced), c->ring.out + 1, move_gives_me) == WAITING)
+        return WAITING;
+    int r = parts_take(c, move_at, (size_t)c->ring.out * c->ring.piece, c->ring.piece);
+    if (r < 0)
+        return r;
+    c->ring.out++;
+    watch_raise(w, &w->mine->consumed, c->ring.base + c->ring.out);  /* E18 release */
+    return DONE;
+}
+
+/* ---- opening ---- */
+
+static uint64_t move_rounds(const struct coll *c, size_t count) { return count / c->ring.piece + (count % c->ring.piece != 0); }
+
+/* The largest block that this rank gives, or keeps: that is copied in rounds, too. */
+static size_t move_most(const struct coll *c)
+{
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    size_t most = 0;
+    for (uint32_t p = 0; p < size; p++)
+        if ((p == me ? parts_keeps(c) : parts_moves(c, me, p)) && parts_count(c, me, p) > most)
+            most = parts_count(c, me, p);
+    return most;
+}
+
+static void move_fill_rows(struct coll *c)
+{
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    struct part_row *rows = ring_rows(c, c->comm->stage.ring);
+    bool each = parts_how(c) & PARTS_EACH, gives = parts_gives(c, me), same_place = parts_how(c) & PARTS_PAIRS;
+    memset(rows, 0, ring_rows_bytes(size));
+    for (uint32_t p = 0; gives && p < (each ? size : 1); p++) {
+        size_t count = parts_count(c, me, each ? p : me);
+        struct place place = comm_place(c->comm, parts_send(c, p), count * c->width);
+        /* In place, what is taken overwrites what is given: peers must find a copy. */
+        if (each && same_place && !(parts_how(c) & PARTS_ROOT_GIVES) && parts_send(c, p) == parts_recv(c, p))
+            place = (struct place){ 0, 0, 0 };
+        rows[p] = (struct part_row){ count, place.lo < place.hi ? place.at : 0, place.lo, place.hi };
+        c->sends.hi |= place.hi - place.lo;          /* something is read in place: stay for it */
+    }
+}
+
+static bool move_overwrites(const struct coll *c)
+{
+    return c->send == c->recv && (c->algorithm->kind == KIND_ALL_TO_ALL || c->algorithm->kind == KIND_SCAN || c->algorithm->kind == KIND_EXSCAN);
+}
+
+/* Sizes, staging, places, claim. */
+static int move_open(struct coll *c)
+{
+    unsigned how = parts_how(c);
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    size_t most = ring_slot_bytes(size) / (how & PARTS_EACH ? size : 1) / c->width, bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
+    bool gives = parts_gives(c, me);
+    c->sends = c->recvs = (struct place){ 0, 0, 0 };
+    if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
+        c->sends = comm_place(c->comm, c->send, bytes);
+    int r = ring_stage(c, (how & PARTS_UNEVEN) || (gives && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)));
+    if (r < 0)
+        return r;
+    if (how & PARTS_UNEVEN)
+        move_fill_rows(c);
+    else
+        ring_publish_places(c);
+    c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
+    c->ring.mine = move_rounds(c, move_most(c));
+    c->op.claim.committer = !(how & PARTS_PAIRS) && (how & PARTS_ROOT_GIVES) ? c->root : -1;
+    if (how & PARTS_PAIRS) {
+        struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
+        store_relaxed64(&mine->payload[1], c->ring.mine);            /* relaxed: E1 publishes it */
+        c->op.claim.commit_at = offsetof(struct member, given);
+        c->op.claim.commit = c->op.claim.seq;
+        return 0;
+    }
+    ring_begin(c, move_rounds(c, how & PARTS_UNEVEN ? c->lists.most : c->count));
+    /* Without rounds nobody raises a word, and a root alone may have left the others' behind the count: arrival is all. */
+    c->op.claim.commit_at = c->ring.total ? offsetof(struct member, produced) : 0;
+    c->op.claim.commit = c->ring.base + c->ring.total;
+    return 0;
+}
+
+/* ---- pairs: after the gate ---- */
+
+/* What p gives me is not what I take: the operation is over, for all. The words for it stand where an abort's would. */
+static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
+{
+    struct watch *w = &c->comm->watch;
+    snprintf(w->mine->why, sizeof w->mine->why, "rank %u gives rank %u %llu elements, which takes %zu", p, w->me, (unsigned long long)gives,
+             parts_count(c, p, w->me));
+    c->op.claim.differs = p + 1;
+    c->op.wait = (struct wait){ &watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, (int)p, false };
+}
+
+static bool move_compared(struct coll *c)
+{
+    struct watch *w = &c->comm->watch;
+    uint64_t total = c->ring.mine;
+    for (uint32_t p = 0; p < w->size; p++) {
+        if (p == w->me)
+            continue;
+        /* relaxed: after E1 */
+        uint64_t theirs = load_relaxed64(&watch_arrival(w, p, c->op.claim.seq)->payload[1]);
+        total = theirs > total ? theirs : total;
+        if (!parts_moves(c, p, w->me))
+            continue;
+        const struct part_row *rows = move_rows(c, p);
+        uint64_t gives = rows ? rows[parts_how(c) & PARTS_EACH ? w->me : 0].count : UINT64_MAX;
+        if (gives != parts_count(c, p, w->me)) {
+            move_differs(c, p, gives);
+            return false;
+        }
+    }
+    ring_begin(c, total);
+    return true;
+}
+
+static int move_close(struct coll *c)
+{
+    struct watch *w = &c->comm->watch;
+    ring_close(c);
+    if (parts_how(c) & PARTS_PAIRS) {
+        if (load_relaxed64(&w->mine->given) < c->op.claim.seq)       /* relaxed: our own word */
+            watch_raise(w, &w->mine->given, c->op.claim.seq);        /* E22 release */
+        for (uint32_t p = 0; p < w->size; p++)
+            if (load_acquire64(&w->members[p].given) < c->op.claim.seq) {    /* E22 acquire */
+                c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false };
+                return WAITING;
+            }
+    } else if (c->ring.total && ring_await(c, offsetof(struct member, produced), c->ring.total, c->op.claim.committer < 0 ? NULL : move_gives) == WAITING)
+        return WAITING;
+    return c->sends.hi > c->sends.lo ? ring_exit(c, move_takes_mine) : DONE;
+}
+
+int ring_move_advance(struct op *op)
+{
+    struct coll *c = (struct coll *)op;
+    if (c->phase == GATE_START) {
+        int r = move_open(c);
+        if (r < 0)
+            return r;
+        watch_arrive(op->watch, &op->claim);
+        c->phase = GATE_WAIT;
+    }
+    if (c->phase == GATE_WAIT) {
+        /* The first rounds can be copied in before anybody else is there. */
+        while (c->ring.in < c->ring.mine && move_in(c) == DONE) { }
+        if (watch_all_arrived(op) == WAITING)
+            return WAITING;
+        if (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c)))
+            return WAITING;            /* for the verdict */
+        c->phase = AFTER_GATE;
+        move_in(c);                    /* who gives little or nothing says so */
+    }
+    bool takes = parts_takes(c);
+    while (c->ring.in < c->ring.mine || (takes && c->ring.out < c->ring.total)) {
+        bool moved = false;
+        if (c->ring.in < c->ring.mine)
+            moved = move_in(c) == DONE;
+        /* In place, a stretch is copied in before what is taken lands on it. */
+        if (takes && c->ring.out < c->ring.total && (c->ring.out < c->ring.in || c->ring.in == c->ring.mine)) {
+            int r = move_out(c);
+            if (r < 0)
+                return r;
+            moved |= r == DONE;
+        }
+        if (!moved)
+            return WAITING;            /* on what the oldest round needs: out was asked last */
+    }
+    return move_close(c);
+}

@@ -1,0 +1,33 @@
+/* Same: do all ranks hold the same bytes? Two digests of them, 128 bits, travels in the arrival line. Two different buffers of one length pass for
+ * the same once in 2^128, by chance; a digest is no shield against somebody who looks for two such buffers. */
+#include "coll/coll.h"
+
+#include "base/digest.h"
+
+static int same_before(struct coll *c)
+{
+    struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
+    /* relaxed: E1 publishes them */
+    store_relaxed64(&mine->payload[0], digest(c->send, c->count, 1));
+    store_relaxed64(&mine->payload[1], digest(c->send, c->count, 2));             /* relaxed: as above */
+    if (stamp_hashed(c->op.claim.descriptor))
+        store_relaxed64(&mine->payload[PAYLOAD_WORDS - 1], c->op.claim.count);       /* relaxed: as above */
+    return 0;
+}
+
+static int same_after(struct coll *c)
+{
+    const struct watch *w = &c->comm->watch;
+    const struct arrival *first = watch_arrival(w, 0, c->op.claim.seq);
+    c->answer = 1;
+    for (uint32_t p = 1; p < w->size; p++)
+        for (int i = 0; i < 2; i++)
+            /* relaxed: after E1 */
+            if (load_relaxed64(&watch_arrival(w, p, c->op.claim.seq)->payload[i]) != load_relaxed64(&first->payload[i]))
+                c->answer = 0;
+    return 0;
+}
+
+const struct algorithm same_line = {
+    "line", KIND_SAME, SIZE_MAX, coll_one_phase, same_before, same_after, "a digest of 128 bits in the arrival line: the price of a barrier and of reading the bytes"
+};
