@@ -24,6 +24,7 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->lists.n = 0;
     c->lists.first = NULL;
     c->list_hash = 0;
+    c->streams = false;
 }
 
 /* Type, count, root, operation, and call. For even parts: chooses the algorithm, which is looked up where a call like it came before:

@@ -3,6 +3,7 @@
 #include "coll/coll.h"
 
 #include "base/clock.h"
+#include "base/copy.h"
 
 #include <string.h>
 
@@ -77,6 +78,17 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
     }
     uint64_t began = clock_tick();
     memcpy(to, from, bytes);
+    c->fold_ticks += clock_tick() - began;
+}
+
+void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
+{
+    if (!c->streams || bytes < TIMED_BYTES || to == from) {
+        coll_copy(c, to, from, bytes);
+        return;
+    }
+    uint64_t began = clock_tick();
+    copy_streaming(to, from, bytes);
     c->fold_ticks += clock_tick() - began;
 }
 

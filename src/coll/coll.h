@@ -53,6 +53,9 @@ struct coll {
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */
     uint64_t fold_ticks;
+    struct streams *stream;            /* coll/stream.h */
+    size_t stream_bytes;
+    bool streams;
     int phase;
     struct { size_t piece, slot; uint64_t total, base, in, fold, out, mine; } ring; /* elements, bytes, rounds; mine: of what this rank gives */
 };
@@ -70,6 +73,7 @@ char *coll_peer(const struct coll *c, uint32_t p, size_t bytes);                
 void coll_publish(struct coll *c, const char *at);
 void coll_publish_factor(struct coll *c);
 void coll_copy(struct coll *c, void *to, const void *from, size_t bytes);            /* timed; nothing if it is the same place */
+void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);        /* the same for results, past the caches if c->streams */
 /* from[0 … n-1], the contributions of ranks 0 … n-1, in that order; timed; default floating-point modes. */
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
 

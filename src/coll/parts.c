@@ -140,7 +140,7 @@ int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n)
         const char *from = kept ? parts_send(c, me) + first * c->width : at(c, p, first, some);
         if (!from)
             return -EPROTO;
-        coll_copy(c, parts_recv(c, p) + first * c->width, from, some * c->width);
+        coll_copy_out(c, parts_recv(c, p) + first * c->width, from, some * c->width);
     }
     return 0;
 }

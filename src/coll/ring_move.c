@@ -13,6 +13,7 @@
 #include "coll/ring.h"
 
 #include "coll/parts.h"
+#include "coll/stream.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -184,6 +185,8 @@ static int move_open(struct coll *c)
         move_fill_rows(c);
     else
         ring_publish_places(c);
+    size_t taken = (how & PARTS_FOLD) || !parts_takes(c) ? 0 : how & PARTS_UNEVEN ? c->lists.most * c->width : bytes;
+    stream_choose(c, taken, c->algorithm->kind != KIND_BROADCAST && c->send == c->recv && !(how & PARTS_UNEVEN));
     c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
     c->ring.mine = move_rounds(c, move_most(c));
     c->op.claim.committer = !(how & PARTS_PAIRS) && (how & PARTS_ROOT_GIVES) ? c->root : -1;
@@ -240,6 +243,7 @@ static int move_close(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
     ring_close(c);
+    stream_learn(c);
     if (parts_how(c) & PARTS_PAIRS) {
         if (load_relaxed64(&w->mine->given) < c->op.claim.seq)       /* relaxed: our own word */
             watch_raise(w, &w->mine->given, c->op.claim.seq);        /* E22 release */

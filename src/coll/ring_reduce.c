@@ -13,6 +13,7 @@
  * three stages run as far as they can in each call of advance, oldest round first, so neighbouring rounds overlap.
  * In place in the arena: my piece of p's buffer is read by me alone, and p writes there only after I have folded it. */
 #include "coll/ring.h"
+#include "coll/stream.h"
 
 #include <errno.h>
 
@@ -53,7 +54,7 @@ static void reduce_copy_out(struct coll *c, const char *from, struct chunk chunk
 {
     for (size_t done = 0; done < chunk.count;) {
         struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
-        coll_copy(c, run.recv, from + done * c->width, run.count * c->width);
+        coll_copy_out(c, run.recv, from + done * c->width, run.count * c->width);
         done += run.count;
     }
 }
@@ -186,6 +187,7 @@ static int reduce_open(struct coll *c, bool all_want)
     c->op.claim.commit = c->ring.base + c->ring.total;
     c->op.claim.committer = -1;
     ring_publish_places(c);
+    stream_choose(c, bytes, c->send == c->recv || c->lists.first);
     return 0;
 }
 
@@ -225,5 +227,6 @@ int ring_reduce_advance(struct coll *c, bool wants)
             return WAITING;            /* on what the oldest round needs: that stage was asked last */
     }
     ring_close(c);
+    stream_learn(c);
     return c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo ? ring_exit(c, NULL) : DONE;
 }

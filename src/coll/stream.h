@@ -1,0 +1,13 @@
+/* Job: are the results of large operations better written past the caches? Found out by doing both.
+ * Owns: tutti_comm.streams.
+ * Never: anything that a peer could notice: each rank chooses for itself. */
+#ifndef TUTTI_COLL_STREAM_H
+#define TUTTI_COLL_STREAM_H
+
+#include "coll/coll.h"
+
+/* Before an operation that writes `bytes` of results here; sets c->streams. In place the lines are in the caches: never. */
+void stream_choose(struct coll *c, size_t bytes, bool in_place);
+void stream_learn(struct coll *c);                   /* after it */
+
+#endif
