@@ -8,6 +8,7 @@
 
 #define LANES_BYTES 64
 #include "fold/lanes.h"
+#include "fold/small.h"
 
 static vec f16_load(const uint8_t *from)
 {
@@ -41,6 +42,31 @@ static void few_store(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     _mm512_mask_storeu_epi8(to, (UINT64_C(1) << bytes) - 1, (__m512i)lanes_load(from));
 }
+
+/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above it alone. */
+static vec f8e5m2_load(const uint8_t *from)
+{
+    __m256i bytes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)from));
+    return (vec)_mm512_cvtph_ps(_mm256_slli_epi16(bytes, 8));
+}
+
+static vec f8e4m3_load(const uint8_t *from)
+{
+    __m256i bytes = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)from)), 7);
+    return small_from_f16_e4m3((vec)_mm512_cvtph_ps(_mm256_and_si256(bytes, _mm256_set1_epi16((short)0xbfff))));
+}
+
+static void bytes_store(uint8_t *to, vec v)
+{
+    _mm_storeu_si128((void *)to, _mm512_cvtepi32_epi8((__m512i)v));
+}
+
+static vec pair_even_32(vec v) { return (vec)_mm512_moveldup_ps((__m512)v); }
+static vec pair_odd_32(vec v) { return (vec)_mm512_movehdup_ps((__m512)v); }
+static vec pair_swap_32(vec v) { return (vec)_mm512_permute_ps((__m512)v, 0xb1); }
+static vec pair_even_64(vec v) { return (vec)_mm512_movedup_pd((__m512d)v); }
+static vec pair_odd_64(vec v) { return (vec)_mm512_permute_pd((__m512d)v, 0xff); }
+static vec pair_swap_64(vec v) { return (vec)_mm512_permute_pd((__m512d)v, 0x55); }
 
 #define KERNELS_TABLE table_avx512
 #define KERNELS_ISA "avx512"

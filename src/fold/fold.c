@@ -12,31 +12,31 @@
 struct type_row {
     const char *name;
     size_t      size;
-    const char *absent;  /* why the type has no kernels so far; NULL: it has */
-    const char *refused; /* why it has no bitwise and logical operations; NULL: it has */
+    const char *refused; /* why it lacks the operations it lacks; NULL: it lacks none */
 };
 
-#define BITWISE(name) "bitwise and logical operations need an integer type or bool; " name " has TUTTI_SUM, PROD, MIN, MAX, AVG"
-#define ABSENT(name, remedy) "folding " name " is not there yet; " remedy
+#define FLOAT(name)                                                                                                    \
+    "bitwise and logical operations need an integer type or bool; " name " has TUTTI_SUM, PROD, MIN, MAX, AVG, PREMUL_SUM"
+#define COMPLEX(name) "complex numbers have no order and no bits to combine; " name " has TUTTI_SUM, PROD, AVG, PREMUL_SUM"
 
 static const struct type_row types[] = {
-    [TUTTI_I8] = {"i8", 1, NULL, NULL},
-    [TUTTI_U8] = {"u8", 1, NULL, NULL},
-    [TUTTI_I16] = {"i16", 2, NULL, NULL},
-    [TUTTI_U16] = {"u16", 2, NULL, NULL},
-    [TUTTI_I32] = {"i32", 4, NULL, NULL},
-    [TUTTI_U32] = {"u32", 4, NULL, NULL},
-    [TUTTI_I64] = {"i64", 8, NULL, NULL},
-    [TUTTI_U64] = {"u64", 8, NULL, NULL},
-    [TUTTI_F16] = {"f16", 2, NULL, BITWISE("f16")},
-    [TUTTI_BF16] = {"bf16", 2, NULL, BITWISE("bf16")},
-    [TUTTI_F32] = {"f32", 4, NULL, BITWISE("f32")},
-    [TUTTI_F64] = {"f64", 8, NULL, BITWISE("f64")},
-    [TUTTI_BOOL] = {"bool", 1, NULL, NULL},
-    [TUTTI_C64] = {"c64", 8, ABSENT("c64", "a sum of n of them is a sum of 2n TUTTI_F32"), NULL},
-    [TUTTI_C128] = {"c128", 16, ABSENT("c128", "a sum of n of them is a sum of 2n TUTTI_F64"), NULL},
-    [TUTTI_F8E4M3] = {"f8e4m3", 1, ABSENT("f8e4m3", "convert to TUTTI_BF16 or TUTTI_F16 first"), NULL},
-    [TUTTI_F8E5M2] = {"f8e5m2", 1, ABSENT("f8e5m2", "convert to TUTTI_F16 first"), NULL},
+    [TUTTI_I8] = {"i8", 1, NULL},
+    [TUTTI_U8] = {"u8", 1, NULL},
+    [TUTTI_I16] = {"i16", 2, NULL},
+    [TUTTI_U16] = {"u16", 2, NULL},
+    [TUTTI_I32] = {"i32", 4, NULL},
+    [TUTTI_U32] = {"u32", 4, NULL},
+    [TUTTI_I64] = {"i64", 8, NULL},
+    [TUTTI_U64] = {"u64", 8, NULL},
+    [TUTTI_F16] = {"f16", 2, FLOAT("f16")},
+    [TUTTI_BF16] = {"bf16", 2, FLOAT("bf16")},
+    [TUTTI_F32] = {"f32", 4, FLOAT("f32")},
+    [TUTTI_F64] = {"f64", 8, FLOAT("f64")},
+    [TUTTI_BOOL] = {"bool", 1, "bool has no average; count with TUTTI_SUM over an integer type"},
+    [TUTTI_C64] = {"c64", 8, COMPLEX("c64")},
+    [TUTTI_C128] = {"c128", 16, COMPLEX("c128")},
+    [TUTTI_F8E4M3] = {"f8e4m3", 1, FLOAT("f8e4m3")},
+    [TUTTI_F8E5M2] = {"f8e5m2", 1, FLOAT("f8e5m2")},
 };
 
 static const char *const ops[] = {
@@ -70,11 +70,30 @@ static const struct table *fold_table(void)
     return chosen ? chosen : fold_choose();
 }
 
+/* NULL: there is no such set, or this machine or build lacks it. */
+static const struct table *fold_table_of(const char *isa)
+{
+    if (strcmp(isa, "plain") == 0)
+        return &table_plain;
+    if (strcmp(isa, "avx2") == 0 && cpu_has_avx2())
+        return &table_avx2;
+    if (strcmp(isa, "avx512") == 0 && cpu_has_avx512())
+        return &table_avx512;
+    if (strcmp(isa, "neon") == 0)
+        return &table_neon;
+    return NULL;
+}
+
 static fold_fn *fold_in(const struct table *table, tutti_type type, tutti_op op)
 {
-    if ((unsigned)type >= TABLE_TYPES || (unsigned)op >= TABLE_OPS)
+    if (!table || (unsigned)type >= TABLE_TYPES || (unsigned)op >= TABLE_OPS)
         return NULL;
     return table->fn[type][op];
+}
+
+static fold_scaled_fn *fold_scaled_in(const struct table *table, tutti_type type)
+{
+    return table && (unsigned)type < TABLE_TYPES ? table->scaled[type] : NULL;
 }
 
 static const char *fold_refusal(tutti_type type, tutti_op op)
@@ -82,15 +101,13 @@ static const char *fold_refusal(tutti_type type, tutti_op op)
     if ((unsigned)type >= TYPES)
         return "the type is none of tutti's; give one of TUTTI_I8 to TUTTI_F8E5M2";
     if ((unsigned)op >= TUTTI_OP_USER && (unsigned)op <= TUTTI_OP_MAX)
-        return "folding by a user's operation is not there yet; use one of TUTTI_SUM to TUTTI_LXOR";
+        return "this comm has no such operation; make it with tutti_op_create";
     if ((unsigned)op >= OPS)
-        return "the operation is none of tutti's; give one of TUTTI_SUM to TUTTI_LXOR";
+        return "the operation is none of tutti's; give one of TUTTI_SUM to TUTTI_PREMUL_SUM";
+    if (op == TUTTI_PREMUL_SUM && type == TUTTI_BOOL)
+        return "bool has no products to add; use TUTTI_PREMUL_SUM with an integer type";
     if (op == TUTTI_PREMUL_SUM)
-        return "TUTTI_PREMUL_SUM is not there yet; multiply before the call and use TUTTI_SUM";
-    if (types[type].absent)
-        return types[type].absent;
-    if (type == TUTTI_BOOL)
-        return "bool has no average; count with TUTTI_SUM over an integer type";
+        return "TUTTI_PREMUL_SUM needs a factor; give one element of the type";
     return types[type].refused;
 }
 
@@ -102,17 +119,22 @@ fold_fn *fold_find(tutti_type type, tutti_op op, const char **why)
     return fn;
 }
 
+fold_scaled_fn *fold_find_scaled(tutti_type type, const char **why)
+{
+    fold_scaled_fn *fn = fold_scaled_in(fold_table(), type);
+    if (why)
+        *why = fn ? NULL : fold_refusal(type, TUTTI_PREMUL_SUM);
+    return fn;
+}
+
 fold_fn *fold_find_isa(const char *isa, tutti_type type, tutti_op op)
 {
-    if (strcmp(isa, "plain") == 0)
-        return fold_in(&table_plain, type, op);
-    if (strcmp(isa, "avx2") == 0 && cpu_has_avx2())
-        return fold_in(&table_avx2, type, op);
-    if (strcmp(isa, "avx512") == 0 && cpu_has_avx512())
-        return fold_in(&table_avx512, type, op);
-    if (strcmp(isa, "neon") == 0)
-        return fold_in(&table_neon, type, op);
-    return NULL;
+    return fold_in(fold_table_of(isa), type, op);
+}
+
+fold_scaled_fn *fold_find_scaled_isa(const char *isa, tutti_type type)
+{
+    return fold_scaled_in(fold_table_of(isa), type);
 }
 
 const char *fold_isa(void)

@@ -10,6 +10,7 @@
 #ifndef FOLD_LANES_H
 #define FOLD_LANES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -90,17 +91,18 @@ static inline vec lanes_round_bf16(vec v)
 
 /* Floats, MIN and MAX: as signed integers. Turning over the magnitude bits of negative numbers makes the order of floats the
  * order of integers, -0 < +0 included; the turn is its own inverse. A NaN's magnitude is above infinity's: with the sign set it is
- * below everything, without it above, so load gives it the sign that makes it win. Halves need no widening here. */
+ * below everything, without it above, so load gives it the sign that makes it win. Halves and 8-bit
+ * floats need no widening here. `largest` is the greatest magnitude that is no NaN: infinity, or E4M3's largest number. */
 #define LANES_TURN(bits)                                                                                               \
     static inline vec lanes_turn_##bits(vec v)                                                                         \
     {                                                                                                                  \
         return v ^ ((vec)((i##bits##v)v < 0) & lanes_all_##bits(INT##bits##_MAX));                                     \
     }
 
-#define LANES_EXTREME(type, bits, infinity, quiet)                                                                     \
+#define LANES_EXTREME(type, bits, largest, quiet)                                                                      \
     static inline vec lanes_nan_##type(vec v)                                                                          \
     {                                                                                                                  \
-        return (vec)((i##bits##v)(v & lanes_all_##bits(INT##bits##_MAX)) > (i##bits##v)lanes_all_##bits(infinity));    \
+        return (vec)((i##bits##v)(v & lanes_all_##bits(INT##bits##_MAX)) > (i##bits##v)lanes_all_##bits(largest));     \
     }                                                                                                                  \
     static inline vec lanes_low_##type(const uint8_t *from)                                                            \
     {                                                                                                                  \
@@ -134,13 +136,41 @@ LANES_ORDERED(u32)
 LANES_ORDERED(u64)
 LANES_FLOAT(f32, 32, float, 0x7fc00000)
 LANES_FLOAT(f64, 64, double, 0x7ff8000000000000)
+LANES_TURN(8)
 LANES_TURN(16)
 LANES_TURN(32)
 LANES_TURN(64)
+LANES_EXTREME(f8e4m3, 8, 0x7e, 0x7f)
+LANES_EXTREME(f8e5m2, 8, 0x7c, 0x7e)
 LANES_EXTREME(f16, 16, 0x7c00, 0x7e00)
 LANES_EXTREME(bf16, 16, 0x7f80, 0x7fc0)
 LANES_EXTREME(f32, 32, 0x7f800000, 0x7fc00000)
 LANES_EXTREME(f64, 64, 0x7ff0000000000000, 0x7ff8000000000000)
 /* clang-format on */
+
+/* Every place of a register the same element of 1 to 16 bytes. */
+static inline vec lanes_spread(const uint8_t *one, size_t size)
+{
+    static const uint64_t first[8] = {UINT64_MAX, 0, UINT64_MAX, 0, UINT64_MAX, 0, UINT64_MAX, 0};
+    uint16_t              two;
+    uint32_t              four;
+    uint64_t              eight[2] = {0};
+    switch (size) {
+    case 1:
+        return lanes_all_8(*one);
+    case 2:
+        memcpy(&two, one, 2);
+        return lanes_all_16(two);
+    case 4:
+        memcpy(&four, one, 4);
+        return lanes_all_32(four);
+    case 8:
+        memcpy(eight, one, 8);
+        return lanes_all_64(eight[0]);
+    default:
+        memcpy(eight, one, 16);
+        return lanes_pick(lanes_load((const uint8_t *)first), lanes_all_64(eight[0]), lanes_all_64(eight[1]));
+    }
+}
 
 #endif

@@ -1,11 +1,12 @@
 /* The kernels every machine can run: registers of 16 bytes, which the compiler maps to what the target's base has (SSE2 on
- * x86-64, scalars where there are none), halves converted one element at a time by half.h. It is the yardstick the other sets are
- * held against, bit for bit. In cache it has about a third of avx512's speed; halves
- * cost a few ns per element. */
+ * x86-64, scalars where there are none), halves converted one element at a time by half.h, 8-bit floats four at a time by small.h. It
+ * is the yardstick the other sets are held against, bit for bit. In cache it has about a third of avx512's speed; halves cost a few
+ * ns per element. */
 #define LANES_BYTES 16
 #include "fold/few.h"
 #include "fold/half.h"
 #include "fold/lanes.h"
+#include "fold/small.h"
 
 static vec plain_widen(const uint8_t *from, float (*widen)(uint16_t))
 {
@@ -31,6 +32,24 @@ static vec  f16_load(const uint8_t *from) { return plain_widen(from, half_f32_fr
 static void f16_store(uint8_t *to, vec v) { plain_narrow(to, v, half_f16_from_f32); }
 static vec  bf16_load(const uint8_t *from) { return plain_widen(from, half_f32_from_bf16); }
 static void bf16_store(uint8_t *to, vec v) { plain_narrow(to, v, half_bf16_from_f32); }
+
+static vec plain_bytes(const uint8_t *from) { return (vec)(u32v){from[0], from[1], from[2], from[3]}; }
+static vec f8e4m3_load(const uint8_t *from) { return small_wide_e4m3(plain_bytes(from)); }
+static vec f8e5m2_load(const uint8_t *from) { return small_wide_e5m2(plain_bytes(from)); }
+
+static void bytes_store(uint8_t *to, vec v)
+{
+    u32v bytes = (u32v)v;
+    for (size_t i = 0; i < LANES_BYTES / 4; i++)
+        to[i] = (uint8_t)bytes[i];
+}
+
+static vec pair_even_32(vec v) { u32v x = (u32v)v; return (vec)(u32v){x[0], x[0], x[2], x[2]}; }
+static vec pair_odd_32(vec v) { u32v x = (u32v)v; return (vec)(u32v){x[1], x[1], x[3], x[3]}; }
+static vec pair_swap_32(vec v) { u32v x = (u32v)v; return (vec)(u32v){x[1], x[0], x[3], x[2]}; }
+static vec pair_even_64(vec v) { u64v x = (u64v)v; return (vec)(u64v){x[0], x[0]}; }
+static vec pair_odd_64(vec v) { u64v x = (u64v)v; return (vec)(u64v){x[1], x[1]}; }
+static vec pair_swap_64(vec v) { u64v x = (u64v)v; return (vec)(u64v){x[1], x[0]}; }
 
 #define KERNELS_TABLE table_plain
 #define KERNELS_ISA "plain"

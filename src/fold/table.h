@@ -6,12 +6,13 @@
 
 #include "fold/fold.h"
 
-enum { TABLE_TYPES = TUTTI_BOOL + 1, TABLE_OPS = TUTTI_LXOR + 1 };
+enum { TABLE_TYPES = TUTTI_F8E5M2 + 1, TABLE_OPS = TUTTI_LXOR + 1 };
 
 /* NULL: the pair is not allowed, or the build's target lacks the instruction set and the whole table is empty. */
 struct table {
-    const char *isa;
-    fold_fn    *fn[TABLE_TYPES][TABLE_OPS];
+    const char     *isa;
+    fold_fn        *fn[TABLE_TYPES][TABLE_OPS];
+    fold_scaled_fn *scaled[TABLE_TYPES]; /* TUTTI_PREMUL_SUM */
 };
 
 extern const struct table table_plain;

@@ -1,0 +1,147 @@
+/* Job:   the walk of a kernel over memory, for every type and operation.
+ * Owns:  nothing.
+ * Never: instructions, types, operations: a kernel hands those in as a shape. The including file has defined LANES_BYTES, included
+ *        lanes.h, and written few_load and few_store: fewer bytes than a register from and to memory, touching no byte beside them.
+ *
+ * A unit is what one register carries: LANES_BYTES of storage, or a half or a quarter of that where elements are widened. For each
+ * tile of four units it reads every contribution once, in order, into four registers, and writes the result once: accumulators
+ * never touch memory, so a half is never rounded on the way. Reads and writes are n + 1 per element, each line is used up at once.
+ * Four registers hide the latency of one addition behind three others.
+ *
+ * The tail. Elements after the last whole unit belong to a last unit that overlaps the one before. It is folded first, while dst,
+ * which may be one of the contributions, is still as it was, and written last: the overlap gets the same bits twice. Less than one
+ * unit in all goes through a register-sized buffer. So no element ever takes another path of arithmetic than its neighbours.
+ *
+ * Factors. Where each contribution has one, it is spread over a register once per call for the first ranks, and once per tile for
+ * ranks beyond, of which there may be any number. A shape without scale compiles to a walk that knows nothing of them. */
+#ifndef FOLD_WALK_H
+#define FOLD_WALK_H
+
+#include "fold/lanes.h"
+
+enum { WALK_KEPT = 16 };
+
+/* Constants where it is inlined, which is what makes one walk into a tight loop per kernel. */
+struct shape {
+    size_t size; /* bytes of one element */
+    size_t unit; /* bytes of storage per register */
+    vec (*load)(const uint8_t *from);
+    vec (*step)(vec acc, vec next);
+    vec (*finish)(vec acc, int divisor);
+    void (*store)(uint8_t *to, vec v);
+    vec (*scale)(vec v, vec factor); /* NULL: contributions have no factors */
+};
+
+/* What a call brings beside its contributions. */
+struct given {
+    int                divisor;
+    const void *const *factor;
+    const vec         *kept; /* the first WALK_KEPT factors, loaded */
+};
+
+#define WALK_INLINE static inline __attribute__((always_inline))
+
+/* One element in every place of a register, loaded as a contribution is. */
+WALK_INLINE vec walk_spread(const uint8_t *one, struct shape s)
+{
+    uint8_t buffer[LANES_BYTES];
+    lanes_store(buffer, lanes_spread(one, s.size));
+    return s.load(buffer);
+}
+
+WALK_INLINE vec walk_factor(int r, struct given g, struct shape s)
+{
+    if (!s.scale)
+        return (vec){0};
+    return r < WALK_KEPT ? g.kept[r] : walk_spread(g.factor[r], s);
+}
+
+WALK_INLINE vec walk_take(const uint8_t *from, vec factor, struct shape s)
+{
+    vec v = s.load(from);
+    return s.scale ? s.scale(v, factor) : v;
+}
+
+WALK_INLINE vec walk_unit(const void *const src[], int n, size_t at, struct given g, struct shape s)
+{
+    vec acc = walk_take((const uint8_t *)src[0] + at, walk_factor(0, g, s), s);
+    for (int r = 1; r < n; r++)
+        acc = s.step(acc, walk_take((const uint8_t *)src[r] + at, walk_factor(r, g, s), s));
+    return s.finish(acc, g.divisor);
+}
+
+WALK_INLINE void walk_tile(uint8_t *to, const void *const src[], int n, size_t at, struct given g, struct shape s)
+{
+    const uint8_t *from = (const uint8_t *)src[0] + at;
+    vec            f = walk_factor(0, g, s);
+    vec            a = walk_take(from, f, s), b = walk_take(from + s.unit, f, s);
+    vec            c = walk_take(from + 2 * s.unit, f, s), d = walk_take(from + 3 * s.unit, f, s);
+    for (int r = 1; r < n; r++) {
+        from = (const uint8_t *)src[r] + at;
+        f = walk_factor(r, g, s);
+        a = s.step(a, walk_take(from, f, s));
+        b = s.step(b, walk_take(from + s.unit, f, s));
+        c = s.step(c, walk_take(from + 2 * s.unit, f, s));
+        d = s.step(d, walk_take(from + 3 * s.unit, f, s));
+    }
+    s.store(to + at, s.finish(a, g.divisor));
+    s.store(to + at + s.unit, s.finish(b, g.divisor));
+    s.store(to + at + 2 * s.unit, s.finish(c, g.divisor));
+    s.store(to + at + 3 * s.unit, s.finish(d, g.divisor));
+}
+
+WALK_INLINE vec walk_take_few(const void *from, size_t bytes, vec factor, struct shape s)
+{
+    uint8_t buffer[LANES_BYTES];
+    lanes_store(buffer, few_load(from, bytes));
+    return walk_take(buffer, factor, s);
+}
+
+WALK_INLINE void walk_few(uint8_t *to, const void *const src[], int n, size_t bytes, struct given g, struct shape s)
+{
+    vec acc = walk_take_few(src[0], bytes, walk_factor(0, g, s), s);
+    for (int r = 1; r < n; r++)
+        acc = s.step(acc, walk_take_few(src[r], bytes, walk_factor(r, g, s), s));
+    uint8_t buffer[LANES_BYTES];
+    s.store(buffer, s.finish(acc, g.divisor));
+    few_store(to, buffer, bytes);
+}
+
+WALK_INLINE void walk_span(uint8_t *to, const void *const src[], int n, size_t bytes, struct given g, struct shape s)
+{
+    size_t at = 0;
+    vec    last = {0};
+    if (bytes % s.unit != 0)
+        last = walk_unit(src, n, bytes - s.unit, g, s);
+    for (; bytes - at >= 4 * s.unit; at += 4 * s.unit)
+        walk_tile(to, src, n, at, g, s);
+    for (; bytes - at >= s.unit; at += s.unit)
+        s.store(to + at, walk_unit(src, n, at, g, s));
+    if (at < bytes)
+        s.store(to + bytes - s.unit, last);
+}
+
+/* Two contributions have a walk of their own: its pointers stay in registers. */
+WALK_INLINE void walk_all(void *dst, const void *const src[], int n, size_t count, struct given g, struct shape s)
+{
+    const void *const two[2] = {src[0], src[n > 1]};
+    size_t            bytes = count * s.size;
+    if (bytes == 0)
+        return;
+    if (bytes < s.unit)
+        walk_few(dst, src, n, bytes, g, s);
+    else if (n == 2)
+        walk_span(dst, two, 2, bytes, g, s);
+    else
+        walk_span(dst, src, n, bytes, g, s);
+}
+
+WALK_INLINE void walk_scaled(void *dst, const void *const src[], const void *const factor[], int n, size_t count, struct shape s)
+{
+    vec kept[WALK_KEPT];
+    for (int r = 0; r < n && r < WALK_KEPT; r++)
+        kept[r] = walk_spread(factor[r], s);
+    walk_all(dst, src, n, count, (struct given){1, factor, kept}, s);
+}
+
+#endif
