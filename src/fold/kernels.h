@@ -5,8 +5,7 @@
  *        f16_load, f16_store, bf16_load, bf16_store           a register of f32 from and to LANES_BYTES / 4 halves
  *        f8e4m3_load, f8e5m2_load                             a register of f32 from LANES_BYTES / 4 8-bit floats
  *        bytes_store                                          the low byte of each lane of 32 bits to LANES_BYTES / 4 bytes
- *        KERNELS_TABLE, KERNELS_ISA                           what the table is called, and its instruction set
- */
+ *        KERNELS_TABLE, KERNELS_ISA                           what the table is called, and its instruction set */
 #ifndef FOLD_KERNELS_H
 #define FOLD_KERNELS_H
 
@@ -23,7 +22,8 @@ static inline void f8e5m2_store(uint8_t *to, vec v) { bytes_store(to, small_roun
 #define KERNEL(name, size, unit, load, step, finish, store)                                                            \
     static void kernel_##name(void *dst, const void *const src[], int n, size_t count, int divisor)                    \
     {                                                                                                                  \
-        walk_all(dst, src, n, count, (struct given){divisor, 0, 0}, (struct shape){size, unit, load, step, finish, store, 0}); \
+        walk_all(dst, src, n, count, (struct given){divisor, NULL, NULL},                                              \
+                 (struct shape){size, unit, load, step, finish, store, NULL});                                         \
     }
 
 #define KERNEL_SCALED(name, size, unit, load, scale, step, finish, store)                                              \

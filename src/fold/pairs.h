@@ -4,8 +4,8 @@
  *        pair_even_<bits>, pair_odd_<bits>   each pair has its first, its second part twice
  *        pair_swap_<bits>                    each pair has its parts changed over
  *
- * (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each operation rounded by itself: ac + (-bd) is ac - bd, so the sign of bd is turned and
- * one addition serves both parts. Infinities are not looked for as C's Annex G does: what comes out as NaN stays NaN. */
+ * (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each operation rounded by itself: ac + (-bd) is ac - bd, so the sign of bd is turned
+ * and one addition serves both parts. Infinities are not looked for as C's Annex G does: what comes out as NaN stays NaN. */
 #ifndef FOLD_PAIRS_H
 #define FOLD_PAIRS_H
 

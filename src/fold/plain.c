@@ -1,7 +1,7 @@
 /* The kernels every machine can run: registers of 16 bytes, which the compiler maps to what the target's base has (SSE2 on
- * x86-64, scalars where there are none), halves converted one element at a time by half.h, 8-bit floats four at a time by small.h. It
- * is the yardstick the other sets are held against, bit for bit. In cache it has about a third of avx512's speed; halves cost a few
- * ns per element. */
+ * x86-64, scalars where there are none), halves converted one element at a time by half.h, 8-bit floats four at a time by small.h.
+ * It is the yardstick the other sets are held against, bit for bit. In cache it has about a third of avx512's speed; halves cost
+ * a few ns per element, 8-bit floats about one. */
 #define LANES_BYTES 16
 #include "fold/few.h"
 #include "fold/half.h"

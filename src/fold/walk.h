@@ -121,7 +121,7 @@ WALK_INLINE void walk_span(uint8_t *to, const void *const src[], int n, size_t b
         s.store(to + bytes - s.unit, last);
 }
 
-/* Two contributions have a walk of their own: its pointers stay in registers. */
+/* Two contributions have a walk of their own: its pointers stay in registers. With factors that gains little. */
 WALK_INLINE void walk_all(void *dst, const void *const src[], int n, size_t count, struct given g, struct shape s)
 {
     const void *const two[2] = {src[0], src[n > 1]};
@@ -130,7 +130,7 @@ WALK_INLINE void walk_all(void *dst, const void *const src[], int n, size_t coun
         return;
     if (bytes < s.unit)
         walk_few(dst, src, n, bytes, g, s);
-    else if (n == 2)
+    else if (n == 2 && !s.scale)
         walk_span(dst, two, 2, bytes, g, s);
     else
         walk_span(dst, src, n, bytes, g, s);

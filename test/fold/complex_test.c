@@ -1,5 +1,5 @@
-/* Complex numbers in every instruction set against arithmetic written out part by part: specials in every combination, numbers whose
- * products do not fit, so that a fused multiply-add would show, and all lengths and places. */
+/* Complex numbers in every instruction set against arithmetic written out part by part: specials in every combination, numbers
+ * whose products do not fit, so that a fused multiply-add would show, and all lengths and places. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The arithmetic of reductions by its definition, one element at a time, for the tests of kernels that fold_test.c does not hold
- * against a model of its own. A float of at most 16 bits is found by searching among the values of all codes; nothing here knows bit
- * patterns of f32, vectors, or the library's own conversions. */
+ * against a model of its own. A float of at most 16 bits is found by searching among the values of all codes; nothing here knows
+ * bit patterns of f32, vectors, or the conversions of the library. */
 #ifndef TEST_FOLD_MODEL_H
 #define TEST_FOLD_MODEL_H
 
@@ -25,7 +25,7 @@ double   model_magnitude(unsigned code, tutti_type type);
 /* Rounded to what the type accumulates in: f64 for f64 and c128, else f32. */
 double model_accumulated(double value, tutti_type type);
 
-/* n elements, values[r] in memory order as in a contribution, folded to out. factor: NULL, or one element each (TUTTI_PREMUL_SUM). */
+/* n elements, values[r] in memory order as in a contribution, folded to out. factor: NULL, or one element each. */
 void model_fold(uint8_t *out, const uint8_t *const values[], const uint8_t *const factor[], int n, int divisor, tutti_type type,
                 tutti_op op);
 

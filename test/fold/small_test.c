@@ -1,5 +1,5 @@
-/* 8-bit floats: every code, every pair of codes, every border at which rounding changes its mind. First the conversions themselves, in
- * the width that plain uses, with f32 values one unit beside each border; then the kernels of every instruction set. */
+/* 8-bit floats: every code, every pair of codes, every border at which rounding changes its mind. First the conversions themselves,
+ * in the width that plain uses, with f32 values one unit beside each border; then the kernels of every instruction set. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
