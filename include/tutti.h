@@ -22,9 +22,9 @@
  * FAILURE. Each rank's first call that meets a failure of its comm returns the cause; all its later calls on that comm return
  * -ECANCELED. A death between operations is met by the next call. Comms without the dead rank are unharmed. A comm's failure
  * breaks neither its parent nor its children. These work on a broken comm: failed, explain, stats, rank, size, abort, finalize,
- * set_timeout, comm_free, wait and test of handles. An error that all ranks agree on and that has nothing to do with peers leaves
- * the comm whole. A bad argument is refused on that rank alone; peers that wait for it read in their report that its last call
- * was refused, and where.
+ * set_timeout, comm_free, tutti_free, unregister, handle, view, wait and test of handles. An error that all ranks agree on and that
+ * has nothing to do with peers leaves the comm whole. A bad argument is refused on that rank alone; peers that wait for it read in
+ * their report that its last call was refused, and where.
  *
  * ALL OR NONE holds for every collective: no rank gets 0 for an operation for which a living rank gets an error. Every collective
  * therefore waits until all ranks have arrived, also with count 0.
@@ -265,6 +265,53 @@ int  tutti_turn_end(tutti_comm *);
 
 /* A seed per rank: independent streams, fixed by (base, rank) alone (splitmix64 of both). */
 uint64_t tutti_seed(uint64_t base, const tutti_comm *);
+
+/* ---- memory: in the arena, where every rank can reach it. All of it is local: no other rank takes part, nothing waits, any thread may
+ * call it at any time, also while another is inside the comm. Each rank has a span of its own (options.span_bytes). Collectives take
+ * such memory where it lies, without a copy. `comm` is any comm of the world. ---- */
+
+/* Memory of this rank's span, 64-byte aligned; not cleared. Its pages are there when it returns: NULL and no later surprise. From 32 MiB
+ * on in huge pages, if the system has them. NULL: the reason is in tutti_explain (the span is full, no memory, the comm is broken).
+ * It stays until tutti_free; what a rank leaves behind (finalize, death) stays readable for its peers.
+ *     float *x = tutti_alloc(n * sizeof *x, world);
+ *     if (!x) fprintf(stderr, "%s\n", tutti_explain(world)); */
+void *tutti_alloc(size_t bytes, tutti_comm *);
+
+/* Gives back what this rank had from tutti_alloc by any comm of the world; its pages go back to the system. A peer that still has a view
+ * of it reads zeros, or what is allocated there next. -EINVAL: anything else (freed before, a view of a peer's memory, registered memory). */
+int  tutti_free(void *ptr, tutti_comm *);
+
+/* Makes existing memory part of the arena, at the same address: the whole pages of [ptr, ptr + bytes) are copied into this rank's span,
+ * and that is mapped in their place, so all pointers stay valid. Head and tail that share a page with strangers stay private; of less than
+ * a page nothing is shared. Nobody may touch the memory during the call. tutti_alloc is the first choice: it copies nothing.
+ * Errors, with the reason in tutti_explain: -EINVAL (a file, shared memory, a stack, code, not writable, a hole, memory of the arena,
+ * memory registered already), -ENOSPC (more than 4096 ranges, or the span is full), -ENOMEM, -ECANCELED; then all is as it was.
+ * While it is registered:
+ *  - Unregister before free, realloc, munmap or mremap of it: an allocator that gets shared pages back hands them out, and calloc
+ *    takes them for clean (after MADV_DONTNEED they keep their bytes); tutti_unregister would map over whoever has the addresses then.
+ *  - A forked child shares it: what the child writes, the parent and its peers read. Do not register what such a child writes.
+ *  - What was said of it by mlock or madvise (huge pages, DONTFORK, DONTDUMP) no longer holds, nor after tutti_unregister.
+ *  - Memory that a device driver has pinned (CUDA) must not be registered, nor pinned while it is: the device goes on using the old
+ *    pages. That cannot be told here.
+ *  - Stacks of other threads cannot be told from other memory: register none. */
+int  tutti_register(void *ptr, size_t bytes, tutti_comm *);
+
+/* Makes it private memory again, with the same contents; tutti_finalize does that for all that is left. Peers' views of it read zeros from
+ * then on. ptr as given to tutti_register, which -EINVAL says it was not. -EBUSY: work is under way on a comm of this world.
+ * -ENOMEM: no private pages for all of it; the rest stays registered and valid, try again. */
+int  tutti_unregister(void *ptr, tutti_comm *);
+
+/* A name for arena memory that means the same to all ranks of the job: ptr anywhere inside memory of tutti_alloc, of tutti_view, or in
+ * the whole pages of registered memory. Send it to a peer as you like. -EINVAL: ptr is not such memory. */
+int  tutti_handle(const void *ptr, uint64_t *handle, tutti_comm *);
+
+/* The memory of a handle in this process; the same bytes for every rank, so ranks that write at the same time must agree who does.
+ * Valid until tutti_finalize of this rank, also after the end of the rank that owns the memory; when the owner frees or unregisters it,
+ * it reads as zeros, or as what is allocated there next. NULL: not a handle of this job (tutti_explain). */
+void *tutti_view(uint64_t handle, tutti_comm *);
+
+/* The same to read only: writing through it is SIGSEGV. The first call maps the whole arena once more. */
+const void *tutti_view_readonly(uint64_t handle, tutti_comm *);
 
 /* ---- errors and figures ---- */
 

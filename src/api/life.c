@@ -7,6 +7,7 @@
 #include "api/life.h"
 
 #include "api/fault.h"
+#include "api/memory.h"
 #include "api/work.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -110,6 +111,7 @@ static void life_set_limits(struct world *world, const tutti_options *o)
 
 static void life_free(struct world *world)
 {
+    memory_close(world);
     if (world->span)
         span_close(world->span);
     if (world->fork_page)
@@ -181,9 +183,10 @@ int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_
     world->fork_page = memory_fork_page();
     world->fork_word = world->fork_page;
     world->span = span_open(arena_span(arena, (uint32_t)rank), arena->header->span_bytes);
+    int r = world->span ? memory_open(world) : -ENOMEM;
     world->rules = malloc(sizeof *world->rules);
     world->handles = calloc((size_t)world->size, sizeof *world->handles);
-    int r = world->fork_page && world->span && world->rules && world->handles ? 0 : -ENOMEM;
+    r = r == 0 && world->fork_page && world->rules && world->handles ? 0 : -ENOMEM;
     if (r == 0)
         r = select_parse(world->rules, arena->header->rules, why);
     if (r == 0)

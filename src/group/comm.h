@@ -22,6 +22,9 @@ struct rules;
 struct world {
     struct arena arena;
     struct span *span;
+    struct heap *heap;                 /* tutti_alloc, out of the span */
+    struct adopt *adopt;               /* tutti_register, into the span */
+    shared64 readonly_base;            /* the second mapping of the arena, for tutti_view_readonly; 0: none yet. Set once, under lock */
     int rank, size, host_fd;
     const uint64_t *fork_word;         /* 1 in the process that joined, 0 in a forked child of it */
     void *fork_page;

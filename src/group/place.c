@@ -1,11 +1,24 @@
-/* Memory of tutti_alloc and tutti_view lies in the arena's own mapping: two comparisons. */
+/* Memory of tutti_alloc and tutti_view lies in one of the arena's two mappings: a few comparisons. */
 #include "group/place.h"
+
+#include "arena/adopt.h"
+
+static bool inside(uintptr_t at, size_t bytes, uintptr_t base, uint64_t whole)
+{
+    return base && at >= base && at - base <= whole && bytes <= whole - (at - base);
+}
 
 struct place comm_place(const struct tutti_comm *comm, const void *ptr, size_t bytes)
 {
-    const struct arena *arena = &comm->world->arena;
-    uintptr_t at = (uintptr_t)ptr, base = (uintptr_t)arena->base;
-    if (at >= base && at - base <= arena->bytes && bytes <= arena->bytes - (at - base))
+    const struct world *world = comm->world;
+    uintptr_t at = (uintptr_t)ptr, base = (uintptr_t)world->arena.base, other = (uintptr_t)load_acquire64(&world->readonly_base);
+    struct place place = { 0, 0, 0 };
+    uint64_t offset;
+    if (inside(at, bytes, base, world->arena.bytes))
         return (struct place){ at - base, 0, bytes };
-    return (struct place){ 0, 0, 0 };
+    if (inside(at, bytes, other, world->arena.bytes))
+        return (struct place){ at - other, 0, bytes };
+    if (adopt_find(world->adopt, ptr, bytes, &offset, &place.lo, &place.hi))
+        place.at = offset - place.lo;
+    return place;
 }

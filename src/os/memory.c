@@ -5,12 +5,15 @@
 #include "os/memory.h"
 
 #include "base/atomic.h"
+#include "base/text.h"
 #include "os/cgroup.h"
 #include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -181,6 +184,21 @@ int memory_release(int fd, void *base, void *at, size_t bytes)
     return 0;
 }
 
+static int map_over(void *at, size_t bytes, int flags, int fd, uint64_t offset)
+{
+    return mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED ? -errno : 0;
+}
+
+int memory_map_over(int fd, uint64_t offset, void *at, size_t bytes)
+{
+    return map_over(at, bytes, MAP_SHARED | MAP_NORESERVE, fd, offset);
+}
+
+int memory_private_over(void *at, size_t bytes)
+{
+    return map_over(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 /* Version 2 says "max" for no limit, which is no number; version 1 says a number larger than any machine. */
 static void look_limit(const char *dir, void *arg)
 {
@@ -200,6 +218,45 @@ uint64_t memory_total(void)
     if (sysinfo(&info) == 0)
         least = (uint64_t)info.totalram * info.mem_unit;
     cgroup_walk_own("memory", look_limit, &least);
+    return least;
+}
+
+/* The number behind a name in a file of lines "name number"; 0 if it is not there. */
+static uint64_t line_of(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at != 0)
+        if (strncmp(at, name, length) == 0 && (at[length] == ' ' || at[length] == ':'))
+            return strtoull(at + length + 1, NULL, 10);
+    return 0;
+}
+
+/* Room below the group's limit; clean file pages in the group make way. */
+static void look_room(const char *dir, void *arg)
+{
+    static const char *const names[][3] = { { "memory.max", "memory.current", "inactive_file" },
+                                            { "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file" } };
+    uint64_t *least = arg;
+    for (int i = 0; i < 2; i++) {
+        long long limit, used;
+        char path[1024], text[4096];
+        if (!cgroup_number(dir, names[i][0], &limit, NULL) || !cgroup_number(dir, names[i][1], &used, NULL) || limit <= 0)
+            continue;
+        struct text t = TEXT_IN(path);
+        text_add(&t, "%s/memory.stat", dir);
+        file_read(path, text, sizeof text);
+        uint64_t room = (limit > used ? (uint64_t)(limit - used) : 0) + line_of(text, names[i][2]);
+        *least = room < *least ? room : *least;
+    }
+}
+
+uint64_t memory_available(void)
+{
+    char text[4096];
+    uint64_t least = UINT64_MAX;
+    if (file_read("/proc/meminfo", text, sizeof text) > 0 && line_of(text, "MemAvailable"))
+        least = (line_of(text, "MemAvailable") + line_of(text, "SwapFree")) * 1024;
+    cgroup_walk_own("memory", look_room, &least);
     return least;
 }
 

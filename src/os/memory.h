@@ -23,10 +23,19 @@ void memory_dump(void *at, uint64_t bytes);           /* put this stretch back i
 /* Makes the pages of [at, at + bytes) present and writable now (rounded out to pages). 0 or -ENOMEM, -EFAULT …
    MADV_POPULATE_WRITE; where the kernel lacks it (before 5.14) it exchanges a word of each page for itself. */
 int memory_populate(void *at, size_t bytes);
+/* The same, the whole 2 MiB in it as huge pages where the system allows. *huge: bytes of which it is known that they are (0: none,
+   which is no error). memory_huge: how many bytes of a stretch this process has mapped as huge pages now. */
+int memory_populate_huge(void *at, size_t bytes, size_t *huge);
+size_t memory_huge(void *at, size_t bytes);
 /* Gives the pages back to the system (hole punch); the bytes read as zero afterwards. */
 int memory_release(int fd, void *base, void *at, size_t bytes);
 
+/* Puts whole pages of fd, or fresh private ones, in the place of what is mapped at `at`. 0, or -errno and all is as it was. */
+int memory_map_over(int fd, uint64_t offset, void *at, size_t bytes);
+int memory_private_over(void *at, size_t bytes);
+
 uint64_t memory_total(void);                          /* RAM of this machine, bytes, cgroup limit taken into account */
+uint64_t memory_available(void);                      /* what could be had of it now without killing anybody: an estimate */
 size_t memory_page(void);
 
 /* A private anonymous page that a forked child finds zeroed (MADV_WIPEONFORK); its first word is 1. NULL if it cannot be had. */

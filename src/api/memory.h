@@ -1,0 +1,12 @@
+/* Job: the memory that a world hands out to its caller: its beginning and its end. The functions themselves are public.
+ * Owns: world.heap, world.adopt, world.readonly_base.
+ * Never: staging (group/comm). */
+#ifndef TUTTI_API_MEMORY_H
+#define TUTTI_API_MEMORY_H
+
+#include "group/comm.h"
+
+int  memory_open(struct world *world);               /* the span is open. 0 or -ENOMEM; memory_close takes back what there is */
+void memory_close(struct world *world);              /* registered memory becomes private again; what was allocated stays for peers */
+
+#endif

@@ -1,0 +1,95 @@
+/* Huge pages for shared memory are off by default on most systems, but MADV_COLLAPSE (Linux 6.1) makes them on request, whatever the
+ * setting. It wants something to collapse: one small page in each 2 MiB is touched first, the holes are filled by zeroed parts of the
+ * huge page. That is also the fastest way to populate: 64 MiB in 6 ms, where page by page takes 20 ms, and collapsing what is
+ * populated already 170 ms (it copies). Copying 64 MiB into huge pages takes 0.95 x the time. Where the kernel lacks it,
+ * MADV_HUGEPAGE is all that can be said. What came of it is asked of the kernel, not believed. */
+#include "os/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Newer than the headers we are built with. */
+enum { COLLAPSE = 25 };
+
+struct scan_region { uint64_t start, end, categories; };
+struct scan_arg {
+    uint64_t size, flags, start, end, walk_end, regions, regions_length, most_pages, inverted, mask, any_of, return_mask;
+};
+#define SCAN _IOWR('f', 16, struct scan_arg)
+#define SCAN_HUGE (UINT64_C(1) << 6)
+
+static const size_t huge_page = (size_t)2 << 20;
+
+/* PAGEMAP_SCAN (6.7): bytes mapped as huge pages in the stretch; -1: not known here. */
+static int64_t scan(char *at, size_t bytes)
+{
+    struct scan_region region[16];
+    struct scan_arg arg = { .size = sizeof arg, .start = (uint64_t)(uintptr_t)at, .end = (uint64_t)(uintptr_t)(at + bytes),
+                            .regions = (uint64_t)(uintptr_t)region, .regions_length = 16, .mask = SCAN_HUGE, .return_mask = SCAN_HUGE };
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int64_t found = fd < 0 ? -1 : 0;
+    while (found >= 0 && arg.start < arg.end) {
+        int n = ioctl(fd, SCAN, &arg);
+        if (n < 0)
+            found = -1;
+        for (int i = 0; i < n; i++)
+            found += (int64_t)(region[i].end - region[i].start);
+        if (n >= 0 && arg.walk_end <= arg.start)
+            break;
+        arg.start = arg.walk_end;
+    }
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+/* smaps: of all the mappings that the stretch touches, so too much where they reach beyond it. */
+static size_t smaps(char *at, size_t bytes)
+{
+    char line[512];
+    unsigned long from, to, kib;
+    size_t found = 0;
+    bool inside = false;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            inside = from < (uintptr_t)(at + bytes) && to > (uintptr_t)at;
+        else if (inside && sscanf(line, "ShmemPmdMapped: %lu", &kib) == 1)
+            found += (size_t)kib * 1024;
+    }
+    if (f)
+        fclose(f);
+    return found < bytes ? found : bytes;
+}
+
+size_t memory_huge(void *at, size_t bytes)
+{
+    int64_t found = bytes ? scan(at, bytes) : 0;
+    return found >= 0 ? (size_t)found : smaps(at, bytes);
+}
+
+int memory_populate_huge(void *at, size_t bytes, size_t *huge)
+{
+    uintptr_t from = ((uintptr_t)at + huge_page - 1) / huge_page * huge_page, to = ((uintptr_t)at + bytes) / huge_page * huge_page;
+    *huge = 0;
+    if (from < to) {
+        char *start = (char *)at + (from - (uintptr_t)at);
+        int error = 0;
+        for (size_t i = 0; i < to - from && !error; i += huge_page)
+            error = memory_populate(start + i, 1);
+        if (error)
+            return error;
+        if (madvise(start, to - from, COLLAPSE) != 0 && errno == EINVAL)
+            madvise(start, to - from, MADV_HUGEPAGE);
+    }
+    int error = memory_populate(at, bytes);
+    if (error == 0 && from < to)
+        *huge = memory_huge(at, bytes);
+    return error;
+}
