@@ -3,6 +3,7 @@
 #include "arena/span.h"
 
 #include "arena/arena.h"
+#include "support/team.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -154,6 +155,114 @@ static void test_random(void **state)
     assert_ptr_equal(span_take(span, SMALL, &error), base);
 }
 
+/* The same against a map that says of each page whose it is: the place must be the first that fits, 2 MiB-aligned ones first for large
+ * pieces. The seed is printed; TUTTI_TEST_SEED repeats a run. Books only: no page is touched. */
+enum { PAGES = 16384, STEPS_MODEL = 30000 };
+static uint16_t owner[PAGES];
+
+static size_t model_find(size_t pages, bool aligned)
+{
+    size_t run = 0;
+    for (size_t i = 0; i < PAGES; i++) {
+        bool start = run > 0 || !aligned || (uintptr_t)(base + i * 4096) % (2 << 20) == 0;
+        run = owner[i] == 0 && start ? run + 1 : 0;
+        if (run == pages)
+            return i + 1 - pages;
+    }
+    return PAGES;
+}
+
+static void test_model(void **state)
+{
+    (void)state;
+    enum { MOST = 1000 };
+    static struct { char *at; size_t pages; } held[MOST + 1];
+    uint64_t seed = team_seed();
+    struct span *books = span_open(base, (uint64_t)PAGES * 4096);      /* beyond the arena's end: it is not touched */
+    struct span_piece piece;
+    int n = 0, error, refused = 0;
+    assert_non_null(books);
+    memset(owner, 0, sizeof owner);
+    for (int step = 0; step < STEPS_MODEL; step++) {
+        if (n < MOST && team_random(&seed) % 100 < 52) {
+            size_t pages = 1 + team_random(&seed) % (team_random(&seed) % 20 ? 20 : 1500);
+            size_t expected = pages >= 512 ? model_find(pages, true) : PAGES;
+            expected = expected == PAGES ? model_find(pages, false) : expected;
+            char *at = span_reserve(books, pages * 4096 - team_random(&seed) % 4096, SPAN_CALLER, &error);
+            if (expected == PAGES) {
+                assert_null(at);
+                assert_int_equal(error, -ENOSPC);
+                refused++;
+                continue;
+            }
+            assert_ptr_equal(at, base + expected * 4096);
+            held[++n].at = at;
+            held[n].pages = pages;
+            for (size_t i = 0; i < pages; i++)
+                owner[expected + i] = 1;
+        } else if (n > 0) {
+            int i = 1 + (int)(team_random(&seed) % (uint64_t)n);
+            char *inside = held[i].at + team_random(&seed) % (held[i].pages * 4096);
+            assert_true(span_find(books, inside, &piece));
+            assert_ptr_equal(piece.at, held[i].at);
+            assert_int_equal(piece.bytes, held[i].pages * 4096);
+            assert_int_equal(piece.use, SPAN_CALLER);
+            for (size_t k = 0; k < held[i].pages; k++)
+                owner[(size_t)(held[i].at - base) / 4096 + k] = 0;
+            span_give(books, held[i].at);
+            assert_true(!span_find(books, inside, &piece) || piece.use == SPAN_FREE);
+            held[i] = held[n--];
+        }
+    }
+    assert_true(refused > 0);
+    while (n > 0)
+        span_give(books, held[n--].at);
+    assert_true(span_first(books, &piece) && piece.use == SPAN_FREE && piece.bytes == (uint64_t)PAGES * 4096);
+    assert_false(span_find(books, base + (size_t)PAGES * 4096, &piece));
+    assert_false(span_find(books, base - 1, &piece));
+    span_close(books);
+}
+
+/* A large piece prefers a multiple of 2 MiB, and takes what there is if no such place is left. */
+static void test_large_without_alignment(void **state)
+{
+    (void)state;
+    int error;
+    char *page = span_reserve(span, 4096, SPAN_CALLER, &error), *big = span_reserve(span, 13 << 20, SPAN_CALLER, &error);
+    assert_ptr_equal(page, base);
+    assert_ptr_equal(big, base + (2 << 20));
+    assert_null(span_reserve(span, 2 << 20, SPAN_CALLER, &error));
+    span_give(span, page);
+    assert_ptr_equal(span_reserve(span, 2 << 20, SPAN_CALLER, &error), base);
+    span_give(span, big);
+    span_give(span, base);
+    assert_ptr_equal(span_reserve(span, 4096, SPAN_CALLER, &error), base);
+    assert_ptr_equal(span_reserve(span, (16 << 20) - 4096, SPAN_CALLER, &error), base + 4096);
+}
+
+/* 100,000 live pieces, given back in another order: quadratic books would take minutes. */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    static char *at[MANY];
+    int error;
+    struct span *books = span_open(base, (uint64_t)MANY * 8192);
+    for (int i = 0; i < MANY; i++) {
+        at[i] = span_reserve(books, 5000, SPAN_CALLER, &error);
+        assert_ptr_equal(at[i], base + (size_t)i * 8192);
+    }
+    assert_null(span_reserve(books, 1, SPAN_CALLER, &error));
+    for (int round = 0; round < 2; round++) {
+        for (int i = round; i < MANY; i += 2)
+            span_give(books, at[i]);
+        if (round == 0)
+            assert_null(span_reserve(books, 8193, SPAN_CALLER, &error));
+    }
+    assert_ptr_equal(span_reserve(books, (size_t)MANY * 8192, SPAN_CALLER, &error), base);
+    span_close(books);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +271,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strangers_are_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(test_random, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_model, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_without_alignment, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
