@@ -318,6 +318,59 @@ static void test_the_machine_has_memory(void **state)
     assert_in_range(memory_total(), 1 << 20, (uint64_t)info.totalram * info.mem_unit);
 }
 
+/* Pages of the memfd in the place of private ones, and private ones again. */
+static void test_over_what_is_mapped(void **state)
+{
+    (void)state;
+    int error, fd = memory_create(size);
+    char *all = memory_map(fd, size, &error);
+    char *at = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(at, 1, 5 * 4096);
+    strcpy(all + 8192, "from the memfd");
+    assert_int_equal(memory_map_over(fd, 8192, at + 4096, 4096), 0);
+    assert_string_equal(at + 4096, "from the memfd");
+    at[4096] = 'F';
+    assert_int_equal(all[8192], 'F');
+    assert_true(at[4095] == 1 && at[8192] == 1);
+    assert_int_equal(memory_private_over(at + 4096, 4096), 0);
+    assert_int_equal(at[4096], 0);
+    at[4096] = 2;
+    assert_int_equal(all[8192], 'F');
+    assert_true(at[4095] == 1 && at[8192] == 1);
+    assert_int_equal(memory_map_over(-1, 0, at, 4096), -EBADF);
+    munmap(at, 5 * 4096);
+    memory_unmap(all, size);
+    close(fd);
+}
+
+/* Whatever the system makes of the wish, all of it is there, and what is said of it is what is so. */
+static void test_huge_pages_are_a_wish(void **state)
+{
+    (void)state;
+    uint64_t bytes = (uint64_t)8 << 20;
+    int error, fd = memory_create(bytes);
+    char *at = memory_map(fd, bytes, &error);
+    size_t huge = 1;
+    struct stat st;
+    assert_int_equal(memory_populate_huge(at + 4096, (size_t)bytes - 3 * 4096, &huge), 0);
+    printf("%zu of 4 MiB in huge pages\n", huge);
+    assert_true(huge == 0 || huge == (size_t)2 << 20 || huge == (size_t)4 << 20);
+    assert_int_equal(memory_huge(at, (size_t)bytes), huge);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_true((uint64_t)st.st_blocks * 512 >= bytes - 3 * 4096);
+    memset(at, 1, (size_t)bytes);
+    assert_int_equal(memory_populate_huge(at, 4096, &huge), 0);
+    assert_int_equal(huge, 0);
+    memory_unmap(at, bytes);
+    close(fd);
+}
+
+static void test_what_is_available(void **state)
+{
+    (void)state;
+    assert_in_range(memory_available(), 1 << 20, memory_total() + (UINT64_C(1) << 44));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +389,9 @@ int main(void)
         cmocka_unit_test(test_released_pages_are_zero_and_gone),
         cmocka_unit_test(test_a_fork_finds_its_page_empty),
         cmocka_unit_test(test_the_machine_has_memory),
+        cmocka_unit_test(test_over_what_is_mapped),
+        cmocka_unit_test(test_huge_pages_are_a_wish),
+        cmocka_unit_test(test_what_is_available),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
