@@ -101,11 +101,15 @@ int maps_at(uintptr_t at, struct mapping *m)
     return error == 0 || error == -ENOENT ? error : maps_at_by_text(at, m);
 }
 
+/* The first thread's stack has a name; for it pthread_getattr_np would read the whole table of mappings, milliseconds where there are many. */
 static bool on_own_stack(uintptr_t from, uintptr_t to)
 {
     pthread_attr_t attributes;
+    struct mapping here;
     void *stack;
     size_t bytes;
+    if (maps_at((uintptr_t)&here, &here) == 0 && strcmp(here.name, "[stack]") == 0)
+        return false;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0)
         return false;
     bool found = pthread_attr_getstack(&attributes, &stack, &bytes) == 0 && from < (uintptr_t)stack + bytes && to > (uintptr_t)stack;

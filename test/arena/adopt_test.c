@@ -129,7 +129,7 @@ static void round_trip(char *whole, size_t all, size_t head, size_t bytes)
         assert_true(adopt_find(adopt, whole + head, bytes, &at, &lo, &hi));
         assert_int_equal(lo, first - from);
         assert_int_equal(hi, last - from);
-        assert_memory_equal(a.base + at, whole + head + lo, hi - lo);
+        assert_true(memcmp(a.base + at, whole + head + lo, hi - lo) == 0);
         a.base[at] = 99;                             /* a peer writes, the caller sees it; and the other way round */
         assert_int_equal(whole[head + lo], 99);
         whole[head + hi - 1] = 77;
@@ -152,12 +152,15 @@ static void round_trip(char *whole, size_t all, size_t head, size_t bytes)
 static void test_round_trips(void **state)
 {
     (void)state;
-    static const size_t heads[] = { 0, 1, 16, 4095, 4096 }, sizes[] = { 1, 100, 4095, 4096, 4097, 8191, 8192, 100000, ADOPT_CHUNK, ADOPT_CHUNK + 1 };
+    static const size_t heads[] = { 0, 1, 16, 4095, 4096 }, sizes[] = { 1, 100, 4095, 4096, 4097, 8191, 8192, 100000 };
     size_t all = ADOPT_CHUNK + 5 * PAGE;
     char *whole = fresh(all);
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
-            round_trip(whole, all, heads[i], sizes[k]);
+            round_trip(whole, 150000, heads[i], sizes[k]);
+    round_trip(whole, all, 0, ADOPT_CHUNK);
+    round_trip(whole, all, 4096, ADOPT_CHUNK + 1);
+    round_trip(whole, all, 16, ADOPT_CHUNK + 2 * PAGE);
     munmap(whole, all);
 }
 
@@ -496,7 +499,7 @@ static void test_model(void **state)
             if (adopt_find(adopt, whole + held[i].from, held[i].bytes, &at, &lo, &hi))
                 mirror[held[i].from + lo] = a.base[at] = (char)team_random(&seed);
         }
-        assert_memory_equal(whole, mirror, sizeof mirror);
+        assert_true(memcmp(whole, mirror, sizeof mirror) == 0);      /* cmocka's own way looks byte by byte */
     }
     adopt_all_out(adopt);
     assert_memory_equal(whole, mirror, sizeof mirror);
