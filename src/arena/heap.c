@@ -2,7 +2,7 @@
  * bytes are 390 slabs and 6.4 MB, and a piece wastes a third of its size at most (up to 64 bytes: what is missing to 64). Beyond, whole
  * pages of its own. A slab that has become empty is kept until the next one does, so that a loop of one alloc and free makes no system
  * call; everything else that is given back is given back to the system at once.
- * Cost: 60 ns for a small piece, 3 us for a page and its way back; 64 MiB take 6 ms in huge pages, 20 ms without (os/memory_huge).
+ * Cost: 50 ns for a small piece and its way back, 5 us for a page; 64 MiB take 8 ms in huge pages, 20 ms without (os/memory_huge).
  *
  * Pages are populated and punched without the lock, while the piece is in the books as nobody else's: a comm's staging never waits
  * behind a gigabyte. */

@@ -3,8 +3,8 @@
  * for huge pages, where the span has such a place. Nothing of this lies in the arena: a peer's bug cannot spoil the books.
  *
  * The pieces hang in a tree by address whose shape is random (a treap: the parent has the higher dice), each knowing the largest free
- * piece below it: finding a place, a piece, and giving one back take some 2 log2 n steps. A sorted array did before; with 100,000 pieces
- * a take cost 60 us in it, here 0.3 us (populating a page: 1 us). Nodes are numbers into one array, number 0 is nobody. */
+ * piece below it: finding a place, a piece, and giving one back take some 2 log2 n steps. In a sorted array 100,000 live
+ * pieces made a take cost 24 us and a give 10 us; here 0.2 and 0.8 us. Nodes are numbers into one array, number 0 is nobody. */
 #include "arena/span.h"
 
 #include "os/memory.h"
