@@ -1,8 +1,8 @@
 /* Chunk by chunk: the pages of the arena are made present, the caller's bytes copied in, and the arena's pages mapped over them, which
  * gives the private ones back. So a gigabyte takes a chunk of memory on top and not a gigabyte; the kernel makes one mapping of the
  * chunks. The way back is the same, with fresh private pages; it also mends what a failure half-way has left.
- * Cost: two copies of which one is the kernel's clearing of pages: some 0.7 s per GiB here and 0.6 s back; 15 us for
- * a page there and back.
+ * Cost: two copies of which one is the kernel's clearing of pages: some 0.7 s per GiB here and 0.6 s back; a page takes 15 us
+ * there and back.
  *
  * The table is an array by address, with a lock of its own: nobody waits in it for a copy. A range is put in, still without shared
  * bytes, before anything is done, so that two threads cannot register the same memory. Looking costs one load while nothing is

@@ -29,13 +29,20 @@ static void name_it(struct mapping *m, const char *name)
     text_add(&t, "%s", name);
 }
 
+/* -ENOENT is kept for "no such mapping". */
+static int open_table(void)
+{
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    return fd >= 0 ? fd : errno == ENOENT ? -ENOSYS : -errno;
+}
+
 static int by_query(uintptr_t at, struct mapping *m)
 {
     char name[4096];
     struct query q = { .size = sizeof q, .flags = COVERING_OR_NEXT, .at = at, .name_size = sizeof name, .name_at = (uint64_t)(uintptr_t)name };
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int fd = open_table();
     if (fd < 0)
-        return -errno;
+        return fd;
     int error = ioctl(fd, QUERY, &q) == 0 ? 0 : -errno;
     close(fd);
     if (error)
@@ -73,9 +80,9 @@ int maps_at_by_text(uintptr_t at, struct mapping *m)
     char text[8192];
     size_t used = 0;
     ssize_t got;
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int fd = open_table();
     if (fd < 0)
-        return -errno;
+        return fd;
     while ((got = read(fd, text + used, sizeof text - 1 - used)) > 0) {
         char *line = text, *end;
         used += (size_t)got;

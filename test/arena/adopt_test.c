@@ -546,6 +546,33 @@ static void test_threads(void **state)
     }
 }
 
+/* Two threads unregister the same memory: one does, the other is told. */
+static void *race_body(void *at)
+{
+    char said[256];
+    struct text t = TEXT_IN(said);
+    return (void *)(intptr_t)adopt_out(adopt, at, &t);
+}
+
+static void test_race_out(void **state)
+{
+    (void)state;
+    size_t bytes = 100 * PAGE;
+    char *whole = fresh(bytes);
+    fill(whole, bytes);
+    for (int i = 0; i < team_many("TUTTI_TEST_LOOPS", 300, 50); i++) {
+        pthread_t thread;
+        void *other;
+        assert_int_equal(in(whole, bytes), 0);
+        assert_int_equal(pthread_create(&thread, NULL, race_body, whole), 0);
+        int mine = out(whole);
+        pthread_join(thread, &other);
+        assert_int_equal(mine + (int)(intptr_t)other, -EINVAL);
+        assert_true(as_filled(whole, bytes) && !shared(whole));
+    }
+    munmap(whole, bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -559,6 +586,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
         cmocka_unit_test_setup_teardown(test_model, setup, teardown),
         cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_race_out, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -91,12 +92,30 @@ static void test_ordinary(void **state)
     munmap(at, 4 * PAGE);
 }
 
+/* No descriptor left to ask by: that is said, and not taken for a hole. */
+static void test_cannot_ask(void **state)
+{
+    (void)state;
+    struct rlimit all;
+    char said[256];
+    struct text t = TEXT_IN(said);
+    char *at = map(PROT_READ | PROT_WRITE, MAP_PRIVATE);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, all.rlim_max });
+    int r = maps_ordinary(at, 4 * PAGE, &t);
+    setrlimit(RLIMIT_NOFILE, &all);
+    assert_int_equal(r, -EMFILE);
+    assert_non_null(strstr(said, "cannot be read"));
+    munmap(at, 4 * PAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_ways_agree),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_ordinary),
+        cmocka_unit_test(test_cannot_ask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -353,14 +357,45 @@ static void test_huge_pages_are_a_wish(void **state)
     size_t huge = 1;
     struct stat st;
     assert_int_equal(memory_populate_huge(at + 4096, (size_t)bytes - 3 * 4096, &huge), 0);
-    printf("%zu of 4 MiB in huge pages\n", huge);
+    printf("%zu of 4 MiB in huge pages\n", huge >> 20);
     assert_true(huge == 0 || huge == (size_t)2 << 20 || huge == (size_t)4 << 20);
     assert_int_equal(memory_huge(at, (size_t)bytes), huge);
+    assert_int_equal(memory_huge(at + ((size_t)6 << 20), (size_t)2 << 20), 0);       /* the last is not whole */
     assert_int_equal(fstat(fd, &st), 0);
     assert_true((uint64_t)st.st_blocks * 512 >= bytes - 3 * 4096);
     memset(at, 1, (size_t)bytes);
     assert_int_equal(memory_populate_huge(at, 4096, &huge), 0);
     assert_int_equal(huge, 0);
+    memory_unmap(at, bytes);
+    close(fd);
+}
+
+/* The same where the kernel cannot be asked for one stretch: by smaps. */
+static void test_huge_pages_by_smaps(void **state)
+{
+    (void)state;
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof filter / sizeof filter[0], filter };
+    uint64_t bytes = (uint64_t)8 << 20;
+    int error, status, fd = memory_create(bytes);
+    char *at = memory_map(fd, bytes, &error);
+    size_t huge;
+    assert_int_equal(memory_populate_huge(at, (size_t)bytes, &huge), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        memset(at, 1, (size_t)bytes);                /* a child maps shared memory when it touches it */
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+            _exit(77);
+        _exit(memory_huge(at, (size_t)bytes) == huge ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(status == 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 77));
     memory_unmap(at, bytes);
     close(fd);
 }
@@ -391,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_the_machine_has_memory),
         cmocka_unit_test(test_over_what_is_mapped),
         cmocka_unit_test(test_huge_pages_are_a_wish),
+        cmocka_unit_test(test_huge_pages_by_smaps),
         cmocka_unit_test(test_what_is_available),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
