@@ -1,6 +1,6 @@
 /* Up to 3 KiB a piece comes from a slab: four pages, cut into places of one size, of which there are eleven. So 100,000 pieces of 64
- * bytes are 390 slabs and 6.4 MB, and a piece wastes a third of its size at most (up to 64 bytes: what is missing to 64). Beyond, whole
- * pages of its own. A slab that has become empty is kept until the next one does, so that a loop of one alloc and free makes no system
+ * bytes are 391 slabs and 6.4 MB, and a piece wastes less than half of its place, mostly less than a third. Beyond, whole pages of its
+ * own. A slab that has become empty is kept until the next one does, so that a loop of one alloc and free makes no system
  * call; everything else that is given back is given back to the system at once.
  * Cost: 50 ns for a small piece and its way back, 5 us for a page; 64 MiB take 8 ms in huge pages, 20 ms without (os/memory_huge).
  *

@@ -237,7 +237,7 @@ static int body_outlives(tutti_comm *world, int rank)
 {
     size_t bytes = 3 << 20;
     char *own_page = fresh(4 * PAGE), *own = tutti_alloc(5000, world);
-    uint64_t handle[2] = { 0, 0 }, mine = 0;
+    uint64_t handle[3] = { 0, 0, 0 }, mine = 0;
     CHECK(own);
     CHECK_IS(tutti_register(own_page, 4 * PAGE, world), 0);
     fill(own_page, 4 * PAGE, 5);
@@ -247,8 +247,11 @@ static int body_outlives(tutti_comm *world, int rank)
         fill(at, bytes, rank);
         CHECK_IS(tutti_handle(at, &handle[rank], world), 0);
     }
+    if (rank == 0)
+        CHECK_IS(tutti_handle(own_page, &handle[2], world), 0);
     CHECK_IS(tutti_broadcast(&handle[0], 1, TUTTI_U64, 0, world, NULL), 0);
     CHECK_IS(tutti_broadcast(&handle[1], 1, TUTTI_U64, 1, world, NULL), 0);
+    CHECK_IS(tutti_broadcast(&handle[2], 1, TUTTI_U64, 0, world, NULL), 0);
     char *before = tutti_view(handle[0], world);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 0)
@@ -263,6 +266,7 @@ static int body_outlives(tutti_comm *world, int rank)
         sched_yield();
     CHECK_IS(differs(before, bytes, 0), 0);
     CHECK_IS(differs(tutti_view(handle[0], world), bytes, 0), 0);
+    CHECK_IS(differs(tutti_view(handle[2], world), 4 * PAGE, 5), 0);         /* what it had registered, too */
     const char *late = tutti_view_readonly(handle[1], world);
     CHECK(late);
     CHECK_IS(differs(late, bytes, 1), 0);
