@@ -158,10 +158,3 @@ const char *fold_op_name(tutti_op op)
         return ops[op];
     return (unsigned)op >= TUTTI_OP_USER && (unsigned)op <= TUTTI_OP_MAX ? "user" : "?";
 }
-
-fold_scaled_fn *fold_find_scaled(tutti_type type, const char **why)
-{
-    (void)type;
-    *why = "not yet";
-    return NULL;
-}

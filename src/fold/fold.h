@@ -26,10 +26,6 @@ typedef void fold_scaled_fn(void *dst, const void *const src[], const void *cons
 fold_fn        *fold_find(tutti_type type, tutti_op op, const char **why);
 fold_scaled_fn *fold_find_scaled(tutti_type type, const char **why);
 
-/* TUTTI_PREMUL_SUM: contribution i is multiplied by the element at factor[i] first. */
-typedef void fold_scaled_fn(void *dst, const void *const src[], const void *const factor[], int n, size_t count);
-fold_scaled_fn *fold_find_scaled(tutti_type type, const char **why);
-
 /* The kernel of one instruction set, "plain", "avx2", "avx512" or "neon"; NULL if the pair is not allowed, or if this machine or
  * build lacks the set. */
 fold_fn        *fold_find_isa(const char *isa, tutti_type type, tutti_op op);
