@@ -1,0 +1,173 @@
+/* What it spares when buffers lie in memory that the other ranks can reach: the same all_reduce from private memory, from tutti_alloc, and
+ * from malloc memory made part of the arena by tutti_register. */
+#include "harness/measure.h"
+#include "harness/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct perf_program program = {
+    .name = "arena",
+    .question = "What does an all_reduce gain when its buffers lie in the arena, by tutti_alloc or tutti_register?",
+    .ranks = "2",
+    .seconds = 20,
+    .sizes = true,
+    .examples = "  arena\n  arena --most 64M --seconds 40\n  arena --ranks 2,4 --html arena.html\n",
+};
+
+enum { SETS = 3, UNALIGNED = 16 };
+enum { PRIVATE, ARENA, REGISTERED, PRIVATE_IN_PLACE, ARENA_IN_PLACE, COUNT };
+
+/* The buffers of this rank's process, made when first asked for: SETS to send and SETS to receive, used in turn, so that they are not
+   all found in the caches. */
+struct pool { char *at; size_t bytes; };
+static struct pool pools[3];
+
+static int pool_make(struct pool *pool, int kind, struct rank *r)
+{
+    size_t bytes = 2 * SETS * r->bytes + UNALIGNED;
+    if (pool->bytes >= bytes)
+        return 0;
+    pool->at = kind == ARENA ? tutti_alloc(bytes, r->comm) : malloc(bytes);
+    if (!pool->at)
+        return -1;
+    memset(pool->at, 1, bytes);
+    pool->bytes = bytes;
+    return kind == REGISTERED ? tutti_register(pool->at + UNALIGNED, bytes - UNALIGNED, r->comm) : 0;
+}
+
+static void pool_give(struct pool *pool, int kind, struct rank *r)
+{
+    if (kind == ARENA)
+        tutti_free(pool->at, r->comm);
+    else {
+        if (kind == REGISTERED)
+            tutti_unregister(pool->at + UNALIGNED, r->comm);
+        free(pool->at);
+    }
+    *pool = (struct pool){ NULL, 0 };
+}
+
+/* The owner writes its contribution before each operation, as a program would. */
+static void rewrite(struct rank *r, int kind)
+{
+    struct pool *pool = &pools[kind];
+    if (pool->bytes && pool->bytes < 2 * SETS * r->bytes + UNALIGNED)
+        pool_give(pool, kind, r);
+    if (pool_make(pool, kind, r) < 0) {
+        fprintf(stderr, "\nperf: no memory: %s\n", tutti_explain(r->comm));
+        exit(2);
+    }
+    r->turn++;
+    r->send = pool->at + UNALIGNED + r->turn % SETS * r->bytes;
+    r->recv = r->send + SETS * r->bytes;
+    float *x = (float *)(void *)r->send, value = (float)(r->turn & 1023);
+    for (size_t i = 0; i < r->bytes / sizeof *x; i++)
+        x[i] = value;
+}
+
+static int run(struct rank *r, uint64_t times, int kind, bool in_place)
+{
+    int error = 0;
+    for (uint64_t i = 0; i < times && error == 0; i++) {
+        if (i)
+            rewrite(r, kind);
+        error = tutti_all_reduce(r->send, in_place ? r->send : r->recv, r->bytes / sizeof(float), TUTTI_F32, TUTTI_SUM, r->comm, NULL);
+    }
+    return error;
+}
+
+static void rewrite_private(struct rank *r) { rewrite(r, PRIVATE); }
+static void rewrite_arena(struct rank *r) { rewrite(r, ARENA); }
+static void rewrite_registered(struct rank *r) { rewrite(r, REGISTERED); }
+static int run_private(struct rank *r, uint64_t times) { return run(r, times, PRIVATE, false); }
+static int run_arena(struct rank *r, uint64_t times) { return run(r, times, ARENA, false); }
+static int run_registered(struct rank *r, uint64_t times) { return run(r, times, REGISTERED, false); }
+static int run_private_in_place(struct rank *r, uint64_t times) { return run(r, times, PRIVATE, true); }
+static int run_arena_in_place(struct rank *r, uint64_t times) { return run(r, times, ARENA, true); }
+
+static const struct contender contenders[] = {
+    [PRIVATE] = { "private", "malloc memory, from one buffer to another", NULL, 0, false, 0, 0, run_private, rewrite_private },
+    [ARENA] = { "arena", "memory of tutti_alloc, from one buffer to another", NULL, 0, false, 0, 0, run_arena, rewrite_arena },
+    [REGISTERED] = { "registered", "malloc memory, registered, with unaligned ends", NULL, 0, false, 0, 0, run_registered, rewrite_registered },
+    [PRIVATE_IN_PLACE] = { "private in place", "malloc memory, in place", NULL, 0, false, 0, 0, run_private_in_place, rewrite_private },
+    [ARENA_IN_PLACE] = { "arena in place", "memory of tutti_alloc, in place", NULL, 0, false, 0, 0, run_arena_in_place, rewrite_arena },
+    [COUNT] = { 0 }
+};
+
+static void tell(struct report *report, struct table *table, struct plot *plot, const struct team *team, size_t bytes, const struct measured *m)
+{
+    static const int against[COUNT] = { [ARENA] = PRIVATE, [REGISTERED] = ARENA, [ARENA_IN_PLACE] = PRIVATE_IN_PLACE };
+    char text[COUNT + 3][32];
+    const char *cells[COUNT + 3];
+    double ratio[COUNT];
+    cells[0] = unit_text(text[0], sizeof text[0], UNIT_BYTES, (double)bytes);
+    for (int i = 0; i < COUNT; i++) {
+        struct figure *f = report_figure(report, "all_reduce", contenders[i].name, UNIT_NS, team->ranks);
+        figure_single(f, &m[i].single);
+        f->bytes = bytes;
+        f->value = series_median(&m[i].rounds);
+        f->ratio = series_ratio(&m[against[i]].rounds, &m[i].rounds);
+        ratio[i] = f->ratio.median;
+        snprintf(f->against, sizeof f->against, "%s", contenders[against[i]].name);
+        curve_point(&plot->curves[i], (double)bytes, f->value);
+    }
+    for (int i = ARENA; i <= REGISTERED; i++)
+        cells[i + 1] = unit_text(text[i + 1], sizeof text[0], UNIT_NS, series_median(&m[i].rounds));
+    cells[1] = unit_text(text[1], sizeof text[0], UNIT_NS, series_median(&m[PRIVATE].rounds));
+    cells[4] = unit_text(text[4], sizeof text[0], UNIT_RATIO, ratio[ARENA]);
+    cells[5] = unit_text(text[5], sizeof text[0], UNIT_RATIO, ratio[REGISTERED]);
+    cells[6] = unit_text(text[6], sizeof text[0], UNIT_RATIO, ratio[ARENA_IN_PLACE]);
+    table_row(table, bytes == (size_t)16 << 20, cells);
+    if (bytes == (size_t)16 << 20 && team->ranks == 2) {
+        report_promise(report, "16 MiB, private against arena: at least 2 x, so arena/private at most", 1 / ratio[ARENA], 0.5, UNIT_RATIO);
+        report_promise(report, "16 MiB, registered malloc memory against arena", 1 / ratio[REGISTERED], 1.1, UNIT_RATIO);
+    }
+}
+
+static void compare(struct report *report, const struct perf_options *o, int k)
+{
+    static const char *const heads[] = { "bytes", "private", "arena", "registered", "private/arena", "arena/reg.", "in place" };
+    static const int width[] = { 9, 10, 10, 11, 14, 11, 10 };
+    struct team team;
+    size_t least = o->quick ? 1 << 18 : 1 << 20;
+    int sizes = 0, done = 0;
+    for (size_t bytes = least; bytes <= o->most; bytes *= 4)
+        sizes++;
+    team_open(&team, o->ranks[k], contenders, 4096, 0);
+    struct table *table = report_table(report, 7, heads, width);
+    snprintf(table->title, sizeof table->title, "%d ranks, %s, f32, sum", team.ranks, team.crowded ? "more than CPUs" : "a CPU each");
+    snprintf(table->note, sizeof table->note, "Time until the last rank is through, started together, buffers rewritten and used in turn. Ratios are "
+             "medians of the ratios of rounds; private/arena: above 1, the arena is faster; in place: the same with send == recv.");
+    struct plot *plot = report_plot(report);
+    snprintf(plot->title, sizeof plot->title, "All_reduce of %d ranks, where the buffers lie", team.ranks);
+    snprintf(plot->note, sizeof plot->note, "Lower is better.");
+    snprintf(plot->x_title, sizeof plot->x_title, "bytes of each rank");
+    snprintf(plot->y_title, sizeof plot->y_title, "time");
+    plot->x_scale = plot->y_scale = SCALE_LOG;
+    plot->x_unit = UNIT_BYTES;
+    plot->y_unit = UNIT_NS;
+    for (int i = 0; i < COUNT; i++)
+        plot_curve(plot, contenders[i].name, i)->marks = true;
+    for (size_t bytes = least; bytes <= o->most; bytes *= 4, done++) {
+        struct measured m[CONTENDERS_MAX] = { 0 };
+        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (k + (double)done / sizes) / o->lists, 1.0 / sizes / o->lists };
+        measure(&team, &e, m);
+        tell(report, table, &report->plots[report->plot_count - 1], &team, bytes, m);
+        measured_free(m, COUNT);
+    }
+    team_close(&team);
+}
+
+int main(int argc, char **argv)
+{
+    struct perf_options options;
+    struct report report;
+    perf_options(&options, &program, argc, argv);
+    stamp_calibrate();
+    report_begin(&report, &program);
+    for (int k = 0; k < options.lists; k++)
+        compare(&report, &options, k);
+    return report_end(&report, &options);
+}
