@@ -41,6 +41,12 @@ struct part_row *ring_rows(const struct coll *c, char *ring)
     return (struct part_row *)(void *)(ring + RING_DEPTH * c->ring.slot + (c->op.claim.seq & 1) * ring_rows_bytes(size));
 }
 
+const struct part_row *ring_rows_of(const struct coll *c, uint32_t p)
+{
+    char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot + 2 * ring_rows_bytes(c->comm->watch.size));
+    return ring ? ring_rows(c, ring) : NULL;
+}
+
 static void ring_publish(struct arrival *mine, int word, const struct place *place)
 {
     store_relaxed64(&mine->more[word], place->lo < place->hi ? place->at : 0);       /* relaxed: E1 publishes it */

@@ -27,7 +27,9 @@ static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so
     return bytes < RING_PIECE_LEAST ? RING_PIECE_LEAST : bytes > RING_PIECE_MOST ? RING_PIECE_MOST : bytes;
 }
 static inline size_t ring_slot_bytes(uint32_t ranks) { return ring_piece_bytes(ranks) * (ranks + 1); }
-static inline size_t ring_rows_bytes(uint32_t ranks) { return ranks * sizeof(struct part_row); }
+enum { RING_ROWS_LEAST = 128 };
+static inline uint32_t ring_rows_count(uint32_t ranks) { return ranks > RING_ROWS_LEAST ? ranks : RING_ROWS_LEAST; }
+static inline size_t ring_rows_bytes(uint32_t ranks) { return ring_rows_count(ranks) * sizeof(struct part_row); }
 
 /* Makes sure that this rank has its ring; publishes it. 0, -ENOMEM, -ENOSPC. */
 int ring_stage(struct coll *c, bool needed);
@@ -38,6 +40,7 @@ void ring_close(struct coll *c);
 
 char *ring_slot(char *ring, const struct coll *c, uint64_t round);
 struct part_row *ring_rows(const struct coll *c, char *ring);                        /* of this operation, in that rank's staging */
+const struct part_row *ring_rows_of(const struct coll *c, uint32_t p);               /* p's, after it has arrived; NULL: they lie nowhere */
 /* Publishes where this rank's buffers lie: c->sends, c->recvs. */
 void ring_publish_places(struct coll *c);
 struct place ring_send_place(const struct coll *c, uint32_t p);                      /* p's, after it has arrived */

@@ -43,12 +43,6 @@ static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, co
     return (struct place){ place.at + before, place.lo > before ? place.lo - before : 0, place.hi - before };
 }
 
-static const struct part_row *move_rows(const struct coll *c, uint32_t p)
-{
-    char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot + 2 * ring_rows_bytes(c->comm->watch.size));
-    return ring ? ring_rows(c, ring) : NULL;
-}
-
 static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
 {
     size_t first = (size_t)round * c->ring.piece, n = move_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
@@ -108,7 +102,7 @@ static const char *move_at(const struct coll *c, uint32_t p, size_t first, size_
 {
     uint32_t me = c->comm->watch.me;
     unsigned how = parts_how(c);
-    const struct part_row *rows = how & PARTS_UNEVEN ? move_rows(c, p) : NULL;
+    const struct part_row *rows = how & PARTS_UNEVEN ? ring_rows_of(c, p) : NULL;
     if ((how & PARTS_UNEVEN) && !rows)
         return NULL;
     struct place place = move_place(c, p, me, rows);
@@ -228,7 +222,7 @@ static bool move_compared(struct coll *c)
         total = theirs > total ? theirs : total;
         if (!parts_moves(c, p, w->me))
             continue;
-        const struct part_row *rows = move_rows(c, p);
+        const struct part_row *rows = ring_rows_of(c, p);
         uint64_t gives = rows ? rows[parts_how(c) & PARTS_EACH ? w->me : 0].count : UINT64_MAX;
         if (gives != parts_count(c, p, w->me)) {
             move_differs(c, p, gives);

@@ -22,13 +22,13 @@ static struct chunk reduce_piece(const struct coll *c, uint64_t round, uint32_t 
     return chunk_of(c->count, c->comm->watch.size, c->ring.piece, round, p);
 }
 
-/* The buffers of the call are one, or many in a row: elements [first, …) lie together in (at most) the first run. */
-struct run { const char *send; char *recv; size_t count; };
+/* The buffers of the call are one, or many in a row: elements [first, …) lie together in (at most) the first run, in buffer `i` from `at` on. */
+struct run { const char *send; char *recv; size_t count, i, at; };
 
 static struct run reduce_run(const struct coll *c, size_t first, size_t count)
 {
     if (!c->lists.first)
-        return (struct run){ (const char *)c->send + first * c->width, (char *)c->recv + first * c->width, count };
+        return (struct run){ (const char *)c->send + first * c->width, (char *)c->recv + first * c->width, count, 0, first };
     size_t low = 0, high = (size_t)c->lists.n;
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
@@ -38,7 +38,8 @@ static struct run reduce_run(const struct coll *c, size_t first, size_t count)
             high = middle;
     }
     size_t at = first - c->lists.first[low], left = c->lists.first[low + 1] - first;
-    return (struct run){ (const char *)c->lists.send[low] + at * c->width, (char *)c->lists.recv[low] + at * c->width, left < count ? left : count };
+    return (struct run){ (const char *)c->lists.send[low] + at * c->width, (char *)c->lists.recv[low] + at * c->width, left < count ? left : count,
+                         low, at };
 }
 
 static void reduce_copy_in(struct coll *c, char *to, struct chunk chunk)
@@ -59,18 +60,54 @@ static void reduce_copy_out(struct coll *c, const char *from, struct chunk chunk
     }
 }
 
-static bool reduce_lies(const struct coll *c, const struct place *at, struct chunk chunk)
+/* Where in the arena one side of a rank's buffers lies: a place, or for many buffers a row for each. */
+struct side { struct place place; const struct part_row *rows; };
+
+static struct place reduce_place(const struct side *side, size_t i)
 {
-    return ring_in_place(at, chunk.first * c->width, chunk.count * c->width);
+    return side->rows ? (struct place){ side->rows[i].at, side->rows[i].lo, side->rows[i].hi } : side->place;
+}
+
+/* Does all of the chunk lie there? */
+static bool reduce_lies(const struct coll *c, const struct side *side, struct chunk chunk)
+{
+    if (c->lists.first && !side->rows)
+        return false;
+    for (size_t done = 0; done < chunk.count;) {
+        struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
+        struct place place = reduce_place(side, run.i);
+        if (!ring_in_place(&place, run.at * c->width, run.count * c->width))
+            return false;
+        done += run.count;
+    }
+    return chunk.count > 0;
+}
+
+static char *reduce_at(const struct coll *c, const struct side *side, const struct run *run)
+{
+    return coll_at(c, reduce_place(side, run->i).at + run->at * c->width, run->count * c->width);
+}
+
+/* p's, or this rank's own; which: 0 send, 1 receive. Rows: first those of the send buffers, then those of the receive buffers. */
+static struct side reduce_side(const struct coll *c, uint32_t p, int which)
+{
+    bool mine = p == c->comm->watch.me;
+    struct side side = { which ? mine ? c->recvs : ring_recv_place(c, p) : mine ? c->sends : ring_send_place(c, p), NULL };
+    if (c->lists.first && side.place.hi > side.place.lo) {
+        const struct part_row *rows = mine ? ring_rows(c, c->comm->stage.ring) : ring_rows_of(c, p);
+        side.rows = rows ? rows + (which ? c->lists.n : 0) : NULL;
+    }
+    return side;
 }
 
 /* Is nothing of this round ever written into this rank's slot? */
 static bool reduce_slot_idle(const struct coll *c, uint64_t round)
 {
     const struct watch *w = &c->comm->watch;
+    struct side sends = reduce_side(c, w->me, 0), recvs = reduce_side(c, w->me, 1);
     for (uint32_t p = 0; p < w->size; p++) {
         struct chunk chunk = reduce_piece(c, round, p);
-        if (chunk.count && !reduce_lies(c, p == w->me ? &c->recvs : &c->sends, chunk))
+        if (chunk.count && !reduce_lies(c, p == w->me ? &recvs : &sends, chunk))
             return false;
     }
     return true;
@@ -88,9 +125,10 @@ static int reduce_in(struct coll *c)
         if (ring_licence(c, c->ring.in, NULL) == WAITING)
             return WAITING;
         char *slot = ring_slot(c->comm->stage.ring, c, c->ring.in);
+        struct side sends = reduce_side(c, w->me, 0);
         for (uint32_t p = 0; p < w->size; p++) {
             struct chunk chunk = reduce_piece(c, c->ring.in, p);
-            if (p != w->me && !reduce_lies(c, &c->sends, chunk))
+            if (p != w->me && !reduce_lies(c, &sends, chunk))
                 reduce_copy_in(c, slot + p * c->ring.piece * c->width, chunk);
         }
         c->ring.in++;
@@ -100,15 +138,22 @@ static int reduce_in(struct coll *c)
     return DONE;
 }
 
-/* p's contribution to my piece; NULL: it lies nowhere. */
-static const char *reduce_from(const struct coll *c, uint32_t p, struct chunk chunk)
+/* What p has put where in this round: the slot's part, or, for a chunk that lies in its buffers, NULL and the side. */
+struct source { const char *slot; struct side side; };
+
+static int reduce_source(const struct coll *c, uint32_t p, int which, struct chunk chunk, uint64_t round, uint32_t part, struct source *source)
 {
-    uint32_t me = c->comm->watch.me;
-    struct place place = ring_send_place(c, p);
-    if (place.at && reduce_lies(c, &place, chunk))
-        return coll_at(c, place.at + chunk.first * c->width, chunk.count * c->width);
+    *source = (struct source){ NULL, reduce_side(c, p, which) };
+    if (reduce_lies(c, &source->side, chunk))
+        return 0;
     char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot);
-    return ring ? ring_slot(ring, c, c->ring.fold) + me * c->ring.piece * c->width : NULL;
+    source->slot = ring ? ring_slot(ring, c, round) + part * c->ring.piece * c->width : NULL;
+    return ring ? 0 : -EPROTO;
+}
+
+static const char *reduce_from(const struct coll *c, const struct source *source, const struct run *run, size_t done)
+{
+    return source->slot ? source->slot + done * c->width : reduce_at(c, &source->side, run);
 }
 
 static int reduce_fold(struct coll *c, bool wants)
@@ -117,26 +162,28 @@ static int reduce_fold(struct coll *c, bool wants)
     if (ring_await(c, offsetof(struct member, produced), c->ring.fold + 1, NULL) == WAITING)
         return WAITING;
     struct chunk chunk = reduce_piece(c, c->ring.fold, w->me);
-    const char *base[RANKS_MAX];
-    for (uint32_t p = 0; p < w->size && chunk.count; p++) {
-        base[p] = p == w->me ? NULL : reduce_from(c, p, chunk);
-        if (p != w->me && !base[p])
+    struct source source[RANKS_MAX];
+    for (uint32_t p = 0; p < w->size && chunk.count; p++)
+        if (p != w->me && reduce_source(c, p, 0, chunk, c->ring.fold, w->me, &source[p]) < 0)
             return -EPROTO;
-    }
-    char *to = reduce_lies(c, &c->recvs, chunk) ? (char *)c->recv + chunk.first * c->width
-             : c->comm->stage.ring ? ring_slot(c->comm->stage.ring, c, c->ring.fold) + w->size * c->ring.piece * c->width : NULL;
+    struct side recvs = reduce_side(c, w->me, 1);
+    bool lies = reduce_lies(c, &recvs, chunk);
+    char *slot = c->comm->stage.ring ? ring_slot(c->comm->stage.ring, c, c->ring.fold) + w->size * c->ring.piece * c->width : NULL;
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
         struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
-        for (uint32_t p = 0; p < w->size; p++)
-            from[p] = p == w->me ? run.send : base[p] + done * c->width;
-        coll_fold(c, to + done * c->width, from, w->size, run.count);
+        for (uint32_t p = 0; p < w->size; p++) {
+            from[p] = p == w->me ? run.send : reduce_from(c, &source[p], &run, done);
+            if (!from[p])
+                return -EPROTO;
+        }
+        coll_fold(c, lies ? run.recv : slot + done * c->width, from, w->size, run.count);
         done += run.count;
     }
     c->ring.fold++;
     watch_raise(w, &w->mine->folded, c->ring.base + c->ring.fold);   /* E17 release */
-    if (wants && chunk.count && to != (char *)c->recv + chunk.first * c->width)
-        reduce_copy_out(c, to, chunk);
+    if (wants && chunk.count && !lies)
+        reduce_copy_out(c, slot, chunk);
     return DONE;
 }
 
@@ -148,23 +195,38 @@ static int reduce_out(struct coll *c, bool wants)
     for (uint32_t i = 1; wants && i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
         struct chunk chunk = reduce_piece(c, c->ring.out, p);
-        if (chunk.count == 0)
-            continue;
-        struct place place = ring_recv_place(c, p);
-        const char *from;
-        if (place.at && reduce_lies(c, &place, chunk))
-            from = coll_at(c, place.at + chunk.first * c->width, chunk.count * c->width);
-        else {
-            char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot);
-            from = ring ? ring_slot(ring, c, c->ring.out) + w->size * c->ring.piece * c->width : NULL;
-        }
-        if (!from)
+        struct source source;
+        if (chunk.count && reduce_source(c, p, 1, chunk, c->ring.out, w->size, &source) < 0)
             return -EPROTO;
-        reduce_copy_out(c, from, chunk);
+        for (size_t done = 0; done < chunk.count;) {
+            struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
+            const char *from = reduce_from(c, &source, &run, done);
+            if (!from)
+                return -EPROTO;
+            coll_copy_out(c, run.recv, from, run.count * c->width);
+            done += run.count;
+        }
     }
     c->ring.out++;
     watch_raise(w, &w->mine->consumed, c->ring.base + c->ring.out);  /* E18 release */
     return DONE;
+}
+
+/* Many buffers: a row for each, where there is room for the rows. */
+static void reduce_fill_rows(struct coll *c)
+{
+    struct part_row *rows = ring_rows(c, c->comm->stage.ring);
+    size_t n = (size_t)c->lists.n;
+    if (2 * n > ring_rows_count(c->comm->watch.size) || c->comm->watch.size == 1)
+        return;
+    for (size_t i = 0; i < 2 * n; i++) {
+        size_t bytes = c->lists.send_counts[i % n] * c->width;
+        struct place place = comm_place(c->comm, i < n ? c->lists.send[i] : c->lists.recv[i - n], bytes);
+        rows[i] = (struct part_row){ bytes, place.at, place.lo, place.hi };
+        struct place *side = i < n ? &c->sends : &c->recvs;
+        if (place.hi > place.lo)
+            *side = (struct place){ 1, 0, 1 };       /* there are rows; some memory is read where it lies */
+    }
 }
 
 static int reduce_open(struct coll *c, bool all_want)
@@ -181,6 +243,8 @@ static int reduce_open(struct coll *c, bool all_want)
     int r = ring_stage(c, !whole && c->count);
     if (r < 0)
         return r;
+    if (c->lists.first && c->count)
+        reduce_fill_rows(c);
     c->ring.piece = chunk_piece(c->count, size, c->width, most);
     ring_begin(c, chunk_rounds(c->count, size, c->ring.piece));
     c->op.claim.commit_at = c->ring.total ? offsetof(struct member, folded) : 0;
