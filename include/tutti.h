@@ -29,8 +29,8 @@
  * ALL OR NONE holds for every collective: no rank gets 0 for an operation for which a living rank gets an error. Every collective
  * therefore waits until all ranks have arrived, also with count 0.
  *
- * BUFFERS. `count` counts elements of `type`. In place: send == recv; any other overlap is -EINVAL. Buffers may be any memory, at
- * any alignment. Every reduction folds in rank order 0 … N-1: all ranks get identical bits, in every run.
+ * BUFFERS. `count` counts elements of `type`; in all_to_all, per peer. In place as each function says; any other overlap is -EINVAL.
+ * Buffers may be any memory, at any alignment; large ones are read where they lie if they are memory of tutti_alloc or tutti_register. Every reduction folds in rank order 0 … N-1: all ranks get identical bits, in every run.
  *
  * THREADS. A comm is used by one thread at a time; a second one inside gets -EBUSY. Different comms are independent.
  * tutti_comm_abort (also from a signal handler), tutti_explain, tutti_failed, tutti_stats, tutti_rank, tutti_size and tutti_test
@@ -57,7 +57,8 @@ extern "C" {
 typedef struct tutti_comm tutti_comm;   /* one rank's hold on a group of ranks; the world is one */
 typedef struct tutti_work tutti_work;   /* an operation under way */
 
-/* Element types. C64: two f32; C128: two f64; BOOL: one byte, 0 or not 0. Complex and 8-bit floats are refused (-EINVAL) so far. */
+/* Element types. C64: two f32; C128: two f64; BOOL: one byte, 0 or not 0. F8E4M3 is the OCP "FN" variant (no infinities, overflow becomes
+ * NaN), F8E5M2 has infinities. */
 typedef enum {
     TUTTI_I8 = 0, TUTTI_U8 = 1, TUTTI_I16 = 2, TUTTI_U16 = 3, TUTTI_I32 = 4, TUTTI_U32 = 5, TUTTI_I64 = 6, TUTTI_U64 = 7,
     TUTTI_F16 = 8, TUTTI_BF16 = 9, TUTTI_F32 = 10, TUTTI_F64 = 11, TUTTI_BOOL = 12, TUTTI_C64 = 13, TUTTI_C128 = 14,
@@ -65,9 +66,10 @@ typedef enum {
 } tutti_type;
 
 /* Operations of reductions. Integers: all; SUM and PROD wrap; AVG sums in 64 bits and truncates toward zero. Floats: SUM, PROD,
- * MIN, MAX, AVG; f16 and bf16 accumulate in f32 and round once, at the end; in MIN and MAX a NaN wins and -0 < +0; every NaN result
- * is the one positive quiet NaN of its type. BOOL: SUM = MAX = LOR, PROD = MIN = LAND, B* = L*, no AVG; results are 0 or 1.
- * Every other pair is -EINVAL, with the reason in tutti_explain. TUTTI_PREMUL_SUM and user operations are refused so far. */
+ * MIN, MAX, AVG, PREMUL_SUM; f16, bf16 and the 8-bit floats accumulate in f32; one rounding, at the end; in MIN and MAX a NaN wins and
+ * -0 < +0; every NaN result is the one positive quiet NaN of its type. Complex: SUM, PROD, AVG, PREMUL_SUM. BOOL: SUM = MAX = LOR,
+ * PROD = MIN = LAND, B* = L*, no AVG; results are 0 or 1. Every other pair is -EINVAL, with the reason in tutti_explain.
+ * PREMUL_SUM multiplies each rank's contribution by that rank's call.factor first. From TUTTI_OP_USER on: tutti_op_create. */
 typedef enum {
     TUTTI_SUM = 0, TUTTI_PROD = 1, TUTTI_MIN = 2, TUTTI_MAX = 3, TUTTI_AVG = 4, TUTTI_BAND = 5, TUTTI_BOR = 6, TUTTI_BXOR = 7,
     TUTTI_LAND = 8, TUTTI_LOR = 9, TUTTI_LXOR = 10, TUTTI_PREMUL_SUM = 11,
