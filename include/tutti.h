@@ -30,7 +30,8 @@
  * therefore waits until all ranks have arrived, also with count 0.
  *
  * BUFFERS. `count` counts elements of `type`; in all_to_all, per peer. In place as each function says; any other overlap is -EINVAL.
- * Buffers may be any memory, at any alignment; large ones are read where they lie if they are memory of tutti_alloc or tutti_register. Every reduction folds in rank order 0 … N-1: all ranks get identical bits, in every run.
+ * Buffers may be any memory, at any alignment; large ones are read where they lie if they are memory of tutti_alloc or
+ * tutti_register. Every reduction folds in rank order 0 … N-1: all ranks get identical bits, in every run.
  *
  * THREADS. A comm is used by one thread at a time; a second one inside gets -EBUSY. Different comms are independent.
  * tutti_comm_abort (also from a signal handler), tutti_explain, tutti_failed, tutti_stats, tutti_rank, tutti_size and tutti_test
