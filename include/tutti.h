@@ -20,11 +20,11 @@
  *     -EXDEV       the ranks are not on one host   -EMSGSIZE, -ENOTSUP, -ENOMEM, and the system's own
  *
  * FAILURE. Each rank's first call that meets a failure of its comm returns the cause; all its later calls on that comm return
- * -ECANCELED. A death between operations is met by the next call. Comms without the dead rank are unharmed. A comm's failure
- * breaks neither its parent nor its children. These work on a broken comm: failed, explain, stats, rank, size, abort, finalize,
- * set_timeout, comm_free, tutti_free, unregister, handle, view, wait and test of handles. An error that all ranks agree on and that
- * has nothing to do with peers leaves the comm whole. A bad argument is refused on that rank alone; peers that wait for it read in
- * their report that its last call was refused, and where.
+ * -ECANCELED; tutti_comm_shrink makes a working comm of the survivors. A death between operations is met by the next call. Comms
+ * without the dead rank are unharmed. A comm's failure breaks neither its parent nor its children. These work on a broken comm:
+ * agree, shrink, failed, explain, stats, rank, size, abort, finalize, set_timeout, comm_free, tutti_free, unregister, handle, view,
+ * wait and test of handles. An error that all ranks agree on and that has nothing to do with peers leaves the comm whole. A bad
+ * argument is refused on that rank alone; peers that wait for it read in their report that its last call was refused, and where.
  *
  * ALL OR NONE holds for every collective: no rank gets 0 for an operation for which a living rank gets an error. Every collective
  * therefore waits until all ranks have arrived, also with count 0.
@@ -105,7 +105,8 @@ typedef struct tutti_options {
     unsigned    spin_us;                /* longest spin before yielding or sleeping; 0: chosen, none when ranks outnumber CPUs */
     unsigned    flags;                  /* TUTTI_BIND_CORE, TUTTI_BIND_NUMA, TUTTI_NO_SPIN, TUTTI_LOCAL */
     size_t      span_bytes;             /* address space of each rank's own memory in the arena, touched only as used */
-    int       (*interrupt)(void *arg);  /* asked in every slice of a sleep (<= 250 ms): not 0 ends the wait with -EINTR and aborts the comm */
+    int       (*interrupt)(void *arg);  /* asked in every slice of a sleep (<= 250 ms): not 0 ends the wait with -EINTR and aborts the comm
+                                           (an agree or shrink is ended for all instead) */
     void       *interrupt_arg;
     uint64_t    reserved[6];
 } tutti_options;
@@ -153,6 +154,21 @@ int  tutti_comm_split(tutti_comm *parent, int color, int key, tutti_comm **comm)
  * and its how-many-th creation on this parent. A death, deadline or abort during it is an error on the listed ranks alone; the
  * parent stays whole. -EINVAL: the caller is not in ranks, a rank twice, a rank out of range. */
 int  tutti_comm_create(tutti_comm *parent, const int ranks[], int size, tutti_comm **comm);
+
+/* A fresh comm of the ranks that are left of `broken`, in their old order. All of them call it, after any kind of failure, or none;
+ * blocks until all living ranks have come. A rank that dies meanwhile is left out, too: all that get 0 get the same ranks. With nobody
+ * gone it gives a comm of all. The new comm inherits timeout and options; `broken` stays to be freed, or for agree and shrink again.
+ * Work under way on `broken` ends first; its handles still are to be waited for. A failure is the same on all (but -EINTR): -ETIMEDOUT (one
+ * did not come within a rank's deadline; a latecomer gets it, too), -EPROTO (others called comm_agree), -ECANCELED (one was
+ * interrupted: -EINTR there), -ENOSPC, -ENOMEM (one could not make it). Then it may be tried again. */
+int  tutti_comm_shrink(tutti_comm *broken, tutti_comm **comm);
+
+/* Bitwise AND of *flag over all living ranks of comm, the same on all, broken comm or not: has everybody saved? Blocks until all living
+ * ranks have come; 0 whoever died (a vote cast before counts). Does not stand behind work under way, and neither breaks nor mends
+ * the comm. Errors as of tutti_comm_shrink; *flag is left alone then.
+ *     int saved = save() == 0;
+ *     if (tutti_comm_agree(comm, &saved) == 0 && saved) remove_the_old_one(); */
+int  tutti_comm_agree(tutti_comm *comm, int *flag);
 
 /* Breaks the comm on purpose: operations under way and to come end with -ECANCELED on all ranks, with this text (up to 119 bytes).
  * Also how a rank passes an error of its own on. Any thread, also a signal handler; 0 also on a broken comm. */
@@ -338,6 +354,8 @@ int  tutti_fault(tutti_comm *comm, const char *what);
 int  tutti_finalize_at(const char *site, tutti_comm *);
 int  tutti_comm_split_at(const char *site, tutti_comm *, int color, int key, tutti_comm **);
 int  tutti_comm_create_at(const char *site, tutti_comm *, const int ranks[], int size, tutti_comm **);
+int  tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm);
+int  tutti_comm_agree_at(const char *site, tutti_comm *, int *flag);
 int  tutti_comm_abort_at(const char *site, tutti_comm *, const char *why);
 int  tutti_barrier_at(const char *site, tutti_comm *, const tutti_call *);
 int  tutti_broadcast_at(const char *site, void *, size_t, tutti_type, int root, tutti_comm *, const tutti_call *);
@@ -380,6 +398,8 @@ uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *);
 #define tutti_finalize(...)    tutti_finalize_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_comm_split(...)  tutti_comm_split_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_comm_create(...) tutti_comm_create_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_comm_shrink(...) tutti_comm_shrink_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_comm_agree(...)  tutti_comm_agree_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_comm_abort(...)  tutti_comm_abort_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_barrier(...)     tutti_barrier_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_broadcast(...)   tutti_broadcast_at(TUTTI_SITE, __VA_ARGS__)

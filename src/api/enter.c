@@ -81,11 +81,12 @@ int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
     }
     if (attention & ATTENTION_ADRIFT)
         enter_take_over(comm);
-    if (attention & ATTENTION_BROKEN)
+    bool mends = kind == KIND_SHRINK || kind == KIND_AGREE;          /* for them a broken comm is the normal case */
+    if ((attention & ATTENTION_BROKEN) && !mends)
         return -ECANCELED;
     if (attention & ATTENTION_FAULT) {
         fault_strike(comm, kind);
-        if (load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN)
+        if ((load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN) && !mends)
             return -ECANCELED;
     }
     return 0;

@@ -15,7 +15,8 @@ enum { LIBC_KIND = 2 };
 
 static const size_t layout_words[] = {
     LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
-    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, PAYLOAD_WORDS, OUTCOME_WORD, ABORT_TEXT, RULES_TEXT,
+    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, DECISIONS, PAYLOAD_WORDS, OUTCOME_WORD,
+    ABORT_TEXT, RULES_TEXT,
 
     sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash), AT(arena_header, bytes), AT(arena_header, birth),
     AT(arena_header, size), AT(arena_header, slots), AT(arena_header, seats_at), AT(arena_header, sites_at), AT(arena_header, keys_at),
@@ -38,7 +39,7 @@ static const size_t layout_words[] = {
     AT(key, deadlocked), AT(key, text),
 
     SLOT_FREE, SLOT_USED,
-    sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, counter), AT(slot, sense), AT(slot, sense_sleepers), AT(slot, state),
+    sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, counter), AT(slot, sense), AT(slot, sense_sleepers), AT(slot, decision), AT(slot, kept), AT(slot, state),
     AT(slot, size), AT(slot, birth), AT(slot, key_hash), AT(slot, parent), AT(slot, nth), AT(slot, color), AT(slot, keys),
     offsetof(struct slot, world_rank),
 
@@ -46,13 +47,15 @@ static const size_t layout_words[] = {
     AT(arrival, more),
     sizeof(struct part_row), AT(part_row, count), AT(part_row, at), AT(part_row, lo), AT(part_row, hi),
 
+    sizeof(struct vote), AT(vote, number), AT(vote, stance),
+
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
     AT(record, site), AT(record, result), AT(record, about), AT(record, spare), AT(record, room),
 
     QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
     AT(member, queued),
-    AT(member, sleepers), AT(member, quit), AT(member, why), AT(member, head), AT(member, figures), AT(member, journal),
+    AT(member, sleepers), AT(member, quit), AT(member, why), AT(member, vote), AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),
 };
 
 uint64_t layout_hash(void)

@@ -22,6 +22,7 @@ enum {
     KEYS_MAX = 4096, KEY_TEXT = 256,  /* with its final 0 */
     SLOTS_MAX = 1024,
     JOURNAL_RECORDS = 32,
+    DECISIONS = 8,                    /* agreements of a comm that are remembered, besides the last that all voted for */
     PAYLOAD_WORDS = 5,                /* 40 bytes travel in the arrival line itself */
     OUTCOME_WORD = 8,
     ABORT_TEXT = 120,
@@ -106,6 +107,8 @@ struct slot {
     _Alignas(LINE) shared64 counter;  /* central gate: +1 by each arriver; never reset */
     _Alignas(LINE) shared64 sense;    /* central gate: the operation's number, by the last arriver or whoever saw that all are there | E20, futex */
     _Alignas(LINE) shared32 sense_sleepers;   /* by the sleepers: +1 before, -1 after */
+    _Alignas(LINE) shared64 decision[DECISIONS];    /* of agreement k in [k % DECISIONS]: value:32 | number:28 | outcome:4; any member, by CAS only (group/agree) | all, futex on lo32 | E46 */
+    shared64 kept;                    /* the last decision for which all had voted, when its place is needed; any member, by CAS, only to later ones | E46 */
     _Alignas(LINE) shared32 state;    /* enum slot_state, under join.lock */
     uint32_t size;                    /* members; from here on written under join.lock before the slot is USED */
     uint64_t birth;                   /* unique in this arena, from 1 */
@@ -138,9 +141,15 @@ struct record {                       /* journal: one operation; all fields by t
     uint64_t room;
 };
 
+/* What a rank says in agreement `number`, by parity of the number, as arrivals are. */
+struct vote {
+    shared64 number;                  /* owner, stored last | all, futex on lo32 | E45. Only grows */
+    shared64 stance;                  /* kind:6 | site:26 | value:32 */
+};
+
 enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_DEADLOCK = 8, QUIT_INTERRUPT = 16 };
 
-/* One rank in one comm. Everything in it is written by that rank, but for `sleepers`. */
+/* One rank in one comm. Everything in it is written by that rank, but for `sleepers` and, in one case, `quit`. */
 struct member {
     struct arrival arrival[2];        /* by parity of seq: a rank one ahead does not overwrite what a slow one still reads */
     _Alignas(LINE) shared64 produced; /* ring: chunks put in, since the comm began | E16 */
@@ -149,8 +158,10 @@ struct member {
     shared64 turns;                   /* turns ended | E19 */
     shared64 given;                   /* number of the last operation of uneven parts of which all that this rank gives is in the arena | E22 */
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
-    _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7 */
+    _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED also by a peer, where the owner has said that it has no hold (group/shrink, split) */
     char why[ABORT_TEXT];             /* the abort's text, before the bit */
+    _Alignas(LINE) struct vote vote[2];
+    shared64 listed[RANKS_MAX / 64];  /* shrink: the ranks that this rank proposes to go on with, a bit each; before its proposal | E46 */
     _Alignas(LINE) shared64 head;     /* journal: records ever begun; the last one is the operation in hand */
     shared64 figures[8];              /* owner: operations, bytes, wait ns, fold ns, came last, sleeps */
     shared64 queued;                  /* number of the last operation left under way as work, or called behind such: it will arrive by itself | E21 */
@@ -158,6 +169,7 @@ struct member {
 };
 
 _Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, more) == 56, "what an arrival says is one cache line");
+_Static_assert(sizeof(struct vote) == 16 && DECISIONS * 8 < LINE, "agreements: a line each");
 _Static_assert(sizeof(struct record) == 64, "a record is one cache line");
 _Static_assert(offsetof(struct slot, counter) == LINE && offsetof(struct slot, sense) == 2 * LINE, "lines of a slot");
 _Static_assert(offsetof(struct member, produced) == 2 * LINE && offsetof(struct member, sleepers) == 4 * LINE, "lines of a member");

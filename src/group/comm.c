@@ -3,6 +3,7 @@
 
 #include "os/memory.h"
 #include "watch/death.h"
+#include "watch/verdict.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -19,7 +20,10 @@ static int comm_alloc(struct tutti_comm *comm, uint32_t size)
     w->seen = calloc(size, sizeof *w->seen);
     w->gone = calloc(size, sizeof *w->gone);
     w->lost = calloc(size, sizeof *w->lost);
-    return w->seats && w->seen && w->gone && w->lost ? 0 : -ENOMEM;
+    comm->aside.seen = calloc(size, sizeof *comm->aside.seen);
+    comm->aside.gone = calloc(size, 2 * sizeof *comm->aside.gone);
+    comm->aside.lost = comm->aside.gone ? comm->aside.gone + size : NULL;
+    return w->seats && w->seen && w->gone && w->lost && comm->aside.seen && comm->aside.gone ? 0 : -ENOMEM;
 }
 
 static void comm_free_memory(struct tutti_comm *comm)
@@ -29,6 +33,8 @@ static void comm_free_memory(struct tutti_comm *comm)
     free(w->seen);
     free(w->gone);
     free(w->lost);
+    free(comm->aside.seen);
+    free(comm->aside.gone);
     free(comm->creations);
     free(comm->ops);
     pthread_mutex_lock(&comm->queue_lock);           /* whoever ended the last work may not have left it yet */
@@ -93,6 +99,17 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     pthread_mutex_unlock(&world->lock);
     *error = 0;
     return comm;
+}
+
+void comm_inherit(struct tutti_comm *comm, const struct tutti_comm *parent)
+{
+    comm->watch.timeout_ns = parent->watch.timeout_ns;
+}
+
+void comm_drop(struct tutti_comm *comm)
+{
+    verdict_quit(&comm->watch, QUIT_FREED);
+    comm_close(comm);
 }
 
 /* Staging of a comm that is closed here while peers may still read the last operation out of it. */

@@ -92,6 +92,8 @@ struct tutti_comm {
     struct creation { uint64_t list_hash, n; } *creations;                  /* how often each list was created on this comm */
     size_t creations_used;
     struct stage stage;
+    uint64_t agreements;               /* number of the last one this rank has come to (agree.h) */
+    struct { uint32_t *seen; uint8_t *gone, *lost; } aside;                  /* scratch as the watch's, for an agreement beside work under way */
     uint64_t turns;                    /* turns of this rank begun */
     bool in_turn;
     pthread_mutex_t queue_lock;        /* the queue of work, and advancing it */
@@ -127,6 +129,9 @@ __attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm,
 extern _Thread_local struct tutti_comm *comm_callback;
 struct tutti_comm *comm_callback_begin(struct tutti_comm *comm);
 void comm_callback_end(struct tutti_comm *comm, struct tutti_comm *outer);
+/* For makers of comms: timeout and the like as the parent's; giving a made one up again (its slot can be made anew once all have). */
+void comm_inherit(struct tutti_comm *comm, const struct tutti_comm *parent);
+void comm_drop(struct tutti_comm *comm);
 
 /* split and create, all but the checks of arguments (api/). */
 int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, struct tutti_comm **comm);

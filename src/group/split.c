@@ -87,18 +87,6 @@ static int split_members(const struct tutti_comm *parent, uint64_t seq, int colo
     return n;
 }
 
-static void comm_inherit(struct tutti_comm *comm, const struct tutti_comm *parent)
-{
-    comm->watch.timeout_ns = parent->watch.timeout_ns;
-}
-
-/* Marks our hold on the slot as given up, so that the slot can be made anew, and closes the handle. */
-static void comm_drop(struct tutti_comm *comm)
-{
-    verdict_quit(&comm->watch, QUIT_FREED);
-    comm_close(comm);
-}
-
 int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, struct tutti_comm **comm)
 {
     uint64_t seq;

@@ -22,11 +22,17 @@ void drive_started(struct op *op)
     op->excused_ns = op->watch->excused_ns;
 }
 
-static uint64_t drive_waited(const struct op *op)
+uint64_t drive_waited(const struct op *op)
 {
     uint64_t passed = op->watch->ways->now(op->watch->ways->arg) - op->began_ns;
     uint64_t excused = op->watch->excused_ns - op->excused_ns;
     return passed > excused ? passed - excused : 0;
+}
+
+void drive_probe(struct op *op)
+{
+    if (op->slices > PROBE_FROM)
+        death_probe(op->watch, op->slices > THOROUGH_FROM);
 }
 
 int drive_step(struct op *op)
@@ -48,8 +54,7 @@ int drive_look(struct op *op)
         op->late = true;
         late = false;
     }
-    if (op->slices > PROBE_FROM)
-        death_probe(w, op->slices > THOROUGH_FROM);
+    drive_probe(op);
     int r = verdict_look(w, &op->claim, &op->wait, late);
     if (r == 0 && w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns << (2 * op->warned)) {
         rollcall_warn(op, waited);

@@ -20,6 +20,8 @@ int  drive_look(struct op *op);
 int  drive_gather(struct op *op, struct futex_word *words, int room, struct drive_sleep *sleep);
 void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep);
 void drive_started(struct op *op);                           /* the deadline counts from here; without it, from the first look */
+uint64_t drive_waited(const struct op *op);                  /* since then, ns, without what is excused */
+void drive_probe(struct op *op);                             /* after some long slices: asks the system for deaths without a mark */
 uint64_t drive_slice(struct op *op);                         /* how long the next sleep may be, ns; grows from 1 ms to 250 ms */
 void drive_slept(struct op *op, uint64_t slice, uint64_t took);      /* accounts for it: a slice that took over four times its length counts once */
 

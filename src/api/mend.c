@@ -1,0 +1,38 @@
+/* What is left to do with a comm that broke: agree on something all the same, and go on with those that are left. */
+#define TUTTI_NO_SITES
+#include "api/enter.h"
+#include "api/work.h"
+#include "group/agree.h"
+
+int tutti_comm_agree_at(const char *site, tutti_comm *comm, int *flag)
+{
+    int r = enter(comm);
+    if (r < 0)
+        return r;
+    uint32_t number = comm_site(comm, site);
+    if (!flag)
+        return enter_leave(comm, enter_refuse(comm, KIND_AGREE, number, "flag is NULL; give the address of this rank's flag"));
+    r = enter_operation(comm, KIND_AGREE, number);
+    return enter_leave(comm, r == 0 ? comm_agree(comm, number, flag) : r);
+}
+
+/* Work under way ends first: on a broken comm by failing, and how it ended is told by its handles. */
+int tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm)
+{
+    int r = enter(broken);
+    if (r < 0)
+        return r;
+    uint32_t number = comm_site(broken, site);
+    if (!comm)
+        return enter_leave(broken, enter_refuse(broken, KIND_SHRINK, number, "comm is NULL; give the address of a tutti_comm *"));
+    *comm = NULL;
+    r = enter_operation(broken, KIND_SHRINK, number);
+    if (r == 0)
+        r = work_drain(broken, KIND_SHRINK, number);
+    if (r == 0 || r == -ECANCELED)
+        r = comm_shrink(broken, number, comm);
+    return enter_leave(broken, r);
+}
+
+int tutti_comm_agree(tutti_comm *comm, int *flag) { return tutti_comm_agree_at(NULL, comm, flag); }
+int tutti_comm_shrink(tutti_comm *broken, tutti_comm **comm) { return tutti_comm_shrink_at(NULL, broken, comm); }

@@ -1,0 +1,157 @@
+/* A fresh comm of those that are left. Two agreements a round: who goes on (the list of whoever decided it, in the arena), and whether
+ * everybody on the list has opened the new comm and lives. If one died meanwhile, all go round again without it, so there are at most as
+ * many rounds as ranks. The new comm is not used before the second agreement is reached, so nothing of it can break on the way.
+ *
+ * No slot leaks: it can be made anew when all members have freed it. On failure each rank frees its hold last, and before that for
+ * those that have said that they have none (they voted an error, or are at a later agreement and so have dropped theirs): while its own
+ * hold stands the slot cannot be another comm's. A rank that votes an error does not touch the slot any more. */
+#include "group/agree.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "group/directory.h"
+#include "watch/journal.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLOR_SHRINK = -2, GO_ROUND = 1 };
+
+struct shrinking { struct tutti_comm *old, *made; uint32_t site; uint32_t *world_rank, *old_rank; uint32_t size, mine; };
+
+static uint32_t error_pair(uint32_t error, uint32_t who) { return error << 16 | who; }
+
+/* Who goes on: those that have voted and live. A rank that has no memory for this says so by a value that is not 0. */
+static struct decision list_sum(const struct agreement *a)
+{
+    const struct watch *w = a->watch;
+    uint64_t words[RANKS_MAX / 64] = { 0 };
+    for (uint32_t p = 0; p < w->size; p++) {
+        if (agree_gone(a, p) || !agree_voted(a, p))
+            continue;
+        if (agree_value(a, p))
+            return (struct decision){ OUTCOME_FAIL, error_pair(agree_value(a, p), p) };
+        words[p / 64] |= UINT64_C(1) << p % 64;
+    }
+    for (uint32_t i = 0; i < RANKS_MAX / 64; i++)
+        store_relaxed64(&w->mine->listed[i], words[i]);              /* relaxed: E46 publishes it */
+    return (struct decision){ OUTCOME_DONE, w->me };
+}
+
+/* Could everybody on the list open it, and are they all still there? */
+static struct decision opened_sum(const struct agreement *a)
+{
+    const struct shrinking *s = a->about;
+    for (uint32_t i = 0; i < s->size; i++)
+        if (agree_gone(a, s->old_rank[i]) || !agree_voted(a, s->old_rank[i]))
+            return (struct decision){ OUTCOME_AGAIN, s->old_rank[i] };
+    for (uint32_t i = 0; i < s->size; i++)
+        if (agree_value(a, s->old_rank[i]))
+            return (struct decision){ OUTCOME_FAIL, error_pair(agree_value(a, s->old_rank[i]), s->old_rank[i]) };
+    return (struct decision){ OUTCOME_DONE, 0 };
+}
+
+/* The list that was decided, in old order. False: this rank is not on it. */
+static bool shrink_list(struct shrinking *s, uint32_t by)
+{
+    const struct watch *w = &s->old->watch;
+    bool listed = false;
+    s->size = 0;
+    for (uint32_t p = 0; p < w->size; p++) {
+        if (!(load_relaxed64(&w->members[by].listed[p / 64]) >> p % 64 & 1))         /* relaxed: after E46 */
+            continue;
+        if (p == w->me) {
+            s->mine = s->size;
+            listed = true;
+        }
+        s->old_rank[s->size] = p;
+        s->world_rank[s->size++] = w->slot->world_rank[p];
+    }
+    return listed;
+}
+
+static int shrink_open(struct shrinking *s, uint64_t number)
+{
+    struct world *world = s->old->world;
+    struct directory_key key = { s->old->birth, number, COLOR_SHRINK, s->world_rank, s->size };
+    struct slot *slot;
+    int r = directory_find_or_make(&world->arena, &key, &slot);
+    if (r < 0)
+        return r;
+    s->made = comm_open(world, slot, s->mine, &r);
+    if (!s->made)
+        fetch_or32(&arena_member(slot, s->mine)->quit, QUIT_FREED);  /* E7 release */
+    return r;
+}
+
+static void shrink_drop(struct shrinking *s, const struct agreement *a)
+{
+    if (!s->made)
+        return;
+    const struct watch *w = a->watch;
+    for (uint32_t i = 0; i < s->size; i++) {
+        uint32_t p = s->old_rank[i];
+        const struct vote *vote = w->members[p].vote;
+        bool over = load_acquire64(&vote[0].number) > a->number || load_acquire64(&vote[1].number) > a->number;      /* E45 acquire */
+        if (i != s->mine && (over || (agree_voted(a, p) && agree_value(a, p))))
+            fetch_or32(&s->made->watch.members[i].quit, QUIT_FREED); /* E7 release */
+    }
+    comm_drop(s->made);
+    s->made = NULL;
+}
+
+static int shrink_failed(struct agreement *a, struct decision d)
+{
+    int error = -(int)(d.value >> 16);
+    struct text t = TEXT_IN(a->comm->report);
+    text_clear(&t);
+    text_add(&t, "comm_shrink: rank %u could not make the new comm: %s\n", d.value & 0xffff,
+             error == -ENOSPC ? "too many comms are open; free some" : error_text(error));
+    agree_report(a, &t);
+    return error;
+}
+
+/* 0: made and opened by all. GO_ROUND: somebody died meanwhile. Negative: failed, the report is written. */
+static int shrink_round(struct shrinking *s, int error)
+{
+    struct agreement who = { .comm = s->old, .kind = KIND_SHRINK, .site = s->site, .value = (uint32_t)-error, .sum = list_sum };
+    struct decision d;
+    int r = agree_reach(&who, &d);
+    if (r < 0)
+        return r;
+    if (d.outcome == OUTCOME_FAIL || error)
+        return d.outcome == OUTCOME_FAIL ? shrink_failed(&who, d) : error;
+    if (!shrink_list(s, d.value)) {
+        comm_explain(s->old, "comm_shrink: the others go on without this rank: it has freed the comm or left");
+        return -ECANCELED;
+    }
+    int opened = shrink_open(s, who.number);
+    struct agreement all = { .comm = s->old, .kind = KIND_SHRINK, .site = s->site, .value = (uint32_t)-opened, .sum = opened_sum, .about = s };
+    r = agree_reach(&all, &d);
+    if (r == 0 && d.outcome == OUTCOME_DONE)
+        return 0;
+    shrink_drop(s, &all);
+    return r < 0 ? r : d.outcome == OUTCOME_AGAIN ? GO_ROUND : shrink_failed(&all, d);
+}
+
+int comm_shrink(struct tutti_comm *old, uint32_t site, struct tutti_comm **comm)
+{
+    uint32_t size = old->watch.size;
+    struct shrinking s = { .old = old, .site = site, .world_rank = calloc(size, sizeof *s.world_rank), .old_rank = calloc(size, sizeof *s.old_rank) };
+    int error = s.world_rank && s.old_rank ? 0 : -ENOMEM, r;
+    *comm = NULL;
+    journal_begin(&old->watch, 0, stamp_make(KIND_SHRINK, 0, 0, 0, 0), 0, site, clock_tick());
+    do
+        r = shrink_round(&s, error);
+    while (r == GO_ROUND);
+    if (r == 0) {
+        comm_inherit(s.made, old);
+        *comm = s.made;
+    }
+    journal_end(&old->watch, r, clock_tick());
+    free(s.world_rank);
+    free(s.old_rank);
+    return r;
+}
