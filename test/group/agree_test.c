@@ -1,0 +1,416 @@
+/* ctest: timeout=300 labels=tsan */
+/* Agreements: the same result on all ranks whoever is dead, late, stopped, interrupted or calls something else, on broken comms and whole
+ * ones, and beside work under way. Random deaths are in mend_test. */
+#include "base/clock.h"
+#include "group/comm.h"
+#include "os/process.h"
+#include "support/ranks.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { GO = 0, PID = 1, HERE = 10 };
+enum { PATIENCE_S = 60 };
+
+/* Until that rank has cast its vote in agreement k of comm. */
+static int await_vote(tutti_comm *comm, int rank, uint64_t k)
+{
+    const shared64 *number = &comm->watch.members[rank].vote[k & 1].number;
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); load_acquire64(number) < k; sched_yield())
+        if (clock_ns() > end)
+            return -1;
+    return 0;
+}
+
+static int await_stop(pid_t pid)
+{
+    const struct process_id id = { .pid = pid };
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); strcmp(process_state(&id, NULL), "stopped"); sched_yield())
+        if (clock_ns() > end)
+            return -1;
+    return 0;
+}
+
+static uint64_t mixed(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= UINT64_C(0x9e3779b97f4a7c15);
+    return x ^ x >> 29;
+}
+
+static int word_of(int rank, int k) { return (int)(uint32_t)(mixed((uint64_t)(rank + 1) << 32 | (uint64_t)k) | mixed((uint64_t)k * 77 + (uint64_t)rank)); }
+
+/* ---- nobody is gone ---- */
+
+static int body_flags(tutti_comm *world, int rank)
+{
+    int size = tutti_size(world), many = ranks_many(3000, 300);
+    for (int k = 0; k < many; k++) {
+        int flag = word_of(rank, k), all = -1;
+        for (int p = 0; p < size; p++)
+            all &= word_of(p, k);
+        CHECK_IS(tutti_comm_agree(world, &flag), 0);
+        CHECK_IS(flag, all);
+        if (k % 7 == 0)
+            CHECK_IS(tutti_barrier(world, NULL), 0);                 /* operations and agreements have nothing to do with each other */
+    }
+    CHECK_IS(tutti_comm_agree(world, NULL), -EINVAL);
+    CHECK(strstr(tutti_explain(world), "flag is NULL") != NULL);
+    return 0;
+}
+
+static void test_flags(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(1, body_flags), 0);
+    assert_int_equal(ranks_run_either(2, body_flags), 0);
+    assert_int_equal(ranks_run_either(5, body_flags), 0);
+}
+
+/* Aborted or broken comms agree as whole ones do, and stay what they were. */
+static int body_broken(tutti_comm *world, int rank)
+{
+    tutti_comm *c;
+    CHECK_IS(tutti_comm_split(world, 0, 0, &c), 0);
+    if (rank == 1)
+        CHECK_IS(tutti_comm_abort(c, "for the test"), 0);
+    CHECK_IS(tutti_barrier(c, NULL), -ECANCELED);
+    for (int k = 0; k < 20; k++) {
+        int flag = rank == k % 4 ? 0 : 1;
+        CHECK_IS(tutti_comm_agree(c, &flag), 0);
+        CHECK_IS(flag, k % 4 == 3 ? 1 : 0);
+        CHECK_IS(tutti_barrier(c, NULL), -ECANCELED);
+    }
+    CHECK_IS(tutti_comm_free(c), 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static void test_broken(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_broken), 0);
+}
+
+/* An agreement overtakes work under way and leaves it alone. */
+static int body_beside_work(tutti_comm *world, int rank)
+{
+    for (int k = 0; k < ranks_many(100, 20); k++) {
+        tutti_work *work = NULL;
+        int x = rank + k, flag = rank == 1 ? 6 : 3;
+        if (rank != 2)
+            CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_comm_agree(world, &flag), 0);
+        CHECK_IS(flag, 2);
+        if (rank == 2)
+            CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, NULL), 0);
+        else {
+            CHECK_IS(tutti_wait(work, 0), 0);
+        }
+        CHECK_IS(x, 3 + 3 * k);
+    }
+    return 0;
+}
+
+static void test_beside_work(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_beside_work), 0);
+}
+
+/* ---- deaths ---- */
+
+static int body_dead_before(tutti_comm *world, int rank)
+{
+    if (rank == 1)
+        ranks_die();
+    int flag = 8 | 1 << rank;
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(flag, 8);
+    CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);               /* this is where the comm breaks, not before */
+    flag = rank == 0 ? 5 : 7;
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(flag, 5);
+    return 0;
+}
+
+static void test_dead_before(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(4, body_dead_before, 1u << 1), 0);
+}
+
+/* A vote that was cast counts, whatever became of the voter. */
+static int body_dead_after_voting(tutti_comm *world, int rank)
+{
+    int flag = rank == 1 ? 12 : 9;
+    ranks_say(PID + rank, (uint32_t)getpid());
+    if (rank == 2) {
+        CHECK_IS(await_vote(world, 1, 1), 0);
+        kill((pid_t)load_acquire32(&page->word[PID + 1]), SIGKILL);
+        while (tutti_failed(world, NULL, 0) == 0)
+            sched_yield();
+    }
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(flag, 8);
+    return 0;
+}
+
+static void test_dead_after_voting(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ranks_many(20, 3); i++)
+        assert_int_equal(ranks_run(3, body_dead_after_voting, 1u << 1), 0);
+}
+
+/* The last one that is missed dies while all others sleep: each of them notices. Likewise if it leaves, or frees the comm. */
+static int body_ends_while_missed(tutti_comm *world, int rank)
+{
+    tutti_comm *c;
+    int how = (int)load_acquire32(&page->word[HERE]);
+    CHECK_IS(tutti_comm_split(world, 0, 0, &c), 0);
+    if (rank == 0) {
+        for (int p = 1; p < 4; p++)
+            CHECK_IS(await_vote(c, p, 1), 0);
+        if (how == 0)
+            ranks_die();
+        if (how == 1)
+            return 0;
+        CHECK_IS(tutti_comm_free(c), 0);
+        CHECK_IS(ranks_await(GO, 3), 0);
+        return 0;
+    }
+    int flag = 16 | rank;
+    CHECK_IS(tutti_comm_agree(c, &flag), 0);
+    CHECK_IS(flag, 16 | (1 & 2 & 3));
+    ranks_count(GO);
+    return 0;
+}
+
+static int how_it_ends;
+static int body_ends(tutti_comm *world, int rank)
+{
+    ranks_say(HERE, (uint32_t)how_it_ends);
+    return body_ends_while_missed(world, rank);
+}
+
+static void test_ends_while_missed(void **state)
+{
+    (void)state;
+    for (how_it_ends = 0; how_it_ends < 3; how_it_ends++)
+        for (int i = 0; i < ranks_many(10, 3); i++)
+            assert_int_equal(ranks_run(4, body_ends, how_it_ends == 0 ? 1u : 0), 0);
+}
+
+/* ---- deadlines ---- */
+
+static int body_late(tutti_comm *world, int rank)
+{
+    enum { MISSED = 12 };
+    CHECK_IS(tutti_set_timeout(world, 5), 0);
+    if (rank == 2)
+        CHECK_IS(ranks_await(GO, 2), 0);
+    for (int k = 0; k < MISSED; k++) {
+        int flag = 77;
+        CHECK_IS(tutti_comm_agree(world, &flag), -ETIMEDOUT);
+        CHECK_IS(flag, 77);
+        if (k == 0 && rank != 2) {
+            CHECK(strstr(tutti_explain(world), "comm_agree on world") != NULL);
+            CHECK(strstr(tutti_explain(world), "missing: rank 2\n") != NULL);
+            CHECK(strstr(tutti_explain(world), "agree_test.c:") != NULL);
+        }
+    }
+    ranks_count(GO);
+    CHECK_IS(tutti_set_timeout(world, RANKS_LIFE_MS), 0);
+    int flag = 1;
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(flag, 1);
+    CHECK_IS(tutti_barrier(world, NULL), 0);                         /* nothing of this broke the comm */
+    return 0;
+}
+
+static void test_late(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_late), 0);
+}
+
+/* A rank that was stopped after it had voted finds what was decided with its vote, however many agreements the others have missed it in. */
+static int body_kept(tutti_comm *world, int rank)
+{
+    int missed = (int)load_acquire32(&page->word[HERE]), flag = rank == 2 ? 6 : 3;
+    pid_t slow;
+    ranks_say(PID + rank, (uint32_t)getpid());
+    CHECK_IS(ranks_await(PID + 2, 1), 0);
+    slow = (pid_t)load_acquire32(&page->word[PID + 2]);
+    if (rank == 0) {
+        CHECK_IS(await_vote(world, 2, 1), 0);
+        kill(slow, SIGSTOP);
+        CHECK_IS(await_stop(slow), 0);
+        ranks_say(GO, 1);
+    }
+    if (rank == 1)
+        CHECK_IS(ranks_await(GO, 1), 0);
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(flag, 2);
+    CHECK_IS(tutti_set_timeout(world, 3), 0);
+    for (int k = 0; k < missed; k++)
+        CHECK_IS(tutti_comm_agree(world, &flag), -ETIMEDOUT);
+    if (rank == 0)
+        kill(slow, SIGCONT);
+    CHECK_IS(tutti_set_timeout(world, RANKS_LIFE_MS), 0);
+    flag = 4 + rank;
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(flag, 4);
+    return 0;
+}
+
+static int missed_by_the_slow;
+static int body_slow(tutti_comm *world, int rank)
+{
+    ranks_say(HERE, (uint32_t)missed_by_the_slow);
+    return body_kept(world, rank);
+}
+
+static void test_kept(void **state)
+{
+    (void)state;
+    static const int missed[] = { 1, 7, 8, 9, 15, 16, 17, 30 };
+    for (size_t i = 0; i < sizeof missed / sizeof missed[0]; i++) {
+        missed_by_the_slow = missed[i];
+        assert_int_equal(ranks_run(3, body_slow, 0), 0);
+    }
+}
+
+/* ---- different things ---- */
+
+static int body_mismatch(tutti_comm *world, int rank)
+{
+    tutti_comm *c = NULL;
+    int flag = 1, odd = rank == 1;
+    CHECK_IS(odd ? tutti_comm_shrink(world, &c) : tutti_comm_agree(world, &flag), -EPROTO);
+    CHECK(c == NULL);
+    const char *report = tutti_explain(world);
+    CHECK(strstr(report, "the ranks called different things on world") != NULL);
+    /* Whoever has come by then is in the table of what was called: this rank and the one it differs from. */
+    CHECK(strstr(report, "rank 1: comm_shrink at ") != NULL);
+    CHECK(strstr(report, ": comm_agree at ") != NULL);
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(tutti_comm_shrink(world, &c), 0);
+    CHECK_IS(tutti_size(c), tutti_size(world));
+    CHECK_IS(tutti_comm_free(c), 0);
+    return 0;
+}
+
+static void test_mismatch(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ranks_many(20, 5); i++)
+        assert_int_equal(ranks_run_either(3, body_mismatch), 0);
+}
+
+/* ---- interrupts ---- */
+
+static int stop_asked(void *arg)
+{
+    (void)arg;
+    return load_acquire32(&page->word[GO]) != 0;
+}
+
+static const char *named_job;
+static int body_interrupted(tutti_comm *none, int rank)
+{
+    (void)none;
+    tutti_comm *world = NULL;
+    int size = 3, flag = 1;
+    const tutti_options o = { .job = named_job, .rank = rank, .size = size, .interrupt = rank == 1 ? stop_asked : NULL };
+    CHECK_IS(tutti_init(&world, &o), 0);
+    if (rank == 0) {
+        CHECK_IS(await_vote(world, 1, 1), 0);
+        CHECK_IS(await_vote(world, 2, 1), 0);
+        ranks_say(GO, 1);
+        CHECK_IS(ranks_await(HERE, 1), 0);                           /* it has been told; we have not come */
+    }
+    int r = tutti_comm_agree(world, &flag);
+    CHECK_IS(r, rank == 1 ? -EINTR : -ECANCELED);
+    CHECK(strstr(tutti_explain(world), "rank 1 was interrupted in comm_agree") != NULL);
+    if (rank == 1) {
+        ranks_say(GO, 0);
+        ranks_say(HERE, 1);
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);                         /* whole */
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(tutti_finalize(world), 0);
+    return 0;
+}
+
+static int alone_body(tutti_comm *world, int rank)
+{
+    (void)world;
+    return body_interrupted(NULL, rank);
+}
+
+static void test_interrupted(void **state)
+{
+    (void)state;
+    named_job = ranks_job();
+    assert_int_equal(ranks_run(3, alone_body, 0), 0);
+}
+
+/* ---- numbers wrap ---- */
+
+static int body_wraps(tutti_comm *world, int rank)
+{
+    /* As if there had been so many: numbers in the decision have 28 bits, a futex sleeps on 32 of a vote's. */
+    static const uint64_t from[] = { (UINT64_C(1) << 28) - 20, (UINT64_C(1) << 32) - 20 };
+    for (int i = 0; i < 2; i++) {
+        tutti_comm *c;
+        CHECK_IS(tutti_comm_split(world, 0, 0, &c), 0);
+        if (rank == 0)
+            for (uint64_t k = from[i] - DECISIONS + 1; k <= from[i]; k++)
+                store_release64(&c->watch.slot->decision[k % DECISIONS], (uint64_t)(uint32_t)(k << 4) | 1);
+        c->agreements = from[i];
+        CHECK_IS(tutti_barrier(c, NULL), 0);
+        for (int k = 0; k < 40; k++) {
+            int flag = rank == k % 3 ? k : -1;
+            CHECK_IS(tutti_comm_agree(c, &flag), 0);
+            CHECK_IS(flag, k);
+        }
+        CHECK_IS(tutti_comm_free(c), 0);
+    }
+    return 0;
+}
+
+static void test_wraps(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_wraps), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest threads[] = {
+        cmocka_unit_test(test_flags), cmocka_unit_test(test_broken), cmocka_unit_test(test_beside_work), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_mismatch), cmocka_unit_test(test_wraps),
+    };
+    static const struct CMUnitTest processes[] = {
+        cmocka_unit_test(test_dead_before), cmocka_unit_test(test_dead_after_voting), cmocka_unit_test(test_ends_while_missed),
+        cmocka_unit_test(test_kept), cmocka_unit_test(test_interrupted),
+    };
+    int failed = cmocka_run_group_tests_name("agreements", threads, NULL, NULL);
+#if !defined(TUTTI_TSAN)
+    failed += cmocka_run_group_tests_name("agreements and deaths", processes, NULL, NULL);
+#else
+    (void)processes;
+#endif
+    return failed;
+}
