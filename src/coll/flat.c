@@ -1,4 +1,4 @@
-/* The slot of parity k may be overwritten for k + 2: its owner is then past k + 1, which everybody has reached only after returning
+/* The slot of parity k may be overwritten, or given up for a larger one, for k + 2: its owner is then past k + 1, which everybody has reached only after returning
  * from k. Own data is folded from the caller's buffer, not from the slot. */
 #include "coll/flat.h"
 
@@ -14,9 +14,7 @@ int flat_put_nothing(struct coll *c)
 
 int flat_slot(struct coll *c, char **slot)
 {
-    int r = comm_stage_flat(c->comm, 2 * FLAT_BYTES);
-    *slot = r < 0 ? NULL : c->comm->stage.flat + (c->op.claim.seq & 1) * FLAT_BYTES;
-    return r;
+    return comm_flat_slot(c->comm, c->op.claim.seq, c->bytes, slot);
 }
 
 static int flat_put_bytes(struct coll *c, size_t bytes)

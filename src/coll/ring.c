@@ -28,6 +28,8 @@ void ring_close(struct coll *c)
     struct watch *w = &c->comm->watch;
     if (load_relaxed64(&w->mine->consumed) < c->ring.base + c->ring.total)           /* relaxed: our own word */
         watch_raise(w, &w->mine->consumed, c->ring.base + c->ring.total);            /* E18 release */
+    if (c->comm->stage.ring_busy)
+        comm_ring_leave(c->comm);
 }
 
 char *ring_slot(char *ring, const struct coll *c, uint64_t round)

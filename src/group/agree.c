@@ -271,10 +271,12 @@ static void agree_watch(struct agreement *a)
     a->watch = &comm->watch;
     if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK))
         return;
-    a->view = comm->watch;
-    a->view.seen = comm->aside.seen;
-    a->view.gone = comm->aside.gone;
-    a->view.lost = comm->aside.lost;
+    const struct watch *w = &comm->watch;
+    a->view = (struct watch){ .slot = w->slot, .members = w->members, .mine = w->mine, .me = w->me, .size = w->size, .budget = w->budget,
+                              .ways = w->ways, .arena = w->arena, .seats = w->seats, .handles = w->handles, .pause_ticks = w->pause_ticks,
+                              .timeout_ns = w->timeout_ns, .warn_ns = w->warn_ns, .interrupt = w->interrupt,
+                              .interrupt_arg = w->interrupt_arg, .name = w->name,
+                              .seen = comm->aside.seen, .gone = comm->aside.gone, .lost = comm->aside.lost };
     a->watch = &a->view;
 }
 

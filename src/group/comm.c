@@ -112,101 +112,18 @@ void comm_drop(struct tutti_comm *comm)
     comm_close(comm);
 }
 
-/* Staging of a comm that is closed here while peers may still read the last operation out of it. */
-struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; struct drain *next; };
-
-enum { DRAIN_PATIENCE_NS = 1000000000 };
-
-/* Over when each peer has freed the comm, is gone, or has read all that was in the rings; or when the slot was made anew, which means the same. */
-static bool drain_over(const struct world *world, const struct drain *d)
-{
-    if (d->slot->birth != d->birth)
-        return true;
-    for (uint32_t p = 0; p < d->slot->size; p++) {
-        struct member *m = arena_member(d->slot, p);
-        if (d->slot->world_rank[p] == (uint32_t)world->rank || death_of(&world->arena.seats[d->slot->world_rank[p]]) != GONE_NO)
-            continue;
-        if (load_acquire32(&m->quit) & (QUIT_FREED | QUIT_LEFT))                     /* E7 acquire */
-            continue;
-        if (d->stage.flat || load_acquire64(&m->consumed) < d->rounds)               /* E18 acquire */
-            return false;
-    }
-    return true;
-}
-
-/* Under the arena's lock: slots are made anew under it. */
-static void drain_sweep(struct world *world)
-{
-    if (!world->drains || arena_lock(&world->arena, DRAIN_PATIENCE_NS) < 0)
-        return;
-    for (struct drain **at = &world->drains; *at;) {
-        struct drain *d = *at;
-        if (!drain_over(world, d)) {
-            at = &d->next;
-            continue;
-        }
-        *at = d->next;
-        span_give(world->span, d->stage.flat);
-        span_give(world->span, d->stage.ring);
-        free(d);
-    }
-    arena_unlock(&world->arena);
-}
-
 void comm_close(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
-    struct drain *d = comm->stage.flat || comm->stage.ring ? malloc(sizeof *d) : NULL;
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm **at = &world->comms; *at; at = &(*at)->next)
         if (*at == comm) {
             *at = comm->next;
             break;
         }
-    if (d) {
-        *d = (struct drain){ comm->watch.slot, comm->birth, comm->rounds, comm->stage, world->drains };
-        world->drains = d;
-    }
+    stage_close(comm);
     pthread_mutex_unlock(&world->lock);
     comm_free_memory(comm);
-}
-
-void comm_close_world(struct world *world)
-{
-    while (world->drains) {
-        struct drain *d = world->drains;
-        world->drains = d->next;
-        free(d);
-    }
-}
-
-static int comm_stage(struct tutti_comm *comm, char **at, size_t *have, size_t bytes)
-{
-    int error = 0;
-    if (*have >= bytes)
-        return 0;
-    pthread_mutex_lock(&comm->world->lock);
-    drain_sweep(comm->world);
-    char *got = span_take(comm->world->span, bytes, &error);
-    pthread_mutex_unlock(&comm->world->lock);
-    if (!got) {
-        comm_explain(comm, "no memory for %zu bytes of staging in the arena: %s", bytes,
-                     error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)");
-        return error;
-    }
-    *at = got;
-    *have = bytes;
-    return 0;
-}
-
-int comm_stage_flat(struct tutti_comm *comm, size_t bytes)
-{
-    return comm_stage(comm, &comm->stage.flat, &comm->stage.flat_bytes, bytes);
-}
-
-int comm_stage_ring(struct tutti_comm *comm, size_t bytes)
-{
-    return comm_stage(comm, &comm->stage.ring, &comm->stage.ring_bytes, bytes);
 }
 
 uint32_t comm_site_slow(struct tutti_comm *comm, const char *site)

@@ -46,14 +46,22 @@ struct world {
     void *keys;                        /* order/: this rank's counts of keys, and what it runs */
     shared32 running_keys;             /* how many keys this rank runs now */
     struct rules *rules;               /* which algorithm when, parsed from the arena's header */
+    uint64_t rings_used;               /* operations of this rank that went through rings */
     struct drain *drains;              /* staging of closed comms that peers may still read (comm.c) */
     struct world *next;                /* in the process's list (api/life) */
 };
 
 struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
 
-/* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it. */
-struct stage { char *flat, *ring; size_t flat_bytes, ring_bytes; };
+/* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it.
+ * flat: a slot for each parity of the operation's number, which grows with what goes through it. The ring may be lent on to another
+ * comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under the world's lock. */
+struct stage {
+    char *flat[2], *ring;
+    size_t flat_bytes[2], ring_bytes;
+    bool ring_busy;                    /* an operation of this comm is in it */
+    uint64_t ring_rounds, ring_used;   /* the comm's rounds when it was last left; when that was, in the world's count */
+};
 
 struct site_seen { const char *site; uint32_t number; };
 
@@ -109,11 +117,22 @@ struct tutti_comm {
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error);
 /* Takes it off the list and frees it; its staging goes back to the span's books as soon as no peer can read it any more. */
 void comm_close(struct tutti_comm *comm);
+/* stage.c, for comm_close, under the world's lock: the comm's staging waits in the world for the end of its readers. */
+void stage_close(struct tutti_comm *comm);
 void comm_close_world(struct world *world);                  /* the last of it, when the span is closed with its books */
 
-/* Staging for the next operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. */
-int comm_stage_flat(struct tutti_comm *comm, size_t bytes);
-int comm_stage_ring(struct tutti_comm *comm, size_t bytes);
+/* Staging for an operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. The flat slot is that of operation seq, which has
+   begun: its content and its memory were operation seq - 2's, from which everybody has returned (coll/flat.c). */
+int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes);
+static inline int comm_flat_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
+{
+    int r = comm->stage.flat_bytes[seq & 1] >= bytes ? 0 : comm_stage_flat(comm, seq, bytes);
+    *slot = comm->stage.flat[seq & 1];
+    return r;
+}
+/* The ring stays this comm's until comm_ring_leave, when its rounds are counted; after a failure for good. */
+int  comm_stage_ring(struct tutti_comm *comm, size_t bytes);
+void comm_ring_leave(struct tutti_comm *comm);
 
 /* The site's number, by the handle's little cache. */
 uint32_t comm_site_slow(struct tutti_comm *comm, const char *site);

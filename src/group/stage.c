@@ -1,0 +1,174 @@
+/* Staging is what makes comms cost: so a comm has as much of it as goes through it. Flat slots grow in three steps. Rings are large and
+ * the same for all comms of a size, so a rank that has some takes one over from a comm that does not need it now, instead of a new one:
+ * one that no operation is in, and out of which every peer has read all. Costs two uncontended locks for an operation through rings. */
+#include "group/comm.h"
+
+#include "watch/death.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { RINGS_KEPT = 4, FLAT_LEAST = 4096, FLAT_STEP = 4 };
+
+/* Staging of a comm that is closed here while peers may still read the last operation out of it. */
+struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; struct drain *next; };
+
+enum { DRAIN_PATIENCE_NS = 1000000000 };
+
+/* Will p read nothing more of what we staged on the comm of this slot? It has freed the comm or is gone. */
+static bool reader_gone(const struct world *world, struct slot *slot, uint32_t p)
+{
+    return slot->world_rank[p] == (uint32_t)world->rank || death_of(&world->arena.seats[slot->world_rank[p]]) != GONE_NO
+        || (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT));        /* E7 acquire */
+}
+
+/* Has everybody read our ring to the end of that round? */
+static bool ring_read(const struct world *world, struct slot *slot, uint64_t rounds)
+{
+    for (uint32_t p = 0; p < slot->size; p++)
+        if (!reader_gone(world, slot, p) && load_acquire64(&arena_member(slot, p)->consumed) < rounds)       /* E18 acquire */
+            return false;
+    return true;
+}
+
+/* Over when nobody can read it any more; or when the slot was made anew, which means the same. */
+static bool drain_over(const struct world *world, const struct drain *d)
+{
+    if (d->slot->birth != d->birth)
+        return true;
+    bool flat = d->stage.flat[0] || d->stage.flat[1];
+    for (uint32_t p = 0; flat && p < d->slot->size; p++)
+        if (!reader_gone(world, d->slot, p))
+            return false;
+    return ring_read(world, d->slot, d->rounds);
+}
+
+static void stage_give(struct world *world, char *at)
+{
+    if (at)
+        span_give(world->span, at);
+}
+
+/* Under the arena's lock: slots are made anew under it. */
+static void drain_sweep(struct world *world)
+{
+    if (!world->drains || arena_lock(&world->arena, DRAIN_PATIENCE_NS) < 0)
+        return;
+    for (struct drain **at = &world->drains; *at;) {
+        struct drain *d = *at;
+        if (!drain_over(world, d)) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        stage_give(world, d->stage.flat[0]);
+        stage_give(world, d->stage.flat[1]);
+        stage_give(world, d->stage.ring);
+        free(d);
+    }
+    arena_unlock(&world->arena);
+}
+
+void stage_close(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    const struct stage *stage = &comm->stage;
+    struct drain *d = stage->flat[0] || stage->flat[1] || stage->ring ? malloc(sizeof *d) : NULL;
+    if (!d)
+        return;
+    *d = (struct drain){ comm->watch.slot, comm->birth, comm->rounds, *stage, world->drains };
+    world->drains = d;
+}
+
+void comm_close_world(struct world *world)
+{
+    while (world->drains) {
+        struct drain *d = world->drains;
+        world->drains = d->next;
+        free(d);
+    }
+}
+
+static int stage_explain(struct tutti_comm *comm, size_t bytes, int error)
+{
+    comm_explain(comm, "no memory for %zu bytes of staging in the arena: %s", bytes,
+                 error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)");
+    return error;
+}
+
+int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes)
+{
+    struct world *world = comm->world;
+    struct stage *stage = &comm->stage;
+    size_t room = FLAT_LEAST;
+    int error;
+    while (room < bytes)
+        room *= FLAT_STEP;
+    pthread_mutex_lock(&world->lock);
+    drain_sweep(world);
+    char *got = span_take(world->span, room, &error);
+    if (got) {
+        stage_give(world, stage->flat[seq & 1]);
+        stage->flat[seq & 1] = got;
+        stage->flat_bytes[seq & 1] = room;
+    }
+    pthread_mutex_unlock(&world->lock);
+    return got ? 0 : stage_explain(comm, room, error);
+}
+
+/* Of the rings that nobody needs now, the one that was used longest ago. NULL if there are few rings: then another one may stay. */
+static struct tutti_comm *ring_spare(struct world *world)
+{
+    struct tutti_comm *oldest = NULL;
+    int held = 0;
+    for (struct tutti_comm *c = world->comms; c; c = c->next) {
+        const struct stage *stage = &c->stage;
+        held += stage->ring != NULL;
+        if (stage->ring && !stage->ring_busy && (!oldest || stage->ring_used < oldest->stage.ring_used)
+            && ring_read(world, c->watch.slot, stage->ring_rounds))
+            oldest = c;
+    }
+    return held >= RINGS_KEPT ? oldest : NULL;
+}
+
+static int ring_find(struct tutti_comm *comm, size_t bytes)
+{
+    struct world *world = comm->world;
+    struct stage *stage = &comm->stage;
+    int error = 0;
+    drain_sweep(world);
+    struct tutti_comm *lender = ring_spare(world);
+    char *spare = lender ? lender->stage.ring : NULL;
+    size_t room = lender ? lender->stage.ring_bytes : 0;
+    if (lender)
+        lender->stage.ring = NULL;
+    if (room < bytes) {                              /* of a smaller comm: its memory may do for the next such */
+        stage_give(world, spare);
+        spare = span_take(world->span, bytes, &error);
+        room = bytes;
+    }
+    stage->ring = spare;
+    stage->ring_bytes = room;
+    return error;
+}
+
+int comm_stage_ring(struct tutti_comm *comm, size_t bytes)
+{
+    struct world *world = comm->world;
+    struct stage *stage = &comm->stage;
+    pthread_mutex_lock(&world->lock);
+    int r = stage->ring && stage->ring_bytes >= bytes ? 0 : ring_find(comm, bytes);
+    stage->ring_busy = r == 0;
+    pthread_mutex_unlock(&world->lock);
+    return r < 0 ? stage_explain(comm, bytes, r) : 0;
+}
+
+void comm_ring_leave(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    pthread_mutex_lock(&world->lock);
+    comm->stage.ring_busy = false;
+    comm->stage.ring_rounds = comm->rounds;
+    comm->stage.ring_used = ++world->rings_used;
+    pthread_mutex_unlock(&world->lock);
+}
