@@ -87,6 +87,17 @@ static int split_members(const struct tutti_comm *parent, uint64_t seq, int colo
     return n;
 }
 
+/* Some rank could not: those of our group that have no hold on its slot, as they said, never had it; then our hold goes, too. */
+static void split_undo(const struct tutti_comm *parent, uint64_t seq, struct tutti_comm *made)
+{
+    const uint32_t *world_rank = made->watch.slot->world_rank;
+    for (uint32_t p = 0; p < parent->watch.size; p++)
+        for (uint32_t i = 0; exchanged(parent, seq, p, 0) && i < made->watch.size; i++)
+            if (world_rank[i] == parent->watch.slot->world_rank[p])
+                fetch_or32(&made->watch.members[i].quit, QUIT_FREED);        /* E7 release */
+    comm_drop(made);
+}
+
 int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, struct tutti_comm **comm)
 {
     uint64_t seq;
@@ -106,10 +117,13 @@ int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, str
             mended = directory_find_or_make(&parent->world->arena, &name, &slot);
             if (mended == 0)
                 made = comm_open(parent->world, slot, mine, &mended);
+            if (mended < 0 && slot)
+                fetch_or32(&arena_member(slot, mine)->quit, QUIT_FREED);     /* E7 release */
         }
     }
     free(world_rank);
     r = comm_exchange(parent, KIND_SPLIT_END, site, (uint64_t)(uint32_t)-mended, 0, &seq);
+    bool told = r == 0;
     for (uint32_t p = 0; r == 0 && p < parent->watch.size; p++)
         if (exchanged(parent, seq, p, 0)) {
             r = -(int)exchanged(parent, seq, p, 0);
@@ -117,7 +131,10 @@ int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, str
                          r == -ENOSPC ? "too many comms are open; free some" : strerror(-r));
         }
     if (r < 0 && made) {
-        comm_drop(made);
+        if (told)
+            split_undo(parent, seq, made);
+        else
+            comm_drop(made);
         return r;
     }
     if (made) {
