@@ -52,7 +52,7 @@ static const size_t layout_words[] = {
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
     AT(record, site), AT(record, result), AT(record, about), AT(record, spare), AT(record, room),
 
-    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT,
+    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT, QUIT_OVER,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
     AT(member, queued),
     AT(member, sleepers), AT(member, quit), AT(member, why), AT(member, vote), AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),

@@ -147,7 +147,8 @@ struct vote {
     shared64 stance;                  /* kind:6 | site:26 | value:32 */
 };
 
-enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_DEADLOCK = 8, QUIT_INTERRUPT = 16 };
+/* OVER: freed, and its owner writes nothing there any more: once that is so of all, the slot may be made anew. */
+enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_DEADLOCK = 8, QUIT_INTERRUPT = 16, QUIT_OVER = 32 };
 
 /* One rank in one comm. Everything in it is written by that rank, but for `sleepers` and, in one case, `quit`. */
 struct member {
@@ -158,7 +159,7 @@ struct member {
     shared64 turns;                   /* turns ended | E19 */
     shared64 given;                   /* number of the last operation of uneven parts of which all that this rank gives is in the arena | E22 */
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
-    _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED also by a peer, where the owner has said that it has no hold (group/shrink, split) */
+    _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, where the owner has said that it has no hold (group/shrink, split) */
     char why[ABORT_TEXT];             /* the abort's text, before the bit */
     _Alignas(LINE) struct vote vote[2];
     shared64 listed[RANKS_MAX / 64];  /* shrink: the ranks that this rank proposes to go on with, a bit each; before its proposal | E46 */

@@ -1,5 +1,6 @@
 /* Slots are found by what the comm is made of, so that its members agree without speaking: whoever comes first makes the slot, the
- * others find it. A slot is made anew only when each of its members has freed it, left, or died: nobody looks at it then.
+ * others find it. A slot is made anew only when each of its members has freed it and said its last word there, left, or died: nobody
+ * looks at it then, and nobody writes into it.
  * Everything happens under one robust lock; a holder that dies leaves at worst a slot whose state is still FREE. */
 #include "group/directory.h"
 
@@ -27,7 +28,7 @@ static bool directory_same(const struct slot *slot, const struct directory_key *
 static bool directory_abandoned(const struct arena *arena, struct slot *slot)
 {
     for (uint32_t p = 0; p < slot->size; p++) {
-        if (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT)) /* E7 acquire */
+        if (load_acquire32(&arena_member(slot, p)->quit) & QUIT_OVER)                /* E7 acquire */
             continue;
         if (slot->world_rank[p] >= arena->header->size || death_of(&arena->seats[slot->world_rank[p]]) == GONE_NO)
             return false;

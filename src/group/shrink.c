@@ -82,7 +82,7 @@ static int shrink_open(struct shrinking *s, uint64_t number)
         return r;
     s->made = comm_open(world, slot, s->mine, &r);
     if (!s->made)
-        fetch_or32(&arena_member(slot, s->mine)->quit, QUIT_FREED);  /* E7 release */
+        fetch_or32(&arena_member(slot, s->mine)->quit, QUIT_FREED | QUIT_OVER);  /* E7 release */
     return r;
 }
 
@@ -96,7 +96,7 @@ static void shrink_drop(struct shrinking *s, const struct agreement *a)
         const struct vote *vote = w->members[p].vote;
         bool over = load_acquire64(&vote[0].number) > a->number || load_acquire64(&vote[1].number) > a->number;      /* E45 acquire */
         if (i != s->mine && (over || (agree_voted(a, p) && agree_value(a, p))))
-            fetch_or32(&s->made->watch.members[i].quit, QUIT_FREED); /* E7 release */
+            fetch_or32(&s->made->watch.members[i].quit, QUIT_FREED | QUIT_OVER); /* E7 release */
     }
     comm_drop(s->made);
     s->made = NULL;

@@ -94,7 +94,7 @@ static void split_undo(const struct tutti_comm *parent, uint64_t seq, struct tut
     for (uint32_t p = 0; p < parent->watch.size; p++)
         for (uint32_t i = 0; exchanged(parent, seq, p, 0) && i < made->watch.size; i++)
             if (world_rank[i] == parent->watch.slot->world_rank[p])
-                fetch_or32(&made->watch.members[i].quit, QUIT_FREED);        /* E7 release */
+                fetch_or32(&made->watch.members[i].quit, QUIT_FREED | QUIT_OVER);        /* E7 release */
     comm_drop(made);
 }
 
@@ -118,7 +118,7 @@ int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, str
             if (mended == 0)
                 made = comm_open(parent->world, slot, mine, &mended);
             if (mended < 0 && slot)
-                fetch_or32(&arena_member(slot, mine)->quit, QUIT_FREED);     /* E7 release */
+                fetch_or32(&arena_member(slot, mine)->quit, QUIT_FREED | QUIT_OVER);     /* E7 release */
         }
     }
     free(world_rank);

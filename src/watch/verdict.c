@@ -186,4 +186,6 @@ void verdict_quit(struct watch *w, uint32_t bit)
     fetch_or32(&w->mine->quit, bit);                                 /* E7 release */
     fetch_add32(&w->slot->news, 1);                                  /* E7 release */
     w->ways->wake(w->ways->arg, &w->slot->news, INT32_MAX);
+    if (bit & QUIT_FREED)
+        fetch_or32(&w->mine->quit, QUIT_OVER);                       /* E7 release: the slot may be another comm's from here on */
 }

@@ -66,7 +66,8 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
 
 int verdict_error(uint64_t v);                                                       /* the errno of a verdict */
 
-/* Abort, free, leave, deadlock: sets a quit bit of this rank on this comm, in the order flag, bit, news, wake. Safe in a signal handler. */
+/* Abort, free, leave, deadlock: sets a quit bit of this rank on this comm, in the order flag, bit, news, wake. Safe in a signal handler.
+   After FREED nothing of the comm may be touched. */
 void verdict_quit(struct watch *w, uint32_t bit);
 
 #endif

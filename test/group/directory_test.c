@@ -47,7 +47,7 @@ static struct slot *get(uint64_t parent, uint64_t nth, int color)
     return slot;
 }
 
-static void quit(struct slot *slot) { fetch_or32(&arena_member(slot, 0)->quit, QUIT_FREED); }
+static void quit(struct slot *slot) { fetch_or32(&arena_member(slot, 0)->quit, QUIT_FREED | QUIT_OVER); }
 
 static void test_same_key_same_slot(void **state)
 {
