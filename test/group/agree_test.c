@@ -5,6 +5,7 @@
 #include "group/comm.h"
 #include "os/process.h"
 #include "support/ranks.h"
+#include "support/team.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -244,6 +245,42 @@ static void test_late(void **state)
     assert_int_equal(ranks_run_either(3, body_late), 0);
 }
 
+/* The last vote and the deadline at the same moment, again and again: one of the two is decided, and the same for all. */
+static int body_races_deadline(tutti_comm *world, int rank)
+{
+    enum { PLACES = 8 };
+    uint64_t random = 1, aim = 1000000;
+    int many = ranks_many(2000, 100), late = 0;
+    for (int k = 0; k < many; k++) {
+        CHECK_IS(tutti_set_timeout(world, RANKS_LIFE_MS), 0);
+        CHECK_IS(tutti_barrier(world, NULL), 0);
+        CHECK_IS(tutti_set_timeout(world, 1), 0);
+        random = mixed(random + (uint64_t)k);
+        int flag = word_of(rank, k) | 1;
+        if (rank == k % 3)
+            for (uint64_t end = clock_ns() + aim + random % 10000; clock_ns() < end;) { }
+        int r = tutti_comm_agree(world, &flag);
+        CHECK(r == 0 || r == -ETIMEDOUT);
+        late += r < 0;
+        aim += r < 0 ? -(uint64_t)3000 : 3000;                       /* so that half of them come late, on any machine */
+        page->bytes[k * PLACES + rank] = r == 0 ? 'y' : 'n';
+    }
+    CHECK_IS(tutti_set_timeout(world, RANKS_LIFE_MS), 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    for (int k = 0; k < many; k++)
+        for (int p = 1; p < 3; p++)
+            CHECK_IS(page->bytes[k * PLACES + p], page->bytes[k * PLACES]);
+    if (rank == 0)
+        printf("the deadline was first in %d of %d\n", late, many);
+    return 0;
+}
+
+static void test_races_deadline(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_races_deadline), 0);
+}
+
 /* A rank that was stopped after it had voted finds what was decided with its vote, however many agreements the others have missed it in. */
 static int body_kept(tutti_comm *world, int rank)
 {
@@ -366,6 +403,67 @@ static void test_interrupted(void **state)
     assert_int_equal(ranks_run(3, alone_body, 0), 0);
 }
 
+/* ---- words for people ---- */
+
+/* In the report of another wait an agreement is seen as one, with its place. */
+static int body_seen(tutti_comm *world, int rank)
+{
+    int flag = 1;
+    if (rank == 1) {
+        CHECK_IS(tutti_comm_agree(world, &flag), 0);
+        return 0;
+    }
+    if (rank == 0) {
+        CHECK_IS(await_vote(world, 1, 1), 0);
+        CHECK_IS(tutti_barrier(world, &(tutti_call){ .timeout_ms = 30 }), -ETIMEDOUT);
+        CHECK(strstr(tutti_explain(world), "in comm_agree at ") != NULL);
+        CHECK(strstr(tutti_explain(world), "agree_test.c:") != NULL);
+    } else
+        CHECK_IS(tutti_barrier(world, NULL), -ETIMEDOUT);
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    return 0;
+}
+
+static void test_seen(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_seen), 0);
+}
+
+/* A wait that has become old says so once, by the lowest that waits, and goes on. */
+static int body_warned(tutti_comm *none, int rank, struct team *team)
+{
+    (void)none;
+    tutti_comm *world = NULL;
+    int flag = 1;
+    const tutti_options o = { .job = named_job, .rank = rank, .size = 3, .warn_ms = 20 };
+    CHECK_IS(tutti_init(&world, &o), 0);
+    if (rank == 2)
+        CHECK_IS(team_hear(team, 2, 1), 0);
+    CHECK_IS(tutti_comm_agree(world, &flag), 0);
+    CHECK_IS(tutti_finalize(world), 0);
+    return 0;
+}
+
+static void test_warned(void **state)
+{
+    (void)state;
+    named_job = ranks_job();
+    struct team *team = team_start_named(3, body_warned, true);
+    const char *said = "";
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); clock_ns() < end && !strstr(said, "missing"); sched_yield())
+        said = team_stderr(team);
+    team_tell(team, 2, 1);
+    assert_int_equal(team_end(team), 0);
+    said = team_stderr(team);
+    assert_non_null(strstr(said, "tutti: rank 0 has waited "));
+    assert_non_null(strstr(said, " in comm_agree on world\n  missing: rank 2\n"));
+    assert_null(strstr(said, "rank 1 has waited "));
+    for (int r = 0; r < 3; r++)
+        assert_int_equal(team->status[r], 0);
+    team_free(team);
+}
+
 /* ---- numbers wrap ---- */
 
 static int body_wraps(tutti_comm *world, int rank)
@@ -400,11 +498,12 @@ int main(void)
 {
     static const struct CMUnitTest threads[] = {
         cmocka_unit_test(test_flags), cmocka_unit_test(test_broken), cmocka_unit_test(test_beside_work), cmocka_unit_test(test_late),
-        cmocka_unit_test(test_mismatch), cmocka_unit_test(test_wraps),
+        cmocka_unit_test(test_races_deadline),
+        cmocka_unit_test(test_mismatch), cmocka_unit_test(test_wraps), cmocka_unit_test(test_seen),
     };
     static const struct CMUnitTest processes[] = {
         cmocka_unit_test(test_dead_before), cmocka_unit_test(test_dead_after_voting), cmocka_unit_test(test_ends_while_missed),
-        cmocka_unit_test(test_kept), cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_kept), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_warned),
     };
     int failed = cmocka_run_group_tests_name("agreements", threads, NULL, NULL);
 #if !defined(TUTTI_TSAN)
