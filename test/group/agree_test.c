@@ -48,7 +48,10 @@ static uint64_t mixed(uint64_t x)
     return x ^ x >> 29;
 }
 
-static int word_of(int rank, int k) { return (int)(uint32_t)(mixed((uint64_t)(rank + 1) << 32 | (uint64_t)k) | mixed((uint64_t)k * 77 + (uint64_t)rank)); }
+static int word_of(int rank, int k)
+{
+    return (int)(uint32_t)(mixed((uint64_t)(rank + 1) << 32 | (uint64_t)k) | mixed((uint64_t)k * 77 + (uint64_t)rank));
+}
 
 /* ---- nobody is gone ---- */
 
@@ -250,7 +253,7 @@ static int body_races_deadline(tutti_comm *world, int rank)
 {
     enum { PLACES = 8 };
     uint64_t random = 1, aim = 1000000;
-    int many = ranks_many(2000, 100), late = 0;
+    int many = ranks_many(1000, 100), late = 0;
     for (int k = 0; k < many; k++) {
         CHECK_IS(tutti_set_timeout(world, RANKS_LIFE_MS), 0);
         CHECK_IS(tutti_barrier(world, NULL), 0);
@@ -279,6 +282,51 @@ static void test_races_deadline(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run_either(3, body_races_deadline), 0);
+}
+
+/* The same by hand: a clock that lets the other rank vote, and decide, when the deadline is over and has not been proposed yet. */
+struct slow_clock { tutti_comm *comm; uint64_t began, k; int late; };
+
+static uint64_t slow_now(void *arg)
+{
+    struct slow_clock *c = arg;
+    uint64_t now = clock_ns(), end = now + PATIENCE_S * UINT64_C(1000000000);
+    if (now - c->began < 2000000 || ++c->late != 2)                  /* the first time is the end of the sleep, the second the look */
+        return now;
+    ranks_say(GO, (uint32_t)c->k);
+    const shared64 *word = &c->comm->watch.slot->decision[c->k % DECISIONS];
+    while (((uint32_t)load_acquire64(word) >> 4) != c->k && clock_ns() < end)
+        sched_yield();
+    return clock_ns();
+}
+
+static int body_overtaken(tutti_comm *world, int rank)
+{
+    for (uint64_t k = 1; k <= 30; k++) {
+        int flag = rank ? 6 : 3;
+        struct slow_clock clock = { world, clock_ns(), k, 0 };
+        struct wait_ways ways = wait_ways_kernel;
+        ways.now = slow_now;
+        ways.arg = &clock;
+        CHECK_IS(tutti_set_timeout(world, rank ? RANKS_LIFE_MS : 2), 0);
+        if (rank == 0)
+            world->watch.ways = &ways;
+        else
+            CHECK_IS(ranks_await(GO, (uint32_t)k), 0);
+        int r = tutti_comm_agree(world, &flag);
+        world->watch.ways = &wait_ways_kernel;
+        CHECK_IS(r, 0);
+        CHECK_IS(flag, 2);
+        CHECK_IS(tutti_set_timeout(world, RANKS_LIFE_MS), 0);
+        CHECK_IS(tutti_barrier(world, NULL), 0);
+    }
+    return 0;
+}
+
+static void test_overtaken(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_overtaken), 0);
 }
 
 /* A rank that was stopped after it had voted finds what was decided with its vote, however many agreements the others have missed it in. */
@@ -498,7 +546,7 @@ int main(void)
 {
     static const struct CMUnitTest threads[] = {
         cmocka_unit_test(test_flags), cmocka_unit_test(test_broken), cmocka_unit_test(test_beside_work), cmocka_unit_test(test_late),
-        cmocka_unit_test(test_races_deadline),
+        cmocka_unit_test(test_races_deadline), cmocka_unit_test(test_overtaken),
         cmocka_unit_test(test_mismatch), cmocka_unit_test(test_wraps), cmocka_unit_test(test_seen),
     };
     static const struct CMUnitTest processes[] = {

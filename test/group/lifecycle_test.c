@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=600 labels=tsan */
 /* Comms by the hundred: made and freed in loops, open all at once, overlapping, used in turns, until there are no more slots and after.
  * What the arena holds is asked of the system, as blocks of its file: it does not grow once things repeat themselves. What a comm costs
  * is printed. */
@@ -294,6 +294,53 @@ static void test_half_full(void **state)
     assert_int_equal(ranks_run_either(4, body_half_full), 0);
 }
 
+/* ---- staging grows, and no byte of it belongs to two ---- */
+
+struct stretch { const char *at; size_t bytes; };
+
+static int stretches_of(tutti_comm *c, struct stretch to[])
+{
+    const struct stage *s = &c->stage;
+    to[0] = (struct stretch){ s->flat[0], s->flat_bytes[0] };
+    to[1] = (struct stretch){ s->flat[1], s->flat_bytes[1] };
+    to[2] = (struct stretch){ s->ring, s->ring ? s->ring_bytes : 0 };
+    return 3;
+}
+
+static int body_grows(tutti_comm *world, int rank)
+{
+    enum { COMMS = 8 };
+    static const size_t sizes[] = { 1, 20, SMALL, 1024, 1025, MIDDLE, 4096, 4097, FLAT, 16384, RING };
+    tutti_comm *c[COMMS];
+    struct stretch all[3 * COMMS];
+    uint64_t random = 5;
+    for (int i = 0; i < COMMS; i++)
+        CHECK_IS(tutti_comm_split(world, 0, 0, &c[i]), 0);
+    for (int k = 0; k < 400; k++) {
+        int i = (int)(shuffle(&random) % COMMS);
+        CHECK_IS(sum_right(c[i], rank, sizes[shuffle(&random) % (k < 100 ? 5 : k < 200 ? 8 : 11)], k), 0);
+        int n = 0;
+        for (int j = 0; j < COMMS; j++)
+            n += stretches_of(c[j], all + n);
+        for (int a = 0; a < n; a++)
+            for (int b = 0; b < a; b++)
+                CHECK(!all[a].bytes || !all[b].bytes || all[a].at + all[a].bytes <= all[b].at || all[b].at + all[b].bytes <= all[a].at);
+        if (k % 50 == 49) {
+            CHECK_IS(tutti_comm_free(c[i]), 0);
+            CHECK_IS(tutti_comm_split(world, 0, 0, &c[i]), 0);
+        }
+    }
+    for (int i = 0; i < COMMS; i++)
+        CHECK_IS(tutti_comm_free(c[i]), 0);
+    return 0;
+}
+
+static void test_grows(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_grows), 0);
+}
+
 /* ---- some free it, others go on ---- */
 
 static int body_freed(tutti_comm *world, int rank)
@@ -414,11 +461,46 @@ static void test_slow_reader(void **state)
     assert_int_equal(ranks_run_either(3, body_slow_reader), 0);
 }
 
+/* A comm that is freed while others still read out of it: its staging is not another comm's before they are done. */
+static int body_freed_early(tutti_comm *world, int rank)
+{
+    static const int first[] = { 0, 1 };
+    static _Thread_local int32_t y[RING];
+    tutti_comm *pair = NULL, *c;
+    if (rank < 2)
+        CHECK_IS(tutti_comm_create(world, first, 2, &pair), 0);
+    for (int k = 0; k < ranks_many(1000, 50); k++) {
+        size_t count = k % 2 ? RING : FLAT / 2;
+        CHECK_IS(tutti_comm_split(world, 0, 0, &c), 0);
+        for (size_t n = 0; n < count; n++)
+            y[n] = rank == 0 ? k + (int32_t)n : -1;
+        CHECK_IS(tutti_broadcast(y, count, TUTTI_I32, 0, c, NULL), 0);
+        CHECK_IS(tutti_comm_free(c), 0);
+        if (rank < 2) {                              /* what these two do next must not be seen in what the third one reads */
+            CHECK_IS(tutti_comm_split(pair, 0, 0, &c), 0);
+            CHECK_IS(sum_right(c, rank, count, k * 7), 0);
+            CHECK_IS(tutti_comm_free(c), 0);
+        }
+        for (size_t n = 0; rank == 2 && n < count; n++)
+            CHECK_IS(y[n], k + (int32_t)n);
+    }
+    if (pair)
+        CHECK_IS(tutti_comm_free(pair), 0);
+    return 0;
+}
+
+static void test_freed_early(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_freed_early), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost), cmocka_unit_test(test_loops), cmocka_unit_test(test_many), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_half_full), cmocka_unit_test(test_freed), cmocka_unit_test(test_threads), cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_half_full), cmocka_unit_test(test_grows), cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_freed_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

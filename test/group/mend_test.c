@@ -133,8 +133,8 @@ static int run_one(uint64_t *random, const char *name)
             bad = 1;
     }
     for (int r = 0; bad && r < size; r++)
-        printf("WRONG: %s, %d ranks, killed 0x%" PRIx64 ": rank %d: status 0x%x, %" PRIu64 " agreed, %" PRIu64 " shrunk, chain %" PRIx64 ", size %" PRIu64 "; %s\n",
-               name, size, killed, r, (unsigned)team->status[r], team->rank[r].number[AGREED], team->rank[r].number[SHRUNK],
+        printf("WRONG: %s, %d ranks, killed 0x%" PRIx64 ": rank %d: status 0x%x, %" PRIu64 " agreed, %" PRIu64 " shrunk, chain %" PRIx64
+               ", size %" PRIu64 "; %s\n", name, size, killed, r, (unsigned)team->status[r], team->rank[r].number[AGREED], team->rank[r].number[SHRUNK],
                team->rank[r].number[CHAIN], team->rank[r].number[SIZE], team->rank[r].report);
     team_free(team);
     return bad;
