@@ -213,7 +213,8 @@ static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
 static bool move_compared(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    uint64_t total = c->ring.mine;
+    /* At least one, so that `consumed` says when everybody has done with the rows: the ring may go to another comm then. */
+    uint64_t total = c->ring.mine ? c->ring.mine : 1;
     for (uint32_t p = 0; p < w->size; p++) {
         if (p == w->me)
             continue;
