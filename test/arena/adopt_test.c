@@ -1,4 +1,4 @@
-/* ctest: timeout=180 labels=tsan */
+/* ctest: timeout=300 labels=tsan */
 /* Memory that becomes part of the arena where it is, and private again: no byte changes, neighbours are not touched, what is not
  * ordinary memory is refused, and a failure half-way leaves all as it was. */
 #include "arena/adopt.h"
@@ -93,18 +93,24 @@ static char *fresh(size_t bytes)
     return at;
 }
 
-static unsigned char given(size_t i) { return (unsigned char)(i * 13 + i / 4096 * 7 + 1); }
+/* The same bytes over and over, by a period that is prime to pages and chunks. */
+enum { PERIOD = 65521 };
+static char tile[PERIOD];
+
+static unsigned char given(size_t i) { return (unsigned char)tile[i % PERIOD]; }
 
 static void fill(char *at, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++)
-        at[i] = (char)given(i);
+    for (size_t i = 0; i < PERIOD; i++)
+        tile[i] = (char)(i * 13 + i / 251 + 1);
+    for (size_t i = 0; i < bytes; i += PERIOD)
+        memcpy(at + i, tile, bytes - i < PERIOD ? bytes - i : PERIOD);
 }
 
 static bool as_filled(const char *at, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)at[i] != given(i))
+    for (size_t i = 0; i < bytes; i += PERIOD)
+        if (memcmp(at + i, tile, bytes - i < PERIOD ? bytes - i : PERIOD) != 0)
             return false;
     return true;
 }

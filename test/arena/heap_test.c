@@ -1,4 +1,4 @@
-/* ctest: timeout=120 labels=tsan */
+/* ctest: timeout=300 labels=tsan */
 /* Memory for callers: places that do not overlap, keep their bytes, are present, and go back to the system. */
 #include "arena/heap.h"
 
