@@ -26,10 +26,10 @@ static int many_flat_after(struct coll *c)
     const char *slot[RANKS_MAX];
     for (uint32_t p = 0; p < w->size; p++) {
         slot[p] = p == w->me ? NULL : coll_peer(c, p, c->bytes);
-        if (p != w->me && !slot[p])
+        if (p != w->me && !slot[p] && c->bytes)
             return -EPROTO;
     }
-    for (int i = 0; i < c->lists.n; i++) {
+    for (int i = 0; i < c->lists.n && c->bytes; i++) {
         const void *from[RANKS_MAX];
         for (uint32_t p = 0; p < w->size; p++)
             from[p] = p == w->me ? c->lists.send[i] : slot[p] + c->lists.first[i] * c->width;
