@@ -188,8 +188,11 @@ static int check_list_overlaps(struct tutti_comm *comm, const struct coll *c, en
         /* In place: the block that this rank keeps, or that comes back from the same rank. */
         uint32_t twin = s.gives == s.takes ? p : s.gives > s.takes ? 0 : comm->watch.me;
         bool own = s.gives == s.takes || p == comm->watch.me || s.gives == 1;
-        if (!(s.takes && own && c->lists.send[p] == c->lists.recv[twin]))
-            n = stretch_add(all, n, c->lists.send[p], c->lists.send_counts[p] * c->width, false);
+        size_t given = c->lists.send_counts[p] * c->width, back = 0;
+        if (s.takes && own && c->lists.send[p] == c->lists.recv[twin])
+            back = kind == KIND_ALL_TO_ALL_V ? c->lists.recv_counts[p] * c->width : given;
+        if (given > back)                            /* what is given beyond what comes back must not be touched either */
+            n = stretch_add(all, n, (const char *)c->lists.send[p] + back, given - back, false);
     }
     bool bad = check_touch(all, n);
     free(all);

@@ -14,7 +14,9 @@ static int op_room(struct tutti_comm *comm, uint32_t number)
 {
     if (number < comm->ops_room)
         return 0;
-    uint32_t room = comm->ops_room ? 2 * comm->ops_room : ROOM_FIRST;
+    uint32_t room = comm->ops_room ? comm->ops_room : ROOM_FIRST;
+    while (room <= number)
+        room *= 2;
     struct comm_op *more = realloc(comm->ops, room * sizeof *more);
     if (!more)
         return -ENOMEM;
@@ -24,35 +26,60 @@ static int op_room(struct tutti_comm *comm, uint32_t number)
     return 0;
 }
 
+/* The next number from `from` on that this rank has free: how far from the last one made; OPS_MAX: none. */
+static uint32_t op_next(const struct tutti_comm *comm, uint32_t from)
+{
+    while (from < OPS_MAX) {
+        uint32_t number = (comm->ops_made + from) % OPS_MAX;
+        if (number >= comm->ops_room || !comm->ops[number].fn)
+            break;
+        from++;
+    }
+    return from;
+}
+
+/* Each rank frees for itself, so what is free here may be in use there. All offer their next free number, and go on from the furthest until
+   they offer the same; nearly always at once. What stands in one rank's way must be everybody's error: the largest of all is the answer. */
+static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
+{
+    for (uint32_t from = 0;;) {
+        from = op_next(comm, from);
+        *number = (comm->ops_made + from) % OPS_MAX;
+        int r = from == OPS_MAX ? -ENOSPC : op_room(comm, *number);
+        int32_t most[3] = { -r, (int32_t)from, -(int32_t)from };     /* trouble, the furthest, the nearest */
+        struct coll c;
+        check_describe(&c, most, most, 3, TUTTI_I32, TUTTI_MAX, 0);
+        c.width = sizeof most[0];
+        c.bytes = sizeof most;
+        c.fold = fold_find(TUTTI_I32, TUTTI_MAX, NULL);
+        c.algorithm = &op_create_line;
+        r = run_collective(comm, &c, KIND_OP_CREATE, site, NULL);
+        if (r < 0)
+            return r;
+        if (most[0]) {
+            comm_explain(comm, "op_create: a rank has no room for another operation: %s",
+                         most[0] == ENOSPC ? "all 7168 numbers are in use there; free those that are not needed" : strerror(most[0]));
+            return -most[0];
+        }
+        if (most[1] == -most[2]) {
+            comm->ops_made += from + 1;
+            return 0;
+        }
+        from = (uint32_t)most[1];
+    }
+}
+
 int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *op, tutti_comm *comm)
 {
     int r = enter(comm);
     if (r < 0)
         return r;
-    uint32_t where = comm_site(comm, site);
+    uint32_t where = comm_site(comm, site), number;
     if (!fn || !op)
         return enter_leave(comm, enter_refuse(comm, KIND_OP_CREATE, where, "the %s is NULL", fn ? "address for the operation" : "function"));
-    uint32_t number = comm->ops_made % OPS_MAX;
-    r = op_room(comm, number);
-    if (r == 0 && comm->ops[number].fn) {
-        comm_explain(comm, "op_create: number %u is still in use after %u operations; free those that are not needed", number, comm->ops_made);
-        r = -ENOSPC;
-    }
-    /* What stands in this rank's way must be everybody's error: the largest of all is the answer. */
-    struct coll c;
-    int32_t trouble = -r;
-    check_describe(&c, &trouble, &trouble, 1, TUTTI_I32, TUTTI_MAX, 0);
-    c.width = c.bytes = sizeof trouble;
-    c.fold = fold_find(TUTTI_I32, TUTTI_MAX, NULL);
-    c.algorithm = &op_create_line;
-    r = run_collective(comm, &c, KIND_OP_CREATE, where, NULL);
-    if (r == 0 && trouble) {
-        comm_explain(comm, "op_create: a rank has no room for another operation: %s", strerror(trouble));
-        r = -trouble;
-    }
+    r = op_agree(comm, where, &number);
     if (r == 0) {
         comm->ops[number] = (struct comm_op){ fn, commutative };
-        comm->ops_made++;
         *op = (tutti_op)(TUTTI_OP_USER + number);
     }
     return enter_leave(comm, r);

@@ -91,6 +91,7 @@ int tutti_all_reduce_many_at(const char *site, const void *const send[], void *c
     size_t *first = malloc(((size_t)buffers + 1) * sizeof *first), none = 0;
     const void *no_send = NULL;
     void *no_recv = NULL;
+    const size_t nothing[2] = { 0, 0 };
     if (!first)
         return many_refuse(site, comm, call, -ENOMEM, buffers);
     first[0] = 0;
@@ -99,7 +100,7 @@ int tutti_all_reduce_many_at(const char *site, const void *const send[], void *c
     check_describe(&c, NULL, NULL, 0, type, op, 0);
     c.lists = (struct lists){ buffers, send, counts, recv, counts, first, 0 };
     if (buffers == 0)                                /* nothing to add, but everybody comes */
-        c.lists = (struct lists){ 1, &no_send, &none, &no_recv, &none, (const size_t[]){ 0, 0 }, 0 };
+        c.lists = (struct lists){ 1, &no_send, &none, &no_recv, &none, nothing, 0 };
     int r = uneven(site, comm, &c, KIND_ALL_REDUCE_MANY, call);
     free(first);
     return r;

@@ -81,6 +81,8 @@ static void work_hurry(struct tutti_comm *comm)
 uint64_t work_slice(struct tutti_comm *comm)
 {
     uint64_t now = clock_ns(), slice = UINT64_MAX;
+    if (comm->watch.over)
+        return slice;                                /* no deadline ends the head any more, so none is worth waking for */
     for (struct tutti_work *work = comm->queue; work; work = work->next) {
         struct op *op = &work->c.op;
         if (op->timeout_ns < 0 || op->late)
@@ -188,7 +190,7 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
             deadlock_by_runner(comm, work->c.op.claim.seq);
         futex_wait(&work->over, 0, work_nap(work, slice, patience_ns, passed, heed_late));
         slice = slice < 128000000 ? slice * 2 : 250000000;
-        if (w->interrupt && !load_acquire32(&work->over) && w->interrupt(w->interrupt_arg)) {
+        if (!load_acquire32(&work->over) && drive_stop_asked(w)) {
             verdict_quit(w, QUIT_INTERRUPT);
             return -EINTR;
         }

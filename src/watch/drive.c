@@ -67,7 +67,7 @@ uint64_t drive_slice(struct op *op)
 {
     uint64_t slice = op->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * op->slices) : LAST_SLICE;        /* 1, 4, 16, 64, 250 ms */
     uint64_t waited = drive_waited(op);
-    if (op->timeout_ns >= 0 && !op->late) {
+    if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
         uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0;
         slice = left < slice ? left + 1 : slice;
     }
@@ -102,8 +102,9 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
     /* If it has come meanwhile, the sleep returns at once. */
     words[n++] = (struct futex_word){ low_half(op->wait.word), (uint32_t)have - (have >= op->wait.value) };
     if (op->slices > 0 && room >= ALIVE_FROM + 1) {
-        words[n++] = (struct futex_word){ low_half(&w->slot->verdict), 0 };
-        words[n++] = (struct futex_word){ &w->slot->news, w->news_seen };
+        /* Over: a verdict on a later operation, an abort, are there to stay and none of its business, or it would never sleep. */
+        words[n++] = (struct futex_word){ low_half(&w->slot->verdict), w->over ? (uint32_t)load_acquire64(&w->slot->verdict) : 0 };
+        words[n++] = (struct futex_word){ &w->slot->news, w->over ? load_acquire32(&w->slot->news) : w->news_seen };
         /* Above 125 ranks each sleeper watches its neighbours: whoever finds a death proposes the verdict, and that wakes the rest. */
         for (uint32_t i = 1; i < w->size && n < room; i++) {
             uint32_t p = (w->me + i) % w->size;
@@ -121,6 +122,12 @@ void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
     for (int i = ALIVE_FROM; i < sleep->n; i++)
         if (load_acquire32(sleep->words[i].word) != sleep->words[i].seen)            /* E5 acquire */
             ways->wake(ways->arg, sleep->words[i].word, INT_MAX);                    /* E9 */
+}
+
+bool drive_stop_asked(struct watch *w)
+{
+    bool said = load_acquire32(&w->mine->quit) & QUIT_INTERRUPT;     /* once is enough: the operation may have succeeded, and only be read yet */
+    return w->interrupt && !said && w->interrupt(w->interrupt_arg);
 }
 
 /* The interrupt function said stop. That ends the operation by a verdict like any other reason, so that all or none holds: if everybody
@@ -153,7 +160,7 @@ static int drive_wait(struct op *op)
             w->ways->sleep(w->ways->arg, words, 1, slice);
         drive_retire(w->ways, &sleep);
         drive_slept(op, slice, w->ways->now(w->ways->arg) - before);
-        if (w->interrupt && w->interrupt(w->interrupt_arg))
+        if (drive_stop_asked(w))
             return drive_interrupted(op);
     }
 }

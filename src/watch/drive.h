@@ -23,6 +23,7 @@ void drive_started(struct op *op);                           /* the deadline cou
 uint64_t drive_waited(const struct op *op);                  /* since then, ns, without what is excused */
 void drive_probe(struct op *op);                             /* after some long slices: asks the system for deaths without a mark */
 uint64_t drive_slice(struct op *op);                         /* how long the next sleep may be, ns; grows from 1 ms to 250 ms */
+bool drive_stop_asked(struct watch *w);                       /* the interrupt function, until it has said stop */
 void drive_slept(struct op *op, uint64_t slice, uint64_t took);      /* accounts for it: a slice that took over four times its length counts once */
 
 #endif

@@ -139,11 +139,13 @@ static int verdict_over(struct watch *w, const struct wait *wait)
     if (!wait->leave)
         return 1;
     death_look(w);                                                   /* E5: alive words */
-    return verdict_reached(w, wait);
+    w->over = !verdict_reached(w, wait);
+    return !w->over;
 }
 
 int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait, bool late)
 {
+    w->over = false;
     for (;;) {
         if (claim_holds(w, c)) {
             int r = verdict_contested(w, c);

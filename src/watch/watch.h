@@ -22,6 +22,7 @@ struct watch {
     uint8_t  *gone;                   /* [size] scratch: enum gone at the last look */
     shared32 *handles;                /* [ranks of the world] the world's: process descriptors + 1, opened when first asked for; 0 none yet */
     uint8_t  *lost;                   /* [size] sticky: found dead without a mark */
+    bool     over;                    /* at the last look the operation had succeeded, and only readers of its buffers were waited for */
     uint32_t pause_ticks;             /* what a pause costs here */
     uint32_t news_seen;
     uint64_t excused_ns;              /* time that slices took too long (a suspended machine): no deadline counts it */
