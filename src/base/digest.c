@@ -1,5 +1,6 @@
-/* Four lanes, so that four multiplications are under way at once: some 10 bytes a nanosecond, where a digest byte by byte makes one. Each
- * step is a bijection of the lane, so a difference in one word is never lost before the lanes are mixed. */
+/* Four lanes, so that four multiplications are under way at once: some 9 bytes a nanosecond, where a digest byte by byte makes one. Each
+ * step is a bijection of the lane, so a difference in one word is never lost before the lanes are mixed. Two multiplications a step: after
+ * one alone a difference in a word's top bits is still in few and known bits, and a bit of the lane's next word can take it back. */
 #include "base/digest.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ static uint64_t mixed(uint64_t h)
 static uint64_t stepped(uint64_t lane, uint64_t word)
 {
     lane = (lane ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return lane << 27 | lane >> 37;
+    lane = (lane ^ lane >> 32) * UINT64_C(0xe7037ed1a0b428db);
+    return lane << 31 | lane >> 33;
 }
 
 uint64_t digest(const void *bytes, size_t n, uint64_t seed)
