@@ -9,7 +9,16 @@
  * Uneven parts whose counts only the two ranks of a block know (gather_v, scatter_v, all_to_all_v) have one step more. A rank's counts lie
  * in its rows when it arrives; after the gate each rank compares what it takes with what is given. How many rounds there are is the most
  * that any rank needs, which everybody knows only then: so C(k) asks for `given` instead, a number known beforehand, which a rank raises
- * when its comparison held and all it gives is in the arena. A difference is a mismatch that ends the operation for all. */
+ * when its comparison held and all it gives is in the arena. A difference is a mismatch that ends the operation for all.
+ *
+ * All or none with a difference that one rank alone has seen: it never raises its `given`, so C(k) holds for nobody, ever, and nobody has
+ * completed. It proposes the mismatch, or meets a verdict that was there before, or dies, which the others find as they find any death
+ * before its part is done. All three end in one verdict for all. Here `given` comes after all that a rank takes, too: where C(k) holds,
+ * nobody reads any more.
+ *
+ * An exit ends, and ends in no verdict: C(k) holds, so each reader can finish alone, and reads on whatever becomes of the comm: its
+ * deadline, an abort or an interrupt find C(k) in their look and let it go on. It raises `consumed` before it returns; if it is gone
+ * instead, that is as good. Only a reader that is stopped holds its owners up, past their deadlines, until it goes on or is killed. */
 #include "coll/ring.h"
 
 #include "coll/parts.h"

@@ -381,6 +381,204 @@ static void a_reader_that_is_gone_needs_no_waiting(void **state)
     assert_true(said() == 0);
 }
 
+/* ---- the operation has succeeded, and who lent its buffers waits for their readers ---- */
+
+static struct wait exit_of(uint32_t reader) { return (struct wait){ &rig.members[reader].consumed, 9, (int)reader, true }; }
+
+static void an_exit_ends_by_the_reader_alone(void **state)
+{
+    (void)state;
+    struct watch *w = &rig.watch[0];
+    struct claim c = claim_of(5);
+    struct wait wait = exit_of(2);
+    for (uint32_t p = 0; p < N; p++)
+        arrive(p, 5);
+    assert_int_equal(verdict_look(w, &c, &wait, false), 0);
+    assert_true(w->over);
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* no deadline, */
+    verdict_quit(&rig.watch[1], QUIT_ABORT);
+    verdict_quit(&rig.watch[0], QUIT_INTERRUPT);
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* no abort, not our own, */
+    die(1);
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* nobody else's death, */
+    say(verdict_confirmed(verdict_make(6, WHY_ABORT, 1, 1)));
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* and no later verdict ends it, */
+    say(verdict_make(5, WHY_DEADLINE, 1, 2));
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* a proposal for it is withdrawn, */
+    assert_true(said() == 0 && w->over && w->failed == 0);
+    store_release64(&rig.members[2].consumed, 8);
+    assert_int_equal(verdict_look(w, &c, &wait, false), 0);          /* and not quite is not yet */
+    store_release64(&rig.members[2].consumed, 9);
+    assert_int_equal(verdict_look(w, &c, &wait, false), 1);
+    assert_false(w->over);
+}
+
+static void an_exit_ends_by_the_readers_end(void **state)
+{
+    (void)state;
+    struct claim c = claim_of(5);
+    for (int how = 0; how < 3; how++) {
+        rig_close();
+        rig_open(N, NULL);
+        struct wait wait = exit_of(2);
+        for (uint32_t p = 0; p < N; p++)
+            arrive(p, 5);
+        assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 0);
+        if (how == 0)
+            die(2);
+        else if (how == 1)
+            leave(2);
+        else
+            rig.watch[0].lost[2] = GONE_DIED;        /* found without a mark */
+        assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 1);
+        assert_true(said() == 0 && !rig.watch[0].over);
+    }
+}
+
+/* What is waited for now is no exit: with the claim fulfilled nobody has to wait for anything else. */
+static void without_leave_a_fulfilled_claim_goes_on(void **state)
+{
+    (void)state;
+    struct claim c = claim_of(5);
+    struct wait wait = exit_of(2);
+    wait.leave = false;
+    for (uint32_t p = 0; p < N; p++)
+        arrive(p, 5);
+    assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, true), 1);
+    assert_false(rig.watch[0].over);
+}
+
+/* A verdict that was confirmed before the claim was fulfilled stands, in an exit as well. */
+static void a_confirmed_verdict_ends_an_exit(void **state)
+{
+    (void)state;
+    struct claim c = claim_of(5);
+    struct wait wait = exit_of(2);
+    for (uint32_t p = 0; p < N; p++)
+        arrive(p, 5);
+    say(verdict_confirmed(verdict_make(5, WHY_DEADLINE, 1, 2)));
+    assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), -ETIMEDOUT);
+    assert_false(rig.watch[0].over);
+}
+
+/* An exit sleeps whole slices, also past its deadline, on words as they are: a verdict on a later operation and news of an abort stay. */
+static void an_exit_sleeps(void **state)
+{
+    (void)state;
+    struct watch *w = &rig.watch[0];
+    struct futex_word words[FUTEX_WORDS];
+    struct drive_sleep sleep;
+    struct op op = { .watch = w, .claim = claim_of(5), .wait = exit_of(2), .timeout_ns = 1000, .slices = 4 };
+    for (uint32_t p = 0; p < N; p++)
+        arrive(p, 5);
+    rig.now = 1;
+    drive_started(&op);
+    rig.now = 1000000;
+    verdict_quit(&rig.watch[1], QUIT_ABORT);
+    uint64_t later = verdict_confirmed(verdict_make(6, WHY_ABORT, 1, 1));
+    say(later);
+    assert_int_equal(drive_look(&op), 0);
+    assert_int_equal(drive_slice(&op), 250000000);
+    int n = drive_gather(&op, words, FUTEX_WORDS, &sleep);
+    assert_int_equal(n, 5);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(load_acquire32(words[i].word), words[i].seen);      /* nothing there that ends the sleep at once */
+    assert_ptr_equal(words[0].word, low_half(&rig.members[2].consumed));
+    assert_ptr_equal(words[1].word, low_half(&rig.slot->verdict));
+    assert_ptr_equal(words[2].word, &rig.slot->news);
+    drive_retire(&rig.ways, &sleep);
+    /* The same wait before the claim is fulfilled: each of them ends it. */
+    struct op before = { .watch = w, .claim = claim_of(7), .wait = exit_of(2), .timeout_ns = 1000000000, .slices = 4 };
+    say(0);
+    store_release32(&rig.members[1].quit, 0);
+    assert_int_equal(drive_look(&before), 0);
+    assert_false(w->over);
+    say(later);
+    fetch_add32(&rig.slot->news, 1);
+    drive_gather(&before, words, FUTEX_WORDS, &sleep);
+    assert_int_equal(words[1].seen, 0);
+    assert_true(words[2].seen != load_acquire32(&rig.slot->news));
+    drive_retire(&rig.ways, &sleep);
+}
+
+/* ---- what only one of them can see: pairs that differ ---- */
+
+static struct claim pairs_of(uint64_t seq)
+{
+    return (struct claim){ .seq = seq, .descriptor = STAMP_A, .commit_at = offsetof(struct member, given), .commit = seq, .committer = -1 };
+}
+
+static void a_private_difference_ends_it_for_all(void **state)
+{
+    (void)state;
+    for (uint32_t finder = 0; finder < N; finder++)
+        for (uint32_t first = 0; first < N; first++) {
+            rig_close();
+            rig_open(N, NULL);
+            for (uint32_t p = 0; p < N; p++) {
+                arrive(p, 5);
+                if (p != finder)
+                    store_release64(&rig.members[p].given, 5);       /* all but the finder have done their part */
+            }
+            uint32_t other = (finder + 1) % N;
+            struct wait wait = { &rig.members[finder].given, 5, (int)finder, false };
+            for (uint32_t i = 0; i < N; i++) {
+                uint32_t p = (first + i) % N;
+                struct claim c = pairs_of(5);
+                if (p == finder)
+                    c.differs = other + 1;
+                assert_false(claim_holds(&rig.watch[p], &c));
+                int r = verdict_look(&rig.watch[p], &c, &wait, false);
+                bool told = (finder + N - first) % N <= i;           /* has the finder looked by now? */
+                assert_int_equal(r, told ? -EPROTO : 0);
+                if (told)
+                    expect_verdict(5, WHY_MISMATCH, other);
+            }
+            assert_int_equal(verdict_by(said()), finder);
+        }
+}
+
+static void a_finder_that_dies_is_blamed_for_that(void **state)
+{
+    (void)state;
+    struct claim c = pairs_of(5);
+    struct wait wait = { &rig.members[2].given, 5, 2, false };
+    for (uint32_t p = 0; p < N; p++) {
+        arrive(p, 5);
+        if (p < 2)
+            store_release64(&rig.members[p].given, 5);
+    }
+    die(2);                                          /* it had found a difference, or not: it has not given */
+    assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), -EOWNERDEAD);
+    expect_verdict(5, WHY_DIED, 2);
+    c.differs = 1;
+    assert_int_equal(verdict_look(&rig.watch[1], &c, &wait, false), -EOWNERDEAD);    /* whoever was first is right */
+}
+
+/* A difference stands behind an abort, and before a death and a deadline; and a verdict of another's is accepted as it is. */
+static void a_difference_in_its_order(void **state)
+{
+    (void)state;
+    static const struct { bool abort, dead, late; enum why why; uint32_t who; } rows[] = {
+        { false, false, false, WHY_MISMATCH, 1 }, { false, true, false, WHY_MISMATCH, 1 }, { false, true, true, WHY_MISMATCH, 1 }, { true, true, true, WHY_ABORT, 2 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig_close();
+        rig_open(N, NULL);
+        struct claim c = pairs_of(5);
+        struct wait wait = { &rig.members[1].given, UINT64_MAX, 1, false };
+        c.differs = 2;
+        for (uint32_t p = 0; p < N; p++)
+            arrive(p, 5);
+        if (rows[i].abort)
+            store_release32(&rig.members[2].quit, QUIT_ABORT);
+        if (rows[i].dead)
+            die(2);
+        assert_true(verdict_look(&rig.watch[0], &c, &wait, rows[i].late) < 0);
+        expect_verdict(5, rows[i].why, rows[i].who);
+    }
+}
+
 /* A table: what each rank is, whether the deadline has passed, and what must come out of rank 0's look. */
 static void reasons_in_their_order(void **state)
 {
@@ -900,6 +1098,9 @@ int main(void)
         CASE(a_dead_proposers_proposal_is_decided), CASE(a_proposal_is_withdrawn_where_all_are_there), CASE(a_confirmed_verdict_is_final),
         CASE(a_stale_proposal_is_cleared), CASE(a_later_proposal_means_success), CASE(words_near_the_end_of_the_number),
         CASE(a_dead_rank_that_did_its_part_is_not_blamed), CASE(a_dead_committer_is_blamed), CASE(a_reader_that_is_gone_needs_no_waiting),
+        CASE(an_exit_ends_by_the_reader_alone), CASE(an_exit_ends_by_the_readers_end), CASE(without_leave_a_fulfilled_claim_goes_on),
+        CASE(a_confirmed_verdict_ends_an_exit), CASE(an_exit_sleeps), CASE(a_private_difference_ends_it_for_all),
+        CASE(a_finder_that_dies_is_blamed_for_that), CASE(a_difference_in_its_order),
         CASE(reasons_in_their_order), CASE(everybody_finds_the_mismatch), CASE(counts_with_the_same_hash_differ),
         CASE(a_quit_is_told_in_its_order), CASE(a_writer_leaves_the_sleepers_alone), CASE(a_sleep_watches_all_that_can_end_it),
         CASE(a_death_is_passed_on_before_anything_else), CASE(without_a_wait_on_many_words), CASE(more_ranks_than_one_sleep_can_watch),
