@@ -1,0 +1,98 @@
+/* Buffers of several pieces with guards around and between them, private or in the arena. */
+#include "memory.h"
+
+#include "group/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A rank's own memory in the arena. */
+void *arena_take(tutti_comm *comm, size_t bytes)
+{
+    int error;
+    pthread_mutex_lock(&comm->world->lock);
+    void *at = span_take(comm->world->span, bytes, &error);
+    pthread_mutex_unlock(&comm->world->lock);
+    return at;
+}
+
+void arena_give(tutti_comm *comm, void *at)
+{
+    pthread_mutex_lock(&comm->world->lock);
+    span_give(comm->world->span, at);
+    pthread_mutex_unlock(&comm->world->lock);
+}
+
+bool buffer_take(struct buffer *b, tutti_comm *world, bool shared, size_t offset)
+{
+    size_t bytes = b->bytes + 2 * BUFFER_GUARD + offset;
+    b->offset = offset;
+    b->shared = shared;
+    b->mem = shared ? arena_take(world, bytes) : malloc(bytes);
+    if (!b->mem && shared) {                         /* the span is full: it was only a wish */
+        b->shared = false;
+        b->mem = malloc(bytes);
+    }
+    if (b->mem)
+        memset(b->mem, BUFFER_BYTE, bytes);
+    return b->mem;
+}
+
+void buffer_give(struct buffer *b, tutti_comm *world)
+{
+    if (b->shared)
+        arena_give(world, b->mem);
+    else
+        free(b->mem);
+    *b = (struct buffer){ 0 };
+}
+
+void buffer_add(struct buffer *b, size_t bytes, size_t gap)
+{
+    b->at[b->n] = b->bytes;
+    b->length[b->n++] = bytes;
+    b->bytes += bytes + gap;
+}
+
+unsigned char *buffer_piece(const struct buffer *b, int i) { return b->mem + BUFFER_GUARD + b->offset + b->at[i]; }
+
+static bool guards(const unsigned char *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (at[i] != BUFFER_BYTE)
+            return false;
+    return true;
+}
+
+bool buffer_whole(const struct buffer *b)
+{
+    if (!b->mem)
+        return true;
+    const unsigned char *at = b->mem, *end = b->mem + b->bytes + 2 * BUFFER_GUARD + b->offset;
+    for (int i = 0; i < b->n; i++) {
+        const unsigned char *piece = buffer_piece(b, i);
+        if (!guards(at, (size_t)(piece - at)))
+            return false;
+        at = piece + b->length[i];
+    }
+    return guards(at, (size_t)(end - at));
+}
+
+void tile_fill(unsigned char *to, size_t bytes, const unsigned char *tile, size_t period)
+{
+    for (size_t at = 0; at < bytes; at += period)
+        memcpy(to + at, tile, bytes - at < period ? bytes - at : period);
+}
+
+size_t tile_differs(const unsigned char *is, size_t bytes, const unsigned char *tile, size_t period)
+{
+    for (size_t at = 0; at < bytes; at += period) {
+        size_t part = bytes - at < period ? bytes - at : period;
+        if (memcmp(is + at, tile, part) == 0)
+            continue;
+        for (size_t i = 0; i < part; i++)
+            if (is[at + i] != tile[i])
+                return at + i;
+    }
+    return SIZE_MAX;
+}
