@@ -8,18 +8,28 @@
 #define TUTTI_TEST_COLL_ORACLE_H
 
 #include "base/atomic.h"
+#include "support/pieces.h"
 #include "watch/stamp.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <tutti.h>
 
-enum { ORACLE_PERIOD = 1021, ORACLE_RANKS = 8 };
+enum { ORACLE_PERIOD = 1021, ORACLE_RANKS = 8, ORACLE_WIDTH = 16, ORACLE_TYPES = TUTTI_F8E5M2 + 1 };
 
-enum oracle_dim { DIM_RANKS, DIM_RULE, DIM_GATE, DIM_TYPE, DIM_OP, DIM_PLACE, DIM_SIZE, DIM_SEND_AT, DIM_RECV_AT, DIM_ROOT, DIM_PATTERN, DIM_MODES, DIMS };
+enum oracle_dim {
+    DIM_RANKS, DIM_RULE, DIM_GATE, DIM_TYPE, DIM_OP, DIM_PLACE, DIM_SIZE, DIM_SEND_AT, DIM_RECV_AT, DIM_ROOT, DIM_PATTERN, DIM_MODES, DIM_MEMORY,
+    DIM_LIST, DIM_HOW, DIMS
+};
 enum oracle_rule { RULE_LINE, RULE_FLAT, RULE_RING, RULE_DEFAULT, RULES };
 enum oracle_place { PLACE_APART, PLACE_IN_PLACE, PLACES };
-/* Around every threshold: of elements, the line, flat as chosen and at most, a piece, a round, all slots of a ring; odd; large. */
+/* TUTTI_SUM … TUTTI_PREMUL_SUM, then two of the user's, neither commutative: "the right one if the left is odd", and affine maps put together. */
+enum oracle_op { OP_TAKE = TUTTI_PREMUL_SUM + 1, OP_AFFINE, OPS };
+enum oracle_memory { MEMORY_PRIVATE, MEMORY_ARENA, MEMORY_SOME, MEMORY_SEND, MEMORY_RECV, MEMORIES };    /* SOME: of every other rank */
+enum oracle_list { LIST_EVEN, LIST_ANY, LIST_ZERO, LIST_ONE, LIST_MOSTLY, LISTS };                      /* counts of uneven kinds */
+enum oracle_how { HOW_BLOCKING, HOW_WORK, HOWS };
+/* Around every threshold: of elements, the line, flat as chosen and at most, a piece, a round, all slots of a ring; odd; large. The first
+   thresholds are of all bytes that a rank gives, so for kinds of N blocks it is the sum of these; rounds are of a block. */
 enum oracle_size {
     SIZE_0, SIZE_1, SIZE_2, SIZE_3, SIZE_7, SIZE_LINE_LESS, SIZE_LINE, SIZE_LINE_MORE, SIZE_333,
     SIZE_32K_LESS, SIZE_32K, SIZE_32K_MORE, SIZE_64K_LESS, SIZE_64K, SIZE_64K_MORE, SIZE_PIECE_LESS, SIZE_PIECE, SIZE_PIECE_MORE,
@@ -29,6 +39,7 @@ enum oracle_root { ROOT_FIRST, ROOT_LAST, ROOT_MIDDLE, ROOTS };
 enum oracle_pattern { PATTERN_ANY, PATTERN_NEAR, PATTERN_SPECIAL, PATTERN_DENORMAL, PATTERNS };
 enum oracle_modes { MODES_SAME, MODES_FIRST_FLUSHES, MODES_LAST_FLUSHES, MODES };       /* which rank runs with flush-to-zero */
 
+enum { ORACLE_OPEN = 255 };
 struct oracle_case { enum kind kind; unsigned char v[DIMS]; uint64_t salt; };
 
 /* Which values a run may take. */
@@ -44,19 +55,43 @@ void oracle_free(struct oracle_cases *cases);
 /* How many possible pairs of values are in none of the cases: 0, or the generator is wrong. */
 size_t oracle_missing(const struct oracle_cases *cases, enum kind kind, const struct oracle_space *space);
 
+/* Dimensions, and what goes together. */
+int         oracle_values_of(enum kind kind, int dim);
+bool        oracle_fits(const struct oracle_case *c, const struct oracle_space *space);  /* false only where the values set already cannot be; ORACLE_OPEN: not set */
 int         oracle_ranks(const struct oracle_case *c);
 int         oracle_root(const struct oracle_case *c);
 size_t      oracle_width(int type);
-size_t      oracle_count(const struct oracle_case *c);
+size_t      oracle_count(const struct oracle_case *c);         /* elements of a block; of uneven kinds, the base */
+size_t      oracle_block(const struct oracle_case *c, int from, int to);     /* … of this block; all_reduce_many: of buffer `to` */
+int         oracle_buffers(const struct oracle_case *c);       /* of all_reduce_many */
+bool        oracle_each(enum kind kind);                       /* has each rank a block of its own for each? */
+bool        oracle_folds(enum kind kind);
+bool        oracle_uneven(enum kind kind);
 bool        oracle_allowed(int type, int op);
 void        oracle_describe(const struct oracle_case *c, struct text *t);
-const char *oracle_rules(enum oracle_rule rule, int gate, char room[256]);      /* for TUTTI_ALGORITHM */
+const char *oracle_rules(enum oracle_rule rule, int gate, char room[1024]);     /* for TUTTI_ALGORITHM */
 
 /* Tiles: PERIOD elements. */
-void oracle_values(void *tile, const struct oracle_case *c, int rank);
-void oracle_expect(void *tile, const struct oracle_case *c);                    /* the serial fold of all ranks' values */
-void oracle_fill(void *to, size_t bytes, const void *tile, size_t width);
-size_t oracle_differs(const void *is, size_t bytes, const void *tile, size_t width);     /* first byte that differs; SIZE_MAX: none */
+void oracle_values(void *tile, const struct oracle_case *c, int rank, int to);       /* what rank gives in its block for `to` */
+void oracle_fold(void *tile, const struct oracle_case *c, int ranks, int to);        /* of the blocks for `to` of ranks 0 … ranks - 1 */
+void oracle_factor(void *factor, const struct oracle_case *c, int rank);             /* TUTTI_PREMUL_SUM: one element */
+void oracle_user_take(const void *in, void *inout, size_t count, tutti_type type);
+void oracle_user_affine(const void *in, void *inout, size_t count, tutti_type type);
+
+/* One rank's part of a case: its buffers, filled, then judged. */
+struct oracle_part {
+    const struct oracle_case *c;
+    int me, give_n, get_n;
+    bool in_place;
+    size_t count;
+    struct pieces send, recv;
+    void *give[ORACLE_RANKS], *get[ORACLE_RANKS];
+    size_t gives[ORACLE_RANKS], gets[ORACLE_RANKS];
+    uint64_t factor[2];
+};
+bool oracle_take(struct oracle_part *part, const struct oracle_case *c, int me, tutti_comm *comm);   /* false: no memory */
+bool oracle_judge(const struct oracle_part *part, struct text *why);
+void oracle_give(struct oracle_part *part, tutti_comm *comm);
 
 /* Where ranks leave what went wrong: in memory that all of them and the judge share. */
 enum { ORACLE_COMPLAINTS = 8 };
@@ -64,6 +99,9 @@ struct oracle_board { shared32 used; char said[ORACLE_COMPLAINTS][600]; };
 
 /* Runs the cases on this rank, one after another, without meeting the others between them. 0, or 1 with a complaint on the board. */
 int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, struct oracle_board *board);
+/* Sorts cases so that those of one world lie together, and in a world in any order. How many belong to the first one's. */
+void   oracle_sort(struct oracle_cases *cases);
+size_t oracle_world(const struct oracle_case *c, size_t most);
 
 uint64_t oracle_seed(void);                          /* TUTTI_TEST_SEED, or by the clock; printed */
 uint64_t oracle_any(uint64_t *seed);                 /* splitmix64 */

@@ -10,20 +10,28 @@ struct format { int exponent, fraction; uint64_t quiet; };
 
 static const struct format formats[] = {
     [TUTTI_F16] = { 5, 10, 0x7e00 }, [TUTTI_BF16] = { 8, 7, 0x7fc0 },
-    [TUTTI_F32] = { 8, 23, 0x7fc00000 }, [TUTTI_F64] = { 11, 52, 0x7ff8000000000000 }
+    [TUTTI_F32] = { 8, 23, 0x7fc00000 }, [TUTTI_F64] = { 11, 52, 0x7ff8000000000000 },
+    [TUTTI_F8E4M3] = { 4, 3, 0x7f }, [TUTTI_F8E5M2] = { 5, 2, 0x7e }
 };
 
-static bool is_float(int type) { return type >= TUTTI_F16 && type <= TUTTI_F64; }
+static bool is_float(int type) { return (type >= TUTTI_F16 && type <= TUTTI_F64) || type >= TUTTI_F8E4M3; }
 static bool is_signed(int type) { return type <= TUTTI_I64 && type % 2 == 0; }
+static bool is_complex(int type) { return type == TUTTI_C64 || type == TUTTI_C128; }
 
 size_t oracle_width(int type)
 {
-    static const size_t widths[] = { 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1 };
+    static const size_t widths[] = { 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 8, 16, 1, 1 };
     return widths[type];
 }
 
 bool oracle_allowed(int type, int op)
 {
+    if (op >= OP_TAKE)
+        return op == OP_TAKE || oracle_width(type) >= 4;
+    if (op == TUTTI_PREMUL_SUM)
+        return type != TUTTI_BOOL;
+    if (is_complex(type))
+        return op == TUTTI_SUM || op == TUTTI_PROD || op == TUTTI_AVG;
     return is_float(type) ? op <= TUTTI_AVG : type != TUTTI_BOOL || op != TUTTI_AVG;
 }
 
@@ -112,7 +120,8 @@ static double half_value(uint64_t bits, const struct format *f)
 {
     int bias = (1 << (f->exponent - 1)) - 1, e = (int)(bits >> f->fraction & ((1u << f->exponent) - 1));
     double m = (double)(bits & ((1u << f->fraction) - 1)), one = (double)(1u << f->fraction);
-    if (e == (1 << f->exponent) - 1)
+    bool finite = f->quiet == 0x7f && m < 7;         /* f8e4m3 has no infinities, and one NaN */
+    if (e == (1 << f->exponent) - 1 && !finite)
         m = m > 0 ? NAN : INFINITY;
     else
         m = e ? ldexp(m + one, e - bias - f->fraction) : ldexp(m, 1 - bias - f->fraction);
@@ -129,11 +138,13 @@ static uint64_t half_bits(double x, const struct format *f)
     if (x == 0)
         return sign;
     if (isinf(x))
-        return sign | infinity;
+        return f->quiet == 0x7f ? f->quiet : sign | infinity;
     frexp(x, &e);
     e = e - 1 < 1 - bias ? 1 - bias : e - 1;
     double units = ldexp(fabs(x), f->fraction - e) + 0x1p52 - 0x1p52;
     uint64_t bits = ((uint64_t)(e + bias - 1) << f->fraction) + (uint64_t)units;
+    if (f->quiet == 0x7f)
+        return bits < f->quiet ? sign | bits : f->quiet;
     return sign | (bits < infinity ? bits : infinity);
 }
 
@@ -174,14 +185,130 @@ static double float_step(double a, double b, int type, int op)
     return op == TUTTI_PROD ? (double)((float)a * (float)b) : (double)((float)a + (float)b);
 }
 
-static uint64_t float_fold(const uint64_t v[], int n, int type, int op)
+static uint64_t float_fold(const uint64_t v[], const uint64_t factor[], int n, int type, int op)
 {
-    double acc = decode(v[0], type);
-    for (int r = 1; r < n; r++)
-        acc = float_step(acc, decode(v[r], type), type, op);
+    double acc = 0;
+    for (int r = 0; r < n; r++) {
+        double x = decode(v[r], type);
+        if (op == TUTTI_PREMUL_SUM)
+            x = float_step(x, decode(factor[r], type), type, TUTTI_PROD);
+        acc = r ? float_step(acc, x, type, op) : x;
+    }
     if (op == TUTTI_AVG)
         acc = type == TUTTI_F64 ? acc / n : (double)((float)acc / (float)n);
     return encode(acc, type);
+}
+
+/* ---- complex: (ac - bd) + (ad + bc)i, each of the six operations rounded by itself ---- */
+
+struct pair { double re, im; };
+
+static struct pair pair_times(struct pair a, struct pair b, int type)
+{
+    double ac = float_step(a.re, b.re, type, TUTTI_PROD), bd = float_step(a.im, b.im, type, TUTTI_PROD);
+    double ad = float_step(a.re, b.im, type, TUTTI_PROD), bc = float_step(a.im, b.re, type, TUTTI_PROD);
+    return (struct pair){ float_step(ac, -bd, type, TUTTI_SUM), float_step(ad, bc, type, TUTTI_SUM) };
+}
+
+static struct pair pair_get(const unsigned char *from, int type)
+{
+    size_t half = type == TUTTI_F64 ? 8 : 4;
+    return (struct pair){ decode(get(from, half), type), decode(get(from + half, half), type) };
+}
+
+static void complex_fold(unsigned char *to, const unsigned char *const v[], unsigned char factor[][ORACLE_WIDTH], int n, int whole, int op)
+{
+    int type = whole == TUTTI_C128 ? TUTTI_F64 : TUTTI_F32;
+    size_t half = type == TUTTI_F64 ? 8 : 4;
+    struct pair acc = { 0, 0 };
+    for (int r = 0; r < n; r++) {
+        struct pair x = pair_get(v[r], type);
+        if (op == TUTTI_PREMUL_SUM)
+            x = pair_times(x, pair_get(factor[r], type), type);
+        if (r == 0)
+            acc = x;
+        else if (op == TUTTI_PROD)
+            acc = pair_times(acc, x, type);
+        else
+            acc = (struct pair){ float_step(acc.re, x.re, type, TUTTI_SUM), float_step(acc.im, x.im, type, TUTTI_SUM) };
+    }
+    if (op == TUTTI_AVG)
+        acc = type == TUTTI_F64 ? (struct pair){ acc.re / n, acc.im / n }
+                                : (struct pair){ (double)((float)acc.re / (float)n), (double)((float)acc.im / (float)n) };
+    put(to, encode(acc.re, type), half);
+    put(to + half, encode(acc.im, type), half);
+}
+
+/* ---- the user's ---- */
+
+static uint64_t affine(uint64_t left, uint64_t right, unsigned half)
+{
+    uint64_t mask = UINT64_MAX >> (64 - half), a = left & mask, b = left >> half, c = right & mask, d = right >> half;
+    return (a * c & mask) | ((a * d + b) & mask) << half;
+}
+
+/* out = left, right put together; out may be either. */
+static void user_step(unsigned char *out, const unsigned char *left, const unsigned char *right, size_t width, int op)
+{
+    if (op == OP_TAKE)
+        memmove(out, left[0] % 2 ? right : left, width);
+    else
+        for (size_t i = 0; i < width; i += width < 8 ? 4 : 8) {
+            size_t part = width < 8 ? 4 : 8;
+            put(out + i, affine(get(left + i, part), get(right + i, part), (unsigned)(4 * part)), part);
+        }
+}
+
+static void user(const void *in, void *inout, size_t count, tutti_type type, int op)
+{
+    size_t width = oracle_width((int)type);
+    for (size_t i = 0; i < count; i++)
+        user_step((unsigned char *)inout + i * width, (const unsigned char *)in + i * width, (unsigned char *)inout + i * width, width, op);
+}
+
+void oracle_user_take(const void *in, void *inout, size_t count, tutti_type type) { user(in, inout, count, type, OP_TAKE); }
+void oracle_user_affine(const void *in, void *inout, size_t count, tutti_type type) { user(in, inout, count, type, OP_AFFINE); }
+
+/* ---- all ---- */
+
+static void fold_one(unsigned char *to, const struct oracle_case *c, const unsigned char *const v[], unsigned char factor[][ORACLE_WIDTH], int n)
+{
+    int type = c->v[DIM_TYPE], op = c->v[DIM_OP];
+    size_t width = oracle_width(type);
+    uint64_t bits[ORACLE_RANKS] = { 0 }, by[ORACLE_RANKS] = { 0 };
+    if (op >= OP_TAKE) {
+        memcpy(to, v[0], width);
+        for (int r = 1; r < n; r++)
+            user_step(to, to, v[r], width, op);
+        return;
+    }
+    if (is_complex(type)) {
+        complex_fold(to, v, factor, n, type, op);
+        return;
+    }
+    for (int r = 0; r < n; r++) {
+        bits[r] = get(v[r], width);
+        by[r] = op == TUTTI_PREMUL_SUM ? get(factor[r], width) : 1;
+        if (!is_float(type) && op == TUTTI_PREMUL_SUM)
+            bits[r] *= by[r];
+    }
+    put(to, is_float(type) ? float_fold(bits, by, n, type, op) : whole_fold(bits, n, type, op == TUTTI_PREMUL_SUM ? TUTTI_SUM : op), width);
+}
+
+void oracle_fold(void *tile, const struct oracle_case *c, int ranks, int to)
+{
+    size_t width = oracle_width(c->v[DIM_TYPE]);
+    unsigned char given[ORACLE_RANKS][ORACLE_PERIOD * ORACLE_WIDTH], factor[ORACLE_RANKS][ORACLE_WIDTH];
+    const unsigned char *v[ORACLE_RANKS];
+    for (int r = 0; r < ranks; r++) {
+        oracle_values(given[r], c, r, to);
+        oracle_factor(factor[r], c, r);
+    }
+    for (size_t i = 0; i < ORACLE_PERIOD; i++) {
+        for (int r = 0; r < ranks; r++)
+            v[r] = given[r] + i * width;
+        fold_one((unsigned char *)tile + i * width, c, v, factor, ranks);
+    }
 }
 
 /* ---- what ranks give ---- */
@@ -221,50 +348,28 @@ static uint64_t whole_value(uint64_t any, int type, int pattern)
     return special[any >> 61];
 }
 
-void oracle_values(void *tile, const struct oracle_case *c, int rank)
+static void value(unsigned char *to, uint64_t any, int type, int pattern)
+{
+    size_t width = oracle_width(type);
+    if (is_complex(type)) {
+        int part = type == TUTTI_C64 ? TUTTI_F32 : TUTTI_F64;
+        put(to, float_value(any, part, pattern), width / 2);
+        put(to + width / 2, float_value(any * UINT64_C(0x9e3779b97f4a7c15), part, pattern), width / 2);
+    } else
+        put(to, is_float(type) ? float_value(any, type, pattern) : whole_value(any, type, pattern), width);
+}
+
+void oracle_values(void *tile, const struct oracle_case *c, int rank, int to)
 {
     int type = c->v[DIM_TYPE];
     size_t width = oracle_width(type);
-    uint64_t seed = c->salt ^ (uint64_t)(rank + 1) * UINT64_C(0xd1342543de82ef95);
-    for (size_t i = 0; i < ORACLE_PERIOD; i++) {
-        uint64_t any = oracle_any(&seed);
-        put((unsigned char *)tile + i * width, is_float(type) ? float_value(any, type, c->v[DIM_PATTERN]) : whole_value(any, type, c->v[DIM_PATTERN]), width);
-    }
+    uint64_t seed = c->salt ^ (uint64_t)(rank + 1 + 64 * to) * UINT64_C(0xd1342543de82ef95);
+    for (size_t i = 0; i < ORACLE_PERIOD; i++)
+        value((unsigned char *)tile + i * width, oracle_any(&seed), type, c->v[DIM_PATTERN]);
 }
 
-void oracle_expect(void *tile, const struct oracle_case *c)
+void oracle_factor(void *factor, const struct oracle_case *c, int rank)
 {
-    int type = c->v[DIM_TYPE], op = c->v[DIM_OP], n = oracle_ranks(c);
-    size_t width = oracle_width(type);
-    unsigned char given[ORACLE_RANKS][ORACLE_PERIOD * 8];
-    for (int r = 0; r < n; r++)
-        oracle_values(given[r], c, r);
-    for (size_t i = 0; i < ORACLE_PERIOD; i++) {
-        uint64_t v[ORACLE_RANKS] = { 0 };
-        for (int r = 0; r < n; r++)
-            v[r] = get(given[r] + i * width, width);
-        put((unsigned char *)tile + i * width, is_float(type) ? float_fold(v, n, type, op) : whole_fold(v, n, type, op), width);
-    }
-}
-
-void oracle_fill(void *to, size_t bytes, const void *tile, size_t width)
-{
-    size_t period = ORACLE_PERIOD * width;
-    for (size_t at = 0; at < bytes; at += period)
-        memcpy((char *)to + at, tile, bytes - at < period ? bytes - at : period);
-}
-
-size_t oracle_differs(const void *is, size_t bytes, const void *tile, size_t width)
-{
-    size_t period = ORACLE_PERIOD * width;
-    const unsigned char *a = is, *b = tile;
-    for (size_t at = 0; at < bytes; at += period) {
-        size_t part = bytes - at < period ? bytes - at : period;
-        if (memcmp(a + at, b, part) == 0)
-            continue;
-        for (size_t i = 0; i < part; i++)
-            if (a[at + i] != b[i])
-                return at + i;
-    }
-    return SIZE_MAX;
+    uint64_t seed = c->salt + (uint64_t)(rank + 1) * UINT64_C(0xa0761d6478bd642f);
+    value(factor, oracle_any(&seed), c->v[DIM_TYPE], oracle_any(&seed) % 2 ? c->v[DIM_PATTERN] : PATTERN_NEAR);
 }

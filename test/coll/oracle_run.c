@@ -2,6 +2,8 @@
  * need not meet the others, and a rank that is early or late by an operation stays so. */
 #include "oracle.h"
 
+#include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,144 +20,131 @@ static unsigned modes_get(void) { return 0; }
 static void modes_set(unsigned modes) { (void)modes; }
 #endif
 
-enum { GUARD = 64, GUARD_BYTE = 0xa5, JUNK = 0x5a };
-
-/* Room for a vector with guards around it, at an offset from a cache line. */
-struct area { unsigned char *at, *data; size_t bytes; };
-
-static bool area_take(struct area *area, size_t bytes, unsigned offset)
-{
-    static const size_t offsets[] = { 0, 1, 7 };
-    area->at = aligned_alloc(64, (bytes + 2 * GUARD + 64 + 63) / 64 * 64);
-    area->data = area->at ? area->at + GUARD + offsets[offset] : NULL;
-    area->bytes = bytes;
-    if (!area->at)
-        return false;
-    memset(area->data - GUARD, GUARD_BYTE, GUARD);
-    memset(area->data, JUNK, bytes);
-    memset(area->data + bytes, GUARD_BYTE, GUARD);
-    return true;
-}
-
-static bool area_whole(const struct area *area)
-{
-    for (size_t i = 0; i < GUARD; i++)
-        if (area->data[i - GUARD] != GUARD_BYTE || area->data[area->bytes + i] != GUARD_BYTE)
-            return false;
-    return true;
-}
-
-struct run { const struct oracle_case *c; tutti_comm *comm; struct oracle_board *board; int me; size_t nth; };
+struct run { const struct oracle_case *c; tutti_comm *comm; struct oracle_board *board; int me; size_t nth; tutti_op user[OPS - OP_TAKE]; };
 
 __attribute__((format(printf, 2, 3))) static int complain(const struct run *run, const char *format, ...)
 {
     uint32_t n = fetch_add32(&run->board->used, 1);
     if (n >= ORACLE_COMPLAINTS)
         return 1;
-    char what[256];
+    char what[512];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     struct text t = { run->board->said[n], sizeof run->board->said[n], 0 };
     text_add(&t, "rank %d, case %zu: ", run->me, run->nth);
-    oracle_describe(run->c, &t);
+    if (run->c)
+        oracle_describe(run->c, &t);
     text_add(&t, ": %s", what);
     return 1;
 }
 
-static int call(const struct run *run, const void *send, void *recv)
+static int call_lists(const struct oracle_part *p, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)
+{
+    const struct oracle_case *c = p->c;
+    const void *gives[ORACLE_RANKS];
+    void *gets[ORACLE_RANKS];
+    size_t give_counts[ORACLE_RANKS], get_counts[ORACLE_RANKS];
+    int root = oracle_root(c);
+    bool takes = p->get_n, has = p->give_n;
+    memcpy(gives, p->give, sizeof gives);            /* gone when this returns, as the contract has it */
+    memcpy(gets, p->get, sizeof gets);
+    memcpy(give_counts, p->gives, sizeof give_counts);
+    memcpy(get_counts, p->gets, sizeof get_counts);
+    switch (c->kind) {
+    case KIND_ALL_REDUCE_MANY:
+        return tutti_all_reduce_many(has ? gives : NULL, has ? gets : NULL, has ? give_counts : NULL, p->give_n, type, op, comm, call);
+    case KIND_REDUCE_SCATTER_V: return tutti_reduce_scatter_v(gives, give_counts, gets[0], type, op, comm, call);
+    case KIND_ALL_GATHER_V: return tutti_all_gather_v(gives[0], give_counts[0], gets, get_counts, type, comm, call);
+    case KIND_GATHER_V: return tutti_gather_v(gives[0], give_counts[0], takes ? gets : NULL, takes ? get_counts : NULL, type, root, comm, call);
+    case KIND_SCATTER_V: return tutti_scatter_v(has ? gives : NULL, has ? give_counts : NULL, gets[0], get_counts[0], type, root, comm, call);
+    default: return tutti_all_to_all_v(gives, give_counts, gets, get_counts, type, comm, call);
+    }
+}
+
+/* Where a rank gives or gets nothing, that pointer may be anything: NULL, or memory that must stay as it is. */
+static int call_kind(const struct run *run, const struct oracle_part *p, const tutti_call *call)
+{
+    const struct oracle_case *c = p->c;
+    size_t n = p->count;
+    tutti_type type = (tutti_type)c->v[DIM_TYPE];
+    tutti_op op = c->v[DIM_OP] >= OP_TAKE ? run->user[c->v[DIM_OP] - OP_TAKE] : (tutti_op)c->v[DIM_OP];
+    bool null = run->nth % 2;
+    void *unused = null ? NULL : p->recv.mem;
+    const void *send = p->give_n ? p->give[0] : unused;
+    void *recv = p->get_n ? p->get[0] : unused;
+    if (n == 0 && null)
+        send = recv = NULL;
+    switch (c->kind) {
+    case KIND_BARRIER: return tutti_barrier(run->comm, call);
+    case KIND_BROADCAST: return tutti_broadcast(recv, n, type, oracle_root(c), run->comm, call);
+    case KIND_REDUCE: return tutti_reduce(send, recv, n, type, op, oracle_root(c), run->comm, call);
+    case KIND_ALL_REDUCE: return tutti_all_reduce(send, recv, n, type, op, run->comm, call);
+    case KIND_REDUCE_SCATTER: return tutti_reduce_scatter(send, recv, n, type, op, run->comm, call);
+    case KIND_ALL_GATHER: return tutti_all_gather(send, recv, n, type, run->comm, call);
+    case KIND_GATHER: return tutti_gather(send, recv, n, type, oracle_root(c), run->comm, call);
+    case KIND_SCATTER: return tutti_scatter(send, recv, n, type, oracle_root(c), run->comm, call);
+    case KIND_ALL_TO_ALL: return tutti_all_to_all(send, recv, n, type, run->comm, call);
+    case KIND_SCAN: return tutti_scan(send, recv, n, type, op, run->comm, call);
+    case KIND_EXSCAN: return tutti_exscan(send, recv, n, type, op, run->comm, call);
+    default: return call_lists(p, type, op, run->comm, call);
+    }
+}
+
+static int await(tutti_work *work, bool by_test)
+{
+    while (by_test && tutti_test(work) == -EAGAIN)
+        sched_yield();
+    return tutti_wait(work, -1);
+}
+
+static int call(const struct run *run, struct oracle_part *p)
 {
     const struct oracle_case *c = run->c;
-    size_t count = oracle_count(c);
-    tutti_type type = (tutti_type)c->v[DIM_TYPE];
-    tutti_op op = (tutti_op)c->v[DIM_OP];
     bool flushes = (c->v[DIM_MODES] == MODES_FIRST_FLUSHES && run->me == 0) || (c->v[DIM_MODES] == MODES_LAST_FLUSHES && run->me == oracle_ranks(c) - 1);
     unsigned before = modes_get(), during = flushes ? before | FLUSH : before;
-    int r;
+    tutti_work *work = NULL;
+    tutti_call how = { .work = c->v[DIM_HOW] == HOW_WORK ? &work : NULL, .factor = c->v[DIM_OP] == TUTTI_PREMUL_SUM ? p->factor : NULL };
     modes_set(during);
-    switch (c->kind) {
-    case KIND_BARRIER: r = tutti_barrier(run->comm, NULL); break;
-    case KIND_BROADCAST: r = tutti_broadcast(recv, count, type, oracle_root(c), run->comm, NULL); break;
-    case KIND_REDUCE: r = tutti_reduce(send, recv, count, type, op, oracle_root(c), run->comm, NULL); break;
-    default: r = tutti_all_reduce(send, recv, count, type, op, run->comm, NULL); break;
-    }
+    int r = call_kind(run, p, how.work || how.factor || run->nth % 2 ? &how : NULL);
+    memset(p->factor, 0, sizeof p->factor);
+    if (r == 0 && how.work)
+        r = await(work, run->nth % 4 < 2);
     unsigned after = modes_get();
     modes_set(before);
-    if (r < 0)
-        return complain(run, "%s", tutti_explain(run->comm));
+    if (r != 0)
+        return complain(run, "%d: %s", r, tutti_explain(run->comm));
     return after == during ? 0 : complain(run, "the floating-point modes were 0x%x and are 0x%x", during, after);
 }
 
-static int judge(const struct run *run, const char *what, const struct area *area, const void *tile, size_t width)
+static int run_case(struct run *run)
 {
-    size_t at = oracle_differs(area->data, area->bytes, tile, width);
-    if (at != SIZE_MAX) {
-        const unsigned char *is = area->data + at / width * width, *should = (const unsigned char *)tile + at / width % ORACLE_PERIOD * width;
-        uint64_t a = 0, b = 0;
-        memcpy(&a, is, width);
-        memcpy(&b, should, width);
-        return complain(run, "%s: element %zu is 0x%llx, should be 0x%llx", what, at / width, (unsigned long long)a, (unsigned long long)b);
-    }
-    return area_whole(area) ? 0 : complain(run, "%s: bytes beside it were written", what);
-}
-
-/* Broadcast: everybody's buffer becomes the root's; the root's own stays. */
-static int run_broadcast(const struct run *run, struct area *buf, unsigned char *tile)
-{
-    size_t width = oracle_width(run->c->v[DIM_TYPE]);
-    oracle_values(tile, run->c, oracle_root(run->c));
-    if (run->me == oracle_root(run->c))
-        oracle_fill(buf->data, buf->bytes, tile, width);
-    int r = call(run, NULL, buf->bytes || run->nth % 2 ? buf->data : NULL);
-    return r ? r : judge(run, "buf", buf, tile, width);
-}
-
-static int run_reduction(const struct run *run, struct area *send, struct area *recv, unsigned char *given, unsigned char *expected)
-{
-    const struct oracle_case *c = run->c;
-    size_t width = oracle_width(c->v[DIM_TYPE]);
-    bool gets = c->kind == KIND_ALL_REDUCE || run->me == oracle_root(c), in_place = c->v[DIM_PLACE] == PLACE_IN_PLACE;
-    struct area *from = in_place ? recv : send;
-    oracle_values(given, c, run->me);
-    oracle_expect(expected, c);
-    oracle_fill(from->data, from->bytes, given, width);
-    /* Where a rank gets nothing, recv may be anything: NULL, its own send buffer, or memory that must stay as it is. */
-    void *to = gets || in_place || run->nth % 2 ? recv->data : NULL;
-    if (recv->bytes == 0 && run->nth % 2)
-        to = NULL;
-    int r = call(run, from->data, to);
-    if (!r && gets)
-        r = judge(run, "recv", recv, expected, width);
-    if (!r && !(in_place && gets))
-        r = judge(run, "send", from, given, width);
-    if (!r && !gets && !in_place) {
-        memset(expected, JUNK, ORACLE_PERIOD * width);
-        r = judge(run, "recv of a rank that gets nothing", recv, expected, width);
-    }
+    struct oracle_part part;
+    char what[256];
+    struct text why = TEXT_IN(what);
+    if (!oracle_take(&part, run->c, run->me, run->comm))
+        return complain(run, "no memory");
+    text_clear(&why);
+    int r = call(run, &part);
+    if (r == 0 && !oracle_judge(&part, &why))
+        r = complain(run, "%s", what);
+    oracle_give(&part, run->comm);
     return r;
 }
 
 int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, struct oracle_board *board)
 {
-    unsigned char *given = malloc(ORACLE_PERIOD * 8), *expected = malloc(ORACLE_PERIOD * 8);
-    int r = given && expected ? 0 : 1;
+    struct run run = { .comm = comm, .board = board, .me = tutti_rank(comm) };
+    int r = tutti_op_create(oracle_user_take, 0, &run.user[0], comm);
+    if (r == 0)
+        r = tutti_op_create(oracle_user_affine, 1, &run.user[1], comm);
+    if (r < 0)
+        return complain(&run, "op_create: %d %s", r, tutti_explain(comm));
     for (size_t i = 0; i < n && !r; i++) {
-        struct run run = { &cases[i], comm, board, tutti_rank(comm), i };
-        struct area send = { 0 }, recv = { 0 };
-        size_t bytes = oracle_count(&cases[i]) * oracle_width(cases[i].v[DIM_TYPE]);
-        if (cases[i].kind == KIND_BARRIER)
-            r = call(&run, NULL, NULL);
-        else if (!area_take(&send, bytes, cases[i].v[DIM_SEND_AT]) || !area_take(&recv, bytes, cases[i].v[DIM_RECV_AT]))
-            r = complain(&run, "no memory");
-        else if (cases[i].kind == KIND_BROADCAST)
-            r = run_broadcast(&run, &recv, given);
-        else
-            r = run_reduction(&run, &send, &recv, given, expected);
-        free(send.at);
-        free(recv.at);
+        run.c = &cases[i];
+        run.nth = i;
+        r = run_case(&run);
     }
-    free(given);
-    free(expected);
     return r;
 }

@@ -37,7 +37,7 @@ static void *rank_main(void *arg)
 
 static void run_world(const struct oracle_case *cases, size_t n, int nth, struct oracle_board *board)
 {
-    char rules[256], job[64];
+    char rules[1024], job[64];
     struct rank ranks[ORACLE_RANKS];
     int size = oracle_ranks(cases), failed = 0;
     assert_int_equal(setenv("TUTTI_ALGORITHM", oracle_rules(cases->v[DIM_RULE], cases->v[DIM_GATE], rules), 1), 0);
@@ -56,16 +56,6 @@ static void run_world(const struct oracle_case *cases, size_t n, int nth, struct
         fail_msg("%d of %d ranks failed; TUTTI_ALGORITHM=%s", failed, size, rules);
 }
 
-static int world_of(const struct oracle_case *c) { return (c->v[DIM_RANKS] * RULES + c->v[DIM_RULE]) * 2 + c->v[DIM_GATE]; }
-
-static int by_world(const void *a, const void *b)
-{
-    const struct oracle_case *x = a, *y = b;
-    if (world_of(x) != world_of(y))
-        return world_of(x) - world_of(y);
-    return x->salt < y->salt ? -1 : x->salt > y->salt;
-}
-
 static void threads_agree(void **state)
 {
     (void)state;
@@ -73,13 +63,12 @@ static void threads_agree(void **state)
     struct oracle_cases cases = { 0 };
     struct oracle_board *board = calloc(1, sizeof *board);
     assert_non_null(board);
-    for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_REDUCE; kind++)
+    for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_TO_ALL_V; kind++)
         oracle_pairs(&cases, kind, &few, &seed);
-    qsort(cases.at, cases.used, sizeof *cases.at, by_world);
+    oracle_sort(&cases);
     int worlds = 0;
     for (size_t i = 0, n; i < cases.used; i += n) {
-        for (n = 1; i + n < cases.used && world_of(&cases.at[i]) == world_of(&cases.at[i + n]);)
-            n++;
+        n = oracle_world(&cases.at[i], cases.used - i);
         run_world(&cases.at[i], n, worlds++, board);
     }
     printf("%zu cases in %d worlds\n", cases.used, worlds);

@@ -64,16 +64,16 @@ static bool job_buffers(struct job *j)
     bool listed = model_uneven(s->kind) || s->kind == KIND_ALL_REDUCE_MANY, all = whole(s->kind);
     bool small_recv = j->in_place && !all && j->give_n > 1, small_send = j->in_place && !all && !small_recv;
     for (int i = 0; i < j->give_n && !small_send && !(j->in_place && all); i++)
-        buffer_add(&j->send, j->gives[i] * width, listed ? soak_below(&p->own, 80) : 0);
+        pieces_add(&j->send, j->gives[i] * width, listed ? soak_below(&p->own, 80) : 0);
     for (int i = 0; i < j->get_n && !small_recv; i++)
-        buffer_add(&j->recv, (j->in_place && all ? max(j->gives[i], j->gets[i]) : j->gets[i]) * width, listed ? soak_below(&p->own, 80) : 0);
+        pieces_add(&j->recv, (j->in_place && all ? max(j->gives[i], j->gets[i]) : j->gets[i]) * width, listed ? soak_below(&p->own, 80) : 0);
     bool shared = soak_below(&p->own, 2), other = soak_below(&p->own, 4) ? shared : !shared;
-    if (!buffer_take(&j->send, p->world, shared, soak_below(&p->own, 64)) || !buffer_take(&j->recv, p->world, other, soak_below(&p->own, 64)))
+    if (!pieces_take(&j->send, p->world, shared, soak_below(&p->own, 64)) || !pieces_take(&j->recv, p->world, other, soak_below(&p->own, 64)))
         return false;
     for (int i = 0; i < j->get_n && !small_recv; i++)
-        j->get[i] = buffer_piece(&j->recv, i);
+        j->get[i] = pieces_piece(&j->recv, i);
     for (int i = 0; i < j->give_n; i++)
-        j->give[i] = small_send ? j->get[j->group->me] : j->in_place && all ? j->get[i] : buffer_piece(&j->send, i);
+        j->give[i] = small_send ? j->get[j->group->me] : j->in_place && all ? j->get[i] : pieces_piece(&j->send, i);
     if (small_recv)
         j->get[0] = j->give[j->group->me];
     fetch_add64(&p->board->in_arena, j->send.shared || j->recv.shared);
@@ -170,7 +170,7 @@ static int job_judge(struct job *j, int result)
         if (at != SIZE_MAX)
             return job_wrong(j, "send", i, at);
     }
-    return buffer_whole(&j->send) && buffer_whole(&j->recv) ? 0 : job_wrong(j, "bytes beside a", -1, 0);
+    return pieces_whole(&j->send) && pieces_whole(&j->recv) ? 0 : job_wrong(j, "bytes beside a", -1, 0);
 }
 
 static int job_over(struct job *j, int result)
@@ -178,8 +178,8 @@ static int job_over(struct job *j, int result)
     int r = job_judge(j, result);
     if (r == 0 && j->called && (load_acquire32(&j->done) != 1 || (int)load_acquire32(&j->done_result) != result))
         r = player_complain(j->player, &j->step, NULL, "done was called %u times, with %d; the result is %d", load_acquire32(&j->done), (int)load_acquire32(&j->done_result), result);
-    buffer_give(&j->send, j->player->world);
-    buffer_give(&j->recv, j->player->world);
+    pieces_give(&j->send, j->player->world);
+    pieces_give(&j->recv, j->player->world);
     fetch_add64(&j->player->board->operations, 1);
     free(j);
     return r;

@@ -4,7 +4,8 @@
 #ifndef TUTTI_TEST_SOAK_JOB_H
 #define TUTTI_TEST_SOAK_JOB_H
 
-#include "memory.h"
+#include "support/pieces.h"
+#include "soak.h"
 
 struct player { tutti_comm *world; struct program program; struct soak_board *board; uint64_t own; int me; };
 
@@ -13,7 +14,7 @@ struct job {
     struct step step;
     struct group *group;
     size_t nth;                                      /* of the program's steps */
-    struct buffer send, recv;
+    struct pieces send, recv;
     unsigned char *give[SOAK_BLOCKS], *get[SOAK_BLOCKS];
     size_t gives[SOAK_BLOCKS], gets[SOAK_BLOCKS];    /* elements */
     int give_n, get_n;

@@ -1,5 +1,5 @@
 /* Buffers of several pieces with guards around and between them, private or in the arena. */
-#include "memory.h"
+#include "support/pieces.h"
 
 #include "group/comm.h"
 
@@ -23,54 +23,54 @@ void arena_give(tutti_comm *comm, void *at)
     pthread_mutex_unlock(&comm->world->lock);
 }
 
-bool buffer_take(struct buffer *b, tutti_comm *world, bool shared, size_t offset)
+bool pieces_take(struct pieces *b, tutti_comm *world, bool shared, size_t offset)
 {
-    size_t bytes = b->bytes + 2 * BUFFER_GUARD + offset;
+    size_t bytes = b->bytes + 2 * PIECES_GUARD + offset;
     b->offset = offset;
     b->shared = shared;
-    b->mem = shared ? arena_take(world, bytes) : malloc(bytes);
+    b->mem = shared ? arena_take(world, bytes) : aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!b->mem && shared) {                         /* the span is full: it was only a wish */
         b->shared = false;
-        b->mem = malloc(bytes);
+        b->mem = aligned_alloc(64, (bytes + 63) / 64 * 64);
     }
     if (b->mem)
-        memset(b->mem, BUFFER_BYTE, bytes);
+        memset(b->mem, PIECES_BYTE, bytes);
     return b->mem;
 }
 
-void buffer_give(struct buffer *b, tutti_comm *world)
+void pieces_give(struct pieces *b, tutti_comm *world)
 {
     if (b->shared)
         arena_give(world, b->mem);
     else
         free(b->mem);
-    *b = (struct buffer){ 0 };
+    *b = (struct pieces){ 0 };
 }
 
-void buffer_add(struct buffer *b, size_t bytes, size_t gap)
+void pieces_add(struct pieces *b, size_t bytes, size_t gap)
 {
     b->at[b->n] = b->bytes;
     b->length[b->n++] = bytes;
     b->bytes += bytes + gap;
 }
 
-unsigned char *buffer_piece(const struct buffer *b, int i) { return b->mem + BUFFER_GUARD + b->offset + b->at[i]; }
+unsigned char *pieces_piece(const struct pieces *b, int i) { return b->mem + PIECES_GUARD + b->offset + b->at[i]; }
 
 static bool guards(const unsigned char *at, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        if (at[i] != BUFFER_BYTE)
+        if (at[i] != PIECES_BYTE)
             return false;
     return true;
 }
 
-bool buffer_whole(const struct buffer *b)
+bool pieces_whole(const struct pieces *b)
 {
     if (!b->mem)
         return true;
-    const unsigned char *at = b->mem, *end = b->mem + b->bytes + 2 * BUFFER_GUARD + b->offset;
+    const unsigned char *at = b->mem, *end = b->mem + b->bytes + 2 * PIECES_GUARD + b->offset;
     for (int i = 0; i < b->n; i++) {
-        const unsigned char *piece = buffer_piece(b, i);
+        const unsigned char *piece = pieces_piece(b, i);
         if (!guards(at, (size_t)(piece - at)))
             return false;
         at = piece + b->length[i];
