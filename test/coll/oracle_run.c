@@ -40,6 +40,27 @@ __attribute__((format(printf, 2, 3))) static int complain(const struct run *run,
     return 1;
 }
 
+/* What a user's function is promised beside its data. */
+static shared32 promises_broken;
+
+static void user_promised(const void *in, const void *inout, size_t count, tutti_type type)
+{
+    if (((uintptr_t)in | (uintptr_t)inout) % 64 || count == 0 || count * oracle_width((int)type) > 4096 || (modes_get() & FLUSH))
+        store_release32(&promises_broken, 1);
+}
+
+static void user_take(const void *in, void *inout, size_t count, tutti_type type)
+{
+    user_promised(in, inout, count, type);
+    oracle_user_take(in, inout, count, type);
+}
+
+static void user_affine(const void *in, void *inout, size_t count, tutti_type type)
+{
+    user_promised(in, inout, count, type);
+    oracle_user_affine(in, inout, count, type);
+}
+
 static int call_lists(const struct oracle_part *p, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)
 {
     const struct oracle_case *c = p->c;
@@ -129,6 +150,8 @@ static int run_case(struct run *run)
     int r = call(run, &part);
     if (r == 0 && !oracle_judge(&part, &why))
         r = complain(run, "%s", what);
+    if (r == 0 && load_acquire32(&promises_broken))
+        r = complain(run, "an operation of the user's was not called as promised");
     oracle_give(&part, run->comm);
     return r;
 }
@@ -136,9 +159,9 @@ static int run_case(struct run *run)
 int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, struct oracle_board *board)
 {
     struct run run = { .comm = comm, .board = board, .me = tutti_rank(comm) };
-    int r = tutti_op_create(oracle_user_take, 0, &run.user[0], comm);
+    int r = tutti_op_create(user_take, 0, &run.user[0], comm);
     if (r == 0)
-        r = tutti_op_create(oracle_user_affine, 1, &run.user[1], comm);
+        r = tutti_op_create(user_affine, 1, &run.user[1], comm);
     if (r < 0)
         return complain(&run, "op_create: %d %s", r, tutti_explain(comm));
     for (size_t i = 0; i < n && !r; i++) {
