@@ -50,6 +50,7 @@ static void work_call_done(struct tutti_comm *comm, struct tutti_work *work)
 static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int result)
 {
     work->result = work->begun ? run_end(&work->c, result) : result;
+    comm->watch.over = false;                        /* said of this operation; the next one's deadline counts again */
     if (work->done)
         work_call_done(comm, work);
     comm->queue = work->next;

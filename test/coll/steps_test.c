@@ -16,6 +16,7 @@
 #include "api/check.h"
 #include "api/run.h"
 #include "coll/select.h"
+#include "watch/drive.h"
 #include "watch/verdict.h"
 
 #include <errno.h>
@@ -309,10 +310,54 @@ static void sleepers_are_woken(void **state)
     crew_leave(&crew);
 }
 
+static uint64_t now_late(void *arg) { (void)arg; return UINT64_C(3600000000000); }
+
+/* An operation that has succeeded waits for its buffers to be read, however long ago its deadline was; asleep, not in slices of no time. */
+static void a_deadline_ends_no_exit(void **state)
+{
+    (void)state;
+    static const struct wait_ways late = { now_late, never_sleep, wake_counted, never_yield, &wakes };
+    struct operation o = { .c = { .kind = KIND_ALL_REDUCE } };
+    struct crew crew;
+    struct hand *hands = calloc(2, sizeof *hands);
+    assert_non_null(hands);
+    o.c.v[DIM_RANKS] = 1;
+    o.c.v[DIM_SIZE] = SIZE_333;
+    o.c.v[DIM_MEMORY] = MEMORY_ARENA;
+    crew_join(&crew, 2);
+    o.gate = any_algorithm(KIND_BARRIER, 0, &(uint64_t){ 1 });
+    for (int r = 0; r < 2; r++) {
+        begin(&hands[r], crew.comm[r], &o);
+        hands[r].c.algorithm = &all_reduce_ring;
+        hands[r].c.op.advance = all_reduce_ring.advance;
+    }
+    struct op *op = &hands[0].c.op;
+    op->timeout_ns = 1000;
+    drive_started(op);
+    assert_int_equal(op->advance(op), WAITING);
+    assert_false(op->watch->over);
+    assert_int_equal(hands[1].c.op.advance(&hands[1].c.op), WAITING);
+    assert_int_equal(op->advance(op), WAITING);
+    assert_true(op->wait.leave && claim_holds(op->watch, &op->claim));
+    crew.comm[0]->watch.ways = &late;
+    crew.comm[0]->watch.warn_ns = -1;
+    assert_true(op->watch->over);
+    assert_int_equal(drive_look(op), 0);
+    assert_true(drive_slice(op) >= 1000000);
+    crew.comm[0]->watch.ways = &by_hand;
+    assert_int_equal(hands[1].c.op.advance(&hands[1].c.op), DONE);
+    assert_int_equal(op->advance(op), DONE);
+    for (int r = 0; r < 2; r++)
+        end(&hands[r], &o);
+    crew_leave(&crew);
+    free(hands);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_order_will_do), cmocka_unit_test(counts_are_compared_whole), cmocka_unit_test(sleepers_are_woken),
+        cmocka_unit_test(a_deadline_ends_no_exit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
