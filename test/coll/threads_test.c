@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan
+/* ctest: timeout=600 labels=tsan
  * The oracle with threads of one process as ranks, each with a world of its own: the same code, and all of it in sight of
  * ThreadSanitizer, because the ranks of a process share one mapping of the arena. */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct oracle_space few = { 2, 4, 600000 };
+static const struct oracle_space few = { 2, 4, 300000 };
 
 struct rank { pthread_t thread; int rank, size, failed; const char *job; const struct oracle_case *cases; size_t n; struct oracle_board *board; };
 

@@ -121,6 +121,28 @@ static int play_collective(struct player *p, const struct step *s, struct left *
     return r;
 }
 
+/* The comm goes while slower peers may still read the last operation out of this rank's staging. Whoever takes memory next must not get that. */
+static int play_free(struct player *p, const struct step *s, struct group *g)
+{
+    struct job *job;
+    int r = job_play(p, s, &job);
+    if (r == 0 && job)
+        r = job_end(job);
+    if (r)
+        return r;
+    if ((r = tutti_comm_free(g->comm)) < 0)
+        return player_complain(p, s, r == -EBUSY ? g->comm : NULL, "free: %d", r);
+    for (int i = 0; i < 3; i++) {
+        size_t bytes = 1 + soak_below(&p->own, 2000000);
+        void *at = arena_take(p->world, bytes);
+        if (!at)
+            continue;
+        memset(at, 0xee, bytes < 200000 ? bytes : 200000);
+        arena_give(p->world, at);
+    }
+    return 0;
+}
+
 static int play_other(struct player *p, const struct step *s, struct group *g, struct left *left)
 {
     int r = 0;
@@ -134,11 +156,11 @@ static int play_other(struct player *p, const struct step *s, struct group *g, s
     case DO_CREATE: return play_create(p, s, g);
     case DO_ONCE: case DO_FIRST: return play_key(p, s, g);
     case DO_TURN: return play_turn(p, s, g);
-    case DO_FREE: r = tutti_comm_free(g->comm); break;
+    case DO_FREE: return play_free(p, s, g);
     case DO_OP_CREATE: r = tutti_op_create(model_user, (int)soak_below(&p->own, 2), &g->op[s->which], g->comm); break;
     default: r = tutti_op_free(&g->op[s->which], g->comm); break;
     }
-    return r < 0 ? player_complain(p, s, s->doing == DO_FREE && r != -EBUSY ? NULL : g->comm, "%d", r) : 0;
+    return r < 0 ? player_complain(p, s, g->comm, "%d", r) : 0;
 }
 
 int soak_play(tutti_comm *world, uint64_t seed, size_t steps, struct soak_board *board)

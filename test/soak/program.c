@@ -142,7 +142,7 @@ struct step program_step(struct program *p, int me)
     case DO_COLLECTIVE: any_collective(p, &s, g); break;
     case DO_SPLIT: any_split(p, &s, g, me); break;
     case DO_CREATE: any_create(p, &s, g, me); break;
-    case DO_FREE: g->used = false; break;
+    case DO_FREE: any_collective(p, &s, g); g->used = false; break;       /* a last one, right before */
     case DO_OP_CREATE: g->op_made[s.which] = true; break;
     case DO_OP_FREE: g->op_made[s.which] = false; break;
     case DO_ONCE: case DO_FIRST: key_used(p, &s, g); break;
@@ -156,10 +156,10 @@ void step_describe(const struct step *s, const struct program *p, struct text *t
     static const char *const doings[] = { "collective", "split", "create", "free", "op_create", "op_free", "once", "first", "turn" };
     const struct group *g = &p->groups[s->group];
     text_add(t, "step %zu: ", p->steps_made);
-    if (s->doing == DO_COLLECTIVE)
+    if (s->kind != KIND_NONE)
         stamp_add(t, stamp_make(s->kind, s->type, (tutti_op)(s->op < 0 ? TUTTI_OP_USER : s->op), s->root, s->count), s->count);
-    else
-        text_add(t, "%s", doings[s->doing]);
+    if (s->doing != DO_COLLECTIVE)
+        text_add(t, " %s", doings[s->doing]);
     text_add(t, " (manner %d, %d buffers) in group %d of", s->uneven, s->buffers, s->group);
     for (int r = 0; r < g->size; r++)
         text_add(t, " %d", g->member[r]);
