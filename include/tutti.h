@@ -285,6 +285,34 @@ int  tutti_turn_end(tutti_comm *);
 /* A seed per rank: independent streams, fixed by (base, rank) alone (splitmix64 of both). */
 uint64_t tutti_seed(uint64_t base, const tutti_comm *);
 
+/* ---- store: keys and values shared by the whole job ----
+ * One table for all ranks, whatever comm is given: the comm lends its deadline, its reports, and its end (-ECANCELED once it is broken).
+ * Keys: strings of 1 to 255 bytes. Values: up to 1 MiB of bytes; longer ones are -EMSGSIZE. Room: 64 MiB, or TUTTI_STORE_BYTES; touched
+ * only as used, used again when values are replaced or deleted. Each call takes effect at one moment for all ranks; a rank that is
+ * killed in it leaves the old value or the new one. None needs another rank's part; only tutti_get waits. Works beside operations left
+ * under way. Errors of all: -EINVAL, -EMSGSIZE, -ECANCELED; -ETIMEDOUT where a stopped rank has held the table for 30 s. */
+
+/* key is value[len] from now on, whatever it was. -ENOMEM: the store is full (or the system); the old value stays. */
+int  tutti_set(const char *key, const void *value, size_t len, tutti_comm *);
+
+/* Waits until key is there; copies its value. *len: the room, then the length. Too small: -EMSGSIZE with *len set (value may be NULL where
+ * *len is 0). A number made by tutti_add is 8 bytes, an int64_t. Deadline: call->timeout_ms, or the comm's; -ETIMEDOUT fails this call
+ * alone. -EOWNERDEAD: the key is missing and all other ranks of the job are dead or have left; this call alone. call->work: -EINVAL.
+ *     char address[64]; size_t n = sizeof address;
+ *     if (rank == 0) tutti_set("address", mine, strlen(mine) + 1, world);
+ *     int error = tutti_get("address", address, &n, world, NULL); */
+int  tutti_get(const char *key, void *value, size_t *len, tutti_comm *, const tutti_call *);
+
+/* Adds to a number, which starts at 0 where the key is missing; wraps. *now (may be NULL) is what it has become: no two callers see the
+ * same, so tutti_add(key, 1, &ticket, comm) numbers them. -EINVAL: the value was not made by tutti_add. -ENOMEM as in tutti_set. */
+int  tutti_add(const char *key, int64_t delta, int64_t *now, tutti_comm *);
+
+/* If key is expected[expected_len], it is desired[desired_len] from now on. expected_len 0: only if key is missing. 1: done; 0: it was
+ * something else. -ENOMEM as in tutti_set. A number made by tutti_add compares as its 8 bytes, and is plain bytes when replaced. */
+int  tutti_compare_set(const char *key, const void *expected, size_t expected_len, const void *desired, size_t desired_len, tutti_comm *);
+
+/* 0, or -ENOENT: there is no such key. */
+int  tutti_delete(const char *key, tutti_comm *);
 /* ---- memory: in the arena, where every rank can reach it. All of it is local: no other rank takes part, nothing waits, any thread may
  * call it at any time, also while another is inside the comm. Each rank has a span of its own (options.span_bytes). Collectives take
  * such memory where it lies, without a copy. `comm` is any comm of the world. ---- */
@@ -389,6 +417,12 @@ int  tutti_first_end_at(const char *site, const char *key, int error, tutti_comm
 int  tutti_turn_begin_at(const char *site, tutti_comm *, const tutti_call *);
 int  tutti_turn_end_at(const char *site, tutti_comm *);
 uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *);
+int  tutti_set_at(const char *site, const char *key, const void *value, size_t len, tutti_comm *);
+int  tutti_get_at(const char *site, const char *key, void *value, size_t *len, tutti_comm *, const tutti_call *);
+int  tutti_add_at(const char *site, const char *key, int64_t delta, int64_t *now, tutti_comm *);
+int  tutti_compare_set_at(const char *site, const char *key, const void *expected, size_t expected_len, const void *desired,
+                          size_t desired_len, tutti_comm *);
+int  tutti_delete_at(const char *site, const char *key, tutti_comm *);
 
 #define TUTTI_LINE_TEXT(line) #line
 #define TUTTI_LINE(line) TUTTI_LINE_TEXT(line)
@@ -428,6 +462,11 @@ uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *);
 #define tutti_turn_begin(...)  tutti_turn_begin_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_turn_end(...)    tutti_turn_end_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_seed(...)        tutti_seed_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_set(...)         tutti_set_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_get(...)         tutti_get_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_add(...)         tutti_add_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_compare_set(...) tutti_compare_set_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_delete(...)      tutti_delete_at(TUTTI_SITE, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -93,7 +93,7 @@ int life_plan(struct arena_plan *plan, int size, const char *job, const tutti_op
     struct rules *rules = malloc(sizeof *rules);
     const char *text = none;
     char said[256];
-    int64_t first = 0, verify = 0;
+    int64_t first = 0, verify = 0, store = 0;
     if (!rules)
         return -ENOMEM;
     knob_text(KNOB_ALGORITHM, &text);
@@ -110,11 +110,12 @@ int life_plan(struct arena_plan *plan, int size, const char *job, const tutti_op
         text_add(why, "TUTTI_ALGORITHM is longer than %d bytes", RULES_TEXT - 1);
         return -EINVAL;
     }
-    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0 || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0) {
+    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0 || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0
+        || knob_int(KNOB_STORE_BYTES, &store, said, sizeof said) < 0) {
         text_add(why, "%s", said);
         return -EINVAL;
     }
-    *plan = (struct arena_plan){ size, job, o->span_bytes, text, (uint64_t)first, (int)verify };
+    *plan = (struct arena_plan){ size, job, o->span_bytes, text, (uint64_t)first, (uint64_t)store, (int)verify };
     return 0;
 }
 

@@ -20,12 +20,14 @@ struct arena {
     struct seat *seats;
     struct site *sites;
     struct key *keys;
+    struct store *store;
 };
 
-struct arena_plan { int size; const char *job; uint64_t span_bytes; const char *rules; uint64_t first_seq; int verify; };
+struct arena_plan { int size; const char *job; uint64_t span_bytes; const char *rules; uint64_t first_seq, store_bytes; int verify; };
 
-/* Creates and maps. span_bytes 0: a quarter of RAM a rank, at most 1 TiB in all, halved until it maps, at least 16 MiB.
-   Control pages (header, join, seats) are populated. 0 or -errno with a sentence in why. */
+/* Creates and maps. span_bytes 0: a quarter of RAM a rank, at most 1 TiB in all, halved until it maps, at least 16 MiB. store_bytes 0: 64 MiB,
+   less where addresses are short.
+   Control pages (header, join, seats, the store's first) are populated. 0 or -errno with a sentence in why. */
 int arena_create(struct arena *arena, const struct arena_plan *plan, struct text *why);
 
 /* Maps what a peer made, after looking at everything it will rely on (seals, magic, layout hash, version, offsets within the size):

@@ -1,5 +1,5 @@
 /* A header is believed only after each of its fields has been looked at in a private copy: what a peer wrote may be damaged, or of
- * another build. No offset is trusted: all follow from three numbers, so they are computed anew and compared, and an arena that
+ * another build. No offset is trusted: all follow from four numbers, so they are computed anew and compared, and an arena that
  * passes has exactly the shape that this library would have given it. Looking costs a microsecond, once per joiner. */
 #include "arena/places.h"
 
@@ -19,12 +19,12 @@ static int check_places(const struct arena_header *h, uint64_t bytes, struct tex
     struct arena_places p;
     if (h->size < 1 || h->size > RANKS_MAX)
         return damaged(why, "number of ranks");
-    if (arena_places(&p, h->size, h->slots, h->span_bytes) < 0)
-        return damaged(why, "number of slots or span size");
+    if (arena_places(&p, h->size, h->slots, h->store_bytes, h->span_bytes) < 0)
+        return damaged(why, "number of slots, store size or span size");
     if (h->seats_at != p.seats_at || h->sites_at != p.sites_at || h->keys_at != p.keys_at)
         return damaged(why, "place of the seats, sites or keys");
-    if (h->slots_at != p.slots_at || h->slot_bytes != p.slot_bytes || h->spans_at != p.spans_at)
-        return damaged(why, "place of the slots or spans");
+    if (h->slots_at != p.slots_at || h->slot_bytes != p.slot_bytes || h->store_at != p.store_at || h->spans_at != p.spans_at)
+        return damaged(why, "place of the slots, store or spans");
     if (h->bytes != p.bytes || bytes != p.bytes)
         return damaged(why, "total size");
     return 0;

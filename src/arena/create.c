@@ -1,9 +1,10 @@
 /* Making an arena: choose its size, map it, fill header, seats and lock, and only then store the layout hash, by which others
  * know it as whole. The size is a wish first: spans are halved until the address space grants them, since a limit on it (ulimit -v,
  * a sanitizer, an emulator) is no reason to fail where nobody asked for so much; a span that was asked for is not bargained over.
- * Control pages are populated here, so that a lack of memory is an error now and not a SIGBUS later.
+ * Control pages, the first of the store among them, are populated here, so that a lack of memory is an error now and not a SIGBUS later.
  * Cost: some 100 us, of it nearly all the kernel's for the pages. */
 #include "arena/places.h"
+#include "arena/robust.h"
 #include "arena/shared_map.h"
 
 #include "base/error.h"
@@ -32,12 +33,12 @@ static uint64_t span_default(uint32_t size)
     return span > PLACES_SPAN_LEAST ? span : PLACES_SPAN_LEAST;
 }
 
-struct wish { uint32_t size, slots; uint64_t span_bytes; };
+struct wish { uint32_t size, slots; uint64_t store_bytes, span_bytes; bool span_asked, store_asked; };
 
 static int try_map(struct arena *arena, const struct wish *wish)
 {
     struct arena_places places;
-    int error = arena_places(&places, wish->size, wish->slots, wish->span_bytes);
+    int error = arena_places(&places, wish->size, wish->slots, wish->store_bytes, wish->span_bytes);
     if (error)
         return error;
     int fd = memory_create(places.bytes);
@@ -52,12 +53,16 @@ static int try_map(struct arena *arena, const struct wish *wish)
     return 0;
 }
 
-/* First the spans give way, then, for very many ranks, the number of comms. */
-static bool wish_less(struct wish *wish, bool spans_too)
+/* First the spans give way, then the store, then, for very many ranks, the number of comms. */
+static bool wish_less(struct wish *wish)
 {
-    if (spans_too && wish->span_bytes > PLACES_SPAN_LEAST) {
+    if (!wish->span_asked && wish->span_bytes > PLACES_SPAN_LEAST) {
         uint64_t half = wish->span_bytes / 2 / PLACES_SPAN_UNIT * PLACES_SPAN_UNIT;
         wish->span_bytes = half > PLACES_SPAN_LEAST ? half : PLACES_SPAN_LEAST;
+        return true;
+    }
+    if (!wish->store_asked && wish->store_bytes > PLACES_SPAN_UNIT) {
+        wish->store_bytes /= 2;
         return true;
     }
     if (wish->slots > PLACES_SLOTS_LEAST) {
@@ -67,7 +72,7 @@ static bool wish_less(struct wish *wish, bool spans_too)
     return false;
 }
 
-static int map_by_wish(struct arena *arena, struct wish *wish, bool asked, struct text *why)
+static int map_by_wish(struct arena *arena, struct wish *wish, struct text *why)
 {
     for (;;) {
         int error = try_map(arena, wish);
@@ -76,7 +81,7 @@ static int map_by_wish(struct arena *arena, struct wish *wish, bool asked, struc
                 text_add(why, "no arena could be made: %s", error_text(error));
             return error;
         }
-        if (!wish_less(wish, !asked)) {
+        if (!wish_less(wish)) {
             text_add(why, "no address space for an arena of %u ranks with ", wish->size);
             text_add_bytes(why, wish->span_bytes);
             text_add(why, " each%s", error == -EFBIG ? " (the limit on file sizes, ulimit -f, counts here)" : " (ulimit -v?)");
@@ -85,25 +90,10 @@ static int map_by_wish(struct arena *arena, struct wish *wish, bool asked, struc
     }
 }
 
-static int init_lock(pthread_mutex_t *lock)
-{
-    pthread_mutexattr_t attributes;
-    int error = pthread_mutexattr_init(&attributes);
-    if (error)
-        return -error;
-    error = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    if (!error)
-        error = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    if (!error)
-        error = pthread_mutex_init(lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    return -error;
-}
-
 static void fill_header(struct arena_header *h, const struct arena_plan *plan, const struct wish *wish)
 {
     struct arena_places p;
-    arena_places(&p, wish->size, wish->slots, wish->span_bytes);
+    arena_places(&p, wish->size, wish->slots, wish->store_bytes, wish->span_bytes);
     h->magic = ARENA_MAGIC;
     h->bytes = p.bytes;
     h->size = wish->size;
@@ -113,6 +103,8 @@ static void fill_header(struct arena_header *h, const struct arena_plan *plan, c
     h->keys_at = p.keys_at;
     h->slots_at = p.slots_at;
     h->slot_bytes = p.slot_bytes;
+    h->store_at = p.store_at;
+    h->store_bytes = wish->store_bytes;
     h->spans_at = p.spans_at;
     h->span_bytes = wish->span_bytes;
     h->origin = clock_now();
@@ -136,7 +128,11 @@ static int fill(struct arena *arena, const struct arena_plan *plan, const struct
     struct arena_header *h = (struct arena_header *)(void *)arena->base;
     fill_header(h, plan, wish);
     arena_point(arena);
-    error = init_lock(&arena->join->lock);
+    error = robust_init(&arena->join->lock);
+    if (!error)
+        error = memory_populate((void *)arena->store, sizeof *arena->store);
+    if (!error)
+        error = robust_init(&arena->store->lock);
     for (uint32_t i = 0; i < wish->size && !error; i++)
         error = process_mark_init(&arena->seats[i].mark);
     if (error)
@@ -162,6 +158,14 @@ static int check_plan(const struct arena_plan *plan, struct text *why)
         text_add(why, " is beyond all address space");
         return -EINVAL;
     }
+    if (plan->store_bytes > PLACES_STORE_MOST) {
+        text_add(why, "a store of ");
+        text_add_bytes(why, plan->store_bytes);
+        text_add(why, ": ");
+        text_add_bytes(why, PLACES_STORE_MOST);
+        text_add(why, " is the most");
+        return -EINVAL;
+    }
     return 0;
 }
 
@@ -171,10 +175,10 @@ int arena_create(struct arena *arena, const struct arena_plan *plan, struct text
     int error = check_plan(plan, why);
     if (error)
         return error;
-    bool asked = plan->span_bytes != 0;
-    struct wish wish = { (uint32_t)plan->size, SLOTS_MAX, 0 };
-    wish.span_bytes = asked ? layout_round(plan->span_bytes, PLACES_SPAN_UNIT) : span_default(wish.size);
-    error = map_by_wish(arena, &wish, asked, why);
+    struct wish wish = { .size = (uint32_t)plan->size, .slots = SLOTS_MAX, .span_asked = plan->span_bytes, .store_asked = plan->store_bytes };
+    wish.store_bytes = wish.store_asked ? layout_round(plan->store_bytes, PLACES_SPAN_UNIT) : PLACES_STORE;
+    wish.span_bytes = wish.span_asked ? layout_round(plan->span_bytes, PLACES_SPAN_UNIT) : span_default(wish.size);
+    error = map_by_wish(arena, &wish, why);
     if (error)
         return error;
     error = fill(arena, plan, &wish);

@@ -16,11 +16,12 @@ enum { LIBC_KIND = 2 };
 static const size_t layout_words[] = {
     LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
     RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, DECISIONS, PAYLOAD_WORDS, OUTCOME_WORD,
-    ABORT_TEXT, RULES_TEXT,
+    ABORT_TEXT, RULES_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
 
     sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash), AT(arena_header, bytes), AT(arena_header, birth),
     AT(arena_header, size), AT(arena_header, slots), AT(arena_header, seats_at), AT(arena_header, sites_at), AT(arena_header, keys_at),
-    AT(arena_header, slots_at), AT(arena_header, slot_bytes), AT(arena_header, spans_at), AT(arena_header, span_bytes),
+    AT(arena_header, slots_at), AT(arena_header, slot_bytes), AT(arena_header, store_at),
+    AT(arena_header, store_bytes), AT(arena_header, spans_at), AT(arena_header, span_bytes),
     AT(arena_header, origin), AT(arena_header, first_seq), AT(arena_header, uid), AT(arena_header, verify), AT(arena_header, job),
     AT(arena_header, version), AT(arena_header, rules), AT(clock_point, tick), AT(clock_point, ns),
 
@@ -42,6 +43,13 @@ static const size_t layout_words[] = {
     sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, counter), AT(slot, sense), AT(slot, sense_sleepers), AT(slot, decision), AT(slot, kept), AT(slot, state),
     AT(slot, size), AT(slot, birth), AT(slot, key_hash), AT(slot, parent), AT(slot, nth), AT(slot, color), AT(slot, keys),
     offsetof(struct slot, world_rank),
+
+    sizeof(struct store), AT(store, lock), AT(store, ready), AT(store, dirty), AT(store, damaged), AT(store, spare), AT(store, grown),
+    AT(store, keys), AT(store, used), AT(store, last), AT(store, classes), AT(store, free), AT(store, group),
+    sizeof(struct store_group), AT(store_group, version), AT(store_group, sleepers), AT(store_group, spare),
+    sizeof(struct store_block), AT(store_block, bytes), AT(store_block, before), AT(store_free, next), AT(store_free, prev),
+    sizeof(struct store_entry), AT(store_entry, next), AT(store_entry, hash), AT(store_entry, value_bytes), AT(store_entry, key_bytes),
+    AT(store_entry, number), offsetof(struct store_entry, bytes),
 
     sizeof(struct arrival), AT(arrival, seq), AT(arrival, descriptor), AT(arrival, payload),
     AT(arrival, more),

@@ -2,7 +2,7 @@
  * Owns: no word itself; each field says who may write it, who reads it, by which edge, and who resets it.
  * Never: how a word is waited for (sync/, watch/), who gets which slot (group/).
  *
- *   [ header ]  [ join ]  [ seats: one per rank ]  [ sites ]  [ keys ]  [ slots: one per comm ]  [ spans: one per rank ]
+ *   [ header ]  [ join ]  [ seats: one per rank ]  [ sites ]  [ keys ]  [ slots: one per comm ]  [ store ]  [ spans: one per rank ]
  *
  * Positions are offsets from the arena's first byte, never pointers: every process maps it elsewhere. One writer per cache
  * line; words that are spun on are 128 bytes apart, because the adjacent-line prefetcher fetches pairs. All of it is zero at birth. */
@@ -26,7 +26,9 @@ enum {
     PAYLOAD_WORDS = 5,                /* 40 bytes travel in the arrival line itself */
     OUTCOME_WORD = 8,
     ABORT_TEXT = 120,
-    RULES_TEXT = 1024
+    RULES_TEXT = 1024,
+    STORE_KEY_MOST = 255, STORE_VALUE_MOST = 1 << 20,
+    STORE_GROUPS = 64, STORE_CLASSES = 288
 };
 
 #define ARENA_MAGIC 0x31697474757431ull
@@ -39,7 +41,7 @@ struct arena_header {
     uint64_t birth;                   /* a nonce: which arena this is */
     uint32_t size;                    /* ranks of the world */
     uint32_t slots;                   /* comm slots there are */
-    uint64_t seats_at, sites_at, keys_at, slots_at, slot_bytes, spans_at, span_bytes;
+    uint64_t seats_at, sites_at, keys_at, slots_at, slot_bytes, store_at, store_bytes, spans_at, span_bytes;
     struct clock_point origin;        /* ticks become time by this and a later pair */
     uint64_t first_seq;               /* number before a comm's first operation */
     uint32_t uid;                     /* whose arena it is */
@@ -119,6 +121,46 @@ struct slot {
     uint32_t world_rank[];            /* [size] */
 };
 
+/* ---- store: keys and values of the job. All under its lock, but for the groups' words; see store.h and heap.h ----
+   [ this page ]  [ heads of chains: store_buckets() words ]  [ blocks, one behind the other, `grown` bytes of them ]
+   A place is an offset from the store's first byte, 0 none. */
+struct store_group {                  /* a share of the keys, by their hash: what is waited on */
+    shared64 version;                 /* +1 when a key appears; whoever made it, under lock | waiters, futex on lo32 | E31 */
+    shared32 sleepers;                /* by the sleepers: +1 before, -1 after */
+    uint32_t spare;
+};
+
+struct store {
+    pthread_mutex_t lock;             /* robust; held for a lookup, a copy, a change */
+    shared32 ready;                   /* 1: the heads' pages are there */
+    shared32 dirty;                   /* 1: a change is under way, so that its writer's death leaves books to be made anew | E32 */
+    shared32 damaged;                 /* 1: somebody wrote over it; refused from then on */
+    uint32_t spare;
+    shared64 grown;                   /* bytes of blocks; only grows, the new block's header before | E33 */
+    uint64_t keys, used;              /* entries, and bytes of blocks in use. With all that follows, made anew from blocks and chains by a repair */
+    uint64_t last;                    /* the block that ends at `grown` */
+    uint64_t classes[(STORE_CLASSES + 63) / 64];      /* a bit for each list that is not empty */
+    uint64_t free[STORE_CLASSES];     /* lists of free blocks, by size */
+    struct store_group group[STORE_GROUPS];
+};
+
+struct store_block {                  /* in front of every stretch */
+    shared64 bytes;                   /* of the whole, a multiple of 32; | 1: in use. Leads to the next block, at every moment | E33 */
+    shared64 before;                  /* bytes of the block before it, 0: the first */
+};
+
+struct store_free { struct store_block block; shared64 next, prev; };
+
+struct store_entry {                  /* as it is from the moment a chain leads to it, but for `next` and a number's value */
+    struct store_block block;
+    shared64 next;                    /* of its chain | E30 */
+    uint64_t hash;
+    uint32_t value_bytes;
+    uint16_t key_bytes;
+    uint16_t number;                  /* 1: made by add: the value is one word, changed by one store */
+    char bytes[];                     /* value, then key */
+};
+
 /* The arrival line: what a rank says when it comes to operation seq. */
 struct arrival {
     shared64 seq;                     /* owner, stored last | all, futex on lo32 | E1. Only grows */
@@ -175,12 +217,17 @@ _Static_assert(sizeof(struct record) == 64, "a record is one cache line");
 _Static_assert(offsetof(struct slot, counter) == LINE && offsetof(struct slot, sense) == 2 * LINE, "lines of a slot");
 _Static_assert(offsetof(struct member, produced) == 2 * LINE && offsetof(struct member, sleepers) == 4 * LINE, "lines of a member");
 _Static_assert(sizeof(struct site) == 128, "a site");
+_Static_assert(sizeof(struct store) <= 4096 && offsetof(struct store_entry, bytes) % 8 == 0, "the store's books are a page; a number is a word");
 _Static_assert(sizeof(struct arena_header) <= 4096 && sizeof(struct arena_join) <= 4096, "a page each");
 
 static inline size_t layout_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 /* Header of a slot with its ranks, in whole pages: the members follow there. */
 static inline size_t layout_slot_head(uint32_t size) { return layout_round(sizeof(struct slot) + size * sizeof(uint32_t), 4096); }
 static inline size_t layout_slot_bytes(uint32_t size) { return layout_slot_head(size) + layout_round(size * sizeof(struct member), 4096); }
+
+/* Chains of a store: a power of two, one for 2 to 4 KiB. */
+static inline uint64_t store_buckets(uint64_t store_bytes) { return UINT64_C(1) << (63 - __builtin_clzll(store_bytes / 2048 | 1)); }
+static inline uint64_t store_blocks_at(uint64_t store_bytes) { return 4096 + layout_round(store_buckets(store_bytes) * sizeof(shared64), 4096); }
 
 /* Of everything above: names no version, changes when any offset, size, or the C library's mutex does. */
 uint64_t layout_hash(void);

@@ -7,18 +7,21 @@
 
 #include <errno.h>
 
-int arena_places(struct arena_places *places, uint32_t size, uint32_t slots, uint64_t span_bytes)
+int arena_places(struct arena_places *places, uint32_t size, uint32_t slots, uint64_t store_bytes, uint64_t span_bytes)
 {
     if (size < 1 || size > RANKS_MAX || slots < 1 || slots > SLOTS_MAX)
         return -EINVAL;
     if (span_bytes < PLACES_SPAN_UNIT || span_bytes > PLACES_SPAN_MOST || span_bytes % PLACES_SPAN_UNIT)
+        return -EINVAL;
+    if (store_bytes < PLACES_SPAN_UNIT || store_bytes > PLACES_STORE_MOST || store_bytes % PLACES_SPAN_UNIT)
         return -EINVAL;
     places->seats_at = PLACES_SEATS;
     places->sites_at = layout_round(places->seats_at + size * sizeof(struct seat), 4096);
     places->keys_at = layout_round(places->sites_at + SITES_MAX * sizeof(struct site), 4096);
     places->slots_at = layout_round(places->keys_at + KEYS_MAX * sizeof(struct key), 4096);
     places->slot_bytes = layout_slot_bytes(size);
-    places->spans_at = layout_round(places->slots_at + slots * places->slot_bytes, PLACES_SPAN_UNIT);
+    places->store_at = places->slots_at + slots * places->slot_bytes;
+    places->spans_at = layout_round(places->store_at + store_bytes, PLACES_SPAN_UNIT);
     places->bytes = places->spans_at + size * span_bytes;
     return 0;
 }
@@ -30,6 +33,7 @@ void arena_point(struct arena *arena)
     arena->seats = (struct seat *)(void *)(arena->base + arena->header->seats_at);
     arena->sites = (struct site *)(void *)(arena->base + arena->header->sites_at);
     arena->keys = (struct key *)(void *)(arena->base + arena->header->keys_at);
+    arena->store = (struct store *)(void *)(arena->base + arena->header->store_at);
 }
 
 /* Sites are in because the journal is unreadable without them; keys and the other slots are not: a dump would make every page

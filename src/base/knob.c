@@ -27,6 +27,8 @@ static const struct knob rows[KNOB_COUNT] = {
         "comma list of bind_core, bind_numa, no_spin, local, or their number" },
     [KNOB_SPAN_BYTES] = { "TUTTI_SPAN_BYTES", KNOB_BYTES, 65536, (int64_t)1 << 40, "a quarter of RAM",
         "address space of each rank's own memory in the arena" },
+    [KNOB_STORE_BYTES] = { "TUTTI_STORE_BYTES", KNOB_BYTES, 65536, (int64_t)1 << 40, "64 MiB",
+        "address space of the job's key-value store, in steps of 2 MiB, touched only as used" },
     [KNOB_ALGORITHM] = { "TUTTI_ALGORITHM", KNOB_TEXT, 0, 0, "built in",
         "which algorithm for which size: all_reduce:0-48=line,-64k=flat,-inf=ring" },
     [KNOB_ISA] = { "TUTTI_ISA", KNOB_TEXT, 0, 0, "the best there is",

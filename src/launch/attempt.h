@@ -18,7 +18,7 @@ struct attempt {
     struct relay *relay;
     const char *path;                    /* of the program */
     const char *rules;
-    uint64_t span_bytes, first_seq;
+    uint64_t span_bytes, store_bytes, first_seq;
     int verify;
     uint64_t deadline_ns;                /* UINT64_MAX: none */
     int64_t number;

@@ -65,7 +65,7 @@ static int enough_descriptors(struct launcher *l, struct text *why)
 /* The rules and the sizes of the arena come from our environment, once; a wrong one is said once and not by every rank. */
 static int read_knobs(struct attempt *plan, struct text *why)
 {
-    int64_t span = 0, first = 0, verify = 0;
+    int64_t span = 0, store = 0, first = 0, verify = 0;
     char said[256];
     struct rules *rules = malloc(sizeof *rules);
     if (!rules)
@@ -80,12 +80,13 @@ static int read_knobs(struct attempt *plan, struct text *why)
         text_add(why, "TUTTI_ALGORITHM: %s", wrong.used ? said : "too long");
         return r;
     }
-    if (knob_int(KNOB_SPAN_BYTES, &span, said, sizeof said) < 0 || knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0
-        || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0) {
+    if (knob_int(KNOB_SPAN_BYTES, &span, said, sizeof said) < 0 || knob_int(KNOB_STORE_BYTES, &store, said, sizeof said) < 0
+        || knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0 || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0) {
         text_add(why, "%s", said);
         return -EINVAL;
     }
     plan->span_bytes = (uint64_t)span;
+    plan->store_bytes = (uint64_t)store;
     plan->first_seq = (uint64_t)first;
     plan->verify = (int)verify;
     return 0;

@@ -28,7 +28,28 @@ bool patience_gone(struct patience *p, uint32_t about)
     return true;
 }
 
-static void patience_warn(struct patience *p, uint64_t waited, uint32_t about, const char *what)
+/* Whom a wait is for, in words; -1: nobody in particular. */
+static void patience_of(struct text *t, int about, const char *what)
+{
+    text_add(t, "%s", what);
+    if (about >= 0)
+        text_add(t, " of rank %d", about);
+}
+
+struct seat *patience_other(const struct patience *p, uint32_t *from)
+{
+    const struct world *world = p->comm->world;
+    for (; *from < (uint32_t)world->size; ++*from) {
+        struct seat *seat = &world->arena.seats[*from];
+        if (*from == (uint32_t)world->rank || load_acquire32(&seat->state) == SEAT_LEFT || death_of(seat) != GONE_NO)        /* E11 acquire */
+            continue;
+        if (p->slices <= PROBE_FROM || !death_without_mark(&world->whole->watch, *from, p->slices > THOROUGH_FROM))
+            return seat;
+    }
+    return NULL;
+}
+
+static void patience_warn(struct patience *p, uint64_t waited, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
     char line[1024];
@@ -36,8 +57,12 @@ static void patience_warn(struct patience *p, uint64_t waited, uint32_t about, c
     text_clear(&t);
     text_add(&t, "tutti: rank %u of %s has waited ", w->me, w->name);
     text_add_duration(&t, waited);
-    text_add(&t, " %s of rank %u: ", what, about);
-    rollcall_rank(&t, w, about);
+    text_add(&t, " ");
+    patience_of(&t, about, what);
+    if (about >= 0) {
+        text_add(&t, ": ");
+        rollcall_rank(&t, w, (uint32_t)about);
+    }
     text_add(&t, "\n");
     ssize_t written = write(STDERR_FILENO, line, t.used);
     (void)written;
@@ -57,12 +82,14 @@ static int patience_cause(const struct watch *w, uint64_t verdict)
     return 0;
 }
 
-static int patience_broken(struct patience *p, int cause, uint32_t about, const char *what)
+static int patience_broken(struct patience *p, int cause, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
     struct text t = TEXT_IN(p->comm->report);
     text_clear(&t);
-    text_add(&t, "the comm failed while this rank waited %s of rank %u: %s\n", what, about, error_text(cause));
+    text_add(&t, "the comm failed while this rank waited ");
+    patience_of(&t, about, what);
+    text_add(&t, ": %s\n", error_text(cause));
     for (uint32_t q = 0; q < w->size; q++)
         if (load_acquire32(&w->members[q].quit) & QUIT_ABORT)        /* E7 acquire */
             text_add(&t, "rank %u aborted: %.*s\n", q, ABORT_TEXT - 1, w->members[q].why);
@@ -72,7 +99,7 @@ static int patience_broken(struct patience *p, int cause, uint32_t about, const 
     return cause;
 }
 
-int patience_check(struct patience *p, uint32_t about, const char *what)
+static int patience_whole(struct patience *p, int about, const char *what)
 {
     const struct watch *w = &p->comm->watch;
     uint64_t verdict = load_acquire64(&w->slot->verdict);            /* E7 acquire */
@@ -80,12 +107,15 @@ int patience_check(struct patience *p, uint32_t about, const char *what)
     return cause ? patience_broken(p, cause, about, what) : 0;
 }
 
-int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what)
+int patience_check(struct patience *p, uint32_t about, const char *what) { return patience_whole(p, (int)about, what); }
+int patience_check_any(struct patience *p, const char *what) { return patience_whole(p, -1, what); }
+
+static int patience_slice(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, struct seat *seat, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
     uint64_t now = w->ways->now(w->ways->arg), waited = now - p->began_ns - p->excused_ns;
     uint32_t news = load_acquire32(&w->slot->news);                  /* E7 acquire */
-    shared32 *alive = process_mark_word(&w->seats[about]->mark);
+    shared32 *alive = process_mark_word(&seat->mark);
     uint32_t held = load_acquire32(alive);                           /* E5 acquire */
     uint64_t verdict = load_acquire64(&w->slot->verdict);            /* E7 acquire */
     int cause = news || verdict ? patience_cause(w, verdict) : 0;
@@ -102,8 +132,8 @@ int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *
                                    { low_half(&w->slot->verdict), (uint32_t)verdict } };
     fetch_add32(sleepers, 1);                                        /* E3 */
     fence_full();                                                    /* E3 fence */
-    bool moved = load_acquire64(word) != seen;                       /* E15 acquire, E19 acquire */
-    bool marked = !process_mark_held(held) && load_acquire32(&w->seats[about]->state) != SEAT_ADRIFT;        /* E11 acquire */
+    bool moved = load_acquire64(word) != seen;                       /* E15 acquire, E19 acquire, E31 acquire */
+    bool marked = !process_mark_held(held) && load_acquire32(&seat->state) != SEAT_ADRIFT;        /* E11 acquire */
     if (!moved && !marked && w->ways->sleep(w->ways->arg, words, 4, slice) == -ENOSYS)
         w->ways->sleep(w->ways->arg, words, 1, slice);
     fetch_sub32(sleepers, 1);
@@ -115,8 +145,22 @@ int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *
     p->slices++;
     if (w->interrupt && w->interrupt(w->interrupt_arg)) {
         verdict_quit(w, QUIT_INTERRUPT);
-        comm_explain(p->comm, "interrupted while waiting %s of rank %u; the comm is aborted", what, about);
+        struct text t = TEXT_IN(p->comm->report);
+        text_clear(&t);
+        text_add(&t, "interrupted while waiting ");
+        patience_of(&t, about, what);
+        text_add(&t, "; the comm is aborted");
         return -EINTR;
     }
     return 0;
+}
+
+int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what)
+{
+    return patience_slice(p, word, seen, sleepers, p->comm->watch.seats[about], (int)about, what);
+}
+
+int patience_sleep_any(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, struct seat *other, const char *what)
+{
+    return patience_slice(p, word, seen, sleepers, other, -1, what);
 }

@@ -22,7 +22,15 @@ struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns);
 int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what);
 bool patience_gone(struct patience *p, uint32_t about);
 
+/* The same for a word that no rank of the comm in particular will change. `other` is somebody who might, in the job: the sleep ends early
+   when he is gone. what: "for key …". */
+int patience_sleep_any(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, struct seat *other, const char *what);
+
+/* The first rank of the world from *from on that is not this one, and lives; NULL: none is left. *from moves on: who is gone stays so. */
+struct seat *patience_other(const struct patience *p, uint32_t *from);
+
 /* Has the comm failed? 0, or the cause, and it is broken here: nobody begins anything on a comm that others have given up. */
 int patience_check(struct patience *p, uint32_t about, const char *what);
+int patience_check_any(struct patience *p, const char *what);
 
 #endif

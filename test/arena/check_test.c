@@ -61,6 +61,7 @@ static void use(const struct arena *a)
     }
     sum += load_acquire32(&arena_slot(a, a->header->slots - 1)->state);
     sum += (unsigned char)a->keys[KEYS_MAX - 1].text[0];
+    sum += (unsigned char)((char *)a->store)[a->header->store_bytes - 1];
     sum += arena_site(a, "site.c:1");
     assert_true(sum >= 1);
     assert_true(strlen(a->header->job) < 128 && strlen(a->header->rules) < RULES_TEXT && strlen(a->header->version) < 32);
@@ -116,7 +117,7 @@ static void test_random_headers(void **state)
         memcpy(h, (const void *)&good, sizeof h);
         for (int n = 1 + rand() % 4; n > 0; n--) {           /* whole words, extreme ones among them; magic and hash stay */
             static const uint64_t extremes[] = { 0, 1, UINT64_MAX, UINT64_C(1) << 63, 4096, UINT32_MAX, UINT64_C(1) << 32, INT64_MAX };
-            size_t word = 2 + (size_t)rand() % 13;
+            size_t word = 2 + (size_t)rand() % 15;
             uint64_t v = rand() % 2 ? extremes[rand() % 8] : (uint64_t)rand() << (rand() % 48);
             memcpy(h + 8 * word, &v, sizeof v);
         }
@@ -152,11 +153,11 @@ static void test_larger_than_its_memory(void **state)
     struct arena_header h;
     struct arena_places p;
     memcpy((void *)&h, (const void *)&good, sizeof h);
-    assert_int_equal(arena_places(&p, 5, good.slots, good.span_bytes), 0);
+    assert_int_equal(arena_places(&p, 5, good.slots, good.store_bytes, good.span_bytes), 0);
     h.size = 5;
     h.bytes = p.bytes;
     h.seats_at = p.seats_at, h.sites_at = p.sites_at, h.keys_at = p.keys_at, h.slots_at = p.slots_at;
-    h.slot_bytes = p.slot_bytes, h.spans_at = p.spans_at;
+    h.slot_bytes = p.slot_bytes, h.store_at = p.store_at, h.spans_at = p.spans_at;
     write_header(&h, sizeof h);
     assert_int_equal(attach_and_use(), -EINVAL);
     write_header(&good, sizeof good);
@@ -214,14 +215,17 @@ static void test_places(void **state)
 {
     (void)state;
     struct arena_places p;
-    assert_int_equal(arena_places(&p, 0, 1, SMALL), -EINVAL);
-    assert_int_equal(arena_places(&p, RANKS_MAX + 1, 1, SMALL), -EINVAL);
-    assert_int_equal(arena_places(&p, 1, 0, SMALL), -EINVAL);
-    assert_int_equal(arena_places(&p, 1, SLOTS_MAX + 1, SMALL), -EINVAL);
-    assert_int_equal(arena_places(&p, 1, 1, SMALL + 4096), -EINVAL);
-    assert_int_equal(arena_places(&p, 1, 1, PLACES_SPAN_MOST * 2), -EINVAL);
-    assert_int_equal(arena_places(&p, 1, 1, 0), -EINVAL);
-    assert_int_equal(arena_places(&p, RANKS_MAX, SLOTS_MAX, PLACES_SPAN_MOST), 0);
+    assert_int_equal(arena_places(&p, 0, 1, PLACES_STORE, SMALL), -EINVAL);
+    assert_int_equal(arena_places(&p, RANKS_MAX + 1, 1, PLACES_STORE, SMALL), -EINVAL);
+    assert_int_equal(arena_places(&p, 1, 0, PLACES_STORE, SMALL), -EINVAL);
+    assert_int_equal(arena_places(&p, 1, SLOTS_MAX + 1, PLACES_STORE, SMALL), -EINVAL);
+    assert_int_equal(arena_places(&p, 1, 1, PLACES_STORE, SMALL + 4096), -EINVAL);
+    assert_int_equal(arena_places(&p, 1, 1, PLACES_STORE, PLACES_SPAN_MOST * 2), -EINVAL);
+    assert_int_equal(arena_places(&p, 1, 1, PLACES_STORE, 0), -EINVAL);
+    assert_int_equal(arena_places(&p, 1, 1, 0, SMALL), -EINVAL);
+    assert_int_equal(arena_places(&p, 1, 1, PLACES_STORE + 4096, SMALL), -EINVAL);
+    assert_int_equal(arena_places(&p, 1, 1, PLACES_STORE_MOST * 2, SMALL), -EINVAL);
+    assert_int_equal(arena_places(&p, RANKS_MAX, SLOTS_MAX, PLACES_STORE_MOST, PLACES_SPAN_MOST), 0);
     assert_true(p.bytes < INT64_MAX && p.bytes > RANKS_MAX * PLACES_SPAN_MOST);
     assert_true(layout_hash() != 0 && layout_hash() == layout_hash());
 }

@@ -37,11 +37,12 @@ static void test_shape(void **state)
     static const int sizes[] = { 1, 2, 3, 64, RANKS_MAX };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct arena a;
-        struct arena_plan plan = { sizes[i], "job", SMALL, "barrier:flags", 77, 0 };
+        struct arena_plan plan = { sizes[i], "job", SMALL, "barrier:flags", 77, 3 << 20, 0 };
         assert_int_equal(arena_create(&a, &plan, &why), 0);
         assert_int_equal(a.header->size, sizes[i]);
         assert_int_equal(a.header->slots, SLOTS_MAX);
         assert_int_equal(a.header->span_bytes, SMALL);
+        assert_int_equal(a.header->store_bytes, 4 << 20);    /* in whole units */
         assert_int_equal(a.header->first_seq, 77);
         assert_string_equal(a.header->job, "job");
         assert_string_equal(a.header->rules, "barrier:flags");
@@ -80,7 +81,9 @@ static void test_parts_do_not_overlap(void **state)
     assert_null(arena_slot(&a, a.header->slots));
     struct slot *last = arena_slot(&a, a.header->slots - 1);
     last->size = N;
-    assert_true((char *)(arena_member(last, N - 1) + 1) <= arena_span(&a, 0));
+    assert_true((char *)(arena_member(last, N - 1) + 1) <= (char *)a.store);
+    assert_int_equal(a.header->store_bytes, PLACES_STORE);
+    assert_true((char *)a.store + a.header->store_bytes <= arena_span(&a, 0));
     for (uint32_t p = 0; p < N; p++) {
         assert_int_equal((uintptr_t)arena_span(&a, p) % (2 << 20), 0);
         assert_ptr_equal(arena_span(&a, p), arena_span(&a, 0) + p * a.header->span_bytes);
@@ -113,7 +116,8 @@ static void test_refusals(void **state)
     memset(long_rules, 'r', sizeof long_rules - 1);
     long_rules[sizeof long_rules - 1] = 0;
     const struct arena_plan bad[] = { { .size = 0 }, { .size = -1 }, { .size = RANKS_MAX + 1 },
-                                      { .size = 2, .rules = long_rules }, { .size = 2, .span_bytes = UINT64_MAX } };
+                                      { .size = 2, .rules = long_rules }, { .size = 2, .span_bytes = UINT64_MAX },
+                                      { .size = 2, .store_bytes = UINT64_MAX } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         text_clear(&why);
         assert_int_equal(arena_create(&a, &bad[i], &why), -EINVAL);

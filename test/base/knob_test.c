@@ -91,6 +91,8 @@ static void test_sizes_take_units(void **state)
     (void)state;
     expect(KNOB_SPAN_BYTES, "16M", 1, 16 << 20);
     expect(KNOB_SPAN_BYTES, "64k", 1, 65536);
+    expect(KNOB_STORE_BYTES, "64M", 1, 64 << 20);
+    expect(KNOB_STORE_BYTES, "1k", -EINVAL, 0);
     expect(KNOB_SPAN_BYTES, "65535", -EINVAL, 0);
     expect(KNOB_SPAN_BYTES, "2T", -EINVAL, 0);
     expect(KNOB_SPAN_BYTES, "18446744073709551615", -EINVAL, 0);

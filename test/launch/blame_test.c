@@ -21,7 +21,7 @@ static void begin(struct fixture *f)
 {
     char said[256];
     struct text why = TEXT_IN(said);
-    struct arena_plan plan = { SIZE, "blame", 16 << 20, "", 0, 0 };
+    struct arena_plan plan = { SIZE, "blame", 16 << 20, "", 0, 0, 0 };
     text_clear(&why);
     assert_int_equal(arena_create(&f->arena, &plan, &why), 0);
     assert_int_equal(crew_begin(&f->crew, SIZE, &f->arena), 0);

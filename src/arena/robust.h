@@ -1,0 +1,16 @@
+/* Job: a lock in shared memory that outlives its holder.
+ * Owns: the mutex it is given.
+ * Never: what it guards, how that is repaired. */
+#ifndef TUTTI_ARENA_ROBUST_H
+#define TUTTI_ARENA_ROBUST_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+int  robust_init(pthread_mutex_t *lock);                             /* 0 or -errno */
+/* 0; -EOWNERDEAD: held too, but its holder died with it: repair, then robust_mend; -ETIMEDOUT, -errno: not held. UINT64_MAX: no bound. */
+int  robust_lock(pthread_mutex_t *lock, uint64_t timeout_ns);
+int  robust_mend(pthread_mutex_t *lock);                             /* what it guards is whole again. 0 or -errno */
+void robust_unlock(pthread_mutex_t *lock);
+
+#endif

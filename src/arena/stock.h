@@ -1,0 +1,41 @@
+/* Job: the memory of the store: stretches taken and given back, and books that can be made anew at any moment.
+ * Owns: the blocks of the store and the books over them, under its lock.
+ * Never: what is in a block, who may still need it.
+ *
+ * Each block begins with its length, so that the blocks are a chain from the first to `grown`; every change keeps that chain whole by
+ * ending in one store. Which blocks are in use is known from the store's chains alone: what no chain leads to is free. So a taker or
+ * giver may die anywhere: stock_forget, stock_keep for each block that is led to, and stock_rebuild make the rest out of these two.
+ *
+ * E33 block: a block's header, then the word that leads to it: the length of the one before, or `grown` (release). A repair loads that
+ *    (acquire), then the header. All is under the lock; the release is for a writer that dies between two stores, whose stores must
+ *    have been made in this order. */
+#ifndef TUTTI_ARENA_STOCK_H
+#define TUTTI_ARENA_STOCK_H
+
+#include "arena/layout.h"
+
+#define STOCK_USED UINT64_C(1)
+enum { STOCK_UNIT = 32 };
+
+struct stock { struct store *store; uint64_t first, end; };           /* the blocks' stretch, from the store's first byte */
+
+static inline struct stock stock_of(struct store *store, uint64_t store_bytes)
+{
+    return (struct stock){ store, store_blocks_at(store_bytes), store_bytes };
+}
+static inline struct store_block *stock_block(const struct stock *h, uint64_t at) { return (struct store_block *)(void *)((char *)h->store + at); }
+static inline uint64_t stock_grown(const struct stock *h) { return h->first + load_acquire64(&h->store->grown); }                    /* E33 acquire */
+static inline uint64_t stock_bytes(const struct store_block *b) { return load_acquire64(&b->bytes) & ~STOCK_USED; }                  /* E33 acquire */
+static inline bool stock_used(const struct store_block *b) { return load_acquire64(&b->bytes) & STOCK_USED; }                        /* E33 acquire */
+
+/* A block of at least that many bytes, its header included; its pages are present. 0: *error = -ENOSPC (no such stretch is free),
+   -ENOMEM (the system has no pages). A handful of loads; linear in the free blocks of like size where nothing else is left. */
+uint64_t stock_take(const struct stock *h, uint64_t bytes, int *error);
+void stock_give(const struct stock *h, uint64_t at);
+
+/* The three steps of a repair; it may die, too, and be begun again. 0, or -EIO: somebody has written over it. */
+int  stock_forget(const struct stock *h);                              /* nothing is in use */
+int  stock_keep(const struct stock *h, uint64_t at);                   /* this block is */
+void stock_rebuild(const struct stock *h);                             /* what is not in use is free */
+
+#endif
