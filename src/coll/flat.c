@@ -47,8 +47,8 @@ int flat_put_parts(struct coll *c)
         coll_copy(c, to, parts_send(c, p), bytes);
         to += bytes;
     }
-    if (slot)
-        coll_publish(c, slot);
+    if (r == 0)
+        coll_publish(c, slot);                       /* without an element there is no slot, but still the counts' hash */
     return r;
 }
 
