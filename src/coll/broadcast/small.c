@@ -32,7 +32,7 @@ static int broadcast_flat_before(struct coll *c)
 
 static int broadcast_flat_after(struct coll *c)
 {
-    if (broadcast_at_root(c))
+    if (broadcast_at_root(c) || !c->bytes)
         return 0;
     const char *from = coll_peer(c, (uint32_t)c->root, c->bytes);
     if (!from)
