@@ -39,8 +39,10 @@ static int gather_differs(tutti_comm *world, int rank)
     int32_t mine[4] = { 0 }, out[RANKS][4] = { { 0 } };
     void *recv[RANKS] = { out[0], out[1], out[2] };
     size_t takes[RANKS] = { 1, 2, 3 };
-    CHECK_IS(tutti_gather_v(mine, (size_t)rank + 1, rank == 1 ? recv : NULL, rank == 1 ? takes : NULL, TUTTI_I32, 1, world, NULL), 0);
-    CHECK_IS(tutti_gather_v(mine, rank == 2 ? 0 : (size_t)rank + 1, rank == 1 ? recv : NULL, rank == 1 ? takes : NULL, TUTTI_I32, 1, world, NULL), -EPROTO);
+    void *const *to = rank == 1 ? recv : NULL;
+    const size_t *counts = rank == 1 ? takes : NULL;
+    CHECK_IS(tutti_gather_v(mine, (size_t)rank + 1, to, counts, TUTTI_I32, 1, world, NULL), 0);
+    CHECK_IS(tutti_gather_v(mine, rank == 2 ? 0 : (size_t)rank + 1, to, counts, TUTTI_I32, 1, world, NULL), -EPROTO);
     CHECK(says(world, "rank 2 gives rank 1 0 elements, which takes 3"));
     return 0;
 }
@@ -50,8 +52,10 @@ static int scatter_differs(tutti_comm *world, int rank)
     int32_t in[RANKS][4] = { { 0 } }, mine[4] = { 0 };
     const void *send[RANKS] = { in[0], in[1], in[2] };
     size_t gives[RANKS] = { 1, 2, 3 };
-    CHECK_IS(tutti_scatter_v(rank == 0 ? send : NULL, rank == 0 ? gives : NULL, mine, (size_t)rank + 1, TUTTI_I32, 0, world, NULL), 0);
-    CHECK_IS(tutti_scatter_v(rank == 0 ? send : NULL, rank == 0 ? gives : NULL, mine, rank == 1 ? 0 : (size_t)rank + 1, TUTTI_I32, 0, world, NULL), -EPROTO);
+    const void *const *from = rank == 0 ? send : NULL;
+    const size_t *counts = rank == 0 ? gives : NULL;
+    CHECK_IS(tutti_scatter_v(from, counts, mine, (size_t)rank + 1, TUTTI_I32, 0, world, NULL), 0);
+    CHECK_IS(tutti_scatter_v(from, counts, mine, rank == 1 ? 0 : (size_t)rank + 1, TUTTI_I32, 0, world, NULL), -EPROTO);
     CHECK(says(world, "rank 0 gives rank 1 2 elements, which takes 0"));
     return 0;
 }

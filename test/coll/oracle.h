@@ -57,7 +57,8 @@ size_t oracle_missing(const struct oracle_cases *cases, enum kind kind, const st
 
 /* Dimensions, and what goes together. */
 int         oracle_values_of(enum kind kind, int dim);
-bool        oracle_fits(const struct oracle_case *c, const struct oracle_space *space);  /* false only where the values set already cannot be; ORACLE_OPEN: not set */
+/* False only where the values that are set already cannot go together; ORACLE_OPEN: not set yet. */
+bool        oracle_fits(const struct oracle_case *c, const struct oracle_space *space);
 int         oracle_ranks(const struct oracle_case *c);
 int         oracle_root(const struct oracle_case *c);
 size_t      oracle_width(int type);

@@ -184,7 +184,8 @@ size_t oracle_missing(const struct oracle_cases *cases, enum kind kind, const st
 
 static bool by_chance(int d)
 {
-    return d == DIM_SEND_AT || d == DIM_RECV_AT || d == DIM_ROOT || d == DIM_PATTERN || d == DIM_MODES || d == DIM_LIST || d == DIM_HOW || d == DIM_MEMORY;
+    return d == DIM_SEND_AT || d == DIM_RECV_AT || d == DIM_ROOT || d == DIM_PATTERN || d == DIM_MODES ||
+           d == DIM_LIST || d == DIM_HOW || d == DIM_MEMORY;
 }
 
 void oracle_product(struct oracle_cases *cases, enum kind kind, const struct oracle_space *space, uint64_t *seed)

@@ -167,7 +167,8 @@ void oracle_describe(const struct oracle_case *c, struct text *t)
     static const char *const memories[] = { "private", "in the arena", "of some ranks in the arena", "send in the arena", "recv in the arena" };
     static const char *const lists[] = { "even", "any", "all zero", "one", "mostly one" };
     int op = c->v[DIM_OP];
-    stamp_add(t, stamp_make(c->kind, c->v[DIM_TYPE], (tutti_op)(op > TUTTI_PREMUL_SUM ? TUTTI_OP_USER : op), oracle_root(c), oracle_count(c)), oracle_count(c));
+    size_t count = oracle_count(c);
+    stamp_add(t, stamp_make(c->kind, c->v[DIM_TYPE], (tutti_op)(op > TUTTI_PREMUL_SUM ? TUTTI_OP_USER : op), oracle_root(c), count), count);
     text_add(t, ", %d ranks, %s, gate %s, %s, offsets %d %d, data %s%s, %s, op %d, list %s, %s", oracle_ranks(c), rules[c->v[DIM_RULE]],
              c->v[DIM_GATE] ? "central" : "flags", c->v[DIM_PLACE] == PLACE_IN_PLACE ? "in place" : "apart", c->v[DIM_SEND_AT], c->v[DIM_RECV_AT],
              patterns[c->v[DIM_PATTERN]], modes[c->v[DIM_MODES]], memories[c->v[DIM_MEMORY]], op, lists[c->v[DIM_LIST]],

@@ -114,7 +114,8 @@ static void part_expect(const struct oracle_part *p, void *tile, int from)
     }
 }
 
-static bool part_same(const struct oracle_part *p, const char *what, int i, const unsigned char *is, size_t count, const unsigned char *tile, struct text *why)
+static bool part_same(const struct oracle_part *p, const char *what, int i, const unsigned char *is, size_t count,
+                      const unsigned char *tile, struct text *why)
 {
     size_t width = oracle_width(p->c->v[DIM_TYPE]), at = tile_differs(is, count * width, tile, ORACLE_PERIOD * width);
     if (at == SIZE_MAX)

@@ -123,7 +123,8 @@ static int await(tutti_work *work, bool by_test)
 static int call(const struct run *run, struct oracle_part *p)
 {
     const struct oracle_case *c = run->c;
-    bool flushes = (c->v[DIM_MODES] == MODES_FIRST_FLUSHES && run->me == 0) || (c->v[DIM_MODES] == MODES_LAST_FLUSHES && run->me == oracle_ranks(c) - 1);
+    int flusher = c->v[DIM_MODES] == MODES_FIRST_FLUSHES ? 0 : c->v[DIM_MODES] == MODES_LAST_FLUSHES ? oracle_ranks(c) - 1 : -1;
+    bool flushes = run->me == flusher;
     unsigned before = modes_get(), during = flushes ? before | FLUSH : before;
     tutti_work *work = NULL;
     tutti_call how = { .work = c->v[DIM_HOW] == HOW_WORK ? &work : NULL, .factor = c->v[DIM_OP] == TUTTI_PREMUL_SUM ? p->factor : NULL };

@@ -41,7 +41,8 @@ static void run_group(const struct group *group, const char *first_seq)
     for (uint32_t i = 0; i < load_acquire32(&group->board->used) && i < ORACLE_COMPLAINTS; i++)
         print_error("%s\n", group->board->said[i]);
     if (failed)
-        fail_msg("%d of %d ranks failed; TUTTI_ALGORITHM=%s TUTTI_FIRST_SEQ=%s %s", failed, oracle_ranks(c), rules, first_seq, failed < 0 ? tutti_explain(NULL) : "");
+        fail_msg("%d of %d ranks failed; TUTTI_ALGORITHM=%s TUTTI_FIRST_SEQ=%s %s", failed, oracle_ranks(c), rules, first_seq,
+                 failed < 0 ? tutti_explain(NULL) : "");
 }
 
 static void run_all(struct oracle_cases *cases, struct oracle_board *board)

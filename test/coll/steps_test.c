@@ -149,8 +149,8 @@ static void describe(struct hand *h, const struct oracle_case *c)
     }
     h->first[p->give_n] = h->first[p->give_n ? p->give_n : 1] = at;
     bool many = c->kind == KIND_ALL_REDUCE_MANY, folds = c->kind == KIND_REDUCE_SCATTER_V;
-    h->c.lists = (struct lists){ !many ? oracle_ranks(c) : p->give_n ? p->give_n : 1, (const void *const *)p->give, p->gives, p->get, folds || many ? p->gives : p->gets,
-                                 many ? h->first : NULL, 0 };
+    h->c.lists = (struct lists){ !many ? oracle_ranks(c) : p->give_n ? p->give_n : 1, (const void *const *)p->give, p->gives, p->get,
+                                 folds || many ? p->gives : p->gets, many ? h->first : NULL, 0 };
 }
 
 /* All ranks take the same one: which, follows from what is given, and that the checks say. */
@@ -206,12 +206,14 @@ static void step(struct hand *h, struct tutti_comm *comm, const struct operation
         if (load_acquire64(op->wait.word) >= op->wait.value)
             fail_msg("operation %d (%s %s): waits for a word that has come", h->nth, kind_name(o->c.kind), h->c.algorithm->name);
         if (held && !op->wait.leave)
-            fail_msg("operation %d (%s %s): the claim held, but rank %u cannot finish alone", h->nth, kind_name(o->c.kind), h->c.algorithm->name, comm->watch.me);
+            fail_msg("operation %d (%s %s): the claim held, but rank %u cannot finish alone", h->nth, kind_name(o->c.kind), h->c.algorithm->name,
+                     comm->watch.me);
         return;
     }
     assert_int_equal(r, DONE);
     if (!claim_holds(&comm->watch, &op->claim))
-        fail_msg("operation %d (%s %s): rank %u is done, but the claim does not hold", h->nth, kind_name(o->c.kind), h->c.algorithm->name, comm->watch.me);
+        fail_msg("operation %d (%s %s): rank %u is done, but the claim does not hold", h->nth, kind_name(o->c.kind), h->c.algorithm->name,
+                 comm->watch.me);
     assert_int_equal(verdict_complete(&comm->watch, &op->claim), 0);
     end(h, o);
 }

@@ -51,7 +51,7 @@ static void job_sides(struct job *j)
     for (int i = 0; i < j->give_n; i++)
         j->gives[i] = model_count(s, g, g->me, i);
     for (int i = 0; i < j->get_n; i++)
-        j->gets[i] = scatters ? model_count(s, g, s->root, g->me) : s->kind == KIND_ALL_REDUCE_MANY ? model_count(s, g, g->me, i) : model_count(s, g, i, g->me);
+        j->gets[i] = scatters ? model_count(s, g, s->root, g->me) : s->kind == KIND_ALL_REDUCE_MANY ? j->gives[i] : model_count(s, g, i, g->me);
 }
 
 static size_t max(size_t a, size_t b) { return a > b ? a : b; }
@@ -135,7 +135,8 @@ static int job_call(struct job *j, const tutti_call *call)
     case KIND_REDUCE_SCATTER_V: return tutti_reduce_scatter_v(gives, give_counts, recv, s->type, op, c, call);
     case KIND_ALL_GATHER_V: return tutti_all_gather_v(send, give_counts[0], gets, get_counts, s->type, c, call);
     case KIND_GATHER_V: return tutti_gather_v(send, give_counts[0], j->get_n ? gets : NULL, j->get_n ? get_counts : NULL, s->type, s->root, c, call);
-    case KIND_SCATTER_V: return tutti_scatter_v(j->give_n ? gives : NULL, j->give_n ? give_counts : NULL, recv, get_counts[0], s->type, s->root, c, call);
+    case KIND_SCATTER_V:
+        return tutti_scatter_v(j->give_n ? gives : NULL, j->give_n ? give_counts : NULL, recv, get_counts[0], s->type, s->root, c, call);
     case KIND_ALL_TO_ALL_V: return tutti_all_to_all_v(gives, give_counts, gets, get_counts, s->type, c, call);
     default: return tutti_same(send, n, c, call);
     }
@@ -143,9 +144,9 @@ static int job_call(struct job *j, const tutti_call *call)
 
 static int job_wrong(struct job *j, const char *what, int block, size_t byte)
 {
-    return player_complain(j->player, &j->step, NULL, "%s block %d: byte %zu is wrong (step %zu, %s, send %s, recv %s, %s)", what, block, byte, j->nth,
-                           j->in_place ? "in place" : "apart", j->send.shared ? "in the arena" : "private", j->recv.shared ? "in the arena" : "private",
-                           j->work ? "by work" : "blocking");
+    static const char *const where[] = { "private", "in the arena" };
+    return player_complain(j->player, &j->step, NULL, "%s block %d: byte %zu is wrong (step %zu, %s, send %s, recv %s, %s)", what, block, byte,
+                           j->nth, j->in_place ? "in place" : "apart", where[j->send.shared], where[j->recv.shared], j->work ? "by work" : "blocking");
 }
 
 static int job_judge(struct job *j, int result)
@@ -155,7 +156,8 @@ static int job_judge(struct job *j, int result)
     unsigned char tile[SOAK_PERIOD * 8];
     int should = s->kind == KIND_SAME ? s->alike || !s->count || j->group->size == 1 : 0;
     if (result != should)
-        return player_complain(j->player, s, j->group->comm, "returned %d, should %d (step %zu, %s)", result, should, j->nth, j->work ? "by work" : "blocking");
+        return player_complain(j->player, s, j->group->comm, "returned %d, should %d (step %zu, %s)", result, should, j->nth,
+                               j->work ? "by work" : "blocking");
     for (int i = 0; i < j->get_n; i++) {
         model_get(tile, s, j->group, j->group->me, i);
         at = tile_differs(j->get[i], j->gets[i] * width, tile, SOAK_PERIOD * width);
@@ -177,7 +179,8 @@ static int job_over(struct job *j, int result)
 {
     int r = job_judge(j, result);
     if (r == 0 && j->called && (load_acquire32(&j->done) != 1 || (int)load_acquire32(&j->done_result) != result))
-        r = player_complain(j->player, &j->step, NULL, "done was called %u times, with %d; the result is %d", load_acquire32(&j->done), (int)load_acquire32(&j->done_result), result);
+        r = player_complain(j->player, &j->step, NULL, "done was called %u times, with %d; the result is %d", load_acquire32(&j->done),
+                            (int)load_acquire32(&j->done_result), result);
     pieces_give(&j->send, j->player->world);
     pieces_give(&j->recv, j->player->world);
     fetch_add64(&j->player->board->operations, 1);

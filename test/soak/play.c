@@ -43,9 +43,9 @@ static void delay(struct player *p)
 static int joined(struct player *p, const struct step *s, int to, tutti_comm *comm)
 {
     struct group *g = &p->program.groups[to];
-    if (!comm || tutti_rank(comm) != g->me || tutti_size(comm) != g->size)
-        return player_complain(p, s, comm, "the new comm has rank %d of %d, should be %d of %d", comm ? tutti_rank(comm) : -1, comm ? tutti_size(comm) : -1,
-                               g->me, g->size);
+    int rank = comm ? tutti_rank(comm) : -1, size = comm ? tutti_size(comm) : -1;
+    if (rank != g->me || size != g->size)
+        return player_complain(p, s, comm, "the new comm has rank %d of %d, should be %d of %d", rank, size, g->me, g->size);
     g->comm = comm;
     return 0;
 }

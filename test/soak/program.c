@@ -68,7 +68,8 @@ static void any_collective(struct program *p, struct step *s, const struct group
         s->op = TUTTI_PREMUL_SUM;
     else if (user < SOAK_OPS && g->op_made[user] && !floats && model_width(s->type) >= 4)
         s->op = -1 - user;
-    bool blocks = model_each(s->kind) || s->kind == KIND_ALL_GATHER || s->kind == KIND_GATHER || s->kind == KIND_ALL_GATHER_V || s->kind == KIND_GATHER_V;
+    bool gathers = s->kind == KIND_ALL_GATHER || s->kind == KIND_GATHER || s->kind == KIND_ALL_GATHER_V || s->kind == KIND_GATHER_V;
+    bool blocks = gathers || model_each(s->kind);
     s->count = any_count(p, s->kind == KIND_SAME ? 1 : model_width(s->type), blocks ? (size_t)g->size : 1);
 }
 

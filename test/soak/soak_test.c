@@ -109,12 +109,32 @@ static void run_world(struct plan *plan)
     for (uint32_t i = 0; i < load_acquire32(&plan->board->used) && i < 4; i++)
         print_error("%s\n", plan->board->said[i]);
     if (failed)
-        fail_msg("%d of %d ranks failed (%s, gate %s, first number %s%s%s); TUTTI_TEST_SEED=%llu runs it again %s", failed, ranks, algorithm ? algorithm : "default",
-                 gate ? gate : "default", first, verify ? ", verify" : "", threads ? ", threads" : "",
+        fail_msg("%d of %d ranks failed (%s, gate %s, first number %s%s%s); TUTTI_TEST_SEED=%llu runs it again %s", failed, ranks,
+                 algorithm ? algorithm : "default", gate ? gate : "default", first, verify ? ", verify" : "", threads ? ", threads" : "",
                  (unsigned long long)plan->seed, failed < 0 ? tutti_explain(NULL) : "");
     if (load_acquire64(&plan->board->runs) != load_acquire64(&plan->board->runs_due))
         fail_msg("once and first ran %llu times, should %llu; TUTTI_TEST_SEED=%llu", (unsigned long long)load_acquire64(&plan->board->runs),
                  (unsigned long long)load_acquire64(&plan->board->runs_due), (unsigned long long)plan->seed);
+}
+
+static const char *const totals[4 + DOINGS] = {
+    "collectives of ranks", "by work", "in the arena", "in place", "begun", "splits", "creates", "frees", "op_creates", "op_frees", "once", "first", "turns"
+};
+
+static void board_add(struct soak_board *board)
+{
+    board->total[0] += load_acquire64(&board->operations);
+    board->total[1] += load_acquire64(&board->by_work);
+    board->total[2] += load_acquire64(&board->in_arena);
+    board->total[3] += load_acquire64(&board->in_place);
+    for (int d = 0; d < DOINGS; d++)
+        board->total[4 + d] += load_acquire64(&board->by_doing[d]);
+}
+
+static void board_say(const struct soak_board *board)
+{
+    for (int i = 0; i < 4 + DOINGS; i++)
+        printf("%llu %s%s", (unsigned long long)board->total[i], totals[i], i + 1 < 4 + DOINGS ? ", " : "\n");
 }
 
 static void programs_come_true(void **state)
@@ -122,7 +142,8 @@ static void programs_come_true(void **state)
     (void)state;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t seed = number("TUTTI_TEST_SEED", (uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec), seconds = number("TUTTI_SOAK_SECONDS", getenv("TUTTI_PROVE") ? 1800 : 60);
+    uint64_t seed = number("TUTTI_TEST_SEED", (uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec);
+    uint64_t seconds = number("TUTTI_SOAK_SECONDS", getenv("TUTTI_PROVE") ? 1800 : 60);
     struct soak_board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(board, MAP_FAILED);
     struct plan plan = { seed, (size_t)number("TUTTI_SOAK_STEPS", 400), board };
@@ -132,23 +153,16 @@ static void programs_come_true(void **state)
         fflush(stdout);
         run_world(&plan);
         worlds++;
-        board->total[0] += load_acquire64(&board->operations);
-        board->total[1] += load_acquire64(&board->by_work);
-        board->total[2] += load_acquire64(&board->in_arena);
-        board->total[3] += load_acquire64(&board->in_place);
-        for (int d = 0; d < DOINGS; d++)
-            board->total[4 + d] += load_acquire64(&board->by_doing[d]);
+        board_add(board);
         plan.seed = soak_any(&plan.seed);
         if (clock_ns() - began > said * UINT64_C(10000000000)) {
-            printf("%llu s: %llu collectives of ranks, %llu by work, %llu in the arena, %llu in place; %llu splits, %llu creates, %llu frees, %llu op_creates, "
-                   "%llu op_frees, %llu once, %llu first, %llu turns\n", (unsigned long long)((clock_ns() - began) / 1000000000), (unsigned long long)board->total[0],
-                   (unsigned long long)board->total[1], (unsigned long long)board->total[2], (unsigned long long)board->total[3], (unsigned long long)board->total[5],
-                   (unsigned long long)board->total[6], (unsigned long long)board->total[7], (unsigned long long)board->total[8], (unsigned long long)board->total[9],
-                   (unsigned long long)board->total[10], (unsigned long long)board->total[11], (unsigned long long)board->total[12]);
+            printf("%llu s: ", (unsigned long long)((clock_ns() - began) / 1000000000));
+            board_say(board);
             said++;
         }
     } while (clock_ns() - began < seconds * 1000000000);
-    printf("%llu worlds, %llu collectives of ranks\n", (unsigned long long)worlds, (unsigned long long)board->total[0]);
+    printf("%llu worlds: ", (unsigned long long)worlds);
+    board_say(board);
     munmap(board, sizeof *board);
 }
 
