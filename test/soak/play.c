@@ -124,7 +124,7 @@ static int play_collective(struct player *p, const struct step *s, struct left *
 /* Through a comm of this rank alone, so that it waits for nobody: what staging it takes, it fills. */
 static int use_staging(struct player *p, const struct step *s)
 {
-    static unsigned char junk[30000];                /* of zeros: of nobody's data */
+    unsigned char junk[30000] = { 0 };               /* of nobody's data */
     tutti_comm *alone;
     int r = tutti_comm_create(p->world, &p->me, 1, &alone);
     if (r == 0)
