@@ -155,7 +155,7 @@ const char *oracle_rules(enum oracle_rule rule, int gate, char room[1024])
     static const char *const names[RULES] = { "line", "flat", "ring", NULL };
     int n = snprintf(room, 1024, "barrier:-inf=%s", gate ? "central" : "flags");
     for (enum kind kind = KIND_BROADCAST; names[rule] && kind <= KIND_ALL_TO_ALL_V; kind++)
-        if (has_rule(kind, rule))
+        if (has_rule(kind, (int)rule))
             n += snprintf(room + n, 1024 - (size_t)n, ";%s:-inf=%s", kind_name(kind), names[rule]);
     return room;
 }
