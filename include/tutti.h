@@ -244,7 +244,7 @@ int  tutti_all_to_all_v(const void *const send[], const size_t sendcounts[], voi
 /* An operation of one's own for reductions on this comm: inout[i] = in[i] ∘ inout[i], `in` coming from the lower ranks; applied in rank
  * order whether commutative or not. fn gets stretches of at most 4096 bytes, 64-byte aligned, at default floating-point modes, on the
  * caller's or the progress thread; it calls nothing of tutti on this comm (-EDEADLK). Made by all ranks, in the same order (it waits for
- * them); -ENOSPC: 7168 are in use. Freed by each rank for itself, with no work under way (-EBUSY). */
+ * them); -ENOSPC: none of 7168 is free on all ranks. Freed by each rank for itself, with no work under way (-EBUSY). */
 int  tutti_op_create(void (*fn)(const void *in, void *inout, size_t count, tutti_type), int commutative, tutti_op *op, tutti_comm *);
 int  tutti_op_free(tutti_op *op, tutti_comm *);
 

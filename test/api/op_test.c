@@ -286,14 +286,14 @@ static int body_same(tutti_comm *world, int rank)
             bytes[i] = (char)(i * 7 + s);
         CHECK_IS(tutti_same(bytes, n, world, NULL), 1);
         for (size_t at = 0; at < n; at += n > 200 ? 97 : 1) {
-            bytes[at] ^= rank == odd ? 1 << at % 8 : 0;
+            bytes[at] = (char)(bytes[at] ^ (rank == odd ? 1 << at % 8 : 0));
             CHECK_IS(tutti_same(bytes, n, world, NULL), size == 1);
-            bytes[at] ^= rank == odd ? 1 << at % 8 : 0;
+            bytes[at] = (char)(bytes[at] ^ (rank == odd ? 1 << at % 8 : 0));
         }
-        bytes[n - 1] ^= rank == odd;                 /* the last byte of all */
+        bytes[n - 1] = (char)(bytes[n - 1] ^ (rank == odd));                 /* the last byte of all */
         CHECK_IS(tutti_same(bytes, n, world, &(tutti_call){ .work = &work }), 0);
         CHECK_IS(tutti_wait(work, 0), size == 1);
-        bytes[n - 1] ^= rank == odd;
+        bytes[n - 1] = (char)(bytes[n - 1] ^ (rank == odd));
         CHECK_IS(tutti_same(bytes, n, world, &(tutti_call){ .work = &work }), 0);
         CHECK_IS(tutti_wait(work, 0), 1);
         char *moved = bytes + rank % 2;              /* where it lies does not matter */

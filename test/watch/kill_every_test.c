@@ -114,9 +114,10 @@ static int body(tutti_comm *world, int rank, struct team *team)
     struct every_room rooms[UNDER_WAY];
     tutti_op user = TUTTI_SUM;
     pthread_t thread;
-    bool arena = point.mixed ? (rank + (int)point.salt) % 2 : point.arena, aborter = point.how == ABORTS && rank == point.victims[0];
+    bool aborter = point.how == ABORTS && rank == point.victims[0];
+    /* Mixed: by rank and by operation, so that nobody can get by with what another said the last time. */
     for (int i = 0; i < UNDER_WAY; i++)
-        if (every_open(&rooms[i], point.count, arena, world) < 0)
+        if (every_open(&rooms[i], point.count, point.mixed ? (rank + i + (int)point.salt) % 2 : point.arena, world) < 0)
             return 7;
     if (point.user && tutti_op_create(every_sum, 1, &user, world) < 0)
         return 8;
