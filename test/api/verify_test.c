@@ -103,7 +103,7 @@ static int any_operation(tutti_comm *comm, uint64_t random, const tutti_call *ca
     void *recv[8];
     size_t give[8], take[8], alike[8];
     for (size_t i = 0; i < n; i++)
-        x[i] = (int32_t)(random + i) * (rank + 1);
+        x[i] = (int32_t)((uint32_t)(random + i) * (uint32_t)(rank + 1));
     n /= (size_t)size;
     for (int p = 0; p < size; p++) {
         send[p] = x + (size_t)p * n;
