@@ -247,12 +247,36 @@ int  tutti_all_to_all_v(const void *const send[], const size_t sendcounts[], voi
  * them); -ENOSPC: none of 7168 is free on all ranks. Freed by each rank for itself, with no work under way (-EBUSY). */
 int  tutti_op_create(void (*fn)(const void *in, void *inout, size_t count, tutti_type), int commutative, tutti_op *op, tutti_comm *);
 int  tutti_op_free(tutti_op *op, tutti_comm *);
+/* ---- point to point: no barrier, and independent of the collectives of the same comm ---- */
+
+#define TUTTI_ANY (-1)                  /* recv, probe: whoever sends; whatever tag */
+typedef struct tutti_message { int from, tag; size_t count; } tutti_message;
+
+/* buf[count] to rank `to` of comm, where a tutti_recv of the same type with that sender and tag gets it. tag: 0 or more. Messages from one
+ * rank to one other do not overtake each other. Up to 64 KiB are sent without waiting for the receiver while the queue between the
+ * two has room (4 MiB, 7,000 messages), also to oneself; a larger one returns when it is on its way out of buf: it may wait for its
+ * tutti_recv. A dead or gone receiver: -EOWNERDEAD, also the failure of the comm on this rank. A deadline fails this call alone: the
+ * message was not sent (-ETIMEDOUT). What was sent is received even if the sender leaves or dies meanwhile.
+ * -EDEADLK: a large one to oneself that no tutti_recv of this rank waits for. With call->work: buf is in use until the work has ended. */
+int  tutti_send(const void *buf, size_t count, tutti_type, int to, int tag, tutti_comm *, const tutti_call *);
+
+/* Waits for a message from rank `from` (or TUTTI_ANY) with this tag (or TUTTI_ANY) and puts it into buf, which has room for count elements.
+ * *got (may be NULL): who sent it, its tag, how many elements came; fewer than count are fine. Receives take messages in the order in
+ * which they were called (posted). The message's type is not this one: -EPROTO; it is longer: -EMSGSIZE; both are this rank's own
+ * error, the message is lost, comm stays whole, the report names both calls. The rank waited for is dead or gone and has sent no such
+ * message: -EOWNERDEAD, also the failure of the comm on this rank; from TUTTI_ANY: likewise if any rank is. A deadline fails this call alone.
+ *     float x[100]; tutti_message got;
+ *     tutti_recv(x, 100, TUTTI_F32, TUTTI_ANY, TUTTI_ANY, &got, world, NULL); */
+int  tutti_recv(void *buf, size_t count, tutti_type, int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);
+
+/* Waits until such a message is there, and leaves it there. got->count is its length in bytes. Errors as tutti_recv. */
+int  tutti_probe(int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);
 
 /* ---- work: an operation started by tutti_call.work ---- */
 
 /* Waits for the operation; frees the handle unless it returns -EAGAIN (or -ETIMEDOUT of TUTTI_KEEP). timeout_ms is only this
- * call's patience: -EAGAIN when it passes. 0: as long as the operation's own deadline; negative: until it ends. Operations of a comm
- * complete in the order they were started. `done`, if given, has run before tutti_wait reports the end; it must not block and may
+ * call's patience: -EAGAIN when it passes. 0: as long as the operation's own deadline; negative: until it ends. Collectives of a comm
+ * complete in the order they were started; sends and receives as their messages go. `done`, if given, has run before tutti_wait reports the end; it must not block and may
  * call tutti_test only (anything else on this comm: -EDEADLK). */
 int  tutti_wait(tutti_work *work, int timeout_ms);
 
@@ -410,6 +434,9 @@ int  tutti_all_to_all_v_at(const char *site, const void *const send[], const siz
 int  tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *, tutti_comm *);
 int  tutti_op_free_at(const char *site, tutti_op *, tutti_comm *);
 int  tutti_same_at(const char *site, const void *ptr, size_t bytes, tutti_comm *, const tutti_call *);
+int  tutti_send_at(const char *site, const void *, size_t, tutti_type, int to, int tag, tutti_comm *, const tutti_call *);
+int  tutti_recv_at(const char *site, void *, size_t, tutti_type, int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);
+int  tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);
 int  tutti_wait_at(const char *site, tutti_work *, int timeout_ms);
 int  tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *arg, tutti_comm *, const tutti_call *);
 int  tutti_first_begin_at(const char *site, const char *key, tutti_comm *, const tutti_call *);
@@ -455,6 +482,9 @@ int  tutti_delete_at(const char *site, const char *key, tutti_comm *);
 #define tutti_op_create(...)    tutti_op_create_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_op_free(...)      tutti_op_free_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_same(...)         tutti_same_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_send(...)        tutti_send_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_recv(...)        tutti_recv_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_probe(...)       tutti_probe_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_wait(...)        tutti_wait_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_once(...)        tutti_once_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_first_begin(...) tutti_first_begin_at(TUTTI_SITE, __VA_ARGS__)

@@ -5,6 +5,7 @@
 #include "api/work.h"
 #include "order/deadlock.h"
 #include "order/order.h"
+#include "p2p/p2p.h"
 #include "base/clock.h"
 #include "watch/death.h"
 #include "watch/journal.h"
@@ -106,7 +107,7 @@ int tutti_comm_free(tutti_comm *comm)
         return -EDEADLK;
     if (load_acquire32(&comm->busy))
         return enter_busy(comm);
-    if (work_under_way(comm)) {
+    if (work_under_way(comm) || p2p_under_way(comm)) {
         comm_explain(comm, "comm_free: work is under way on this comm; wait for it first");
         return -EBUSY;
     }
@@ -115,6 +116,7 @@ int tutti_comm_free(tutti_comm *comm)
         sched_yield();
     order_forget(comm);
     verdict_quit(&comm->watch, QUIT_FREED);
+    p2p_close(comm);
     comm_close(comm);
     return 0;
 }

@@ -15,7 +15,7 @@ bool enter_nested(const struct tutti_comm *comm)
     const struct tutti_comm *inside = comm_callback;
     if (!inside || inside->world != comm->world)
         return false;
-    return inside == comm || comm == comm->world->whole || (load_acquire32(&inside->watch.attention) & ATTENTION_NESTED);
+    return inside == comm || comm == comm->world->whole || (load_acquire32(&inside->watch.attention) & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER));
 }
 
 int enter_busy(struct tutti_comm *comm)
@@ -74,7 +74,7 @@ static void enter_take_over(struct tutti_comm *comm)
 int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     uint32_t attention = load_acquire32(&comm->watch.attention);
-    if ((attention & ATTENTION_NESTED) && comm_callback == comm) {
+    if ((attention & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER)) && comm_callback == comm) {
         comm_explain(comm, "%s at %s: called from a callback on the same comm, which would wait for itself", kind_name(kind),
                      arena_site_text(&comm->world->arena, site));
         return -EDEADLK;

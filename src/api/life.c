@@ -17,6 +17,7 @@
 #include "group/join.h"
 #include "order/order.h"
 #include "os/memory.h"
+#include "p2p/p2p.h"
 #include "watch/verdict.h"
 
 #include <errno.h>
@@ -216,7 +217,7 @@ static bool life_busy(struct world *world)
     bool busy = false;
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm *c = world->comms; c; c = c->next)
-        busy |= work_under_way(c) || load_acquire32(&c->busy);
+        busy |= work_under_way(c) || p2p_under_way(c) || load_acquire32(&c->busy);
     pthread_mutex_unlock(&world->lock);
     return busy;
 }
@@ -236,8 +237,10 @@ int life_close(struct tutti_comm *comm)
     pthread_mutex_unlock(&life.lock);
     bool mine = process_mark_mine(&world->arena.seats[world->rank].mark);
     life_leave(world);
-    while (world->comms)
+    while (world->comms) {
+        p2p_close(world->comms);
         comm_close(world->comms);
+    }
     comm_close_world(world);
     if (world->host_fd >= 0)
         close(world->host_fd);

@@ -4,6 +4,7 @@
  * world's lock is not held while pumping: an operation may need it for its staging, and `done` may call anything on other comms. */
 #include "api/progress.h"
 
+#include "api/post.h"
 #include "api/work.h"
 #include "watch/drive.h"
 
@@ -25,7 +26,7 @@ struct round {
     struct futex_word words[FUTEX_WORDS];
     struct drive_sleep sleeps[SLEEPS_MAX];
     struct tutti_comm *comms[SLOTS_MAX];
-    int words_used, sleeps_used, comms_used;
+    int words_used, sleeps_used, comms_used, waits, watched;
     uint64_t slice;
 };
 
@@ -33,8 +34,10 @@ static void progress_list(struct world *world, struct round *r)
 {
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm *c = world->comms; c && r->comms_used < SLOTS_MAX; c = c->next)
-        if (work_under_way(c))
+        if (work_under_way(c) || p2p_under_way(c)) {
             r->comms[r->comms_used++] = c;
+            r->waits += (work_under_way(c) ? 1 : 0) + (p2p_under_way(c) ? 1 : 0);
+        }
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -43,24 +46,57 @@ static void round_limit(struct round *r, uint64_t slice)
     r->slice = slice < r->slice ? slice : r->slice;
 }
 
+/* What each wait may watch of the words that are left: its share, and never more than there are. */
+static int round_room(const struct round *r)
+{
+    int left = FUTEX_WORDS - r->words_used, share = (FUTEX_WORDS - 1) / r->watched;
+    return r->sleeps_used == SLEEPS_MAX ? 0 : share < left ? share : left;
+}
+
+static void round_queue(struct round *r, struct tutti_comm *c)
+{
+    pthread_mutex_lock(&c->queue_lock);
+    struct op *head = work_pump(c, true);
+    int room = round_room(r);
+    if (head && room) {
+        round_limit(r, drive_slice(head));
+        round_limit(r, work_slice(c));
+        r->words_used += drive_gather(head, r->words + r->words_used, room, &r->sleeps[r->sleeps_used++]);
+        head->slices++;
+    } else if (head)
+        round_limit(r, POLL_NS);
+    pthread_mutex_unlock(&c->queue_lock);
+}
+
+static void round_letters(struct round *r, struct tutti_comm *c)
+{
+    int used = 0, room = round_room(r);
+    round_limit(r, post_watch(c, r->words + r->words_used, room, &r->sleeps[r->sleeps_used], &used));
+    if (!room)
+        round_limit(r, POLL_NS);
+    r->words_used += used;
+    r->sleeps_used += used > 0;
+}
+
+static bool round_has_letters(struct world *world, const struct tutti_comm *c)
+{
+    pthread_mutex_lock(&world->lock);                /* they may be the comm's first */
+    bool has = p2p_under_way(c);
+    pthread_mutex_unlock(&world->lock);
+    return has;
+}
+
 static void progress_gather(struct world *world, struct round *r)
 {
     progress_list(world, r);
-    int watched = r->comms_used < SLEEPS_MAX ? r->comms_used : SLEEPS_MAX;
+    r->watched = r->waits < 1 ? 1 : r->waits < SLEEPS_MAX ? r->waits : SLEEPS_MAX;
     for (int i = 0; i < r->comms_used; i++) {
         struct tutti_comm *c = r->comms[(world->progress->first + i) % r->comms_used];
-        pthread_mutex_lock(&c->queue_lock);
-        struct op *head = work_pump(c, true);
-        if (head && r->sleeps_used < SLEEPS_MAX) {
-            round_limit(r, drive_slice(head));
-            round_limit(r, work_slice(c));
-            r->words_used += drive_gather(head, r->words + r->words_used, (FUTEX_WORDS - 1) / watched, &r->sleeps[r->sleeps_used++]);
-            head->slices++;
-        } else if (head)
-            round_limit(r, POLL_NS);
-        pthread_mutex_unlock(&c->queue_lock);
+        round_queue(r, c);
+        if (round_has_letters(world, c))
+            round_letters(r, c);
     }
-    world->progress->first = (world->progress->first + watched) & 0xffff;
+    world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
 
 /* bell: as it was at the door; who rings after that ends this round. */
@@ -69,7 +105,7 @@ static void progress_round(struct world *world, uint32_t bell)
     struct progress *p = world->progress;
     struct round r;
     r.words_used = 1;
-    r.sleeps_used = r.comms_used = 0;
+    r.sleeps_used = r.comms_used = r.waits = 0;
     r.slice = UINT64_MAX;
     r.words[0] = (struct futex_word){ &p->bell, bell };
     progress_gather(world, &r);

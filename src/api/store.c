@@ -6,7 +6,7 @@
 #include "arena/store.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "order/patience.h"
+#include "group/patience.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
 
@@ -53,7 +53,7 @@ static int call_begin(struct store_call *c)
     struct patience p = { .comm = c->comm };
     int r = enter_operation(c->comm, c->kind, c->site);
     if (r == 0)
-        r = patience_check_any(&p, "to use the store");
+        r = patience_check(&p, PATIENCE_NOBODY, "to use the store");
     if (r < 0)
         return r;
     c->journal = !(load_acquire32(&c->comm->watch.attention) & ATTENTION_WORK);
@@ -190,7 +190,7 @@ static int get_wait(struct store_call *c, void *value, size_t *len, int64_t time
         if (r != -ENOENT)
             return r;
         if (!other) {                                /* who aborted and left is no riddle */
-            r = patience_check_any(&p, what);
+            r = patience_check(&p, PATIENCE_NOBODY, what);
             c->said = r < 0;
             return r < 0 ? r : get_alone(c);
         }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 struct tutti_work {
+    const struct work_shape *shape;    /* NULL: a collective, as described here; else somebody else's handle (work.h) */
     struct coll c;
     struct tutti_work *next;
     void *lists;                       /* a copy of the caller's, where the call had lists */
@@ -284,6 +285,9 @@ int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
     return 0;
 }
 
+/* Read as what it is in every handle: its first member. */
+static const struct work_shape *work_shape(const struct tutti_work *work) { return *(const struct work_shape *const *)(const void *)work; }
+
 /* What is over needs its comm no more, which may have been freed. */
 static int work_check(const struct tutti_work *work)
 {
@@ -298,6 +302,8 @@ int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
     (void)site;
     if (!work)
         return -EINVAL;
+    if (work_shape(work))
+        return work_shape(work)->wait(work, timeout_ms);
     int r = work_check(work);
     if (r < 0)
         return r;
@@ -317,6 +323,8 @@ int tutti_test(tutti_work *work)
 {
     if (!work)
         return -EINVAL;
+    if (work_shape(work))
+        return work_shape(work)->test(work);
     int r = work_check(work);
     if (r < 0)
         return r;

@@ -6,6 +6,9 @@
 
 #include "coll/coll.h"
 
+/* What tutti_wait and tutti_test do with a handle that is no collective's. Such a handle begins with a pointer to this; a collective's with NULL. */
+struct work_shape { int (*wait)(struct tutti_work *work, int timeout_ms); int (*test)(struct tutti_work *work); };
+
 /* Starts (call->work) or runs at its place in the queue (blocking, with work under way). c is copied for the former. */
 int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
 

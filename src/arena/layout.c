@@ -16,7 +16,7 @@ enum { LIBC_KIND = 2 };
 static const size_t layout_words[] = {
     LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
     RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, DECISIONS, PAYLOAD_WORDS, OUTCOME_WORD,
-    ABORT_TEXT, RULES_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
+    ABORT_TEXT, RULES_TEXT, LETTER_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
 
     sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash), AT(arena_header, bytes), AT(arena_header, birth),
     AT(arena_header, size), AT(arena_header, slots), AT(arena_header, seats_at), AT(arena_header, sites_at), AT(arena_header, keys_at),
@@ -58,12 +58,20 @@ static const size_t layout_words[] = {
     sizeof(struct vote), AT(vote, number), AT(vote, stance),
 
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
-    AT(record, site), AT(record, result), AT(record, about), AT(record, spare), AT(record, room),
+    AT(record, site), AT(record, result), AT(record, about), AT(record, tag), AT(record, room),
 
     QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT, QUIT_OVER,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
     AT(member, queued),
-    AT(member, sleepers), AT(member, quit), AT(member, why), AT(member, vote), AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),
+    AT(member, sleepers), AT(member, listeners), AT(member, bell), AT(member, mail), AT(member, quit), AT(member, why),
+    AT(member, vote), AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),
+
+    LETTER_WHOLE, LETTER_STORED, LETTER_OFFERED, LETTER_MOVED, DEAL_OFFERED, DEAL_GRANTED, DEAL_DONE, DEAL_DROPPED,
+    sizeof(struct envelope), AT(envelope, bytes), AT(envelope, tag), AT(envelope, site), AT(envelope, type), AT(envelope, mode),
+    AT(envelope, letters), AT(envelope, text), AT(envelope, far.at), AT(envelope, far.end), AT(envelope, far.deal), AT(envelope, far.generation),
+    sizeof(struct letter), AT(letter, seq), AT(letter, envelope),
+    sizeof(struct channel), AT(channel, filled), AT(channel, taken), AT(channel, freed), AT(channel, drained), offsetof(struct channel, letters),
+    sizeof(struct deal), AT(deal, state), AT(deal, start), AT(deal, stage),
 };
 
 uint64_t layout_hash(void)

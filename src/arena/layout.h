@@ -28,7 +28,8 @@ enum {
     ABORT_TEXT = 120,
     RULES_TEXT = 1024,
     STORE_KEY_MOST = 255, STORE_VALUE_MOST = 1 << 20,
-    STORE_GROUPS = 64, STORE_CLASSES = 288
+    STORE_GROUPS = 64, STORE_CLASSES = 288,
+    LETTER_TEXT = 96                  /* bytes of a message that travel in its letter */
 };
 
 #define ARENA_MAGIC 0x31697474757431ull
@@ -179,7 +180,7 @@ struct record {                       /* journal: one operation; all fields by t
     shared64 seq, descriptor, count, began, ended;    /* ticks; ended 0: under way */
     shared32 site;
     shared32 result;                  /* -errno, as bits */
-    shared32 about, spare;            /* key index + 1, peer … by kind */
+    shared32 about, tag;              /* sends and receives: peer + 1, tag + 1; 0: any */
     uint64_t room;
 };
 
@@ -201,6 +202,9 @@ struct member {
     shared64 turns;                   /* turns ended | E19 */
     shared64 given;                   /* number of the last operation of uneven parts of which all that this rank gives is in the arena | E22 */
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
+    shared32 listeners;               /* how many threads of this rank sleep on its bell; by them: +1 before, -1 after | whoever sends to it | E40 */
+    shared32 bell;                    /* +1 by whoever has something for this rank and finds listeners | futex | E40 */
+    shared64 mail;                    /* offset of this rank's table of channels, shared64 by receiver; 0 none yet; once, by the owner | E41 */
     _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, where the owner has said that it has no hold (group/shrink, split) */
     char why[ABORT_TEXT];             /* the abort's text, before the bit */
     _Alignas(LINE) struct vote vote[2];
@@ -211,6 +215,43 @@ struct member {
     struct record journal[JOURNAL_RECORDS];
 };
 
+/* ---- letters: point to point. All of it lies in the sender's span, made when first used; the sender clears it before it is published ---- */
+enum letter_mode {
+    LETTER_WHOLE,                     /* the message is in the letter */
+    LETTER_STORED,                    /* it lies at `at` */
+    LETTER_OFFERED,                   /* it is with the sender: see `deal`; at: UINT64_MAX, or where it lies in the arena */
+    LETTER_MOVED                      /* no message: the next letters are at `at` */
+};
+struct envelope {                     /* by the sender, before seq */
+    uint64_t bytes;
+    uint32_t tag, site;
+    uint16_t type, mode;              /* tutti_type, enum letter_mode */
+    uint32_t letters;                 /* MOVED: how many there are at `at` */
+    union {
+        char text[LETTER_TEXT];
+        struct { uint64_t at, end, deal, generation; } far;          /* end: STORED: the sender's count of bytes behind it, for `freed` */
+    };
+};
+struct letter {
+    shared64 seq;                     /* how many letters were sent with this one; sender, stored last | receiver | E35. Only grows in its place */
+    struct envelope envelope;
+};
+struct channel {                      /* from one rank to one rank of a comm */
+    _Alignas(LINE) shared64 filled;   /* sender: pieces put into the stage, since the channel began | E38 */
+    _Alignas(LINE) shared64 taken;    /* receiver: letters read: the licence to write others there | E36 */
+    shared64 freed;                   /* receiver: stored bytes read, by the sender's count | E36 */
+    shared64 drained;                 /* receiver: pieces read | E39 */
+    _Alignas(LINE) struct letter letters[];
+};
+enum deal_state { DEAL_OFFERED, DEAL_GRANTED, DEAL_DONE, DEAL_DROPPED };
+struct deal {                         /* one message that does not fit a letter: sender and receiver come to terms */
+    _Alignas(64) shared64 state;      /* generation << 2 | enum deal_state; by CAS, the sender alone begins a generation | E37 */
+    shared64 start;                   /* receiver, before GRANTED: the piece of the stage its data begin with | E37 */
+    shared64 stage;                   /* sender, before OFFERED: where the stage is | E35 */
+};
+
+_Static_assert(sizeof(struct letter) == LINE && offsetof(struct envelope, text) == 24, "a letter");
+_Static_assert(sizeof(struct channel) == 2 * LINE && sizeof(struct deal) == 64, "lines of a channel");
 _Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, more) == 56, "what an arrival says is one cache line");
 _Static_assert(sizeof(struct vote) == 16 && DECISIONS * 8 < LINE, "agreements: a line each");
 _Static_assert(sizeof(struct record) == 64, "a record is one cache line");

@@ -16,6 +16,7 @@ enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, STREAM_CLASSES = 16, FAU
 struct progress;                       /* api/work: the world's progress thread */
 struct tutti_work;
 struct algorithm;                      /* coll/ */
+struct p2p;                            /* p2p/ */
 struct rules;
 
 /* A rank's hold on its world. Private to the process; `lock` guards the list of comms, the span's books and the keys. */
@@ -53,6 +54,8 @@ struct world {
 
 struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
 
+struct held { struct held *next; void *at; };        /* of p2p/: read by peers as long as they hold the comm */
+
 /* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it.
  * flat: a slot for each parity of the operation's number, which grows with what goes through it. The ring may be lent on to another
  * comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under the world's lock. */
@@ -61,6 +64,7 @@ struct stage {
     size_t flat_bytes[2], ring_bytes;
     bool ring_busy;                    /* an operation of this comm is in it */
     uint64_t ring_rounds, ring_used;   /* the comm's rounds when it was last left; when that was, in the world's count */
+    struct held *held;
 };
 
 struct site_seen { const char *site; uint32_t number; };
@@ -107,6 +111,7 @@ struct tutti_comm {
     pthread_mutex_t queue_lock;        /* the queue of work, and advancing it */
     struct tutti_work *queue, *queue_tail;
     bool pumping;                      /* the thread that advances the queue has left the lock to call `done` */
+    struct p2p *p2p;                   /* sends and receives; NULL until the first. Set under the world's lock */
     struct fault faults[FAULTS_MAX];
     int fault_count;
     char name[32];
@@ -133,6 +138,9 @@ static inline int comm_flat_slot(struct tutti_comm *comm, uint64_t seq, size_t b
 /* The ring stays this comm's until comm_ring_leave, when its rounds are counted; after a failure for good. */
 int  comm_stage_ring(struct tutti_comm *comm, size_t bytes);
 void comm_ring_leave(struct tutti_comm *comm);
+
+/* The same for sends and receives, 4096-aligned: kept until every peer has let go of the comm. NULL: *error, and nothing is reported. */
+void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error);
 
 /* The site's number, by the handle's little cache. */
 uint32_t comm_site_slow(struct tutti_comm *comm, const char *site);

@@ -36,7 +36,7 @@ static bool drain_over(const struct world *world, const struct drain *d)
 {
     if (d->slot->birth != d->birth)
         return true;
-    bool flat = d->stage.flat[0] || d->stage.flat[1];
+    bool flat = d->stage.flat[0] || d->stage.flat[1] || d->stage.held;
     for (uint32_t p = 0; flat && p < d->slot->size; p++)
         if (!reader_gone(world, d->slot, p))
             return false;
@@ -47,6 +47,15 @@ static void stage_give(struct world *world, char *at)
 {
     if (at)
         span_give(world->span, at);
+}
+
+static void held_free(struct held *held)
+{
+    while (held) {
+        struct held *next = held->next;
+        free(held);
+        held = next;
+    }
 }
 
 /* Under the arena's lock: slots are made anew under it. */
@@ -64,6 +73,9 @@ static void drain_sweep(struct world *world)
         stage_give(world, d->stage.flat[0]);
         stage_give(world, d->stage.flat[1]);
         stage_give(world, d->stage.ring);
+        for (struct held *h = d->stage.held; h; h = h->next)
+            span_give(world->span, h->at);
+        held_free(d->stage.held);
         free(d);
     }
     arena_unlock(&world->arena);
@@ -73,9 +85,11 @@ void stage_close(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
     const struct stage *stage = &comm->stage;
-    struct drain *d = stage->flat[0] || stage->flat[1] || stage->ring ? malloc(sizeof *d) : NULL;
-    if (!d)
+    struct drain *d = stage->flat[0] || stage->flat[1] || stage->ring || stage->held ? malloc(sizeof *d) : NULL;
+    if (!d) {
+        held_free(stage->held);                      /* no memory to remember it by: lost until the world is closed */
         return;
+    }
     *d = (struct drain){ comm->watch.slot, comm->birth, comm->rounds, *stage, world->drains };
     world->drains = d;
 }
@@ -85,8 +99,29 @@ void comm_close_world(struct world *world)
     while (world->drains) {
         struct drain *d = world->drains;
         world->drains = d->next;
+        held_free(d->stage.held);
         free(d);
     }
+}
+
+void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error)
+{
+    struct held *held = malloc(sizeof *held);
+    *error = -ENOMEM;
+    if (!held)
+        return NULL;
+    pthread_mutex_lock(&comm->world->lock);
+    drain_sweep(comm->world);
+    held->at = span_take(comm->world->span, bytes, error);
+    pthread_mutex_unlock(&comm->world->lock);
+    void *at = held->at;
+    if (!at) {
+        free(held);
+        return NULL;
+    }
+    held->next = comm->stage.held;
+    comm->stage.held = held;
+    return at;
 }
 
 static int stage_explain(struct tutti_comm *comm, size_t bytes, int error)

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "order/deadlock.h"
 #include "order/keys.h"
-#include "order/patience.h"
+#include "group/patience.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
 
@@ -147,7 +147,7 @@ static int first_enter(struct tutti_comm *comm, struct key *key, uint64_t n, int
         }
         if (p.slices && load_acquire32(&key->deadlocked) != stuck)           /* E15 acquire: found while we slept, and the runner is past it */
             return first_stuck(comm, key, runner);
-        int r = patience_check(&p, runner < w->size ? runner : 0, "for a key");
+        int r = patience_check(&p, runner < w->size ? (int)runner : 0, "for a key");
         if (r < 0)
             return r;
         if (swap_if64(&key->state, &state, state_run_by(state, w->me)))      /* E15 release */

@@ -3,7 +3,7 @@
 #include "order/order.h"
 
 #include "base/clock.h"
-#include "order/patience.h"
+#include "group/patience.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
 #include "watch/verdict.h"

@@ -43,13 +43,31 @@ static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp,
         text_add(t, " #%llu", (unsigned long long)(seq - w->arena->header->first_seq));
 }
 
+/* "recv f32 10 from 3 tag 7" */
+static void rollcall_letter(struct text *t, const struct record *r, enum kind kind)
+{
+    uint32_t about = load_relaxed32(&r->about), tag = load_relaxed32(&r->tag);       /* relaxed: a hint for people */
+    text_add(t, kind == KIND_SEND ? " to" : " from");
+    if (about)
+        text_add(t, " %u", about - 1);
+    else
+        text_add(t, " any");
+    if (tag)
+        text_add(t, " tag %u", tag - 1);
+    else
+        text_add(t, " tag any");
+}
+
 static void rollcall_operation(struct text *t, const struct watch *w, const struct record *r)
 {
     /* relaxed: a hint for people */
     uint64_t stamp = load_relaxed64(&r->descriptor), seq = load_relaxed64(&r->seq);
+    enum kind kind = stamp_kind(stamp);
     if (seq)
         rollcall_name(t, w, stamp, load_relaxed64(&r->count), seq);                  /* relaxed: as above */
-    else
+    if (seq && (kind == KIND_SEND || kind == KIND_RECV || kind == KIND_PROBE))
+        rollcall_letter(t, r, kind);
+    if (!seq)
         text_add(t, "%s", kind_name(stamp_kind(stamp)));             /* no operation came of it */
     text_add(t, " at %s", rollcall_short(arena_site_text(w->arena, load_relaxed32(&r->site))));      /* relaxed: as above */
 }

@@ -35,7 +35,10 @@ struct watch {
     const char *name;                 /* "world", "comm 3": for reports */
 };
 
-enum attention { ATTENTION_BROKEN = 1, ATTENTION_WORK = 2, ATTENTION_FAULT = 4, ATTENTION_KEYS = 8, ATTENTION_ADRIFT = 16, ATTENTION_NESTED = 32 };
+enum attention {
+    ATTENTION_BROKEN = 1, ATTENTION_WORK = 2, ATTENTION_FAULT = 4, ATTENTION_KEYS = 8, ATTENTION_ADRIFT = 16,
+    ATTENTION_NESTED = 32, ATTENTION_NESTED_LETTER = 64              /* a thread is in `done`, of a collective, of a send or receive */
+};
 enum gone { GONE_NO, GONE_DIED, GONE_LEFT };
 
 /* What operation seq asks of all ranks before it may succeed: C(k) of the protocol in watch/verdict.h. */

@@ -1,8 +1,8 @@
 /* Job: sleep until one word changes, one rank is gone, or the patience is over.
  * Owns: nothing but its declaration in the sleepers word it is given.
  * Never: collectives: those wait by watch/drive. */
-#ifndef TUTTI_ORDER_PATIENCE_H
-#define TUTTI_ORDER_PATIENCE_H
+#ifndef TUTTI_GROUP_PATIENCE_H
+#define TUTTI_GROUP_PATIENCE_H
 
 #include "group/comm.h"
 
@@ -29,8 +29,17 @@ int patience_sleep_any(struct patience *p, shared64 *word, uint64_t seen, shared
 /* The first rank of the world from *from on that is not this one, and lives; NULL: none is left. *from moves on: who is gone stays so. */
 struct seat *patience_other(const struct patience *p, uint32_t *from);
 
-/* Has the comm failed? 0, or the cause, and it is broken here: nobody begins anything on a comm that others have given up. */
-int patience_check(struct patience *p, uint32_t about, const char *what);
-int patience_check_any(struct patience *p, const char *what);
+/* The same for callers who have a bell: they have declared themselves to those who ring, read it, and looked at everything once more.
+   about: TUTTI_ANY is whoever of the comm. They take their declaration back after it. */
+int patience_doze(struct patience *p, shared32 *bell, uint32_t seen, int about, const char *what);
+/* Is `about` gone? After so many slices of a sleep also those who left no mark. For any thread of this rank. */
+bool patience_lost(struct watch *w, uint32_t about, int slices);
+/* The slice of a sleep that was preceded by so many, ns: 1 ms growing to 250 ms. */
+uint64_t patience_slice(int slices);
+
+/* Has the comm failed? 0, or the cause, and it is broken here: nobody begins anything on a comm that others have given up.
+   about: a rank, TUTTI_ANY, or PATIENCE_NOBODY where `what` says it all. */
+enum { PATIENCE_NOBODY = -2 };
+int patience_check(struct patience *p, int about, const char *what);
 
 #endif

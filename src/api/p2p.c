@@ -1,0 +1,120 @@
+/* send, recv, probe: check the arguments, write the journal, hand on. Nothing is touched before all checks are done. Without work under
+ * way of this kind a call goes straight through p2p/, without a lock and with one read of the time stamp counter unless it waits. */
+#define TUTTI_NO_SITES
+#include "api/enter.h"
+#include "api/post.h"
+#include "base/clock.h"
+#include "fold/fold.h"
+#include "watch/journal.h"
+
+#include <limits.h>
+
+static int check_peer(struct tutti_comm *comm, const struct post *post)
+{
+    const char *name = post->kind == KIND_SEND ? "to" : "from";
+    bool any = post->kind != KIND_SEND;
+    if ((post->peer < 0 || (uint32_t)post->peer >= comm->watch.size) && !(any && post->peer == TUTTI_ANY))
+        return enter_refuse(comm, post->kind, post->site, "%s is %d; there are 0 to %u%s", name, post->peer, comm->watch.size - 1,
+                            any ? ", and TUTTI_ANY" : "");
+    if (post->tag < 0 && !(any && post->tag == TUTTI_ANY))
+        return enter_refuse(comm, post->kind, post->site, "tag %d is negative%s", post->tag, any ? " and not TUTTI_ANY" : "");
+    return 0;
+}
+
+static int check_buffer(struct tutti_comm *comm, struct post *post, const void *buf)
+{
+    post->width = fold_type_size(post->type);
+    if (post->width == 0)
+        return enter_refuse(comm, post->kind, post->site, "%d is no tutti_type", (int)post->type);
+    if (post->count > PTRDIFF_MAX / post->width)
+        return enter_refuse(comm, post->kind, post->site, "count %zu is too large", post->count);
+    if (post->count && !buf)
+        return enter_refuse(comm, post->kind, post->site, "the buffer is NULL with count %zu", post->count);
+    post->bytes = post->count * post->width;
+    return 0;
+}
+
+static int call_check(struct tutti_comm *comm, struct post *post, const void *buf, const tutti_call *call)
+{
+    int r = check_peer(comm, post);
+    if (r == 0 && post->kind != KIND_PROBE)
+        r = check_buffer(comm, post, buf);
+    if (r == 0 && call && call->stream)
+        r = enter_refuse(comm, post->kind, post->site, "call.stream is for device buffers, which are not there yet");
+    return r < 0 || !call ? r : enter_call(comm, post->kind, post->site, call);
+}
+
+static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call *call)
+{
+    int r = p2p_open(comm);
+    if (r == 0)
+        r = p2p_check(comm->p2p, post);
+    if (r < 0)
+        return r;
+    bool work = (call && call->work) || p2p_under_way(comm);
+    return work ? post_work(comm, post, call) : p2p_run(comm->p2p, post);
+}
+
+/* With a collective under way as work the journal belongs to whoever carries that on: this call then stands in no table. */
+static int call_letter(const char *site, struct post *post, const void *buf, tutti_comm *comm, const tutti_call *call)
+{
+    enter_clear(call);
+    int r = enter(comm);
+    if (r < 0)
+        return r;
+    post->site = comm_site(comm, site);
+    r = call_check(comm, post, buf, call);
+    if (r == 0)
+        r = enter_operation(comm, post->kind, post->site);
+    if (r < 0)
+        return enter_leave(comm, r);
+    post->timeout_ns = enter_timeout(comm, call);
+    struct watch *w = &comm->watch;
+    bool journal = !(load_acquire32(&w->attention) & ATTENTION_WORK);
+    uint64_t tick = clock_tick();
+    if (journal)
+        post_journal(w, post, tick);
+    r = call_run(comm, post, call);
+    if (journal) {
+        uint64_t ended = post->waited || r < 0 ? clock_tick() : tick;
+        journal_end(w, r, ended);
+        journal_count(w, FIGURE_OPERATIONS, 1);
+        journal_count(w, FIGURE_BYTES, post->bytes);
+        if (post->waited)
+            journal_count(w, FIGURE_WAIT_TICKS, ended - tick);
+    }
+    return enter_leave(comm, r);
+}
+
+int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
+{
+    struct post post = { .kind = KIND_SEND, .peer = to, .tag = tag, .type = type, .from = buf, .count = count };
+    return call_letter(site, &post, buf, comm, call);
+}
+
+int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
+{
+    struct post post = { .kind = KIND_RECV, .peer = from, .tag = tag, .type = type, .to = buf, .count = count, .got = got };
+    return call_letter(site, &post, buf, comm, call);
+}
+
+int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
+{
+    struct post post = { .kind = KIND_PROBE, .peer = from, .tag = tag, .type = TUTTI_U8, .width = 1, .got = got };
+    return call_letter(site, &post, NULL, comm, call);
+}
+
+int tutti_send(const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
+{
+    return tutti_send_at(NULL, buf, count, type, to, tag, comm, call);
+}
+
+int tutti_recv(void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
+{
+    return tutti_recv_at(NULL, buf, count, type, from, tag, got, comm, call);
+}
+
+int tutti_probe(int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
+{
+    return tutti_probe_at(NULL, from, tag, got, comm, call);
+}

@@ -1,0 +1,259 @@
+/* Works of sends and receives stand in p2p's own lists, not in the comm's queue: they end in whatever order their messages come. Whoever
+ * starts, tests or waits pumps all of them under p2p's lock; nobody sleeps there: a waiter that spun in vain leaves them to the
+ * progress thread, which sleeps on this rank's bell, and waits for its handle alone. */
+#define TUTTI_NO_SITES
+#include "api/post.h"
+
+#include "api/enter.h"
+#include "api/progress.h"
+#include "api/work.h"
+#include "base/clock.h"
+#include "watch/journal.h"
+#include "watch/verdict.h"
+
+#include <stdlib.h>
+
+enum { LAST_SLICE = 250000000 };                     /* ns; the longest the progress thread sleeps */
+
+struct post_handle {
+    const struct work_shape *shape;                  /* first: what a tutti_work begins with */
+    struct tutti_comm *comm;
+    struct post post;
+    shared32 over;                                   /* 1 once result may be read; a private futex */
+    int result;
+    void (*done)(int error, void *arg);
+    void *done_arg;
+    int64_t keep_ns;                                 /* TUTTI_KEEP: from when on it is late; -1 never */
+};
+
+static struct post_handle *handle_of(struct post *post) { return (struct post_handle *)(void *)((char *)post - offsetof(struct post_handle, post)); }
+
+static void handle_call_done(struct tutti_comm *comm, struct post_handle *h)
+{
+    struct tutti_comm *outer = comm_callback;
+    comm_callback = comm;
+    fetch_or32(&comm->watch.attention, ATTENTION_NESTED_LETTER);
+    h->done(h->result, h->done_arg);
+    fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_NESTED_LETTER);
+    comm_callback = outer;
+}
+
+/* Under the lock, which is open while `done` runs. Once `over` is set its owner may free the handle, and find no work under way: so that
+   is said before. One thread at a time. */
+static void post_tell(struct p2p *p)
+{
+    struct tutti_comm *comm = p->comm;
+    if (p->calling)
+        return;
+    p->calling = true;
+    while (p->ended) {
+        /* The list is the last first; they are told in the order in which they ended. */
+        struct post *first = p->ended, **at = &p->ended;
+        while (first->next) {
+            at = &first->next;
+            first = first->next;
+        }
+        *at = NULL;
+        struct post_handle *h = handle_of(first);
+        h->result = first->result;
+        if (h->done) {
+            pthread_mutex_unlock(&p->lock);
+            handle_call_done(comm, h);
+            pthread_mutex_lock(&p->lock);
+        }
+        fetch_sub32(&p->works, 1);
+        store_release32(&h->over, 1);
+        futex_wake(&h->over, INT32_MAX);
+    }
+    p->calling = false;
+}
+
+/* Without work under way the lists are the blocking caller's, who takes no lock. */
+static void post_pump(struct p2p *p)
+{
+    if (!load_acquire32(&p->works))
+        return;
+    if (p2p_pump(p)) {
+        p->slices = 0;
+        p2p_pump(p);                                 /* a message to ourselves has two sides */
+    }
+    post_tell(p);
+}
+
+uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room, struct drive_sleep *sleep, int *used)
+{
+    struct p2p *p = comm->p2p;
+    pthread_mutex_lock(&p->lock);
+    if (!load_acquire32(&p->works)) {
+        pthread_mutex_unlock(&p->lock);
+        return UINT64_MAX;
+    }
+    uint64_t slice = p2p_look(p);
+    if (room) {
+        *used = p2p_gather(p, words, room, sleep);
+        if (!*used) {
+            fetch_sub32(sleep->sleepers, 1);         /* E40 */
+            slice = 0;
+        }
+    }
+    post_tell(p);
+    if (!load_acquire32(&p->works))
+        slice = slice ? UINT64_MAX : 0;
+    pthread_mutex_unlock(&p->lock);
+    return slice;
+}
+
+void post_journal(struct watch *w, const struct post *post, uint64_t tick)
+{
+    /* A number that is no collective's: reports look for those by number. */
+    journal_begin(w, UINT64_MAX, stamp_make(post->kind, post->type, 0, 0, post->count), post->count, post->site, tick);
+    struct record *r = journal_hand(w->mine);
+    store_relaxed32(&r->about, (uint32_t)(post->peer + 1));          /* relaxed: a hint for people */
+    store_relaxed32(&r->tag, (uint32_t)post->tag + 1);               /* relaxed: as above */
+}
+
+static bool handle_late(const struct post_handle *h) { return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns; }
+
+/* Pumps while the budget of a wait lasts. */
+static void handle_spin(struct p2p *p, struct post_handle *h)
+{
+    const struct watch *w = p->watch;
+    uint64_t began = clock_tick();
+    uint32_t yields = 0;
+    while (!load_acquire32(&h->over)) {
+        if (pthread_mutex_trylock(&p->lock) == 0) {
+            post_pump(p);
+            pthread_mutex_unlock(&p->lock);
+        }
+        uint64_t passed = clock_tick() - began;
+        if (passed < w->budget.spin_ticks)
+            cpu_pause();
+        else if (yields++ < w->budget.yields && (!w->budget.yield_ticks || passed - w->budget.spin_ticks < w->budget.yield_ticks))
+            w->ways->yield(w->ways->arg);
+        else
+            return;
+    }
+}
+
+/* Until it is over: 0. -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted. */
+static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_late)
+{
+    struct tutti_comm *comm = h->comm;
+    struct watch *w = &comm->watch;
+    uint64_t began = clock_ns(), slice = 1000000;
+    if (!load_acquire32(&h->over))
+        handle_spin(comm->p2p, h);
+    while (!load_acquire32(&h->over)) {
+        uint64_t now = clock_ns(), nap = slice;
+        if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns) || (heed_late && handle_late(h)))
+            return -EAGAIN;
+        if (patience_ns >= 0 && began + (uint64_t)patience_ns - now < nap)
+            nap = began + (uint64_t)patience_ns - now + 1;
+        if (heed_late && h->keep_ns >= 0 && (uint64_t)h->keep_ns - now < nap)
+            nap = (uint64_t)h->keep_ns - now + 1;
+        futex_wait(&h->over, 0, nap);
+        slice = slice < 128000000 ? slice * 2 : 250000000;
+        if (w->interrupt && !load_acquire32(&h->over) && w->interrupt(w->interrupt_arg)) {
+            verdict_quit(w, QUIT_INTERRUPT);
+            progress_kick(comm->world);
+            return -EINTR;
+        }
+    }
+    return 0;
+}
+
+static int handle_take(struct post_handle *h, int interrupted)
+{
+    while (!load_acquire32(&h->over))
+        handle_await(h, -1, false);
+    int r = interrupted && h->result < 0 ? interrupted : h->result;
+    free(h);
+    return r;
+}
+
+/* What is over needs its comm no more. */
+static int handle_check(const struct post_handle *h)
+{
+    if (load_acquire32(&h->over))
+        return 0;
+    return *h->comm->fork_word == 1 ? 0 : -ECHILD;
+}
+
+static int handle_wait(struct tutti_work *work, int timeout_ms)
+{
+    struct post_handle *h = (struct post_handle *)(void *)work;
+    int r = handle_check(h);
+    if (r < 0)
+        return r;
+    if (!load_acquire32(&h->over)) {
+        if (comm_callback == h->comm)
+            return -EDEADLK;
+        bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !handle_late(h));
+        struct watch *w = &h->comm->watch;
+        bool journal = !(load_acquire32(&w->attention) & ATTENTION_WORK);
+        if (journal)
+            post_journal(w, &h->post, clock_tick());
+        r = handle_await(h, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
+        if (journal)
+            journal_end(w, load_acquire32(&h->over) ? h->result : r, clock_tick());
+    }
+    if (r == -EAGAIN && !load_acquire32(&h->over))
+        return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
+    return handle_take(h, r == -EINTR ? r : 0);
+}
+
+static int handle_test(struct tutti_work *work)
+{
+    struct post_handle *h = (struct post_handle *)(void *)work;
+    int r = handle_check(h);
+    if (r < 0)
+        return r;
+    if (!load_acquire32(&h->over) && comm_callback != h->comm && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
+        struct p2p *p = h->comm->p2p;
+        post_pump(p);
+        pthread_mutex_unlock(&p->lock);
+    }
+    if (load_acquire32(&h->over))
+        return h->result;
+    return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
+}
+
+static const struct work_shape post_shape = { handle_wait, handle_test };
+
+int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call *call)
+{
+    struct p2p *p = comm->p2p;
+    bool started = call && call->work;
+    struct post_handle *h = malloc(sizeof *h);
+    int r = h ? progress_start(comm->world) : -ENOMEM;
+    if (r < 0) {
+        free(h);
+        comm_explain(comm, "%s: no memory or no thread for work under way", kind_name(post->kind));
+        return r;
+    }
+    *h = (struct post_handle){ .shape = &post_shape, .comm = comm, .post = *post, .keep_ns = -1 };
+    h->post.work = true;
+    h->post.began_ns = clock_ns();
+    if (started) {
+        h->done = call->done;
+        h->done_arg = call->done_arg;
+        h->post.keep = call->flags & TUTTI_KEEP;
+        if (h->post.keep && h->post.timeout_ns >= 0)
+            h->keep_ns = (int64_t)h->post.began_ns + h->post.timeout_ns;
+        *call->work = (struct tutti_work *)(void *)h;
+    }
+    pthread_mutex_lock(&p->lock);
+    bool alone = fetch_add32(&p->works, 1) == 0;
+    p2p_begin(p, &h->post);
+    post_pump(p);
+    if (!started && !h->post.over && p2p_stuck(p, &h->post)) {
+        p2p_expire(p, &h->post, -EDEADLK);
+        post_tell(p);
+    }
+    /* The progress thread watches the bell for all of them; only a deadline that may pass while it sleeps is news to it. */
+    bool kick = load_acquire32(&p->works) && (alone || (post->timeout_ns >= 0 && post->timeout_ns < LAST_SLICE));
+    pthread_mutex_unlock(&p->lock);
+    if (kick)
+        progress_kick(comm->world);
+    return started ? 0 : handle_take(h, handle_await(h, -1, false) == -EINTR ? -EINTR : 0);
+}

@@ -1,0 +1,19 @@
+/* Job: sends and receives under way as work: their handles, and who pumps them.
+ * Owns: the handles; p2p.works.
+ * Never: how messages travel (p2p/). */
+#ifndef TUTTI_API_POST_H
+#define TUTTI_API_POST_H
+
+#include "p2p/p2p.h"
+
+/* With call->work: starts it and leaves the handle. Without, while others are under way: to its end, behind them. post is copied. */
+int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call *call);
+
+/* The progress thread's part: pumps, looks, and, with room for them, appends the words to sleep on and declares a listener (*used > 0).
+   Returns how long to sleep at most, ns. */
+uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room, struct drive_sleep *sleep, int *used);
+
+/* The call in the journal, as the operation in hand. */
+void post_journal(struct watch *w, const struct post *post, uint64_t tick);
+
+#endif

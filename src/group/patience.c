@@ -1,0 +1,222 @@
+/* The waits of once, first, turn, send and recv are for one rank (or for whichever comes first), and no verdict is spoken over them: a
+ * deadline or a death is this call's affair alone. The slices and what they watch are those of every other wait. */
+#include "group/patience.h"
+
+#include "base/error.h"
+#include "watch/death.h"
+#include "watch/rollcall.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4 };
+
+struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns)
+{
+    return (struct patience){ .comm = comm, .timeout_ns = timeout_ns, .began_ns = comm->watch.ways->now(comm->watch.ways->arg) };
+}
+
+bool patience_lost(struct watch *w, uint32_t about, int slices)
+{
+    if (w->lost[about] || death_of(w->seats[about]) != GONE_NO)
+        return true;
+    if (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED))          /* E7 acquire */
+        return true;
+    if (slices <= PROBE_FROM || !death_without_mark(w, about, slices > THOROUGH_FROM))
+        return false;
+    w->lost[about] = death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED;
+    return true;
+}
+
+bool patience_gone(struct patience *p, uint32_t about) { return patience_lost(&p->comm->watch, about, p->slices); }
+
+/* What a wait is for, and of whom. */
+static void patience_whom(struct text *t, int about, const char *what)
+{
+    text_add(t, "%s", what);
+    if (about >= 0)
+        text_add(t, " of rank %d", about);
+    else if (about == TUTTI_ANY)
+        text_add(t, " of any rank");
+}
+
+struct seat *patience_other(const struct patience *p, uint32_t *from)
+{
+    const struct world *world = p->comm->world;
+    for (; *from < (uint32_t)world->size; ++*from) {
+        struct seat *seat = &world->arena.seats[*from];
+        if (*from == (uint32_t)world->rank || load_acquire32(&seat->state) == SEAT_LEFT || death_of(seat) != GONE_NO)        /* E11 acquire */
+            continue;
+        if (p->slices <= PROBE_FROM || !death_without_mark(&world->whole->watch, *from, p->slices > THOROUGH_FROM))
+            return seat;
+    }
+    return NULL;
+}
+
+static void patience_warn(struct patience *p, uint64_t waited, int about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    char line[4096];
+    struct text t = TEXT_IN(line);
+    text_clear(&t);
+    text_add(&t, "tutti: rank %u of %s has waited ", w->me, w->name);
+    text_add_duration(&t, waited);
+    text_add(&t, " ");
+    patience_whom(&t, about, what);
+    if (about >= 0) {
+        text_add(&t, ": ");
+        rollcall_rank(&t, w, (uint32_t)about);
+    }
+    text_add(&t, "\n");
+    if (about == TUTTI_ANY)
+        rollcall_table(&t, w, NULL);
+    ssize_t written = write(STDERR_FILENO, line, t.used);
+    (void)written;
+    p->warned = true;
+}
+
+/* Somebody aborted the comm or found a deadlock, or an operation of it failed: 0 or the cause. No verdict is needed here: nobody can undo these. */
+static int patience_cause(const struct watch *w, uint64_t verdict)
+{
+    if (verdict_state(verdict) == VERDICT_CONFIRMED)
+        return verdict_error(verdict);
+    for (uint32_t p = 0; p < w->size; p++) {
+        uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
+        if (quit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEADLOCK))
+            return quit & QUIT_DEADLOCK ? -EDEADLK : -ECANCELED;
+    }
+    return 0;
+}
+
+static int patience_broken(struct patience *p, int cause, int about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    struct text t = TEXT_IN(p->comm->report);
+    text_clear(&t);
+    text_add(&t, "the comm failed while this rank waited ");
+    patience_whom(&t, about, what);
+    text_add(&t, ": %s\n", error_text(cause));
+    for (uint32_t q = 0; q < w->size; q++)
+        if (load_acquire32(&w->members[q].quit) & QUIT_ABORT)        /* E7 acquire */
+            text_add(&t, "rank %u aborted: %.*s\n", q, ABORT_TEXT - 1, w->members[q].why);
+    rollcall_table(&t, w, NULL);
+    fetch_or32(&w->attention, ATTENTION_BROKEN);
+    p->broken = true;
+    return cause;
+}
+
+int patience_check(struct patience *p, int about, const char *what)
+{
+    const struct watch *w = &p->comm->watch;
+    uint64_t verdict = load_acquire64(&w->slot->verdict);            /* E7 acquire */
+    int cause = load_acquire32(&w->slot->news) || verdict ? patience_cause(w, verdict) : 0;      /* E7 acquire */
+    return cause ? patience_broken(p, cause, about, what) : 0;
+}
+
+uint64_t patience_slice(int slices) { return slices < 4 ? (uint64_t)FIRST_SLICE << (2 * slices) : LAST_SLICE; }      /* as watch/drive */
+
+/* What one slice begins and ends with. */
+struct slice { uint64_t began, length, verdict; uint32_t news; };
+
+static int slice_begin(struct patience *p, struct slice *s, int about, const char *what)
+{
+    const struct watch *w = &p->comm->watch;
+    s->began = w->ways->now(w->ways->arg);
+    uint64_t waited = s->began - p->began_ns - p->excused_ns;
+    s->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
+    s->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
+    int cause = s->news || s->verdict ? patience_cause(w, s->verdict) : 0;
+    if (cause)
+        return patience_broken(p, cause, about, what);
+    if (p->timeout_ns >= 0 && waited >= (uint64_t)p->timeout_ns)
+        return -ETIMEDOUT;
+    if (w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns && !p->warned)
+        patience_warn(p, waited, about, what);
+    s->length = patience_slice(p->slices);
+    if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < s->length)
+        s->length = (uint64_t)p->timeout_ns - waited + 1;
+    return 0;
+}
+
+static int slice_end(struct patience *p, const struct slice *s, int about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    uint64_t took = w->ways->now(w->ways->arg) - s->began;
+    if (took > 4 * s->length && took - s->length > FIRST_SLICE)
+        p->excused_ns += took - s->length;
+    p->slices++;
+    if (w->interrupt && w->interrupt(w->interrupt_arg)) {
+        struct text t = TEXT_IN(p->comm->report);
+        verdict_quit(w, QUIT_INTERRUPT);
+        text_clear(&t);
+        text_add(&t, "interrupted while waiting ");
+        patience_whom(&t, about, what);
+        text_add(&t, "; the comm is aborted");
+        return -EINTR;
+    }
+    return 0;
+}
+
+static int patience_nap(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, struct seat *seat, int about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    struct slice s;
+    shared32 *alive = process_mark_word(&seat->mark);
+    uint32_t held = load_acquire32(alive);                           /* E5 acquire */
+    int r = slice_begin(p, &s, about, what);
+    if (r < 0)
+        return r;
+    struct futex_word words[4] = { { low_half(word), (uint32_t)seen }, { &w->slot->news, s.news }, { alive, held },
+                                   { low_half(&w->slot->verdict), (uint32_t)s.verdict } };
+    fetch_add32(sleepers, 1);                                        /* E3 */
+    fence_full();                                                    /* E3 fence */
+    bool moved = load_acquire64(word) != seen;                       /* E15 acquire, E19 acquire, E31 acquire */
+    bool marked = !process_mark_held(held) && load_acquire32(&seat->state) != SEAT_ADRIFT;        /* E11 acquire */
+    if (!moved && !marked && w->ways->sleep(w->ways->arg, words, 4, s.length) == -ENOSYS)
+        w->ways->sleep(w->ways->arg, words, 1, s.length);
+    fetch_sub32(sleepers, 1);
+    if (load_acquire32(alive) != held)                               /* E5 acquire */
+        w->ways->wake(w->ways->arg, alive, INT32_MAX);               /* E9 */
+    return slice_end(p, &s, about, what);
+}
+
+int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what)
+{
+    return patience_nap(p, word, seen, sleepers, p->comm->watch.seats[about], (int)about, what);
+}
+
+int patience_sleep_any(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, struct seat *other, const char *what)
+{
+    return patience_nap(p, word, seen, sleepers, other, PATIENCE_NOBODY, what);
+}
+
+int patience_doze(struct patience *p, shared32 *bell, uint32_t seen, int about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    struct futex_word words[FUTEX_WORDS] = { { bell, seen } };
+    int n = 3;
+    bool marked = false;
+    for (uint32_t i = 0; i < w->size && n < FUTEX_WORDS; i++) {
+        uint32_t q = about >= 0 ? (uint32_t)about : (w->me + i) % w->size;
+        if (q != w->me || about >= 0) {
+            uint32_t held = load_acquire32(process_mark_word(&w->seats[q]->mark));   /* E5 acquire */
+            marked |= !process_mark_held(held) && load_acquire32(&w->seats[q]->state) != SEAT_ADRIFT;        /* E11 acquire */
+            words[n++] = (struct futex_word){ process_mark_word(&w->seats[q]->mark), held };
+        }
+        if (about >= 0)
+            break;
+    }
+    struct slice s;
+    int r = slice_begin(p, &s, about, what);
+    if (r < 0)
+        return r;
+    words[1] = (struct futex_word){ &w->slot->news, s.news };
+    words[2] = (struct futex_word){ low_half(&w->slot->verdict), (uint32_t)s.verdict };
+    if (!marked && w->ways->sleep(w->ways->arg, words, n, s.length) == -ENOSYS)
+        w->ways->sleep(w->ways->arg, words, 1, s.length);
+    for (int i = 3; i < n; i++)
+        if (load_acquire32(words[i].word) != words[i].seen)          /* E5 acquire */
+            w->ways->wake(w->ways->arg, words[i].word, INT32_MAX);   /* E9 */
+    return slice_end(p, &s, about, what);
+}

@@ -1,0 +1,231 @@
+/* Where messages lie on their way. A letter of a small message is one line that its receiver spins on, so four bytes cost one transfer of
+ * a line, as a flag does. Rings and stores are found full by their own writer alone, from the reader's counters, which it loads only
+ * then; growing costs a take from the span, three or four times in a channel's life. What was outgrown is kept until the comm is
+ * closed: a third of the size in use. */
+#include "p2p/p2p.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEALS_A_PAGE = 4096 / sizeof(struct deal), STORE_ALIGN = 64 };
+
+static int table_open(struct p2p *p)
+{
+    int error = 0;
+    size_t bytes = p->watch->size * sizeof(shared64);
+    if (p->table)
+        return 0;
+    shared64 *table = comm_hold(p->comm, bytes, &error);
+    if (!table)
+        return error;
+    memset((void *)table, 0, bytes);
+    p->table = table;
+    store_release64(&p->watch->mine->mail, p2p_offset(p, table));    /* E41 release */
+    return 0;
+}
+
+int lane_open(struct p2p *p, struct lane *lane)
+{
+    if (lane->out)
+        return 0;
+    int error = table_open(p);
+    if (error < 0)
+        return error;
+    struct channel *channel = comm_hold(p->comm, 4096, &error);
+    if (!channel)
+        return error;
+    memset((void *)channel, 0, 4096);
+    _Static_assert(sizeof(struct channel) + RING_FIRST * sizeof(struct letter) == 4096, "a channel begins as one page");
+    lane->out = channel;
+    lane->write = (struct reel){ channel->letters, RING_FIRST, 0, 0 };
+    store_release64(&p->table[lane_peer(p, lane)], p2p_offset(p, channel));          /* E41 release */
+    return 0;
+}
+
+static void reel_on(struct reel *reel)
+{
+    if (++reel->index == reel->size)
+        reel->index = 0;
+}
+
+/* One place of a ring is kept for the letter that says where the next ring is. */
+static bool ring_full(const struct lane *lane)
+{
+    uint64_t taken = lane->taken > lane->write.begun ? lane->taken : lane->write.begun;
+    return lane->sent - taken >= lane->write.size - 1;
+}
+
+static bool ring_grow(struct p2p *p, struct lane *lane)
+{
+    int error;
+    uint32_t size = lane->write.size * 4;
+    size_t bytes = size * sizeof(struct letter);
+    struct letter *more = size <= RING_MOST ? comm_hold(p->comm, bytes, &error) : NULL;
+    if (!more)
+        return false;
+    memset((void *)more, 0, bytes);
+    struct letter *last = &lane->write.at[lane->write.index];
+    last->envelope.mode = LETTER_MOVED;
+    last->envelope.letters = size;
+    last->envelope.far.at = p2p_offset(p, more);
+    store_release64(&last->seq, ++lane->sent);       /* E35 release */
+    lane->write = (struct reel){ more, size, 0, lane->sent };
+    return true;
+}
+
+struct letter *lane_letter(struct p2p *p, struct lane *lane)
+{
+    if (ring_full(lane)) {
+        lane->taken = load_acquire64(&lane->out->taken);             /* E36 acquire */
+        if (ring_full(lane) && !ring_grow(p, lane))
+            return NULL;
+    }
+    return &lane->write.at[lane->write.index];
+}
+
+void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter)
+{
+    reel_on(&lane->write);
+    store_fence64(&letter->seq, ++lane->sent);       /* E35 release, E40 fence */
+    p2p_ring(p, lane_peer(p, lane));
+}
+
+static char *store_fit(struct lane *lane, uint64_t bytes, uint64_t *end)
+{
+    uint64_t rest = lane->store_bytes - lane->store_at, skip = rest < bytes ? rest : 0;
+    uint64_t freed = lane->freed > lane->store_begun ? lane->freed : lane->store_begun;
+    if (!lane->store || lane->stored - freed + skip + bytes > lane->store_bytes)
+        return NULL;
+    char *at = skip ? lane->store : lane->store + lane->store_at;
+    lane->store_at = (uint64_t)(at - lane->store) + bytes;
+    lane->stored += skip + bytes;
+    *end = lane->stored;
+    return at;
+}
+
+char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end)
+{
+    int error;
+    uint64_t whole = layout_round(bytes, STORE_ALIGN);
+    char *at = store_fit(lane, whole, end);
+    if (at)
+        return at;
+    lane->freed = load_acquire64(&lane->out->freed);                 /* E36 acquire */
+    at = store_fit(lane, whole, end);
+    uint64_t more = lane->store ? lane->store_bytes * 4 : STORE_FIRST;
+    if (at || more > STORE_MOST)
+        return at;
+    char *store = comm_hold(p->comm, more, &error);
+    if (!store)
+        return NULL;
+    lane->store = store;
+    lane->store_bytes = more;
+    lane->store_at = 0;
+    lane->store_begun = lane->stored;
+    return store_fit(lane, whole, end);
+}
+
+int lane_stage(struct p2p *p, struct lane *lane)
+{
+    int error = 0;
+    if (!lane->stage)
+        lane->stage = comm_hold(p->comm, (size_t)PIECE * PIECES, &error);
+    return lane->stage ? 0 : error;
+}
+
+static int offers_more(struct p2p *p, struct lane *lane)
+{
+    int error;
+    struct deal *page = comm_hold(p->comm, 4096, &error);
+    struct offer *offers = page ? calloc(DEALS_A_PAGE, sizeof *offers) : NULL;
+    struct offer_page *books = page ? malloc(sizeof *books) : NULL;
+    if (!books || !offers) {
+        free(books);
+        free(offers);
+        return page ? -ENOMEM : error;
+    }
+    *books = (struct offer_page){ p->pages, offers };
+    p->pages = books;
+    memset((void *)page, 0, 4096);
+    for (size_t i = 0; i < DEALS_A_PAGE; i++) {
+        offers[i].deal = &page[i];
+        offer_give(lane, &offers[i]);
+    }
+    return 0;
+}
+
+struct offer *offer_take(struct p2p *p, struct lane *lane, int *error)
+{
+    *error = lane->offers ? 0 : offers_more(p, lane);
+    struct offer *offer = lane->offers;
+    if (*error < 0)
+        return NULL;
+    lane->offers = offer->next;
+    offer->generation++;
+    return offer;
+}
+
+void offer_give(struct lane *lane, struct offer *offer)
+{
+    offer->next = lane->offers;
+    lane->offers = offer;
+}
+
+/* The channel from the peer, if it has made one. */
+static bool lane_find(struct p2p *p, struct lane *lane)
+{
+    uint64_t at;
+    if (!lane->table) {
+        at = load_acquire64(&p->watch->members[lane_peer(p, lane)].mail);            /* E41 acquire */
+        if (!at)
+            return false;
+        lane->table = (shared64 *)(void *)p2p_at(p, at);
+    }
+    at = load_acquire64(&lane->table[p->watch->me]);                 /* E41 acquire */
+    if (!at)
+        return false;
+    lane->in = (struct channel *)(void *)p2p_at(p, at);
+    lane->read = (struct reel){ lane->in->letters, RING_FIRST, 0, 0 };
+    return true;
+}
+
+const struct envelope *lane_next(struct p2p *p, struct lane *lane)
+{
+    if (!lane->in && !lane_find(p, lane))
+        return NULL;
+    for (;;) {
+        const struct letter *letter = &lane->read.at[lane->read.index];
+        if (load_acquire64(&letter->seq) <= lane->got)               /* E35 acquire */
+            return NULL;
+        if (letter->envelope.mode != LETTER_MOVED)
+            return &letter->envelope;
+        lane->got++;
+        lane->read = (struct reel){ (struct letter *)(void *)p2p_at(p, letter->envelope.far.at), letter->envelope.letters, 0, lane->got };
+    }
+}
+
+void lane_took(struct lane *lane, const struct envelope *envelope)
+{
+    if (envelope->mode == LETTER_STORED)
+        lane->got_end = envelope->far.end;
+    reel_on(&lane->read);
+    lane->got++;
+}
+
+void lane_tell(struct p2p *p, struct lane *lane)
+{
+    store_release64(&lane->in->freed, lane->got_end);                /* E36 release */
+    store_fence64(&lane->in->taken, lane->got);      /* E36 release, E40 fence */
+    p2p_ring(p, lane_peer(p, lane));
+}
+
+const shared64 *lane_word(struct p2p *p, struct lane *lane, uint64_t *value)
+{
+    *value = 1;
+    if (lane->in || lane_find(p, lane)) {
+        *value = lane->got + 1;
+        return &lane->read.at[lane->read.index].seq;
+    }
+    return lane->table ? &lane->table[p->watch->me] : &p->watch->members[lane_peer(p, lane)].mail;
+}

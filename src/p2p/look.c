@@ -1,0 +1,233 @@
+/* What can end a send or a receive besides its message. For a blocking call patience (group/) watches; for works the progress thread looks
+ * at all of them once in each of its slices: a few loads a work and rank. */
+#include "p2p/p2p.h"
+
+#include "base/clock.h"
+#include "group/patience.h"
+#include "watch/rollcall.h"
+
+#include <errno.h>
+
+const char *post_what(const struct post *post) { return post->kind == KIND_SEND ? "to send, for a receive" : "for a message"; }
+
+int p2p_check(struct p2p *p, const struct post *post)
+{
+    const struct watch *w = p->watch;
+    if (load_acquire32(&w->slot->news) || load_acquire64(&w->slot->verdict)) {       /* E7 acquire */
+        struct patience patience = patience_begin(p->comm, -1);
+        int cause = patience_check(&patience, post->peer, post_what(post));
+        if (cause)
+            return cause;
+    }
+    return post->kind == KIND_SEND && p2p_gone(p, post, 0) ? p2p_fail(p, post, -EOWNERDEAD) : 0;
+}
+
+static bool rank_gone(struct p2p *p, int peer, int slices)
+{
+    return peer != (int)p->watch->me && patience_lost(p->watch, (uint32_t)peer, slices);
+}
+
+/* Who is gone of those it waits for; -1: nobody. */
+static int gone_who(struct p2p *p, const struct post *post, int slices)
+{
+    int peer = post->kind != KIND_SEND && post->moving ? (int)post->sender : post->peer;
+    if (peer != TUTTI_ANY)
+        return rank_gone(p, peer, slices) ? peer : -1;
+    for (uint32_t q = 0; q < p->watch->size; q++)
+        if (rank_gone(p, (int)q, slices))
+            return (int)q;
+    return -1;
+}
+
+bool p2p_gone(struct p2p *p, const struct post *post, int slices) { return gone_who(p, post, slices) >= 0; }
+
+bool p2p_withdraw(struct p2p *p, struct post *post, int result)
+{
+    if (post->moving)
+        return false;
+    if (post->kind == KIND_SEND && post->offer) {
+        uint64_t seen = deal_word(post->offer->generation, DEAL_OFFERED);
+        if (!swap_if64(&post->offer->deal->state, &seen, deal_word(post->offer->generation, DEAL_DROPPED)))      /* E37 release */
+            return false;
+        offer_give(p2p_lane(p, (uint32_t)post->peer), post->offer);
+    }
+    post_over(p, post, result);
+    return true;
+}
+
+/* The deal is not used again: the other side shall find it as we leave it. */
+void p2p_abandon(struct p2p *p, struct post *post, int result)
+{
+    struct deal *deal = post->kind == KIND_SEND ? (post->offer ? post->offer->deal : NULL) : (post->moving ? post->deal : NULL);
+    if (deal) {
+        bool send = post->kind == KIND_SEND;
+        uint64_t generation = send ? post->offer->generation : post->generation, seen = deal_word(generation, DEAL_OFFERED);
+        uint64_t end = deal_word(generation, send ? DEAL_DROPPED : DEAL_DONE);
+        if (!send || !swap_if64(&deal->state, &seen, end)) {         /* E37 release */
+            seen = deal_word(generation, DEAL_GRANTED);
+            swap_if64(&deal->state, &seen, end);                     /* E37 release */
+        }
+        fence_full();                                                /* E40 fence */
+        p2p_ring(p, send ? (uint32_t)post->peer : post->sender);
+    }
+    post_over(p, post, result);
+}
+
+static void fail_call(struct text *t, const struct p2p *p, const struct post *post)
+{
+    stamp_add(t, stamp_make(post->kind, post->type, 0, 0, post->count), post->count);
+    text_add(t, post->kind == KIND_SEND ? " to " : " from ");
+    if (post->peer == TUTTI_ANY)
+        text_add(t, "any rank");
+    else
+        text_add(t, "rank %d", post->peer);
+    if (post->tag != TUTTI_ANY)
+        text_add(t, " tag %d", post->tag);
+    text_add(t, " on %s, called by rank %u at %s: ", p->watch->name, p->watch->me, arena_site_text(p->watch->arena, post->site));
+}
+
+static void fail_peer(struct text *t, struct p2p *p, int who)
+{
+    text_add(t, "rank %d ", who);
+    rollcall_rank(t, p->watch, (uint32_t)who);
+    text_add(t, "\n");
+}
+
+int p2p_fail(struct p2p *p, const struct post *post, int error)
+{
+    struct text t = TEXT_IN(p->comm->report);
+    int who = gone_who(p, post, 0);
+    if (error == -EOWNERDEAD)
+        fetch_or32(&p->watch->attention, ATTENTION_BROKEN);
+    text_clear(&t);
+    fail_call(&t, p, post);
+    if (error == -ETIMEDOUT) {
+        text_add(&t, "the deadline of ");
+        text_add_duration(&t, (uint64_t)post->timeout_ns);
+        text_add(&t, " passed; ");
+        if (post->peer == TUTTI_ANY) {
+            text_add(&t, "no rank has sent it\n");
+            rollcall_table(&t, p->watch, NULL);
+        } else
+            fail_peer(&t, p, post->peer);
+    } else if (error == -EDEADLK)
+        text_add(&t, "this rank waits here for itself; nobody else can end that\n");
+    else if (error == -EOWNERDEAD)
+        fail_peer(&t, p, who >= 0 ? who : post->peer >= 0 ? post->peer : (int)p->watch->me);
+    else
+        text_add(&t, "no memory for messages in the arena: %s\n",
+                 error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)");
+    return error;
+}
+
+void p2p_expire(struct p2p *p, struct post *post, int error)
+{
+    if (p2p_withdraw(p, post, error))
+        p2p_fail(p, post, error);
+}
+
+struct look { uint64_t now, slice; bool broken; int cause; };
+typedef void look_fn(struct p2p *p, struct post *post, struct look *look);
+
+static void each_of(struct p2p *p, struct post_list *list, look_fn *fn, struct look *look)
+{
+    for (struct post *post = list->head, *next; post; post = next) {
+        next = post->next;
+        fn(p, post, look);
+    }
+}
+
+static void each(struct p2p *p, look_fn *fn, struct look *look)
+{
+    each_of(p, &p->posted, fn, look);
+    for (struct lane *lane = p->active; lane; lane = lane->next_active) {
+        each_of(p, &lane->moving, fn, look);
+        each_of(p, &lane->offered, fn, look);
+        each_of(p, &lane->unsent, fn, look);
+    }
+}
+
+static void look_gone(struct p2p *p, struct post *post, struct look *look)
+{
+    (void)look;
+    post->gone = p2p_gone(p, post, p->slices);
+}
+
+static void look_end(struct p2p *p, struct post *post, struct look *look)
+{
+    if (look->broken)
+        return;
+    if (post->gone) {
+        p2p_abandon(p, post, p2p_fail(p, post, -EOWNERDEAD));
+        look->broken = true;
+        return;
+    }
+    if (post->timeout_ns < 0 || post->moving || post->late)
+        return;
+    uint64_t passed = look->now - post->began_ns, left = (uint64_t)post->timeout_ns > passed ? (uint64_t)post->timeout_ns - passed + 1 : 0;
+    if (left)
+        look->slice = left < look->slice ? left : look->slice;
+    else if (post->keep)
+        post->late = true;
+    else
+        p2p_expire(p, post, -ETIMEDOUT);
+}
+
+/* The first to be told brings the cause, all others that the comm is broken. */
+static void look_break(struct p2p *p, struct post *post, struct look *look)
+{
+    p2p_abandon(p, post, look->cause);
+    look->cause = -ECANCELED;
+}
+
+uint64_t p2p_look(struct p2p *p)
+{
+    struct watch *w = p->watch;
+    struct look look = { clock_ns(), patience_slice(p->slices), load_acquire32(&w->attention) & ATTENTION_BROKEN, -ECANCELED };
+    for (uint32_t q = 0; q < w->size; q++)
+        p->seen[q] = load_acquire32(process_mark_word(&w->seats[q]->mark));          /* E5 acquire */
+    p->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
+    p->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
+    if (!look.broken && (p->news || p->verdict)) {
+        struct patience patience = patience_begin(p->comm, -1);
+        int cause = patience_check(&patience, TUTTI_ANY, "with sends and receives under way");
+        look.broken = cause != 0;
+        look.cause = cause ? cause : look.cause;
+    }
+    if (!look.broken) {
+        each(p, look_gone, &look);
+        if (p2p_pump(p)) {                           /* E5: the flags of those who are gone after their words */
+            p->slices = 0;
+            return 0;
+        }
+        each(p, look_end, &look);
+    }
+    if (look.broken)
+        each(p, look_break, &look);
+    p->slices++;
+    return look.slice;
+}
+
+int p2p_gather(struct p2p *p, struct futex_word *words, int room, struct drive_sleep *sleep)
+{
+    struct watch *w = p->watch;
+    *sleep = (struct drive_sleep){ &w->mine->listeners, words, 0 };
+    fetch_add32(&w->mine->listeners, 1);             /* E40 */
+    fence_full();                                    /* E40 fence */
+    words[0] = (struct futex_word){ &w->mine->bell, load_acquire32(&w->mine->bell) };        /* E40 acquire */
+    if (p2p_pump(p)) {
+        p->slices = 0;
+        return 0;
+    }
+    int n = 1;
+    if (room >= 4) {
+        words[n++] = (struct futex_word){ low_half(&w->slot->verdict), (uint32_t)p->verdict };
+        words[n++] = (struct futex_word){ &w->slot->news, p->news };
+        for (uint32_t i = 1; i < w->size && n < room; i++) {
+            uint32_t q = (w->me + i) % w->size;
+            words[n++] = (struct futex_word){ process_mark_word(&w->seats[q]->mark), p->seen[q] };
+        }
+    }
+    sleep->n = n;
+    return n;
+}

@@ -1,0 +1,256 @@
+/* The receiver's half. Everything that came from one sender is looked at in the order in which it was sent, and what nobody asks for is
+ * set aside in private memory only while somebody waits for something behind it. The lists are walked from their front: a few entries in
+ * most programs, and the order of posting is then simply theirs. */
+#include "p2p/p2p.h"
+
+#include "fold/fold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRAIGHT_SPINS = 256 };
+
+static bool fits(const struct post *post, uint32_t from, uint32_t tag)
+{
+    return (post->peer == TUTTI_ANY || post->peer == (int)from) && (post->tag == TUTTI_ANY || post->tag == (int)tag);
+}
+
+static bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation, enum deal_state is, enum deal_state to)
+{
+    uint64_t seen = deal_word(generation, is);
+    if (!swap_if64(&deal->state, &seen, deal_word(generation, to)))  /* E37 release */
+        return false;
+    fence_full();                                                    /* E40 fence */
+    p2p_ring(p, from);
+    return true;
+}
+
+/* The sender gave up in the middle: its comm has failed, and with this message ours. */
+static void match_broken(struct p2p *p, struct post *post)
+{
+    fetch_or32(&p->watch->attention, ATTENTION_BROKEN);
+    comm_explain(p->comm, "rank %u gave up in the middle of the message that is received here at %s: its comm has failed", post->sender,
+                 arena_site_text(p->watch->arena, post->site));
+    post_over(p, post, -ECANCELED);
+}
+
+static int match_wrong(struct p2p *p, const struct post *post, uint32_t from, const struct envelope *e)
+{
+    const struct arena *arena = p->watch->arena;
+    char sent[128], here[128];
+    struct text t = TEXT_IN(sent), h = TEXT_IN(here);
+    size_t width = fold_type_size((tutti_type)e->type);
+    text_clear(&t);
+    text_clear(&h);
+    stamp_add(&t, stamp_make(KIND_SEND, (tutti_type)e->type, 0, 0, e->bytes / width), e->bytes / width);
+    stamp_add(&h, stamp_make(KIND_RECV, post->type, 0, 0, post->count), post->count);
+    comm_explain(p->comm, "%s: %s at %s was answered by %s tag %u of rank %u at %s; the message is lost",
+                 post->type != (tutti_type)e->type ? "the types differ" : "the message is longer than the buffer", here,
+                 arena_site_text(arena, post->site), sent, e->tag, from, arena_site_text(arena, e->site));
+    return post->type != (tutti_type)e->type ? -EPROTO : -EMSGSIZE;
+}
+
+/* Takes an offer: from here on it goes through. False: it was withdrawn. */
+static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e)
+{
+    struct lane *lane = p2p_lane(p, from);
+    struct deal *deal = (struct deal *)(void *)p2p_at(p, e->far.deal);
+    bool direct = e->far.at != NOT_IN_ARENA;
+    if (load_acquire64(&deal->state) != deal_word(e->far.generation, DEAL_OFFERED))          /* E37 acquire */
+        return false;
+    /* If it is withdrawn now, the next generation is not granted before this one is refused below. Once granted, it may end, and the
+       deal be another one's, before we come to its data. */
+    post->stage = direct ? NULL : p2p_at(p, load_relaxed64(&deal->stage));           /* relaxed: after E35 */
+    if (!direct)
+        store_relaxed64(&deal->start, lane->granted);                /* relaxed: the grant publishes it, E37 */
+    if (!deal_step(p, from, deal, e->far.generation, DEAL_OFFERED, DEAL_GRANTED))
+        return false;
+    post->deal = deal;
+    post->generation = e->far.generation;
+    post->moving = true;
+    if (direct) {
+        memcpy(post->to, p2p_at(p, e->far.at), e->bytes);
+        if (deal_step(p, from, deal, e->far.generation, DEAL_GRANTED, DEAL_DONE))
+            post_over(p, post, 0);
+        else
+            match_broken(p, post);
+        return true;
+    }
+    post->bytes = e->bytes;
+    post->start = lane->granted;
+    post->pieces = (e->bytes + PIECE - 1) / PIECE;
+    post->piece = 0;
+    lane->granted += post->pieces;
+    if (post->in)
+        post_remove(post);
+    post_append(&lane->moving, post);
+    lane_wake(p, lane);
+    return true;
+}
+
+/* The post takes the message, or, a probe, sees it. False: the message was withdrawn. */
+static bool match_deliver(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e, const char *data)
+{
+    struct deal *deal = e->mode == LETTER_OFFERED ? (struct deal *)(void *)p2p_at(p, e->far.deal) : NULL;
+    bool wrong = post->kind == KIND_RECV && (post->type != (tutti_type)e->type || e->bytes > post->bytes);
+    post->sender = from;
+    if (deal && post->kind == KIND_PROBE && load_acquire64(&deal->state) != deal_word(e->far.generation, DEAL_OFFERED))   /* E37 acquire */
+        return false;
+    if (deal && wrong && !deal_step(p, from, deal, e->far.generation, DEAL_OFFERED, DEAL_DONE))
+        return false;
+    if (post->got)
+        *post->got = (tutti_message){ (int)from, (int)e->tag, post->kind == KIND_PROBE ? e->bytes : e->bytes / post->width };
+    if (wrong)
+        post_over(p, post, match_wrong(p, post, from, e));
+    else if (post->kind == KIND_PROBE)
+        post_over(p, post, 0);
+    else if (deal)
+        return match_grant(p, post, from, e);
+    else {
+        if (e->bytes)
+            memcpy(post->to, data, e->bytes);
+        post_over(p, post, 0);
+    }
+    return true;
+}
+
+void match_begin(struct p2p *p, struct post *post)
+{
+    for (struct parcel **at = &p->parcels; *at;) {
+        struct parcel *parcel = *at;
+        if (!fits(post, parcel->from, parcel->envelope.tag)) {
+            at = &parcel->next;
+            continue;
+        }
+        bool there = match_deliver(p, post, parcel->from, &parcel->envelope, parcel->envelope.mode == LETTER_WHOLE ? parcel->envelope.text : parcel->data);
+        if (there && post->kind == KIND_PROBE)
+            return;
+        *at = parcel->next;
+        if (!*at)
+            p->parcels_end = at;
+        free(parcel);
+        if (there)
+            return;
+    }
+    post_append(&p->posted, post);
+}
+
+/* Shows a message to those who wait, in their order. True: it is nobody else's any more. */
+static bool match_message(struct p2p *p, uint32_t from, const struct envelope *e, const char *data)
+{
+    for (struct post *post = p->posted.head, *next; post; post = next) {
+        next = post->next;
+        if (!fits(post, from, e->tag))
+            continue;
+        bool probe = post->kind == KIND_PROBE;
+        if (!match_deliver(p, post, from, e, data) || !probe)
+            return true;
+    }
+    return false;
+}
+
+static bool match_set_aside(struct p2p *p, uint32_t from, const struct envelope *e, const char *data)
+{
+    size_t bytes = e->mode == LETTER_STORED ? e->bytes : 0;
+    struct parcel *parcel = malloc(sizeof *parcel + bytes);
+    if (!parcel)
+        return false;
+    parcel->next = NULL;
+    parcel->from = from;
+    parcel->envelope = *e;
+    memcpy(parcel->data, data, bytes);
+    *p->parcels_end = parcel;
+    p->parcels_end = &parcel->next;
+    return true;
+}
+
+/* The first who asks for this sender's messages. */
+static struct post *match_asker(const struct p2p *p, uint32_t from)
+{
+    struct post *post = p->posted.head;
+    while (post && post->peer != TUTTI_ANY && post->peer != (int)from)
+        post = post->next;
+    return post;
+}
+
+bool match_lane(struct p2p *p, struct lane *lane, bool force)
+{
+    uint32_t from = lane_peer(p, lane);
+    const struct envelope *e;
+    bool moved = false;
+    while ((force || match_asker(p, from)) && (e = lane_next(p, lane)) != NULL) {
+        const char *data = e->mode == LETTER_STORED ? p2p_at(p, e->far.at) : e->text;
+        if (!match_message(p, from, e, data) && !match_set_aside(p, from, e, data)) {
+            struct post *asker = match_asker(p, from);
+            if (asker)
+                p2p_expire(p, asker, -ENOMEM);
+            break;
+        }
+        lane_took(lane, e);
+        moved = true;
+    }
+    if (moved)
+        lane_tell(p, lane);
+    return moved;
+}
+
+bool match_posted(struct p2p *p)
+{
+    bool moved = false;
+    int last = -2;
+    for (struct post *post = p->posted.head; post;) {
+        if (post->peer == TUTTI_ANY) {
+            uint32_t size = p->watch->size, first = p->turn++;
+            for (uint32_t i = 0; i < size && p->posted.head; i++)
+                moved |= match_lane(p, p2p_lane(p, (first + i) % size), false);
+            return moved;
+        }
+        bool matched = post->peer != last && match_lane(p, p2p_lane(p, (uint32_t)post->peer), false);
+        last = post->peer;
+        moved |= matched;
+        post = matched ? p->posted.head : post->next;                /* the list may be another one */
+    }
+    return moved;
+}
+
+bool lane_collect(struct p2p *p, struct lane *lane)
+{
+    bool moved = false;
+    for (struct post *post; (post = lane->moving.head) != NULL;) {
+        while (post->piece < post->pieces && load_acquire64(&lane->in->filled) > post->start + post->piece) {        /* E38 acquire */
+            size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
+            memcpy(post->to + at, post->stage + lane->drained % PIECES * PIECE, n);
+            store_fence64(&lane->in->drained, ++lane->drained);      /* E39 release, E40 fence */
+            p2p_ring(p, lane_peer(p, lane));
+            moved = true;
+        }
+        if (post->piece == post->pieces)
+            post_over(p, post, 0);
+        else if (load_acquire64(&post->deal->state) == deal_word(post->generation, DEAL_DROPPED))    /* E37 acquire */
+            match_broken(p, post);
+        else
+            break;
+        moved = true;
+    }
+    return moved;
+}
+
+bool match_now(struct p2p *p, struct post *post)
+{
+    const struct watch *w = p->watch;
+    if (post->peer == TUTTI_ANY || post->kind != KIND_RECV || p->parcels || p->posted.head)
+        return false;
+    struct lane *lane = p2p_lane(p, (uint32_t)post->peer);
+    const struct envelope *e = lane_next(p, lane);
+    for (int i = 0; !e && w->budget.spin_ticks && i < STRAIGHT_SPINS; i++) {
+        cpu_pause();
+        e = lane_next(p, lane);
+    }
+    if (!e || e->mode == LETTER_OFFERED || !fits(post, (uint32_t)post->peer, e->tag))
+        return false;
+    match_deliver(p, post, (uint32_t)post->peer, e, e->mode == LETTER_STORED ? p2p_at(p, e->far.at) : e->text);
+    lane_took(lane, e);
+    lane_tell(p, lane);
+    return true;
+}

@@ -1,0 +1,251 @@
+/* A blocking call with nothing else under way: the quick way first (one letter, no list, no clock, no lock), then the lists, then the same
+ * spin, yields and slices as every other wait. Someone who sleeps on the bell is rung for any change that concerns this rank, so one
+ * word does for all peers; what the ringer pays is the fence it needs anyway and one load of a quiet line. */
+#include "p2p/p2p.h"
+
+#include "base/clock.h"
+#include "group/patience.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void post_append(struct post_list *list, struct post *post)
+{
+    post->in = list;
+    post->next = NULL;
+    post->prev = list->tail;
+    if (list->tail)
+        list->tail->next = post;
+    else
+        list->head = post;
+    list->tail = post;
+}
+
+void post_remove(struct post *post)
+{
+    struct post_list *list = post->in;
+    if (post->prev)
+        post->prev->next = post->next;
+    else
+        list->head = post->next;
+    if (post->next)
+        post->next->prev = post->prev;
+    else
+        list->tail = post->prev;
+    post->in = NULL;
+}
+
+void post_over(struct p2p *p, struct post *post, int result)
+{
+    if (post->in)
+        post_remove(post);
+    post->over = true;
+    post->result = result;
+    if (post->work) {
+        post->next = p->ended;
+        p->ended = post;
+    }
+}
+
+void lane_wake(struct p2p *p, struct lane *lane)
+{
+    if (lane->active)
+        return;
+    lane->active = true;
+    lane->next_active = p->active;
+    p->active = lane;
+}
+
+int p2p_open(struct tutti_comm *comm)
+{
+    if (comm->p2p)
+        return 0;
+    uint32_t size = comm->watch.size;
+    struct p2p *p = calloc(1, sizeof *p);
+    struct lane *lanes = calloc(size, sizeof *lanes);
+    uint32_t *seen = calloc(size, sizeof *seen);
+    if (!p || !lanes || !seen) {
+        free(p);
+        free(lanes);
+        free(seen);
+        comm_explain(comm, "no memory for sends and receives between %u ranks", size);
+        return -ENOMEM;
+    }
+    p->comm = comm;
+    p->watch = &comm->watch;
+    p->lanes = lanes;
+    p->seen = seen;
+    p->parcels_end = &p->parcels;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_lock(&comm->world->lock);          /* the progress thread may be looking */
+    comm->p2p = p;
+    pthread_mutex_unlock(&comm->world->lock);
+    return 0;
+}
+
+void p2p_close(struct tutti_comm *comm)
+{
+    struct p2p *p = comm->p2p;
+    if (!p)
+        return;
+    pthread_mutex_lock(&comm->world->lock);
+    comm->p2p = NULL;
+    pthread_mutex_unlock(&comm->world->lock);
+    pthread_mutex_lock(&p->lock);                    /* whoever ended the last work may not have left it yet */
+    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_destroy(&p->lock);
+    for (struct parcel *parcel = p->parcels, *next; parcel; parcel = next) {
+        next = parcel->next;
+        free(parcel);
+    }
+    for (struct offer_page *page = p->pages, *next; page; page = next) {
+        next = page->next;
+        free(page->offers);
+        free(page);
+    }
+    free(p->seen);
+    free(p->lanes);
+    free(p);
+}
+
+void p2p_begin(struct p2p *p, struct post *post)
+{
+    if (post->kind != KIND_SEND) {
+        match_begin(p, post);
+        return;
+    }
+    struct lane *lane = p2p_lane(p, (uint32_t)post->peer);
+    int r = lane->unsent.head ? 0 : lane_send(p, lane, post);
+    if (r < 0)
+        post_over(p, post, p2p_fail(p, post, r));
+    if (r == 0) {
+        post_append(&lane->unsent, post);
+        lane_wake(p, lane);
+    }
+}
+
+bool p2p_pump(struct p2p *p)
+{
+    bool moved = false;
+    for (struct lane **at = &p->active; *at;) {
+        struct lane *lane = *at;
+        if (lane->unsent.head || lane->offered.head)
+            moved |= lane_push(p, lane);
+        if (lane->moving.head)
+            moved |= lane_collect(p, lane);
+        lane->active = lane->unsent.head || lane->offered.head || lane->moving.head;
+        if (lane->active)
+            at = &lane->next_active;
+        else
+            *at = lane->next_active;
+    }
+    struct lane *self = p2p_lane(p, p->watch->me);
+    if (self->unsent.head)
+        moved |= match_lane(p, self, true);          /* nobody else makes room there */
+    if (p->posted.head)
+        moved |= match_posted(p);
+    return moved;
+}
+
+bool p2p_stuck(const struct p2p *p, const struct post *post)
+{
+    const struct watch *w = p->watch;
+    return !post->over && !post->moving && (post->peer == (int)w->me || (post->peer == TUTTI_ANY && w->size == 1));
+}
+
+/* The word that says that the post can go on; NULL: there are several. */
+static const shared64 *post_word(struct p2p *p, const struct post *post, uint64_t *value)
+{
+    if (post->kind != KIND_SEND) {
+        if (!post->moving)
+            return post->peer == TUTTI_ANY ? NULL : lane_word(p, p2p_lane(p, (uint32_t)post->peer), value);
+        *value = post->start + post->piece + 1;
+        return &p2p_lane(p, post->sender)->in->filled;
+    }
+    const struct lane *lane = p2p_lane(p, (uint32_t)post->peer);
+    if (post->in == &lane->unsent) {
+        *value = lane->taken + 1;
+        return &lane->out->taken;
+    }
+    if (post->moving && !post->direct) {
+        *value = lane->filled - PIECES + 1;
+        return &lane->out->drained;
+    }
+    *value = deal_word(post->offer->generation, post->moving ? DEAL_DONE : DEAL_GRANTED);
+    return &post->offer->deal->state;
+}
+
+/* True: look again. The budget is that of every wait; what could end one early is looked at behind it. */
+static bool run_spin(struct p2p *p, const struct post *post)
+{
+    static const shared64 no_verdict;
+    static const shared32 no_news;
+    enum { LOOKS = 16 };
+    struct watch *w = p->watch;
+    uint64_t value = 0;
+    const shared64 *word = post_word(p, post, &value);
+    if (word)
+        return wait_spin(word, value, (struct wait_ends){ &no_verdict, &no_news }, w->budget, w->ways);
+    uint64_t began = clock_tick();
+    while (clock_tick() - began < w->budget.spin_ticks)
+        for (int i = 0; i < LOOKS; i++) {
+            if (p2p_pump(p))
+                return true;
+            cpu_pause();
+        }
+    began = clock_tick();
+    for (uint32_t i = 0; i < w->budget.yields && (!w->budget.yield_ticks || clock_tick() - began < w->budget.yield_ticks); i++) {
+        if (p2p_pump(p))
+            return true;
+        w->ways->yield(w->ways->arg);
+    }
+    return p2p_pump(p);
+}
+
+/* One slice of sleep: 0 look again, or why there is no use in it. */
+static int run_sleep(struct p2p *p, struct post *post, struct patience *patience)
+{
+    struct member *mine = p->watch->mine;
+    bool gone = p2p_gone(p, post, patience->slices);                 /* E5: before its letters */
+    fetch_add32(&mine->listeners, 1);                /* E40 */
+    fence_full();                                    /* E40 fence */
+    uint32_t bell = load_acquire32(&mine->bell);     /* E40 acquire */
+    int r = 0;
+    patience->timeout_ns = post->moving ? -1 : post->timeout_ns;
+    if (p2p_pump(p) || post->over)
+        patience->slices = 0;
+    else if (gone)
+        r = -EOWNERDEAD;
+    else
+        r = patience_doze(patience, &mine->bell, bell, post->moving ? (int)post->sender : post->peer, post_what(post));
+    fetch_sub32(&mine->listeners, 1);                /* E40 */
+    return r;
+}
+
+int p2p_run(struct p2p *p, struct post *post)
+{
+    if (match_now(p, post))
+        return post->result;
+    p2p_begin(p, post);
+    if (post->over)
+        return post->result;
+    post->waited = true;
+    struct patience patience = patience_begin(p->comm, post->timeout_ns);
+    for (;;) {
+        if (p2p_pump(p) && !post->over)
+            continue;
+        if (post->over)
+            return post->result;
+        if (p2p_stuck(p, post)) {
+            p2p_expire(p, post, -EDEADLK);
+            continue;
+        }
+        if (patience.slices == 0 && run_spin(p, post))
+            continue;
+        int r = run_sleep(p, post, &patience);
+        if (r == -ETIMEDOUT)
+            p2p_expire(p, post, r);
+        else if (r < 0)
+            p2p_abandon(p, post, patience.broken || r == -EINTR ? r : p2p_fail(p, post, r));
+    }
+}

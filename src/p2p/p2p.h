@@ -1,0 +1,191 @@
+/* Job: messages from one rank of a comm to another: send, recv, probe, matched by sender and tag, in posting order.
+ * Owns: in the arena the lines of its channels (layout.h: sender's and receiver's words apart), its own bell and listeners; in private
+ *       memory what has come and nobody has asked for yet.
+ * Never: collectives; nothing here stands behind one, and nothing here is all or none.
+ *
+ * A channel leads from one rank to one other; its sender makes it, in its own span, when it first sends there. In it is a ring of letters.
+ *   up to LETTER_TEXT bytes   travel in the letter itself
+ *   up to SMALL bytes         lie in the sender's store, a ring of bytes; the letter says where
+ *   more                      stay with the sender: the letter offers a deal. Who receives it grants it; then the data go through the channel's
+ *                             stage, piece by piece (or the receiver copies them from where they lie in the arena), in the order of grants.
+ * Rings and stores begin small and grow fourfold when they are full: to STORE_MOST bytes and RING_MOST letters on their way from one rank
+ * to one other; only then does a small send wait. A receiver that waits takes letters nobody asked for into private memory, so no message
+ * stands in the way of another that a receive could take; one that does not wait leaves them in the channel.
+ *
+ * A deadline ends a call whose message has not been matched: the offer is withdrawn, a letter that was never written is not written.
+ * Once a receive has taken the message the deadline counts no more: the transfer moves at the speed of memory, and is ended only by a death, an
+ * abort or an interrupt, and then on both sides. A receive returns 0 only with the whole message.
+ *
+ * The comm's pages and those of its channels stay until all peers have let go of it: letters are read after their sender has left or died.
+ *
+ * Locks: with work under way (`works`) everything private is under `lock`; without it a comm's one caller needs none.
+ *
+ * E35 letter: the sender writes message and envelope, then the letter's seq (release); the receiver loads seq (acquire), then those.
+ * E36 taken: the receiver has read letter and store, then taken and freed (release); the sender loads them (acquire) and writes there again.
+ * E37 deal: whoever changes a deal's state does so by CAS (release) when what goes with it is written; the other loads it (acquire).
+ * E38 filled: the sender has written a piece into the stage, then filled (release); the receiver loads it (acquire), then the piece.
+ * E39 drained: the receiver has read a piece, then drained (release); the sender loads it (acquire) and writes the next one there.
+ * E40 bell: whoever changed a word that another rank may sleep for: full fence, then it looks at that rank's listeners, and only then rings.
+ *    Who sleeps: listeners + 1, full fence, reads the bell, looks at everything once more, and sleeps on the bell as read.
+ * E41 mail: the sender has cleared table and channel, then their offsets (release); the receiver loads them (acquire). */
+#ifndef TUTTI_P2P_P2P_H
+#define TUTTI_P2P_P2P_H
+
+#include "group/comm.h"
+#include "watch/drive.h"
+
+enum { SMALL = 64 << 10, STORE_FIRST = 64 << 10, STORE_MOST = 4 << 20, RING_FIRST = 30, RING_MOST = 7680 };
+enum { PIECE = 64 << 10, PIECES = 4 };               /* of a stage */
+#define NOT_IN_ARENA UINT64_MAX                      /* envelope.far.at of an offer whose data the receiver cannot reach */
+
+struct post_list { struct post *head, *tail; };
+
+/* One call under way: on its caller's stack, or in its handle. */
+struct post {
+    struct post *prev, *next;
+    struct post_list *in;                            /* where it waits; NULL: nowhere */
+    enum kind kind;
+    int peer, tag;                                   /* may be TUTTI_ANY for recv and probe */
+    tutti_type type;
+    uint32_t site;
+    const char *from;                                /* send */
+    char *to;                                        /* recv */
+    size_t bytes, width, count;                      /* bytes: how much there is, or how much fits */
+    tutti_message *got;
+    bool work, waited, over, moving;                         /* moving: its message has been matched, no deadline counts */
+    bool direct;                                     /* … and is read where it lies */
+    bool keep, late;                                 /* TUTTI_KEEP, and its deadline has passed */
+    bool gone;                                       /* look.c: whom it waits for was gone at the last look */
+    int result;
+    uint32_t sender;                                 /* of what it receives */
+    struct offer *offer;                             /* send: its deal */
+    struct deal *deal;                               /* recv: the sender's */
+    const char *stage;
+    uint64_t generation, start, pieces, piece;       /* piece: how many have gone through */
+    int64_t timeout_ns;                              /* < 0: none */
+    uint64_t began_ns;
+};
+
+/* A deal of this rank's, with one peer: made by the page and used again. A letter may speak of a generation that is past: then the message
+   was withdrawn. Because a deal stays with one peer, that peer can look whether it is past before it writes `start`. */
+struct offer { struct deal *deal; uint64_t generation; struct offer *next; };
+
+struct offer_page { struct offer_page *next; struct offer *offers; };
+
+struct reel { struct letter *at; uint32_t size, index; uint64_t begun; };        /* begun: letters sent before this ring */
+
+/* This rank and one peer. */
+struct lane {
+    struct channel *out, *in;
+    struct reel write, read;
+    uint64_t sent, taken;                            /* letters; taken: when last looked */
+    char *store;
+    uint64_t store_bytes, store_at, store_begun, stored, freed;      /* stored, freed: bytes ever, as envelope.end */
+    char *stage;
+    uint64_t filled;                                 /* pieces */
+    struct offer *offers;                            /* free ones */
+    struct post_list unsent, offered;                /* sends: not in the channel yet; offered, or moving */
+    shared64 *table;                                 /* the peer's table of channels */
+    uint64_t got, got_end;                           /* letters read; stored bytes read */
+    uint64_t drained, granted;                       /* pieces read; promised to receives */
+    struct post_list moving;                         /* receives, in the order of their grants */
+    struct lane *next_active;
+    bool active;
+};
+
+/* A message nobody had asked for when it came. */
+struct parcel { struct parcel *next; uint32_t from; struct envelope envelope; char data[]; };
+
+struct p2p {
+    struct tutti_comm *comm;
+    struct watch *watch;
+    pthread_mutex_t lock;
+    shared32 works;                                  /* handles under way; changes under lock */
+    shared64 *table;                                 /* this rank's own channels, in its span */
+    struct lane *lanes;                              /* [size] */
+    struct lane *active;                             /* those with sends or transfers */
+    struct post_list posted;                         /* recvs and probes without a message, in posting order */
+    struct parcel *parcels, **parcels_end;           /* in the order in which they came */
+    struct post *ended;                              /* works that are over, to be told (by next) */
+    struct offer_page *pages;                        /* the books of all lanes' offers */
+    uint32_t *seen;                                  /* [size] alive words at the last look */
+    uint64_t verdict;                                /* likewise */
+    uint32_t news;
+    uint32_t turn;                                   /* whom a receive from any asks first; moves on */
+    bool calling;                                    /* a thread is telling */
+    int slices;                                      /* of the progress thread's sleep since something moved */
+};
+
+static inline struct lane *p2p_lane(struct p2p *p, uint32_t peer) { return &p->lanes[peer]; }
+static inline uint32_t lane_peer(const struct p2p *p, const struct lane *lane) { return (uint32_t)(lane - p->lanes); }
+static inline char *p2p_at(const struct p2p *p, uint64_t offset) { return (char *)((uintptr_t)p->watch->arena->base + (uintptr_t)offset); }
+static inline uint64_t p2p_offset(const struct p2p *p, const void *at) { return (uint64_t)((uintptr_t)at - (uintptr_t)p->watch->arena->base); }
+static inline uint64_t deal_word(uint64_t generation, enum deal_state state) { return generation << 2 | (uint64_t)state; }
+
+/* After a full fence: something has changed that `peer` may sleep for. */
+static inline void p2p_ring(struct p2p *p, uint32_t peer)
+{
+    struct member *m = &p->watch->members[peer];
+    if (!load_relaxed32(&m->listeners))              /* relaxed: E40, ordered by the fence */
+        return;
+    fetch_add32(&m->bell, 1);                        /* E40 release */
+    p->watch->ways->wake(p->watch->ways->arg, &m->bell, INT32_MAX);
+}
+
+void post_append(struct post_list *list, struct post *post);
+void post_remove(struct post *post);
+void post_over(struct p2p *p, struct post *post, int result);        /* off its list; a work is then to be told */
+void lane_wake(struct p2p *p, struct lane *lane);                    /* it has something under way: the pump looks at it */
+
+/* ---- send.c: the sender's side ---- */
+/* The message into the lane's channel: 1 sent or offered (then the post is on its list), 0 no room, or -errno. */
+int  lane_send(struct p2p *p, struct lane *lane, struct post *post);
+bool lane_push(struct p2p *p, struct lane *lane);    /* whatever can go on; true: something did */
+
+/* ---- channel.c: rings, stores and deals ---- */
+int  lane_open(struct p2p *p, struct lane *lane);                            /* the channel to the peer. 0 or -errno */
+struct letter *lane_letter(struct p2p *p, struct lane *lane);                /* the next one to be written; NULL: full */
+void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter);
+char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end);       /* room for a message; NULL: full */
+int  lane_stage(struct p2p *p, struct lane *lane);
+struct offer *offer_take(struct p2p *p, struct lane *lane, int *error);
+void offer_give(struct lane *lane, struct offer *offer);
+/* The next letter that has come from the peer; NULL: none. */
+const struct envelope *lane_next(struct p2p *p, struct lane *lane);
+void lane_took(struct lane *lane, const struct envelope *envelope);          /* it has been read */
+void lane_tell(struct p2p *p, struct lane *lane);                            /* … and the sender may know */
+const shared64 *lane_word(struct p2p *p, struct lane *lane, uint64_t *value);        /* what a receiver spins on until the next letter comes */
+
+/* ---- match.c: the receiver's side ---- */
+/* A recv or probe: what has come already, or a place among the posted. */
+void match_begin(struct p2p *p, struct post *post);
+bool match_lane(struct p2p *p, struct lane *lane, bool force);       /* reads what the posted ask for; force: all there is */
+bool match_posted(struct p2p *p);                                    /* of all lanes that the posted ask for */
+bool lane_collect(struct p2p *p, struct lane *lane);                 /* what is moving */
+bool match_now(struct p2p *p, struct post *post);                    /* the quick way, with nothing else under way: over, or not begun */
+
+/* ---- p2p.c ---- */
+int  p2p_open(struct tutti_comm *comm);              /* comm->p2p is there: 0, or -ENOMEM */
+void p2p_close(struct tutti_comm *comm);             /* before comm_close */
+static inline bool p2p_under_way(const struct tutti_comm *comm) { return comm->p2p && load_acquire32(&comm->p2p->works); }
+
+void p2p_begin(struct p2p *p, struct post *post);    /* starts it; under lock where there is work */
+bool p2p_pump(struct p2p *p);                        /* everything as far as it goes; true: something moved */
+int  p2p_run(struct p2p *p, struct post *post);      /* to its end, in this thread, without work under way */
+bool p2p_stuck(const struct p2p *p, const struct post *post);        /* it waits for its own caller: never */
+
+/* ---- look.c: deaths, deadlines, failures ---- */
+int  p2p_check(struct p2p *p, const struct post *post);      /* before anything begins: has the comm failed, is the receiver gone? 0 or the cause */
+bool p2p_gone(struct p2p *p, const struct post *post, int slices);   /* the rank it waits for is */
+bool p2p_withdraw(struct p2p *p, struct post *post, int result);     /* ends it unless its message has been matched */
+void p2p_abandon(struct p2p *p, struct post *post, int result);      /* ends it in any case; the other side is told */
+int  p2p_fail(struct p2p *p, const struct post *post, int error);    /* the report; the comm is broken by a death. Returns error */
+void p2p_expire(struct p2p *p, struct post *post, int error);        /* withdraws it if it can, with a report */
+/* One look at all works: ends those that cannot go on. Returns how long the next sleep may be, ns. */
+uint64_t p2p_look(struct p2p *p);
+/* Declares a listener and appends the words to sleep on (drive_retire takes that back). 0: something has moved, do not sleep. */
+int  p2p_gather(struct p2p *p, struct futex_word *words, int room, struct drive_sleep *sleep);
+
+const char *post_what(const struct post *post);      /* "to send", "for a message" */
+
+#endif
