@@ -9,6 +9,9 @@
 #include <string.h>
 
 enum { DEALS_A_PAGE = 4096 / sizeof(struct deal), STORE_ALIGN = 64 };
+/* A store through which so many times its size has gone grows, too, up to here: lines that come round too soon are still in the reader's
+   first cache, and writing them then takes three times as long. */
+enum { STORE_BUSY = 1 << 20, BUSY_ROUNDS = 8 };
 
 static int table_open(struct p2p *p)
 {
@@ -108,17 +111,18 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
 {
     int error;
     uint64_t whole = layout_round(bytes, STORE_ALIGN);
-    char *at = store_fit(lane, whole, end);
+    bool busy = lane->store_bytes < STORE_BUSY && lane->stored - lane->store_begun > BUSY_ROUNDS * lane->store_bytes;
+    char *at = busy ? NULL : store_fit(lane, whole, end);
     if (at)
         return at;
     lane->freed = load_acquire64(&lane->out->freed);                 /* E36 acquire */
-    at = store_fit(lane, whole, end);
+    at = busy ? NULL : store_fit(lane, whole, end);
     uint64_t more = lane->store ? lane->store_bytes * 4 : STORE_FIRST;
     if (at || more > STORE_MOST)
         return at;
     char *store = comm_hold(p->comm, more, &error);
     if (!store)
-        return NULL;
+        return busy ? store_fit(lane, whole, end) : NULL;
     lane->store = store;
     lane->store_bytes = more;
     lane->store_at = 0;

@@ -13,13 +13,14 @@ const char *post_what(const struct post *post) { return post->kind == KIND_SEND 
 int p2p_check(struct p2p *p, const struct post *post)
 {
     const struct watch *w = p->watch;
+    bool gone = post->kind == KIND_SEND && p2p_gone(p, post, 0);     /* first: one who aborted and then left has aborted */
     if (load_acquire32(&w->slot->news) || load_acquire64(&w->slot->verdict)) {       /* E7 acquire */
         struct patience patience = patience_begin(p->comm, -1);
         int cause = patience_check(&patience, post->peer, post_what(post));
         if (cause)
             return cause;
     }
-    return post->kind == KIND_SEND && p2p_gone(p, post, 0) ? p2p_fail(p, post, -EOWNERDEAD) : 0;
+    return gone ? p2p_fail(p, post, -EOWNERDEAD) : 0;
 }
 
 static bool rank_gone(struct p2p *p, int peer, int slices)
@@ -186,6 +187,8 @@ uint64_t p2p_look(struct p2p *p)
     struct look look = { clock_ns(), patience_slice(p->slices), load_acquire32(&w->attention) & ATTENTION_BROKEN, -ECANCELED };
     for (uint32_t q = 0; q < w->size; q++)
         p->seen[q] = load_acquire32(process_mark_word(&w->seats[q]->mark));          /* E5 acquire */
+    if (!look.broken)
+        each(p, look_gone, &look);                   /* first: one who aborted and then left has aborted */
     p->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
     p->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
     if (!look.broken && (p->news || p->verdict)) {
@@ -195,7 +198,6 @@ uint64_t p2p_look(struct p2p *p)
         look.cause = cause ? cause : look.cause;
     }
     if (!look.broken) {
-        each(p, look_gone, &look);
         if (p2p_pump(p)) {                           /* E5: the flags of those who are gone after their words */
             p->slices = 0;
             return 0;

@@ -214,8 +214,10 @@ static int run_sleep(struct p2p *p, struct post *post, struct patience *patience
     patience->timeout_ns = post->moving ? -1 : post->timeout_ns;
     if (p2p_pump(p) || post->over)
         patience->slices = 0;
-    else if (gone)
-        r = -EOWNERDEAD;
+    else if (gone) {
+        r = patience_check(patience, post->peer, post_what(post));   /* one who aborted and then left has aborted */
+        r = r < 0 ? r : -EOWNERDEAD;
+    }
     else
         r = patience_doze(patience, &mine->bell, bell, post->moving ? (int)post->sender : post->peer, post_what(post));
     fetch_sub32(&mine->listeners, 1);                /* E40 */

@@ -1,0 +1,258 @@
+/* ctest: timeout=300 labels=tsan */
+/* Messages of every length around every threshold, in every way they can be sent, bit for bit; what stands in the way of what; oneself. */
+#include "p2p/p2p.h"
+#include "support/ranks.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const size_t lengths[] = { 0, 1, 4, LETTER_TEXT - 1, LETTER_TEXT, LETTER_TEXT + 1, 4096, SMALL - 1, SMALL, SMALL + 1, PIECE * 2 - 1, PIECE * 2,
+                                  PIECE * 2 + 1, PIECE * PIECES, PIECE * PIECES + 1, 1 << 20, 16 << 20 };
+enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
+
+static unsigned char byte_of(size_t i, int seed) { return (unsigned char)((i * 2654435761u >> 13) + (unsigned)seed * 37u); }
+
+static void fill(unsigned char *buf, size_t n, int seed)
+{
+    for (size_t i = 0; i < n; i++)
+        buf[i] = byte_of(i, seed);
+}
+
+static int wrong(const unsigned char *buf, size_t n, int seed)
+{
+    for (size_t i = 0; i < n; i++)
+        if (buf[i] != byte_of(i, seed))
+            return 1;
+    return 0;
+}
+
+/* One direction, then the other; the next byte of the receiver's buffer stays as it was. */
+static int body_lengths(tutti_comm *world, int rank)
+{
+    unsigned char *buf = malloc((16 << 20) + 1);
+    CHECK(buf != NULL);
+    for (int k = 0; k < LENGTHS; k++)
+        for (int way = 0; way < 2; way++) {
+            size_t n = lengths[k];
+            tutti_message got = { 9, 9, 9 };
+            if (rank == way) {
+                fill(buf, n, k);
+                CHECK_IS(tutti_send(buf, n, TUTTI_U8, 1 - rank, k, world, NULL), 0);
+                continue;
+            }
+            memset(buf, 0xee, n + 1);
+            CHECK_IS(tutti_recv(buf, n, TUTTI_U8, 1 - rank, k, &got, world, NULL), 0);
+            CHECK_IS(got.from, 1 - rank);
+            CHECK_IS(got.tag, k);
+            CHECK_IS(got.count, n);
+            CHECK(!wrong(buf, n, k));
+            CHECK_IS(buf[n], 0xee);
+        }
+    free(buf);
+    return 0;
+}
+
+static void test_lengths(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_lengths), 0);
+}
+
+/* All that one rank sends stands there before the other asks, and that one asks backwards: nothing is in the way of what is asked for. */
+static int body_backwards(tutti_comm *world, int rank)
+{
+    enum { MANY = 300 };
+    unsigned char buf[2000];
+    if (rank == 0) {
+        for (int i = 0; i < MANY; i++) {
+            size_t n = (size_t)i % 7 == 0 ? sizeof buf : (size_t)i % 100;
+            fill(buf, n, i);
+            CHECK_IS(tutti_send(buf, n, TUTTI_U8, 1, i, world, NULL), 0);
+        }
+        CHECK_IS(tutti_barrier(world, NULL), 0);
+        return 0;
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    for (int i = MANY; i-- > 0;) {
+        tutti_message got, seen;
+        CHECK_IS(tutti_probe(0, i, &seen, world, NULL), 0);
+        CHECK_IS(tutti_recv(buf, sizeof buf, TUTTI_U8, TUTTI_ANY, i, &got, world, NULL), 0);
+        CHECK_IS(got.count, (size_t)i % 7 == 0 ? sizeof buf : (size_t)i % 100);
+        CHECK_IS(seen.count, got.count);
+        CHECK_IS(seen.from, 0);
+        CHECK_IS(got.tag, i);
+        CHECK(!wrong(buf, got.count, i));
+    }
+    return 0;
+}
+
+static void test_backwards(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_backwards), 0);
+}
+
+/* The queue takes what the header of p2p.h promises, without a receiver: 4 MiB in messages of 64 KiB, and thousands of small ones. */
+static int body_room(tutti_comm *world, int rank)
+{
+    static _Thread_local unsigned char buf[SMALL];
+    enum { BIG = STORE_MOST / SMALL, FEW = 7000 };
+    if (rank == 0) {
+        for (int i = 0; i < BIG; i++) {
+            fill(buf, SMALL, i);
+            CHECK_IS(tutti_send(buf, SMALL, TUTTI_U8, 1, 0, world, NULL), 0);
+        }
+        for (int i = 0; i < FEW; i++)
+            CHECK_IS(tutti_send(&i, 1, TUTTI_I32, 1, 1, world, NULL), 0);
+        tutti_call soon = { .timeout_ms = 20 };
+        int r = 0, sent = 0;
+        for (; r == 0 && sent < 200; sent++)
+            r = tutti_send(buf, SMALL, TUTTI_U8, 1, 2, world, &soon);
+        CHECK_IS(r, -ETIMEDOUT);
+        page->number[0] = (uint64_t)sent - 1;
+        CHECK_IS(tutti_barrier(world, NULL), 0);
+        CHECK_IS(tutti_barrier(world, NULL), 0);
+        return 0;
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    for (int i = 0, x; i < FEW; i++) {
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 0, 1, NULL, world, NULL), 0);
+        CHECK_IS(x, i);
+    }
+    for (int i = 0; i < BIG; i++) {
+        CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 0, NULL, world, NULL), 0);
+        CHECK(!wrong(buf, SMALL, i));
+    }
+    for (uint64_t i = page->number[0]; i-- > 0;)
+        CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 2, NULL, world, NULL), 0);
+    tutti_call soon = { .timeout_ms = 20 };
+    CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 2, NULL, world, &soon), -ETIMEDOUT);        /* the one that failed is not there */
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static void test_room(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_room), 0);
+}
+
+/* To oneself: small ones in any number, a large one where a receive waits for it. */
+static int body_self(tutti_comm *world, int rank)
+{
+    enum { MANY = 10000, LARGE = 1 << 20 };
+    unsigned char *in = malloc(LARGE), *out = malloc(LARGE);
+    CHECK(in && out);
+    for (int i = 0; i < MANY; i++)
+        CHECK_IS(tutti_send(&i, 1, TUTTI_I32, rank, i % 3, world, NULL), 0);
+    for (int i = 0, x; i < MANY; i += 3) {
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, rank, 0, NULL, world, NULL), 0);
+        CHECK_IS(x, i);
+    }
+    for (int i = 0, x; i < MANY; i++) {
+        if (i % 3 == 0)
+            continue;
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, rank, TUTTI_ANY, NULL, world, NULL), 0);
+        CHECK_IS(x, i);
+    }
+    for (int i = 0; i < 100; i++) {
+        fill(out, SMALL, i);
+        CHECK_IS(tutti_send(out, SMALL, TUTTI_U8, rank, 5, world, NULL), 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        CHECK_IS(tutti_recv(in, SMALL, TUTTI_U8, rank, 5, NULL, world, NULL), 0);
+        CHECK(!wrong(in, SMALL, i));
+    }
+    CHECK_IS(tutti_send(out, LARGE, TUTTI_U8, rank, 6, world, NULL), -EDEADLK);
+    CHECK(strstr(tutti_explain(world), "waits here for itself") != NULL);
+    CHECK_IS(tutti_recv(in, LARGE, TUTTI_U8, rank, 6, NULL, world, NULL), -EDEADLK);     /* nor is it there */
+    CHECK_IS(tutti_probe(rank, TUTTI_ANY, NULL, world, NULL), -EDEADLK);
+    tutti_work *work;
+    tutti_message got = { 0, 0, 0 };
+    fill(out, LARGE, 7);
+    CHECK_IS(tutti_recv(in, LARGE, TUTTI_U8, rank, TUTTI_ANY, &got, world, &(tutti_call){ .work = &work }), 0);
+    CHECK_IS(tutti_send(out, LARGE, TUTTI_U8, rank, 8, world, NULL), 0);
+    CHECK_IS(tutti_wait(work, 0), 0);
+    CHECK_IS(got.tag, 8);
+    CHECK_IS(got.count, LARGE);
+    CHECK(!wrong(in, LARGE, 7));
+    CHECK_IS(tutti_send(out, LARGE, TUTTI_U8, rank, 9, world, &(tutti_call){ .work = &work }), 0);
+    CHECK_IS(tutti_test(work), -EAGAIN);
+    CHECK_IS(tutti_recv(in, LARGE, TUTTI_U8, rank, 9, NULL, world, NULL), 0);
+    CHECK_IS(tutti_wait(work, 0), 0);
+    free(in);
+    free(out);
+    return 0;
+}
+
+static void test_self(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(1, body_self), 0);
+    if (!ranks_many(1, 0))
+        return;
+    assert_int_equal(ranks_run(3, body_self, 0), 0);
+}
+
+/* Both at once, blocking: small enough, so nobody waits for the other's receive. */
+static int body_both_ways(tutti_comm *world, int rank)
+{
+    static _Thread_local unsigned char in[SMALL], out[SMALL];
+    for (int i = 0, rounds = ranks_many(400, 40); i < rounds; i++) {
+        size_t n = lengths[i % 9];
+        int size = tutti_size(world), right = (rank + 1) % size, left = (rank + size - 1) % size;
+        fill(out, n, i + rank);
+        CHECK_IS(tutti_send(out, n, TUTTI_U8, right, i, world, NULL), 0);
+        CHECK_IS(tutti_recv(in, n, TUTTI_U8, left, i, NULL, world, NULL), 0);
+        CHECK(!wrong(in, n, i + left));
+    }
+    return 0;
+}
+
+static void test_both_ways(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_both_ways), 0);
+    assert_int_equal(ranks_run_either(5, body_both_ways), 0);
+}
+
+/* A hundred large messages are offered, and asked for from the last to the first. */
+static int body_offers(tutti_comm *world, int rank)
+{
+    enum { MANY = 100, N = SMALL + 100 };
+    unsigned char (*buf)[N] = malloc(sizeof *buf * MANY);
+    CHECK(buf != NULL);
+    tutti_work *work[MANY];
+    for (int i = 0; i < MANY && rank == 0; i++) {
+        fill(buf[i], N, i);
+        CHECK_IS(tutti_send(buf[i], N, TUTTI_U8, 1, i, world, &(tutti_call){ .work = &work[i] }), 0);
+    }
+    for (int i = 0; i < MANY && rank == 0; i++)
+        CHECK_IS(tutti_wait(work[i], 0), 0);
+    for (int i = MANY; i-- > 0 && rank == 1;) {
+        CHECK_IS(tutti_recv(buf[i], N, TUTTI_U8, 0, i, NULL, world, NULL), 0);
+        CHECK(!wrong(buf[i], N, i));
+    }
+    free(buf);
+    return 0;
+}
+
+static void test_offers(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_offers), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_self),
+        cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
