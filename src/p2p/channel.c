@@ -96,11 +96,13 @@ void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter)
 
 static char *store_fit(struct lane *lane, uint64_t bytes, uint64_t *end)
 {
-    uint64_t rest = lane->store_bytes - lane->store_at, skip = rest < bytes ? rest : 0;
+    uint64_t rest = lane->store_bytes - lane->store_at;
+    bool round = rest < bytes;                       /* from its beginning again, what is left at its end unused */
+    uint64_t skip = round ? rest : 0;
     uint64_t freed = lane->freed > lane->store_begun ? lane->freed : lane->store_begun;
     if (!lane->store || lane->stored - freed + skip + bytes > lane->store_bytes)
         return NULL;
-    char *at = skip ? lane->store : lane->store + lane->store_at;
+    char *at = round ? lane->store : lane->store + lane->store_at;
     lane->store_at = (uint64_t)(at - lane->store) + bytes;
     lane->stored += skip + bytes;
     *end = lane->stored;

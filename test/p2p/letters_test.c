@@ -142,6 +142,40 @@ static void test_room(void **state)
     assert_int_equal(ranks_run_either(2, body_room), 0);
 }
 
+/* The store's end, met exactly and in every other way: lengths that fill it to the byte, and a reader one or two messages behind. */
+static int body_store(tutti_comm *world, int rank)
+{
+    static const size_t some[] = { SMALL, SMALL / 2, SMALL / 4, SMALL - 64, 128, SMALL / 2 + 1 };
+    unsigned char *buf = malloc(SMALL);
+    CHECK(buf != NULL);
+    for (int i = 0, rounds = ranks_many(3000, 300), ahead = 0; i < rounds; i++) {
+        size_t n = some[i < rounds / 2 ? i / 200 % 6 : i * 7 % 6];
+        if (rank == 0) {
+            fill(buf, n, i);
+            CHECK_IS(tutti_send(buf, n, TUTTI_U8, 1, 0, world, NULL), 0);
+            if (++ahead > 1 + i / 100 % 3) {
+                CHECK_IS(tutti_recv(NULL, 0, TUTTI_U8, 1, 1, NULL, world, NULL), 0);
+                ahead--;
+            }
+        } else {
+            tutti_message got;
+            CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 0, &got, world, NULL), 0);
+            CHECK_IS(got.count, n);
+            CHECK(!wrong(buf, n, i));
+            CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, 0, 1, world, NULL), 0);
+        }
+    }
+    free(buf);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static void test_store(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_store), 0);
+}
+
 /* To oneself: small ones in any number, a large one where a receive waits for it. */
 static int body_self(tutti_comm *world, int rank)
 {
@@ -251,8 +285,8 @@ static void test_offers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_self),
-        cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_store),
+        cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
