@@ -176,6 +176,38 @@ static void test_store(void **state)
     assert_int_equal(ranks_run_either(2, body_store), 0);
 }
 
+/* The same from inside: every place lies in the store, and on nothing that has not been read. */
+static int body_places(tutti_comm *world, int rank)
+{
+    enum { BEHIND = 8 };
+    struct { uint64_t from, to, end; } live[BEHIND] = { { 0, 0, 0 } };
+    CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, rank, 0, world, NULL), 0);        /* opens the channel to ourselves */
+    struct p2p *p = world->p2p;
+    struct lane *lane = p2p_lane(p, (uint32_t)rank);
+    for (uint64_t i = 0; i < 200000; i++) {
+        uint64_t n = i % 3 ? SMALL / (1 + i % 4) : (i * 2654435761u >> 7) % SMALL + 1, end;
+        store_release64(&lane->out->freed, live[i % BEHIND].end);    /* the receiver has read all but the last few */
+        char *at = lane_store(p, lane, n, &end);
+        CHECK(at != NULL);
+        CHECK(at >= lane->store && at + n <= lane->store + lane->store_bytes);
+        uint64_t from = (uint64_t)(uintptr_t)at, to = from + n;
+        for (int k = 1; k < BEHIND; k++) {
+            uint64_t old = (i + (uint64_t)k) % BEHIND;
+            CHECK(live[old].to <= from || live[old].from >= to);
+        }
+        live[i % BEHIND].from = from;
+        live[i % BEHIND].to = to;
+        live[i % BEHIND].end = end;
+    }
+    return 0;
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(1, body_places, 0), 0);
+}
+
 /* To oneself: small ones in any number, a large one where a receive waits for it. */
 static int body_self(tutti_comm *world, int rank)
 {
@@ -285,7 +317,7 @@ static void test_offers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_store),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_store), cmocka_unit_test(test_places),
         cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
