@@ -89,16 +89,14 @@ uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room,
         return UINT64_MAX;
     }
     uint64_t slice = p2p_look(p);
-    if (room) {
-        *used = p2p_gather(p, words, room, sleep);
-        if (!*used) {
-            fetch_sub32(sleep->sleepers, 1);         /* E40 */
-            slice = 0;
-        }
-    }
+    *used = room ? p2p_gather(p, words, room, sleep) : 0;
     post_tell(p);
-    if (!load_acquire32(&p->works))
-        slice = slice ? UINT64_MAX : 0;
+    bool moved = room && !*used, idle = !load_acquire32(&p->works);
+    if (moved || (idle && *used)) {                  /* who listens for nothing is rung in vain by every message */
+        fetch_sub32(sleep->sleepers, 1);             /* E40 */
+        *used = 0;
+    }
+    slice = moved ? 0 : idle ? UINT64_MAX : slice;
     pthread_mutex_unlock(&p->lock);
     return slice;
 }
