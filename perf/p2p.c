@@ -135,6 +135,8 @@ static void compare(struct report *report, const struct perf_options *o)
         struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (double)done / sizes, 1.0 / sizes };
         measure(&team, &e, m);
         tell(report, table, &team, bytes, m);
+        if (m[LINE_BACK].rounds.n)
+            report_promise(report, "4 bytes there and back / bare flags", series_ratio(&m[TUTTI].rounds, &m[LINE_BACK].rounds).median, 1.5, UNIT_RATIO);
         measured_free(m, COUNT);
     }
     team_close(&team);
