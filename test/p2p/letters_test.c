@@ -2,6 +2,7 @@
 /* Messages of every length around every threshold, in every way they can be sent, bit for bit; what stands in the way of what; oneself. */
 #include "p2p/p2p.h"
 #include "support/ranks.h"
+#include "support/team.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -287,6 +288,59 @@ static void test_both_ways(void **state)
     assert_int_equal(ranks_run_either(5, body_both_ways), 0);
 }
 
+static _Thread_local int overslept;
+
+/* No slices: who is not woken sleeps for half a minute, and that is found out. */
+static int sleep_long(void *arg, const struct futex_word *words, int n, uint64_t ns)
+{
+    (void)ns;
+    int r = wait_ways_kernel.sleep(arg, words, n, UINT64_C(30000000000));
+    overslept |= r == -ETIMEDOUT;
+    return r;
+}
+
+/* Nobody spins, and whatever one waits for the other wakes it: a message, a receive, room in the ring, in the store, in the stage. */
+static int body_wakes(tutti_comm *world, int rank)
+{
+    struct wait_ways ways = wait_ways_kernel;
+    unsigned char *buf = malloc(1 << 20);
+    CHECK(buf != NULL);
+    ways.sleep = sleep_long;
+    world->watch.ways = &ways;
+    world->watch.budget = (struct wait_budget){ 0, 0, 0 };
+    for (int i = 0, rounds = ranks_many(300, 40); i < rounds && !overslept; i++) {
+        size_t n = lengths[i % (LENGTHS - 1)];
+        if (rank == 0) {
+            CHECK_IS(tutti_send(buf, n, TUTTI_U8, 1, i, world, NULL), 0);
+            CHECK_IS(tutti_probe(TUTTI_ANY, i, NULL, world, NULL), 0);
+            CHECK_IS(tutti_recv(buf, n, TUTTI_U8, i % 2 ? 1 : TUTTI_ANY, i, NULL, world, NULL), 0);
+        } else {
+            CHECK_IS(tutti_recv(buf, n, TUTTI_U8, i % 3 ? 0 : TUTTI_ANY, i, NULL, world, NULL), 0);
+            CHECK_IS(tutti_send(buf, n, TUTTI_U8, 0, i, world, NULL), 0);
+        }
+    }
+    for (int i = 0; i < 2 * RING_MOST && !overslept; i++) {
+        size_t n = i % 4 ? 8 : i % 100 ? 3000 : SMALL;
+        if (rank == 0)
+            CHECK_IS(tutti_send(buf, n, TUTTI_U8, 1, 0, world, NULL), 0);
+        else
+            CHECK_IS(tutti_recv(buf, n, TUTTI_U8, 0, 0, NULL, world, NULL), 0);
+        if (rank == 1 && i == 0)
+            team_spin(20000000);
+    }
+    CHECK(!overslept);
+    world->watch.ways = &wait_ways_kernel;
+    free(buf);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static void test_wakes(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_wakes), 0);
+}
+
 /* A hundred large messages are offered, and asked for from the last to the first. */
 static int body_offers(tutti_comm *world, int rank)
 {
@@ -317,8 +371,9 @@ static void test_offers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_store), cmocka_unit_test(test_places),
-        cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room),
+        cmocka_unit_test(test_store), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers), cmocka_unit_test(test_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
