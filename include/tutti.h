@@ -276,8 +276,8 @@ int  tutti_probe(int from, int tag, tutti_message *got, tutti_comm *, const tutt
 
 /* Waits for the operation; frees the handle unless it returns -EAGAIN (or -ETIMEDOUT of TUTTI_KEEP). timeout_ms is only this
  * call's patience: -EAGAIN when it passes. 0: as long as the operation's own deadline; negative: until it ends. Collectives of a comm
- * complete in the order they were started; sends and receives as their messages go. `done`, if given, has run before tutti_wait reports the end; it must not block and may
- * call tutti_test only (anything else on this comm: -EDEADLK). */
+ * complete in the order they were started; sends and receives as their messages go. `done`, if given, has run before tutti_wait
+ * reports the end; it must not block and may call tutti_test only (anything else on this comm: -EDEADLK). */
 int  tutti_wait(tutti_work *work, int timeout_ms);
 
 /* -EAGAIN while under way, then the result; never frees; any thread. */

@@ -136,7 +136,8 @@ static void compare(struct report *report, const struct perf_options *o)
         measure(&team, &e, m);
         tell(report, table, &team, bytes, m);
         if (m[LINE_BACK].rounds.n)
-            report_promise(report, "4 bytes there and back / bare flags", series_ratio(&m[TUTTI].rounds, &m[LINE_BACK].rounds).median, 1.5, UNIT_RATIO);
+            report_promise(report, "4 bytes there and back / bare flags",
+                           series_ratio(&m[TUTTI].rounds, &m[LINE_BACK].rounds).median, 1.5, UNIT_RATIO);
         measured_free(m, COUNT);
     }
     team_close(&team);

@@ -92,7 +92,8 @@ int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type ty
     return call_letter(site, &post, buf, comm, call);
 }
 
-int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
+int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm,
+                  const tutti_call *call)
 {
     struct post post = { .kind = KIND_RECV, .peer = from, .tag = tag, .type = type, .to = buf, .count = count, .got = got };
     return call_letter(site, &post, buf, comm, call);

@@ -123,7 +123,8 @@ void match_begin(struct p2p *p, struct post *post)
             at = &parcel->next;
             continue;
         }
-        bool there = match_deliver(p, post, parcel->from, &parcel->envelope, parcel->envelope.mode == LETTER_WHOLE ? parcel->envelope.text : parcel->data);
+        const struct envelope *e = &parcel->envelope;
+        bool there = match_deliver(p, post, parcel->from, e, e->mode == LETTER_WHOLE ? e->text : parcel->data);
         if (there && post->kind == KIND_PROBE)
             return;
         *at = parcel->next;

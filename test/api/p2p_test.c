@@ -69,53 +69,6 @@ static void test_refused(void **state)
     assert_int_equal(ranks_run(2, body_refused, 0), 0);
 }
 
-/* All at once: every rank to every rank, itself too, many messages of all sizes, all of it as work, waited for from the last to the first. */
-static int body_storm(tutti_comm *world, int rank)
-{
-    enum { MANY = 24 };
-    static const size_t lengths[] = { 1, 90, 5000, 66000, 300000 };
-    int size = tutti_size(world), n = size * MANY;
-    tutti_work **work = calloc((size_t)n * 2, sizeof(tutti_work *));
-    unsigned char **buf = calloc((size_t)n * 2, sizeof(unsigned char *));
-    CHECK(work && buf);
-    for (int i = 0; i < n; i++) {
-        int peer = i % size, nth = i / size;
-        size_t bytes = lengths[(nth + peer + rank) % 5];
-        buf[i] = malloc(bytes);
-        buf[n + i] = malloc(bytes);
-        CHECK(buf[i] && buf[n + i]);
-        memset(buf[i], rank * 16 + nth, bytes);
-        CHECK_IS(tutti_send(buf[i], bytes, TUTTI_U8, peer, nth, world, &(tutti_call){ .work = &work[i] }), 0);
-        CHECK_IS(tutti_recv(buf[n + i], bytes, TUTTI_U8, peer, nth, NULL, world, &(tutti_call){ .work = &work[n + i] }), 0);
-    }
-    CHECK_IS(tutti_barrier(world, NULL), 0);         /* collectives go on meanwhile */
-    for (int i = 2 * n; i-- > 0;)
-        CHECK_IS(tutti_wait(work[i], 0), 0);
-    for (int i = 0; i < n; i++) {
-        int peer = i % size, nth = i / size;
-        size_t bytes = lengths[(nth + peer + rank) % 5];
-        for (size_t k = 0; k < bytes; k++)
-            if (buf[n + i][k] != (unsigned char)(peer * 16 + nth))
-                CHECK_IS(k, -1);
-        free(buf[i]);
-        free(buf[n + i]);
-    }
-    free(buf);
-    free(work);
-    CHECK_IS(tutti_barrier(world, NULL), 0);
-    return 0;
-}
-
-static void test_storm(void **state)
-{
-    (void)state;
-    for (int i = 0, rounds = ranks_many(5, 1); i < rounds; i++) {
-        assert_int_equal(ranks_run(2, body_storm, 0), 0);
-        assert_int_equal(ranks_run(5, body_storm, 0), 0);
-    }
-    assert_int_equal(ranks_run_threads(3, body_storm), 0);
-}
-
 struct calls { tutti_comm *world; int n, error, nested; };
 
 static void count_done(int error, void *arg)
@@ -381,7 +334,7 @@ static void test_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_storm), cmocka_unit_test(test_done), cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_done), cmocka_unit_test(test_keep),
         cmocka_unit_test(test_aside), cmocka_unit_test(test_comms), cmocka_unit_test(test_table), cmocka_unit_test(test_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,7 +208,8 @@ static int body_posted(tutti_comm *world, int rank)
     tutti_work *work[N];
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < N && rank == 0; i++)
-            CHECK_IS(tutti_recv(&x[i], 1, TUTTI_I32, i % 3 ? 1 : TUTTI_ANY, i % 2 ? 7 : TUTTI_ANY, NULL, world, &(tutti_call){ .work = &work[i] }), 0);
+            CHECK_IS(tutti_recv(&x[i], 1, TUTTI_I32, i % 3 ? 1 : TUTTI_ANY, i % 2 ? 7 : TUTTI_ANY, NULL, world,
+                                &(tutti_call){ .work = &work[i] }), 0);
         CHECK_IS(tutti_barrier(world, NULL), 0);
         for (int i = 0; i < N && rank == 1; i++)
             CHECK_IS(tutti_send(&i, 1, TUTTI_I32, 0, 7, world, NULL), 0);
@@ -267,10 +268,91 @@ static void test_wrong(void **state)
     assert_int_equal(ranks_run_either(2, body_wrong), 0);
 }
 
+/* More than the queue takes: what finds no room does not let what comes after it pass. */
+static int body_overtake(tutti_comm *world, int rank)
+{
+    enum { N = 400 };
+    int *buf = malloc(N / 2 * SMALL), got[SMALL / 4];
+    tutti_work *work[N];
+    CHECK(buf != NULL);
+    for (int i = 0; i < N && rank == 0; i++) {
+        int *x = buf + i / 2 * (SMALL / 4) + (i % 2 ? 0 : SMALL / 4 - 1);
+        x[0] = i;
+        CHECK_IS(tutti_send(x, i % 2 ? SMALL / 4 - 2 : 1, TUTTI_I32, 1, 3, world, &(tutti_call){ .work = &work[i] }), 0);
+        if (i == N - 1)
+            ranks_say(0, 1);
+    }
+    if (rank == 1)
+        CHECK_IS(ranks_await(0, 1), 0);              /* by now some have found no room */
+    for (int i = 0; i < N && rank == 1; i++) {
+        CHECK_IS(tutti_recv(got, SMALL / 4, TUTTI_I32, i % 5 ? 0 : TUTTI_ANY, i % 3 ? 3 : TUTTI_ANY, NULL, world, NULL), 0);
+        CHECK_IS(got[0], i);
+    }
+    for (int i = 0; i < N && rank == 0; i++)
+        CHECK_IS(tutti_wait(work[i], 0), 0);
+    free(buf);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static void test_overtake(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_overtake), 0);
+}
+
+/* All at once: every rank to every rank, itself too, many messages of all sizes, all of it as work, waited for from the last to the first. */
+static int body_storm(tutti_comm *world, int rank)
+{
+    enum { EACH = 24 };
+    static const size_t lengths[] = { 1, 90, 5000, 66000, 300000 };
+    int size = tutti_size(world), n = size * EACH;
+    tutti_work **work = calloc((size_t)n * 2, sizeof(tutti_work *));
+    unsigned char **buf = calloc((size_t)n * 2, sizeof(unsigned char *));
+    CHECK(work && buf);
+    for (int i = 0; i < n; i++) {
+        int peer = i % size, nth = i / size;
+        size_t bytes = lengths[(nth + peer + rank) % 5];
+        buf[i] = malloc(bytes);
+        buf[n + i] = malloc(bytes);
+        CHECK(buf[i] && buf[n + i]);
+        memset(buf[i], rank * 16 + nth, bytes);
+        CHECK_IS(tutti_send(buf[i], bytes, TUTTI_U8, peer, nth, world, &(tutti_call){ .work = &work[i] }), 0);
+        CHECK_IS(tutti_recv(buf[n + i], bytes, TUTTI_U8, peer, nth, NULL, world, &(tutti_call){ .work = &work[n + i] }), 0);
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);         /* collectives go on meanwhile */
+    for (int i = 2 * n; i-- > 0;)
+        CHECK_IS(tutti_wait(work[i], 0), 0);
+    for (int i = 0; i < n; i++) {
+        int peer = i % size, nth = i / size;
+        size_t bytes = lengths[(nth + peer + rank) % 5];
+        for (size_t k = 0; k < bytes; k++)
+            if (buf[n + i][k] != (unsigned char)(peer * 16 + nth))
+                CHECK_IS(k, -1);
+        free(buf[i]);
+        free(buf[n + i]);
+    }
+    free(buf);
+    free(work);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static void test_storm(void **state)
+{
+    (void)state;
+    for (int i = 0, rounds = ranks_many(5, 1); i < rounds; i++) {
+        assert_int_equal(ranks_run_either(2, body_storm), 0);
+        assert_int_equal(ranks_run_either(5, body_storm), 0);
+    }
+    assert_int_equal(ranks_run_threads(3, body_storm), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known), cmocka_unit_test(test_any), cmocka_unit_test(test_posted), cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_overtake), cmocka_unit_test(test_storm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
