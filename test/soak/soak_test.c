@@ -118,7 +118,8 @@ static void run_world(struct plan *plan)
 }
 
 static const char *const totals[4 + DOINGS] = {
-    "collectives of ranks", "by work", "in the arena", "in place", "begun", "splits", "creates", "frees", "op_creates", "op_frees", "once", "first", "turns"
+    "collectives of ranks", "by work", "in the arena", "in place", "begun",
+    "splits", "creates", "frees", "op_creates", "op_frees", "once", "first", "turns"
 };
 
 static void board_add(struct soak_board *board)
