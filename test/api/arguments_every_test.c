@@ -31,7 +31,8 @@ static int untouched(void) { return memcmp(a, kept_a, sizeof a) == 0 && memcmp(b
 #define REFUSED(call, reason) \
     do { \
         CHECK_IS(call, -EINVAL); \
-        if (!strstr(tutti_explain(world), reason) || !strstr(tutti_explain(world), " refused: ") || !strstr(tutti_explain(world), "arguments_every_test.c:")) \
+        if (!strstr(tutti_explain(world), reason) || !strstr(tutti_explain(world), " refused: ") \
+            || !strstr(tutti_explain(world), "arguments_every_test.c:")) \
             return ranks_wrong(__FILE__, __LINE__, reason, world); \
         CHECK(untouched()); \
     } while (0)
@@ -43,13 +44,41 @@ static const tutti_op SUM = TUTTI_SUM;
 /* Every function with arguments that are right but for one thing. */
 typedef int every_fn(const void *send, void *recv, size_t count, tutti_type type, tutti_op op, int root, tutti_comm *comm, const tutti_call *call);
 
-static int f_reduce_scatter(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k) { (void)root; return tutti_reduce_scatter(s, r, n, t, o, c, k); }
-static int f_all_gather(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k) { (void)root; (void)o; return tutti_all_gather(s, r, n, t, c, k); }
-static int f_gather(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k) { (void)o; return tutti_gather(s, r, n, t, root, c, k); }
-static int f_scatter(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k) { (void)o; return tutti_scatter(s, r, n, t, root, c, k); }
-static int f_all_to_all(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k) { (void)root; (void)o; return tutti_all_to_all(s, r, n, t, c, k); }
-static int f_scan(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k) { (void)root; return tutti_scan(s, r, n, t, o, c, k); }
-static int f_exscan(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k) { (void)root; return tutti_exscan(s, r, n, t, o, c, k); }
+static int f_reduce_scatter(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k)
+{
+    (void)root;
+    return tutti_reduce_scatter(s, r, n, t, o, c, k);
+}
+static int f_all_gather(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k)
+{
+    (void)root; (void)o;
+    return tutti_all_gather(s, r, n, t, c, k);
+}
+static int f_gather(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k)
+{
+    (void)o;
+    return tutti_gather(s, r, n, t, root, c, k);
+}
+static int f_scatter(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k)
+{
+    (void)o;
+    return tutti_scatter(s, r, n, t, root, c, k);
+}
+static int f_all_to_all(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k)
+{
+    (void)root; (void)o;
+    return tutti_all_to_all(s, r, n, t, c, k);
+}
+static int f_scan(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k)
+{
+    (void)root;
+    return tutti_scan(s, r, n, t, o, c, k);
+}
+static int f_exscan(const void *s, void *r, size_t n, tutti_type t, tutti_op o, int root, tutti_comm *c, const tutti_call *k)
+{
+    (void)root;
+    return tutti_exscan(s, r, n, t, o, c, k);
+}
 
 /* The general forms, as even ones: block p is the p-th of the buffer. */
 static struct lists { const void *send[RANKS]; void *recv[RANKS]; size_t counts[RANKS]; } l;
@@ -116,7 +145,9 @@ static int body_scalars(tutti_comm *world, int rank)
 {
     tutti_work *work = NULL;
     const tutti_call bad[] = { { .flags = 2 }, { .flags = TUTTI_KEEP }, { .done = done }, { .reserved = { 0, 0, 0, 7 } }, { .stream = a } };
-    static const char *const bad_why[] = { "unknown bits 0x2", "TUTTI_KEEP needs call.work", "call.done needs call.work", "call.reserved[3] is not 0", "call.stream" };
+    static const char *const bad_why[] = {
+        "unknown bits 0x2", "TUTTI_KEEP needs call.work", "call.done needs call.work", "call.reserved[3] is not 0", "call.stream"
+    };
     static const int no_type[] = { -1, 17, INT32_MAX, INT32_MIN }, no_root[] = { -1, RANKS, INT32_MAX, INT32_MIN };
     for (int i = 0; i < EVERY; i++) {
         every_fn *fn = every[i].fn;
@@ -342,7 +373,8 @@ CASE(own_pair)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalars), cmocka_unit_test(test_nulls), cmocka_unit_test(test_overlaps), cmocka_unit_test(test_lists), cmocka_unit_test(test_own_pair),
+        cmocka_unit_test(test_scalars), cmocka_unit_test(test_nulls), cmocka_unit_test(test_overlaps), cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_own_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,8 @@ static void notes_thread(const void *in, void *inout, size_t count, tutti_type t
 {
     int32_t x = 1;
     if (!pthread_equal(pthread_self(), main_thread))
-        store_release32(&by_progress, tutti_barrier(inside, NULL) == -EDEADLK && tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, inside, NULL) == -EDEADLK ? 1 : 2);
+        store_release32(&by_progress, tutti_barrier(inside, NULL) == -EDEADLK
+                                      && tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, inside, NULL) == -EDEADLK ? 1 : 2);
     adds(in, inout, count, type);
 }
 

@@ -127,7 +127,8 @@ static void order_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bit_counts), cmocka_unit_test(only_the_bytes_count), cmocka_unit_test(no_two_alike), cmocka_unit_test(few_bits_apart), cmocka_unit_test(order_counts),
+        cmocka_unit_test(every_bit_counts), cmocka_unit_test(only_the_bytes_count), cmocka_unit_test(no_two_alike),
+        cmocka_unit_test(few_bits_apart), cmocka_unit_test(order_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

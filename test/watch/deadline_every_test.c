@@ -18,7 +18,10 @@ enum { GONE_BY = 0, LARGE = 30000, SHORT_MS = 15 };
 
 static const size_t sizes[] = { 2, 1500, LARGE };
 
-static struct every any(int i, size_t count) { return (struct every){ .kind = every_kind[i], .count = count, .nth = (uint64_t)i + 1, .type = TUTTI_I32 }; }
+static struct every any(int i, size_t count)
+{
+    return (struct every){ .kind = every_kind[i], .count = count, .nth = (uint64_t)i + 1, .type = TUTTI_I32 };
+}
 
 /* All have come to this point: not by a collective of the comm that is being broken. */
 static int meet(tutti_comm *world)
@@ -241,7 +244,8 @@ static void interrupts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(deadlines, plain), cmocka_unit_test_setup(deadlines_that_are_kept, plain), cmocka_unit_test_setup(aborts_and_freed_comms, plain),
+        cmocka_unit_test_setup(deadlines, plain), cmocka_unit_test_setup(deadlines_that_are_kept, plain),
+        cmocka_unit_test_setup(aborts_and_freed_comms, plain),
         cmocka_unit_test_setup(no_room_for_staging, plain), cmocka_unit_test_setup(interrupts, plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

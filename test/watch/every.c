@@ -39,20 +39,21 @@ static void give(void *at, bool in_arena, tutti_comm *comm)
     pthread_mutex_unlock(&comm->world->lock);
 }
 
-int every_open(struct every_room *room, size_t most, bool in_arena, tutti_comm *comm)
+int every_open(struct every_room *room, size_t most, int in_arena, tutti_comm *comm)
 {
     size_t bytes = (most ? most : 1) * EVERY_RANKS * sizeof(int32_t);
-    *room = (struct every_room){ .most = most, .send = take(bytes, in_arena, comm), .recv = take(bytes, in_arena, comm) };
+    *room = (struct every_room){ .most = most, .send = take(bytes, in_arena & 1, comm),
+                                 .recv = take(bytes, in_arena == 1 || in_arena == 2, comm) };
     if (room->send && room->recv)
         return 0;
     every_close(room, in_arena, comm);
     return -ENOMEM;
 }
 
-void every_close(struct every_room *room, bool in_arena, tutti_comm *comm)
+void every_close(struct every_room *room, int in_arena, tutti_comm *comm)
 {
-    give(room->send, in_arena, comm);
-    give(room->recv, in_arena, comm);
+    give(room->send, in_arena & 1, comm);
+    give(room->recv, in_arena == 1 || in_arena == 2, comm);
     room->send = room->recv = NULL;
 }
 
@@ -154,9 +155,11 @@ int every_call(const struct every *e, struct every_room *r, tutti_comm *comm, co
     case KIND_REDUCE_SCATTER_V: return tutti_reduce_scatter_v(r->sends, r->send_counts, r->recv, type, e->oper, comm, call);
     case KIND_ALL_GATHER_V: return tutti_all_gather_v(r->send, every_count(e, me, 0), r->recvs, r->recv_counts, type, comm, call);
     case KIND_GATHER_V:
-        return tutti_gather_v(r->send, every_count(e, me, root), me == root ? r->recvs : NULL, me == root ? r->recv_counts : NULL, type, root, comm, call);
+        return tutti_gather_v(r->send, every_count(e, me, root), me == root ? r->recvs : NULL, me == root ? r->recv_counts : NULL, type, root,
+                              comm, call);
     case KIND_SCATTER_V:
-        return tutti_scatter_v(me == root ? r->sends : NULL, me == root ? r->send_counts : NULL, r->recv, every_count(e, root, me), type, root, comm, call);
+        return tutti_scatter_v(me == root ? r->sends : NULL, me == root ? r->send_counts : NULL, r->recv, every_count(e, root, me), type, root,
+                               comm, call);
     case KIND_ALL_TO_ALL_V: return tutti_all_to_all_v(r->sends, r->send_counts, r->recvs, r->recv_counts, type, comm, call);
     case KIND_SAME:                                  /* every third time one rank has one bit that differs */
         for (size_t j = 0; j < n; j++)
@@ -212,7 +215,9 @@ uint64_t every_wrong(const struct every *e, const struct every_room *r, int resu
 const char *every_rules(const char *algorithm, const char *gate)
 {
     static char rules[1024];
-    static const char *const lines[] = { "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "gather", "scatter", "all_to_all", "scan", "exscan" };
+    static const char *const lines[] = {
+        "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "gather", "scatter", "all_to_all", "scan", "exscan"
+    };
     static const char *const more[] = { "all_reduce_many", "reduce_scatter_v", "all_gather_v" };
     size_t n = (size_t)snprintf(rules, sizeof rules, "barrier:-inf=%s", gate);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)

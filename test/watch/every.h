@@ -28,9 +28,9 @@ struct every_room {
     size_t send_counts[EVERY_RANKS], recv_counts[EVERY_RANKS];
 };
 
-/* By span_take in the arena, or by malloc. 0 or -ENOMEM. */
-int  every_open(struct every_room *room, size_t most, bool in_arena, tutti_comm *comm);
-void every_close(struct every_room *room, bool in_arena, tutti_comm *comm);
+/* By span_take in the arena, or by malloc; 2: the receive buffer alone in the arena, 3: the send buffer alone. 0 or -ENOMEM. */
+int  every_open(struct every_room *room, size_t most, int in_arena, tutti_comm *comm);
+void every_close(struct every_room *room, int in_arena, tutti_comm *comm);
 
 /* Fills the buffers and calls. What the call returns. */
 int  every_call(const struct every *e, struct every_room *room, tutti_comm *comm, const tutti_call *call);

@@ -41,10 +41,13 @@ static struct notes *notes;
 static struct every any(uint64_t nth, tutti_op user)
 {
     uint64_t random = point.salt + nth * 1000003;
-    struct every e = { .kind = point.kind < 0 ? every_kind[team_random(&random) % (uint64_t)every_kinds] : every_kind[point.kind], .count = point.count,
+    int kind = point.kind < 0 ? (int)(team_random(&random) % (uint64_t)every_kinds) : point.kind;
+    struct every e = { .kind = every_kind[kind], .count = point.count,
                        .nth = nth, .oper = user, .type = TUTTI_I32 };
     if (point.kind < 0 && point.count)
-        e.count = team_random(&random) % 3 ? team_random(&random) % 2 ? point.count : 1 + team_random(&random) % point.count : team_random(&random) % (point.count < 4 ? point.count + 1 : 4);
+        e.count = team_random(&random) % 3 == 0 ? team_random(&random) % (point.count < 4 ? point.count + 1 : 4)
+                : team_random(&random) % 2      ? point.count
+                                                : 1 + team_random(&random) % point.count;
     return e;
 }
 
@@ -117,7 +120,7 @@ static int body(tutti_comm *world, int rank, struct team *team)
     bool aborter = point.how == ABORTS && rank == point.victims[0];
     /* Mixed: by rank and by operation, so that nobody can get by with what another said the last time. */
     for (int i = 0; i < UNDER_WAY; i++)
-        if (every_open(&rooms[i], point.count, point.mixed ? (rank + i + (int)point.salt) % 2 : point.arena, world) < 0)
+        if (every_open(&rooms[i], point.count, point.mixed ? (rank + i + (int)point.salt) % 4 : point.arena, world) < 0)
             return 7;
     if (point.user && tutti_op_create(every_sum, 1, &user, world) < 0)
         return 8;
@@ -141,9 +144,9 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct team *team, const
     va_list args;
     va_start(args, format);
     errors++;
-    printf("WRONG: %s, %s, count %zu,%s%s%s%s %d ranks, rank %d: %s after %" PRIu64 " ns: ", point.kind < 0 ? "any" : kind_name(every_kind[point.kind]),
-           point.algorithm, point.count, point.arena ? " arena," : "", point.mixed ? " mixed," : "", point.work ? " work," : "", point.user ? " user," : "",
-           point.size, point.victims[0], how_text[point.how], point.delay);
+    printf("WRONG: %s, %s, count %zu,%s%s%s%s %d ranks, rank %d: %s after %" PRIu64 " ns: ",
+           point.kind < 0 ? "any" : kind_name(every_kind[point.kind]), point.algorithm, point.count,
+           point.arena ? " arena," : "", point.mixed ? " mixed," : "", point.work ? " work," : "", point.user ? " user," : "", point.size, point.victims[0], how_text[point.how], point.delay);
     vprintf(format, args);
     va_end(args);
     printf("\n");
@@ -181,7 +184,8 @@ static void judge(struct team *team)
             wrong(team, "rank %d: errors", r);
         else if (rank->operation != other->operation)
             wrong(team, "rank %d and rank %d did not fail at the same operation", r, first);
-        else if (point.how == ABORTS ? r != point.victims[0] && !strstr(rank->report, "at a random instant") : rank->failed_count < 1 || !is_victim(rank->failed[0]))
+        else if (point.how == ABORTS ? r != point.victims[0] && !strstr(rank->report, "at a random instant")
+                                     : rank->failed_count < 1 || !is_victim(rank->failed[0]))
             wrong(team, "rank %d: tutti_failed says %d, or the report is another", r, rank->failed_count);
     }
 }
@@ -243,13 +247,30 @@ static void choose(int i, uint64_t *random)
     setenv("TUTTI_SPAN_BYTES", "32M", 0);
 }
 
-static void campaign(enum how how, int many)
+/* Kinds in which some have given all before others have, and take nothing: they must not return before everybody has given. */
+static void choose_givers(int i, uint64_t *random)
+{
+    static const enum kind kinds[] = { KIND_GATHER, KIND_SCAN, KIND_EXSCAN };
+    choose(0, random);
+    for (int k = 0; k < every_kinds; k++)
+        if (every_kind[k] == kinds[i % 3])
+            point.kind = k;
+    point.size = 3 + i % 2;
+    point.count = 60000;
+    point.arena = point.mixed = point.work = point.user = false;
+    point.victims[0] = i / 3 % point.size;
+}
+
+static void campaign(enum how how, int many, bool givers)
 {
     uint64_t random = team_seed();
     int before = errors;
     for (int i = 0; i < many; i++) {
         point.how = how;
-        choose(i, &random);
+        if (givers)
+            choose_givers(i, &random);
+        else
+            choose(i, &random);
         try_point(&random);
     }
     printf("%s: %d points so far, %d errors\n", how_text[how], points, errors);
@@ -260,23 +281,31 @@ static void campaign(enum how how, int many)
 static void kills(void **state)
 {
     (void)state;
-    campaign(KILLED, team_many("TUTTI_KILLS", 240, 40));
+    campaign(KILLED, team_many("TUTTI_KILLS", 240, 40), false);
+}
+
+static void kills_of_givers(void **state)
+{
+    (void)state;
+    campaign(KILLED, team_many("TUTTI_KILLS", 240, 40) / 2, true);
 }
 
 static void aborts_by_another_thread(void **state)
 {
     (void)state;
-    campaign(ABORTS, team_many("TUTTI_KILLS", 240, 40) / 4);
+    campaign(ABORTS, team_many("TUTTI_KILLS", 240, 40) / 4, false);
 }
 
 static void two_kills(void **state)
 {
     (void)state;
-    campaign(TWICE, team_many("TUTTI_KILLS", 240, 40) / 4);
+    campaign(TWICE, team_many("TUTTI_KILLS", 240, 40) / 4, false);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(kills), cmocka_unit_test(aborts_by_another_thread), cmocka_unit_test(two_kills) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kills), cmocka_unit_test(kills_of_givers), cmocka_unit_test(aborts_by_another_thread), cmocka_unit_test(two_kills),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

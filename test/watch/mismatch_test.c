@@ -30,7 +30,8 @@ static int broken(tutti_comm *world, const struct every *e, struct every_room *r
     if (by_work && r == 0)
         r = tutti_wait(work, -1);
     if (r != -EPROTO || !strstr(tutti_explain(comm), must_say)) {
-        fprintf(stderr, "rank %d: %s of %zu gave %d and\n%s\nwhich should say \"%s\"\n", tutti_rank(comm), kind_name(e->kind), e->count, r, tutti_explain(comm), must_say);
+        fprintf(stderr, "rank %d: %s of %zu gave %d and\n%s\nwhich should say \"%s\"\n", tutti_rank(comm), kind_name(e->kind), e->count, r,
+                tutti_explain(comm), must_say);
         return 1;
     }
     CHECK_IS(tutti_barrier(comm, NULL), -ECANCELED);
@@ -51,7 +52,8 @@ static int body_kinds(tutti_comm *world, int rank)
             for (int other = 0; other < every_kinds; other++) {
                 if (one == other || (large && (one + other) % 4))
                     continue;
-                struct every e = { .kind = every_kind[rank == (one + other) % tutti_size(world) ? other : one], .count = count, .nth = 1, .type = TUTTI_I32 };
+                bool odd = rank == (one + other) % tutti_size(world);
+                struct every e = { .kind = every_kind[odd ? other : one], .count = count, .nth = 1, .type = TUTTI_I32 };
                 CHECK_IS(broken(world, &e, &room, differ, one % 2), 0);
             }
         every_close(&room, rank % 2, world);
@@ -121,7 +123,8 @@ static int body_pairs(tutti_comm *world, int rank)
         CHECK_IS(every_open(&room, e.count + 1, i % 2, world), 0);
         for (int from = 0; from < size; from++)
             for (int to = 0; to < size; to++) {
-                if (from == to || (e.kind == KIND_GATHER_V && to != root) || (e.kind == KIND_SCATTER_V && from != root) || (size > 4 && (from * 3 + to) % 4))
+                if (from == to || (e.kind == KIND_GATHER_V && to != root) || (e.kind == KIND_SCATTER_V && from != root)
+                    || (size > 4 && (from * 3 + to) % 4))
                     continue;
                 char must[80];
                 bool taker = (from + to) % 2;        /* who of the two is wrong */
