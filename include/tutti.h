@@ -341,7 +341,7 @@ int  tutti_delete(const char *key, tutti_comm *);
  * call it at any time, also while another is inside the comm. Each rank has a span of its own (options.span_bytes). Collectives take
  * such memory where it lies, without a copy. `comm` is any comm of the world. ---- */
 
-/* Memory of this rank's span, 64-byte aligned; not cleared. Its pages are there when it returns: NULL and no later surprise. From 32 MiB
+/* Memory of this rank's span, 64-byte aligned; not cleared. Its pages are there when it returns: NULL and no later surprise. From 4 MiB
  * on in huge pages, if the system has them. NULL: the reason is in tutti_explain (the span is full, no memory, the comm is broken).
  * It stays until tutti_free; what a rank leaves behind (finalize, death) stays readable for its peers.
  *     float *x = tutti_alloc(n * sizeof *x, world);

@@ -13,20 +13,20 @@ static const struct perf_program program = {
     .ranks = "2",
     .seconds = 20,
     .sizes = true,
-    .examples = "  arena\n  arena --most 64M --seconds 40\n  arena --ranks 2,4 --html arena.html\n",
+    .examples = "  arena\n  arena --hot\n  arena --most 64M --seconds 40\n  arena --ranks 2,4 --html arena.html\n",
 };
 
-enum { SETS = 3, UNALIGNED = 16 };
-enum { PRIVATE, ARENA, REGISTERED, PRIVATE_IN_PLACE, ARENA_IN_PLACE, COUNT };
+enum { SETS = 3 };
+enum { PRIVATE, ARENA, REGISTERED, PRIVATE_IN_PLACE, ARENA_IN_PLACE, COPY, COUNT };
 
 /* The buffers of this rank's process, made when first asked for: SETS to send and SETS to receive, used in turn, so that they are not
-   all found in the caches. */
+   all found in the caches; --hot: one of each, as where a program reduces the same gradients in every step. */
 struct pool { char *at; size_t bytes; };
 static struct pool pools[3];
 
 static int pool_make(struct pool *pool, int kind, struct rank *r)
 {
-    size_t bytes = 2 * SETS * r->bytes + UNALIGNED;
+    size_t bytes = 2 * SETS * r->bytes;
     if (pool->bytes >= bytes)
         return 0;
     pool->at = kind == ARENA ? tutti_alloc(bytes, r->comm) : malloc(bytes);
@@ -34,7 +34,7 @@ static int pool_make(struct pool *pool, int kind, struct rank *r)
         return -1;
     memset(pool->at, 1, bytes);
     pool->bytes = bytes;
-    return kind == REGISTERED ? tutti_register(pool->at + UNALIGNED, bytes - UNALIGNED, r->comm) : 0;
+    return kind == REGISTERED ? tutti_register(pool->at, bytes, r->comm) : 0;
 }
 
 static void pool_give(struct pool *pool, int kind, struct rank *r)
@@ -43,7 +43,7 @@ static void pool_give(struct pool *pool, int kind, struct rank *r)
         tutti_free(pool->at, r->comm);
     else {
         if (kind == REGISTERED)
-            tutti_unregister(pool->at + UNALIGNED, r->comm);
+            tutti_unregister(pool->at, r->comm);
         free(pool->at);
     }
     *pool = (struct pool){ NULL, 0 };
@@ -53,14 +53,14 @@ static void pool_give(struct pool *pool, int kind, struct rank *r)
 static void rewrite(struct rank *r, int kind)
 {
     struct pool *pool = &pools[kind];
-    if (pool->bytes && pool->bytes < 2 * SETS * r->bytes + UNALIGNED)
+    if (pool->bytes && pool->bytes < 2 * SETS * r->bytes)
         pool_give(pool, kind, r);
     if (pool_make(pool, kind, r) < 0) {
         fprintf(stderr, "\nperf: no memory: %s\n", tutti_explain(r->comm));
         exit(2);
     }
     r->turn++;
-    r->send = pool->at + UNALIGNED + r->turn % SETS * r->bytes;
+    r->send = pool->at + (r->hot ? 0 : r->turn % SETS) * r->bytes;
     r->recv = r->send + SETS * r->bytes;
     float *x = (float *)(void *)r->send, value = (float)(r->turn & 1023);
     for (size_t i = 0; i < r->bytes / sizeof *x; i++)
@@ -87,18 +87,29 @@ static int run_registered(struct rank *r, uint64_t times) { return run(r, times,
 static int run_private_in_place(struct rank *r, uint64_t times) { return run(r, times, PRIVATE, true); }
 static int run_arena_in_place(struct rank *r, uint64_t times) { return run(r, times, ARENA, true); }
 
+static int run_copy(struct rank *r, uint64_t times)
+{
+    for (uint64_t i = 0; i < times; i++) {
+        if (i)
+            rewrite(r, PRIVATE);
+        memcpy(r->recv, r->send, r->bytes);
+    }
+    return 0;
+}
+
 static const struct contender contenders[] = {
     [PRIVATE] = { "private", "malloc memory, from one buffer to another", NULL, 0, false, 0, 0, run_private, rewrite_private },
     [ARENA] = { "arena", "memory of tutti_alloc, from one buffer to another", NULL, 0, false, 0, 0, run_arena, rewrite_arena },
-    [REGISTERED] = { "registered", "malloc memory, registered, with unaligned ends", NULL, 0, false, 0, 0, run_registered, rewrite_registered },
+    [REGISTERED] = { "registered", "malloc memory, registered; its ends share pages with others", NULL, 0, false, 0, 0, run_registered, rewrite_registered },
     [PRIVATE_IN_PLACE] = { "private in place", "malloc memory, in place", NULL, 0, false, 0, 0, run_private_in_place, rewrite_private },
     [ARENA_IN_PLACE] = { "arena in place", "memory of tutti_alloc, in place", NULL, 0, false, 0, 0, run_arena_in_place, rewrite_arena },
+    [COPY] = { "memcpy", "each rank copies as many bytes, at the same time", NULL, 0, false, 0, 0, run_copy, rewrite_private },
     [COUNT] = { 0 }
 };
 
 static void tell(struct report *report, struct table *table, struct plot *plot, const struct team *team, size_t bytes, const struct measured *m)
 {
-    static const int against[COUNT] = { [ARENA] = PRIVATE, [REGISTERED] = ARENA, [ARENA_IN_PLACE] = PRIVATE_IN_PLACE };
+    static const int against[COUNT] = { [ARENA] = PRIVATE, [REGISTERED] = ARENA, [ARENA_IN_PLACE] = PRIVATE_IN_PLACE, [COPY] = PRIVATE };
     char text[COUNT + 3][32];
     const char *cells[COUNT + 3];
     double ratio[COUNT];
@@ -119,27 +130,31 @@ static void tell(struct report *report, struct table *table, struct plot *plot, 
     cells[4] = unit_text(text[4], sizeof text[0], UNIT_RATIO, ratio[ARENA]);
     cells[5] = unit_text(text[5], sizeof text[0], UNIT_RATIO, ratio[REGISTERED]);
     cells[6] = unit_text(text[6], sizeof text[0], UNIT_RATIO, ratio[ARENA_IN_PLACE]);
+    cells[7] = unit_text(text[7], sizeof text[0], UNIT_NS, series_median(&m[COPY].rounds));
     table_row(table, bytes == (size_t)16 << 20, cells);
     if (bytes == (size_t)16 << 20 && team->ranks == 2) {
-        report_promise(report, "16 MiB, private against arena: at least 2 x, so arena/private at most", 1 / ratio[ARENA], 0.5, UNIT_RATIO);
-        report_promise(report, "16 MiB, registered malloc memory against arena", 1 / ratio[REGISTERED], 1.1, UNIT_RATIO);
+        report_promise(report, "16 MiB in place: arena / private", 1 / ratio[ARENA_IN_PLACE], 0.5, UNIT_RATIO);
+        report_promise(report, "16 MiB: arena / private", 1 / ratio[ARENA], 0.5, UNIT_RATIO);
+        report_promise(report, "16 MiB: registered malloc memory / arena", 1 / ratio[REGISTERED], 1.1, UNIT_RATIO);
     }
 }
 
 static void compare(struct report *report, const struct perf_options *o, int k)
 {
-    static const char *const heads[] = { "bytes", "private", "arena", "registered", "private/arena", "arena/reg.", "in place" };
-    static const int width[] = { 9, 10, 10, 11, 14, 11, 10 };
+    static const char *const heads[] = { "bytes", "private", "arena", "registered", "private/arena", "arena/reg.", "in place", "memcpy" };
+    static const int width[] = { 8, 9, 9, 11, 14, 11, 9, 9 };
     struct team team;
     size_t least = o->quick ? 1 << 18 : 1 << 20;
     int sizes = 0, done = 0;
     for (size_t bytes = least; bytes <= o->most; bytes *= 4)
         sizes++;
     team_open(&team, o->ranks[k], contenders, 4096, 0);
-    struct table *table = report_table(report, 7, heads, width);
-    snprintf(table->title, sizeof table->title, "%d ranks, %s, f32, sum", team.ranks, team.crowded ? "more than CPUs" : "a CPU each");
-    snprintf(table->note, sizeof table->note, "Time until the last rank is through, started together, buffers rewritten and used in turn. Ratios are "
-             "medians of the ratios of rounds; private/arena: above 1, the arena is faster; in place: the same with send == recv.");
+    struct table *table = report_table(report, 8, heads, width);
+    snprintf(table->title, sizeof table->title, "%d ranks, %s, f32, sum, buffers %s", team.ranks, team.crowded ? "more than CPUs" : "a CPU each",
+             o->hot ? "hot" : "used in turn");
+    snprintf(table->note, sizeof table->note, "Time until the last rank is through, started together, buffers rewritten by their owners before. Ratios "
+             "are medians of the ratios of rounds; private/arena: above 1, the arena is faster; in place: the same with send == recv. "
+             "memcpy: each rank copies as many bytes at the same time.");
     struct plot *plot = report_plot(report);
     snprintf(plot->title, sizeof plot->title, "All_reduce of %d ranks, where the buffers lie", team.ranks);
     snprintf(plot->note, sizeof plot->note, "Lower is better.");

@@ -15,7 +15,7 @@
 
 enum { SLAB_BYTES = 16384, PLACE_LEAST = 64, WORDS = SLAB_BYTES / PLACE_LEAST / 64 };
 
-#define HUGE_FROM ((size_t)32 << 20)
+#define HUGE_FROM ((size_t)4 << 20)
 #define ASK_FROM ((size_t)16 << 20)    /* from here on the system is asked first whether it has so much */
 
 static const uint16_t sizes[] = { 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072 };

@@ -15,7 +15,7 @@ struct heap;
 struct heap *heap_open(struct span *span, const struct arena *arena, pthread_mutex_t *lock);
 void  heap_close(struct heap *heap);                 /* the books only: what was handed out stays readable for peers */
 
-/* 64-byte aligned, populated, not cleared; 2 MiB-aligned and of huge pages where they can be had from 32 MiB on. bytes 0 is a place, too.
+/* 64-byte aligned, populated, not cleared; 2 MiB-aligned and of huge pages where they can be had from 4 MiB on. bytes 0 is a place, too.
    NULL: *error = -ENOSPC (the span is full) or -ENOMEM (the system has no pages). */
 void *heap_alloc(struct heap *heap, size_t bytes, int *error);
 /* What heap_alloc gave; its pages go back to the system. 0, or -EINVAL: nothing that begins there was given out, or it was given back. */

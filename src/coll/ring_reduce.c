@@ -11,11 +11,16 @@
  * Per rank and byte of the vector, N ranks: (N-1)/N copied in (nothing from the arena), 1/N folded from N places, (N-1)/N copied out;
  * partial sums never travel, so the bits do not depend on how the work was cut. A rank never copies in the piece it folds itself. The
  * three stages run as far as they can in each call of advance, oldest round first, so neighbouring rounds overlap.
+ * Where all buffers of all ranks lie in the arena, no slot is needed: then, as every rank sees after the gate, the pieces are larger and the
+ * rounds fewer, and the last of them stands for all that are left.
  * In place in the arena: my piece of p's buffer is read by me alone, and p writes there only after I have folded it. */
 #include "coll/ring.h"
 #include "coll/stream.h"
 
 #include <errno.h>
+
+/* Measured, 16 MiB in place, 2 ranks: pieces of 64 KiB 1.5 ms, 256 KiB 1.4 ms, 1 MiB 1.2 ms. */
+enum { LARGE_PIECE_BYTES = 2 << 20 };
 
 static struct chunk reduce_piece(const struct coll *c, uint64_t round, uint32_t p)
 {
@@ -156,10 +161,13 @@ static const char *reduce_from(const struct coll *c, const struct source *source
     return source->slot ? source->slot + done * c->width : reduce_at(c, &source->side, run);
 }
 
+/* What the words say after so many steps. */
+static uint64_t reduce_said(const struct coll *c, uint64_t steps) { return steps == c->ring.steps ? c->ring.total : steps; }
+
 static int reduce_fold(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
-    if (ring_await(c, offsetof(struct member, produced), c->ring.fold + 1, NULL) == WAITING)
+    if (ring_await(c, offsetof(struct member, produced), reduce_said(c, c->ring.fold + 1), NULL) == WAITING)
         return WAITING;
     struct chunk chunk = reduce_piece(c, c->ring.fold, w->me);
     struct source source[RANKS_MAX];
@@ -181,7 +189,7 @@ static int reduce_fold(struct coll *c, bool wants)
         done += run.count;
     }
     c->ring.fold++;
-    watch_raise(w, &w->mine->folded, c->ring.base + c->ring.fold);   /* E17 release */
+    watch_raise(w, &w->mine->folded, c->ring.base + reduce_said(c, c->ring.fold));   /* E17 release */
     if (wants && chunk.count && !lies)
         reduce_copy_out(c, slot, chunk);
     return DONE;
@@ -190,7 +198,7 @@ static int reduce_fold(struct coll *c, bool wants)
 static int reduce_out(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
-    if (ring_await(c, offsetof(struct member, folded), c->ring.out + 1, NULL) == WAITING)
+    if (ring_await(c, offsetof(struct member, folded), reduce_said(c, c->ring.out + 1), NULL) == WAITING)
         return WAITING;
     for (uint32_t i = 1; wants && i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
@@ -208,7 +216,7 @@ static int reduce_out(struct coll *c, bool wants)
         }
     }
     c->ring.out++;
-    watch_raise(w, &w->mine->consumed, c->ring.base + c->ring.out);  /* E18 release */
+    watch_raise(w, &w->mine->consumed, c->ring.base + reduce_said(c, c->ring.out));  /* E18 release */
     return DONE;
 }
 
@@ -247,12 +255,32 @@ static int reduce_open(struct coll *c, bool all_want)
         reduce_fill_rows(c);
     c->ring.piece = chunk_piece(c->count, size, c->width, most);
     ring_begin(c, chunk_rounds(c->count, size, c->ring.piece));
+    c->ring.steps = c->ring.total;
     c->op.claim.commit_at = c->ring.total ? offsetof(struct member, folded) : 0;
     c->op.claim.commit = c->ring.base + c->ring.total;
     c->op.claim.committer = -1;
     ring_publish_places(c);
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
     return 0;
+}
+
+static bool reduce_covers(const struct place *place, size_t bytes) { return place->at && place->lo == 0 && place->hi == bytes; }
+
+/* After the gate. All ranks look at the same words, and come to the same answer. */
+static void reduce_enlarge(struct coll *c)
+{
+    uint32_t size = c->comm->watch.size;
+    size_t bytes = c->count * c->width;
+    for (uint32_t p = 0; p < size; p++) {
+        struct side send = reduce_side(c, p, 0), recv = reduce_side(c, p, 1);
+        if (c->lists.first || !reduce_covers(&send.place, bytes) || !reduce_covers(&recv.place, bytes))
+            return;
+    }
+    size_t piece = chunk_piece(c->count, size, c->width, LARGE_PIECE_BYTES / c->width);
+    if (piece <= c->ring.piece)
+        return;
+    c->ring.piece = piece;
+    c->ring.steps = chunk_rounds(c->count, size, piece);
 }
 
 int ring_reduce_advance(struct coll *c, bool wants)
@@ -270,12 +298,13 @@ int ring_reduce_advance(struct coll *c, bool wants)
         if (watch_all_arrived(&c->op) == WAITING)
             return WAITING;
         c->phase = AFTER_GATE;
+        reduce_enlarge(c);
     }
-    while (c->ring.out < c->ring.total) {
+    while (c->ring.out < c->ring.steps) {
         bool moved = false;
         if (c->ring.in < c->ring.total)
             moved = reduce_in(c) == DONE;
-        if (c->ring.fold < c->ring.in) {
+        if (c->ring.fold < c->ring.in && c->ring.fold < c->ring.steps) {
             int r = reduce_fold(c, wants);
             if (r < 0)
                 return r;

@@ -43,6 +43,13 @@ static bool part_shared(const struct oracle_part *p, bool send)
     }
 }
 
+/* Half of what is to be shared is registered malloc memory, with ends that stay private. Some bits of the salt that no other choice uses. */
+static bool part_take(struct oracle_part *p, struct pieces *pieces, tutti_comm *comm, bool send, size_t offset)
+{
+    bool shared = part_shared(p, send);
+    return shared && (p->c->salt >> (send ? 40 : 41) & 1) ? pieces_take_registered(pieces, comm, offset) : pieces_take(pieces, comm, shared, offset);
+}
+
 static size_t max(size_t a, size_t b) { return a > b ? a : b; }
 
 static bool part_buffers(struct oracle_part *p, tutti_comm *comm)
@@ -57,8 +64,7 @@ static bool part_buffers(struct oracle_part *p, tutti_comm *comm)
         pieces_add(&p->recv, (all ? max(p->gives[i], p->gets[i]) : p->gets[i]) * width, oracle_uneven(c->kind) ? (size_t)(13 * i + 5) : 0);
     if (p->get_n == 0)
         p->recv.bytes = 64;                          /* all guard */
-    if (!pieces_take(&p->send, comm, part_shared(p, true), offsets[c->v[DIM_SEND_AT]]) ||
-        !pieces_take(&p->recv, comm, part_shared(p, false), offsets[c->v[DIM_RECV_AT]]))
+    if (!part_take(p, &p->send, comm, true, offsets[c->v[DIM_SEND_AT]]) || !part_take(p, &p->recv, comm, false, offsets[c->v[DIM_RECV_AT]]))
         return false;
     for (int i = 0; i < p->get_n && !small_recv; i++)
         p->get[i] = pieces_piece(&p->recv, i);

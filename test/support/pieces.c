@@ -1,34 +1,15 @@
 /* Buffers of several pieces with guards around and between them, private or in the arena. */
 #include "support/pieces.h"
 
-#include "group/comm.h"
-
 #include <stdlib.h>
 #include <string.h>
-
-/* A rank's own memory in the arena. */
-void *arena_take(tutti_comm *comm, size_t bytes)
-{
-    int error;
-    pthread_mutex_lock(&comm->world->lock);
-    void *at = span_take(comm->world->span, bytes, &error);
-    pthread_mutex_unlock(&comm->world->lock);
-    return at;
-}
-
-void arena_give(tutti_comm *comm, void *at)
-{
-    pthread_mutex_lock(&comm->world->lock);
-    span_give(comm->world->span, at);
-    pthread_mutex_unlock(&comm->world->lock);
-}
 
 bool pieces_take(struct pieces *b, tutti_comm *world, bool shared, size_t offset)
 {
     size_t bytes = b->bytes + 2 * PIECES_GUARD + offset;
     b->offset = offset;
     b->shared = shared;
-    b->mem = shared ? arena_take(world, bytes) : aligned_alloc(64, (bytes + 63) / 64 * 64);
+    b->mem = shared ? tutti_alloc(bytes, world) : aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!b->mem && shared) {                         /* the span is full: it was only a wish */
         b->shared = false;
         b->mem = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -38,10 +19,17 @@ bool pieces_take(struct pieces *b, tutti_comm *world, bool shared, size_t offset
     return b->mem;
 }
 
+bool pieces_take_registered(struct pieces *b, tutti_comm *world, size_t offset)
+{
+    return pieces_take(b, world, false, offset) && (b->registered = tutti_register(b->mem, b->bytes + 2 * PIECES_GUARD + offset, world) == 0);
+}
+
 void pieces_give(struct pieces *b, tutti_comm *world)
 {
+    if (b->registered && tutti_unregister(b->mem, world) < 0)
+        abort();
     if (b->shared)
-        arena_give(world, b->mem);
+        tutti_free(b->mem, world);
     else
         free(b->mem);
     *b = (struct pieces){ 0 };

@@ -10,19 +10,17 @@
 
 enum { PIECES_MOST = 16, PIECES_GUARD = 64, PIECES_BYTE = 0xa5 };
 
-struct pieces { unsigned char *mem; size_t bytes, offset; bool shared; int n; size_t at[PIECES_MOST], length[PIECES_MOST]; };
+struct pieces { unsigned char *mem; size_t bytes, offset; bool shared, registered; int n; size_t at[PIECES_MOST], length[PIECES_MOST]; };
 
 void pieces_add(struct pieces *b, size_t bytes, size_t gap);                         /* one more piece; then take */
 bool pieces_take(struct pieces *b, tutti_comm *world, bool shared, size_t offset);
+/* The same in malloc memory that is registered: its ends share pages with strangers. Not while work is under way anywhere. */
+bool pieces_take_registered(struct pieces *b, tutti_comm *world, size_t offset);
 void pieces_give(struct pieces *b, tutti_comm *world);
 unsigned char *pieces_piece(const struct pieces *b, int i);
 bool pieces_whole(const struct pieces *b);                                            /* nothing was written beside the pieces */
 
 void   tile_fill(unsigned char *to, size_t bytes, const unsigned char *tile, size_t period);
 size_t tile_differs(const unsigned char *is, size_t bytes, const unsigned char *tile, size_t period);     /* first byte; SIZE_MAX: none */
-
-/* Memory of this rank that peers can read: the two places to change for another allocator. */
-void *arena_take(tutti_comm *comm, size_t bytes);
-void  arena_give(tutti_comm *comm, void *at);
 
 #endif

@@ -1,0 +1,60 @@
+/* ctest: timeout=120
+ * All_reduce of buffers that lie in the arena on all ranks goes in few, large pieces; on all but one rank it does not. Each is some rounds
+ * long here, with a short last one, in place and not, and the result is a function of the index, so that a piece in the wrong place shows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <tutti.h>
+
+enum { COUNT = 3200003, ROUNDS = 6 };                /* of i32: more than three rounds of 2 MiB a rank, for 2 ranks */
+
+static uint32_t value(size_t i, int rank, int round) { return (uint32_t)i * 2654435761u + (uint32_t)rank * 40503u + (uint32_t)round; }
+
+static int body(tutti_comm *world, void *arg)
+{
+    (void)arg;
+    int me = tutti_rank(world), size = tutti_size(world);
+    uint32_t *shared[2] = { tutti_alloc(COUNT * 4, world), tutti_alloc(COUNT * 4, world) }, *own[2] = { malloc(COUNT * 4), malloc(COUNT * 4) };
+    if (!shared[0] || !shared[1] || !own[0] || !own[1])
+        return 2;
+    for (int round = 0; round < ROUNDS; round++) {
+        bool alone = round % 3 == 2 && me == size - 1;               /* the last rank's are private then */
+        uint32_t **from = alone ? own : shared, *send = from[0], *recv = round % 2 ? from[0] : from[1];
+        for (size_t i = 0; i < COUNT; i++)
+            send[i] = value(i, me, round);
+        if (tutti_all_reduce(send, recv, COUNT, TUTTI_U32, TUTTI_SUM, world, NULL) < 0)
+            return 3;
+        for (size_t i = 0; i < COUNT; i++) {
+            uint32_t sum = 0;
+            for (int r = 0; r < size; r++)
+                sum += value(i, r, round);
+            if (recv[i] != sum)
+                return 4;
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        tutti_free(shared[k], world);
+        free(own[k]);
+    }
+    return 0;
+}
+
+static void pieces_are_where_they_belong(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 3; size++) {
+        int status[3];
+        assert_int_equal(tutti_spawn(size, body, NULL, NULL, status), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(pieces_are_where_they_belong) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
