@@ -77,7 +77,7 @@ struct seat {
     uint32_t quota;                   /* CPUs by cgroup quota, 0: none */
     uint64_t cpu_mask[RANKS_MAX / 64];
     char program[32];
-    shared32 waits_key;               /* index + 1 of the key this rank sleeps for, 0: none | the key's runner | E15 */
+    shared32 waits_key;               /* the key this rank sleeps for, and its round (order/keys.h), 0: none | the key's runner | E15 */
 };
 
 /* ---- sites: call sites as text, interned once per process ---- */

@@ -23,9 +23,9 @@ static bool deadlock_absent(const struct watch *w, uint32_t p, uint64_t seq)
         && load_acquire64(&watch_arrival(w, p, seq)->seq) < seq;                     /* E1 acquire */
 }
 
-static bool deadlock_waits(const struct watch *w, uint32_t p, const struct arena *arena, const struct key *key, uint64_t seq)
+static bool deadlock_waits(const struct watch *w, uint32_t p, uint32_t waited, uint64_t seq)
 {
-    return p != w->me && load_acquire32(&w->seats[p]->waits_key) == (uint32_t)(key - arena->keys) + 1      /* E15 acquire */
+    return p != w->me && load_acquire32(&w->seats[p]->waits_key) == waited                                 /* E15 acquire */
         && deadlock_absent(w, p, seq);
 }
 
@@ -35,7 +35,7 @@ static struct key *deadlock_key(struct tutti_comm *comm, uint64_t seq, uint32_t 
     for (int i = 0; i < KEYS_BUCKETS; i++)
         for (const struct key_call *call = keys->bucket[i]; call; call = call->next)
             for (uint32_t p = 0; call->running && p < comm->watch.size; p++)
-                if (deadlock_waits(&comm->watch, p, &comm->world->arena, call->key, seq)) {
+                if (deadlock_waits(&comm->watch, p, key_waited(&comm->world->arena, call->key, call->round), seq)) {
                     *who = p;
                     return call->key;
                 }
@@ -72,7 +72,8 @@ static bool deadlock_needs_us(const struct watch *w, uint32_t p)
         && load_acquire64(&m->queued) < seq && deadlock_absent(w, w->me, seq);       /* E21 acquire */
 }
 
-bool deadlock_by_waiter(struct tutti_comm *comm, struct key *key, uint32_t runner_world)
+/* The runner may have ended the key between our load of its state and its collective: it is running there only if the state is still the same. */
+bool deadlock_by_waiter(struct tutti_comm *comm, struct key *key, uint64_t state, uint32_t runner_world)
 {
     struct world *world = comm->world;
     struct tutti_comm *found = NULL;
@@ -83,7 +84,7 @@ bool deadlock_by_waiter(struct tutti_comm *comm, struct key *key, uint32_t runne
             if (c->watch.seats[p] == runner && deadlock_needs_us(&c->watch, p))
                 found = c;
     pthread_mutex_unlock(&world->lock);
-    if (!found)
+    if (!found || load_acquire64(&key->state) != state)              /* E15 acquire */
         return false;
     snprintf(found->watch.mine->why, sizeof found->watch.mine->why, "this rank waits for key \"%.60s\", whose runner is in here", key->text);
     verdict_quit(&found->watch, QUIT_DEADLOCK);

@@ -17,7 +17,7 @@
 bool deadlock_by_runner(struct tutti_comm *comm, uint64_t seq);
 
 /* This rank waits on `comm` for a key run by world rank `runner`. True: that one is in a collective that needs us; likewise. */
-bool deadlock_by_waiter(struct tutti_comm *comm, struct key *key, uint32_t runner_world);
+bool deadlock_by_waiter(struct tutti_comm *comm, struct key *key, uint64_t state, uint32_t runner_world);
 
 /* This rank was told: its comms that were marked are broken here, too. */
 void deadlock_met(struct world *world);

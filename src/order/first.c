@@ -102,18 +102,18 @@ static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
 }
 
 /* Sleeps while `state` says that another living rank runs it. 0: look again. stuck: key.deadlocked when this call began. */
-static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state, uint32_t stuck, struct patience *p)
+static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t n, uint64_t state, uint32_t stuck, struct patience *p)
 {
     struct watch *w = &comm->watch;
     struct seat *me = &comm->world->arena.seats[comm->world->rank];
     uint32_t runner = state_runner(state);
-    store_release32(&me->waits_key, (uint32_t)(key - comm->world->arena.keys) + 1);  /* E15 release */
+    store_release32(&me->waits_key, key_waited(&comm->world->arena, key, n));  /* E15 release */
     fence_full();                                    /* E15 fence: then look whether the runner waits for us */
     char what[KEY_TEXT + 16];
     snprintf(what, sizeof what, "for key \"%s\"", key->text);
     int r = 0;
     if (load_acquire32(&key->deadlocked) != stuck                    /* E15 acquire */
-        || deadlock_by_waiter(comm, key, w->slot->world_rank[runner]))
+        || deadlock_by_waiter(comm, key, state, w->slot->world_rank[runner]))
         r = first_stuck(comm, key, runner);
     if (r == 0)
         r = patience_sleep(p, &key->state, state, &key->sleepers, runner, what);
@@ -140,7 +140,7 @@ static int first_enter(struct tutti_comm *comm, struct key *key, uint64_t n, int
         if (state_running(state) && runner < w->size && !patience_gone(&p, runner)) {
             if (p.slices == 0 && wait_spin(&key->state, state + 1, ends, w->budget, w->ways))
                 continue;
-            int r = first_sleep(comm, key, state, stuck, &p);
+            int r = first_sleep(comm, key, n, state, stuck, &p);
             if (r < 0)
                 return r;
             continue;
@@ -200,6 +200,7 @@ int order_once(struct tutti_comm *comm, uint32_t site, const char *name, int (*f
     r = first_enter(comm, key, 1, timeout_ns);
     if (r != 1)
         return first_return(comm, journal, r);
+    call->round = 1;                                 /* read by this thread alone until it is marked as running */
     first_count_running(comm->world, call, true);
     r = fn(arg);
     first_count_running(comm->world, call, false);
@@ -217,8 +218,10 @@ int order_first_begin(struct tutti_comm *comm, uint32_t site, const char *name, 
     r = first_enter(comm, call->key, call->calls + 1, timeout_ns);
     if (r >= 0)
         call->calls++;
-    if (r == 1)
+    if (r == 1) {
+        call->round = call->calls;
         first_count_running(comm->world, call, true);
+    }
     return first_return(comm, journal, r);
 }
 
