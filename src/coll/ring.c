@@ -8,12 +8,14 @@ int ring_stage(struct coll *c, bool needed)
     c->ring.slot = ring_slot_bytes(size);
     c->ring.in = c->ring.fold = c->ring.out = c->ring.total = c->ring.mine = 0;
     c->ring.base = c->comm->rounds;
+    c->ring.at = NULL;                 /* one that this operation has no need of may be lent to another comm at any moment */
     if (needed) {
         int r = comm_stage_ring(c->comm, RING_DEPTH * c->ring.slot + 2 * ring_rows_bytes(size));
         if (r < 0)
             return r;
+        c->ring.at = c->comm->stage.ring;
     }
-    coll_publish(c, c->comm->stage.ring);
+    coll_publish(c, c->ring.at);
     return 0;
 }
 

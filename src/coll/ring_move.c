@@ -55,7 +55,7 @@ static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, co
 static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
 {
     size_t first = (size_t)round * c->ring.piece, n = move_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
-    struct place place = move_place(c, c->comm->watch.me, to, c->comm->stage.ring ? ring_rows(c, c->comm->stage.ring) : NULL);
+    struct place place = move_place(c, c->comm->watch.me, to, c->ring.at ? ring_rows(c, c->ring.at) : NULL);
     return n && !(place.at && ring_in_place(&place, first * c->width, n * c->width));
 }
 
@@ -91,7 +91,7 @@ static int move_in(struct coll *c)
             break;                     /* what is there already is published first */
         if (ring_licence(c, c->ring.in, move_takes_mine) == WAITING)
             return WAITING;
-        char *slot = ring_slot(c->comm->stage.ring, c, c->ring.in);
+        char *slot = ring_slot(c->ring.at, c, c->ring.in);
         if (!(parts_how(c) & PARTS_EACH))
             move_copy_in(c, w->me + 1 < w->size ? w->me + 1 : 0, slot);
         else
@@ -152,7 +152,7 @@ static size_t move_most(const struct coll *c)
 static void move_fill_rows(struct coll *c)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    struct part_row *rows = ring_rows(c, c->comm->stage.ring);
+    struct part_row *rows = ring_rows(c, c->ring.at);
     bool each = parts_how(c) & PARTS_EACH, gives = parts_gives(c, me), same_place = parts_how(c) & PARTS_PAIRS;
     memset(rows, 0, ring_rows_bytes(size));
     for (uint32_t p = 0; gives && p < (each ? size : 1); p++) {

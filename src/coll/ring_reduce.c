@@ -99,7 +99,7 @@ static struct side reduce_side(const struct coll *c, uint32_t p, int which)
     bool mine = p == c->comm->watch.me;
     struct side side = { which ? mine ? c->recvs : ring_recv_place(c, p) : mine ? c->sends : ring_send_place(c, p), NULL };
     if (c->lists.first && side.place.hi > side.place.lo) {
-        const struct part_row *rows = mine ? ring_rows(c, c->comm->stage.ring) : ring_rows_of(c, p);
+        const struct part_row *rows = mine ? ring_rows(c, c->ring.at) : ring_rows_of(c, p);
         side.rows = rows ? rows + (which ? c->lists.n : 0) : NULL;
     }
     return side;
@@ -129,7 +129,7 @@ static int reduce_in(struct coll *c)
             break;                     /* what is there already is published first */
         if (ring_licence(c, c->ring.in, NULL) == WAITING)
             return WAITING;
-        char *slot = ring_slot(c->comm->stage.ring, c, c->ring.in);
+        char *slot = ring_slot(c->ring.at, c, c->ring.in);
         struct side sends = reduce_side(c, w->me, 0);
         for (uint32_t p = 0; p < w->size; p++) {
             struct chunk chunk = reduce_piece(c, c->ring.in, p);
@@ -176,7 +176,7 @@ static int reduce_fold(struct coll *c, bool wants)
             return -EPROTO;
     struct side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
-    char *slot = c->comm->stage.ring ? ring_slot(c->comm->stage.ring, c, c->ring.fold) + w->size * c->ring.piece * c->width : NULL;
+    char *slot = c->ring.at ? ring_slot(c->ring.at, c, c->ring.fold) + w->size * c->ring.piece * c->width : NULL;
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
         struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
@@ -223,7 +223,7 @@ static int reduce_out(struct coll *c, bool wants)
 /* Many buffers: a row for each, where there is room for the rows. */
 static void reduce_fill_rows(struct coll *c)
 {
-    struct part_row *rows = ring_rows(c, c->comm->stage.ring);
+    struct part_row *rows = ring_rows(c, c->ring.at);
     size_t n = (size_t)c->lists.n;
     if (2 * n > ring_rows_count(c->comm->watch.size) || c->comm->watch.size == 1)
         return;
