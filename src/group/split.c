@@ -161,27 +161,36 @@ static int creation_count(struct tutti_comm *parent, uint64_t list_hash, uint64_
     return 0;
 }
 
+/* This rank has no hold on a slot that others may wait in for it: they are told, as by one that frees the comm at once. */
+static void create_decline(struct slot *slot, uint32_t mine)
+{
+    shared32 *quit = &arena_member(slot, mine)->quit;
+    fetch_or32(quit, QUIT_FREED);                                    /* E7 release */
+    fetch_add32(&slot->news, 1);                                     /* E7 release */
+    futex_wake(&slot->news, INT32_MAX);
+    fetch_or32(quit, QUIT_OVER);                                     /* E7 release: the slot may be another comm's from here on */
+}
+
 int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int size, struct tutti_comm **comm)
 {
     *comm = NULL;
-    uint32_t *world_rank = calloc((size_t)size, sizeof *world_rank), mine = 0;
-    if (!world_rank)
-        return -ENOMEM;
+    uint32_t world_rank[RANKS_MAX], mine = 0;
     for (int i = 0; i < size; i++) {
         world_rank[i] = parent->watch.slot->world_rank[ranks[i]];
         if ((uint32_t)ranks[i] == parent->watch.me)
             mine = (uint32_t)i;
     }
     uint64_t nth;
-    struct slot *slot;
+    struct slot *slot = NULL;
     int r = creation_count(parent, text_hash(world_rank, (size_t)size * sizeof *world_rank, 0), &nth);
     if (r == 0) {
         struct directory_key name = { parent->birth, nth, -1, world_rank, (uint32_t)size };
         r = directory_find_or_make(&parent->world->arena, &name, &slot);
     }
-    free(world_rank);
     struct tutti_comm *made = r == 0 ? comm_open(parent->world, slot, mine, &r) : NULL;
     if (!made) {
+        if (slot)
+            create_decline(slot, mine);
         comm_explain(parent, "comm_create: %s", r == -ENOSPC ? "too many comms are open; free some" : strerror(-r));
         return r;
     }
