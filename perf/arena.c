@@ -142,7 +142,7 @@ static void tell(struct report *report, struct table *table, struct plot *plot, 
 static void compare(struct report *report, const struct perf_options *o, int k)
 {
     static const char *const heads[] = { "bytes", "private", "arena", "registered", "private/arena", "arena/reg.", "in place", "memcpy" };
-    static const int width[] = { 8, 9, 9, 11, 14, 11, 9, 9 };
+    static const int width[] = { 7, 9, 9, 11, 14, 11, 9, 8 };
     struct team team;
     size_t least = o->quick ? 1 << 18 : 1 << 20;
     int sizes = 0, done = 0;
