@@ -11,8 +11,8 @@
  * Per rank and byte of the vector, N ranks: (N-1)/N copied in (nothing from the arena), 1/N folded from N places, (N-1)/N copied out;
  * partial sums never travel, so the bits do not depend on how the work was cut. A rank never copies in the piece it folds itself. The
  * three stages run as far as they can in each call of advance, oldest round first, so neighbouring rounds overlap.
- * Where all buffers of all ranks lie in the arena, no slot is needed: then, as every rank sees after the gate, the pieces are larger and the
- * rounds fewer, and the last of them stands for all that are left.
+ * Where all buffers of all ranks lie in the arena, but for their ends, no slot is needed in between: then, as every rank sees after the gate,
+ * the first and the last round are as ever, and what is between them goes in fewer steps, of larger pieces.
  * In place in the arena: my piece of p's buffer is read by me alone, and p writes there only after I have folded it. */
 #include "coll/ring.h"
 #include "coll/stream.h"
@@ -25,6 +25,24 @@ enum { LARGE_PIECE_BYTES = 2 << 20 };
 static struct chunk reduce_piece(const struct coll *c, uint64_t round, uint32_t p)
 {
     return chunk_of(c->count, c->comm->watch.size, c->ring.piece, round, p);
+}
+
+/* How many rounds are over after so many steps, and which round a step is where it is one. */
+static uint64_t reduce_said(const struct coll *c, uint64_t steps)
+{
+    if (!c->ring.large || steps + 1 < c->ring.steps)
+        return steps;
+    return steps == c->ring.steps ? c->ring.total : c->ring.total - 1;
+}
+
+static struct chunk reduce_chunk(const struct coll *c, uint64_t step, uint32_t p)
+{
+    size_t size = c->comm->watch.size, round = size * c->ring.piece;
+    if (!c->ring.large || step == 0 || step + 1 == c->ring.steps)
+        return reduce_piece(c, reduce_said(c, step), p);
+    struct chunk chunk = chunk_of((size_t)(c->ring.total - 2) * round, size, c->ring.large, step - 1, p);
+    chunk.first += round;
+    return chunk;
 }
 
 /* The buffers of the call are one, or many in a row: elements [first, …) lie together in (at most) the first run, in buffer `i` from `at` on. */
@@ -161,22 +179,19 @@ static const char *reduce_from(const struct coll *c, const struct source *source
     return source->slot ? source->slot + done * c->width : reduce_at(c, &source->side, run);
 }
 
-/* What the words say after so many steps. */
-static uint64_t reduce_said(const struct coll *c, uint64_t steps) { return steps == c->ring.steps ? c->ring.total : steps; }
-
 static int reduce_fold(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
     if (ring_await(c, offsetof(struct member, produced), reduce_said(c, c->ring.fold + 1), NULL) == WAITING)
         return WAITING;
-    struct chunk chunk = reduce_piece(c, c->ring.fold, w->me);
+    struct chunk chunk = reduce_chunk(c, c->ring.fold, w->me);
     struct source source[RANKS_MAX];
     for (uint32_t p = 0; p < w->size && chunk.count; p++)
-        if (p != w->me && reduce_source(c, p, 0, chunk, c->ring.fold, w->me, &source[p]) < 0)
+        if (p != w->me && reduce_source(c, p, 0, chunk, reduce_said(c, c->ring.fold), w->me, &source[p]) < 0)
             return -EPROTO;
     struct side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
-    char *slot = c->ring.at ? ring_slot(c->ring.at, c, c->ring.fold) + w->size * c->ring.piece * c->width : NULL;
+    char *slot = c->ring.at ? ring_slot(c->ring.at, c, reduce_said(c, c->ring.fold)) + w->size * c->ring.piece * c->width : NULL;
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
         struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
@@ -202,9 +217,9 @@ static int reduce_out(struct coll *c, bool wants)
         return WAITING;
     for (uint32_t i = 1; wants && i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
-        struct chunk chunk = reduce_piece(c, c->ring.out, p);
+        struct chunk chunk = reduce_chunk(c, c->ring.out, p);
         struct source source;
-        if (chunk.count && reduce_source(c, p, 1, chunk, c->ring.out, w->size, &source) < 0)
+        if (chunk.count && reduce_source(c, p, 1, chunk, reduce_said(c, c->ring.out), w->size, &source) < 0)
             return -EPROTO;
         for (size_t done = 0; done < chunk.count;) {
             struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
@@ -256,6 +271,7 @@ static int reduce_open(struct coll *c, bool all_want)
     c->ring.piece = chunk_piece(c->count, size, c->width, most);
     ring_begin(c, chunk_rounds(c->count, size, c->ring.piece));
     c->ring.steps = c->ring.total;
+    c->ring.large = 0;
     c->op.claim.commit_at = c->ring.total ? offsetof(struct member, folded) : 0;
     c->op.claim.commit = c->ring.base + c->ring.total;
     c->op.claim.committer = -1;
@@ -264,23 +280,23 @@ static int reduce_open(struct coll *c, bool all_want)
     return 0;
 }
 
-static bool reduce_covers(const struct place *place, size_t bytes) { return place->at && place->lo == 0 && place->hi == bytes; }
-
 /* After the gate. All ranks look at the same words, and come to the same answer. */
 static void reduce_enlarge(struct coll *c)
 {
     uint32_t size = c->comm->watch.size;
-    size_t bytes = c->count * c->width;
-    for (uint32_t p = 0; p < size; p++) {
-        struct side send = reduce_side(c, p, 0), recv = reduce_side(c, p, 1);
-        if (c->lists.first || !reduce_covers(&send.place, bytes) || !reduce_covers(&recv.place, bytes))
+    size_t round = size * c->ring.piece * c->width;
+    if (c->lists.first || c->ring.total < 4)
+        return;
+    for (uint32_t p = 0; p < 2 * size; p++) {
+        struct place place = reduce_side(c, p / 2, (int)(p % 2)).place;
+        if (place.lo > round || place.hi < (size_t)(c->ring.total - 1) * round)
             return;
     }
-    size_t piece = chunk_piece(c->count, size, c->width, LARGE_PIECE_BYTES / c->width);
-    if (piece <= c->ring.piece)
+    size_t middle = (size_t)(c->ring.total - 2) * size * c->ring.piece, large = chunk_piece(middle, size, c->width, LARGE_PIECE_BYTES / c->width);
+    if (large <= c->ring.piece)
         return;
-    c->ring.piece = piece;
-    c->ring.steps = chunk_rounds(c->count, size, piece);
+    c->ring.large = large;
+    c->ring.steps = 2 + chunk_rounds(middle, size, large);
 }
 
 int ring_reduce_advance(struct coll *c, bool wants)
@@ -304,7 +320,7 @@ int ring_reduce_advance(struct coll *c, bool wants)
         bool moved = false;
         if (c->ring.in < c->ring.total)
             moved = reduce_in(c) == DONE;
-        if (c->ring.fold < c->ring.in && c->ring.fold < c->ring.steps) {
+        if (c->ring.fold < c->ring.steps && reduce_said(c, c->ring.fold) < c->ring.in) {
             int r = reduce_fold(c, wants);
             if (r < 0)
                 return r;
