@@ -59,7 +59,8 @@ static void pieces_are_where_they_belong(void **state)
     (void)state;
     for (int size = 1; size <= 3; size++) {
         int status[3];
-        assert_int_equal(tutti_spawn(size, body, NULL, NULL, status), 0);
+        const tutti_options room = { .span_bytes = (size_t)128 << 20 };
+        assert_int_equal(tutti_spawn(size, body, NULL, &room, status), 0);
     }
 }
 
