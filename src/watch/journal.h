@@ -23,7 +23,7 @@ static inline void journal_begin(struct watch *w, uint64_t seq, uint64_t descrip
     /* relaxed: as above */
     store_relaxed64(&r->count, count); store_relaxed64(&r->began, tick); store_relaxed32(&r->site, site);
     /* relaxed: as above */
-    store_relaxed32(&r->result, 0); store_relaxed32(&r->about, 0); store_relaxed32(&r->tag, 0);
+    store_relaxed32(&r->result, 0);                                  /* about and tag are a send's or receive's, who sets them after this */
     store_release64(&w->mine->head, head);
 }
 
