@@ -25,11 +25,6 @@ static int check_fold(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     return c->fold || c->scaled ? 0 : enter_refuse(comm, kind, site, "%s", why ? why : "this type has no such operation");
 }
 
-static bool check_reduces(enum kind kind)
-{
-    return kind == KIND_REDUCE || kind == KIND_ALL_REDUCE || kind == KIND_ALL_REDUCE_MANY || (parts_of(kind) & PARTS_FOLD);
-}
-
 static bool check_each(enum kind kind) { return parts_of(kind) & PARTS_EACH; }
 
 /* Type, count, root and operation: what the stamp says. */
@@ -44,7 +39,7 @@ static int check_shape(struct tutti_comm *comm, struct coll *c, enum kind kind, 
     if (c->root < 0 || (uint32_t)c->root >= comm->watch.size)
         return enter_refuse(comm, kind, site, "root %d is no rank of this comm; there are 0 to %u", c->root, comm->watch.size - 1);
     c->bytes = c->count * c->width * (check_each(kind) ? comm->watch.size : 1);
-    return check_reduces(kind) ? check_fold(comm, c, kind, site) : 0;
+    return kind_reduces(kind) ? check_fold(comm, c, kind, site) : 0;
 }
 
 /* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says too little. */
@@ -157,23 +152,6 @@ static size_t stretch_add(struct stretch *all, size_t n, const void *at, size_t 
     return n;
 }
 
-struct sides { uint32_t gives, takes; };             /* how many blocks this rank gives, takes */
-
-static struct sides check_sides(const struct tutti_comm *comm, const struct coll *c, enum kind kind)
-{
-    unsigned how = parts_of(kind);
-    uint32_t size = comm->watch.size, n = kind == KIND_ALL_REDUCE_MANY ? (uint32_t)c->lists.n : size;
-    bool at_root = comm->watch.me == (uint32_t)c->root;
-    struct sides s = { how & PARTS_EACH ? n : 1, how & (PARTS_FOLD | PARTS_ROOT_GIVES) ? 1 : n };
-    if (kind == KIND_ALL_REDUCE_MANY)
-        s = (struct sides){ n, n };
-    if ((how & PARTS_ROOT_GIVES) && !at_root)
-        s.gives = 0;
-    if ((how & PARTS_ROOT_TAKES) && !at_root)
-        s.takes = 0;
-    return s;
-}
-
 static size_t count_of(const size_t *counts, uint32_t n, uint32_t i) { return n == 1 ? counts[0] : counts[i]; }
 
 static int check_list_overlaps(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site, struct sides s)
@@ -227,7 +205,7 @@ static int check_own(struct tutti_comm *comm, const struct coll *c, enum kind ki
 int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site)
 {
     unsigned how = parts_of(kind);
-    struct sides s = check_sides(comm, c, kind);
+    struct sides s = parts_sides(comm, c, kind);
     size_t sent = 0, taken = 0, most = 0;
     c->lists.most = 0;
     if ((s.gives && (!c->lists.send || !c->lists.send_counts)) || (s.takes && (!c->lists.recv || !c->lists.recv_counts)))

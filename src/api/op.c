@@ -71,6 +71,7 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
 
 int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *op, tutti_comm *comm)
 {
+    (void)commutative;                               /* in rank order it is applied in any case, so that the bits are the same in every run */
     int r = enter(comm);
     if (r < 0)
         return r;
@@ -79,7 +80,7 @@ int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t
         return enter_leave(comm, enter_refuse(comm, KIND_OP_CREATE, where, "the %s is NULL", fn ? "address for the operation" : "function"));
     r = op_agree(comm, where, &number);
     if (r == 0) {
-        comm->ops[number] = (struct comm_op){ fn, commutative };
+        comm->ops[number] = (struct comm_op){ fn };
         *op = (tutti_op)(TUTTI_OP_USER + number);
     }
     return enter_leave(comm, r);

@@ -21,6 +21,21 @@ static const unsigned table[KIND_COUNT] = {
 
 unsigned parts_of(enum kind kind) { return table[kind]; }
 
+struct sides parts_sides(const struct tutti_comm *comm, const struct coll *c, enum kind kind)
+{
+    unsigned how = table[kind];
+    uint32_t size = comm->watch.size, n = kind == KIND_ALL_REDUCE_MANY ? (uint32_t)c->lists.n : size;
+    bool at_root = comm->watch.me == (uint32_t)c->root;
+    struct sides s = { how & PARTS_EACH ? n : 1, how & (PARTS_FOLD | PARTS_ROOT_GIVES) ? 1 : n };
+    if (kind == KIND_ALL_REDUCE_MANY)
+        s = (struct sides){ n, n };
+    if ((how & PARTS_ROOT_GIVES) && !at_root)
+        s.gives = 0;
+    if ((how & PARTS_ROOT_TAKES) && !at_root)
+        s.takes = 0;
+    return s;
+}
+
 bool parts_gives(const struct coll *c, uint32_t p)
 {
     unsigned how = parts_how(c);
@@ -90,11 +105,6 @@ size_t parts_offset(const struct coll *c, uint32_t from, uint32_t to)
     for (uint32_t p = 0; p < to; p++)
         before += parts_count(c, from, p);
     return before * c->width;
-}
-
-static size_t parts_cut(size_t count, size_t first, size_t n)
-{
-    return first >= count ? 0 : count - first < n ? count - first : n;
 }
 
 static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n)

@@ -34,6 +34,16 @@ char *parts_recv(const struct coll *c, uint32_t from);
 /* Bytes before block (from -> to) where all that `from` gives lies packed. Not for PARTS_PAIRS. */
 size_t parts_offset(const struct coll *c, uint32_t from, uint32_t to);
 
+/* How many of the elements [first, first + n) a block of `count` has. */
+static inline size_t parts_cut(size_t count, size_t first, size_t n)
+{
+    return first >= count ? 0 : count - first < n ? count - first : n;
+}
+
+/* How many blocks this rank gives, and takes, as the lists of a call count them. */
+struct sides { uint32_t gives, takes; };
+struct sides parts_sides(const struct tutti_comm *comm, const struct coll *c, enum kind kind);
+
 /* Takes elements [first, first + n) of everything that is meant for this rank, n cut to each block's end. `at` says where those of p's block
    lie; NULL from it is -EPROTO. Includes what this rank keeps for itself. 0 or -errno. */
 typedef const char *parts_at_fn(const struct coll *c, uint32_t p, size_t first, size_t n);

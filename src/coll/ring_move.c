@@ -32,11 +32,6 @@ static bool move_gives(const struct coll *c, uint32_t p) { return parts_gives(c,
 static bool move_gives_me(const struct coll *c, uint32_t p) { return parts_moves(c, p, c->comm->watch.me); }
 static bool move_takes_mine(const struct coll *c, uint32_t p) { return parts_moves(c, c->comm->watch.me, p); }
 
-static size_t move_cut(size_t count, size_t first, size_t piece)
-{
-    return first >= count ? 0 : count - first < piece ? count - first : piece;
-}
-
 /* Where the block that p gives to rank `to` lies in the arena. */
 static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, const struct part_row *rows)
 {
@@ -54,7 +49,7 @@ static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, co
 
 static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
 {
-    size_t first = (size_t)round * c->ring.piece, n = move_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
+    size_t first = (size_t)round * c->ring.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
     struct place place = move_place(c, c->comm->watch.me, to, c->ring.at ? ring_rows(c, c->ring.at) : NULL);
     return n && !(place.at && ring_in_place(&place, first * c->width, n * c->width));
 }
@@ -74,7 +69,7 @@ static bool move_slot_idle(const struct coll *c, uint64_t round)
 
 static void move_copy_in(struct coll *c, uint32_t to, char *slot)
 {
-    size_t first = (size_t)c->ring.in * c->ring.piece, n = move_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
+    size_t first = (size_t)c->ring.in * c->ring.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
     if (n && move_staged(c, to, c->ring.in))
         coll_copy(c, slot, parts_send(c, to) + first * c->width, n * c->width);
 }

@@ -79,7 +79,7 @@ struct shape {
 };
 
 /* An operation of the caller's own (tutti_op_create). */
-struct comm_op { void (*fn)(const void *in, void *inout, size_t count, tutti_type type); int commutative; };
+struct comm_op { void (*fn)(const void *in, void *inout, size_t count, tutti_type type); };
 
 struct tutti_comm {
     struct watch watch;                /* first: everything the fast path touches */

@@ -58,6 +58,11 @@ bool kind_collective(enum kind kind)
     return (unsigned)kind < KIND_COUNT && kinds[kind].collective;
 }
 
+bool kind_reduces(enum kind kind)
+{
+    return (unsigned)kind < KIND_COUNT && kinds[kind].reduces;
+}
+
 void stamp_add(struct text *t, uint64_t stamp, uint64_t count)
 {
     enum kind kind = stamp_kind(stamp);

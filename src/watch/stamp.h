@@ -46,6 +46,7 @@ static inline int stamp_root(uint64_t stamp) { return (int)(stamp >> 30 & 1023);
 
 const char *kind_name(enum kind kind);                      /* "all_reduce"; "?" */
 bool kind_collective(enum kind kind);                       /* has a number of its own */
+bool kind_reduces(enum kind kind);                          /* has an operation */
 /* "all_reduce f32 sum 1024", "broadcast f32 10 root 1", "barrier". count: the whole value where the stamp holds a hash, else ignored. */
 void stamp_add(struct text *t, uint64_t stamp, uint64_t count);
 
