@@ -1,0 +1,66 @@
+/* Which stores a comm settles on follows from what both cost, and never from anything else; the other gets another try now and then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/copy.h"
+#include "coll/stream.h"
+
+#include <stdlib.h>
+
+enum { BYTES = 4 << 20, MANY = 640 };
+
+/* Operations of `bytes` that take so many ticks with plain and with streaming stores; how many streamed. */
+static int run(struct tutti_comm *comm, size_t bytes, uint64_t plain, uint64_t streaming, int n)
+{
+    int streamed = 0;
+    for (int i = 0; i < n; i++) {
+        struct coll c = { .comm = comm };
+        stream_choose(&c, bytes, false);
+        c.fold_ticks = c.streams ? streaming : plain;
+        streamed += c.streams;
+        stream_learn(&c);
+    }
+    return streamed;
+}
+
+static void test_settles(void **state)
+{
+    (void)state;
+    struct tutti_comm *comm = calloc(1, sizeof *comm);
+    assert_non_null(comm);
+    if (!COPY_STREAMS) {
+        print_message("no streaming stores on this processor\n");
+        free(comm);
+        skip();
+    }
+    assert_in_range(run(comm, BYTES, 1000000, 500000, MANY), MANY - 32, MANY - 4);   /* the faster, but for its tries of the other */
+    assert_in_range(run(comm, 16 * BYTES, 500000, 1000000, MANY), 4, 32);            /* another size decides for itself */
+    assert_int_equal(run(comm, 16 * BYTES, 500000, 1, 256) > 8, 1);                  /* what has become faster is found out */
+    free(comm);
+}
+
+static void test_never(void **state)
+{
+    (void)state;
+    struct tutti_comm *comm = calloc(1, sizeof *comm);
+    assert_non_null(comm);
+    for (int i = 0; i < 100; i++) {
+        struct coll c = { .comm = comm, .streams = true };
+        stream_choose(&c, BYTES, true);              /* in place: the lines are in the caches */
+        assert_false(c.streams);
+        c.streams = true;
+        stream_choose(&c, 1000, false);              /* too small to be asked about */
+        assert_false(c.streams);
+        stream_learn(&c);
+    }
+    free(comm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles), cmocka_unit_test(test_never) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
