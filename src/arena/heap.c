@@ -15,7 +15,6 @@
 
 enum { SLAB_BYTES = 16384, PLACE_LEAST = 64, WORDS = SLAB_BYTES / PLACE_LEAST / 64 };
 
-#define HUGE_FROM ((size_t)4 << 20)
 #define ASK_FROM ((size_t)16 << 20)    /* from here on the system is asked first whether it has so much */
 
 static const uint16_t sizes[] = { 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072 };
@@ -178,7 +177,7 @@ static int populate(void *at, size_t bytes, size_t *huge)
     *huge = 0;
     if (bytes >= ASK_FROM && bytes > memory_available())
         return -ENOMEM;
-    return bytes >= HUGE_FROM ? memory_populate_huge(at, bytes, huge) : memory_populate(at, bytes);
+    return bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, huge) : memory_populate(at, bytes);
 }
 
 static void *pages_alloc(struct heap *heap, size_t bytes, int *error)
@@ -197,7 +196,7 @@ static void *pages_alloc(struct heap *heap, size_t bytes, int *error)
         span_give(heap->span, at);
     else
         span_mark(heap->span, at, SPAN_CALLER, NULL);
-    heap->figures.wished += !failed && bytes >= HUGE_FROM ? bytes : 0;
+    heap->figures.wished += !failed && bytes >= MEMORY_HUGE_FROM ? bytes : 0;
     heap->figures.huge += huge;
     pthread_mutex_unlock(heap->lock);
     *error = failed ? -ENOMEM : 0;

@@ -23,6 +23,8 @@ void memory_dump(void *at, uint64_t bytes);           /* put this stretch back i
 /* Makes the pages of [at, at + bytes) present and writable now (rounded out to pages). 0 or -ENOMEM, -EFAULT …
    MADV_POPULATE_WRITE; where the kernel lacks it (before 5.14) it exchanges a word of each page for itself. */
 int memory_populate(void *at, size_t bytes);
+/* From how many bytes on huge pages are worth asking for: below, their ends are most of it. */
+enum { MEMORY_HUGE_PAGE = 2 << 20, MEMORY_HUGE_FROM = 2 * MEMORY_HUGE_PAGE };
 /* The same, the whole 2 MiB in it as huge pages where the system allows. *huge: bytes of which it is known that they are (0: none,
    which is no error). memory_huge: how many bytes of a stretch this process has mapped as huge pages now. */
 int memory_populate_huge(void *at, size_t bytes, size_t *huge);

@@ -24,8 +24,6 @@ struct scan_arg {
 #define SCAN _IOWR('f', 16, struct scan_arg)
 #define SCAN_HUGE (UINT64_C(1) << 6)
 
-static const size_t huge_page = (size_t)2 << 20;
-
 /* PAGEMAP_SCAN (6.7): bytes mapped as huge pages in the stretch; -1: not known here. */
 static int64_t scan(char *at, size_t bytes)
 {
@@ -76,12 +74,13 @@ size_t memory_huge(void *at, size_t bytes)
 
 int memory_populate_huge(void *at, size_t bytes, size_t *huge)
 {
-    uintptr_t from = ((uintptr_t)at + huge_page - 1) / huge_page * huge_page, to = ((uintptr_t)at + bytes) / huge_page * huge_page;
+    const size_t page = MEMORY_HUGE_PAGE;
+    uintptr_t from = ((uintptr_t)at + page - 1) / page * page, to = ((uintptr_t)at + bytes) / page * page;
     *huge = 0;
     if (from < to) {
         char *start = (char *)at + (from - (uintptr_t)at);
         int error = 0;
-        for (size_t i = 0; i < to - from && !error; i += huge_page)
+        for (size_t i = 0; i < to - from && !error; i += page)
             error = memory_populate(start + i, 1);
         if (error)
             return error;

@@ -4,6 +4,7 @@
 #include "arena/adopt.h"
 
 #include "os/maps.h"
+#include "os/memory.h"
 #include "support/team.h"
 
 #include <setjmp.h>
@@ -378,8 +379,8 @@ static void fail_at(long call, const void *at, int error)
 
 static void in_child(void (*body)(char *whole, size_t bytes))
 {
-    size_t bytes = 3 * (size_t)ADOPT_CHUNK;
-    char *whole = fresh(bytes);
+    size_t bytes = 3 * (size_t)ADOPT_CHUNK, room = bytes + ADOPT_CHUNK;
+    char *first = fresh(room), *whole = first + ADOPT_CHUNK - (uintptr_t)first % ADOPT_CHUNK;
     int status;
     fill(whole, bytes);
     fflush(NULL);
@@ -390,10 +391,17 @@ static void in_child(void (*body)(char *whole, size_t bytes))
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    munmap(whole, bytes);
+    munmap(first, room);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
         skip();
     assert_int_equal(status, 0);
+}
+
+/* Where in the arena the memory comes to lie when it begins on a multiple of 2 MiB and nothing is there yet. */
+static char *place(void)
+{
+    char *at = arena_span(&a, 0);
+    return at + (MEMORY_HUGE_PAGE - (uintptr_t)at % MEMORY_HUGE_PAGE) % MEMORY_HUGE_PAGE;
 }
 
 static void gone_back(char *whole, size_t bytes, uint64_t before)
@@ -411,7 +419,7 @@ static void gone_back(char *whole, size_t bytes, uint64_t before)
 static void no_pages(char *whole, size_t bytes)
 {
     uint64_t before = blocks();
-    fail_at(SYS_madvise, arena_span(&a, 0) + ADOPT_CHUNK, ENOMEM);
+    fail_at(SYS_madvise, place() + ADOPT_CHUNK, ENOMEM);
     SAY(in(whole, bytes) == -ENOMEM);
     gone_back(whole, bytes, before);
 }
@@ -445,7 +453,7 @@ static void no_way_back(char *whole, size_t bytes)
 /* Neither there nor back. */
 static void stuck(char *whole, size_t bytes)
 {
-    fail_at(SYS_madvise, arena_span(&a, 0) + ADOPT_CHUNK, ENOMEM);
+    fail_at(SYS_madvise, place() + ADOPT_CHUNK, ENOMEM);
     fail_at(SYS_mmap, whole, ENOMEM);                /* it fails at once: nothing is shared yet */
     SAY(in(whole, bytes) == -ENOMEM);
     SAY(as_filled(whole, bytes) && !shared(whole) && out(whole) == -EINVAL);
@@ -453,7 +461,7 @@ static void stuck(char *whole, size_t bytes)
 
 static void stuck_half_way(char *whole, size_t bytes)
 {
-    fail_at(SYS_madvise, arena_span(&a, 0) + ADOPT_CHUNK, ENOMEM);
+    fail_at(SYS_madvise, place() + ADOPT_CHUNK, ENOMEM);
     fail_at(SYS_madvise, whole, ENOMEM);
     SAY(in(whole, bytes) == -ENOMEM && strstr(why_room, "stays so, and valid"));
     SAY(as_filled(whole, bytes) && shared(whole) && !shared(whole + ADOPT_CHUNK));
@@ -469,6 +477,35 @@ static void test_failures(void **state)
     in_child(no_way_back);
     in_child(stuck);
     in_child(stuck_half_way);
+}
+
+/* Large ranges have huge pages on both sides wherever tutti_alloc has them, at whatever address they begin. */
+static void test_huge_pages(void **state)
+{
+    (void)state;
+    const size_t bytes = 24 << 20;
+    size_t lo, hi, huge;
+    uint64_t at;
+    int error;
+    char *other = span_reserve(span, bytes, SPAN_STAGING, &error), *first = fresh(bytes + PAGE);
+    assert_int_equal(memory_populate_huge(other, bytes, &huge), 0);
+    span_give(span, other);
+    memory_release(a.fd, a.base, other, bytes);
+    if (huge < bytes) {
+        print_message("skipped: the system gave huge pages for %zu of %zu bytes\n", huge, bytes);
+        skip();
+    }
+    for (char *whole = first; whole <= first + PAGE; whole += PAGE) {
+        fill(whole, bytes);
+        assert_int_equal(in(whole, bytes), 0);
+        assert_true(adopt_find(adopt, whole, bytes, &at, &lo, &hi) && lo == 0 && hi == bytes);
+        huge = memory_huge(whole, bytes);
+        assert_true(huge >= MEMORY_HUGE_PAGE && huge == memory_huge(a.base + at, bytes));
+        assert_true(as_filled(whole, bytes));
+        assert_int_equal(out(whole), 0);
+        assert_true(as_filled(whole, bytes));
+    }
+    munmap(first, bytes + PAGE);
 }
 
 /* Random ranges in and out of one buffer, against a map of its pages; its bytes change all the time and must never differ. */
@@ -590,6 +627,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_most_ranges, setup, teardown),
         cmocka_unit_test_setup_teardown(test_span_full, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_huge_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(test_model, setup, teardown),
         cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
         cmocka_unit_test_setup_teardown(test_race_out, setup, teardown),
