@@ -56,6 +56,10 @@ static void run_all(struct oracle_cases *cases, struct oracle_board *board)
         struct group group = { c, n, board };
         run_group(&group, first[(c->v[DIM_RANKS] + c->v[DIM_RULE] + 2 * c->v[DIM_GATE]) % 3]);
         worlds++;
+        if (oracle_prove()) {                        /* long: it shows how far it is */
+            printf("world %zu: %zu of %zu cases\n", worlds, i + n, cases->used);
+            fflush(stdout);
+        }
     }
     printf("%zu cases in %zu worlds\n", cases->used, worlds);
 }
