@@ -294,7 +294,7 @@ static void keep(struct keeper *k, struct outcome *o)
         k->fault_at = k->page->slot[page_culprit(k->page)].began;
     read_log(k, log);
     if (started && k->cell->fault != WIPE)
-        verdict(o, k->page, k->fates, k->fault_at, log);
+        verdict(o, k->page, k->fates, k->fault_at, *s->launcher != NULL, log);
     else
         snprintf(o->said, sizeof o->said, "%.3000s", log);
     sweep(k->page);

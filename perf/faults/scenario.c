@@ -30,7 +30,7 @@ static void ended_by_system(void)
 
 static void mark_ends(void)
 {
-    static const int signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
+    static const int signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPIPE };
     struct sigaction action = { .sa_handler = broken, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &action, NULL);

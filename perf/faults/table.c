@@ -36,7 +36,10 @@ static void wrapped(const char *text, int indent, int most, const char *end)
         printf("%.*s\n%*s", n, text, indent, "");
         text += n + (text[n] == ' ');
     }
-    printf("%-*s%s\n", most, text, end);
+    if (end[strspn(end, " ")])
+        printf("%-*s%s\n", most, text, end);
+    else
+        printf("%s\n", text);
 }
 
 static bool fault_has_rows(const struct found *f, int fault, bool variants)
@@ -112,7 +115,7 @@ static void cell_markdown(const struct found *f, int s, int fault)
 void table_markdown(const struct found *f)
 {
     machine(f, "- ", "");
-    printf("- %d ranks, the last one at fault; limit %d s, deadline %g s, grace %g s\n\n", f->ranks, f->limit_s, f->timeout_ms / 1000.0, f->grace_ms / 1000.0);
+    printf("- %d ranks, the last one at fault; %d tries each (those that hang: one), limit %d s, deadline %g s, grace %g s\n\n", f->ranks, f->repeat, f->limit_s, f->timeout_ms / 1000.0, f->grace_ms / 1000.0);
     printf("| the rank at fault |");
     for (int s = 0; s < peer_system_count; s++)
         if (*f->versions[s] && !peer_systems[s].of)

@@ -3,6 +3,7 @@
 #include "faults/verdict.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,14 +41,15 @@ bool names_rank(const char *text, int rank)
     return found;
 }
 
-static bool gives_pid(const char *text, uint32_t pid)
+static const char *signal_name(uint32_t sig)
 {
-    char number[16];
-    snprintf(number, sizeof number, "%u", pid);
-    for (size_t n = strlen(number); (text = strstr(text, number)) != NULL; text += n)
-        if (!isdigit((unsigned char)text[n]))
-            return true;
-    return false;
+    static const struct { uint32_t sig; const char *name; } names[] = {
+        { SIGSEGV, "SIGSEGV" }, { SIGBUS, "SIGBUS" }, { SIGABRT, "SIGABRT" }, { SIGFPE, "SIGFPE" }, { SIGILL, "SIGILL" }, { SIGPIPE, "SIGPIPE" },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].sig == sig)
+            return names[i].name;
+    return "a signal";
 }
 
 static void add(char *to, size_t room, const char *format, ...)
@@ -105,22 +107,28 @@ static const char *kinds(char *to, size_t room, const struct page *page, const e
     return to;
 }
 
-static void phrase(char *to, size_t room, const struct page *page, const enum way ways[], enum way way, bool after_exit, const char *log)
+static void phrase(char *to, size_t room, const struct page *page, const enum way ways[], enum way way, bool after_exit, bool launcher, const char *log)
 {
     char what[100];
     int culprit = page_culprit(page);
-    const char *tells = names_rank(log, culprit) ? "naming the rank" : gives_pid(log, page->slot[culprit].pid) ? "with its pid" : "no name";
+    const char *tells = names_rank(log, culprit) ? "naming the rank" : "no name";
+    const char *ender = launcher ? "the launcher" : "a signal";
     switch (way) {
     case WAY_NAMED:    add(to, room, "%s, names the rank", kinds(what, sizeof what, page, ways, way)); break;
     case WAY_NAMELESS: add(to, room, "%s, no name", kinds(what, sizeof what, page, ways, way)); break;
     case WAY_LATE:     add(to, room, "%s once that one exits", kinds(what, sizeof what, page, ways, way)); break;
     case WAY_EXIT:     add(to, room, "the library ends the process, %s", tells); break;
-    case WAY_CRASH:    add(to, room, "crash"); break;
+    case WAY_CRASH:
+        for (uint32_t r = 0; r < page->ranks; r++)
+            if (ways[r] == way)
+                snprintf(what, sizeof what, "%s", signal_name(page_load(&page->slot[r].broke)));
+        add(to, room, "crash by %s", what);
+        break;
     case WAY_ENDED:
         if (after_exit)
-            add(to, room, "hang until that one exits, then ended by the launcher");
+            add(to, room, "hang until that one exits, then ended by %s", ender);
         else
-            add(to, room, "ended by the launcher, %s", tells);
+            add(to, room, "ended by %s, %s", ender, tells);
         break;
     case WAY_HANG:     add(to, room, names_rank(log, culprit) ? "hang, with a report that names the rank" : "hang"); break;
     case WAY_RIGHT:    add(to, room, "success, nothing noticed"); break;
@@ -169,7 +177,7 @@ static void quote(struct outcome *o, const struct page *page, const char *log)
         add(o->said, sizeof o->said, "printed: %.3000s\n", log);
 }
 
-void verdict(struct outcome *o, const struct page *page, const struct fate fates[], int64_t fault_at, const char *log)
+void verdict(struct outcome *o, const struct page *page, const struct fate fates[], int64_t fault_at, bool launcher, const char *log)
 {
     enum way ways[FAULT_RANKS_MAX];
     int counts[WAYS] = { 0 }, all = 0, kinds_of_end = 0;
@@ -196,7 +204,7 @@ void verdict(struct outcome *o, const struct page *page, const struct fate fates
             add(o->words, sizeof o->words, "; ");
         if (kinds_of_end > 1)
             add(o->words, sizeof o->words, "%d of %d: ", counts[w], all);
-        phrase(o->words, sizeof o->words, page, ways, (enum way)w, failures, log);
+        phrase(o->words, sizeof o->words, page, ways, (enum way)w, failures, launcher, log);
     }
     quote(o, page, log);
 }

@@ -15,7 +15,7 @@ struct outcome {
     enum answer answer;
     bool concluded;              /* before the limit */
     double ms;                   /* from the fault to the last rank's answer, or to its end; 0: there is none */
-    char words[200];
+    char words[600];
     char said[8000];             /* by the ranks and by the launcher */
 };
 
@@ -29,8 +29,8 @@ static inline bool concerned(enum fault fault, int rank, int culprit)
     return !(mute && rank == culprit);
 }
 
-/* fault_at: when it struck, 0: when the last concerned rank called. log: what launcher and library printed. */
-void verdict(struct outcome *o, const struct page *page, const struct fate fates[], int64_t fault_at, const char *log);
+/* fault_at: when it struck, 0: when the last concerned rank called. launcher: there is one. log: what it and the library printed. */
+void verdict(struct outcome *o, const struct page *page, const struct fate fates[], int64_t fault_at, bool launcher, const char *log);
 
 /* Does the text name that rank ("rank 2", "Rank=2", "ranks 0, 2")? */
 bool names_rank(const char *text, int rank);
