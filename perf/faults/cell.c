@@ -257,7 +257,8 @@ static void say_what_is_left(struct keeper *k, struct outcome *o)
     o->concluded = true;
     o->answer = k->files ? LITTER : CLEAN;
     if (k->files)
-        snprintf(o->words, sizeof o->words, "%d files are left, %.1f MiB%s", k->files, k->bytes / (1 << 20), k->own_shm ? "" : ", /dev/shm not counted");
+        snprintf(o->words, sizeof o->words, "%d files are left, %.1f MiB%s", k->files, k->bytes / (1 << 20),
+                 k->own_shm ? "" : ", /dev/shm not counted");
     else
         snprintf(o->words, sizeof o->words, "nothing is left%s", k->own_shm ? "" : " in /tmp; /dev/shm not looked at");
 }
@@ -285,7 +286,8 @@ static void keep(struct keeper *k, struct outcome *o)
     bool started = all_started(k);
     if (started) {
         strike(k);
-        for (int64_t until = page_now() + k->cell->limit_ms * (int64_t)1000000; k->cell->fault != WIPE && !settled(k) && page_now() < until && !stopped;)
+        int64_t until = page_now() + k->cell->limit_ms * (int64_t)1000000;
+        while (k->cell->fault != WIPE && !settled(k) && page_now() < until && !stopped)
             page_nap(0.5);
     }
     if (started)

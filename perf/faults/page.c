@@ -11,7 +11,9 @@ struct page *page_map(const char *path, int create)
     int fd = open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
     if (fd < 0)
         return NULL;
-    void *p = create && ftruncate(fd, sizeof(struct page)) < 0 ? MAP_FAILED : mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *p = MAP_FAILED;
+    if (!create || ftruncate(fd, sizeof(struct page)) == 0)
+        p = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     return p == MAP_FAILED ? NULL : p;
 }

@@ -115,7 +115,8 @@ static void cell_markdown(const struct found *f, int s, int fault)
 void table_markdown(const struct found *f)
 {
     machine(f, "- ", "");
-    printf("- %d ranks, the last one at fault; %d tries each (those that hang: one), limit %d s, deadline %g s, grace %g s\n\n", f->ranks, f->repeat, f->limit_s, f->timeout_ms / 1000.0, f->grace_ms / 1000.0);
+    printf("- %d ranks, the last one at fault; %d tries each (those that hang: one), limit %d s, deadline %g s, grace %g s\n\n",
+           f->ranks, f->repeat, f->limit_s, f->timeout_ms / 1000.0, f->grace_ms / 1000.0);
     printf("| the rank at fault |");
     for (int s = 0; s < peer_system_count; s++)
         if (*f->versions[s] && !peer_systems[s].of)
@@ -155,6 +156,7 @@ void table_csv(const struct found *f)
         for (int fault = 0; fault < FAULTS; fault++) {
             const struct outcome *o = outcome_at(f, s, fault);
             if (f->wanted[s][fault])
-                printf("%s,%s,\"%s\",%d,%.3f,\"%s\"\n", peer_systems[s].key, fault_names[fault].key, answer_name(o->answer), o->concluded, o->ms, o->words);
+                printf("%s,%s,\"%s\",%d,%.3f,\"%s\"\n",
+                       peer_systems[s].key, fault_names[fault].key, answer_name(o->answer), o->concluded, o->ms, o->words);
         }
 }

@@ -107,7 +107,8 @@ static const char *kinds(char *to, size_t room, const struct page *page, const e
     return to;
 }
 
-static void phrase(char *to, size_t room, const struct page *page, const enum way ways[], enum way way, bool after_exit, bool launcher, const char *log)
+static void phrase(char *to, size_t room, const struct page *page, const enum way ways[], enum way way, bool after_exit, bool launcher,
+                   const char *log)
 {
     char what[100];
     int culprit = page_culprit(page);
