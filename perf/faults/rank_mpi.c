@@ -56,9 +56,8 @@ static int version(void)
     int length;
     MPI_Get_library_version(text, &length);
     text[strcspn(text, ",\n")] = 0;
-    for (char *tab = text; (tab = strchr(tab, '\t')) != NULL;)
-        *tab = ' ';
-    return printf("%s\n", text) < 0;
+    const char *number = text + strcspn(text, "0123456789");
+    return printf("%s %s\n", strstr(text, "Open") ? "Open MPI" : "MPICH", number) < 0;
 }
 
 int main(int argc, char **argv)
