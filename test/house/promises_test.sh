@@ -5,17 +5,19 @@
 rule() {
   cd "$1" || exit 1
   [ -f test/README.md ] || { echo "test/README.md:0: is not there"; return; }
-  grep -n '' test/README.md | grep -v '\*in work\*' | grep -E '^[0-9]+:\|' | while IFS= read -r line; do
-    printf '%s\n' "$line" | grep -oE '`[a-z0-9_]+[.][a-z0-9_]+`' | tr -d '`' | while IFS=. read -r floor room; do
-      case $floor in
-        examples) continue ;;
-        perf) [ -e "perf/$room.c" ] || [ -d "perf/$room" ] && continue ;;
-        *) [ -d "test/$floor" ] || continue
-           [ -e "test/$floor/${room}_test.c" ] || [ -e "test/$floor/${room}_test.sh" ] && continue
-           grep -qsE "NAME $floor\.($room( |\)|\$)|\\$)" "test/$floor/CMakeLists.txt" && continue ;;
-      esac
-      echo "test/README.md:${line%%:*}: $floor.$room is no test"
-    done
+  awk '/^\|/ && !/\*in work\*/ {
+         while (match($0, /`[a-z0-9_]+[.][a-z0-9_]+`/)) {
+           name = substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH); sub(/[.]/, " ", name); print FNR, name
+         }
+       }' test/README.md | while read -r line floor room; do
+    case $floor in
+      examples) continue ;;
+      perf) [ -e "perf/$room.c" ] || [ -d "perf/$room" ] && continue ;;
+      *) [ -d "test/$floor" ] || continue
+         [ -e "test/$floor/${room}_test.c" ] || [ -e "test/$floor/${room}_test.sh" ] && continue
+         grep -qs "NAME $floor\.\($room\b\|\$\)" "test/$floor/CMakeLists.txt" && continue ;;
+    esac
+    echo "test/README.md:$line: $floor.$room is no test"
   done
 }
 
