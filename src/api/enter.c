@@ -2,6 +2,7 @@
 #include "api/enter.h"
 
 #include "api/fault.h"
+#include "api/life.h"
 #include "base/clock.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
@@ -16,6 +17,19 @@ bool enter_nested(const struct tutti_comm *comm)
     if (!inside || inside->world != comm->world)
         return false;
     return inside == comm || comm == comm->world->whole || (load_acquire32(&inside->watch.attention) & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER));
+}
+
+/* The lock is for a thread's first call on a comm; two that take turns there only store their numbers. */
+void enter_stranger(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    if (!threads_known(&world->threads, comm->watch.mine)) {
+        pthread_mutex_lock(&world->lock);
+        threads_call(&world->threads, comm->watch.mine);
+        pthread_mutex_unlock(&world->lock);
+        life_thread_calls();
+    }
+    store_relaxed64(&comm->caller, threads_self());                  /* relaxed: each thread stores its own, and looks for no other's */
 }
 
 int enter_busy(struct tutti_comm *comm)

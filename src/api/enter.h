@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+void enter_stranger(struct tutti_comm *comm);
 int enter_busy(struct tutti_comm *comm);
 int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
 bool enter_nested(const struct tutti_comm *comm);            /* freeing comm would pull the ground from under the callback this thread is in */
@@ -19,13 +20,21 @@ static inline void enter_clear(const tutti_call *call)
         *call->work = NULL;
 }
 
-/* 0: inside (enter_leave when done); -EINVAL, -ECHILD, -EBUSY, -EDEADLK. Three private loads and a store. */
+/* Another thread than the last one calls: who waits for this rank may have to reckon with it. */
+static inline void enter_known(struct tutti_comm *comm)
+{
+    if (load_relaxed64(&comm->caller) != threads_self())             /* relaxed: only this thread stores its own number */
+        enter_stranger(comm);
+}
+
+/* 0: inside (enter_leave when done); -EINVAL, -ECHILD, -EBUSY, -EDEADLK. Four private loads and a store. */
 static inline int enter(struct tutti_comm *comm)
 {
     if (!comm)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
+    enter_known(comm);
     if (load_relaxed32(&comm->busy))                 /* relaxed: a check against misuse, documented as one that may slip */
         return enter_busy(comm);
     store_relaxed32(&comm->busy, 1);                 /* relaxed: as above */

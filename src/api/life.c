@@ -53,6 +53,26 @@ void life_leave_all(void)
             life_leave(w);
 }
 
+void life_thread_calls(void)
+{
+    if (!pthread_getspecific(life.thread_end))
+        pthread_setspecific(life.thread_end, &life);
+}
+
+/* Nobody need reckon with it any more. */
+static void life_thread_gone(struct world *w)
+{
+    pthread_mutex_lock(&w->lock);
+    uint32_t bit = threads_end(&w->threads);
+    for (struct tutti_comm *c = w->comms; c && bit; c = c->next) {
+        fetch_and32(&c->watch.mine->callers, ~bit);                  /* E62 release */
+        /* relaxed: a new thread may be given this one's number, which must then not be found there */
+        if (load_relaxed64(&c->caller) == threads_self())
+            store_relaxed64(&c->caller, 0);                          /* relaxed: as above */
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 /* The joining thread ends in good order. Where the process holds several ranks that is the end of its rank; else the rank goes on
    without it, and the next thread that calls takes the mark over. */
 static void life_thread_end(void *arg)
@@ -61,7 +81,10 @@ static void life_thread_end(void *arg)
     pthread_mutex_lock(&life.lock);
     for (struct world *w = life.worlds; w; w = w->next) {
         struct seat *seat = &w->arena.seats[w->rank];
-        if (*w->fork_word != 1 || !process_mark_mine(&seat->mark))
+        if (*w->fork_word != 1)
+            continue;
+        life_thread_gone(w);
+        if (!process_mark_mine(&seat->mark))
             continue;
         if (seat->several) {
             life_leave(w);
@@ -118,6 +141,7 @@ static void life_free(struct world *world)
     if (world->fork_page)
         munmap(world->fork_page, memory_page());
     order_close(world);
+    threads_close(&world->threads);
     for (int p = 0; world->handles && p < world->size; p++)
         if (load_acquire32(&world->handles[p]))
             close((int)load_acquire32(&world->handles[p]) - 1);
@@ -181,6 +205,8 @@ int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_
         several |= (int)p != rank && id->pid == world->self.pid && id->pid_namespace == world->self.pid_namespace;
     }
     arena->seats[rank].several = several != 0;
+    world->threads.seat = &world->arena.seats[rank];
+    world->threads.arena = &world->arena;
     world->fork_page = memory_fork_page();
     world->fork_word = world->fork_page;
     world->span = span_open(arena_span(arena, (uint32_t)rank), arena->header->span_bytes);

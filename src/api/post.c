@@ -8,12 +8,14 @@
 #include "api/progress.h"
 #include "api/work.h"
 #include "base/clock.h"
+#include "watch/cycle.h"
+#include "watch/rollcall.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
 #include <stdlib.h>
 
-enum { LAST_SLICE = 250000000 };                     /* ns; the longest the progress thread sleeps */
+enum { LAST_SLICE = 250000000, LONG_SLICE = 128000000 };     /* ns; the longest the progress thread sleeps; from here on a wait is told to watch/cycle */
 
 struct post_handle {
     const struct work_shape *shape;                  /* first: what a tutti_work begins with */
@@ -24,7 +26,10 @@ struct post_handle {
     void (*done)(int error, void *arg);
     void *done_arg;
     int64_t keep_ns;                                 /* TUTTI_KEEP: from when on it is late; -1 never */
+    bool started;                                    /* not a blocking call */
 };
+
+static shared32 *handle_letters(const struct post_handle *h) { return &h->comm->watch.mine->letters[h->post.kind == KIND_SEND ? 0 : 1]; }
 
 static struct post_handle *handle_of(struct post *post) { return (struct post_handle *)(void *)((char *)post - offsetof(struct post_handle, post)); }
 
@@ -60,7 +65,10 @@ static void post_tell(struct p2p *p)
             pthread_mutex_unlock(&p->lock);
             handle_call_done(comm, h);
             pthread_mutex_lock(&p->lock);
+            fetch_sub32(&comm->world->threads.seat->promises, 1);    /* E62 release */
         }
+        if (h->started)
+            fetch_sub32(handle_letters(h), 1);       /* E62 release */
         fetch_sub32(&p->works, 1);
         store_release32(&h->over, 1);
         futex_wake(&h->over, INT32_MAX);
@@ -69,15 +77,17 @@ static void post_tell(struct p2p *p)
 }
 
 /* Without work under way the lists are the blocking caller's, who takes no lock. */
-static void post_pump(struct p2p *p)
+static bool post_pump(struct p2p *p)
 {
     if (!load_acquire32(&p->works))
-        return;
-    if (p2p_pump(p)) {
+        return false;
+    bool moved = p2p_pump(p);
+    if (moved) {
         p->slices = 0;
         p2p_pump(p);                                 /* a message to ourselves has two sides */
     }
     post_tell(p);
+    return moved;
 }
 
 uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room, struct drive_sleep *sleep, int *used)
@@ -133,11 +143,47 @@ static void handle_spin(struct p2p *p, struct post_handle *h)
     }
 }
 
-/* Until it is over: 0. -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted. */
-static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_late)
+/* A look of our own, and if it is in vain, watch/cycle is told. A deadline of this call's own ends it and breaks nothing. */
+static void handle_cycle(struct post_handle *h)
+{
+    struct watch *w = &h->comm->watch;
+    struct p2p *p = h->comm->p2p;
+    const struct post *post = &h->post;
+    pthread_mutex_lock(&p->lock);
+    bool moved = post_pump(p);
+    bool ends = post->moving || post->peer == (int)w->me || (!post->keep && post->timeout_ns >= 0 && post->timeout_ns != w->timeout_ns);
+    struct cycle_wait said = { post->kind, post->site, 0, post->peer };
+    pthread_mutex_unlock(&p->lock);
+    if (moved || ends || load_acquire32(&h->over))
+        cycle_over(w->threads);
+    if (!ends && !load_acquire32(&h->over))
+        cycle_look(w, &said);
+}
+
+/* It can never end. If its message has been matched meanwhile, it goes on; if the others of the cycle are gone by now, that is not the cause. */
+static int handle_stuck(struct post_handle *h)
 {
     struct tutti_comm *comm = h->comm;
     struct watch *w = &comm->watch;
+    struct text t = TEXT_IN(comm->report);
+    pthread_mutex_lock(&comm->p2p->lock);
+    if (!h->post.over)
+        p2p_withdraw(comm->p2p, &h->post, -EDEADLK);
+    post_tell(comm->p2p);
+    pthread_mutex_unlock(&comm->p2p->lock);
+    text_clear(&t);
+    text_add(&t, "a wait that can never end: this rank waits for the work of a %s on %s; by ranks of the world:\n", kind_name(h->post.kind), w->name);
+    cycle_tell(w, w->me, &t);
+    rollcall_table(&t, w, NULL);
+    return -EDEADLK;
+}
+
+/* Until it is over: 0. -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted; -EDEADLK. */
+static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_late)
+{
+    struct tutti_comm *comm = h->comm;
+    struct watch *w = &comm->watch;
+    const struct threads *threads = w->threads;
     uint64_t began = clock_ns(), slice = 1000000;
     if (!load_acquire32(&h->over))
         handle_spin(comm->p2p, h);
@@ -149,7 +195,12 @@ static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_la
             nap = began + (uint64_t)patience_ns - now + 1;
         if (heed_late && h->keep_ns >= 0 && (uint64_t)h->keep_ns - now < nap)
             nap = (uint64_t)h->keep_ns - now + 1;
+        bool told = slice >= LONG_SLICE && patience_ns < 0 && !(heed_late && h->keep_ns >= 0);
+        if (told)
+            handle_cycle(h);
         futex_wait(&h->over, 0, nap);
+        if (told && cycle_doomed(threads))
+            return handle_stuck(h);
         slice = slice < 128000000 ? slice * 2 : 250000000;
         if (w->interrupt && !load_acquire32(&h->over) && w->interrupt(w->interrupt_arg)) {
             verdict_quit(w, QUIT_INTERRUPT);
@@ -160,11 +211,19 @@ static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_la
     return 0;
 }
 
-static int handle_take(struct post_handle *h, int interrupted)
+static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_late)
+{
+    const struct threads *threads = h->comm->watch.threads;
+    int r = await_handle(h, patience_ns, heed_late);
+    cycle_over(threads);
+    return r;
+}
+
+static int handle_take(struct post_handle *h, int awaited)
 {
     while (!load_acquire32(&h->over))
         handle_await(h, -1, false);
-    int r = interrupted && h->result < 0 ? interrupted : h->result;
+    int r = (awaited == -EINTR || awaited == -EDEADLK) && h->result < 0 ? awaited : h->result;
     free(h);
     return r;
 }
@@ -184,6 +243,7 @@ static int handle_wait(struct tutti_work *work, int timeout_ms)
     if (r < 0)
         return r;
     if (!load_acquire32(&h->over)) {
+        enter_known(h->comm);
         if (comm_callback == h->comm)
             return -EDEADLK;
         bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !handle_late(h));
@@ -197,7 +257,7 @@ static int handle_wait(struct tutti_work *work, int timeout_ms)
     }
     if (r == -EAGAIN && !load_acquire32(&h->over))
         return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
-    return handle_take(h, r == -EINTR ? r : 0);
+    return handle_take(h, r);
 }
 
 static int handle_test(struct tutti_work *work)
@@ -206,6 +266,8 @@ static int handle_test(struct tutti_work *work)
     int r = handle_check(h);
     if (r < 0)
         return r;
+    if (!load_acquire32(&h->over))
+        enter_known(h->comm);
     if (!load_acquire32(&h->over) && comm_callback != h->comm && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
         struct p2p *p = h->comm->p2p;
         post_pump(p);
@@ -233,6 +295,10 @@ int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call
     h->post.work = true;
     h->post.began_ns = clock_ns();
     if (started) {
+        h->started = true;
+        fetch_add32(handle_letters(h), 1);           /* E62 release */
+        if (call->done)
+            fetch_add32(&comm->world->threads.seat->promises, 1);    /* E62 release */
         h->done = call->done;
         h->done_arg = call->done_arg;
         h->post.keep = call->flags & TUTTI_KEEP;
@@ -253,5 +319,5 @@ int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call
     pthread_mutex_unlock(&p->lock);
     if (kick)
         progress_kick(comm->world);
-    return started ? 0 : handle_take(h, handle_await(h, -1, false) == -EINTR ? -EINTR : 0);
+    return started ? 0 : handle_take(h, handle_await(h, -1, false));
 }

@@ -174,33 +174,42 @@ static int get_look(struct store_call *c, void *value, size_t *len, uint64_t *ve
 }
 
 /* Asleep on the version of the key's group, and on the life of one other rank, whichever: as long as one lives, somebody may set it. */
-static int get_wait(struct store_call *c, void *value, size_t *len, int64_t timeout_ns)
+static int get_await(struct store_call *c, void *value, size_t *len, struct patience *p)
 {
     struct watch *w = &c->comm->watch;
     struct store_group *group = store_group(&c->comm->world->arena, &c->key);
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
-    struct patience p = patience_begin(c->comm, timeout_ns);
     uint32_t from = 0;
     uint64_t version;
     char what[128];
     snprintf(what, sizeof what, "for key \"%.80s\"", c->key.text);
     for (bool spun = false;; spun = true) {
-        struct seat *other = patience_other(&p, &from);              /* E5: before the look at what it may have set */
-        int r = get_look(c, value, len, &version, get_lock_patience(&p));
+        struct seat *other = patience_other(p, &from);              /* E5: before the look at what it may have set */
+        int r = get_look(c, value, len, &version, get_lock_patience(p));
         if (r != -ENOENT)
             return r;
         if (!other) {                                /* who aborted and left is no riddle */
-            r = patience_check(&p, PATIENCE_NOBODY, what);
+            r = patience_check(p, PATIENCE_NOBODY, what);
             c->said = r < 0;
             return r < 0 ? r : get_alone(c);
         }
         if (!spun && wait_spin(&group->version, version + 1, ends, w->budget, w->ways))
             continue;
-        r = patience_sleep_any(&p, &group->version, version, &group->sleepers, other, what);
+        r = patience_sleep_any(p, &group->version, version, &group->sleepers, other, what);
         c->said = r < 0;
         if (r < 0)
-            return r == -ETIMEDOUT && !p.broken ? get_late(c, &p) : r;
+            return r == -ETIMEDOUT && !p->broken ? get_late(c, p) : r;
     }
+}
+
+static int get_wait(struct store_call *c, void *value, size_t *len, int64_t timeout_ns)
+{
+    struct patience p = patience_begin(c->comm, timeout_ns);
+    p.kind = c->kind;
+    p.site = c->site;
+    int r = get_await(c, value, len, &p);
+    patience_moved(&p);
+    return r;
 }
 
 /* A key that is there is found by the first look, without a clock. */

@@ -10,11 +10,14 @@
 #include "api/run.h"
 #include "base/clock.h"
 #include "order/deadlock.h"
+#include "watch/cycle.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
 #include <stdlib.h>
+
+enum { LONG_SLICE = 128000000 };                     /* ns: from here on a wait is told to watch/cycle */
 
 struct tutti_work {
     const struct work_shape *shape;    /* NULL: a collective, as described here; else somebody else's handle (work.h) */
@@ -52,8 +55,10 @@ static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int re
 {
     work->result = work->begun ? run_end(&work->c, result) : result;
     comm->watch.over = false;                        /* said of this operation; the next one's deadline counts again */
-    if (work->done)
+    if (work->done) {
         work_call_done(comm, work);
+        fetch_sub32(&comm->world->threads.seat->promises, 1);        /* E62 release */
+    }
     comm->queue = work->next;
     if (!comm->queue) {
         comm->queue_tail = NULL;
@@ -145,8 +150,9 @@ static bool work_late(const struct tutti_work *work)
     return work->keep_ns >= 0 && clock_ns() >= (uint64_t)work->keep_ns;
 }
 
-/* Pumps, and tells the progress thread if what it sleeps on is no longer what the queue waits for. Copies the head's wait. */
-static void work_push(struct tutti_comm *comm, struct wait *wait)
+/* Pumps, and tells the progress thread if what it sleeps on is no longer what the queue waits for. Copies the head's wait, and what to
+   say of it to watch/cycle: seq 0, nothing. */
+static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said)
 {
     const shared64 *before = NULL;
     pthread_mutex_lock(&comm->queue_lock);
@@ -156,6 +162,8 @@ static void work_push(struct tutti_comm *comm, struct wait *wait)
     struct op *head = work_pump(comm, false);
     bool moved = head && (comm->queue != first || head->wait.word != before);
     *wait = head ? head->wait : (struct wait){ NULL, 0, 0, false };
+    bool says = head && !comm->watch.over;
+    *said = says ? (struct cycle_wait){ stamp_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
     pthread_mutex_unlock(&comm->queue_lock);
     if (moved)
         progress_kick(comm->world);
@@ -172,15 +180,27 @@ static uint64_t work_nap(const struct tutti_work *work, uint64_t slice, int64_t 
     return slice < left ? slice : left;
 }
 
+/* A wait for a handle that has not ended after this slice, and that no patience ends. */
+static void work_cycle(struct watch *w, const struct cycle_wait *said, uint64_t slice)
+{
+    if (slice < LONG_SLICE)
+        return;
+    if (said->seq)
+        cycle_look(w, said);
+    else
+        cycle_over(w->threads);
+}
+
 /* Until the work is over: 0. Else -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted. */
-static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late)
+static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late)
 {
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
     uint64_t began = clock_ns(), slice = 1000000;
     while (!load_acquire32(&work->over)) {
         struct wait wait;
-        work_push(comm, &wait);
+        struct cycle_wait said;
+        work_push(comm, &wait, &said);
         if (load_acquire32(&work->over))
             break;
         uint64_t passed = clock_ns() - began;
@@ -190,6 +210,8 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
             continue;
         if (patience_ns < 0 && (load_acquire32(&w->attention) & ATTENTION_KEYS))
             deadlock_by_runner(comm, work->c.op.claim.seq);
+        if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0))
+            work_cycle(w, &said, slice);
         futex_wait(&work->over, 0, work_nap(work, slice, patience_ns, passed, heed_late));
         slice = slice < 128000000 ? slice * 2 : 250000000;
         if (!load_acquire32(&work->over) && drive_stop_asked(w)) {
@@ -198,6 +220,14 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
         }
     }
     return 0;
+}
+
+static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late)
+{
+    const struct threads *threads = comm->watch.threads;
+    int r = await_work(comm, work, patience_ns, heed_late);
+    cycle_over(threads);
+    return r;
 }
 
 /* The result of work that is or will shortly be over; frees it. After an interrupt the abort ends it: its buffers are in use until then. */
@@ -281,6 +311,8 @@ int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
     work->done_arg = call->done_arg;
     work->c.op.keep = call->flags & TUTTI_KEEP;
     *call->work = work;
+    if (work->done)
+        fetch_add32(&comm->world->threads.seat->promises, 1);        /* E62 release */
     work_enter(comm, work);
     return 0;
 }
@@ -307,6 +339,8 @@ int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
     int r = work_check(work);
     if (r < 0)
         return r;
+    if (!load_acquire32(&work->over))
+        enter_known(work->c.comm);
     if (comm_callback == work->c.comm)
         return -EDEADLK;
     bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(work));
@@ -329,6 +363,8 @@ int tutti_test(tutti_work *work)
     if (r < 0)
         return r;
     struct tutti_comm *comm = work->c.comm;
+    if (!load_acquire32(&work->over))
+        enter_known(comm);
     if (!load_acquire32(&work->over) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
         struct tutti_work *first = comm->queue;
         struct op *head = work_pump(comm, false);

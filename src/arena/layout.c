@@ -16,7 +16,7 @@ enum { LIBC_KIND = 2 };
 static const size_t layout_words[] = {
     LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
     RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, DECISIONS, PAYLOAD_WORDS, OUTCOME_WORD,
-    ABORT_TEXT, RULES_TEXT, LETTER_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
+    ABORT_TEXT, RULES_TEXT, LETTER_TEXT, THREADS_MAX, STORY_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
 
     sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash), AT(arena_header, bytes), AT(arena_header, birth),
     AT(arena_header, size), AT(arena_header, slots), AT(arena_header, seats_at), AT(arena_header, sites_at), AT(arena_header, keys_at),
@@ -32,6 +32,9 @@ static const size_t layout_words[] = {
     SEAT_EMPTY, SEAT_TAKEN, SEAT_JOINED, SEAT_ADRIFT, SEAT_LEFT,
     sizeof(struct process_mark), sizeof(struct seat), AT(seat, mark), AT(seat, state), AT(seat, status), AT(seat, id), AT(seat, several),
     AT(seat, quota), AT(seat, cpu_mask), AT(seat, program), AT(seat, waits_key),
+    AT(seat, threads), AT(seat, promises), AT(seat, waiters), AT(seat, story),
+    sizeof(struct waiter), AT(waiter, stamp), AT(waiter, beats), AT(waiter, doomed), AT(waiter, birth), AT(waiter, seq), AT(waiter, slot),
+    AT(waiter, rank), AT(waiter, kind), AT(waiter, site), AT(waiter, about),
     AT(process_id, pid), AT(process_id, tid), AT(process_id, start), AT(process_id, pid_namespace),
 
     sizeof(struct site), AT(site, claim), AT(site, hash), AT(site, text),
@@ -63,7 +66,7 @@ static const size_t layout_words[] = {
     QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT, QUIT_OVER,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
     AT(member, queued),
-    AT(member, sleepers), AT(member, listeners), AT(member, bell), AT(member, mail), AT(member, quit), AT(member, why),
+    AT(member, sleepers), AT(member, listeners), AT(member, bell), AT(member, callers), AT(member, mail), AT(member, letters), AT(member, quit), AT(member, why),
     AT(member, vote), AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),
 
     LETTER_WHOLE, LETTER_STORED, LETTER_OFFERED, LETTER_MOVED, DEAL_OFFERED, DEAL_GRANTED, DEAL_DONE, DEAL_DROPPED,

@@ -29,7 +29,9 @@ enum {
     RULES_TEXT = 1024,
     STORE_KEY_MOST = 255, STORE_VALUE_MOST = 1 << 20,
     STORE_GROUPS = 64, STORE_CLASSES = 288,
-    LETTER_TEXT = 96                  /* bytes of a message that travel in its letter */
+    LETTER_TEXT = 96,                 /* bytes of a message that travel in its letter */
+    THREADS_MAX = 8,                  /* threads of a rank that are told apart (watch/threads) */
+    STORY_TEXT = 1024
 };
 
 #define ARENA_MAGIC 0x31697474757431ull
@@ -64,7 +66,21 @@ struct arena_join {
     uint64_t births;                  /* under lock: slots ever made */
 };
 
+#define THREADS_MORE (UINT32_C(1) << 31)        /* more threads called than there are numbers */
 enum seat_state { SEAT_EMPTY, SEAT_TAKEN, SEAT_JOINED, SEAT_ADRIFT, SEAT_LEFT };
+
+/* What a thread of a rank waits for, once it has waited long (watch/cycle). A waiting thread alone writes it, but for `doomed`. */
+struct waiter {
+    shared64 stamp;                   /* odd: it waits, as the fields below say. +1 at each begin and end | E60 */
+    shared64 beats;                   /* looks at what it waits for that were in vain | E61 */
+    shared64 doomed;                  /* a stamp: that wait can never end; by whoever found it, under join.lock | E63 */
+    shared64 birth;                   /* of the comm in slot `slot` */
+    shared64 seq;                     /* a collective's number */
+    shared32 slot, rank;              /* rank: its own there */
+    shared32 kind, site;              /* enum kind of the call */
+    shared32 about;                   /* else: rank there + 1 that is waited for; 0: any */
+    uint32_t spare;
+};
 
 /* ---- seats: who is who; one per rank, written by that rank unless said otherwise ---- */
 struct seat {
@@ -78,6 +94,10 @@ struct seat {
     uint64_t cpu_mask[RANKS_MAX / 64];
     char program[32];
     shared32 waits_key;               /* the key this rank sleeps for, and its round (order/keys.h), 0: none | the key's runner | E15 */
+    shared32 threads;                 /* a bit for each number in `waiters` whose thread lives, THREADS_MORE; under the world's lock | E62 */
+    shared32 promises;                /* works under way that will call `done`, which may do anything | E62 */
+    struct waiter waiters[THREADS_MAX];
+    char story[STORY_TEXT];           /* the last cycle of waits that this rank was in; by whoever found it, read and written under join.lock */
 };
 
 /* ---- sites: call sites as text, interned once per process ---- */
@@ -204,7 +224,9 @@ struct member {
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
     shared32 listeners;               /* how many threads of this rank sleep on its bell; by them: +1 before, -1 after | whoever sends to it | E40 */
     shared32 bell;                    /* +1 by whoever has something for this rank and finds listeners | futex | E40 */
+    shared32 callers;                 /* threads of this rank that have called here and live, by number, THREADS_MORE; by this rank | E62 */
     shared64 mail;                    /* offset of this rank's table of channels, shared64 by receiver; 0 none yet; once, by the owner | E41 */
+    shared32 letters[2];              /* sends, receives under way as work; this rank | E62 */
     _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, where the owner has said that it has no hold (group/shrink, split) */
     char why[ABORT_TEXT];             /* the abort's text, before the bit */
     _Alignas(LINE) struct vote vote[2];
@@ -254,6 +276,7 @@ _Static_assert(sizeof(struct letter) == LINE && offsetof(struct envelope, text) 
 _Static_assert(sizeof(struct channel) == 2 * LINE && sizeof(struct deal) == 64, "lines of a channel");
 _Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, more) == 56, "what an arrival says is one cache line");
 _Static_assert(sizeof(struct vote) == 16 && DECISIONS * 8 < LINE, "agreements: a line each");
+_Static_assert(sizeof(struct waiter) == 64, "a waiter is one cache line");
 _Static_assert(sizeof(struct record) == 64, "a record is one cache line");
 _Static_assert(offsetof(struct slot, counter) == LINE && offsetof(struct slot, sense) == 2 * LINE, "lines of a slot");
 _Static_assert(offsetof(struct member, produced) == 2 * LINE && offsetof(struct member, sleepers) == 4 * LINE, "lines of a member");

@@ -74,6 +74,7 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     w->ways = &wait_ways_kernel;
     w->arena = &world->arena;
     w->handles = world->handles;
+    w->threads = &world->threads;
     w->timeout_ns = world->timeout_ns;
     w->warn_ns = world->warn_ns;
     w->pause_ticks = world->pause_ticks;
@@ -92,6 +93,7 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     if (load_relaxed32(&world->adrift))
         fetch_or32(&w->attention, ATTENTION_ADRIFT);
     pthread_mutex_lock(&world->lock);
+    threads_call(&world->threads, w->mine);
     if (load_acquire32(&world->running_keys))
         fetch_or32(&w->attention, ATTENTION_KEYS);
     comm->next = world->comms;

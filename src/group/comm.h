@@ -6,6 +6,7 @@
 
 #include "arena/arena.h"
 #include "arena/span.h"
+#include "watch/threads.h"
 #include "watch/watch.h"
 
 #include <pthread.h>
@@ -45,6 +46,7 @@ struct world {
     shared32 adrift;                   /* the joining thread has ended */
     struct progress *progress;
     void *keys;                        /* order/: this rank's counts of keys, and what it runs */
+    struct threads threads;            /* of this rank, that call; changes under lock */
     shared32 running_keys;             /* how many keys this rank runs now */
     struct rules *rules;               /* which algorithm when, parsed from the arena's header */
     uint64_t rings_used;               /* operations of this rank that went through rings */
@@ -85,6 +87,7 @@ struct tutti_comm {
     struct watch watch;                /* first: everything the fast path touches */
     uint64_t seq;                      /* number of the last operation begun here */
     const uint64_t *fork_word;
+    shared64 caller;                   /* threads_self of the last that called; any of them, relaxed */
     shared32 busy;                     /* a thread is inside: plain load and store, no locked instruction */
     shared32 aborting;                 /* tutti_comm_abort calls running on this handle */
     bool crowded;                      /* this comm has more ranks than there are CPUs */

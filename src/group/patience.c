@@ -3,6 +3,7 @@
 #include "group/patience.h"
 
 #include "base/error.h"
+#include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/rollcall.h"
 #include "watch/verdict.h"
@@ -114,6 +115,42 @@ int patience_check(struct patience *p, int about, const char *what)
     return cause ? patience_broken(p, cause, about, what) : 0;
 }
 
+/* ---- waits that can never end ---- */
+
+void patience_moved(struct patience *p)
+{
+    if (p->told)
+        cycle_over(p->comm->watch.threads);
+    p->told = false;
+}
+
+/* A deadline that the call brought along ends this wait and breaks nothing: then its thread goes on, and may be of help. */
+static void patience_tell(struct patience *p, int about)
+{
+    struct watch *w = &p->comm->watch;
+    bool ends = p->timeout_ns >= 0 && p->timeout_ns != w->timeout_ns;
+    struct cycle_wait wait = { p->kind, p->site, 0, about };
+    if (p->kind == KIND_NONE || p->slices < CYCLE_FROM || ends || about == (int)w->me) {
+        patience_moved(p);
+        return;
+    }
+    p->told = true;
+    cycle_look(w, &wait);
+}
+
+static int patience_stuck(struct patience *p, int about, const char *what)
+{
+    struct watch *w = &p->comm->watch;
+    struct text t = TEXT_IN(p->comm->report);
+    text_clear(&t);
+    text_add(&t, "a wait that can never end: this rank waits ");
+    patience_whom(&t, about, what);
+    text_add(&t, " on %s; by ranks of the world:\n", w->name);
+    cycle_tell(w, w->me, &t);
+    rollcall_table(&t, w, NULL);
+    return -EDEADLK;
+}
+
 uint64_t patience_slice(int slices) { return slices < 4 ? (uint64_t)FIRST_SLICE << (2 * slices) : LAST_SLICE; }      /* as watch/drive */
 
 /* What one slice begins and ends with. */
@@ -136,7 +173,8 @@ static int slice_begin(struct patience *p, struct slice *s, int about, const cha
     s->length = patience_slice(p->slices);
     if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < s->length)
         s->length = (uint64_t)p->timeout_ns - waited + 1;
-    return 0;
+    patience_tell(p, about);
+    return p->told && cycle_doomed(w->threads) ? patience_stuck(p, about, what) : 0;
 }
 
 static int slice_end(struct patience *p, const struct slice *s, int about, const char *what)
@@ -146,6 +184,8 @@ static int slice_end(struct patience *p, const struct slice *s, int about, const
     if (took > 4 * s->length && took - s->length > FIRST_SLICE)
         p->excused_ns += took - s->length;
     p->slices++;
+    if (p->told && cycle_doomed(w->threads))
+        return patience_stuck(p, about, what);
     if (w->interrupt && w->interrupt(w->interrupt_arg)) {
         struct text t = TEXT_IN(p->comm->report);
         verdict_quit(w, QUIT_INTERRUPT);

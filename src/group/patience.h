@@ -13,11 +13,16 @@ struct patience {
     int slices;
     bool warned;
     bool broken;                       /* the comm has failed: the report is written */
+    enum kind kind;                    /* of the call, and its site: told to watch/cycle if the wait is long; KIND_NONE: it is not */
+    uint32_t site;
+    bool told;
 };
 
 struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns);
+void patience_moved(struct patience *p);               /* the wait is over, or something has moved in it: what was told is taken back */
 
 /* One slice of sleep while *word's low half is `seen`; `about` is the rank waited for. 0: look again. -ETIMEDOUT, -EINTR (the comm is aborted);
+   -EDEADLK: it can never end (watch/cycle), the comm is whole, the report is written;
    if the comm has failed, the cause, and it is broken here. Afterwards patience_gone says whether `about` is gone. */
 int patience_sleep(struct patience *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what);
 bool patience_gone(struct patience *p, uint32_t about);

@@ -121,11 +121,9 @@ static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t n, uin
     return r == -ETIMEDOUT && !p->broken ? first_late(comm, key, runner, p) : r;
 }
 
-/* 1: this rank runs round n of the key. 0: it is done. */
-static int first_enter(struct tutti_comm *comm, struct key *key, uint64_t n, int64_t timeout_ns)
+static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, struct patience *p)
 {
     struct watch *w = &comm->watch;
-    struct patience p = patience_begin(comm, timeout_ns);
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
     uint32_t stuck = load_acquire32(&key->deadlocked);               /* E15 acquire */
     for (;;) {
@@ -137,22 +135,33 @@ static int first_enter(struct tutti_comm *comm, struct key *key, uint64_t n, int
             comm_explain(comm, "first_begin of key \"%s\" twice: this rank runs it already; call first_end before", key->text);
             return -EDEADLK;
         }
-        if (state_running(state) && runner < w->size && !patience_gone(&p, runner)) {
-            if (p.slices == 0 && wait_spin(&key->state, state + 1, ends, w->budget, w->ways))
+        if (state_running(state) && runner < w->size && !patience_gone(p, runner)) {
+            if (p->slices == 0 && wait_spin(&key->state, state + 1, ends, w->budget, w->ways))
                 continue;
-            int r = first_sleep(comm, key, n, state, stuck, &p);
+            int r = first_sleep(comm, key, n, state, stuck, p);
             if (r < 0)
                 return r;
             continue;
         }
-        if (p.slices && load_acquire32(&key->deadlocked) != stuck)           /* E15 acquire: found while we slept, and the runner is past it */
+        if (p->slices && load_acquire32(&key->deadlocked) != stuck)           /* E15 acquire: found while we slept, and the runner is past it */
             return first_stuck(comm, key, runner);
-        int r = patience_check(&p, runner < w->size ? (int)runner : 0, "for a key");
+        int r = patience_check(p, runner < w->size ? (int)runner : 0, "for a key");
         if (r < 0)
             return r;
         if (swap_if64(&key->state, &state, state_run_by(state, w->me)))      /* E15 release */
             return 1;
     }
+}
+
+/* 1: this rank runs round n of the key. 0: it is done. */
+static int first_enter(struct tutti_comm *comm, enum kind kind, uint32_t site, struct key *key, uint64_t n, int64_t timeout_ns)
+{
+    struct patience p = patience_begin(comm, timeout_ns);
+    p.kind = kind;
+    p.site = site;
+    int r = first_await(comm, key, n, &p);
+    patience_moved(&p);
+    return r;
 }
 
 static void first_change(struct tutti_comm *comm, struct key *key, bool done)
@@ -197,7 +206,7 @@ int order_once(struct tutti_comm *comm, uint32_t site, const char *name, int (*f
         return r;
     struct key *key = call->key;
     bool journal = first_journal(comm, KIND_ONCE, site);
-    r = first_enter(comm, key, 1, timeout_ns);
+    r = first_enter(comm, KIND_ONCE, site, key, 1, timeout_ns);
     if (r != 1)
         return first_return(comm, journal, r);
     call->round = 1;                                 /* read by this thread alone until it is marked as running */
@@ -215,7 +224,7 @@ int order_first_begin(struct tutti_comm *comm, uint32_t site, const char *name, 
     if (!call)
         return r;
     bool journal = first_journal(comm, KIND_FIRST_BEGIN, site);
-    r = first_enter(comm, call->key, call->calls + 1, timeout_ns);
+    r = first_enter(comm, KIND_FIRST_BEGIN, site, call->key, call->calls + 1, timeout_ns);
     if (r >= 0)
         call->calls++;
     if (r == 1) {

@@ -70,6 +70,8 @@ int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
     }
     comm->turns++;
     struct patience p = patience_begin(comm, timeout_ns);
+    p.kind = KIND_TURN_BEGIN;
+    p.site = site;
     bool journal = turn_journal(comm, KIND_TURN_BEGIN, site);
     int r = 0;
     uint32_t lower = w->me ? w->me : w->size, about = 0;
@@ -79,6 +81,7 @@ int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
         if (about != w->me)
             r = turn_await(comm, about, turns, &p);
     }
+    patience_moved(&p);
     if (r < 0)
         r = turn_failed(comm, about, r, &p);
     comm->in_turn = r == 0;

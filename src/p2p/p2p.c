@@ -212,9 +212,11 @@ static int run_sleep(struct p2p *p, struct post *post, struct patience *patience
     uint32_t bell = load_acquire32(&mine->bell);     /* E40 acquire */
     int r = 0;
     patience->timeout_ns = post->moving ? -1 : post->timeout_ns;
-    if (p2p_pump(p) || post->over)
+    patience->kind = post->moving ? KIND_NONE : post->kind;
+    if (p2p_pump(p) || post->over) {
         patience->slices = 0;
-    else if (gone) {
+        patience_moved(patience);
+    } else if (gone) {
         r = patience_check(patience, post->peer, post_what(post));   /* one who aborted and then left has aborted */
         r = r < 0 ? r : -EOWNERDEAD;
     }
@@ -222,6 +224,32 @@ static int run_sleep(struct p2p *p, struct post *post, struct patience *patience
         r = patience_doze(patience, &mine->bell, bell, post->moving ? (int)post->sender : post->peer, post_what(post));
     fetch_sub32(&mine->listeners, 1);                /* E40 */
     return r;
+}
+
+static int run_wait(struct p2p *p, struct post *post, struct patience *patience)
+{
+    for (;;) {
+        if (p2p_pump(p)) {
+            patience_moved(patience);
+            if (!post->over)
+                continue;
+        }
+        if (post->over)
+            return post->result;
+        if (p2p_stuck(p, post)) {
+            p2p_expire(p, post, -EDEADLK);
+            continue;
+        }
+        if (patience->slices == 0 && run_spin(p, post))
+            continue;
+        int r = run_sleep(p, post, patience);
+        if (r == -ETIMEDOUT)
+            p2p_expire(p, post, r);
+        else if (r == -EDEADLK && !patience->broken)
+            p2p_withdraw(p, post, r);                /* if its message has been matched meanwhile, it goes on */
+        else if (r < 0)
+            p2p_abandon(p, post, patience->broken || r == -EINTR ? r : p2p_fail(p, post, r));
+    }
 }
 
 int p2p_run(struct p2p *p, struct post *post)
@@ -233,21 +261,8 @@ int p2p_run(struct p2p *p, struct post *post)
         return post->result;
     post->waited = true;
     struct patience patience = patience_begin(p->comm, post->timeout_ns);
-    for (;;) {
-        if (p2p_pump(p) && !post->over)
-            continue;
-        if (post->over)
-            return post->result;
-        if (p2p_stuck(p, post)) {
-            p2p_expire(p, post, -EDEADLK);
-            continue;
-        }
-        if (patience.slices == 0 && run_spin(p, post))
-            continue;
-        int r = run_sleep(p, post, &patience);
-        if (r == -ETIMEDOUT)
-            p2p_expire(p, post, r);
-        else if (r < 0)
-            p2p_abandon(p, post, patience.broken || r == -EINTR ? r : p2p_fail(p, post, r));
-    }
+    patience.site = post->site;
+    int r = run_wait(p, post, &patience);
+    patience_moved(&patience);
+    return r;
 }

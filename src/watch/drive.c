@@ -3,6 +3,7 @@
  * words at once, so that a death or an abort wakes us by itself; every long slice also asks the system for deaths without a mark. */
 #include "watch/drive.h"
 
+#include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
@@ -142,8 +143,15 @@ static int drive_interrupted(struct op *op)
     return verdict_why(w->failed) == WHY_INTERRUPT && verdict_who(w->failed) == w->me ? -EINTR : r;
 }
 
+static void drive_cycle(struct op *op)
+{
+    struct cycle_wait wait = { stamp_kind(op->claim.descriptor), op->site, op->claim.seq, -1 };
+    if (op->slices >= CYCLE_FROM && !op->watch->over)
+        cycle_look(op->watch, &wait);
+}
+
 /* Sleeps until the word has come (0) or the operation has failed. */
-static int drive_wait(struct op *op)
+static int drive_sleep(struct op *op)
 {
     struct watch *w = op->watch;
     struct futex_word words[FUTEX_WORDS];
@@ -152,6 +160,7 @@ static int drive_wait(struct op *op)
         int r = drive_look(op);
         if (r != 0)
             return r < 0 ? r : 0;
+        drive_cycle(op);
         uint64_t slice = drive_slice(op), before = w->ways->now(w->ways->arg);
         struct drive_sleep sleep;
         int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
@@ -163,6 +172,14 @@ static int drive_wait(struct op *op)
         if (drive_stop_asked(w))
             return drive_interrupted(op);
     }
+}
+
+static int drive_wait(struct op *op)
+{
+    int r = drive_sleep(op);
+    if (op->slices >= CYCLE_FROM)
+        cycle_over(op->watch->threads);
+    return r;
 }
 
 int drive_to_end(struct op *op)

@@ -4,6 +4,7 @@
 #include "watch/rollcall.h"
 
 #include "base/clock.h"
+#include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
@@ -420,7 +421,13 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
         text_add(t, "\n");
         break;
     case WHY_DEADLOCK:
-        text_add(t, "a wait that can never end: rank %u waits for a key whose runner waits here for it\n  this ended ", who);
+        if (load_acquire32(&w->members[who].quit) & QUIT_DEADLOCK)   /* E7 acquire */
+            text_add(t, "a wait that can never end: rank %u waits for a key whose runner waits here for it\n", who);
+        else {
+            text_add(t, "a wait that can never end, by ranks of the world:\n");
+            cycle_tell(w, verdict_by(v), t);
+        }
+        text_add(t, "  this ended ");
         rollcall_here(t, w, op);
         text_add(t, "\n");
         break;

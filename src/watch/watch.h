@@ -8,6 +8,8 @@
 #include "sync/wait.h"
 #include "watch/stamp.h"
 
+struct threads;                        /* threads.h */
+
 struct watch {
     struct slot *slot;
     struct member *members;           /* [size] */
@@ -33,6 +35,7 @@ struct watch {
     int    (*interrupt)(void *arg);
     void    *interrupt_arg;
     const char *name;                 /* "world", "comm 3": for reports */
+    struct threads *threads;          /* the world's; NULL: what waits here is not looked at by watch/cycle */
 };
 
 enum attention {

@@ -1,0 +1,43 @@
+/* Job: end waits that can never end: a cycle of threads of which each waits for another.
+ * Owns: seat.waiters of this rank but for `doomed`; waiter.doomed and seat.story of the ranks of a cycle it has found, under join.lock.
+ * Never: looks at anything on the fast path: a wait is published after some 100 ms, and looked at once per long slice.
+ *
+ * Each sleeper says what it waits for, and after each look that was in vain raises `beats`. A walk (graph.h) that finds this thread in a
+ * cycle remembers stamps and, after all of these, beats. A later walk that finds the same confirms it if no stamp has changed and each
+ * beats has gone up by two: then all these threads have only waited since the first walk, and each has looked in vain after all others
+ * were asleep. Nobody who could help is left: other threads that have called on the comm, works under way and `done` to be called are
+ * part of the walk, each time. A rank that computes, is stopped or starved has no odd stamp, or does not beat: it is in no cycle.
+ *
+ * A cycle that is confirmed is ended under join.lock in all its waits before the first of them returns: a collective by its verdict,
+ * everything else by `doomed`. Of a collective it is known that a certain rank will not arrive, which is enough to know that C(k) does not
+ * hold: the proposal, the fence, the second look (at that rank) and the confirmation are those of watch/verdict, by whoever found it.
+ *
+ * E60 waits: a thread fills its waiter, then its stamp (release); a walk loads the stamp (acquire), then the rest, then the stamp again.
+ * E61 beats: a thread has looked in vain, then beats (release), full fence, and looks again; a walk loads beats (acquire) after all stamps.
+ * E63 doomed: the story is told, then doomed (release); the waiter loads it (acquire), takes join.lock, and reads. */
+#ifndef TUTTI_WATCH_CYCLE_H
+#define TUTTI_WATCH_CYCLE_H
+
+#include "watch/watch.h"
+
+enum { CYCLE_FROM = 4 };                             /* slices of a sleep before it is published: 85 ms of them */
+
+struct cycle_wait {
+    enum kind kind;
+    uint32_t site;
+    uint64_t seq;                                    /* of a collective; 0: it is none */
+    int      about;                                  /* else: the rank waited for; -1: any; of no meaning for KIND_GET */
+};
+
+/* This thread has just looked, and what it waits for has not come: publishes, and looks for a cycle. Afterwards it sleeps at most a slice,
+   or looks at everything again. A collective that can never end has its verdict then; for the others see cycle_doomed. */
+void cycle_look(struct watch *w, const struct cycle_wait *wait);
+/* After each sleep, before anything else is looked at: was this wait ended? Then all others of its cycle were, too. */
+bool cycle_doomed(const struct threads *threads);
+/* The wait is over, or something has moved in it. A few loads where it was not published. Of the world, because a handle's comm may be
+   gone by then. */
+void cycle_over(const struct threads *threads);
+
+void cycle_tell(const struct watch *w, uint32_t p, struct text *t);          /* the story of the cycle that rank p of this comm was in */
+
+#endif

@@ -1,0 +1,298 @@
+/* A walk looks at one line for each thread it meets and at the arrivals of each collective it meets: microseconds, once per long slice of
+ * a sleeper whose missing peer sleeps, too. In a collective that only waits for a busy rank there is no walk at all. Where it is too much
+ * (NODES_MAX), or where anything is unclear, nothing is found, and the deadline remains. */
+#include "watch/graph.h"
+
+#include "watch/death.h"
+#include "watch/threads.h"
+
+#include <stdlib.h>
+
+/* ---- reading ---- */
+
+struct waiter *graph_waiter(const struct graph *g, const struct node *node) { return &g->arena->seats[node->rank].waiters[node->thread]; }
+
+static bool node_read(const struct graph *g, struct node *node)
+{
+    const struct waiter *w = graph_waiter(g, node);
+    node->stamp = load_acquire64(&w->stamp);                         /* E60 acquire */
+    if (!(node->stamp & 1))
+        return false;
+    /* relaxed: between two loads of the same odd stamp they do not change */
+    node->birth = load_relaxed64(&w->birth);
+    node->seq = load_relaxed64(&w->seq);
+    node->me = load_relaxed32(&w->rank);
+    node->kind = load_relaxed32(&w->kind);
+    node->site = load_relaxed32(&w->site);
+    node->about = load_relaxed32(&w->about);
+    uint32_t slot = load_relaxed32(&w->slot);
+    fence_full();                                                    /* E60 fence */
+    if (load_acquire64(&w->stamp) != node->stamp || slot >= g->arena->header->slots)         /* E60 acquire */
+        return false;
+    node->slot = arena_slot(g->arena, slot);
+    return load_acquire32(&node->slot->state) == SLOT_USED && node->slot->birth == node->birth && node->me < node->slot->size;
+}
+
+/* The node of that thread; -1: it does not wait. */
+static int graph_node(struct graph *g, uint32_t rank, uint32_t thread)
+{
+    for (int i = 0; i < g->nodes; i++)
+        if (g->node[i].rank == rank && g->node[i].thread == thread)
+            return i;
+    if (g->nodes == NODES_MAX) {
+        g->full = true;
+        return -1;
+    }
+    struct node node = { .rank = rank, .thread = thread, .stuck = true };
+    if (!node_read(g, &node))
+        return -1;
+    g->node[g->nodes] = node;
+    return g->nodes++;
+}
+
+/* ---- the groups ---- */
+
+/* The threads of a rank that could do something on a comm; 0: nobody knows. */
+static uint32_t rank_callers(const struct seat *seat, const struct member *m)
+{
+    uint32_t callers = m ? load_acquire32(&m->callers) : 0;          /* E62 acquire */
+    if (!callers)                                                    /* it has not come to this comm yet, or who did has ended: all it has */
+        callers = load_acquire32(&seat->threads);                    /* E62 acquire */
+    return load_acquire32(&seat->promises) || (callers & THREADS_MORE) ? 0 : callers;        /* E62 acquire */
+}
+
+/* True: all threads of that rank that could help wait themselves. m NULL: on any comm. */
+static bool graph_add(struct graph *g, int node, uint32_t rank, const struct member *m, uint32_t member)
+{
+    uint32_t callers = rank_callers(&g->arena->seats[rank], m);
+    if (rank == g->node[node].rank)
+        callers &= ~(UINT32_C(1) << g->node[node].thread);
+    if (g->groups == GROUPS_MAX)
+        g->full = true;
+    if (!callers || g->full)
+        return false;
+    struct group group = { .rank = rank, .member = member };
+    for (uint32_t n = 0; n < THREADS_MAX; n++) {
+        if (!(callers >> n & 1))
+            continue;
+        int to = graph_node(g, rank, n);
+        if (to < 0)
+            return false;
+        group.to[group.n++] = (uint16_t)to;
+    }
+    g->group[g->groups++] = group;
+    g->node[node].groups++;
+    return true;
+}
+
+static bool rank_absent(const struct member *m, uint64_t seq)
+{
+    return load_acquire64(&m->arrival[seq & 1].seq) < seq && load_acquire64(&m->queued) < seq;      /* E1 acquire, E21 acquire */
+}
+
+static void grow_collective(struct graph *g, int i)
+{
+    const struct node n = g->node[i];
+    for (uint32_t p = 0; p < n.slot->size && g->node[i].groups < WITNESSES; p++) {
+        struct member *m = arena_member(n.slot, p);
+        if (p != n.me && rank_absent(m, n.seq))
+            graph_add(g, i, n.slot->world_rank[p], m, p);
+    }
+}
+
+static bool letters_under_way(const struct node *n, const struct member *m)
+{
+    if (n->kind == KIND_SEND)
+        return load_acquire32(&m->letters[1]);                       /* E62 acquire */
+    return (n->kind == KIND_RECV || n->kind == KIND_PROBE) && load_acquire32(&m->letters[0]);        /* E62 acquire */
+}
+
+static bool add_peer(struct graph *g, int i, uint32_t p)
+{
+    struct slot *slot = g->node[i].slot;
+    return !letters_under_way(&g->node[i], arena_member(slot, p)) && graph_add(g, i, slot->world_rank[p], arena_member(slot, p), p);
+}
+
+static bool add_any(struct graph *g, int i)
+{
+    for (uint32_t p = 0; p < g->node[i].slot->size; p++)
+        if (p != g->node[i].me && !add_peer(g, i, p))
+            return false;
+    return true;
+}
+
+/* Whoever is in the job could set a key of the store. Of our own rank the other threads; if there are none, nobody. */
+static bool add_job(struct graph *g, int i)
+{
+    for (uint32_t p = 0; p < g->arena->header->size; p++) {
+        const struct seat *seat = &g->arena->seats[p];
+        uint32_t own = UINT32_C(1) << g->node[i].thread;
+        bool alone = p == g->node[i].rank && !load_acquire32(&seat->promises) && load_acquire32(&seat->threads) == own;      /* E62 acquire */
+        if (alone || load_acquire32(&seat->state) == SEAT_LEFT || death_of(&g->arena->seats[p]) != GONE_NO)  /* E11 acquire */
+            continue;
+        if (!graph_add(g, i, p, NULL, 0))
+            return false;
+    }
+    return true;
+}
+
+static void graph_grow(struct graph *g, int i)
+{
+    struct node *n = &g->node[i];
+    n->first = g->groups;
+    if (n->seq) {
+        grow_collective(g, i);
+        return;
+    }
+    n->all = true;
+    bool held = n->kind == KIND_GET ? add_job(g, i) : n->about == 0 ? add_any(g, i) : n->about <= n->slot->size && add_peer(g, i, n->about - 1);
+    if (!held) {
+        g->groups = n->first;
+        n->groups = 0;
+    }
+}
+
+/* ---- what is stuck ---- */
+
+bool graph_group_stuck(const struct graph *g, const struct group *group)
+{
+    for (int i = 0; i < group->n; i++)
+        if (!g->node[group->to[i]].stuck)
+            return false;
+    return true;
+}
+
+static bool node_stuck(const struct graph *g, const struct node *n)
+{
+    int stuck = 0;
+    for (int i = 0; i < n->groups; i++)
+        stuck += graph_group_stuck(g, &g->group[n->first + i]);
+    return n->all ? n->groups && stuck == n->groups : stuck > 0;
+}
+
+static void graph_strike(struct graph *g)
+{
+    for (bool struck = true; struck;) {
+        struck = false;
+        for (int i = 0; i < g->nodes; i++)
+            if (g->node[i].stuck && !node_stuck(g, &g->node[i])) {
+                g->node[i].stuck = false;
+                struck = true;
+            }
+    }
+}
+
+/* Does a stuck group of it lead to a node that is marked back, or, with `ahead`, marks what they lead to. True: something was, or is new. */
+static bool node_follow(struct graph *g, const struct node *n, bool ahead)
+{
+    bool found = false;
+    for (int i = 0; i < n->groups; i++) {
+        const struct group *group = &g->group[n->first + i];
+        if (!graph_group_stuck(g, group))
+            continue;
+        for (int k = 0; k < group->n; k++) {
+            struct node *to = &g->node[group->to[k]];
+            found |= ahead ? !to->ahead : to->back;
+            to->ahead |= ahead;
+        }
+    }
+    return found;
+}
+
+static void graph_mark(struct graph *g)
+{
+    g->node[0].ahead = true;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < g->nodes; i++)
+            more |= g->node[i].ahead && node_follow(g, &g->node[i], true);
+    }
+    g->node[0].back = true;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < g->nodes; i++)
+            if (g->node[i].ahead && !g->node[i].back && node_follow(g, &g->node[i], false))
+                more = g->node[i].back = true;
+    }
+}
+
+bool graph_walk(struct graph *g, const struct arena *arena, uint32_t rank, uint32_t thread)
+{
+    g->arena = arena;
+    g->nodes = g->groups = 0;
+    g->full = false;
+    if (graph_node(g, rank, thread) != 0)
+        return false;
+    for (int i = 0; i < g->nodes && !g->full; i++)
+        graph_grow(g, i);
+    if (g->full)
+        return false;
+    graph_strike(g);
+    if (!g->node[0].stuck)
+        return false;
+    graph_mark(g);
+    int in = 0;
+    for (int i = 0; i < g->nodes; i++) {
+        in += g->node[i].back;
+        g->node[i].beats = load_acquire64(&graph_waiter(g, &g->node[i])->beats);     /* E61 acquire: after all stamps */
+    }
+    return in > 1;
+}
+
+bool graph_same(const struct graph *g)
+{
+    for (int i = 0; i < g->nodes; i++)
+        if (g->node[i].ahead && load_acquire64(&graph_waiter(g, &g->node[i])->stamp) != g->node[i].stamp)    /* E60 acquire */
+            return false;
+    return true;
+}
+
+/* ---- before a walk ---- */
+
+static bool rank_waits(const struct seat *seat, const struct member *m)
+{
+    uint32_t callers = rank_callers(seat, m);
+    for (uint32_t n = 0; n < THREADS_MAX; n++)
+        if ((callers >> n & 1) && !(load_acquire64(&seat->waiters[n].stamp) & 1))    /* E60 acquire */
+            return false;
+    return callers != 0;
+}
+
+bool graph_worth(const struct watch *w, uint64_t seq)
+{
+    for (uint32_t p = 0; p < w->size; p++)
+        if (p != w->me && rank_absent(&w->members[p], seq) && rank_waits(w->seats[p], &w->members[p]))
+            return true;
+    return false;
+}
+
+/* ---- words for people ---- */
+
+static void tell_whom(const struct graph *g, const struct node *n, struct text *t)
+{
+    int ranks[WITNESSES], known = 0;
+    for (int i = 0; i < n->groups && known < WITNESSES; i++)
+        if (graph_group_stuck(g, &g->group[n->first + i]))
+            ranks[known++] = (int)g->group[n->first + i].rank;
+    text_add(t, known == 1 ? " waits for rank " : " waits for ranks ");
+    text_add_ranks(t, ranks, known);
+}
+
+void graph_tell(const struct graph *g, struct text *t)
+{
+    for (int i = 0; i < g->nodes; i++) {
+        const struct node *n = &g->node[i];
+        if (!n->back)
+            continue;
+        text_add(t, "  rank %u in %s", n->rank, kind_name((enum kind)n->kind));
+        if (n->seq)
+            text_add(t, " #%llu", (unsigned long long)(n->seq - g->arena->header->first_seq));
+        if (n->slot->parent)
+            text_add(t, " of comm %llu", (unsigned long long)n->slot->birth);
+        else
+            text_add(t, " of the world");
+        text_add(t, " at %s", arena_site_text(g->arena, n->site));
+        tell_whom(g, n, t);
+        text_add(t, "\n");
+    }
+}

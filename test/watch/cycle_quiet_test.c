@@ -1,0 +1,265 @@
+/* ctest: timeout=300 labels=faults */
+/* Waits that look like a cycle and are none: somebody can still help, and does, once those who wait have looked at it many times. What is
+ * waited for is their looks (waiter.beats), so that nothing here depends on how long one takes. Every call succeeds, unless it says so. */
+#include "group/comm.h"
+#include "support/ranks.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { BEGUN = 0, GO = 1, OVER = 2, LOOKS = 8 };     /* LOOKS: a cycle is found after three */
+
+static tutti_comm *a, *b, *c;
+
+/* Until the first thread of that rank, in a long wait, has looked in vain so often: 0. */
+static int until_looked(tutti_comm *comm, int rank, uint64_t looks)
+{
+    const struct waiter *w = &comm->world->arena.seats[rank].waiters[0];
+    struct timespec nap = { 0, 5000000 };
+    uint64_t from = load_acquire64(&w->beats);
+    for (int i = 0; i < 6000; i++) {
+        if ((load_acquire64(&w->stamp) & 1) && load_acquire64(&w->beats) >= from + looks)
+            return 0;
+        nanosleep(&nap, NULL);
+    }
+    return -1;
+}
+
+static int make_comms(tutti_comm *world)
+{
+    tutti_comm **made[] = { &a, &b, &c };
+    for (int i = 0; i < 3; i++) {
+        CHECK_IS(tutti_comm_split(world, 0, 0, made[i]), 0);
+        CHECK_IS(tutti_set_timeout(*made[i], -1), 0);
+    }
+    return 0;
+}
+
+static void *help_later(void *arg)
+{
+    tutti_comm *world = arg;
+    long r = tutti_barrier(a, NULL);
+    if (r == 0)
+        r = until_looked(world, 0, LOOKS) == 0 && until_looked(world, 1, 2) == 0 ? tutti_barrier(a, NULL) : -EIO;
+    return (void *)r;
+}
+
+/* Rank 1 waits in b for rank 0, and rank 0 in a for rank 1: but another thread of rank 1 has called there, and calls again. */
+static int body_thread_lives(tutti_comm *world, int rank)
+{
+    CHECK_IS(make_comms(world), 0);
+    if (rank == 0) {
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+    } else {
+        pthread_t thread;
+        void *result;
+        CHECK_IS(pthread_create(&thread, NULL, help_later, world), 0);
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+        CHECK_IS(pthread_join(thread, &result), 0);
+        CHECK(result == NULL);
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+/* 0 waits for 1, 1 for 2, and 2 is only slow. */
+static int body_slow(tutti_comm *world, int rank)
+{
+    CHECK_IS(make_comms(world), 0);
+    if (rank == 0)
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+    if (rank == 1)
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+    if (rank == 2)
+        CHECK(until_looked(world, 0, LOOKS) == 0 && until_looked(world, 1, LOOKS) == 0);
+    if (rank != 1)
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+    if (rank != 0)
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+    return 0;
+}
+
+/* What rank 1 waits for is there already: but it is stopped, and has not seen it. */
+static int body_stopped(tutti_comm *world, int rank)
+{
+    int x = 0;
+    if (rank == 1) {
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, NULL), 0);
+        CHECK_IS(tutti_send(&x, 1, TUTTI_I32, 0, 0, world, NULL), 0);
+    } else {
+        pid_t other = world->world->arena.seats[1].id.pid;
+        if (rank == 0) {
+            CHECK_IS(until_looked(world, 1, 2), 0);
+            CHECK_IS(kill(other, SIGSTOP), 0);
+            CHECK_IS(tutti_send(&x, 1, TUTTI_I32, 1, 0, world, NULL), 0);
+            CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 0, NULL, world, NULL), 0);
+        } else {
+            CHECK_IS(until_looked(world, 0, LOOKS), 0);
+            CHECK_IS(kill(other, SIGCONT), 0);
+        }
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+/* The same with barriers: rank 0 has come to b, where stopped rank 1 waits for it, and waits in a. */
+static int body_stopped_in_barrier(tutti_comm *world, int rank)
+{
+    CHECK_IS(make_comms(world), 0);
+    pid_t other = world->world->arena.seats[1].id.pid;
+    if (rank == 2) {
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+        return 0;
+    }
+    if (rank == 0) {
+        tutti_work *work;
+        CHECK_IS(until_looked(world, 1, 2), 0);
+        CHECK_IS(kill(other, SIGSTOP), 0);
+        CHECK_IS(tutti_barrier(b, &(tutti_call){ .work = &work }), 0);
+        ranks_say(GO, 1);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_wait(work, 0), 0);
+    } else if (rank == 1) {
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+    } else {
+        CHECK_IS(ranks_await(GO, 1), 0);
+        CHECK_IS(until_looked(world, 0, LOOKS), 0);
+        CHECK_IS(kill(other, SIGCONT), 0);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+    }
+    return 0;
+}
+
+/* A wait that its call gave a deadline ends by itself and breaks nothing; then the barrier is come to. */
+static int body_own_deadline(tutti_comm *world, int rank)
+{
+    int x;
+    CHECK_IS(make_comms(world), 0);
+    if (rank == 0)
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 0, NULL, world, &(tutti_call){ .timeout_ms = 2500 }), -ETIMEDOUT);
+    CHECK_IS(tutti_barrier(a, NULL), 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static tutti_work *promised;
+
+static void keep_promise(int error, void *arg)
+{
+    (void)arg;
+    if (error == 0)
+        tutti_barrier(a, &(tutti_call){ .work = &promised });
+}
+
+/* Rank 1's part of a is started by `done` of something that rank 2 is slow to come to. */
+static int body_promise(tutti_comm *world, int rank)
+{
+    tutti_work *work;
+    CHECK_IS(make_comms(world), 0);
+    if (rank == 0) {
+        CHECK_IS(tutti_barrier(c, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+        CHECK_IS(tutti_wait(work, 0), 0);
+    } else if (rank == 1) {
+        CHECK_IS(tutti_barrier(c, &(tutti_call){ .work = &work, .done = keep_promise }), 0);
+        CHECK_IS(tutti_barrier(b, NULL), 0);
+        CHECK_IS(tutti_wait(work, 0), 0);
+        CHECK_IS(tutti_wait(promised, 0), 0);
+    } else {
+        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &promised }), 0);
+        CHECK_IS(tutti_barrier(b, &(tutti_call){ .work = &work }), 0);
+        CHECK(until_looked(world, 0, LOOKS) == 0 && until_looked(world, 1, LOOKS) == 0);
+        CHECK_IS(tutti_barrier(c, NULL), 0);
+        CHECK_IS(tutti_wait(promised, 0), 0);
+        CHECK_IS(tutti_wait(work, 0), 0);
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+/* Rank 1 waits in c for rank 0; what rank 0 waits for, rank 1 has left under way: a receive, which rank 0's large message needs; and a barrier
+   that stands in the queue behind one that rank 2 is slow to come to. */
+static int body_under_way(tutti_comm *world, int rank)
+{
+    static char large[1 << 20];
+    tutti_work *work, *first, *second;
+    CHECK_IS(make_comms(world), 0);
+    if (rank == 0) {
+        CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, 1, 0, world, NULL), 0);
+        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &first }), 0);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_wait(first, 0), 0);
+        CHECK_IS(tutti_barrier(c, NULL), 0);
+    } else if (rank == 1) {
+        CHECK_IS(tutti_recv(large, sizeof large, TUTTI_U8, 0, 0, NULL, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &first }), 0);
+        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &second }), 0);
+        CHECK_IS(tutti_barrier(c, NULL), 0);
+        CHECK(tutti_wait(work, 0) == 0 && tutti_wait(first, 0) == 0 && tutti_wait(second, 0) == 0);
+    } else {
+        CHECK_IS(tutti_barrier(c, &(tutti_call){ .work = &work }), 0);
+        CHECK(until_looked(world, 0, LOOKS) == 0 && until_looked(world, 1, 1) == 0);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+        CHECK_IS(tutti_wait(work, 0), 0);
+    }
+    return 0;
+}
+
+/* A rank of a cycle dies before it is found: its peer is told one or the other, and does not hang. */
+static int body_killed(tutti_comm *world, int rank)
+{
+    CHECK_IS(make_comms(world), 0);
+    if (rank == 1)
+        tutti_barrier(b, NULL);
+    else if (rank == 2) {
+        CHECK(until_looked(world, 0, 1) == 0 && until_looked(world, 1, 0) == 0);
+        CHECK_IS(kill(world->world->arena.seats[1].id.pid, SIGKILL), 0);
+    } else {
+        int r = tutti_barrier(a, NULL);
+        CHECK(r == -EOWNERDEAD || r == -EDEADLK);
+    }
+    if (rank == 1)
+        ranks_die();                                 /* the cycle was found before the kill */
+    return 0;
+}
+
+#define OF(body, ranks, doomed) \
+    static void test_##body(void **state) \
+    { \
+        (void)state; \
+        assert_int_equal(ranks_run(ranks, body_##body, doomed), 0); \
+    }
+
+OF(thread_lives, 2, 0)
+OF(slow, 3, 0)
+OF(stopped, 3, 0)
+OF(stopped_in_barrier, 4, 0)
+OF(own_deadline, 2, 0)
+OF(promise, 3, 0)
+OF(under_way, 3, 0)
+OF(killed, 3, 1u << 1)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_thread_lives), cmocka_unit_test(test_slow), cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_stopped_in_barrier), cmocka_unit_test(test_own_deadline), cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_under_way), cmocka_unit_test(test_killed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
