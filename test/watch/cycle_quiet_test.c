@@ -49,6 +49,7 @@ static void *help_later(void *arg)
 {
     tutti_comm *world = arg;
     long r = tutti_barrier(a, NULL);
+    ranks_say(BEGUN, 1);
     if (r == 0)
         r = until_looked(world, 0, LOOKS) == 0 && until_looked(world, 1, 2) == 0 ? tutti_barrier(a, NULL) : -EIO;
     return (void *)r;
@@ -66,6 +67,7 @@ static int body_thread_lives(tutti_comm *world, int rank)
         pthread_t thread;
         void *result;
         CHECK_IS(pthread_create(&thread, NULL, help_later, world), 0);
+        CHECK_IS(ranks_await(BEGUN, 1), 0);                  /* before it has called, nobody reckons with it */
         CHECK_IS(tutti_barrier(b, NULL), 0);
         CHECK_IS(pthread_join(thread, &result), 0);
         CHECK(result == NULL);

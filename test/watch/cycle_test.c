@@ -269,6 +269,7 @@ static void *call_two_barriers(void *arg)
 {
     struct call *call = arg;
     call[0].result = tutti_barrier(call[0].comm, NULL);
+    ranks_say(BEGUN, 1);
     call[1].result = tutti_barrier(call[1].comm, NULL);
     return NULL;
 }
@@ -287,6 +288,7 @@ static int body_two_threads(tutti_comm *world, int rank)
         CHECK(tells(a, 2) && strstr(tutti_explain(a), "of comm 3 at") && strstr(tutti_explain(a), "of comm 4 at"));
     } else {
         CHECK_IS(pthread_create(&thread, NULL, call_two_barriers, call), 0);
+        CHECK_IS(ranks_await(BEGUN, 1), 0);                  /* before it has called, nobody reckons with it */
         CHECK_IS(tutti_barrier(c, NULL), -EDEADLK);
         CHECK_IS(pthread_join(thread, NULL), 0);
         CHECK_IS(call[0].result, 0);
