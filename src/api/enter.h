@@ -51,7 +51,6 @@ static inline int enter_leave(struct tutti_comm *comm, int result)
 static inline int enter_operation(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     comm->calls[kind]++;
-    comm->calls_all++;
     return load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK ? enter_odd(comm, kind, site) : 0;
 }
 

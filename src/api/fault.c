@@ -89,9 +89,12 @@ static void fault_delay(int ms)
 
 void fault_strike(struct tutti_comm *comm, enum kind kind)
 {
+    uint64_t all = 0;
+    for (int i = 0; i < KIND_COUNT; i++)
+        all += comm->calls[i];
     for (int i = 0; i < comm->fault_count; i++) {
         const struct fault *f = &comm->faults[i];
-        if (f->kind == -1 ? f->nth != comm->calls_all : f->kind != (int)kind || f->nth != comm->calls[kind])
+        if (f->kind == -1 ? f->nth != all : f->kind != (int)kind || f->nth != comm->calls[kind])
             continue;
         if (f->action == FAULT_KILL)
             kill(getpid(), SIGKILL);

@@ -111,10 +111,10 @@ int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint
     int r = enter_operation(comm, kind, site);
     if (r < 0)
         return r;
-    uint32_t attention = load_acquire32(&comm->watch.attention);
-    if ((call && call->work) || (attention & ATTENTION_WORK))
+    uint32_t attention = load_acquire32(&comm->watch.attention);     /* 0 as a rule: asked first, as that is one instruction for both */
+    if ((call && call->work) || (attention && (attention & ATTENTION_WORK)))
         return work_collective(comm, c, kind, site, call);
-    if (attention & ATTENTION_KEYS)
+    if (attention && (attention & ATTENTION_KEYS))
         deadlock_by_runner(comm, comm->seq + 1);     /* if so, the operation finds it in its first look */
     run_number(comm, c, kind, site, enter_timeout(comm, call));
     c->op.keep = false;

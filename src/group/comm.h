@@ -96,7 +96,7 @@ struct tutti_comm {
     struct shape shapes[SHAPES];
     uint64_t centrals;                 /* operations that went through the central gate */
     uint64_t rounds;                   /* rounds that went through the rings */
-    uint64_t calls[KIND_COUNT], calls_all;
+    uint64_t calls[KIND_COUNT];
     struct world *world;
     struct tutti_comm *next;
     uint64_t birth;
