@@ -26,6 +26,12 @@
  * wait and test of handles. An error that all ranks agree on and that has nothing to do with peers leaves the comm whole. A bad
  * argument is refused on that rank alone; peers that wait for it read in their report that its last call was refused, and where.
  *
+ * WAITS THAT CAN NEVER END. Ranks that wait for each other in a cycle, in whatever calls and comms, get -EDEADLK within two seconds, and
+ * the report says who waits where for whom. Of a collective all ranks get it, and its comm has failed; once, first_begin, turn_begin
+ * (a turn taken), send (not sent), recv, probe and get fail alone, their comm is whole. A thread of these ranks that has called on the comm
+ * waited in, lives and does not wait itself could help, and so could work under way and its `done`: then it is no cycle. A call of the
+ * latter kind to which a deadline was given ends by itself and is part of none. comm_agree and comm_shrink: only their deadline.
+ *
  * ALL OR NONE holds for every collective: no rank gets 0 for an operation for which a living rank gets an error. Every collective
  * therefore waits until all ranks have arrived, also with count 0.
  *
