@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -230,6 +231,94 @@ static int body_killed(tutti_comm *world, int rank)
     return 0;
 }
 
+/* ---- programs that never deadlock ----
+   All ranks go through one list of steps, each taking part in those it belongs to, and are slow now and then: who waits long waits for
+   somebody further back in the list, and so there is always one who does not wait. */
+
+enum { COMMS = 6, PROGRAM_RANKS = 8 };      /* a power of two */
+
+static uint64_t mixed(uint64_t seed, uint64_t i) { return tutti_seed(seed, NULL) ^ tutti_seed(seed * 31 + i, NULL) * UINT64_C(0x9e3779b97f4a7c15); }
+
+static int step_letter(tutti_comm *world, uint64_t r, int tag, int rank)
+{
+    static char large[1 << 17];
+    int from = (int)(r >> 8 & 7), to = (int)(r >> 16 & 7);
+    size_t n = r >> 24 & 1 ? sizeof large : 4;
+    if (from == to || (rank != from && rank != to))
+        return 0;
+    return rank == from ? tutti_send(large, n, TUTTI_U8, to, tag, world, NULL)
+                        : tutti_recv(large, n, TUTTI_U8, r >> 25 & 1 ? from : TUTTI_ANY, tag, NULL, world, NULL);
+}
+
+static int step_key(tutti_comm *comm, uint64_t i)
+{
+    char key[32];
+    snprintf(key, sizeof key, "k%d", (int)(i % 5));
+    int r = tutti_first_begin(key, comm, NULL);
+    return r == 1 ? tutti_first_end(key, 0, comm) : r;
+}
+
+static int step_turn(tutti_comm *comm)
+{
+    int r = tutti_turn_begin(comm, NULL);
+    return r == 0 ? tutti_turn_end(comm) : r;
+}
+
+static int step(tutti_comm *world, tutti_comm *const comm[], uint64_t seed, uint64_t i, int rank)
+{
+    uint64_t r = mixed(seed, i);
+    tutti_comm *on = comm[r % COMMS];
+    tutti_work *work;
+    int x = 1;
+    switch (r >> 32 & 7) {
+    case 0: return step_letter(world, r, (int)i, rank);
+    case 1: return on ? step_key(on, i) : 0;
+    case 2: return on ? step_turn(on) : 0;
+    case 3:
+        if (!on)
+            return 0;
+        x = tutti_barrier(on, &(tutti_call){ .work = &work });
+        return x < 0 ? x : tutti_wait(work, 0);
+    case 4: return on ? tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, on, NULL) : 0;
+    default: return on ? tutti_barrier(on, NULL) : 0;
+    }
+}
+
+static int body_program(tutti_comm *world, int rank)
+{
+    tutti_comm *comm[COMMS];
+    struct timespec now, nap = { 0, 0 };
+    int64_t long_enough = getenv("TUTTI_PROVE") ? 90 : 5, go;
+    uint64_t seed = 0;
+    if (rank == 0) {
+        const char *given = getenv("TUTTI_TEST_SEED");
+        clock_gettime(CLOCK_REALTIME, &now);
+        seed = given ? strtoull(given, NULL, 0) : (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20;
+    }
+    CHECK_IS(tutti_broadcast(&seed, 1, TUTTI_U64, 0, world, NULL), 0);
+    for (uint64_t i = 0; i < COMMS; i++)
+        CHECK_IS(tutti_comm_split(world, mixed(seed, 1000 + i) >> rank & 1 ? 0 : -1, rank, &comm[i]), 0);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    time_t end = now.tv_sec + long_enough;
+    for (uint64_t round = 1;; round++) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        go = now.tv_sec < end;
+        CHECK_IS(tutti_broadcast(&go, 1, TUTTI_I64, 0, world, NULL), 0);
+        if (!go)
+            return 0;
+        for (uint64_t i = round * 100; i < round * 100 + 50; i++) {
+            uint64_t slow = mixed(seed + 1 + (uint64_t)rank, i);
+            nap.tv_nsec = slow % 100 == 0 ? 400000000 + (long)(slow >> 8) % 500000000 : 0;
+            if (nap.tv_nsec)
+                nanosleep(&nap, NULL);
+            int r = step(world, comm, seed, i, rank);
+            if (r < 0)
+                fprintf(stderr, "TUTTI_TEST_SEED=%llu, step %llu: %d\n", (unsigned long long)seed, (unsigned long long)i, r);
+            CHECK_IS(r < 0 ? r : 0, 0);
+        }
+    }
+}
+
 #define OF(body, ranks, doomed) \
     static void test_##body(void **state) \
     { \
@@ -245,13 +334,14 @@ OF(own_deadline, 2, 0)
 OF(promise, 3, 0)
 OF(under_way, 3, 0)
 OF(killed, 3, 1u << 1)
+OF(program, PROGRAM_RANKS, 0)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_thread_lives), cmocka_unit_test(test_slow), cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_stopped_in_barrier), cmocka_unit_test(test_own_deadline), cmocka_unit_test(test_promise),
-        cmocka_unit_test(test_under_way), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_under_way), cmocka_unit_test(test_killed), cmocka_unit_test(test_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
