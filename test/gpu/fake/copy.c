@@ -1,0 +1,120 @@
+/* Copies and fills. From or to host memory that is not registered they have ended when the call returns, as the real ones may;
+ * FAKE_CUDA_PINNED=require makes them misuse, since nobody who asks for an asynchronous copy wants that. */
+#include "fake/fake.h"
+
+#include <stdint.h>
+
+struct side { struct range *range; unsigned char *at; uint64_t begin; };     /* no range: host memory that is not registered */
+
+static CUresult side_of(CUdeviceptr at, size_t bytes, bool write, const char *call, struct side *side)
+{
+    *side = (struct side){ .at = (unsigned char *)(uintptr_t)at };
+    if (!address_is_ours(at)) {
+        if (!at)
+            return CUDA_ERROR_INVALID_VALUE;
+        side->range = range_of_host(side->at, bytes);
+        side->begin = at;
+        return 0;
+    }
+    struct range *r = range_of(at);
+    if (!r || r->kind == RANGE_RESERVED || bytes > r->end - at)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (r->kind == RANGE_MAPPED && !(write ? r->writable : r->readable))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (r->kind == RANGE_OPENED && atomic_load(&r->memory->header->freed))
+        fake_misuse("stale mapping", "%s uses memory that process %d has freed", call, r->exporter);
+    side->range = r;
+    side->at = range_see(r, at);
+    side->begin = r->kind == RANGE_HOST ? (uintptr_t)side->at : r->offset + (at - r->begin);
+    return 0;
+}
+
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle, const char *call)
+{
+    struct CUstream_st *stream = NULL;
+    struct side into, out;
+    CUresult error = stream_of(handle, true, &stream);
+    if (error || !bytes)
+        return error;
+    error = side_of(to, bytes, true, call, &into);
+    if (!error)
+        error = side_of(from, bytes, false, call, &out);
+    if (error)
+        return error;
+    bool pageable = !into.range || !out.range;
+    if (pageable && fake.pinned_only)
+        fake_misuse("missing registration", "%s with %zu bytes of host memory at %p", call, bytes,
+                    into.range ? (const void *)out.at : (const void *)into.at);
+    struct op *op = op_new(OP_COPY, call);
+    op->to = into.at;
+    op->from = out.at;
+    op->bytes = bytes;
+    if (out.range)
+        op_touch(op, out.range, out.begin, bytes, false);
+    if (into.range)
+        op_touch(op, into.range, into.begin, bytes, true);
+    stream_enqueue(stream, op);
+    return pageable ? stream_wait(stream, stream->enqueued) : 0;
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    ENTER;
+    if (bytes && (!address_is_ours(to) || address_is_ours((uintptr_t)from)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(to, (uintptr_t)from, bytes, stream, __func__);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    ENTER;
+    if (bytes && (address_is_ours((uintptr_t)to) || !address_is_ours(from)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy((uintptr_t)to, from, bytes, stream, __func__);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    ENTER;
+    if (bytes && (!address_is_ours(to) || !address_is_ours(from)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(to, from, bytes, stream, __func__);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    ENTER;
+    return copy(to, from, bytes, stream, __func__);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream)
+{
+    ENTER;
+    if (!to_context || !from_context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (bytes && (!address_is_ours(to) || !address_is_ours(from)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(to, from, bytes, stream, __func__);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream handle)
+{
+    ENTER;
+    struct CUstream_st *stream = NULL;
+    struct side into;
+    CUresult error = stream_of(handle, true, &stream);
+    if (error || !bytes)
+        return error;
+    if (!address_is_ours(to))
+        return CUDA_ERROR_INVALID_VALUE;
+    error = side_of(to, bytes, true, __func__, &into);
+    if (error)
+        return error;
+    struct op *op = op_new(OP_SET, __func__);
+    op->to = into.at;
+    op->value = value;
+    op->bytes = bytes;
+    op_touch(op, into.range, into.begin, bytes, true);
+    stream_enqueue(stream, op);
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* Job: what the tests' libcuda.so.1 can do beyond CUDA, for tests; found by dlsym.
+ * Owns: nothing.
+ * Never: called by the code under test. */
+#ifndef TUTTI_TEST_GPU_HOOKS_H
+#define TUTTI_TEST_GPU_HOOKS_H
+
+#include "gpu/cuda_api.h"
+
+enum { FAKE_MISUSE_STATUS = 86 };                    /* exit status of a process that misused CUDA */
+
+#define FAKE_HOOKS(X) \
+    X(void, fakeHold, (CUstream stream, int hold))                   /* 1: the stream takes up no more work, until 0 */ \
+    X(uint64_t, fakeCalls, (void))                                   /* how many calls this process has made so far */ \
+    X(int, fakeMisuses, (void))                                      /* found so far; more than 0 only under FAKE_CUDA_MISUSE=report */ \
+    X(int, fakeHostAccess, (const void *at, size_t bytes, int write)) /* the CPU is about to touch this: is a copy under way there? */ \
+    X(void, fakeCapture, (CUstream stream, int status))              /* what cuStreamIsCapturing is to say */ \
+    X(void *, fakePeek, (CUdeviceptr at))                            /* where the CPU sees that byte; NULL: no memory there */
+
+#define FAKE_HOOK_FIELD_(type, name, parameters) type (*name) parameters;
+struct fake_hooks { FAKE_HOOKS(FAKE_HOOK_FIELD_) };
+#undef FAKE_HOOK_FIELD_
+
+#endif
