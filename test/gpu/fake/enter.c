@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { EXITING = 4 };                                /* PF_EXITING in /proc/PID/stat, set before a thread lets go of its files */
+
 struct fake fake = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 
 static struct { const char *name; uint64_t count; } calls[CALLS_MOST];
@@ -31,7 +33,8 @@ uint64_t fake_random(uint64_t *state)
     return x ^ (x >> 31);
 }
 
-/* A process that was killed has ended for us, though its parent has not reaped it yet. */
+/* A process that is ending or was killed has ended for us, though it may not be gone and its parent may not have reaped it: whoever
+ * heard of its end by a socket must find it so. */
 bool fake_process_lives(int pid)
 {
     char path[64], line[512];
@@ -44,7 +47,11 @@ bool fake_process_lives(int pid)
     char *got = fgets(line, sizeof line, file);
     fclose(file);
     const char *after = got ? strrchr(line, ')') : NULL;
-    return !after || (after[2] != 'Z' && after[2] != 'X');
+    char state = '?';
+    unsigned flags = 0;
+    if (!after || sscanf(after + 2, "%c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+        return false;                                /* it went while we read */
+    return state != 'Z' && state != 'X' && !(flags & EXITING);
 }
 
 void fake_misuse(const char *kind, const char *format, ...)

@@ -140,7 +140,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr at)
     struct range *r = range_of(at);
     if (!r || r->kind != RANGE_OPENED || r->begin != at)
         return error ? error : CUDA_ERROR_INVALID_VALUE;
-    if (r->opens == 1 && order_busy(r, 0, UINT64_MAX, true))
+    if (!error && r->opens == 1 && order_busy(r, 0, UINT64_MAX, true))
         fake_misuse("closed too early", "work is still under way in memory of process %d", r->exporter);
     count_out(r->memory->header);
     if (--r->opens == 0) {

@@ -63,7 +63,7 @@ CUresult cuMemHostUnregister(void *at)
     struct range *r = range_of_host(at, 1);
     if (!r || r->host != at)
         return error ? error : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    if (order_busy(r, 0, UINT64_MAX, true))
+    if (!error && order_busy(r, 0, UINT64_MAX, true))
         fake_misuse("unregistered too early", "a copy is still under way in the %llu bytes at %p", r->end - r->begin, at);
     range_idle(r, __func__);
     range_give(r);
