@@ -73,6 +73,18 @@ void fake_misuse(const char *kind, const char *format, ...)
         _exit(FAKE_MISUSE_STATUS);
 }
 
+/* Before cuInit a process may fork as it likes; a thread of the parent may have had the lock. */
+static void in_child(void)
+{
+    if (!fake.ready)
+        pthread_mutex_init(&fake.lock, NULL);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
 bool fake_sticky(CUresult error)
 {
     return error == 700 || error == 702 || error == 710 || (error >= 714 && error <= 719);

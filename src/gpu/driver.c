@@ -1,0 +1,373 @@
+/* The library is opened by name when driver_open is first called; driver_pointer only asks the loader whether somebody else has.
+ * The loader counts what it has ever loaded: as long as that number has not changed since CUDA was not there, it still is not.
+ *
+ * State is the process's, because the driver is, and one mutex guards it. A handler that runs in every forked child makes the mutex
+ * new, since a thread of the parent may have held it, and notes whether CUDA had begun: only then is it out of the child's reach.
+ * A parent that merely has the library, asked about some pointers and left the GPU to its children, is none of that kind. */
+#include "gpu/driver.h"
+
+#include "base/atomic.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY "libcuda.so.1"
+
+enum { WORDS_ROOM = 400 };
+
+static struct {
+    pthread_mutex_t lock;
+    shared32 begun;                                  /* the process in which CUDA has begun, as far as we know; 0: none */
+    shared32 forked;                                 /* 1: it was one before us */
+    shared32 loaded;                                 /* 1: `library` and the table are set, for good */
+    shared64 counted;                                /* what the loader had loaded when CUDA was not among it, plus 1 */
+    void *library;
+    const char *missing;                             /* the first symbol that the library has not */
+    struct driver driver;
+    bool asked;                                      /* driver_open has its answer: */
+    int error;
+    char words[WORDS_ROOM];
+} the = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- the table ---------------------------------------------------------------------------------------------------------------- */
+
+static void *look_up(void *library, const char *symbol)
+{
+    return dlsym(library, symbol);
+}
+
+/* A function pointer cannot be converted from void *, but its bytes are the same. */
+static void bind_one(void *field, size_t size, void *found)
+{
+    memcpy(field, &found, size);
+}
+
+const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, const char *symbol), void *library)
+{
+    const char *missing = NULL;
+    void *found;
+#define BIND_(symbol, parameters) \
+    found = look(library, #symbol); \
+    bind_one(&call->symbol, sizeof call->symbol, found); \
+    if (!found && !missing) \
+        missing = #symbol;
+    CUDA_SYMBOLS(BIND_)
+#undef BIND_
+    return missing;
+}
+
+/* With the lock. `library` is a reference that is never given back: what was found in it stays. */
+static void keep(void *library)
+{
+    if (the.library)
+        return;
+    the.library = library;
+    the.missing = driver_bind(&the.driver.call, look_up, library);
+    store_relaxed32(&the.loaded, 1);    /* relaxed: it only says that the lock is worth taking; the lock orders the table */
+}
+
+/* ---- which process, which libraries --------------------------------------------------------------------------------------------- */
+
+/* In a forked child, which has one thread: nobody else reads what is written here. */
+static void in_child(void)
+{
+    pthread_mutex_init(&the.lock, NULL);
+    /* relaxed: the child's only thread; fork ordered what the parent's did */
+    if (load_relaxed32(&the.begun))
+        store_relaxed32(&the.forked, 1);             /* relaxed: likewise */
+    if (!load_relaxed32(&the.loaded))                /* relaxed: likewise */
+        the.library = NULL;                          /* a thread of the parent was about to fill the table */
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+static void lock(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&the.lock);
+}
+
+static bool is_forked(void)
+{
+    return load_relaxed32(&the.forked);              /* relaxed: set before this process had a second thread */
+}
+
+/* From here on a child that forks off must not touch it. */
+static void note_begun(void)
+{
+    if (!load_relaxed32(&the.begun))                     /* relaxed: a note for children, and fork orders it; */
+        store_relaxed32(&the.begun, (uint32_t)getpid()); /* relaxed: whoever writes it writes the same */
+}
+
+static int count(struct dl_phdr_info *info, size_t size, void *adds)
+{
+    (void)size;
+    *(uint64_t *)adds = info->dlpi_adds + 1;
+    return 1;
+}
+
+bool driver_loaded(void)
+{
+    uint64_t adds = 0;
+    /* relaxed: a one is for good; the lock orders what it stands for */
+    if (load_relaxed32(&the.loaded))
+        return true;
+    dl_iterate_phdr(count, &adds);
+    /* relaxed: a number to compare with; the loader's own lock orders what it counts */
+    if (adds && adds == load_relaxed64(&the.counted))
+        return false;
+    void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
+    if (!library) {
+        store_relaxed64(&the.counted, adds);         /* relaxed: as above; counted before we looked, so never too new */
+        return false;
+    }
+    lock();
+    keep(library);
+    pthread_mutex_unlock(&the.lock);
+    return true;
+}
+
+/* ---- errors -------------------------------------------------------------------------------------------------------------------- */
+
+int driver_error(CUresult error)
+{
+    static const struct { CUresult error; int number; } rows[] = {
+        { CUDA_SUCCESS, 0 },
+        { CUDA_ERROR_INVALID_VALUE, EINVAL },
+        { CUDA_ERROR_OUT_OF_MEMORY, ENOMEM },
+        { CUDA_ERROR_NOT_INITIALIZED, ENODEV },
+        { CUDA_ERROR_DEINITIALIZED, ENODEV },
+        { CUDA_ERROR_STUB_LIBRARY, ENODEV },
+        { CUDA_ERROR_DEVICE_UNAVAILABLE, EBUSY },
+        { CUDA_ERROR_NO_DEVICE, ENODEV },
+        { CUDA_ERROR_INVALID_DEVICE, ENODEV },
+        { CUDA_ERROR_INVALID_IMAGE, ENOEXEC },
+        { CUDA_ERROR_INVALID_CONTEXT, EINVAL },
+        { CUDA_ERROR_ALREADY_MAPPED, EEXIST },
+        { CUDA_ERROR_NO_BINARY_FOR_GPU, ENOEXEC },
+        { CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, ENOTSUP },
+        { CUDA_ERROR_INVALID_PTX, ENOEXEC },
+        { CUDA_ERROR_JIT_COMPILER_NOT_FOUND, ENOEXEC },
+        { CUDA_ERROR_UNSUPPORTED_PTX_VERSION, ENOEXEC },
+        { CUDA_ERROR_INVALID_HANDLE, EINVAL },
+        { CUDA_ERROR_NOT_FOUND, ENOENT },
+        { CUDA_ERROR_NOT_READY, EAGAIN },
+        { CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, EEXIST },
+        { CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, EEXIST },
+        { CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, ENOENT },
+        { CUDA_ERROR_NOT_PERMITTED, EPERM },
+        { CUDA_ERROR_NOT_SUPPORTED, ENOTSUP },
+        { CUDA_ERROR_SYSTEM_NOT_READY, EAGAIN },
+        { CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, ENODEV },
+        { CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, ENODEV },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].error == error)
+            return -rows[i].number;
+    return -EIO;                                     /* the device's own failures among them: 700 to 719 */
+}
+
+int driver_failed(const struct cuda_api *call, const char *function, CUresult error, struct text *why)
+{
+    const char *name = NULL, *words = NULL;
+    if (!why)
+        return driver_error(error);
+    if (call->cuGetErrorName && call->cuGetErrorName(error, &name) != 0)
+        name = NULL;
+    if (call->cuGetErrorString && call->cuGetErrorString(error, &words) != 0)
+        words = NULL;
+    text_add(why, "%s: %s (%d)%s%s", function, name ? name : "CUDA's error", error, words ? ": " : "", words ? words : "");
+    return driver_error(error);
+}
+
+/* ---- the beginning --------------------------------------------------------------------------------------------------------------- */
+
+static int no_library(struct text *why)
+{
+    const char *words = dlerror();
+    if (words && strstr(words, "No such file"))
+        text_add(why, "no CUDA driver: there is no " LIBRARY " on this machine, or none that the loader finds");
+    else
+        text_add(why, "no CUDA driver: " LIBRARY " cannot be loaded: %s", words ? words : "the loader does not say why");
+    return -ENODEV;
+}
+
+static int begin(struct text *why)
+{
+    const struct cuda_api *call = &the.driver.call;
+    note_begun();
+    CUresult error = call->cuInit(0);
+    if (error == CUDA_ERROR_STUB_LIBRARY) {
+        text_add(why, "no GPU: stub library. " LIBRARY " is the one of the CUDA toolkit that programs are linked with, not a driver");
+        return -ENODEV;
+    }
+    if (error == CUDA_ERROR_NO_DEVICE) {
+        text_add(why, "no GPU: there is a CUDA driver, and it sees no device (CUDA_VISIBLE_DEVICES?). ");
+        return driver_failed(call, "cuInit", error, why);
+    }
+    if (error)
+        return driver_failed(call, "cuInit", error, why);
+    error = call->cuDriverGetVersion(&the.driver.version);
+    if (error)
+        return driver_failed(call, "cuDriverGetVersion", error, why);
+    error = call->cuDeviceGetCount(&the.driver.devices);
+    if (error)
+        return driver_failed(call, "cuDeviceGetCount", error, why);
+    if (the.driver.devices < 1) {
+        text_add(why, "no GPU: there is a CUDA driver, and it sees no device (CUDA_VISIBLE_DEVICES?)");
+        return -ENODEV;
+    }
+    return 0;
+}
+
+static int find(struct text *why)
+{
+    if (!the.library) {
+        void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+        if (!library)
+            return no_library(why);
+        keep(library);
+    }
+    if (the.missing) {
+        text_add(why, "the CUDA driver is too old: it has no %s; R470 (CUDA 11.4) or a later one is needed", the.missing);
+        return -ENOSYS;
+    }
+    return begin(why);
+}
+
+static int refuse_fork(struct text *why)
+{
+    if (why)
+        text_add(why, "CUDA does not survive fork, and it had begun in process %u before this one forked off; start the ranks by exec "
+                 "or spawn, or fork before the first use of a device", load_relaxed32(&the.begun));   /* relaxed: as in is_forked */
+    return -ENOTSUP;
+}
+
+int driver_open(const struct driver **driver, struct text *why)
+{
+    lock();
+    if (!the.asked && !is_forked()) {
+        struct text words = TEXT_IN(the.words);
+        text_clear(&words);
+        the.error = find(&words);
+        the.asked = true;
+    }
+    pthread_mutex_unlock(&the.lock);
+    if (is_forked() && (!the.asked || !the.error))
+        return refuse_fork(why);
+    if (the.error && why)                            /* nobody writes these any more */
+        text_add(why, "%s", the.words);
+    if (!the.error)
+        *driver = &the.driver;
+    return the.error;
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------------------------------ */
+
+/* Values of 64 bits, zero before, because drivers and texts differ in which of them are 32 bits wide. */
+enum { MEMORY_TYPE, IS_MANAGED, DEVICE_ORDINAL, CONTEXT, DEVICE_POINTER, RANGE_START, RANGE_SIZE, BUFFER_ID, LEGACY_IPC, HANDLE_TYPES, ATTRIBUTES };
+
+static const int attributes[ATTRIBUTES] = {
+    [MEMORY_TYPE] = CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+    [IS_MANAGED] = CU_POINTER_ATTRIBUTE_IS_MANAGED,
+    [DEVICE_ORDINAL] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+    [CONTEXT] = CU_POINTER_ATTRIBUTE_CONTEXT,
+    [DEVICE_POINTER] = CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+    [RANGE_START] = CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+    [RANGE_SIZE] = CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+    [BUFFER_ID] = CU_POINTER_ATTRIBUTE_BUFFER_ID,
+    [LEGACY_IPC] = CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+    [HANDLE_TYPES] = CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
+};
+
+static enum driver_memory kind_of(const uint64_t *value)
+{
+    if (value[IS_MANAGED] || value[MEMORY_TYPE] == CU_MEMORYTYPE_UNIFIED)
+        return DRIVER_MANAGED;
+    if (value[MEMORY_TYPE] == CU_MEMORYTYPE_DEVICE)
+        return DRIVER_DEVICE;
+    return value[MEMORY_TYPE] == CU_MEMORYTYPE_HOST ? DRIVER_PINNED : DRIVER_HOST;
+}
+
+static void take(struct driver_pointer *pointer, const uint64_t *value)
+{
+    pointer->memory = kind_of(value);
+    if (pointer->memory == DRIVER_HOST)
+        return;
+    pointer->device = (int)(uint32_t)value[DEVICE_ORDINAL];
+    pointer->context = (CUcontext)(uintptr_t)value[CONTEXT];
+    pointer->address = value[DEVICE_POINTER];
+    pointer->base = value[RANGE_START];
+    pointer->bytes = value[RANGE_SIZE];
+    pointer->buffer = value[BUFFER_ID];
+    pointer->ipc = value[LEGACY_IPC] != 0;
+    pointer->descriptor = (value[HANDLE_TYPES] & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
+}
+
+/* Answers that leave no device memory to point to: the pointer is none of CUDA's, or CUDA has not begun, has ended, is a stub. */
+static bool means_host(CUresult error)
+{
+    return error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_INITIALIZED || error == CUDA_ERROR_DEINITIALIZED ||
+           error == CUDA_ERROR_STUB_LIBRARY;
+}
+
+int driver_pointer(const void *at, struct driver_pointer *pointer, struct text *why)
+{
+    uint64_t value[ATTRIBUTES] = { 0 };
+    void *values[ATTRIBUTES];
+    int which[ATTRIBUTES];
+    *pointer = (struct driver_pointer){ .memory = DRIVER_HOST, .device = -1 };
+    if (is_forked() || !driver_loaded())
+        return 0;
+    lock();
+    const struct cuda_api *call = &the.driver.call;
+    pthread_mutex_unlock(&the.lock);
+    if (!call->cuPointerGetAttributes) {
+        if (why)
+            text_add(why, "the CUDA driver has no cuPointerGetAttributes: it cannot be asked whose memory %p is", at);
+        return -ENOSYS;
+    }
+    for (int i = 0; i < ATTRIBUTES; i++)
+        values[i] = &value[i];
+    memcpy(which, attributes, sizeof which);
+    CUresult error = call->cuPointerGetAttributes(ATTRIBUTES, which, values, (CUdeviceptr)(uintptr_t)at);
+    if (error && !means_host(error))
+        return driver_failed(call, "cuPointerGetAttributes", error, why);
+    if (!error) {
+        note_begun();                                /* by whomever */
+        take(pointer, value);
+    }
+    return 0;
+}
+
+int driver_device(const struct driver *driver, int ordinal, struct driver_device *device, struct text *why)
+{
+    const struct cuda_api *call = &driver->call;
+    CUdevice d;
+    *device = (struct driver_device){ .major = 0 };
+    CUresult error = call->cuDeviceGet(&d, ordinal);
+    if (error)
+        return driver_failed(call, "cuDeviceGet", error, why);
+    error = call->cuDeviceGetName(device->name, (int)sizeof device->name, d);
+    if (error)
+        return driver_failed(call, "cuDeviceGetName", error, why);
+    error = call->cuDeviceGetUuid_v2(&device->uuid, d);
+    if (error)
+        return driver_failed(call, "cuDeviceGetUuid", error, why);
+    error = call->cuDeviceGetPCIBusId(device->bus, (int)sizeof device->bus, d);
+    if (error)
+        return driver_failed(call, "cuDeviceGetPCIBusId", error, why);
+    error = call->cuDeviceGetAttribute(&device->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d);
+    if (!error)
+        error = call->cuDeviceGetAttribute(&device->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d);
+    return error ? driver_failed(call, "cuDeviceGetAttribute", error, why) : 0;
+}
