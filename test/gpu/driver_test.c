@@ -455,6 +455,16 @@ static int fork_after_open(void)
     return scene_end();
 }
 
+/* We have begun it, and not asked it anything yet. */
+static int fork_right_after_open(void)
+{
+    const struct driver *driver;
+    OK(opens(&driver));
+    YES(case_cuda());
+    calls = fake.fakeCalls();
+    return in_fork(child_and_grandchild_are_refused) != 0;
+}
+
 /* Others have begun it; we know by an answer it gave. */
 static int fork_after_pointer(void)
 {
@@ -513,6 +523,7 @@ static void forks_are_known(void **state)
 {
     (void)state;
     PASSES(fork_after_open, NULL);
+    PASSES(fork_right_after_open, NULL);
     PASSES(fork_after_pointer, NULL);
     PASSES(fork_before_begin, NULL);
     PASSES(fork_after_refusal, "FAKE_CUDA_DEVICES=0", "RESULT=19", "SAY=no GPU", "SAY2=", NULL);

@@ -73,6 +73,25 @@ static int import(bool closes, bool uses, bool ever_closes)
     return scene_end();
 }
 
+/* Its stream had the work when the exporter freed the memory, and comes to it after. */
+static int uses_late(void)
+{
+    char go = 'g';
+    CUipcMemHandle handle;
+    CUdeviceptr at;
+    if (scene_begin(true))
+        return 1;
+    YES(hear(&handle, sizeof handle));
+    OK(cu.cuIpcOpenMemHandle_v2(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    fake.fakeHold(s1, 1);
+    OK(cu.cuMemcpyDtoHAsync_v2(host, at, BYTES, s1));
+    YES(tell(&go, 1));
+    YES(hear(&go, 1));
+    fake.fakeHold(s1, 0);
+    OK(cu.cuStreamSynchronize(s1));
+    return scene_end();
+}
+
 static int imports_and_closes(void) { return import(true, false, true); }
 static int imports_and_keeps(void) { return import(false, false, true); }
 static int imports_and_uses(void) { return import(false, true, true); }
@@ -100,6 +119,7 @@ static void sharing_is_checked(void **state)
     PAIR_PASSES(exports, imports_and_closes, "FAKE_CUDA_DELAY_US=500", NULL);
     FINDS_IN_FIRST("free before close:", exports, imports_and_keeps, NULL);
     FINDS_IN_SECOND("stale mapping:", exports, imports_and_uses, "FAKE_CUDA_MISUSE=report", NULL);
+    FINDS_IN_SECOND("stale mapping:", exports, uses_late, "FAKE_CUDA_MISUSE=report", NULL);
     FINDS_IN_SECOND("never closed:", exports, imports_for_ever, "FAKE_CUDA_MISUSE=report", NULL);
     FINDS_IN_SECOND("closed too early:", exports, closes_too_early, NULL);
 }

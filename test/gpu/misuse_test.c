@@ -155,7 +155,11 @@ static void order_is_checked(void **state)
     PASSES(reads_with_event, "FAKE_CUDA_DELAY_US=2000", "FAKE_CUDA_PINNED=require", NULL);
     PASSES(writes_side_by_side, "FAKE_CUDA_DELAY_US=2000", NULL);
     PASSES(host_waited, "FAKE_CUDA_DELAY_US=2000", NULL);
-    PASSES(null_and_blocking, "FAKE_CUDA_DELAY_US=2000", NULL);
+    for (int i = 0; i < 8; i++) {
+        char seed[64];
+        snprintf(seed, sizeof seed, "FAKE_CUDA_SEED=%d", i);
+        PASSES(null_and_blocking, "FAKE_CUDA_DELAY_US=2000", seed, NULL);
+    }
 }
 
 /* ---- host memory --------------------------------------------------------------------------------------------------------------- */
@@ -164,6 +168,7 @@ static int pageable(void)
 {
     if (scene_begin(false))
         return 1;
+    memset(host, 7, BYTES);
     OK(cu.cuMemcpyHtoDAsync_v2(dev, host, BYTES, s1));
     OK(cu.cuMemcpyDtoHAsync_v2(host + BYTES, dev, BYTES, s1));
     IS(memcmp(host, host + BYTES, BYTES), 0);        /* it has ended: the memory is not registered */

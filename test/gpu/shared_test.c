@@ -260,7 +260,8 @@ static int pipeline(void)
     return scene_end();
 }
 
-/* Two processes add to one buffer in turn, ordered by events alone: the hosts only tell each other that a record was made. */
+/* Two processes change one buffer in turn, one adds 1 and one doubles, ordered by events alone: the hosts only tell each other that
+ * a record was made. */
 static int turns(bool exporter)
 {
     enum { ROUNDS = 12, N = 256 };
@@ -272,7 +273,7 @@ static int turns(bool exporter)
     if (scene_begin(true))
         return 1;
     float *value = (float *)(void *)host;
-    CUfunction add = function(KERNEL_FOLD_F32_SUM);
+    CUfunction fold = function(KERNEL_FOLD_F32_SUM);
     OK(cu.cuEventCreate(&mine, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
     OK(cu.cuIpcGetEventHandle(&event_handle, mine));
     YES(tell(&event_handle, sizeof event_handle));
@@ -291,13 +292,13 @@ static int turns(bool exporter)
     for (int i = 0; i < N; i++)
         value[i] = 1;
     OK(cu.cuMemcpyHtoDAsync_v2(dev2, host, N * 4, s1));
-    struct kernel_buffers b = { .in = { at, dev2 }, .out = { at }, .inputs = 2, .outputs = 1 };
+    struct kernel_buffers b = { .in = { at, exporter ? dev2 : at }, .out = { at }, .inputs = 2, .outputs = 1 };
     for (int round = 0; round < ROUNDS; round++) {
         if (round || !exporter) {
             YES(hear(&go, 1));
             OK(cu.cuStreamWaitEvent(s1, theirs, 0));
         }
-        OK(launch(add, &b, N, s1));
+        OK(launch(fold, &b, N, s1));
         OK(cu.cuEventRecord(mine, s1));
         YES(tell(&go, 1));
     }
@@ -307,7 +308,7 @@ static int turns(bool exporter)
         OK(cu.cuMemcpyDtoHAsync_v2(host, at, N * 4, s1));
         OK(cu.cuStreamSynchronize(s1));
         for (int i = 0; i < N; i++)
-            YES(value[i] == 2 * ROUNDS);
+            YES(value[i] == (float)((2 << ROUNDS) - 2));
         YES(hear(&go, 1));                           /* closed */
     } else {
         OK(cu.cuStreamSynchronize(s1));
