@@ -196,7 +196,7 @@ static int created(void)
 static int loaded_only(void)
 {
     struct driver_pointer p;
-    int local;
+    int local = 0;
     OK(asks(&local, &p));
     IS(driver_loaded(), 0);
     void *library = dlopen("libcuda.so.1", RTLD_LAZY);
