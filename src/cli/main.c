@@ -7,6 +7,7 @@
 
 const struct verb verbs[] = {
     { "run", "start a program as N ranks of one job", verb_run },
+    { "doctor", "which GPUs the ranks can use here, or why none", verb_doctor },
     { "help", "this text, or that of a verb: tutti help run", verb_help },
     { "version", "print the version", verb_version },
     { NULL, NULL, NULL },
