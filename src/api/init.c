@@ -7,9 +7,9 @@
 #include "coll/select.h"
 #include "group/environment.h"
 #include "group/join.h"
+#include "os/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static int init_handed_down(const struct launch_place *place)
         return -1;
     if (fstat(fd, &st) < 0 || st.st_ino != inode)
         return -1;
-    return fcntl(fd, F_DUPFD_CLOEXEC, 100);
+    return file_copy_up(fd);
 }
 
 int life_plan(struct arena_plan *plan, int size, const char *job, const tutti_options *o, struct text *why)
@@ -126,8 +126,10 @@ static int init_alone(struct join_request *request, struct text *why)
     int r = arena_create(&arena, &request->plan, why);
     if (r < 0)
         return r;
-    request->fd = fcntl(arena.fd, F_DUPFD_CLOEXEC, 100);
-    r = request->fd < 0 ? -errno : 0;
+    request->fd = file_copy_up(arena.fd);
+    r = request->fd < 0 ? request->fd : 0;
+    if (r < 0)
+        text_add(why, "no file descriptor is free for the arena (raise ulimit -n, or close some)");
     arena_detach(&arena);
     return r;
 }

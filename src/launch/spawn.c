@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/clock.h"
 #include "group/join.h"
+#include "os/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,10 +38,12 @@ static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_com
     struct text why = TEXT_IN(life_report);
     tutti_comm *world = NULL;
     int host_fd = -1;
-    struct join_request request = { .fd = fcntl(s->arena.fd, F_DUPFD_CLOEXEC, 100), .rank = rank, .size = s->size,
+    struct join_request request = { .fd = file_copy_up(s->arena.fd), .rank = rank, .size = s->size,
                                     .timeout_ms = s->options.join_timeout_ms };
     text_clear(&why);
-    int r = request.fd < 0 ? -errno : life_bind(rank, s->options.flags, &why);
+    if (request.fd < 0)
+        text_add(&why, "no file descriptor is free for the arena (raise ulimit -n, or close some)");
+    int r = request.fd < 0 ? request.fd : life_bind(rank, s->options.flags, &why);
     if (r == 0)
         r = join_world(&arena, &request, &host_fd, &why);
     if (r == 0)

@@ -40,3 +40,12 @@ int file_move_up(int fd)
     close(fd);
     return high;
 }
+
+/* Above the limit is -EINVAL to the kernel; below it there may be numbers yet. */
+int file_copy_up(int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_NUMBER);
+    if (copy < 0 && (errno == EINVAL || errno == EMFILE))
+        copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return copy >= 0 ? copy : errno == EINVAL ? -EMFILE : -errno;
+}
