@@ -38,7 +38,7 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
     if (!base) {
         text_add(why, "the arena of ");
         text_add_bytes(why, bytes);
-        text_add(why, " cannot be mapped: %s", error_text(error));
+        text_add(why, " cannot be mapped: %s%s", error_text(error), error == -ENOMEM ? " (ulimit -v? a smaller TUTTI_SPAN_BYTES makes it smaller)" : "");
         return error;
     }
     struct arena_header *header = (struct arena_header *)(void *)base;

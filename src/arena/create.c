@@ -35,6 +35,17 @@ static uint64_t span_default(uint32_t size)
 
 struct wish { uint32_t size, slots; uint64_t store_bytes, span_bytes; bool span_asked, store_asked; };
 
+/* The system's own words: ours for EPERM and EINVAL speak of ranks and arguments. */
+static void say_no_memory_file(int error, struct text *why)
+{
+    const char *remedy = "";
+    if (error == -EMFILE || error == -ENFILE)
+        remedy = " (raise ulimit -n, or close some)";
+    else if (error == -EPERM || error == -EACCES || error == -ENOSYS)
+        remedy = " (a seccomp filter or container profile forbids it? allow memfd_create: tutti cannot do without)";
+    text_add(why, "no arena could be made: memfd_create: %s%s", strerrordesc_np(-error), remedy);
+}
+
 static int try_map(struct arena *arena, const struct wish *wish)
 {
     struct arena_places places;
@@ -78,7 +89,7 @@ static int map_by_wish(struct arena *arena, struct wish *wish, struct text *why)
         int error = try_map(arena, wish);
         if (error != -ENOMEM && error != -EFBIG && error != -ENOSPC) {
             if (error)
-                text_add(why, "no arena could be made: %s", error_text(error));
+                say_no_memory_file(error, why);
             return error;
         }
         if (!wish_less(wish)) {

@@ -8,6 +8,7 @@
 #include "group/meet.h"
 
 #include "arena/places.h"
+#include "base/error.h"
 #include "os/handover.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ struct host {
     int listener;
     int end;                          /* how it ended; GATHER_GOING before */
     bool deaf;                        /* accept failed (no descriptors): leave the listener alone for one round */
+    int shut_out;                     /* … with this error, and nobody has come in since */
     int guests, room;
     struct guest *guest;
     struct pollfd *poll;              /* [room + 1], the listener last */
@@ -129,8 +131,10 @@ static void accept_guests(struct host *h)
         int fd = handover_accept(h->listener);
         if (fd < 0) {
             h->deaf = fd != -EAGAIN;
+            h->shut_out = h->deaf ? fd : h->shut_out;
             return;
         }
+        h->shut_out = 0;
         if (handover_peer(fd, &peer) < 0 || peer.uid != geteuid()) {
             close(fd);
             continue;
@@ -260,6 +264,8 @@ static int host_world(struct meeting *m, int listener)
         text_add(m->why, "no memory for the meeting");
     if (end != GATHER_DONE)
         meet_drop(m, end);
+    if (end == -ETIMEDOUT && h.shut_out)
+        text_add(m->why, "; somebody knocked here, where they meet, and could not be let in: %s%s", error_text(h.shut_out), meet_remedy(h.shut_out));
     for (int i = 0; i < h.guests; i++)
         close(h.guest[i].fd);
     free(h.guest);

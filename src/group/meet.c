@@ -77,6 +77,11 @@ int meet_try(struct meeting *m, const char *name)
     return -EPERM;
 }
 
+const char *meet_remedy(int error)
+{
+    return error == -EMFILE || error == -ENFILE ? " (raise ulimit -n, or close some descriptors)" : "";
+}
+
 /* A connection to the first candidate of ours, or -1 with the first free one in *vacant (-1: none); *busy: one must be asked again. */
 static int look(struct meeting *m, int *vacant, bool *busy, int *hard)
 {
@@ -134,7 +139,7 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
     if (got == -ETIMEDOUT || got == -EAGAIN)
         return -EAGAIN;
     if (got < 0) {
-        text_add(m->why, "the arena's descriptor did not arrive: %s", error_text(got));
+        text_add(m->why, "the arena's descriptor did not arrive: %s%s", error_text(got), meet_remedy(got));
         return got;
     }
     int error = got == (int)sizeof *answer && answer->magic == MEET_MAGIC ? answer->status : -EPROTO;
@@ -242,7 +247,7 @@ static int bind_and_host(struct meeting *m, int at, int *host_fd)
     if (listener == -EADDRINUSE)
         return -EAGAIN;
     if (listener < 0) {
-        text_add(m->why, "no socket can be bound at %s: %s", m->name[at], error_text(listener));
+        text_add(m->why, "no socket can be bound at %s: %s%s", m->name[at], error_text(listener), meet_remedy(listener));
         return listener;
     }
     return meet_host(m, listener, at, host_fd);
@@ -263,7 +268,7 @@ static int meet_once(struct meeting *m, int *host_fd)
     if (vacant >= 0)
         return bind_and_host(m, vacant, host_fd);
     if (hard)
-        text_add(m->why, "no meeting at %s: %s", m->name[0], error_text(hard));
+        text_add(m->why, "no meeting at %s: %s%s", m->name[0], error_text(hard), meet_remedy(hard));
     else
         text_add(m->why, "every meeting name of %s is another user's", m->request->name);
     add_stranger(m);

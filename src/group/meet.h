@@ -46,6 +46,9 @@ int meet_late(struct meeting *m);
 /* Connects to a candidate. A descriptor; -ECONNREFUSED free, -EAGAIN somebody is there but busy, -EPERM another user's (noted). */
 int meet_try(struct meeting *m, const char *name);
 
+/* What helps against this error of the system, in brackets; "" if nothing is known. */
+const char *meet_remedy(int error);
+
 /* The sentence is written and the seat given back; drop: the mapping and its descriptor, too. Returns error. */
 void meet_leave(struct meeting *m, int error);
 int meet_drop(struct meeting *m, int error);
