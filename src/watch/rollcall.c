@@ -130,6 +130,8 @@ void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
     size_t before = t->used;
     rollcall_end(t, w, p);
     bool over = t->used != before;
+    if (!over && !strcmp(process_state(&w->seats[p]->id, NULL), "stopped"))
+        text_add(t, "stopped, ");
     if (load_relaxed64(&m->head) == 0) {                             /* relaxed: a hint for people */
         text_add(t, over ? ", had called nothing on this comm" : "in its own code, has called nothing on this comm yet");
         return;
