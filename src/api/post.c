@@ -111,6 +111,15 @@ uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room,
     return slice;
 }
 
+void post_excuse(struct tutti_comm *comm, uint64_t since, uint64_t excess)
+{
+    struct p2p *p = comm->p2p;
+    pthread_mutex_lock(&p->lock);
+    if (load_acquire32(&p->works))
+        p2p_excuse(p, since, excess);
+    pthread_mutex_unlock(&p->lock);
+}
+
 void post_journal(struct watch *w, const struct post *post, uint64_t tick)
 {
     /* A number that is no collective's: reports look for those by number. */

@@ -99,6 +99,18 @@ static void progress_gather(struct world *world, struct round *r)
     world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
 
+static void round_excuse(struct world *world, struct round *r, uint64_t since, uint64_t excess)
+{
+    for (int i = 0; i < r->comms_used; i++) {
+        struct tutti_comm *c = r->comms[i];
+        pthread_mutex_lock(&c->queue_lock);
+        work_excuse(c, since, excess);
+        pthread_mutex_unlock(&c->queue_lock);
+        if (round_has_letters(world, c))
+            post_excuse(c, since, excess);
+    }
+}
+
 /* bell: as it was at the door; who rings after that ends this round. */
 static void progress_round(struct world *world, uint32_t bell)
 {
@@ -112,10 +124,14 @@ static void progress_round(struct world *world, uint32_t bell)
     if (load_acquire32(&p->stop))
         r.slice = 0;
     const struct wait_ways *ways = &wait_ways_kernel;
+    uint64_t before = ways->now(ways->arg);
     if (r.slice == UINT64_MAX)
         ways->sleep(ways->arg, r.words, 1, 3600u * UINT64_C(1000000000));
     else if (r.slice && ways->sleep(ways->arg, r.words, r.words_used, r.slice) == -ENOSYS)
         ways->sleep(ways->arg, r.words, 1, r.slice < 1000000 ? r.slice : 1000000);
+    uint64_t excess = r.slice == UINT64_MAX ? 0 : drive_excess(r.slice, ways->now(ways->arg) - before);
+    if (excess)
+        round_excuse(world, &r, before, excess);
     for (int i = 0; i < r.sleeps_used; i++)
         drive_retire(ways, &r.sleeps[i]);
 }

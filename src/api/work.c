@@ -95,9 +95,17 @@ uint64_t work_slice(struct tutti_comm *comm)
         if (op->timeout_ns < 0 || op->late)
             continue;
         uint64_t passed = now - op->began_ns, left = (uint64_t)op->timeout_ns > passed ? (uint64_t)op->timeout_ns - passed + 1 : 1;
+        left = left < drive_slice_most(op->timeout_ns) ? left : drive_slice_most(op->timeout_ns);
         slice = left < slice ? left : slice;
     }
     return slice;
+}
+
+void work_excuse(struct tutti_comm *comm, uint64_t since, uint64_t excess)
+{
+    for (struct tutti_work *work = comm->queue; work; work = work->next)
+        if (work->c.op.began_ns <= since)
+            work->c.op.began_ns += excess;
 }
 
 /* The head as far as it goes: WAITING, DONE, or why it failed. */

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "watch/cycle.h"
 #include "watch/death.h"
+#include "watch/drive.h"
 #include "watch/rollcall.h"
 #include "watch/verdict.h"
 
@@ -171,6 +172,7 @@ static int slice_begin(struct patience *p, struct slice *s, int about, const cha
     if (w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns && !p->warned)
         patience_warn(p, waited, about, what);
     s->length = patience_slice(p->slices);
+    s->length = s->length < drive_slice_most(p->timeout_ns) ? s->length : drive_slice_most(p->timeout_ns);
     if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < s->length)
         s->length = (uint64_t)p->timeout_ns - waited + 1;
     patience_tell(p, about);
@@ -181,8 +183,7 @@ static int slice_end(struct patience *p, const struct slice *s, int about, const
 {
     struct watch *w = &p->comm->watch;
     uint64_t took = w->ways->now(w->ways->arg) - s->began;
-    if (took > 4 * s->length && took - s->length > FIRST_SLICE)
-        p->excused_ns += took - s->length;
+    p->excused_ns += drive_excess(s->length, took);
     p->slices++;
     if (p->told && cycle_doomed(w->threads))
         return patience_stuck(p, about, what);

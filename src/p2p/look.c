@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "group/patience.h"
+#include "watch/drive.h"
 #include "watch/rollcall.h"
 
 #include <errno.h>
@@ -166,6 +167,7 @@ static void look_end(struct p2p *p, struct post *post, struct look *look)
     if (post->timeout_ns < 0 || post->moving || post->late)
         return;
     uint64_t passed = look->now - post->began_ns, left = (uint64_t)post->timeout_ns > passed ? (uint64_t)post->timeout_ns - passed + 1 : 0;
+    left = left < drive_slice_most(post->timeout_ns) ? left : drive_slice_most(post->timeout_ns);
     if (left)
         look->slice = left < look->slice ? left : look->slice;
     else if (post->keep)
@@ -208,6 +210,20 @@ uint64_t p2p_look(struct p2p *p)
         each(p, look_break, &look);
     p->slices++;
     return look.slice;
+}
+
+/* Whose thread waits for it in a patience has that one's excuse. */
+static void look_excuse(struct p2p *p, struct post *post, struct look *look)
+{
+    (void)p;
+    if (post->work && post->began_ns <= look->now)
+        post->began_ns += look->slice;
+}
+
+void p2p_excuse(struct p2p *p, uint64_t since, uint64_t excess)
+{
+    struct look look = { since, excess, false, 0 };
+    each(p, look_excuse, &look);
 }
 
 int p2p_gather(struct p2p *p, struct futex_word *words, int room, struct drive_sleep *sleep)

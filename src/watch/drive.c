@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
+enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
 
 void drive_started(struct op *op)
 {
@@ -64,12 +64,21 @@ int drive_look(struct op *op)
     return r;
 }
 
+uint64_t drive_slice_most(int64_t timeout_ns)
+{
+    uint64_t part = timeout_ns < 0 ? LAST_SLICE : (uint64_t)timeout_ns / 8;
+    return part < LEAST_SLICE ? LEAST_SLICE : part < LAST_SLICE ? part : LAST_SLICE;
+}
+
+uint64_t drive_excess(uint64_t slice, uint64_t took) { return took > 4 * slice && took - slice > FIRST_SLICE ? took - slice : 0; }
+
 uint64_t drive_slice(struct op *op)
 {
     uint64_t slice = op->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * op->slices) : LAST_SLICE;        /* 1, 4, 16, 64, 250 ms */
     uint64_t waited = drive_waited(op);
     if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
-        uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0;
+        uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0, most = drive_slice_most(op->timeout_ns);
+        slice = most < slice ? most : slice;
         slice = left < slice ? left + 1 : slice;
     }
     uint64_t warn = op->watch->warn_ns >= 0 && op->warned < 2 ? (uint64_t)op->watch->warn_ns << (2 * op->warned) : UINT64_MAX;
@@ -81,8 +90,7 @@ uint64_t drive_slice(struct op *op)
 void drive_slept(struct op *op, uint64_t slice, uint64_t took)
 {
     op->slices++;
-    if (took > 4 * slice && took - slice > FIRST_SLICE)
-        op->watch->excused_ns += took - slice;
+    op->watch->excused_ns += drive_excess(slice, took);
     journal_count(op->watch, FIGURE_SLEEPS, 1);
 }
 
