@@ -95,6 +95,7 @@ static int patience_broken(struct patience *p, int cause, int about, const char 
 {
     struct watch *w = &p->comm->watch;
     struct text t = TEXT_IN(p->comm->report);
+    verdict_note(w, load_acquire64(&w->slot->verdict));              /* E7 acquire */
     text_clear(&t);
     text_add(&t, "the comm failed while this rank waited ");
     patience_whom(&t, about, what);

@@ -45,8 +45,16 @@ int verdict_error(uint64_t v)
     return -ECANCELED;
 }
 
+void verdict_note(struct watch *w, uint64_t v)
+{
+    uint32_t who = verdict_who(v);
+    if (verdict_state(v) == VERDICT_CONFIRMED && verdict_why(v) == WHY_DIED && who < w->size && who != w->me && w->lost[who] == GONE_NO)
+        w->lost[who] = GONE_DIED;
+}
+
 static int verdict_fail(struct watch *w, uint64_t v)
 {
+    verdict_note(w, v);
     w->failed = v;
     fetch_or32(&w->attention, ATTENTION_BROKEN);
     return verdict_error(v);

@@ -65,6 +65,8 @@ static inline int verdict_complete(struct watch *w, const struct claim *c)
 int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait, bool late);
 
 int verdict_error(uint64_t v);                                                       /* the errno of a verdict */
+/* Whom a confirmed verdict calls dead is dead to this rank, too, even if it left no mark and only the proposer asked the system. */
+void verdict_note(struct watch *w, uint64_t v);
 
 /* Abort, free, leave, deadlock: sets a quit bit of this rank on this comm, in the order flag, bit, news, wake. Safe in a signal handler.
    After FREED nothing of the comm may be touched. */
