@@ -86,10 +86,13 @@ static uint64_t own_namespace(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
+/* Not known is elsewhere: its number may mean another process here, or none, and then somebody alive would be called dead. */
 static bool elsewhere(const struct process_id *id)
 {
+    if (id->pid_namespace == 0)
+        return false;
     uint64_t own = own_namespace();
-    return own != 0 && id->pid_namespace != 0 && own != id->pid_namespace;
+    return own == 0 || own != id->pid_namespace;
 }
 
 /* Do the numbers in /proc mean what our system calls mean by them? */
@@ -107,7 +110,8 @@ int process_self(struct process_id *id)
 {
     struct facts facts = { 0 };
     int error = read_facts("/proc/self/stat", &facts);
-    *id = (struct process_id){ getpid(), gettid(), facts.start, own_namespace() };
+    uint64_t namespace = own_namespace();
+    *id = (struct process_id){ getpid(), gettid(), facts.start, namespace ? namespace : PROCESS_NAMESPACE_UNKNOWN };
     return error;
 }
 

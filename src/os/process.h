@@ -27,11 +27,13 @@ bool process_mark_held(uint32_t word);                      /* a tid in it and n
 bool process_mark_died(uint32_t word);
 bool process_mark_mine(struct process_mark *mark);          /* is the calling thread the holder? */
 
-struct process_id { int32_t pid, tid; uint64_t start; uint64_t pid_namespace; };  /* start: clock ticks since boot, field 22 of /proc/PID/stat */
+/* start: clock ticks since boot, field 22 of /proc/PID/stat. pid_namespace: 0 whoever asks says that it is his own; UNKNOWN without /proc. */
+struct process_id { int32_t pid, tid; uint64_t start; uint64_t pid_namespace; };
+#define PROCESS_NAMESPACE_UNKNOWN UINT64_MAX
 
 int  process_self(struct process_id *id);
 /* Is that very process still there and able to run? 1 yes; 0 no: gone, another with the same pid, a zombie, dumping core
-   (CoreDumping: 1), or its thread tid gone (exec by another thread). -EXDEV: in another pid namespace, cannot tell. With a
+   (CoreDumping: 1), or its thread tid gone (exec by another thread). -EXDEV: in another pid namespace, or perhaps (no /proc): cannot tell. With a
    pidfd (>= 0, of this namespace) a process that has ended costs 0.2 µs; for a living one a core dump is looked for in /proc,
    some 6 µs, 10 µs without a pidfd. */
 int  process_alive(const struct process_id *id, int pidfd);
