@@ -121,7 +121,7 @@ int env_course(tutti_comm *world)
     if (rank == size - 1)
         RIGHT(tutti_set("value", &value, sizeof value, world) == 0);
     RIGHT(tutti_get("value", &value, &bytes, world, NULL) == 0 && value == size - 1);
-    RIGHT(tutti_add("count", 1, &now, world) == 0 && now >= 1 && now <= size);
+    RIGHT(tutti_add("count", 1, &now, world) == 0 && now >= 1);
     RIGHT(tutti_turn_begin(world, NULL) == 0 && tutti_turn_end(world) == 0);
     RIGHT(tutti_comm_agree(world, &flag) == 0 && flag == 1);
     RIGHT(tutti_comm_split(world, rank % 2, rank, &half) == 0);
@@ -133,6 +133,12 @@ int env_course(tutti_comm *world)
 /* ---- a life ---- */
 
 void env_killed(void) { raise(SIGKILL); }
+
+void env_stays(void)
+{
+    for (;;)
+        pause();
+}
 
 /* Everybody but the victim is late on a comm of its own, so that the world stays whole. */
 static int passes_a_deadline(tutti_comm *world, int rank, struct team *team, int victim)
@@ -172,6 +178,8 @@ int env_life(tutti_comm *world, int rank, struct team *team, int victim, void (*
     team_say(team, rank, ENV_BACK);
     if (rank == victim) {
         team_hear(team, rank, ENV_END);
+        if (how == env_stays)
+            team_say(team, rank, ENV_MET);           /* … for its death */
         how();
     }
     mine->error[ENV_DEATH] = waits_for_the_victim(world, rank, victim);
@@ -185,7 +193,7 @@ int env_life(tutti_comm *world, int rank, struct team *team, int victim, void (*
     return 0;
 }
 
-void env_see_through(struct team *team, int victim, const char *why)
+static void see_through(struct team *team, int victim, bool kills, const char *why)
 {
     for (int r = 0; r < team->size; r++)
         assert_int_equal(team_await(team, r, r == victim ? ENV_READY : ENV_BACK), 0);
@@ -194,6 +202,10 @@ void env_see_through(struct team *team, int victim, const char *why)
     for (int r = 0; r < team->size; r++)
         assert_true(team_is(team, r, "sleeping"));
     team_tell(team, victim, ENV_END);
+    if (kills) {
+        assert_int_equal(team_await(team, victim, ENV_MET), 0);
+        assert_int_equal(kill(team_pid(team, victim), SIGKILL), 0);
+    }
     for (int r = 0; r < team->size; r++)
         if (r != victim)
             assert_int_equal(team_await(team, r, ENV_MET), 0);
@@ -221,6 +233,9 @@ void env_see_through(struct team *team, int victim, const char *why)
     }
     team_free(team);
 }
+
+void env_see_through(struct team *team, int victim, const char *why) { see_through(team, victim, false, why); }
+void env_kill_through(struct team *team, int victim, const char *why) { see_through(team, victim, true, why); }
 
 const char *env_job(void)
 {

@@ -24,9 +24,12 @@ enum env_error { ENV_INIT, ENV_COURSE, ENV_LATE, ENV_DEATH, ENV_AFTER, ENV_FINAL
 /* All of that for a rank that has its world (or has not, if init failed: then error[ENV_INIT] is set, and the report is tutti_init's). */
 int env_life(tutti_comm *world, int rank, struct team *team, int victim, void (*how)(void));
 void env_killed(void);                                       /* SIGKILL to oneself */
+void env_stays(void);                                        /* until env_kill_through has killed it */
 
-/* Drives a team of env_life to its end, and looks at what everybody got: asserts. The report of the death must hold `why`. */
+/* Drives a team of env_life to its end, and looks at what everybody got: asserts. The report of the death must hold `why`.
+   kill: the test kills it, and `how` was env_stays. */
 void env_see_through(struct team *team, int victim, const char *why);
+void env_kill_through(struct team *team, int victim, const char *why);
 
 /* A name that no other job has, new for each call. */
 const char *env_job(void);
