@@ -283,8 +283,8 @@ static int count_in(const char *path, const char *word)
 void env_look(struct env_traces *traces)
 {
     char ours[64];
-    *traces = (struct env_traces){ count_in("/dev/shm", "tutti") + count_in("/tmp", "tutti"), 0, count_in("/proc/self/fd", "") };
     snprintf(ours, sizeof ours, "env-%d-", (int)getpid());
+    *traces = (struct env_traces){ count_in("/dev/shm", "tutti") + count_in("/tmp", ours), 0, count_in("/proc/self/fd", "") };
     traces->sockets = sockets_of(ours);
 }
 

@@ -35,7 +35,7 @@ void env_kill_through(struct team *team, int victim, const char *why);
 const char *env_job(void);
 bool env_hosted(const char *job);                            /* until a rank listens for the others of that job: bounded */
 
-/* What lies about: our names in /dev/shm and /tmp, sockets of this process's jobs, children not reaped, open descriptors. Before and after. */
+/* What lies about: our names in /dev/shm, this process's jobs in /tmp and among sockets, open descriptors. Before and after. */
 struct env_traces { int files, sockets, descriptors; };
 void env_look(struct env_traces *traces);
 void env_expect_nothing_new(const struct env_traces *before);        /* asserts; no process of ours is left, either */
