@@ -32,7 +32,10 @@ static int joins(tutti_comm *world, int rank, struct team *team)
     if ((scene.only == ALL || scene.only == rank) && env_forbid(scene.calls, scene.n, scene.error) != 0)
         return 9;
     mine->error[ENV_INIT] = tutti_init(&world, &options);
-    return env_life(world, rank, team, 1, env_killed);
+    int r = env_life(world, rank, team, 1, env_killed);
+    if (mine->error[ENV_INIT] < 0 && scene.only == ALL)
+        team_hear(team, rank, ENV_END);              /* or another one that had knocked here would take this rank for dead */
+    return r;
 }
 
 /* only: the rank under the filter, or ALL. later: a bit for each rank that waits to be told to start. */
@@ -133,6 +136,10 @@ static void nobody_may_make_an_arena(void **state)
     for (int i = 0; i < 2; i++) {
         env_look(&before);
         struct team *team = start(needed, 1, errors[i], ALL, 0);
+        for (int r = 0; r < RANKS; r++)
+            assert_int_equal(team_await(team, r, ENV_BACK), 0);
+        for (int r = 0; r < RANKS; r++)
+            team_tell(team, r, ENV_END);
         assert_int_equal(team_end(team), 0);
         for (int r = 0; r < RANKS; r++) {
             assert_int_equal(team->status[r], 0);

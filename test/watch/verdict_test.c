@@ -278,6 +278,20 @@ static void a_confirmed_verdict_is_final(void **state)
     assert_true(said() == v);
 }
 
+/* Who died without a mark only the finder has asked the system about; the verdict tells the others, and it alone must be believed. */
+static void a_death_without_a_mark_is_passed_on(void **state)
+{
+    (void)state;
+    arrive(0, 5);
+    arrive(1, 5);
+    say(verdict_confirmed(verdict_make(5, WHY_DIED, 1, 2)));
+    assert_int_equal(look(0, 5, false), -EOWNERDEAD);
+    assert_int_equal(rig.watch[0].lost[2], GONE_DIED);
+    say(verdict_make(5, WHY_DIED, 1, 2));
+    verdict_note(&rig.watch[1], said());             /* a proposal is no fact yet */
+    assert_int_equal(rig.watch[1].lost[2], GONE_NO);
+}
+
 static void a_stale_proposal_is_cleared(void **state)
 {
     (void)state;
@@ -1099,6 +1113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_word_says_what_was_put_in), CASE(numbers_are_compared_around_their_end), CASE(each_reason_has_its_error),
         CASE(a_dead_proposers_proposal_is_decided), CASE(a_proposal_is_withdrawn_where_all_are_there), CASE(a_confirmed_verdict_is_final),
+        CASE(a_death_without_a_mark_is_passed_on),
         CASE(a_stale_proposal_is_cleared), CASE(a_later_proposal_means_success), CASE(words_near_the_end_of_the_number),
         CASE(a_dead_rank_that_did_its_part_is_not_blamed), CASE(a_dead_committer_is_blamed), CASE(a_reader_that_is_gone_needs_no_waiting),
         CASE(an_exit_ends_by_the_reader_alone), CASE(an_exit_ends_by_the_readers_end), CASE(without_leave_a_fulfilled_claim_goes_on),
