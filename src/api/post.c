@@ -111,12 +111,12 @@ uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room,
     return slice;
 }
 
-void post_excuse(struct tutti_comm *comm, uint64_t since, uint64_t excess)
+void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 {
     struct p2p *p = comm->p2p;
     pthread_mutex_lock(&p->lock);
     if (load_acquire32(&p->works))
-        p2p_excuse(p, since, excess);
+        p2p_excuse(p, now, excess);
     pthread_mutex_unlock(&p->lock);
 }
 

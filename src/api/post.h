@@ -13,8 +13,8 @@ int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call
    Returns how long to sleep at most, ns. */
 uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room, struct drive_sleep *sleep, int *used);
 
-/* This process was stopped for a while: no deadline of a handle that was under way at `since` counts that. */
-void post_excuse(struct tutti_comm *comm, uint64_t since, uint64_t excess);
+/* This process was stopped for so long, until now: no deadline of what is under way counts that. */
+void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess);
 
 /* The call in the journal, as the operation in hand. */
 void post_journal(struct watch *w, const struct post *post, uint64_t tick);

@@ -6,19 +6,21 @@
 
 #include "api/post.h"
 #include "api/work.h"
+#include "base/clock.h"
 #include "watch/drive.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
-enum { SLEEPS_MAX = 32, POLL_NS = 2000000 };    /* comms whose words one sleep can watch; how often the rest is looked at */
+enum { SLEEPS_MAX = 32, POLL_NS = 2000000, SLICE_MOST = 250000000 };     /* comms whose words one sleep can watch; how often the rest is looked at */
 
 struct progress {
     pthread_t thread;
     pthread_mutex_t door, round;
     shared32 bell;                     /* +1 by whoever has news for the thread; a private futex */
     shared32 stop;
+    uint64_t slept_ns, slept_cpu_ns;   /* when its last sleep ended, and its own CPU time then */
     int first;                         /* which comm with work is asked first: moves on, so that each gets its words watched */
 };
 
@@ -99,16 +101,30 @@ static void progress_gather(struct world *world, struct round *r)
     world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
 
-static void round_excuse(struct world *world, struct round *r, uint64_t since, uint64_t excess)
+static void round_excuse(struct world *world, struct round *r, uint64_t now, uint64_t excess)
 {
     for (int i = 0; i < r->comms_used; i++) {
         struct tutti_comm *c = r->comms[i];
         pthread_mutex_lock(&c->queue_lock);
-        work_excuse(c, since, excess);
+        work_excuse(c, now, excess);
         pthread_mutex_unlock(&c->queue_lock);
         if (round_has_letters(world, c))
-            post_excuse(c, since, excess);
+            post_excuse(c, now, excess);
     }
+}
+
+/* From one sleep's end to the next one's this thread either ran or slept, and no longer than it meant to; what is left of that time, the
+   process was stopped. */
+static void progress_slept(struct world *world, struct round *r)
+{
+    struct progress *p = world->progress;
+    uint64_t now = clock_ns(), cpu = clock_cpu_ns(), passed = now - p->slept_ns, ran = cpu - p->slept_cpu_ns;
+    uint64_t slice = r->slice < SLICE_MOST ? r->slice : SLICE_MOST;
+    uint64_t excess = p->slept_ns && passed > ran ? drive_excess(slice, passed - ran) : 0;
+    if (excess)
+        round_excuse(world, r, now, excess);
+    p->slept_ns = now;
+    p->slept_cpu_ns = cpu;
 }
 
 /* bell: as it was at the door; who rings after that ends this round. */
@@ -124,14 +140,11 @@ static void progress_round(struct world *world, uint32_t bell)
     if (load_acquire32(&p->stop))
         r.slice = 0;
     const struct wait_ways *ways = &wait_ways_kernel;
-    uint64_t before = ways->now(ways->arg);
     if (r.slice == UINT64_MAX)
         ways->sleep(ways->arg, r.words, 1, 3600u * UINT64_C(1000000000));
     else if (r.slice && ways->sleep(ways->arg, r.words, r.words_used, r.slice) == -ENOSYS)
         ways->sleep(ways->arg, r.words, 1, r.slice < 1000000 ? r.slice : 1000000);
-    uint64_t excess = r.slice == UINT64_MAX ? 0 : drive_excess(r.slice, ways->now(ways->arg) - before);
-    if (excess)
-        round_excuse(world, &r, before, excess);
+    progress_slept(world, &r);
     for (int i = 0; i < r.sleeps_used; i++)
         drive_retire(ways, &r.sleeps[i]);
 }

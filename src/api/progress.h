@@ -13,7 +13,7 @@ void progress_kick(struct world *world);             /* there is something to wa
    While `done` runs the lock is open, and other threads' pumps do nothing. */
 struct op *work_pump(struct tutti_comm *comm, bool look);
 uint64_t work_slice(struct tutti_comm *comm);        /* ns until the first deadline in the queue, or less; under queue_lock */
-/* This process was stopped for a while: no deadline of a work that was under way at `since` counts that. Under queue_lock. */
-void work_excuse(struct tutti_comm *comm, uint64_t since, uint64_t excess);
+/* This process was stopped for so long, until now: no deadline of what is under way counts that. Under queue_lock. */
+void work_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess);
 
 #endif

@@ -101,11 +101,10 @@ uint64_t work_slice(struct tutti_comm *comm)
     return slice;
 }
 
-void work_excuse(struct tutti_comm *comm, uint64_t since, uint64_t excess)
+void work_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 {
     for (struct tutti_work *work = comm->queue; work; work = work->next)
-        if (work->c.op.began_ns <= since)
-            work->c.op.began_ns += excess;
+        work->c.op.began_ns = drive_later(work->c.op.began_ns, now, excess);
 }
 
 /* The head as far as it goes: WAITING, DONE, or why it failed. */

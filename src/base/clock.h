@@ -18,6 +18,14 @@ static inline uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* CPU time of the calling thread: a system call. */
+static inline uint64_t clock_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static inline uint64_t clock_tick(void)
 {
 #if defined(__x86_64__)

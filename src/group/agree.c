@@ -16,7 +16,7 @@
 enum { NUMBER_BITS = 28, ALIVE_FROM = 3, SITE_BITS = 26 };
 
 /* One agreement while it lasts. */
-struct reach { struct agreement *a; struct op op; uint64_t seen; uint32_t missing, next; bool stopped; };
+struct reach { struct agreement *a; struct op op; uint64_t slept_ns, seen; uint32_t missing, next; bool stopped; };
 
 static uint64_t decision_make(uint64_t number, struct decision d)
 {
@@ -160,7 +160,7 @@ static void agree_sleep(struct reach *r)
     struct watch *w = r->a->watch;
     struct futex_word words[FUTEX_WORDS];
     shared64 *vote = &agree_vote(r->a, r->missing)->number;
-    uint64_t slice = drive_slice(&r->op), before = w->ways->now(w->ways->arg), have = load_acquire64(vote);      /* E45 acquire */
+    uint64_t slice = drive_slice(&r->op), before = r->slept_ns ? r->slept_ns : r->op.began_ns, have = load_acquire64(vote);      /* E45 acquire */
     struct drive_sleep sleep = { &w->members[r->missing].sleepers, words, ALIVE_FROM };
     words[0] = (struct futex_word){ low_half(vote), (uint32_t)have - (have >= r->a->number) };       /* come meanwhile: returns at once */
     words[1] = (struct futex_word){ low_half(agree_word(r->a)), (uint32_t)r->seen };
@@ -175,7 +175,8 @@ static void agree_sleep(struct reach *r)
     if (w->ways->sleep(w->ways->arg, words, sleep.n, slice) == -ENOSYS)
         w->ways->sleep(w->ways->arg, words, 1, slice);
     drive_retire(w->ways, &sleep);                                   /* E9 */
-    drive_slept(&r->op, slice, w->ways->now(w->ways->arg) - before);
+    r->slept_ns = w->ways->now(w->ways->arg);
+    drive_slept(&r->op, slice, r->slept_ns - before);
     if (w->interrupt && w->interrupt(w->interrupt_arg))
         r->stopped = true;
 }

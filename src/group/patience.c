@@ -183,8 +183,9 @@ static int slice_begin(struct patience *p, struct slice *s, int about, const cha
 static int slice_end(struct patience *p, const struct slice *s, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
-    uint64_t took = w->ways->now(w->ways->arg) - s->began;
-    p->excused_ns += drive_excess(s->length, took);
+    uint64_t now = w->ways->now(w->ways->arg), since = p->slept_ns ? p->slept_ns : p->began_ns;
+    p->excused_ns += drive_excess(s->length, now - since);           /* a stop may also come between two slices */
+    p->slept_ns = now;
     p->slices++;
     if (p->told && cycle_doomed(w->threads))
         return patience_stuck(p, about, what);

@@ -10,6 +10,7 @@ struct patience {
     struct tutti_comm *comm;
     int64_t timeout_ns;                /* < 0: none */
     uint64_t began_ns, excused_ns;
+    uint64_t slept_ns;                 /* when the last slice ended; 0: none has */
     int slices;
     bool warned;
     bool broken;                       /* the comm has failed: the report is written */

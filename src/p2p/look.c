@@ -216,13 +216,13 @@ uint64_t p2p_look(struct p2p *p)
 static void look_excuse(struct p2p *p, struct post *post, struct look *look)
 {
     (void)p;
-    if (post->work && post->began_ns <= look->now)
-        post->began_ns += look->slice;
+    if (post->work)
+        post->began_ns = drive_later(post->began_ns, look->now, look->slice);
 }
 
-void p2p_excuse(struct p2p *p, uint64_t since, uint64_t excess)
+void p2p_excuse(struct p2p *p, uint64_t now, uint64_t excess)
 {
-    struct look look = { since, excess, false, 0 };
+    struct look look = { now, excess, false, 0 };
     each(p, look_excuse, &look);
 }
 

@@ -183,8 +183,8 @@ int  p2p_fail(struct p2p *p, const struct post *post, int error);    /* the repo
 void p2p_expire(struct p2p *p, struct post *post, int error);        /* withdraws it if it can, with a report */
 /* One look at all works: ends those that cannot go on. Returns how long the next sleep may be, ns. */
 uint64_t p2p_look(struct p2p *p);
-/* This process was stopped: no deadline of a work that was under way at `since` counts `excess`, ns. */
-void p2p_excuse(struct p2p *p, uint64_t since, uint64_t excess);
+/* This process was stopped for `excess` ns, until now: no deadline of a work counts that. */
+void p2p_excuse(struct p2p *p, uint64_t now, uint64_t excess);
 /* Declares a listener and appends the words to sleep on (drive_retire takes that back). 0: something has moved, do not sleep. */
 int  p2p_gather(struct p2p *p, struct futex_word *words, int room, struct drive_sleep *sleep);
 

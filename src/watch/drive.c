@@ -72,6 +72,13 @@ uint64_t drive_slice_most(int64_t timeout_ns)
 
 uint64_t drive_excess(uint64_t slice, uint64_t took) { return took > 4 * slice && took - slice > FIRST_SLICE ? took - slice : 0; }
 
+uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
+{
+    if (began >= now)
+        return began;
+    return now - began < excess ? now : began + excess;
+}
+
 uint64_t drive_slice(struct op *op)
 {
     uint64_t slice = op->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * op->slices) : LAST_SLICE;        /* 1, 4, 16, 64, 250 ms */
@@ -163,20 +170,23 @@ static int drive_sleep(struct op *op)
 {
     struct watch *w = op->watch;
     struct futex_word words[FUTEX_WORDS];
+    uint64_t before = w->ways->now(w->ways->arg);    /* from one sleep's end to the next one's: a stop may come between two */
     op->slices = 0;
     for (;;) {
         int r = drive_look(op);
         if (r != 0)
             return r < 0 ? r : 0;
         drive_cycle(op);
-        uint64_t slice = drive_slice(op), before = w->ways->now(w->ways->arg);
+        uint64_t slice = drive_slice(op);
         struct drive_sleep sleep;
         int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
         r = w->ways->sleep(w->ways->arg, words, n, slice);
         if (r == -ENOSYS)
             w->ways->sleep(w->ways->arg, words, 1, slice);
         drive_retire(w->ways, &sleep);
-        drive_slept(op, slice, w->ways->now(w->ways->arg) - before);
+        uint64_t now = w->ways->now(w->ways->arg);
+        drive_slept(op, slice, now - before);
+        before = now;
         if (drive_stop_asked(w))
             return drive_interrupted(op);
     }

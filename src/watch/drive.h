@@ -28,6 +28,7 @@ uint64_t drive_slice(struct op *op);                         /* how long the nex
 uint64_t drive_slice_most(int64_t timeout_ns);
 /* What a sleep took too long and no deadline shall count: more than four times its length, by more than a moment. 0: it was as it should be. */
 uint64_t drive_excess(uint64_t slice, uint64_t took);
+uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess);        /* the beginning of a wait, moved by that, at most to now */
 bool drive_stop_asked(struct watch *w);                       /* the interrupt function, until it has said stop */
 void drive_slept(struct op *op, uint64_t slice, uint64_t took);      /* accounts for it: a slice that took over four times its length counts once */
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { WAITING = 1, LATE = 2, GO = 1, LONGER_MS = 600, SHORT_MS = 150 };
+enum { WAITING = 1, LATE = 2, GO = 1, LONGER_MS = 800, SHORT_MS = 150 };
 
 static const char *const names[] = { "barrier", "barrier as work", "recv", "recv as work", "get", "turn", "agree", "split" };
 enum kind_of_wait { BARRIER, BARRIER_WORK, RECV, RECV_WORK, GET, TURN, AGREE, SPLIT, KINDS };
@@ -114,20 +114,28 @@ static void a_stop_is_no_deadline(void **state)
         struct team *teams[KINDS];
         for (int k = 0; k < KINDS; k++)
             teams[k] = start(k, LONGER_MS);
+        uint64_t awake = clock_ns(), stopped;
         tell_all(teams, 1);
         a_while(begins_ms[i]);
         stop(teams, 1);
+        stopped = clock_ns();
         a_while(LONGER_MS + 40);
+        awake += clock_ns() - stopped;
         for (int k = 0; k < KINDS; k++)
             assert_int_equal(kill(team_pid(teams[k], 1), SIGCONT), 0);
         a_while(20);
         tell_all(teams, 0);
-        for (int k = 0; k < KINDS; k++) {
+        for (int k = 0; k < KINDS; k++)
             assert_int_equal(team_end(teams[k]), 0);
-            for (int r = 0; r < 2; r++)
+        /* Where all this took so long that the deadline passed while it was awake, a slice being an eighth of it, nothing can be said. */
+        bool known = clock_ns() - awake < LONGER_MS * UINT64_C(800000);
+        for (int k = 0; k < KINDS; k++) {
+            for (int r = 0; known && r < 2; r++)
                 expect(teams[k], k, r, 0, 0);
             team_free(teams[k]);
         }
+        if (!known)
+            print_message("the machine was too slow: not looked at\n");
     }
     env_expect_nothing_new(&before);
 }
