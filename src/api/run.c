@@ -93,10 +93,13 @@ int run_end(struct coll *c, int result)
 static inline int run_straight(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
+    if (SEEDED(torn_payload))
+        watch_arrive(w, &c->op.claim);
     int r = c->algorithm->before(c);
     if (r < 0)
         return r;
-    watch_arrive(w, &c->op.claim);
+    if (!SEEDED(torn_payload))
+        watch_arrive(w, &c->op.claim);
     c->phase = GATE_WAIT;
     if (!watch_arrived_soon(w, &c->op.claim, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
         return WAITING;

@@ -6,6 +6,7 @@
 
 #include "arena/stock.h"
 #include "arena/robust.h"
+#include "base/seeded.h"
 #include "os/futex.h"
 #include "os/memory.h"
 
@@ -154,6 +155,8 @@ static int table_put(const struct table *t, const struct found *f, const struct 
         return error;
     }
     struct store_entry *e = entry_at(t, at);
+    if (SEEDED(store_half_written))
+        store_release64(f->word, at);
     store_release64(&e->next, load_acquire64(f->entry ? &f->entry->next : f->word));                 /* E30 acquire */
     e->hash = key->hash;
     e->value_bytes = (uint32_t)value.bytes;

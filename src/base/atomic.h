@@ -26,6 +26,10 @@ typedef _Atomic(uint64_t) shared64;
 _Static_assert(sizeof(shared32) == 4 && sizeof(shared64) == 8, "shared words are plain words");
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared words need no lock");
 
+#if defined(TUTTI_EXPLORE)
+#include <explore/atomic.h>           /* the same names, behind a scheduler: test/explore */
+#else
+
 #define SHARED_LOAD(w, order) atomic_load_explicit(w, order)
 
 static inline uint32_t load_acquire32(const shared32 *w) { return SHARED_LOAD(w, memory_order_acquire); }
@@ -74,6 +78,17 @@ static inline void store_fence64(shared64 *w, uint64_t v)
 }
 #endif
 
+static inline void cpu_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+#endif
+
 /* The low half of a 64-bit word, which is what a futex can sleep on. */
 static inline shared32 *low_half(shared64 *w)
 {
@@ -81,15 +96,6 @@ static inline shared32 *low_half(shared64 *w)
     return (shared32 *)(void *)w;
 #else
     return (shared32 *)(void *)w + 1;
-#endif
-}
-
-static inline void cpu_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("isb" ::: "memory");
 #endif
 }
 

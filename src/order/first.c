@@ -148,6 +148,10 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
         int r = patience_check(p, runner < w->size ? (int)runner : 0, "for a key");
         if (r < 0)
             return r;
+        if (SEEDED(takeover_twice)) {
+            store_release64(&key->state, state_run_by(state, w->me));
+            return 1;
+        }
         if (swap_if64(&key->state, &state, state_run_by(state, w->me)))      /* E15 release */
             return 1;
     }

@@ -112,11 +112,15 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
     struct watch *w = op->watch;
     uint64_t have = load_acquire64(op->wait.word);
     *sleep = (struct drive_sleep){ drive_sleepers(op), words, 0 };
-    fetch_add32(sleep->sleepers, 1);                 /* E3: declared … */
-    fence_full();                                    /* E3 fence: … before the word is looked at again, by the kernel */
+    if (SEEDED(no_fence_sleeper))
+        store_release32(sleep->sleepers, load_acquire32(sleep->sleepers) + 1);
+    else {
+        fetch_add32(sleep->sleepers, 1);             /* E3: declared … */
+        fence_full();                                /* E3 fence: … before the word is looked at again, by the kernel */
+    }
     int n = 0;
     /* If it has come meanwhile, the sleep returns at once. */
-    words[n++] = (struct futex_word){ low_half(op->wait.word), (uint32_t)have - (have >= op->wait.value) };
+    words[n++] = (struct futex_word){ low_half(op->wait.word), (uint32_t)have - (have >= op->wait.value && !SEEDED(no_look_before_sleep)) };
     if (op->slices > 0 && room >= ALIVE_FROM + 1) {
         /* Over: a verdict on a later operation, an abort, are there to stay and none of its business, or it would never sleep. */
         words[n++] = (struct futex_word){ low_half(&w->slot->verdict), w->over ? (uint32_t)load_acquire64(&w->slot->verdict) : 0 };

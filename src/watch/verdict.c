@@ -98,7 +98,7 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
             continue;
         uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
         const struct arrival *a = watch_arrival(w, p, c->seq);
-        *who = p;
+        *who = SEEDED(wrong_rank) ? w->me : p;
         if (load_acquire64(&a->seq) >= c->seq && !claim_agrees(c, a))        /* E1 acquire */
             return WHY_MISMATCH;
         if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || claim_done_by(w, c, p))
@@ -122,14 +122,19 @@ static uint32_t verdict_blocker(const struct watch *w, const struct claim *c)
 static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
 {
     fence_full();                                                    /* E4 fence */
-    if (claim_holds(w, c)) {
+    if (!SEEDED(no_second_look) && claim_holds(w, c)) {
         int r = verdict_contested(w, c);
         return r < 0 ? r : 1;
     }
     uint64_t seen = v;
-    if (!swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v)))  /* E7 release */
-        return 1;
-    w->ways->wake(w->ways->arg, low_half(&w->slot->verdict), INT32_MAX);
+    while (!swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v))) {             /* E7 release */
+        seen = 0;
+        if (!SEEDED(verdict_without_recheck) || !swap_if64(&w->slot->verdict, &seen, v))
+            return 1;
+        seen = v;
+    }
+    if (!SEEDED(lost_wake_confirm))
+        w->ways->wake(w->ways->arg, low_half(&w->slot->verdict), INT32_MAX);
     return verdict_fail(w, verdict_confirmed(v));
 }
 
@@ -169,6 +174,8 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
             swap_if64(&w->slot->verdict, &v, 0);                     /* E8 release */
             continue;
         }
+        if (v && SEEDED(wait_for_proposer) && verdict_by(v) != w->me)
+            return 0;
         if (v) {
             int r = verdict_decide(w, c, v);
             if (r < 0)

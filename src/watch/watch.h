@@ -5,6 +5,7 @@
 #define TUTTI_WATCH_WATCH_H
 
 #include "arena/arena.h"
+#include "base/seeded.h"
 #include "sync/wait.h"
 #include "watch/stamp.h"
 
@@ -95,9 +96,16 @@ static inline void watch_arrive(struct watch *w, const struct claim *c)
     if (w->verify)
         store_relaxed64(&a->more[OUTCOME_WORD], w->outcome);         /* relaxed: E1 publishes it */
     store_relaxed64(&a->descriptor, c->descriptor);                  /* relaxed: E1 publishes it */
-    store_fence64(&a->seq, c->seq);                                  /* E1 release, E2 fence */
-    if (load_relaxed32(&w->mine->sleepers))                          /* relaxed: E2, ordered by the fence */
+    if (SEEDED(no_fence_completer))
+        store_release64(&a->seq, c->seq);
+    else if (SEEDED(weak_release))
+        store_relaxed64(&a->seq, c->seq);                            /* relaxed: the bug */
+    else
+        store_fence64(&a->seq, c->seq);                              /* E1 release, E2 fence */
+    if (load_relaxed32(&w->mine->sleepers) && !SEEDED(lost_wake))    /* relaxed: E2, ordered by the fence */
         w->ways->wake(w->ways->arg, low_half(&a->seq), INT32_MAX);
+    if (SEEDED(reset_counter))
+        store_release32(&w->mine->sleepers, 0);
 }
 
 /* Raises a word of this rank that peers may sleep on: E1's manner for the words of later phases. */
@@ -106,6 +114,11 @@ static inline void watch_raise(struct watch *w, shared64 *word, uint64_t value)
     store_fence64(word, value);                       /* E16 release, E17 release, E18 release, E19 release, E2 fence */
     if (load_relaxed32(&w->mine->sleepers))           /* relaxed: E2, ordered by the fence */
         w->ways->wake(w->ways->arg, low_half(word), INT32_MAX);
+}
+
+static inline uint64_t watch_seq(const struct arrival *a)
+{
+    return SEEDED(weak_acquire) ? load_relaxed64(&a->seq) : load_acquire64(&a->seq);     /* E1 acquire; relaxed: the bug */
 }
 
 /* L3 in a straight line, with a short spin for each peer: true if all have arrived and agree. `next` is the first who has not;
@@ -118,7 +131,7 @@ static inline bool watch_arrived_soon(const struct watch *w, const struct claim 
         if (p == w->me)
             continue;                                                /* our own line may be at a peer's by now: no reason to fetch it back */
         *next = p;
-        for (uint32_t i = 0; load_acquire64(&a->seq) < c->seq; i++) {                /* E1 acquire */
+        for (uint32_t i = 0; watch_seq(a) < c->seq; i++) {
             if (i >= spins)
                 return false;
             ++*pauses;
@@ -139,7 +152,7 @@ static inline int watch_all_arrived(struct op *op)
         struct arrival *a = watch_arrival(w, p, op->claim.seq);
         if (p == w->me)
             continue;
-        bool there = load_acquire64(&a->seq) >= op->claim.seq;       /* E1 acquire */
+        bool there = watch_seq(a) >= op->claim.seq;
         if (!there || !claim_agrees(&op->claim, a)) {
             op->next = p;
             /* One who is there but calls something else is waited for in vain: straight to the verdict. */

@@ -1,0 +1,38 @@
+/* Job: the bugs that can be switched on in the explorer's build of the library, one at a time.
+ * Owns: explore_bug.
+ * Never: how a bug is found. Each name stands once in src/ as SEEDED(name), and in scenarios.c with the scenario that must find it. */
+#ifndef TUTTI_EXPLORE_BUGS_H
+#define TUTTI_EXPLORE_BUGS_H
+
+#define EXPLORE_BUGS(B) \
+    B(lost_wake)                /* an arriver wakes nobody */ \
+    B(lost_wake_confirm)        /* nor does who confirms a verdict */ \
+    B(no_look_before_sleep)     /* a sleeper sleeps on the word as it is, although it has come */ \
+    B(no_second_look)           /* a proposal is confirmed without looking at the flags again */ \
+    B(weak_release)             /* the arrival's number may be seen before what it says */ \
+    B(weak_acquire)             /* what it says may be read before its number */ \
+    B(no_fence_completer)       /* an arriver looks for sleepers before its store is out */ \
+    B(no_fence_sleeper)         /* a sleeper looks at the word before it is known as one */ \
+    B(reset_counter)            /* the central gate's counter is set back by the last to come */ \
+    B(verdict_without_recheck)  /* who lost the confirming swap proposes again at once */ \
+    B(wait_for_proposer)        /* a proposal of another's is left to him, who may be dead */ \
+    B(store_half_written)       /* a chain leads to an entry before it is written */ \
+    B(takeover_twice)           /* a key is taken by a store, not by a swap */ \
+    B(wrong_rank)               /* another than the dead is named */ \
+    B(torn_payload)             /* a rank arrives before its payload is written */ \
+    B(stale_shrink)             /* each goes on with those whom it saw itself */ \
+    B(dead_before_flag)         /* a death is judged by flags that were read before the alive word */ \
+    B(stale_sense)              /* the gate's release is not waited for, but the counter */
+
+enum explore_bug {
+    BUG_none,
+#define B(name) BUG_##name,
+    EXPLORE_BUGS(B)
+#undef B
+    BUG_COUNT
+};
+
+extern enum explore_bug explore_bug;
+#define SEEDED(bug) (explore_bug == BUG_##bug)
+
+#endif

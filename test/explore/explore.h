@@ -1,0 +1,60 @@
+/* Job: what a scenario is: ranks, what they do, what may happen to them, and what must hold at the end.
+ * Owns: what the ranks noted in this run.
+ * Never: how they are scheduled.
+ *
+ * Ranks are coroutines of one process, each with a world of its own in one arena. They are stopped only where they touch a word that
+ * more than one of them uses, or call the kernel; which words these are is learned from the runs themselves. */
+#ifndef TUTTI_EXPLORE_EXPLORE_H
+#define TUTTI_EXPLORE_EXPLORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+#include <tutti.h>
+
+enum { EXPLORE_RANKS = 4, NOTES = 8 };
+enum event { EVENT_GO, EVENT_FLUSH, EVENT_KILL, EVENT_STOP, EVENT_SPURIOUS, EVENT_TIMER, EVENT_JUMP, EVENT_KINDS };
+enum { KILL = 1 << EVENT_KILL, STOP = 1 << EVENT_STOP, SPURIOUS = 1 << EVENT_SPURIOUS, TIMER = 1 << EVENT_TIMER, JUMP = 1 << EVENT_JUMP };
+enum memory { MEMORY_PLAIN, MEMORY_TSO, MEMORY_WEAK };       /* stores at once; store buffers; these, out of order, and old loads */
+
+/* When all have come to sleep, may it take the end of a slice to go on? With a rank stopped: always. With one dead, or PATIENCE_FIRST: in
+   the first slice, which looks at one word only. PATIENCE_ALL: somebody stays away. */
+enum patience { PATIENCE_NONE, PATIENCE_FIRST, PATIENCE_ALL };
+
+struct scenario {
+    const char *name;
+    int ranks, helpers;               /* helper h is another thread of rank h % ranks */
+    const char *rules;                /* as TUTTI_ALGORITHM */
+    void (*body)(int rank, tutti_comm *world);
+    void (*helper)(int rank, tutti_comm *world);
+    void (*check)(void);              /* besides what always holds; EXPLORE_WRONG */
+    unsigned events;                  /* at most one in a run (by chance: `chances`) */
+    enum memory memory;
+    int preemptions, preemptions_event;
+    int timeout_ms[EXPLORE_RANKS];    /* 0: none */
+    unsigned yields;
+    enum patience patience;
+    bool chance;                      /* by random schedules instead of all */
+    size_t first_seq;
+};
+
+/* What a rank came to. */
+struct note {
+    int result[NOTES];
+    bool there[NOTES];
+    int failed[EXPLORE_RANKS], failed_count;
+    uint64_t verdict;
+};
+extern struct note note[EXPLORE_RANKS];
+extern bool explore_killed[EXPLORE_RANKS], explore_ended[EXPLORE_RANKS];
+extern uint64_t explore_shared[16];   /* plain words of the scenario, 0 when a run begins */
+
+void explore_note(int rank, int which, int result);
+void explore_failed(int rank, tutti_comm *comm);
+void explore_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void explore_step(void);              /* a point in the scenario's own code */
+
+extern const struct scenario *const explore_scenarios[];
+const struct scenario *explore_find(const char *name);
+
+#endif
