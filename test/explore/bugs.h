@@ -13,16 +13,14 @@
     B(weak_acquire)             /* what it says may be read before its number */ \
     B(no_fence_completer)       /* an arriver looks for sleepers before its store is out */ \
     B(no_fence_sleeper)         /* a sleeper looks at the word before it is known as one */ \
-    B(reset_counter)            /* the central gate's counter is set back by the last to come */ \
+    B(reset_counter)            /* an arriver clears the count of its sleepers, which is theirs */ \
     B(verdict_without_recheck)  /* who lost the confirming swap proposes again at once */ \
     B(wait_for_proposer)        /* a proposal of another's is left to him, who may be dead */ \
     B(store_half_written)       /* a chain leads to an entry before it is written */ \
     B(takeover_twice)           /* a key is taken by a store, not by a swap */ \
     B(wrong_rank)               /* another than the dead is named */ \
     B(torn_payload)             /* a rank arrives before its payload is written */ \
-    B(stale_shrink)             /* each goes on with those whom it saw itself */ \
-    B(dead_before_flag)         /* a death is judged by flags that were read before the alive word */ \
-    B(stale_sense)              /* the gate's release is not waited for, but the counter */
+    B(stale_shrink)             /* each goes on with those whom it saw itself */
 
 enum explore_bug {
     BUG_none,

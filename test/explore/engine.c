@@ -254,7 +254,7 @@ static void happen(struct option o)
 {
     struct actor *a = &engine.actor[o.who];
     if (o.kind == EVENT_FLUSH) {
-        words_flush_one(a);
+        words_drain(a);                /* all: one by one is as if it had done the others later */
         return;
     }
     if (explore_trace)

@@ -77,7 +77,6 @@ void words_declare(const void *at, size_t bytes);            /* shared, though n
 void words_begin(void);
 bool words_learn(void);               /* makes what was seen to be shared visible; true: there was something new */
 int  words_shared(void);
-void words_flush_one(struct actor *a);
 void words_drain(struct actor *a);
 int  words_writer(const void *word);  /* who wrote it last in this run, -1 nobody */
 void words_wrote(const void *word, int actor);

@@ -1,6 +1,6 @@
 /* The kernel, as far as the library under test calls it: the linker sends its calls here (--wrap). Futexes, robust mutexes, the clock,
- * the ends of threads. A sleep compares all its words and queues at them in one step; the compare is a load like any other, so that
- * nothing rests on a barrier that happens to be in the kernel. A wake of one wakes who came first. A rank that is killed goes at
+ * the ends of threads. A sleep compares all its words and queues at them in one step; the compare is a load like any other, and stores
+ * that are not out yet stay so, so that nothing rests on a barrier that happens to be in the kernel. A wake of one wakes who came first. A rank that is killed goes at
  * once: its stores come out, its mutexes are marked, and one sleeper at each is woken. */
 #include "explore/engine.h"
 
@@ -69,7 +69,6 @@ static int kernel_sleep(const struct futex_word *words, int n, uint64_t end)
             return -1;
         }
     }
-    words_drain(a);
     a->floor = engine.writes;
     memcpy(a->words, words, (size_t)n * sizeof *words);
     a->sleeps_on = n;

@@ -180,7 +180,7 @@ static void check_three(void)
 
 const struct scenario scenario_verdict3 = {
     .name = "verdict3", .ranks = 3, .rules = FLAGS, .body = one_barrier, .check = check_three, .preemptions = 1, .preemptions_event = 1,
-    .timeout_ms = { 1, 400, 0 }, .events = KILL, .patience = PATIENCE_ALL
+    .timeout_ms = { 3, 400, 0 }, .events = KILL, .patience = PATIENCE_ALL
 };
 
 static void three_barriers(int rank, tutti_comm *world)

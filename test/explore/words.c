@@ -152,8 +152,6 @@ static void out(struct actor *a, int i)
     put(b.word, b.value, b.bytes, (int)(a - engine.actor));
 }
 
-void words_flush_one(struct actor *a) { out(a, 0); }
-
 void words_drain(struct actor *a)
 {
     while (a->stores)
