@@ -17,9 +17,10 @@
 
 #include "coll/coll.h"
 
+#include "base/seeded.h"
 #include "pattern/chunk.h"
 
-enum { RING_DEPTH = 4, RING_ROUND_BYTES = 262144, RING_PIECE_LEAST = 4096, RING_PIECE_MOST = 65536 };
+enum { RING_DEPTH = TINY(4, 2), RING_ROUND_BYTES = TINY(262144, 128), RING_PIECE_LEAST = TINY(4096, 64), RING_PIECE_MOST = TINY(65536, 64) };
 
 static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so that a round of all ranks stays in the cache */
 {

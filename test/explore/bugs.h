@@ -32,5 +32,6 @@ enum explore_bug {
 
 extern enum explore_bug explore_bug;
 #define SEEDED(bug) (explore_bug == BUG_##bug)
+#define TINY(normal, tiny) (tiny)
 
 #endif

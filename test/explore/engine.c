@@ -318,6 +318,7 @@ void engine_point(void) { decide(false); }
 void engine_block(void) { decide(false); }
 void engine_yield(void) { decide(true); }
 
+int explore_count(void) { return engine.scenario->count; }
 void explore_step(void) { engine_point(); }
 
 /* ---- a run ---- */
@@ -403,7 +404,7 @@ bool engine_run(void)
     for (int p = 0; p < engine.scenario->ranks && !engine.wrong; p++)
         if (!explore_ended[p] && !explore_killed[p])
             engine_wrong("rank %d did not come to its end", p);
-    if (!engine.wrong)
+    if (!engine.wrong && !engine.scenario->own_ends)
         check_all_or_none();
     if (!engine.wrong && engine.scenario->check)
         engine.scenario->check();

@@ -35,7 +35,9 @@ struct scenario {
     unsigned yields;
     enum patience patience;
     bool chance;                      /* by random schedules instead of all */
-    size_t first_seq;
+    bool own_ends;                    /* no collective: each rank's call has an end of its own */
+    bool after;                       /* points behind stores, too, where what is written plainly afterwards matters */
+    int count;                        /* for the body: elements */
 };
 
 /* What a rank came to. */
@@ -52,6 +54,7 @@ extern uint64_t explore_shared[16];   /* plain words of the scenario, 0 when a r
 void explore_note(int rank, int which, int result);
 void explore_failed(int rank, tutti_comm *comm);
 void explore_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int  explore_count(void);             /* the scenario's */
 void explore_step(void);              /* a point in the scenario's own code */
 
 extern const struct scenario *const explore_scenarios[];

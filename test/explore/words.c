@@ -262,6 +262,8 @@ void explore_store(void *word, uint64_t value, int bytes, enum explore_order ord
         buffer(a, word, value, bytes, order);
     else
         put(word, value, bytes, engine.now_on);
+    if (visible && engine.scenario->after)
+        engine_point();
 }
 
 static void fence(struct actor *a)

@@ -26,7 +26,7 @@ void world_open(const struct scenario *s)
     static char said[1024];
     struct text why = TEXT_IN(said);
     struct arena arena;
-    struct arena_plan plan = { s->ranks, "explore", 16 << 20, s->rules ? s->rules : "", s->first_seq, 2 << 20, 0 };
+    struct arena_plan plan = { s->ranks, "explore", 16 << 20, s->rules ? s->rules : "", 0, 2 << 20, 0 };
     pages_open();
     must(arena_create(&arena, &plan, &why), "arena", &why);
     for (world_making = 0; world_making < s->ranks; world_making++) {

@@ -1,0 +1,86 @@
+/* What moves data beyond the arrival lines: slots, rings of chunks (of 64 bytes here, two slots deep: base/seeded.h), broadcasts. */
+#include "explore/scenarios.h"
+
+#include <string.h>
+
+enum { CALLS = 2, SMALL = 6, ROUNDS_3 = 40 };
+
+static uint64_t value(int rank, int i, int k) { return (uint64_t)(1 + rank) * 1000000 + (uint64_t)i * 1000 + (uint64_t)k; }
+
+static void reduces(int rank, tutti_comm *world, int count)
+{
+    bool failed = false;
+    int n = tutti_size(world);
+    for (int k = 0; k < CALLS; k++) {
+        uint64_t x[ROUNDS_3], y[ROUNDS_3];
+        for (int i = 0; i < count; i++)
+            x[i] = value(rank, i, k);
+        memset(y, 0, sizeof y);
+        int r = tutti_all_reduce_at("explore", x, y, (size_t)count, TUTTI_U64, TUTTI_SUM, world, NULL);
+        explore_note(rank, k, r);
+        failed |= r < 0;
+        for (int i = 0; i < count && r == 0; i++) {
+            uint64_t sum = 0;
+            for (int p = 0; p < n; p++)
+                sum += value(p, i, k);
+            if (y[i] != sum)
+                explore_wrong("torn payload: rank %d, call %d, element %d: %llu and not %llu", rank, k, i, (unsigned long long)y[i], (unsigned long long)sum);
+        }
+    }
+    if (failed)
+        explore_failed(rank, world);
+}
+
+static void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL); }
+static void rings(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3); }
+
+static void broadcasts(int rank, tutti_comm *world)
+{
+    bool failed = false;
+    int n = tutti_size(world), count = explore_count();
+    for (int k = 0; k < CALLS; k++) {
+        uint64_t x[20];
+        for (int i = 0; i < count; i++)
+            x[i] = rank == k % n ? value(rank, i, k) : 0;
+        int r = tutti_broadcast_at("explore", x, (size_t)count, TUTTI_U64, k % n, world, NULL);
+        explore_note(rank, k, r);
+        failed |= r < 0;
+        for (int i = 0; i < count && r == 0; i++)
+            if (x[i] != value(k % n, i, k))
+                explore_wrong("torn payload: rank %d, broadcast %d, element %d: %llu", rank, k, i, (unsigned long long)x[i]);
+    }
+    if (failed)
+        explore_failed(rank, world);
+}
+
+#define FLAT "all_reduce:-inf=flat"
+#define RING "all_reduce:-inf=ring"
+#define EVENTS (KILL | STOP | SPURIOUS | TIMER)
+
+const struct scenario scenario_flat = { .name = "flat", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 3 };
+const struct scenario scenario_flat_events = {
+    .name = "flat_events", .ranks = 2, .rules = FLAT, .body = flats, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+};
+const struct scenario scenario_flat_weak = {
+    .name = "flat_weak", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 2, .memory = MEMORY_WEAK
+};
+const struct scenario scenario_ring = { .name = "ring", .ranks = 2, .rules = RING, .body = rings, .check = check_good, .preemptions = 2 };
+const struct scenario scenario_ring_events = {
+    .name = "ring_events", .ranks = 2, .rules = RING, .body = rings, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+};
+const struct scenario scenario_ring_tso = {
+    .name = "ring_tso", .ranks = 2, .rules = RING, .body = rings, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_broadcast_line = {
+    .name = "broadcast_line", .ranks = 2, .rules = "broadcast:-inf=line", .body = broadcasts, .count = 5, .check = check_good, .preemptions = 3
+};
+const struct scenario scenario_broadcast_flat = {
+    .name = "broadcast_flat", .ranks = 2, .rules = "broadcast:-inf=flat", .body = broadcasts, .count = 6, .check = check_good, .preemptions = 3
+};
+const struct scenario scenario_broadcast_ring = {
+    .name = "broadcast_ring", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .check = check_good, .preemptions = 2
+};
+const struct scenario scenario_broadcast_events = {
+    .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .check = check_death,
+    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+};
