@@ -20,7 +20,7 @@
     B(takeover_twice)           /* a key is taken by a store, not by a swap */ \
     B(wrong_rank)               /* another than the dead is named */ \
     B(torn_payload)             /* a rank arrives before its payload is written */ \
-    B(stale_shrink)             /* each goes on with those whom it saw itself */
+    B(stale_shrink)             /* who made a list of the living goes by it, though another's was decided */
 
 enum explore_bug {
     BUG_none,

@@ -179,7 +179,7 @@ static int options(struct option *o, bool ready, bool yields)
 static void wake_late(struct actor *a)
 {
     if (explore_trace)
-        printf("    the sleep of actor %d ends by itself\n", (int)(a - engine.actor));
+        printf("    the sleep of actor %d ends by itself, at %llu us\n", (int)(a - engine.actor), (unsigned long long)(a->end / 1000 - 1000000000));
     engine.now_ns = a->end > engine.now_ns ? a->end : engine.now_ns;
     a->state = ACTOR_READY;
     a->slept = -ETIMEDOUT;
@@ -215,7 +215,7 @@ static bool resume_stopped(void)
 static bool nobody_runs(void)
 {
     struct actor *first = NULL;
-    bool stores = false, left = false;
+    bool stores = false, left = false, first_slice = false;
     for (int i = 0; i < engine.actors; i++) {
         struct actor *a = &engine.actor[i];
         stores |= a->stores != 0;
@@ -223,6 +223,7 @@ static bool nobody_runs(void)
         left |= alive(a) && !a->stopped;
         if ((a->state == ACTOR_ASLEEP || a->state == ACTOR_LOCKED) && !a->stopped && (!first || a->end < first->end))
             first = a;
+        first_slice |= a->state == ACTOR_ASLEEP && a->sleeps_on == 1;
     }
     if (stores && left) {
         for (int i = 0; i < engine.actors; i++)
@@ -233,14 +234,16 @@ static bool nobody_runs(void)
         return resume_stopped();
     look_for_lost_wakes();
     bool odd = engine.deaths || engine.scenario->patience == PATIENCE_FIRST;       /* a first slice looks at one word */
-    if (!engine.stops && engine.scenario->patience != PATIENCE_ALL && !(odd && first->sleeps_on == 1))
+    if (!engine.stops && engine.scenario->patience != PATIENCE_ALL && !(odd && first_slice))
         engine_wrong("all that are left sleep, rank %d among them, and only the end of a slice would wake them", first->rank);
     if (engine.wrong)
         return false;
-    if (++engine.times > TIMES_MOST || (engine.times > TIMES_MOST / 2 && engine.stops)) {
+    engine.times++;
+    if (engine.times > STOP_TIMES && resume_stopped()) {
         engine.times = 0;
-        if (resume_stopped())
-            return true;
+        return true;
+    }
+    if (engine.times > TIMES_MOST) {
         engine_wrong("stuck: rank %d sleeps slice after slice", first->rank);
         return false;
     }
@@ -317,6 +320,14 @@ static void decide(bool yields)
 void engine_point(void) { decide(false); }
 void engine_block(void) { decide(false); }
 void engine_yield(void) { decide(true); }
+
+int explore_any_killed(void)
+{
+    int n = 0;
+    for (int p = 0; p < EXPLORE_RANKS; p++)
+        n += explore_killed[p];
+    return n;
+}
 
 int explore_count(void) { return engine.scenario->count; }
 void explore_step(void) { engine_point(); }

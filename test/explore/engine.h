@@ -9,7 +9,7 @@
 #include "group/comm.h"
 #include "os/futex.h"
 
-enum { ACTORS_MOST = 8, BUFFER_MOST = 64, SLEEP_WORDS = 16, HELD_MOST = 8, CHOICES_MOST = 1 << 16, STEPS_MOST = 20000, TIMES_MOST = 48 };
+enum { ACTORS_MOST = 8, BUFFER_MOST = 64, SLEEP_WORDS = 16, HELD_MOST = 8, CHOICES_MOST = 1 << 16, STEPS_MOST = 20000, TIMES_MOST = 160, STOP_TIMES = 24 };
 
 enum actor_state { ACTOR_READY, ACTOR_ASLEEP, ACTOR_LOCKED, ACTOR_DONE, ACTOR_DEAD };
 
@@ -66,6 +66,7 @@ void choose_begin(void);              /* a run begins */
 bool choose_next(void);               /* search: another schedule? */
 void choose_search(void);             /* a search begins */
 void choose_chance(uint64_t seed);
+void choose_learned(void);            /* no run so far counts; from now on a seed stands for one schedule */
 void choose_replay(const char *schedule);
 void choose_print(char *text, size_t room);
 

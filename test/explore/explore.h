@@ -35,6 +35,7 @@ struct scenario {
     unsigned yields;
     enum patience patience;
     bool chance;                      /* by random schedules instead of all */
+    uint64_t tick_ns;                 /* by how much each look at the clock moves it */
     bool own_ends;                    /* no collective: each rank's call has an end of its own */
     bool after;                       /* points behind stores, too, where what is written plainly afterwards matters */
     int count;                        /* for the body: elements */
@@ -49,6 +50,7 @@ struct note {
 };
 extern struct note note[EXPLORE_RANKS];
 extern bool explore_killed[EXPLORE_RANKS], explore_ended[EXPLORE_RANKS];
+int  explore_any_killed(void);        /* how many were */
 extern uint64_t explore_shared[16];   /* plain words of the scenario, 0 when a run begins */
 
 void explore_note(int rank, int which, int result);

@@ -284,7 +284,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
 
 int __real_close(int fd);
 int __wrap_close(int fd);
-int __wrap_close(int fd) { return fd >= FD_FROM ? 0 : __real_close(fd); }
+int __wrap_close(int fd) { return engine.running || fd >= FD_FROM ? 0 : __real_close(fd); }
 
 /* ---- time ---- */
 
@@ -294,6 +294,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
     if (!engine.running)
         return __real_clock_gettime(clock, t);
+    engine.now_ns += engine.scenario->tick_ns;
     *t = (struct timespec){ (time_t)(engine.now_ns / 1000000000u), (long)(engine.now_ns % 1000000000u) };
     return 0;
 }
@@ -314,7 +315,11 @@ int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
     return __wrap_sched_yield();
 }
 
-/* ---- pages: they are there ---- */
+/* ---- pages: they are there, and stay ---- */
+
+int __real_munmap(void *at, size_t bytes);
+int __wrap_munmap(void *at, size_t bytes);
+int __wrap_munmap(void *at, size_t bytes) { return engine.running ? 0 : __real_munmap(at, bytes); }
 
 int __real_madvise(void *at, size_t bytes, int advice);
 int __wrap_madvise(void *at, size_t bytes, int advice);

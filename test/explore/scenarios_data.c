@@ -31,10 +31,10 @@ static void reduces(int rank, tutti_comm *world, int count)
         explore_failed(rank, world);
 }
 
-static void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL); }
-static void rings(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3); }
+void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL); }
+void rings(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3); }
 
-static void broadcasts(int rank, tutti_comm *world)
+void broadcasts(int rank, tutti_comm *world)
 {
     bool failed = false;
     int n = tutti_size(world), count = explore_count();

@@ -38,7 +38,7 @@ void check_death(void)
     }
 }
 
-static void barriers(int rank, tutti_comm *world)
+void barriers(int rank, tutti_comm *world)
 {
     bool failed = false;
     for (int k = 0; k < CALLS; k++) {
@@ -50,7 +50,7 @@ static void barriers(int rank, tutti_comm *world)
         explore_failed(rank, world);
 }
 
-static void lines(int rank, tutti_comm *world)
+void lines(int rank, tutti_comm *world)
 {
     bool failed = false;
     for (int k = 0; k < CALLS; k++) {
@@ -131,9 +131,48 @@ const struct scenario scenario_deadline = {
     .timeout_ms = { 1, 0 }, .events = JUMP | TIMER | KILL | STOP
 };
 
+/* ---- the verdict: each look at the clock finds the deadline passed, so that a rank that has to wait gives up at once ---- */
+
+static void check_verdict(void)
+{
+    uint64_t first = 0;
+    for (int p = 0; p < EXPLORE_RANKS; p++) {
+        const struct note *n = &note[p];
+        bool failed = false;
+        for (int k = 0; k < CALLS; k++) {
+            if (!n->there[k] || explore_killed[p])
+                continue;
+            if (failed ? n->result[k] != -ECANCELED : n->result[k] < 0 && n->result[k] != -ETIMEDOUT && n->result[k] != -EOWNERDEAD)
+                explore_wrong("rank %d: call %d gave %d", p, k, n->result[k]);
+            failed |= n->result[k] < 0;
+        }
+        if (!failed)
+            continue;
+        uint32_t who = verdict_who(n->verdict), by = verdict_by(n->verdict);
+        if (who == by || who >= EXPLORE_RANKS || (verdict_why(n->verdict) == WHY_DIED && !explore_killed[who]))
+            explore_wrong("rank %d: rank %u gives rank %u as the reason, %d", p, by, who, verdict_why(n->verdict));
+        if (first && first != n->verdict)
+            explore_wrong("two verdicts: %llx and %llx", (unsigned long long)first, (unsigned long long)n->verdict);
+        first = n->verdict;
+    }
+}
+
+const struct scenario scenario_verdict = {
+    .name = "verdict", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_verdict, .preemptions = 3, .timeout_ms = { 1, 1 },
+    .tick_ns = 2000000, .patience = PATIENCE_FIRST
+};
+const struct scenario scenario_verdict_events = {
+    .name = "verdict_events", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_verdict, .preemptions = 1, .preemptions_event = 1,
+    .timeout_ms = { 1, 1 }, .tick_ns = 2000000, .events = EVENTS, .patience = PATIENCE_FIRST
+};
+const struct scenario scenario_verdict4 = {
+    .name = "verdict4", .ranks = 4, .rules = FLAGS, .body = barriers, .check = check_verdict, .timeout_ms = { 1, 2, 300, 0 },
+    .events = EVENTS | JUMP, .chance = true, .patience = PATIENCE_ALL
+};
+
 /* ---- an abort, by another thread of rank 0, at any step ---- */
 
-static void aborts(int rank, tutti_comm *world)
+void aborts(int rank, tutti_comm *world)
 {
     (void)rank;
     tutti_comm_abort_at("explore", world, "enough");
@@ -150,6 +189,54 @@ static void check_abort(void)
             explore_wrong("rank %d blames rank %u for %d, rank 0 aborted", p, verdict_who(note[p].verdict), verdict_why(note[p].verdict));
 }
 
+void check_abort_death(void)
+{
+    for (int p = 0; p < EXPLORE_RANKS; p++)
+        for (int k = 0; k < CALLS; k++) {
+            int r = note[p].there[k] && !explore_killed[p] ? note[p].result[k] : 0;
+            if (r != 0 && r != -ECANCELED && !(r == -EOWNERDEAD && explore_any_killed()))
+                explore_wrong("rank %d: call %d gave %d after an abort", p, k, r);
+        }
+}
+
+/* ---- rank 1 leaves after its first barrier ---- */
+
+static void leaves(int rank, tutti_comm *world)
+{
+    explore_note(rank, 0, tutti_barrier_at("explore", world, NULL));
+    if (rank == 1) {
+        tutti_finalize(world);
+        return;
+    }
+    explore_note(rank, 1, tutti_barrier_at("explore", world, NULL));
+    explore_note(rank, 2, tutti_barrier_at("explore", world, NULL));
+    explore_failed(rank, world);
+}
+
+static void check_leave(void)
+{
+    if (!note[0].there[2] || explore_killed[0])
+        return;
+    bool whole = note[0].result[0] == 0, died = explore_killed[1];
+    if ((!whole && !(died && note[0].result[0] == -EOWNERDEAD)) || (whole && note[0].result[1] != -EOWNERDEAD) || note[0].result[2] != -ECANCELED)
+        explore_wrong("rank 0: %d, %d, %d, and rank 1 left", note[0].result[0], note[0].result[1], note[0].result[2]);
+    enum why why = verdict_why(note[0].verdict);
+    if (verdict_who(note[0].verdict) != 1 || (why != WHY_LEFT && !(died && why == WHY_DIED)) || note[0].failed_count != 1)
+        explore_wrong("rank 0 says of rank %u: %d", verdict_who(note[0].verdict), why);
+}
+
+const struct scenario scenario_leave = {
+    .name = "leave", .ranks = 2, .rules = FLAGS, .body = leaves, .check = check_leave, .preemptions = 3, .patience = PATIENCE_FIRST
+};
+const struct scenario scenario_leave_events = {
+    .name = "leave_events", .ranks = 2, .rules = FLAGS, .body = leaves, .check = check_leave, .preemptions = 1, .preemptions_event = 1,
+    .events = EVENTS, .patience = PATIENCE_FIRST
+};
+
+const struct scenario scenario_abort_events = {
+    .name = "abort_events", .ranks = 2, .helpers = 1, .rules = FLAGS, .body = barriers, .helper = aborts, .check = check_abort_death,
+    .preemptions = 1, .preemptions_event = 1, .events = EVENTS, .patience = PATIENCE_FIRST
+};
 const struct scenario scenario_abort = {
     .name = "abort", .ranks = 2, .helpers = 1, .rules = FLAGS, .body = barriers, .helper = aborts, .check = check_abort, .preemptions = 3,
     .patience = PATIENCE_FIRST

@@ -30,30 +30,22 @@ static int run_once(void *arg)
     return 0;
 }
 
-static void onces(int rank, tutti_comm *world)
+void onces(int rank, tutti_comm *world)
 {
     explore_note(rank, 0, tutti_once_at("explore", "it", run_once, &rank, world, NULL));
     if (!explore_shared[FINISHED])
         explore_wrong("rank %d is past once, and nobody has done it", rank);
 }
 
-static bool anybody_killed(void)
-{
-    bool any = false;
-    for (int p = 0; p < EXPLORE_RANKS; p++)
-        any |= explore_killed[p];
-    return any;
-}
-
 /* Done once; where its runner died after it had done it, and before it could say so, once more. */
-static void check_once(void)
+void check_once(void)
 {
     check_good();
-    if (explore_shared[FINISHED] < 1 || explore_shared[FINISHED] > 1u + anybody_killed())
+    if (explore_shared[FINISHED] < 1 || explore_shared[FINISHED] > 1u + (unsigned)explore_any_killed())
         explore_wrong("done %d times", (int)explore_shared[FINISHED]);
 }
 
-static void firsts(int rank, tutti_comm *world)
+void firsts(int rank, tutti_comm *world)
 {
     for (int k = 0; k < 2; k++) {
         int r = tutti_first_begin_at("explore", "it", world, NULL);
@@ -69,14 +61,14 @@ static void firsts(int rank, tutti_comm *world)
     }
 }
 
-static void check_first(void)
+void check_first(void)
 {
     check_good();
-    if (explore_shared[FINISHED] < 2 || explore_shared[FINISHED] > 2u + anybody_killed())
+    if (explore_shared[FINISHED] < 2 || explore_shared[FINISHED] > 2u + (unsigned)explore_any_killed())
         explore_wrong("two rounds were done %d times", (int)explore_shared[FINISHED]);
 }
 
-static void turns(int rank, tutti_comm *world)
+void turns(int rank, tutti_comm *world)
 {
     for (int k = 0; k < 2; k++) {
         int r = tutti_turn_begin_at("explore", world, NULL);
@@ -84,7 +76,7 @@ static void turns(int rank, tutti_comm *world)
         if (r < 0)
             return;
         enter_alone(rank);
-        if (!anybody_killed() && explore_shared[TURNS] != (uint64_t)(k * tutti_size(world) + rank))
+        if (!explore_any_killed() && explore_shared[TURNS] != (uint64_t)(k * tutti_size(world) + rank))
             explore_wrong("rank %d has turn %d", rank, (int)explore_shared[TURNS]);
         explore_step();
         explore_shared[TURNS]++;
@@ -93,11 +85,11 @@ static void turns(int rank, tutti_comm *world)
     }
 }
 
-static void check_turns_death(void)
+void check_turns_death(void)
 {
     for (int p = 0; p < EXPLORE_RANKS; p++)
         for (int k = 0; k < 4; k++)
-            if (note[p].there[k] && note[p].result[k] != 0 && (note[p].result[k] != -EOWNERDEAD || !anybody_killed()))
+            if (note[p].there[k] && note[p].result[k] != 0 && (note[p].result[k] != -EOWNERDEAD || !explore_any_killed()))
                 explore_wrong("rank %d: step %d gave %d", p, k, note[p].result[k]);
 }
 
