@@ -85,7 +85,9 @@ static bool agree_propose(struct reach *r, struct decision d)
     struct watch *w = r->a->watch;
     uint64_t seen = r->seen;
     agree_keep(w->slot, seen);
-    if (!swap_if64(agree_word(r->a), &seen, decision_make(r->a->number, d)))         /* E46 release */
+    if (SEEDED(decide_by_store))
+        store_release64(agree_word(r->a), decision_make(r->a->number, d));
+    else if (!swap_if64(agree_word(r->a), &seen, decision_make(r->a->number, d)))    /* E46 release */
         return false;
     w->ways->wake(w->ways->arg, low_half(agree_word(r->a)), INT32_MAX);
     return true;

@@ -124,11 +124,12 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
     if (op->slices > 0 && room >= ALIVE_FROM + 1) {
         /* Over: a verdict on a later operation, an abort, are there to stay and none of its business, or it would never sleep. */
         words[n++] = (struct futex_word){ low_half(&w->slot->verdict), w->over ? (uint32_t)load_acquire64(&w->slot->verdict) : 0 };
+        n -= SEEDED(verdict_not_watched);
         words[n++] = (struct futex_word){ &w->slot->news, w->over ? load_acquire32(&w->slot->news) : w->news_seen };
         /* Above 125 ranks each sleeper watches its neighbours: whoever finds a death proposes the verdict, and that wakes the rest. */
         for (uint32_t i = 1; i < w->size && n < room; i++) {
             uint32_t p = (w->me + i) % w->size;
-            if (w->gone[p] == GONE_NO)
+            if (w->gone[p] == GONE_NO && (!SEEDED(one_alive_word) || (int)p == op->wait.owner))
                 words[n++] = (struct futex_word){ process_mark_word(&w->seats[p]->mark), w->seen[p] };
         }
     }
@@ -139,7 +140,7 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
 void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
 {
     fetch_sub32(sleep->sleepers, 1);
-    for (int i = ALIVE_FROM; i < sleep->n; i++)
+    for (int i = ALIVE_FROM; i < sleep->n && !SEEDED(no_pass_on); i++)
         if (load_acquire32(sleep->words[i].word) != sleep->words[i].seen)            /* E5 acquire */
             ways->wake(ways->arg, sleep->words[i].word, INT_MAX);                    /* E9 */
 }

@@ -69,8 +69,11 @@ int verdict_contested(struct watch *w, const struct claim *c)
             return 0;
         if (verdict_state(v) == VERDICT_CONFIRMED)
             return verdict_fail(w, v);
-        if (swap_if64(&w->slot->verdict, &v, 0))                     /* E8 release */
-            return 0;
+        if (SEEDED(withdraw_by_store))
+            store_release64(&w->slot->verdict, 0);
+        else if (!swap_if64(&w->slot->verdict, &v, 0))               /* E8 release */
+            continue;
+        return 0;
     }
 }
 
@@ -78,7 +81,8 @@ int verdict_contested(struct watch *w, const struct claim *c)
 static enum why verdict_reason(struct watch *w, const struct claim *c, bool late, uint32_t blocker, uint32_t *who)
 {
     w->news_seen = load_acquire32(&w->slot->news);                   /* E7 acquire */
-    death_look(w);                                                   /* E5: alive words */
+    if (!SEEDED(dead_after_flag))
+        death_look(w);                                               /* E5: alive words */
     for (uint32_t p = 0; p < w->size; p++) {
         uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
         *who = p;
@@ -101,7 +105,10 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
         *who = SEEDED(wrong_rank) ? w->me : p;
         if (load_acquire64(&a->seq) >= c->seq && !claim_agrees(c, a))        /* E1 acquire */
             return WHY_MISMATCH;
-        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || claim_done_by(w, c, p))
+        bool done = SEEDED(dead_after_flag) && claim_done_by(w, c, p);
+        if (SEEDED(dead_after_flag))
+            death_look(w);
+        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || (SEEDED(dead_after_flag) ? done : claim_done_by(w, c, p)))
             continue;
         return quit & QUIT_FREED ? WHY_FREED : (quit & QUIT_LEFT) || w->gone[p] == GONE_LEFT ? WHY_LEFT : WHY_DIED;
     }
@@ -127,7 +134,9 @@ static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
         return r < 0 ? r : 1;
     }
     uint64_t seen = v;
-    while (!swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v))) {             /* E7 release */
+    if (SEEDED(confirm_by_store))
+        store_release64(&w->slot->verdict, verdict_confirmed(v));
+    while (!SEEDED(confirm_by_store) && !swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v))) {       /* E7 release */
         seen = 0;
         if (!SEEDED(verdict_without_recheck) || !swap_if64(&w->slot->verdict, &seen, v))
             return 1;
@@ -174,6 +183,8 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
             swap_if64(&w->slot->verdict, &v, 0);                     /* E8 release */
             continue;
         }
+        if (v && SEEDED(proposal_ignored))
+            return verdict_reached(w, wait);
         if (v && SEEDED(wait_for_proposer) && verdict_by(v) != w->me)
             return 0;
         if (v) {
@@ -200,9 +211,12 @@ void verdict_quit(struct watch *w, uint32_t bit)
 {
     if (bit & (QUIT_ABORT | QUIT_DEADLOCK | QUIT_INTERRUPT))
         fetch_or32(&w->attention, ATTENTION_BROKEN);
-    fetch_or32(&w->mine->quit, bit);                                 /* E7 release */
+    if (!SEEDED(news_before_quit))
+        fetch_or32(&w->mine->quit, bit);                             /* E7 release */
     fetch_add32(&w->slot->news, 1);                                  /* E7 release */
     w->ways->wake(w->ways->arg, &w->slot->news, INT32_MAX);
+    if (SEEDED(news_before_quit))
+        fetch_or32(&w->mine->quit, bit);
     if (bit & QUIT_FREED)
         fetch_or32(&w->mine->quit, QUIT_OVER);                       /* E7 release: the slot may be another comm's from here on */
 }

@@ -48,7 +48,7 @@ static inline uint64_t verdict_confirmed(uint64_t v) { return v + (UINT64_C(1) <
 /* The verdict's operation minus seq, by signed 30-bit difference. */
 static inline int32_t verdict_after(uint64_t v, uint64_t seq)
 {
-    return (int32_t)(((uint32_t)v - (uint32_t)seq) << 2) >> 2;
+    return SEEDED(number_not_compared) ? 0 : (int32_t)(((uint32_t)v - (uint32_t)seq) << 2) >> 2;
 }
 
 bool claim_holds(const struct watch *w, const struct claim *c);                     /* C(k) */
@@ -57,7 +57,7 @@ bool claim_holds(const struct watch *w, const struct claim *c);                 
 int verdict_contested(struct watch *w, const struct claim *c);
 static inline int verdict_complete(struct watch *w, const struct claim *c)
 {
-    return load_acquire64(&w->slot->verdict) == 0 ? 0 : verdict_contested(w, c);     /* E6 acquire */
+    return SEEDED(no_verdict_load) || load_acquire64(&w->slot->verdict) == 0 ? 0 : verdict_contested(w, c);     /* E6 acquire */
 }
 
 /* One look while waiting. 1: go on (the word waited for has come, or C(k) holds). 0: nothing yet, sleep. Negative: failed.

@@ -20,6 +20,18 @@
     B(takeover_twice)           /* a key is taken by a store, not by a swap */ \
     B(wrong_rank)               /* another than the dead is named */ \
     B(torn_payload)             /* a rank arrives before its payload is written */ \
+    B(no_verdict_load)          /* success without a look at the verdict */ \
+    B(proposal_ignored)         /* a proposal of another's is no reason to do anything */ \
+    B(number_not_compared)      /* a verdict on another operation is taken for one on this */ \
+    B(withdraw_by_store)        /* a proposal is withdrawn by a store, not by a swap */ \
+    B(confirm_by_store)         /* a verdict is confirmed by a store */ \
+    B(dead_after_flag)          /* a flag is read before the alive word of who did not raise it */ \
+    B(news_before_quit)         /* who aborts says that there is news before there is */ \
+    B(verdict_not_watched)      /* a sleeper does not watch the verdict */ \
+    B(one_alive_word)           /* … and watches the life of but one other */ \
+    B(no_pass_on)               /* the one sleeper that a death wakes does not wake the others */ \
+    B(no_licence)               /* a ring's slot is written again before it was read */ \
+    B(decide_by_store)          /* an agreement is decided by a store */ \
     B(stale_shrink)             /* who made a list of the living goes by it, though another's was decided */
 
 enum explore_bug {

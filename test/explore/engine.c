@@ -22,7 +22,7 @@ uint64_t explore_shared[16];
 
 /* ---- coroutines ---- */
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(EXPLORE_UCONTEXT)
 void engine_swap(void **from, void *to);
 __asm__(".text\n.globl engine_swap\n.type engine_swap,@function\nengine_swap:\n"
         "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
@@ -128,10 +128,16 @@ static int add(struct option *o, int n, int kind, int who)
     return n + 1;
 }
 
+static int events_most(void)
+{
+    int most = engine.scenario->events_most;
+    return most ? most : engine.scenario->chance ? 2 : 1;
+}
+
 static int add_events(struct option *o, int n)
 {
     unsigned events = engine.scenario->events;
-    if (!events || !room_for(0, true) || engine.events >= (engine.scenario->chance ? 2 : 1))
+    if (!events || !room_for(0, true) || engine.events >= events_most())
         return n;
     for (int i = 0; i < engine.actors; i++) {
         const struct actor *a = &engine.actor[i];
@@ -329,6 +335,8 @@ int explore_any_killed(void)
     return n;
 }
 
+uint64_t explore_now(void) { return engine.now_ns; }
+
 int explore_count(void) { return engine.scenario->count; }
 void explore_step(void) { engine_point(); }
 
@@ -426,6 +434,12 @@ void explore_note(int rank, int which, int result)
 {
     note[rank].result[which] = result;
     note[rank].there[which] = true;
+}
+
+bool explore_arrived(int rank, uint64_t verdict)
+{
+    const struct member *m = &explore_world[0]->watch.members[rank];
+    return !engine.scenario->commits && (uint32_t)load_acquire64(&m->arrival[verdict & 1].seq) >= ((uint32_t)verdict & VERDICT_OP_MASK);
 }
 
 void explore_failed(int rank, tutti_comm *comm)

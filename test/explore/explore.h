@@ -28,7 +28,7 @@ struct scenario {
     void (*body)(int rank, tutti_comm *world);
     void (*helper)(int rank, tutti_comm *world);
     void (*check)(void);              /* besides what always holds; EXPLORE_WRONG */
-    unsigned events;                  /* at most one in a run (by chance: `chances`) */
+    unsigned events;                  /* `events_most` in a run */
     enum memory memory;
     int preemptions, preemptions_event;
     int timeout_ms[EXPLORE_RANKS];    /* 0: none */
@@ -36,8 +36,10 @@ struct scenario {
     enum patience patience;
     bool chance;                      /* by random schedules instead of all */
     uint64_t tick_ns;                 /* by how much each look at the clock moves it */
+    int events_most;                  /* in a run; 0: one, or two by chance */
     bool own_ends;                    /* no collective: each rank's call has an end of its own */
     bool after;                       /* points behind stores, too, where what is written plainly afterwards matters */
+    bool commits;                     /* arrival is not all that a rank has to do */
     int count;                        /* for the body: elements */
 };
 
@@ -55,8 +57,11 @@ extern uint64_t explore_shared[16];   /* plain words of the scenario, 0 when a r
 
 void explore_note(int rank, int which, int result);
 void explore_failed(int rank, tutti_comm *comm);
+bool explore_arrived(int rank, uint64_t verdict);            /* had that rank done its part of the operation? */
 void explore_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int  explore_count(void);             /* the scenario's */
+uint64_t explore_now(void);           /* ns, of the clock in there */
+void explore_nap(uint64_t ns);        /* this rank does something else, until all others wait */
 void explore_step(void);              /* a point in the scenario's own code */
 
 extern const struct scenario *const explore_scenarios[];

@@ -82,6 +82,14 @@ static int kernel_sleep(const struct futex_word *words, int n, uint64_t end)
     return a->slept ? -1 : 0;
 }
 
+/* Asleep on a word of its own. */
+void explore_nap(uint64_t ns)
+{
+    static shared32 nothing;
+    struct futex_word word = { &nothing, 0 };
+    kernel_sleep(&word, 1, engine.now_ns + ns);
+}
+
 struct waited { uint64_t value, address; uint32_t flags, reserved; };
 struct moment { int64_t seconds, ns; };
 

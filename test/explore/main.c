@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 4, BUG_SECONDS = 30, CHANCE_RUNS_MOST = 100000000 };
+enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 4, BUG_SECONDS = 20, CHANCE_RUNS_MOST = 100000000 };
 
 enum explore_bug explore_bug;
 static const char *const bug_names[] = {

@@ -106,6 +106,19 @@ const struct scenario scenario_agree_events = {
     .name = "agree_events", .ranks = 2, .body = agrees, .check = check_agree, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 
+static void check_agree_late(void)
+{
+    for (int p = 0; p < 2; p++)
+        for (int k = 0; k < 2; k++)
+            if (note[p].there[k] && note[p].result[k] != 0 && note[p].result[k] != -ETIMEDOUT)
+                explore_wrong("rank %d: agreement %d gave %d", p, k, note[p].result[k]);
+}
+
+const struct scenario scenario_agree_late = {
+    .name = "agree_late", .ranks = 2, .body = agrees, .check = check_agree_late, .preemptions = 2, .preemptions_event = 2, .timeout_ms = { 1, 0 },
+    .events = JUMP | TIMER
+};
+
 /* ---- the store: a value is whole or not there, a sum misses nothing, and a dead writer stops nobody ---- */
 
 static const char text_of_a[] = "a value of some length, for all to read";

@@ -64,12 +64,12 @@ const struct scenario scenario_flat_events = {
 const struct scenario scenario_flat_weak = {
     .name = "flat_weak", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 2, .memory = MEMORY_WEAK
 };
-const struct scenario scenario_ring = { .name = "ring", .ranks = 2, .rules = RING, .body = rings, .check = check_good, .preemptions = 2 };
+const struct scenario scenario_ring = { .name = "ring", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_good, .preemptions = 2 };
 const struct scenario scenario_ring_events = {
-    .name = "ring_events", .ranks = 2, .rules = RING, .body = rings, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+    .name = "ring_events", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_ring_tso = {
-    .name = "ring_tso", .ranks = 2, .rules = RING, .body = rings, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+    .name = "ring_tso", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_line = {
     .name = "broadcast_line", .ranks = 2, .rules = "broadcast:-inf=line", .body = broadcasts, .count = 5, .check = check_good, .preemptions = 3
@@ -78,9 +78,9 @@ const struct scenario scenario_broadcast_flat = {
     .name = "broadcast_flat", .ranks = 2, .rules = "broadcast:-inf=flat", .body = broadcasts, .count = 6, .check = check_good, .preemptions = 3
 };
 const struct scenario scenario_broadcast_ring = {
-    .name = "broadcast_ring", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .check = check_good, .preemptions = 2
+    .name = "broadcast_ring", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_good, .preemptions = 2
 };
 const struct scenario scenario_broadcast_events = {
-    .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .check = check_death,
+    .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_death,
     .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };

@@ -27,6 +27,8 @@ void check_death(void)
         uint32_t who = verdict_who(n->verdict);
         if (who >= EXPLORE_RANKS || !explore_killed[who] || verdict_why(n->verdict) != WHY_DIED)
             explore_wrong("rank %d failed because of rank %u, reason %d, who was not killed", p, who, verdict_why(n->verdict));
+        if (explore_arrived((int)who, n->verdict))
+            explore_wrong("rank %d blames rank %u, which had done its part", p, who);
         bool listed = false;
         for (int i = 0; i < n->failed_count; i++) {
             listed |= n->failed[i] == (int)who;
@@ -250,12 +252,16 @@ static void one_barrier(int rank, tutti_comm *world)
         return;
     int r = tutti_barrier_at("explore", world, NULL);
     explore_note(rank, 0, r);
+    explore_shared[rank] = r == -ETIMEDOUT ? explore_now() : 0;
     explore_note(rank, 1, tutti_barrier_at("explore", world, NULL));
     explore_failed(rank, world);
 }
 
 static void check_three(void)
 {
+    /* Past its first slice a sleeper is woken by a verdict, at once. */
+    if (explore_shared[0] && explore_shared[1] && explore_shared[0] != explore_shared[1])
+        explore_wrong("rank 1 hears of the verdict %d us later", (int)(explore_shared[1] - explore_shared[0]) / 1000);
     for (int p = 0; p < 3; p++) {
         if (!note[p].there[1] || explore_killed[p])
             continue;
@@ -294,4 +300,28 @@ static void check_late(void)
 const struct scenario scenario_verdict3_late = {
     .name = "verdict3_late", .ranks = 3, .rules = FLAGS, .body = three_barriers, .check = check_late, .preemptions = 1, .preemptions_event = 1,
     .timeout_ms = { 1, 0, 0 }, .events = JUMP
+};
+
+/* ---- three ranks, of which one or two die: before they wait, or while they sleep and the last one comes ---- */
+
+static void gate_once(int rank, tutti_comm *world)
+{
+    explore_note(rank, 0, tutti_barrier_at("explore", world, NULL));
+    if (note[rank].result[0] < 0)
+        explore_failed(rank, world);
+}
+
+static void gate_late(int rank, tutti_comm *world)
+{
+    if (rank == 2)
+        explore_nap(20000000);
+    gate_once(rank, world);
+}
+
+const struct scenario scenario_kill3 = {
+    .name = "kill3", .ranks = 3, .rules = FLAGS, .body = gate_once, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = KILL
+};
+const struct scenario scenario_late3 = {
+    .name = "late3", .ranks = 3, .rules = FLAGS, .body = gate_late, .check = check_death, .preemptions = 1, .preemptions_event = 0, .events = KILL,
+    .events_most = 2, .patience = PATIENCE_FIRST
 };
