@@ -368,6 +368,8 @@ static int dumps_core(tutti_comm *world, int rank, struct team *team)
         mine->number[4] = world->world->arena.header->span_bytes * (uint64_t)team->size;
         getrlimit(RLIMIT_CORE, &core);
         core.rlim_cur = core.rlim_max;
+        if (scene.mib < 64 && core.rlim_max > (rlim_t)64 * MIB)
+            core.rlim_cur = (rlim_t)64 * MIB;        /* a core with the spans in it would fill the disk */
         setrlimit(RLIMIT_CORE, &core);
         team_say(team, rank, ENV_READY);
         team_hear(team, rank, ENV_START);
