@@ -136,6 +136,20 @@ static int body_stopped_in_barrier(tutti_comm *world, int rank)
     return 0;
 }
 
+/* Each waits for the other again and again, at the same place, and long each time: but they take turns. */
+static int body_ping_pong(tutti_comm *world, int rank)
+{
+    const struct timespec nap = { 0, 180000000 };
+    int x = 0;
+    for (int n = 0; n < 14; n++)
+        if (n % 2 == rank) {
+            nanosleep(&nap, NULL);
+            CHECK_IS(tutti_send(&x, 1, TUTTI_I32, 1 - rank, 0, world, NULL), 0);
+        } else
+            CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1 - rank, 0, NULL, world, NULL), 0);
+    return 0;
+}
+
 /* A wait that its call gave a deadline ends by itself and breaks nothing; then the barrier is come to. */
 static int body_own_deadline(tutti_comm *world, int rank)
 {
@@ -330,6 +344,7 @@ OF(thread_lives, 2, 0)
 OF(slow, 3, 0)
 OF(stopped, 3, 0)
 OF(stopped_in_barrier, 3, 0)
+OF(ping_pong, 2, 0)
 OF(own_deadline, 2, 0)
 OF(promise, 3, 0)
 OF(under_way, 3, 0)
@@ -340,8 +355,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_thread_lives), cmocka_unit_test(test_slow), cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_stopped_in_barrier), cmocka_unit_test(test_own_deadline), cmocka_unit_test(test_promise),
-        cmocka_unit_test(test_under_way), cmocka_unit_test(test_killed), cmocka_unit_test(test_program),
+        cmocka_unit_test(test_stopped_in_barrier), cmocka_unit_test(test_own_deadline), cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_under_way), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
