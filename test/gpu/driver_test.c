@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -406,8 +407,10 @@ static int in_fork(int (*body)(void))
     int status;
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);            /* one that hangs goes with the case that is ended for it */
         _exit(body());
+    }
     return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
