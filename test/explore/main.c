@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 4, BUG_SECONDS = 20, CHANCE_RUNS_MOST = 100000000 };
+enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 3, CHANCE_SECONDS = 1, BUG_SECONDS = 20, CHANCE_RUNS_MOST = 100000000 };
 
 enum explore_bug explore_bug;
 static const char *const bug_names[] = {
@@ -53,6 +53,8 @@ static void set_limit(const struct scenario *s, int limit)
     engine.limit_event = limit < s->preemptions_event ? limit : s->preemptions_event;
 }
 
+static uint64_t round_began;
+
 enum found { FOUND_NOTHING, FOUND_WRONG, FOUND_LATE };
 
 static enum found search_at(const struct scenario *s, int limit, double end, bool stop)
@@ -60,6 +62,7 @@ static enum found search_at(const struct scenario *s, int limit, double end, boo
     set_limit(s, limit);
     do {
         choose_search();
+        round_began = engine.runs;     /* what was run with fewer preemptions, or before all shared words were known, is run again */
         do {
             if (!engine_run() && stop)
                 return FOUND_WRONG;
@@ -72,8 +75,8 @@ static enum found search_at(const struct scenario *s, int limit, double end, boo
 
 static void print_counts(const struct scenario *s)
 {
-    printf("%s: %llu interleavings, %llu steps (up to %llu in one), %d shared words, %zu pages set back, %.1f s CPU\n", s->name,
-           (unsigned long long)engine.runs, (unsigned long long)engine.all_steps, (unsigned long long)engine.deepest, words_shared(),
+    printf("%s: %llu interleavings (%llu runs), %llu steps (up to %llu in one), %d shared words, %zu pages set back, %.1f s CPU\n", s->name,
+           (unsigned long long)(engine.runs - round_began), (unsigned long long)engine.runs, (unsigned long long)engine.all_steps, (unsigned long long)engine.deepest, words_shared(),
            pages_hot(), cpu_seconds());
     for (int e = EVENT_KILL; e < EVENT_KINDS; e++)
         if (engine.event_runs[e])
@@ -150,9 +153,10 @@ static const struct scenario *open_scenario(const char *name)
     return s;
 }
 
-static int explore(const char *name, double seconds)
+static int explore(const char *name)
 {
     const struct scenario *s = open_scenario(name);
+    double seconds = explore_bug ? BUG_SECONDS : budget(s->chance ? CHANCE_SECONDS : SECONDS);
     return s->chance ? by_chance(s, seconds) : search(s, seconds);
 }
 
@@ -202,10 +206,10 @@ int main(int argc, char **argv)
         list();
         result = 0;
     } else if (argc == 3 && !strcmp(argv[1], "run"))
-        result = explore(argv[2], budget(SECONDS));
+        result = explore(argv[2]);
     else if (argc == 4 && !strcmp(argv[1], "bug")) {
         explore_bug = bug_of(argv[2]);
-        result = !explore(argv[3], BUG_SECONDS);
+        result = !explore(argv[3]);
         printf("%s: the seeded bug was %s\n", argv[2], result ? "NOT FOUND" : "found");
     } else if (argc == 7 && !strcmp(argv[1], "replay")) {
         explore_bug = bug_of(argv[3]);

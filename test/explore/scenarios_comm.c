@@ -38,7 +38,7 @@ void check_split_death(void)
                 explore_wrong("rank %d: step %d gave %d", p, k, note[p].result[k]);
 }
 
-const struct scenario scenario_split = { .name = "split", .ranks = 2, .body = splits, .check = check_good, .preemptions = 2 };
+const struct scenario scenario_split = { .name = "split", .ranks = 2, .body = splits, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO };
 const struct scenario scenario_split_events = {
     .name = "split_events", .ranks = 2, .body = splits, .check = check_split_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
@@ -74,7 +74,7 @@ void check_shrink(void)
     }
 }
 
-const struct scenario scenario_shrink = { .name = "shrink", .ranks = 2, .body = shrinks, .check = check_good, .preemptions = 2 };
+const struct scenario scenario_shrink = { .name = "shrink", .ranks = 2, .body = shrinks, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO };
 const struct scenario scenario_shrink_events = {
     .name = "shrink_events", .ranks = 3, .body = shrinks, .check = check_shrink, .preemptions = 1, .preemptions_event = 1, .events = KILL
 };
@@ -119,7 +119,8 @@ const struct scenario scenario_agree_late = {
     .events = JUMP | TIMER
 };
 
-/* ---- the store: a value is whole or not there, a sum misses nothing, and a dead writer stops nobody ---- */
+/* ---- the store: a value is whole or not there, a sum misses nothing, and a dead writer stops nobody.
+   Not with store buffers: its blocks are written plainly as well, and plain stores are at once. ---- */
 
 static const char text_of_a[] = "a value of some length, for all to read";
 

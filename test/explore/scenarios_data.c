@@ -57,7 +57,7 @@ void broadcasts(int rank, tutti_comm *world)
 #define RING "all_reduce:-inf=ring"
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
 
-const struct scenario scenario_flat = { .name = "flat", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 3 };
+const struct scenario scenario_flat = { .name = "flat", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO };
 const struct scenario scenario_flat_events = {
     .name = "flat_events", .ranks = 2, .rules = FLAT, .body = flats, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
@@ -75,12 +75,36 @@ const struct scenario scenario_broadcast_line = {
     .name = "broadcast_line", .ranks = 2, .rules = "broadcast:-inf=line", .body = broadcasts, .count = 5, .check = check_good, .preemptions = 3
 };
 const struct scenario scenario_broadcast_flat = {
-    .name = "broadcast_flat", .ranks = 2, .rules = "broadcast:-inf=flat", .body = broadcasts, .count = 6, .check = check_good, .preemptions = 3
+    .name = "broadcast_flat", .ranks = 2, .rules = "broadcast:-inf=flat", .body = broadcasts, .count = 6, .check = check_good, .preemptions = 3,
+    .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_ring = {
-    .name = "broadcast_ring", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_good, .preemptions = 2
+    .name = "broadcast_ring", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_good, .preemptions = 2,
+    .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_events = {
     .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_death,
     .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
+
+/* ---- deadlines that pass, and aborts, at any step ---- */
+
+#define DEADLINE(named, does, ...) \
+    const struct scenario scenario_##named##_deadline = { \
+        .name = #named "_deadline", .ranks = 2, .body = does, .check = check_verdict, .preemptions = 1, .preemptions_event = 1, \
+        .timeout_ms = { 1, 2 }, .events = JUMP | TIMER, __VA_ARGS__ \
+    };
+#define ABORT(named, does, ...) \
+    const struct scenario scenario_##named##_abort = { \
+        .name = #named "_abort", .ranks = 2, .helpers = 1, .body = does, .helper = aborts, .check = check_abort, .preemptions = 2, \
+        .patience = PATIENCE_FIRST, __VA_ARGS__ \
+    };
+
+DEADLINE(line, lines, .rules = NULL)
+DEADLINE(flat, flats, .rules = FLAT)
+DEADLINE(ring, rings, .rules = RING)
+DEADLINE(broadcast, broadcasts, .rules = "broadcast:-inf=ring", .count = 20)
+ABORT(line, lines, .rules = NULL)
+ABORT(flat, flats, .rules = FLAT)
+ABORT(ring, rings, .rules = RING)
+ABORT(broadcast, broadcasts, .rules = "broadcast:-inf=ring", .count = 20)

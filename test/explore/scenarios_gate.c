@@ -84,7 +84,7 @@ const struct scenario scenario_barrier_flags_tso = {
     .name = "barrier_flags_tso", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_barrier_flags_yield = {
-    .name = "barrier_flags_yield", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_death, .preemptions = 2, .preemptions_event = 1,
+    .name = "barrier_flags_yield", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_death, .preemptions = 3, .preemptions_event = 1,
     .yields = 2, .events = KILL
 };
 const struct scenario scenario_barrier_flags_events = {
@@ -135,7 +135,7 @@ const struct scenario scenario_deadline = {
 
 /* ---- the verdict: each look at the clock finds the deadline passed, so that a rank that has to wait gives up at once ---- */
 
-static void check_verdict(void)
+void check_verdict(void)
 {
     uint64_t first = 0;
     for (int p = 0; p < EXPLORE_RANKS; p++) {
@@ -180,7 +180,7 @@ void aborts(int rank, tutti_comm *world)
     tutti_comm_abort_at("explore", world, "enough");
 }
 
-static void check_abort(void)
+void check_abort(void)
 {
     for (int p = 0; p < 2; p++)
         for (int k = 0; k < CALLS; k++)

@@ -95,7 +95,7 @@ void check_turns_death(void)
 
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
 #define EACH(named, does, checks, checks_events, most) \
-    const struct scenario scenario_##named = { .name = #named, .ranks = 2, .body = does, .check = checks, .preemptions = most }; \
+    const struct scenario scenario_##named = { .name = #named, .ranks = 2, .body = does, .check = checks, .preemptions = most, .memory = MEMORY_TSO }; \
     const struct scenario scenario_##named##_events = { \
         .name = #named "_events", .ranks = 2, .body = does, .check = checks_events, .preemptions = 1, .preemptions_event = 1, .events = EVENTS, \
         .own_ends = true \
