@@ -116,15 +116,6 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
     return late ? WHY_DEADLINE : WHY_NONE;
 }
 
-/* The first rank that has not done its part: whom a deadline names. */
-static uint32_t verdict_blocker(const struct watch *w, const struct claim *c)
-{
-    for (uint32_t p = 0; p < w->size; p++)
-        if (p != w->me && !claim_done_by(w, c, p))
-            return p;
-    return w->me;
-}
-
 /* v proposes to fail our operation. 1: look again; 0 is not returned; negative: failed. */
 static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
 {
@@ -152,6 +143,17 @@ static bool verdict_reached(const struct watch *w, const struct wait *wait)
     if (load_acquire64(wait->word) >= wait->value)                   /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire */
         return true;
     return wait->leave && wait->owner >= 0 && w->gone[wait->owner] != GONE_NO;
+}
+
+/* Whom a deadline names: the first rank that has not done its part. If that is this rank alone, whom it waits for; and where that has come,
+   nobody: no rank keeps it from its end any more, and it may be late. */
+static bool verdict_overdue(const struct watch *w, const struct claim *c, const struct wait *wait, uint32_t *who)
+{
+    for (*who = 0; *who < w->size; ++*who)
+        if (*who != w->me && !claim_done_by(w, c, *who))
+            return true;
+    *who = wait->owner >= 0 ? (uint32_t)wait->owner : w->me;
+    return !verdict_reached(w, wait);
 }
 
 /* The operation has succeeded; what is left to wait for is that others have read this rank's buffers, or are gone: no deadline, no abort
@@ -193,8 +195,9 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
                 return r;
             continue;
         }
-        uint32_t who;
-        enum why why = verdict_reason(w, c, late, verdict_blocker(w, c), &who);
+        uint32_t who, blocker;
+        bool overdue = verdict_overdue(w, c, wait, &blocker);
+        enum why why = verdict_reason(w, c, late && overdue, blocker, &who);
         if (why == WHY_NONE)
             return verdict_reached(w, wait);
         v = verdict_make(c->seq, why, w->me, who);

@@ -382,6 +382,24 @@ static void a_dead_committer_is_blamed(void **state)
     assert_true(claim_holds(&rig.watch[0], &c));
 }
 
+/* Where all but this rank have done their part, its deadline names whom it waits for, and ends nothing once that has come. */
+static void a_deadline_names_no_one_who_has_done_his_part(void **state)
+{
+    (void)state;
+    struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, folded), .commit = 7, .committer = -1 };
+    struct wait wait = { &rig.members[2].consumed, 3, 2, true };
+    for (uint32_t p = 0; p < N; p++) {
+        arrive(p, 5);
+        store_release64(&rig.members[p].folded, p ? 7 : 6);
+    }
+    store_release64(&rig.members[2].consumed, 3);
+    assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, true), 1);
+    assert_true(said() == 0);
+    store_release64(&rig.members[2].consumed, 2);
+    assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, true), -ETIMEDOUT);
+    expect_verdict(5, WHY_DEADLINE, 2);
+}
+
 static void a_reader_that_is_gone_needs_no_waiting(void **state)
 {
     (void)state;
@@ -1116,6 +1134,7 @@ int main(void)
         CASE(a_death_without_a_mark_is_passed_on),
         CASE(a_stale_proposal_is_cleared), CASE(a_later_proposal_means_success), CASE(words_near_the_end_of_the_number),
         CASE(a_dead_rank_that_did_its_part_is_not_blamed), CASE(a_dead_committer_is_blamed), CASE(a_reader_that_is_gone_needs_no_waiting),
+        CASE(a_deadline_names_no_one_who_has_done_his_part),
         CASE(an_exit_ends_by_the_reader_alone), CASE(an_exit_ends_by_the_readers_end), CASE(without_leave_a_fulfilled_claim_goes_on),
         CASE(a_confirmed_verdict_ends_an_exit), CASE(an_exit_sleeps), CASE(a_private_difference_ends_it_for_all),
         CASE(a_finder_that_dies_is_blamed_for_that), CASE(a_difference_in_its_order),
