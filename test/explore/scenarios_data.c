@@ -92,7 +92,7 @@ const struct scenario scenario_broadcast_events = {
 #define DEADLINE(named, does, ...) \
     const struct scenario scenario_##named##_deadline = { \
         .name = #named "_deadline", .ranks = 2, .body = does, .check = check_verdict, .preemptions = 1, .preemptions_event = 1, \
-        .timeout_ms = { 1, 2 }, .events = JUMP | TIMER, __VA_ARGS__ \
+        .timeout_ms = { 1, 2 }, .events = JUMP | TIMER, .patience = PATIENCE_FIRST, __VA_ARGS__ \
     };
 #define ABORT(named, does, ...) \
     const struct scenario scenario_##named##_abort = { \
