@@ -13,14 +13,14 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { SLEEPS_MAX = 32, POLL_NS = 2000000, SLICE_MOST = 250000000 };     /* comms whose words one sleep can watch; how often the rest is looked at */
+enum { SLEEPS_MAX = 32, POLL_NS = 2000000 };    /* comms whose words one sleep can watch; how often the rest is looked at */
 
 struct progress {
     pthread_t thread;
     pthread_mutex_t door, round;
     shared32 bell;                     /* +1 by whoever has news for the thread; a private futex */
     shared32 stop;
-    uint64_t slept_ns, slept_cpu_ns;   /* when its last sleep ended, and its own CPU time then */
+    uint64_t seen_ns, seen_cpu_ns;     /* when it last looked at the clock, and its own CPU time then */
     int first;                         /* which comm with work is asked first: moves on, so that each gets its words watched */
 };
 
@@ -88,19 +88,6 @@ static bool round_has_letters(struct world *world, const struct tutti_comm *c)
     return has;
 }
 
-static void progress_gather(struct world *world, struct round *r)
-{
-    progress_list(world, r);
-    r->watched = r->waits < 1 ? 1 : r->waits < SLEEPS_MAX ? r->waits : SLEEPS_MAX;
-    for (int i = 0; i < r->comms_used; i++) {
-        struct tutti_comm *c = r->comms[(world->progress->first + i) % r->comms_used];
-        round_queue(r, c);
-        if (round_has_letters(world, c))
-            round_letters(r, c);
-    }
-    world->progress->first = (world->progress->first + r->watched) & 0xffff;
-}
-
 static void round_excuse(struct world *world, struct round *r, uint64_t now, uint64_t excess)
 {
     for (int i = 0; i < r->comms_used; i++) {
@@ -113,18 +100,31 @@ static void round_excuse(struct world *world, struct round *r, uint64_t now, uin
     }
 }
 
-/* From one sleep's end to the next one's this thread either ran or slept, and no longer than it meant to; what is left of that time, the
-   process was stopped. */
-static void progress_slept(struct world *world, struct round *r)
+/* Since the last time this thread either ran or slept, and no longer than it meant to; what is left of that time, the process was stopped.
+   Where it slept because there was nothing to do, what there is now begins to count when it wakes. */
+static void round_account(struct world *world, struct round *r, uint64_t slice)
 {
     struct progress *p = world->progress;
-    uint64_t now = clock_ns(), cpu = clock_cpu_ns(), passed = now - p->slept_ns, ran = cpu - p->slept_cpu_ns;
-    uint64_t slice = r->slice < SLICE_MOST ? r->slice : SLICE_MOST;
-    uint64_t excess = p->slept_ns && passed > ran ? drive_excess(slice, passed - ran) : 0;
+    uint64_t now = clock_ns(), cpu = clock_cpu_ns(), passed = now - p->seen_ns, ran = cpu - p->seen_cpu_ns;
+    uint64_t excess = passed > ran ? drive_excess(slice == UINT64_MAX ? 0 : slice, passed - ran) : 0;
     if (excess)
         round_excuse(world, r, now, excess);
-    p->slept_ns = now;
-    p->slept_cpu_ns = cpu;
+    p->seen_ns = now;
+    p->seen_cpu_ns = cpu;
+}
+
+static void progress_gather(struct world *world, struct round *r)
+{
+    progress_list(world, r);
+    round_account(world, r, 0);                      /* before deadlines are judged */
+    r->watched = r->waits < 1 ? 1 : r->waits < SLEEPS_MAX ? r->waits : SLEEPS_MAX;
+    for (int i = 0; i < r->comms_used; i++) {
+        struct tutti_comm *c = r->comms[(world->progress->first + i) % r->comms_used];
+        round_queue(r, c);
+        if (round_has_letters(world, c))
+            round_letters(r, c);
+    }
+    world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
 
 /* bell: as it was at the door; who rings after that ends this round. */
@@ -144,7 +144,7 @@ static void progress_round(struct world *world, uint32_t bell)
         ways->sleep(ways->arg, r.words, 1, 3600u * UINT64_C(1000000000));
     else if (r.slice && ways->sleep(ways->arg, r.words, r.words_used, r.slice) == -ENOSYS)
         ways->sleep(ways->arg, r.words, 1, r.slice < 1000000 ? r.slice : 1000000);
-    progress_slept(world, &r);
+    round_account(world, &r, r.slice);
     for (int i = 0; i < r.sleeps_used; i++)
         drive_retire(ways, &r.sleeps[i]);
 }
@@ -173,6 +173,7 @@ int progress_start(struct world *world)
         sigset_t all, old;
         pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
+        p->seen_ns = clock_ns();                     /* as if it woke now: a stop may come before it does */
         world->progress = p;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);    /* signals are for the program's own threads */

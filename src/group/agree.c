@@ -16,7 +16,7 @@
 enum { NUMBER_BITS = 28, ALIVE_FROM = 3, SITE_BITS = 26 };
 
 /* One agreement while it lasts. */
-struct reach { struct agreement *a; struct op op; uint64_t slept_ns, seen; uint32_t missing, next; bool stopped; };
+struct reach { struct agreement *a; struct op op; uint64_t slept_ns, awake_ns, seen; uint32_t missing, next; bool stopped; };
 
 static uint64_t decision_make(uint64_t number, struct decision d)
 {
@@ -157,12 +157,20 @@ static bool agree_spin(struct reach *r)
     return true;
 }
 
+/* A stop may come between two sleeps: before the deadline is judged. */
+static void agree_awake(struct reach *r)
+{
+    struct watch *w = r->a->watch;
+    r->awake_ns = w->ways->now(w->ways->arg);
+    w->excused_ns += drive_excess(0, r->awake_ns - r->slept_ns);
+}
+
 static void agree_sleep(struct reach *r)
 {
     struct watch *w = r->a->watch;
     struct futex_word words[FUTEX_WORDS];
     shared64 *vote = &agree_vote(r->a, r->missing)->number;
-    uint64_t slice = drive_slice(&r->op), before = r->slept_ns ? r->slept_ns : r->op.began_ns, have = load_acquire64(vote);      /* E45 acquire */
+    uint64_t slice = drive_slice(&r->op), before = r->awake_ns, have = load_acquire64(vote);      /* E45 acquire */
     struct drive_sleep sleep = { &w->members[r->missing].sleepers, words, ALIVE_FROM };
     words[0] = (struct futex_word){ low_half(vote), (uint32_t)have - (have >= r->a->number) };       /* come meanwhile: returns at once */
     words[1] = (struct futex_word){ low_half(agree_word(r->a)), (uint32_t)r->seen };
@@ -291,7 +299,8 @@ int agree_reach(struct agreement *a, struct decision *decided)
     drive_started(&r.op);
     agree_cast(a);
     agree_spin(&r);
-    while (!agree_look(&r, decided)) {
+    r.slept_ns = r.op.began_ns;
+    while (agree_awake(&r), !agree_look(&r, decided)) {
         agree_warn(&r);
         agree_sleep(&r);
     }

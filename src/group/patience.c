@@ -162,6 +162,7 @@ static int slice_begin(struct patience *p, struct slice *s, int about, const cha
 {
     const struct watch *w = &p->comm->watch;
     s->began = w->ways->now(w->ways->arg);
+    p->excused_ns += drive_excess(0, s->began - (p->slept_ns ? p->slept_ns : p->began_ns));          /* a stop may come between two slices */
     uint64_t waited = s->began - p->began_ns - p->excused_ns;
     s->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
     s->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
@@ -183,9 +184,8 @@ static int slice_begin(struct patience *p, struct slice *s, int about, const cha
 static int slice_end(struct patience *p, const struct slice *s, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
-    uint64_t now = w->ways->now(w->ways->arg), since = p->slept_ns ? p->slept_ns : p->began_ns;
-    p->excused_ns += drive_excess(s->length, now - since);           /* a stop may also come between two slices */
-    p->slept_ns = now;
+    p->slept_ns = w->ways->now(w->ways->arg);
+    p->excused_ns += drive_excess(s->length, p->slept_ns - s->began);
     p->slices++;
     if (p->told && cycle_doomed(w->threads))
         return patience_stuck(p, about, what);

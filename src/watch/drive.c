@@ -175,9 +175,11 @@ static int drive_sleep(struct op *op)
 {
     struct watch *w = op->watch;
     struct futex_word words[FUTEX_WORDS];
-    uint64_t before = w->ways->now(w->ways->arg);    /* from one sleep's end to the next one's: a stop may come between two */
+    uint64_t slept = w->ways->now(w->ways->arg);
     op->slices = 0;
     for (;;) {
+        uint64_t before = w->ways->now(w->ways->arg);
+        w->excused_ns += drive_excess(0, before - slept);            /* a stop may come between two sleeps; before the deadline is judged */
         int r = drive_look(op);
         if (r != 0)
             return r < 0 ? r : 0;
@@ -189,9 +191,8 @@ static int drive_sleep(struct op *op)
         if (r == -ENOSYS)
             w->ways->sleep(w->ways->arg, words, 1, slice);
         drive_retire(w->ways, &sleep);
-        uint64_t now = w->ways->now(w->ways->arg);
-        drive_slept(op, slice, now - before);
-        before = now;
+        slept = w->ways->now(w->ways->arg);
+        drive_slept(op, slice, slept - before);
         if (drive_stop_asked(w))
             return drive_interrupted(op);
     }
