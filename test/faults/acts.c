@@ -1,0 +1,398 @@
+/* The operations that ranks are killed in. Where the others have a part of their own it stands beside the victim's. */
+#include "trial.h"
+
+#include "group/comm.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LARGE = 100000, MAPPED = 1 << 16 };
+
+static int nothing(struct part *s)
+{
+    (void)s;
+    return 0;
+}
+
+static int barrier(struct part *s) { return tutti_barrier(s->world, NULL); }
+
+/* The next in order after the victim: whoever has the other part of what only two take part in. */
+static int other(const struct part *s) { return (s->victim + 1) % s->size; }
+
+/* ---- collectives ---- */
+
+static int every_prepare(struct part *s)
+{
+    s->every = (struct every){ .kind = s->act->kind, .count = s->act->count, .nth = 2, .oper = TUTTI_SUM, .type = TUTTI_I32 };
+    return every_open(&s->room, s->act->count, 0, s->world);
+}
+
+static int every_run(struct part *s) { return every_call(&s->every, &s->room, s->world, NULL); }
+
+static int every_check(struct part *s, int gave)
+{
+    return gave >= 0 && every_wrong(&s->every, &s->room, gave, s->world) ? part_wrong(s, "its result is wrong") : 0;
+}
+
+/* Once before, so that what is made at the first call is there. */
+static int every_warm(struct part *s)
+{
+    int r = every_prepare(s);
+    return r == 0 && (r = every_run(s)) > 0 ? 0 : r;
+}
+
+/* ---- how the verdict is reached ---- */
+
+static int late(struct part *s) { return tutti_barrier(s->world, &(tutti_call){ .timeout_ms = 1 }); }
+
+static int another(struct part *s)
+{
+    int x = 1;
+    return tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, s->world, NULL);
+}
+
+static int aborts(struct part *s) { return tutti_comm_abort(s->world, "on purpose"); }
+static int leaves(struct part *s) { return tutti_finalize(s->world); }
+
+/* ---- comms ---- */
+
+static int splits(struct part *s) { return tutti_comm_split(s->world, 1, -s->rank, &s->comm); }
+
+static int dead_in_comm(struct part *s, int gave)
+{
+    int r;
+    if (gave < 0)
+        return s->comm ? part_wrong(s, "a comm beside an error") : 0;
+    if (!s->comm)
+        return 0;
+    if ((r = tutti_barrier(s->comm, NULL)) != -EOWNERDEAD)
+        return part_wrong(s, "barrier of the new comm: %d", r);
+    return (r = tutti_comm_free(s->comm)) ? part_wrong(s, "free of the new comm: %d", r) : 0;
+}
+
+static int creates(struct part *s)
+{
+    int ranks[2] = { s->victim, other(s) };
+    return s->rank == s->victim || s->rank == other(s) ? tutti_comm_create(s->world, ranks, 2, &s->comm) : 0;
+}
+
+static int frees_comm(struct part *s) { return tutti_comm_free(s->comm); }
+static int barrier_of_comm(struct part *s)
+{
+    int r = tutti_barrier(s->comm, NULL);
+    if (r != -EOWNERDEAD)
+        return r < 0 ? r : -EIO;
+    return 0;
+}
+static int freed_check(struct part *s, int gave)
+{
+    int r = gave == 0 ? tutti_comm_free(s->comm) : 0;
+    return r ? part_wrong(s, "free of the comm: %d", r) : 0;
+}
+
+static int agrees(struct part *s)
+{
+    s->value = s->rank == s->victim ? 6 : 7;
+    int r = tutti_comm_agree(s->world, &s->value);
+    s->page->rank[s->rank].number = (uint64_t)s->value;
+    return r;
+}
+
+static int agree_check(struct part *s, int gave)
+{
+    return gave == 0 && s->value != 6 && s->value != 7 ? part_wrong(s, "agreed on %d", s->value) : 0;
+}
+
+static int shrinks(struct part *s)
+{
+    int r = tutti_comm_shrink(s->world, &s->comm);
+    s->page->rank[s->rank].number = r == 0 ? (uint64_t)tutti_size(s->comm) : 0;
+    return r;
+}
+
+static int shrink_check(struct part *s, int gave)
+{
+    if (gave < 0)
+        return 0;
+    int r = tutti_barrier(s->comm, NULL), with = tutti_size(s->comm) == s->size - 1;
+    if (r != (with ? -EOWNERDEAD : 0))
+        return part_wrong(s, "barrier of a comm of %d: %d", tutti_size(s->comm), r);
+    return (r = tutti_comm_free(s->comm)) ? part_wrong(s, "free of the new comm: %d", r) : 0;
+}
+
+/* ---- order ---- */
+
+static int runs(void *arg)
+{
+    fetch_add32(&((struct part *)arg)->page->runs, 1);
+    return 0;
+}
+
+static int once(struct part *s) { return tutti_once("key", runs, s, s->world, NULL); }
+
+static int once_check(struct part *s, int gave)
+{
+    uint32_t n = load_acquire32(&s->page->runs);
+    return gave == 0 && n != 1 && n != 2 ? part_wrong(s, "it ran %u times", n) : 0;
+}
+
+static int first(struct part *s)
+{
+    int r = tutti_first_begin("key", s->world, NULL);
+    if (r != 1)
+        return r;
+    runs(s);
+    return tutti_first_end("key", 0, s->world);
+}
+
+/* The next rank goes first, and ends that only when the others are let in: the victim waits for it, and is woken by it. */
+static int first_waits_prepare(struct part *s)
+{
+    int r = s->rank == other(s) ? tutti_first_begin("key", s->world, NULL) : 1;
+    return r != 1 ? -EIO : tutti_barrier(s->world, NULL);
+}
+
+static int first_waits_peer(struct part *s)
+{
+    if (s->rank != other(s))
+        return first(s);
+    runs(s);
+    return tutti_first_end("key", 0, s->world);
+}
+
+static int turn(struct part *s)
+{
+    int r = tutti_turn_begin(s->world, NULL);
+    return r < 0 ? r : tutti_turn_end(s->world);
+}
+
+/* ---- point to point: the victim and the next rank ---- */
+
+static int letter_prepare(struct part *s)
+{
+    int x = 7, to = s->rank == s->victim ? other(s) : s->victim, r = 0;
+    if (s->rank != s->victim && s->rank != other(s))
+        return 0;
+    /* Both ways once, so that the channels are there. */
+    if ((r = tutti_send(&x, 1, TUTTI_I32, to, 1, s->world, NULL)) == 0)
+        r = tutti_recv(&x, 1, TUTTI_I32, to, 1, NULL, s->world, NULL);
+    s->memory = tutti_alloc(LARGE * sizeof(int), s->world);
+    for (int i = 0; s->memory && i < LARGE; i++)
+        ((int *)(void *)s->memory)[i] = i * 3 + s->rank;
+    return r == 0 && !s->memory ? -ENOMEM : r;
+}
+
+static int sends_few(struct part *s) { return tutti_send(s->memory, 10, TUTTI_I32, other(s), 2, s->world, NULL); }
+static int sends_some(struct part *s) { return tutti_send(s->memory, 2000, TUTTI_I32, other(s), 2, s->world, NULL); }
+static int sends_many(struct part *s) { return tutti_send(s->memory, LARGE, TUTTI_I32, other(s), 2, s->world, NULL); }
+
+static int takes(struct part *s)
+{
+    if (s->rank != other(s))
+        return 0;
+    tutti_message got;
+    int r = tutti_recv(s->memory, LARGE, TUTTI_I32, s->victim, 2, &got, s->world, NULL);
+    s->value = r == 0 ? (int)got.count : 0;
+    return r;
+}
+
+static int taken_check(struct part *s, int gave)
+{
+    for (int i = 0; gave == 0 && i < s->value; i++)
+        if (((int *)(void *)s->memory)[i] != i * 3 + s->victim)
+            return part_wrong(s, "element %d of %d of the message is wrong", i, s->value);
+    return 0;
+}
+
+static int gives_few(struct part *s) { return s->rank == other(s) ? tutti_send(s->memory, 10, TUTTI_I32, s->victim, 2, s->world, NULL) : 0; }
+static int gives_many(struct part *s) { return s->rank == other(s) ? tutti_send(s->memory, LARGE, TUTTI_I32, s->victim, 2, s->world, NULL) : 0; }
+
+static int receives(struct part *s)
+{
+    static int room[LARGE];
+    return tutti_recv(room, LARGE, TUTTI_I32, TUTTI_ANY, TUTTI_ANY, NULL, s->world, NULL);
+}
+
+static int probes(struct part *s) { return tutti_probe(other(s), 2, NULL, s->world, NULL); }
+
+/* ---- the store ---- */
+
+static const char old_value[] = "the value that was there before", new_value[] = "another value, which is longer than that which was there before";
+
+static int store_prepare(struct part *s)
+{
+    int r = 0;
+    int64_t now;
+    if (s->rank == other(s) && (r = tutti_set("key", old_value, sizeof old_value, s->world)) == 0)
+        r = tutti_add("number", 5, &now, s->world);
+    return r ? r : tutti_barrier(s->world, NULL);
+}
+
+static int sets(struct part *s) { return tutti_set("key", new_value, sizeof new_value, s->world); }
+static int sets_fresh(struct part *s) { return tutti_set("fresh", new_value, sizeof new_value, s->world); }
+static int swaps(struct part *s) { return tutti_compare_set("key", old_value, sizeof old_value, new_value, sizeof new_value, s->world); }
+static int deletes(struct part *s) { return tutti_delete("key", s->world); }
+static int adds(struct part *s) { return tutti_add("number", 2, NULL, s->world); }
+static int adds_fresh(struct part *s) { return tutti_add("fresh", 2, NULL, s->world); }
+static int gets(struct part *s)
+{
+    char value[100];
+    size_t n = sizeof value;
+    return tutti_get("late", value, &n, s->world, NULL);
+}
+
+/* Beside it: entries of their own, made and unmade, among them the one that the victim may wait for. */
+static int store_peer(struct part *s)
+{
+    char key[32];
+    int r, x;
+    size_t n = sizeof x;
+    snprintf(key, sizeof key, "peer.%d", s->rank);
+    if ((r = tutti_set(key, &s->rank, sizeof s->rank, s->world)) || (r = tutti_get(key, &x, &n, s->world, NULL)))
+        return r;
+    if (s->rank == other(s) && (r = tutti_set("late", &x, sizeof x, s->world)))
+        return r;
+    return x == s->rank ? tutti_delete(key, s->world) : -EIO;
+}
+
+/* The comm is broken by now; the table is looked at through one of those that are left. */
+static int store_check(struct part *s, int gave)
+{
+    char value[100];
+    size_t n = sizeof value;
+    int64_t number = 0;
+    tutti_comm *comm;
+    (void)gave;
+    if (tutti_comm_shrink(s->world, &comm))
+        return part_wrong(s, "shrink for the store");
+    int r = tutti_get("key", value, &n, comm, &(tutti_call){ .timeout_ms = 1 });
+    bool old = r == 0 && n == sizeof old_value && !memcmp(value, old_value, n), new = r == 0 && n == sizeof new_value && !memcmp(value, new_value, n);
+    bool changed = s->act->victim == sets || s->act->victim == swaps, deleted = s->act->victim == deletes && (r == -ETIMEDOUT || r == -EOWNERDEAD);
+    if (!old && !(changed && new) && !deleted)
+        return part_wrong(s, "key: %d, %zu bytes", r, n);
+    n = sizeof value;
+    r = tutti_get("fresh", value, &n, comm, &(tutti_call){ .timeout_ms = 1 });
+    if (r == 0 && s->act->victim == sets_fresh ? n != sizeof new_value || memcmp(value, new_value, n) != 0
+                                               : r != -ETIMEDOUT && r != -EOWNERDEAD && !(r == 0 && s->act->victim == adds_fresh && n == 8 && value[0] == 2))
+        return part_wrong(s, "fresh: %d, %zu bytes", r, n);
+    if ((r = tutti_add("number", 0, &number, comm)) || (number != 5 && !(s->act->victim == adds && number == 7)))
+        return part_wrong(s, "number: %d, %d", r, (int)number);
+    return tutti_comm_free(comm);
+}
+
+/* ---- memory: nobody else takes part ---- */
+
+static int allocates(struct part *s) { return tutti_alloc(3000, s->world) ? 0 : -ENOMEM; }
+
+static int alloc_prepare(struct part *s)
+{
+    s->memory = tutti_alloc(300000, s->world);
+    return s->memory ? 0 : -ENOMEM;
+}
+static int frees(struct part *s) { return tutti_free(s->memory, s->world); }
+
+static int map_prepare(struct part *s)
+{
+    s->memory = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (s->memory == MAP_FAILED)
+        return -ENOMEM;
+    memset(s->memory, 1 + s->rank, MAPPED);
+    return 0;
+}
+static int registers(struct part *s) { return tutti_register(s->memory, MAPPED, s->world); }
+
+static int registered_prepare(struct part *s)
+{
+    int r = map_prepare(s);
+    return r ? r : registers(s);
+}
+static int unregisters(struct part *s) { return tutti_unregister(s->memory, s->world); }
+static int registered_check(struct part *s, int gave)
+{
+    (void)gave;
+    for (int i = 0; i < MAPPED; i++)
+        if (s->memory[i] != 1 + s->rank)
+            return part_wrong(s, "the registered memory is another");
+    return 0;
+}
+
+/* ---- operations of one's own ---- */
+
+static int makes_op(struct part *s)
+{
+    tutti_op op;
+    return tutti_op_create(every_sum, 1, &op, s->world);
+}
+
+#define COLLECTIVE_KIND(text, how, gate_, kind_, count_, more) \
+    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | (more), .size = 3, .algorithm = how, .gate = gate_, .kind = kind_, .count = count_, \
+      .prepare = every_warm, .victim = every_run, .check = every_check, .allowed = { -EOWNERDEAD } }
+#define LOCAL(text, prepare_, victim_, check_) \
+    { .name = text, .size = 3, .prepare = prepare_, .victim = victim_, .peer = nothing, .check = check_ }
+#define STORE(text, victim_) \
+    { .name = text, .size = 3, .prepare = store_prepare, .victim = victim_, .peer = store_peer, .check = store_check }
+#define LETTER(text, victim_, peer_, check_) \
+    { .name = text, .flags = ACT_BREAKS | ACT_SPANS, .size = 3, .prepare = letter_prepare, .victim = victim_, .peer = peer_, .check = check_, \
+      .allowed = { -EOWNERDEAD } }
+
+const struct act acts[] = {
+    COLLECTIVE_KIND("barrier", "line", "flags", KIND_BARRIER, 0, ACT_INSTRUCTIONS),
+    COLLECTIVE_KIND("barrier_central", "line", "central", KIND_BARRIER, 0, ACT_INSTRUCTIONS),
+    COLLECTIVE_KIND("all_reduce_line", "line", "flags", KIND_ALL_REDUCE, 3, ACT_INSTRUCTIONS),
+    COLLECTIVE_KIND("all_reduce_flat", "flat", "flags", KIND_ALL_REDUCE, 20, ACT_INSTRUCTIONS),
+    { .name = "verdict", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_DEAD, .size = 4, .victim = barrier, .allowed = { -EOWNERDEAD } },
+    { .name = "verdict_late", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_HOLD, .size = 3, .victim = late, .peer = barrier,
+      .allowed = { -ETIMEDOUT, -EOWNERDEAD } },
+    { .name = "verdict_mismatch", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = another, .peer = barrier, .allowed = { -EPROTO, -EOWNERDEAD } },
+    { .name = "once", .flags = ACT_INSTRUCTIONS, .size = 3, .victim = once, .check = once_check },
+    { .name = "abort", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = aborts, .peer = barrier, .allowed = { -ECANCELED, -EOWNERDEAD } },
+    { .name = "finalize", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = leaves, .peer = barrier, .allowed = { -EOWNERDEAD } },
+    { .name = "init", .flags = ACT_JOINS, .size = 3, .victim = barrier, .allowed = { -EOWNERDEAD, -ETIMEDOUT } },
+    { .name = "split", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = splits, .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
+    { .name = "create", .size = 3, .victim = creates, .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
+    { .name = "comm_free", .size = 3, .prepare = splits, .victim = frees_comm, .peer = barrier_of_comm, .check = freed_check },
+    { .name = "agree", .flags = ACT_ALIKE | ACT_NUMBER, .size = 3, .victim = agrees, .check = agree_check },
+    { .name = "agree_broken", .flags = ACT_ALIKE | ACT_NUMBER | ACT_BROKEN, .size = 4, .victim = agrees, .check = agree_check },
+    { .name = "shrink", .flags = ACT_ALIKE | ACT_NUMBER | ACT_BROKEN, .size = 4, .victim = shrinks, .check = shrink_check },
+    { .name = "first", .size = 3, .victim = first, .check = once_check },
+    { .name = "first_waits", .flags = ACT_INSTRUCTIONS, .size = 3, .prepare = first_waits_prepare, .victim = first, .peer = first_waits_peer,
+      .check = once_check },
+    { .name = "turn", .flags = ACT_BREAKS, .size = 3, .victim = turn, .allowed = { -EOWNERDEAD } },
+    { .name = "op_create", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = makes_op, .allowed = { -EOWNERDEAD } },
+    LETTER("send", sends_few, takes, taken_check),
+    LETTER("send_stored", sends_some, takes, taken_check),
+    LETTER("send_offered", sends_many, takes, taken_check),
+    LETTER("recv", receives, gives_few, NULL),
+    LETTER("recv_offered", receives, gives_many, NULL),
+    LETTER("probe", probes, gives_few, NULL),
+    STORE("set", sets), STORE("set_fresh", sets_fresh), STORE("compare_set", swaps), STORE("delete", deletes), STORE("add", adds),
+    STORE("add_fresh", adds_fresh), STORE("get", gets),
+    LOCAL("alloc", NULL, allocates, NULL), LOCAL("free", alloc_prepare, frees, NULL), LOCAL("register", map_prepare, registers, registered_check),
+    LOCAL("unregister", registered_prepare, unregisters, registered_check),
+    COLLECTIVE_KIND("broadcast_ring", "ring", "flags", KIND_BROADCAST, 60000, 0),
+    COLLECTIVE_KIND("reduce_ring", "ring", "flags", KIND_REDUCE, 60000, 0),
+    COLLECTIVE_KIND("all_reduce_ring", "ring", "flags", KIND_ALL_REDUCE, 60000, 0),
+    COLLECTIVE_KIND("all_reduce_many_ring", "ring", "flags", KIND_ALL_REDUCE_MANY, 60000, 0),
+    COLLECTIVE_KIND("reduce_scatter_ring", "ring", "flags", KIND_REDUCE_SCATTER, 60000, 0),
+    COLLECTIVE_KIND("all_gather_ring", "ring", "flags", KIND_ALL_GATHER, 60000, 0),
+    COLLECTIVE_KIND("gather_ring", "ring", "flags", KIND_GATHER, 60000, 0),
+    COLLECTIVE_KIND("scatter_ring", "ring", "flags", KIND_SCATTER, 60000, 0),
+    COLLECTIVE_KIND("all_to_all_ring", "ring", "flags", KIND_ALL_TO_ALL, 60000, 0),
+    COLLECTIVE_KIND("scan_ring", "ring", "flags", KIND_SCAN, 60000, 0),
+    COLLECTIVE_KIND("exscan_ring", "ring", "flags", KIND_EXSCAN, 60000, 0),
+    COLLECTIVE_KIND("reduce_scatter_v", "ring", "flags", KIND_REDUCE_SCATTER_V, 60000, 0),
+    COLLECTIVE_KIND("all_gather_v", "ring", "flags", KIND_ALL_GATHER_V, 60000, 0),
+    COLLECTIVE_KIND("gather_v", "ring", "flags", KIND_GATHER_V, 60000, 0),
+    COLLECTIVE_KIND("scatter_v", "ring", "flags", KIND_SCATTER_V, 60000, 0),
+    COLLECTIVE_KIND("all_to_all_v", "ring", "flags", KIND_ALL_TO_ALL_V, 60000, 0),
+    COLLECTIVE_KIND("all_gather_flat", "flat", "flags", KIND_ALL_GATHER, 1000, 0),
+    COLLECTIVE_KIND("all_to_all_flat", "flat", "flags", KIND_ALL_TO_ALL, 1000, 0),
+    COLLECTIVE_KIND("same", "flat", "flags", KIND_SAME, 100, 0),
+};
+const int acts_count = sizeof acts / sizeof acts[0];

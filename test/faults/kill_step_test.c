@@ -1,0 +1,225 @@
+/* ctest: timeout=600 labels=faults,nosan serial */
+/* One rank is killed at every point that others can tell from the one before, of every operation: after each of its stores to shared memory,
+ * after each of its system calls, in its sleep, and at instructions drawn by lot; and at every instruction of those in `acts` that say so. The
+ * others sleep in the operation when it begins, or come when it first sleeps, or at a moment drawn by lot. By default a share of the points
+ * is tried, another one each run; TUTTI_KILL_EVERY=1 or TUTTI_PROVE tries all. TUTTI_KILL_RANDOM: points by lot, per operation. TUTTI_KILL_ONLY: a part
+ * of the operations' names. TUTTI_TEST_SEED as elsewhere; TUTTI_KILL_AT repeats one point, as a failure prints it.
+ * nosan: it counts instructions, and would count the sanitizer's. */
+#include "base/clock.h"
+#include "support/team.h"
+#include "trial.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 200, WRONGS = 20, TAIL_MOST = 200, NEXT_JOB = 16 };
+
+/* How many points of one sweep are tried, and by lot of one operation; 0: all. */
+enum { SHARE_INSTRUCTIONS = 14, SHARE_EVENTS = 3, LOTS = 2, LOTS_PROVE = 2000 };
+
+static const int errors[] = { 0, -EOWNERDEAD, -ECANCELED, -ETIMEDOUT, -EPROTO };
+enum { ERRORS = sizeof errors / sizeof errors[0] };
+
+static struct row {
+    const struct act *act;
+    const char *how;
+    long steps, all, tried, gave[ERRORS], hangs, wrong;
+    uint64_t worst_ns;
+    char worst_at[120];
+} rows[ROWS];
+static int rows_count, wrongs;
+static long trials;
+static uint64_t lots;
+
+static bool everything(void) { return getenv("TUTTI_PROVE") || (getenv("TUTTI_KILL_EVERY") && atoi(getenv("TUTTI_KILL_EVERY")) == 1); }
+
+static bool asked_for(const struct act *act)
+{
+    const char *only = getenv("TUTTI_KILL_ONLY");
+    return !only || strstr(act->name, only);
+}
+
+static struct row *row_of(const struct act *act, const char *how)
+{
+    for (int i = 0; i < rows_count; i++)
+        if (rows[i].act == act && rows[i].how == how)
+            return &rows[i];
+    assert_true(rows_count < ROWS);
+    rows[rows_count] = (struct row){ .act = act, .how = how };
+    return &rows[rows_count++];
+}
+
+static void complain(const struct point *p, const char *text)
+{
+    char at[120];
+    trial_say(p, at, sizeof at);
+    printf("WRONG: TUTTI_KILL_AT=%s\n%s", at, text);
+    fflush(stdout);
+    if (++wrongs >= WRONGS)
+        fail_msg("%d points are wrong", wrongs);
+}
+
+static void try_point(struct row *row, const struct point *p, struct trial_result *r)
+{
+    char text[600];
+    trial_run(p, r);
+    row->tried++;
+    row->hangs += r->hang;
+    row->wrong += r->wrong;
+    for (int i = 0; i < ERRORS; i++)
+        row->gave[i] += errors[i] == (r->gave > 0 ? 0 : r->gave);
+    if (r->worst_ns > row->worst_ns) {
+        row->worst_ns = r->worst_ns;
+        trial_say(p, row->worst_at, sizeof row->worst_at);
+    }
+    if (r->wrong)
+        complain(p, r->text);
+    else if (((p->act->flags & ACT_JOINS) || trials % NEXT_JOB == 0) && !trial_next_job(text, sizeof text)) {
+        row->wrong++;
+        complain(p, "the next job does not work:\n");
+        printf("%s", text);
+    }
+    trials++;
+}
+
+/* Points 0 … count of one kind: a share of them, evenly spread from an offset drawn by lot. */
+static void sweep(struct row *row, struct point p, long count, long share)
+{
+    struct trial_result r;
+    long stride = everything() || count < share ? 1 : (count + share) / share;
+    row->all += count + 1;
+    for (p.n = stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0; p.n <= count; p.n += stride)
+        try_point(row, &p, &r);
+}
+
+/* Every point of one operation by one victim, with the others there before it (release 0) or later (-1). */
+static void sweep_all(const struct act *act, int victim, bool events, long release, long *steps)
+{
+    struct row *row = row_of(act, events ? "events" : "instructions");
+    struct point p = { .act = act, .victim = victim, .release = release, .events = events, .after = release == 0, .n = LONG_MAX };
+    struct trial_result whole, r;
+    long share = events ? SHARE_EVENTS : SHARE_INSTRUCTIONS;
+    try_point(row, &p, &whole);
+    *steps = whole.before + whole.after;
+    row->steps = *steps > row->steps ? *steps : row->steps;
+    if (release == 0) {
+        sweep(row, p, whole.after, share);
+        return;
+    }
+    sweep(row, p, whole.before, share / 2);
+    struct point asleep = p;
+    asleep.asleep = true;
+    try_point(row, &asleep, &r);
+    p.after = true;
+    if (whole.after)
+        sweep(row, p, whole.after, share / 2 + 1);
+}
+
+static void by_lot(const struct act *act, long steps)
+{
+    struct row *row = row_of(act, "by lot");
+    struct trial_result r;
+    int many = team_many("TUTTI_KILL_RANDOM", getenv("TUTTI_PROVE") ? LOTS_PROVE : LOTS, LOTS);
+    for (int i = 0; i < many; i++) {
+        struct point p = { .act = act, .victim = (int)(team_random(&lots) % (uint64_t)(act->size - 1)), .events = true };
+        p.release = (long)(team_random(&lots) % (uint64_t)(steps + 2)) - 1;
+        p.after = p.release == 0 || team_random(&lots) % 2;
+        p.n = (long)(team_random(&lots) % (uint64_t)(steps + 1));
+        p.tail = (long)(team_random(&lots) % TAIL_MOST);
+        try_point(row, &p, &r);
+    }
+    row->all += many;
+    row->steps = steps;
+}
+
+static void campaign(const struct act *act)
+{
+    int victims = everything() ? act->size - 1 : 1, from = everything() ? 0 : (int)(team_random(&lots) % (uint64_t)(act->size - 1));
+    long steps = 0, most = 0;
+    for (int v = 0; v < victims; v++)
+        for (long release = 0; release >= -1; release--) {
+            if (act->flags & ACT_INSTRUCTIONS)
+                sweep_all(act, from + v, false, release, &steps);
+            sweep_all(act, from + v, true, release, &steps);
+            most = steps > most ? steps : most;
+        }
+    by_lot(act, most);
+}
+
+static void table(void)
+{
+    struct rusage own, others;
+    long points = 0, hangs = 0, wrong = 0;
+    uint64_t worst = 0;
+    printf("%-22s %-12s %6s %7s %7s %7s %7s %7s %7s %7s %9s %5s %5s  worst at\n", "operation", "killed at", "steps", "points", "tried", "got 0", "DEAD",
+           "CANCEL", "TIMEOUT", "PROTO", "worst ms", "hangs", "wrong");
+    for (int i = 0; i < rows_count; i++) {
+        const struct row *r = &rows[i];
+        printf("%-22s %-12s %6ld %7ld %7ld %7ld %7ld %7ld %7ld %7ld %9.2f %5ld %5ld  %s\n", r->act->name, r->how, r->steps, r->all, r->tried, r->gave[0],
+               r->gave[1], r->gave[2], r->gave[3], r->gave[4], (double)r->worst_ns / 1e6, r->hangs, r->wrong, r->worst_at);
+        points += r->tried;
+        hangs += r->hangs;
+        wrong += r->wrong;
+        worst = r->worst_ns > worst ? r->worst_ns : worst;
+    }
+    getrusage(RUSAGE_SELF, &own);
+    getrusage(RUSAGE_CHILDREN, &others);
+    printf("%ld points tried, %ld hangs, %ld wrong, worst %.2f ms from a kill to a survivor's error; %ld s of CPU\n", points, hangs, wrong,
+           (double)worst / 1e6, own.ru_utime.tv_sec + own.ru_stime.tv_sec + others.ru_utime.tv_sec + others.ru_stime.tv_sec);
+    fflush(stdout);
+}
+
+static bool may_trace(void)
+{
+    char why[200];
+    if (trial_allowed(why, sizeof why))
+        return true;
+    printf("skipped: %s\n", why);
+    return false;
+}
+
+static void every_point(void **state)
+{
+    char text[600];
+    (void)state;
+    lots = team_seed();
+    if (!trial_next_job(text, sizeof text))
+        fail_msg("a job without deaths does not work: %s", text);
+    for (int i = 0; i < acts_count; i++)
+        if (asked_for(&acts[i]))
+            campaign(&acts[i]);
+    table();
+    assert_int_equal(wrongs, 0);
+}
+
+static void one_point(void **state)
+{
+    struct point p;
+    struct trial_result r;
+    char text[600];
+    (void)state;
+    assert_true(trial_read(&p, getenv("TUTTI_KILL_AT")));
+    assert_true(trial_next_job(text, sizeof text));
+    try_point(row_of(p.act, "at"), &p, &r);
+    printf("reached: %d; %ld steps before the others were let in, %ld after; they got %d\n", r.reached, r.before, r.after, r.gave);
+    table();
+    assert_int_equal(wrongs, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest one[] = { cmocka_unit_test(one_point) }, all[] = { cmocka_unit_test(every_point) };
+    trial_open();
+    if (!may_trace())
+        return 77;
+    return getenv("TUTTI_KILL_AT") ? cmocka_run_group_tests(one, NULL, NULL) : cmocka_run_group_tests(all, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* What the ranks of a trial do: join, come to the operation, and, those that are left, look at what it gave and whether they can go on:
+ * the comm is broken as it should be, shrink gives one that works, the store is whole, and everybody can leave. */
+#include "part.h"
+
+#include "base/clock.h"
+#include "group/comm.h"
+#include "os/futex.h"
+#include "support/store_check.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SLICE_NS = 20000000, JOIN_MS = 3000 };
+
+int part_wrong(struct part *s, const char *format, ...)
+{
+    char *text = s->page->rank[s->rank].wrong;
+    va_list args;
+    if (text[0])
+        return 1;
+    va_start(args, format);
+    vsnprintf(text, sizeof s->page->rank[0].wrong, format, args);
+    va_end(args);
+    return 1;
+}
+
+void part_raise(shared32 *word, uint32_t value)
+{
+    store_release32(word, value);
+    futex_wake(word, INT_MAX);
+}
+
+bool part_awaits(shared32 *word, uint32_t value)
+{
+    for (uint64_t end = clock_ns() + PATIENCE_NS; load_acquire32(word) < value;) {
+        uint32_t seen = load_acquire32(word);
+        if (clock_ns() > end)
+            return false;
+        if (seen < value)
+            futex_wait(word, seen, SLICE_NS);
+    }
+    return true;
+}
+
+void part_await(shared32 *word, uint32_t value)
+{
+    if (!part_awaits(word, value))
+        _exit(9);
+}
+
+void part_come(struct part *s, enum trial_stage stage) { part_raise(&s->page->rank[s->rank].stage, stage); }
+
+/* The first error, and what is said of it. */
+static void note_error(struct part *s)
+{
+    struct trial_rank *mine = &s->page->rank[s->rank];
+    if (mine->met_ns)
+        return;
+    mine->met_ns = clock_ns();
+    snprintf(mine->report, sizeof mine->report, "%s", tutti_explain(s->world));
+}
+
+static bool is_gone(const struct part *s, int rank)
+{
+    return rank == s->victim || ((s->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == s->size - 1);
+}
+
+static bool names_the_gone(const struct part *s, const char *report)
+{
+    char text[32];
+    for (int r = 0; r < s->size; r++) {
+        snprintf(text, sizeof text, "rank %d", r);
+        if (is_gone(s, r) && strstr(report, text))
+            return true;
+    }
+    return false;
+}
+
+/* The comm of those that are left works, and so does the store. */
+static int goes_on(struct part *s, tutti_comm *comm)
+{
+    char key[32];
+    int one = 1, sum = 0, failed[TRIAL_MOST], n = tutti_size(comm), left = 0, r;
+    for (int p = 0; p < s->size; p++)
+        left += !is_gone(s, p);
+    s->page->rank[s->rank].members = n;
+    if (n != left)
+        return part_wrong(s, "shrink gave a comm of %d, %d are left", n, left);
+    int known = tutti_failed(s->world, failed, TRIAL_MOST);
+    bool named = false;
+    for (int i = 0; i < known && i < TRIAL_MOST; i++)
+        named |= failed[i] == s->victim;
+    if (known != s->size - left || !named)
+        return part_wrong(s, "tutti_failed says %d", known);
+    if ((r = tutti_all_reduce(&one, &sum, 1, TUTTI_I32, TUTTI_SUM, comm, NULL)) || sum != n)
+        return part_wrong(s, "all_reduce of the survivors: %d, sum %d", r, sum);
+    snprintf(key, sizeof key, "after.%d", tutti_rank(comm));
+    if ((r = tutti_set(key, &n, sizeof n, comm)))
+        return part_wrong(s, "set of the survivors: %d", r);
+    for (int p = 0; p < n; p++) {
+        size_t bytes = sizeof sum;
+        snprintf(key, sizeof key, "after.%d", p);
+        if ((r = tutti_get(key, &sum, &bytes, comm, NULL)) || sum != n)
+            return part_wrong(s, "get of the survivors: %d", r);
+    }
+    if ((r = tutti_barrier(comm, NULL)))
+        return part_wrong(s, "barrier of the survivors: %d", r);
+    if (tutti_rank(comm) == 0 && !store_whole(&s->world->world->arena))
+        return part_wrong(s, "the store is not whole");
+    if ((r = tutti_barrier(comm, NULL)) || (r = tutti_comm_free(comm)))
+        return part_wrong(s, "the end of the survivors' comm: %d", r);
+    return 0;
+}
+
+static int then(struct part *s, int gave)
+{
+    struct trial_rank *mine = &s->page->rank[s->rank];
+    unsigned flags = s->act->flags;
+    bool broken = (flags & ACT_BROKEN) || (gave < 0 && (flags & ACT_BREAKS)), open = flags & ACT_LOOSE;
+    tutti_comm *comm = NULL;
+    for (int i = 0; i < 2; i++) {
+        int r = mine->then[i] = tutti_barrier(s->world, NULL);
+        if (r < 0)
+            note_error(s);
+        if (r != (broken ? -ECANCELED : -EOWNERDEAD) && !(open && i == 0 && r == -ECANCELED))
+            return part_wrong(s, "%s barrier afterwards: %d (%s)", i ? "the second" : "the", r, tutti_explain(s->world));
+        broken = true;
+    }
+    if (!(flags & ACT_BROKEN) && (gave == -EOWNERDEAD || mine->then[0] == -EOWNERDEAD) && !names_the_gone(s, mine->report))
+        return part_wrong(s, "the report names somebody else");
+    int r = tutti_comm_shrink(s->world, &comm);
+    if (r)
+        return part_wrong(s, "shrink: %d (%s)", r, tutti_explain(s->world));
+    if ((r = goes_on(s, comm)))
+        return r;
+    part_come(s, STAGE_SHRUNK);
+    if (s->act->check && s->act->check(s, gave))
+        return part_wrong(s, "what it left is not right");
+    return (r = tutti_finalize(s->world)) ? part_wrong(s, "finalize: %d", r) : 0;
+}
+
+int part_join(struct part *s)
+{
+    tutti_options o = { .job = s->job, .rank = s->rank, .size = s->size, .join_timeout_ms = JOIN_MS, .warn_ms = -1, .flags = TUTTI_NO_SPIN,
+                        .span_bytes = 16 << 20 };
+    int r = tutti_init(&s->world, &o);
+    if (r < 0 || s->rank != 0)
+        return r;
+    s->page->control = s->world->world->arena.header->spans_at;
+    s->page->all = s->world->world->arena.bytes;
+    return r;
+}
+
+static int act_run(struct part *s)
+{
+    if (s->act->flags & ACT_JOINS)
+        return part_join(s);
+    return s->rank == s->victim || !s->act->peer ? s->act->victim(s) : s->act->peer(s);
+}
+
+static int prepare(struct part *s)
+{
+    unsigned flags = s->act->flags;
+    int r = 0;
+    if (!(flags & ACT_JOINS))
+        r = part_join(s);
+    if (r < 0)
+        return part_wrong(s, "the job does not start: %d (%s)", r, tutti_explain(NULL));
+    if (s->act->prepare && (r = s->act->prepare(s)))
+        return part_wrong(s, "before the operation: %d (%s)", r, s->world ? tutti_explain(s->world) : "");
+    if ((flags & (ACT_DEAD | ACT_BROKEN)) && s->rank == s->size - 1) {
+        part_come(s, STAGE_READY);
+        raise(SIGKILL);
+    }
+    if ((flags & ACT_BROKEN) && (r = tutti_barrier(s->world, NULL)) != -EOWNERDEAD)
+        return part_wrong(s, "before the operation: %d", r);
+    return 0;
+}
+
+static int victim_run(struct part *s)
+{
+    if (s->world)
+        s->page->base = (uint64_t)(uintptr_t)s->world->world->arena.base;
+    part_await(&s->page->seized, 1);
+    part_await(&s->page->go, 1);
+    step_mark();
+    act_run(s);
+    step_mark();
+    return 0;
+}
+
+int part_run(struct part *s)
+{
+    struct trial_rank *mine = &s->page->rank[s->rank];
+    bool ready = !prepare(s);
+    part_come(s, STAGE_READY);
+    if (!ready)
+        return 1;
+    if (s->rank == s->victim)
+        return victim_run(s);
+    part_await(&s->page->released, 1);
+    part_come(s, STAGE_IN);
+    mine->gave = act_run(s);
+    if (mine->gave < 0 && s->world) {
+        note_error(s);
+        mine->cause = s->world->watch.failed;
+    }
+    part_come(s, STAGE_OUT);
+    bool allowed = mine->gave >= 0;
+    for (int i = 0; i < TRIAL_ERRORS; i++)
+        allowed |= mine->gave == s->act->allowed[i];
+    if (!allowed)
+        return part_wrong(s, "it gave %d (%s)", mine->gave, tutti_explain(s->world));
+    if ((s->act->flags & ACT_JOINS) && mine->gave < 0) {
+        mine->met_ns = mine->gave == -EOWNERDEAD ? clock_ns() : 0;
+        snprintf(mine->report, sizeof mine->report, "%s", tutti_explain(NULL));
+        return names_the_gone(s, mine->report) || strstr(mine->report, "hosts the meeting") ? 0 : part_wrong(s, "the report names somebody else");
+    }
+    return then(s, mine->gave);
+}

@@ -1,0 +1,314 @@
+/* A step costs two switches of processes, some 10 us; an event five steps. While it waits for the child, this process sleeps on SIGCHLD with
+ * a bound, and where nothing comes it asks /proc whether the child sleeps: only a system call can be slept in, so only there is it asked. */
+#include "step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+
+enum { PAGE = 4096, LOOK_NS = 200000, LOOKS = 3, OP_SYSCALL = 0x050f };
+
+/* The one instruction that is borrowed for system calls of ours. */
+__asm__(".text\n.globl step_gadget\n.hidden step_gadget\nstep_gadget:\n    syscall\n    int3\n");
+extern const char step_gadget[];
+
+void step_mark(void) { __asm__ volatile("int3" ::: "memory"); }
+
+void step_prepare(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+void step_child(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+char step_state(pid_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = 0;
+    const char *end = strrchr(text, ')');
+    return end && end[1] ? end[2] : 0;
+}
+
+/* Its next stop or end. False: it sleeps, as some looks in a row have found. */
+static bool next_stop(struct step *s, bool may_sleep)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (int found = 0;;) {
+        pid_t got = waitpid(s->pid, &s->status, may_sleep ? WNOHANG | __WALL : __WALL);
+        if (got == s->pid)
+            return true;
+        if (got < 0 && errno != EINTR) {
+            s->status = -1;
+            return true;
+        }
+        if (!may_sleep || sigtimedwait(&set, NULL, &(struct timespec){ 0, LOOK_NS }) >= 0)
+            continue;
+        found = step_state(s->pid) == 'S' ? found + 1 : 0;
+        if (found >= LOOKS)
+            return false;
+    }
+}
+
+static bool gone(struct step *s) { return s->status == -1 || WIFEXITED(s->status) || WIFSIGNALED(s->status); }
+
+static bool resume(struct step *s, bool single)
+{
+    s->single = single;
+    return ptrace(single ? PTRACE_SINGLESTEP : PTRACE_SYSCALL, s->pid, NULL, NULL) == 0;
+}
+
+/* A system call of ours, at a stop that is not the entry of one. */
+static long borrow(struct step *s, long number, uint64_t a, uint64_t b, uint64_t c)
+{
+    struct user_regs_struct saved, regs;
+    if (ptrace(PTRACE_GETREGS, s->pid, NULL, &saved))
+        return -ESRCH;
+    regs = saved;
+    regs.rip = (uint64_t)(uintptr_t)step_gadget;
+    regs.rax = (uint64_t)number;
+    regs.orig_rax = UINT64_MAX;
+    regs.rdi = a;
+    regs.rsi = b;
+    regs.rdx = c;
+    int status;
+    if (ptrace(PTRACE_SETREGS, s->pid, NULL, &regs) || ptrace(PTRACE_SINGLESTEP, s->pid, NULL, NULL)
+        || waitpid(s->pid, &status, __WALL) != s->pid || !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, s->pid, NULL, &regs))
+        return -ESRCH;
+    ptrace(PTRACE_SETREGS, s->pid, NULL, &saved);
+    return (long)regs.rax;
+}
+
+static long protect(struct step *s, uint64_t at, uint64_t bytes, int how) { return borrow(s, SYS_mprotect, at, bytes, (uint64_t)how); }
+
+bool step_shield(struct step *s, uint64_t base, uint64_t bytes)
+{
+    s->shielded = true;
+    s->base = base;
+    s->bytes = bytes;
+    return !base || protect(s, base, bytes, PROT_READ) == 0;
+}
+
+bool step_unshield(struct step *s)
+{
+    bool was = s->shielded && s->base;
+    s->shielded = false;
+    /* Some of it may have been unmapped by now. */
+    return !was || protect(s, s->base, s->bytes, PROT_READ | PROT_WRITE) != -ESRCH;
+}
+
+bool step_seize(struct step *s, pid_t pid)
+{
+    *s = (struct step){ .pid = pid };
+    return ptrace(PTRACE_SEIZE, pid, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0;
+}
+
+static int stop_signal(const struct step *s) { return WIFSTOPPED(s->status) ? WSTOPSIG(s->status) : 0; }
+
+static bool is_mark(const struct step *s)
+{
+    siginfo_t info;
+    return stop_signal(s) == SIGTRAP && ptrace(PTRACE_GETSIGINFO, s->pid, NULL, &info) == 0 && info.si_code == SI_KERNEL;
+}
+
+bool step_to_mark(struct step *s)
+{
+    for (;;) {
+        if (waitpid(s->pid, &s->status, __WALL) != s->pid || gone(s))
+            return false;
+        if (is_mark(s))
+            return true;
+        ptrace(PTRACE_CONT, s->pid, NULL, (void *)(intptr_t)(stop_signal(s) == SIGTRAP ? 0 : stop_signal(s)));
+    }
+}
+
+static enum stepped ended(struct step *s)
+{
+    if (!gone(s))
+        s->fault = stop_signal(s);
+    return STEP_GONE;
+}
+
+enum stepped step_instruction(struct step *s)
+{
+    struct user_regs_struct regs;
+    bool call = s->asleep;
+    if (!s->asleep) {
+        if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs))
+            return ended(s);
+        errno = 0;
+        call = (ptrace(PTRACE_PEEKTEXT, s->pid, (void *)(uintptr_t)regs.rip, NULL) & 0xffff) == OP_SYSCALL;
+        if (!resume(s, true))
+            return ended(s);
+    }
+    s->asleep = !next_stop(s, call);
+    if (s->asleep)
+        return STEP_ASLEEP;
+    if (gone(s) || stop_signal(s) != SIGTRAP)
+        return ended(s);
+    return is_mark(s) ? STEP_MARK : STEP_ON;
+}
+
+/* One instruction is let through to what is shielded: the pages that it asks for, one after the other. A repeated string instruction is
+   one instruction here. */
+static enum stepped let_through(struct step *s)
+{
+    struct user_regs_struct before, now;
+    uint64_t open[8];
+    int n = 0;
+    ptrace(PTRACE_GETREGS, s->pid, NULL, &before);
+    for (;;) {
+        siginfo_t info;
+        if (gone(s) || (stop_signal(s) != SIGSEGV && stop_signal(s) != SIGTRAP))
+            return ended(s);
+        if (stop_signal(s) == SIGSEGV) {
+            ptrace(PTRACE_GETSIGINFO, s->pid, NULL, &info);
+            uint64_t at = (uint64_t)(uintptr_t)info.si_addr;
+            if (at - s->base >= s->bytes || n == 8 || !s->base)
+                return ended(s);
+            open[n++] = at / PAGE * PAGE;
+            protect(s, open[n - 1], PAGE, PROT_READ | PROT_WRITE);
+        } else {
+            ptrace(PTRACE_GETREGS, s->pid, NULL, &now);
+            if (now.rip != before.rip)
+                break;
+        }
+        if (!resume(s, true) || !next_stop(s, false))
+            return ended(s);
+    }
+    while (n > 0)
+        protect(s, open[--n], PAGE, PROT_READ);
+    return STEP_ON;
+}
+
+/* At the entry of an madvise of shielded pages, which the kernel would find read-only: ours comes before it, and then it comes again. */
+static bool detour(struct step *s, struct user_regs_struct *call)
+{
+    struct user_regs_struct ours = *call;
+    ours.orig_rax = SYS_mprotect;
+    ours.rdi = s->base;
+    ours.rsi = s->bytes;
+    ours.rdx = PROT_READ | PROT_WRITE;
+    ptrace(PTRACE_SETREGS, s->pid, NULL, &ours);
+    if (!resume(s, false) || !next_stop(s, false) || stop_signal(s) != (SIGTRAP | 0x80))
+        return false;
+    ours = *call;
+    ours.rip -= 2;
+    ours.rax = call->orig_rax;
+    ours.orig_rax = UINT64_MAX;
+    ptrace(PTRACE_SETREGS, s->pid, NULL, &ours);
+    return resume(s, false) && next_stop(s, false) && stop_signal(s) == (SIGTRAP | 0x80);
+}
+
+static enum stepped call_ended(struct step *s)
+{
+    struct user_regs_struct regs;
+    ptrace(PTRACE_GETREGS, s->pid, NULL, &regs);
+    if (regs.orig_rax == SYS_mmap && !s->base && s->bytes && (regs.r10 & MAP_SHARED) && (regs.rdx & PROT_WRITE) && (int)regs.r8 >= 0
+        && regs.rsi >= s->bytes && (int64_t)regs.rax > 0) {
+        s->base = regs.rax;
+        protect(s, s->base, s->bytes, PROT_READ);
+    }
+    return STEP_ON;
+}
+
+/* From the entry of a system call, or from sleeping in it, to its end. */
+static enum stepped through_call(struct step *s, bool entered)
+{
+    struct user_regs_struct regs;
+    bool opened = false;
+    if (entered) {
+        ptrace(PTRACE_GETREGS, s->pid, NULL, &regs);
+        if (regs.orig_rax == SYS_munmap && s->base && regs.rdi == s->base)
+            s->base = s->bytes = 0;
+        if (regs.orig_rax == SYS_madvise && s->base && regs.rdi < s->base + s->bytes && regs.rdi + regs.rsi > s->base) {
+            opened = true;
+            if (!detour(s, &regs))
+                return ended(s);
+        }
+        if (!resume(s, false))
+            return ended(s);
+    }
+    s->asleep = !next_stop(s, !opened);
+    if (s->asleep)
+        return STEP_ASLEEP;
+    if (gone(s) || stop_signal(s) != (SIGTRAP | 0x80))
+        return ended(s);
+    if (opened)
+        protect(s, s->base, s->bytes, PROT_READ);
+    return call_ended(s);
+}
+
+enum stepped step_event(struct step *s)
+{
+    if (s->asleep)
+        return through_call(s, false);
+    if (!resume(s, false))
+        return ended(s);
+    next_stop(s, false);
+    if (gone(s))
+        return ended(s);
+    if (stop_signal(s) == (SIGTRAP | 0x80))
+        return through_call(s, true);
+    if (stop_signal(s) == SIGSEGV)
+        return let_through(s);
+    return is_mark(s) ? STEP_MARK : ended(s);
+}
+
+void step_kill(struct step *s)
+{
+    int status;
+    if (s->status == -1 || (s->status && (WIFEXITED(s->status) || WIFSIGNALED(s->status))))
+        return;
+    if (s->asleep && s->shielded) {
+        s->asleep = ptrace(PTRACE_INTERRUPT, s->pid, NULL, NULL) || waitpid(s->pid, &status, __WALL) != s->pid;
+        step_unshield(s);
+    } else if (!s->asleep)
+        step_unshield(s);
+    kill(s->pid, SIGKILL);
+    while (waitpid(s->pid, &status, __WALL) == s->pid && WIFSTOPPED(status)) { }
+    s->status = status;
+}
+
+#else
+
+void step_mark(void) { }
+void step_prepare(void) { }
+void step_child(void) { }
+bool step_seize(struct step *s, pid_t pid) { (void)s; (void)pid; errno = ENOSYS; return false; }
+bool step_to_mark(struct step *s) { (void)s; return false; }
+bool step_shield(struct step *s, uint64_t base, uint64_t bytes) { (void)s; (void)base; (void)bytes; return false; }
+bool step_unshield(struct step *s) { (void)s; return false; }
+enum stepped step_instruction(struct step *s) { (void)s; return STEP_GONE; }
+enum stepped step_event(struct step *s) { (void)s; return STEP_GONE; }
+char step_state(pid_t pid) { (void)pid; return 0; }
+void step_kill(struct step *s) { (void)s; }
+
+#endif

@@ -1,0 +1,38 @@
+/* Job: one job, one operation, one of its ranks killed at one exact point; then what the others got, and whether they can go on.
+ * Owns: the job's processes and the page they share with the test; all are reaped when trial_run returns.
+ * Never: which points are tried (kill_step_test), what an operation is (acts). */
+#ifndef TUTTI_TEST_FAULTS_TRIAL_H
+#define TUTTI_TEST_FAULTS_TRIAL_H
+
+#include "part.h"
+
+/* The point. release: 0: the others are in the operation and asleep before the victim begins; n: when it has done n steps; -1: when it
+   first sleeps, or is over. Steps are counted from the start, or, with `after`, from the release. */
+struct point {
+    const struct act *act;
+    int victim;
+    long release;
+    bool events;                      /* steps are events; else instructions */
+    bool after, asleep;               /* asleep: killed in its first sleep */
+    long n;                           /* LONG_MAX: at its end */
+    long tail;                        /* and so many instructions further */
+};
+
+struct trial_result {
+    bool wrong, hang;
+    bool reached;                     /* the victim came to the point; else it was killed at its end */
+    long before, after;               /* steps taken before and after the release */
+    int gave;                         /* what the first survivor got */
+    uint64_t worst_ns;                /* from the kill to the last survivor's first error */
+    char text[4096];                  /* what is wrong */
+};
+
+void trial_open(void);
+bool trial_allowed(char *why, size_t bytes);         /* false: this system lets no process trace another */
+void trial_run(const struct point *p, struct trial_result *r);
+bool trial_next_job(char *text, size_t bytes);       /* the next job of that name: starts, works, ends */
+
+void trial_say(const struct point *p, char *text, size_t bytes);     /* as TUTTI_KILL_AT takes it */
+bool trial_read(struct point *p, const char *text);
+
+#endif
