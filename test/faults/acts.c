@@ -4,6 +4,7 @@
 #include "group/comm.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,6 +287,58 @@ static int store_check(struct part *s, int gave)
     return tutti_comm_free(comm);
 }
 
+/* ---- the lock of the directories: the next rank holds it, the victim sleeps for it, then another rank does. The holder lets go, takes it
+   again at once, and keeps it until the victim sleeps again or is dead: so it was woken, and died when one held it who knows of no sleepers ---- */
+
+enum { LOCK_NS = 2000000000 };
+
+static struct arena *lock_of(struct part *s) { return &s->world->world->arena; }
+
+static int locks_prepare(struct part *s)
+{
+    int r = tutti_barrier(s->world, NULL);           /* nobody is joining any more */
+    if (r == 0 && s->rank == other(s))
+        r = arena_lock(lock_of(s), LOCK_NS);
+    return r ? r : tutti_barrier(s->world, NULL);
+}
+
+static int locks(struct part *s)
+{
+    int r = arena_lock(lock_of(s), PATIENCE_NS * 2);
+    if (r == 0)
+        arena_unlock(lock_of(s));
+    return r;
+}
+
+static void await_asleep_or_gone(int pid)
+{
+    for (int found = 0; found < 3; sched_yield()) {
+        char state = step_state(pid);
+        if (!state || state == 'Z' || state == 'X')
+            return;
+        found = state == 'S' ? found + 1 : 0;
+    }
+}
+
+static int locks_peer(struct part *s)
+{
+    if (s->rank != other(s)) {
+        part_raise(&s->page->here, 1);
+        return locks(s);
+    }
+    const struct trial_rank *third = NULL;
+    for (int r = 0; r < s->size; r++)
+        third = r != s->rank && r != s->victim ? &s->page->rank[r] : third;
+    part_await(&s->page->here, 1);
+    await_asleep_or_gone(third->pid);
+    arena_unlock(lock_of(s));
+    int r = arena_lock(lock_of(s), PATIENCE_NS * 2);
+    await_asleep_or_gone(s->page->rank[s->victim].pid);
+    if (r == 0)
+        arena_unlock(lock_of(s));
+    return r;
+}
+
 /* ---- memory: nobody else takes part ---- */
 
 static int allocates(struct part *s) { return tutti_alloc(3000, s->world) ? 0 : -ENOMEM; }
@@ -336,7 +389,8 @@ static int makes_op(struct part *s)
 #define LOCAL(text, prepare_, victim_, check_) \
     { .name = text, .size = 3, .prepare = prepare_, .victim = victim_, .peer = nothing, .check = check_ }
 #define STORE(text, victim_) \
-    { .name = text, .size = 3, .prepare = store_prepare, .victim = victim_, .peer = store_peer, .check = store_check }
+    { .name = text, .flags = ACT_BREAKS, .size = 3, .prepare = store_prepare, .victim = victim_, .peer = store_peer, .check = store_check, \
+      .allowed = { -EOWNERDEAD } }
 #define LETTER(text, victim_, peer_, check_) \
     { .name = text, .flags = ACT_BREAKS | ACT_SPANS, .size = 3, .prepare = letter_prepare, .victim = victim_, .peer = peer_, .check = check_, \
       .allowed = { -EOWNERDEAD } }
@@ -373,6 +427,7 @@ const struct act acts[] = {
     LETTER("probe", probes, gives_few, NULL),
     STORE("set", sets), STORE("set_fresh", sets_fresh), STORE("compare_set", swaps), STORE("delete", deletes), STORE("add", adds),
     STORE("add_fresh", adds_fresh), STORE("get", gets),
+    { .name = "lock_waits", .flags = ACT_INSTRUCTIONS, .size = 3, .prepare = locks_prepare, .victim = locks, .peer = locks_peer },
     LOCAL("alloc", NULL, allocates, NULL), LOCAL("free", alloc_prepare, frees, NULL), LOCAL("register", map_prepare, registers, registered_check),
     LOCAL("unregister", registered_prepare, unregisters, registered_check),
     COLLECTIVE_KIND("broadcast_ring", "ring", "flags", KIND_BROADCAST, 60000, 0),

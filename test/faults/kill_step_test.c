@@ -21,10 +21,11 @@
 
 #include <cmocka.h>
 
-enum { ROWS = 200, WRONGS = 20, TAIL_MOST = 200, NEXT_JOB = 16 };
+enum { ROWS = 200, WRONGS = 20, TAIL_MOST = 200, NEXT_JOB = 16, TIMES = 4096 };
 
-/* How many points of one sweep are tried, and by lot of one operation; 0: all. */
-enum { SHARE_INSTRUCTIONS = 14, SHARE_EVENTS = 3, LOTS = 2, LOTS_PROVE = 2000 };
+/* How many points of one sweep are tried by default, and by lot of one operation. Where all are: up to so many instructions, which is where
+   an operation is decided; what comes then is the text of a report, a hundred thousand of them, of which that many are drawn. */
+enum { SHARE_INSTRUCTIONS = 20, SHARE_EVENTS = 4, LOTS = 3, LOTS_PROVE = 2000, INSTRUCTIONS_ALL = 3000, INSTRUCTIONS_BEYOND = 200 };
 
 static const int errors[] = { 0, -EOWNERDEAD, -ECANCELED, -ETIMEDOUT, -EPROTO };
 enum { ERRORS = sizeof errors / sizeof errors[0] };
@@ -34,9 +35,11 @@ static struct row {
     const char *how;
     long steps, all, tried, gave[ERRORS], hangs, wrong;
     uint64_t worst_ns;
+    float *ms;                        /* [TIMES]: of trials in which survivors met the death after it */
+    int times;
     char worst_at[120];
 } rows[ROWS];
-static int rows_count, wrongs;
+static int rows_count, rows_said, wrongs;
 static long trials;
 static uint64_t lots;
 
@@ -48,14 +51,42 @@ static bool asked_for(const struct act *act)
     return !only || strstr(act->name, only);
 }
 
+static int living_of(const struct act *act) { return act->size - (act->flags & (ACT_DEAD | ACT_BROKEN) ? 1 : 0); }
+
 static struct row *row_of(const struct act *act, const char *how)
 {
     for (int i = 0; i < rows_count; i++)
         if (rows[i].act == act && rows[i].how == how)
             return &rows[i];
     assert_true(rows_count < ROWS);
-    rows[rows_count] = (struct row){ .act = act, .how = how };
+    rows[rows_count] = (struct row){ .act = act, .how = how, .ms = calloc(TIMES, sizeof(float)) };
+    assert_non_null(rows[rows_count].ms);
     return &rows[rows_count++];
+}
+
+static int float_order(const void *a, const void *b) { return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b); }
+
+static double median(const struct row *r)
+{
+    qsort(r->ms, (size_t)r->times, sizeof *r->ms, float_order);
+    return r->times ? (double)r->ms[r->times / 2] : 0;
+}
+
+static void head(void)
+{
+    printf("%-22s %-12s %6s %7s %7s %7s %7s %7s %7s %7s %7s %9s %5s %5s  worst at\n", "operation", "killed at", "steps", "points", "tried", "got 0",
+           "DEAD", "CANCEL", "TIMEOUT", "PROTO", "mid ms", "worst ms", "hangs", "wrong");
+}
+
+/* Those that have come since the last time. */
+static void table(void)
+{
+    for (; rows_said < rows_count; rows_said++) {
+        struct row *r = &rows[rows_said];
+        printf("%-22s %-12s %6ld %7ld %7ld %7ld %7ld %7ld %7ld %7ld %7.2f %9.2f %5ld %5ld  %s\n", r->act->name, r->how, r->steps, r->all, r->tried,
+               r->gave[0], r->gave[1], r->gave[2], r->gave[3], r->gave[4], median(r), (double)r->worst_ns / 1e6, r->hangs, r->wrong, r->worst_at);
+    }
+    fflush(stdout);
 }
 
 static void complain(const struct point *p, const char *text)
@@ -77,6 +108,8 @@ static void try_point(struct row *row, const struct point *p, struct trial_resul
     row->wrong += r->wrong;
     for (int i = 0; i < ERRORS; i++)
         row->gave[i] += errors[i] == (r->gave > 0 ? 0 : r->gave);
+    if (r->worst_ns && row->times < TIMES)
+        row->ms[row->times++] = (float)r->worst_ns / 1e6f;
     if (r->worst_ns > row->worst_ns) {
         row->worst_ns = r->worst_ns;
         trial_say(p, row->worst_at, sizeof row->worst_at);
@@ -95,9 +128,12 @@ static void try_point(struct row *row, const struct point *p, struct trial_resul
 static void sweep(struct row *row, struct point p, long count, long share)
 {
     struct trial_result r;
-    long stride = everything() || count < share ? 1 : (count + share) / share;
+    long all = everything() ? p.events ? LONG_MAX : INSTRUCTIONS_ALL : 0, beyond = everything() ? INSTRUCTIONS_BEYOND : share;
     row->all += count + 1;
-    for (p.n = stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0; p.n <= count; p.n += stride)
+    for (p.n = 0; p.n <= count && p.n < all; p.n++)
+        try_point(row, &p, &r);
+    long stride = (count - p.n + beyond) / beyond;
+    for (p.n += stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0; p.n <= count; p.n += stride)
         try_point(row, &p, &r);
 }
 
@@ -130,7 +166,7 @@ static void by_lot(const struct act *act, long steps)
     struct trial_result r;
     int many = team_many("TUTTI_KILL_RANDOM", getenv("TUTTI_PROVE") ? LOTS_PROVE : LOTS, LOTS);
     for (int i = 0; i < many; i++) {
-        struct point p = { .act = act, .victim = (int)(team_random(&lots) % (uint64_t)(act->size - 1)), .events = true };
+        struct point p = { .act = act, .victim = (int)(team_random(&lots) % (uint64_t)living_of(act)), .events = true };
         p.release = (long)(team_random(&lots) % (uint64_t)(steps + 2)) - 1;
         p.after = p.release == 0 || team_random(&lots) % 2;
         p.n = (long)(team_random(&lots) % (uint64_t)(steps + 1));
@@ -143,33 +179,29 @@ static void by_lot(const struct act *act, long steps)
 
 static void campaign(const struct act *act)
 {
-    int victims = everything() ? act->size - 1 : 1, from = everything() ? 0 : (int)(team_random(&lots) % (uint64_t)(act->size - 1));
+    int living = living_of(act), from = everything() ? 0 : (int)(team_random(&lots) % (uint64_t)living), to = everything() ? living : from + 1;
     long steps = 0, most = 0;
-    for (int v = 0; v < victims; v++)
+    for (int v = from; v < to; v++)
         for (long release = 0; release >= -1; release--) {
             if (act->flags & ACT_INSTRUCTIONS)
-                sweep_all(act, from + v, false, release, &steps);
-            sweep_all(act, from + v, true, release, &steps);
+                sweep_all(act, v, false, release, &steps);
+            sweep_all(act, v, true, release, &steps);
             most = steps > most ? steps : most;
         }
     by_lot(act, most);
+    table();
 }
 
-static void table(void)
+static void sums(void)
 {
     struct rusage own, others;
     long points = 0, hangs = 0, wrong = 0;
     uint64_t worst = 0;
-    printf("%-22s %-12s %6s %7s %7s %7s %7s %7s %7s %7s %9s %5s %5s  worst at\n", "operation", "killed at", "steps", "points", "tried", "got 0", "DEAD",
-           "CANCEL", "TIMEOUT", "PROTO", "worst ms", "hangs", "wrong");
     for (int i = 0; i < rows_count; i++) {
-        const struct row *r = &rows[i];
-        printf("%-22s %-12s %6ld %7ld %7ld %7ld %7ld %7ld %7ld %7ld %9.2f %5ld %5ld  %s\n", r->act->name, r->how, r->steps, r->all, r->tried, r->gave[0],
-               r->gave[1], r->gave[2], r->gave[3], r->gave[4], (double)r->worst_ns / 1e6, r->hangs, r->wrong, r->worst_at);
-        points += r->tried;
-        hangs += r->hangs;
-        wrong += r->wrong;
-        worst = r->worst_ns > worst ? r->worst_ns : worst;
+        points += rows[i].tried;
+        hangs += rows[i].hangs;
+        wrong += rows[i].wrong;
+        worst = rows[i].worst_ns > worst ? rows[i].worst_ns : worst;
     }
     getrusage(RUSAGE_SELF, &own);
     getrusage(RUSAGE_CHILDREN, &others);
@@ -194,10 +226,11 @@ static void every_point(void **state)
     lots = team_seed();
     if (!trial_next_job(text, sizeof text))
         fail_msg("a job without deaths does not work: %s", text);
+    head();
     for (int i = 0; i < acts_count; i++)
         if (asked_for(&acts[i]))
             campaign(&acts[i]);
-    table();
+    sums();
     assert_int_equal(wrongs, 0);
 }
 
@@ -209,8 +242,10 @@ static void one_point(void **state)
     (void)state;
     assert_true(trial_read(&p, getenv("TUTTI_KILL_AT")));
     assert_true(trial_next_job(text, sizeof text));
-    try_point(row_of(p.act, "at"), &p, &r);
+    for (int i = team_many("TUTTI_KILL_TIMES", 1, 1); i > 0; i--)
+        try_point(row_of(p.act, "at"), &p, &r);
     printf("reached: %d; %ld steps before the others were let in, %ld after; they got %d\n", r.reached, r.before, r.after, r.gave);
+    head();
     table();
     assert_int_equal(wrongs, 0);
 }

@@ -16,13 +16,14 @@ enum { TRIAL_MOST = 5, TRIAL_PATIENCE_S = 20, TRIAL_ERRORS = 6 };
 
 struct trial_rank {
     shared32 stage;                   /* enum trial_stage; only grows */
+    int pid;
     int gave, then[2];                /* what the operation gave, and the two barriers after it */
     uint64_t met_ns;                  /* when it first got an error */
     uint64_t cause;                   /* the verdict by which it failed */
     uint64_t number;                  /* an act's own: what is to be the same on all */
     int members;                      /* of the comm after shrink */
     char wrong[256];                  /* "": all is right here */
-    char report[600];
+    char report[1000];
 };
 enum trial_stage { STAGE_NONE, STAGE_READY, STAGE_IN, STAGE_OUT, STAGE_SHRUNK, STAGE_DONE };
 
@@ -58,8 +59,7 @@ enum act_flags {
     ACT_HOLD = 32,                    /* the others do not come because the victim sleeps, only when it is over */
     ACT_SPANS = 64,                   /* stores to ranks' own memory count, too: letters */
     ACT_JOINS = 128,                  /* the operation is tutti_init */
-    ACT_NUMBER = 256,                 /* trial_rank.number is the same on all that got 0 */
-    ACT_LOOSE = 512                   /* whether the first barrier meets the death as -EOWNERDEAD or the comm was broken before is open */
+    ACT_NUMBER = 256                  /* trial_rank.number is the same on all that got 0 */
 };
 
 struct act {
