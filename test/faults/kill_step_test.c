@@ -2,8 +2,8 @@
 /* One rank is killed at every point that others can tell from the one before, of every operation: after each of its stores to shared memory,
  * after each of its system calls, in its sleep, and at instructions drawn by lot; and at every instruction of those in `acts` that say so. The
  * others sleep in the operation when it begins, or come when it first sleeps, or at a moment drawn by lot. By default a share of the points
- * is tried, another one each run; TUTTI_KILL_EVERY=1 or TUTTI_PROVE tries all. TUTTI_KILL_RANDOM: points by lot, per operation. TUTTI_KILL_ONLY: a part
- * of the operations' names. TUTTI_TEST_SEED as elsewhere; TUTTI_KILL_AT repeats one point, as a failure prints it.
+ * is tried, another one each run; TUTTI_KILL_EVERY=1 or TUTTI_PROVE tries all. TUTTI_KILL_RANDOM: points by lot, per operation. TUTTI_KILL_ONLY: parts
+ * of the operations' names, by commas. TUTTI_KILL_STEPPED: every instruction of this rank alone. TUTTI_TEST_SEED as elsewhere; TUTTI_KILL_AT repeats one point, as a failure prints it.
  * nosan: it counts instructions, and would count the sanitizer's. */
 #include "base/clock.h"
 #include "support/team.h"
@@ -25,7 +25,7 @@ enum { ROWS = 200, WRONGS = 20, TAIL_MOST = 200, NEXT_JOB = 16, TIMES = 4096 };
 
 /* How many points of one sweep are tried by default, and by lot of one operation. Where all are: up to so many instructions, which is where
    an operation is decided; what comes then is the text of a report, a hundred thousand of them, of which that many are drawn. */
-enum { SHARE_INSTRUCTIONS = 20, SHARE_EVENTS = 4, LOTS = 3, LOTS_PROVE = 2000, INSTRUCTIONS_ALL = 3000, INSTRUCTIONS_BEYOND = 200 };
+enum { SHARE_INSTRUCTIONS = 20, SHARE_EVENTS = 4, LOTS = 3, LOTS_PROVE = 2000, INSTRUCTIONS_ALL = 2000, INSTRUCTIONS_BEYOND = 200 };
 
 static const int errors[] = { 0, -EOWNERDEAD, -ECANCELED, -ETIMEDOUT, -EPROTO };
 enum { ERRORS = sizeof errors / sizeof errors[0] };
@@ -47,8 +47,13 @@ static bool everything(void) { return getenv("TUTTI_PROVE") || (getenv("TUTTI_KI
 
 static bool asked_for(const struct act *act)
 {
+    char parts[600], *save = NULL;
     const char *only = getenv("TUTTI_KILL_ONLY");
-    return !only || strstr(act->name, only);
+    snprintf(parts, sizeof parts, "%s", only ? only : "");
+    for (char *part = strtok_r(parts, ",", &save); part; part = strtok_r(NULL, ",", &save))
+        if (strstr(act->name, part))
+            return true;
+    return !only || !*only;
 }
 
 static int living_of(const struct act *act) { return act->size - (act->flags & (ACT_DEAD | ACT_BROKEN) ? 1 : 0); }
@@ -124,40 +129,58 @@ static void try_point(struct row *row, const struct point *p, struct trial_resul
     trials++;
 }
 
-/* Points 0 … count of one kind: a share of them, evenly spread from an offset drawn by lot. */
-static void sweep(struct row *row, struct point p, long count, long share)
+/* How a point of one sweep is reached: event n, or instruction n, which lies so many instructions behind an event. */
+static void place(struct point *p, long n, const long *gap)
+{
+    p->n = n;
+    p->tail = 0;
+    if (!gap)
+        return;
+    for (p->n = 0, p->tail = n; p->n < GAPS - 1 && p->tail >= gap[p->n] && gap[p->n]; p->n++)
+        p->tail -= gap[p->n];
+}
+
+/* Points 0 … count of one kind: all, or a share of them, evenly spread from an offset drawn by lot. */
+static void sweep(struct row *row, struct point p, long count, long share, const long *gap)
 {
     struct trial_result r;
-    long all = everything() ? p.events ? LONG_MAX : INSTRUCTIONS_ALL : 0, beyond = everything() ? INSTRUCTIONS_BEYOND : share;
+    long all = everything() ? gap ? INSTRUCTIONS_ALL : LONG_MAX : 0, beyond = everything() ? INSTRUCTIONS_BEYOND : share, n = 0;
     row->all += count + 1;
-    for (p.n = 0; p.n <= count && p.n < all; p.n++)
+    for (; n <= count && n < all; n++) {
+        place(&p, n, gap);
         try_point(row, &p, &r);
-    long stride = (count - p.n + beyond) / beyond;
-    for (p.n += stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0; p.n <= count; p.n += stride)
+    }
+    long stride = (count - n + beyond) / beyond;
+    for (n += stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0; n <= count; n += stride) {
+        place(&p, n, gap);
         try_point(row, &p, &r);
+    }
 }
 
 /* Every point of one operation by one victim, with the others there before it (release 0) or later (-1). */
 static void sweep_all(const struct act *act, int victim, bool events, long release, long *steps)
 {
     struct row *row = row_of(act, events ? "events" : "instructions");
-    struct point p = { .act = act, .victim = victim, .release = release, .events = events, .after = release == 0, .n = LONG_MAX };
-    struct trial_result whole, r;
+    struct point p = { .act = act, .victim = victim, .release = release, .events = events, .measure = !events, .after = release == 0, .n = LONG_MAX };
+    static struct trial_result whole;
+    struct trial_result *r = &(struct trial_result){ 0 };
     long share = events ? SHARE_EVENTS : SHARE_INSTRUCTIONS;
     try_point(row, &p, &whole);
     *steps = whole.before + whole.after;
     row->steps = *steps > row->steps ? *steps : row->steps;
+    p.events = true;
+    p.measure = false;
     if (release == 0) {
-        sweep(row, p, whole.after, share);
+        sweep(row, p, whole.after, share, events ? NULL : whole.gap[1]);
         return;
     }
-    sweep(row, p, whole.before, share / 2);
+    sweep(row, p, whole.before, share / 2, events ? NULL : whole.gap[0]);
     struct point asleep = p;
     asleep.asleep = true;
-    try_point(row, &asleep, &r);
+    try_point(row, &asleep, r);
     p.after = true;
     if (whole.after)
-        sweep(row, p, whole.after, share / 2 + 1);
+        sweep(row, p, whole.after, share / 2 + 1, events ? NULL : whole.gap[1]);
 }
 
 static void by_lot(const struct act *act, long steps)
@@ -180,10 +203,11 @@ static void by_lot(const struct act *act, long steps)
 static void campaign(const struct act *act)
 {
     int living = living_of(act), from = everything() ? 0 : (int)(team_random(&lots) % (uint64_t)living), to = everything() ? living : from + 1;
+    const char *stepped = getenv("TUTTI_KILL_STEPPED");
     long steps = 0, most = 0;
     for (int v = from; v < to; v++)
         for (long release = 0; release >= -1; release--) {
-            if (act->flags & ACT_INSTRUCTIONS)
+            if ((act->flags & ACT_INSTRUCTIONS) && (!stepped || atoi(stepped) == v))
                 sweep_all(act, v, false, release, &steps);
             sweep_all(act, v, true, release, &steps);
             most = steps > most ? steps : most;

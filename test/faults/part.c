@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SLICE_NS = 20000000, JOIN_MS = 2 * TRIAL_PATIENCE_S * 1000, JOIN_KILLED_MS = 3000 };
+enum { SLICE_NS = 20000000, JOIN_MS = 2 * TRIAL_PATIENCE_S * 1000, JOIN_KILLED_MS = 1500 };
 
 int part_wrong(struct part *s, const char *format, ...)
 {

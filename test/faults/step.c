@@ -156,24 +156,17 @@ static enum stepped ended(struct step *s)
     return STEP_GONE;
 }
 
-enum stepped step_instruction(struct step *s)
+/* Calls that change nothing for others. Closing is one of them where the process has no sockets, as all but those that join. */
+static bool is_private(const struct step *s, uint64_t number)
 {
-    struct user_regs_struct regs;
-    bool call = s->asleep;
-    if (!s->asleep) {
-        if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs))
-            return ended(s);
-        errno = 0;
-        call = (ptrace(PTRACE_PEEKTEXT, s->pid, (void *)(uintptr_t)regs.rip, NULL) & 0xffff) == OP_SYSCALL;
-        if (!resume(s, true))
-            return ended(s);
-    }
-    s->asleep = !next_stop(s, call);
-    if (s->asleep)
-        return STEP_ASLEEP;
-    if (gone(s) || stop_signal(s) != SIGTRAP)
-        return ended(s);
-    return is_mark(s) ? STEP_MARK : STEP_ON;
+    static const short numbers[] = {
+        SYS_read, SYS_pread64, SYS_open, SYS_openat, SYS_newfstatat, SYS_fstat, SYS_lseek, SYS_getdents64, SYS_readlink, SYS_readlinkat, SYS_brk,
+        SYS_clock_gettime, SYS_getpid, SYS_gettid, SYS_sched_yield, SYS_rt_sigprocmask, SYS_pidfd_open, SYS_poll, SYS_mprotect, SYS_close
+    };
+    for (size_t i = 0; !s->keeps_all && i < sizeof numbers / sizeof numbers[0]; i++)
+        if (number == (uint64_t)numbers[i])
+            return true;
+    return false;
 }
 
 /* One instruction is let through to what is shielded: the pages that it asks for, one after the other. A repeated string instruction is
@@ -208,6 +201,31 @@ static enum stepped let_through(struct step *s)
     return STEP_ON;
 }
 
+enum stepped step_instruction(struct step *s)
+{
+    struct user_regs_struct regs;
+    bool call = s->asleep;
+    if (!s->asleep) {
+        if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs))
+            return ended(s);
+        errno = 0;
+        call = (ptrace(PTRACE_PEEKTEXT, s->pid, (void *)(uintptr_t)regs.rip, NULL) & 0xffff) == OP_SYSCALL;
+        s->event = call && !is_private(s, regs.rax);
+        if (!resume(s, true))
+            return ended(s);
+    }
+    s->asleep = !next_stop(s, call);
+    if (s->asleep)
+        return STEP_ASLEEP;
+    if (stop_signal(s) == SIGSEGV && s->shielded) {
+        s->event = true;
+        return let_through(s);
+    }
+    if (gone(s) || stop_signal(s) != SIGTRAP)
+        return ended(s);
+    return is_mark(s) ? STEP_MARK : STEP_ON;
+}
+
 /* At the entry of an madvise of shielded pages, which the kernel would find read-only: ours comes before it, and then it comes again. */
 static bool detour(struct step *s, struct user_regs_struct *call)
 {
@@ -227,10 +245,12 @@ static bool detour(struct step *s, struct user_regs_struct *call)
     return resume(s, false) && next_stop(s, false) && stop_signal(s) == (SIGTRAP | 0x80);
 }
 
+/* STEP_ON; the event flag says whether it counts. */
 static enum stepped call_ended(struct step *s)
 {
     struct user_regs_struct regs;
     ptrace(PTRACE_GETREGS, s->pid, NULL, &regs);
+    s->event = !is_private(s, regs.orig_rax);
     if (regs.orig_rax == SYS_mmap && !s->base && s->bytes && (regs.r10 & MAP_SHARED) && (regs.rdx & PROT_WRITE) && (int)regs.r8 >= 0
         && regs.rsi >= s->bytes && (int64_t)regs.rax > 0) {
         s->base = regs.rax;
@@ -266,8 +286,9 @@ static enum stepped through_call(struct step *s, bool entered)
     return call_ended(s);
 }
 
-enum stepped step_event(struct step *s)
+static enum stepped any_event(struct step *s)
 {
+    s->event = true;
     if (s->asleep)
         return through_call(s, false);
     if (!resume(s, false))
@@ -280,6 +301,15 @@ enum stepped step_event(struct step *s)
     if (stop_signal(s) == SIGSEGV)
         return let_through(s);
     return is_mark(s) ? STEP_MARK : ended(s);
+}
+
+enum stepped step_event(struct step *s)
+{
+    enum stepped now;
+    do
+        now = any_event(s);
+    while (now == STEP_ON && !s->event);
+    return now;
 }
 
 void step_kill(struct step *s)

@@ -25,6 +25,8 @@ struct step {
     bool asleep;                      /* the last walk found it so: it runs, and no new command has been given */
     bool single;                      /* what it was told then: one instruction, or up to the next system call */
     bool shielded;
+    bool keeps_all;                   /* every system call is an event */
+    bool event;                       /* the last instruction was one: a store to what is shielded, or such a system call */
     uint64_t base, bytes;             /* what is shielded; bytes are known before base where the mapping is made on the way */
     int fault;                        /* signal that it met, 0: none */
     int status;                       /* its end, as waitpid gives it */
@@ -44,8 +46,10 @@ bool step_to_mark(struct step *s);                   /* at full speed; false: it
 bool step_shield(struct step *s, uint64_t base, uint64_t bytes);
 bool step_unshield(struct step *s);
 
-enum stepped step_instruction(struct step *s);       /* unshielded */
-enum stepped step_event(struct step *s);             /* to right after the next store to what is shielded, or system call */
+/* Shielded, the next instruction must not be an madvise of what is shielded. */
+enum stepped step_instruction(struct step *s);
+/* To right after the next store to what is shielded, or system call that others can notice: not those that only read a file or a clock. */
+enum stepped step_event(struct step *s);
 
 void step_kill(struct step *s);                      /* SIGKILL, and reaped. The shield is taken away before: the kernel has marks to make */
 

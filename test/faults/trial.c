@@ -121,6 +121,10 @@ static bool lead(struct job *j, struct trial_result *r)
         if (now == STEP_MARK)
             return true;
         *count += now == STEP_ON;
+        if (p->measure && now == STEP_ON && r->gaps[j->released] < GAPS) {
+            r->gap[j->released][r->gaps[j->released]]++;
+            r->gaps[j->released] += j->step.event;
+        }
     }
     if (p->tail && p->events)
         step_unshield(&j->step);
@@ -140,8 +144,9 @@ static bool lead(struct job *j, struct trial_result *r)
 static void shield(struct job *j)
 {
     const struct act *act = j->p->act;
-    if (!j->p->events)
+    if (!j->p->events && !j->p->measure)
         return;
+    j->step.keeps_all = act->flags & ACT_JOINS;
     step_shield(&j->step, act->flags & ACT_JOINS ? 0 : page->base, act->flags & ACT_SPANS ? page->all : page->control);
 }
 

@@ -16,12 +16,17 @@ struct point {
     bool after, asleep;               /* asleep: killed in its first sleep */
     long n;                           /* LONG_MAX: at its end */
     long tail;                        /* and so many instructions further */
+    bool measure;                     /* by instructions to the end, and noted how many lie between one event and the next */
 };
+
+enum { GAPS = 1000 };
 
 struct trial_result {
     bool wrong, hang;
     bool reached;                     /* the victim came to the point; else it was killed at its end */
     long before, after;               /* steps taken before and after the release */
+    long gap[2][GAPS];                /* measured: instructions from event e, 0 the start, to the next; before and after the release */
+    long gaps[2];                     /* how many of these */
     int gave;                         /* what the first survivor got */
     uint64_t worst_ns;                /* from the kill to the last survivor's first error */
     char text[4096];                  /* what is wrong */
