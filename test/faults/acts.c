@@ -273,14 +273,16 @@ static int store_check(struct part *s, int gave)
     if (tutti_comm_shrink(s->world, &comm))
         return part_wrong(s, "shrink for the store");
     int r = tutti_get("key", value, &n, comm, &(tutti_call){ .timeout_ms = 1 });
-    bool old = r == 0 && n == sizeof old_value && !memcmp(value, old_value, n), new = r == 0 && n == sizeof new_value && !memcmp(value, new_value, n);
+    bool old = r == 0 && n == sizeof old_value && !memcmp(value, old_value, n);
+    bool new = r == 0 && n == sizeof new_value && !memcmp(value, new_value, n);
     bool changed = s->act->victim == sets || s->act->victim == swaps, deleted = s->act->victim == deletes && (r == -ETIMEDOUT || r == -EOWNERDEAD);
     if (!old && !(changed && new) && !deleted)
         return part_wrong(s, "key: %d, %zu bytes", r, n);
     n = sizeof value;
     r = tutti_get("fresh", value, &n, comm, &(tutti_call){ .timeout_ms = 1 });
-    if (r == 0 && s->act->victim == sets_fresh ? n != sizeof new_value || memcmp(value, new_value, n) != 0
-                                               : r != -ETIMEDOUT && r != -EOWNERDEAD && !(r == 0 && s->act->victim == adds_fresh && n == 8 && value[0] == 2))
+    bool missing = r == -ETIMEDOUT || r == -EOWNERDEAD, whole = r == 0 && n == sizeof new_value && !memcmp(value, new_value, n);
+    bool number_two = r == 0 && n == 8 && value[0] == 2;
+    if (!missing && !(s->act->victim == sets_fresh && whole) && !(s->act->victim == adds_fresh && number_two))
         return part_wrong(s, "fresh: %d, %zu bytes", r, n);
     if ((r = tutti_add("number", 0, &number, comm)) || (number != 5 && !(s->act->victim == adds && number == 7)))
         return part_wrong(s, "number: %d, %d", r, (int)number);
@@ -400,10 +402,12 @@ const struct act acts[] = {
     COLLECTIVE_KIND("barrier_central", "line", "central", KIND_BARRIER, 0, ACT_INSTRUCTIONS),
     COLLECTIVE_KIND("all_reduce_line", "line", "flags", KIND_ALL_REDUCE, 3, ACT_INSTRUCTIONS),
     COLLECTIVE_KIND("all_reduce_flat", "flat", "flags", KIND_ALL_REDUCE, 20, ACT_INSTRUCTIONS),
-    { .name = "verdict", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_DEAD, .size = 4, .victim = barrier, .allowed = { -EOWNERDEAD } },
+    { .name = "verdict", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_DEAD, .size = 4, .victim = barrier,
+      .allowed = { -EOWNERDEAD } },
     { .name = "verdict_late", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_HOLD, .size = 3, .victim = late, .peer = barrier,
       .allowed = { -ETIMEDOUT, -EOWNERDEAD } },
-    { .name = "verdict_mismatch", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = another, .peer = barrier, .allowed = { -EPROTO, -EOWNERDEAD } },
+    { .name = "verdict_mismatch", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = another, .peer = barrier,
+      .allowed = { -EPROTO, -EOWNERDEAD } },
     { .name = "once", .flags = ACT_INSTRUCTIONS, .size = 3, .victim = once, .check = once_check },
     { .name = "abort", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = aborts, .peer = barrier, .allowed = { -ECANCELED, -EOWNERDEAD } },
     { .name = "finalize", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = leaves, .peer = barrier, .allowed = { -EOWNERDEAD } },

@@ -2,8 +2,13 @@
 /* One rank is killed at every point that others can tell from the one before, of every operation: after each of its stores to shared memory,
  * after each of its system calls, in its sleep, and at instructions drawn by lot; and at every instruction of those in `acts` that say so. The
  * others sleep in the operation when it begins, or come when it first sleeps, or at a moment drawn by lot. By default a share of the points
- * is tried, another one each run; TUTTI_KILL_EVERY=1 or TUTTI_PROVE tries all. TUTTI_KILL_RANDOM: points by lot, per operation. TUTTI_KILL_ONLY: parts
- * of the operations' names, by commas. TUTTI_KILL_STEPPED: every instruction of this rank alone. TUTTI_TEST_SEED as elsewhere; TUTTI_KILL_AT repeats one point, as a failure prints it.
+ * is tried, another one each run. A failure prints how to repeat its point.
+ *   TUTTI_KILL_AT=POINT       that point alone; TUTTI_KILL_TIMES=N: so often
+ *   TUTTI_KILL_EVERY=1        all points, as under TUTTI_PROVE
+ *   TUTTI_KILL_RANDOM=N       points by lot, per operation
+ *   TUTTI_KILL_ONLY=A,B       operations with these parts in their names
+ *   TUTTI_KILL_STEPPED=RANK   every instruction of this rank alone
+ *   TUTTI_TEST_SEED=N         the same lots again
  * nosan: it counts instructions, and would count the sanitizer's. */
 #include "base/clock.h"
 #include "support/team.h"

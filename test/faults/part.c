@@ -159,8 +159,8 @@ static int then(struct part *s, int gave)
 
 int part_join(struct part *s)
 {
-    tutti_options o = { .job = s->job, .rank = s->rank, .size = s->size, .join_timeout_ms = s->act->flags & ACT_JOINS ? JOIN_KILLED_MS : JOIN_MS, .warn_ms = -1, .flags = TUTTI_NO_SPIN,
-                        .span_bytes = 16 << 20 };
+    tutti_options o = { .job = s->job, .rank = s->rank, .size = s->size, .warn_ms = -1, .flags = TUTTI_NO_SPIN, .span_bytes = 16 << 20,
+                        .join_timeout_ms = s->act->flags & ACT_JOINS ? JOIN_KILLED_MS : JOIN_MS };
     int r = tutti_init(&s->world, &o);
     if (r < 0 || s->rank != 0)
         return r;
