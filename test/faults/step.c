@@ -221,6 +221,9 @@ enum stepped step_instruction(struct step *s)
         s->event = true;
         return let_through(s);
     }
+    /* The end of a call that it slept in when it was told to go on to the next event. */
+    if (stop_signal(s) == (SIGTRAP | 0x80))
+        return STEP_ON;
     if (gone(s) || stop_signal(s) != SIGTRAP)
         return ended(s);
     return is_mark(s) ? STEP_MARK : STEP_ON;

@@ -95,11 +95,32 @@ static void await_asleep(const struct job *j)
         }
 }
 
+/* Some instructions further. One that sleeps is led out of its sleep first: the shield can be taken away from one that stands. */
+static bool tail(struct job *j)
+{
+    const struct point *p = j->p;
+    enum stepped now = STEP_ON;
+    if (p->tail && p->events) {
+        if (j->step.asleep && (now = step_event(&j->step)) != STEP_ON)
+            return now != STEP_GONE;
+        step_unshield(&j->step);
+    }
+    for (long i = 0; i < p->tail && now != STEP_MARK; i++) {
+        now = step_instruction(&j->step);
+        if (now == STEP_ASLEEP && !j->released && !(p->act->flags & ACT_HOLD))
+            release(j);
+        else if (now == STEP_ASLEEP && i % 2)
+            break;                                   /* in its sleep, now and then */
+        if (now == STEP_GONE)
+            return false;
+    }
+    return true;
+}
+
 /* Leads the victim to its point. False: it ended before. */
 static bool lead(struct job *j, struct trial_result *r)
 {
     const struct point *p = j->p;
-    bool tail = false;
     for (;;) {
         long *count = j->released ? &r->after : &r->before;
         if (!j->released && p->release > 0 && r->before >= p->release) {
@@ -126,19 +147,7 @@ static bool lead(struct job *j, struct trial_result *r)
             r->gaps[j->released] += j->step.event;
         }
     }
-    if (p->tail && p->events)
-        step_unshield(&j->step);
-    for (long i = 0; i < p->tail && !tail; i++) {
-        enum stepped now = step_instruction(&j->step);
-        if (now == STEP_ASLEEP && !j->released && !(p->act->flags & ACT_HOLD))
-            release(j);
-        else if (now == STEP_ASLEEP && i % 2)
-            break;                                   /* in its sleep, now and then */
-        tail = now == STEP_MARK;
-        if (now == STEP_GONE)
-            return false;
-    }
-    return true;
+    return tail(j);
 }
 
 static void shield(struct job *j)
