@@ -48,6 +48,25 @@ static int every_warm(struct part *s)
     return r == 0 && (r = every_run(s)) > 0 ? 0 : r;
 }
 
+/* Left under way, to the progress thread, which goes its own way while the caller is led; then another, called behind it. */
+static int works(struct part *s)
+{
+    tutti_work *work;
+    int r = every_call(&s->every, &s->room, s->world, &(tutti_call){ .work = &work });
+    return r < 0 ? r : tutti_wait(work, 0);
+}
+
+static int works_behind(struct part *s)
+{
+    tutti_work *work;
+    int r = every_call(&s->every, &s->room, s->world, &(tutti_call){ .work = &work });
+    if (r < 0)
+        return r;
+    int behind = tutti_barrier(s->world, NULL);
+    r = tutti_wait(work, 0);
+    return r < 0 ? r : behind == -ECANCELED ? -EIO : behind;
+}
+
 /* ---- how the verdict is reached ---- */
 
 static int late(struct part *s) { return tutti_barrier(s->world, &(tutti_call){ .timeout_ms = 1 }); }
@@ -397,6 +416,10 @@ static int makes_op(struct part *s)
     { .name = text, .flags = ACT_BREAKS | ACT_SPANS, .size = 3, .prepare = letter_prepare, .victim = victim_, .peer = peer_, .check = check_, \
       .allowed = { -EOWNERDEAD } }
 
+#define WORK(text, how, count_, victim_) \
+    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | ACT_THREADS, .size = 3, .algorithm = how, .kind = KIND_ALL_REDUCE, .count = count_, \
+      .prepare = every_prepare, .victim = victim_, .check = every_check, .allowed = { -EOWNERDEAD } }
+
 const struct act acts[] = {
     COLLECTIVE_KIND("barrier", "line", "flags", KIND_BARRIER, 0, ACT_INSTRUCTIONS),
     COLLECTIVE_KIND("barrier_central", "line", "central", KIND_BARRIER, 0, ACT_INSTRUCTIONS),
@@ -434,6 +457,7 @@ const struct act acts[] = {
     { .name = "lock_waits", .flags = ACT_INSTRUCTIONS, .size = 3, .prepare = locks_prepare, .victim = locks, .peer = locks_peer },
     LOCAL("alloc", NULL, allocates, NULL), LOCAL("free", alloc_prepare, frees, NULL), LOCAL("register", map_prepare, registers, registered_check),
     LOCAL("unregister", registered_prepare, unregisters, registered_check),
+    WORK("work", "flat", 20, works), WORK("work_behind", "line", 3, works_behind),
     COLLECTIVE_KIND("broadcast_ring", "ring", "flags", KIND_BROADCAST, 60000, 0),
     COLLECTIVE_KIND("reduce_ring", "ring", "flags", KIND_REDUCE, 60000, 0),
     COLLECTIVE_KIND("all_reduce_ring", "ring", "flags", KIND_ALL_REDUCE, 60000, 0),

@@ -30,7 +30,7 @@ enum { ROWS = 200, WRONGS = 20, TAIL_MOST = 200, NEXT_JOB = 16, TIMES = 4096 };
 
 /* How many points of one sweep are tried by default, and by lot of one operation. Where all are: up to so many instructions, which is where
    an operation is decided; what comes then is the text of a report, a hundred thousand of them, of which that many are drawn. */
-enum { SHARE_INSTRUCTIONS = 20, SHARE_EVENTS = 4, LOTS = 3, LOTS_PROVE = 2000, INSTRUCTIONS_ALL = 2000, INSTRUCTIONS_BEYOND = 200 };
+enum { SHARE_INSTRUCTIONS = 36, SHARE_EVENTS = 9, LOTS = 4, LOTS_PROVE = 2000, INSTRUCTIONS_ALL = 2000, INSTRUCTIONS_BEYOND = 200 };
 
 static const int errors[] = { 0, -EOWNERDEAD, -ECANCELED, -ETIMEDOUT, -EPROTO };
 enum { ERRORS = sizeof errors / sizeof errors[0] };
@@ -205,8 +205,35 @@ static void by_lot(const struct act *act, long steps)
     row->steps = steps;
 }
 
+/* By instructions from the start alone. */
+static void stepped_by_lot(const struct act *act)
+{
+    struct row *row = row_of(act, "by lot");
+    static struct trial_result r;
+    int many = team_many("TUTTI_KILL_RANDOM", getenv("TUTTI_PROVE") ? LOTS_PROVE : LOTS, LOTS);
+    for (long release = 0; release >= -1; release--) {
+        struct point p = { .act = act, .release = release, .after = release == 0, .n = LONG_MAX };
+        p.victim = (int)(team_random(&lots) % (uint64_t)act->size);
+        try_point(row, &p, &r);
+        long most = r.before > r.after ? r.before : r.after;
+        row->steps = r.before + r.after;
+        for (int i = 0; i < many; i++) {
+            p.victim = (int)(team_random(&lots) % (uint64_t)act->size);
+            p.after = release == 0 || team_random(&lots) % 2;
+            p.n = (long)(team_random(&lots) % (uint64_t)(most + 1));
+            try_point(row, &p, &r);
+        }
+        row->all += many;
+    }
+    table();
+}
+
 static void campaign(const struct act *act)
 {
+    if (act->flags & ACT_THREADS) {
+        stepped_by_lot(act);
+        return;
+    }
     int living = living_of(act), from = everything() ? 0 : (int)(team_random(&lots) % (uint64_t)living), to = everything() ? living : from + 1;
     const char *stepped = getenv("TUTTI_KILL_STEPPED");
     long steps = 0, most = 0;

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SLICE_NS = 20000000, JOIN_MS = 2 * TRIAL_PATIENCE_S * 1000, JOIN_KILLED_MS = 1500 };
+enum { SLICE_NS = 20000000, JOIN_MS = 2 * TRIAL_PATIENCE_S * 1000, JOIN_KILLED_MS = 1000 };
 
 int part_wrong(struct part *s, const char *format, ...)
 {
@@ -70,12 +70,22 @@ static bool is_gone(const struct part *s, int rank)
     return rank == s->victim || ((s->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == s->size - 1);
 }
 
+/* "ranks 0, 2 did not come": is it one of them? */
+static bool lists_rank(const char *report, int rank)
+{
+    const char *list = strstr(report, "ranks ");
+    for (list = list ? list + 5 : ""; *list && !(*list >= 'a' && *list <= 'z'); list++)
+        if (*list == ' ' && list[1] == '0' + rank && (list[2] == ',' || list[2] == ' '))
+            return true;
+    return false;
+}
+
 /* In the headline, by its number or, where that is of another comm, by its process; or as dead in its line of the table. */
 static bool names_rank(const struct part *s, const char *report, int rank)
 {
     char text[32], line[160];
     snprintf(text, sizeof text, "rank %d", rank);
-    if (strstr(report, text))
+    if (strstr(report, text) || lists_rank(report, rank))
         return true;
     snprintf(text, sizeof text, "(pid %d, ", s->page->rank[rank].pid);
     if (strstr(report, text))

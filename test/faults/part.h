@@ -59,7 +59,8 @@ enum act_flags {
     ACT_HOLD = 32,                    /* the others do not come because the victim sleeps, only when it is over */
     ACT_SPANS = 64,                   /* stores to ranks' own memory count, too: letters */
     ACT_JOINS = 128,                  /* the operation is tutti_init */
-    ACT_NUMBER = 256                  /* trial_rank.number is the same on all that got 0 */
+    ACT_NUMBER = 256,                 /* trial_rank.number is the same on all that got 0 */
+    ACT_THREADS = 512                 /* the victim has another thread, which is not led: no events, instructions by lot */
 };
 
 struct act {
