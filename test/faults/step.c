@@ -25,12 +25,28 @@ extern const char step_gadget[];
 
 void step_mark(void) { __asm__ volatile("int3" ::: "memory"); }
 
+static pid_t bounded;                  /* by the process that walks alone, before the alarm is set */
+
+static void out_of_time(int number)
+{
+    (void)number;
+    kill(bounded, SIGKILL);
+}
+
+void step_bound(const struct step *s, unsigned seconds)
+{
+    alarm(0);
+    bounded = s->pid;
+    alarm(seconds);
+}
+
 void step_prepare(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    sigaction(SIGALRM, &(struct sigaction){ .sa_handler = out_of_time }, NULL);
 }
 
 void step_child(void)
@@ -334,6 +350,7 @@ void step_kill(struct step *s)
 
 void step_mark(void) { }
 void step_prepare(void) { }
+void step_bound(const struct step *s, unsigned seconds) { (void)s; (void)seconds; }
 void step_child(void) { }
 bool step_seize(struct step *s, pid_t pid) { (void)s; (void)pid; errno = ENOSYS; return false; }
 bool step_to_mark(struct step *s) { (void)s; return false; }

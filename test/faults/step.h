@@ -37,6 +37,8 @@ void step_mark(void);
 
 /* By the parent, before it forks: what the walks' bounded waits need. */
 void step_prepare(void);
+/* A child that comes to no stop in so many seconds is killed: the walk finds it gone. 0: it may take its time again. */
+void step_bound(const struct step *s, unsigned seconds);
 void step_child(void);                /* by each child: undoes that */
 
 bool step_seize(struct step *s, pid_t pid);          /* false: refused, errno says why */

@@ -254,8 +254,11 @@ void trial_run(const struct point *p, struct trial_result *r)
     setenv("TUTTI_ALGORITHM", every_rules(p->act->algorithm ? p->act->algorithm : "line", p->act->gate ? p->act->gate : "flags"), 1);
     fflush(NULL);
     if (begin(&j, r)) {
+        step_bound(&j.step, 2 * TRIAL_PATIENCE_S);
         shield(&j);
-        if (!lead(&j, r))
+        bool led = lead(&j, r);
+        step_bound(&j.step, 0);
+        if (!led)
             wrong(r, "the victim ended by itself: status 0x%x, signal %d\n", (unsigned)j.step.status, j.step.fault);
     } else
         wrong(r, "the victim did not come to the operation: %s\n", page->rank[p->victim].wrong);
