@@ -30,7 +30,7 @@ enum { ROWS = 200, WRONGS = 20, TAIL_MOST = 200, NEXT_JOB = 16, TIMES = 4096 };
 
 /* How many points of one sweep are tried by default, and by lot of one operation. Where all are: up to so many instructions, which is where
    an operation is decided; what comes then is the text of a report, a hundred thousand of them, of which that many are drawn. */
-enum { SHARE_INSTRUCTIONS = 36, SHARE_EVENTS = 9, LOTS = 4, LOTS_PROVE = 2000, INSTRUCTIONS_ALL = 2000, INSTRUCTIONS_BEYOND = 200 };
+enum { SHARE_INSTRUCTIONS = 36, SHARE_BEYOND = 2, SHARE_EVENTS = 9, LOTS = 4, LOTS_PROVE = 2000, INSTRUCTIONS_ALL = 2000, INSTRUCTIONS_BEYOND = 200 };
 
 static const int errors[] = { 0, -EOWNERDEAD, -ECANCELED, -ETIMEDOUT, -EPROTO };
 enum { ERRORS = sizeof errors / sizeof errors[0] };
@@ -145,21 +145,25 @@ static void place(struct point *p, long n, const long *gap)
         p->tail -= gap[p->n];
 }
 
-/* Points 0 … count of one kind: all, or a share of them, evenly spread from an offset drawn by lot. */
+/* Points from … to: `share` of them, evenly spread from an offset drawn by lot; share 0: all. */
+static void sweep_range(struct row *row, struct point p, long from, long to, long share, const long *gap)
+{
+    static struct trial_result r;
+    long stride = share && to - from >= share ? (to - from + share) / share : 1;
+    for (long n = from + (stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0); n <= to; n += stride) {
+        place(&p, n, gap);
+        try_point(row, &p, &r);
+    }
+}
+
+/* Points 0 … count of one kind. */
 static void sweep(struct row *row, struct point p, long count, long share, const long *gap)
 {
-    struct trial_result r;
-    long all = everything() ? gap ? INSTRUCTIONS_ALL : LONG_MAX : 0, beyond = everything() ? INSTRUCTIONS_BEYOND : share, n = 0;
+    long near = gap && count > INSTRUCTIONS_ALL ? INSTRUCTIONS_ALL : count;
     row->all += count + 1;
-    for (; n <= count && n < all; n++) {
-        place(&p, n, gap);
-        try_point(row, &p, &r);
-    }
-    long stride = (count - n + beyond) / beyond;
-    for (n += stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0; n <= count; n += stride) {
-        place(&p, n, gap);
-        try_point(row, &p, &r);
-    }
+    sweep_range(row, p, 0, near, everything() ? 0 : share, gap);
+    if (count > near)
+        sweep_range(row, p, near + 1, count, everything() ? INSTRUCTIONS_BEYOND : SHARE_BEYOND, gap);
 }
 
 /* Every point of one operation by one victim, with the others there before it (release 0) or later (-1). */

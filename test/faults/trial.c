@@ -19,6 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* One that sleeps by slices may be led so slowly that a slice is always over when it comes to sleep: the others come then, too. */
+enum { EVENTS_ALONE = 1000, INSTRUCTIONS_ALONE = 20000 };
+
 static struct trial_page *page;
 static char job[64];
 static int silence = -1;
@@ -123,7 +126,8 @@ static bool lead(struct job *j, struct trial_result *r)
     const struct point *p = j->p;
     for (;;) {
         long *count = j->released ? &r->after : &r->before;
-        if (!j->released && p->release > 0 && r->before >= p->release) {
+        bool loops = !(p->act->flags & ACT_HOLD) && r->before >= (p->events ? EVENTS_ALONE : INSTRUCTIONS_ALONE);
+        if (!j->released && (loops || (p->release > 0 && r->before >= p->release))) {
             release(j);
             continue;
         }
