@@ -267,6 +267,18 @@ static int gets(struct part *s)
     return tutti_get("late", value, &n, s->world, NULL);
 }
 
+/* The next rank waits for what the victim brings. */
+static int sets_late(struct part *s) { return tutti_set("late", new_value, sizeof new_value, s->world); }
+static int gets_late(struct part *s)
+{
+    char value[100];
+    size_t n = sizeof value;
+    int r = s->rank == other(s) ? tutti_get("late", value, &n, s->world, NULL) : 0;
+    if (r == 0 && s->rank == other(s) && (n != sizeof new_value || memcmp(value, new_value, n) != 0))
+        return -EIO;
+    return r;
+}
+
 /* Beside it: entries of their own, made and unmade, among them the one that the victim may wait for. */
 static int store_peer(struct part *s)
 {
@@ -454,6 +466,8 @@ const struct act acts[] = {
     LETTER("probe", probes, gives_few, NULL),
     STORE("set", sets), STORE("set_fresh", sets_fresh), STORE("compare_set", swaps), STORE("delete", deletes), STORE("add", adds),
     STORE("add_fresh", adds_fresh), STORE("get", gets),
+    { .name = "set_waited", .flags = ACT_BREAKS, .size = 3, .prepare = store_prepare, .victim = sets_late, .peer = gets_late, .check = store_check,
+      .allowed = { -EOWNERDEAD } },
     { .name = "lock_waits", .flags = ACT_INSTRUCTIONS, .size = 3, .prepare = locks_prepare, .victim = locks, .peer = locks_peer },
     LOCAL("alloc", NULL, allocates, NULL), LOCAL("free", alloc_prepare, frees, NULL), LOCAL("register", map_prepare, registers, registered_check),
     LOCAL("unregister", registered_prepare, unregisters, registered_check),

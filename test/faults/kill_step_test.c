@@ -291,6 +291,7 @@ static void every_point(void **state)
         if (asked_for(&acts[i]))
             campaign(&acts[i]);
     sums();
+    assert_true(rows_count > 0);
     assert_int_equal(wrongs, 0);
 }
 
