@@ -65,7 +65,7 @@ static void walk_line(const char *root, const char *line, size_t len, const char
         return;
     names++;
     const char *path = memchr(names, ':', len - (size_t)(names - line));
-    if (!path)
+    if (!path || memchr(names, '/', (size_t)(path - names)))         /* a name is one directory's */
         return;
     size_t names_len = (size_t)(path - names);
     path++;
