@@ -142,17 +142,19 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
         text_add(m->why, "the arena's descriptor did not arrive: %s%s", error_text(got), meet_remedy(got));
         return got;
     }
-    int error = got == (int)sizeof *answer && answer->magic == MEET_MAGIC ? answer->status : -EPROTO;
-    if (error == 0 && *arena_fd >= 0)
+    /* An acceptance comes with a descriptor, a refusal with an errno and its sentence. */
+    bool whole = got == (int)sizeof *answer && answer->magic == MEET_MAGIC;
+    bool refused = whole && answer->status < 0 && answer->status > -4096 && answer->text[0];
+    if (whole && answer->status == 0 && *arena_fd >= 0)
         return 0;
     if (*arena_fd >= 0)
         close(*arena_fd);
-    if (error >= 0 || got != (int)sizeof *answer || answer->magic != MEET_MAGIC) {
+    if (!refused) {
         text_add(m->why, "whoever meets at %s is no tutti of this kind", m->request->name);
         return -EPROTO;
     }
     text_add(m->why, "%.*s", MEET_TEXT, answer->text);
-    return error;
+    return answer->status;
 }
 
 static bool hung_up(int fd)
