@@ -1,0 +1,41 @@
+/* The command line, a word a line, up to the start of a job, which is ours here and only looks at what it is given. */
+#include "fuzz.h"
+
+#include "arena/layout.h"
+#include "launch/job.h"
+
+#include <getopt.h>
+
+enum { WORDS = 24 };
+
+int command_main(int argc, char **argv);             /* cli/main.c */
+int job_run(const struct job *job);
+
+int job_run(const struct job *job)
+{
+    FUZZ_MUST(job->size >= 1 && job->size <= RANKS_MAX && job->argv && job->argv[0]);
+    FUZZ_MUST(job->restarts >= 0 && job->bind >= JOB_BIND_NONE && job->bind <= JOB_BIND_NUMA);
+    for (char **word = job->argv; *word; word++)
+        FUZZ_MUST(strlen(*word) < 1 << 20);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct feed feed = { data, size };
+    char *argv[WORDS + 2] = { (char *)(uintptr_t)"tutti" };
+    int argc = 1;
+    char *text = feed_text(&feed, feed.left);
+    for (char *word = text; word && argc <= WORDS; argc++) {         /* empty words are words, too */
+        char *end = strchr(word, '\n');
+        if (end)
+            *end = 0;
+        argv[argc] = word;
+        word = end ? end + 1 : NULL;
+    }
+    optind = 0;
+    int r = command_main(argc, argv);
+    FUZZ_MUST(r == 0 || r == 1 || r == 2);
+    free(text);
+    return 0;
+}
