@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define DOUBT_NS UINT64_C(500000000)
 enum { PAUSE_NS = 200000, EXIT_MS = 20, NAME_MOST = MEET_NAME - 6 };        /* room for ".full" and a byte 0 */
 
 static void pause_briefly(void) { nanosleep(&(struct timespec){ 0, PAUSE_NS }, NULL); }
@@ -45,6 +46,8 @@ static void make_names(struct meeting *m)
         struct text one = TEXT_IN(m->name[i]);
         text_add(&one, "%s.%d", base, i);
     }
+    if (handover_private(base, m->name[MEET_CANDIDATES], sizeof m->name[0]) == 0)
+        m->candidates++;
     struct text marker = TEXT_IN(m->marker);
     text_add(&marker, "%s.full", base);
 }
@@ -82,6 +85,20 @@ const char *meet_remedy(int error)
     return error == -EMFILE || error == -ENFILE ? " (raise ulimit -n, or close some descriptors)" : "";
 }
 
+/* This candidate can be neither joined nor bound. True: for so long that it is nobody's of ours. A rank of ours that is between its bind
+   and its listen, or has more who knock than it can hear, is so for a moment; two hosts that come of a mistake find each other (host.c). */
+static bool doubtful(struct meeting *m, int i)
+{
+    uint64_t now = clock_ns();
+    if (m->doubt_ns[i] == 0)
+        m->doubt_ns[i] = now;
+    if (m->candidates == 1 || now - m->doubt_ns[i] < DOUBT_NS)
+        return false;
+    strcpy(m->stranger, m->name[i]);
+    m->stranger_uid = (uid_t)-1;
+    return true;
+}
+
 /* A connection to the first candidate of ours, or -1 with the first free one in *vacant (-1: none); *busy: one must be asked again. */
 static int look(struct meeting *m, int *vacant, bool *busy, int *hard)
 {
@@ -92,10 +109,11 @@ static int look(struct meeting *m, int *vacant, bool *busy, int *hard)
         int fd = meet_try(m, m->name[i]);
         if (fd >= 0)
             return fd;
-        if (fd == -ECONNREFUSED)
-            *vacant = *vacant < 0 ? i : *vacant;
-        else if (fd == -EAGAIN || fd == -EINTR || fd == -ECONNRESET)
-            *busy = true;
+        if (fd == -ECONNREFUSED) {
+            if (*vacant < 0 && !(m->doubt_ns[i] && doubtful(m, i)))
+                *vacant = i;
+        } else if (fd == -EAGAIN || fd == -EINTR || fd == -ECONNRESET)
+            *busy |= !doubtful(m, i);
         else if (fd != -EPERM)
             *hard = fd == -EACCES ? -EPERM : fd;               /* a path whose socket is another user's */
     }
@@ -229,7 +247,9 @@ static int join_host(struct meeting *m, int fd)
 
 static void add_stranger(const struct meeting *m)
 {
-    if (m->stranger[0])
+    if (m->stranger[0] && m->stranger_uid == (uid_t)-1)
+        text_add(m->why, " (the meeting name %s is held by somebody who does not answer)", m->stranger);
+    else if (m->stranger[0])
         text_add(m->why, " (the meeting name %s is held by user %u)", m->stranger, (unsigned)m->stranger_uid);
 }
 
@@ -246,8 +266,10 @@ static int bind_and_host(struct meeting *m, int at, int *host_fd)
     if (error)
         return error;
     int listener = handover_listen(m->name[at]);
-    if (listener == -EADDRINUSE)
+    if (listener == -EADDRINUSE) {
+        doubtful(m, at);
         return -EAGAIN;
+    }
     if (listener < 0) {
         text_add(m->why, "no socket can be bound at %s: %s%s", m->name[at], error_text(listener), meet_remedy(listener));
         return listener;
@@ -272,7 +294,8 @@ static int meet_once(struct meeting *m, int *host_fd)
     if (hard)
         text_add(m->why, "no meeting at %s: %s%s", m->name[0], error_text(hard), meet_remedy(hard));
     else
-        text_add(m->why, "every meeting name of %s is another user's", m->request->name);
+        text_add(m->why, "every meeting name of %s is another user's, and there is no directory for this user alone: set TUTTI_MEET to a path",
+                 m->request->name);
     add_stranger(m);
     return hard ? hard : -EPERM;
 }
@@ -281,6 +304,7 @@ int meet_world(struct meeting *m, int *host_fd)
 {
     int error = 0;
     m->stranger[0] = m->marker[0] = 0;
+    memset(m->doubt_ns, 0, sizeof m->doubt_ns);
     if (m->request->name[0] == '/')
         error = make_path(m);
     else

@@ -2,9 +2,11 @@
  * Owns: the sockets of the meeting, while it lasts.
  * Never: what happens once all sit.
  *
- * Names: eight candidates NAME.0 … NAME.7 in the abstract name space, which is first come, first served for every user; or, where
- * NAME begins with '/', that path alone. A rank looks at all candidates and joins the first that its own user listens on; else it
- * binds the first free one and is the host. */
+ * Names: eight candidates NAME.0 … NAME.7 in the abstract name space, which is first come, first served for every user, and a ninth
+ * where nobody else can come: a path in a directory of this user's, if there is one. Or, where NAME begins with '/', that path alone.
+ * A rank looks at all candidates and joins the first that its own user listens on; else it binds the first free one and is the host.
+ * A name that is neither ours nor can be had for DOUBT (bound, and not listened on; or listened on, and never answered) is taken for
+ * another user's: who holds names keeps no job from its start. */
 #ifndef TUTTI_GROUP_MEET_H
 #define TUTTI_GROUP_MEET_H
 
@@ -12,7 +14,7 @@
 #include "group/join.h"
 #include "group/seat.h"
 
-enum { MEET_CANDIDATES = 8, MEET_NAME = 108, MEET_TEXT = 1024 };
+enum { MEET_CANDIDATES = 8, MEET_NAMES, MEET_NAME = 108, MEET_TEXT = 1024 };
 #define MEET_MAGIC UINT32_C(0x74757431)
 
 /* The joiner's first message. Its shape outlives versions: it is how two builds tell each other that they are two. */
@@ -27,7 +29,8 @@ struct meeting {
     struct gather gather;
     struct seat_card card;
     int candidates;
-    char name[MEET_CANDIDATES][MEET_NAME];
+    char name[MEET_NAMES][MEET_NAME];
+    uint64_t doubt_ns[MEET_NAMES];    /* since when a candidate could be neither joined nor bound, 0: it could */
     char marker[MEET_NAME];           /* "" for paths: nothing is left on disk */
     char stranger[MEET_NAME];         /* a candidate that another user holds, "" if none */
     uid_t stranger_uid;

@@ -5,12 +5,14 @@
 #include "os/handover.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -112,6 +114,37 @@ static int listen_on_path(const char *path, const struct address *address)
     }
     close(lock);
     return fd;
+}
+
+/* Where nobody else can bind a name, nor take one away. */
+static const char *own_directory(void)
+{
+    static const char *const variables[] = { "XDG_RUNTIME_DIR", "HOME" };
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        struct stat st;
+        const char *directory = getenv(variables[i]);
+        bool there = directory && directory[0] == '/' && stat(directory, &st) == 0 && S_ISDIR(st.st_mode);
+        if (there && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) && access(directory, W_OK | X_OK) == 0)
+            return directory;
+    }
+    return NULL;
+}
+
+int handover_private(const char *name, char *path, size_t room)
+{
+    char boot[64];
+    struct stat net = { 0 };
+    const char *directory = own_directory();
+    if (!directory)
+        return -ENOENT;
+    int n = file_read("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    stat("/proc/self/ns/net", &net);
+    uint64_t hash = text_hash(name, strlen(name), (uint64_t)net.st_ino);
+    hash = text_hash(boot, n > 0 ? (size_t)n : 0, hash);
+    struct text t = { path, room, 0 };
+    text_clear(&t);
+    text_add(&t, "%s/.tutti-%016llx", directory, (unsigned long long)hash);
+    return t.used + 1 < sizeof ((struct sockaddr_un *)0)->sun_path && t.used + 1 < room ? 0 : -ENAMETOOLONG;
 }
 
 int handover_listen(const char *name)

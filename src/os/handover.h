@@ -16,6 +16,10 @@ int handover_connect(const char *name);
 int handover_accept(int listener);           /* descriptor, -EAGAIN, -errno */
 void handover_close(int fd, const char *name_or_null);   /* a listener on a path gives its name: it is unlinked */
 
+/* A path for this name in a directory that this user alone can write to ($XDG_RUNTIME_DIR, or $HOME), other on each boot and in each
+   network namespace, as abstract names are. 0, or -ENOENT: there is no such directory; -ENAMETOOLONG. */
+int handover_private(const char *name, char *path, size_t room);
+
 struct handover_peer { pid_t pid; uid_t uid; };
 int handover_peer(int fd, struct handover_peer *peer);   /* SO_PEERCRED */
 
