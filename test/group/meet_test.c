@@ -270,6 +270,8 @@ static void test_stranger_on_all_names(void **state)
         snprintf(names[i], sizeof names[i], "%s.%d", name_room, i);
         list[i] = names[i];
     }
+    setenv("HOME", "/nonexistent", 1);               /* else a path in there is left */
+    unsetenv("XDG_RUNTIME_DIR");
     pid_t pid = stranger(list, MEET_CANDIDATES, false);
     start(0, 0, 2);
     assert_non_null(strstr(expect(0, -EPERM)->why, "is another user's"));
