@@ -15,7 +15,7 @@ struct arena {
     uint64_t bytes;
     int fd;
     int readonly;
-    struct arena_header *header;
+    struct arena_header *header;      /* a private copy: what a peer may write over the shared one concerns nobody who is in */
     struct arena_join *join;
     struct seat *seats;
     struct site *sites;
@@ -37,6 +37,7 @@ int arena_attach_readonly(struct arena *arena, int fd, struct text *why);   /* f
 void arena_detach(struct arena *arena);                                     /* unmaps and closes */
 
 struct slot *arena_slot(const struct arena *arena, uint32_t index);
+uint32_t arena_slot_size(const struct arena *arena, const struct slot *slot);   /* its members; 0 where that cannot be true */
 struct member *arena_member(struct slot *slot, uint32_t rank);              /* the rank-th member's lines */
 char *arena_span(const struct arena *arena, uint32_t world_rank);           /* first byte of that rank's own memory */
 

@@ -1,5 +1,6 @@
 /* Mapping what a peer made. The header is read by pread into private memory and checked there before anything is mapped, so that a
- * descriptor of anything else, or a damaged arena, can do no harm; then it is mapped and must still say the same.
+ * descriptor of anything else, or a damaged arena, can do no harm; then it is mapped and must still say the same. The copy that was
+ * checked is the header from then on: a peer that writes over the shared one changes no size and no place here.
  * Cost: a map, or a reference more where a rank of this process has mapped the arena already. */
 #include "arena/places.h"
 #include "arena/shared_map.h"
@@ -49,7 +50,13 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
     }
     *arena = (struct arena){ .base = base, .bytes = bytes, .fd = fd, .readonly = readonly };
     arena_point(arena);
-    return 0;
+    error = arena_own(arena, &copy);
+    if (error) {
+        text_add(why, "no memory for a copy of the arena's header");
+        shared_map_give(base);
+        *arena = (struct arena){ .fd = -1 };
+    }
+    return error;
 }
 
 /* The pages were made present by the creator; populating them here too keeps page faults out of the first operation. */
@@ -61,6 +68,7 @@ int arena_attach(struct arena *arena, int fd, struct text *why)
     error = memory_populate(arena->base, arena->header->sites_at);
     if (error) {
         text_add(why, "no memory for the arena's control pages: %s", error_text(error));
+        arena_disown(arena);
         shared_map_give(arena->base);
         *arena = (struct arena){ .fd = -1 };
         return error;
@@ -76,6 +84,7 @@ int arena_attach_readonly(struct arena *arena, int fd, struct text *why)
 
 void arena_detach(struct arena *arena)
 {
+    arena_disown(arena);
     if (arena->base)
         shared_map_give(arena->base);
     if (arena->fd >= 0)

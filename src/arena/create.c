@@ -150,7 +150,7 @@ static int fill(struct arena *arena, const struct arena_plan *plan, const struct
         return error;
     arena_dump(arena);
     store_release64(&h->layout_hash, layout_hash());           /* E10 release */
-    return 0;
+    return arena_own(arena, h);
 }
 
 static int check_plan(const struct arena_plan *plan, struct text *why)

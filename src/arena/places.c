@@ -6,6 +6,8 @@
 #include "os/memory.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 int arena_places(struct arena_places *places, uint32_t size, uint32_t slots, uint64_t store_bytes, uint64_t span_bytes)
 {
@@ -36,6 +38,23 @@ void arena_point(struct arena *arena)
     arena->store = (struct store *)(void *)(arena->base + arena->header->store_at);
 }
 
+int arena_own(struct arena *arena, const struct arena_header *checked)
+{
+    struct arena_header *own = malloc(sizeof *own);
+    if (!own)
+        return -ENOMEM;
+    memcpy((void *)own, (const void *)checked, sizeof *own);
+    arena->header = own;
+    return 0;
+}
+
+void arena_disown(struct arena *arena)
+{
+    if ((char *)arena->header != arena->base)
+        free(arena->header);
+    arena->header = NULL;
+}
+
 /* Sites are in because the journal is unreadable without them; keys and the other slots are not: a dump would make every page
    of them present, megabytes at a moment when memory may be what is missing. */
 void arena_dump(const struct arena *arena)
@@ -53,9 +72,16 @@ struct slot *arena_slot(const struct arena *arena, uint32_t index)
     return (struct slot *)(void *)(arena->base + arena->header->slots_at + index * arena->header->slot_bytes);
 }
 
+uint32_t arena_slot_size(const struct arena *arena, const struct slot *slot)
+{
+    uint32_t size = slot->size;
+    return size <= arena->header->size ? size : 0;
+}
+
 struct member *arena_member(struct slot *slot, uint32_t rank)
 {
-    return (struct member *)(void *)((char *)slot + layout_slot_head(slot->size)) + rank;
+    uint32_t size = slot->size;        /* beyond the most it is damage, and leads nowhere outside of the arena */
+    return (struct member *)(void *)((char *)slot + layout_slot_head(size < RANKS_MAX ? size : RANKS_MAX)) + rank;
 }
 
 char *arena_span(const struct arena *arena, uint32_t world_rank)

@@ -24,6 +24,9 @@ int arena_places(struct arena_places *places, uint32_t size, uint32_t slots, uin
 
 /* Sets the pointers of an arena whose base and bytes are known and whose header has been checked. */
 void arena_point(struct arena *arena);
+/* From here on the header is read in a private copy of `checked`. 0 or -ENOMEM. */
+int  arena_own(struct arena *arena, const struct arena_header *checked);
+void arena_disown(struct arena *arena);
 
 /* Puts the pages that explain a crash back into core dumps: header, join, seats, sites and the world's slot. */
 void arena_dump(const struct arena *arena);

@@ -55,7 +55,10 @@ static void comm_set_budget(struct tutti_comm *comm)
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error)
 {
     struct tutti_comm *comm = NULL;
-    uint32_t size = slot->size;
+    uint32_t size = arena_slot_size(&world->arena, slot);
+    *error = -EIO;
+    if (mine >= size)
+        return NULL;
     *error = -ENOMEM;
     if (memory_populate(arena_member(slot, mine), sizeof(struct member)) < 0 || posix_memalign((void **)&comm, 64, sizeof *comm))
         return NULL;
@@ -81,8 +84,15 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     w->verify = world->arena.header->verify;
     w->interrupt = world->interrupt;
     w->interrupt_arg = world->interrupt_arg;
-    for (uint32_t p = 0; p < size; p++)
-        w->seats[p] = &world->arena.seats[slot->world_rank[p]];
+    for (uint32_t p = 0; p < size; p++) {
+        uint32_t rank = slot->world_rank[p];
+        if (rank >= (uint32_t)world->size) {
+            comm_free_memory(comm);
+            *error = -EIO;
+            return NULL;
+        }
+        w->seats[p] = &world->arena.seats[rank];
+    }
     if (world->whole)
         snprintf(comm->name, sizeof comm->name, "comm %llu", (unsigned long long)slot->birth);
     else

@@ -27,10 +27,14 @@ static bool directory_same(const struct slot *slot, const struct directory_key *
 
 static bool directory_abandoned(const struct arena *arena, struct slot *slot)
 {
-    for (uint32_t p = 0; p < slot->size; p++) {
+    uint32_t size = arena_slot_size(arena, slot);
+    if (size == 0)                                           /* damaged: it stays as it is */
+        return false;
+    for (uint32_t p = 0; p < size; p++) {
         if (load_acquire32(&arena_member(slot, p)->quit) & QUIT_OVER)                /* E7 acquire */
             continue;
-        if (slot->world_rank[p] >= arena->header->size || death_of(&arena->seats[slot->world_rank[p]]) == GONE_NO)
+        uint32_t rank = slot->world_rank[p];
+        if (rank >= arena->header->size || death_of(&arena->seats[rank]) == GONE_NO)
             return false;
     }
     return true;

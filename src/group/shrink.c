@@ -59,6 +59,8 @@ static bool shrink_list(struct shrinking *s, uint32_t by)
     const struct watch *w = &s->old->watch;
     bool listed = false;
     s->size = 0;
+    if (by >= w->size)
+        return false;
     for (uint32_t p = 0; p < w->size; p++) {
         if (!(load_relaxed64(&w->members[by].listed[p / 64]) >> p % 64 & 1))         /* relaxed: after E46 */
             continue;
@@ -67,7 +69,7 @@ static bool shrink_list(struct shrinking *s, uint32_t by)
             listed = true;
         }
         s->old_rank[s->size] = p;
-        s->world_rank[s->size++] = w->slot->world_rank[p];
+        s->world_rank[s->size++] = watch_world_rank(w, p);
     }
     return listed;
 }
@@ -105,6 +107,7 @@ static void shrink_drop(struct shrinking *s, const struct agreement *a)
 static int shrink_failed(struct agreement *a, struct decision d)
 {
     int error = -(int)(d.value >> 16);
+    error = error ? error : -EIO;                                    /* no rank says so: the word was written over */
     struct text t = TEXT_IN(a->comm->report);
     text_clear(&t);
     text_add(&t, "comm_shrink: rank %u could not make the new comm: %s\n", d.value & 0xffff,
@@ -143,9 +146,10 @@ int comm_shrink(struct tutti_comm *old, uint32_t site, struct tutti_comm **comm)
     int error = s.world_rank && s.old_rank ? 0 : -ENOMEM, r;
     *comm = NULL;
     journal_begin(&old->watch, 0, stamp_make(KIND_SHRINK, 0, 0, 0, 0), 0, site, clock_tick());
-    do
+    r = GO_ROUND;
+    for (uint32_t rounds = 0; r == GO_ROUND && rounds <= size; rounds++)     /* each loses a rank */
         r = shrink_round(&s, error);
-    while (r == GO_ROUND);
+    r = r == GO_ROUND ? -EIO : r;
     if (r == 0) {
         comm_inherit(s.made, old);
         *comm = s.made;

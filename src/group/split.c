@@ -64,7 +64,7 @@ static int pick_order(const void *left, const void *right)
 }
 
 /* The ranks of my color in their new order, as world ranks; *mine: my place. Returns how many, or -ENOMEM. */
-static int split_members(const struct tutti_comm *parent, uint64_t seq, int color, uint32_t **world_rank, uint32_t *mine)
+static int split_members(const struct tutti_comm *parent, uint64_t seq, int color, int key, uint32_t **world_rank, uint32_t *mine)
 {
     uint32_t size = parent->watch.size;
     struct pick *picks = calloc(size, sizeof *picks);
@@ -75,11 +75,11 @@ static int split_members(const struct tutti_comm *parent, uint64_t seq, int colo
     }
     int n = 0;
     for (uint32_t p = 0; p < size; p++)
-        if ((int)exchanged(parent, seq, p, 0) == color)
-            picks[n++] = (struct pick){ (int)exchanged(parent, seq, p, 1), p };
+        if (p == parent->watch.me || (int)exchanged(parent, seq, p, 0) == color)
+            picks[n++] = (struct pick){ p == parent->watch.me ? key : (int)exchanged(parent, seq, p, 1), p };
     qsort(picks, (size_t)n, sizeof *picks, pick_order);
     for (int i = 0; i < n; i++) {
-        (*world_rank)[i] = parent->watch.slot->world_rank[picks[i].rank];
+        (*world_rank)[i] = watch_world_rank(&parent->watch, picks[i].rank);
         if (picks[i].rank == parent->watch.me)
             *mine = (uint32_t)i;
     }
@@ -90,10 +90,9 @@ static int split_members(const struct tutti_comm *parent, uint64_t seq, int colo
 /* Some rank could not: those of our group that have no hold on its slot, as they said, never had it; then our hold goes, too. */
 static void split_undo(const struct tutti_comm *parent, uint64_t seq, struct tutti_comm *made)
 {
-    const uint32_t *world_rank = made->watch.slot->world_rank;
     for (uint32_t p = 0; p < parent->watch.size; p++)
         for (uint32_t i = 0; exchanged(parent, seq, p, 0) && i < made->watch.size; i++)
-            if (world_rank[i] == parent->watch.slot->world_rank[p])
+            if (watch_world_rank(&made->watch, i) == watch_world_rank(&parent->watch, p))
                 fetch_or32(&made->watch.members[i].quit, QUIT_FREED | QUIT_OVER);        /* E7 release */
     comm_drop(made);
 }
@@ -110,7 +109,7 @@ int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, str
     struct tutti_comm *made = NULL;
     int mended = 0;
     if (color >= 0) {
-        mended = split_members(parent, seq, color, &world_rank, &mine);
+        mended = split_members(parent, seq, color, key, &world_rank, &mine);
         if (mended > 0) {
             struct directory_key name = { parent->birth, parent->splits, color, world_rank, (uint32_t)mended };
             struct slot *slot;
@@ -124,12 +123,14 @@ int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, str
     free(world_rank);
     r = comm_exchange(parent, KIND_SPLIT_END, site, (uint64_t)(uint32_t)-mended, 0, &seq);
     bool told = r == 0;
-    for (uint32_t p = 0; r == 0 && p < parent->watch.size; p++)
-        if (exchanged(parent, seq, p, 0)) {
-            r = -(int)exchanged(parent, seq, p, 0);
+    for (uint32_t p = 0; r == 0 && p < parent->watch.size; p++) {
+        uint64_t error = exchanged(parent, seq, p, 0);
+        if (error) {
+            r = error < 4096 ? -(int)error : -EIO;
             comm_explain(parent, "comm_split: rank %u could not make its comm: %s", p,
                          r == -ENOSPC ? "too many comms are open; free some" : strerror(-r));
         }
+    }
     if (r < 0 && made) {
         if (told)
             split_undo(parent, seq, made);
@@ -176,7 +177,7 @@ int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int 
     *comm = NULL;
     uint32_t world_rank[RANKS_MAX], mine = 0;
     for (int i = 0; i < size; i++) {
-        world_rank[i] = parent->watch.slot->world_rank[ranks[i]];
+        world_rank[i] = watch_world_rank(&parent->watch, (uint32_t)ranks[i]);
         if ((uint32_t)ranks[i] == parent->watch.me)
             mine = (uint32_t)i;
     }

@@ -18,14 +18,15 @@ enum { DRAIN_PATIENCE_NS = 1000000000 };
 /* Will p read nothing more of what we staged on the comm of this slot? It has freed the comm or is gone. */
 static bool reader_gone(const struct world *world, struct slot *slot, uint32_t p)
 {
-    return slot->world_rank[p] == (uint32_t)world->rank || death_of(&world->arena.seats[slot->world_rank[p]]) != GONE_NO
+    uint32_t rank = slot->world_rank[p];
+    return rank == (uint32_t)world->rank || rank >= (uint32_t)world->size || death_of(&world->arena.seats[rank]) != GONE_NO
         || (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT));        /* E7 acquire */
 }
 
 /* Has everybody read our ring to the end of that round? */
 static bool ring_read(const struct world *world, struct slot *slot, uint64_t rounds)
 {
-    for (uint32_t p = 0; p < slot->size; p++)
+    for (uint32_t p = 0; p < arena_slot_size(&world->arena, slot); p++)
         if (!reader_gone(world, slot, p) && load_acquire64(&arena_member(slot, p)->consumed) < rounds)       /* E18 acquire */
             return false;
     return true;
@@ -37,7 +38,7 @@ static bool drain_over(const struct world *world, const struct drain *d)
     if (d->slot->birth != d->birth)
         return true;
     bool flat = d->stage.flat[0] || d->stage.flat[1] || d->stage.held;
-    for (uint32_t p = 0; flat && p < d->slot->size; p++)
+    for (uint32_t p = 0; flat && p < arena_slot_size(&world->arena, d->slot); p++)
         if (!reader_gone(world, d->slot, p))
             return false;
     return ring_read(world, d->slot, d->rounds);

@@ -83,7 +83,7 @@ static int first_stuck(struct tutti_comm *comm, struct key *key, uint32_t runner
 {
     struct text t = TEXT_IN(comm->report);
     text_clear(&t);
-    text_add(&t, "a wait that can never end: key \"%s\" was run by rank %u, which came to a collective that waits for this rank\n", key->text, runner);
+    text_add(&t, "a wait that can never end: key \"%.255s\" was run by rank %u, which came to a collective that waits for this rank\n", key->text, runner);
     rollcall_table(&t, &comm->watch, NULL);
     deadlock_met(comm->world);
     return -EDEADLK;
@@ -95,7 +95,7 @@ static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
     text_clear(&t);
     text_add(&t, "the deadline of ");
     text_add_duration(&t, (uint64_t)p->timeout_ns);
-    text_add(&t, " passed while waiting for key \"%s\", which rank %u runs: ", key->text, runner);
+    text_add(&t, " passed while waiting for key \"%.255s\", which rank %u runs: ", key->text, runner);
     rollcall_rank(&t, &comm->watch, runner);
     text_add(&t, "\n");
     return -ETIMEDOUT;
@@ -110,10 +110,10 @@ static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t n, uin
     store_release32(&me->waits_key, key_waited(&comm->world->arena, key, n));  /* E15 release */
     fence_full();                                    /* E15 fence: then look whether the runner waits for us */
     char what[KEY_TEXT + 16];
-    snprintf(what, sizeof what, "for key \"%s\"", key->text);
+    snprintf(what, sizeof what, "for key \"%.255s\"", key->text);
     int r = 0;
     if (load_acquire32(&key->deadlocked) != stuck                    /* E15 acquire */
-        || deadlock_by_waiter(comm, key, state, w->slot->world_rank[runner]))
+        || deadlock_by_waiter(comm, key, state, watch_world_rank(w, runner)))
         r = first_stuck(comm, key, runner);
     if (r == 0)
         r = patience_sleep(p, &key->state, state, &key->sleepers, runner, what);
@@ -132,7 +132,7 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
         if (state_done(state) >= n)
             return 0;
         if (state_running(state) && runner == w->me) {
-            comm_explain(comm, "first_begin of key \"%s\" twice: this rank runs it already; call first_end before", key->text);
+            comm_explain(comm, "first_begin of key \"%.255s\" twice: this rank runs it already; call first_end before", key->text);
             return -EDEADLK;
         }
         if (state_running(state) && runner < w->size && !patience_gone(p, runner)) {

@@ -58,7 +58,7 @@ static int death_handle(struct watch *w, uint32_t p)
 {
     if (w->arena->header->size > HANDLES_MAX)
         return -1;
-    shared32 *handle = &w->handles[w->slot->world_rank[p]];
+    shared32 *handle = &w->handles[watch_world_rank(w, p)];
     uint32_t have = load_acquire32(handle);
     if (have)
         return (int)have - 1;

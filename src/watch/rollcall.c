@@ -383,7 +383,7 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
     case WHY_DIED:
     case WHY_LEFT:
     case WHY_FREED:
-        text_add(t, "rank %u (pid %d, %s) ", who, seat->id.pid, seat->program);
+        text_add(t, "rank %u (pid %d, %.*s) ", who, seat->id.pid, (int)sizeof seat->program - 1, seat->program);
         size_t before = t->used;
         rollcall_end_by(t, w, who, rollcall_await_status(w, who));
         if (t->used == before)
@@ -409,7 +409,7 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
         text_add(t, "the ranks called different things as operation #%llu on %s\n",
                  (unsigned long long)(op->claim.seq - w->arena->header->first_seq), w->name);
         if (rollcall_all_alike(w, &op->claim))       /* by descriptor; one of them found more, and said what */
-            text_add(t, "  %.*s\n", ABORT_TEXT - 1, w->members[verdict_by(v)].why);
+            text_add(t, "  %.*s\n", ABORT_TEXT - 1, w->members[verdict_by(v) < w->size ? verdict_by(v) : who].why);
         rollcall_parties(t, w, &op->claim);
         break;
     case WHY_ABORT:

@@ -78,7 +78,16 @@ struct op {
     uint32_t pauses;                  /* spent in the straight line before that: waiting too short to be worth reading the time */
 };
 
+/* By what this rank looked up when it opened the comm: not by the slot, over which a peer may have written since. */
+static inline uint32_t watch_world_rank(const struct watch *w, uint32_t p) { return (uint32_t)(w->seats[p] - w->arena->seats); }
 static inline struct arrival *watch_arrival(const struct watch *w, uint32_t p, uint64_t seq) { return &w->members[p].arrival[seq & 1]; }
+
+/* Does p read nothing more of operation seq's buffers? It is gone, or has freed the comm, or come to a later operation. */
+static inline bool watch_past(const struct watch *w, uint32_t p, uint64_t seq)
+{
+    return w->gone[p] != GONE_NO || (load_acquire32(&w->members[p].quit) & (QUIT_FREED | QUIT_LEFT))         /* E7 acquire */
+        || load_acquire64(&watch_arrival(w, p, seq + 1)->seq) > seq;                                         /* E1 acquire */
+}
 
 static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
 {
