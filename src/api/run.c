@@ -73,8 +73,12 @@ int run_end(struct coll *c, int result)
     } else if (result == -EINTR)
         comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
                      kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-    else if (result < 0 && result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN))
+    else if (result < 0 && result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN)) {
+        if (result == -EPROTO || result == -EIO)
+            comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
+                         kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
         run_pass_on(comm, result);
+    }
     journal_end(w, result, ended);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (c->bytes)

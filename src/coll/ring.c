@@ -100,7 +100,7 @@ static int ring_consumed(struct coll *c, uint64_t need, ring_who_fn *who)
     struct watch *w = &c->comm->watch;
     for (uint32_t p = 0; p < w->size; p++) {
         shared64 *word = &w->members[p].consumed;
-        if (p == w->me || (who && !who(c, p)) || load_acquire64(word) >= need || w->gone[p] != GONE_NO)      /* E18 acquire */
+        if (p == w->me || (who && !who(c, p)) || load_acquire64(word) >= need || watch_past(w, p, c->op.claim.seq))       /* E18 acquire */
             continue;
         c->op.wait = (struct wait){ word, need, (int)p, true };
         return WAITING;

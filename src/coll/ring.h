@@ -36,7 +36,7 @@ static inline size_t ring_rows_bytes(uint32_t ranks) { return ring_rows_count(ra
 int ring_stage(struct coll *c, bool needed);
 /* From now on the operation takes this many rounds. */
 void ring_begin(struct coll *c, uint64_t total);
-/* The end: nothing of this operation concerns this rank any more. */
+/* The end, also by an error: nothing of this operation concerns this rank any more, so nobody stays for it. */
 void ring_close(struct coll *c);
 
 char *ring_slot(char *ring, const struct coll *c, uint64_t round);

@@ -133,6 +133,17 @@ static int move_out(struct coll *c)
 
 static uint64_t move_rounds(const struct coll *c, size_t count) { return count / c->ring.piece + (count % c->ring.piece != 0); }
 
+/* The rounds in which there is something for this rank: there may be more in all, and what peers say of that is nothing to loop by. */
+static uint64_t move_taken(const struct coll *c)
+{
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    size_t most = 0;
+    for (uint32_t p = 0; p < size; p++)
+        if ((p == me ? parts_keeps(c) : parts_moves(c, p, me)) && parts_count(c, p, me) > most)
+            most = parts_count(c, p, me);
+    return move_rounds(c, most);
+}
+
 /* The largest block that this rank gives, or keeps: that is copied in rounds, too. */
 static size_t move_most(const struct coll *c)
 {
@@ -196,6 +207,7 @@ static int move_open(struct coll *c)
         return 0;
     }
     ring_begin(c, move_rounds(c, how & PARTS_UNEVEN ? c->lists.most : c->count));
+    c->ring.taken = c->ring.total;
     /* Without rounds nobody raises a word, and a root alone may have left the others' behind the count: arrival is all. */
     c->op.claim.commit_at = c->ring.total ? offsetof(struct member, produced) : 0;
     c->op.claim.commit = c->ring.base + c->ring.total;
@@ -235,6 +247,7 @@ static bool move_compared(struct coll *c)
         }
     }
     ring_begin(c, total);
+    c->ring.taken = move_taken(c);
     return true;
 }
 
@@ -277,15 +290,18 @@ int ring_move_advance(struct op *op)
         move_in(c);                    /* who gives little or nothing says so */
     }
     bool takes = parts_takes(c);
-    while (c->ring.in < c->ring.mine || (takes && c->ring.out < c->ring.total)) {
+    uint64_t taken = c->ring.taken;
+    while (c->ring.in < c->ring.mine || (takes && c->ring.out < taken)) {
         bool moved = false;
         if (c->ring.in < c->ring.mine)
             moved = move_in(c) == DONE;
         /* In place, a stretch is copied in before what is taken lands on it. */
-        if (takes && c->ring.out < c->ring.total && (c->ring.out < c->ring.in || c->ring.in == c->ring.mine)) {
+        if (takes && c->ring.out < taken && (c->ring.out < c->ring.in || c->ring.in == c->ring.mine)) {
             int r = move_out(c);
-            if (r < 0)
+            if (r < 0) {
+                ring_close(c);
                 return r;
+            }
             moved |= r == DONE;
         }
         if (!moved)

@@ -118,7 +118,8 @@ static struct side reduce_side(const struct coll *c, uint32_t p, int which)
     struct side side = { which ? mine ? c->recvs : ring_recv_place(c, p) : mine ? c->sends : ring_send_place(c, p), NULL };
     if (c->lists.first && side.place.hi > side.place.lo) {
         const struct part_row *rows = mine ? ring_rows(c, c->ring.at) : ring_rows_of(c, p);
-        side.rows = rows ? rows + (which ? c->lists.n : 0) : NULL;
+        bool fit = 2 * (size_t)c->lists.n <= ring_rows_count(c->comm->watch.size);   /* if not, p has none, whatever it says */
+        side.rows = rows && fit ? rows + (which ? c->lists.n : 0) : NULL;
     }
     return side;
 }
@@ -322,14 +323,18 @@ int ring_reduce_advance(struct coll *c, bool wants)
             moved = reduce_in(c) == DONE;
         if (c->ring.fold < c->ring.steps && reduce_said(c, c->ring.fold) < c->ring.in) {
             int r = reduce_fold(c, wants);
-            if (r < 0)
+            if (r < 0) {
+                ring_close(c);
                 return r;
+            }
             moved |= r == DONE;
         }
         if (c->ring.out < c->ring.fold) {
             int r = reduce_out(c, wants);
-            if (r < 0)
+            if (r < 0) {
+                ring_close(c);
                 return r;
+            }
             moved |= r == DONE;
         }
         if (!moved)

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+enum { FURTHER_MOST = 1000 };          /* looks at what a verdict on a later operation says must be there: one is enough in a sound arena */
+
 static bool claim_committed(const struct watch *w, const struct claim *c, uint32_t p)
 {
     if (!c->commit_at || (c->committer >= 0 && (uint32_t)c->committer != p))
@@ -138,11 +140,11 @@ static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
     return verdict_fail(w, verdict_confirmed(v));
 }
 
-static bool verdict_reached(const struct watch *w, const struct wait *wait)
+static bool verdict_reached(const struct watch *w, const struct wait *wait, uint64_t seq)
 {
     if (load_acquire64(wait->word) >= wait->value)                   /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire */
         return true;
-    return wait->leave && wait->owner >= 0 && w->gone[wait->owner] != GONE_NO;
+    return wait->leave && wait->owner >= 0 && watch_past(w, (uint32_t)wait->owner, seq);
 }
 
 /* Whom a deadline names: the first rank that has not done its part. If that is this rank alone, whom it waits for; and where that has come,
@@ -158,27 +160,31 @@ static bool verdict_overdue(const struct watch *w, const struct claim *c, const 
 
 /* The operation has succeeded; what is left to wait for is that others have read this rank's buffers, or are gone: no deadline, no abort
    ends that, because they may. 1 go on, 0 sleep. */
-static int verdict_over(struct watch *w, const struct wait *wait)
+static int verdict_over(struct watch *w, const struct wait *wait, uint64_t seq)
 {
     if (!wait->leave)
         return 1;
     death_look(w);                                                   /* E5: alive words */
-    w->over = !verdict_reached(w, wait);
+    w->over = !verdict_reached(w, wait, seq);
     return !w->over;
 }
 
 int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait, bool late)
 {
+    int further = 0;
     w->over = false;
     for (;;) {
         if (claim_holds(w, c)) {
             int r = verdict_contested(w, c);
-            return r < 0 ? r : verdict_over(w, wait);
+            return r < 0 ? r : verdict_over(w, wait, c->seq);
         }
         uint64_t v = load_acquire64(&w->slot->verdict);              /* E7 acquire */
         int32_t after = verdict_after(v, c->seq);
-        if (v && after > 0)
-            continue;                                                /* somebody is further: C(k) holds, and we shall see it */
+        if (v && after > 0) {                                        /* somebody is further: C(k) holds, and we shall see it … */
+            if (++further > FURTHER_MOST)
+                return -EIO;                                         /* … or the word was written over */
+            continue;
+        }
         if (v && verdict_state(v) == VERDICT_CONFIRMED)
             return verdict_fail(w, v);
         if (v && after < 0) {
@@ -199,7 +205,7 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
         bool overdue = verdict_overdue(w, c, wait, &blocker);
         enum why why = verdict_reason(w, c, late && overdue, blocker, &who);
         if (why == WHY_NONE)
-            return verdict_reached(w, wait);
+            return verdict_reached(w, wait, c->seq);
         v = verdict_make(c->seq, why, w->me, who);
         uint64_t none = 0;
         if (!swap_if64(&w->slot->verdict, &none, v))                 /* E4 release */
