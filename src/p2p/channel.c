@@ -4,6 +4,8 @@
  * closed: a third of the size in use. */
 #include "p2p/p2p.h"
 
+#include "fold/fold.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@ enum { DEALS_A_PAGE = 4096 / sizeof(struct deal), STORE_ALIGN = 64 };
 /* A store through which so many times its size has gone grows, too, up to here: lines that come round too soon are still in the reader's
    first cache, and writing them then takes three times as long. */
 enum { STORE_BUSY = 1 << 20, BUSY_ROUNDS = 8 };
+enum { MOVES_MOST = 8 };                             /* a ring grows from RING_FIRST to RING_MOST in fewer */
 
 static int table_open(struct p2p *p)
 {
@@ -178,37 +181,99 @@ void offer_give(struct lane *lane, struct offer *offer)
     lane->offers = offer;
 }
 
+char *p2p_of_arena(const struct p2p *p, uint64_t offset, uint64_t bytes)
+{
+    const struct arena *arena = p->watch->arena;
+    return offset <= arena->bytes && bytes <= arena->bytes - offset ? arena->base + offset : NULL;
+}
+
+char *p2p_of_peer(const struct p2p *p, uint32_t peer, uint64_t offset, uint64_t bytes)
+{
+    const struct arena_header *h = p->watch->arena->header;
+    uint64_t from = h->spans_at + watch_world_rank(p->watch, peer) * h->span_bytes;
+    bool there = offset >= from && offset - from <= h->span_bytes && bytes <= h->span_bytes - (offset - from) && offset % sizeof(struct deal) == 0;
+    return there ? p->watch->arena->base + offset : NULL;
+}
+
+static bool lane_damaged(struct lane *lane)
+{
+    lane->damaged = true;
+    return false;
+}
+
 /* The channel from the peer, if it has made one. */
 static bool lane_find(struct p2p *p, struct lane *lane)
 {
+    uint32_t peer = lane_peer(p, lane);
     uint64_t at;
+    if (lane->damaged)
+        return false;
     if (!lane->table) {
-        at = load_acquire64(&p->watch->members[lane_peer(p, lane)].mail);            /* E41 acquire */
+        at = load_acquire64(&p->watch->members[peer].mail);          /* E41 acquire */
         if (!at)
             return false;
-        lane->table = (shared64 *)(void *)p2p_at(p, at);
+        lane->table = (shared64 *)(void *)p2p_of_peer(p, peer, at, p->watch->size * sizeof(shared64));
+        if (!lane->table)
+            return lane_damaged(lane);
     }
     at = load_acquire64(&lane->table[p->watch->me]);                 /* E41 acquire */
     if (!at)
         return false;
-    lane->in = (struct channel *)(void *)p2p_at(p, at);
+    struct channel *in = (struct channel *)(void *)p2p_of_peer(p, peer, at, 4096);
+    if (!in)
+        return lane_damaged(lane);
+    lane->in = in;
     lane->read = (struct reel){ lane->in->letters, RING_FIRST, 0, 0 };
+    return true;
+}
+
+/* Can the envelope in hand be true? To itself a rank offers memory that may lie anywhere. */
+static bool front_sound(const struct p2p *p, const struct lane *lane)
+{
+    const struct envelope *e = &lane->front;
+    uint32_t peer = lane_peer(p, lane);
+    if (fold_type_size((tutti_type)e->type) == 0)
+        return false;
+    switch (e->mode) {
+    case LETTER_WHOLE: return e->bytes <= LETTER_TEXT;
+    case LETTER_STORED: return e->bytes <= SMALL && p2p_of_peer(p, peer, e->far.at, e->bytes);
+    case LETTER_OFFERED:
+        return p2p_of_peer(p, peer, e->far.deal, sizeof(struct deal))
+            && (e->far.at == NOT_IN_ARENA || peer == p->watch->me || p2p_of_arena(p, e->far.at, e->bytes));
+    default: return false;
+    }
+}
+
+/* What the letter in hand says about the next ring. */
+static bool front_moves(struct p2p *p, struct lane *lane)
+{
+    const struct envelope *e = &lane->front;
+    struct letter *more = e->letters > RING_FIRST && e->letters <= RING_MOST && lane->moves < MOVES_MOST
+                        ? (struct letter *)(void *)p2p_of_peer(p, lane_peer(p, lane), e->far.at, e->letters * sizeof(struct letter)) : NULL;
+    if (!more)
+        return lane_damaged(lane);
+    lane->moves++;
+    lane->got++;
+    lane->read = (struct reel){ more, e->letters, 0, lane->got };
     return true;
 }
 
 const struct envelope *lane_next(struct p2p *p, struct lane *lane)
 {
-    if (!lane->in && !lane_find(p, lane))
+    if (lane->damaged || (!lane->in && !lane_find(p, lane)))
         return NULL;
-    for (;;) {
+    do {
         const struct letter *letter = &lane->read.at[lane->read.index];
-        if (load_acquire64(&letter->seq) <= lane->got)               /* E35 acquire */
+        uint64_t seq = load_acquire64(&letter->seq);                 /* E35 acquire */
+        if (seq <= lane->got)
             return NULL;
-        if (letter->envelope.mode != LETTER_MOVED)
-            return &letter->envelope;
-        lane->got++;
-        lane->read = (struct reel){ (struct letter *)(void *)p2p_at(p, letter->envelope.far.at), letter->envelope.letters, 0, lane->got };
-    }
+        lane->front = letter->envelope;
+        if (seq == lane->got + 1 && lane->front.mode != LETTER_MOVED && front_sound(p, lane))
+            return &lane->front;
+        if (seq != lane->got + 1 || lane->front.mode != LETTER_MOVED)
+            lane_damaged(lane);
+    } while (!lane->damaged && front_moves(p, lane));
+    return NULL;
 }
 
 void lane_took(struct lane *lane, const struct envelope *envelope)

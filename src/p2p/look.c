@@ -112,7 +112,9 @@ int p2p_fail(struct p2p *p, const struct post *post, int error)
             rollcall_table(&t, p->watch, NULL);
         } else
             fail_peer(&t, p, post->peer);
-    } else if (error == -EDEADLK)
+    } else if (error == -EPROTO)
+        text_add(&t, "what a rank has left in the arena for this message cannot be true: somebody has written over it\n");
+    else if (error == -EDEADLK)
         text_add(&t, "this rank waits here for itself; nobody else can end that\n");
     else if (error == -EOWNERDEAD)
         fail_peer(&t, p, who >= 0 ? who : post->peer >= 0 ? post->peer : (int)p->watch->me);

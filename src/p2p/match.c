@@ -57,11 +57,16 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     struct lane *lane = p2p_lane(p, from);
     struct deal *deal = (struct deal *)(void *)p2p_at(p, e->far.deal);
     bool direct = e->far.at != NOT_IN_ARENA;
+    uint64_t stage = load_relaxed64(&deal->stage);                   /* relaxed: after E35 */
     if (load_acquire64(&deal->state) != deal_word(e->far.generation, DEAL_OFFERED))          /* E37 acquire */
         return false;
     /* If it is withdrawn now, the next generation is not granted before this one is refused below. Once granted, it may end, and the
        deal be another one's, before we come to its data. */
-    post->stage = direct ? NULL : p2p_at(p, load_relaxed64(&deal->stage));           /* relaxed: after E35 */
+    post->stage = direct ? NULL : p2p_of_peer(p, from, stage, (uint64_t)PIECE * PIECES);
+    if (!direct && !post->stage) {
+        lane->damaged = true;
+        return false;
+    }
     if (!direct)
         store_relaxed64(&deal->start, lane->granted);                /* relaxed: the grant publishes it, E37 */
     if (!deal_step(p, from, deal, e->far.generation, DEAL_OFFERED, DEAL_GRANTED))
@@ -175,11 +180,22 @@ static struct post *match_asker(const struct p2p *p, uint32_t from)
     return post;
 }
 
+/* Nothing more can come from there: all who ask for it are told. True: there were such. */
+static bool match_damaged(struct p2p *p, uint32_t from)
+{
+    bool any = false;
+    for (struct post *asker; (asker = match_asker(p, from)) != NULL; any = true)
+        p2p_expire(p, asker, -EPROTO);
+    return any;
+}
+
 bool match_lane(struct p2p *p, struct lane *lane, bool force)
 {
     uint32_t from = lane_peer(p, lane);
     const struct envelope *e;
     bool moved = false;
+    if (lane->damaged)
+        return match_damaged(p, from);
     while ((force || match_asker(p, from)) && (e = lane_next(p, lane)) != NULL) {
         const char *data = e->mode == LETTER_STORED ? p2p_at(p, e->far.at) : e->text;
         if (!match_message(p, from, e, data) && !match_set_aside(p, from, e, data)) {
@@ -193,7 +209,7 @@ bool match_lane(struct p2p *p, struct lane *lane, bool force)
     }
     if (moved)
         lane_tell(p, lane);
-    return moved;
+    return lane->damaged ? match_damaged(p, from) || moved : moved;
 }
 
 bool match_posted(struct p2p *p)
@@ -226,12 +242,17 @@ bool lane_collect(struct p2p *p, struct lane *lane)
             p2p_ring(p, lane_peer(p, lane));
             moved = true;
         }
+        uint64_t state = load_acquire64(&post->deal->state);         /* E37 acquire */
         if (post->piece == post->pieces)
             post_over(p, post, 0);
-        else if (load_acquire64(&post->deal->state) == deal_word(post->generation, DEAL_DROPPED))    /* E37 acquire */
-            match_broken(p, post);
-        else
+        else if (state != deal_word(post->generation, DEAL_GRANTED) && load_acquire64(&lane->in->filled) <= post->start + post->piece)   /* E38 acquire */
+            match_broken(p, post);                                   /* the deal is over, and not all has come */
+        else {
+            /* Our own word, on the sender's page: put right if it was written over, or both would wait for ever. */
+            if (load_relaxed64(&lane->in->drained) != lane->drained)         /* relaxed: our own word */
+                store_fence64(&lane->in->drained, lane->drained);    /* E39 release, E40 fence */
             break;
+        }
         moved = true;
     }
     return moved;

@@ -87,6 +87,9 @@ struct lane {
     struct post_list unsent, offered;                /* sends: not in the channel yet; offered, or moving */
     shared64 *table;                                 /* the peer's table of channels */
     uint64_t got, got_end;                           /* letters read; stored bytes read */
+    struct envelope front;                           /* of the letter in hand: what has been looked at, whatever becomes of the one in the arena */
+    int moves;                                       /* rings begun in `in` */
+    bool damaged;                                    /* what the peer has left there cannot be true: nothing more is read */
     uint64_t drained, granted;                       /* pieces read; promised to receives */
     struct post_list moving;                         /* receives, in the order of their grants */
     struct lane *next_active;
@@ -118,6 +121,9 @@ struct p2p {
 
 static inline struct lane *p2p_lane(struct p2p *p, uint32_t peer) { return &p->lanes[peer]; }
 static inline uint32_t lane_peer(const struct p2p *p, const struct lane *lane) { return (uint32_t)(lane - p->lanes); }
+/* Offsets that a peer has written are looked at before they are used: `bytes` of its own span; or of anybody's. NULL: it cannot be. */
+char *p2p_of_peer(const struct p2p *p, uint32_t peer, uint64_t offset, uint64_t bytes);
+char *p2p_of_arena(const struct p2p *p, uint64_t offset, uint64_t bytes);
 static inline char *p2p_at(const struct p2p *p, uint64_t offset) { return (char *)((uintptr_t)p->watch->arena->base + (uintptr_t)offset); }
 static inline uint64_t p2p_offset(const struct p2p *p, const void *at) { return (uint64_t)((uintptr_t)at - (uintptr_t)p->watch->arena->base); }
 static inline uint64_t deal_word(uint64_t generation, enum deal_state state) { return generation << 2 | (uint64_t)state; }

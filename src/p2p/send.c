@@ -80,6 +80,15 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
     return 1;
 }
 
+/* Grants follow each other without a gap: what is granted begins no later than all that is offered has pieces. */
+static bool start_sound(const struct lane *lane, const struct post *post)
+{
+    uint64_t pieces = 0;
+    for (const struct post *other = lane->offered.head; other; other = other->next)
+        pieces += other->direct ? 0 : other->pieces;
+    return post->direct || (post->start >= lane->filled && post->start - lane->filled < pieces);
+}
+
 /* What the receiver has granted, as far as the stage has room. True: something moved. */
 static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
 {
@@ -90,12 +99,18 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
         post_over(p, post, 0);
         return true;
     }
-    if (state != deal_word(post->offer->generation, DEAL_GRANTED))
-        return false;
     bool moved = !post->moving;
+    if (state == deal_word(post->offer->generation, DEAL_OFFERED) && moved)
+        return false;
     if (moved)
         post->start = load_relaxed64(&deal->start);                  /* relaxed: after E37 */
     post->moving = true;
+    /* relaxed: the receiver has stored it, or will: what it says never gets ahead */
+    bool sound = state == deal_word(post->offer->generation, DEAL_GRANTED) && load_relaxed64(&lane->out->drained) <= lane->filled;
+    if (!sound || (moved && !start_sound(lane, post))) {
+        p2p_abandon(p, post, p2p_fail(p, post, -EPROTO));
+        return true;
+    }
     if (post->direct || lane->filled != post->start + post->piece)
         return moved;
     /* E39 acquire */
@@ -107,6 +122,8 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
         moved = true;
     }
     if (post->piece == post->pieces) {
+        state = deal_word(post->offer->generation, DEAL_GRANTED);
+        swap_if64(&deal->state, &state, deal_word(post->offer->generation, DEAL_DONE));      /* E37 release: a receiver that misses a piece now has lost it */
         offer_give(lane, post->offer);
         post_over(p, post, 0);
     }
