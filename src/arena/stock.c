@@ -24,17 +24,34 @@ static uint32_t list_above(uint64_t bytes)
     return list_of(bytes + (UINT64_C(1) << (level - LIST_BITS)) - 1);
 }
 
+bool stock_sound(const struct stock *h, uint64_t at)
+{
+    uint64_t end = stock_grown(h);
+    if (at < h->first || at >= end || at % STOCK_UNIT)
+        return false;
+    uint64_t bytes = stock_bytes(stock_block(h, at));
+    return bytes >= STOCK_UNIT && bytes % STOCK_UNIT == 0 && bytes <= end - at;
+}
+
+void stock_damaged(const struct stock *h) { store_release32(&h->store->damaged, 1); }
+
 static struct store_free *free_block(const struct stock *h, uint64_t at) { return (struct store_free *)(void *)((char *)h->store + at); }
 
 static void list_add(const struct stock *h, uint64_t at)
 {
     struct store *s = h->store;
     struct store_free *b = free_block(h, at);
-    uint32_t list = list_of(stock_bytes(&b->block));
-    store_release64(&b->next, s->free[list]);
+    uint64_t bytes = stock_bytes(&b->block);
+    uint32_t list = bytes >= STOCK_UNIT && bytes <= h->end ? list_of(bytes) : STORE_CLASSES;
+    uint64_t first = list < STORE_CLASSES ? s->free[list] : 0;
+    if (list >= STORE_CLASSES || (first && !stock_sound(h, first))) {
+        stock_damaged(h);
+        return;
+    }
+    store_release64(&b->next, first);
     store_release64(&b->prev, 0);
-    if (s->free[list])
-        store_release64(&free_block(h, s->free[list])->prev, at);
+    if (first)
+        store_release64(&free_block(h, first)->prev, at);
     s->free[list] = at;
     s->classes[list / 64] |= UINT64_C(1) << list % 64;
 }
@@ -43,8 +60,12 @@ static void list_remove(const struct stock *h, uint64_t at)
 {
     struct store *s = h->store;
     const struct store_free *b = free_block(h, at);
-    uint32_t list = list_of(stock_bytes(&b->block));
-    uint64_t next = load_acquire64(&b->next), prev = load_acquire64(&b->prev);
+    uint64_t bytes = stock_bytes(&b->block), next = load_acquire64(&b->next), prev = load_acquire64(&b->prev);
+    if (bytes < STOCK_UNIT || bytes > h->end || (next && !stock_sound(h, next)) || (prev && !stock_sound(h, prev))) {
+        stock_damaged(h);
+        return;
+    }
+    uint32_t list = list_of(bytes);
     if (next)
         store_release64(&free_block(h, next)->prev, prev);
     if (prev)
@@ -59,8 +80,9 @@ static uint64_t list_first_from(const struct store *s, uint32_t list)
 {
     for (uint32_t word = list / 64; word < sizeof s->classes / sizeof *s->classes; word++) {
         uint64_t bits = s->classes[word] & (word == list / 64 ? ~UINT64_C(0) << list % 64 : ~UINT64_C(0));
+        uint32_t found = word * 64 + (uint32_t)(bits ? __builtin_ctzll(bits) : 0);
         if (bits)
-            return s->free[word * 64 + (uint32_t)__builtin_ctzll(bits)];
+            return found < STORE_CLASSES ? s->free[found] : 0;
     }
     return 0;
 }
@@ -69,8 +91,8 @@ static uint64_t list_first_from(const struct store *s, uint32_t list)
    nothing else is left. */
 static uint64_t find(const struct stock *h, uint64_t bytes, bool all)
 {
-    uint64_t at = h->store->free[list_of(bytes)];
-    while (at && stock_bytes(stock_block(h, at)) < bytes)
+    uint64_t at = h->store->free[list_of(bytes)], most = (h->end - h->first) / STOCK_UNIT;
+    while (at && stock_sound(h, at) && stock_bytes(stock_block(h, at)) < bytes && most-- > 0)
         at = all ? load_acquire64(&free_block(h, at)->next) : 0;
     return at ? at : list_first_from(h->store, list_above(bytes));
 }
@@ -108,7 +130,12 @@ static void give(const struct stock *h, uint64_t at)
 {
     struct store_block *b = stock_block(h, at);
     uint64_t bytes = stock_bytes(b), before = load_acquire64(&b->before), next = at + bytes;
-    if (next < stock_grown(h) && !stock_used(stock_block(h, next))) {
+    bool follows = next < stock_grown(h), leads = before && before <= at;
+    if (!stock_sound(h, at) || (follows && !stock_sound(h, next)) || (before && (!leads || !stock_sound(h, at - before)))) {
+        stock_damaged(h);
+        return;
+    }
+    if (follows && !stock_used(stock_block(h, next))) {
         list_remove(h, next);
         bytes += stock_bytes(stock_block(h, next));
     }
@@ -116,6 +143,10 @@ static void give(const struct stock *h, uint64_t at)
         at -= before;
         list_remove(h, at);
         bytes += before;
+    }
+    if (bytes > stock_grown(h) - at) {
+        stock_damaged(h);
+        return;
     }
     store_release64(&stock_block(h, at)->bytes, bytes);               /* E33 release */
     set_before(h, at + bytes, bytes);
@@ -132,7 +163,11 @@ void stock_give(const struct stock *h, uint64_t at)
 static int grow(const struct stock *h, uint64_t bytes)
 {
     struct store *s = h->store;
-    uint64_t grown = load_acquire64(&s->grown), left = h->end - h->first - grown, at = h->first + grown;     /* E33 acquire */
+    uint64_t grown = stock_grown(h) - h->first, left = h->end - h->first - grown, at = h->first + grown;
+    if (grown % STOCK_UNIT || (grown && !stock_sound(h, s->last))) {
+        stock_damaged(h);
+        return -EIO;
+    }
     uint64_t last = grown ? stock_bytes(stock_block(h, s->last)) : 0, tail = last && !stock_used(stock_block(h, s->last)) ? last : 0;
     if (!left || bytes > tail + left)
         return -ENOSPC;
@@ -157,9 +192,17 @@ uint64_t stock_take(const struct stock *h, uint64_t bytes, int *error)
     uint64_t at = find(h, bytes, false);
     if (!at) {
         *error = grow(h, bytes);
-        at = find(h, bytes, true);
+        at = *error == -EIO ? 0 : find(h, bytes, true);
     }
-    return at ? carve(h, at, bytes) : 0;
+    if (at && (!stock_sound(h, at) || stock_used(stock_block(h, at)) || stock_bytes(stock_block(h, at)) < bytes))
+        stock_damaged(h);
+    if (at && !load_acquire32(&h->store->damaged))
+        at = carve(h, at, bytes);
+    if (load_acquire32(&h->store->damaged)) {
+        *error = -EIO;
+        return 0;
+    }
+    return at;
 }
 
 int stock_forget(const struct stock *h)
@@ -197,7 +240,11 @@ void stock_rebuild(const struct stock *h)
         struct store_block *b = stock_block(h, at);
         bytes = stock_bytes(b);
         bool used = stock_used(b);
-        for (uint64_t next = at + bytes; !used && next < grown && !stock_used(stock_block(h, next)); next = at + bytes)
+        if (!stock_sound(h, at)) {                   /* written over since stock_forget has looked */
+            stock_damaged(h);
+            return;
+        }
+        for (uint64_t next = at + bytes; !used && next < grown && stock_sound(h, next) && !stock_used(stock_block(h, next)); next = at + bytes)
             bytes += stock_bytes(stock_block(h, next));
         if (!used)
             store_release64(&b->bytes, bytes);                       /* E33 release */

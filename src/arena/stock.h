@@ -14,6 +14,8 @@
 
 #include "arena/layout.h"
 
+#include <stdbool.h>
+
 #define STOCK_USED UINT64_C(1)
 enum { STOCK_UNIT = 32 };
 
@@ -24,12 +26,22 @@ static inline struct stock stock_of(struct store *store, uint64_t store_bytes)
     return (struct stock){ store, store_blocks_at(store_bytes), store_bytes };
 }
 static inline struct store_block *stock_block(const struct stock *h, uint64_t at) { return (struct store_block *)(void *)((char *)h->store + at); }
-static inline uint64_t stock_grown(const struct stock *h) { return h->first + load_acquire64(&h->store->grown); }                    /* E33 acquire */
+/* Where the blocks end; never behind the store, whatever stands there. */
+static inline uint64_t stock_grown(const struct stock *h)
+{
+    uint64_t grown = load_acquire64(&h->store->grown);               /* E33 acquire */
+    return grown <= h->end - h->first ? h->first + grown : h->end;
+}
 static inline uint64_t stock_bytes(const struct store_block *b) { return load_acquire64(&b->bytes) & ~STOCK_USED; }                  /* E33 acquire */
 static inline bool stock_used(const struct store_block *b) { return load_acquire64(&b->bytes) & STOCK_USED; }                        /* E33 acquire */
 
+/* Can there be a block at `at`, as its header says? Asked of every place that is read out of the store. */
+bool stock_sound(const struct stock *h, uint64_t at);
+/* What was found cannot be true: the store is refused from now on. */
+void stock_damaged(const struct stock *h);
+
 /* A block of at least that many bytes, its header included; its pages are present. 0: *error = -ENOSPC (no such stretch is free),
-   -ENOMEM (the system has no pages). A handful of loads; linear in the free blocks of like size where nothing else is left. */
+   -ENOMEM (the system has no pages), -EIO (it is damaged). A handful of loads; linear in the free blocks of like size where nothing else is left. */
 uint64_t stock_take(const struct stock *h, uint64_t bytes, int *error);
 void stock_give(const struct stock *h, uint64_t at);
 

@@ -77,6 +77,8 @@ static int repair(const struct table *t)
     if (r < 0)
         return r;
     stock_rebuild(&t->heap);
+    if (load_acquire32(&s->damaged))
+        return -EIO;
     for (int i = 0; i < STORE_GROUPS; i++) {
         group_raise(&s->group[i]);
         group_wake(&s->group[i]);
@@ -120,21 +122,55 @@ static void change_end(const struct table *t) { store_release32(&t->store->dirty
 
 /* ---- the table ---- */
 
-/* The word that leads to the key's entry, and the entry; else NULL, and the word is the chain's head. */
-struct found { shared64 *word; uint64_t at; struct store_entry *entry; };
+/* The word that leads to the key's entry, the entry, and the length of its value; else NULL, and the word is the chain's head. */
+struct found { shared64 *word; uint64_t at; struct store_entry *entry; uint32_t value_bytes; bool number; };
 
-static struct found table_find(const struct table *t, const struct store_key *key)
+/* An entry as its block has room for it; its lengths are read once. */
+static bool entry_sound(const struct table *t, uint64_t at, uint32_t value_bytes, uint16_t key_bytes)
+{
+    uint64_t room = stock_bytes(stock_block(&t->heap, at)), end = stock_grown(&t->heap);
+    return room <= end - at && sizeof(struct store_entry) + value_bytes + key_bytes <= room;
+}
+
+/* 0, or -EIO: the chain leads nowhere, or in a circle: the store is damaged. */
+static int table_find(const struct table *t, const struct store_key *key, struct found *f)
 {
     shared64 *head = &t->heads[key->hash & (t->buckets - 1)], *word = head;
+    uint64_t most = (t->heap.end - t->heap.first) / sizeof(struct store_entry);
+    *f = (struct found){ head, 0, NULL, 0, false };
     if (!load_acquire32(&t->store->ready))
-        return (struct found){ head, 0, NULL };
+        return 0;
     for (uint64_t at; (at = load_acquire64(word)) != 0;) {           /* E30 acquire */
+        if (most-- == 0 || !stock_sound(&t->heap, at)) {
+            stock_damaged(&t->heap);
+            return -EIO;
+        }
         struct store_entry *e = entry_at(t, at);
-        if (e->hash == key->hash && e->key_bytes == key->bytes && !memcmp(e->bytes + e->value_bytes, key->text, key->bytes))
-            return (struct found){ word, at, e };
+        uint32_t value_bytes = e->value_bytes;
+        uint16_t key_bytes = e->key_bytes, number = e->number;
+        if (!entry_sound(t, at, value_bytes, key_bytes) || (number && value_bytes != sizeof(int64_t))) {
+            stock_damaged(&t->heap);
+            return -EIO;
+        }
+        if (e->hash == key->hash && key_bytes == key->bytes && !memcmp(e->bytes + value_bytes, key->text, key->bytes)) {
+            *f = (struct found){ word, at, e, value_bytes, number };
+            return 0;
+        }
         word = &e->next;
     }
-    return (struct found){ head, 0, NULL };
+    return 0;
+}
+
+/* The lock, and then the key; on failure not the lock either. */
+static int enter_find(const struct table *t, const struct store_key *key, struct found *f, uint64_t patience_ns)
+{
+    int r = enter(t, patience_ns);
+    if (r < 0)
+        return r;
+    r = table_find(t, key, f);
+    if (r < 0)
+        leave(t);
+    return r;
 }
 
 static void copy(void *to, const void *from, size_t bytes)
@@ -199,29 +235,29 @@ static int put_end(const struct arena *arena, const struct table *t, const struc
 int store_set(const struct arena *arena, const struct store_key *key, const void *value, size_t bytes, uint64_t patience_ns)
 {
     struct table t = table_of(arena);
-    int r = enter(&t, patience_ns);
+    struct found f;
+    int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
         return r;
-    struct found f = table_find(&t, key);
     return put_end(arena, &t, &f, key, table_put(&t, &f, key, (struct store_value){ value, bytes }, false));
 }
 
 int store_get(const struct arena *arena, const struct store_key *key, void *value, size_t *bytes, uint64_t *version, uint64_t patience_ns)
 {
     struct table t = table_of(arena);
-    int r = enter(&t, patience_ns);
+    struct found f;
+    int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
         return r;
-    const struct store_entry *e = table_find(&t, key).entry;
-    if (!e) {
+    if (!f.entry) {
         *version = load_acquire64(&store_group(arena, key)->version);                /* E31 acquire */
         r = -ENOENT;
     } else {
-        if (e->value_bytes > *bytes)
+        if (f.value_bytes > *bytes)
             r = -EMSGSIZE;
         else
-            copy(value, e->bytes, e->value_bytes);
-        *bytes = e->value_bytes;
+            copy(value, f.entry->bytes, f.value_bytes);
+        *bytes = f.value_bytes;
     }
     leave(&t);
     return r;
@@ -230,15 +266,15 @@ int store_get(const struct arena *arena, const struct store_key *key, void *valu
 int store_add(const struct arena *arena, const struct store_key *key, int64_t delta, int64_t *now, uint64_t patience_ns)
 {
     struct table t = table_of(arena);
-    int r = enter(&t, patience_ns);
+    struct found f;
+    int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
         return r;
-    struct found f = table_find(&t, key);
     if (!f.entry) {
         *now = delta;
         return put_end(arena, &t, &f, key, table_put(&t, &f, key, (struct store_value){ &delta, sizeof delta }, true));
     }
-    if (f.entry->number) {
+    if (f.number) {
         uint64_t sum = load_acquire64(entry_number(f.entry)) + (uint64_t)delta;      /* E30 acquire */
         store_release64(entry_number(f.entry), sum);                 /* E30 release */
         *now = (int64_t)sum;
@@ -252,12 +288,12 @@ int store_compare_set(const struct arena *arena, const struct store_key *key, st
                       uint64_t patience_ns)
 {
     struct table t = table_of(arena);
-    int r = enter(&t, patience_ns);
+    struct found f;
+    int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
         return r;
-    struct found f = table_find(&t, key);
     const struct store_entry *e = f.entry;
-    bool is = expected.bytes ? e && e->value_bytes == expected.bytes && !memcmp(e->bytes, expected.at, expected.bytes) : !e;
+    bool is = expected.bytes ? e && f.value_bytes == expected.bytes && !memcmp(e->bytes, expected.at, expected.bytes) : !e;
     if (!is) {
         leave(&t);
         return 0;
@@ -269,10 +305,10 @@ int store_compare_set(const struct arena *arena, const struct store_key *key, st
 int store_delete(const struct arena *arena, const struct store_key *key, uint64_t patience_ns)
 {
     struct table t = table_of(arena);
-    int r = enter(&t, patience_ns);
+    struct found f;
+    int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
         return r;
-    struct found f = table_find(&t, key);
     r = f.entry ? change_begin(&t) : -ENOENT;
     if (r == 0) {
         table_drop(&t, &f);
