@@ -12,7 +12,7 @@ quiet=()
 [ "$name" != fuzz_command ] || quiet=(-close_fd_mask=1)   # it prints its help, thousands of times
 
 log=$scratch/log
-"${steady[@]}" "$program" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
+"${steady[@]}" "$program" -max_total_time="$seconds" -max_len=4096 -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
   -artifact_prefix="$scratch/" "${quiet[@]}" "$scratch/new" "$corpus" >"$log" 2>&1
 status=$?
 if [ $status != 0 ]; then
