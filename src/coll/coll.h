@@ -57,7 +57,8 @@ struct coll {
     size_t stream_bytes;
     bool streams;
     int phase;
-    struct { char *at; size_t piece, slot, large; uint64_t total, base, in, fold, out, mine, taken, steps; } ring;   /* elements, bytes, rounds; mine, taken: of what this rank gives, and takes */
+    struct { char *at; size_t piece, slot, large; uint64_t total, base, in, fold, out, mine, taken, steps; } ring;
+                                       /* elements, bytes, rounds; mine, taken: of what this rank gives, and takes */
 };
 
 enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2 };

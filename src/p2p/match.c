@@ -245,7 +245,8 @@ bool lane_collect(struct p2p *p, struct lane *lane)
         uint64_t state = load_acquire64(&post->deal->state);         /* E37 acquire */
         if (post->piece == post->pieces)
             post_over(p, post, 0);
-        else if (state != deal_word(post->generation, DEAL_GRANTED) && load_acquire64(&lane->in->filled) <= post->start + post->piece)   /* E38 acquire */
+        else if (state != deal_word(post->generation, DEAL_GRANTED)
+                 && load_acquire64(&lane->in->filled) <= post->start + post->piece)          /* E38 acquire */
             match_broken(p, post);                                   /* the deal is over, and not all has come */
         else {
             /* Our own word, on the sender's page: put right if it was written over, or both would wait for ever. */

@@ -123,7 +123,8 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     }
     if (post->piece == post->pieces) {
         state = deal_word(post->offer->generation, DEAL_GRANTED);
-        swap_if64(&deal->state, &state, deal_word(post->offer->generation, DEAL_DONE));      /* E37 release: a receiver that misses a piece now has lost it */
+        /* A receiver that still misses a piece then has lost it. */
+        swap_if64(&deal->state, &state, deal_word(post->offer->generation, DEAL_DONE));      /* E37 release */
         offer_give(lane, post->offer);
         post_over(p, post, 0);
     }

@@ -23,6 +23,7 @@ int hostile_op(tutti_comm *world, const struct hostile_room *room, int op, uint6
 struct hostile_stretch { char *at; size_t bytes; };
 extern const int hostile_regions;
 const char *hostile_region_name(int region);
+bool hostile_region_of_letters(int region);          /* where messages lie on their way */
 /* Where this region of this rank's is now; bytes 0: there is none yet. */
 struct hostile_stretch hostile_region(int region, tutti_comm *world);
 /* Writes over some or all of it: noise, zeros, ones, numbers that look like offsets, single bits. */

@@ -41,9 +41,13 @@ static int reduce_ring(tutti_comm *w, struct place p, uint64_t n)
 {
     return tutti_reduce(p.send, p.recv, RING, TUTTI_I32, TUTTI_MAX, (int)(n % (uint64_t)tutti_size(w)), w, NULL);
 }
-static int broadcast_small(tutti_comm *w, struct place p, uint64_t n) { return tutti_broadcast(p.recv, SMALL, TUTTI_I32, (int)(n % (uint64_t)tutti_size(w)), w, NULL); }
-static int broadcast_flat(tutti_comm *w, struct place p, uint64_t n) { return tutti_broadcast(p.recv, FLAT, TUTTI_I32, (int)(n % (uint64_t)tutti_size(w)), w, NULL); }
-static int broadcast_ring(tutti_comm *w, struct place p, uint64_t n) { return tutti_broadcast(p.recv, RING, TUTTI_I32, (int)(n % (uint64_t)tutti_size(w)), w, NULL); }
+static int broadcast(tutti_comm *w, struct place p, size_t count, uint64_t n)
+{
+    return tutti_broadcast(p.recv, count, TUTTI_I32, (int)(n % (uint64_t)tutti_size(w)), w, NULL);
+}
+static int broadcast_small(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, SMALL, n); }
+static int broadcast_flat(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, FLAT, n); }
+static int broadcast_ring(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, RING, n); }
 static int all_gather_ring(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_gather(p.send, p.recv, 30000, TUTTI_I32, w, NULL); }
 static int all_to_all_flat(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_to_all(p.send, p.recv, 300, TUTTI_I32, w, NULL); }
 static int all_to_all_ring(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_to_all(p.send, p.recv, 30000, TUTTI_I32, w, NULL); }

@@ -14,12 +14,11 @@
     sizeof *(object) - offsetof(__typeof__(*(object)), from) })
 #define NONE ((struct hostile_stretch){ NULL, 0 })
 
+/* To the next rank. */
 static struct lane *out_lane(tutti_comm *c)
 {
-    for (uint32_t q = 0; c->p2p && q < c->watch.size; q++)
-        if (q != c->watch.me && c->p2p->lanes[q].out)
-            return &c->p2p->lanes[q];
-    return NULL;
+    struct lane *lane = c->p2p ? &c->p2p->lanes[(c->watch.me + 1) % c->watch.size] : NULL;
+    return lane && lane->out ? lane : NULL;
 }
 
 /* The channel that leads here: its receiver's words. */
@@ -126,6 +125,12 @@ static const struct { const char *name; struct hostile_stretch (*find)(tutti_com
 };
 const int hostile_regions = sizeof regions / sizeof regions[0];
 
+bool hostile_region_of_letters(int region)
+{
+    struct hostile_stretch (*find)(tutti_comm *c) = regions[region].find;
+    return find == mail || find == table || find == channel || find == letters || find == deals;
+}
+
 const char *hostile_region_name(int region) { return regions[region].name; }
 struct hostile_stretch hostile_region(int region, tutti_comm *world) { return regions[region].find(world); }
 
@@ -160,7 +165,8 @@ void hostile_scribble(struct hostile_stretch s, uint64_t *random)
         switch (how >> 8 & 3) {
         case 0: word = 0; break;
         case 1: word = team_random(random); break;
-        default: word = noise(random, word); break;
+        case 2: word = noise(random, word); break;
+        default: word = team_random(random) % 16 ? word : noise(random, word); break;      /* most of it as it was */
         }
         memcpy(s.at + at, &word, n);
     }

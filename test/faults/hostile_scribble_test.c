@@ -1,12 +1,14 @@
 /* ctest: timeout=300 labels=faults,nosan serial */
 /* One rank writes over a region of the arena, in the middle of a stream of operations of every kind; then it goes on, falls silent, or
- * ends. Every other rank returns from whatever it is in, by an error or with something, by its deadline at the latest; none crashes and
- * none hangs. nosan: what is written over is read by all at the same time, and the runs must be many.
+ * ends; or it has a thread that writes there again and again while operations are under way, which may be its own end. Every other
+ * rank returns from whatever it is in, by an error or with something, by its deadline at the latest; none crashes and none hangs.
+ * nosan: what is written over is read by all at the same time, and the runs must be many.
  * TUTTI_HOSTILE: how many rounds over all regions; TUTTI_HOSTILE_REGION: only this one; TUTTI_TEST_SEED repeats a run. */
 #include "hostile.h"
 
 #include "base/text.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,11 +21,25 @@
 #include <cmocka.h>
 
 enum { SIZE = 3, STREAM = 400, DONE = 1, LATER_MS = 1500 };
-enum manner { GOES_ON, SILENT, ENDS, MANNERS };
-static const char *const manner_text[MANNERS] = { "goes on", "falls silent", "ends" };
+enum manner { GOES_ON, SILENT, ENDS, WRITES_ON, WRITES_ON_AND_ON, MANNERS };
+static const char *const manner_text[MANNERS] = { "goes on", "falls silent", "ends", "writes on", "writes on and on" };
 enum { NUMBER_OP, NUMBER_N, NUMBER_AFTER };          /* team_rank.number: what it is in; where it is behind the stream */
 
 static struct { int region, writer; enum manner manner; uint64_t seed, when; } point;
+
+/* A thread of the writer's, for a while, or as long as it lives. */
+static void *writes_on(void *world)
+{
+    uint64_t random = point.seed ^ 0x2545f491;
+    int times = point.manner == WRITES_ON ? 1 + (int)(team_random(&random) % 10) : 100000;
+    for (int i = 0; i < times; i++) {
+        team_spin(team_random(&random) % (i % 8 ? 30000 : 3000000));
+        struct hostile_stretch s = hostile_region(point.region, world);
+        if (s.bytes)
+            hostile_scribble(s, &random);
+    }
+    return NULL;
+}
 
 static void note_in(struct team *team, int rank, int op, uint64_t n)
 {
@@ -53,6 +69,24 @@ static void afterwards(tutti_comm *world, int rank, struct team *team)
     *after = 6;
 }
 
+/* Messages of every kind are on their way from the writer to the next rank while it writes over them. */
+enum { LETTERS = 7, LETTER_BYTES = 200000 };
+
+static void send_letters(tutti_comm *world, const struct hostile_room *room, tutti_work **work)
+{
+    static const size_t bytes[LETTERS] = { 4, 90, 3000, 0, 20000, 60, LETTER_BYTES };
+    for (int i = 0; i < LETTERS; i++)
+        tutti_send(room->own[0], bytes[i], TUTTI_U8, (point.writer + 1) % SIZE, 2000 + i, world, i + 1 < LETTERS ? NULL : &(tutti_call){ .work = work });
+}
+
+static void recv_letters(tutti_comm *world, struct team *team, int rank, const struct hostile_room *room)
+{
+    if (team_hear(team, rank, 1) < 0)
+        return;
+    for (int i = 0; i < LETTERS; i++)
+        tutti_recv(room->own[1], LETTER_BYTES, TUTTI_U8, i % 2 ? TUTTI_ANY : point.writer, 2000 + i, NULL, world, NULL);
+}
+
 static int body(tutti_comm *world, int rank, struct team *team)
 {
     struct hostile_room room;
@@ -64,18 +98,30 @@ static int body(tutti_comm *world, int rank, struct team *team)
     for (uint64_t n = 1; n <= STREAM && r >= 0; n++) {
         int op = (int)(team_random(&random) % (uint64_t)hostile_ops);
         uint64_t salt = team_random(&random) % 100000;
+        bool letters = n == point.when && hostile_region_of_letters(point.region);
+        tutti_work *work = NULL;
+        if (letters && rank == (point.writer + 1) % SIZE)
+            recv_letters(world, team, rank, &room);
+        if (letters && rank == point.writer)
+            send_letters(world, &room, &work);
         if (rank == point.writer && n >= point.when && !wrote) {
             struct hostile_stretch s = hostile_region(point.region, world);
             if (s.bytes) {
                 hostile_scribble(s, &mine);
                 wrote = 1;
                 team->number[0] = n;
+                team_tell(team, (rank + 1) % SIZE, 1);
                 if (point.manner == ENDS)
                     _exit(0);
                 if (point.manner == SILENT)
                     break;
+                pthread_t thread;
+                if (point.manner >= WRITES_ON)
+                    pthread_create(&thread, NULL, writes_on, world);
             }
         }
+        if (letters && rank == point.writer)         /* also if there was nothing to write over */
+            team_tell(team, (rank + 1) % SIZE, 1);
         note_in(team, rank, op, n);
         r = hostile_op(world, &room, op, salt);
         team->rank[rank].operation = n;
@@ -106,9 +152,9 @@ static int look(struct team *team, int ended)
         if (q == point.writer || (said && lived && ended == 0))
             continue;
         wrong = 1;
-        printf("rank %d %s in \"%s\" (number %llu, %llu), afterwards %llu, error %d, status 0x%x\n%.600s\n", q, said ? "had returned" : "did not return",
-               hostile_op_name((int)mine->number[NUMBER_OP]), (unsigned long long)mine->operation + 1, (unsigned long long)mine->number[NUMBER_N],
-               (unsigned long long)mine->number[NUMBER_AFTER], mine->error[0], (unsigned)team->status[q], mine->report);
+        printf("rank %d %s in \"%s\" (number %llu, %llu), afterwards %llu, error %d, status 0x%x\n%.600s\n", q,
+               said ? "had returned" : "did not return", hostile_op_name((int)mine->number[NUMBER_OP]),
+               (unsigned long long)mine->operation + 1, (unsigned long long)mine->number[NUMBER_N], (unsigned long long)mine->number[NUMBER_AFTER], mine->error[0], (unsigned)team->status[q], mine->report);
     }
     return wrong;
 }
@@ -119,8 +165,9 @@ static int try(void)
     int ended = team_end(team), wrong = look(team, ended);
     bool wrote = team->number[0] != 0;
     if (wrong) {
-        printf("… when rank %d had written over its %s before operation %llu and %s: TUTTI_TEST_SEED=%llu TUTTI_HOSTILE_REGION=%d\n", point.writer,
-               hostile_region_name(point.region), (unsigned long long)team->number[0], manner_text[point.manner], (unsigned long long)point.seed, point.region);
+        printf("… when rank %d had written over its %s before operation %llu and %s: TUTTI_TEST_SEED=%llu TUTTI_HOSTILE_REGION=%d\n",
+               point.writer, hostile_region_name(point.region), (unsigned long long)team->number[0], manner_text[point.manner],
+               (unsigned long long)point.seed, point.region);
         fprintf(stderr, "%.3000s\n", team_stderr(team));
     }
     team_free(team);
