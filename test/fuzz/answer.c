@@ -17,8 +17,9 @@ static struct text why = { why_room, sizeof why_room, 0 };
 
 static void open_once(void)
 {
+    const struct arena_plan plan = { .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 };
     if (!made.base) {
-        FUZZ_MUST(arena_create(&made, &(struct arena_plan){ .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 }, &why) == 0);
+        FUZZ_MUST(arena_create(&made, &plan, &why) == 0);
         memcpy((void *)&good, made.header, sizeof good);
     }
     memcpy((void *)made.header, &good, sizeof good);

@@ -22,9 +22,10 @@ static struct text why = { why_room, sizeof why_room, 0 };
 /* The creator has detached: each attach maps anew, as a stranger's would. We write through a mapping of our own. */
 static void open_once(void)
 {
+    const struct arena_plan plan = { .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 };
     struct arena a;
     if (!good) {
-        FUZZ_MUST(arena_create(&a, &(struct arena_plan){ .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 }, &why) == 0);
+        FUZZ_MUST(arena_create(&a, &plan, &why) == 0);
         fd = fcntl(a.fd, F_DUPFD_CLOEXEC, 100);
         first_pages = a.header->sites_at;
         arena_detach(&a);

@@ -16,8 +16,9 @@ static struct meeting meeting = { .request = &request, .arena = &arena, .gather 
 
 static void open_once(void)
 {
+    const struct arena_plan plan = { .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 };
     if (!arena.base)
-        FUZZ_MUST(arena_create(&arena, &(struct arena_plan){ .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 }, &why) == 0);
+        FUZZ_MUST(arena_create(&arena, &plan, &why) == 0);
     store_release32(&arena.join->state, JOIN_GATHERING);
     store_release32(&arena.join->failed_rank, 0);
     for (int i = 0; i < SIZE; i++)

@@ -27,8 +27,9 @@ static struct store_key key(unsigned n)
 static void open_once(void)
 {
     static char value[4000];
+    const struct arena_plan plan = { .size = 1, .job = "fuzz", .span_bytes = 2 << 20, .rules = "", .store_bytes = 2 << 20 };
     if (!good) {
-        FUZZ_MUST(arena_create(&arena, &(struct arena_plan){ .size = 1, .job = "fuzz", .span_bytes = 2 << 20, .rules = "", .store_bytes = 2 << 20 }, &why) == 0);
+        FUZZ_MUST(arena_create(&arena, &plan, &why) == 0);
         for (unsigned n = 0; n < KEYS; n++) {
             struct store_key k = key(n);
             int64_t now;
