@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-enum { SIZE = 3, STREAM = 400, DONE = 1, LATER_MS = 1500 };
+enum { SIZE = 3, STREAM = 200, DONE = 1, LATER_MS = 600 };
 enum manner { GOES_ON, SILENT, ENDS, WRITES_ON, WRITES_ON_AND_ON, MANNERS };
 static const char *const manner_text[MANNERS] = { "goes on", "falls silent", "ends", "writes on", "writes on and on" };
 enum { NUMBER_OP, NUMBER_N, NUMBER_AFTER };          /* team_rank.number: what it is in; where it is behind the stream */
@@ -190,7 +190,7 @@ static void test_every_region(void **state)
     int rounds = team_many("TUTTI_HOSTILE", getenv("TUTTI_PROVE") ? 60 : 1, 1), wrong = 0, wrote = 0, runs = 0;
     uint64_t seed = team_seed();
     (void)state;
-    setenv("TUTTI_TIMEOUT_MS", "1500", 1);
+    setenv("TUTTI_TIMEOUT_MS", "600", 1);
     setenv("TUTTI_SPAN_BYTES", "64M", 1);
     setenv("TUTTI_STORE_BYTES", "4M", 1);
     for (int round = 0; round < rounds; round++)
