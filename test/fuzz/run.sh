@@ -9,7 +9,7 @@ mkdir -p "$scratch/new" || exit 1
 steady=()
 if command -v setarch >/dev/null && setarch -R true 2>/dev/null; then steady=(setarch -R); fi
 quiet=()
-[ "$name" != fuzz_command ] || quiet=(-close_fd_mask=1)   # it prints its help, thousands of times
+[ "$name" != fuzz_command ] || quiet=(-close_fd_mask=3)   # it prints its help and what is wrong, millions of times
 
 log=$scratch/log
 "${steady[@]}" "$program" -max_total_time="$seconds" -max_len=4096 -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
