@@ -155,7 +155,7 @@ static bool verdict_overdue(const struct watch *w, const struct claim *c, const 
         if (*who != w->me && !claim_done_by(w, c, *who))
             return true;
     *who = wait->owner >= 0 ? (uint32_t)wait->owner : w->me;
-    return !verdict_reached(w, wait);
+    return !verdict_reached(w, wait, c->seq);
 }
 
 /* The operation has succeeded; what is left to wait for is that others have read this rank's buffers, or are gone: no deadline, no abort
@@ -192,7 +192,7 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
             continue;
         }
         if (v && SEEDED(proposal_ignored))
-            return verdict_reached(w, wait);
+            return verdict_reached(w, wait, c->seq);
         if (v && SEEDED(wait_for_proposer) && verdict_by(v) != w->me)
             return 0;
         if (v) {
