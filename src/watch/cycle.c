@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCK_PATIENCE_NS UINT64_C(20000000)          /* somebody else finds it, or we do in the next slice */
+#define LOCK_PATIENCE_NS UINT64_C(20000000)          /* to look: somebody else finds it, or we do in the next slice */
+#define STORY_PATIENCE_NS UINT64_C(2000000000)       /* to end: its holder is at it, and may have lost its CPU */
 
 struct seen { uint32_t rank, thread; uint64_t stamp, beats; };
 struct cycle_memory { int n; struct seen seen[NODES_MAX]; };
@@ -176,7 +177,7 @@ bool cycle_doomed(const struct threads *t)
     /* relaxed: our own word */
     if (!own || !(load_relaxed64(&own->stamp) & 1) || load_acquire64(&own->doomed) != load_relaxed64(&own->stamp))           /* E63 acquire */
         return false;
-    if (arena_lock(t->arena, LOCK_PATIENCE_NS) == 0)                 /* whoever found it is through with all of them */
+    if (arena_lock(t->arena, STORY_PATIENCE_NS) == 0)                 /* whoever found it is through with all of them */
         arena_unlock(t->arena);
     return true;
 }
@@ -190,7 +191,7 @@ void cycle_over(const struct threads *t)
 
 void cycle_tell(const struct watch *w, uint32_t p, struct text *t)
 {
-    if (arena_lock(w->arena, LOCK_PATIENCE_NS) < 0)
+    if (arena_lock(w->arena, STORY_PATIENCE_NS) < 0)
         return;
     text_add(t, "%.*s", STORY_TEXT - 1, w->seats[p]->story);
     arena_unlock(w->arena);
