@@ -140,7 +140,8 @@ struct fake {
     int physical[DEVICES_MOST];
     struct CUctx_st context[DEVICES_MOST];
     struct CUstream_st *stream[STREAMS_MOST];
-    int streams, misuses;
+    int streams;
+    _Atomic int misuses;                             /* workers report without the lock, too */
     struct range range[RANGES_MOST];
     uint64_t ids, calls;
     struct order host;                               /* what all threads of the host together have seen */
