@@ -1,8 +1,7 @@
 /* ctest: timeout=180 */
 /* CUDA's driver as it is found, or not found, and what it says of pointers. Each case is a process, since both are for good; those
  * that need another library, or none, are this program begun anew with the case's name. */
-#include "gpu/driver.h"
-
+#include "ask.h"
 #include "scene.h"
 
 #include <setjmp.h>
@@ -10,34 +9,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static char words[1024];
-
-static int opens(const struct driver **driver)
-{
-    struct text why = TEXT_IN(words);
-    text_clear(&why);
-    return driver_open(driver, &why);
-}
-
-static int asks(const void *at, struct driver_pointer *p)
-{
-    struct text why = TEXT_IN(words);
-    text_clear(&why);
-    return driver_pointer(at, p, &why);
-}
-
-#define SAYS(what) YES(strstr(words, what) || (fprintf(stderr, "'%s' says nothing of '%s'\n", words, what), false))
 
 static bool is_loaded(void)
 {
@@ -244,22 +222,6 @@ static void it_answers(void **state)
 
 /* ---- it is not there, or no good ------------------------------------------------------------------------------------------------------ */
 
-/* RESULT=errno: what driver_open says, the second time, too; SAY and SAY2 are in its words. Pointers are the host's. */
-static int refused(void)
-{
-    const struct driver *driver;
-    struct driver_pointer p;
-    for (int i = 0; i < 2; i++) {
-        IS(opens(&driver), -atoi(getenv("RESULT")));
-        SAYS(getenv("SAY"));
-        SAYS(getenv("SAY2"));
-        OK(asks(words, &p));
-        IS(p.memory, DRIVER_HOST);
-    }
-    IS(driver_open(&driver, NULL), -atoi(getenv("RESULT")));
-    return 0;
-}
-
 #define REFUSED(error, say, say2, ...) \
     do { \
         char result_[32]; \
@@ -400,139 +362,6 @@ static void errors_have_numbers(void **state)
         assert_true(driver_error(e) < 0);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------------------------------ */
-
-static int in_fork(int (*body)(void))
-{
-    int status;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);            /* one that hangs goes with the case that is ended for it */
-        _exit(body());
-    }
-    return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
-}
-
-static uint64_t calls;
-
-/* Refused, and the driver has not been called: its count is the child's own copy. */
-static int child_is_refused(void)
-{
-    const struct driver *driver;
-    struct driver_pointer p;
-    IS(opens(&driver), -ENOTSUP);
-    SAYS("CUDA does not survive fork");
-    OK(asks((void *)(uintptr_t)dev, &p));
-    IS(p.memory, DRIVER_HOST);
-    IS(fake.fakeCalls(), calls);
-    return 0;
-}
-
-static int child_and_grandchild_are_refused(void)
-{
-    return child_is_refused() || in_fork(child_is_refused) != 0;
-}
-
-static int child_opens(void)
-{
-    const struct driver *driver;
-    OK(opens(&driver));
-    IS(driver->devices, 1);
-    return 0;
-}
-
-static int fork_after_open(void)
-{
-    const struct driver *driver;
-    struct driver_pointer p;
-    OK(opens(&driver));
-    if (scene_begin(true))
-        return 1;
-    OK(asks((void *)(uintptr_t)dev, &p));
-    IS(p.memory, DRIVER_DEVICE);
-    calls = fake.fakeCalls();
-    IS(in_fork(child_and_grandchild_are_refused), 0);
-    OK(asks((void *)(uintptr_t)dev, &p));            /* the parent goes on */
-    IS(p.memory, DRIVER_DEVICE);
-    return scene_end();
-}
-
-/* We have begun it, and not asked it anything yet. */
-static int fork_right_after_open(void)
-{
-    const struct driver *driver;
-    OK(opens(&driver));
-    YES(case_cuda());
-    calls = fake.fakeCalls();
-    return in_fork(child_and_grandchild_are_refused) != 0;
-}
-
-/* Others have begun it; we know by an answer it gave. */
-static int fork_after_pointer(void)
-{
-    struct driver_pointer p;
-    if (scene_begin(true))
-        return 1;
-    OK(asks(words, &p));
-    calls = fake.fakeCalls();
-    IS(in_fork(child_and_grandchild_are_refused), 0);
-    return scene_end();
-}
-
-/* Loaded, asked, not begun: the child may. */
-static int fork_before_begin(void)
-{
-    struct driver_pointer p;
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY);
-    YES(library);
-    OK(asks(words, &p));
-    IS(p.memory, DRIVER_HOST);
-    IS(in_fork(child_opens), 0);
-    IS(in_fork(child_opens), 0);
-    return child_opens();
-}
-
-static int fork_after_refusal(void)
-{
-    if (refused())
-        return 1;
-    return in_fork(refused) != 0;
-}
-
-static void *asks_on(void *arg)
-{
-    struct driver_pointer p;
-    (void)arg;
-    for (;;)
-        driver_pointer(words, &p, NULL);
-    return NULL;
-}
-
-/* Threads of the parent are in the midst of questions whenever it forks; no child waits for them. */
-static int fork_in_the_midst(void)
-{
-    pthread_t thread;
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY);
-    YES(library);
-    for (int i = 0; i < 2; i++)
-        OK(pthread_create(&thread, NULL, asks_on, NULL));
-    for (int i = 0; i < 100; i++)
-        IS(in_fork(child_opens), 0);
-    return 0;
-}
-
-static void forks_are_known(void **state)
-{
-    (void)state;
-    PASSES(fork_after_open, NULL);
-    PASSES(fork_right_after_open, NULL);
-    PASSES(fork_after_pointer, NULL);
-    PASSES(fork_before_begin, NULL);
-    PASSES(fork_after_refusal, "FAKE_CUDA_DEVICES=0", "RESULT=19", "SAY=no GPU", "SAY2=", NULL);
-    PASSES(fork_in_the_midst, NULL);
-}
-
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -545,7 +374,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(needs_the_whole_library),
         cmocka_unit_test(each_symbol_is_needed),
         cmocka_unit_test(errors_have_numbers),
-        cmocka_unit_test(forks_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
