@@ -83,8 +83,7 @@ int verdict_contested(struct watch *w, const struct claim *c)
 static enum why verdict_reason(struct watch *w, const struct claim *c, bool late, uint32_t blocker, uint32_t *who)
 {
     w->news_seen = load_acquire32(&w->slot->news);                   /* E7 acquire */
-    if (!SEEDED(dead_after_flag))
-        death_look(w);                                               /* E5: alive words */
+    death_look(w);                                                   /* E5: alive words */
     for (uint32_t p = 0; p < w->size; p++) {
         uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
         *who = p;
@@ -107,15 +106,28 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
         *who = SEEDED(wrong_rank) ? w->me : p;
         if (load_acquire64(&a->seq) >= c->seq && !claim_agrees(c, a))        /* E1 acquire */
             return WHY_MISMATCH;
-        bool done = SEEDED(dead_after_flag) && claim_done_by(w, c, p);
-        if (SEEDED(dead_after_flag))
-            death_look(w);
-        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || (SEEDED(dead_after_flag) ? done : claim_done_by(w, c, p)))
+        if (SEEDED(dead_after_flag) && !claim_done_by(w, c, p) && death_of(w->seats[p]) == GONE_DIED)
+            return WHY_DIED;
+        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || claim_done_by(w, c, p))
             continue;
         return quit & QUIT_FREED ? WHY_FREED : (quit & QUIT_LEFT) || w->gone[p] == GONE_LEFT ? WHY_LEFT : WHY_DIED;
     }
     *who = blocker;
     return late ? WHY_DEADLINE : WHY_NONE;
+}
+
+static bool verdict_confirm(struct watch *w, uint64_t v)
+{
+    if (SEEDED(confirm_by_store)) {
+        store_release64(&w->slot->verdict, verdict_confirmed(v));
+        return true;
+    }
+    for (uint64_t seen = v; !swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v)); seen = v) {         /* E7 release */
+        uint64_t none = 0;
+        if (!SEEDED(verdict_without_recheck) || !swap_if64(&w->slot->verdict, &none, v))
+            return false;
+    }
+    return true;
 }
 
 /* v proposes to fail our operation. 1: look again; 0 is not returned; negative: failed. */
@@ -126,15 +138,8 @@ static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
         int r = verdict_contested(w, c);
         return r < 0 ? r : 1;
     }
-    uint64_t seen = v;
-    if (SEEDED(confirm_by_store))
-        store_release64(&w->slot->verdict, verdict_confirmed(v));
-    while (!SEEDED(confirm_by_store) && !swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v))) {       /* E7 release */
-        seen = 0;
-        if (!SEEDED(verdict_without_recheck) || !swap_if64(&w->slot->verdict, &seen, v))
-            return 1;
-        seen = v;
-    }
+    if (!verdict_confirm(w, v))
+        return 1;
     if (!SEEDED(lost_wake_confirm))
         w->ways->wake(w->ways->arg, low_half(&w->slot->verdict), INT32_MAX);
     return verdict_fail(w, verdict_confirmed(v));

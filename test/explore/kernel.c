@@ -1,7 +1,7 @@
 /* The kernel, as far as the library under test calls it: the linker sends its calls here (--wrap). Futexes, robust mutexes, the clock,
  * the ends of threads. A sleep compares all its words and queues at them in one step; the compare is a load like any other, and stores
- * that are not out yet stay so, so that nothing rests on a barrier that happens to be in the kernel. A wake of one wakes who came first. A rank that is killed goes at
- * once: its stores come out, its mutexes are marked, and one sleeper at each is woken. */
+ * that are not out yet stay so, so that nothing rests on a barrier that happens to be in the kernel. A wake of one wakes who came
+ * first. A rank that is killed goes at once: its stores come out, its mutexes are marked, and one sleeper at each is woken. */
 #include "explore/engine.h"
 
 #include "base/clock.h"

@@ -75,7 +75,8 @@ static enum found search_at(const struct scenario *s, int limit, double end, boo
 
 static void print_counts(const struct scenario *s)
 {
-    printf("%s: %llu interleavings (%llu runs), %llu steps (up to %llu in one), %d shared words, %zu pages set back, %.1f s CPU\n", s->name,
+    printf("%s: %llu interleavings (%llu runs), %llu steps (up to %llu in one), %d shared words, %zu pages set back, %.1f s CPU\n",
+           s->name,
            (unsigned long long)(engine.runs - round_began), (unsigned long long)engine.runs, (unsigned long long)engine.all_steps, (unsigned long long)engine.deepest, words_shared(),
            pages_hot(), cpu_seconds());
     for (int e = EVENT_KILL; e < EVENT_KINDS; e++)
@@ -89,7 +90,8 @@ static void print_wrong(const struct scenario *s)
     choose_print(schedule, sizeof schedule);
     printf("%s: WRONG: %s\n", s->name, engine.said);
     if (!s->chance)
-        printf("%s: explore replay %s %s %d %d %s\n", s->name, s->name, bug_names[explore_bug], words_shared(), engine.limit, *schedule ? schedule : "-");
+        printf("%s: explore replay %s %s %d %d %s\n", s->name, s->name, bug_names[explore_bug], words_shared(), engine.limit,
+               *schedule ? schedule : "-");
 }
 
 static int search(const struct scenario *s, double seconds)
@@ -114,7 +116,9 @@ static int search(const struct scenario *s, double seconds)
 static int by_chance(const struct scenario *s, double seconds)
 {
     const char *given = getenv("TUTTI_TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 0) : explore_bug ? 1 : clock_ns() / 1000 % 1000000000 * 1000;      /* a bug that is found is found again */
+    uint64_t seed = given ? strtoull(given, NULL, 0) : clock_ns() / 1000 % 1000000000 * 1000;
+    if (explore_bug && !given)
+        seed = 1;                      /* what is found once is found always */
     double end = cpu_seconds() + (seconds > 1e8 ? 600 : seconds);
     engine.limit = engine.limit_event = CHOICES_MOST;
     printf("%s: TUTTI_TEST_SEED=%llu\n", s->name, (unsigned long long)seed);
