@@ -26,7 +26,7 @@ static inline void store_release64(shared64 *w, uint64_t v) { explore_store(w, v
 static inline void store_relaxed32(shared32 *w, uint32_t v) { explore_store(w, v, 4, EXPLORE_RELAXED); }
 static inline void store_relaxed64(shared64 *w, uint64_t v) { explore_store(w, v, 8, EXPLORE_RELAXED); }
 static inline uint32_t fetch_add32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, v, 4, EXPLORE_ADD); }
-static inline uint32_t fetch_sub32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, -v, 4, EXPLORE_ADD); }
+static inline uint32_t fetch_sub32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, UINT64_C(0) - v, 4, EXPLORE_ADD); }
 static inline uint64_t fetch_add64(shared64 *w, uint64_t v) { return explore_change(w, v, 8, EXPLORE_ADD); }
 static inline uint32_t fetch_or32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, v, 4, EXPLORE_OR); }
 static inline uint32_t fetch_and32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, v, 4, EXPLORE_AND); }
