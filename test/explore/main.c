@@ -1,7 +1,8 @@
 /* explore run NAME | bug BUG NAME | replay NAME BUG WORDS LIMIT SCHEDULE | seed NAME BUG SEED | list
  *
  * A search goes up in preemptions: first all schedules with none, then with one … so that what is cut off by the time is the most intricate,
- * and it can be said what was complete. TUTTI_EXPLORE_SECONDS bounds a scenario; with TUTTI_PROVE nothing does. */
+ * and it can be said what was complete. TUTTI_EXPLORE_SECONDS bounds a scenario; with TUTTI_PROVE nothing
+ * does, but for random schedules, of which there is no end. */
 #include "explore/engine.h"
 
 #include "base/clock.h"
@@ -13,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 3, CHANCE_SECONDS = 1, BUG_SECONDS = 20, CHANCE_RUNS_MOST = 100000000 };
+enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 3, CHANCE_SECONDS = 1, CHANCE_PROVE_SECONDS = 120, BUG_SECONDS = 20, CHANCE_RUNS_MOST = 100000000 };
 
 enum explore_bug explore_bug;
 static const char *const bug_names[] = {
@@ -119,7 +120,7 @@ static int by_chance(const struct scenario *s, double seconds)
     uint64_t seed = given ? strtoull(given, NULL, 0) : clock_ns() / 1000 % 1000000000 * 1000;
     if (explore_bug && !given)
         seed = 1;                      /* what is found once is found always */
-    double end = cpu_seconds() + (seconds > 1e8 ? 600 : seconds);
+    double end = cpu_seconds() + (seconds > 1e8 ? CHANCE_PROVE_SECONDS : seconds);
     engine.limit = engine.limit_event = CHOICES_MOST;
     printf("%s: TUTTI_TEST_SEED=%llu\n", s->name, (unsigned long long)seed);
     for (uint64_t i = 0; i < CHANCE_RUNS_MOST && (i % 64 || cpu_seconds() < end); i++) {
