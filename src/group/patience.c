@@ -127,12 +127,12 @@ void patience_moved(struct patience *p)
 }
 
 /* A deadline that the call brought along ends this wait and breaks nothing: then its thread goes on, and may be of help. */
-static void patience_tell(struct patience *p, int about)
+static void patience_tell(struct patience *p, uint64_t waited, int about)
 {
     struct watch *w = &p->comm->watch;
     bool ends = p->timeout_ns >= 0 && p->timeout_ns != w->timeout_ns;
     struct cycle_wait wait = { p->kind, p->site, 0, about };
-    if (p->kind == KIND_NONE || p->slices < CYCLE_FROM || ends || about == (int)w->me) {
+    if (p->kind == KIND_NONE || waited < CYCLE_FROM_NS || ends || about == (int)w->me) {
         patience_moved(p);
         return;
     }
@@ -177,7 +177,7 @@ static int slice_begin(struct patience *p, struct slice *s, int about, const cha
     s->length = s->length < drive_slice_most(p->timeout_ns) ? s->length : drive_slice_most(p->timeout_ns);
     if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < s->length)
         s->length = (uint64_t)p->timeout_ns - waited + 1;
-    patience_tell(p, about);
+    patience_tell(p, waited, about);
     return p->told && cycle_doomed(w->threads) ? patience_stuck(p, about, what) : 0;
 }
 

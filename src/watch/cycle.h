@@ -20,7 +20,7 @@
 
 #include "watch/watch.h"
 
-enum { CYCLE_FROM = 4 };                             /* slices of a sleep before it is published: 85 ms of them */
+enum { CYCLE_FROM_NS = 80000000 };                   /* how old a wait is before it is published */
 
 struct cycle_wait {
     enum kind kind;

@@ -166,7 +166,7 @@ static int drive_interrupted(struct op *op)
 static void drive_cycle(struct op *op)
 {
     struct cycle_wait wait = { stamp_kind(op->claim.descriptor), op->site, op->claim.seq, -1 };
-    if (op->slices >= CYCLE_FROM && !op->watch->over)
+    if (!op->watch->over && drive_waited(op) >= CYCLE_FROM_NS)
         cycle_look(op->watch, &wait);
 }
 
@@ -201,8 +201,7 @@ static int drive_sleep(struct op *op)
 static int drive_wait(struct op *op)
 {
     int r = drive_sleep(op);
-    if (op->slices >= CYCLE_FROM)
-        cycle_over(op->watch->threads);
+    cycle_over(op->watch->threads);
     return r;
 }
 

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STACK_BYTES = 256 << 10, JUMP_NS = 50000000 };
+/* A jump of the clock is no longer than what the library takes for a busy CPU: of more it would think that it had been stopped. */
+enum { STACK_BYTES = 256 << 10, JUMP_NS = 1000000 };
 
 struct engine engine;
 struct note note[EXPLORE_RANKS];
@@ -289,6 +290,11 @@ static void happen(struct option o)
         break;
     case EVENT_JUMP:
         engine.now_ns += JUMP_NS;
+        for (int i = 0; i < engine.actors; i++) {
+            struct actor *b = &engine.actor[i];
+            if ((b->state == ACTOR_ASLEEP || b->state == ACTOR_LOCKED) && !b->stopped && b->end <= engine.now_ns)
+                wake_late(b);
+        }
         break;
     default:
         abort();

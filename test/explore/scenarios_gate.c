@@ -161,14 +161,14 @@ void check_verdict(void)
 
 const struct scenario scenario_verdict = {
     .name = "verdict", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_verdict, .preemptions = 3, .timeout_ms = { 1, 1 },
-    .tick_ns = 2000000, .patience = PATIENCE_FIRST
+    .tick_ns = 1000000, .patience = PATIENCE_FIRST
 };
 const struct scenario scenario_verdict_events = {
     .name = "verdict_events", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_verdict, .preemptions = 1, .preemptions_event = 1,
-    .timeout_ms = { 1, 1 }, .tick_ns = 2000000, .events = EVENTS, .patience = PATIENCE_FIRST
+    .timeout_ms = { 1, 1 }, .tick_ns = 1000000, .events = EVENTS, .patience = PATIENCE_FIRST
 };
 const struct scenario scenario_verdict4 = {
-    .name = "verdict4", .ranks = 4, .rules = FLAGS, .body = barriers, .check = check_verdict, .timeout_ms = { 1, 2, 300, 0 },
+    .name = "verdict4", .ranks = 4, .rules = FLAGS, .body = barriers, .check = check_verdict, .timeout_ms = { 1, 2, 3, 0 },
     .events = EVENTS | JUMP, .chance = true, .patience = PATIENCE_ALL
 };
 
