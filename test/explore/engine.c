@@ -241,7 +241,10 @@ static bool nobody_runs(void)
         return resume_stopped();
     look_for_lost_wakes();
     bool odd = engine.deaths || engine.scenario->patience == PATIENCE_FIRST;       /* a first slice looks at one word */
-    if (!engine.stops && engine.scenario->patience != PATIENCE_ALL && !(odd && first_slice))
+    /* Who waits for one rank watches only that one's life: if it dies, and the one sleeper that is woken dies before he passes it on, the
+       others learn it at the end of their slice. (Collectives watch all: late3.) */
+    bool two = engine.scenario->own_ends && engine.deaths > 1;
+    if (!engine.stops && engine.scenario->patience != PATIENCE_ALL && !(odd && first_slice) && !two)
         engine_wrong("all that are left sleep, rank %d among them, and only the end of a slice would wake them", first->rank);
     if (engine.wrong)
         return false;
