@@ -43,13 +43,27 @@
  * tutti_comm_abort (also from a signal handler), tutti_explain, tutti_failed, tutti_stats, tutti_rank, tutti_size and tutti_test
  * may be called by any thread at any time. Ranks may also be threads of one process, each with a world of its own.
  *
- * CAVEATS
- *  - The arena is memory that all ranks can write. A rank that scribbles over it can hurt the others; tutti protects ranks from
- *    each other's deaths, mistakes and delays, not from each other's wild pointers.
- *  - A rank that is stopped (SIGSTOP, a debugger) is alive: the others wait until their deadline, or for ever if there is none.
+ * CAVEATS. What can still go wrong, and what to do.
+ *  - The arena is memory that all ranks can write. Where a rank scribbles over it, numbers, offsets and lengths that make no sense end the
+ *    others' calls in -EIO or -EPROTO; but a payload, a key, a count that still makes sense is believed, and a lock of the C library that was
+ *    written over can hold up its users for 30 s or crash them. Find the wild pointer; TUTTI_VERIFY=1 says which results differ.
+ *  - A rank that is stopped (SIGSTOP, a debugger) is alive: the others wait until their deadline, or for ever if there is none. Set one. Time
+ *    in which the waiter itself did not run (stopped, suspended, starved of its CPU) is not counted: on a machine that is overloaded many
+ *    times over, deadlines come late.
+ *  - Cycles of waits are found where they can be proved: not through comm_agree and comm_shrink, not where more than 8 threads of a rank have
+ *    called, or 256 waits hang together. There the deadline ends them.
+ *  - A death that leaves no mark in the kernel (memory reaped by the OOM killer first, an exec by another thread, a robust list replaced by
+ *    another library) is noticed at the end of a waiting slice (up to 250 ms, where ranks share a pid namespace or /proc shows them)
+ *    instead of at once; without /proc, in another pid namespace, only by the deadline.
+ *  - A rank that dies before it has reached the meeting is one that never comes: the others wait until the join deadline.
  *  - A thread that ends itself by a raw exit system call, past the C library, counts as a death of its rank.
- *  - A comm used by two threads whose calls overlap by less than a cache miss may slip past the -EBUSY check.
- *  - A process killed by the OOM killer may be noticed only at the end of a waiting slice (up to 250 ms) instead of at once.
+ *  - A comm used by two threads whose calls overlap by less than a cache miss may slip past the -EBUSY check. Give each thread a comm.
+ *  - Registered memory that is freed stays registered: the allocator hands it out again as memory that peers see and forked children
+ *    share. Unregister first, or use tutti_alloc, which has neither trap.
+ *  - Memory is promised when it is handed out; a cgroup limit lowered later kills whoever touches it, as any memory.
+ *  - A fork of a rank is not the rank (-ECHILD): it must not use the buffers, either; what it writes into the arena is seen by all.
+ *  - Another user who holds all eight meeting names of a job can stop it from starting only where this user has no directory of its own
+ *    (XDG_RUNTIME_DIR, HOME); TUTTI_MEET names one. One who knocks without end costs the host CPU time while ranks join.
  *  - TUTTI_SITE strings must live for ever: do not dlclose code that has called tutti through the macros. */
 #ifndef TUTTI_H
 #define TUTTI_H
