@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "gpu/driver.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ static const char help[] =
     "\n"
     "  -h, --help   this text\n"
     "\n"
-    "Exit status: 0 if there is a GPU, 1 if not, 2 for a wrong command line.\n";
+    "Exit status: 0 if nothing is wrong, also without a GPU; 1 if a driver or a\n"
+    "GPU is there and fails; 2 for a wrong command line.\n";
 
 static void print_uuid(const CUuuid *uuid)
 {
@@ -84,15 +86,16 @@ static int gpu(void)
     struct text why = TEXT_IN(words);
     const struct driver *driver;
     text_clear(&why);
-    if (driver_open(&driver, &why) < 0) {
+    int error = driver_open(&driver, &why);
+    if (error < 0) {
         printf("GPU: none\n  %s\n", words);
-        return 1;
+        return error != -ENODEV;
     }
     int bad = 0;
     printf("GPU: %d, by a CUDA driver of version %d.%d\n", driver->devices, driver->version / 1000, driver->version % 1000 / 10);
     for (int i = 0; i < driver->devices; i++)
         bad += print_device(driver, i);
-    return bad == driver->devices;
+    return bad != 0;
 }
 
 int verb_doctor(int argc, char **argv)

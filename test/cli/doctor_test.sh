@@ -28,26 +28,26 @@ exits 0 "with two GPUs that do not reach each other"
 printed "^     reaches no other one's memory$" 2 || fail "expected of both that they reach none"
 
 doctor "$with" FAKE_CUDA_DEVICES=2 FAKE_CUDA_FAIL=cuDeviceGetUuid:1:999
-exits 0 "with one of two GPUs that answers"
+exits 1 "with one of two GPUs that answers"
 shows "^  0  cannot be asked: cuDeviceGetUuid: CUDA_ERROR_UNKNOWN \(999\)"
 shows "^  1  Fake GPU B"
 
-none() {  # PATTERN VARIABLE...
-  local pattern=$1
-  shift
+none() {  # STATUS PATTERN VARIABLE...: there need be no GPU; one that fails is a fault
+  local status=$1 pattern=$2
+  shift 2
   doctor "$@"
-  exits 1 "for: $*"
+  exits "$status" "for: $*"
   quiet
   shows "^GPU: none$"
   shows "^  $pattern"
 }
-none "no GPU: stub library" "$with" FAKE_CUDA_STUB=1
-none "no GPU: there is a CUDA driver, and it sees no device" "$with" FAKE_CUDA_DEVICES=0
-none "no GPU: .*CUDA_VISIBLE_DEVICES" "$with" CUDA_VISIBLE_DEVICES=
-none "cuInit: CUDA_ERROR_UNKNOWN \(999\)" "$with" FAKE_CUDA_FAIL=cuInit:1:999
-none "the CUDA driver is too old: it has no cuDeviceGetUuid_v2" "LD_LIBRARY_PATH=$TUTTI_BUILD/fake_cuda_old"
+none 0 "no GPU: stub library" "$with" FAKE_CUDA_STUB=1
+none 0 "no GPU: there is a CUDA driver, and it sees no device" "$with" FAKE_CUDA_DEVICES=0
+none 0 "no GPU: .*CUDA_VISIBLE_DEVICES" "$with" CUDA_VISIBLE_DEVICES=
+none 1 "cuInit: CUDA_ERROR_UNKNOWN \(999\)" "$with" FAKE_CUDA_FAIL=cuInit:1:999
+none 1 "the CUDA driver is too old: it has no cuDeviceGetUuid_v2" "LD_LIBRARY_PATH=$TUTTI_BUILD/fake_cuda_old"
 echo "not a library, whatever it is called, and long enough to be looked at as one, header and all" >"$here/libcuda.so.1"
-none "no CUDA driver: libcuda.so.1 cannot be loaded" "LD_LIBRARY_PATH=$here"
+none 0 "no CUDA driver: libcuda.so.1 cannot be loaded" "LD_LIBRARY_PATH=$here"
 
 # Its help; and nothing else after it.
 for how in "doctor --help" "doctor -h" "help doctor"; do
