@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { LAST_SLICE = 250000000, LONG_SLICE = 128000000 };     /* ns; the longest the progress thread sleeps; from here on a wait is told to watch/cycle */
+enum { LAST_SLICE = 250000000 };                     /* ns; the longest the progress thread sleeps */
 
 struct post_handle {
     const struct work_shape *shape;                  /* first: what a tutti_work begins with */
@@ -204,7 +204,7 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
             nap = began + (uint64_t)patience_ns - now + 1;
         if (heed_late && h->keep_ns >= 0 && (uint64_t)h->keep_ns - now < nap)
             nap = (uint64_t)h->keep_ns - now + 1;
-        bool told = slice >= LONG_SLICE && patience_ns < 0 && !(heed_late && h->keep_ns >= 0);
+        bool told = slice >= CYCLE_FROM_NS && patience_ns < 0 && !(heed_late && h->keep_ns >= 0);
         if (told)
             handle_cycle(h);
         futex_wait(&h->over, 0, nap);

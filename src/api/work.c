@@ -17,8 +17,6 @@
 
 #include <stdlib.h>
 
-enum { LONG_SLICE = 128000000 };                     /* ns: from here on a wait is told to watch/cycle */
-
 struct tutti_work {
     const struct work_shape *shape;    /* NULL: a collective, as described here; else somebody else's handle (work.h) */
     struct coll c;
@@ -190,7 +188,7 @@ static uint64_t work_nap(const struct tutti_work *work, uint64_t slice, int64_t 
 /* A wait for a handle that has not ended after this slice, and that no patience ends. */
 static void work_cycle(struct watch *w, const struct cycle_wait *said, uint64_t slice)
 {
-    if (slice < LONG_SLICE)
+    if (slice < CYCLE_FROM_NS)
         return;
     if (said->seq)
         cycle_look(w, said);

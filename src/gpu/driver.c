@@ -27,7 +27,7 @@ static struct {
     shared32 forked;                                 /* 1: it was one before us */
     shared32 loaded;                                 /* 1: `library` and the table are set, for good */
     shared64 counted;                                /* what the loader had loaded when CUDA was not among it, plus 1 */
-    void *library;
+    void *opened;
     const char *missing;                             /* the first symbol that the library has not */
     struct driver driver;
     bool asked;                                      /* driver_open has its answer: */
@@ -65,9 +65,9 @@ const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, cons
 /* With the lock. `library` is a reference that is never given back: what was found in it stays. */
 static void keep(void *library)
 {
-    if (the.library)
+    if (the.opened)
         return;
-    the.library = library;
+    the.opened = library;
     the.missing = driver_bind(&the.driver.call, look_up, library);
     store_relaxed32(&the.loaded, 1);    /* relaxed: it only says that the lock is worth taking; the lock orders the table */
 }
@@ -82,7 +82,7 @@ static void in_child(void)
     if (load_relaxed32(&the.begun))
         store_relaxed32(&the.forked, 1);             /* relaxed: likewise */
     if (!load_relaxed32(&the.loaded))                /* relaxed: likewise */
-        the.library = NULL;                          /* a thread of the parent was about to fill the table */
+        the.opened = NULL;                           /* a thread of the parent was about to fill the table */
 }
 
 static void watch_forks(void)
@@ -232,7 +232,7 @@ static int begin(struct text *why)
 
 static int find(struct text *why)
 {
-    if (!the.library) {
+    if (!the.opened) {
         void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
         if (!library)
             return no_library(why);
