@@ -17,6 +17,7 @@
  *     -EBUSY       another thread is inside this comm, or (finalize, comm_free) work is under way
  *     -EAGAIN      not done yet                    -EINTR      the interrupt function said stop
  *     -EPERM       not yours to join or to end     -ECHILD     the caller is a fork of a rank, not the rank
+ *     -EIO         a device failed, or the arena has been written over
  *     -EXDEV       the ranks are not on one host   -EMSGSIZE, -ENOTSUP, -ENOMEM, and the system's own
  *
  * FAILURE. Each rank's first call that meets a failure of its comm returns the cause; all its later calls on that comm return
@@ -39,14 +40,24 @@
  * Buffers may be any memory, at any alignment; large ones are read where they lie if they are memory of tutti_alloc or
  * tutti_register. Every reduction folds in rank order 0 … N-1: all ranks get identical bits, in every run.
  *
+ * DEVICE BUFFERS. The buffers of a collective may be CUDA device memory (or managed): each rank says so by its pointers alone, all on one
+ * device in one call, send and recv apart if you like, beside ranks whose buffers are the host's. The call is ordered behind what call.stream
+ * had to do when it was called (NULL: the default stream), by the rank's host: neither it nor work of it leaves anything in that stream. When
+ * it returns 0 (work: when tutti_wait does) the result is in place for any stream; the bits are those of host buffers. -EINVAL, refused: a
+ * stream that is captured into a graph, buffers on two devices or beyond their allocation, call.stream where all buffers are the host's,
+ * memory of the process this one forked off from. -EIO: a device failed; all ranks get it, the report names the device and the call of CUDA.
+ * After a failure copies that are under way are waited for, up to a second. Host memory only: send, recv, the store, call.factor. CUDA is not
+ * touched before the first device buffer, and not needed to build; the device's primary context is kept until the last comm that used it goes.
+ *
  * THREADS. A comm is used by one thread at a time; a second one inside gets -EBUSY. Different comms are independent.
  * tutti_comm_abort (also from a signal handler), tutti_explain, tutti_failed, tutti_stats, tutti_rank, tutti_size and tutti_test
  * may be called by any thread at any time. Ranks may also be threads of one process, each with a world of its own.
  *
  * CAVEATS. What can still go wrong, and what to do.
  *  - The arena is memory that all ranks can write. Where a rank scribbles over it, numbers, offsets and lengths that make no sense end the
- *    others' calls in -EIO or -EPROTO; but a payload, a key, a count that still makes sense is believed, and a lock of the C library that was
- *    written over can hold up its users for 30 s or crash them. Find the wild pointer; TUTTI_VERIFY=1 says which results differ.
+ *    others' calls in -EIO or -EPROTO; but a payload, a key, a count that still makes sense is believed; a lock of the C library that was
+ *    written over can hold up its users for 30 s or crash them; and whoever writes over all its own words, also of what it has read of the
+ *    others' buffers, and then does nothing more, can let them wait as long as it lives. Find the wild pointer; TUTTI_VERIFY=1 says which results differ.
  *  - A rank that is stopped (SIGSTOP, a debugger) is alive: the others wait until their deadline, or for ever if there is none. Set one. Time
  *    in which the waiter itself did not run (stopped, suspended, starved of its CPU) is not counted: on a machine that is overloaded many
  *    times over, deadlines come late.
@@ -108,7 +119,7 @@ typedef struct tutti_call {
     int          timeout_ms;            /* 0 the comm's own; negative: none */
     unsigned     flags;                 /* TUTTI_KEEP */
     tutti_work **work;                  /* not NULL: start only, and leave the handle here */
-    void        *stream;                /* CUstream for device buffers */
+    void        *stream;                /* CUstream (cudaStream_t) of the device buffers; see there */
     const void  *factor;                /* TUTTI_PREMUL_SUM: one element of the type, this rank's own */
     void       (*done)(int error, void *arg);   /* with work: called once, by the thread that completes it; see tutti_wait */
     void        *done_arg;

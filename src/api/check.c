@@ -3,6 +3,7 @@
 #define TUTTI_NO_SITES
 #include "api/check.h"
 
+#include "api/device.h"
 #include "api/enter.h"
 #include "coll/parts.h"
 #include "coll/select.h"
@@ -55,13 +56,14 @@ static int check_call(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     if (c->scaled) {
         if (!call || !call->factor)
             return enter_refuse(comm, kind, site, "TUTTI_PREMUL_SUM needs call.factor: one %s, this rank's own", fold_type_name(c->type));
+        int r = device_refuse(comm, kind, site, "call.factor", call->factor, c->width);
+        if (r < 0)
+            return r;
         c->factor[0] = c->factor[1] = 0;
         memcpy(c->factor, call->factor, c->width);
     }
     if (!call)
         return 0;
-    if (call->stream)
-        return enter_refuse(comm, kind, site, "call.stream is for device buffers, which are not there yet");
     return enter_call(comm, kind, site, call);
 }
 
@@ -90,6 +92,21 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
 static bool check_overlaps(const char *a, size_t more, const char *b, size_t less, const char *allowed)
 {
     return b != allowed && (uintptr_t)a < (uintptr_t)b + less && (uintptr_t)b < (uintptr_t)a + more;
+}
+
+struct extent check_extent(const struct tutti_comm *comm, const struct coll *c, enum kind kind)
+{
+    unsigned how = parts_of(kind);
+    size_t block = c->count * c->width, size = comm->watch.size;
+    bool at_root = (uint32_t)c->root == comm->watch.me;
+    struct extent e = { block * (how & PARTS_EACH ? size : 1), block * (kind == KIND_ALL_GATHER || kind == KIND_GATHER || kind == KIND_ALL_TO_ALL ? size : 1) };
+    if ((how & PARTS_ROOT_GIVES) && !at_root)
+        e.sent = 0;
+    if (((kind == KIND_REDUCE || (how & PARTS_ROOT_TAKES)) && !at_root) || (kind == KIND_BROADCAST && at_root) || kind == KIND_SAME)
+        e.taken = 0;
+    if (kind == KIND_EXSCAN && comm->watch.me == 0)
+        e.taken = 0;
+    return e;
 }
 
 int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site)

@@ -1,6 +1,7 @@
 /* The collectives of even parts: check the arguments, describe the operation, hand it to run. All checks are done before anything is touched. */
 #define TUTTI_NO_SITES
 #include "api/check.h"
+#include "api/device.h"
 #include "api/enter.h"
 #include "api/run.h"
 
@@ -11,12 +12,25 @@ int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
-    r = enter_call(comm, KIND_BARRIER, number, call);
+    r = call && call->stream ? enter_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
+                             : enter_call(comm, KIND_BARRIER, number, call);
     if (r < 0)
         return enter_leave(comm, r);
     struct coll c;
     check_describe(&c, NULL, NULL, 0, TUTTI_I8, TUTTI_SUM, 0);
     return enter_leave(comm, run_collective(comm, &c, KIND_BARRIER, number, call));
+}
+
+/* CUDA is in this process. Not inline: the description of device buffers is large. */
+static __attribute__((noinline)) int collective_device(tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call)
+{
+    struct device_call d;
+    int r = device_check(comm, c, kind, number, call, &d);
+    if (r == 0)
+        r = run_collective(comm, c, kind, number, call);
+    if (c->ways)                                     /* it has not come to its end */
+        c->ways->end(c, r);
+    return r;
 }
 
 /* From the description to the end. Inline: each caller's kind is a constant. */
@@ -31,7 +45,7 @@ static inline __attribute__((always_inline)) int collective(const char *site, tu
     if (r == 0)
         r = check_buffers(comm, c, kind, number);
     if (r == 0)
-        r = run_collective(comm, c, kind, number, call);
+        r = device_suspected(comm, c, call) ? collective_device(comm, c, kind, number, call) : run_collective(comm, c, kind, number, call);
     return enter_leave(comm, r);
 }
 

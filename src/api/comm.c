@@ -3,6 +3,7 @@
 #include "api/enter.h"
 #include "api/life.h"
 #include "api/work.h"
+#include "gpu/own.h"
 #include "order/deadlock.h"
 #include "order/order.h"
 #include "p2p/p2p.h"
@@ -112,6 +113,7 @@ int tutti_comm_free(tutti_comm *comm)
         return -EBUSY;
     }
     work_quiesce(comm->world);
+    own_leave(comm->world);
     while (load_acquire32(&comm->aborting))          /* an abort of another thread is a few stores long */
         sched_yield();
     order_forget(comm);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/knob.h"
 #include "coll/select.h"
+#include "gpu/own.h"
 #include "group/directory.h"
 #include "group/join.h"
 #include "order/order.h"
@@ -200,6 +201,7 @@ int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_
     *world = (struct world){ .arena = *arena, .rank = rank, .size = (int)arena->header->size, .host_fd = host_fd, .lock = world->lock };
     life_set_limits(world, o);
     process_self(&world->self);
+    ground_find(&world->ground);
     for (uint32_t p = 0; p < arena->header->size; p++) {
         const struct process_id *id = &arena->seats[p].id;
         several |= (int)p != rank && id->pid == world->self.pid && id->pid_namespace == world->self.pid_namespace;
@@ -262,7 +264,9 @@ int life_close(struct tutti_comm *comm)
         }
     pthread_mutex_unlock(&life.lock);
     bool mine = process_mark_mine(&world->arena.seats[world->rank].mark);
+    own_leave(world);
     life_leave(world);
+    own_close(world);
     while (world->comms) {
         p2p_close(world->comms);
         comm_close(world->comms);

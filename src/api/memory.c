@@ -11,6 +11,7 @@
 #include "arena/heap.h"
 #include "arena/shared_map.h"
 #include "base/error.h"
+#include "gpu/own.h"
 #include "group/place.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ void memory_close(struct world *world)
 }
 
 /* Several threads may be refused at once. */
-__attribute__((format(printf, 2, 3))) static void memory_say(struct tutti_comm *comm, const char *format, ...)
+void memory_say(struct tutti_comm *comm, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -52,7 +53,7 @@ __attribute__((format(printf, 2, 3))) static void memory_say(struct tutti_comm *
     va_end(args);
 }
 
-static int memory_check(struct tutti_comm *comm, const char *name)
+int memory_enter(struct tutti_comm *comm, const char *name)
 {
     if (!comm)
         return -EINVAL;
@@ -62,9 +63,9 @@ static int memory_check(struct tutti_comm *comm, const char *name)
     return -ECHILD;
 }
 
-static int memory_check_whole(struct tutti_comm *comm, const char *name)
+int memory_enter_whole(struct tutti_comm *comm, const char *name)
 {
-    int r = memory_check(comm, name);
+    int r = memory_enter(comm, name);
     if (r < 0 || !(load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN))
         return r;
     memory_say(comm, "%s: the comm is broken by an earlier failure; take another comm of this world", name);
@@ -86,7 +87,7 @@ static void say_no_memory(struct tutti_comm *comm, size_t bytes, int error)
 void *tutti_alloc(size_t bytes, tutti_comm *comm)
 {
     int error;
-    if (memory_check_whole(comm, "alloc") < 0)
+    if (memory_enter_whole(comm, "alloc") < 0)
         return NULL;
     void *at = heap_alloc(comm->world->heap, bytes, &error);
     if (!at)
@@ -96,7 +97,7 @@ void *tutti_alloc(size_t bytes, tutti_comm *comm)
 
 int tutti_free(void *ptr, tutti_comm *comm)
 {
-    int r = memory_check(comm, "free");
+    int r = memory_enter(comm, "free");
     if (r < 0)
         return r;
     r = heap_free(comm->world->heap, ptr);
@@ -110,10 +111,15 @@ int tutti_register(void *ptr, size_t bytes, tutti_comm *comm)
     char said[256];
     struct text why = TEXT_IN(said);
     text_clear(&why);
-    int r = memory_check_whole(comm, "register");
+    struct driver_pointer device;
+    int r = memory_enter_whole(comm, "register");
     if (r < 0)
         return r;
-    r = adopt_in(comm->world->adopt, ptr, bytes, &why);
+    r = own_is_device(ptr, &device, &why);
+    if (r > 0)
+        r = own_register(comm->world, &device, bytes, &why);
+    else if (r == 0)
+        r = adopt_in(comm->world->adopt, ptr, bytes, &why);
     if (r < 0)
         memory_say(comm, "register: %zu bytes at 0x%zx cannot become part of the arena: %s", bytes, (size_t)ptr, said);
     return r;
@@ -134,14 +140,14 @@ int tutti_unregister(void *ptr, tutti_comm *comm)
     char said[256];
     struct text why = TEXT_IN(said);
     text_clear(&why);
-    int r = memory_check(comm, "unregister");
+    int r = memory_enter(comm, "unregister");
     if (r < 0)
         return r;
     if (any_under_way(comm->world)) {
         memory_say(comm, "unregister: work is under way on a comm of this world, which may use the memory; wait for it first");
         return -EBUSY;
     }
-    r = adopt_out(comm->world->adopt, ptr, &why);
+    r = own_is_registered(comm->world, ptr) ? own_unregister(comm->world, ptr, &why) : adopt_out(comm->world->adopt, ptr, &why);
     if (r < 0)
         memory_say(comm, "unregister: %s", said);
     return r;
@@ -169,7 +175,7 @@ static bool is_named(struct world *world, uint64_t offset)
 
 int tutti_handle(const void *ptr, uint64_t *handle, tutti_comm *comm)
 {
-    int r = memory_check(comm, "handle");
+    int r = memory_enter(comm, "handle");
     if (r < 0)
         return r;
     if (!handle) {
@@ -199,7 +205,7 @@ static uint64_t handle_open(struct tutti_comm *comm, uint64_t handle, const char
 
 void *tutti_view(uint64_t handle, tutti_comm *comm)
 {
-    uint64_t offset = memory_check(comm, "view") == 0 ? handle_open(comm, handle, "view") : 0;
+    uint64_t offset = memory_enter(comm, "view") == 0 ? handle_open(comm, handle, "view") : 0;
     return offset ? comm->world->arena.base + offset : NULL;
 }
 
@@ -218,7 +224,7 @@ static const char *readonly_base(struct world *world, int *error)
 
 const void *tutti_view_readonly(uint64_t handle, tutti_comm *comm)
 {
-    uint64_t offset = memory_check(comm, "view_readonly") == 0 ? handle_open(comm, handle, "view_readonly") : 0;
+    uint64_t offset = memory_enter(comm, "view_readonly") == 0 ? handle_open(comm, handle, "view_readonly") : 0;
     int error = 0;
     const char *base = offset ? readonly_base(comm->world, &error) : NULL;
     if (offset && !base)

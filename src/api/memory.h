@@ -9,4 +9,9 @@
 int  memory_open(struct world *world);               /* the span is open. 0 or -ENOMEM; memory_close takes back what there is */
 void memory_close(struct world *world);              /* registered memory becomes private again; what was allocated stays for peers */
 
+/* For functions about memory: 0, or -EINVAL (no comm), -ECHILD; and -ECANCELED on a broken one. What is said stands in tutti_explain. */
+int  memory_enter(struct tutti_comm *comm, const char *name);
+int  memory_enter_whole(struct tutti_comm *comm, const char *name);
+__attribute__((format(printf, 2, 3))) void memory_say(struct tutti_comm *comm, const char *format, ...);
+
 #endif

@@ -1,6 +1,7 @@
 /* send, recv, probe: check the arguments, write the journal, hand on. Nothing is touched before all checks are done. Without work under
  * way of this kind a call goes straight through p2p/, without a lock and with one read of the time stamp counter unless it waits. */
 #define TUTTI_NO_SITES
+#include "api/device.h"
 #include "api/enter.h"
 #include "api/post.h"
 #include "base/clock.h"
@@ -31,7 +32,7 @@ static int check_buffer(struct tutti_comm *comm, struct post *post, const void *
     if (post->count && !buf)
         return enter_refuse(comm, post->kind, post->site, "the buffer is NULL with count %zu", post->count);
     post->bytes = post->count * post->width;
-    return 0;
+    return device_refuse(comm, post->kind, post->site, "the buffer", buf, post->bytes);
 }
 
 static int call_check(struct tutti_comm *comm, struct post *post, const void *buf, const tutti_call *call)
@@ -40,7 +41,7 @@ static int call_check(struct tutti_comm *comm, struct post *post, const void *bu
     if (r == 0 && post->kind != KIND_PROBE)
         r = check_buffer(comm, post, buf);
     if (r == 0 && call && call->stream)
-        r = enter_refuse(comm, post->kind, post->site, "call.stream is for device buffers, which are not there yet");
+        r = enter_refuse(comm, post->kind, post->site, "call.stream is for device buffers; this function takes host memory");
     return r < 0 || !call ? r : enter_call(comm, post->kind, post->site, call);
 }
 

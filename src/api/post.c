@@ -21,7 +21,7 @@ struct post_handle {
     const struct work_shape *shape;                  /* first: what a tutti_work begins with */
     struct tutti_comm *comm;
     struct post post;
-    shared32 over;                                   /* 1 once result may be read; a private futex */
+    struct bell bell;                                /* over: result may be read */
     int result;
     void (*done)(int error, void *arg);
     void *done_arg;
@@ -70,8 +70,7 @@ static void post_tell(struct p2p *p)
         if (h->started)
             fetch_sub32(handle_letters(h), 1);       /* E62 release */
         fetch_sub32(&p->works, 1);
-        store_release32(&h->over, 1);
-        futex_wake(&h->over, INT32_MAX);
+        bell_ring(&h->bell);
     }
     p->calling = false;
 }
@@ -137,7 +136,7 @@ static void handle_spin(struct p2p *p, struct post_handle *h)
     const struct watch *w = p->watch;
     uint64_t began = clock_tick();
     uint32_t yields = 0;
-    while (!load_acquire32(&h->over)) {
+    while (!bell_over(&h->bell)) {
         if (pthread_mutex_trylock(&p->lock) == 0) {
             post_pump(p);
             pthread_mutex_unlock(&p->lock);
@@ -163,9 +162,9 @@ static void handle_cycle(struct post_handle *h)
     bool ends = post->moving || post->peer == (int)w->me || (!post->keep && post->timeout_ns >= 0 && post->timeout_ns != w->timeout_ns);
     struct cycle_wait said = { post->kind, post->site, 0, post->peer };
     pthread_mutex_unlock(&p->lock);
-    if (moved || ends || load_acquire32(&h->over))
+    if (moved || ends || bell_over(&h->bell))
         cycle_over(w->threads);
-    if (!ends && !load_acquire32(&h->over))
+    if (!ends && !bell_over(&h->bell))
         cycle_look(w, &said);
 }
 
@@ -194,9 +193,9 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
     struct watch *w = &comm->watch;
     const struct threads *threads = w->threads;
     uint64_t began = clock_ns(), slice = 1000000;
-    if (!load_acquire32(&h->over))
+    if (!bell_over(&h->bell))
         handle_spin(comm->p2p, h);
-    while (!load_acquire32(&h->over)) {
+    while (!bell_over(&h->bell)) {
         uint64_t now = clock_ns(), nap = slice;
         if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns) || (heed_late && handle_late(h)))
             return -EAGAIN;
@@ -207,11 +206,11 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
         bool told = slice >= CYCLE_FROM_NS && patience_ns < 0 && !(heed_late && h->keep_ns >= 0);
         if (told)
             handle_cycle(h);
-        futex_wait(&h->over, 0, nap);
+        futex_wait(&h->bell.over, 0, nap);
         if (told && cycle_doomed(threads))
             return handle_stuck(h);
         slice = slice < 128000000 ? slice * 2 : 250000000;
-        if (w->interrupt && !load_acquire32(&h->over) && w->interrupt(w->interrupt_arg)) {
+        if (w->interrupt && !bell_over(&h->bell) && w->interrupt(w->interrupt_arg)) {
             verdict_quit(w, QUIT_INTERRUPT);
             progress_kick(comm->world);
             return -EINTR;
@@ -230,9 +229,10 @@ static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_la
 
 static int handle_take(struct post_handle *h, int awaited)
 {
-    while (!load_acquire32(&h->over))
+    while (!bell_over(&h->bell))
         handle_await(h, -1, false);
     int r = (awaited == -EINTR || awaited == -EDEADLK) && h->result < 0 ? awaited : h->result;
+    bell_drop(&h->bell);
     free(h);
     return r;
 }
@@ -240,7 +240,7 @@ static int handle_take(struct post_handle *h, int awaited)
 /* What is over needs its comm no more. */
 static int handle_check(const struct post_handle *h)
 {
-    if (load_acquire32(&h->over))
+    if (bell_over(&h->bell))
         return 0;
     return *h->comm->fork_word == 1 ? 0 : -ECHILD;
 }
@@ -251,7 +251,7 @@ static int handle_wait(struct tutti_work *work, int timeout_ms)
     int r = handle_check(h);
     if (r < 0)
         return r;
-    if (!load_acquire32(&h->over)) {
+    if (!bell_over(&h->bell)) {
         enter_known(h->comm);
         if (comm_callback == h->comm)
             return -EDEADLK;
@@ -262,9 +262,9 @@ static int handle_wait(struct tutti_work *work, int timeout_ms)
             post_journal(w, &h->post, clock_tick());
         r = handle_await(h, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
         if (journal)
-            journal_end(w, load_acquire32(&h->over) ? h->result : r, clock_tick());
+            journal_end(w, bell_over(&h->bell) ? h->result : r, clock_tick());
     }
-    if (r == -EAGAIN && !load_acquire32(&h->over))
+    if (r == -EAGAIN && !bell_over(&h->bell))
         return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
     return handle_take(h, r);
 }
@@ -275,19 +275,25 @@ static int handle_test(struct tutti_work *work)
     int r = handle_check(h);
     if (r < 0)
         return r;
-    if (!load_acquire32(&h->over))
+    if (!bell_over(&h->bell))
         enter_known(h->comm);
-    if (!load_acquire32(&h->over) && comm_callback != h->comm && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
+    if (!bell_over(&h->bell) && comm_callback != h->comm && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
         struct p2p *p = h->comm->p2p;
         post_pump(p);
         pthread_mutex_unlock(&p->lock);
     }
-    if (load_acquire32(&h->over))
+    if (bell_over(&h->bell))
         return h->result;
     return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
 }
 
-static const struct work_shape post_shape = { handle_wait, handle_test };
+static struct work_bell handle_bell(struct tutti_work *work)
+{
+    struct post_handle *h = (struct post_handle *)(void *)work;
+    return (struct work_bell){ &h->bell, h->comm, bell_over(&h->bell) ? NULL : &h->comm->p2p->lock };
+}
+
+static const struct work_shape post_shape = { handle_wait, handle_test, handle_bell };
 
 int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call *call)
 {

@@ -29,7 +29,7 @@ struct round {
     struct drive_sleep sleeps[SLEEPS_MAX];
     struct tutti_comm *comms[SLOTS_MAX];
     int words_used, sleeps_used, comms_used, waits, watched;
-    uint64_t slice;
+    uint64_t slice, meant;             /* meant: what the slice would be if no device was waited for; by that it is judged how late it ends */
 };
 
 static void progress_list(struct world *world, struct round *r)
@@ -44,6 +44,12 @@ static void progress_list(struct world *world, struct round *r)
 }
 
 static void round_limit(struct round *r, uint64_t slice)
+{
+    r->slice = slice < r->slice ? slice : r->slice;
+    r->meant = slice < r->meant ? slice : r->meant;
+}
+
+static void round_hasten(struct round *r, uint64_t slice)
 {
     r->slice = slice < r->slice ? slice : r->slice;
 }
@@ -61,12 +67,14 @@ static void round_queue(struct round *r, struct tutti_comm *c)
     struct op *head = work_pump(c, true);
     int room = round_room(r);
     if (head && room) {
-        round_limit(r, drive_slice(head));
+        round_limit(r, head->wait.poll ? drive_slice_most(head->timeout_ns) : drive_slice(head));
         round_limit(r, work_slice(c));
         r->words_used += drive_gather(head, r->words + r->words_used, room, &r->sleeps[r->sleeps_used++]);
         head->slices++;
     } else if (head)
         round_limit(r, POLL_NS);
+    if (head && head->wait.poll)
+        round_hasten(r, drive_slice(head));
     pthread_mutex_unlock(&c->queue_lock);
 }
 
@@ -134,19 +142,21 @@ static void progress_round(struct world *world, uint32_t bell)
     struct round r;
     r.words_used = 1;
     r.sleeps_used = r.comms_used = r.waits = 0;
-    r.slice = UINT64_MAX;
+    r.slice = r.meant = UINT64_MAX;
     r.words[0] = (struct futex_word){ &p->bell, bell };
     progress_gather(world, &r);
     if (load_acquire32(&p->stop))
-        r.slice = 0;
+        r.slice = r.meant = 0;
     const struct wait_ways *ways = &wait_ways_kernel;
     if (r.slice == UINT64_MAX)
         ways->sleep(ways->arg, r.words, 1, 3600u * UINT64_C(1000000000));
     else if (r.slice && ways->sleep(ways->arg, r.words, r.words_used, r.slice) == -ENOSYS)
         ways->sleep(ways->arg, r.words, 1, r.slice < 1000000 ? r.slice : 1000000);
-    round_account(world, &r, r.slice);
+    round_account(world, &r, r.meant);
     for (int i = 0; i < r.sleeps_used; i++)
         drive_retire(ways, &r.sleeps[i]);
+    if (r.comms_used)                                /* who has work waits here, too */
+        watch_meanwhile(&r.comms[0]->watch);
 }
 
 static void *progress_run(void *arg)
@@ -191,7 +201,7 @@ int progress_start(struct world *world)
 void progress_kick(struct world *world)
 {
     struct progress *p = world->progress;
-    if (!p)
+    if (!p || SEEDED(no_kick))
         return;
     fetch_add32(&p->bell, 1);
     futex_wake(&p->bell, 1);

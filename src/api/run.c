@@ -42,6 +42,8 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     if (!c->algorithm)
         c->algorithm = kind == KIND_BARRIER ? comm->gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
     c->op.advance = c->algorithm->advance;
+    if (c->ways)
+        c->ways->choose(c);
 }
 
 enum { STRAIGHT_SPINS = 256 };
@@ -55,8 +57,20 @@ void run_begin(struct coll *c, uint64_t tick)
 static void run_pass_on(struct tutti_comm *comm, int error)
 {
     struct watch *w = &comm->watch;
-    snprintf(w->mine->why, sizeof w->mine->why, "rank %u failed: %.80s", w->me, comm->report[0] ? comm->report : strerror(-error));
+    snprintf(w->mine->why, sizeof w->mine->why, "it failed: %.*s", ABORT_TEXT - 12, comm->report[0] ? comm->report : strerror(-error));
     verdict_quit(w, QUIT_ABORT);
+}
+
+/* Its device failed before the result was in place, so C(k) holds for nobody: a reason of its own. The report says which and how. */
+static bool run_device_failed(struct coll *c, int error)
+{
+    struct watch *w = &c->comm->watch;
+    /* relaxed: our own word */
+    if (!c->device || error != -EIO || load_relaxed64(&w->mine->placed) >= c->op.claim.seq)
+        return false;
+    snprintf(w->mine->why, sizeof w->mine->why, "%.*s", ABORT_TEXT - 1, c->comm->report[0] ? c->comm->report : "it did not say how");
+    verdict_quit(w, QUIT_DEVICE);
+    return true;
 }
 
 int run_end(struct coll *c, int result)
@@ -73,7 +87,7 @@ int run_end(struct coll *c, int result)
     } else if (result == -EINTR)
         comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
                      kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-    else if (result < 0 && result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN)) {
+    else if (result < 0 && result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN) && !run_device_failed(c, result)) {
         if (result == -EPROTO || result == -EIO)
             comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
                          kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
@@ -89,6 +103,9 @@ int run_end(struct coll *c, int result)
         journal_count(w, FIGURE_WAIT_TICKS, ended - began > c->fold_ticks ? ended - began - c->fold_ticks : 0);
     else
         journal_count(w, FIGURE_CAME_LAST, 1);
+    if (c->ways)
+        c->ways->end(c, result);
+    store_release64(&w->mine->ended, c->op.claim.seq);               /* E74 release */
     return result < 0 ? result : c->answer;
 }
 
@@ -106,6 +123,8 @@ static inline int run_straight(struct coll *c)
         watch_arrive(w, &c->op.claim);
     c->phase = GATE_WAIT;
     if (!watch_arrived_soon(w, &c->op.claim, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
+        return WAITING;
+    if (load_relaxed32(&w->slot->devices))           /* relaxed: after E1. Then there may be more to wait for */
         return WAITING;
     r = verdict_complete(w, &c->op.claim);
     if (r == 0)
@@ -126,7 +145,7 @@ int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint
     run_number(comm, c, kind, site, enter_timeout(comm, call));
     c->op.keep = false;
     run_begin(c, clock_tick());
-    if (c->gate == &barrier_flags && c->algorithm->before) {
+    if (c->gate == &barrier_flags && c->algorithm->before && !c->device) {
         r = run_straight(c);
         if (r != WAITING)
             return run_end(c, r < 0 ? r : 0);

@@ -2,6 +2,7 @@
  * comm there are the deadline, the report and whether it is whole. Nothing here is a collective, and nothing touches the comm's queue.
  * Cost beside the table's own: the entry of every call, and a record in the journal where no work is under way. */
 #define TUTTI_NO_SITES
+#include "api/device.h"
 #include "api/enter.h"
 #include "arena/store.h"
 #include "base/clock.h"
@@ -44,7 +45,9 @@ static int call_value(const struct store_call *c, const char *what, const void *
 {
     if (bytes > STORE_VALUE_MOST)
         return call_too_long(c, what, bytes, STORE_VALUE_MOST);
-    return value || !bytes ? 0 : enter_refuse(c->comm, c->kind, c->site, "the %s is NULL, and its length is %zu", what, bytes);
+    if (!value && bytes)
+        return enter_refuse(c->comm, c->kind, c->site, "the %s is NULL, and its length is %zu", what, bytes);
+    return device_refuse(c->comm, c->kind, c->site, what, value, bytes);
 }
 
 /* All arguments are fine. 0, or why nothing is begun. With work under way the journal belongs to whoever carries that on. */
@@ -251,6 +254,8 @@ int tutti_get_at(const char *site, const char *key, void *value, size_t *len, tu
         r = enter_refuse(comm, KIND_GET, c.site, "len is NULL: it says how much room there is, and then how long the value is");
     if (r == 0 && !value && *len)
         r = enter_refuse(comm, KIND_GET, c.site, "the value is NULL, and its room is %zu", *len);
+    if (r == 0)
+        r = device_refuse(comm, KIND_GET, c.site, "the value", value, *len);
     if (r == 0)
         r = call_begin(&c);
     if (r < 0)

@@ -2,6 +2,7 @@
  * by a call that returns at its end; work takes a copy (api/work). */
 #define TUTTI_NO_SITES
 #include "api/check.h"
+#include "api/device.h"
 #include "api/enter.h"
 #include "api/run.h"
 
@@ -19,8 +20,13 @@ static int uneven(const char *site, tutti_comm *comm, struct coll *c, enum kind 
     r = check_data(comm, c, kind, number, call);
     if (r == 0)
         r = check_lists(comm, c, kind, number);
+    struct device_call d;
+    if (r == 0 && device_suspected(comm, c, call))
+        r = device_check(comm, c, kind, number, call, &d);
     if (r == 0)
         r = run_collective(comm, c, kind, number, call);
+    if (c->ways)                                     /* it has not come to its end */
+        c->ways->end(c, r);
     return enter_leave(comm, r);
 }
 

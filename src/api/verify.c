@@ -36,6 +36,8 @@ int verify_end(struct coll *c)
     for (uint32_t p = 1; p < w->size; p++)
         if (verify_said(c, p) != verify_said(c, 0))
             return verify_differ(c);
+    if (coll_any_device(c))            /* a device's memory cannot be read here: then nobody counts this result */
+        return 0;
     switch (stamp_kind(c->op.claim.descriptor)) {
     case KIND_BROADCAST:
     case KIND_ALL_REDUCE: verify_add(w, c->recv, c->count * c->width); break;

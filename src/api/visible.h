@@ -1,4 +1,4 @@
-/* Job: make the functions of the public header visible from outside; the library is built with hidden visibility.
+/* Job: make the functions of the public headers visible from outside; the library is built with hidden visibility.
  * Owns: nothing.
  * Never: code. The build puts this file in front of every source of the library, so that no definition can miss it. */
 #ifndef TUTTI_API_VISIBLE_H
@@ -6,7 +6,7 @@
 
 #define TUTTI_NO_SITES                /* here the functions are defined, under their own names */
 #pragma GCC visibility push(default)
-#include <tutti.h>
+#include <tutti_cuda.h>
 #pragma GCC visibility pop
 #undef TUTTI_NO_SITES
 

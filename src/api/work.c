@@ -22,7 +22,7 @@ struct tutti_work {
     struct coll c;
     struct tutti_work *next;
     void *lists;                       /* a copy of the caller's, where the call had lists */
-    shared32 over;                     /* 1 once result may be read; a private futex */
+    struct bell bell;                  /* over: result may be read */
     int result;
     enum kind kind;
     bool begun, blocking, fence;       /* fence: no operation, only a place in the queue */
@@ -52,6 +52,8 @@ static void work_call_done(struct tutti_comm *comm, struct tutti_work *work)
 static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int result)
 {
     work->result = work->begun ? run_end(&work->c, result) : result;
+    if (work->c.ways)                                /* it has never begun */
+        work->c.ways->end(&work->c, result);
     comm->watch.over = false;                        /* said of this operation; the next one's deadline counts again */
     if (work->done) {
         work_call_done(comm, work);
@@ -62,8 +64,7 @@ static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int re
         comm->queue_tail = NULL;
         fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_WORK);
     }
-    store_release32(&work->over, 1);
-    futex_wake(&work->over, INT32_MAX);
+    bell_ring(&work->bell);
 }
 
 /* A deadline counts from the call, also where the call stands behind others: when it passes there, the head is what it passes for. */
@@ -166,7 +167,7 @@ static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_w
         before = first->c.op.wait.word;
     struct op *head = work_pump(comm, false);
     bool moved = head && (comm->queue != first || head->wait.word != before);
-    *wait = head ? head->wait : (struct wait){ NULL, 0, 0, false };
+    *wait = head ? head->wait : (struct wait){ NULL, 0, 0, false, false };
     bool says = head && !comm->watch.over;
     *said = says ? (struct cycle_wait){ stamp_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
     pthread_mutex_unlock(&comm->queue_lock);
@@ -201,25 +202,27 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
 {
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
-    uint64_t began = clock_ns(), slice = 1000000;
-    while (!load_acquire32(&work->over)) {
+    uint64_t began = clock_ns(), slice = 1000000, polling = 0;
+    while (!bell_over(&work->bell)) {
         struct wait wait;
         struct cycle_wait said;
         work_push(comm, &wait, &said);
-        if (load_acquire32(&work->over))
+        if (bell_over(&work->bell))
             break;
         uint64_t passed = clock_ns() - began;
         if ((patience_ns >= 0 && passed >= (uint64_t)patience_ns) || (heed_late && work_late(work)))
             return -EAGAIN;
+        if (wait.poll && drive_poll_spins(w, &polling))
+            continue;
         if (slice == 1000000 && wait.word && wait.value != UINT64_MAX && wait_spin(wait.word, wait.value, ends, w->budget, w->ways))
             continue;
         if (patience_ns < 0 && (load_acquire32(&w->attention) & ATTENTION_KEYS))
             deadlock_by_runner(comm, work->c.op.claim.seq);
         if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0))
             work_cycle(w, &said, slice);
-        futex_wait(&work->over, 0, work_nap(work, slice, patience_ns, passed, heed_late));
+        futex_wait(&work->bell.over, 0, work_nap(work, slice, patience_ns, passed, heed_late));
         slice = slice < 128000000 ? slice * 2 : 250000000;
-        if (!load_acquire32(&work->over) && drive_stop_asked(w)) {
+        if (!bell_over(&work->bell) && drive_stop_asked(w)) {
             verdict_quit(w, QUIT_INTERRUPT);
             return -EINTR;
         }
@@ -238,9 +241,10 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
 /* The result of work that is or will shortly be over; frees it. After an interrupt the abort ends it: its buffers are in use until then. */
 static int work_take(struct tutti_work *work, int interrupted)
 {
-    while (!load_acquire32(&work->over))
+    while (!bell_over(&work->bell))
         work_await(work->c.comm, work, -1, false);
     int r = interrupted && work->result < 0 ? interrupted : work->result;    /* all or none: what succeeded for the others did here */
+    bell_drop(&work->bell);
     free(work->lists);
     free(work);
     return r;
@@ -265,7 +269,7 @@ static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
         progress_kick(comm->world);
 }
 
-static struct tutti_work *work_make(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int *error)
+static struct tutti_work *work_make(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int *error)
 {
     struct tutti_work *work = malloc(sizeof *work);
     *error = work ? progress_start(comm->world) : -ENOMEM;
@@ -275,6 +279,12 @@ static struct tutti_work *work_make(struct tutti_comm *comm, const struct coll *
             work->c = *c;
         work->c.comm = comm;
         *error = c ? coll_keep_lists(&work->c, kind, &work->lists) : 0;
+        if (*error == 0 && work->c.ways && (*error = work->c.ways->keep(&work->c)) < 0)
+            free(work->lists);
+        if (*error == 0 && c && c->ways) {           /* its device is the work's now */
+            c->ways = NULL;
+            c->device = NULL;
+        }
     }
     if (*error < 0) {
         free(work);
@@ -325,10 +335,17 @@ int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
 /* Read as what it is in every handle: its first member. */
 static const struct work_shape *work_shape(const struct tutti_work *work) { return *(const struct work_shape *const *)(const void *)work; }
 
+struct work_bell work_bell(struct tutti_work *work)
+{
+    if (work_shape(work))
+        return work_shape(work)->bell(work);
+    return (struct work_bell){ &work->bell, work->c.comm, &work->c.comm->queue_lock };
+}
+
 /* What is over needs its comm no more, which may have been freed. */
 static int work_check(const struct tutti_work *work)
 {
-    if (load_acquire32(&work->over))
+    if (bell_over(&work->bell))
         return 0;
     return *work->c.comm->fork_word == 1 ? 0 : -ECHILD;
 }
@@ -344,14 +361,14 @@ int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
     int r = work_check(work);
     if (r < 0)
         return r;
-    if (!load_acquire32(&work->over))
+    if (!bell_over(&work->bell))
         enter_known(work->c.comm);
     if (comm_callback == work->c.comm)
         return -EDEADLK;
     bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(work));
-    if (!load_acquire32(&work->over))
+    if (!bell_over(&work->bell))
         r = work_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
-    if (r == -EAGAIN && !load_acquire32(&work->over))
+    if (r == -EAGAIN && !bell_over(&work->bell))
         return work_late(work) ? -ETIMEDOUT : -EAGAIN;
     return work_take(work, r == -EINTR ? r : 0);
 }
@@ -368,9 +385,9 @@ int tutti_test(tutti_work *work)
     if (r < 0)
         return r;
     struct tutti_comm *comm = work->c.comm;
-    if (!load_acquire32(&work->over))
+    if (!bell_over(&work->bell))
         enter_known(comm);
-    if (!load_acquire32(&work->over) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
+    if (!bell_over(&work->bell) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
         struct tutti_work *first = comm->queue;
         struct op *head = work_pump(comm, false);
         bool moved = head && comm->queue != first;
@@ -378,7 +395,7 @@ int tutti_test(tutti_work *work)
         if (moved)
             progress_kick(comm->world);
     }
-    if (load_acquire32(&work->over))
+    if (bell_over(&work->bell))
         return work->result;
     return work_late(work) ? -ETIMEDOUT : -EAGAIN;
 }

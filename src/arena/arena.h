@@ -38,6 +38,9 @@ void arena_detach(struct arena *arena);                                     /* u
 
 struct slot *arena_slot(const struct arena *arena, uint32_t index);
 uint32_t arena_slot_size(const struct arena *arena, const struct slot *slot);   /* its members; 0 where that cannot be true */
+#define RANK_NOBODY UINT32_MAX
+/* The world rank of member p; RANK_NOBODY where what stands there cannot be true: somebody wrote over it. */
+uint32_t arena_slot_rank(const struct arena *arena, const struct slot *slot, uint32_t p);
 struct member *arena_member(struct slot *slot, uint32_t rank);              /* the rank-th member's lines */
 char *arena_span(const struct arena *arena, uint32_t world_rank);           /* first byte of that rank's own memory */
 

@@ -180,15 +180,15 @@ static int populate(void *at, size_t bytes, size_t *huge)
     return bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, huge) : memory_populate(at, bytes);
 }
 
-static void *pages_alloc(struct heap *heap, size_t bytes, int *error)
+static void *pages_alloc(struct heap *heap, size_t bytes, bool bare, int *error)
 {
-    size_t huge;
+    size_t huge = 0;
     pthread_mutex_lock(heap->lock);
     void *at = reserve(heap, bytes, error);
     pthread_mutex_unlock(heap->lock);
     if (!at)
         return NULL;
-    int failed = populate(at, bytes, &huge);
+    int failed = !bare ? populate(at, bytes, &huge) : bytes >= ASK_FROM && bytes > memory_available() ? -ENOMEM : 0;
     if (failed)                                      /* some of it may be there */
         memory_release(heap->arena.fd, heap->arena.base, at, layout_round(bytes, 4096));
     pthread_mutex_lock(heap->lock);
@@ -196,7 +196,7 @@ static void *pages_alloc(struct heap *heap, size_t bytes, int *error)
         span_give(heap->span, at);
     else
         span_mark(heap->span, at, SPAN_CALLER, NULL);
-    heap->figures.wished += !failed && bytes >= MEMORY_HUGE_FROM ? bytes : 0;
+    heap->figures.wished += !failed && !bare && bytes >= MEMORY_HUGE_FROM ? bytes : 0;
     heap->figures.huge += huge;
     pthread_mutex_unlock(heap->lock);
     *error = failed ? -ENOMEM : 0;
@@ -207,11 +207,17 @@ void *heap_alloc(struct heap *heap, size_t bytes, int *error)
 {
     *error = 0;
     if (bytes > SMALL_MOST)
-        return pages_alloc(heap, bytes, error);
+        return pages_alloc(heap, bytes, false, error);
     pthread_mutex_lock(heap->lock);
     void *at = small_alloc(heap, bytes, error);
     pthread_mutex_unlock(heap->lock);
     return at;
+}
+
+void *heap_alloc_bare(struct heap *heap, size_t bytes, int *error)
+{
+    *error = 0;
+    return pages_alloc(heap, bytes, true, error);
 }
 
 int heap_free(struct heap *heap, void *ptr)

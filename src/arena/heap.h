@@ -18,6 +18,8 @@ void  heap_close(struct heap *heap);                 /* the books only: what was
 /* 64-byte aligned, populated, not cleared; 2 MiB-aligned and of huge pages where they can be had from 4 MiB on. bytes 0 is a place, too.
    NULL: *error = -ENOSPC (the span is full) or -ENOMEM (the system has no pages). */
 void *heap_alloc(struct heap *heap, size_t bytes, int *error);
+/* The same from whole pages, not populated: for whoever shares that work with others. Up to the caller what happens if there are no pages. */
+void *heap_alloc_bare(struct heap *heap, size_t bytes, int *error);
 /* What heap_alloc gave; its pages go back to the system. 0, or -EINVAL: nothing that begins there was given out, or it was given back. */
 int   heap_free(struct heap *heap, void *ptr);
 bool  heap_holds(struct heap *heap, const void *ptr);        /* does it lie inside of something given out? */

@@ -15,8 +15,8 @@ enum { LIBC_KIND = 2 };
 
 static const size_t layout_words[] = {
     LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
-    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, DECISIONS, PAYLOAD_WORDS, OUTCOME_WORD,
-    ABORT_TEXT, RULES_TEXT, LETTER_TEXT, THREADS_MAX, STORY_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
+    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, DECISIONS, PAYLOAD_WORDS, DEVICE_WORD, CARD_WORD, OUTCOME_WORD,
+    ABORT_TEXT, RULES_TEXT, LETTER_TEXT, LOANS, THREADS_MAX, STORY_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
 
     sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash), AT(arena_header, bytes), AT(arena_header, birth),
     AT(arena_header, size), AT(arena_header, slots), AT(arena_header, seats_at), AT(arena_header, sites_at), AT(arena_header, keys_at),
@@ -43,7 +43,7 @@ static const size_t layout_words[] = {
     AT(key, deadlocked), AT(key, text),
 
     SLOT_FREE, SLOT_USED,
-    sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, counter), AT(slot, sense), AT(slot, sense_sleepers), AT(slot, decision), AT(slot, kept), AT(slot, state),
+    sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, devices), AT(slot, counter), AT(slot, sense), AT(slot, sense_sleepers), AT(slot, decision), AT(slot, kept), AT(slot, state),
     AT(slot, size), AT(slot, birth), AT(slot, key_hash), AT(slot, parent), AT(slot, nth), AT(slot, color), AT(slot, keys),
     offsetof(struct slot, world_rank),
 
@@ -63,11 +63,17 @@ static const size_t layout_words[] = {
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
     AT(record, site), AT(record, result), AT(record, about), AT(record, tag), AT(record, room),
 
-    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT, QUIT_OVER,
+    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT, QUIT_OVER, QUIT_DEVICE,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
-    AT(member, queued),
+    AT(member, placed), AT(member, mapped), AT(member, ended), AT(member, queued),
     AT(member, sleepers), AT(member, listeners), AT(member, bell), AT(member, callers), AT(member, mail), AT(member, letters), AT(member, quit), AT(member, why),
     AT(member, vote), AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),
+
+    LENT_NOT, LENT_LEGACY, LENT_DESCRIPTOR,
+    sizeof(struct loaded), AT(loaded, held),
+    sizeof(struct lent), AT(lent, device), AT(lent, handle), AT(lent, buffer), AT(lent, base), AT(lent, bytes), AT(lent, offset), AT(lent, length),
+    AT(lent, loan), AT(lent, generation), AT(lent, how), AT(lent, keep), sizeof(struct card), AT(card, number), AT(card, send), AT(card, recv),
+    sizeof(struct loan), AT(loan, state), AT(loan, returned), AT(loan, held),
 
     LETTER_WHOLE, LETTER_STORED, LETTER_OFFERED, LETTER_MOVED, DEAL_OFFERED, DEAL_GRANTED, DEAL_DONE, DEAL_DROPPED,
     sizeof(struct envelope), AT(envelope, bytes), AT(envelope, tag), AT(envelope, site), AT(envelope, type), AT(envelope, mode),

@@ -24,12 +24,14 @@ enum {
     JOURNAL_RECORDS = 32,
     DECISIONS = 8,                    /* agreements of a comm that are remembered, besides the last that all voted for */
     PAYLOAD_WORDS = 5,                /* 40 bytes travel in the arrival line itself */
+    DEVICE_WORD = 6, CARD_WORD = 7,   /* of arrival.more */
     OUTCOME_WORD = 8,
     ABORT_TEXT = 120,
     RULES_TEXT = 1024,
     STORE_KEY_MOST = 255, STORE_VALUE_MOST = 1 << 20,
     STORE_GROUPS = 64, STORE_CLASSES = 288,
     LETTER_TEXT = 96,                 /* bytes of a message that travel in its letter */
+    LOANS = 128,                      /* buffers of device memory that a rank lends at a time */
     THREADS_MAX = 8,                  /* threads of a rank that are told apart (watch/threads) */
     STORY_TEXT = 1024
 };
@@ -127,6 +129,7 @@ enum slot_state { SLOT_FREE, SLOT_USED };
 struct slot {
     _Alignas(LINE) shared64 verdict;  /* any member, by CAS only (watch/verdict) | all, futex on lo32 | E6, E7, E8 */
     shared32 news;                    /* +1 by whoever changed a quit word | all, futex | E7 */
+    shared32 devices;                 /* 1 for ever once a member has come with device memory; by that member, before its arrival | all, after the gate | E1 */
     _Alignas(LINE) shared64 counter;  /* central gate: +1 by each arriver; never reset */
     _Alignas(LINE) shared64 sense;    /* central gate: the operation's number, by the last arriver or whoever saw that all are there | E20, futex */
     _Alignas(LINE) shared32 sense_sleepers;   /* by the sleepers: +1 before, -1 after */
@@ -187,7 +190,8 @@ struct arrival {
     shared64 seq;                     /* owner, stored last | all, futex on lo32 | E1. Only grows */
     shared64 descriptor;              /* group/stamp: kind, type, operation, root, count */
     shared64 payload[PAYLOAD_WORDS];  /* a small contribution, or [0] the staging, [2..3] the factor; [4] the count where the descriptor holds only its hash */
-    shared64 more[9];                 /* of a large operation: [0 … 2] at, lo, hi of its send buffer in the arena, [3 … 5] of the receive buffer; [8] outcomes so far | E1 */
+    shared64 more[9];                 /* of a large operation: [0 … 2] at, lo, hi of its send buffer in the arena, [3 … 5] of the receive buffer; [8] outcomes so far | E1
+                                         [6] seq, if this rank's buffers are device memory: another number says that they are not; then [7] is where its card lies (gpu/), 0: it has none */
 };
 
 /* Beside a rank's rings, by parity of seq: what it gives to each rank in an operation of uneven parts. By that rank, before it arrives | E1 */
@@ -211,7 +215,7 @@ struct vote {
 };
 
 /* OVER: freed, and its owner writes nothing there any more: once that is so of all, the slot may be made anew. */
-enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_DEADLOCK = 8, QUIT_INTERRUPT = 16, QUIT_OVER = 32 };
+enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_DEADLOCK = 8, QUIT_INTERRUPT = 16, QUIT_OVER = 32, QUIT_DEVICE = 64 };
 
 /* One rank in one comm. Everything in it is written by that rank, but for `sleepers` and, in one case, `quit`. */
 struct member {
@@ -221,6 +225,8 @@ struct member {
     _Alignas(LINE) shared64 consumed; /* ring: chunks read to the end: the licence to overwrite them | E18 */
     shared64 turns;                   /* turns ended | E19 */
     shared64 given;                   /* number of the last operation of uneven parts of which all that this rank gives is in the arena | E22 */
+    shared64 placed;                  /* number of the last operation with device memory whose result is in place at this rank | E70. Only grows */
+    shared64 mapped;                  /* 2 * number + 1 if it could, of the last operation for which this rank has tried to open all it needs of its peers' device memory | E71. Only grows */
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
     shared32 listeners;               /* how many threads of this rank sleep on its bell; by them: +1 before, -1 after | whoever sends to it | E40 */
     shared32 bell;                    /* +1 by whoever has something for this rank and finds listeners | futex | E40 */
@@ -228,11 +234,12 @@ struct member {
     shared64 mail;                    /* offset of this rank's table of channels, shared64 by receiver; 0 none yet; once, by the owner | E41 */
     shared32 letters[2];              /* sends, receives under way as work; this rank | E62 */
     _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, where the owner has said that it has no hold (group/shrink, split) */
-    char why[ABORT_TEXT];             /* the abort's text, before the bit */
+    char why[ABORT_TEXT];             /* the abort's text, or what its device said, before the bit */
     _Alignas(LINE) struct vote vote[2];
     shared64 listed[RANKS_MAX / 64];  /* shrink: the ranks that this rank proposes to go on with, a bit each; before its proposal | E46 */
     _Alignas(LINE) shared64 head;     /* journal: records ever begun; the last one is the operation in hand */
     shared64 figures[8];              /* owner: operations, bytes, wait ns, fold ns, came last, sleeps */
+    shared64 ended;                   /* number of the last collective that this rank has left, whatever came of it | E74. Only grows */
     shared64 queued;                  /* number of the last operation left under way as work, or called behind such: it will arrive by itself | E21 */
     struct record journal[JOURNAL_RECORDS];
 };
@@ -272,6 +279,29 @@ struct deal {                         /* one message that does not fit a letter:
     shared64 stage;                   /* sender, before OFFERED: where the stage is | E35 */
 };
 
+/* ---- files: the page behind the bytes of a loaded file (disk/loaded), in the span of whoever made room for it ---- */
+struct loaded {
+    _Alignas(4096) shared32 held[RANKS_MAX / 32];     /* a bit for each rank of the world that may read it: set before anybody knows of it, taken out by that rank | E75 */
+};
+
+/* ---- device memory lent to peers (gpu/share, gpu/handles). Both lie in the lender's span: cards for a comm, loans for the world ---- */
+enum lent_how { LENT_NOT, LENT_LEGACY, LENT_DESCRIPTOR };
+struct lent {                         /* one buffer of a call; by its rank, before it arrives | E1 */
+    unsigned char device[16], handle[64];            /* the GPU's UUID; cuIpcGetMemHandle's, if LEGACY */
+    uint64_t buffer;                  /* CUDA's number of the memory in that process, which never comes again */
+    uint64_t base, bytes;             /* all of that memory, by that process's addresses */
+    uint64_t offset, length;          /* the call's part of it */
+    uint64_t loan, generation;        /* its loan: which of that rank's, and how often that was made anew */
+    uint32_t how, keep;               /* enum lent_how; 1: may stay open behind the operation */
+};
+struct card { shared64 number; struct lent send, recv; };       /* by parity of the operation's number */
+struct loan {
+    _Alignas(LINE) shared64 state;    /* generation << 1 | 1: called back; the lender | E72 */
+    shared32 returned;                /* +1 by each borrower that gives back what was called back | the lender, futex | E73 */
+    shared32 held[RANKS_MAX / 32];    /* a bit for each rank of the world that has it open: by that rank; of one that is gone, by the lender | E72, E73 */
+};
+
+_Static_assert(sizeof(struct lent) == 144 && sizeof(struct loan) == 2 * LINE, "what is lent");
 _Static_assert(sizeof(struct letter) == LINE && offsetof(struct envelope, text) == 24, "a letter");
 _Static_assert(sizeof(struct channel) == 2 * LINE && sizeof(struct deal) == 64, "lines of a channel");
 _Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, more) == 56, "what an arrival says is one cache line");

@@ -78,6 +78,14 @@ uint32_t arena_slot_size(const struct arena *arena, const struct slot *slot)
     return size <= arena->header->size ? size : 0;
 }
 
+uint32_t arena_slot_rank(const struct arena *arena, const struct slot *slot, uint32_t p)
+{
+    if (p >= arena_slot_size(arena, slot))
+        return RANK_NOBODY;
+    uint32_t rank = slot->world_rank[p];
+    return rank < arena->header->size ? rank : RANK_NOBODY;
+}
+
 struct member *arena_member(struct slot *slot, uint32_t rank)
 {
     uint32_t size = slot->size;        /* beyond the most it is damage, and leads nowhere outside of the arena */

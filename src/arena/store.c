@@ -51,7 +51,10 @@ static void group_wake(struct store_group *group)
 
 static void group_raise(struct store_group *group)
 {
-    store_fence64(&group->version, load_acquire64(&group->version) + 1);             /* E31 release, E2 fence */
+    if (SEEDED(no_fence_store))
+        store_release64(&group->version, load_acquire64(&group->version) + 1);
+    else
+        store_fence64(&group->version, load_acquire64(&group->version) + 1);         /* E31 release, E2 fence */
 }
 
 static int repair_chain(const struct table *t, uint64_t bucket)
@@ -129,7 +132,7 @@ struct found { shared64 *word; uint64_t at; struct store_entry *entry; uint32_t 
 static bool entry_sound(const struct table *t, uint64_t at, uint32_t value_bytes, uint16_t key_bytes)
 {
     uint64_t room = stock_bytes(stock_block(&t->heap, at)), end = stock_grown(&t->heap);
-    return room <= end - at && sizeof(struct store_entry) + value_bytes + key_bytes <= room;
+    return at < end && room <= end - at && sizeof(struct store_entry) + value_bytes + key_bytes <= room;
 }
 
 /* 0, or -EIO: the chain leads nowhere, or in a circle: the store is damaged. */
@@ -194,6 +197,7 @@ static int table_put(const struct table *t, const struct found *f, const struct 
     if (SEEDED(store_half_written))
         store_release64(f->word, at);
     store_release64(&e->next, load_acquire64(f->entry ? &f->entry->next : f->word));                 /* E30 acquire */
+    PLAINLY(&e->hash, sizeof *e - offsetof(struct store_entry, hash) + value.bytes + key->bytes);
     e->hash = key->hash;
     e->value_bytes = (uint32_t)value.bytes;
     e->key_bytes = (uint16_t)key->bytes;
@@ -222,10 +226,12 @@ static int put_end(const struct arena *arena, const struct table *t, const struc
     bool appeared = error == 0 && !f->entry;
     if (appeared)
         group_raise(group);
+    if (appeared && SEEDED(no_fence_store))
+        group_wake(group);
     if (error == 0)
         change_end(t);
     leave(t);
-    if (appeared)
+    if (appeared && !SEEDED(no_fence_store))
         group_wake(group);
     return error;
 }
@@ -250,7 +256,7 @@ int store_get(const struct arena *arena, const struct store_key *key, void *valu
     if (r < 0)
         return r;
     if (!f.entry) {
-        *version = load_acquire64(&store_group(arena, key)->version);                /* E31 acquire */
+        *version = SEEDED(version_late) ? 0 : load_acquire64(&store_group(arena, key)->version);     /* E31 acquire */
         r = -ENOENT;
     } else {
         if (f.value_bytes > *bytes)
@@ -260,6 +266,8 @@ int store_get(const struct arena *arena, const struct store_key *key, void *valu
         *bytes = f.value_bytes;
     }
     leave(&t);
+    if (SEEDED(version_late) && r == -ENOENT)
+        *version = load_acquire64(&store_group(arena, key)->version);
     return r;
 }
 

@@ -53,6 +53,12 @@ const char *error_text(int error)
     return text ? text : "unknown error";
 }
 
+const char *error_system(int error)
+{
+    const char *text = strerrordesc_np(positive(error));
+    return text ? text : "unknown error";
+}
+
 const char *error_name(int error)
 {
     int code = positive(error);

@@ -42,7 +42,9 @@ static const struct knob rows[KNOB_COUNT] = {
     [KNOB_FIRST_SEQ] = { "TUTTI_FIRST_SEQ", KNOB_INT, 0, (int64_t)1 << 62, "0",
         "for tests: the operation number that the first comm starts from" },
     [KNOB_VERIFY] = { "TUTTI_VERIFY", KNOB_FLAG, 0, 1, "0",
-        "1: compare the results of collectives among the ranks, in the next operation; costs a pass over each" },
+        "1: compare the results of collectives on host memory among the ranks, in the next operation; costs a pass over each" },
+    [KNOB_URING] = { "TUTTI_URING", KNOB_FLAG, 0, 1, "1",
+        "0: files are read and written by threads, not by io_uring" },
 };
 
 const struct knob *knob_row(enum knob_id id)

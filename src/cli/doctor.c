@@ -1,111 +1,231 @@
-/* tutti doctor: what this machine has for us, and if not, why not. It asks as a rank would, in a process of its own, so it costs what
- * a rank's first use of a device costs, and nothing of it stays. */
+/* tutti doctor: what this machine has for us, and if not, why not. A driver that hangs is one of the answers, so this process never
+ * calls it: it starts itself once more, listens to what that one is about to ask, and ends it when no next word comes. */
+#include "cli/doctor.h"
 #include "cli/verb.h"
 
 #include "base/text.h"
-#include "gpu/driver.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-enum { PEERS_SHOWN = 16 };
+enum { PATIENCE_MS = 20000, GRACE_MS = 1000, PULSE_ROOM = 256 };
 
 static const char help[] =
-    "usage: tutti doctor\n"
+    "usage: tutti doctor [--timeout TIME]\n"
     "\n"
-    "Prints which GPUs the ranks of a job started here can use, or why there is\n"
-    "none, and which GPUs reach each other's memory. No GPU is no fault: buffers\n"
-    "of the host need none.\n"
+    "Prints how files are read and written here, by io_uring or by threads and\n"
+    "why; which GPUs the ranks of a job started here can use, or why there is\n"
+    "none; and for each GPU by which roads collectives on its memory can go:\n"
     "\n"
-    "  -h, --help   this text\n"
+    "  pinned    by copies through the arena, folded on the CPU\n"
+    "  kernels   folded on the GPU; leader and peers need them\n"
+    "  leader    ranks on this GPU: one of them folds what all have shared\n"
+    "  peers     ranks on several GPUs: each folds its part out of all others\n"
     "\n"
-    "Exit status: 0 if nothing is wrong, also without a GPU; 1 if a driver or a\n"
-    "GPU is there and fails; 2 for a wrong command line.\n";
+    "A road that is closed comes with the reason and what can be done. It is\n"
+    "found out by trying, in processes that end with the command. No GPU is no\n"
+    "fault: buffers of the host need none.\n"
+    "\n"
+    "  --timeout TIME   how long a driver may take over one question, as 30s or\n"
+    "                   2min; default: 20s\n"
+    "  -h, --help       this text\n"
+    "\n"
+    "Exit status: 0 if nothing is wrong, also without a GPU or with a road that\n"
+    "this machine has not; 1 if a driver or a GPU is there and fails or hangs;\n"
+    "2 for a wrong command line.\n";
 
-static void print_uuid(const CUuuid *uuid)
+/* ---- what all three share ------------------------------------------------------------------------------------------------------- */
+
+void doctor_pulse(const char *format, ...)
 {
-    printf("GPU-");
-    for (int i = 0; i < 16; i++)
-        printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid->bytes[i]);
+    char line[PULSE_ROOM];
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(line, sizeof line - 1, format, list);
+    va_end(list);
+    n = n > (int)sizeof line - 2 ? (int)sizeof line - 2 : n;
+    line[n++] = '\n';
+    fflush(stdout);                                  /* what is known must stand there before we can hang */
+    ssize_t written = write(DOCTOR_PULSE_FD, line, (size_t)n);
+    (void)written;                                   /* nobody listens: we die of that soon enough */
 }
 
-/* An attribute that a driver does not know is not there. */
-static int attribute(const struct driver *driver, int device, int which)
+bool doctor_orphan(void)
 {
-    int value = 0;
-    return driver->call.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+    pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return getppid() != parent;
 }
 
-static void print_limits(const struct driver *driver, int device)
+int doctor_start(pid_t *pid, const char *option, const char *value, const int (*map)[2], int maps)
 {
-    int mode = attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
-    if (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS)
-        printf("     one process at a time (compute mode exclusive): one rank only\n");
-    else if (mode == CU_COMPUTEMODE_PROHIBITED)
-        printf("     no process may use it (compute mode prohibited)\n");
-    if (!attribute(driver, device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED))
-        printf("     host memory cannot be registered with it\n");
-}
-
-static void print_peers(const struct driver *driver, int device)
-{
-    int n = 0;
-    for (int peer = 0; peer < driver->devices && peer < PEERS_SHOWN; peer++) {
-        int can = 0;
-        if (peer != device && driver->call.cuDeviceCanAccessPeer(&can, device, peer) == CUDA_SUCCESS && can)
-            printf("%s %d", n++ ? "" : "     reaches the memory of", peer);
+    char name[] = "tutti", verb[] = "doctor", first[16], second[16];
+    char *argv[] = { name, verb, first, value ? second : NULL, NULL };
+    const char *program = access("/proc/self/exe", X_OK) == 0 ? "/proc/self/exe" : program_invocation_name;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    snprintf(first, sizeof first, "%s", option);
+    snprintf(second, sizeof second, "%s", value ? value : "");
+    sigemptyset(&none);
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error)
+        return -error;
+    error = posix_spawnattr_init(&attributes);
+    if (error) {
+        posix_spawn_file_actions_destroy(&actions);
+        return -error;
     }
-    if (n)
-        printf("\n");
-    else if (driver->devices > 1)
-        printf("     reaches no other one's memory\n");
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    for (int i = 0; i < maps && !error; i++)
+        error = posix_spawn_file_actions_adddup2(&actions, map[i][0], map[i][1]);
+    if (!error)
+        error = posix_spawnp(pid, program, &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return -error;
 }
 
-static int print_device(const struct driver *driver, int ordinal)
+/* ---- the first: listens ----------------------------------------------------------------------------------------------------------- */
+
+/* The last whole line of what has been read so far; the rest stays. */
+struct pulse { char line[PULSE_ROOM], part[PULSE_ROOM]; size_t used; };
+
+static void take_bytes(struct pulse *p, const char *bytes, size_t n)
 {
-    char words[300];
-    struct text why = TEXT_IN(words);
-    struct driver_device device;
-    text_clear(&why);
-    if (driver_device(driver, ordinal, &device, &why) < 0) {
-        printf("  %d  cannot be asked: %s\n", ordinal, words);
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] == '\n') {
+            p->part[p->used] = 0;
+            memcpy(p->line, p->part, sizeof p->line);
+            p->used = 0;
+        } else if (p->used < sizeof p->part - 1) {
+            p->part[p->used++] = bytes[i];
+        }
+}
+
+/* True: it has closed its end, which it does by ending. False: `ms` have passed without a word. */
+static bool listen_to(int fd, struct pulse *pulse, int64_t ms)
+{
+    char bytes[512];
+    struct pollfd on = { .fd = fd, .events = POLLIN };
+    for (;;) {
+        int ready = poll(&on, 1, ms > INT32_MAX || ms < 0 ? -1 : (int)ms);
+        if (ready == 0)
+            return false;
+        ssize_t n = ready > 0 ? read(fd, bytes, sizeof bytes) : -1;
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return true;
+        if (n > 0)
+            take_bytes(pulse, bytes, (size_t)n);
+    }
+}
+
+/* Its end may hang as well, in the driver's own. SIGCHLD is blocked, so that it can be waited for. False: it has not come. */
+static bool reap(pid_t pid, int *status, int64_t ms)
+{
+    sigset_t child;
+    struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    for (;;) {
+        pid_t gone = waitpid(pid, status, WNOHANG);
+        if (gone != 0)
+            return gone == pid;
+        if (sigtimedwait(&child, NULL, &wait) < 0 && errno == EAGAIN)
+            return waitpid(pid, status, WNOHANG) == pid;
+    }
+}
+
+static int hangs(pid_t pid, const struct pulse *pulse, int64_t ms)
+{
+    char words[40];
+    int status;
+    struct text time = TEXT_IN(words);
+    text_add_duration(&time, (uint64_t)ms * 1000000);
+    printf("GPU: the driver hangs: no answer for %s, asked for %s\n  its process is ended; --timeout gives it longer\n", words,
+           pulse->line[0] ? pulse->line : "its beginning");
+    fflush(stdout);
+    kill(pid, SIGKILL);
+    reap(pid, &status, GRACE_MS);                    /* one that hangs in the kernel does not even die */
+    return 1;
+}
+
+static int watch_over(int64_t ms)
+{
+    int fds[2], status = 0;
+    pid_t pid;
+    sigset_t child;
+    struct pulse pulse = { .used = 0 };
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, NULL);
+    int error = pipe2(fds, O_CLOEXEC) == 0 ? 0 : -errno;
+    if (!error) {
+        const int map[][2] = { { fds[1], DOCTOR_PULSE_FD } };
+        /* dup2 onto itself would keep the close-on-exec flag, and it would start without its pipe. */
+        int moved = fds[1] == DOCTOR_PULSE_FD ? fcntl(fds[1], F_SETFD, 0) : 0;
+        error = moved < 0 ? -errno : doctor_start(&pid, DOCTOR_ASK, NULL, map, 1);
+        close(fds[1]);
+    }
+    if (error < 0) {
+        fprintf(stderr, "tutti doctor: cannot start another process: %s\n", strerror(-error));
         return 1;
     }
-    printf("  %d  %s, compute %d.%d, bus %s\n     ", ordinal, device.name, device.major, device.minor, device.bus);
-    print_uuid(&device.uuid);
-    printf("\n");
-    print_limits(driver, ordinal);
-    print_peers(driver, ordinal);
-    return 0;
+    bool ended = listen_to(fds[0], &pulse, ms) && reap(pid, &status, ms);
+    close(fds[0]);
+    if (!ended)
+        return hangs(pid, &pulse, ms);
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    printf("GPU: the driver has ended our process by signal %d, asked for %s\n", WTERMSIG(status), pulse.line);
+    return 1;
 }
 
-static int gpu(void)
+static int take_timeout(const char *s, int64_t *ms)
 {
-    char words[500];
-    struct text why = TEXT_IN(words);
-    const struct driver *driver;
-    text_clear(&why);
-    int error = driver_open(&driver, &why);
-    if (error < 0) {
-        printf("GPU: none\n  %s\n", words);
-        return error != -ENODEV;
-    }
-    int bad = 0;
-    printf("GPU: %d, by a CUDA driver of version %d.%d\n", driver->devices, driver->version / 1000, driver->version % 1000 / 10);
-    for (int i = 0; i < driver->devices; i++)
-        bad += print_device(driver, i);
-    return bad != 0;
+    bool bare = *s && strspn(s, "0123456789") == strlen(s);
+    if (!bare && text_parse_duration_ms(s, ms) == 0 && *ms != 0)
+        return 0;
+    return verb_refuse("doctor", "--timeout wants a time with its unit, as 30s or 5min, not '%.40s'", s);
 }
 
 int verb_doctor(int argc, char **argv)
 {
+    int64_t ms = PATIENCE_MS;
     int status = 0;
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-        fputs(help, stdout);
-    else if (argc > 1)
-        return verb_refuse("doctor", "what is '%s'?", argv[1]);
-    else
-        status = gpu();
-    return fflush(stdout) == 0 ? status : 1;
+    if (argc == 2 && !strcmp(argv[1], DOCTOR_ASK))
+        return doctor_ask();
+    if (argc == 3 && !strcmp(argv[1], DOCTOR_OPEN))
+        return doctor_open(atoi(argv[2]));
+    for (int i = 1; i < argc && !status; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(help, stdout);
+            return fflush(stdout) == 0 ? 0 : 1;
+        }
+        if (!strncmp(argv[i], "--timeout=", 10))
+            status = take_timeout(argv[i] + 10, &ms);
+        else if (!strcmp(argv[i], "--timeout") && i + 1 < argc)
+            status = take_timeout(argv[++i], &ms);
+        else if (!strcmp(argv[i], "--timeout"))
+            status = verb_refuse("doctor", "--timeout wants a value");
+        else
+            status = verb_refuse("doctor", "what is '%s'?", argv[i]);
+    }
+    if (status)
+        return status;
+    doctor_host();
+    return watch_over(ms);
 }

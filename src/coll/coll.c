@@ -72,6 +72,10 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
 {
     if (to == from || bytes == 0)
         return;
+    if (c->mover) {
+        c->mover->copy(c, MOVER_IN, to, from, bytes);        /* the next mark says whether it could */
+        return;
+    }
     if (bytes < TIMED_BYTES) {
         memcpy(to, from, bytes);
         return;
@@ -83,6 +87,10 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
 
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
 {
+    if (c->mover && to != from && bytes) {
+        c->mover->copy(c, MOVER_OUT, to, from, bytes);
+        return;
+    }
     if (!c->streams || bytes < TIMED_BYTES || to == from) {
         coll_copy(c, to, from, bytes);
         return;
@@ -154,8 +162,13 @@ int coll_one_phase(struct op *op)
         if (r < 0)
             return r;
     }
-    if (c->gate->advance(op) == WAITING)
-        return WAITING;
-    int r = c->algorithm->after(c);
-    return r < 0 ? r : DONE;
+    if (c->phase != SETTLING) {
+        if (c->gate->advance(op) == WAITING)
+            return WAITING;
+        int r = c->algorithm->after(c);
+        if (r < 0)
+            return r;
+        c->phase = SETTLING;
+    }
+    return coll_settle(c);
 }

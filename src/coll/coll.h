@@ -1,6 +1,15 @@
 /* Job: what every collective algorithm is given, and what it hands back: a row that select can choose.
  * Owns: nothing shared; the words an algorithm writes are its own member's.
- * Never: waits (advance returns WAITING with the word), chooses (select does). */
+ * Never: waits (advance returns WAITING with the word), chooses (select does), knows what a device is: only that a rank's buffers are one's.
+ *
+ * Device memory. A rank says with its arrival that its buffers are device memory (coll_publish_device). What travels between ranks is the
+ * same as ever; but a device can fail after everything else went well, so an operation in which any rank said so ends, at every rank, with
+ * coll_settle: the result is in place here, and then everywhere.
+ *
+ * E70 placed: a rank's result is where its caller will look for it, then placed = number (release); who loads that (acquire) knows that this
+ *    rank can fail the operation no more, and reads nothing of its peers' staging.
+ * E71 mapped: a rank has opened its peers' device memory, or could not, then mapped = 2 * number + ok (release); who has loaded (acquire)
+ *    everybody's knows by which road all go. */
 #ifndef TUTTI_COLL_COLL_H
 #define TUTTI_COLL_COLL_H
 
@@ -9,6 +18,8 @@
 #include "group/place.h"
 
 struct coll;
+struct device_call;                    /* gpu/: the device buffers of a call */
+struct disk_call;                      /* disk/: the file of a call */
 
 /* The lists of a _v form or of all_reduce_many; NULL where a call has none. In work they are a copy. */
 struct lists {
@@ -34,6 +45,26 @@ struct algorithm {
     const char *help;                  /* what it does and costs, one line; for people */
 };
 
+/* Copies between the caller's buffers and host memory where the CPU cannot make them: they are handed over, and end later, in order on each
+   side. All of it by whoever advances the operation. Negative: -errno, explained. */
+enum mover_side { MOVER_IN, MOVER_OUT };                     /* out of the caller's buffers | into them */
+struct mover {
+    int  (*ready)(struct coll *c);                           /* may its buffers be touched yet? DONE, WAITING (watch_poll), -errno */
+    bool (*room)(const struct coll *c, int side);            /* for one more mark */
+    int  (*copy)(struct coll *c, int side, void *to, const void *from, size_t bytes);        /* an error stands until mark or passed say it, too */
+    int  (*mark)(struct coll *c, int side);                  /* behind all copies of that side so far */
+    int  (*passed)(struct coll *c, int side, uint64_t *marks);       /* how many marks of this operation all copies before which have ended */
+    int  (*reserve)(struct coll *c, size_t bytes);           /* before the arrival: host memory for a round's results … */
+    char *(*scratch)(struct coll *c, uint64_t round);        /* … which keeps until RING_DEPTH rounds later */
+};
+
+/* For whoever runs a call with device memory or a file, without knowing whose that is. */
+struct device_ways {
+    void (*choose)(struct coll *c);                          /* it is numbered, its algorithm chosen: how it is advanced */
+    int  (*keep)(struct coll *c);                            /* it outlives its caller's frame: what that held into memory of its own. 0, -ENOMEM */
+    void (*end)(struct coll *c, int result);                 /* it has ended, or will never begin: lets go of everything; more than once is as good as once */
+};
+
 struct coll {
     struct op op;                      /* first: advance is called with it */
     struct tutti_comm *comm;
@@ -56,12 +87,18 @@ struct coll {
     struct streams *stream;            /* coll/stream.h */
     size_t stream_bytes;
     bool streams;
+    struct device_call *device;        /* NULL: this rank's buffers are host memory. Set by check_describe, then by who found it otherwise */
+    struct disk_call *disk;            /* of load and save alone; set with `ways` */
+    int (*place)(struct coll *c);      /* only where there is a device: brings the result there. DONE, WAITING (watch_poll), -errno; NULL: it is there */
+    const struct device_ways *ways;    /* NULL: nobody is asked. Set as `device` is */
+    const struct mover *mover;         /* NULL: the CPU copies. Set by check_describe, then with `device` */
     int phase;
-    struct { char *at; size_t piece, slot, large; uint64_t total, base, in, fold, out, mine, taken, steps; } ring;
-                                       /* elements, bytes, rounds; mine, taken: of what this rank gives, and takes */
+    struct { char *at; size_t piece, slot, large; uint64_t total, base, in, fold, out, mine, taken, steps, asked, taking; } ring;
+                                       /* elements, bytes, rounds; mine, taken: of what this rank gives, and takes;
+                                          asked >= in, taking >= out: handed to a mover, and ended */
 };
 
-enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2 };
+enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2, SETTLING = 3 };
 
 /* before, the gate (arrive, and wait until all have: by the barrier algorithm that the rules name for this comm), after. */
 int coll_one_phase(struct op *op);
@@ -77,6 +114,17 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes);       
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);        /* the same for results, past the caches if c->streams */
 /* from[0 … n-1], the contributions of ranks 0 … n-1, in that order; timed; default floating-point modes. */
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
+
+/* A rank with device memory: before it arrives. card: an offset in the arena, 0 none. */
+void coll_publish_device(struct coll *c, uint64_t card);
+/* After the gate. Has any arrival of this operation said device memory? One load on comms without. */
+bool coll_any_device(const struct coll *c);
+uint64_t coll_card(const struct coll *c, uint32_t p);        /* where p's lies; 0: none, or p's buffers are host memory */
+/* Whether this rank has opened what it needs; asked of all: DONE with *all, or WAITING. Only where all have a card. */
+void coll_say_mapped(struct coll *c, bool ok);
+int  coll_all_mapped(struct coll *c, bool *all);
+/* The end of every algorithm, again and again until DONE: what this operation's devices ask for; nothing where there are none. */
+int  coll_settle(struct coll *c);
 
 /* Puts a copy in the place of the caller's lists; *block is the caller's to free. 0 or -ENOMEM. */
 int coll_keep_lists(struct coll *c, enum kind kind, void **block);

@@ -73,4 +73,4 @@ static const char *flat_at(const struct coll *c, uint32_t p, size_t first, size_
     return slot ? slot + parts_offset(c, p, c->comm->watch.me) : NULL;
 }
 
-int flat_take(struct coll *c) { return parts_take(c, flat_at, 0, SIZE_MAX); }
+int flat_take(struct coll *c) { return parts_take(c, flat_at, 0, SIZE_MAX, NULL); }

@@ -49,4 +49,4 @@ static const char *line_at(const struct coll *c, uint32_t p, size_t first, size_
     return (const char *)watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload + parts_offset(c, p, c->comm->watch.me);
 }
 
-int line_take(struct coll *c) { return parts_take(c, line_at, 0, SIZE_MAX); }
+int line_take(struct coll *c) { return parts_take(c, line_at, 0, SIZE_MAX, NULL); }

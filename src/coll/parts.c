@@ -107,7 +107,7 @@ size_t parts_offset(const struct coll *c, uint32_t from, uint32_t to)
     return before * c->width;
 }
 
-static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n)
+static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
 {
     unsigned how = parts_how(c);
     uint32_t me = c->comm->watch.me, ranks = how & PARTS_LOWER ? me + !(how & PARTS_STRICT) : c->comm->watch.size;
@@ -116,11 +116,14 @@ static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n)
     if (n == 0 || ranks == 0)
         return 0;
     for (uint32_t p = 0; p < ranks; p++) {
-        from[p] = p == me ? parts_send(c, me) + first * c->width : at(c, p, first, n);
+        from[p] = p == me && !scratch ? parts_send(c, me) + first * c->width : at(c, p, first, n);
         if (!from[p])
             return -EPROTO;
     }
-    coll_fold(c, parts_recv(c, me) + first * c->width, from, ranks, n);
+    char *to = parts_recv(c, me) + first * c->width;
+    coll_fold(c, scratch ? scratch : to, from, ranks, n);
+    if (scratch)
+        coll_copy_out(c, to, scratch, n * c->width);
     return 0;
 }
 
@@ -132,12 +135,12 @@ bool parts_keeps(const struct coll *c)
     return !(how & PARTS_ROOT_TAKES) || c->comm->watch.me == (uint32_t)c->root;
 }
 
-int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n)
+int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
 {
     unsigned how = parts_how(c);
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
     if (how & PARTS_FOLD)
-        return parts_fold(c, at, first, n);
+        return parts_fold(c, at, first, n, scratch);
     /* Each rank begins with its neighbour, so that not all read from the same one at once. */
     for (uint32_t i = 0; i < size; i++) {
         uint32_t p = me + i < size ? me + i : me + i - size;

@@ -45,8 +45,9 @@ struct sides { uint32_t gives, takes; };
 struct sides parts_sides(const struct tutti_comm *comm, const struct coll *c, enum kind kind);
 
 /* Takes elements [first, first + n) of everything that is meant for this rank, n cut to each block's end. `at` says where those of p's block
-   lie; NULL from it is -EPROTO. Includes what this rank keeps for itself. 0 or -errno. */
+   lie; NULL from it is -EPROTO. Includes what this rank keeps for itself. scratch: where the CPU cannot reach this rank's buffers, the fold
+   comes out here first, and its own block is where `at` says, too. 0 or -errno. */
 typedef const char *parts_at_fn(const struct coll *c, uint32_t p, size_t first, size_t n);
-int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n);
+int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch);
 
 #endif

@@ -5,8 +5,8 @@
 int ring_stage(struct coll *c, bool needed)
 {
     uint32_t size = c->comm->watch.size;
-    c->ring.slot = ring_slot_bytes(size);
-    c->ring.in = c->ring.fold = c->ring.out = c->ring.total = c->ring.mine = 0;
+    c->ring.slot = ring_slot_now(c);
+    c->ring.in = c->ring.asked = c->ring.fold = c->ring.taking = c->ring.out = c->ring.total = c->ring.mine = 0;
     c->ring.base = c->comm->rounds;
     c->ring.at = NULL;                 /* one that this operation has no need of may be lent to another comm at any moment */
     if (needed) {
@@ -88,7 +88,7 @@ int ring_await(struct coll *c, size_t word_at, uint64_t rounds, ring_who_fn *who
             continue;
         shared64 *word = ring_word(c, p, word_at);
         if (load_acquire64(word) < c->ring.base + rounds) {          /* E16 acquire, E17 acquire */
-            c->op.wait = (struct wait){ word, c->ring.base + rounds, (int)p, false };
+            c->op.wait = (struct wait){ word, c->ring.base + rounds, (int)p, false, false };
             return WAITING;
         }
     }
@@ -102,7 +102,7 @@ static int ring_consumed(struct coll *c, uint64_t need, ring_who_fn *who)
         shared64 *word = &w->members[p].consumed;
         if (p == w->me || (who && !who(c, p)) || load_acquire64(word) >= need || watch_past(w, p, c->op.claim.seq))       /* E18 acquire */
             continue;
-        c->op.wait = (struct wait){ word, need, (int)p, true };
+        c->op.wait = (struct wait){ word, need, (int)p, true, false };
         return WAITING;
     }
     return DONE;
@@ -118,3 +118,27 @@ int ring_licence(struct coll *c, uint64_t round, ring_who_fn *who)
 }
 
 int ring_exit(struct coll *c, ring_who_fn *who) { return ring_consumed(c, c->ring.base + c->ring.total, who); }
+
+int ring_handed(struct coll *c, int side)
+{
+    int r = c->mover ? c->mover->mark(c, side) : DONE;
+    return r < 0 ? r : DONE;
+}
+
+int ring_landed(struct coll *c, int side, uint64_t handed, uint64_t *landed)
+{
+    uint64_t now = handed, before = *landed;
+    if (c->mover) {
+        int r = c->mover->passed(c, side, &now);
+        if (r < 0)
+            return r;
+    }
+    *landed = now;
+    return now > before ? DONE : WAITING;
+}
+
+int ring_waits(struct coll *c)
+{
+    bool copies = c->mover && (c->ring.asked > c->ring.in || c->ring.taking > c->ring.out);
+    return copies ? watch_poll(&c->op) : WAITING;
+}

@@ -28,6 +28,27 @@ static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so
     return bytes < RING_PIECE_LEAST ? RING_PIECE_LEAST : bytes > RING_PIECE_MOST ? RING_PIECE_MOST : bytes;
 }
 static inline size_t ring_slot_bytes(uint32_t ranks) { return ring_piece_bytes(ranks) * (ranks + 1); }
+/* Of a comm with devices: a copy to or from one has to be large to be worth its start; all ranks' slots together are bounded, as that is
+   registered with the driver, and each takes an eighth of a span at most. Never less than a host comm's. */
+enum { RING_DEVICE_ALL = TINY(64 << 20, 4096), RING_DEVICE_LEAST = TINY(1 << 20, 512), RING_DEVICE_MOST = TINY(16 << 20, 2048) };
+static inline size_t ring_device_slot_bytes(uint32_t ranks, uint64_t span_bytes)
+{
+    size_t all = RING_DEVICE_ALL / ranks, share = span_bytes / 8 < RING_DEVICE_MOST ? (size_t)(span_bytes / 8) : RING_DEVICE_MOST;
+    size_t wanted = all < RING_DEVICE_LEAST ? RING_DEVICE_LEAST : all, slot = (wanted < share ? wanted : share) / RING_DEPTH;
+    size_t piece = slot / (ranks + 1) / 64 * 64, least = ring_piece_bytes(ranks);
+    return (piece > least ? piece : least) * (ranks + 1);
+}
+/* What holds for the operation that begins now. */
+static inline size_t ring_slot_now(const struct coll *c)
+{
+    uint32_t size = c->comm->watch.size;
+    return c->comm->devices ? ring_device_slot_bytes(size, c->comm->world->arena.header->span_bytes) : ring_slot_bytes(size);
+}
+/* Where a buffer of this rank can be read by peers: with devices nowhere, since they copy from registered memory only. */
+static inline struct place ring_may_lie(const struct coll *c, const void *at, size_t bytes)
+{
+    return c->comm->devices || c->device ? (struct place){ 0, 0, 0 } : comm_place(c->comm, at, bytes);
+}
 enum { RING_ROWS_LEAST = 128 };
 static inline uint32_t ring_rows_count(uint32_t ranks) { return ranks > RING_ROWS_LEAST ? ranks : RING_ROWS_LEAST; }
 static inline size_t ring_rows_bytes(uint32_t ranks) { return ring_rows_count(ranks) * sizeof(struct part_row); }
@@ -55,6 +76,13 @@ int ring_await(struct coll *c, size_t word_at, uint64_t rounds, ring_who_fn *who
 int ring_licence(struct coll *c, uint64_t round, ring_who_fn *who);
 /* Have all who take read this rank's buffers to the end? */
 int ring_exit(struct coll *c, ring_who_fn *who);
+
+/* What a stage hands to a mover ends later; the CPU's copies have ended when they are made. Behind each round: DONE or -errno. How many rounds
+   of `handed` have ended: DONE if more than before, WAITING, -errno. */
+int ring_handed(struct coll *c, int side);
+int ring_landed(struct coll *c, int side, uint64_t handed, uint64_t *landed);
+/* Nothing moved: WAITING for what op->wait says, or, while a mover has something under way, for that. */
+int ring_waits(struct coll *c);
 
 /* All_reduce and reduce; `wants`: this rank copies the result to c->recv. */
 int ring_reduce_advance(struct coll *c, bool wants);

@@ -54,9 +54,14 @@ static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
     return n && !(place.at && ring_in_place(&place, first * c->width, n * c->width));
 }
 
+/* Does this rank fold its own block out of its slot, too, since the CPU cannot reach it where it is? */
+static bool move_own_staged(const struct coll *c) { return c->mover && (parts_how(c) & (PARTS_FOLD | PARTS_STRICT)) == PARTS_FOLD; }
+
 static bool move_slot_idle(const struct coll *c, uint64_t round)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    if (c->mover)
+        return false;
     if (!parts_gives(c, me))
         return true;
     if (!(parts_how(c) & PARTS_EACH))
@@ -69,37 +74,47 @@ static bool move_slot_idle(const struct coll *c, uint64_t round)
 
 static void move_copy_in(struct coll *c, uint32_t to, char *slot)
 {
-    size_t first = (size_t)c->ring.in * c->ring.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
-    if (n && move_staged(c, to, c->ring.in))
+    size_t first = (size_t)c->ring.asked * c->ring.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
+    if (n && move_staged(c, to, c->ring.asked))
         coll_copy(c, slot, parts_send(c, to) + first * c->width, n * c->width);
+}
+
+/* A device rank that folds reads its slot itself: free when that round has been folded. */
+static int move_hand_in(struct coll *c)
+{
+    struct watch *w = &c->comm->watch;
+    bool own = move_own_staged(c), gives = parts_gives(c, w->me);
+    uint64_t began = c->ring.asked;
+    for (; c->ring.asked < c->ring.mine; c->ring.asked++) {
+        if (move_slot_idle(c, c->ring.asked))
+            continue;
+        if (c->ring.asked != began)
+            break;                     /* what is there already is published first */
+        if (c->mover && (!c->mover->room(c, MOVER_IN) || (own && c->ring.asked >= c->ring.taking + RING_DEPTH)))
+            return WAITING;
+        if (ring_licence(c, c->ring.asked, move_takes_mine) == WAITING)
+            return WAITING;
+        char *slot = gives || own ? ring_slot(c->ring.at, c, c->ring.asked) : NULL;
+        if (slot && !(parts_how(c) & PARTS_EACH))
+            move_copy_in(c, w->me + 1 < w->size ? w->me + 1 : 0, slot);
+        for (uint32_t p = 0; slot && (parts_how(c) & PARTS_EACH) && p < w->size; p++)
+            if (p != w->me || own)
+                move_copy_in(c, p, slot + p * c->ring.piece * c->width);
+        c->ring.asked++;
+        break;
+    }
+    return ring_handed(c, MOVER_IN);
 }
 
 /* Up to what this rank gives; when that is all in, its word goes to the operation's end at once. */
 static int move_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    uint64_t began = c->ring.in;
-    for (; c->ring.in < c->ring.mine; c->ring.in++) {
-        if (move_slot_idle(c, c->ring.in))
-            continue;
-        if (c->ring.in != began)
-            break;                     /* what is there already is published first */
-        if (ring_licence(c, c->ring.in, move_takes_mine) == WAITING)
-            return WAITING;
-        char *slot = ring_slot(c->ring.at, c, c->ring.in);
-        if (!(parts_how(c) & PARTS_EACH))
-            move_copy_in(c, w->me + 1 < w->size ? w->me + 1 : 0, slot);
-        else
-            for (uint32_t p = 0; p < w->size; p++)
-                if (p != w->me)
-                    move_copy_in(c, p, slot + p * c->ring.piece * c->width);
-        c->ring.in++;
-        break;
-    }
+    int r = c->ring.asked < c->ring.mine ? move_hand_in(c) : WAITING, moved = ring_landed(c, MOVER_IN, c->ring.asked, &c->ring.in);
     uint64_t said = c->ring.in == c->ring.mine && c->ring.total > c->ring.mine ? c->ring.total : c->ring.in;
     if (c->ring.base + said > load_relaxed64(&w->mine->produced))    /* relaxed: our own word */
         watch_raise(w, &w->mine->produced, c->ring.base + said);     /* E16 release */
-    return DONE;
+    return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
 static const char *move_at(const struct coll *c, uint32_t p, size_t first, size_t n)
@@ -113,20 +128,35 @@ static const char *move_at(const struct coll *c, uint32_t p, size_t first, size_
     if (place.at && ring_in_place(&place, first * c->width, n * c->width))
         return coll_at(c, place.at + first * c->width, n * c->width);
     char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot);
-    return ring ? ring_slot(ring, c, c->ring.out) + (how & PARTS_EACH ? me * c->ring.piece * c->width : 0) : NULL;
+    return ring ? ring_slot(ring, c, c->ring.taking) + (how & PARTS_EACH ? me * c->ring.piece * c->width : 0) : NULL;
+}
+
+static int move_hand_out(struct coll *c)
+{
+    if (ring_await(c, offsetof(struct member, produced), c->ring.taking + 1, move_gives_me) == WAITING)
+        return WAITING;
+    if (c->mover && (!c->mover->room(c, MOVER_OUT) || c->ring.taking >= c->ring.out + RING_DEPTH))
+        return WAITING;
+    char *scratch = c->mover && (parts_how(c) & PARTS_FOLD) ? c->mover->scratch(c, c->ring.taking) : NULL;
+    int r = parts_take(c, move_at, (size_t)c->ring.taking * c->ring.piece, c->ring.piece, scratch);
+    if (r < 0)
+        return r;
+    c->ring.taking++;
+    return ring_handed(c, MOVER_OUT);
 }
 
 static int move_out(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    if (ring_await(c, offsetof(struct member, produced), c->ring.out + 1, move_gives_me) == WAITING)
-        return WAITING;
-    int r = parts_take(c, move_at, (size_t)c->ring.out * c->ring.piece, c->ring.piece);
-    if (r < 0)
-        return r;
-    c->ring.out++;
-    watch_raise(w, &w->mine->consumed, c->ring.base + c->ring.out);  /* E18 release */
-    return DONE;
+    uint64_t before = c->ring.out;
+    /* In place, a stretch is copied in before what is taken lands on it. */
+    bool may = c->ring.taking < c->ring.taken && (c->ring.taking < c->ring.in || c->ring.in == c->ring.mine);
+    int r = may ? move_hand_out(c) : WAITING, moved = ring_landed(c, MOVER_OUT, c->ring.taking, &c->ring.out);
+    /* When it has taken all that there is for it, its word goes to the operation's end, too: it may have much to give still, and those who take
+       that would wait for it to take what they have for others. */
+    if (c->ring.out > before)
+        watch_raise(w, &w->mine->consumed, c->ring.base + (c->ring.out == c->ring.taken ? c->ring.total : c->ring.out));     /* E18 release */
+    return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
 /* ---- opening ---- */
@@ -163,7 +193,7 @@ static void move_fill_rows(struct coll *c)
     memset(rows, 0, ring_rows_bytes(size));
     for (uint32_t p = 0; gives && p < (each ? size : 1); p++) {
         size_t count = parts_count(c, me, each ? p : me);
-        struct place place = comm_place(c->comm, parts_send(c, p), count * c->width);
+        struct place place = ring_may_lie(c, parts_send(c, p), count * c->width);
         /* In place, what is taken overwrites what is given: peers must find a copy. */
         if (each && same_place && !(parts_how(c) & PARTS_ROOT_GIVES) && parts_send(c, p) == parts_recv(c, p))
             place = (struct place){ 0, 0, 0 };
@@ -182,12 +212,12 @@ static int move_open(struct coll *c)
 {
     unsigned how = parts_how(c);
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    size_t most = ring_slot_bytes(size) / (how & PARTS_EACH ? size : 1) / c->width, bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
+    size_t most = ring_slot_now(c) / (how & PARTS_EACH ? size : 1) / c->width, bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
     bool gives = parts_gives(c, me);
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
     if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
-        c->sends = comm_place(c->comm, c->send, bytes);
-    int r = ring_stage(c, (how & PARTS_UNEVEN) || (gives && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)));
+        c->sends = ring_may_lie(c, c->send, bytes);
+    int r = ring_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)));
     if (r < 0)
         return r;
     if (how & PARTS_UNEVEN)
@@ -198,6 +228,9 @@ static int move_open(struct coll *c)
     stream_choose(c, taken, c->algorithm->kind != KIND_BROADCAST && c->send == c->recv && !(how & PARTS_UNEVEN));
     c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
     c->ring.mine = move_rounds(c, move_most(c));
+    r = c->mover && (how & PARTS_FOLD) && c->ring.mine ? c->mover->reserve(c, c->ring.piece * c->width) : 0;
+    if (r < 0)
+        return r;
     c->op.claim.committer = !(how & PARTS_PAIRS) && (how & PARTS_ROOT_GIVES) ? c->root : -1;
     if (how & PARTS_PAIRS) {
         struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
@@ -223,7 +256,7 @@ static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
     snprintf(w->mine->why, sizeof w->mine->why, "rank %u gives rank %u %llu elements, which takes %zu", p, w->me, (unsigned long long)gives,
              parts_count(c, p, w->me));
     c->op.claim.differs = p + 1;
-    c->op.wait = (struct wait){ &watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, (int)p, false };
+    c->op.wait = (struct wait){ &watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, (int)p, false, false };
 }
 
 static bool move_compared(struct coll *c)
@@ -261,12 +294,24 @@ static int move_close(struct coll *c)
             watch_raise(w, &w->mine->given, c->op.claim.seq);        /* E22 release */
         for (uint32_t p = 0; p < w->size; p++)
             if (load_acquire64(&w->members[p].given) < c->op.claim.seq) {    /* E22 acquire */
-                c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false };
+                c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, false };
                 return WAITING;
             }
     } else if (c->ring.total && ring_await(c, offsetof(struct member, produced), c->ring.total, c->op.claim.committer < 0 ? NULL : move_gives) == WAITING)
         return WAITING;
-    return c->sends.hi > c->sends.lo ? ring_exit(c, move_takes_mine) : DONE;
+    int r = coll_settle(c);
+    return r == DONE && c->sends.hi > c->sends.lo ? ring_exit(c, move_takes_mine) : r;
+}
+
+/* One pass over the stages. DONE: something has moved. */
+static int move_stages(struct coll *c, bool takes)
+{
+    int moved = c->ring.in < c->ring.mine ? move_in(c) : WAITING;
+    if (moved >= 0 && takes && c->ring.out < c->ring.taken && (c->mover || c->ring.out < c->ring.in || c->ring.in == c->ring.mine)) {
+        int r = move_out(c);
+        moved = r < 0 ? r : r | moved;
+    }
+    return moved;
 }
 
 int ring_move_advance(struct op *op)
@@ -279,33 +324,31 @@ int ring_move_advance(struct op *op)
         watch_arrive(op->watch, &op->claim);
         c->phase = GATE_WAIT;
     }
-    if (c->phase == GATE_WAIT) {
+    int r = c->mover && c->phase != SETTLING ? c->mover->ready(c) : DONE;
+    if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->ring.in < c->ring.mine && move_in(c) == DONE) { }
-        if (watch_all_arrived(op) == WAITING)
-            return WAITING;
-        if (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c)))
+        while (c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
+        if (r >= 0 && watch_all_arrived(op) == WAITING)
+            return ring_waits(c);
+        r = r < 0 ? r : DONE;
+        if (r == DONE && (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c))))
             return WAITING;            /* for the verdict */
         c->phase = AFTER_GATE;
-        move_in(c);                    /* who gives little or nothing says so */
+        int moved = r == DONE ? move_in(c) : WAITING;        /* who gives little or nothing says so */
+        r = moved < 0 ? moved : r;
     }
+    if (r == WAITING)
+        return WAITING;
     bool takes = parts_takes(c);
-    uint64_t taken = c->ring.taken;
-    while (c->ring.in < c->ring.mine || (takes && c->ring.out < taken)) {
-        bool moved = false;
-        if (c->ring.in < c->ring.mine)
-            moved = move_in(c) == DONE;
-        /* In place, a stretch is copied in before what is taken lands on it. */
-        if (takes && c->ring.out < taken && (c->ring.out < c->ring.in || c->ring.in == c->ring.mine)) {
-            int r = move_out(c);
-            if (r < 0) {
-                ring_close(c);
-                return r;
-            }
-            moved |= r == DONE;
-        }
-        if (!moved)
-            return WAITING;            /* on what the oldest round needs: out was asked last */
+    while (r > 0 && (c->ring.in < c->ring.mine || (takes && c->ring.out < c->ring.taken))) {
+        r = move_stages(c, takes);
+        if (r == WAITING)
+            return ring_waits(c);      /* on what the oldest round needs: out was asked last */
     }
+    if (r < 0) {
+        ring_close(c);
+        return r;
+    }
+    c->phase = SETTLING;
     return move_close(c);
 }

@@ -128,6 +128,8 @@ static struct side reduce_side(const struct coll *c, uint32_t p, int which)
 static bool reduce_slot_idle(const struct coll *c, uint64_t round)
 {
     const struct watch *w = &c->comm->watch;
+    if (c->mover)
+        return false;
     struct side sends = reduce_side(c, w->me, 0), recvs = reduce_side(c, w->me, 1);
     for (uint32_t p = 0; p < w->size; p++) {
         struct chunk chunk = reduce_piece(c, round, p);
@@ -137,32 +139,46 @@ static bool reduce_slot_idle(const struct coll *c, uint64_t round)
     return true;
 }
 
+/* Hands the next round over to whoever copies. A device rank's fold finds its own piece in the slot, too, and what goes back to the device is
+   read out of it: so the slot of a round is free when that round is out. */
+static int reduce_hand_in(struct coll *c)
+{
+    struct watch *w = &c->comm->watch;
+    uint64_t began = c->ring.asked;
+    for (; c->ring.asked < c->ring.total; c->ring.asked++) {
+        if (reduce_slot_idle(c, c->ring.asked))
+            continue;
+        if (c->ring.asked != began)
+            break;                     /* what is there already is published first */
+        if (c->mover && c->ring.asked >= c->ring.out + RING_DEPTH)
+            return WAITING;            /* for our own copies, or for what the oldest round needs: that is asked last */
+        if (ring_licence(c, c->ring.asked, NULL) == WAITING)
+            return WAITING;
+        char *slot = ring_slot(c->ring.at, c, c->ring.asked);
+        struct side sends = reduce_side(c, w->me, 0);
+        for (uint32_t p = 0; p < w->size; p++) {
+            struct chunk chunk = reduce_piece(c, c->ring.asked, p);
+            if ((p != w->me || c->mover) && !reduce_lies(c, &sends, chunk))
+                reduce_copy_in(c, slot + p * c->ring.piece * c->width, chunk);
+        }
+        c->ring.asked++;
+        break;
+    }
+    return ring_handed(c, MOVER_IN);
+}
+
 static int reduce_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    uint64_t began = c->ring.in;
-    for (; c->ring.in < c->ring.total; c->ring.in++) {
-        if (reduce_slot_idle(c, c->ring.in))
-            continue;
-        if (c->ring.in != began)
-            break;                     /* what is there already is published first */
-        if (ring_licence(c, c->ring.in, NULL) == WAITING)
-            return WAITING;
-        char *slot = ring_slot(c->ring.at, c, c->ring.in);
-        struct side sends = reduce_side(c, w->me, 0);
-        for (uint32_t p = 0; p < w->size; p++) {
-            struct chunk chunk = reduce_piece(c, c->ring.in, p);
-            if (p != w->me && !reduce_lies(c, &sends, chunk))
-                reduce_copy_in(c, slot + p * c->ring.piece * c->width, chunk);
-        }
-        c->ring.in++;
-        break;
-    }
-    watch_raise(w, &w->mine->produced, c->ring.base + c->ring.in);   /* E16 release */
-    return DONE;
+    uint64_t before = c->ring.in;
+    int r = c->ring.asked < c->ring.total ? reduce_hand_in(c) : WAITING, moved = ring_landed(c, MOVER_IN, c->ring.asked, &c->ring.in);
+    if (c->ring.in > before)
+        watch_raise(w, &w->mine->produced, c->ring.base + c->ring.in);           /* E16 release */
+    return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
-/* What p has put where in this round: the slot's part, or, for a chunk that lies in its buffers, NULL and the side. */
+/* What p has put where in this round: the slot's part, or, for a chunk that lies in its buffers, NULL and the side. A slot's part holds a
+   piece: a larger chunk has none there, whatever p says by now of where its buffers lie. */
 struct source { const char *slot; struct side side; };
 
 static int reduce_source(const struct coll *c, uint32_t p, int which, struct chunk chunk, uint64_t round, uint32_t part, struct source *source)
@@ -170,7 +186,7 @@ static int reduce_source(const struct coll *c, uint32_t p, int which, struct chu
     *source = (struct source){ NULL, reduce_side(c, p, which) };
     if (reduce_lies(c, &source->side, chunk))
         return 0;
-    char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot);
+    char *ring = chunk.count <= c->ring.piece ? coll_peer(c, p, RING_DEPTH * c->ring.slot) : NULL;
     source->slot = ring ? ring_slot(ring, c, round) + part * c->ring.piece * c->width : NULL;
     return ring ? 0 : -EPROTO;
 }
@@ -193,11 +209,15 @@ static int reduce_fold(struct coll *c, bool wants)
     struct side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
     char *slot = c->ring.at ? ring_slot(c->ring.at, c, reduce_said(c, c->ring.fold)) + w->size * c->ring.piece * c->width : NULL;
+    const char *own = slot ? slot - (w->size - w->me) * c->ring.piece * c->width : NULL;     /* a device rank's own, which the CPU can reach */
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
         struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
         for (uint32_t p = 0; p < w->size; p++) {
-            from[p] = p == w->me ? run.send : reduce_from(c, &source[p], &run, done);
+            if (p != w->me)
+                from[p] = reduce_from(c, &source[p], &run, done);
+            else
+                from[p] = c->mover ? own + done * c->width : run.send;
             if (!from[p])
                 return -EPROTO;
         }
@@ -211,16 +231,18 @@ static int reduce_fold(struct coll *c, bool wants)
     return DONE;
 }
 
-static int reduce_out(struct coll *c, bool wants)
+static int reduce_hand_out(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
-    if (ring_await(c, offsetof(struct member, folded), reduce_said(c, c->ring.out + 1), NULL) == WAITING)
+    if (ring_await(c, offsetof(struct member, folded), reduce_said(c, c->ring.taking + 1), NULL) == WAITING)
+        return WAITING;
+    if (c->mover && !c->mover->room(c, MOVER_OUT))
         return WAITING;
     for (uint32_t i = 1; wants && i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
-        struct chunk chunk = reduce_chunk(c, c->ring.out, p);
+        struct chunk chunk = reduce_chunk(c, c->ring.taking, p);
         struct source source;
-        if (chunk.count && reduce_source(c, p, 1, chunk, reduce_said(c, c->ring.out), w->size, &source) < 0)
+        if (chunk.count && reduce_source(c, p, 1, chunk, reduce_said(c, c->ring.taking), w->size, &source) < 0)
             return -EPROTO;
         for (size_t done = 0; done < chunk.count;) {
             struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
@@ -231,9 +253,18 @@ static int reduce_out(struct coll *c, bool wants)
             done += run.count;
         }
     }
-    c->ring.out++;
-    watch_raise(w, &w->mine->consumed, c->ring.base + reduce_said(c, c->ring.out));  /* E18 release */
-    return DONE;
+    c->ring.taking++;
+    return ring_handed(c, MOVER_OUT);
+}
+
+static int reduce_out(struct coll *c, bool wants)
+{
+    struct watch *w = &c->comm->watch;
+    uint64_t before = c->ring.out;
+    int r = c->ring.taking < c->ring.fold ? reduce_hand_out(c, wants) : WAITING, moved = ring_landed(c, MOVER_OUT, c->ring.taking, &c->ring.out);
+    if (c->ring.out > before)
+        watch_raise(w, &w->mine->consumed, c->ring.base + reduce_said(c, c->ring.out));      /* E18 release */
+    return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
 /* Many buffers: a row for each, where there is room for the rows. */
@@ -245,7 +276,7 @@ static void reduce_fill_rows(struct coll *c)
         return;
     for (size_t i = 0; i < 2 * n; i++) {
         size_t bytes = c->lists.send_counts[i % n] * c->width;
-        struct place place = comm_place(c->comm, i < n ? c->lists.send[i] : c->lists.recv[i - n], bytes);
+        struct place place = ring_may_lie(c, i < n ? c->lists.send[i] : c->lists.recv[i - n], bytes);
         rows[i] = (struct part_row){ bytes, place.at, place.lo, place.hi };
         struct place *side = i < n ? &c->sends : &c->recvs;
         if (place.hi > place.lo)
@@ -256,12 +287,12 @@ static void reduce_fill_rows(struct coll *c)
 static int reduce_open(struct coll *c, bool all_want)
 {
     uint32_t size = c->comm->watch.size;
-    size_t most = ring_slot_bytes(size) / (size + 1) / c->width, bytes = c->count * c->width;
+    size_t most = ring_slot_now(c) / (size + 1) / c->width, bytes = c->count * c->width;
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
     if (!c->lists.first && size > 1) {
-        c->sends = comm_place(c->comm, c->send, bytes);
-        c->recvs = all_want ? comm_place(c->comm, c->recv, bytes) : c->recvs;
-    } else if (!c->lists.first)
+        c->sends = ring_may_lie(c, c->send, bytes);
+        c->recvs = all_want ? ring_may_lie(c, c->recv, bytes) : c->recvs;
+    } else if (!c->lists.first && !c->mover)
         c->sends = c->recvs = (struct place){ 0, 0, bytes };         /* nobody else reads them, wherever they lie */
     bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0 && c->recvs.hi == bytes;
     int r = ring_stage(c, !whole && c->count);
@@ -300,6 +331,21 @@ static void reduce_enlarge(struct coll *c)
     c->ring.steps = 2 + chunk_rounds(middle, size, large);
 }
 
+/* One pass over the stages. DONE: something has moved. */
+static int reduce_stages(struct coll *c, bool wants)
+{
+    int moved = c->ring.in < c->ring.total ? reduce_in(c) : WAITING;
+    if (moved >= 0 && c->ring.fold < c->ring.steps && reduce_said(c, c->ring.fold) < c->ring.in) {
+        int r = reduce_fold(c, wants);
+        moved = r < 0 ? r : r | moved;
+    }
+    if (moved >= 0 && c->ring.out < c->ring.fold) {
+        int r = reduce_out(c, wants);
+        moved = r < 0 ? r : r | moved;
+    }
+    return moved;
+}
+
 int ring_reduce_advance(struct coll *c, bool wants)
 {
     if (c->phase == GATE_START) {
@@ -309,38 +355,30 @@ int ring_reduce_advance(struct coll *c, bool wants)
         watch_arrive(&c->comm->watch, &c->op.claim);
         c->phase = GATE_WAIT;
     }
-    if (c->phase == GATE_WAIT) {
+    int r = c->mover && c->phase != SETTLING ? c->mover->ready(c) : DONE;
+    if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->ring.in < c->ring.total && reduce_in(c) == DONE) { }
-        if (watch_all_arrived(&c->op) == WAITING)
-            return WAITING;
+        while (c->ring.in < c->ring.total && (r = reduce_in(c)) == DONE) { }
+        if (r >= 0 && watch_all_arrived(&c->op) == WAITING)
+            return ring_waits(c);
+        r = r < 0 ? r : DONE;
         c->phase = AFTER_GATE;
         reduce_enlarge(c);
     }
-    while (c->ring.out < c->ring.steps) {
-        bool moved = false;
-        if (c->ring.in < c->ring.total)
-            moved = reduce_in(c) == DONE;
-        if (c->ring.fold < c->ring.steps && reduce_said(c, c->ring.fold) < c->ring.in) {
-            int r = reduce_fold(c, wants);
-            if (r < 0) {
-                ring_close(c);
-                return r;
-            }
-            moved |= r == DONE;
-        }
-        if (c->ring.out < c->ring.fold) {
-            int r = reduce_out(c, wants);
-            if (r < 0) {
-                ring_close(c);
-                return r;
-            }
-            moved |= r == DONE;
-        }
-        if (!moved)
-            return WAITING;            /* on what the oldest round needs: that stage was asked last */
+    if (r == WAITING)
+        return WAITING;
+    while (r > 0 && c->ring.out < c->ring.steps) {
+        r = reduce_stages(c, wants);
+        if (r == WAITING)
+            return ring_waits(c);      /* on what the oldest round needs: that stage was asked last */
     }
+    if (r < 0) {
+        ring_close(c);
+        return r;
+    }
+    c->phase = SETTLING;
     ring_close(c);
     stream_learn(c);
-    return c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo ? ring_exit(c, NULL) : DONE;
+    r = coll_settle(c);
+    return r == DONE && (c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo) ? ring_exit(c, NULL) : r;
 }

@@ -14,7 +14,8 @@ const char select_default[] =
     "all_gather:-40=line,-32k=flat,-inf=ring;all_gather_v:-32k=flat,-inf=ring;"
     "gather:-40=line,-32k=flat,-inf=ring;gather_v:-inf=ring;scatter:-40=line,-64k=flat,-inf=ring;scatter_v:-inf=ring;"
     "all_to_all:-40=line,-64k=flat,-inf=ring;all_to_all_v:-inf=ring;"
-    "scan:-40=line,-64k=flat,-inf=ring;exscan:-40=line,-64k=flat,-inf=ring;same:-inf=line";
+    "scan:-40=line,-64k=flat,-inf=ring;exscan:-40=line,-64k=flat,-inf=ring;same:-inf=line;"
+    "device:-64k=pinned,-inf=leader";
 
 static const struct algorithm *const algorithms[] = {
     &barrier_flags, &barrier_central,
@@ -33,6 +34,11 @@ static const struct algorithm *const algorithms[] = {
 };
 
 const struct algorithm *const *select_all(void) { return algorithms; }
+
+static const char *const roads[] = { [ROAD_PINNED] = "pinned", [ROAD_LEADER] = "leader", [ROAD_PEERS] = "peers" };
+enum { ROADS = sizeof roads / sizeof roads[0] };
+
+const char *road_name(enum road road) { return roads[road]; }
 
 static enum kind select_kind(const char *name)
 {
@@ -63,20 +69,29 @@ static int select_size(const char *s, size_t *size)
     return 0;
 }
 
-static int select_choice(enum kind kind, char *s, struct choice *choice, struct text *why)
+/* LOW-HIGH=NAME; the name is what it returns. NULL: it is none. */
+static char *select_range(char *s, size_t *low, size_t *high, struct text *why)
 {
     char *name = strchr(s, '='), *dash = strchr(s, '-');
     if (!name || !dash || dash > name) {
         text_add(why, "\"%s\": expected LOW-HIGH=ALGORITHM, as in -64k=flat", s);
-        return -EINVAL;
+        return NULL;
     }
     *name++ = 0;
     *dash++ = 0;
-    choice->low = 0;
-    if ((*s && select_size(s, &choice->low) < 0) || select_size(dash, &choice->high) < 0 || choice->low > choice->high) {
+    *low = 0;
+    if ((*s && select_size(s, low) < 0) || select_size(dash, high) < 0 || *low > *high) {
         text_add(why, "\"%s-%s\": expected sizes in bytes, low to high, with k, M, G, or inf", s, dash);
-        return -EINVAL;
+        return NULL;
     }
+    return name;
+}
+
+static int select_choice(enum kind kind, char *s, struct choice *choice, struct text *why)
+{
+    const char *name = select_range(s, &choice->low, &choice->high, why);
+    if (!name)
+        return -EINVAL;
     choice->algorithm = select_named(kind, name);
     if (choice->algorithm)
         return 0;
@@ -87,6 +102,40 @@ static int select_choice(enum kind kind, char *s, struct choice *choice, struct 
     return -EINVAL;
 }
 
+static int select_roads(struct rules *rules, const struct rules *under, char *list, struct text *why)
+{
+    struct road_choice choices[CHOICES_MAX];
+    char *rest = NULL;
+    int n = 0;
+    for (char *s = strtok_r(list, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
+        if (n == CHOICES_MAX) {
+            text_add(why, "device: more than %d choices", CHOICES_MAX);
+            return -EINVAL;
+        }
+        const char *name = select_range(s, &choices[n].low, &choices[n].high, why);
+        if (!name)
+            return -EINVAL;
+        int road = 0;
+        while (road < ROADS && strcmp(roads[road], name))
+            road++;
+        if (road == ROADS) {
+            text_add(why, "\"%s\" is no road of device memory; there are: pinned leader peers", name);
+            return -EINVAL;
+        }
+        choices[n++].road = (enum road)road;
+    }
+    if (n == 0) {
+        text_add(why, "device: no choice; expected LOW-HIGH=ROAD, as in -64k=pinned");
+        return -EINVAL;
+    }
+    int more = under ? under->roads_used : 0;
+    memcpy(rules->roads, choices, sizeof choices[0] * (size_t)n);
+    if (more)
+        memcpy(rules->roads + n, under->roads, sizeof choices[0] * (size_t)more);
+    rules->roads_used = n + more;
+    return 0;
+}
+
 static int select_clause(struct rules *rules, const struct rules *under, char *clause, struct text *why)
 {
     char *list = strchr(clause, ':'), *rest = NULL;
@@ -95,6 +144,8 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         return -EINVAL;
     }
     *list++ = 0;
+    if (!strcmp(clause, "device"))
+        return select_roads(rules, under, list, why);
     char *slash = strchr(clause, '/');
     int crowded = slash && !strcmp(slash, "/crowded");
     if (slash && crowded)
@@ -105,7 +156,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         for (const struct algorithm *const *a = algorithms; *a; a++)
             if (a == algorithms || a[-1]->kind != (*a)->kind)
                 text_add(why, " %s", kind_name((*a)->kind));
-        text_add(why, ", each with /crowded");
+        text_add(why, ", each with /crowded; device");
         return -EINVAL;
     }
     struct choice choices[CHOICES_MAX];
@@ -162,4 +213,12 @@ const struct algorithm *select_algorithm(const struct rules *rules, enum kind ki
             return c->algorithm;
     }
     return NULL;                       /* not for a kind that has rows: the default's last choice takes any size */
+}
+
+enum road select_road(const struct rules *rules, size_t bytes)
+{
+    for (int i = 0; i < rules->roads_used; i++)
+        if (bytes >= rules->roads[i].low && bytes <= rules->roads[i].high)
+            return rules->roads[i].road;
+    return ROAD_PINNED;
 }

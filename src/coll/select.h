@@ -6,6 +6,8 @@
  *     rules   = clause { ";" clause }
  *     clause  = kind [ "/crowded" ] ":" choice { "," choice }
  *     choice  = [ low ] "-" high "=" algorithm        bytes of one rank's contribution; "inf"; suffixes k, M, G
+ * The clause "device" chooses a road by the same grammar: how a large operation goes whose buffers are device memory at all ranks; bytes of
+ * one rank's contribution. Where that road cannot be gone, `pinned` can.
  * "/crowded" holds for comms with more ranks than there are CPUs. A later clause for the same kind takes the place of the earlier;
  * sizes that no choice covers, or that are too large for the algorithm, fall to the default. The barrier's choice is also the gate of
  * every one-phase algorithm. */
@@ -17,8 +19,16 @@
 enum { CHOICES_MAX = 8 };              /* of a clause */
 
 struct choice { size_t low, high; const struct algorithm *algorithm; };
+/* pinned: through the staging in the arena. leader: one rank folds for all. peers: each rank folds its share. */
+enum road { ROAD_PINNED, ROAD_LEADER, ROAD_PEERS };
+struct road_choice { size_t low, high; enum road road; };
 /* Looked at from the front: a clause's choices, then the default's. */
-struct rules { struct choice choices[KIND_COUNT][2][2 * CHOICES_MAX]; int used[KIND_COUNT][2]; };
+struct rules {
+    struct choice choices[KIND_COUNT][2][2 * CHOICES_MAX];
+    int used[KIND_COUNT][2];
+    struct road_choice roads[2 * CHOICES_MAX];
+    int roads_used;
+};
 
 extern const char select_default[];
 
@@ -26,6 +36,9 @@ extern const char select_default[];
 int select_parse(struct rules *rules, const char *text, struct text *why);
 
 const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes);
+
+enum road select_road(const struct rules *rules, size_t bytes);
+const char *road_name(enum road road);
 
 /* All rows, for people: NULL at the end. */
 const struct algorithm *const *select_all(void);

@@ -12,7 +12,7 @@ void stream_choose(struct coll *c, size_t bytes, bool in_place)
 {
     c->streams = false;
     c->stream = NULL;
-    if (!COPY_STREAMS || in_place || bytes < STREAM_LEAST)
+    if (!COPY_STREAMS || in_place || bytes < STREAM_LEAST || c->mover)
         return;
     int class = 63 - __builtin_clzll((unsigned long long)bytes / STREAM_LEAST);
     c->stream = &c->comm->streams[class < STREAM_CLASSES ? class : STREAM_CLASSES - 1];

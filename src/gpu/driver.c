@@ -159,6 +159,7 @@ int driver_error(CUresult error)
         { CUDA_ERROR_INVALID_PTX, ENOEXEC },
         { CUDA_ERROR_JIT_COMPILER_NOT_FOUND, ENOEXEC },
         { CUDA_ERROR_UNSUPPORTED_PTX_VERSION, ENOEXEC },
+        { CUDA_ERROR_JIT_COMPILATION_DISABLED, ENOEXEC },
         { CUDA_ERROR_INVALID_HANDLE, EINVAL },
         { CUDA_ERROR_NOT_FOUND, ENOENT },
         { CUDA_ERROR_NOT_READY, EAGAIN },
@@ -252,6 +253,13 @@ static int refuse_fork(struct text *why)
                  "or spawn, or fork before the first use of a device", load_relaxed32(&the.begun));   /* relaxed: as in is_forked */
     return -ENOTSUP;
 }
+
+bool driver_begun(void)
+{
+    return load_relaxed32(&the.begun) != 0;          /* relaxed: a hint, set by the first pointer of a device that was seen */
+}
+
+bool driver_forked(void) { return is_forked(); }
 
 int driver_open(const struct driver **driver, struct text *why)
 {
@@ -350,25 +358,38 @@ int driver_pointer(const void *at, struct driver_pointer *pointer, struct text *
     return 0;
 }
 
-int driver_device(const struct driver *driver, int ordinal, struct driver_device *device, struct text *why)
+static CUresult ask_device(const struct cuda_api *call, int ordinal, struct driver_device *device, const char **function)
 {
-    const struct cuda_api *call = &driver->call;
     CUdevice d;
-    *device = (struct driver_device){ .major = 0 };
+    *function = "cuDeviceGet";
     CUresult error = call->cuDeviceGet(&d, ordinal);
     if (error)
-        return driver_failed(call, "cuDeviceGet", error, why);
+        return error;
+    *function = "cuDeviceGetName";
     error = call->cuDeviceGetName(device->name, (int)sizeof device->name, d);
     if (error)
-        return driver_failed(call, "cuDeviceGetName", error, why);
+        return error;
+    *function = "cuDeviceGetUuid";
     error = call->cuDeviceGetUuid_v2(&device->uuid, d);
     if (error)
-        return driver_failed(call, "cuDeviceGetUuid", error, why);
+        return error;
+    *function = "cuDeviceGetPCIBusId";
     error = call->cuDeviceGetPCIBusId(device->bus, (int)sizeof device->bus, d);
     if (error)
-        return driver_failed(call, "cuDeviceGetPCIBusId", error, why);
+        return error;
+    *function = "cuDeviceGetAttribute";
     error = call->cuDeviceGetAttribute(&device->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d);
+    return error ? error : call->cuDeviceGetAttribute(&device->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d);
+}
+
+int driver_device(const struct driver *driver, int ordinal, struct driver_device *device, struct text *why)
+{
+    const char *function;
+    *device = (struct driver_device){ .major = 0 };
+    CUresult error = ask_device(&driver->call, ordinal, device, &function);
     if (!error)
-        error = call->cuDeviceGetAttribute(&device->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d);
-    return error ? driver_failed(call, "cuDeviceGetAttribute", error, why) : 0;
+        return 0;
+    if (why)
+        text_add(why, "device %d: ", ordinal);
+    return driver_failed(&driver->call, function, error, why);
 }

@@ -43,6 +43,8 @@ struct driver_pointer {
 int driver_pointer(const void *at, struct driver_pointer *pointer, struct text *why);
 
 bool driver_loaded(void);                            /* by whomever */
+bool driver_begun(void);                             /* has CUDA begun in this process, as far as we have seen? */
+bool driver_forked(void);                            /* a child of a process in which CUDA had begun */
 
 struct driver_device { char name[96], bus[20]; CUuuid uuid; int major, minor; };    /* bus: PCI's; major.minor: compute capability */
 

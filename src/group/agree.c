@@ -46,7 +46,8 @@ bool agree_voted(const struct agreement *a, uint32_t p)
 bool agree_gone(const struct agreement *a, uint32_t p)
 {
     const struct watch *w = a->watch;
-    return p != w->me && (w->gone[p] != GONE_NO || (load_acquire32(&w->members[p].quit) & (QUIT_FREED | QUIT_LEFT)));   /* E7 acquire */
+    uint32_t quit = QUIT_FREED | QUIT_LEFT | (SEEDED(abort_is_gone) ? QUIT_ABORT : 0);
+    return p != w->me && (w->gone[p] != GONE_NO || (load_acquire32(&w->members[p].quit) & quit));  /* E7 acquire */
 }
 
 static uint64_t agree_stance(const struct agreement *a, uint32_t p)
@@ -187,6 +188,7 @@ static void agree_sleep(struct reach *r)
     drive_retire(w->ways, &sleep);                                   /* E9 */
     r->slept_ns = w->ways->now(w->ways->arg);
     drive_slept(&r->op, slice, r->slept_ns - before);
+    watch_meanwhile(w);
     if (w->interrupt && w->interrupt(w->interrupt_arg))
         r->stopped = true;
 }

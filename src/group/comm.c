@@ -1,6 +1,7 @@
 /* A handle is one allocation of some 12 KiB, half of it the report's buffer, so that a failure needs no memory to be explained. */
 #include "group/comm.h"
 
+#include "base/seeded.h"
 #include "os/memory.h"
 #include "watch/death.h"
 #include "watch/verdict.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 
 /* Measured at 4 and 8 ranks on 2 CPUs: fewer lets ranks fall asleep in a barrier that is under way, more only burns time. */
-enum { YIELDS = 80 };
+enum { YIELDS = TINY(80, 0) };
 
 static int comm_alloc(struct tutti_comm *comm, uint32_t size)
 {
@@ -60,7 +61,8 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     if (mine >= size)
         return NULL;
     *error = -ENOMEM;
-    if (memory_populate(arena_member(slot, mine), sizeof(struct member)) < 0 || posix_memalign((void **)&comm, 64, sizeof *comm))
+    struct member *members = arena_member(slot, 0);          /* once: a size that changes leads all to the same place */
+    if (memory_populate(&members[mine], sizeof(struct member)) < 0 || posix_memalign((void **)&comm, 64, sizeof *comm))
         return NULL;
     *comm = (struct tutti_comm){ .world = world, .fork_word = world->fork_word, .seq = world->arena.header->first_seq, .birth = slot->birth };
     pthread_mutex_init(&comm->queue_lock, NULL);
@@ -70,8 +72,8 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     }
     struct watch *w = &comm->watch;
     w->slot = slot;
-    w->members = arena_member(slot, 0);
-    w->mine = arena_member(slot, mine);
+    w->members = members;
+    w->mine = &members[mine];
     w->me = mine;
     w->size = size;
     w->ways = &wait_ways_kernel;
@@ -83,10 +85,11 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     w->pause_ticks = world->pause_ticks;
     w->verify = world->arena.header->verify;
     w->interrupt = world->interrupt;
+    w->meanwhile = &world->meanwhile;
     w->interrupt_arg = world->interrupt_arg;
     for (uint32_t p = 0; p < size; p++) {
-        uint32_t rank = slot->world_rank[p];
-        if (rank >= (uint32_t)world->size) {
+        uint32_t rank = arena_slot_rank(&world->arena, slot, p);
+        if (rank == RANK_NOBODY) {
             comm_free_memory(comm);
             *error = -EIO;
             return NULL;
@@ -127,6 +130,8 @@ void comm_drop(struct tutti_comm *comm)
 void comm_close(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
+    if (comm->lanes_close)
+        comm->lanes_close(comm);
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm **at = &world->comms; *at; at = &(*at)->next)
         if (*at == comm) {

@@ -6,6 +6,7 @@
 
 #include "arena/arena.h"
 #include "arena/span.h"
+#include "os/ground.h"
 #include "watch/threads.h"
 #include "watch/watch.h"
 
@@ -19,6 +20,8 @@ struct tutti_work;
 struct algorithm;                      /* coll/ */
 struct p2p;                            /* p2p/ */
 struct rules;
+struct loaded_file;                    /* disk/ */
+struct share;                          /* gpu/ */
 
 /* A rank's hold on its world. Private to the process; `lock` guards the list of comms, the span's books and the keys. */
 struct world {
@@ -42,6 +45,7 @@ struct world {
     int (*interrupt)(void *arg);
     void *interrupt_arg;
     struct process_id self;
+    struct ground ground;              /* memory of this process that is no device's: nobody need be asked about it */
     shared32 *handles;                 /* [size] for watch/death */
     shared32 adrift;                   /* the joining thread has ended */
     struct progress *progress;
@@ -49,8 +53,12 @@ struct world {
     struct threads threads;            /* of this rank, that call; changes under lock */
     shared32 running_keys;             /* how many keys this rank runs now */
     struct rules *rules;               /* which algorithm when, parsed from the arena's header */
+    struct meanwhile meanwhile;        /* set by whoever makes `share` */
+    struct loaded_file *loaded;        /* disk/: files that this rank has loaded, or made room for; under lock */
+    struct share *share;               /* device memory lent to peers, and theirs that is open here; NULL: none yet. Set once, under lock */
     uint64_t rings_used;               /* operations of this rank that went through rings */
     struct drain *drains;              /* staging of closed comms that peers may still read (comm.c) */
+    shared32 ring_futex;               /* can rings of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
     struct world *next;                /* in the process's list (api/life) */
 };
 
@@ -90,6 +98,9 @@ struct tutti_comm {
     shared64 caller;                   /* threads_self of the last that called; any of them, relaxed */
     shared32 busy;                     /* a thread is inside: plain load and store, no locked instruction */
     shared32 aborting;                 /* tutti_comm_abort calls running on this handle */
+    bool devices;                      /* an operation with device memory has come by: rings and places are as coll/ring.h says */
+    struct lane *lanes;                /* gpu/lane: its ways to devices, and who closes them, before its memory goes */
+    void (*lanes_close)(struct tutti_comm *comm);
     bool crowded;                      /* this comm has more ranks than there are CPUs */
     const struct algorithm *gate;      /* its barrier, which is the gate of every one-phase algorithm */
     struct site_seen sites[SITE_CACHE];
@@ -107,6 +118,7 @@ struct tutti_comm {
     struct creation { uint64_t list_hash, n; } *creations;                  /* how often each list was created on this comm */
     size_t creations_used;
     struct stage stage;
+    struct card *cards;                /* [2] in the span, by parity of the operation's number: what it lends of device memory (gpu/pull); NULL: none yet */
     uint64_t agreements;               /* number of the last one this rank has come to (agree.h) */
     struct { uint32_t *seen; uint8_t *gone, *lost; } aside;                  /* scratch as the watch's, for an agreement beside work under way */
     uint64_t turns;                    /* turns of this rank begun */
@@ -141,6 +153,7 @@ static inline int comm_flat_slot(struct tutti_comm *comm, uint64_t seq, size_t b
 /* The ring stays this comm's until comm_ring_leave, when its rounds are counted; after a failure for good. */
 int  comm_stage_ring(struct tutti_comm *comm, size_t bytes);
 void comm_ring_leave(struct tutti_comm *comm);
+void comm_ring_lose(struct tutti_comm *comm);        /* a device may write into it at any time from now on: nobody gets it again */
 
 /* The same for sends and receives, 4096-aligned: kept until every peer has let go of the comm. NULL: *error, and nothing is reported. */
 void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error);

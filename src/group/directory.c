@@ -33,8 +33,8 @@ static bool directory_abandoned(const struct arena *arena, struct slot *slot)
     for (uint32_t p = 0; p < size; p++) {
         if (load_acquire32(&arena_member(slot, p)->quit) & QUIT_OVER)                /* E7 acquire */
             continue;
-        uint32_t rank = slot->world_rank[p];
-        if (rank >= arena->header->size || death_of(&arena->seats[rank]) == GONE_NO)
+        uint32_t rank = arena_slot_rank(arena, slot, p);
+        if (rank == RANK_NOBODY || death_of(&arena->seats[rank]) == GONE_NO)
             return false;
     }
     return true;
@@ -60,7 +60,7 @@ static int directory_fill(const struct arena *arena, struct slot *slot, const st
     if (memory_populate(slot, head + key->size * sizeof(struct member)) < 0)
         return -ENOMEM;
     memset((void *)slot, 0, head);
-    memset((void *)arena_member(slot, 0), 0, key->size * sizeof(struct member));
+    memset((char *)slot + head, 0, key->size * sizeof(struct member));       /* not by the slot's size, which is none now */
     if (old)
         directory_drop_keys(arena, old);
     slot->size = key->size;

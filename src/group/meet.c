@@ -63,6 +63,32 @@ static int make_path(struct meeting *m)
     return 0;
 }
 
+/* The process that listens behind this connection: a descriptor; -ESRCH: it is dead; else nobody can tell. */
+static int host_process(int fd)
+{
+    struct handover_peer peer;
+    if (handover_peer(fd, &peer) < 0 || peer.pid <= 0)
+        return -EXDEV;
+    return process_pidfd(&(struct process_id){ .pid = peer.pid });
+}
+
+static bool hung_up(int fd)
+{
+    struct pollfd p = { fd, POLLIN, 0 };
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLIN));
+}
+
+/* It listens, and nobody will ever answer: a fork of a host that died keeps its sockets. */
+static bool orphaned(int fd)
+{
+    int pidfd = host_process(fd);
+    struct pollfd p = { pidfd, POLLIN, 0 };
+    bool dead = pidfd >= 0 ? poll(&p, 1, 0) > 0 : pidfd == -ESRCH;
+    if (pidfd >= 0)
+        close(pidfd);
+    return dead && !hung_up(fd);
+}
+
 int meet_try(struct meeting *m, const char *name)
 {
     struct handover_peer peer;
@@ -70,10 +96,11 @@ int meet_try(struct meeting *m, const char *name)
     if (fd < 0)
         return fd;
     int error = handover_peer(fd, &peer);
-    if (error == 0 && peer.uid == geteuid())
+    bool ours = error == 0 && peer.uid == geteuid();
+    if (ours && !orphaned(fd))
         return fd;
     close(fd);
-    if (error)
+    if (error || ours)
         return -EAGAIN;
     strcpy(m->stranger, name);
     m->stranger_uid = peer.uid;
@@ -129,29 +156,52 @@ static int say_hello(const struct meeting *m, int fd)
     return handover_send(fd, &hello, sizeof hello, -1, left_ms(m));
 }
 
+static int host_died(struct meeting *m, int fd)
+{
+    struct handover_peer peer = { 0 };
+    handover_peer(fd, &peer);
+    text_add(m->why, "the rank that hosts the meeting (pid %d) died while the ranks were joining", (int)peer.pid);
+    return -EOWNERDEAD;
+}
+
 /* The connection ended without an answer. A host that gave way to another, or whose world is full, is alive: look again. One that
    died took the arena with it, which those who had come already report as a death, so this rank does, too. The process is gone some
    moments after its sockets. */
 static int host_went(struct meeting *m, int fd)
 {
-    struct handover_peer peer;
-    if (handover_peer(fd, &peer) < 0 || peer.pid <= 0)
-        return -EAGAIN;
-    int pidfd = process_pidfd(&(struct process_id){ .pid = peer.pid });
+    int pidfd = host_process(fd);
     struct pollfd p = { pidfd, POLLIN, 0 };
     bool dead = pidfd >= 0 ? poll(&p, 1, EXIT_MS) > 0 : pidfd == -ESRCH;
     if (pidfd >= 0)
         close(pidfd);
     if (!dead)
         return -EAGAIN;
-    text_add(m->why, "the rank that hosts the meeting (pid %d) died while the ranks were joining", (int)peer.pid);
-    return -EOWNERDEAD;
+    return host_died(m, fd);
+}
+
+/* Until the host has said something, or hung up: 0; -ETIMEDOUT; -EOWNERDEAD: it is dead, and what it had said was read before. A connection
+   alone does not tell: forks of the host may keep it open, and those answer nobody. */
+static int await_host(const struct meeting *m, int fd)
+{
+    int pidfd = host_process(fd), ready;
+    struct pollfd p[2] = { { fd, POLLIN, 0 }, { pidfd, POLLIN, 0 } };
+    do
+        ready = poll(p, 2, left_ms(m));
+    while (ready < 0 && errno == EINTR);
+    if (pidfd >= 0)
+        close(pidfd);
+    if (ready == 0)
+        return -ETIMEDOUT;
+    return p[0].revents || poll(p, 1, 0) > 0 ? 0 : -EOWNERDEAD;
 }
 
 /* 0 with the arena's descriptor; the host's refusal with its sentence; -EAGAIN: look again. */
 static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, int *arena_fd)
 {
-    int got = handover_recv(fd, answer, sizeof *answer, arena_fd, left_ms(m));
+    int got = await_host(m, fd);
+    if (got == -EOWNERDEAD)
+        return host_died(m, fd);
+    got = handover_recv(fd, answer, sizeof *answer, arena_fd, 0);
     if (got == -ECONNRESET)
         return host_went(m, fd);
     if (got == -ETIMEDOUT || got == -EAGAIN)
@@ -173,12 +223,6 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
     }
     text_add(m->why, "%.*s", MEET_TEXT, answer->text);
     return answer->status;
-}
-
-static bool hung_up(int fd)
-{
-    struct pollfd p = { fd, POLLIN, 0 };
-    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLIN));
 }
 
 /* The host closes its connections only after the end is decided: one that is closed before means that the host died. */

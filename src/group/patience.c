@@ -3,6 +3,7 @@
 #include "group/patience.h"
 
 #include "base/error.h"
+#include "base/seeded.h"
 #include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/drive.h"
@@ -85,8 +86,8 @@ static int patience_cause(const struct watch *w, uint64_t verdict)
         return verdict_error(verdict);
     for (uint32_t p = 0; p < w->size; p++) {
         uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
-        if (quit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEADLOCK))
-            return quit & QUIT_DEADLOCK ? -EDEADLK : -ECANCELED;
+        if (quit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEADLOCK | QUIT_DEVICE))
+            return quit & QUIT_DEADLOCK ? -EDEADLK : quit & QUIT_DEVICE ? -EIO : -ECANCELED;
     }
     return 0;
 }
@@ -100,9 +101,11 @@ static int patience_broken(struct patience *p, int cause, int about, const char 
     text_add(&t, "the comm failed while this rank waited ");
     patience_whom(&t, about, what);
     text_add(&t, ": %s\n", error_text(cause));
-    for (uint32_t q = 0; q < w->size; q++)
-        if (load_acquire32(&w->members[q].quit) & QUIT_ABORT)        /* E7 acquire */
-            text_add(&t, "rank %u aborted: %.*s\n", q, ABORT_TEXT - 1, w->members[q].why);
+    for (uint32_t q = 0; q < w->size; q++) {
+        uint32_t quit = load_acquire32(&w->members[q].quit);         /* E7 acquire */
+        if (quit & (QUIT_ABORT | QUIT_DEVICE))
+            text_add(&t, quit & QUIT_ABORT ? "rank %u aborted: %.*s\n" : "the device of rank %u failed: %.*s\n", q, ABORT_TEXT - 1, w->members[q].why);
+    }
     rollcall_table(&t, w, NULL);
     fetch_or32(&w->attention, ATTENTION_BROKEN);
     p->broken = true;
@@ -158,7 +161,8 @@ uint64_t patience_slice(int slices) { return slices < 4 ? (uint64_t)FIRST_SLICE 
 /* What one slice begins and ends with. */
 struct slice { uint64_t began, length, verdict; uint32_t news; };
 
-static int slice_begin(struct patience *p, struct slice *s, int about, const char *what)
+/* What has come is what the caller waited for, also where the comm has failed since: 1. word NULL: no word says so. */
+static int slice_begin(struct patience *p, struct slice *s, const shared64 *word, uint64_t seen, int about, const char *what)
 {
     const struct watch *w = &p->comm->watch;
     s->began = w->ways->now(w->ways->arg);
@@ -167,6 +171,8 @@ static int slice_begin(struct patience *p, struct slice *s, int about, const cha
     s->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
     s->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
     int cause = s->news || s->verdict ? patience_cause(w, s->verdict) : 0;
+    if (cause && word && load_acquire64(word) != seen)               /* E15 acquire, E19 acquire, E31 acquire: after E7 */
+        return 1;
     if (cause)
         return patience_broken(p, cause, about, what);
     if (p->timeout_ns >= 0 && waited >= (uint64_t)p->timeout_ns)
@@ -189,6 +195,7 @@ static int slice_end(struct patience *p, const struct slice *s, int about, const
     p->slices++;
     if (p->told && cycle_doomed(w->threads))
         return patience_stuck(p, about, what);
+    watch_meanwhile(w);
     if (w->interrupt && w->interrupt(w->interrupt_arg)) {
         struct text t = TEXT_IN(p->comm->report);
         verdict_quit(w, QUIT_INTERRUPT);
@@ -207,10 +214,11 @@ static int patience_nap(struct patience *p, shared64 *word, uint64_t seen, share
     struct slice s;
     shared32 *alive = process_mark_word(&seat->mark);
     uint32_t held = load_acquire32(alive);                           /* E5 acquire */
-    int r = slice_begin(p, &s, about, what);
-    if (r < 0)
-        return r;
-    struct futex_word words[4] = { { low_half(word), (uint32_t)seen }, { &w->slot->news, s.news }, { alive, held },
+    int r = slice_begin(p, &s, word, seen, about, what);
+    if (r)
+        return r < 0 ? r : 0;
+    shared32 *news = SEEDED(news_not_watched) ? alive : &w->slot->news;
+    struct futex_word words[4] = { { low_half(word), (uint32_t)seen }, { news, news == alive ? held : s.news }, { alive, held },
                                    { low_half(&w->slot->verdict), (uint32_t)s.verdict } };
     fetch_add32(sleepers, 1);                                        /* E3 */
     fence_full();                                                    /* E3 fence */
@@ -251,10 +259,13 @@ int patience_doze(struct patience *p, shared32 *bell, uint32_t seen, int about, 
             break;
     }
     struct slice s;
-    int r = slice_begin(p, &s, about, what);
+    int r = slice_begin(p, &s, NULL, 0, about, what);
     if (r < 0)
         return r;
-    words[1] = (struct futex_word){ &w->slot->news, s.news };
+    if (!SEEDED(news_not_watched))
+        words[1] = (struct futex_word){ &w->slot->news, s.news };
+    else
+        words[1] = words[0];
     words[2] = (struct futex_word){ low_half(&w->slot->verdict), (uint32_t)s.verdict };
     if (!marked && w->ways->sleep(w->ways->arg, words, n, s.length) == -ENOSYS)
         w->ways->sleep(w->ways->arg, words, 1, s.length);

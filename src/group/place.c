@@ -2,10 +2,23 @@
 #include "group/place.h"
 
 #include "arena/adopt.h"
+#include "arena/shared_map.h"
 
 static bool inside(uintptr_t at, size_t bytes, uintptr_t base, uint64_t whole)
 {
     return base && at >= base && at - base <= whole && bytes <= whole - (at - base);
+}
+
+const char *place_readonly(struct world *world, int *error)
+{
+    pthread_mutex_lock(&world->lock);
+    const char *base = (const char *)(uintptr_t)load_acquire64(&world->readonly_base);
+    if (!base) {
+        base = shared_map_take(world->arena.fd, world->arena.bytes, 1, error);
+        store_release64(&world->readonly_base, (uint64_t)(uintptr_t)base);
+    }
+    pthread_mutex_unlock(&world->lock);
+    return base;
 }
 
 struct place comm_place(const struct tutti_comm *comm, const void *ptr, size_t bytes)

@@ -1,6 +1,7 @@
 /* Staging is what makes comms cost: so a comm has as much of it as goes through it. Flat slots grow in three steps. Rings are large and
  * the same for all comms of a size, so a rank that has some takes one over from a comm that does not need it now, instead of a new one:
- * one that no operation is in, and out of which every peer has read all. Costs two uncontended locks for an operation through rings. */
+ * one that no operation is in, and out of which every peer has read all; not that of a comm with devices, which may be registered with
+ * their driver. Costs two uncontended locks for an operation through rings. */
 #include "group/comm.h"
 
 #include "watch/death.h"
@@ -18,18 +19,19 @@ enum { DRAIN_PATIENCE_NS = 1000000000 };
 /* Will p read nothing more of what we staged on the comm of this slot? It has freed the comm or is gone. */
 static bool reader_gone(const struct world *world, struct slot *slot, uint32_t p)
 {
-    uint32_t rank = slot->world_rank[p];
-    return rank == (uint32_t)world->rank || rank >= (uint32_t)world->size || death_of(&world->arena.seats[rank]) != GONE_NO
+    uint32_t rank = arena_slot_rank(&world->arena, slot, p);
+    return rank == (uint32_t)world->rank || rank == RANK_NOBODY || death_of(&world->arena.seats[rank]) != GONE_NO
         || (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT));        /* E7 acquire */
 }
 
-/* Has everybody read our ring to the end of that round? */
+/* Has everybody read our ring to the end of that round? Nobody knows where somebody wrote over the number of members: it stays. */
 static bool ring_read(const struct world *world, struct slot *slot, uint64_t rounds)
 {
-    for (uint32_t p = 0; p < arena_slot_size(&world->arena, slot); p++)
+    uint32_t size = arena_slot_size(&world->arena, slot);
+    for (uint32_t p = 0; p < size; p++)
         if (!reader_gone(world, slot, p) && load_acquire64(&arena_member(slot, p)->consumed) < rounds)       /* E18 acquire */
             return false;
-    return true;
+    return size > 0;
 }
 
 /* Over when nobody can read it any more; or when the slot was made anew, which means the same. */
@@ -38,7 +40,8 @@ static bool drain_over(const struct world *world, const struct drain *d)
     if (d->slot->birth != d->birth)
         return true;
     bool flat = d->stage.flat[0] || d->stage.flat[1] || d->stage.held;
-    for (uint32_t p = 0; flat && p < arena_slot_size(&world->arena, d->slot); p++)
+    uint32_t size = arena_slot_size(&world->arena, d->slot);
+    for (uint32_t p = 0; flat && p < size; p++)
         if (!reader_gone(world, d->slot, p))
             return false;
     return ring_read(world, d->slot, d->rounds);
@@ -160,7 +163,7 @@ static struct tutti_comm *ring_spare(struct world *world)
     for (struct tutti_comm *c = world->comms; c; c = c->next) {
         const struct stage *stage = &c->stage;
         held += stage->ring != NULL;
-        if (stage->ring && !stage->ring_busy && (!oldest || stage->ring_used < oldest->stage.ring_used)
+        if (stage->ring && !stage->ring_busy && !c->devices && (!oldest || stage->ring_used < oldest->stage.ring_used)
             && ring_read(world, c->watch.slot, stage->ring_rounds))
             oldest = c;
     }
@@ -173,6 +176,10 @@ static int ring_find(struct tutti_comm *comm, size_t bytes)
     struct stage *stage = &comm->stage;
     int error = 0;
     drain_sweep(world);
+    /* Too small since the comm has devices: the operation that said so has ended, and whoever ends such has read all it needs (E70). */
+    if (stage->ring && ring_read(world, comm->watch.slot, comm->rounds))
+        stage_give(world, stage->ring);
+    stage->ring = NULL;
     struct tutti_comm *lender = ring_spare(world);
     char *spare = lender ? lender->stage.ring : NULL;
     size_t room = lender ? lender->stage.ring_bytes : 0;
@@ -206,5 +213,14 @@ void comm_ring_leave(struct tutti_comm *comm)
     comm->stage.ring_busy = false;
     comm->stage.ring_rounds = comm->rounds;
     comm->stage.ring_used = ++world->rings_used;
+    pthread_mutex_unlock(&world->lock);
+}
+
+void comm_ring_lose(struct tutti_comm *comm)
+{
+    struct world *world = comm->world;
+    pthread_mutex_lock(&world->lock);
+    comm->stage.ring = NULL;
+    comm->stage.ring_bytes = 0;
     pthread_mutex_unlock(&world->lock);
 }

@@ -36,8 +36,9 @@ static int by_verdict(const struct crew *crew, enum why why)
         uint64_t v = load_acquire64(&slot->verdict);                                       /* E7 acquire */
         if (load_acquire32(&slot->state) != SLOT_USED || verdict_state(v) == 0 || verdict_why(v) != why)
             continue;
-        if (verdict_who(v) < arena_slot_size(crew->arena, slot) && guilty(crew, slot->world_rank[verdict_who(v)]))
-            return (int)slot->world_rank[verdict_who(v)];
+        uint32_t rank = arena_slot_rank(crew->arena, slot, verdict_who(v));
+        if (guilty(crew, rank))
+            return (int)rank;
     }
     return -1;
 }

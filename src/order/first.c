@@ -98,6 +98,8 @@ static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
     text_add(&t, " passed while waiting for key \"%.255s\", which rank %u runs: ", key->text, runner);
     rollcall_rank(&t, &comm->watch, runner);
     text_add(&t, "\n");
+    if (SEEDED(late_breaks))
+        fetch_or32(&comm->watch.attention, ATTENTION_BROKEN);
     return -ETIMEDOUT;
 }
 
@@ -229,7 +231,7 @@ int order_first_begin(struct tutti_comm *comm, uint32_t site, const char *name, 
         return r;
     bool journal = first_journal(comm, KIND_FIRST_BEGIN, site);
     r = first_enter(comm, KIND_FIRST_BEGIN, site, call->key, call->calls + 1, timeout_ns);
-    if (r >= 0)
+    if (r >= 0 || SEEDED(late_counts))
         call->calls++;
     if (r == 1) {
         call->round = call->calls;

@@ -39,15 +39,15 @@ static int make_address(const char *name, struct address *address)
     return 0;
 }
 
-static int new_socket(void)
+static int new_socket(int type)
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     return fd < 0 ? -errno : fd;
 }
 
 static int bind_and_listen(const struct address *address)
 {
-    int fd = new_socket();
+    int fd = new_socket(SOCK_SEQPACKET);
     if (fd < 0)
         return fd;
     if (bind(fd, (const struct sockaddr *)&address->un, address->len) != 0 || listen(fd, BACKLOG) != 0) {
@@ -58,9 +58,9 @@ static int bind_and_listen(const struct address *address)
     return fd;
 }
 
-static int connect_to(const struct address *address)
+static int connect_to(const struct address *address, int type)
 {
-    int fd = new_socket();
+    int fd = new_socket(type);
     if (fd < 0)
         return fd;
     if (connect(fd, (const struct sockaddr *)&address->un, address->len) != 0) {
@@ -104,7 +104,7 @@ static int listen_on_path(const char *path, const struct address *address)
         return lock;
     int fd = bind_and_listen(address);
     if (fd == -EADDRINUSE) {
-        int other = connect_to(address);
+        int other = connect_to(address, SOCK_SEQPACKET);
         if (other >= 0) {
             close(other);
         } else if (other == -ECONNREFUSED && is_socket(path)) {
@@ -160,7 +160,27 @@ int handover_connect(const char *name)
 {
     struct address address;
     int error = make_address(name, &address);
-    return error ? error : connect_to(&address);
+    return error ? error : connect_to(&address, SOCK_SEQPACKET);
+}
+
+int handover_box(const char *name)
+{
+    struct address address;
+    int error = make_address(name, &address), fd = error ? error : new_socket(SOCK_DGRAM), yes = 1;
+    if (fd < 0)
+        return fd;
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0 && bind(fd, (const struct sockaddr *)&address.un, address.len) == 0)
+        return fd;
+    error = -errno;
+    close(fd);
+    return error;
+}
+
+int handover_into(const char *name)
+{
+    struct address address;
+    int error = make_address(name, &address);
+    return error ? error : connect_to(&address, SOCK_DGRAM);
 }
 
 int handover_accept(int listener)
@@ -220,7 +240,7 @@ static uint64_t end_of(int timeout_ms)
 }
 
 /* Room for descriptors, aligned as the macros of cmsg(3) want it. */
-union control { struct cmsghdr align; char room[CMSG_SPACE(FDS_READ * sizeof(int))]; };
+union control { struct cmsghdr align; char room[CMSG_SPACE(FDS_READ * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))]; };
 
 int handover_send(int fd, const void *bytes, size_t n, int pass_fd, int timeout_ms)
 {
@@ -275,6 +295,20 @@ static int take_descriptor(struct msghdr *message)
     return first < 0 ? -1 : file_move_up(first);
 }
 
+/* Who sent it? In a box alone: a connection's other end is known before. */
+static bool is_stranger(struct msghdr *message)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        struct ucred cred;
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+            continue;
+        memcpy(&cred, CMSG_DATA(c), sizeof cred);
+        if (cred.uid != geteuid() && cred.uid != 0)
+            return true;
+    }
+    return false;
+}
+
 int handover_recv(int fd, void *bytes, size_t room, int *got_fd, int timeout_ms)
 {
     union control control;
@@ -302,6 +336,8 @@ int handover_recv(int fd, void *bytes, size_t room, int *got_fd, int timeout_ms)
     int error = 0;
     if (got == 0)
         error = -ECONNRESET;
+    else if (is_stranger(&message))
+        error = -EPERM;
     else if (message.msg_flags & MSG_TRUNC)
         error = -EMSGSIZE;
     else if (passed < 0 && (message.msg_flags & MSG_CTRUNC))

@@ -20,6 +20,11 @@ void handover_close(int fd, const char *name_or_null);   /* a listener on a path
    network namespace, as abstract names are. 0, or -ENOENT: there is no such directory; -ENAMETOOLONG. */
 int handover_private(const char *name, char *path, size_t room);
 
+/* Without a meeting: a box under an abstract name, and a way into it. Messages wait there until they are received, some ten at least; who sends
+   into a full one gets -EAGAIN. What comes from another user than this one and root is refused: -EPERM. Descriptor or -errno, as above. */
+int handover_box(const char *name);
+int handover_into(const char *name);
+
 struct handover_peer { pid_t pid; uid_t uid; };
 int handover_peer(int fd, struct handover_peer *peer);   /* SO_PEERCRED */
 

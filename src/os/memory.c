@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Newer than some headers we are built with; the numbers are the kernel's for ever. */
@@ -272,4 +273,11 @@ void *memory_fork_page(void)
     }
     *word = 1;
     return word;
+}
+
+bool memory_readable(const void *at)
+{
+    char byte;
+    struct iovec here = { &byte, 1 }, there = { (void *)(uintptr_t)at, 1 };
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) >= 0 || errno != EFAULT;
 }

@@ -4,6 +4,7 @@
 #ifndef TUTTI_OS_MEMORY_H
 #define TUTTI_OS_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,9 @@ int memory_release(int fd, void *base, void *at, size_t bytes);
 /* Puts whole pages of fd, or fresh private ones, in the place of what is mapped at `at`. 0, or -errno and all is as it was. */
 int memory_map_over(int fd, uint64_t offset, void *at, size_t bytes);
 int memory_private_over(void *at, size_t bytes);
+
+/* Can the CPU read the byte there? Where the system does not say: yes. Costs a system call. */
+bool memory_readable(const void *at);
 
 uint64_t memory_total(void);                          /* RAM of this machine, bytes, cgroup limit taken into account */
 uint64_t memory_available(void);                      /* what could be had of it now without killing anybody: an estimate */

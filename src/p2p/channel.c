@@ -120,6 +120,7 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
     char *at = busy ? NULL : store_fit(lane, whole, end);
     if (at)
         return at;
+    lane->taken = load_acquire64(&lane->out->taken);                 /* E36 acquire: before freed, so that the next letter read is waited for */
     lane->freed = load_acquire64(&lane->out->freed);                 /* E36 acquire */
     at = busy ? NULL : store_fit(lane, whole, end);
     uint64_t more = lane->store ? lane->store_bytes * 4 : STORE_FIRST;

@@ -32,7 +32,7 @@ static bool rank_gone(struct p2p *p, int peer, int slices)
 /* Who is gone of those it waits for; -1: nobody. */
 static int gone_who(struct p2p *p, const struct post *post, int slices)
 {
-    int peer = post->kind != KIND_SEND && post->moving ? (int)post->sender : post->peer;
+    int peer = post_other(post);
     if (peer != TUTTI_ANY)
         return rank_gone(p, peer, slices) ? peer : -1;
     for (uint32_t q = 0; q < p->watch->size; q++)
@@ -49,7 +49,8 @@ bool p2p_withdraw(struct p2p *p, struct post *post, int result)
         return false;
     if (post->kind == KIND_SEND && post->offer) {
         uint64_t seen = deal_word(post->offer->generation, DEAL_OFFERED);
-        if (!swap_if64(&post->offer->deal->state, &seen, deal_word(post->offer->generation, DEAL_DROPPED)))      /* E37 release */
+        if (!swap_if64(&post->offer->deal->state, &seen, deal_word(post->offer->generation, DEAL_DROPPED))       /* E37 release */
+            && !SEEDED(offer_withdrawn))
             return false;
         offer_give(p2p_lane(p, (uint32_t)post->peer), post->offer);
     }

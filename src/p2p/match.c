@@ -51,6 +51,18 @@ static int match_wrong(struct p2p *p, const struct post *post, uint32_t from, co
     return post->type != (tutti_type)e->type ? -EPROTO : -EMSGSIZE;
 }
 
+/* Where an offer that is read in place lies. Our own may lie anywhere, so where is not asked of the letter, over which others can write.
+   NULL: there is no such offer of ours. */
+static const char *match_direct(const struct p2p *p, uint32_t from, const struct envelope *e, const struct deal *deal)
+{
+    if (from != p->watch->me)
+        return p2p_at(p, e->far.at);
+    for (const struct post *post = p->lanes[from].offered.head; post; post = post->next)
+        if (post->offer->deal == deal && post->offer->generation == e->far.generation)
+            return post->bytes == e->bytes ? post->from : NULL;
+    return NULL;
+}
+
 /* Takes an offer: from here on it goes through. False: it was withdrawn. */
 static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e)
 {
@@ -62,8 +74,8 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
         return false;
     /* If it is withdrawn now, the next generation is not granted before this one is refused below. Once granted, it may end, and the
        deal be another one's, before we come to its data. */
-    post->stage = direct ? NULL : p2p_of_peer(p, from, stage, (uint64_t)PIECE * PIECES);
-    if (!direct && !post->stage) {
+    post->stage = direct ? match_direct(p, from, e, deal) : p2p_of_peer(p, from, stage, (uint64_t)PIECE * PIECES);
+    if (!post->stage) {
         lane->damaged = true;
         return false;
     }
@@ -75,7 +87,7 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     post->generation = e->far.generation;
     post->moving = true;
     if (direct) {
-        memcpy(post->to, p2p_at(p, e->far.at), e->bytes);
+        memcpy(post->to, post->stage, e->bytes);
         if (deal_step(p, from, deal, e->far.generation, DEAL_GRANTED, DEAL_DONE))
             post_over(p, post, 0);
         else

@@ -175,8 +175,10 @@ static const shared64 *post_word(struct p2p *p, const struct post *post, uint64_
     return &post->offer->deal->state;
 }
 
-/* True: look again. The budget is that of every wait; what could end one early is looked at behind it. */
-static bool run_spin(struct p2p *p, const struct post *post)
+enum spin { SPIN_VAIN, SPIN_CAME, SPIN_MOVED };                      /* the word that was spun on; or something has gone on */
+
+/* The budget is that of every wait; what could end one early is looked at behind it. */
+static enum spin run_spin(struct p2p *p, const struct post *post)
 {
     static const shared64 no_verdict;
     static const shared32 no_news;
@@ -185,21 +187,21 @@ static bool run_spin(struct p2p *p, const struct post *post)
     uint64_t value = 0;
     const shared64 *word = post_word(p, post, &value);
     if (word)
-        return wait_spin(word, value, (struct wait_ends){ &no_verdict, &no_news }, w->budget, w->ways);
+        return wait_spin(word, value, (struct wait_ends){ &no_verdict, &no_news }, w->budget, w->ways) ? SPIN_CAME : SPIN_VAIN;
     uint64_t began = clock_tick();
     while (clock_tick() - began < w->budget.spin_ticks)
         for (int i = 0; i < LOOKS; i++) {
             if (p2p_pump(p))
-                return true;
+                return SPIN_MOVED;
             cpu_pause();
         }
     began = clock_tick();
     for (uint32_t i = 0; i < w->budget.yields && (!w->budget.yield_ticks || clock_tick() - began < w->budget.yield_ticks); i++) {
         if (p2p_pump(p))
-            return true;
+            return SPIN_MOVED;
         w->ways->yield(w->ways->arg);
     }
-    return p2p_pump(p);
+    return p2p_pump(p) ? SPIN_MOVED : SPIN_VAIN;
 }
 
 /* One slice of sleep: 0 look again, or why there is no use in it. */
@@ -221,16 +223,18 @@ static int run_sleep(struct p2p *p, struct post *post, struct patience *patience
         r = r < 0 ? r : -EOWNERDEAD;
     }
     else
-        r = patience_doze(patience, &mine->bell, bell, post->moving ? (int)post->sender : post->peer, post_what(post));
+        r = patience_doze(patience, &mine->bell, bell, post_other(post), post_what(post));
     fetch_sub32(&mine->listeners, 1);                /* E40 */
     return r;
 }
 
+/* A word that has come, and yet nothing goes on by it, is no reason to spin on: deadlines, deaths and aborts are looked at asleep. */
 static int run_wait(struct p2p *p, struct post *post, struct patience *patience)
 {
-    for (;;) {
+    for (enum spin last = SPIN_VAIN;;) {
         if (p2p_pump(p)) {
             patience_moved(patience);
+            last = SPIN_MOVED;
             if (!post->over)
                 continue;
         }
@@ -240,7 +244,7 @@ static int run_wait(struct p2p *p, struct post *post, struct patience *patience)
             p2p_expire(p, post, -EDEADLK);
             continue;
         }
-        if (patience->slices == 0 && run_spin(p, post))
+        if (patience->slices == 0 && last != SPIN_CAME && (last = run_spin(p, post)) != SPIN_VAIN)
             continue;
         int r = run_sleep(p, post, patience);
         if (r == -ETIMEDOUT)

@@ -31,11 +31,12 @@
 #ifndef TUTTI_P2P_P2P_H
 #define TUTTI_P2P_P2P_H
 
+#include "base/seeded.h"
 #include "group/comm.h"
 #include "watch/drive.h"
 
-enum { SMALL = 64 << 10, STORE_FIRST = 64 << 10, STORE_MOST = 4 << 20, RING_FIRST = 30, RING_MOST = 7680 };
-enum { PIECE = 64 << 10, PIECES = 4 };               /* of a stage */
+enum { SMALL = TINY(64 << 10, 64), STORE_FIRST = 64 << 10, STORE_MOST = 4 << 20, RING_FIRST = 30, RING_MOST = 7680 };
+enum { PIECE = TINY(64 << 10, 64), PIECES = TINY(4, 2) };           /* of a stage */
 #define NOT_IN_ARENA UINT64_MAX                      /* envelope.far.at of an offer whose data the receiver cannot reach */
 
 struct post_list { struct post *head, *tail; };
@@ -60,7 +61,7 @@ struct post {
     uint32_t sender;                                 /* of what it receives */
     struct offer *offer;                             /* send: its deal */
     struct deal *deal;                               /* recv: the sender's */
-    const char *stage;
+    const char *stage;                               /* … or where it lies */
     uint64_t generation, start, pieces, piece;       /* piece: how many have gone through */
     int64_t timeout_ns;                              /* < 0: none */
     uint64_t began_ns;
@@ -119,6 +120,8 @@ struct p2p {
     int slices;                                      /* of the progress thread's sleep since something moved */
 };
 
+/* Who has to do something next for it; TUTTI_ANY: whoever sends. */
+static inline int post_other(const struct post *post) { return post->kind != KIND_SEND && post->moving ? (int)post->sender : post->peer; }
 static inline struct lane *p2p_lane(struct p2p *p, uint32_t peer) { return &p->lanes[peer]; }
 static inline uint32_t lane_peer(const struct p2p *p, const struct lane *lane) { return (uint32_t)(lane - p->lanes); }
 /* Offsets that a peer has written are looked at before they are used: `bytes` of its own span; or of anybody's. NULL: it cannot be. */
@@ -132,7 +135,7 @@ static inline uint64_t deal_word(uint64_t generation, enum deal_state state) { r
 static inline void p2p_ring(struct p2p *p, uint32_t peer)
 {
     struct member *m = &p->watch->members[peer];
-    if (!load_relaxed32(&m->listeners))              /* relaxed: E40, ordered by the fence */
+    if (!load_relaxed32(&m->listeners) || SEEDED(bell_not_rung))     /* relaxed: E40, ordered by the fence */
         return;
     fetch_add32(&m->bell, 1);                        /* E40 release */
     p->watch->ways->wake(p->watch->ways->arg, &m->bell, INT32_MAX);

@@ -61,6 +61,8 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
     if (!letter)
         return error;
     struct envelope *e = &letter->envelope;
+    if (SEEDED(letter_early))
+        store_release64(&letter->seq, lane->sent + 1);
     error = send_fill(p, lane, post, e);
     if (error < 0)
         return error == -EAGAIN ? 0 : error;
@@ -131,12 +133,49 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     return moved;
 }
 
-bool lane_push(struct p2p *p, struct lane *lane)
+static bool offered_push_all(struct p2p *p, struct lane *lane)
 {
     bool moved = false;
     for (struct post *post = lane->offered.head, *next; post; post = next) {
         next = post->next;
         moved |= offered_push(p, lane, post);
+    }
+    return moved;
+}
+
+/* Is it the turn of one of those that go through the stage, if there are such? */
+static bool lane_has_turn(const struct lane *lane)
+{
+    bool any = false;
+    for (const struct post *post = lane->offered.head; post; post = post->next) {
+        bool staged = post->moving && !post->direct;
+        if (staged && lane->filled == post->start + post->piece)
+            return true;
+        any |= staged;
+    }
+    return !any;
+}
+
+/* Where one that is granted begins all granted before it have ended, and these grants are seen by a look after that. Where it is nobody's turn
+   then, a place to begin was written over: both sides would wait for ever. */
+static void lane_stuck(struct p2p *p, struct lane *lane)
+{
+    for (struct post *post = lane->offered.head, *next; post; post = next) {
+        next = post->next;
+        if (post->moving && !post->direct)
+            p2p_abandon(p, post, p2p_fail(p, post, -EPROTO));
+    }
+}
+
+bool lane_push(struct p2p *p, struct lane *lane)
+{
+    bool moved = offered_push_all(p, lane);
+    if (!lane_has_turn(lane)) {
+        moved |= offered_push_all(p, lane);
+        if (!lane_has_turn(lane)) {
+            lane_stuck(p, lane);
+            moved = true;
+        }
     }
     for (struct post *post; (post = lane->unsent.head) != NULL;) {
         int r = lane_send(p, lane, post);

@@ -150,7 +150,7 @@ static void cycle_walk(struct watch *w, uint32_t thread)
     if (!*memory)
         *memory = calloc(1, sizeof **memory);
     if (g && *memory && arena_lock(w->arena, LOCK_PATIENCE_NS) == 0) {
-        if (!graph_walk(g, w->arena, w->slot->world_rank[w->me], thread))
+        if (!graph_walk(g, w->arena, watch_world_rank(w, w->me), thread))
             (*memory)->n = 0;
         else if (memory_confirms(*memory, g))
             cycle_doom(w, g);

@@ -1,6 +1,8 @@
 /* All waiting of collectives is here. A wait costs a spin of `budget`, then looks at everything that could end it (verdict_look), then
  * sleeps in slices: the first millisecond on the word alone (one plain futex), later on the word, the verdict, the news and the alive
- * words at once, so that a death or an abort wakes us by itself; every long slice also asks the system for deaths without a mark. */
+ * words at once, so that a death or an abort wakes us by itself; every long slice also asks the system for deaths without a mark.
+ * A device of this rank is asked, since no word tells when it is ready: again and again for 200 us, with the CPU offered to others, then
+ * every 50 us; in between the same words wake us. */
 #include "watch/drive.h"
 
 #include "watch/cycle.h"
@@ -13,6 +15,8 @@
 #include <limits.h>
 
 enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
+enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };         /* ns; looks between two questions whether to stop, two probes */
+
 
 void drive_started(struct op *op)
 {
@@ -21,6 +25,7 @@ void drive_started(struct op *op)
     op->began = true;
     op->began_ns = op->watch->ways->now(op->watch->ways->arg);
     op->excused_ns = op->watch->excused_ns;
+    op->polls = 0;
 }
 
 uint64_t drive_waited(const struct op *op)
@@ -32,7 +37,11 @@ uint64_t drive_waited(const struct op *op)
 
 void drive_probe(struct op *op)
 {
-    if (op->slices > PROBE_FROM)
+    if (op->wait.poll) {
+        op->slices = 1;                              /* the slices are short from the first on, and watch all words */
+        if (++op->polls % POLLS_A_PROBE == 0)
+            death_probe(op->watch, true);
+    } else if (op->slices > PROBE_FROM)
         death_probe(op->watch, op->slices > THOROUGH_FROM);
 }
 
@@ -81,7 +90,7 @@ uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
 
 uint64_t drive_slice(struct op *op)
 {
-    uint64_t slice = op->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * op->slices) : LAST_SLICE;        /* 1, 4, 16, 64, 250 ms */
+    uint64_t slice = op->wait.poll ? POLL_SLICE : op->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * op->slices) : LAST_SLICE;        /* 1, 4, 16, 64, 250 ms */
     uint64_t waited = drive_waited(op);
     if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
         uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0, most = drive_slice_most(op->timeout_ns);
@@ -94,8 +103,10 @@ uint64_t drive_slice(struct op *op)
     return slice;
 }
 
+/* A poll's slice is so short that any busy machine doubles it: measured by that, all the time would be excused. */
 void drive_slept(struct op *op, uint64_t slice, uint64_t took)
 {
+    slice = op->wait.poll ? drive_slice_most(op->timeout_ns) : slice;
     op->slices++;
     op->watch->excused_ns += drive_excess(slice, took);
     journal_count(op->watch, FIGURE_SLEEPS, 1);
@@ -147,6 +158,7 @@ void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
 
 bool drive_stop_asked(struct watch *w)
 {
+    watch_meanwhile(w);
     bool said = load_acquire32(&w->mine->quit) & QUIT_INTERRUPT;     /* once is enough: the operation may have succeeded, and only be read yet */
     return w->interrupt && !said && w->interrupt(w->interrupt_arg);
 }
@@ -205,16 +217,59 @@ static int drive_wait(struct op *op)
     return r;
 }
 
+bool drive_poll_spins(const struct watch *w, uint64_t *began)
+{
+    const struct wait_ways *ways = w->ways;
+    uint64_t now = ways->now(ways->arg);
+    if (!*began)
+        *began = now;
+    if (!w->budget.yields || now - *began >= POLL_SPIN)
+        return false;
+    ways->yield(ways->arg);
+    return true;
+}
+
+/* One look, and a short sleep: 0, or why the operation failed. *last: when it last ended. */
+static int drive_poll(struct op *op, uint64_t *last)
+{
+    struct watch *w = op->watch;
+    struct futex_word words[FUTEX_WORDS];
+    struct drive_sleep sleep;
+    uint64_t before = w->ways->now(w->ways->arg);
+    if (*last)
+        w->excused_ns += drive_excess(drive_slice_most(op->timeout_ns), before - *last);     /* a stop may come between two polls */
+    int r = drive_look(op);
+    if (r < 0)
+        return r;
+    uint64_t slice = drive_slice(op);
+    int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
+    r = w->ways->sleep(w->ways->arg, words, n, slice);
+    if (r == -ENOSYS)
+        w->ways->sleep(w->ways->arg, words, 1, slice);
+    drive_retire(w->ways, &sleep);
+    *last = w->ways->now(w->ways->arg);
+    drive_slept(op, slice, *last - before);
+    return op->polls % POLLS_A_QUESTION == 0 && drive_stop_asked(w) ? drive_interrupted(op) : 0;
+}
+
 int drive_to_end(struct op *op)
 {
     struct watch *w = op->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
+    uint64_t polling = 0, polled = 0;
     int r;
     for (;;) {
         r = drive_step(op);
         if (r != WAITING)
             break;
         op->waited = true;
+        if (op->wait.poll) {
+            r = drive_poll_spins(w, &polling) ? 0 : drive_poll(op, &polled);
+            if (r < 0)
+                break;
+            continue;
+        }
+        polling = polled = 0;
         if (op->wait.value != UINT64_MAX && wait_spin(op->wait.word, op->wait.value, ends, w->budget, w->ways))
             continue;
         r = drive_wait(op);

@@ -30,7 +30,7 @@ static bool node_read(const struct graph *g, struct node *node)
     if (load_acquire64(&w->stamp) != node->stamp || slot >= g->arena->header->slots)         /* E60 acquire */
         return false;
     node->slot = arena_slot(g->arena, slot);
-    return load_acquire32(&node->slot->state) == SLOT_USED && node->slot->birth == node->birth && node->me < node->slot->size;
+    return load_acquire32(&node->slot->state) == SLOT_USED && node->slot->birth == node->birth && node->me < arena_slot_size(g->arena, node->slot);
 }
 
 /* The node of that thread; -1: it does not wait. */
@@ -58,13 +58,15 @@ static uint32_t rank_callers(const struct seat *seat, const struct member *m)
     uint32_t callers = m ? load_acquire32(&m->callers) : 0;          /* E62 acquire */
     if (!callers)                                                    /* it has not come to this comm yet, or who did has ended: all it has */
         callers = load_acquire32(&seat->threads);                    /* E62 acquire */
-    return load_acquire32(&seat->promises) || (callers & THREADS_MORE) ? 0 : callers;        /* E62 acquire */
+    if (load_acquire32(&seat->promises) || (callers & THREADS_MORE))                         /* E62 acquire */
+        return 0;
+    return callers & ((UINT32_C(1) << THREADS_MAX) - 1);             /* there are no others, whatever stands there */
 }
 
 /* True: all threads of that rank that could help wait themselves. m NULL: on any comm. */
 static bool graph_add(struct graph *g, int node, uint32_t rank, const struct member *m, uint32_t member)
 {
-    uint32_t callers = rank_callers(&g->arena->seats[rank], m);
+    uint32_t callers = rank == RANK_NOBODY ? 0 : rank_callers(&g->arena->seats[rank], m);
     if (rank == g->node[node].rank)
         callers &= ~(UINT32_C(1) << g->node[node].thread);
     if (g->groups == GROUPS_MAX)
@@ -93,10 +95,11 @@ static bool rank_absent(const struct member *m, uint64_t seq)
 static void grow_collective(struct graph *g, int i)
 {
     const struct node n = g->node[i];
-    for (uint32_t p = 0; p < n.slot->size && g->node[i].groups < WITNESSES; p++) {
+    uint32_t size = arena_slot_size(g->arena, n.slot);
+    for (uint32_t p = 0; p < size && g->node[i].groups < WITNESSES; p++) {
         struct member *m = arena_member(n.slot, p);
         if (p != n.me && rank_absent(m, n.seq))
-            graph_add(g, i, n.slot->world_rank[p], m, p);
+            graph_add(g, i, arena_slot_rank(g->arena, n.slot, p), m, p);
     }
 }
 
@@ -110,12 +113,13 @@ static bool letters_under_way(const struct node *n, const struct member *m)
 static bool add_peer(struct graph *g, int i, uint32_t p)
 {
     struct slot *slot = g->node[i].slot;
-    return !letters_under_way(&g->node[i], arena_member(slot, p)) && graph_add(g, i, slot->world_rank[p], arena_member(slot, p), p);
+    return !letters_under_way(&g->node[i], arena_member(slot, p)) && graph_add(g, i, arena_slot_rank(g->arena, slot, p), arena_member(slot, p), p);
 }
 
 static bool add_any(struct graph *g, int i)
 {
-    for (uint32_t p = 0; p < g->node[i].slot->size; p++)
+    uint32_t size = arena_slot_size(g->arena, g->node[i].slot);
+    for (uint32_t p = 0; p < size; p++)
         if (p != g->node[i].me && !add_peer(g, i, p))
             return false;
     return true;
@@ -145,7 +149,7 @@ static void graph_grow(struct graph *g, int i)
         return;
     }
     n->all = true;
-    bool held = n->kind == KIND_GET ? add_job(g, i) : n->about == 0 ? add_any(g, i) : n->about <= n->slot->size && add_peer(g, i, n->about - 1);
+    bool held = n->kind == KIND_GET ? add_job(g, i) : n->about == 0 ? add_any(g, i) : n->about <= arena_slot_size(g->arena, n->slot) && add_peer(g, i, n->about - 1);
     if (!held) {
         g->groups = n->first;
         n->groups = 0;

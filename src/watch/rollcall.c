@@ -319,6 +319,15 @@ static void rollcall_missing(struct text *t, const struct watch *w, const struct
     free(ranks);
 }
 
+/* Has this rank come, with device memory, and is its result not in place? Before that, it alone knows that it waits for its device. */
+static bool rollcall_device_slow(const struct watch *w, const struct op *op, uint32_t p)
+{
+    if (p == w->me && op->began && op->polls && op->wait.poll)   /* an operation that never waited has no wait */
+        return true;
+    return rollcall_there(w, &op->claim, p) && watch_device(w, p, op->claim.seq)
+        && load_acquire64(&w->members[p].placed) < op->claim.seq;    /* E70 acquire */
+}
+
 static void rollcall_here(struct text *t, const struct watch *w, const struct op *op)
 {
     rollcall_name(t, w, op->claim.descriptor, op->claim.count, op->claim.seq);
@@ -375,11 +384,11 @@ static bool rollcall_all_alike(const struct watch *w, const struct claim *c)
     return true;
 }
 
-static void rollcall_headline(struct text *t, struct watch *w, const struct op *op, uint32_t who)
+/* who, by: as the verdict names them, or this rank where that cannot be true. */
+static void rollcall_headline(struct text *t, struct watch *w, const struct op *op, uint32_t who, uint32_t by)
 {
-    uint64_t v = w->failed;
     const struct seat *seat = w->seats[who];
-    switch (verdict_why(v)) {
+    switch (verdict_why(w->failed)) {
     case WHY_DIED:
     case WHY_LEFT:
     case WHY_FREED:
@@ -394,26 +403,31 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
         break;
     case WHY_DEADLINE:
         text_add(t, "the deadline ");
-        if (verdict_by(v) == w->me && op->timeout_ns >= 0) {
+        if (by == w->me && op->timeout_ns >= 0) {
             text_add(t, "of ");
             text_add_duration(t, (uint64_t)op->timeout_ns);
             text_add(t, " ");
         }
-        text_add(t, "of rank %u passed in ", verdict_by(v));
+        text_add(t, "of rank %u passed in ", by);
         rollcall_here(t, w, op);
         text_add(t, "\n  missing: ");
         rollcall_missing(t, w, &op->claim, who);
-        text_add(t, "\n");
+        text_add(t, rollcall_device_slow(w, op, who) ? ", which waits for its device\n" : "\n");
         break;
     case WHY_MISMATCH:
         text_add(t, "the ranks called different things as operation #%llu on %s\n",
                  (unsigned long long)(op->claim.seq - w->arena->header->first_seq), w->name);
         if (rollcall_all_alike(w, &op->claim))       /* by descriptor; one of them found more, and said what */
-            text_add(t, "  %.*s\n", ABORT_TEXT - 1, w->members[verdict_by(v) < w->size ? verdict_by(v) : who].why);
+            text_add(t, "  %.*s\n", ABORT_TEXT - 1, w->members[by].why);
         rollcall_parties(t, w, &op->claim);
         break;
     case WHY_ABORT:
         text_add(t, "rank %u aborted: %.*s\n  this ended ", who, ABORT_TEXT - 1, w->members[who].why);
+        rollcall_here(t, w, op);
+        text_add(t, "\n");
+        break;
+    case WHY_DEVICE:
+        text_add(t, "the device of rank %u failed: %.*s\n  this ended ", who, ABORT_TEXT - 1, w->members[who].why);
         rollcall_here(t, w, op);
         text_add(t, "\n");
         break;
@@ -427,7 +441,7 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
             text_add(t, "a wait that can never end: rank %u waits for a key whose runner waits here for it\n", who);
         else {
             text_add(t, "a wait that can never end, by ranks of the world:\n");
-            cycle_tell(w, verdict_by(v), t);
+            cycle_tell(w, by, t);
         }
         text_add(t, "  this ended ");
         rollcall_here(t, w, op);
@@ -440,8 +454,9 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
 
 void rollcall_failure(struct text *t, struct watch *w, const struct op *op)
 {
+    uint32_t who = verdict_who(w->failed), by = verdict_by(w->failed);
     text_clear(t);
-    rollcall_headline(t, w, op, verdict_who(w->failed) < w->size ? verdict_who(w->failed) : 0);
+    rollcall_headline(t, w, op, who < w->size ? who : w->me, by < w->size ? by : w->me);
     rollcall_called_here(t, w, op);
     rollcall_table(t, w, &op->claim);
 }

@@ -16,17 +16,46 @@ static bool claim_committed(const struct watch *w, const struct claim *c, uint32
     return load_acquire64(word) >= c->commit;        /* E16 acquire, E17 acquire, E22 acquire */
 }
 
-/* Has p done its part of the operation? */
-static bool claim_done_by(const struct watch *w, const struct claim *c, uint32_t p)
+/* Does anybody who is there by now say device memory? Its owner stored slot.devices before its arrival: so whoever has seen that arrival
+   (E1) finds devices set, and whoever finds it 0 has seen none. Hence the order: an arrival is looked at before devices is. */
+static bool claim_devices(const struct watch *w, const struct claim *c)
+{
+    if (!load_acquire32(&w->slot->devices))
+        return false;
+    for (uint32_t p = 0; p < w->size; p++)
+        if (load_acquire64(&watch_arrival(w, p, c->seq)->seq) >= c->seq && watch_device(w, p, c->seq))      /* E1 acquire */
+            return true;
+    return false;
+}
+
+static bool claim_came(const struct watch *w, const struct claim *c, uint32_t p)
 {
     const struct arrival *a = watch_arrival(w, p, c->seq);
     return load_acquire64(&a->seq) >= c->seq && claim_agrees(c, a) && claim_committed(w, c, p);     /* E1 acquire */
 }
 
+static bool claim_placed(const struct watch *w, const struct claim *c, uint32_t p)
+{
+    return load_acquire64(&w->members[p].placed) >= c->seq;          /* E70 acquire */
+}
+
+/* Has p done its part of the operation? As far as those who are there say what that is: a device rank that comes later asks more of all. A
+   death that this hides is found in the look after that arrival, which whoever waits for it is woken by. */
+static bool claim_done_by(const struct watch *w, const struct claim *c, uint32_t p)
+{
+    return claim_came(w, c, p) && (!claim_devices(w, c) || claim_placed(w, c, p));
+}
+
+/* All arrivals first, then what they ask of all: once they are there that never changes, so what holds once holds for ever and for all. */
 bool claim_holds(const struct watch *w, const struct claim *c)
 {
     for (uint32_t p = 0; p < w->size; p++)
-        if (!claim_done_by(w, c, p))
+        if (!claim_came(w, c, p))
+            return false;
+    if (!claim_devices(w, c))
+        return true;
+    for (uint32_t p = 0; p < w->size; p++)
+        if (!claim_placed(w, c, p))
             return false;
     return true;
 }
@@ -40,6 +69,7 @@ int verdict_error(uint64_t v)
     case WHY_DEADLINE: return -ETIMEDOUT;
     case WHY_MISMATCH: return -EPROTO;
     case WHY_DEADLOCK: return -EDEADLK;
+    case WHY_DEVICE: return -EIO;
     case WHY_ABORT:
     case WHY_INTERRUPT:
     case WHY_NONE: break;
@@ -93,6 +123,8 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
             return WHY_INTERRUPT;
         if (quit & QUIT_ABORT)
             return WHY_ABORT;
+        if (quit & QUIT_DEVICE)
+            return WHY_DEVICE;
     }
     if (c->differs) {
         *who = c->differs - 1;
@@ -147,15 +179,22 @@ static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
 
 static bool verdict_reached(const struct watch *w, const struct wait *wait, uint64_t seq)
 {
-    if (load_acquire64(wait->word) >= wait->value)                   /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire */
+    if (load_acquire64(wait->word) >= wait->value)                   /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire, E70 acquire */
         return true;
     return wait->leave && wait->owner >= 0 && watch_past(w, (uint32_t)wait->owner, seq);
 }
 
-/* Whom a deadline names: the first rank that has not done its part. If that is this rank alone, whom it waits for; and where that has come,
+/* Whom a deadline names: this rank, for its device; the rank waited for, if it has not done its part; else the first that has not. If that is
+   this rank alone, whom it waits for; and where that has come,
    nobody: no rank keeps it from its end any more, and it may be late. */
 static bool verdict_overdue(const struct watch *w, const struct claim *c, const struct wait *wait, uint32_t *who)
 {
+    *who = w->me;
+    if (wait->poll)
+        return true;                                 /* for its own device */
+    *who = (uint32_t)wait->owner;                    /* before all those who wait for it, too */
+    if (wait->owner >= 0 && *who != w->me && !claim_done_by(w, c, *who))
+        return true;
     for (*who = 0; *who < w->size; ++*who)
         if (*who != w->me && !claim_done_by(w, c, *who))
             return true;
@@ -223,7 +262,7 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
 
 void verdict_quit(struct watch *w, uint32_t bit)
 {
-    if (bit & (QUIT_ABORT | QUIT_DEADLOCK | QUIT_INTERRUPT))
+    if (bit & (QUIT_ABORT | QUIT_DEADLOCK | QUIT_INTERRUPT | QUIT_DEVICE))
         fetch_or32(&w->attention, ATTENTION_BROKEN);
     if (!SEEDED(news_before_quit))
         fetch_or32(&w->mine->quit, bit);                             /* E7 release */

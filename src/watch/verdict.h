@@ -2,8 +2,9 @@
  * Owns: slot.verdict, with all members, by CAS.
  * Never: sleeps, algorithms, reports.
  *
- * The protocol. C(k): every rank has arrived at k with the same descriptor, and the committers' last-phase words have reached their
- * value. It is monotone and the same for all who look. V is the verdict word.
+ * The protocol. C(k): every rank has arrived at k with the same descriptor, the committers' last-phase words have reached their value,
+ * and, if any of these arrivals says device memory, the result is in place at every rank (E70: a device can fail after the last word).
+ * It is monotone and the same for all who look. V is the verdict word.
  *
  *   complete  local completion implies C(k). Load V: 0 or of a later operation -> success. Proposal for k -> withdraw it by CAS, success
  *             (anybody who sees C(k) withdraws, nobody waits for the proposer). Confirmed for k -> fail.
@@ -30,7 +31,7 @@
 
 #include "watch/watch.h"
 
-enum why { WHY_NONE, WHY_DIED, WHY_LEFT, WHY_DEADLINE, WHY_MISMATCH, WHY_ABORT, WHY_FREED, WHY_DEADLOCK, WHY_INTERRUPT };
+enum why { WHY_NONE, WHY_DIED, WHY_LEFT, WHY_DEADLINE, WHY_MISMATCH, WHY_ABORT, WHY_FREED, WHY_DEADLOCK, WHY_INTERRUPT, WHY_DEVICE };
 
 #define VERDICT_OP_MASK UINT32_C(0x3fffffff)
 enum { VERDICT_PROPOSED = 1, VERDICT_CONFIRMED = 2 };
@@ -68,7 +69,7 @@ int verdict_error(uint64_t v);                                                  
 /* Whom a confirmed verdict calls dead is dead to this rank, too, even if it left no mark and only the proposer asked the system. */
 void verdict_note(struct watch *w, uint64_t v);
 
-/* Abort, free, leave, deadlock: sets a quit bit of this rank on this comm, in the order flag, bit, news, wake. Safe in a signal handler.
+/* Abort, free, leave, deadlock, a device's failure: sets a quit bit of this rank on this comm, in the order flag, bit, news, wake. Safe in a signal handler.
    After FREED nothing of the comm may be touched. */
 void verdict_quit(struct watch *w, uint32_t bit);
 

@@ -1,6 +1,9 @@
 /* Job: one rank's view of a comm while it waits there: where everybody's words are, and what an operation asks of them.
  * Owns: private flags and scratch of this rank; in the arena its own member.
- * Never: how comms are made (group/), what an operation computes (coll/). */
+ * Never: how comms are made (group/), what an operation computes (coll/).
+ *
+ * E74 ended: a rank has read all it will ever read of a collective, then stores ended (release); who waits for it to have read loads ended
+ *    (acquire) and goes on. Nobody is woken by it: where all goes well E18 has said so before. */
 #ifndef TUTTI_WATCH_WATCH_H
 #define TUTTI_WATCH_WATCH_H
 
@@ -10,6 +13,9 @@
 #include "watch/stamp.h"
 
 struct threads;                        /* threads.h */
+
+/* What a rank does for others while it waits for them, after each slice of a sleep: the world's; on is set once it has something to do. */
+struct meanwhile { shared32 on; void (*run)(void *arg); void *arg; };
 
 struct watch {
     struct slot *slot;
@@ -36,6 +42,7 @@ struct watch {
     int    (*interrupt)(void *arg);
     void    *interrupt_arg;
     const char *name;                 /* "world", "comm 3": for reports */
+    const struct meanwhile *meanwhile;        /* NULL: nothing */
     struct threads *threads;          /* the world's; NULL: what waits here is not looked at by watch/cycle */
 };
 
@@ -55,8 +62,9 @@ struct claim {
     uint32_t differs;                 /* rank + 1 that this rank has found to do something else than its descriptor says; 0 none */
 };
 
-/* What a rank waits for. owner: whose word it is, -1 the comm's (sense). leave: over as well when its owner is gone (it will read no more). */
-struct wait { shared64 *word; uint64_t value; int owner; bool leave; };
+/* What a rank waits for. owner: whose word it is, -1 the comm's (sense). leave: over as well when its owner is gone (it will read no more).
+   poll: a device of this rank, of which no word tells: advance is called again and again (watch_poll). */
+struct wait { shared64 *word; uint64_t value; int owner; bool leave, poll; };
 
 enum { WAITING = 0, DONE = 1 };
 
@@ -75,18 +83,27 @@ struct op {
     int      slices, warned;
     uint64_t began_ns, excused_ns;    /* when it was called, and what had been excused by then */
     bool     waited;                  /* it went through a wait of drive.h */
+    uint32_t polls;                   /* looks while a device was waited for; set with began */
     uint32_t pauses;                  /* spent in the straight line before that: waiting too short to be worth reading the time */
 };
+
+static inline void watch_meanwhile(const struct watch *w)
+{
+    if (w->meanwhile && load_acquire32(&w->meanwhile->on))
+        w->meanwhile->run(w->meanwhile->arg);
+}
 
 /* By what this rank looked up when it opened the comm: not by the slot, over which a peer may have written since. */
 static inline uint32_t watch_world_rank(const struct watch *w, uint32_t p) { return (uint32_t)(w->seats[p] - w->arena->seats); }
 static inline struct arrival *watch_arrival(const struct watch *w, uint32_t p, uint64_t seq) { return &w->members[p].arrival[seq & 1]; }
 
-/* Does p read nothing more of operation seq's buffers? It is gone, or has freed the comm, or come to a later operation. */
+/* Does p read nothing more of operation seq's buffers? It is gone, or has freed the comm, or come to a later operation; or it has left this
+   one without a word of what it read: by an error that only it has met, or because somebody wrote over that word. */
 static inline bool watch_past(const struct watch *w, uint32_t p, uint64_t seq)
 {
     return w->gone[p] != GONE_NO || (load_acquire32(&w->members[p].quit) & (QUIT_FREED | QUIT_LEFT))         /* E7 acquire */
-        || load_acquire64(&watch_arrival(w, p, seq + 1)->seq) > seq;                                         /* E1 acquire */
+        || load_acquire64(&watch_arrival(w, p, seq + 1)->seq) > seq                                          /* E1 acquire */
+        || load_acquire64(&w->members[p].ended) >= seq;                                                      /* E74 acquire */
 }
 
 static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
@@ -153,6 +170,19 @@ static inline bool watch_arrived_soon(const struct watch *w, const struct claim 
     return true;
 }
 
+/* Is what p said in operation seq of device memory? p has arrived at it. */
+static inline bool watch_device(const struct watch *w, uint32_t p, uint64_t seq)
+{
+    return load_relaxed64(&watch_arrival(w, p, seq)->more[DEVICE_WORD]) == seq;      /* relaxed: read after an acquire of seq (E1), stored last */
+}
+
+/* A wait for this rank's own device: asked again soon, and every look at what could end the operation is made as ever. */
+static inline int watch_poll(struct op *op)
+{
+    op->wait = (struct wait){ &op->watch->mine->placed, UINT64_MAX, (int)op->watch->me, false, true };
+    return WAITING;
+}
+
 /* L3: has everybody arrived, with what we call? Else op->wait is the first who has not. */
 static inline int watch_all_arrived(struct op *op)
 {
@@ -166,7 +196,7 @@ static inline int watch_all_arrived(struct op *op)
             op->next = p;
             /* One who is there but calls something else is waited for in vain: straight to the verdict. */
             uint64_t value = there ? UINT64_MAX : op->claim.seq;
-            op->wait = (struct wait){ &a->seq, value, (int)p, false };
+            op->wait = (struct wait){ &a->seq, value, (int)p, false, false };
             return WAITING;
         }
     }

@@ -162,6 +162,32 @@ static void wrong(void **state)
     parse("all_reduce:-1=line,-2=line,-3=line,-4=line,-5=line,-6=line,-7=line,-8=line");
 }
 
+static void roads(void **state)
+{
+    (void)state;
+    parse(NULL);
+    assert_int_equal(select_road(&rules, 0), ROAD_PINNED);
+    assert_int_equal(select_road(&rules, 65536), ROAD_PINNED);
+    assert_int_equal(select_road(&rules, 65537), ROAD_LEADER);
+    assert_int_equal(select_road(&rules, SIZE_MAX), ROAD_LEADER);
+    parse("device:1M-2M=peers,-100=leader");
+    assert_int_equal(select_road(&rules, 100), ROAD_LEADER);
+    assert_int_equal(select_road(&rules, 101), ROAD_PINNED);         /* as select_default has it */
+    assert_int_equal(select_road(&rules, 1 << 20), ROAD_PEERS);
+    assert_int_equal(select_road(&rules, (2 << 20) + 1), ROAD_LEADER);
+    assert_string_equal(road_name(ROAD_PEERS), "peers");
+    CHOSEN(KIND_ALL_REDUCE, false, 40, all_reduce_line);
+    parse("device:-1=peers,-2=peers,-3=peers,-4=peers,-5=peers,-6=peers,-7=peers,-8=peers");
+    assert_int_equal(select_road(&rules, 8), ROAD_PEERS);
+    assert_int_equal(select_road(&rules, 9), ROAD_PINNED);
+    refused("device:-inf=ring", "\"ring\" is no road of device memory; there are: pinned leader peers");
+    refused("device:", "device: no choice");
+    refused("device/crowded:-inf=pinned", "\"device\" has no algorithms");
+    refused("device:7-5=pinned", "\"7-5\": expected sizes in bytes");
+    refused("device:pinned", "expected LOW-HIGH=ALGORITHM");
+    refused("device:-1=peers,-2=peers,-3=peers,-4=peers,-5=peers,-6=peers,-7=peers,-8=peers,-9=peers", "more than 8 choices");
+}
+
 /* Any bytes at all: refused or taken, never worse. */
 static void anything(void **state)
 {
@@ -202,7 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default), cmocka_unit_test(nothing_said), cmocka_unit_test(clauses), cmocka_unit_test(never_nothing),
-        cmocka_unit_test(wrong), cmocka_unit_test(anything), cmocka_unit_test(rows),
+        cmocka_unit_test(wrong), cmocka_unit_test(roads), cmocka_unit_test(anything), cmocka_unit_test(rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* ctest: timeout=120
+/* ctest: timeout=300
  * Algorithms never wait: here the state machines of all ranks are driven by one thread, in any order, so every interleaving of whole
  * steps can happen and none depends on a scheduler. The ranks' worlds are joined by a thread each, which then only lends its name.
  *
@@ -11,11 +11,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "oracle.h"
+#include "support/oracle.h"
 
 #include "api/check.h"
 #include "api/run.h"
 #include "coll/select.h"
+#include "support/dummy.h"
 #include "watch/drive.h"
 #include "watch/verdict.h"
 
@@ -37,7 +38,7 @@ static void *hold_seat(void *arg)
 {
     struct seat_of *seat = arg;
     struct crew *crew = seat->crew;
-    tutti_options options = { .job = crew->job, .rank = seat->rank, .size = crew->size, .span_bytes = 16 << 20 };
+    tutti_options options = { .job = crew->job, .rank = seat->rank, .size = crew->size, .span_bytes = 64 << 20 };
     int r = tutti_init(&crew->comm[seat->rank], &options);
     if (r < 0)
         print_error("rank %d: %s\n", seat->rank, tutti_explain(NULL));
@@ -98,7 +99,7 @@ static void crew_leave(struct crew *crew)
 
 /* ---- a program, the same on all ranks ---- */
 
-struct operation { struct oracle_case c; const struct algorithm *gate; };
+struct operation { struct oracle_case c; const struct algorithm *gate; unsigned devices; };      /* a bit for each rank with one */
 
 /* By chance among the algorithms of this kind that can take it. */
 static const struct algorithm *any_algorithm(enum kind kind, size_t bytes, uint64_t *seed)
@@ -111,7 +112,7 @@ static const struct algorithm *any_algorithm(enum kind kind, size_t bytes, uint6
     return chosen;
 }
 
-static const struct oracle_space everywhere = { 1, ORACLE_RANKS, 2000000 };
+static const struct oracle_space everywhere = { 1, ORACLE_RANKS, 2000000, false };
 
 static struct operation any_operation(int size, uint64_t *seed)
 {
@@ -119,7 +120,7 @@ static struct operation any_operation(int size, uint64_t *seed)
     unsigned char *v = o.c.v;
     do {
         for (int d = 0; d < DIMS; d++)
-            v[d] = (unsigned char)(oracle_any(seed) % (uint64_t)oracle_values_of(o.c.kind, d));
+            v[d] = (unsigned char)(oracle_any(seed) % (uint64_t)oracle_values_of(o.c.kind, d, &everywhere));
         if (oracle_any(seed) % 4 == 0)
             v[DIM_SIZE] = SIZE_0;                    /* nothing at all is a case of its own */
         v[DIM_RANKS] = (unsigned char)(size - 1);
@@ -132,7 +133,7 @@ static struct operation any_operation(int size, uint64_t *seed)
     return o;
 }
 
-struct hand { struct coll c; bool under_way; int nth; struct oracle_part part; size_t first[ORACLE_RANKS + 1]; };
+struct hand { struct coll c; bool under_way; int nth; struct oracle_part part; size_t first[ORACLE_RANKS + 1]; struct device_call device; };
 
 /* As the public functions describe it. */
 static void describe(struct hand *h, const struct oracle_case *c)
@@ -158,7 +159,7 @@ static void begin(struct hand *h, struct tutti_comm *comm, const struct operatio
 {
     const struct oracle_case *c = &o->c;
     tutti_call call = { .factor = h->part.factor };
-    assert_true(oracle_take(&h->part, c, tutti_rank(comm), comm));
+    assert_true(oracle_take(&h->part, c, tutti_rank(comm), comm, NULL));
     describe(h, c);
     if (c->kind != KIND_BARRIER) {
         int r = check_data(comm, &h->c, c->kind, 0, &call);
@@ -174,6 +175,10 @@ static void begin(struct hand *h, struct tutti_comm *comm, const struct operatio
     else
         h->c.algorithm = o->gate;
     h->c.gate = o->gate;
+    seed += comm->watch.me;
+    h->device = (struct device_call){ .before = (unsigned)oracle_any(&seed) % 3, .after = (unsigned)oracle_any(&seed) % 4 };
+    if (o->devices >> comm->watch.me & 1)
+        dummy_plays(&h->c, &h->device);
     h->c.op.advance = h->c.algorithm->advance;
     run_begin(&h->c, 0);
     h->under_way = true;
@@ -190,7 +195,9 @@ static void end(struct hand *h, const struct operation *o)
         fail_msg("operation %d, rank %u, by %s: %s: %s", h->nth, h->c.comm->watch.me, h->c.algorithm->name, what, room);
     }
     assert_int_equal(run_end(&h->c, 0), 0);
-    oracle_give(&h->part, h->c.comm);
+    if (h->c.device && (h->device.after || !h->device.asked))
+        fail_msg("operation %d, rank %u, by %s: is over, and its result not in place", h->nth, h->c.comm->watch.me, h->c.algorithm->name);
+    oracle_give(&h->part, h->c.comm, NULL);
     h->under_way = false;
     h->nth++;
 }
@@ -218,7 +225,8 @@ static void step(struct hand *h, struct tutti_comm *comm, const struct operation
     end(h, o);
 }
 
-static void run_program(int size, uint64_t seed)
+/* With devices: any ranks', in every third operation none. */
+static void run_program(int size, bool devices, uint64_t seed)
 {
     struct crew crew;
     struct hand *hands = calloc((size_t)size, sizeof *hands);
@@ -226,6 +234,8 @@ static void run_program(int size, uint64_t seed)
     assert_true(hands && program);
     for (int i = 0; i < OPERATIONS; i++)
         program[i] = any_operation(size, &seed);
+    for (int i = 0; devices && i < OPERATIONS; i++)
+        program[i].devices = program[i].c.kind == KIND_BARRIER || oracle_any(&seed) % 3 == 0 ? 0 : (unsigned)oracle_any(&seed) % (1u << size);
     crew_join(&crew, size);
     int left = size, steps = 0, favourite = 0;
     while (left) {
@@ -240,7 +250,7 @@ static void run_program(int size, uint64_t seed)
         if (++steps == STEPS_MOST)
             fail_msg("stuck: %d steps for %d operations", steps, OPERATIONS);
     }
-    printf("%d ranks: %d operations in %d steps\n", size, OPERATIONS, steps);
+    printf("%d ranks%s: %d operations in %d steps\n", size, devices ? " with devices" : "", OPERATIONS, steps);
     crew_leave(&crew);
     free(hands);
     free(program);
@@ -251,7 +261,7 @@ static void any_order_will_do(void **state)
     (void)state;
     uint64_t seed = oracle_seed();
     for (int i = 0; i < (oracle_prove() ? 5000 : 40); i++)
-        run_program(2 + i % 3, oracle_any(&seed));
+        run_program(2 + i % 3, i & 1, oracle_any(&seed));
 }
 
 /* ---- what the ranks must agree on ---- */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "oracle.h"
+#include "support/oracle.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct oracle_space few = { 2, 4, 300000 };
+static const struct oracle_space few = { 2, 4, 300000, false };
 
 struct rank { pthread_t thread; int rank, size, failed; const char *job; const struct oracle_case *cases; size_t n; struct oracle_board *board; };
 
@@ -29,7 +29,7 @@ static void *rank_main(void *arg)
         print_error("rank %d: %s\n", r->rank, tutti_explain(NULL));
         return NULL;
     }
-    r->failed = oracle_run(world, r->cases, r->n, r->board);
+    r->failed = oracle_run(world, r->cases, r->n, r->board, NULL);
     if (tutti_finalize(world) < 0)
         r->failed = 1;
     return NULL;
@@ -40,7 +40,7 @@ static void run_world(const struct oracle_case *cases, size_t n, int nth, struct
     char rules[1024], job[64];
     struct rank ranks[ORACLE_RANKS];
     int size = oracle_ranks(cases), failed = 0;
-    assert_int_equal(setenv("TUTTI_ALGORITHM", oracle_rules(cases->v[DIM_RULE], cases->v[DIM_GATE], rules), 1), 0);
+    assert_int_equal(setenv("TUTTI_ALGORITHM", oracle_rules(cases, rules), 1), 0);
     snprintf(job, sizeof job, "threads-%d-%d", (int)getpid(), nth);
     for (int r = 0; r < size; r++) {
         ranks[r] = (struct rank){ .rank = r, .size = size, .job = job, .cases = cases, .n = n, .board = board };

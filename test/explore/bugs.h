@@ -4,6 +4,8 @@
 #ifndef TUTTI_EXPLORE_BUGS_H
 #define TUTTI_EXPLORE_BUGS_H
 
+#include <stddef.h>
+
 #define EXPLORE_BUGS(B) \
     B(lost_wake)                /* an arriver wakes nobody */ \
     B(lost_wake_confirm)        /* nor does who confirms a verdict */ \
@@ -32,7 +34,23 @@
     B(no_pass_on)               /* the one sleeper that a death wakes does not wake the others */ \
     B(no_licence)               /* a ring's slot is written again before it was read */ \
     B(decide_by_store)          /* an agreement is decided by a store */ \
-    B(stale_shrink)             /* who made a list of the living goes by it, though another's was decided */
+    B(stale_shrink)             /* who made a list of the living goes by it, though another's was decided */ \
+    B(placed_not_asked)         /* a rank is done when its own result is in place, though another's may never be */ \
+    B(no_fence_store)           /* who sets a key looks for sleepers before the version is out */ \
+    B(version_late)             /* who finds no key reads the version when the lock is given back */ \
+    B(news_not_watched)         /* who waits for one rank does not hear of an abort */ \
+    B(turn_not_taken)           /* a turn whose begin failed stays with its rank */ \
+    B(late_breaks)              /* a deadline of once or first breaks the comm */ \
+    B(late_counts)              /* a first_begin that failed has taken its round */ \
+    B(bell_not_rung)            /* a letter comes, and its receiver is not told */ \
+    B(letter_early)             /* a letter's number is there before what it says */ \
+    B(offer_withdrawn)          /* an offer is withdrawn, though it may just have been granted */ \
+    B(broken_refused)           /* agree is refused on a broken comm */ \
+    B(abort_is_gone)            /* who has aborted is left out of what is agreed */ \
+    B(no_fence_central)         /* who sees that all have come looks for sleepers before the sense is out */ \
+    B(no_kick)                  /* the progress thread is not told that there is work */ \
+    B(deaths_left_out)          /* of the explorer: a death is offered at that rank's own steps only */ \
+    B(words_left_out)           /* of the explorer: states are taken for the same whatever is in memory, and whoever is asleep */
 
 enum explore_bug {
     BUG_none,
@@ -45,5 +63,7 @@ enum explore_bug {
 extern enum explore_bug explore_bug;
 #define SEEDED(bug) (explore_bug == BUG_##bug)
 #define TINY(normal, tiny) (tiny)
+#define PLAINLY(at, bytes) explore_plainly(at, bytes)
+void explore_plainly(const void *at, size_t bytes);
 
 #endif

@@ -11,7 +11,7 @@ enum { CHANGES = 3, EVENT_MOMENTS = 2 };
 
 static enum how how;
 static struct { unsigned char taken, of; } stack[CHOICES_MOST];
-static int depth, known, forced;
+static int depth, known;
 static uint64_t state;
 static uint32_t change[CHANGES], moment[EVENT_MOMENTS], expected = 200;
 static int lowest;
@@ -28,7 +28,8 @@ static uint64_t chance(uint64_t below)
 void choose_search(void)
 {
     how = BY_SEARCH;
-    known = forced = 0;
+    known = 0;
+    seen_forget();
 }
 
 void choose_chance(uint64_t seed)
@@ -128,6 +129,8 @@ int choose(const struct option *o, int n)
     depth++;
     return c;
 }
+
+bool choose_new(void) { return how == BY_SEARCH && depth >= known; }
 
 bool choose_next(void)
 {

@@ -2,6 +2,7 @@
  * a point, on its own stack, so that most points cost no switch at all. The clock stands still unless nobody can run: then all store
  * buffers empty, and the sleep that ends first ends. */
 #include "explore/engine.h"
+#include "explore/scenarios.h"
 
 #include "watch/drive.h"
 #include "watch/verdict.h"
@@ -13,8 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A jump of the clock is no longer than what the library takes for a busy CPU: of more it would think that it had been stopped. */
-enum { STACK_BYTES = 256 << 10, JUMP_NS = 1000000 };
+enum { STACK_BYTES = 256 << 10 };
 
 struct engine engine;
 struct note note[EXPLORE_RANKS];
@@ -63,7 +63,7 @@ static void coroutine_make(struct actor *a, void (*entry)(void))
 }
 #endif
 
-static void go_home(void)
+void engine_go_home(void)
 {
     void *nowhere;
     engine.running = false;
@@ -115,82 +115,33 @@ static bool can_run(const struct actor *a)
     return a->state == ACTOR_READY || (a->state == ACTOR_LOCKED && kernel_lock_free(a->wants));
 }
 
-static bool alive(const struct actor *a) { return a->state != ACTOR_DONE && a->state != ACTOR_DEAD; }
-
-static bool room_for(int more, bool event)
-{
-    int limit = event || engine.events ? engine.limit_event : engine.limit;
-    return engine.preempted + more <= limit;
-}
-
-static int add(struct option *o, int n, int kind, int who)
-{
-    o[n] = (struct option){ (unsigned char)kind, (unsigned char)who };
-    return n + 1;
-}
-
-static int events_most(void)
-{
-    int most = engine.scenario->events_most;
-    return most ? most : engine.scenario->chance ? 2 : 1;
-}
-
-static int add_events(struct option *o, int n)
-{
-    unsigned events = engine.scenario->events;
-    if (!events || !room_for(0, true) || engine.events >= events_most())
-        return n;
-    for (int i = 0; i < engine.actors; i++) {
-        const struct actor *a = &engine.actor[i];
-        if (!alive(a))
-            continue;
-        bool first = i == a->rank;     /* an event of the rank, not of its other threads */
-        if (first && (events & KILL) && engine.deaths + 1 < engine.scenario->ranks)
-            n = add(o, n, EVENT_KILL, i);
-        if (first && (events & STOP) && !a->stopped)
-            n = add(o, n, EVENT_STOP, i);
-        if ((events & SPURIOUS) && a->state == ACTOR_ASLEEP && !a->stopped)
-            n = add(o, n, EVENT_SPURIOUS, i);
-        if ((events & TIMER) && a->state == ACTOR_ASLEEP && !a->stopped)
-            n = add(o, n, EVENT_TIMER, i);
-    }
-    return events & JUMP ? add(o, n, EVENT_JUMP, 0) : n;
-}
-
 /* The first is what happens if nothing odd does. */
 static int options(struct option *o, bool ready, bool yields)
 {
     int me = engine.now_on, n = 0;
     bool paid = ready && !yields;
     if (paid)
-        n = add(o, n, EVENT_GO, me);
+        n = option_add(o, n, EVENT_GO, me);
     for (int i = 1; i < engine.actors; i++) {
         int q = (me + i) % engine.actors;
-        if (can_run(&engine.actor[q]) && (!paid || room_for(1, false)))
-            n = add(o, n, EVENT_GO, q);
+        if (can_run(&engine.actor[q]) && (!paid || event_room_for(1, false)))
+            n = option_add(o, n, EVENT_GO, q);
     }
     if (ready && yields && n == 0)
-        n = add(o, n, EVENT_GO, me);
+        n = option_add(o, n, EVENT_GO, me);
     if (!ready && can_run(&engine.actor[me]))
-        n = add(o, n, EVENT_GO, me);
+        n = option_add(o, n, EVENT_GO, me);
     if (n == 0)
         return 0;
     for (int i = 0; i < engine.actors; i++)
         if (engine.actor[i].stores)
-            n = add(o, n, EVENT_FLUSH, i);
-    return add_events(o, n);
+            n = option_add(o, n, EVENT_FLUSH, i);
+    if (!paid)
+        engine.word = NULL;
+    return event_options(o, n);
 }
 
 /* ---- nobody can run ---- */
-
-static void wake_late(struct actor *a)
-{
-    if (explore_trace)
-        printf("    the sleep of actor %d ends by itself, at %llu us\n", (int)(a - engine.actor), (unsigned long long)(a->end / 1000 - 1000000000));
-    engine.now_ns = a->end > engine.now_ns ? a->end : engine.now_ns;
-    a->state = ACTOR_READY;
-    a->slept = -ETIMEDOUT;
-}
 
 /* A sleeper whose word has changed should have been woken, unless who changed it was ended or stopped before it could. */
 static void look_for_lost_wakes(void)
@@ -212,10 +163,19 @@ static bool resume_stopped(void)
 {
     bool any = false;
     for (int i = 0; i < engine.actors; i++) {
-        any |= engine.actor[i].stopped && alive(&engine.actor[i]);
+        any |= engine.actor[i].stopped && event_alive(&engine.actor[i]);
         engine.actor[i].stopped = false;
     }
     return any;
+}
+
+/* Besides the library's own threads. */
+static bool somebody_left(void)
+{
+    for (int i = 0; i < engine.actors; i++)
+        if (event_alive(&engine.actor[i]) && !engine.actor[i].thread)
+            return true;
+    return false;
 }
 
 /* False: the run is over. */
@@ -227,7 +187,7 @@ static bool nobody_runs(void)
         struct actor *a = &engine.actor[i];
         stores |= a->stores != 0;
         words_drain(a);
-        left |= alive(a) && !a->stopped;
+        left |= event_alive(a) && !a->stopped;
         if ((a->state == ACTOR_ASLEEP || a->state == ACTOR_LOCKED) && !a->stopped && (!first || a->end < first->end))
             first = a;
         first_slice |= a->state == ACTOR_ASLEEP && a->sleeps_on == 1;
@@ -239,6 +199,8 @@ static bool nobody_runs(void)
     }
     if (!first)
         return resume_stopped();
+    if (!somebody_left())
+        return false;
     look_for_lost_wakes();
     bool odd = engine.deaths || engine.scenario->patience == PATIENCE_FIRST;       /* a first slice looks at one word */
     /* Who waits for one rank watches only that one's life: if it dies, and the one sleeper that is woken dies before he passes it on, the
@@ -248,6 +210,8 @@ static bool nobody_runs(void)
         engine_wrong("all that are left sleep, rank %d among them, and only the end of a slice would wake them", first->rank);
     if (engine.wrong)
         return false;
+    if (event_in_sleep())
+        return true;
     engine.times++;
     if (engine.times > STOP_TIMES && resume_stopped()) {
         engine.times = 0;
@@ -257,52 +221,11 @@ static bool nobody_runs(void)
         engine_wrong("stuck: rank %d sleeps slice after slice", first->rank);
         return false;
     }
-    wake_late(first);
+    event_late(first);
     return true;
 }
 
 /* ---- the point ---- */
-
-static void happen(struct option o)
-{
-    struct actor *a = &engine.actor[o.who];
-    if (o.kind == EVENT_FLUSH) {
-        words_drain(a);                /* all: one by one is as if it had done the others later */
-        return;
-    }
-    if (explore_trace)
-        printf("    event %d for actor %d, at a point of actor %d\n", o.kind, o.who, engine.now_on);
-    engine.events++;
-    engine.event_runs[o.kind]++;
-    switch (o.kind) {
-    case EVENT_KILL:
-        engine.deaths++;
-        kernel_kill(a->rank);
-        break;
-    case EVENT_STOP:
-        engine.stops++;
-        for (int i = 0; i < engine.actors; i++)
-            engine.actor[i].stopped |= engine.actor[i].rank == a->rank;
-        break;
-    case EVENT_SPURIOUS:
-        a->state = ACTOR_READY;
-        a->slept = 0;
-        break;
-    case EVENT_TIMER:
-        wake_late(a);
-        break;
-    case EVENT_JUMP:
-        engine.now_ns += JUMP_NS;
-        for (int i = 0; i < engine.actors; i++) {
-            struct actor *b = &engine.actor[i];
-            if ((b->state == ACTOR_ASLEEP || b->state == ACTOR_LOCKED) && !b->stopped && b->end <= engine.now_ns)
-                wake_late(b);
-        }
-        break;
-    default:
-        abort();
-    }
-}
 
 static void decide(bool yields)
 {
@@ -313,28 +236,42 @@ static void decide(bool yields)
         struct option o[4 * ACTORS_MOST + ACTORS_MOST * 4];
         struct actor *mine = &engine.actor[me];
         if (engine.wrong)
-            go_home();
+            engine_go_home();
         bool ready = mine->state == ACTOR_READY && !mine->stopped;
         int n = options(o, ready, yields);
         if (n == 0) {
             if (!nobody_runs())
-                go_home();
+                engine_go_home();
             continue;
         }
-        struct option chosen = o[n > 1 ? choose(o, n) : 0];
+        struct option chosen = event_pick(o, n, ready, yields);
         if (chosen.kind != EVENT_GO) {
-            happen(chosen);
+            event_happen(chosen);
             continue;
         }
         engine.preempted += ready && !yields && chosen.who != me;
+        const void *word = engine.word;
         go_to(chosen.who);
+        if (chosen.who != me && ready && !yields)
+            event_on_return(word);
+        seen_heard(mine, 1);
         return;
     }
 }
 
-void engine_point(void) { decide(false); }
-void engine_block(void) { decide(false); }
-void engine_yield(void) { decide(true); }
+void engine_point(const void *word)
+{
+    engine.word = word;
+    decide(false);
+}
+
+void engine_block(void) { engine_point(NULL); }
+
+void engine_yield(void)
+{
+    engine.word = NULL;
+    decide(true);
+}
 
 int explore_any_killed(void)
 {
@@ -347,7 +284,8 @@ int explore_any_killed(void)
 uint64_t explore_now(void) { return engine.now_ns; }
 
 int explore_count(void) { return engine.scenario->count; }
-void explore_step(void) { engine_point(); }
+bool explore_aborts(void) { return engine.scenario->helper == aborts; }
+void explore_step(void) { engine_point(explore_shared); }
 
 /* ---- a run ---- */
 
@@ -357,6 +295,8 @@ static void actor_begin(void)
     comm_callback = NULL;
     if (i == rank)
         engine.scenario->body(rank, explore_world[rank]);
+    else if (engine.actor[i].thread)
+        engine.actor[i].thread(engine.actor[i].thread_arg);
     else
         engine.scenario->helper(rank, explore_world[rank]);
     struct actor *a = &engine.actor[i];
@@ -377,6 +317,7 @@ static void begin(void)
     engine.preempted = engine.events = engine.times = engine.deaths = engine.stops = 0;
     engine.steps = 0;
     engine.wrong = NULL;
+    engine.cut = false;
     memset(note, 0, sizeof note);
     memset(explore_killed, 0, sizeof explore_killed);
     memset(explore_ended, 0, sizeof explore_ended);
@@ -390,7 +331,8 @@ static void begin(void)
             abort();
         a->stack = stack;
         a->rank = i < s->ranks ? i : (i - s->ranks) % s->ranks;
-        a->state = ACTOR_READY;
+        a->state = i < s->ranks || !s->threads ? ACTOR_READY : ACTOR_DONE;   /* not there yet */
+        a->thread = NULL;
         a->stopped = false;
         a->stores = a->sleeps_on = a->helds = 0;
         a->floor = 0;
@@ -398,6 +340,7 @@ static void begin(void)
         coroutine_make(a, actor_begin);
     }
     words_begin();
+    seen_begin();
     choose_begin();
 }
 
@@ -427,8 +370,11 @@ bool engine_run(void)
     engine_swap(&engine.home, start.sp);
     engine.running = false;
     engine.runs++;
+    engine.cuts += engine.cut;
     engine.all_steps += engine.steps;
     engine.deepest = engine.steps > engine.deepest ? engine.steps : engine.deepest;
+    if (engine.cut)
+        return true;
     for (int p = 0; p < engine.scenario->ranks && !engine.wrong; p++)
         if (!explore_ended[p] && !explore_killed[p])
             engine_wrong("rank %d did not come to its end", p);
@@ -436,6 +382,8 @@ bool engine_run(void)
         check_all_or_none();
     if (!engine.wrong && engine.scenario->check)
         engine.scenario->check();
+    if (!engine.wrong)
+        same_outcome();
     return !engine.wrong;
 }
 
@@ -443,6 +391,7 @@ void explore_note(int rank, int which, int result)
 {
     note[rank].result[which] = result;
     note[rank].there[which] = true;
+    seen_heard(&engine.actor[engine.now_on], (uint64_t)(int64_t)result);
 }
 
 bool explore_arrived(int rank, uint64_t verdict)
@@ -453,9 +402,12 @@ bool explore_arrived(int rank, uint64_t verdict)
 
 void explore_failed(int rank, tutti_comm *comm)
 {
+    engine_point(NULL);                /* it asks who lives */
     bool was = engine.running;
     engine.running = false;
-    note[rank].failed_count = tutti_failed(comm, note[rank].failed, EXPLORE_RANKS);
+    note[rank].failed_count = tutti_failed(comm, note[rank].failed, EXPLORE_RANKS);      /* looked at without points: heard as a whole */
     note[rank].verdict = comm->watch.failed;
+    for (int i = 0; i < note[rank].failed_count; i++)
+        seen_heard(&engine.actor[engine.now_on], (uint64_t)note[rank].failed[i]);
     engine.running = was;
 }

@@ -3,7 +3,25 @@
  * Never: how they are scheduled.
  *
  * Ranks are coroutines of one process, each with a world of its own in one arena. They are stopped only where they touch a word that
- * more than one of them uses, or call the kernel; which words these are is learned from the runs themselves. */
+ * more than one of them uses, or call the kernel; which words these are is learned from the runs themselves. Schedules that can only come
+ * to what others came to are left out (seen.c, events.c); that nothing else is left out, `explore same` shows.
+ *
+ * At every step of the schedules with at most one preemption, what may happen to which operation:
+ *
+ *                                      kill, stop, spurious wake, end of a slice     deadline (a jump of the clock)     abort
+ *   barrier flags, central             barrier_flags_events, barrier_central_events  deadline, central_deadline         abort, central_abort
+ *   all_reduce line, flat, ring        line_ flat_ ring_ ring_rounds_events          line_ flat_ ring_deadline          line_ flat_ ring_abort
+ *   broadcast line, flat, ring         broadcast_line_ broadcast_flat_ broadcast_events, likewise _deadline, _abort
+ *   verdict                            verdict_events                                deadline                           verdict_abort, abort_events
+ *   once, first, turn                  once_ first_ turn_events                      _deadline                          _abort, turn_canceled
+ *   split, shrink, agree               split_ shrink_ agree_events                   split_ shrink_deadline, agree_late _abort
+ *   the store                          store_events                                  store_deadline                     _abort, _canceled
+ *   letters, offers                    letter_ offer_events                          _deadline                          _abort, _canceled
+ *   leaving                            leave_events
+ *   work under way                     work_ work_carried_events
+ *
+ * Not searched, since it has no meaning there: a deadline of agree and shrink other than the comm's; an abort of a comm that a rank leaves
+ * (who has left is gone, and an abort before is abort); set, add, compare_set, delete have no deadline. */
 #ifndef TUTTI_EXPLORE_EXPLORE_H
 #define TUTTI_EXPLORE_EXPLORE_H
 
@@ -39,8 +57,9 @@ struct scenario {
     int events_most;                  /* in a run; 0: one, or two by chance */
     bool own_ends;                    /* no collective: each rank's call has an end of its own */
     bool after;                       /* points behind stores, too, where what is written plainly afterwards matters */
+    bool threads;                     /* the helpers are no threads of the scenario's, but those that the library makes, which do not end */
     bool commits;                     /* arrival is not all that a rank has to do */
-    int count;                        /* for the body: elements */
+    int count;                        /* for the body: elements, a deadline in ms */
 };
 
 /* What a rank came to. */
@@ -60,6 +79,7 @@ void explore_failed(int rank, tutti_comm *comm);
 bool explore_arrived(int rank, uint64_t verdict);            /* had that rank done its part of the operation? */
 void explore_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int  explore_count(void);             /* the scenario's */
+bool explore_aborts(void);            /* has it a thread that aborts? */
 uint64_t explore_now(void);           /* ns, of the clock in there */
 void explore_nap(uint64_t ns);        /* this rank does something else, until all others wait */
 void explore_step(void);              /* a point in the scenario's own code */

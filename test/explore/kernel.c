@@ -52,16 +52,18 @@ int kernel_wake(const shared32 *word, int n)
     if (!engine.running)
         return 0;
     words_visible(word, engine.now_on, false);
-    engine_point();
+    engine_point(NULL);
     words_drain(me());
     words_trace("wakes", word, (uint64_t)n);
-    return wake_where(word, n);
+    int woken = wake_where(word, n);
+    seen_heard(me(), (uint64_t)woken);
+    return woken;
 }
 
 static int kernel_sleep(const struct futex_word *words, int n, uint64_t end)
 {
     struct actor *a = me();
-    engine_point();
+    engine_point(NULL);
     for (int i = 0; i < n; i++) {
         words_visible(words[i].word, engine.now_on, false);
         if (words_kernel_load(words[i].word) != words[i].seen) {
@@ -78,6 +80,7 @@ static int kernel_sleep(const struct futex_word *words, int n, uint64_t end)
     words_trace("sleeps", words[0].word, words[0].seen);
     engine_block();
     a->sleeps_on = 0;
+    seen_heard(a, (uint64_t)-a->slept);
     errno = a->slept ? -a->slept : 0;
     return a->slept ? -1 : 0;
 }
@@ -140,10 +143,12 @@ static uint32_t my_tid(void) { return (uint32_t)(TID_FROM + my_rank()); }
 static int lock_try(pthread_mutex_t *m)
 {
     uint32_t have = lock_now(m);
+    bool was = engine.running;
+    uint64_t seen = have, version = words_version(lock_word(m), 4);
+    if (was)
+        seen_heard(me(), version);
     if (have & FUTEX_TID_MASK)
         return EBUSY;
-    uint64_t seen = have;
-    bool was = engine.running;
     if (was)
         words_drain(me());
     engine.running = false;            /* no second point */
@@ -151,6 +156,7 @@ static int lock_try(pthread_mutex_t *m)
     engine.running = was;
     if (was) {
         words_wrote(lock_word(m), engine.now_on);
+        words_became(lock_word(m), 4, me()->heard);
         me()->floor = engine.writes;
         if (me()->helds < HELD_MOST)
             me()->held[me()->helds++] = m;
@@ -162,14 +168,14 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t *m);
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *m)
 {
     if (engine.running && words_visible(lock_word(m), engine.now_on, true))
-        engine_point();
+        engine_point(NULL);
     return lock_try(m);
 }
 
 static int lock_until(pthread_mutex_t *m, uint64_t end)
 {
     if (engine.running && words_visible(lock_word(m), engine.now_on, true))
-        engine_point();
+        engine_point(NULL);
     for (;;) {
         int error = lock_try(m);
         if (error != EBUSY)
@@ -181,6 +187,7 @@ static int lock_until(pthread_mutex_t *m, uint64_t end)
         a->end = end;
         a->slept = 0;
         engine_block();
+        seen_heard(a, (uint64_t)-a->slept);
         if (a->state == ACTOR_READY && a->slept)
             return ETIMEDOUT;
         a->state = ACTOR_READY;
@@ -202,7 +209,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
 {
     if (engine.running) {
         if (words_visible(lock_word(m), engine.now_on, true))
-            engine_point();
+            engine_point(NULL);
         struct actor *a = me();
         words_drain(a);
         for (int i = 0; i < a->helds; i++)
@@ -211,6 +218,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
                 break;
             }
         words_wrote(lock_word(m), engine.now_on);
+        words_became(lock_word(m), 4, a->heard);
     }
     m->__data.__lock = 0;
     return 0;
@@ -226,16 +234,40 @@ int __wrap_pthread_mutex_consistent(pthread_mutex_t *m)
 pid_t __wrap_gettid(void);
 pid_t __wrap_gettid(void) { return (pid_t)my_tid(); }
 
+/* ---- threads: an actor that waits to be one ---- */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*does)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*does)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*does)(void *), void *arg)
+{
+    if (!engine.running)
+        return __real_pthread_create(thread, attributes, does, arg);
+    for (int i = engine.scenario->ranks; i < engine.actors && engine.scenario->threads; i++) {
+        struct actor *a = &engine.actor[i];
+        if (a->rank != me()->rank || a->thread)
+            continue;
+        a->thread = does;
+        a->thread_arg = arg;
+        a->state = ACTOR_READY;
+        seen_heard(a, me()->heard);
+        return 0;
+    }
+    return EAGAIN;
+}
+
 /* ---- ends ---- */
 
 static void mark_died(pthread_mutex_t *m)
 {
     uint32_t was = lock_now(m), now = (was & FUTEX_WAITERS) | FUTEX_OWNER_DIED;
     memcpy(&m->__data.__lock, &now, sizeof now);
+    words_became(lock_word(m), 4, seen_mix(words_version(lock_word(m), 4), FUTEX_OWNER_DIED));
     engine.writes++;
     if (was & FUTEX_WAITERS)
         wake_where(lock_word(m), 1);
 }
+
+shared32 *kernel_mark(int rank) { return lock_word(&explore_world[rank]->world->arena.seats[rank].mark.mutex); }
 
 void kernel_kill(int rank)
 {
@@ -255,7 +287,17 @@ void kernel_kill(int rank)
 /* ---- what is asked about processes ---- */
 
 static int rank_of(const struct process_id *id) { return id->tid - TID_FROM; }
-static bool is_dead(int rank) { return rank >= 0 && rank < EXPLORE_RANKS && explore_killed[rank]; }
+static bool is_dead(int rank)
+{
+    if (rank < 0 || rank >= EXPLORE_RANKS)
+        return false;
+    if (engine.running) {
+        if (engine.scenario->events & KILL)
+            engine_point(kernel_mark(rank));
+        seen_heard(me(), explore_killed[rank]);
+    }
+    return explore_killed[rank];
+}
 
 int __wrap_process_alive(const struct process_id *id, int pidfd);
 int __wrap_process_alive(const struct process_id *id, int pidfd)
@@ -277,7 +319,8 @@ int __wrap_process_end(const struct process_id *id, int *status)
 const char *__wrap_process_state(const struct process_id *id, uint64_t *cpu_ns);
 const char *__wrap_process_state(const struct process_id *id, uint64_t *cpu_ns)
 {
-    *cpu_ns = 0;
+    if (cpu_ns)
+        *cpu_ns = 0;
     return is_dead(rank_of(id)) ? "gone" : "running";
 }
 
@@ -303,6 +346,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
     if (!engine.running)
         return __real_clock_gettime(clock, t);
     engine.now_ns += engine.scenario->tick_ns;
+    seen_heard(me(), engine.now_ns);
     *t = (struct timespec){ (time_t)(engine.now_ns / 1000000000u), (long)(engine.now_ns % 1000000000u) };
     return 0;
 }

@@ -1,4 +1,4 @@
-/* explore run NAME | bug BUG NAME | replay NAME BUG WORDS LIMIT SCHEDULE | seed NAME BUG SEED | list
+/* explore run NAME | same NAME | missing BUG NAME | bug BUG NAME | replay NAME BUG WORDS LIMIT SCHEDULE | seed NAME BUG SEED | list
  *
  * A search goes up in preemptions: first all schedules with none, then with one … so that what is cut off by the time is the most intricate,
  * and it can be said what was complete. TUTTI_EXPLORE_SECONDS bounds a scenario; with TUTTI_PROVE nothing
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 3, CHANCE_SECONDS = 1, CHANCE_PROVE_SECONDS = 120, BUG_SECONDS = 20, CHANCE_RUNS_MOST = 100000000 };
+enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 6, CHANCE_PROVE_SECONDS = 120, BUG_SECONDS = 20, CHANCE_RUNS_MOST = 100000000 };
 
 enum explore_bug explore_bug;
 static const char *const bug_names[] = {
@@ -44,7 +44,7 @@ static void learn(void)
             words_learn();
     }
     choose_learned();
-    engine.runs = engine.all_steps = engine.deepest = 0;
+    engine.runs = engine.cuts = engine.all_steps = engine.deepest = 0;
     memset(engine.event_runs, 0, sizeof engine.event_runs);
 }
 
@@ -63,6 +63,7 @@ static enum found search_at(const struct scenario *s, int limit, double end, boo
     set_limit(s, limit);
     do {
         choose_search();
+        same_again();
         round_began = engine.runs;     /* what was run with fewer preemptions, or before all shared words were known, is run again */
         do {
             if (!engine_run() && stop)
@@ -76,10 +77,10 @@ static enum found search_at(const struct scenario *s, int limit, double end, boo
 
 static void print_counts(const struct scenario *s)
 {
-    printf("%s: %llu interleavings (%llu runs), %llu steps (up to %llu in one), %d shared words, %zu pages set back, %.1f s CPU\n",
-           s->name,
-           (unsigned long long)(engine.runs - round_began), (unsigned long long)engine.runs, (unsigned long long)engine.all_steps, (unsigned long long)engine.deepest, words_shared(),
-           pages_hot(), cpu_seconds());
+    printf("%s: %llu interleavings (%llu runs, %llu of them cut where all that follows was known; %llu states), %llu steps (up to %llu in one), ",
+           s->name, (unsigned long long)(engine.runs - round_began), (unsigned long long)engine.runs, (unsigned long long)engine.cuts,
+           (unsigned long long)seen_states(), (unsigned long long)engine.all_steps, (unsigned long long)engine.deepest);
+    printf("%d shared words, %zu pages set back, %.1f s CPU\n", words_shared(), pages_hot(), cpu_seconds());
     for (int e = EVENT_KILL; e < EVENT_KINDS; e++)
         if (engine.event_runs[e])
             printf("%s: with %llu %s\n", s->name, (unsigned long long)engine.event_runs[e], event_names[e]);
@@ -161,8 +162,26 @@ static const struct scenario *open_scenario(const char *name)
 static int explore(const char *name)
 {
     const struct scenario *s = open_scenario(name);
-    double seconds = explore_bug ? BUG_SECONDS : budget(s->chance ? CHANCE_SECONDS : SECONDS);
+    double seconds = explore_bug ? BUG_SECONDS : budget(s->chance ? 0.5 : SECONDS);
     return s->chance ? by_chance(s, seconds) : search(s, seconds);
+}
+
+static int same(const char *name)
+{
+    const struct scenario *s = open_scenario(name);
+    for (int which = 0; which < 2; which++) {
+        seen_switch(which == 0);
+        same_into(which);
+        for (int limit = 0; limit <= s->preemptions; limit++)
+            if (search_at(s, limit, cpu_seconds() + 1e9, true) != FOUND_NOTHING) {
+                print_wrong(s);
+                return 1;
+            }
+        print_counts(s);
+    }
+    size_t missing = same_missing();
+    printf("%s: all schedules end in %zu states, those that were searched in %zu; %zu are missing\n", name, same_found(0), same_found(1), missing);
+    return missing > 0;
 }
 
 static int replay(const char *name, int words, int limit, const char *schedule)
@@ -205,6 +224,7 @@ static void aborted(int number)
 int main(int argc, char **argv)
 {
     int result = 2;
+    seen_switch(getenv("TUTTI_EXPLORE_ALL") != NULL);
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGABRT, aborted);
     if (argc == 2 && !strcmp(argv[1], "list")) {
@@ -212,7 +232,12 @@ int main(int argc, char **argv)
         result = 0;
     } else if (argc == 3 && !strcmp(argv[1], "run"))
         result = explore(argv[2]);
-    else if (argc == 4 && !strcmp(argv[1], "bug")) {
+    else if (argc == 3 && !strcmp(argv[1], "same"))
+        result = same(argv[2]);
+    else if (argc == 4 && !strcmp(argv[1], "missing")) {
+        explore_bug = bug_of(argv[2]);
+        result = !same(argv[3]);
+    } else if (argc == 4 && !strcmp(argv[1], "bug")) {
         explore_bug = bug_of(argv[2]);
         result = !explore(argv[3]);
         printf("%s: the seeded bug was %s\n", argv[2], result ? "NOT FOUND" : "found");
@@ -223,7 +248,8 @@ int main(int argc, char **argv)
         explore_bug = bug_of(argv[3]);
         result = seeded(argv[2], strtoull(argv[4], NULL, 0));
     } else
-        fprintf(stderr, "usage: explore run NAME | bug BUG NAME | replay NAME BUG WORDS LIMIT SCHEDULE | seed NAME BUG SEED | list\n");
+        fprintf(stderr, "usage: explore run NAME | same NAME | missing BUG NAME | bug BUG NAME\n"
+                        "       explore replay NAME BUG WORDS LIMIT SCHEDULE | seed NAME BUG SEED | list\n");
     fflush(stdout);
     _exit(result);                    /* the worlds stay: their leaving is no part of this */
 }

@@ -1,6 +1,7 @@
 /* Memory as it was when the world had been made, before every run. All of it is made read-only once; the first write to a page keeps a
  * copy of it, and lets it be written from then on. So a run costs a copy of the few dozen pages that runs ever touch, some
- * microseconds, wherever they are. What the library allocates comes from one stretch (--wrap), whose end is set back likewise. */
+ * microseconds, wherever they are. What the library allocates comes from one stretch a rank (--wrap), whose end is set back likewise: where
+ * something lies follows from what that rank has done, and no word of one is now and then one of another's. */
 #include "explore/engine.h"
 
 #include <signal.h>
@@ -11,14 +12,14 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, HOT_MOST = 8192, REGIONS = 16 };
-#define HEAP_BYTES ((size_t)64 << 20)
+#define HEAP_BYTES ((size_t)16 << 20)   /* of a rank */
 
 static struct { char *at; size_t bytes; } region[REGIONS];
 static int regions;
 static struct { char *at, *copy; } hot[HOT_MOST];
 static size_t hots;
-static char *copies, *heap;
-static size_t heap_used, heap_frozen;
+static char *copies, *heaps;
+static size_t heap_used[ACTORS_MOST], heap_frozen[ACTORS_MOST];
 
 static void pages_fault(int number, siginfo_t *info, void *context)
 {
@@ -65,8 +66,8 @@ void pages_watch(void *at, size_t bytes)
 
 void pages_freeze(void)
 {
-    pages_watch(heap, HEAP_BYTES);
-    heap_frozen = heap_used;
+    pages_watch(heaps, ACTORS_MOST * HEAP_BYTES);
+    memcpy(heap_frozen, heap_used, sizeof heap_used);
     for (int i = 0; i < regions; i++)
         if (mprotect(region[i].at, region[i].bytes, PROT_READ) != 0)
             abort();
@@ -76,7 +77,7 @@ void pages_back(void)
 {
     for (size_t i = 0; i < hots; i++)
         memcpy(hot[i].at, hot[i].copy, PAGE);
-    heap_used = heap_frozen;
+    memcpy(heap_used, heap_frozen, sizeof heap_used);
 }
 
 size_t pages_hot(void) { return hots; }
@@ -85,15 +86,17 @@ size_t pages_hot(void) { return hots; }
 
 static void *take(size_t bytes, size_t align)
 {
-    if (!heap) {
-        heap = mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (heap == MAP_FAILED)
+    int rank = engine.running ? engine.actor[engine.now_on].rank : world_making;
+    if (!heaps) {
+        heaps = mmap(NULL, ACTORS_MOST * HEAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (heaps == MAP_FAILED)
             abort();
     }
-    size_t at = (heap_used + sizeof(size_t) + align - 1) / align * align;
+    char *heap = heaps + (size_t)rank * HEAP_BYTES;
+    size_t at = (heap_used[rank] + sizeof(size_t) + align - 1) / align * align;
     if (bytes > HEAP_BYTES || at + bytes > HEAP_BYTES)
         return NULL;
-    heap_used = at + bytes;
+    heap_used[rank] = at + bytes;
     memcpy(heap + at - sizeof bytes, &bytes, sizeof bytes);
     return heap + at;
 }

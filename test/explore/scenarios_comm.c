@@ -1,8 +1,8 @@
-/* Comms are made while ranks die: split, agree, shrink; and the job's store. */
+/* Comms are made while ranks die, deadlines pass, or somebody aborts: split, agree, shrink. */
 #include "explore/scenarios.h"
 
-#include "arena/store.h"
 #include "explore/engine.h"
+#include "watch/verdict.h"
 
 #include <errno.h>
 #include <string.h>
@@ -36,6 +36,11 @@ void check_split_death(void)
         for (int k = 0; k < 2; k++)
             if (note[p].there[k] && note[p].result[k] != 0 && !explore_killed[p] && note[p].result[k] != -EOWNERDEAD)
                 explore_wrong("rank %d: step %d gave %d", p, k, note[p].result[k]);
+    for (int p = 0; p < EXPLORE_RANKS; p++) {
+        uint32_t who = verdict_who(note[p].verdict);
+        if (note[p].verdict && !explore_killed[p] && (who >= EXPLORE_RANKS || !explore_killed[who]))
+            explore_wrong("rank %d: split failed because of rank %u, which lives", p, who);
+    }
 }
 
 const struct scenario scenario_split = { .name = "split", .ranks = 2, .body = splits, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO };
@@ -43,12 +48,48 @@ const struct scenario scenario_split_events = {
     .name = "split_events", .ranks = 2, .body = splits, .check = check_split_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 
+/* Deadlines: of the split all have the same end; and so with what is done on the new comm, which has inherited them. */
+static void check_late(void)
+{
+    for (int p = 0; p < 2; p++)
+        for (int k = 0; k < 2; k++)
+            if (note[p].there[k] && note[p].result[k] != 0 && note[p].result[k] != -ETIMEDOUT)
+                explore_wrong("rank %d: step %d gave %d", p, k, note[p].result[k]);
+    if (note[0].verdict && note[1].verdict && note[0].verdict != note[1].verdict)
+        explore_wrong("two verdicts: %llx and %llx", (unsigned long long)note[0].verdict, (unsigned long long)note[1].verdict);
+}
+
+/* The comm is aborted, and the new one, if there is one, is whole. */
+static void check_child(void)
+{
+    for (int p = 0; p < 2; p++)
+        if (note[p].result[0] != 0 && note[p].result[0] != -ECANCELED)
+            explore_wrong("rank %d: %d after an abort", p, note[p].result[0]);
+        else if (note[p].there[1] && note[p].result[1] != 0)
+            explore_wrong("rank %d: the new comm gave %d, and its parent was aborted", p, note[p].result[1]);
+}
+
+#define LATE(named, does, ...) \
+    const struct scenario scenario_##named##_deadline = { \
+        .name = #named "_deadline", .ranks = 2, .body = does, .check = check_late, .preemptions = 1, .preemptions_event = 1, \
+        .timeout_ms = { 1, 2 }, .events = JUMP | TIMER, .patience = PATIENCE_FIRST, __VA_ARGS__ \
+    };
+#define ABORTED(named, does, checks, ...) \
+    const struct scenario scenario_##named##_abort = { \
+        .name = #named "_abort", .ranks = 2, .helpers = 1, .body = does, .helper = aborts, .check = checks, .preemptions = 2, \
+        .patience = PATIENCE_FIRST, __VA_ARGS__ \
+    };
+
+LATE(split, splits, .rules = NULL)
+ABORTED(split, splits, check_child, .rules = NULL)
+
 /* ---- shrink: a comm breaks, or not, and those who live go on. Who comes to a new comm finds all of it there. ---- */
 
 void shrinks(int rank, tutti_comm *world)
 {
     tutti_comm *comm;
-    tutti_barrier_at("explore", world, NULL);
+    if (!explore_count())
+        tutti_barrier_at("explore", world, NULL);
     int r = tutti_comm_shrink_at("explore", world, &comm);
     explore_note(rank, 0, r);
     if (r < 0)
@@ -74,10 +115,17 @@ void check_shrink(void)
     }
 }
 
-const struct scenario scenario_shrink = { .name = "shrink", .ranks = 2, .body = shrinks, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO };
+const struct scenario scenario_shrink = { .name = "shrink", .ranks = 2, .body = shrinks, .check = check_good, .preemptions = 2,
+    .memory = MEMORY_TSO };
 const struct scenario scenario_shrink_events = {
-    .name = "shrink_events", .ranks = 3, .body = shrinks, .check = check_shrink, .preemptions = 1, .preemptions_event = 1, .events = KILL
+    .name = "shrink_events", .ranks = 2, .body = shrinks, .check = check_shrink, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
+const struct scenario scenario_shrink_kill3 = {
+    .name = "shrink_kill3", .ranks = 3, .body = shrinks, .count = 1, .check = check_shrink, .preemptions = 1, .preemptions_event = 1, .events = KILL
+};
+
+LATE(shrink, shrinks, .count = 1)
+ABORTED(shrink, shrinks, check_shrink, .rules = NULL)
 
 /* ---- agree: the same answer for all who live ---- */
 
@@ -106,6 +154,8 @@ const struct scenario scenario_agree_events = {
     .name = "agree_events", .ranks = 2, .body = agrees, .check = check_agree, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 
+ABORTED(agree, agrees, check_agree, .rules = NULL)
+
 static void check_agree_late(void)
 {
     for (int p = 0; p < 2; p++)
@@ -117,60 +167,4 @@ static void check_agree_late(void)
 const struct scenario scenario_agree_late = {
     .name = "agree_late", .ranks = 2, .body = agrees, .check = check_agree_late, .preemptions = 2, .preemptions_event = 2, .timeout_ms = { 1, 0 },
     .events = JUMP | TIMER
-};
-
-/* ---- the store: a value is whole or not there, a sum misses nothing, and a dead writer stops nobody.
-   Not with store buffers: its blocks are written plainly as well, and plain stores are at once. ---- */
-
-static const char text_of_a[] = "a value of some length, for all to read";
-
-void stores(int rank, tutti_comm *world)
-{
-    int64_t now = 0;
-    if (rank == 0)
-        explore_note(rank, 0, tutti_set_at("explore", "a", text_of_a, sizeof text_of_a, world));
-    else {
-        char got[sizeof text_of_a] = "";
-        size_t len = sizeof got;
-        tutti_call call = { .timeout_ms = 1000 };
-        int r = tutti_get_at("explore", "a", got, &len, world, &call);
-        explore_note(rank, 0, (r == -EOWNERDEAD && explore_killed[0]) || (r == -ETIMEDOUT && (engine.stops || engine.deaths)) ? 0 : r);
-        if (r == 0 && (len != sizeof text_of_a || memcmp(got, text_of_a, len)))
-            explore_wrong("half a value: \"%.40s\"", got);
-    }
-    int r = tutti_add_at("explore", "n", 1, &now, world);
-    explore_note(rank, 1, r);
-    explore_shared[rank] = r == 0;
-}
-
-/* Looked at when all is over, by the product's own functions. */
-void check_store(void)
-{
-    check_good();
-    const struct arena *arena = &explore_world[0]->world->arena;
-    char got[sizeof text_of_a];
-    size_t len = sizeof got;
-    uint64_t version;
-    int64_t n = 0;
-    struct store_key a = store_key("a", 1), sum = store_key("n", 1);
-    world_making = 3;                  /* whoever looks is none of the ranks */
-    int r = store_get(arena, &a, got, &len, &version, 1000);
-    if (r != 0 && !explore_killed[0])
-        explore_wrong("the value is gone: %d", r);
-    if (r == 0 && (len != sizeof text_of_a || memcmp(got, text_of_a, len)))
-        explore_wrong("half a value: %d bytes", (int)len);
-    r = store_add(arena, &sum, 0, &n, 1000);
-    int64_t least = 0, most = 0;
-    for (int p = 0; p < engine.scenario->ranks; p++) {
-        least += explore_shared[p] != 0;
-        most += explore_shared[p] || explore_killed[p];
-    }
-    if (r != 0 || n < least || n > most)
-        explore_wrong("a sum of %d, by %d to %d ranks: %d", (int)n, (int)least, (int)most, r);
-}
-
-const struct scenario scenario_store = { .name = "store", .ranks = 2, .body = stores, .check = check_store, .preemptions = 2 };
-const struct scenario scenario_store_events = {
-    .name = "store_events", .ranks = 2, .body = stores, .check = check_store, .preemptions = 1, .preemptions_event = 1, .events = EVENTS,
-    .own_ends = true, .after = true
 };

@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-enum { CALLS = 2, SMALL = 6, ROUNDS_3 = 40 };
+enum { CALLS = 2, SMALL = 6, ROUNDS_2 = 24, ROUNDS_3 = 40 };
 
 static uint64_t value(int rank, int i, int k) { return (uint64_t)(1 + rank) * 1000000 + (uint64_t)i * 1000 + (uint64_t)k; }
 
-static void reduces(int rank, tutti_comm *world, int count)
+static void reduces(int rank, tutti_comm *world, int count, int calls)
 {
     bool failed = false;
     int n = tutti_size(world);
-    for (int k = 0; k < CALLS; k++) {
+    for (int k = 0; k < calls; k++) {
         uint64_t x[ROUNDS_3], y[ROUNDS_3];
         for (int i = 0; i < count; i++)
             x[i] = value(rank, i, k);
@@ -31,8 +31,9 @@ static void reduces(int rank, tutti_comm *world, int count)
         explore_failed(rank, world);
 }
 
-void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL); }
-void rings(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3); }
+void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL, CALLS); }
+void rings(int rank, tutti_comm *world) { reduces(rank, world, explore_count() ? explore_count() : ROUNDS_3, CALLS); }
+static void one_ring(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3, 1); }
 
 void broadcasts(int rank, tutti_comm *world)
 {
@@ -66,7 +67,11 @@ const struct scenario scenario_flat_weak = {
 };
 const struct scenario scenario_ring = { .name = "ring", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_good, .preemptions = 2 };
 const struct scenario scenario_ring_events = {
-    .name = "ring_events", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+    .name = "ring_events", .ranks = 2, .rules = RING, .body = rings, .count = ROUNDS_2, .commits = true, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+};
+const struct scenario scenario_ring_rounds_events = {                /* a slot is written a second time */
+    .name = "ring_rounds_events", .ranks = 2, .rules = RING, .body = one_ring, .commits = true, .check = check_death, .preemptions = 1,
+    .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_ring_tso = {
     .name = "ring_tso", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
@@ -81,6 +86,14 @@ const struct scenario scenario_broadcast_flat = {
 const struct scenario scenario_broadcast_ring = {
     .name = "broadcast_ring", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_good, .preemptions = 2,
     .memory = MEMORY_TSO
+};
+const struct scenario scenario_broadcast_line_events = {
+    .name = "broadcast_line_events", .ranks = 2, .rules = "broadcast:-inf=line", .body = broadcasts, .count = 5, .check = check_death,
+    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+};
+const struct scenario scenario_broadcast_flat_events = {
+    .name = "broadcast_flat_events", .ranks = 2, .rules = "broadcast:-inf=flat", .body = broadcasts, .count = 6, .check = check_death,
+    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_broadcast_events = {
     .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_death,
@@ -102,9 +115,13 @@ const struct scenario scenario_broadcast_events = {
 
 DEADLINE(line, lines, .rules = NULL)
 DEADLINE(flat, flats, .rules = FLAT)
-DEADLINE(ring, rings, .rules = RING)
+DEADLINE(ring, rings, .rules = RING, .count = ROUNDS_2)
 DEADLINE(broadcast, broadcasts, .rules = "broadcast:-inf=ring", .count = 20)
+DEADLINE(broadcast_line, broadcasts, .rules = "broadcast:-inf=line", .count = 5)
+DEADLINE(broadcast_flat, broadcasts, .rules = "broadcast:-inf=flat", .count = 6)
 ABORT(line, lines, .rules = NULL)
 ABORT(flat, flats, .rules = FLAT)
-ABORT(ring, rings, .rules = RING)
+ABORT(ring, rings, .rules = RING, .count = ROUNDS_2)
 ABORT(broadcast, broadcasts, .rules = "broadcast:-inf=ring", .count = 20)
+ABORT(broadcast_line, broadcasts, .rules = "broadcast:-inf=line", .count = 5)
+ABORT(broadcast_flat, broadcasts, .rules = "broadcast:-inf=flat", .count = 6)

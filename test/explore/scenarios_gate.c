@@ -81,7 +81,7 @@ void check_good(void)
 
 const struct scenario scenario_barrier_flags = { .name = "barrier_flags", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_good, .preemptions = 3 };
 const struct scenario scenario_barrier_flags_tso = {
-    .name = "barrier_flags_tso", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+    .name = "barrier_flags_tso", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO
 };
 const struct scenario scenario_barrier_flags_yield = {
     .name = "barrier_flags_yield", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_death, .preemptions = 3, .preemptions_event = 1,
@@ -94,13 +94,16 @@ const struct scenario scenario_barrier_flags_events = {
 const struct scenario scenario_barrier_central = {
     .name = "barrier_central", .ranks = 2, .rules = CENTRAL, .body = barriers, .check = check_good, .preemptions = 3
 };
+const struct scenario scenario_barrier_central_tso = {
+    .name = "barrier_central_tso", .ranks = 2, .rules = CENTRAL, .body = barriers, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO
+};
 const struct scenario scenario_barrier_central_events = {
     .name = "barrier_central_events", .ranks = 2, .rules = CENTRAL, .body = barriers, .check = check_death, .preemptions = 1,
     .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_line = { .name = "line", .ranks = 2, .body = lines, .check = check_good, .preemptions = 3 };
 const struct scenario scenario_line_tso = {
-    .name = "line_tso", .ranks = 2, .body = lines, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+    .name = "line_tso", .ranks = 2, .body = lines, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO
 };
 const struct scenario scenario_line_weak = {
     .name = "line_weak", .ranks = 2, .body = lines, .check = check_good, .preemptions = 2, .memory = MEMORY_WEAK
@@ -130,6 +133,11 @@ static void check_deadline(void)
 
 const struct scenario scenario_deadline = {
     .name = "deadline", .ranks = 2, .rules = FLAGS, .body = barriers, .check = check_deadline, .preemptions = 2, .preemptions_event = 2,
+    .timeout_ms = { 1, 0 }, .events = JUMP | TIMER | KILL | STOP
+};
+
+const struct scenario scenario_central_deadline = {
+    .name = "central_deadline", .ranks = 2, .rules = CENTRAL, .body = barriers, .check = check_deadline, .preemptions = 1, .preemptions_event = 1,
     .timeout_ms = { 1, 0 }, .events = JUMP | TIMER | KILL | STOP
 };
 
@@ -242,6 +250,29 @@ const struct scenario scenario_abort_events = {
 const struct scenario scenario_abort = {
     .name = "abort", .ranks = 2, .helpers = 1, .rules = FLAGS, .body = barriers, .helper = aborts, .check = check_abort, .preemptions = 3,
     .patience = PATIENCE_FIRST
+};
+
+const struct scenario scenario_central_abort = {
+    .name = "central_abort", .ranks = 2, .helpers = 1, .rules = CENTRAL, .body = barriers, .helper = aborts, .check = check_abort, .preemptions = 3,
+    .patience = PATIENCE_FIRST
+};
+
+/* Deadlines and an abort: one verdict, whichever. */
+static void check_verdict_abort(void)
+{
+    for (int p = 0; p < 2; p++)
+        for (int k = 0; k < CALLS; k++) {
+            int r = note[p].there[k] ? note[p].result[k] : 0;
+            if (r != 0 && r != -ECANCELED && r != -ETIMEDOUT)
+                explore_wrong("rank %d: call %d gave %d", p, k, r);
+        }
+    if (note[0].verdict && note[1].verdict && note[0].verdict != note[1].verdict)
+        explore_wrong("two verdicts: %llx and %llx", (unsigned long long)note[0].verdict, (unsigned long long)note[1].verdict);
+}
+
+const struct scenario scenario_verdict_abort = {
+    .name = "verdict_abort", .ranks = 2, .helpers = 1, .rules = FLAGS, .body = barriers, .helper = aborts, .check = check_verdict_abort,
+    .preemptions = 2, .timeout_ms = { 1, 1 }, .tick_ns = 1000000, .patience = PATIENCE_FIRST
 };
 
 /* ---- three ranks: 0 has a deadline, 1 waits, 2 stays away or comes late; one of them may be killed ---- */

@@ -13,7 +13,8 @@
 
 enum { TABLE = 1 << 16, HISTORY = 4096 };
 
-static struct entry { uintptr_t key; uint16_t readers, writers; bool visible; int8_t writer; uint64_t run; } table[TABLE];
+/* version: of each half, which store it is of; of this run, if `run` is. */
+static struct entry { uintptr_t key; uint16_t readers, writers; bool visible; int8_t writer; uint64_t run, version[2]; } table[TABLE];
 static int shared_words, fresh;
 
 static struct { uintptr_t at; uint64_t value, over; int by; } history[HISTORY];      /* a value, and at which write it was gone */
@@ -105,11 +106,33 @@ int words_writer(const void *word)
     return e->run == engine.runs + 1 ? e->writer : -1;
 }
 
-void words_wrote(const void *word, int actor)
+static struct entry *entry_of_run(const void *word)
 {
     struct entry *e = entry_of(word);
-    e->run = engine.runs + 1;
-    e->writer = (int8_t)actor;
+    if (e->run != engine.runs + 1) {
+        e->run = engine.runs + 1;
+        e->version[0] = e->version[1] = 0;
+        e->writer = -1;
+    }
+    return e;
+}
+
+void words_wrote(const void *word, int actor) { entry_of_run(word)->writer = (int8_t)actor; }
+
+uint64_t words_version(const void *word, int bytes)
+{
+    const struct entry *e = entry_of_run(word);
+    return bytes == 8 ? seen_mix(e->version[0], e->version[1]) : e->version[(uintptr_t)word >> 2 & 1];
+}
+
+void words_became(const void *word, int bytes, uint64_t by)
+{
+    struct entry *e = entry_of_run(word);
+    for (unsigned i = 0; i < 2; i++)
+        if (bytes == 8 || i == ((uintptr_t)word >> 2 & 1)) {
+            seen_memory(seen_mix(e->key * 2 + i, e->version[i]), seen_mix(e->key * 2 + i, by));
+            e->version[i] = by;
+        }
 }
 
 /* ---- memory ---- */
@@ -126,7 +149,7 @@ static uint64_t get(const void *word, int bytes)
     return half;
 }
 
-static void put(void *word, uint64_t value, int bytes, int actor)
+static void put(void *word, uint64_t value, int bytes, int actor, uint64_t by)
 {
     uint32_t half = (uint32_t)value;
     if (engine.scenario->memory == MEMORY_WEAK && remembered < HISTORY) {
@@ -140,6 +163,7 @@ static void put(void *word, uint64_t value, int bytes, int actor)
     else
         memcpy(word, &half, 4);
     words_wrote(word, actor);
+    words_became(word, bytes, by);
 }
 
 /* ---- the buffer ---- */
@@ -149,7 +173,7 @@ static void out(struct actor *a, int i)
     struct buffered b = a->buffer[i];
     memmove(&a->buffer[i], &a->buffer[i + 1], (size_t)(a->stores - i - 1) * sizeof b);
     a->stores--;
-    put(b.word, b.value, b.bytes, (int)(a - engine.actor));
+    put(b.word, b.value, b.bytes, (int)(a - engine.actor), b.by);
 }
 
 void words_drain(struct actor *a)
@@ -166,18 +190,31 @@ static int buffered(const struct actor *a, const void *word)
     return -1;
 }
 
-static void buffer(struct actor *a, void *word, uint64_t value, int bytes, enum explore_order order)
+static void buffer(struct actor *a, void *word, uint64_t value, int bytes)
 {
     if (a->stores == BUFFER_MOST)
         words_drain(a);
-    a->buffer[a->stores++] = (struct buffered){ word, value, bytes, order };
+    a->buffer[a->stores++] = (struct buffered){ word, value, a->heard, bytes };
 }
 
 uint32_t words_kernel_load(const shared32 *word)
 {
     const struct actor *a = &engine.actor[engine.now_on];
     int i = buffered(a, word);
+    seen_heard(&engine.actor[engine.now_on], i >= 0 ? a->buffer[i].by : words_version(word, 4));
     return i >= 0 ? (uint32_t)a->buffer[i].value : (uint32_t)get(word, 4);
+}
+
+/* Plain stores are at once: where one follows a store to the same place, that comes out before. */
+void explore_plainly(const void *at, size_t bytes)
+{
+    struct actor *a = &engine.actor[engine.now_on];
+    const char *from = at;
+    for (int i = 0; engine.running && i < a->stores; i++) {
+        const char *word = a->buffer[i].word;
+        if (word + a->buffer[i].bytes > from && word < from + bytes)
+            words_drain(a);
+    }
 }
 
 /* ---- the accesses ---- */
@@ -227,9 +264,11 @@ uint64_t explore_load(const void *word, int bytes, enum explore_order order)
         return get(word, bytes);
     bool visible = words_visible(word, engine.now_on, false);
     if (visible)
-        engine_point();
+        engine_point(word);
     struct actor *a = me();
     int i = a->stores ? buffered(a, word) : -1;
+    if (visible)
+        seen_heard(a, i >= 0 ? a->buffer[i].by : words_version(word, bytes));
     if (i >= 0)
         return a->buffer[i].value;
     uint64_t value = get(word, bytes);
@@ -247,23 +286,32 @@ uint64_t explore_load(const void *word, int bytes, enum explore_order order)
 void explore_store(void *word, uint64_t value, int bytes, enum explore_order order)
 {
     if (!engine.running) {
-        put(word, value, bytes, 0);
+        put(word, value, bytes, 0, 0);
         return;
     }
     bool visible = words_visible(word, engine.now_on, true);
     if (visible)
-        engine_point();
+        engine_point(word);
     struct actor *a = me();
     enum memory memory = engine.scenario->memory;
     if (visible)
         words_trace("stores", word, value);
     bool overtakes = memory == MEMORY_WEAK && order == EXPLORE_RELAXED && a->stores && buffered(a, word) < 0;
     if (memory != MEMORY_PLAIN && !overtakes && (a->stores || (visible && oddity())))
-        buffer(a, word, value, bytes, order);
+        buffer(a, word, value, bytes);
     else
-        put(word, value, bytes, engine.now_on);
+        put(word, value, bytes, engine.now_on, a->heard);
     if (visible && engine.scenario->after)
-        engine_point();
+        engine_point(word);
+}
+
+/* What a change finds is learned; what it leaves is by it. */
+static uint64_t learns(const void *word, int bytes)
+{
+    struct actor *a = me();
+    if (engine.running)
+        seen_heard(a, words_version(word, bytes));
+    return engine.running ? a->heard : 0;
 }
 
 static void fence(struct actor *a)
@@ -275,14 +323,14 @@ static void fence(struct actor *a)
 uint64_t explore_change(void *word, uint64_t value, int bytes, enum explore_change how)
 {
     if (engine.running && words_visible(word, engine.now_on, true))
-        engine_point();
+        engine_point(word);
     if (engine.running)
         fence(me());
-    uint64_t old = get(word, bytes);
+    uint64_t old = get(word, bytes), by = learns(word, bytes);
     if (engine.running)
         words_trace("changes", word, value);
     uint64_t next = how == EXPLORE_ADD ? old + value : how == EXPLORE_OR ? old | value : how == EXPLORE_AND ? old & value : value;
-    put(word, next, bytes, engine.now_on);
+    put(word, next, bytes, engine.now_on, by);
     if (engine.running)
         me()->floor = engine.writes;
     return old;
@@ -291,17 +339,17 @@ uint64_t explore_change(void *word, uint64_t value, int bytes, enum explore_chan
 int explore_swap(void *word, uint64_t *seen, uint64_t value, int bytes)
 {
     if (engine.running && words_visible(word, engine.now_on, true))
-        engine_point();
+        engine_point(word);
     if (engine.running)
         fence(me());
-    uint64_t have = get(word, bytes);
+    uint64_t have = get(word, bytes), by = learns(word, bytes);
     if (engine.running)
         words_trace(have == *seen ? "swaps" : "fails to swap", word, value);
     if (have != *seen) {
         *seen = have;
         return 0;
     }
-    put(word, value, bytes, engine.now_on);
+    put(word, value, bytes, engine.now_on, by);
     if (engine.running)
         me()->floor = engine.writes;
     return 1;
@@ -312,7 +360,7 @@ void explore_fence(void)
     if (!engine.running)
         return;
     if (me()->stores)
-        engine_point();               /* the last moment before they are out */
+        engine_point(me());           /* the last moment before they are out */
     fence(me());
 }
 

@@ -1,5 +1,15 @@
 /* What a rank that meets a host is handed: answers, and descriptors that are an arena, a damaged one, or none at all. */
+#include <poll.h>
+
+/* Nobody comes while this waits, and the deadline has passed: so nothing is waited for, and a hundred times as many inputs are tried. */
+static int poll_now(struct pollfd *p, nfds_t n, int ms)
+{
+    (void)ms;
+    return poll(p, n, 0);
+}
+#define poll poll_now
 #include "group/meet.c"
+#undef poll
 
 #include "fuzz.h"
 #include "os/memory.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { CASE_PATIENCE_S = 60, CASE_TEXT = 4096 };
+enum { CASE_PATIENCE_S = 60, CASE_TEXT = 8192 };
 
 extern struct cuda_api cu;                           /* in a case, after case_cuda */
 extern struct fake_hooks fake;

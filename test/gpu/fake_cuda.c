@@ -10,6 +10,7 @@
  *   FAKE_CUDA_STUB=1         every call answers 34, as in the toolkit's stub library
  *   FAKE_CUDA_PINNED=require an asynchronous copy from or to host memory that is not registered is misuse
  *   FAKE_CUDA_PEER=0         no GPU can reach another one's memory
+ *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time, who has locked path.<number of the GPU>
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy
  *   FAKE_CUDA_MISUSE=report  misuse is told and counted, and the process goes on
  *   FAKE_CUDA_END=lax        what is still registered or open when the process ends is not looked at
@@ -18,9 +19,11 @@
  * context's blocking streams, and theirs for its earlier ones; streams made with CU_STREAM_NON_BLOCKING take no part in that. */
 #include "fake/fake.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static _Thread_local struct { struct CUctx_st *at[CONTEXTS_DEEP]; int depth; } current;
@@ -205,7 +208,8 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
         return CUDA_ERROR_INVALID_DEVICE;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i][0] == attribute) {
-            *value = known[i][1];
+            bool exclusive = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE && getenv("FAKE_CUDA_EXCLUSIVE");
+            *value = exclusive ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : known[i][1];
             return 0;
         }
     return CUDA_ERROR_INVALID_VALUE;
@@ -235,11 +239,33 @@ static bool is_context(const struct CUctx_st *context)
     return false;
 }
 
+/* The kernel unlocks it when this process ends, however it does. */
+static CUresult sit_down(struct CUctx_st *context)
+{
+    const char *path = getenv("FAKE_CUDA_EXCLUSIVE");
+    char name[4096];
+    if (!path)
+        return 0;
+    snprintf(name, sizeof name, "%s.%d", path, fake.physical[context->device]);
+    context->seat = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (context->seat < 0)
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    if (flock(context->seat, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    close(context->seat);
+    return CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     ENTER;
     if (!is_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
+    if (!fake.context[device].retained) {
+        CUresult error = sit_down(&fake.context[device]);
+        if (error)
+            return error;
+    }
     fake.context[device].retained++;
     *context = &fake.context[device];
     return 0;
@@ -255,6 +281,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     if (!context->retained)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (--context->retained == 0) {
+        if (getenv("FAKE_CUDA_EXCLUSIVE"))
+            close(context->seat);
         context->error = 0;
         context->told = false;
         memset(context->peer, 0, sizeof context->peer);

@@ -340,14 +340,11 @@ static int two_devices(void)
     CUstream s;
     CUevent e;
     CUdeviceptr far;
-    CUmodule module;
     CUfunction f;
-    uint64_t count = BYTES;
     if (scene_begin(true))
         return 1;
     OK(cu.cuCtxGetCurrent(&first));
-    OK(cu.cuModuleLoadData(&module, scene_ptx));
-    OK(cu.cuModuleGetFunction(&f, module, KERNEL_COPY));
+    YES(f = scene_fold(TUTTI_U8, TUTTI_SUM));
     OK(cu.cuEventCreate(&e, 0));
     OK(cu.cuDevicePrimaryCtxRetain(&second, 1));
     OK(cu.cuCtxPushCurrent_v2(second));
@@ -362,8 +359,8 @@ static int two_devices(void)
     OK(cu.cuStreamSynchronize(s1));
     IS(*(unsigned char *)fake.fakePeek(dev + BYTES - 1), 0x66);
     OK(cu.cuCtxEnablePeerAccess(second, 0));
-    struct kernel_buffers b = { .in = { far }, .out = { dev2 }, .inputs = 1, .outputs = 1 };
-    OK(cu.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, s1, (void *[]){ &b, &count }, NULL));
+    struct kernel_fold fold = { .out = dev2, .count = BYTES, .inputs = 1, .in = { far } };
+    OK(cu.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, s1, (void *[]){ &fold }, NULL));
     OK(cu.cuStreamSynchronize(s1));
     IS(*(unsigned char *)fake.fakePeek(dev2), 0x66);
     OK(cu.cuMemFree_v2(far));

@@ -1,6 +1,8 @@
 /* Built by every case anew, after its fork. */
 #include "scene.h"
 
+#include "gpu/ptx.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -12,8 +14,18 @@ unsigned char *host;
 CUdeviceptr dev, dev2;
 CUstream s1, s2;
 
-const char scene_ptx[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
-                         ".visible .entry tutti_fold_f32_sum(\n.entry tutti_copy (\n.entry tutti_new(";
+CUfunction scene_fold(tutti_type type, tutti_op op)
+{
+    static char room[PTX_ROOM];
+    char name[PTX_NAME];
+    struct text text = TEXT_IN(room), called = TEXT_IN(name);
+    CUmodule module;
+    CUfunction f = NULL;
+    ptx_name(&called, type, op);
+    if (ptx_fold(&text, type, op) != 0 || cu.cuModuleLoadData(&module, room) != 0 || cu.cuModuleGetFunction(&f, module, name) != 0)
+        return NULL;
+    return f;
+}
 
 int scene_begin(bool pinned)
 {

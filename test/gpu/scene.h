@@ -6,14 +6,16 @@
 
 #include "cases.h"
 
+#include <tutti.h>
+
 enum { BYTES = 1 << 16 };
 
 extern unsigned char *host;                          /* 2 BYTES, registered if the case wanted that */
 extern CUdeviceptr dev, dev2;                        /* BYTES each */
 extern CUstream s1, s2;                              /* non-blocking */
-extern const char scene_ptx[];                       /* a module with our kernels, and with tutti_new, which the driver has not */
 
 int scene_begin(bool pinned);                        /* 0, or 1: it has been said what is wrong */
+CUfunction scene_fold(tutti_type type, tutti_op op); /* our kernel, loaded; NULL: it did not */
 int scene_end(void);                                 /* host memory is registered */
 
 /* The variables, and NULL. */

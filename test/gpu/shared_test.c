@@ -14,19 +14,13 @@
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 
-static CUfunction function(const char *name)
+static int launch(CUfunction f, struct kernel_fold *fold, CUstream stream)
 {
-    CUmodule module;
-    CUfunction f = NULL;
-    if (cu.cuModuleLoadDataEx(&module, scene_ptx, 0, NULL, NULL) != 0 || cu.cuModuleGetFunction(&f, module, name) != 0)
-        return NULL;
-    return f;
+    return cu.cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, stream, (void *[]){ fold }, NULL);
 }
 
-static int launch(CUfunction f, struct kernel_buffers *b, uint64_t count, CUstream stream)
-{
-    return cu.cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, stream, (void *[]){ b, &count }, NULL);
-}
+static const char two_kernels[] = "// two\n.version 6.0\n.target sm_70\n.address_size 64\n"
+                                  ".visible .entry first()\n{\n    ret;\n}\n.entry other (.param .u64 a, .param .u32 b)\n{\n}\n";
 
 static int modules(void)
 {
@@ -38,9 +32,10 @@ static int modules(void)
     IS(cu.cuModuleLoadData(&module, ".version 6.0\n.address_size 64"), CUDA_ERROR_INVALID_PTX);
     IS(cu.cuModuleLoadData(&module, ".version 99.0\n.target sm_70\n.address_size 64"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
     IS(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_120\n.address_size 64"), CUDA_ERROR_NO_BINARY_FOR_GPU);
-    OK(cu.cuModuleLoadData(&module, scene_ptx));
-    IS(cu.cuModuleGetFunction(&f, module, "tutti_fold"), CUDA_ERROR_NOT_FOUND);   /* the beginning of a name is none */
-    OK(cu.cuModuleGetFunction(&f, module, KERNEL_COPY));
+    OK(cu.cuModuleLoadData(&module, two_kernels));
+    IS(cu.cuModuleGetFunction(&f, module, "fir"), CUDA_ERROR_NOT_FOUND);          /* the beginning of a name is none */
+    OK(cu.cuModuleGetFunction(&f, module, "first"));
+    OK(cu.cuModuleGetFunction(&f, module, "other"));
     OK(cu.cuModuleUnload(module));
     return scene_end();
 }
@@ -53,15 +48,16 @@ static int folds(void)
         return 1;
     in = (float *)(void *)host;
     out = (float *)(void *)(host + BYTES);
-    CUfunction f = function(KERNEL_FOLD_F32_SUM);
+    CUfunction f = scene_fold(TUTTI_F32, TUTTI_SUM);
     enum { N = BYTES / 4 };
     for (int i = 0; i < N; i++)
         in[i] = (float)i * 1e-3f;
     OK(cu.cuMemHostGetDevicePointer_v2(&pinned, host, 0));
     OK(cu.cuMemcpyHtoDAsync_v2(dev, host, BYTES, s1));
-    struct kernel_buffers b = { .in = { dev, pinned, dev }, .out = { dev2, dev }, .inputs = 3, .outputs = 2 };
-    OK(launch(f, &b, N, s1));
-    b.inputs = 0;                                    /* its arguments were taken at the call */
+    struct kernel_fold fold = { .out = dev2, .count = N, .inputs = 3, .in = { dev, pinned, dev } };
+    OK(launch(f, &fold, s1));
+    fold.out = dev;                                  /* its arguments were taken at the call */
+    OK(launch(f, &fold, s1));
     OK(cu.cuMemcpyDtoHAsync_v2(out, dev2, BYTES, s1));
     OK(cu.cuStreamSynchronize(s1));
     for (int i = 0; i < N; i++)
@@ -73,8 +69,8 @@ static int folds(void)
 /* A host address, one byte too much, memory of nobody: no error at the launch, and then there is no way back. */
 static int wrong(CUdeviceptr in, uint64_t count)
 {
-    struct kernel_buffers b = { .in = { in }, .out = { dev2 }, .inputs = 1, .outputs = 1 };
-    OK(launch(function(KERNEL_COPY), &b, count, s1));
+    struct kernel_fold fold = { .out = dev2, .count = count, .inputs = 1, .in = { in } };
+    OK(launch(scene_fold(TUTTI_U8, TUTTI_SUM), &fold, s1));
     IS(cu.cuStreamSynchronize(s1), CUDA_ERROR_ILLEGAL_ADDRESS);
     IS(cu.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
     IS(cu.cuMemHostUnregister(host), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -89,14 +85,13 @@ static int bad_launches(void)
 {
     if (scene_begin(true))
         return 1;
-    uint64_t count = 1;
-    struct kernel_buffers b = { .in = { dev }, .out = { dev2 }, .inputs = 1, .outputs = 1 };
-    void *parameters[] = { &b, &count };
-    CUfunction f = function(KERNEL_COPY);
+    struct kernel_fold fold = { .out = dev2, .count = 1, .inputs = 1, .in = { dev } };
+    void *parameters[] = { &fold };
+    CUfunction f = scene_fold(TUTTI_U8, TUTTI_SUM);
     IS(cu.cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, s1, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
     IS(cu.cuLaunchKernel(f, 1, 1, 1, 1025, 1, 1, 0, s1, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
     IS(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1 << 20, s1, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
-    IS(cu.cuLaunchKernel((CUfunction)(void *)&b, 1, 1, 1, 1, 1, 1, 0, s1, parameters, NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cu.cuLaunchKernel((CUfunction)(void *)&fold, 1, 1, 1, 1, 1, 1, 0, s1, parameters, NULL), CUDA_ERROR_INVALID_HANDLE);
     return scene_end();
 }
 
@@ -273,7 +268,7 @@ static int turns(bool exporter)
     if (scene_begin(true))
         return 1;
     float *value = (float *)(void *)host;
-    CUfunction fold = function(KERNEL_FOLD_F32_SUM);
+    CUfunction f = scene_fold(TUTTI_F32, TUTTI_SUM);
     OK(cu.cuEventCreate(&mine, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
     OK(cu.cuIpcGetEventHandle(&event_handle, mine));
     YES(tell(&event_handle, sizeof event_handle));
@@ -292,13 +287,13 @@ static int turns(bool exporter)
     for (int i = 0; i < N; i++)
         value[i] = 1;
     OK(cu.cuMemcpyHtoDAsync_v2(dev2, host, N * 4, s1));
-    struct kernel_buffers b = { .in = { at, exporter ? dev2 : at }, .out = { at }, .inputs = 2, .outputs = 1 };
+    struct kernel_fold fold = { .out = at, .count = N, .inputs = 2, .in = { at, exporter ? dev2 : at } };
     for (int round = 0; round < ROUNDS; round++) {
         if (round || !exporter) {
             YES(hear(&go, 1));
             OK(cu.cuStreamWaitEvent(s1, theirs, 0));
         }
-        OK(launch(fold, &b, N, s1));
+        OK(launch(f, &fold, s1));
         OK(cu.cuEventRecord(mine, s1));
         YES(tell(&go, 1));
     }

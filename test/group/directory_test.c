@@ -139,6 +139,32 @@ static void test_half_made(void **state)
     quit(b);
 }
 
+/* The ranks of a large comm take a page more than those of a small one: all its members begin anew, also the last. */
+static void test_large_made_anew(void **state)
+{
+    (void)state;
+    char room[512];
+    struct text why = TEXT_IN(room);
+    struct arena arena;
+    struct arena_plan plan = { RANKS_MAX, "large", 16 << 20, "", 1, 4 << 20, 0 };
+    static uint32_t all[RANKS_MAX];
+    text_clear(&why);
+    assert_int_equal(arena_create(&arena, &plan, &why), 0);
+    for (uint32_t p = 0; p < RANKS_MAX; p++)
+        all[p] = p;
+    struct directory_key key = { 0, 1, -1, all, RANKS_MAX };
+    struct slot *slot, *again;
+    assert_int_equal(directory_find_or_make(&arena, &key, &slot), 0);
+    for (uint32_t p = 0; p < RANKS_MAX; p++)
+        fetch_or32(&arena_member(slot, p)->quit, QUIT_FREED | QUIT_OVER);
+    key.nth++;
+    assert_int_equal(directory_find_or_make(&arena, &key, &again), 0);
+    assert_ptr_equal(again, slot);
+    for (uint32_t p = 0; p < RANKS_MAX; p++)
+        assert_int_equal(load_acquire32(&arena_member(slot, p)->quit), 0);
+    arena_detach(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_freed_is_gone),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_half_made),
+        cmocka_unit_test(test_large_made_anew),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

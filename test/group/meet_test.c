@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,6 +294,89 @@ static void test_stranger_knocks(void **state)
     end_stranger(pid);
 }
 
+/* ---- a host that dies before it has answered ---- */
+
+enum { KNOCKED, LET_IN, HEARD, STEPS };
+
+static void say_pid(int fd, pid_t pid)
+{
+    if (write(fd, &pid, sizeof pid) != sizeof pid)
+        _exit(1);
+}
+
+static pid_t hear_pid(int fd)
+{
+    pid_t pid = 0;
+    assert_int_equal(read(fd, &pid, sizeof pid), sizeof pid);
+    return pid;
+}
+
+/* A host by hand that comes to this step with whoever knocks, and to nothing further. held: a fork of it has its sockets, and lives on. Says
+   when it listens, and at the step; then the fork's number, or 0. */
+static pid_t silent_host(int step, bool held, int *heard)
+{
+    int ends[2];
+    char name[128];
+    snprintf(name, sizeof name, "%s.0", name_room);
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct meet_hello hello;
+        int none, listener = handover_listen(name), fd = -1;
+        struct pollfd p = { listener, POLLIN, 0 };
+        say_pid(ends[1], getpid());
+        if (listener < 0 || poll(&p, 1, -1) != 1 || (step >= LET_IN && (fd = handover_accept(listener)) < 0))
+            _exit(1);
+        if (step >= HEARD && handover_recv(fd, &hello, sizeof hello, &none, -1) != sizeof hello)
+            _exit(1);
+        pid_t fork_of_it = held ? fork() : 0;
+        if (!held || fork_of_it > 0)
+            say_pid(ends[1], fork_of_it);
+        alarm(100);                                  /* a fork outlives the test, if that fails */
+        for (;;)
+            pause();
+    }
+    close(ends[1]);
+    *heard = ends[0];
+    assert_int_equal(hear_pid(*heard), pid);
+    return pid;
+}
+
+static void until_asleep(pid_t pid)
+{
+    const struct process_id id = { .pid = pid, .tid = pid };
+    for (int asleep = 0; asleep < 3; sched_yield())
+        asleep = strcmp(process_state(&id, NULL), "sleeping") == 0 ? asleep + 1 : 0;
+}
+
+static void test_host_dies_unheard(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * STEPS; i++) {
+        int heard;
+        char who[64];
+        crew_name(name_room, "meet");                /* the fork of the last round may not have ended yet */
+        pid_t host = silent_host(i / 2, i % 2, &heard);
+        struct join_request r = crew_request(name_room, 0, 2);
+        r.timeout_ms = -1;                           /* no deadline may stand in for the noticing */
+        crew_start(&crew, 0, &r);
+        pid_t holder = hear_pid(heard);
+        close(heard);
+        until_asleep(crew.pid[0]);                   /* by now it waits for the answer; before, it would take the name for nobody's */
+        end_stranger(host);
+        snprintf(who, sizeof who, "(pid %d) died while the ranks were joining", (int)host);
+        assert_non_null(strstr(expect(0, -EOWNERDEAD)->why, who));
+        crew_let_go(&crew);
+        for (int p = 0; p < 2; p++)
+            start(p, p, 2);                          /* nor does it stand in the next job's way */
+        for (int p = 0; p < 2; p++)
+            expect(p, 0);
+        crew_let_go(&crew);
+        if (holder > 0)
+            kill(holder, SIGKILL);
+    }
+}
+
 /* ---- a path ---- */
 
 static void test_path(void **state)
@@ -344,7 +428,7 @@ int main(void)
 #define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
         OF(test_refusals), OF(test_offer), OF(test_noise), OF(test_closed_after_sitting),
-        OF(test_stranger_on_some_names), OF(test_stranger_on_all_names), OF(test_stranger_knocks),
+        OF(test_stranger_on_some_names), OF(test_stranger_on_all_names), OF(test_stranger_knocks), OF(test_host_dies_unheard),
         OF(test_path), OF(test_path_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -304,6 +305,49 @@ static void test_abort(void **state)
     assert_int_equal(ranks_run_either(3, body_abort), 0);
 }
 
+/* The runner ends the key, and then the comm fails, while the waiter has seen the key run and not begun to sleep: the key is done. */
+static int looks_at_clock;
+
+static uint64_t slow_now(void *arg)
+{
+    if (++looks_at_clock == 2) {                     /* the first is when the wait begins */
+        ranks_say(GO, 1);
+        if (ranks_await(LATE, 1))
+            _exit(9);
+    }
+    return wait_ways_kernel.now(arg);
+}
+
+static int body_done_then_broken(tutti_comm *world, int rank)
+{
+    struct wait_ways slow = wait_ways_kernel;
+    const struct wait_ways *normal = world->watch.ways;
+    slow.now = slow_now;
+    if (rank == 0) {
+        CHECK_IS(tutti_first_begin("a", world, NULL), 1);
+        ranks_say(BEGUN, 1);
+        CHECK_IS(ranks_await(GO, 1), 0);
+        CHECK_IS(tutti_first_end("a", 0, world), 0);
+        CHECK_IS(tutti_comm_abort(world, "enough"), 0);
+        ranks_say(LATE, 1);
+    } else {
+        CHECK_IS(ranks_await(BEGUN, 1), 0);
+        looks_at_clock = 0;
+        world->watch.ways = &slow;
+        CHECK_IS(tutti_first_begin("a", world, NULL), 0);
+        world->watch.ways = normal;
+        CHECK(looks_at_clock >= 2);
+    }
+    CHECK_IS(tutti_barrier(world, NULL), -ECANCELED);
+    return 0;
+}
+
+static void test_done_then_broken(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_done_then_broken), 0);
+}
+
 /* Many keys run at once by one rank, many waited for: the books move, the keys do not. */
 static int body_many_at_once(tutti_comm *world, int rank)
 {
@@ -348,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_runner_dies),
         cmocka_unit_test(test_runner_leaves),
         cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_done_then_broken),
         cmocka_unit_test(test_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -355,6 +355,67 @@ static void test_two_do_not_take_over_at_once(void **state)
     tree_end(&tree);
 }
 
+/* ---- boxes ---- */
+
+static void test_a_box_keeps_what_comes(void **state)
+{
+    (void)state;
+    int got_fd, before = descriptors(), message = 0, sent = 0;
+    assert_int_equal(handover_into(own_name()), -ECONNREFUSED);
+    int box = handover_box(own_name());
+    assert_true(box >= 0);
+    assert_int_equal(handover_box(own_name()), -EADDRINUSE);
+    assert_int_equal(handover_recv(box, &message, sizeof message, &got_fd, 0), -EAGAIN);
+    int way = handover_into(own_name()), passed = open("/dev/zero", O_RDONLY | O_CLOEXEC), r;
+    assert_true(way >= 0 && passed >= 0);
+    while ((r = handover_send(way, &sent, sizeof sent, passed, 0)) == 0)
+        sent++;
+    assert_int_equal(r, -EAGAIN);
+    assert_true(sent >= 10);
+    handover_close(way, NULL);                       /* what has been sent stays */
+    close(passed);
+    for (int i = 0; i < sent; i++) {
+        char byte = 1;
+        assert_int_equal(handover_recv(box, &message, sizeof message, &got_fd, 0), sizeof message);
+        assert_int_equal(message, i);
+        assert_true(got_fd >= 0 && read(got_fd, &byte, 1) == 1 && byte == 0);
+        close(got_fd);
+    }
+    assert_int_equal(handover_recv(box, &message, sizeof message, &got_fd, 0), -EAGAIN);
+    handover_close(box, NULL);
+    assert_int_equal(descriptors(), before);
+}
+
+static char stranger_name[64];
+
+static int stranger(void *arg)
+{
+    if (setgid(65534) != 0 || setuid(65534) != 0)
+        return 77;
+    int way = handover_into(stranger_name);
+    return way < 0 ? 1 : handover_send(way, arg, 1, STDIN_FILENO, 0) != 0;
+}
+
+static void test_a_box_refuses_strangers(void **state)
+{
+    (void)state;
+    int got_fd, before = descriptors();
+    char byte = 7;
+    snprintf(stranger_name, sizeof stranger_name, "%s", own_name());
+    int box = handover_box(stranger_name);
+    assert_true(box >= 0);
+    int status = child_run(stranger, &byte);
+    if (status == 77) {
+        handover_close(box, NULL);
+        skip();
+    }
+    assert_int_equal(status, 0);
+    assert_int_equal(handover_recv(box, &byte, 1, &got_fd, 0), -EPERM);
+    assert_int_equal(got_fd, -1);
+    handover_close(box, NULL);
+    assert_int_equal(descriptors(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +433,8 @@ int main(void)
         cmocka_unit_test(test_a_killed_listener_s_path_is_taken_over),
         cmocka_unit_test(test_what_is_no_socket_is_left_alone),
         cmocka_unit_test(test_two_do_not_take_over_at_once),
+        cmocka_unit_test(test_a_box_keeps_what_comes),
+        cmocka_unit_test(test_a_box_refuses_strangers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

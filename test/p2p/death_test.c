@@ -220,6 +220,37 @@ static void test_deadline(void **state)
     assert_int_equal(ranks_run(2, body_deadline, 0), 0);
 }
 
+/* The receiver has read something, and reads no more: the store fills up. That the channel's letters have room again is no reason to look at
+   nothing else, neither at the deadline nor at the receiver's life. */
+static int body_store_full(tutti_comm *world, int rank)
+{
+    enum { FIRST = 2 * RING_FIRST, MOST = 1000, BYTES = SMALL - 100 };
+    int r = 0;
+    if (rank == 1) {
+        CHECK_IS(ranks_await(GO, 1), 0);
+        CHECK_IS(tutti_recv(large, LARGE, TUTTI_U8, 0, 1, NULL, world, NULL), 0);
+        ranks_say(SENT, 1);
+        CHECK_IS(ranks_await(GO, 2), 0);
+        ranks_die();
+    }
+    for (int i = 0; i < FIRST; i++)
+        CHECK_IS(tutti_send(large, BYTES, TUTTI_U8, 1, 1, world, NULL), 0);
+    ranks_say(GO, 1);
+    CHECK_IS(ranks_await(SENT, 1), 0);
+    for (int i = 0; i < MOST && r == 0; i++)
+        r = tutti_send(large, BYTES, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = 50 });
+    CHECK_IS(r, -ETIMEDOUT);
+    ranks_say(GO, 2);
+    CHECK_IS(tutti_send(large, BYTES, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = -1 }), -EOWNERDEAD);
+    return 0;
+}
+
+static void test_store_full(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(2, body_store_full, 2), 0);
+}
+
 /* A deadline against a receiver who comes at the same moment: the message is sent and received, or neither. */
 static int body_deadline_race(tutti_comm *world, int rank)
 {
@@ -316,7 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sent_and_died), cmocka_unit_test(test_sent_and_left), cmocka_unit_test(test_waited_for), cmocka_unit_test(test_ring),
-        cmocka_unit_test(test_deadline), cmocka_unit_test(test_deadline_race), cmocka_unit_test(test_abort), cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(test_deadline), cmocka_unit_test(test_store_full), cmocka_unit_test(test_deadline_race), cmocka_unit_test(test_abort), cmocka_unit_test(test_interrupt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

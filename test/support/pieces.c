@@ -1,6 +1,7 @@
 /* Buffers of several pieces with guards around and between them, private or in the arena. */
 #include "support/pieces.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +16,26 @@ bool pieces_take(struct pieces *b, tutti_comm *world, bool shared, size_t offset
         b->mem = aligned_alloc(64, (bytes + 63) / 64 * 64);
     }
     if (b->mem)
-        memset(b->mem, PIECES_BYTE, bytes);
+        pieces_fill(b, b->mem, b->mem, offset);
     return b->mem;
 }
+
+size_t pieces_room(const struct pieces *b) { return b->bytes + 2 * PIECES_GUARD + b->offset; }
+
+void pieces_fill(struct pieces *b, unsigned char *mem, unsigned char *seen, size_t offset)
+{
+    b->mem = mem;
+    b->seen = seen;
+    b->offset = offset;
+    memset(seen, PIECES_BYTE, pieces_room(b));
+}
+
+bool pieces_has(const struct pieces *b, const void *at)
+{
+    return b->mem && (uintptr_t)at >= (uintptr_t)b->mem && (uintptr_t)at - (uintptr_t)b->mem < pieces_room(b);
+}
+
+unsigned char *pieces_see(const struct pieces *b, const void *at) { return b->seen + ((uintptr_t)at - (uintptr_t)b->mem); }
 
 bool pieces_take_registered(struct pieces *b, tutti_comm *world, size_t offset)
 {
@@ -56,9 +74,9 @@ bool pieces_whole(const struct pieces *b)
 {
     if (!b->mem)
         return true;
-    const unsigned char *at = b->mem, *end = b->mem + b->bytes + 2 * PIECES_GUARD + b->offset;
+    const unsigned char *at = b->seen, *end = b->seen + pieces_room(b);
     for (int i = 0; i < b->n; i++) {
-        const unsigned char *piece = pieces_piece(b, i);
+        const unsigned char *piece = pieces_see(b, pieces_piece(b, i));
         if (!guards(at, (size_t)(piece - at)))
             return false;
         at = piece + b->length[i];

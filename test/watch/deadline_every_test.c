@@ -148,7 +148,7 @@ static int body_no_room(tutti_comm *world, int rank)
         if (by_work && r == 0)
             r = tutti_wait(work, -1);
         CHECK_IS(r, rank == 1 ? -ENOSPC : -ECANCELED);
-        CHECK(strstr(tutti_explain(comm), rank == 1 ? "the span is full; raise TUTTI_SPAN_BYTES" : "rank 1 aborted: rank 1 failed: no memory for"));
+        CHECK(strstr(tutti_explain(comm), rank == 1 ? "the span is full; raise TUTTI_SPAN_BYTES" : "rank 1 aborted: it failed: no memory for"));
         CHECK_IS(tutti_barrier(comm, NULL), -ECANCELED);
         CHECK_IS(tutti_comm_free(comm), 0);
         CHECK_IS(meet(world), 0);

@@ -2,7 +2,8 @@
 /* Who let others read its buffer stays until they have. Here one rank is held in the middle of reading, by an operation of its own that waits,
  * while the owners of what it reads are done with everything else; then somebody is stopped, killed, aborts, is interrupted. The operation
  * has succeeded by then: nothing but the reader's end or its death may let the owners go, and nothing makes any of them fail. The same in
- * an all_reduce, where the one that is held owes the others its piece: there each of these ends the operation for all. */
+ * an all_reduce, where the one that is held owes the others its piece: there each of these ends the operation for all.
+ * A reader that fails in the middle does so by words that cannot be true; here these are its own, so that nobody else reads them. */
 #include "api/progress.h"
 #include "base/clock.h"
 #include "every.h"
@@ -22,9 +23,9 @@
 
 #include <cmocka.h>
 
-enum { READING = 1, BACK = 2, GO = 1, QUIT = 2, END = 9, RANKS = 3, READER = 2, COUNT = 3000, SHORT_MS = 60, SLEEPS_MOST = 60 };
+enum { READING = 1, BACK = 2, GO = 1, QUIT = 2, END = 9, RANKS = 3, READER = 2, COUNT = 3000, COUNT_ROUNDS = 60000, SHORT_MS = 60, SLEEPS_MOST = 60 };
 
-static struct { enum kind kind; bool work, short_deadline; char job[64]; } scene;
+static struct { enum kind kind; bool work, short_deadline, fails; size_t count; char job[64]; } scene;
 static struct team *here;
 static int my_rank;
 static tutti_comm *my_world;
@@ -34,6 +35,8 @@ static void held_sum(const void *in, void *inout, size_t count, tutti_type type)
     if (my_rank == READER) {
         team_say(here, READER, READING);
         team_hear(here, READER, GO);
+        if (scene.fails)
+            my_world->world->arena.bytes = 1;        /* so that all it is to read next lies outside */
     }
     every_sum(in, inout, count, type);
 }
@@ -82,10 +85,11 @@ static int body(tutti_comm *world, int rank, struct team *team)
     here = team;
     my_rank = rank;
     const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size, .interrupt = rank == 1 ? asked_to_stop : NULL };
-    struct every e = { .kind = scene.kind, .count = COUNT, .nth = 1, .type = TUTTI_I32 };
-    if (tutti_init(&world, &options) < 0 || every_open(&room, COUNT, true, world) < 0 || tutti_op_create(held_sum, 0, &e.oper, world) < 0)
+    struct every e = { .kind = scene.kind, .count = scene.count, .nth = 1, .type = TUTTI_I32 };
+    if (tutti_init(&world, &options) < 0 || every_open(&room, scene.count, true, world) < 0 || tutti_op_create(held_sum, 0, &e.oper, world) < 0)
         return 1;
     my_world = world;
+    const size_t bytes = world->world->arena.bytes;
     if (rank == 1 && pthread_create(&thread, NULL, abort_when_told, NULL))
         return 2;
     tutti_stats(world, &before);
@@ -95,6 +99,7 @@ static int body(tutti_comm *world, int rank, struct team *team)
         mine->number[1] = !sleeps_on(world);
     if (work)
         r = tutti_wait(work, -1);
+    world->world->arena.bytes = bytes;
     mine->error[0] = r;
     mine->wrong = r == 0 ? every_wrong(&e, &room, r, world) : 0;
     team_note(team, rank, world);
@@ -110,18 +115,22 @@ static int body(tutti_comm *world, int rank, struct team *team)
     return 0;
 }
 
-static struct team *start(int kind, bool work, bool short_deadline)
+static struct team *start_of(int kind, bool work, bool short_deadline, bool fails)
 {
     static int nth;
     setenv("TUTTI_ALGORITHM", every_rules("ring", "flags"), 1);
     scene.kind = (enum kind)kind;
     scene.work = work;
     scene.short_deadline = short_deadline;
+    scene.fails = fails;
+    scene.count = fails && kind == KIND_REDUCE_SCATTER ? COUNT_ROUNDS : COUNT;
     snprintf(scene.job, sizeof scene.job, "exit_test.%d.%d", (int)getpid(), nth++);
     struct team *team = team_start_named(RANKS, body, true);
     assert_int_equal(team_await(team, READER, READING), 0);
     return team;
 }
+
+static struct team *start(int kind, bool work, bool short_deadline) { return start_of(kind, work, short_deadline, false); }
 
 static bool back(struct team *team, int rank) { return load_acquire32(&team->rank[rank].step) >= BACK; }
 
@@ -142,7 +151,8 @@ static void await_it(struct team *team)
     a_while();
 }
 
-static void finish(struct team *team, int dead, int first, int second)
+/* reader: what the reader's operation gives, where that is something else. */
+static void finish_but(struct team *team, int dead, int first, int second, int reader)
 {
     team_tell(team, READER, GO);
     for (int r = 0; r < RANKS; r++)
@@ -160,12 +170,15 @@ static void finish(struct team *team, int dead, int first, int second)
         const struct team_rank *rank = &team->rank[r];
         if (r == dead)
             continue;
-        if (team->status[r] || rank->error[0] != first || rank->error[1] != second || rank->wrong || rank->number[0] > SLEEPS_MOST || rank->number[1])
+        int due = r == READER ? reader : first;
+        if (team->status[r] || rank->error[0] != due || rank->error[1] != second || rank->wrong || rank->number[0] > SLEEPS_MOST || rank->number[1])
             fail_msg("rank %d: status 0x%x, %d (should be %d), %d (should be %d), %d wrong, %d sleeps; %s", r, (unsigned)team->status[r],
-                     rank->error[0], first, rank->error[1], second, (int)rank->wrong, (int)rank->number[0], rank->report);
+                     rank->error[0], due, rank->error[1], second, (int)rank->wrong, (int)rank->number[0], rank->report);
     }
     team_free(team);
 }
+
+static void finish(struct team *team, int dead, int first, int second) { finish_but(team, dead, first, second, first); }
 
 static void the_reader_is_stopped_for_longer_than_the_deadline(void **state)
 {
@@ -231,6 +244,21 @@ static void an_owner_is_interrupted(void **state)
     }
 }
 
+/* It has read a part, and finds that it cannot read the rest: it is out of the operation with an error, which the owners, who have
+   theirs, meet in the next one. While it was at it they stayed; once it has returned they do not wait for a reading that never comes. In
+   an all_reduce it has given its piece by then, and fails at copying out. */
+static void the_reader_fails(void **state)
+{
+    (void)state;
+    static const enum kind kind[] = { KIND_REDUCE_SCATTER, KIND_ALL_REDUCE };
+    for (int i = 0; i < 4; i++) {
+        struct team *team = start_of((int)kind[i / 2], i % 2, false, true);
+        a_while();
+        assert_true(!back(team, 0) && !back(team, 1));
+        finish_but(team, -1, 0, -ECANCELED, -EPROTO);
+    }
+}
+
 /* ---- who is held owes the others something ---- */
 
 static void held_in_an_all_reduce(void **state)
@@ -261,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reader_is_stopped_for_longer_than_the_deadline), cmocka_unit_test(the_reader_dies),
+        cmocka_unit_test(the_reader_fails),
         cmocka_unit_test(an_owner_dies_while_it_is_read),
         cmocka_unit_test(an_owner_aborts), cmocka_unit_test(an_owner_is_interrupted), cmocka_unit_test(held_in_an_all_reduce),
     };

@@ -167,10 +167,10 @@ static uint64_t said(void) { return load_acquire64(&rig.slot->verdict); }
 static int look(uint32_t p, uint64_t seq, bool late)
 {
     struct claim c = claim_of(seq);
-    struct wait wait = { &rig.members[p].arrival[seq & 1].seq, UINT64_MAX, -1, false };
+    struct wait wait = { &rig.members[p].arrival[seq & 1].seq, UINT64_MAX, -1, false, false };
     for (uint32_t q = 0; q < rig.size; q++)
         if (load_acquire64(&rig.members[q].arrival[seq & 1].seq) < seq) {
-            wait = (struct wait){ &rig.members[q].arrival[seq & 1].seq, seq, (int)q, false };
+            wait = (struct wait){ &rig.members[q].arrival[seq & 1].seq, seq, (int)q, false, false };
             break;
         }
     return verdict_look(&rig.watch[p], &c, &wait, late);
@@ -195,7 +195,7 @@ static void expect_verdict(uint64_t seq, enum why why, uint32_t who)
 static void a_word_says_what_was_put_in(void **state)
 {
     (void)state;
-    for (unsigned why = WHY_DIED; why <= WHY_INTERRUPT; why++) {
+    for (unsigned why = WHY_DIED; why <= WHY_DEVICE; why++) {
         uint64_t v = verdict_make(UINT64_C(0x123456789), why, 1023, 16383);
         assert_int_equal(verdict_state(v), VERDICT_PROPOSED);
         assert_int_equal(verdict_state(verdict_confirmed(v)), VERDICT_CONFIRMED);
@@ -224,8 +224,9 @@ static void each_reason_has_its_error(void **state)
 {
     (void)state;
     static const int error[] = { [WHY_DIED] = -EOWNERDEAD, [WHY_LEFT] = -EOWNERDEAD, [WHY_FREED] = -EOWNERDEAD, [WHY_DEADLINE] = -ETIMEDOUT,
-                                 [WHY_MISMATCH] = -EPROTO, [WHY_ABORT] = -ECANCELED, [WHY_DEADLOCK] = -EDEADLK, [WHY_INTERRUPT] = -ECANCELED };
-    for (unsigned why = WHY_DIED; why <= WHY_INTERRUPT; why++)
+                                 [WHY_MISMATCH] = -EPROTO, [WHY_ABORT] = -ECANCELED, [WHY_DEADLOCK] = -EDEADLK, [WHY_INTERRUPT] = -ECANCELED,
+                                 [WHY_DEVICE] = -EIO };
+    for (unsigned why = WHY_DIED; why <= WHY_DEVICE; why++)
         assert_int_equal(verdict_error(verdict_confirmed(verdict_make(1, why, 0, 0))), error[why]);
 }
 
@@ -366,7 +367,7 @@ static void a_dead_committer_is_blamed(void **state)
 {
     (void)state;
     struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, produced), .commit = 7, .committer = 2 };
-    struct wait wait = { &rig.members[2].produced, 3, 2, false };
+    struct wait wait = { &rig.members[2].produced, 3, 2, false, false };
     for (uint32_t p = 0; p < N; p++)
         arrive(p, 5);
     store_release64(&rig.members[2].produced, 6);
@@ -387,7 +388,7 @@ static void a_deadline_names_no_one_who_has_done_his_part(void **state)
 {
     (void)state;
     struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, folded), .commit = 7, .committer = -1 };
-    struct wait wait = { &rig.members[2].consumed, 3, 2, true };
+    struct wait wait = { &rig.members[2].consumed, 3, 2, true, false };
     for (uint32_t p = 0; p < N; p++) {
         arrive(p, 5);
         store_release64(&rig.members[p].folded, p ? 7 : 6);
@@ -404,7 +405,7 @@ static void a_reader_that_is_gone_needs_no_waiting(void **state)
 {
     (void)state;
     struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, produced), .commit = 7, .committer = 0 };
-    struct wait wait = { &rig.members[2].consumed, 3, 2, true };
+    struct wait wait = { &rig.members[2].consumed, 3, 2, true, false };
     for (uint32_t p = 0; p < N; p++)
         arrive(p, 5);
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 0);
@@ -417,7 +418,7 @@ static void a_reader_that_is_gone_needs_no_waiting(void **state)
 
 /* ---- the operation has succeeded, and who lent its buffers waits for their readers ---- */
 
-static struct wait exit_of(uint32_t reader) { return (struct wait){ &rig.members[reader].consumed, 9, (int)reader, true }; }
+static struct wait exit_of(uint32_t reader) { return (struct wait){ &rig.members[reader].consumed, 9, (int)reader, true, false }; }
 
 static void an_exit_ends_by_the_reader_alone(void **state)
 {
@@ -466,6 +467,31 @@ static void an_exit_ends_by_the_readers_end(void **state)
             rig.watch[0].lost[2] = GONE_DIED;        /* found without a mark */
         assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 1);
         assert_true(said() == 0 && !rig.watch[0].over);
+    }
+}
+
+/* Alive, but past it: it has freed the comm, left, or come to a later operation. An abort, or where it stands, say nothing of its reading. */
+static void an_exit_ends_when_the_reader_is_past_it(void **state)
+{
+    (void)state;
+    static const struct { uint32_t quit; uint64_t arrived; int gives; } rows[] = {
+        { 0, 5, 0 }, { QUIT_ABORT, 5, 0 }, { QUIT_INTERRUPT, 5, 0 }, { QUIT_FREED, 5, 1 }, { QUIT_LEFT, 5, 1 }, { 0, 6, 1 }, { QUIT_ABORT, 6, 1 },
+    };
+    struct claim c = claim_of(5);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig_close();
+        rig_open(N, NULL);
+        struct wait wait = exit_of(2);
+        for (uint32_t p = 0; p < N; p++) {
+            arrive(p, 4);
+            arrive(p, 5);
+        }
+        store_release32(&rig.members[2].quit, rows[i].quit);
+        if (rows[i].arrived > 5)
+            arrive(2, rows[i].arrived);
+        int r = verdict_look(&rig.watch[0], &c, &wait, false);
+        if (r != rows[i].gives || rig.watch[0].over == rows[i].gives || said() != 0)
+            fail_msg("row %zu: %d, should be %d", i, r, rows[i].gives);
     }
 }
 
@@ -555,7 +581,7 @@ static void a_private_difference_ends_it_for_all(void **state)
                     store_release64(&rig.members[p].given, 5);       /* all but the finder have done their part */
             }
             uint32_t other = (finder + 1) % N;
-            struct wait wait = { &rig.members[finder].given, 5, (int)finder, false };
+            struct wait wait = { &rig.members[finder].given, 5, (int)finder, false, false };
             for (uint32_t i = 0; i < N; i++) {
                 uint32_t p = (first + i) % N;
                 struct claim c = pairs_of(5);
@@ -576,7 +602,7 @@ static void a_finder_that_dies_is_blamed_for_that(void **state)
 {
     (void)state;
     struct claim c = pairs_of(5);
-    struct wait wait = { &rig.members[2].given, 5, 2, false };
+    struct wait wait = { &rig.members[2].given, 5, 2, false, false };
     for (uint32_t p = 0; p < N; p++) {
         arrive(p, 5);
         if (p < 2)
@@ -601,7 +627,7 @@ static void a_difference_in_its_order(void **state)
         rig_close();
         rig_open(N, NULL);
         struct claim c = pairs_of(5);
-        struct wait wait = { &rig.members[1].given, UINT64_MAX, 1, false };
+        struct wait wait = { &rig.members[1].given, UINT64_MAX, 1, false, false };
         c.differs = 2;
         for (uint32_t p = 0; p < N; p++)
             arrive(p, 5);
@@ -679,7 +705,7 @@ static void everybody_finds_the_mismatch(void **state)
             for (uint32_t i = 0; i < N; i++) {
                 uint32_t p = (first + i) % N;
                 struct claim c = { .seq = 5, .descriptor = p == other ? STAMP_B : STAMP_A, .committer = -1 };
-                struct wait wait = { &rig.members[0].arrival[1].seq, UINT64_MAX, 0, false };
+                struct wait wait = { &rig.members[0].arrival[1].seq, UINT64_MAX, 0, false, false };
                 assert_int_equal(verdict_look(&rig.watch[p], &c, &wait, false), -EPROTO);
             }
             assert_int_equal(verdict_why(said()), WHY_MISMATCH);
@@ -710,7 +736,7 @@ static void counts_with_the_same_hash_differ(void **state)
         arrive_as(p, 5, stamp);
     }
     struct claim c = { .seq = 5, .descriptor = stamp, .count = one, .committer = -1 };
-    struct wait wait = { &rig.members[2].arrival[1].seq, UINT64_MAX, 2, false };
+    struct wait wait = { &rig.members[2].arrival[1].seq, UINT64_MAX, 2, false, false };
     assert_false(claim_holds(&rig.watch[0], &c));
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), -EPROTO);
     expect_verdict(5, WHY_MISMATCH, 2);
@@ -922,7 +948,7 @@ static void race_round(uint32_t me, uint64_t k, uint64_t *random)
         return;
     }
     op.advance(&op);                                 /* arrives, and its deadline has passed at once */
-    struct wait wait = { &rig.members[0].arrival[k & 1].seq, k, 0, false };
+    struct wait wait = { &rig.members[0].arrival[k & 1].seq, k, 0, false, false };
     int r = verdict_look(&rig.watch[1], &c, &wait, true);
     race.result[1] = r < 0 ? r : verdict_complete(&rig.watch[1], &c);
 }
@@ -1124,6 +1150,102 @@ static void a_world_that_crosses_the_end_of_the_number(void **state)
     unsetenv("TUTTI_FIRST_SEQ");
 }
 
+/* ---- device memory: arrival is not all ---- */
+
+static void arrive_with_device(uint32_t p, uint64_t seq)
+{
+    store_relaxed32(&rig.slot->devices, 1);
+    store_relaxed64(&rig.members[p].arrival[seq & 1].more[DEVICE_WORD], seq);
+    arrive(p, seq);
+}
+
+static void place(uint32_t p, uint64_t seq) { store_release64(&rig.members[p].placed, seq); }
+
+static bool holds(uint32_t p, uint64_t seq)
+{
+    struct claim c = claim_of(seq);
+    return claim_holds(&rig.watch[p], &c);
+}
+
+static void with_a_device_all_must_have_placed(void **state)
+{
+    (void)state;
+    for (uint64_t seq = 5; seq < 9; seq++) {
+        bool device = seq != 7;                      /* in 7 nobody has one, though the comm has seen some */
+        for (uint32_t p = 0; p < N; p++) {
+            assert_false(holds(0, seq));
+            if (device && p == seq % N)
+                arrive_with_device(p, seq);
+            else
+                arrive(p, seq);
+        }
+        assert_true(holds(0, seq) == !device);
+        for (uint32_t p = 0; device && p < N; p++) {
+            assert_false(holds(1, seq));
+            assert_int_equal(look(1, seq, false), 0);
+            place(p, seq);
+        }
+        assert_true(holds(2, seq));
+        assert_int_equal(complete(2, seq), 0);
+    }
+}
+
+/* A host rank has come and died: nothing is missing of it until a device rank comes, which asks more of all. */
+static void who_died_before_its_result_was_placed(void **state)
+{
+    (void)state;
+    arrive(0, 5);
+    arrive(1, 5);
+    die(1);
+    assert_int_equal(look(0, 5, false), 0);
+    assert_true(said() == 0);
+    arrive_with_device(2, 5);
+    assert_int_equal(look(0, 5, false), -EOWNERDEAD);
+    expect_verdict(5, WHY_DIED, 1);
+    assert_int_equal(look(2, 5, false), -EOWNERDEAD);
+    rig_close();
+    rig_open(N, NULL);
+    arrive(0, 5);
+    arrive(1, 5);
+    arrive_with_device(2, 5);
+    place(1, 5);
+    die(1);
+    assert_int_equal(look(0, 5, false), 0);          /* it had done all it had to */
+    place(0, 5);
+    place(2, 5);
+    assert_int_equal(look(0, 5, true), 1);
+    assert_int_equal(complete(2, 5), 0);
+    assert_true(said() == 0);
+}
+
+static void a_failed_device_is_a_reason(void **state)
+{
+    (void)state;
+    arrive(0, 5);
+    arrive(1, 5);
+    arrive_with_device(2, 5);
+    place(0, 5);
+    place(1, 5);
+    verdict_quit(&rig.watch[2], QUIT_DEVICE);
+    assert_true(load_acquire32(&rig.watch[2].attention) & ATTENTION_BROKEN);
+    assert_int_equal(look(0, 5, true), -EIO);        /* before the deadline, which has passed, too */
+    expect_verdict(5, WHY_DEVICE, 2);
+    assert_int_equal(look(1, 5, false), -EIO);
+}
+
+/* Whoever waits for its own device is what its deadline names, whatever others have yet to do. */
+static void a_late_device_names_its_own_rank(void **state)
+{
+    (void)state;
+    struct op op = { .watch = &rig.watch[1], .claim = claim_of(5) };
+    for (uint32_t p = 0; p < N; p++)
+        arrive_with_device(p, 5);
+    assert_int_equal(watch_poll(&op), WAITING);
+    assert_int_equal(verdict_look(&rig.watch[1], &op.claim, &op.wait, false), 0);
+    assert_int_equal(verdict_look(&rig.watch[1], &op.claim, &op.wait, true), -ETIMEDOUT);
+    expect_verdict(5, WHY_DEADLINE, 1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -1135,7 +1257,8 @@ int main(void)
         CASE(a_stale_proposal_is_cleared), CASE(a_later_proposal_means_success), CASE(words_near_the_end_of_the_number),
         CASE(a_dead_rank_that_did_its_part_is_not_blamed), CASE(a_dead_committer_is_blamed), CASE(a_reader_that_is_gone_needs_no_waiting),
         CASE(a_deadline_names_no_one_who_has_done_his_part),
-        CASE(an_exit_ends_by_the_reader_alone), CASE(an_exit_ends_by_the_readers_end), CASE(without_leave_a_fulfilled_claim_goes_on),
+        CASE(an_exit_ends_by_the_reader_alone), CASE(an_exit_ends_by_the_readers_end),
+        CASE(an_exit_ends_when_the_reader_is_past_it), CASE(without_leave_a_fulfilled_claim_goes_on),
         CASE(a_confirmed_verdict_ends_an_exit), CASE(an_exit_sleeps), CASE(a_private_difference_ends_it_for_all),
         CASE(a_finder_that_dies_is_blamed_for_that), CASE(a_difference_in_its_order),
         CASE(reasons_in_their_order), CASE(everybody_finds_the_mismatch), CASE(counts_with_the_same_hash_differ),
@@ -1143,6 +1266,8 @@ int main(void)
         CASE(a_death_is_passed_on_before_anything_else), CASE(without_a_wait_on_many_words), CASE(more_ranks_than_one_sleep_can_watch),
         CASE(a_kept_operation_is_late_and_whole), CASE(an_hour_asleep_is_not_counted),
         CASE(both_or_none_while_one_gives_up), CASE(both_or_none_over_a_dead_ranks_proposal), CASE(who_did_its_part_and_died_is_not_blamed),
+        CASE(with_a_device_all_must_have_placed), CASE(who_died_before_its_result_was_placed), CASE(a_failed_device_is_a_reason),
+        CASE(a_late_device_names_its_own_rank),
         CASE(all_or_none_under_foreign_proposals), cmocka_unit_test(a_world_that_crosses_the_end_of_the_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

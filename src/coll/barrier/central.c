@@ -9,7 +9,10 @@
 
 static void central_release(struct watch *w, uint64_t seq)
 {
-    store_fence64(&w->slot->sense, seq);                             /* E20 release, E2 fence */
+    if (SEEDED(no_fence_central))
+        store_release64(&w->slot->sense, seq);
+    else
+        store_fence64(&w->slot->sense, seq);                         /* E20 release, E2 fence */
     if (load_relaxed32(&w->slot->sense_sleepers))                    /* relaxed: E2, ordered by the fence */
         w->ways->wake(w->ways->arg, low_half(&w->slot->sense), INT32_MAX);
 }
@@ -32,7 +35,7 @@ static int barrier_central_advance(struct op *op)
         return DONE;
     }
     if (!look || op->wait.value != UINT64_MAX)                       /* not a mismatch: wait for the sense */
-        op->wait = (struct wait){ &w->slot->sense, op->claim.seq, -1, false };
+        op->wait = (struct wait){ &w->slot->sense, op->claim.seq, -1, false, false };
     return WAITING;
 }
 

@@ -1,8 +1,14 @@
 /* Copies and fills. From or to host memory that is not registered they have ended when the call returns, as the real ones may;
  * FAKE_CUDA_PINNED=require makes them misuse, since nobody who asks for an asynchronous copy wants that. */
 #include "fake/fake.h"
+#include "fake/hooks.h"
 
 #include <stdint.h>
+#include <string.h>
+
+enum { KINDS_MOST = 8 };
+
+static struct { const char *call; struct fake_copied copied; } figures[KINDS_MOST];
 
 struct side { struct range *range; unsigned char *at; uint64_t begin; };     /* no range: host memory that is not registered */
 
@@ -29,6 +35,38 @@ static CUresult side_of(CUdeviceptr at, size_t bytes, bool write, const char *ca
     return 0;
 }
 
+/* The host's side of it, if there is one. */
+static void count(const char *call, const struct side *into, const struct side *out, size_t bytes)
+{
+    const struct side *host = out->begin == (uintptr_t)out->at ? out : into->begin == (uintptr_t)into->at ? into : NULL;
+    for (int i = 0; i < KINDS_MOST; i++) {
+        struct fake_copied *f = &figures[i].copied;
+        const char *at = host ? (const char *)host->at : NULL;
+        if (!figures[i].call)
+            figures[i].call = call;
+        if (strcmp(figures[i].call, call) != 0)
+            continue;
+        f->from = at && (!f->from || at < f->from) ? at : f->from;
+        f->to = at && at + bytes > f->to ? at + bytes : f->to;
+        f->copies++;
+        f->bytes += bytes;
+        return;
+    }
+}
+
+struct fake_copied fakeCopied(const char *symbol)
+{
+    struct fake_copied copied = { 0, 0, NULL, NULL };
+    pthread_mutex_lock(&fake.lock);
+    for (int i = 0; i < KINDS_MOST && figures[i].call; i++)
+        if (!strcmp(figures[i].call, symbol)) {
+            copied = figures[i].copied;
+            figures[i].copied = (struct fake_copied){ 0, 0, NULL, NULL };
+        }
+    pthread_mutex_unlock(&fake.lock);
+    return copied;
+}
+
 static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle, const char *call)
 {
     struct CUstream_st *stream = NULL;
@@ -46,6 +84,7 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream ha
         fake_misuse("missing registration", "%s with %zu bytes of host memory at %p", call, bytes,
                     into.range ? (const void *)out.at : (const void *)into.at);
     struct op *op = op_new(OP_COPY, call);
+    count(call, &into, &out, bytes);
     op->to = into.at;
     op->from = out.at;
     op->bytes = bytes;

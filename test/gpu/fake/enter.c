@@ -111,7 +111,8 @@ static bool names(const char *word, size_t n, const char *call)
     return full > 3 && n == full - 3 && !strcmp(call + n, "_v2") && !memcmp(word, call, n);
 }
 
-/* FAKE_CUDA_FAIL=symbol:nth:error,...  nth "*": every time. error "700a": the call succeeds, the device then fails so. */
+/* FAKE_CUDA_FAIL=symbol:nth:error,...  nth "*": every time. error "700a": the call succeeds, the device then fails so.
+ * error "hang": the call never returns. error "0k": the process is killed before the call has done anything. */
 static CUresult fault_wanted(const char *call, uint64_t nth)
 {
     const char *s = getenv("FAKE_CUDA_FAIL");
@@ -125,8 +126,13 @@ static CUresult fault_wanted(const char *call, uint64_t nth)
         const char *error_at = strchr(s + n + 1, ':');
         if (!error_at)
             return 0;
+        bool hangs = !strncmp(error_at + 1, "hang", 4);
         CUresult error = (CUresult)strtol(error_at + 1, &end, 10);
         if (names(s, n, call) && which == nth) {
+            while (hangs)
+                pause();
+            if (*end == 'k')
+                kill(getpid(), SIGKILL);
             if (*end != 'a')
                 return error;
             fault_later = error;
@@ -193,6 +199,19 @@ uint64_t fakeCalls(void)
         return fake.calls;
     pthread_mutex_lock(&fake.lock);
     uint64_t n = fake.calls;
+    pthread_mutex_unlock(&fake.lock);
+    return n;
+}
+
+uint64_t fakeCallsOf(const char *symbol)
+{
+    uint64_t n = 0;
+    if (fake.pid && fake.pid != getpid())
+        return 0;
+    pthread_mutex_lock(&fake.lock);
+    for (int i = 0; i < CALLS_MOST && calls[i].name; i++)
+        if (!strcmp(calls[i].name, symbol))
+            n = calls[i].count;
     pthread_mutex_unlock(&fake.lock);
     return n;
 }

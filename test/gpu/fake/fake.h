@@ -9,6 +9,7 @@
 #define TUTTI_TEST_GPU_FAKE_H
 
 #include "fake/hooks.h"
+#include "fake/ptx.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,7 +25,7 @@ FAKE_HOOKS(FAKE_HOOK_PROTOTYPE_)
 
 enum {
     DEVICES_MOST = 8, STREAMS_MOST = 64, PEERS_MOST = 8, RANGES_MOST = 1024, PAGE = 4096, ALIGN = 512, CONTEXTS_DEEP = 16,
-    GRANULE = 2 << 20, OPENS_MOST = 32, PENDING_MOST = 256, OP_RANGES = 34, DEPS_MOST = STREAMS_MOST + 2, CALLS_MOST = 128,
+    GRANULE = 2 << 20, OPENS_MOST = 32, PENDING_MOST = 256, OP_RANGES = 68, DEPS_MOST = STREAMS_MOST + 2, CALLS_MOST = 128,
 };
 
 /* Who has seen what: operation seen[s] of stream s, and all before it, has ended before what this belongs to begins. */
@@ -71,7 +72,7 @@ struct range {
     int accesses_n, accesses_room;
 };
 
-struct CUctx_st { int device, retained; CUresult error; bool told; bool peer[DEVICES_MOST]; struct CUstream_st *null; };
+struct CUctx_st { int device, retained, seat; CUresult error; bool told; bool peer[DEVICES_MOST]; struct CUstream_st *null; };
 
 enum op_kind { OP_COPY, OP_SET, OP_RECORD, OP_WAIT, OP_KERNEL, OP_FAULT };
 
@@ -96,10 +97,7 @@ struct op {
     size_t bytes;
     unsigned char value;
     CUresult error;                                  /* OP_FAULT: what becomes of the context */
-    const struct kernel *kernel;
-    unsigned char *in[16], *out[16];
-    uint32_t inputs, outputs;
-    uint64_t count;
+    struct ptx_launch *launch;
     struct CUevent_st *event;
 };
 
@@ -128,8 +126,6 @@ struct CUevent_st {
     int share_fd;
     uint64_t generation;
 };
-
-struct kernel { const char *name; size_t element; void (*run)(const struct op *op); };
 
 struct fake {
     pthread_mutex_t lock;

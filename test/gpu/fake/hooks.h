@@ -8,9 +8,14 @@
 
 enum { FAKE_MISUSE_STATUS = 86 };                    /* exit status of a process that misused CUDA */
 
+/* What copies of one kind had to do since the last look: how many, bytes, and where on the host they began and ended. */
+struct fake_copied { uint64_t copies, bytes; const char *from, *to; };
+
 #define FAKE_HOOKS(X) \
     X(void, fakeHold, (CUstream stream, int hold))                   /* 1: the stream takes up no more work, until 0 */ \
     X(uint64_t, fakeCalls, (void))                                   /* how many calls this process has made so far */ \
+    X(uint64_t, fakeCallsOf, (const char *symbol))                   /* how many of them of this one, by the name it is looked up by */ \
+    X(struct fake_copied, fakeCopied, (const char *symbol))          /* since it was last asked; by the symbol's whole name */ \
     X(int, fakeMisuses, (void))                                      /* found so far; more than 0 only under FAKE_CUDA_MISUSE=report */ \
     X(int, fakeHostAccess, (const void *at, size_t bytes, int write)) /* the CPU is about to touch this: is a copy under way there? */ \
     X(void, fakeCapture, (CUstream stream, int status))              /* what cuStreamIsCapturing is to say */ \

@@ -1,5 +1,7 @@
-/* Kernels: a module is what its PTX text says it holds, and what runs is a C function of the same name from the table below. A new
- * kernel needs its row here, written from what it is to do and not from its PTX. */
+/* Kernels: a module's text is read by ptx_parse when it is loaded, and run by ptx_run when its turn comes in the stream.
+ * What a launch touches, which the order of operations is checked by, is known exactly for our own kernels: struct kernel_fold says
+ * it. Of others each 64-bit parameter that is an address of the fake stands for all of its buffer, read and written. A kernel reaches
+ * nothing beside, so an address that it takes from memory may be found only by chance. */
 #include "fake/fake.h"
 
 #include "gpu/kernel.h"
@@ -8,36 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread of the GPU does for one element, for all of them: reads all inputs, then writes all outputs. */
-static void fold_f32_sum(const struct op *op)
-{
-    for (uint64_t i = 0; i < op->count; i++) {
-        float sum, next;
-        memcpy(&sum, op->in[0] + 4 * i, 4);
-        for (uint32_t k = 1; k < op->inputs; k++) {
-            memcpy(&next, op->in[k] + 4 * i, 4);
-            sum += next;
-        }
-        for (uint32_t k = 0; k < op->outputs; k++)
-            memcpy(op->out[k] + 4 * i, &sum, 4);
-    }
-}
+struct CUmod_st { struct ptx_module *ptx; bool unloaded; };
+struct CUfunc_st { struct CUmod_st *module; const struct ptx_function *ptx; };
 
-static void copy(const struct op *op)
-{
-    for (uint32_t k = 0; k < op->outputs; k++)
-        memmove(op->out[k], op->in[0], op->count);
-}
-
-static const struct kernel kernels[] = {
-    { KERNEL_FOLD_F32_SUM, sizeof(float), fold_f32_sum },
-    { KERNEL_COPY, 1, copy },
-};
-
-struct CUmod_st { char *text; bool unloaded; };
-struct CUfunc_st { struct CUmod_st *module; const struct kernel *kernel; };
-
-enum { MODULES_MOST = 256, FUNCTIONS_MOST = 1024 };
+enum { MODULES_MOST = 4096, FUNCTIONS_MOST = 4096 };
 static struct CUmod_st modules[MODULES_MOST];
 static struct CUfunc_st functions[FUNCTIONS_MOST];
 static int modules_n, functions_n;
@@ -68,10 +44,13 @@ static CUresult load(CUmodule *module, const void *image)
         return CUDA_ERROR_INVALID_PTX;
     if (modules_n == MODULES_MOST)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    struct ptx_module *ptx = ptx_parse(text);
+    if (!ptx)
+        return CUDA_ERROR_INVALID_PTX;
     struct CUmod_st *m = &modules[modules_n++];
-    m->text = strdup(text);
+    m->ptx = ptx;
     *module = m;
-    return m->text ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
+    return 0;
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -106,35 +85,25 @@ CUresult cuModuleUnload(CUmodule module)
     return error;
 }
 
-static bool has_entry(const char *text, const char *name)
-{
-    size_t n = strlen(name);
-    while ((text = strstr(text, ".entry")) != NULL) {
-        text += strlen(".entry");
-        while (isspace((unsigned char)*text))
-            text++;
-        if (!strncmp(text, name, n) && !isalnum((unsigned char)text[n]) && text[n] != '_')
-            return true;
-    }
-    return false;
-}
-
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
     ENTER;
     CUresult error = module_of(module);
     if (error)
         return error;
-    if (!has_entry(module->text, name))
+    const struct ptx_function *ptx = ptx_function(module->ptx, name);
+    if (!ptx)
         return CUDA_ERROR_NOT_FOUND;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (!strcmp(kernels[i].name, name) && functions_n < FUNCTIONS_MOST) {
-            functions[functions_n] = (struct CUfunc_st){ module, &kernels[i] };
-            *function = &functions[functions_n++];
+    for (int i = 0; i < functions_n; i++)
+        if (functions[i].ptx == ptx) {
+            *function = &functions[i];
             return 0;
         }
-    fake_misuse("unknown kernel", "the module has '%s', test/gpu/fake/kernel.c has not", name);
-    return CUDA_ERROR_NOT_FOUND;
+    if (functions_n == FUNCTIONS_MOST)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    functions[functions_n] = (struct CUfunc_st){ module, ptx };
+    *function = &functions[functions_n++];
+    return 0;
 }
 
 /* What a kernel on this device may touch: its own memory, what is opened, host memory by its device address, and that of peers if
@@ -148,34 +117,70 @@ static bool reaches(const struct CUctx_st *context, const struct range *r, bool 
     return r->kind == RANGE_ALLOC && (r->context == context || context->peer[r->context->device]);
 }
 
-static unsigned char *argument(struct op *op, const struct CUctx_st *context, CUdeviceptr at, uint64_t bytes, bool write)
+static void touches(struct op *op, struct range *r, CUdeviceptr at, uint64_t bytes, bool write)
 {
-    struct range *r = address_is_ours(at) ? range_of(at) : NULL;
-    if (!r || bytes > r->end - at || !reaches(context, r, write)) {
-        op->error = op->error ? op->error : CUDA_ERROR_ILLEGAL_ADDRESS;
-        return NULL;
-    }
+    struct ptx_launch *l = op->launch;
     if (r->kind == RANGE_OPENED && atomic_load(&r->memory->header->freed))
         fake_misuse("stale mapping", "a kernel uses memory that process %d has freed", r->exporter);
     unsigned char *seen = range_see(r, at);
+    l->window[l->windows++] = (struct ptx_window){ at, at + bytes, seen, write };
     op_touch(op, r, r->kind == RANGE_HOST ? (uintptr_t)seen : r->offset + (at - r->begin), bytes, write);
-    return seen;
 }
 
-static void arguments(struct op *op, const struct CUctx_st *context, const struct kernel_buffers *b, uint64_t count)
+static void argument(struct op *op, const struct CUctx_st *context, CUdeviceptr at, uint64_t bytes, bool write)
 {
-    op->count = count;
-    op->inputs = b->inputs;
-    op->outputs = b->outputs;
-    uint64_t bytes = count * op->kernel->element;
-    if (!b->inputs || !b->outputs || b->inputs > KERNEL_BUFFERS || b->outputs > KERNEL_BUFFERS) {
-        op->error = CUDA_ERROR_ILLEGAL_ADDRESS;
+    struct range *r = address_is_ours(at) ? range_of(at) : NULL;
+    if (r && bytes <= r->end - at && reaches(context, r, write))
+        touches(op, r, at, bytes, write);
+    else
+        op->error = op->error ? op->error : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+/* The bytes of an element: the first part of what stands behind the prefix is a type's name. */
+static uint64_t element_of(const char *name)
+{
+    static const struct { const char *type; uint64_t bytes; } all[] = {
+        { "i8_", 1 }, { "u8_", 1 }, { "bool_", 1 }, { "f8e4m3_", 1 }, { "f8e5m2_", 1 }, { "i16_", 2 }, { "u16_", 2 }, { "f16_", 2 }, { "bf16_", 2 },
+        { "i32_", 4 }, { "u32_", 4 }, { "f32_", 4 }, { "i64_", 8 }, { "u64_", 8 }, { "f64_", 8 }, { "c64_", 8 }, { "c128_", 16 },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (!strncmp(name, all[i].type, strlen(all[i].type)))
+            return all[i].bytes;
+    return 0;
+}
+
+/* The op may not touch more than it has room for, but it need not name a buffer twice, either. */
+static bool has_window(const struct ptx_launch *l, CUdeviceptr at)
+{
+    for (int i = 0; i < l->windows; i++)
+        if (at >= l->window[i].begin && at < l->window[i].end)
+            return true;
+    return false;
+}
+
+static void arguments(struct op *op, const struct CUctx_st *context)
+{
+    const struct ptx_function *f = op->launch->function;
+    size_t prefix = strlen(KERNEL_FOLD_PREFIX);
+    uint64_t element = strncmp(f->name, KERNEL_FOLD_PREFIX, prefix) ? 0 : element_of(f->name + prefix), word;
+    if (element && f->params == 1 && f->param_bytes == sizeof(struct kernel_fold)) {
+        struct kernel_fold fold;
+        memcpy(&fold, op->launch->param, sizeof fold);
+        if (!fold.inputs || fold.inputs > KERNEL_INPUTS || fold.count > SIZE_MAX / element) {
+            op->error = CUDA_ERROR_ILLEGAL_ADDRESS;
+            return;
+        }
+        argument(op, context, fold.out, fold.count * element, true);
+        for (uint32_t i = 0; i < fold.inputs; i++)
+            argument(op, context, fold.in[i], fold.count * element, false);
         return;
     }
-    for (uint32_t i = 0; i < b->inputs; i++)
-        op->in[i] = argument(op, context, b->in[i], bytes, false);
-    for (uint32_t i = 0; i < b->outputs; i++)
-        op->out[i] = argument(op, context, b->out[i], bytes, true);
+    for (size_t at = 0; at + 8 <= f->param_bytes && op->launch->windows < OP_RANGES; at += 8) {
+        memcpy(&word, op->launch->param + at, 8);
+        struct range *r = address_is_ours(word) ? range_of(word) : NULL;
+        if (r && reaches(context, r, false) && !has_window(op->launch, word))
+            touches(op, r, r->begin, r->end - r->begin, reaches(context, r, true));
+    }
 }
 
 CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
@@ -194,8 +199,13 @@ CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
         grid_y > 65535 || grid_z > 65535 || grid_x > 2147483647u || shared_bytes > 48 << 10 || extra || !parameters)
         return CUDA_ERROR_INVALID_VALUE;
     struct op *op = op_new(OP_KERNEL, __func__);
-    op->kernel = f->kernel;
-    arguments(op, stream->context, parameters[0], *(const uint64_t *)parameters[1]);
+    struct ptx_launch *l = op->launch = calloc(1, sizeof *l);
+    if (!l || !(l->window = calloc(OP_RANGES, sizeof *l->window)))
+        abort();
+    *l = (struct ptx_launch){ f->ptx, { grid_x, grid_y, grid_z }, { block_x, block_y, block_z }, shared_bytes, { 0 }, l->window, 0 };
+    for (int i = 0; i < f->ptx->params; i++)
+        memcpy(l->param + f->ptx->param[i].offset, parameters[i], f->ptx->param[i].bytes);
+    arguments(op, stream->context);
     stream_enqueue(stream, op);
     return 0;
 }

@@ -3,6 +3,7 @@
  * is a word in memory that both map. Once the context has died, operations end without doing anything. */
 #include "fake/fake.h"
 
+#include <fenv.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,14 +63,14 @@ static bool is_stale(const struct op *op)
     return false;
 }
 
-static void run(const struct op *op)
+static void run(struct op *op)
 {
     if (op->kind == OP_COPY)
         memmove(op->to, op->from, op->bytes);
     else if (op->kind == OP_SET)
         memset(op->to, op->value, op->bytes);
     else if (op->kind == OP_KERNEL)
-        op->kernel->run(op);
+        op->error = ptx_run(op->launch);
 }
 
 static void take_up(struct CUstream_st *stream, struct op *op)
@@ -104,6 +105,9 @@ static void finish(struct CUstream_st *stream, struct op *op)
         while (done < op->share_generation && !atomic_compare_exchange_strong(&op->share->done, &done, op->share_generation)) {}
         share_wake(op->share);
     }
+    if (op->launch)
+        free(op->launch->window);
+    free(op->launch);
     free(op);
     pthread_cond_broadcast(&fake.ended);
 }
@@ -111,6 +115,7 @@ static void finish(struct CUstream_st *stream, struct op *op)
 static void *work(void *arg)
 {
     struct CUstream_st *stream = arg;
+    fesetenv(FE_DFL_ENV);                            /* a device has none of the modes of the thread that made this one */
     pthread_mutex_lock(&fake.lock);
     for (;;) {
         while (!stream->first || stream->hold)

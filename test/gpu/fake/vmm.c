@@ -135,7 +135,7 @@ static struct range *reserved(CUdeviceptr at, size_t bytes, int *mapped)
     *mapped = 0;
     for (int i = 0; i < RANGES_MOST; i++) {
         struct range *r = &fake.range[i];
-        if (r->kind == RANGE_RESERVED && at >= r->begin && bytes <= r->end - at)
+        if (r->kind == RANGE_RESERVED && at >= r->begin && at < r->end && bytes <= r->end - at)
             found = r;
         else if (r->kind == RANGE_MAPPED && r->begin < at + bytes && at < r->end)
             ++*mapped;

@@ -1,6 +1,6 @@
 /* Which cases: a greedy cover of all pairs of values that can go together, and the product. The cover takes an open pair, then fills
  * the other dimensions one by one, in any order, with the value that closes most open pairs; the best of a few tries is kept. */
-#include "oracle.h"
+#include "support/oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,19 +22,19 @@ static bool pair_possible(enum kind kind, const struct oracle_space *space, int 
         if (oracle_fits(&c, space))
             return true;
         int i = 0;
-        while (i < 5 && (say[i] == d || say[i] == e || ++at[i] == oracle_values_of(kind, say[i])))
+        while (i < 5 && (say[i] == d || say[i] == e || ++at[i] == oracle_values_of(kind, say[i], space)))
             at[i++] = 0;
         if (i == 5)
             return false;
     }
 }
 
-struct cover { size_t start[DIMS][DIMS], pairs, open; unsigned char *done; };
+struct cover { size_t start[DIMS][DIMS], pairs, open; unsigned char *done; const struct oracle_space *space; };
 
 static size_t pair_at(const struct cover *cover, enum kind kind, int d, int x, int e, int y)
 {
-    return d < e ? cover->start[d][e] + (size_t)x * (size_t)oracle_values_of(kind, e) + (size_t)y
-                 : cover->start[e][d] + (size_t)y * (size_t)oracle_values_of(kind, d) + (size_t)x;
+    return d < e ? cover->start[d][e] + (size_t)x * (size_t)oracle_values_of(kind, e, cover->space) + (size_t)y
+                 : cover->start[e][d] + (size_t)y * (size_t)oracle_values_of(kind, d, cover->space) + (size_t)x;
 }
 
 static void cover_open(struct cover *cover, enum kind kind, const struct oracle_space *space)
@@ -42,16 +42,16 @@ static void cover_open(struct cover *cover, enum kind kind, const struct oracle_
     size_t n = 0;
     for (int d = 0; d < DIMS; d++)
         for (int e = d + 1; e < DIMS; e++)
-            n += (size_t)oracle_values_of(kind, d) * (size_t)oracle_values_of(kind, e);
-    *cover = (struct cover){ .pairs = n, .done = calloc(n, 1) };
+            n += (size_t)oracle_values_of(kind, d, space) * (size_t)oracle_values_of(kind, e, space);
+    *cover = (struct cover){ .pairs = n, .done = calloc(n, 1), .space = space };
     if (!cover->done)
         abort();
     n = 0;
     for (int d = 0; d < DIMS; d++)
         for (int e = d + 1; e < DIMS; e++) {
             cover->start[d][e] = n;
-            for (int x = 0; x < oracle_values_of(kind, d); x++)
-                for (int y = 0; y < oracle_values_of(kind, e); y++) {
+            for (int x = 0; x < oracle_values_of(kind, d, space); x++)
+                for (int y = 0; y < oracle_values_of(kind, e, space); y++) {
                     cover->done[n] = !pair_possible(kind, space, d, x, e, y);
                     cover->open += !cover->done[n++];
                 }
@@ -70,7 +70,7 @@ static size_t cover_gain(const struct cover *cover, const struct oracle_case *c,
 /* Sets dimension d to the value that closes most open pairs; by chance among equals. False: none fits. */
 static bool cover_choose(const struct cover *cover, struct oracle_case *c, const struct oracle_space *space, int d, uint64_t *seed)
 {
-    int n = oracle_values_of(c->kind, d), best = -1, turn = (int)(oracle_any(seed) % (uint64_t)n);
+    int n = oracle_values_of(c->kind, d, space), best = -1, turn = (int)(oracle_any(seed) % (uint64_t)n);
     size_t most = 0;
     for (int i = 0; i < n; i++) {
         int x = (i + turn) % n;
@@ -124,8 +124,8 @@ static void cover_pick(const struct cover *cover, struct oracle_case *c, uint64_
         at = (at + 1) % cover->pairs;
     for (int d = 0; d < DIMS; d++)
         for (int e = d + 1; e < DIMS; e++) {
-            size_t n = (size_t)oracle_values_of(c->kind, e), from = cover->start[d][e];
-            if (at < from || at >= from + n * (size_t)oracle_values_of(c->kind, d))
+            size_t n = (size_t)oracle_values_of(c->kind, e, cover->space), from = cover->start[d][e];
+            if (at < from || at >= from + n * (size_t)oracle_values_of(c->kind, d, cover->space))
                 continue;
             c->v[d] = (unsigned char)((at - from) / n);
             c->v[e] = (unsigned char)((at - from) % n);
@@ -182,23 +182,39 @@ size_t oracle_missing(const struct oracle_cases *cases, enum kind kind, const st
     return cover.open;
 }
 
-static bool by_chance(int d)
+bool oracle_chance(struct oracle_cases *cases, const struct oracle_case *of, const struct oracle_space *space, uint64_t *seed)
 {
-    return d == DIM_SEND_AT || d == DIM_RECV_AT || d == DIM_ROOT || d == DIM_PATTERN || d == DIM_MODES ||
-           d == DIM_LIST || d == DIM_HOW || d == DIM_MEMORY;
+    for (int i = 0; i < 1000; i++) {
+        struct oracle_case c = *of;
+        for (int d = 0; d < DIMS; d++)
+            if (c.v[d] == OPEN)
+                c.v[d] = (unsigned char)(oracle_any(seed) % (uint64_t)oracle_values_of(c.kind, d, space));
+        if (!oracle_fits(&c, space))
+            continue;
+        append(cases, &c, seed);
+        return true;
+    }
+    return false;
+}
+
+/* Which dimensions the product is of. */
+static bool in_product(int d, bool devices)
+{
+    return d == DIM_RANKS || d == DIM_RULE || d == DIM_GATE || d == DIM_TYPE || d == DIM_OP || d == DIM_PLACE || d == (devices ? DIM_ROAD : DIM_SIZE);
 }
 
 void oracle_product(struct oracle_cases *cases, enum kind kind, const struct oracle_space *space, uint64_t *seed)
 {
     struct oracle_case c = { .kind = kind };
     for (;;) {
+        struct oracle_case some = c;
         for (int d = 0; d < DIMS; d++)
-            if (by_chance(d))
-                c.v[d] = (unsigned char)(oracle_any(seed) % (uint64_t)oracle_values_of(kind, d));
-        if (oracle_fits(&c, space))
-            append(cases, &c, seed);
+            if (!in_product(d, space->devices))
+                some.v[d] = OPEN;
+        if (oracle_fits(&some, space))
+            oracle_chance(cases, &some, space, seed);
         int d = 0;
-        while (d < DIMS && (by_chance(d) || ++c.v[d] == oracle_values_of(kind, d)))
+        while (d < DIMS && (!in_product(d, space->devices) || ++c.v[d] == oracle_values_of(kind, d, space)))
             c.v[d++] = 0;
         if (d == DIMS)
             return;
@@ -211,7 +227,10 @@ void oracle_free(struct oracle_cases *cases)
     *cases = (struct oracle_cases){ 0 };
 }
 
-static int world_of(const struct oracle_case *c) { return (c->v[DIM_RANKS] * RULES + c->v[DIM_RULE]) * 2 + c->v[DIM_GATE]; }
+static int world_of(const struct oracle_case *c)
+{
+    return ((c->v[DIM_RANKS] * RULES + c->v[DIM_RULE]) * 2 + c->v[DIM_GATE]) * ORACLE_ROADS + c->v[DIM_ROAD];
+}
 
 static int by_world(const void *a, const void *b)
 {

@@ -1,6 +1,6 @@
 /* The serial fold, one element at a time by the contract in tutti.h and nothing else: integers as 64-bit numbers cut to size, halves
  * decoded and encoded by whole numbers of units in the last place, floats by the compiler's own arithmetic. Written for being read. */
-#include "oracle.h"
+#include "support/oracle.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* Dimensions of cases: which values each kind can have, how many elements a size is, which values go together, and a case in words. */
-#include "oracle.h"
+#include "support/oracle.h"
 
+#include "base/text.h"
 #include "coll/ring.h"
 #include "coll/select.h"
 
@@ -12,12 +13,14 @@
 static const int values_all[DIMS] = {
     [DIM_RANKS] = ORACLE_RANKS, [DIM_RULE] = RULES, [DIM_GATE] = 2, [DIM_TYPE] = ORACLE_TYPES, [DIM_OP] = OPS, [DIM_PLACE] = PLACES,
     [DIM_SIZE] = SIZES, [DIM_SEND_AT] = 3, [DIM_RECV_AT] = 3, [DIM_ROOT] = ROOTS, [DIM_PATTERN] = PATTERNS, [DIM_MODES] = MODES,
-    [DIM_MEMORY] = MEMORIES, [DIM_LIST] = LISTS, [DIM_HOW] = HOWS
+    [DIM_MEMORY] = MEMORIES, [DIM_LIST] = LISTS, [DIM_HOW] = HOWS, [DIM_ROAD] = ORACLE_ROADS, [DIM_DEVICES] = ORACLE_DEVICES,
+    [DIM_WHERE] = WHERES, [DIM_SOURCE] = SOURCES, [DIM_STREAM] = STREAMS
 };
 
 enum {
-    WORLD = 1 << DIM_RANKS | 1 << DIM_RULE | 1 << DIM_GATE | 1 << DIM_HOW,
-    ONE = WORLD | 1 << DIM_TYPE | 1 << DIM_SIZE | 1 << DIM_RECV_AT | 1 << DIM_PATTERN | 1 << DIM_MEMORY,
+    DEVICES = 1 << DIM_DEVICES | 1 << DIM_WHERE | 1 << DIM_SOURCE | 1 << DIM_STREAM,
+    WORLD = 1 << DIM_RANKS | 1 << DIM_RULE | 1 << DIM_GATE | 1 << DIM_HOW | 1 << DIM_ROAD,
+    ONE = WORLD | DEVICES | 1 << DIM_TYPE | 1 << DIM_SIZE | 1 << DIM_RECV_AT | 1 << DIM_PATTERN | 1 << DIM_MEMORY,
     TWO = ONE | 1 << DIM_SEND_AT | 1 << DIM_PLACE,
     FOLD = TWO | 1 << DIM_OP | 1 << DIM_MODES,
     ROOT = 1 << DIM_ROOT,
@@ -32,8 +35,12 @@ static const int dims_of[KIND_COUNT] = {
     [KIND_SCATTER_V] = TWO | LIST | ROOT, [KIND_ALL_TO_ALL_V] = TWO | LIST,
 };
 
-int oracle_values_of(enum kind kind, int dim)
+int oracle_values_of(enum kind kind, int dim, const struct oracle_space *space)
 {
+    if (space->devices ? dim == DIM_GATE : (DEVICES | 1 << DIM_ROAD) >> dim & 1)
+        return 1;
+    if (dim == DIM_SIZE && !space->devices)
+        return dims_of[kind] >> dim & 1 ? HOST_SIZES : 1;
 #if !defined(__x86_64__)
     if (dim == DIM_MODES)                            /* elsewhere nobody sets flush-to-zero by a flag of a program's start */
         return 1;
@@ -66,6 +73,14 @@ static size_t blocks_of(const struct oracle_case *c)
     return c->kind == KIND_ALL_REDUCE_MANY ? (size_t)many(c) : oracle_each(c->kind) ? (size_t)oracle_ranks(c) : 1;
 }
 
+/* Of the worlds that will run this: what the environment asks for, or more than any ring wants. */
+static uint64_t oracle_span_bytes(void)
+{
+    uint64_t bytes = UINT64_C(1) << 40;
+    const char *asked = getenv("TUTTI_SPAN_BYTES");
+    return asked && text_parse_bytes(asked, &bytes) == 0 ? bytes : UINT64_C(1) << 40;
+}
+
 size_t oracle_count(const struct oracle_case *c)
 {
     static const struct { size_t few; int more; } sizes[SIZES] = {
@@ -73,19 +88,27 @@ size_t oracle_count(const struct oracle_case *c)
         [SIZE_LINE_LESS] = { 0, -1 }, [SIZE_LINE_MORE] = { 0, 1 }, [SIZE_32K_LESS] = { 0, -1 }, [SIZE_32K_MORE] = { 0, 1 },
         [SIZE_64K_LESS] = { 0, -1 }, [SIZE_64K_MORE] = { 0, 1 }, [SIZE_PIECE_LESS] = { 0, -1 }, [SIZE_PIECE_MORE] = { 0, 1 },
         [SIZE_ROUND_LESS] = { 0, -1 }, [SIZE_ROUND_MORE] = { 0, 1 }, [SIZE_RING_LESS] = { 0, -1 }, [SIZE_RING_MORE] = { 0, 1 },
+        [SIZE_DEVICE_PIECE_LESS] = { 0, -1 }, [SIZE_DEVICE_PIECE_MORE] = { 0, 1 }, [SIZE_DEVICE_ROUND_LESS] = { 0, -1 },
+        [SIZE_DEVICE_ROUND_MORE] = { 0, 1 }, [SIZE_DEVICE_RING_LESS] = { 0, -1 }, [SIZE_DEVICE_RING_MORE] = { 0, 1 },
     };
-    size_t ranks = (size_t)oracle_ranks(c), piece = ring_piece_bytes((uint32_t)ranks), blocks = blocks_of(c), bytes = 0;
+    size_t ranks = (size_t)oracle_ranks(c), blocks = blocks_of(c), bytes = 0;
+    bool device = c->v[DIM_SIZE] >= SIZE_DEVICE_PIECE_LESS;
+    size_t slot = device ? ring_device_slot_bytes((uint32_t)ranks, oracle_span_bytes()) : ring_slot_bytes((uint32_t)ranks), piece = slot / (ranks + 1);
     bool reduces = c->kind == KIND_REDUCE || c->kind == KIND_ALL_REDUCE || c->kind == KIND_ALL_REDUCE_MANY;
-    size_t round = reduces ? piece * ranks / blocks : ring_slot_bytes((uint32_t)ranks) / blocks;
+    size_t round = (reduces ? piece * ranks : slot) / blocks;
     if (c->kind == KIND_BARRIER)
         return 0;
     switch (c->v[DIM_SIZE]) {
     case SIZE_LINE_LESS: case SIZE_LINE: case SIZE_LINE_MORE: bytes = LINE_BYTES / blocks; break;
     case SIZE_32K_LESS: case SIZE_32K: case SIZE_32K_MORE: bytes = 32768 / blocks; break;
     case SIZE_64K_LESS: case SIZE_64K: case SIZE_64K_MORE: bytes = FLAT_BYTES / blocks; break;
-    case SIZE_PIECE_LESS: case SIZE_PIECE: case SIZE_PIECE_MORE: bytes = piece; break;
-    case SIZE_ROUND_LESS: case SIZE_ROUND: case SIZE_ROUND_MORE: bytes = round; break;
-    case SIZE_RING_LESS: case SIZE_RING: case SIZE_RING_MORE: bytes = round * RING_DEPTH; break;
+    case SIZE_PIECE_LESS: case SIZE_PIECE: case SIZE_PIECE_MORE:
+    case SIZE_DEVICE_PIECE_LESS: case SIZE_DEVICE_PIECE: case SIZE_DEVICE_PIECE_MORE: bytes = piece; break;
+    case SIZE_ROUND_LESS: case SIZE_ROUND: case SIZE_ROUND_MORE:
+    case SIZE_DEVICE_ROUND_LESS: case SIZE_DEVICE_ROUND: case SIZE_DEVICE_ROUND_MORE: bytes = round; break;
+    case SIZE_RING_LESS: case SIZE_RING: case SIZE_RING_MORE:
+    case SIZE_DEVICE_RING_LESS: case SIZE_DEVICE_RING: case SIZE_DEVICE_RING_MORE: bytes = round * RING_DEPTH; break;
+    case SIZE_DEVICE_LARGE: bytes = round * (2 * RING_DEPTH + 1) + round / 3; break;
     case SIZE_ODD: bytes = 100003 / blocks; break;
     case SIZE_LARGE: bytes = 1500007 / blocks / (oracle_uneven(c->kind) || c->kind == KIND_ALL_GATHER || c->kind == KIND_GATHER ? ranks : 1); break;
     default: return sizes[c->v[DIM_SIZE]].few;
@@ -140,6 +163,8 @@ bool oracle_fits(const struct oracle_case *c, const struct oracle_space *space)
         return false;
     if (v[DIM_RULE] != ORACLE_OPEN && !has_rule(c->kind, v[DIM_RULE]))
         return false;
+    if (v[DIM_RULE] < RULE_RING && v[DIM_ROAD] != ORACLE_OPEN && v[DIM_ROAD] != 0)       /* no other road is looked for */
+        return false;
     if (v[DIM_RULE] == ORACLE_OPEN || v[DIM_SIZE] == ORACLE_OPEN || v[DIM_TYPE] == ORACLE_OPEN || v[DIM_RANKS] == ORACLE_OPEN)
         return true;
     size_t bytes = oracle_count(c) * oracle_width(v[DIM_TYPE]) * blocks_of(c), most = SIZE_MAX;
@@ -150,13 +175,17 @@ bool oracle_fits(const struct oracle_case *c, const struct oracle_space *space)
     return bytes <= most && bytes <= space->bytes_most;
 }
 
-const char *oracle_rules(enum oracle_rule rule, int gate, char room[1024])
+const char *oracle_rules(const struct oracle_case *c, char room[1024])
 {
+    static const char *const roads[ORACLE_ROADS] = { "pinned", "leader", "peers", NULL };
+    int rule = c->v[DIM_RULE], gate = c->v[DIM_GATE], road = c->v[DIM_ROAD];
     static const char *const names[RULES] = { "line", "flat", "ring", NULL };
     int n = snprintf(room, 1024, "barrier:-inf=%s", gate ? "central" : "flags");
     for (enum kind kind = KIND_BROADCAST; names[rule] && kind <= KIND_ALL_TO_ALL_V; kind++)
-        if (has_rule(kind, (int)rule))
+        if (has_rule(kind, rule))
             n += snprintf(room + n, 1024 - (size_t)n, ";%s:-inf=%s", kind_name(kind), names[rule]);
+    if (roads[road])
+        snprintf(room + n, 1024 - (size_t)n, ";device:-inf=%s", roads[road]);
     return room;
 }
 
@@ -166,6 +195,10 @@ void oracle_describe(const struct oracle_case *c, struct text *t)
     static const char *const modes[] = { "", ", rank 0 flushes to zero", ", the last rank flushes to zero" };
     static const char *const memories[] = { "private", "in the arena", "of some ranks in the arena", "send in the arena", "recv in the arena" };
     static const char *const lists[] = { "even", "any", "all zero", "one", "mostly one" };
+    static const char *const roads[] = { "pinned", "leader", "peers", "by default" };
+    static const char *const wheres[] = { "on the device", "send on the device", "recv on the device", "of some ranks on the device", "anywhere" };
+    static const char *const sources[] = { "allocated", "tutti's", "registered", "inside another", "shareable", "mapped" };
+    static const char *const streams[] = { "nothing", "the NULL stream", "a stream before NULL", "a blocking stream", "a stream" };
     int op = c->v[DIM_OP];
     size_t count = oracle_count(c);
     stamp_add(t, stamp_make(c->kind, c->v[DIM_TYPE], (tutti_op)(op > TUTTI_PREMUL_SUM ? TUTTI_OP_USER : op), oracle_root(c), count), count);
@@ -173,6 +206,8 @@ void oracle_describe(const struct oracle_case *c, struct text *t)
              c->v[DIM_GATE] ? "central" : "flags", c->v[DIM_PLACE] == PLACE_IN_PLACE ? "in place" : "apart", c->v[DIM_SEND_AT], c->v[DIM_RECV_AT],
              patterns[c->v[DIM_PATTERN]], modes[c->v[DIM_MODES]], memories[c->v[DIM_MEMORY]], op, lists[c->v[DIM_LIST]],
              c->v[DIM_HOW] == HOW_WORK ? "by work" : "blocking");
+    text_add(t, "; road %s, %d devices, %s, %s, behind %s", roads[c->v[DIM_ROAD]], c->v[DIM_DEVICES] + 1, wheres[c->v[DIM_WHERE]],
+             sources[c->v[DIM_SOURCE]], streams[c->v[DIM_STREAM]]);
 }
 
 uint64_t oracle_any(uint64_t *seed)

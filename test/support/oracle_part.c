@@ -1,6 +1,6 @@
 /* One rank's part of a case. Its buffers are lists of pieces, one for each block that it gives or gets; even kinds have theirs in a row, the
  * others with gaps. In place, pieces of one list are those of the other. A rank that gets nothing has a buffer all the same: it must stay. */
-#include "oracle.h"
+#include "support/oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,15 +44,17 @@ static bool part_shared(const struct oracle_part *p, bool send)
 }
 
 /* Half of what is to be shared is registered malloc memory, with ends that stay private. Some bits of the salt that no other choice uses. */
-static bool part_take(struct oracle_part *p, struct pieces *pieces, tutti_comm *comm, bool send, size_t offset)
+static bool part_take(struct oracle_part *p, struct pieces *pieces, tutti_comm *comm, const struct oracle_device *device, bool send, size_t offset)
 {
+    if (device && device->on(device->arg, p, send))
+        return device->take(device->arg, p, pieces, send, offset);
     bool shared = part_shared(p, send);
     return shared && (p->c->salt >> (send ? 40 : 41) & 1) ? pieces_take_registered(pieces, comm, offset) : pieces_take(pieces, comm, shared, offset);
 }
 
 static size_t max(size_t a, size_t b) { return a > b ? a : b; }
 
-static bool part_buffers(struct oracle_part *p, tutti_comm *comm)
+static bool part_buffers(struct oracle_part *p, tutti_comm *comm, const struct oracle_device *device)
 {
     static const size_t offsets[] = { 0, 1, 7 };
     const struct oracle_case *c = p->c;
@@ -64,7 +66,8 @@ static bool part_buffers(struct oracle_part *p, tutti_comm *comm)
         pieces_add(&p->recv, (all ? max(p->gives[i], p->gets[i]) : p->gets[i]) * width, oracle_uneven(c->kind) ? (size_t)(13 * i + 5) : 0);
     if (p->get_n == 0)
         p->recv.bytes = 64;                          /* all guard */
-    if (!part_take(p, &p->send, comm, true, offsets[c->v[DIM_SEND_AT]]) || !part_take(p, &p->recv, comm, false, offsets[c->v[DIM_RECV_AT]]))
+    if (!part_take(p, &p->send, comm, device, true, offsets[c->v[DIM_SEND_AT]])
+        || !part_take(p, &p->recv, comm, device, false, offsets[c->v[DIM_RECV_AT]]))
         return false;
     for (int i = 0; i < p->get_n && !small_recv; i++)
         p->get[i] = pieces_piece(&p->recv, i);
@@ -75,7 +78,13 @@ static bool part_buffers(struct oracle_part *p, tutti_comm *comm)
     return true;
 }
 
-bool oracle_take(struct oracle_part *p, const struct oracle_case *c, int me, tutti_comm *comm)
+/* Whichever list it lies in. */
+static unsigned char *part_see(const struct oracle_part *p, const void *at)
+{
+    return pieces_has(&p->send, at) ? pieces_see(&p->send, at) : pieces_see(&p->recv, at);
+}
+
+bool oracle_take(struct oracle_part *p, const struct oracle_case *c, int me, tutti_comm *comm, const struct oracle_device *device)
 {
     unsigned char tile[ORACLE_PERIOD * ORACLE_WIDTH];
     size_t width = oracle_width(c->v[DIM_TYPE]);
@@ -84,23 +93,27 @@ bool oracle_take(struct oracle_part *p, const struct oracle_case *c, int me, tut
     p->in_place = c->v[DIM_PLACE] == PLACE_IN_PLACE && p->give_n && p->get_n;
     if (c->v[DIM_OP] == TUTTI_PREMUL_SUM)
         oracle_factor(p->factor, c, me);
-    if (!part_buffers(p, comm))
+    if (!part_buffers(p, comm, device))
         return false;
     for (int i = 0; i < p->give_n; i++) {
         oracle_values(tile, c, me, i);
-        tile_fill(p->give[i], p->gives[i] * width, tile, ORACLE_PERIOD * width);
+        tile_fill(part_see(p, p->give[i]), p->gives[i] * width, tile, ORACLE_PERIOD * width);
     }
     if (c->kind == KIND_BROADCAST && me == oracle_root(c)) {
         oracle_values(tile, c, me, 0);
-        tile_fill(p->get[0], p->gets[0] * width, tile, ORACLE_PERIOD * width);
+        tile_fill(part_see(p, p->get[0]), p->gets[0] * width, tile, ORACLE_PERIOD * width);
     }
     return true;
 }
 
-void oracle_give(struct oracle_part *p, tutti_comm *comm)
+void oracle_give(struct oracle_part *p, tutti_comm *comm, const struct oracle_device *device)
 {
-    pieces_give(&p->send, comm);
-    pieces_give(&p->recv, comm);
+    struct pieces *both[] = { &p->send, &p->recv };
+    for (int i = 0; i < 2; i++)
+        if (both[i]->device)
+            device->give(device->arg, both[i]);
+        else
+            pieces_give(both[i], comm);
 }
 
 static void part_expect(const struct oracle_part *p, void *tile, int from)
@@ -142,14 +155,14 @@ bool oracle_judge(const struct oracle_part *p, struct text *why)
         if (p->gets[i] == 0)
             continue;
         part_expect(p, tile, i);
-        if (!part_same(p, "recv", i, p->get[i], p->gets[i], tile, why))
+        if (!part_same(p, "recv", i, part_see(p, p->get[i]), p->gets[i], tile, why))
             return false;
     }
     for (int i = 0; i < p->give_n; i++) {
         if (p->in_place && (same_place(p->c->kind) || p->give_n == 1 || i == p->me))
             continue;
         oracle_values(tile, p->c, p->me, i);
-        if (!part_same(p, "send", i, p->give[i], p->gives[i], tile, why))
+        if (!part_same(p, "send", i, part_see(p, p->give[i]), p->gives[i], tile, why))
             return false;
     }
     if (pieces_whole(&p->send) && pieces_whole(&p->recv))

@@ -1,6 +1,6 @@
 /* One rank's part of a list of cases. It trusts nobody: what it must get it folds itself from what all ranks are known to give, so it
  * need not meet the others, and a rank that is early or late by an operation stays so. */
-#include "oracle.h"
+#include "support/oracle.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -20,7 +20,15 @@ static unsigned modes_get(void) { return 0; }
 static void modes_set(unsigned modes) { (void)modes; }
 #endif
 
-struct run { const struct oracle_case *c; tutti_comm *comm; struct oracle_board *board; int me; size_t nth; tutti_op user[OPS - OP_TAKE]; };
+struct run {
+    const struct oracle_case *c;
+    tutti_comm *comm;
+    struct oracle_board *board;
+    const struct oracle_device *device;
+    int me;
+    size_t nth;
+    tutti_op user[OPS - OP_TAKE];
+};
 
 __attribute__((format(printf, 2, 3))) static int complain(const struct run *run, const char *format, ...)
 {
@@ -128,8 +136,10 @@ static int call(const struct run *run, struct oracle_part *p)
     unsigned before = modes_get(), during = flushes ? before | FLUSH : before;
     tutti_work *work = NULL;
     tutti_call how = { .work = c->v[DIM_HOW] == HOW_WORK ? &work : NULL, .factor = c->v[DIM_OP] == TUTTI_PREMUL_SUM ? p->factor : NULL };
+    if (run->device && !run->device->ready(run->device->arg, p, &how))
+        return complain(run, "the data did not come to the device");
     modes_set(during);
-    int r = call_kind(run, p, how.work || how.factor || run->nth % 2 ? &how : NULL);
+    int r = call_kind(run, p, how.work || how.factor || how.stream || run->nth % 2 ? &how : NULL);
     memset(p->factor, 0, sizeof p->factor);
     if (r == 0 && how.work)
         r = await(work, run->nth % 4 < 2);
@@ -145,21 +155,23 @@ static int run_case(struct run *run)
     struct oracle_part part;
     char what[256];
     struct text why = TEXT_IN(what);
-    if (!oracle_take(&part, run->c, run->me, run->comm))
+    if (!oracle_take(&part, run->c, run->me, run->comm, run->device))
         return complain(run, "no memory");
     text_clear(&why);
     int r = call(run, &part);
+    if (r == 0 && run->device && !run->device->done(run->device->arg, &part, &why))
+        r = complain(run, "%s", what);
     if (r == 0 && !oracle_judge(&part, &why))
         r = complain(run, "%s", what);
     if (r == 0 && load_acquire32(&promises_broken))
         r = complain(run, "an operation of the user's was not called as promised");
-    oracle_give(&part, run->comm);
+    oracle_give(&part, run->comm, run->device);
     return r;
 }
 
-int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, struct oracle_board *board)
+int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, struct oracle_board *board, const struct oracle_device *device)
 {
-    struct run run = { .comm = comm, .board = board, .me = tutti_rank(comm) };
+    struct run run = { .comm = comm, .board = board, .device = device, .me = tutti_rank(comm) };
     int r = tutti_op_create(user_take, 0, &run.user[0], comm);
     if (r == 0)
         r = tutti_op_create(user_affine, 1, &run.user[1], comm);

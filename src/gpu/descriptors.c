@@ -1,0 +1,122 @@
+/* Sent anew for each operation, since the receiver keeps none behind it; that is 5 us a peer, beside the milliseconds that opening takes. What
+ * came and was not used is kept in a circle, so that a peer that sends for ever fills no table. */
+#include "gpu/descriptors.h"
+
+#include "os/handover.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PARCELS = 64, GATHER_MOST = 1024 };
+
+struct parcel { uint64_t buffer; uint32_t owner; int fd; };
+struct message { uint64_t birth, buffer; uint32_t owner, spare; };
+
+struct descriptors {
+    pthread_mutex_t lock;
+    uint64_t birth;
+    uint32_t mine, next;
+    int box;                                         /* -1: none */
+    struct parcel parcels[PARCELS];
+};
+
+static void name_of(uint64_t birth, uint32_t rank, char *name, size_t room)
+{
+    struct text t = { name, room, 0 };
+    text_clear(&t);
+    text_add(&t, "tutti-gpu-%016llx-%u", (unsigned long long)birth, rank);
+}
+
+struct descriptors *descriptors_new(uint64_t birth, uint32_t mine)
+{
+    char name[64];
+    struct descriptors *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    pthread_mutex_init(&d->lock, NULL);
+    d->birth = birth;
+    d->mine = mine;
+    for (int i = 0; i < PARCELS; i++)
+        d->parcels[i].fd = -1;
+    name_of(birth, mine, name, sizeof name);
+    d->box = handover_box(name);
+    return d;
+}
+
+static void drop(struct parcel *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
+}
+
+void descriptors_free(struct descriptors *d)
+{
+    if (!d)
+        return;
+    for (int i = 0; i < PARCELS; i++)
+        drop(&d->parcels[i]);
+    handover_close(d->box, NULL);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+int descriptors_put(struct descriptors *d, uint32_t to, uint64_t buffer, int fd)
+{
+    char name[64];
+    name_of(d->birth, to, name, sizeof name);
+    int way = handover_into(name);
+    if (way < 0)
+        return way;
+    struct message m = { .birth = d->birth, .buffer = buffer, .owner = d->mine };
+    int r = handover_send(way, &m, sizeof m, fd, 0);
+    handover_close(way, NULL);
+    return r;
+}
+
+static struct parcel *find(struct descriptors *d, uint32_t owner, uint64_t buffer)
+{
+    for (int i = 0; i < PARCELS; i++)
+        if (d->parcels[i].fd >= 0 && d->parcels[i].owner == owner && d->parcels[i].buffer == buffer)
+            return &d->parcels[i];
+    return NULL;
+}
+
+static void keep(struct descriptors *d, const struct message *m, int fd)
+{
+    struct parcel *p = find(d, m->owner, m->buffer);
+    if (!p)
+        p = &d->parcels[d->next++ % PARCELS];
+    drop(p);
+    *p = (struct parcel){ m->buffer, m->owner, fd };
+}
+
+/* Bounded: whoever sends without end holds nobody up. */
+void descriptors_gather(struct descriptors *d)
+{
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; d->box >= 0 && i < GATHER_MOST; i++) {
+        struct message m;
+        int fd, got = handover_recv(d->box, &m, sizeof m, &fd, 0);
+        if (got == -EAGAIN)
+            break;
+        if (got == sizeof m && m.birth == d->birth && fd >= 0)
+            keep(d, &m, fd);
+        else if (fd >= 0)
+            close(fd);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+int descriptors_take(struct descriptors *d, uint32_t owner, uint64_t buffer)
+{
+    pthread_mutex_lock(&d->lock);
+    struct parcel *p = find(d, owner, buffer);
+    int fd = p ? p->fd : -1;
+    if (p)
+        p->fd = -1;
+    pthread_mutex_unlock(&d->lock);
+    return fd;
+}

@@ -1,0 +1,261 @@
+/* What the caller's stream had to do before the call is waited for by the host, and only then are copies handed to the device: so nothing of
+ * ours stands in a queue behind the caller's work, and an operation that fails meanwhile has nothing to take back. Costs the time between the
+ * end of that work and the next look at it. The stream is marked by the call itself, in the caller's thread: later it may be gone. */
+#include "gpu/device.h"
+
+#include "base/seeded.h"
+#include "coll/select.h"
+#include "gpu/lane.h"
+#include "gpu/pinned.h"
+#include "gpu/pull.h"
+#include "gpu/small.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool buffer_holds(const struct device_buffer *b, const void *at)
+{
+    uintptr_t address = (uintptr_t)at;
+    return device_is(b) && b->bytes && address >= (uintptr_t)b->at && address - (uintptr_t)b->at < b->bytes;
+}
+
+bool device_holds(const struct device_call *d, const void *at)
+{
+    for (uint32_t i = 0; d->in_device && i < d->gives; i++)
+        if (buffer_holds(&d->given[i], at))
+            return true;
+    for (uint32_t i = 0; d->out_device && i < d->takes; i++)
+        if (buffer_holds(&d->taken[i], at))
+            return true;
+    return false;
+}
+
+/* ---- the call ---- */
+
+/* Which of the driver's contexts is this stream in? Within gpu_enter. */
+static int stream_context(struct device_call *d, CUcontext *context, struct text *why)
+{
+    const struct cuda_api *call = gpu_api(d->gpu);
+    *context = gpu_context(d->gpu);
+    if (!d->stream)
+        return 0;
+    CUresult error = call->cuStreamGetCtx(d->stream, context);
+    if (!error)
+        return 0;
+    text_add(why, "call.stream is none of ");
+    int r = gpu_failed(d->gpu, "cuStreamGetCtx", error, why);
+    return error == CUDA_ERROR_INVALID_HANDLE || error == CUDA_ERROR_INVALID_CONTEXT || error == CUDA_ERROR_INVALID_VALUE ? -EINVAL : r;
+}
+
+static int stream_mark(struct device_call *d, struct text *why)
+{
+    const struct cuda_api *call = gpu_api(d->gpu);
+    int capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult error = call->cuStreamIsCapturing(d->stream, &capturing);
+    if (capturing || (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error < CUDA_ERROR_UNKNOWN)) {
+        text_add(why, "%s is captured into a graph, which would keep none of what the ranks do with each other; end the capture first",
+                 d->stream ? "call.stream" : "the default stream");
+        return -EINVAL;
+    }
+    if (error)
+        return gpu_failed(d->gpu, "cuStreamIsCapturing", error, why);
+    if (d->foreign)
+        error = call->cuEventCreate(&d->before, CU_EVENT_DISABLE_TIMING);
+    else {
+        int r = gpu_event(d->gpu, &d->before, why);
+        if (r < 0)
+            return r;
+    }
+    if (error)
+        return gpu_failed(d->gpu, "cuEventCreate", error, why);
+    error = call->cuEventRecord(d->before, d->stream);
+    return error ? gpu_failed(d->gpu, "cuEventRecord", error, why) : 0;
+}
+
+static int device_ordinal(const struct device_call *d)
+{
+    for (uint32_t i = 0; i < d->gives; i++)
+        if (device_is(&d->given[i]))
+            return d->given[i].pointer.device;
+    for (uint32_t i = 0; i < d->takes; i++)
+        if (device_is(&d->taken[i]))
+            return d->taken[i].pointer.device;
+    return 0;
+}
+
+int device_begin(struct device_call *d, struct text *why)
+{
+    const struct cuda_api *call;
+    CUcontext context, was;
+    int r = gpu_open(device_ordinal(d), &d->gpu, why);
+    if (r < 0)
+        return r;
+    call = gpu_api(d->gpu);
+    r = gpu_enter(d->gpu, why);
+    if (r == 0) {
+        r = stream_context(d, &context, why);
+        if (r == 0 && context != gpu_context(d->gpu)) {
+            d->foreign = context;
+            CUresult error = call->cuCtxPushCurrent_v2(context);
+            r = error ? gpu_failed(d->gpu, "cuCtxPushCurrent", error, why) : stream_mark(d, why);
+            if (!error)
+                call->cuCtxPopCurrent_v2(&was);
+        } else if (r == 0)
+            r = stream_mark(d, why);
+        gpu_leave(d->gpu);
+    }
+    return r;
+}
+
+static void before_drop(struct device_call *d)
+{
+    if (d->before && d->foreign)
+        gpu_event_destroy(d->gpu, d->before);
+    else if (d->before)
+        gpu_event_back(d->gpu, d->before);
+    d->before = NULL;
+}
+
+void device_drop(struct device_call *d)
+{
+    if (d->gpu) {
+        before_drop(d);
+        gpu_close(d->gpu);
+    }
+    d->gpu = NULL;
+    free(d->copies);
+    if (d->given != &d->send)
+        free(d->given);
+    if (d->kept)
+        free(d);
+}
+
+int device_keep(struct coll *c)
+{
+    struct device_call *d = malloc(sizeof *d);
+    if (!d)
+        return -ENOMEM;
+    *d = *c->device;
+    if (d->given == &c->device->send) {
+        d->given = &d->send;
+        d->taken = &d->recv;
+    }
+    d->kept = true;
+    c->device = d;
+    return 0;
+}
+
+/* ---- the operation ---- */
+
+int device_failed(struct coll *c, int error)
+{
+    comm_explain(c->comm, "%s", c->device->lane->words);
+    return error;
+}
+
+int device_open(struct coll *c)
+{
+    struct device_call *d = c->device;
+    char words[500];
+    struct text why = TEXT_IN(words);
+    text_clear(&why);
+    if (d->error) {                    /* before the operation began */
+        comm_explain(c->comm, "%s", d->words);
+        return d->error;
+    }
+    int r = lane_of(c->comm, d->gpu, &d->lane, &why);
+    if (r < 0) {
+        comm_explain(c->comm, "%s", words);
+        return r;
+    }
+    for (int side = 0; side < 2; side++)
+        d->marks[side] = d->lane->side[side].marks;
+    return 0;
+}
+
+int device_ready(struct coll *c)
+{
+    struct device_call *d = c->device;
+    if (!d->before || MISTAKE(caller_not_awaited))
+        return DONE;
+    struct text why = TEXT_IN(d->lane->words);
+    text_clear(&why);
+    if (gpu_enter(d->gpu, &why) < 0)
+        return device_failed(c, -EIO);
+    CUresult error = gpu_api(d->gpu)->cuEventQuery(d->before);
+    gpu_leave(d->gpu);
+    if (error == CUDA_ERROR_NOT_READY)
+        return watch_poll(&c->op);
+    if (error)
+        return device_failed(c, gpu_failed(d->gpu, "cuEventQuery", error, &why));
+    before_drop(d);
+    return DONE;
+}
+
+int device_copy(struct coll *c, int side, void *to, const void *from, size_t bytes)
+{
+    struct device_call *d = c->device;
+    int r = d->error ? d->error : lane_copy(d->lane, side, to, device_holds(d, to), from, device_holds(d, from), bytes);
+    if (r < 0 && !d->error)
+        d->error = device_failed(c, r);
+    return r;
+}
+
+bool device_room(const struct coll *c, int side) { return lane_room(c->device->lane, side); }
+
+int device_mark(struct coll *c, int side)
+{
+    struct device_call *d = c->device;
+    int r = d->error;
+    if (r == 0 && (r = lane_mark(d->lane, side)) < 0)
+        d->error = device_failed(c, r);
+    return r;
+}
+
+int device_passed(struct coll *c, int side, uint64_t *passed)
+{
+    struct device_call *d = c->device;
+    int r = d->error;
+    if (r == 0 && (r = lane_passed(d->lane, side, passed)) < 0)
+        d->error = device_failed(c, r);
+    else
+        *passed -= d->marks[side];
+    return r;
+}
+
+void device_choose(struct coll *c)
+{
+    c->place = NULL;
+    c->mover = NULL;
+    c->device->state = DEVICE_NEW;
+    c->device->pull = NULL;
+    if (c->algorithm->before)
+        small_choose(c);
+    else if (select_road(c->comm->world->rules, c->bytes) != ROAD_PINNED)
+        pull_choose(c);
+    else
+        pinned_choose(c);
+}
+
+void device_end(struct coll *c, int result)
+{
+    struct device_call *d = c->device;
+    if (d->lane && result < 0)
+        lane_settle(d->lane);
+    else if (d->lane)
+        lane_ended(d->lane);
+    pull_end(c, result);
+    if (d->swapped) {
+        c->send = d->caller_send;
+        c->recv = d->caller_recv;
+        if (c->lists.n)
+            c->lists = d->caller_lists;
+    }
+    c->device = NULL;
+    c->ways = NULL;
+    c->mover = NULL;
+    device_drop(d);
+}
+
+const struct device_ways device_ways = { device_choose, device_keep, device_end };

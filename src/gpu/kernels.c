@@ -1,0 +1,144 @@
+/* A table by type and operation under one lock, which is held while the driver compiles: that takes long, but comes once per kernel,
+ * and nobody else has anything to do with it meanwhile.
+ *
+ * The grid: each multiprocessor gets up to WAVES blocks, of which some three run at a time, more only where there is not that much to
+ * do. Short buffers get narrow blocks, so that their tiles are short and more multiprocessors have one. */
+#include "gpu/kernels.h"
+
+#include "fold/fold.h"
+#include "gpu/driver.h"
+#include "gpu/ptx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { WIDE = 256, NARROW = 64, WAVES = 8, ROW = 16, ROWS_MOST = 4 };
+
+void kernels_begin(struct kernels *k)
+{
+    *k = (struct kernels){ .processors = 0 };
+    pthread_mutex_init(&k->lock, NULL);
+}
+
+void kernels_end(struct kernels *k, const struct cuda_api *call)
+{
+    for (int type = 0; type < KERNELS_TYPES; type++)
+        for (int op = 0; op < KERNELS_OPS; op++)
+            if (k->one[type][op].module)
+                call->cuModuleUnload(k->one[type][op].module);
+    pthread_mutex_destroy(&k->lock);
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------------------------------------ */
+
+static int load_text(const struct cuda_api *call, const char *ptx, const char *name, struct kernels_one *one, struct text *why)
+{
+    CUresult error = call->cuModuleLoadData(&one->module, ptx);
+    if (error) {
+        one->module = NULL;
+        return driver_failed(call, "cuModuleLoadData", error, why);
+    }
+    error = call->cuModuleGetFunction(&one->function, one->module, name);
+    if (error) {
+        call->cuModuleUnload(one->module);
+        *one = (struct kernels_one){ .module = NULL };
+        return driver_failed(call, "cuModuleGetFunction", error, why);
+    }
+    return 0;
+}
+
+static int ask_processors(struct kernels *k, const struct cuda_api *call, struct text *why)
+{
+    CUdevice device;
+    if (k->processors)
+        return 0;
+    CUresult error = call->cuCtxGetDevice(&device);
+    if (error)
+        return driver_failed(call, "cuCtxGetDevice", error, why);
+    error = call->cuDeviceGetAttribute(&k->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    if (!error)
+        return 0;
+    k->processors = 0;
+    return driver_failed(call, "cuDeviceGetAttribute", error, why);
+}
+
+static int load(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op, struct text *why)
+{
+    char name[PTX_NAME], words[KERNELS_WORDS], *room = malloc(PTX_ROOM);
+    struct text called = TEXT_IN(name), text = { room, PTX_ROOM, 0 }, said = TEXT_IN(words);
+    if (!room)
+        return -ENOMEM;
+    ptx_name(&called, type, op);
+    text_clear(&said);
+    int error = ptx_fold(&text, type, op);
+    if (error)
+        text_add(&said, "there is no kernel for %s of %s", fold_op_name(op), fold_type_name(type));
+    else
+        error = ask_processors(k, call, &said);
+    if (!error)
+        error = load_text(call, room, name, &k->one[type][op], &said);
+    free(room);
+    if (error == -ENOEXEC) {
+        struct text kept = TEXT_IN(k->why);
+        text_clear(&kept);
+        text_add(&kept, "%s", words);
+        k->refused = error;
+    }
+    if (error && why)
+        text_add(why, "%s", words);
+    return error;
+}
+
+static int get(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op, CUfunction *function, int *processors,
+               struct text *why)
+{
+    int error = 0;
+    if ((unsigned)type >= KERNELS_TYPES || (unsigned)op >= KERNELS_OPS) {
+        if (why)
+            text_add(why, "there is no kernel for %s of %s", fold_op_name(op), fold_type_name(type));
+        return -EINVAL;
+    }
+    pthread_mutex_lock(&k->lock);
+    struct kernels_one *one = &k->one[type][op];
+    if (!one->function && k->refused) {
+        error = k->refused;
+        if (why)
+            text_add(why, "%s", k->why);
+    } else if (!one->function) {
+        error = load(k, call, type, op, why);
+    }
+    *function = one->function;
+    *processors = k->processors;
+    pthread_mutex_unlock(&k->lock);
+    return error;
+}
+
+int kernels_get(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op, CUfunction *function, struct text *why)
+{
+    int processors;
+    return get(k, call, type, op, function, &processors, why);
+}
+
+/* ---- launching ---------------------------------------------------------------------------------------------------------------------- */
+
+int kernels_fold(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op, const struct kernel_fold *fold, CUstream stream,
+                 struct text *why)
+{
+    CUfunction function;
+    int processors;
+    struct kernel_fold given = *fold;
+    if (!given.inputs || given.inputs > KERNEL_INPUTS) {
+        if (why)
+            text_add(why, "a kernel folds 1 to %d inputs, not %u", KERNEL_INPUTS, given.inputs);
+        return -EINVAL;
+    }
+    int error = get(k, call, type, op, &function, &processors, why);
+    if (error || !given.count)
+        return error;
+    uint64_t bytes = given.count * fold_type_size(type), most = (uint64_t)processors * WAVES;
+    unsigned threads = bytes < (uint64_t)processors * WIDE * ROW * ROWS_MOST * 2 ? NARROW : WIDE;
+    uint64_t blocks = (bytes + threads * ROW - 1) / (threads * ROW);
+    CUresult failed = call->cuLaunchKernel(function, (unsigned)(blocks < most ? blocks : most), 1, 1, threads, 1, 1, 0, stream,
+                                           (void *[]){ &given }, NULL);
+    return failed ? driver_failed(call, "cuLaunchKernel", failed, why) : 0;
+}

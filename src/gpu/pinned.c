@@ -1,0 +1,77 @@
+/* Copies out of the device, the CPU's fold, and copies back run at the same time, each some rounds behind the other: PCIe carries both ways at
+ * once, and a round is large enough (coll/ring.h) to be worth a start. A rank's own ring and each ring it reads are registered when first
+ * used; then they stay where they are for as long as the comm. */
+#include "gpu/pinned.h"
+
+#include "coll/parts.h"
+#include "coll/ring.h"
+#include "gpu/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { PAGE = 4096 };
+
+/* Whose ring does this lie in? It is registered if it is not. Other memory of the arena (what host ranks lend in a comm's first operation with
+   a device) and the caller's own is copied as it is. */
+static int pinned_register(struct coll *c, const char *at)
+{
+    const struct watch *w = &c->comm->watch;
+    const struct arena *arena = &c->comm->world->arena;
+    size_t bytes = RING_DEPTH * c->ring.slot;
+    if (at < arena->base || (uint64_t)(at - arena->base) >= arena->bytes)
+        return 0;
+    for (uint32_t i = 0; i < w->size; i++) {
+        uint32_t p = (w->me + i) % w->size;
+        char *ring = coll_peer(c, p, bytes);
+        if (ring && at >= ring && at < ring + bytes)
+            return lane_ring(c->device->lane, p, ring, layout_round(bytes, PAGE), c->comm->birth);
+    }
+    return 0;
+}
+
+static int pinned_copy(struct coll *c, int side, void *to, const void *from, size_t bytes)
+{
+    struct device_call *d = c->device;
+    int r = d->error;
+    if (r == 0 && (device_holds(d, to) || device_holds(d, from)))
+        r = pinned_register(c, device_holds(d, to) ? from : to);
+    if (r < 0 && !d->error)
+        d->error = device_failed(c, r);
+    return r < 0 ? r : device_copy(c, side, to, from, bytes);
+}
+
+/* A slot for each round that may be under way. */
+static int pinned_reserve(struct coll *c, size_t bytes)
+{
+    struct device_call *d = c->device;
+    d->scratch = layout_round(bytes, PAGE);
+    int r = lane_bounce(d->lane, LANE_OUT, RING_DEPTH * d->scratch);
+    return r < 0 ? device_failed(c, r) : 0;
+}
+
+static char *pinned_scratch(struct coll *c, uint64_t round) { return c->device->lane->bounce[LANE_OUT].at + round % RING_DEPTH * c->device->scratch; }
+
+const struct mover pinned_mover = {
+    device_ready, device_room, pinned_copy, device_mark, device_passed, pinned_reserve, pinned_scratch
+};
+
+static int pinned_advance(struct op *op)
+{
+    struct coll *c = (struct coll *)op;
+    struct device_call *d = c->device;
+    if (d->state == DEVICE_NEW) {
+        int r = device_open(c);
+        if (r < 0)
+            return r;
+        coll_publish_device(c, 0);
+        d->state = DEVICE_READY;
+    }
+    return c->algorithm->advance(op);
+}
+
+void pinned_choose(struct coll *c)
+{
+    c->op.advance = pinned_advance;
+    c->mover = &pinned_mover;
+}

@@ -1,0 +1,417 @@
+/* Kernels and copies of several processes run as the device has it; no kernel of ours waits for another rank. Ranks meet in the arena between
+ * the steps: after opening, after the fold where others copy its result, and at the end. What a peer's stream had to do before its call has
+ * ended when that peer says it is mapped, so what is read is there.
+ *
+ * Opening costs up to a millisecond for memory that is not kept open, and two exchanges of lines: that is why small operations go through the
+ * staging. A rank that sees no way says so by giving no card, which costs nobody anything. */
+#include "gpu/pull.h"
+
+#include "base/clock.h"
+#include "coll/parts.h"
+#include "coll/ring.h"
+#include "coll/select.h"
+#include "gpu/handles.h"
+#include "gpu/lane.h"
+#include "gpu/pinned.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_NS UINT64_C(1000000000)
+
+CUdeviceptr pull_send(const struct coll *c, uint32_t p)
+{
+    return p == c->comm->watch.me ? c->device->send.pointer.address : c->device->pull->peers[p].send_at;
+}
+
+CUdeviceptr pull_recv(const struct coll *c, uint32_t p)
+{
+    return p == c->comm->watch.me ? c->device->recv.pointer.address : c->device->pull->peers[p].recv_at;
+}
+
+static struct handles *handles_of(const struct coll *c) { return share_handles(share_if(c->comm->world)); }
+
+/* ---- before the arrival: the card -------------------------------------------------------------------------------------------------- */
+
+static bool alone_in_process(const struct coll *c)
+{
+    const struct watch *w = &c->comm->watch;
+    for (uint32_t p = 0; p < w->size; p++)
+        if (!share_of_process(w->arena, watch_world_rank(w, p), watch_world_rank(w, w->me)))
+            return false;
+    return true;
+}
+
+/* In place, some collectives overwrite what peers read (pull_move.c). */
+static bool overwrites(const struct coll *c)
+{
+    enum kind kind = c->algorithm->kind;
+    return c->send == c->recv && (kind == KIND_ALL_TO_ALL || kind == KIND_SCAN || kind == KIND_EXSCAN);
+}
+
+static bool can_go(struct coll *c, struct text *why)
+{
+    struct device_call *d = c->device;
+    const char *reason = NULL;
+    if (!pull_is_kind(c->algorithm->kind) || c->lists.n)
+        reason = "collectives of lists go through the staging";
+    else if (c->user)
+        reason = "an operation of the caller's own runs on the CPU";
+    else if (overwrites(c))
+        reason = "in place, what peers read would be overwritten";
+    else if ((d->send.bytes && !device_is(&d->send)) || (d->recv.bytes && !device_is(&d->recv)))
+        reason = "one of the buffers is host memory";
+    if (reason)
+        text_add(why, "%s", reason);
+    return !reason && (!d->pull->folds || pull_can_fold(c, why));
+}
+
+/* Is what this rank gives, or receives, read by anybody? */
+static bool lends_send(const struct coll *c)
+{
+    return c->device->send.bytes && (c->algorithm->kind == KIND_ALL_REDUCE || c->algorithm->kind == KIND_REDUCE || parts_gives(c, c->comm->watch.me));
+}
+
+static bool lends_recv(const struct coll *c)
+{
+    return c->device->recv.bytes && c->algorithm->kind == KIND_ALL_REDUCE;
+}
+
+static int lend(struct coll *c, struct share *share, const struct device_buffer *b, struct lent *lent, struct text *why)
+{
+    int r = gpu_enter(c->device->gpu, why);
+    if (r < 0)
+        return r;
+    r = share_lend(share, gpu_api(c->device->gpu), &b->pointer, b->bytes, lent, why);
+    gpu_leave(c->device->gpu);
+    if (r == 0 && lent->how == LENT_DESCRIPTOR)
+        r = share_hand_out(share, lent, &c->comm->watch, why);
+    return r == 0 && lent->how == LENT_NOT && !alone_in_process(c) ? -ENOTSUP : r;
+}
+
+static struct card *cards_of(struct coll *c)
+{
+    int error;
+    if (!c->comm->cards)
+        c->comm->cards = comm_hold(c->comm, 2 * sizeof(struct card), &error);
+    return c->comm->cards;
+}
+
+/* Where this rank's card for the operation lies; 0: it gives none. */
+static uint64_t offer(struct coll *c, struct text *why)
+{
+    struct pull *p = c->device->pull;
+    struct share *share = can_go(c, why) ? share_of(c->comm->world, why) : NULL;
+    if (!share)
+        return 0;
+    share_begin(share);
+    struct card *card = cards_of(c);
+    if (!card) {
+        text_add(why, "no memory in the arena");
+        return 0;
+    }
+    if (lends_send(c) && lend(c, share, &c->device->send, &p->mine.send, why) < 0)
+        return 0;
+    if (lends_recv(c) && lend(c, share, &c->device->recv, &p->mine.recv, why) < 0)
+        return 0;
+    card += c->op.claim.seq & 1;
+    card->send = p->mine.send;
+    card->recv = p->mine.recv;
+    store_relaxed64(&card->number, c->op.claim.seq);                 /* relaxed: E1 publishes it */
+    return (uint64_t)((char *)card - c->comm->world->arena.base);
+}
+
+/* The ring it is. What was lent is remembered until the end, when peers must have closed it. */
+static void give_up(struct coll *c, const char *words)
+{
+    char unsaid[64];
+    struct text why = TEXT_IN(unsaid);
+    text_clear(&why);
+    struct share *share = words ? share_of(c->comm->world, &why) : NULL;
+    if (share)
+        share_note(share, words);
+    c->device->pull->state = PULL_OVER;
+    c->mover = &pinned_mover;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------------------------- */
+
+/* p's, of this operation; NULL: what it says of it cannot be true. */
+static const struct card *card_of(const struct coll *c, uint32_t p)
+{
+    uint64_t at = coll_card(c, p);
+    const struct card *card = at % _Alignof(struct card) ? NULL : (const struct card *)(const void *)coll_at(c, at, sizeof *card);
+    return card && load_relaxed64(&card->number) == c->op.claim.seq ? card : NULL;           /* relaxed: after E1 */
+}
+
+static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t least, CUdeviceptr *at, bool *open, struct text *why)
+{
+    struct gpu *gpu = c->device->gpu;
+    struct handles_at where = { gpu_api(gpu), gpu_context(gpu), gpu_ordinal(gpu) };
+    if (lent->length < least) {
+        text_add(why, "it lends less than the operation needs");
+        return -EPROTO;
+    }
+    int r = handles_take(handles_of(c), &where, watch_world_rank(&c->comm->watch, p), lent, at, why);
+    *open = r == 0;
+    return r;
+}
+
+/* Only where all are on one GPU does one rank fold for all: else each GPU does its share. All see the same cards. */
+static bool on_one_gpu(const struct coll *c)
+{
+    const struct card *first = card_of(c, 0);
+    for (uint32_t p = 1; p < c->comm->watch.size; p++) {
+        const struct card *card = card_of(c, p);
+        if (!first || !card || memcmp(card->send.device, first->send.device, sizeof first->send.device) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int open_peer(struct coll *c, uint32_t p, struct text *why)
+{
+    struct pull_peer *peer = &c->device->pull->peers[p];
+    bool each = c->algorithm->kind == KIND_REDUCE_SCATTER || (!c->device->pull->folds && (parts_how(c) & PARTS_EACH));
+    size_t bytes = c->count * c->width;
+    const struct card *card = card_of(c, p);
+    if (!card) {
+        text_add(why, "its card is not there");
+        return -EPROTO;
+    }
+    peer->send = card->send;
+    peer->recv = card->recv;
+    int r = 0;
+    if (pull_reads_send(c, p))
+        r = take(c, p, &peer->send, each ? bytes * c->comm->watch.size : bytes, &peer->send_at, &peer->send_open, why);
+    if (r == 0 && pull_reads_recv(c, p))
+        r = take(c, p, &peer->recv, bytes, &peer->recv_at, &peer->recv_open, why);
+    return r;
+}
+
+static void close_all(struct coll *c)
+{
+    struct pull *pull = c->device->pull;
+    for (uint32_t p = 0; p < c->comm->watch.size; p++) {
+        struct pull_peer *peer = &pull->peers[p];
+        uint32_t owner = watch_world_rank(&c->comm->watch, p);
+        if (peer->send_open)
+            handles_give(handles_of(c), owner, peer->send.buffer);
+        if (peer->recv_open)
+            handles_give(handles_of(c), owner, peer->recv.buffer);
+        peer->send_open = peer->recv_open = false;
+    }
+}
+
+static bool open_all(struct coll *c, struct text *why)
+{
+    for (uint32_t p = 0; p < c->comm->watch.size; p++) {
+        if (p == c->comm->watch.me)
+            continue;
+        text_clear(why);
+        text_add(why, "rank %u's memory: ", p);
+        if (open_peer(c, p, why) < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool all_offer(struct coll *c, struct text *why)
+{
+    for (uint32_t p = 0; p < c->comm->watch.size; p++)
+        if (!coll_card(c, p)) {
+            text_add(why, "rank %u's buffers are host memory, or it sees no way", p);
+            return false;
+        }
+    return true;
+}
+
+/* ---- the operation ----------------------------------------------------------------------------------------------------------------- */
+
+static int mark(struct coll *c, enum pull_state next)
+{
+    struct pull *p = c->device->pull;
+    p->state = next;
+    p->marks++;
+    int r = device_mark(c, LANE_OUT);
+    return r < 0 ? r : 0;
+}
+
+static int passed(struct coll *c)
+{
+    uint64_t marks;
+    int r = device_passed(c, LANE_OUT, &marks);
+    if (r < 0)
+        return r;
+    return marks >= c->device->pull->marks ? DONE : watch_poll(&c->op);
+}
+
+static void say(struct coll *c, shared64 *word)
+{
+    uint64_t all = c->ring.base + c->ring.total;
+    if (load_relaxed64(word) < all)                                  /* relaxed: our own word */
+        watch_raise(&c->comm->watch, word, all);                     /* E16 release, E17 release */
+}
+
+/* What the ring would have said by now, so that it finds all rounds behind it. */
+static int over(struct coll *c)
+{
+    close_all(c);
+    c->device->pull->state = PULL_OVER;
+    say(c, &c->comm->watch.mine->produced);
+    c->mover = NULL;                   /* nothing is handed over any more */
+    c->ring.in = c->ring.asked = c->ring.fold = c->ring.taking = c->ring.out = c->ring.mine = c->ring.taken = c->ring.steps = c->ring.total;
+    return DONE;
+}
+
+/* The next thing there is to do: 0 there may be more, DONE, WAITING with what for, -errno. */
+static int step(struct coll *c)
+{
+    enum { MORE = 2 };
+    struct watch *w = &c->comm->watch;
+    struct pull *p = c->device->pull;
+    bool of_all = c->algorithm->kind == KIND_ALL_REDUCE;
+    int r = DONE;
+    switch (p->state) {
+    case PULL_SAID:
+        r = pull_has_fold(c, w->me) ? pull_fold(c) : 0;
+        return r < 0 || (r = mark(c, PULL_FOLDING)) < 0 ? r : MORE;
+    case PULL_FOLDING:
+        r = passed(c);
+        if (r != DONE)
+            return r;
+        if (of_all || c->algorithm->kind == KIND_REDUCE)
+            say(c, &w->mine->folded);
+        p->state = PULL_FOLDED;
+        return MORE;
+    case PULL_FOLDED:
+        if (of_all && ring_await(c, offsetof(struct member, folded), c->ring.total, pull_has_fold) == WAITING)
+            return WAITING;
+        r = pull_copy(c);
+        return r < 0 || (r = mark(c, PULL_COPYING)) < 0 ? r : MORE;
+    case PULL_COPYING:
+        r = passed(c);
+        return r == DONE ? over(c) : r;
+    default: return DONE;
+    }
+}
+
+/* After the gate: with the ring, or this way? DONE: it is clear. */
+static int choose(struct coll *c)
+{
+    char words[300];
+    struct text why = TEXT_IN(words);
+    struct pull *p = c->device->pull;
+    text_clear(&why);
+    if (p->state == PULL_OFFERED) {
+        if (watch_all_arrived(&c->op) == WAITING)
+            return WAITING;
+        if (!all_offer(c, &why)) {
+            give_up(c, words);
+            return DONE;
+        }
+        p->leader = p->leader && on_one_gpu(c);
+        bool ok = open_all(c, &why);
+        int lives = ok ? 0 : lane_lives(c->device->lane);
+        if (lives < 0)                               /* no road is left to a context that has died */
+            return device_failed(c, lives);
+        if (!ok) {
+            close_all(c);
+            share_note(share_if(c->comm->world), words);
+        }
+        coll_say_mapped(c, ok);
+        p->state = PULL_TRIED;
+        p->could = ok;
+    }
+    if (p->state == PULL_TRIED) {
+        bool all;
+        if (coll_all_mapped(c, &all) == WAITING)
+            return WAITING;
+        if (!all)
+            close_all(c);
+        if (!all)
+            give_up(c, p->could ? "another rank could not open what it needs" : NULL);
+        else
+            p->state = PULL_SAID;
+    }
+    return DONE;
+}
+
+/* Called again and again until it says DONE, from the arrival on; then the ring goes on with what is left. */
+static int pull_ready(struct coll *c)
+{
+    int r = device_ready(c);
+    if (r == DONE && c->device->pull->state < PULL_SAID)
+        r = choose(c);
+    if (r != DONE || c->mover == &pinned_mover)
+        return r;
+    while ((r = step(c)) > DONE) { }
+    return r;
+}
+
+static int pull_reserve(struct coll *c, size_t bytes) { return pinned_mover.reserve(c, bytes); }
+
+static const struct mover pull_mover = { .ready = pull_ready, .reserve = pull_reserve };
+
+static int pull_advance(struct op *op)
+{
+    struct coll *c = (struct coll *)op;
+    struct device_call *d = c->device;
+    if (d->state == DEVICE_NEW) {
+        char words[300];
+        struct text why = TEXT_IN(words);
+        text_clear(&why);
+        int r = device_open(c);
+        if (r < 0)
+            return r;
+        uint64_t card = offer(c, &why);
+        if (!card && (r = lane_lives(d->lane)) < 0)
+            return device_failed(c, r);
+        if (!card)
+            give_up(c, words);
+        coll_publish_device(c, card);
+        d->state = DEVICE_READY;
+    }
+    return c->algorithm->advance(op);
+}
+
+void pull_choose(struct coll *c)
+{
+    struct pull *p = calloc(1, sizeof *p);
+    struct pull_peer *peers = calloc(c->comm->watch.size, sizeof *peers);
+    enum kind kind = c->algorithm->kind;
+    pinned_choose(c);
+    if (!p || !peers || !c->count || c->comm->watch.size == 1) {
+        free(p);
+        free(peers);
+        return;
+    }
+    p->peers = peers;
+    p->leader = select_road(c->comm->world->rules, c->bytes) == ROAD_LEADER;
+    p->folds = kind == KIND_ALL_REDUCE || kind == KIND_REDUCE || (parts_of(kind) & PARTS_FOLD);
+    c->device->pull = p;
+    c->op.advance = pull_advance;
+    c->mover = &pull_mover;
+}
+
+void pull_end(struct coll *c, int result)
+{
+    struct device_call *d = c->device;
+    struct pull *p = d->pull;
+    struct share *share = share_if(c->comm->world);
+    if (!p)
+        return;
+    if (!d->lane || !d->lane->given_up)              /* else what it reads stays open for good */
+        close_all(c);
+    uint64_t deadline = clock_ns() + PATIENCE_NS;
+    struct lent *lent[2] = { &p->mine.send, &p->mine.recv };
+    for (int i = 0; i < 2 && result < 0 && share; i++) {
+        uint64_t now = clock_ns();
+        if (lent[i]->bytes)
+            share_take_back(share, lent[i], now < deadline ? deadline - now : 0);
+    }
+    free(p->peers);
+    free(p);
+    d->pull = NULL;
+}

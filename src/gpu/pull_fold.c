@@ -1,0 +1,71 @@
+/* The fold by the device: one launch, over all ranks' elements in rank order, as the CPU's fold takes them, so the bits are the same. */
+#include "gpu/pull.h"
+
+#include "gpu/kernels.h"
+#include "gpu/lane.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A kernel reads and writes whole elements. A peer's address is a multiple of what its own is: buffers begin at multiples of 256. */
+static bool is_aligned(const struct coll *c)
+{
+    size_t part = c->type == TUTTI_C64 || c->type == TUTTI_C128 ? c->width / 2 : c->width;
+    const struct device_call *d = c->device;
+    return (!d->send.bytes || d->send.pointer.address % part == 0) && (!d->recv.bytes || d->recv.pointer.address % part == 0);
+}
+
+bool pull_can_fold(struct coll *c, struct text *why)
+{
+    struct gpu *gpu = c->device->gpu;
+    CUfunction function;
+    if (c->comm->watch.size > KERNEL_INPUTS) {
+        text_add(why, "there are more than %d ranks", KERNEL_INPUTS);
+        return false;
+    }
+    if (!is_aligned(c)) {
+        text_add(why, "a buffer does not begin at a multiple of its elements' size");
+        return false;
+    }
+    if (gpu_enter(gpu, why) < 0)
+        return false;
+    int r = kernels_get(gpu_kernels(gpu), gpu_api(gpu), c->type, c->oper, &function, why);
+    gpu_leave(gpu);
+    return r == 0;
+}
+
+static void add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, size_t first)
+{
+    const struct watch *w = &c->comm->watch;
+    fold->in[fold->inputs] = pull_send(c, p) + first * c->width;
+    if (c->scaled && p == w->me)
+        memcpy(fold->factor[fold->inputs], c->factor, sizeof c->factor);
+    for (int i = 0; c->scaled && p != w->me && i < 2; i++)
+        fold->factor[fold->inputs][i] = load_relaxed64(&watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD + i]);     /* relaxed: after E1 */
+    fold->inputs++;
+}
+
+int pull_fold(struct coll *c)
+{
+    struct device_call *d = c->device;
+    uint32_t me = c->comm->watch.me, ranks = c->comm->watch.size;
+    enum kind kind = c->algorithm->kind;
+    struct chunk share = { 0, c->count };
+    if (kind == KIND_ALL_REDUCE && !d->pull->leader)
+        share = pull_share(c, me);
+    if (kind == KIND_SCAN || kind == KIND_EXSCAN)
+        ranks = me + (kind == KIND_SCAN);
+    struct kernel_fold fold = { .out = d->recv.pointer.address + share.first * c->width, .count = share.count, .divisor = ranks };
+    for (uint32_t p = 0; p < ranks; p++)
+        add_input(c, &fold, p, kind == KIND_REDUCE_SCATTER ? me * c->count : share.first);
+    struct text why = TEXT_IN(d->lane->words);
+    text_clear(&why);
+    int r = gpu_enter(d->gpu, &why);
+    if (r == 0) {
+        d->lane->busy = true;
+        gpu_named(d->gpu, &why);
+        r = kernels_fold(gpu_kernels(d->gpu), gpu_api(d->gpu), c->type, c->oper, &fold, d->lane->side[LANE_OUT].stream, &why);
+        gpu_leave(d->gpu);
+    }
+    return r < 0 ? device_failed(c, r == -ENOMEM ? r : -EIO) : 0;
+}

@@ -1,0 +1,115 @@
+/* Who reads what of whom, and the copies. They are of whole blocks: the copy engine needs no pieces, and nobody waits for a part of one.
+ *
+ * Each rank writes its own receive buffer alone, so all that could go wrong is that it writes there what a peer still reads:
+ *   all_reduce   leader: rank 0 alone reads send buffers, and the others begin to write when it has folded (E17); what they read, rank 0's
+ *                result, is not written again. In place rank 0 overwrites its own buffer, which nobody but its own kernel reads.
+ *                peers: rank p writes share p of its buffer while it folds, in place that part of its send buffer which it alone reads; the
+ *                rest when all have folded, and then others read share p alone.
+ *   reduce, reduce_scatter   a rank that folds reads all send buffers; in place it writes, of them all, the part of its own that it alone reads
+ *   broadcast, scatter, gather, all_gather   in place, the block that lies there already is not written
+ *   all_to_all, scan, exscan   in place, a rank would overwrite what others read: there no card is given, and the ring takes it
+ * and everybody stays until everybody's result is in place (E70), so nobody reads a buffer that its owner has got back. */
+#include "gpu/pull.h"
+
+#include "coll/parts.h"
+#include "gpu/lane.h"
+#include "pattern/chunk.h"
+
+bool pull_is_kind(enum kind kind)
+{
+    switch (kind) {
+    case KIND_ALL_REDUCE:
+    case KIND_REDUCE:
+    case KIND_REDUCE_SCATTER:
+    case KIND_BROADCAST:
+    case KIND_ALL_GATHER:
+    case KIND_GATHER:
+    case KIND_SCATTER:
+    case KIND_ALL_TO_ALL:
+    case KIND_SCAN:
+    case KIND_EXSCAN: return true;
+    default: return false;
+    }
+}
+
+bool pull_has_fold(const struct coll *c, uint32_t p)
+{
+    switch (c->algorithm->kind) {
+    case KIND_ALL_REDUCE: return c->device->pull->leader ? p == 0 : pull_share(c, p).count > 0;
+    case KIND_REDUCE: return p == (uint32_t)c->root;
+    case KIND_REDUCE_SCATTER:
+    case KIND_SCAN: return true;
+    case KIND_EXSCAN: return p > 0;
+    default: return false;
+    }
+}
+
+struct chunk pull_share(const struct coll *c, uint32_t p)
+{
+    enum { TOGETHER = 64 };            /* so that shares begin where vectors do */
+    size_t size = c->comm->watch.size, each = ((c->count + size - 1) / size + TOGETHER - 1) / TOGETHER * TOGETHER, first = p * each;
+    if (first >= c->count)
+        return (struct chunk){ c->count, 0 };
+    return (struct chunk){ first, c->count - first < each ? c->count - first : each };
+}
+
+static bool reads_send(const struct coll *c, uint32_t p, uint32_t reader)
+{
+    switch (c->algorithm->kind) {
+    case KIND_ALL_REDUCE:
+    case KIND_REDUCE:
+    case KIND_REDUCE_SCATTER:
+    case KIND_SCAN:
+    case KIND_EXSCAN: return pull_has_fold(c, reader) && p != reader && (!(parts_how(c) & PARTS_LOWER) || p < reader);
+    default: return parts_moves(c, p, reader);
+    }
+}
+
+bool pull_reads_send(const struct coll *c, uint32_t p) { return reads_send(c, p, c->comm->watch.me); }
+
+bool pull_reads_recv(const struct coll *c, uint32_t p)
+{
+    return c->algorithm->kind == KIND_ALL_REDUCE && p != c->comm->watch.me && pull_has_fold(c, p);
+}
+
+static int copy(struct coll *c, void *to, CUdeviceptr from, size_t bytes)
+{
+    int r = lane_copy(c->device->lane, LANE_OUT, to, true, (const void *)(uintptr_t)from, true, bytes);
+    return r < 0 ? device_failed(c, r) : 0;
+}
+
+static int copy_folded(struct coll *c)
+{
+    const struct watch *w = &c->comm->watch;
+    if (c->device->pull->leader)
+        return w->me == 0 ? 0 : copy(c, c->recv, pull_recv(c, 0), c->count * c->width);
+    for (uint32_t i = 1; i < w->size; i++) {
+        uint32_t p = (w->me + i) % w->size;
+        struct chunk share = pull_share(c, p);
+        int r = share.count ? copy(c, (char *)c->recv + share.first * c->width, pull_recv(c, p) + share.first * c->width, share.count * c->width) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int pull_copy(struct coll *c)
+{
+    const struct watch *w = &c->comm->watch;
+    if (c->algorithm->kind == KIND_ALL_REDUCE)
+        return copy_folded(c);
+    if (c->device->pull->folds)
+        return 0;
+    bool each = parts_how(c) & PARTS_EACH;
+    for (uint32_t i = 0; i < w->size; i++) {
+        uint32_t p = (w->me + i) % w->size;                          /* not all from the same one at once */
+        bool kept = p == w->me && parts_keeps(c);
+        if (!kept && !parts_moves(c, p, w->me))
+            continue;
+        CUdeviceptr from = pull_send(c, p) + (each ? w->me * c->count * c->width : 0);
+        int r = copy(c, parts_recv(c, p), from, c->count * c->width);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* Job: device memory of this rank that peers read: its handle, its loan, and how it comes back.
+ * Owns: the loans in this rank's span, all but the borrowers' bits; private, the list of what is lent.
+ * Never: opens peers' memory (handles.h), copies.
+ *
+ * Whoever lends must know when nobody reads any more: what a process frees while another one has it open is undefined. So each buffer
+ * that is lent has a loan, with a bit for each rank that has it open. It is called back before its memory is freed, or when an operation
+ * that it was lent for has failed; from then on nobody opens it, and the owner waits for the bits, which those of the dead do not count for.
+ *
+ * E72 loan: the lender stores state (called back), full fence, then looks at the bits. A borrower sets its bit, full fence, then looks at
+ *    state: at least one of the two sees the other.
+ * E73 returned: the borrower has closed the memory, then clears its bit (release). The lender looks at the bits (acquire), then frees. */
+#ifndef TUTTI_GPU_SHARE_H
+#define TUTTI_GPU_SHARE_H
+
+#include "gpu/driver.h"
+#include "group/comm.h"
+
+struct share;                                        /* of a world: what it lends, what it borrows */
+struct handles;                                      /* handles.h */
+
+/* The world's, made when it is first asked for, by any of its threads. NULL: no memory (*why). */
+struct share *share_of(struct world *world, struct text *why);
+struct share *share_if(struct world *world);         /* NULL: there is none yet */
+struct handles *share_handles(struct share *share);
+/* The beginning of an operation with device memory: closes what peers want back, and takes in what they have handed out. */
+void share_begin(struct share *share);
+
+/* Are these two seats ranks of one process? */
+static inline bool share_of_process(const struct arena *arena, uint32_t one, uint32_t other)
+{
+    const struct process_id *a = &arena->seats[one].id, *b = &arena->seats[other].id;
+    return a->pid == b->pid && a->start == b->start && a->pid_namespace == b->pid_namespace;
+}
+
+/* Lends bytes [at, at + length) of the buffer that `pointer` is in, as it is to be published. The buffer's context is current.
+   0; -ENOTSUP: it cannot be lent, and later calls say so without asking again; else -errno of CUDA's. */
+int  share_lend(struct share *share, const struct cuda_api *call, const struct driver_pointer *pointer, size_t length, struct lent *lent,
+                struct text *why);
+
+/* What is lent by a descriptor: hands it to the other members that are processes of their own, before the arrival. 0 or -errno. */
+int  share_hand_out(struct share *share, const struct lent *lent, const struct watch *w, struct text *why);
+
+/* The end of an operation that has failed: nobody opens for it what this rank lent any more, and, unless the time is over before that,
+   those who have it open for that operation have closed it. true: all have. */
+bool share_take_back(struct share *share, const struct lent *lent, uint64_t timeout_ns);
+
+/* Memory that may stay open at peers: what tutti_cuda_alloc made and what was registered. 0, -EINVAL (part of it is known already), -ENOMEM. */
+int  share_keep(struct share *share, uint64_t at, size_t bytes, uint64_t buffer, bool ours);
+/* The end of that, for the stretch that begins there: called back at once. 0: nobody has it open; -EBUSY: somebody still has, ask again;
+   -EINVAL: no such stretch of that sort. */
+int  share_let_go(struct share *share, uint64_t at, bool ours, uint64_t timeout_ns, struct text *why);
+bool share_is_kept(struct share *share, uint64_t at, bool ours);
+/* Stretches of ours that were let go too early and have come back since: the next one, out of the list; 0: none. */
+uint64_t share_next_returned(struct share *share);
+uint64_t share_next_ours(struct share *share);       /* the end: every stretch of ours that nobody has open, as above */
+
+/* Why the last large operation with device memory went through the staging though the rules named another road; "": none did. */
+void share_note(struct share *share, const char *words);
+void share_noted(struct share *share, char *words, size_t room);
+
+/* The world's end: all is called back, and waited for at most that long. Then what was borrowed is closed, and the share is gone. */
+void share_recall_all(struct share *share, uint64_t timeout_ns);
+void share_close(struct world *world);
+
+#endif

@@ -1,0 +1,224 @@
+/* Which of the two ways is asked of the system each time, and each time answered at once: a ring can be had or not. The threads are four at
+ * most: a disk that needs more requests at a time than that deserves a ring. A thread takes whatever piece is oldest; ends are taken in any
+ * order. A submission that fails half-way is an end of its own, so that nothing is ever lost. */
+#include "os/transfer.h"
+
+#include "base/error.h"
+#include "base/knob.h"
+#include "os/uring.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { THREADS_MOST = 4, AT_ONCE = 1 << 30 };
+
+struct job { struct transfer_piece piece; unsigned tag; int64_t result; struct job *next; };
+
+struct transfer {
+    struct uring *ring;                /* NULL: threads */
+    unsigned depth, under_way;
+    pthread_mutex_t lock;
+    pthread_cond_t given;              /* something to do, or the end */
+    pthread_cond_t ended;
+    pthread_t thread[THREADS_MOST];
+    int threads;
+    bool over;
+    struct job jobs[TRANSFER_DEPTH], *unused, *first, **last, *done;
+};
+
+static int64_t do_it(const struct transfer_piece *piece)
+{
+    size_t bytes = piece->bytes < AT_ONCE ? piece->bytes : AT_ONCE;
+    ssize_t r;
+    do {
+        if (piece->kind == TRANSFER_SYNC)
+            r = fsync(piece->fd);
+        else if (piece->kind == TRANSFER_READ)
+            r = pread(piece->fd, piece->at, bytes, (off_t)piece->offset);
+        else
+            r = pwrite(piece->fd, piece->at, bytes, (off_t)piece->offset);
+    } while (r < 0 && errno == EINTR);
+    return r < 0 ? -errno : r;
+}
+
+static void *work(void *arg)
+{
+    struct transfer *t = arg;
+    pthread_mutex_lock(&t->lock);
+    for (;;) {
+        while (!t->first && !t->over)
+            pthread_cond_wait(&t->given, &t->lock);
+        struct job *job = t->first;
+        if (!job)
+            break;
+        t->first = job->next;
+        if (!t->first)
+            t->last = &t->first;
+        pthread_mutex_unlock(&t->lock);
+        job->result = do_it(&job->piece);
+        pthread_mutex_lock(&t->lock);
+        job->next = t->done;
+        t->done = job;
+        pthread_cond_signal(&t->ended);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+/* With all signals blocked: those of the process are for the caller's threads. */
+static int start_threads(struct transfer *t)
+{
+    sigset_t all, before;
+    int error = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (t->threads < THREADS_MOST && (unsigned)t->threads < t->depth && error == 0) {
+        error = pthread_create(&t->thread[t->threads], NULL, work, t);
+        t->threads += error == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return t->threads ? 0 : -error;
+}
+
+/* A wrong setting is refused where the rank joins. */
+static bool ring_wanted(void)
+{
+    char why[128];
+    int64_t wanted = 1;
+    return knob_int(KNOB_URING, &wanted, why, sizeof why) < 0 || wanted;
+}
+
+struct transfer *transfer_open(unsigned depth, int *error)
+{
+    struct transfer *t = calloc(1, sizeof *t);
+    *error = -ENOMEM;
+    if (!t)
+        return NULL;
+    t->depth = depth < TRANSFER_DEPTH ? depth : TRANSFER_DEPTH;
+    t->ring = ring_wanted() ? uring_open(t->depth, error) : NULL;
+    if (t->ring)
+        return t;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->given, NULL);
+    pthread_cond_init(&t->ended, NULL);
+    t->last = &t->first;
+    for (unsigned i = 0; i < t->depth; i++) {
+        t->jobs[i].next = t->unused;
+        t->unused = &t->jobs[i];
+    }
+    *error = start_threads(t);
+    if (*error == 0)
+        return t;
+    transfer_close(t);
+    return NULL;
+}
+
+int transfer_give(struct transfer *t, const struct transfer_piece *piece, unsigned tag)
+{
+    int r = -EAGAIN;
+    if (t->under_way == t->depth)
+        return r;
+    if (t->ring)
+        r = uring_give(t->ring, piece, tag);
+    else {
+        struct job *job = t->unused;
+        t->unused = job->next;
+        *job = (struct job){ .piece = *piece, .tag = tag };
+        pthread_mutex_lock(&t->lock);
+        *t->last = job;
+        t->last = &job->next;
+        pthread_cond_signal(&t->given);
+        pthread_mutex_unlock(&t->lock);
+        r = 0;
+    }
+    t->under_way += r == 0;
+    return r;
+}
+
+static int take_done(struct transfer *t, struct transfer_end *end)
+{
+    struct job *job = t->done;
+    if (!job)
+        return 0;
+    t->done = job->next;
+    *end = (struct transfer_end){ job->tag, job->result };
+    job->next = t->unused;
+    t->unused = job;
+    return 1;
+}
+
+int transfer_take(struct transfer *t, struct transfer_end *end)
+{
+    int n;
+    if (!t->under_way)
+        return 0;
+    if (t->ring)
+        n = uring_take(t->ring, end);
+    else {
+        pthread_mutex_lock(&t->lock);
+        n = take_done(t, end);
+        pthread_mutex_unlock(&t->lock);
+    }
+    t->under_way -= (unsigned)n;
+    return n;
+}
+
+static void finish_threads(struct transfer *t)
+{
+    struct transfer_end end;
+    pthread_mutex_lock(&t->lock);
+    while (t->under_way) {
+        while (!t->done)
+            pthread_cond_wait(&t->ended, &t->lock);
+        t->under_way -= (unsigned)take_done(t, &end);
+    }
+    t->over = true;
+    pthread_cond_broadcast(&t->given);
+    pthread_mutex_unlock(&t->lock);
+    for (int i = 0; i < t->threads; i++)
+        pthread_join(t->thread[i], NULL);
+    pthread_cond_destroy(&t->ended);
+    pthread_cond_destroy(&t->given);
+    pthread_mutex_destroy(&t->lock);
+}
+
+void transfer_close(struct transfer *t)
+{
+    struct transfer_end end;
+    if (!t)
+        return;
+    if (!t->ring)
+        finish_threads(t);
+    while (t->ring && t->under_way)
+        if (uring_take(t->ring, &end))
+            t->under_way--;
+        else
+            uring_wait(t->ring);
+    if (t->ring)
+        uring_close(t->ring);
+    free(t);
+}
+
+const char *transfer_way(const char **why)
+{
+    static _Thread_local char said[128];
+    int error = 0;
+    struct uring *ring = ring_wanted() ? uring_open(1, &error) : NULL;
+    *why = "";
+    if (ring) {
+        uring_close(ring);
+        return "io_uring";
+    }
+    if (!ring_wanted())
+        *why = "TUTTI_URING=0";
+    else {
+        snprintf(said, sizeof said, "io_uring cannot be had: %s", error_system(error));
+        *why = said;
+    }
+    return "threads";
+}

@@ -1,0 +1,90 @@
+/* A ring of its own for each transfer: it is made in some 30 us, which is nothing beside a file. Plain reads and writes: what the page cache
+ * holds is copied while it is handed over, by whoever hands it over; the rest is the kernel's. Memory is not registered with the ring: that
+ * pins pages once instead of once per request, and here each page is used once; to register a stripe as a whole costs its huge pages. */
+#include "os/uring.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <stdlib.h>
+
+enum { AT_ONCE = 1 << 30 };            /* bytes of one operation: what its result can say */
+
+struct uring { struct io_uring ring; };
+
+/* Some sandboxes allow to make a ring and forbid to use it. */
+static int try_it(struct io_uring *ring)
+{
+    struct io_uring_cqe *cqe;
+    io_uring_prep_nop(io_uring_get_sqe(ring));
+    int r = io_uring_submit_and_wait(ring, 1);
+    if (r < 0)
+        return r;
+    if (io_uring_peek_cqe(ring, &cqe) != 0)
+        return -EIO;
+    io_uring_cqe_seen(ring, cqe);
+    return 0;
+}
+
+struct uring *uring_open(unsigned depth, int *error)
+{
+    struct uring *ring = calloc(1, sizeof *ring);
+    *error = ring ? io_uring_queue_init(depth, &ring->ring, 0) : -ENOMEM;
+    if (*error == 0 && (*error = try_it(&ring->ring)) < 0)
+        io_uring_queue_exit(&ring->ring);
+    if (*error < 0) {
+        free(ring);
+        return NULL;
+    }
+    return ring;
+}
+
+bool uring_knows(int request)
+{
+    struct io_uring_probe *probe = io_uring_get_probe();
+    bool known = probe && io_uring_opcode_supported(probe, request);
+    if (probe)
+        io_uring_free_probe(probe);
+    return known;
+}
+
+int uring_give(struct uring *ring, const struct transfer_piece *piece, unsigned tag)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->ring);
+    unsigned bytes = piece->bytes < AT_ONCE ? (unsigned)piece->bytes : AT_ONCE;
+    if (!sqe)
+        return -EAGAIN;
+    if (piece->kind == TRANSFER_SYNC)
+        io_uring_prep_fsync(sqe, piece->fd, 0);
+    else if (piece->kind == TRANSFER_READ)
+        io_uring_prep_read(sqe, piece->fd, piece->at, bytes, piece->offset);
+    else
+        io_uring_prep_write(sqe, piece->fd, piece->at, bytes, piece->offset);
+    io_uring_sqe_set_data64(sqe, tag);
+    io_uring_submit(&ring->ring);                    /* busy: it goes with the next one, or when ends are taken */
+    return 0;
+}
+
+int uring_take(struct uring *ring, struct transfer_end *end)
+{
+    struct io_uring_cqe *cqe;
+    if (io_uring_sq_ready(&ring->ring))
+        io_uring_submit(&ring->ring);
+    if (io_uring_peek_cqe(&ring->ring, &cqe) != 0)
+        return 0;
+    *end = (struct transfer_end){ (unsigned)io_uring_cqe_get_data64(cqe), cqe->res };
+    io_uring_cqe_seen(&ring->ring, cqe);
+    return 1;
+}
+
+void uring_wait(struct uring *ring)
+{
+    struct io_uring_cqe *cqe;
+    io_uring_submit(&ring->ring);
+    io_uring_wait_cqe(&ring->ring, &cqe);
+}
+
+void uring_close(struct uring *ring)
+{
+    io_uring_queue_exit(&ring->ring);
+    free(ring);
+}
