@@ -415,6 +415,23 @@ void *tutti_view(uint64_t handle, tutti_comm *);
 /* The same to read only: writing through it is SIGSEGV. The first call maps the whole arena once more. */
 const void *tutti_view_readonly(uint64_t handle, tutti_comm *);
 
+/* ---- files: every rank of comm calls these, in the same order as its collectives ----
+ * Through io_uring, or through threads where the system forbids that (TUTTI_URING=0 chooses them). What the file, the disk or its room is to
+ * blame for is the result, the same on all ranks, and the comm goes on: -ENOENT, -EACCES, -EISDIR, -EINVAL (no regular file), -ESTALE (not
+ * the same file for all ranks), -EIO (also: it became shorter while it was read), -ENOSPC, -ENOMEM …; tutti_explain names the rank, the path
+ * and the place. A death, a deadline, an abort are errors of the operation like any other. As work: path is copied, data and bytes are used
+ * until tutti_wait. How far it is: tutti_stats counts the bytes that this rank has read or written so far. */
+
+/* The bytes of a file, once per host: each rank reads a share of it, past the page cache where that does not hold it, and all get the same
+ * memory, which can only be read: *data[*bytes], the same place for every rank of a process; an empty file has an address, too. Each rank
+ * gives it back by tutti_free; the last one's frees it. It lies in the span of rank 0, and stays readable when that ends. */
+int  tutti_load(const char *path, const void **data, size_t *bytes, tutti_comm *, const tutti_call *);
+
+/* The same bytes of all ranks (else -EPROTO for another count; contents are not compared) to a file: each writes a share. Until all is on the
+ * disk (fsync) the path leads to the old file, from then on to the new one (rename): also when ranks or the machine die at any point. A file
+ * that is there keeps its mode; a link is followed. For ranks that die all at once a file .tutti-save-* may stay beside it. */
+int  tutti_save(const char *path, const void *data, size_t bytes, tutti_comm *, const tutti_call *);
+
 /* ---- errors and figures ---- */
 
 /* The kind of an error in one sentence; immortal. */
@@ -465,6 +482,8 @@ int  tutti_all_to_all_v_at(const char *site, const void *const send[], const siz
 int  tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *, tutti_comm *);
 int  tutti_op_free_at(const char *site, tutti_op *, tutti_comm *);
 int  tutti_same_at(const char *site, const void *ptr, size_t bytes, tutti_comm *, const tutti_call *);
+int  tutti_load_at(const char *site, const char *path, const void **data, size_t *bytes, tutti_comm *, const tutti_call *);
+int  tutti_save_at(const char *site, const char *path, const void *data, size_t bytes, tutti_comm *, const tutti_call *);
 int  tutti_send_at(const char *site, const void *, size_t, tutti_type, int to, int tag, tutti_comm *, const tutti_call *);
 int  tutti_recv_at(const char *site, void *, size_t, tutti_type, int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);
 int  tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);
@@ -513,6 +532,8 @@ int  tutti_delete_at(const char *site, const char *key, tutti_comm *);
 #define tutti_op_create(...)    tutti_op_create_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_op_free(...)      tutti_op_free_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_same(...)         tutti_same_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_load(...)         tutti_load_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_save(...)         tutti_save_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_send(...)        tutti_send_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_recv(...)        tutti_recv_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_probe(...)       tutti_probe_at(TUTTI_SITE, __VA_ARGS__)

@@ -11,6 +11,7 @@
 #include "arena/heap.h"
 #include "arena/shared_map.h"
 #include "base/error.h"
+#include "disk/loaded.h"
 #include "gpu/own.h"
 #include "group/place.h"
 
@@ -32,6 +33,7 @@ void memory_close(struct world *world)
 {
     if (world->adopt)
         adopt_all_out(world->adopt);
+    loaded_close(world);
     adopt_close(world->adopt);
     heap_close(world->heap);
     void *second = (void *)(uintptr_t)load_acquire64(&world->readonly_base);
@@ -90,6 +92,8 @@ void *tutti_alloc(size_t bytes, tutti_comm *comm)
     if (memory_enter_whole(comm, "alloc") < 0)
         return NULL;
     void *at = heap_alloc(comm->world->heap, bytes, &error);
+    if (!at && loaded_reclaim(comm->world))          /* files that the other ranks have given back by now */
+        at = heap_alloc(comm->world->heap, bytes, &error);
     if (!at)
         say_no_memory(comm, bytes, error);
     return at;
@@ -102,7 +106,9 @@ int tutti_free(void *ptr, tutti_comm *comm)
         return r;
     r = heap_free(comm->world->heap, ptr);
     if (r < 0)
-        memory_say(comm, "free: 0x%zx is not the beginning of memory that this rank has from tutti_alloc and has not freed yet", (size_t)ptr);
+        r = loaded_free(comm->world, ptr);
+    if (r < 0)
+        memory_say(comm, "free: 0x%zx is not the beginning of memory that this rank has from tutti_alloc or tutti_load and has not freed yet", (size_t)ptr);
     return r;
 }
 
@@ -209,24 +215,11 @@ void *tutti_view(uint64_t handle, tutti_comm *comm)
     return offset ? comm->world->arena.base + offset : NULL;
 }
 
-/* The second mapping, at the first call. */
-static const char *readonly_base(struct world *world, int *error)
-{
-    pthread_mutex_lock(&world->lock);
-    const char *base = (const char *)(uintptr_t)load_acquire64(&world->readonly_base);
-    if (!base) {
-        base = shared_map_take(world->arena.fd, world->arena.bytes, 1, error);
-        store_release64(&world->readonly_base, (uint64_t)(uintptr_t)base);
-    }
-    pthread_mutex_unlock(&world->lock);
-    return base;
-}
-
 const void *tutti_view_readonly(uint64_t handle, tutti_comm *comm)
 {
     uint64_t offset = memory_enter(comm, "view_readonly") == 0 ? handle_open(comm, handle, "view_readonly") : 0;
     int error = 0;
-    const char *base = offset ? readonly_base(comm->world, &error) : NULL;
+    const char *base = offset ? place_readonly(comm->world, &error) : NULL;
     if (offset && !base)
         memory_say(comm, "view_readonly: the arena cannot be mapped a second time: %s", error_text(error));
     return base ? base + offset : NULL;

@@ -7,6 +7,7 @@
 #define TUTTI_NO_SITES                /* here the functions are defined, under their own names */
 #pragma GCC visibility push(default)
 #include <tutti_cuda.h>
+#include <tutti_uring.h>
 #pragma GCC visibility pop
 #undef TUTTI_NO_SITES
 

@@ -1,0 +1,74 @@
+/* load and save: checked like every collective's arguments; what the file itself is like is found by all ranks together (disk/). */
+#define TUTTI_NO_SITES
+#include "disk/disk.h"
+
+#include "api/check.h"
+#include "api/enter.h"
+#include "api/run.h"
+
+/* c->disk is described, or r says why not. */
+static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call, int r)
+{
+    if (r == -ENOMEM)
+        comm_explain(comm, "%s: no memory for the call", kind_name(kind));
+    if (r == 0)
+        r = run_collective(comm, c, kind, number, call);
+    if (c->ways)                                     /* it has not come to its end */
+        c->ways->end(c, r);
+    return enter_leave(comm, r);
+}
+
+static int disk_enter(const char *site, struct tutti_comm *comm, struct coll *c, enum kind kind, const char *path, size_t bytes, const tutti_call *call,
+                      uint32_t *number)
+{
+    enter_clear(call);
+    int r = enter(comm);
+    if (r < 0)
+        return r;
+    *number = comm_site(comm, site);
+    check_describe(c, NULL, NULL, bytes, TUTTI_U8, TUTTI_SUM, 0);
+    r = enter_call(comm, kind, *number, call);
+    if (r == 0 && call && call->stream)
+        r = enter_refuse(comm, kind, *number, "call.stream is for device buffers; a file goes to and from host memory");
+    if (r == 0 && (!path || !*path))
+        r = enter_refuse(comm, kind, *number, "the path is %s", path ? "empty" : "NULL");
+    return r < 0 ? enter_leave(comm, r) : 0;
+}
+
+int tutti_load_at(const char *site, const char *path, const void **data, size_t *bytes, tutti_comm *comm, const tutti_call *call)
+{
+    struct coll c;
+    uint32_t number;
+    int r = disk_enter(site, comm, &c, KIND_LOAD, path, 0, call, &number);
+    if (r < 0)
+        return r;
+    if (!data || !bytes)
+        return enter_leave(comm, enter_refuse(comm, KIND_LOAD, number, "%s is NULL; give the address of a %s", data ? "bytes" : "data", data ? "size_t" : "pointer"));
+    *data = NULL;
+    *bytes = 0;
+    return disk(comm, &c, KIND_LOAD, number, call, disk_load(&c, comm, path, data, bytes));
+}
+
+int tutti_save_at(const char *site, const char *path, const void *data, size_t bytes, tutti_comm *comm, const tutti_call *call)
+{
+    struct coll c;
+    uint32_t number;
+    int r = disk_enter(site, comm, &c, KIND_SAVE, path, bytes, call, &number);
+    if (r < 0)
+        return r;
+    if (!data && bytes)
+        return enter_leave(comm, enter_refuse(comm, KIND_SAVE, number, "the data are NULL"));
+    if (bytes >> 44)
+        return enter_leave(comm, enter_refuse(comm, KIND_SAVE, number, "%zu bytes are more than a file of 16 TiB", bytes));
+    return disk(comm, &c, KIND_SAVE, number, call, disk_save(&c, comm, path, data, bytes));
+}
+
+int tutti_load(const char *path, const void **data, size_t *bytes, tutti_comm *comm, const tutti_call *call)
+{
+    return tutti_load_at(NULL, path, data, bytes, comm, call);
+}
+
+int tutti_save(const char *path, const void *data, size_t bytes, tutti_comm *comm, const tutti_call *call)
+{
+    return tutti_save_at(NULL, path, data, bytes, comm, call);
+}

@@ -1,0 +1,84 @@
+/* The one word that says that work is over is a futex; a ring that can wait for futexes waits for that. Filled by hand: liburing knows
+ * this request from 2.5 on, kernels from 6.7 on, which is asked of the kernel once per world. */
+#include "api/bell.h"
+#include "api/work.h"
+#include "os/uring.h"
+
+#include <errno.h>
+#include <linux/io_uring.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <tutti_uring.h>
+
+enum { OP_FUTEX_WAIT = 51, SIZE_32 = 2 };            /* IORING_OP_FUTEX_WAIT, FUTEX2_SIZE_U32: newer than our headers may be */
+
+static bool has_futex(struct world *world)
+{
+    uint32_t known = load_relaxed32(&world->ring_futex);             /* relaxed: whoever asks finds the same */
+    if (!known) {
+        known = uring_knows(OP_FUTEX_WAIT) ? 1 : 2;
+        store_relaxed32(&world->ring_futex, known);                  /* relaxed: as above */
+    }
+    return known == 1;
+}
+
+/* Keeps user_data. */
+static void clear(struct io_uring_sqe *sqe)
+{
+    uint64_t data = sqe->user_data;
+    memset(sqe, 0, sizeof *sqe);
+    sqe->user_data = data;
+}
+
+static void prep_futex(struct io_uring_sqe *sqe, const shared32 *word)
+{
+    clear(sqe);
+    sqe->opcode = OP_FUTEX_WAIT;
+    sqe->fd = SIZE_32;                               /* not private: who wakes does not say so, either */
+    sqe->addr = (uint64_t)(uintptr_t)word;
+    sqe->addr2 = 0;                                  /* while it is that */
+    sqe->addr3 = UINT32_MAX;                         /* any waker */
+}
+
+static int prep_event(struct io_uring_sqe *sqe, struct bell *bell, pthread_mutex_t *lock)
+{
+    int error = 0;
+    pthread_mutex_lock(lock);
+    if (!bell_over(bell) && !bell->event) {
+        int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        error = fd < 0 ? -errno : 0;
+        bell->event = fd + 1;
+    }
+    int event = bell->event;
+    pthread_mutex_unlock(lock);
+    if (error < 0)
+        return error;
+    clear(sqe);
+    if (!event) {
+        sqe->opcode = IORING_OP_NOP;
+        return 0;
+    }
+    sqe->opcode = IORING_OP_POLL_ADD;
+    sqe->fd = event - 1;
+    sqe->poll32_events = POLLIN;
+    return 0;
+}
+
+int tutti_uring_prep_wait(struct io_uring_sqe *sqe, tutti_work *work)
+{
+    if (!sqe || !work)
+        return -EINVAL;
+    struct work_bell of = work_bell(work);
+    if (bell_over(of.bell)) {                        /* its comm may be gone */
+        clear(sqe);
+        sqe->opcode = IORING_OP_NOP;
+        return 0;
+    }
+    if (*of.comm->fork_word != 1)
+        return -ECHILD;
+    if (!has_futex(of.comm->world))
+        return prep_event(sqe, of.bell, of.lock);
+    prep_futex(sqe, &of.bell->over);
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* The ranks' holds are bits, so that a dead rank's hold is known for one: it is not waited for. Whoever gives back last is rarely the rank
+ * whose memory it is; that one looks when it next loads, allocates in vain, or gives back itself. A file whose load failed before some rank
+ * came to it is held by that rank as long as it lives: nobody can tell that it will not come.
+ * Cost: a page a file; giving back takes the world's lock for microseconds. */
+#include "disk/loaded.h"
+
+#include "arena/heap.h"
+#include "os/memory.h"
+#include "watch/death.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of this rank: files that its caller has (data), and files whose memory is its own (owned). */
+struct loaded_file { struct loaded_file *next; const void *data; uint64_t at, bytes; bool owned; };
+
+static uint64_t page_up(uint64_t bytes) { return layout_round(bytes, 4096); }
+
+static struct loaded *page_of(const struct world *world, uint64_t at, uint64_t bytes)
+{
+    return (struct loaded *)(void *)(world->arena.base + at + page_up(bytes));
+}
+
+static int list_add(struct world *world, struct loaded_file file)
+{
+    struct loaded_file *new = malloc(sizeof *new);
+    if (!new)
+        return -ENOMEM;
+    *new = file;
+    pthread_mutex_lock(&world->lock);
+    new->next = world->loaded;
+    world->loaded = new;
+    pthread_mutex_unlock(&world->lock);
+    return 0;
+}
+
+uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error)
+{
+    struct world *world = comm->world;
+    char *at = heap_alloc_bare(world->heap, page_up(bytes) + sizeof(struct loaded), error);
+    if (!at && *error == -ENOSPC && loaded_reclaim(world))
+        at = heap_alloc_bare(world->heap, page_up(bytes) + sizeof(struct loaded), error);
+    if (!at)
+        return 0;
+    uint64_t offset = (uint64_t)(at - world->arena.base);
+    struct loaded *page = page_of(world, offset, bytes);
+    *error = memory_populate(page, sizeof *page);
+    if (*error < 0) {
+        heap_free(world->heap, at);
+        return 0;
+    }
+    memset((void *)page, 0, sizeof *page);           /* places are handed on as they are */
+    for (uint32_t p = 0; p < comm->watch.size; p++) {
+        uint32_t rank = watch_world_rank(&comm->watch, p);
+        fetch_or32(&page->held[rank / 32], UINT32_C(1) << rank % 32);            /* nobody knows of it yet */
+    }
+    *error = list_add(world, (struct loaded_file){ NULL, NULL, offset, bytes, true });
+    if (*error < 0) {
+        heap_free(world->heap, at);
+        return 0;
+    }
+    return offset;
+}
+
+bool loaded_there(const struct world *world, uint64_t at, uint64_t bytes)
+{
+    const struct arena *arena = &world->arena;
+    if (at % 4096 || at < arena->header->spans_at || at >= arena->bytes || bytes > arena->bytes)
+        return false;
+    return page_up(bytes) + sizeof(struct loaded) <= arena->bytes - at;
+}
+
+void loaded_drop(struct world *world, uint64_t at, uint64_t bytes)
+{
+    struct loaded *page = page_of(world, at, bytes);
+    fetch_and32(&page->held[world->rank / 32], ~(UINT32_C(1) << world->rank % 32));      /* E75 release */
+}
+
+int loaded_give(struct world *world, const void *data, uint64_t at, uint64_t bytes)
+{
+    return list_add(world, (struct loaded_file){ NULL, data, at, bytes, false });
+}
+
+/* Takes it out of the list. NULL: there is none. */
+static struct loaded_file *list_take(struct world *world, const void *data)
+{
+    struct loaded_file **link = &world->loaded, *file;
+    pthread_mutex_lock(&world->lock);
+    while ((file = *link) != NULL && (file->owned || file->data != data))
+        link = &file->next;
+    if (file)
+        *link = file->next;
+    pthread_mutex_unlock(&world->lock);
+    return file;
+}
+
+int loaded_free(struct world *world, const void *data)
+{
+    struct loaded_file *file = data ? list_take(world, data) : NULL;
+    if (!file)
+        return -EINVAL;
+    loaded_drop(world, file->at, file->bytes);
+    free(file);
+    loaded_reclaim(world);
+    return 0;
+}
+
+static bool is_held(const struct world *world, const struct loaded_file *file)
+{
+    const struct loaded *page = page_of(world, file->at, file->bytes);
+    for (uint32_t rank = 0; rank < (uint32_t)world->size; rank++)
+        if ((load_acquire32(&page->held[rank / 32]) >> rank % 32 & 1)                /* E75 acquire */
+            && (rank == (uint32_t)world->rank || death_of(&world->arena.seats[rank]) == GONE_NO))
+            return true;
+    return false;
+}
+
+bool loaded_reclaim(struct world *world)
+{
+    struct loaded_file *given = NULL, **link = &world->loaded, *file;
+    pthread_mutex_lock(&world->lock);
+    while ((file = *link) != NULL)
+        if (file->owned && !is_held(world, file)) {
+            *link = file->next;
+            file->next = given;
+            given = file;
+        } else
+            link = &file->next;
+    pthread_mutex_unlock(&world->lock);
+    bool any = given;
+    while ((file = given) != NULL) {
+        given = file->next;
+        heap_free(world->heap, world->arena.base + file->at);
+        free(file);
+    }
+    return any;
+}
+
+void loaded_close(struct world *world)
+{
+    struct loaded_file *file;
+    while ((file = world->loaded) != NULL) {
+        world->loaded = file->next;
+        if (!file->owned)
+            loaded_drop(world, file->at, file->bytes);
+        free(file);
+    }
+}

@@ -1,0 +1,287 @@
+/* The bytes, which all ranks have, go to a new file beside the old one, from every rank its stripe; once all have written, rank 0 brings them
+ * to the disk and gives the new file its name. So whoever looks, whenever, also after a crash at any point, finds the old file whole or the
+ * new one: rename replaces one by the other at once, and comes after fsync, and the directory is synced after it.
+ * A rank that fails, or sees the operation fail, takes the new file away, whoever made it; only if all die at once does it stay. */
+#include "disk/call.h"
+
+#include "arena/heap.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WRITING, WAITS_FOR_OTHERS, SYNCING, SYNCING_NAME, TOLD };
+enum { NAME_MOST = 4096 };
+
+/* ---- rank 0: the new file ---- */
+
+/* Where a file is to be that is not there yet: with its folder's whole name, as the others may stand elsewhere. */
+static uint64_t new_target(struct disk_call *d)
+{
+    char *copy = strdup(d->path), *other = strdup(d->path);
+    char *folder = copy ? realpath(dirname(copy), NULL) : NULL;
+    int error = folder ? -ENOMEM : -errno;
+    if (folder && other && asprintf(&d->target, "%s/%s", strcmp(folder, "/") ? folder : "", basename(other)) < 0)
+        d->target = NULL;
+    free(folder);
+    free(other);
+    free(copy);
+    return d->target ? 0 : disk_outcome(DISK_CREATE, error, 0);
+}
+
+/* What the path leads to: a file of that name is replaced where it lies, not the link to it. */
+static uint64_t find_target(struct disk_call *d, mode_t *mode)
+{
+    struct stat st;
+    *mode = 0;
+    if (stat(d->path, &st) < 0)
+        return errno == ENOENT ? new_target(d) : disk_outcome(DISK_CREATE, -errno, 0);
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? disk_outcome(DISK_RENAME, -EISDIR, 0) : disk_outcome(DISK_KIND, -EINVAL, 0);
+    *mode = st.st_mode & 07777;
+    d->target = realpath(d->path, NULL);
+    return d->target ? 0 : disk_outcome(DISK_CREATE, -errno, 0);
+}
+
+/* The name of this operation's new file, beside d->target: of the arena's birth, the comm's and the number, so that every rank knows it from
+   the beginning, and no other job has it. */
+static void name_it(struct coll *c)
+{
+    struct disk_call *d = c->disk;
+    const uint64_t which[3] = { c->comm->world->arena.header->birth, c->comm->birth, c->op.claim.seq };
+    char *copy = d->target ? strdup(d->target) : NULL;
+    if (!copy || asprintf(&d->name, "%s/.tutti-save-%016llx", dirname(copy), (unsigned long long)text_hash(which, sizeof which, 3)) < 0)
+        d->name = NULL;
+    free(copy);
+}
+
+static uint64_t make_file(struct coll *c)
+{
+    struct disk_call *d = c->disk;
+    name_it(c);
+    d->fd = d->name ? open(d->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666) : -1;
+    int error = d->name ? -errno : -ENOMEM;
+    d->there = d->fd >= 0;
+    return d->there ? 0 : disk_outcome(DISK_CREATE, error, 0);
+}
+
+/* Asked for before anything is written, so that a full disk is found at once. */
+static uint64_t make_room(const struct disk_call *d, mode_t mode)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && d->size > most.rlim_cur)
+        return disk_outcome(DISK_ROOM, -EFBIG, 0);   /* else a signal would end the process */
+    if (mode && fchmod(d->fd, mode) < 0)
+        return disk_outcome(DISK_CREATE, -errno, 0);
+    int r = d->size ? posix_fallocate(d->fd, 0, (off_t)d->size) : 0;
+    return r ? disk_outcome(DISK_ROOM, -r, 0) : 0;
+}
+
+/* Its name, for the others. */
+static uint64_t publish_name(struct coll *c)
+{
+    struct disk_call *d = c->disk;
+    struct world *world = c->comm->world;
+    int error;
+    char *at = heap_alloc(world->heap, strlen(d->name) + 1, &error);
+    if (!at)
+        return disk_outcome(DISK_MEMORY, error, 0);
+    memcpy(at, d->name, strlen(d->name) + 1);
+    d->at = (uint64_t)(at - world->arena.base);
+    return 0;
+}
+
+static uint64_t begin_file(struct coll *c, uint64_t *which)
+{
+    struct disk_call *d = c->disk;
+    mode_t mode;
+    uint64_t outcome = find_target(d, &mode), size;
+    if (!outcome)
+        outcome = make_file(c);
+    if (!outcome)
+        outcome = make_room(d, mode);
+    if (!outcome && disk_which(d->fd, which, &size) < 0)
+        outcome = disk_outcome(DISK_CREATE, -EIO, 0);
+    return outcome ? outcome : publish_name(c);
+}
+
+/* ---- the others ---- */
+
+static uint64_t open_file(struct coll *c)
+{
+    struct disk_call *d = c->disk;
+    const char *at = coll_at(c, disk_said(c, 0, DISK_AT), 1);
+    uint64_t which = 0, size;
+    free(d->name);
+    size_t room = at ? (size_t)(c->comm->world->arena.base + c->comm->world->arena.bytes - at) : 0;
+    d->name = at ? strndup(at, room < NAME_MOST ? room : NAME_MOST) : NULL;
+    d->fd = d->name ? open(d->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    if (d->fd < 0)
+        return disk_outcome(DISK_CREATE, d->name ? -errno : -ENOMEM, 0);
+    if (disk_which(d->fd, &which, &size) < 0 || which != disk_said(c, 0, DISK_WHICH))
+        return disk_outcome(DISK_OTHER, -ESTALE, 0);
+    d->there = true;
+    return 0;
+}
+
+/* ---- the steps ---- */
+
+static void save_start(struct coll *c)
+{
+    mode_t mode;
+    uint64_t which = 0, outcome = c->comm->watch.me == 0 ? begin_file(c, &which) : 0;
+    if (c->comm->watch.me && !find_target(c->disk, &mode)) {         /* rank 0 may die before it has said anything */
+        name_it(c);
+        c->disk->there = c->disk->name != NULL;
+    }
+    disk_say(c, DISK_AT, c->disk->at);
+    disk_say(c, DISK_WHICH, which);
+    disk_say(c, DISK_START, outcome);
+    if (stamp_hashed(c->op.claim.descriptor))
+        store_relaxed64(&watch_arrival(&c->comm->watch, c->comm->watch.me, c->op.claim.seq)->payload[PAYLOAD_WORDS - 1], c->op.claim.count);    /* relaxed: E1 publishes it */
+    disk_claim(c);
+}
+
+static int save_write(struct coll *c, uint64_t *outcome)
+{
+    struct disk_call *d = c->disk;
+    const struct watch *w = &c->comm->watch;
+    if (!d->begun) {
+        *outcome = disk_said(c, 0, DISK_START) ? disk_said(c, w->me, DISK_START) : w->me ? open_file(c) : 0;
+        if (*outcome || disk_said(c, 0, DISK_START))
+            return DONE;
+    }
+    struct stripe_plan plan = { d->fd, -1, true, (char *)(uintptr_t)d->from, 0, 0 };
+    stripe_share(d->size, w->size, w->me, &plan.from, &plan.to);
+    return disk_stripe(c, &plan, DISK_MEMORY, outcome);
+}
+
+/* Rank 0, after everybody else: is there anything to give a name to? */
+static bool all_wrote(const struct coll *c, uint64_t mine)
+{
+    for (uint32_t p = 1; p < c->comm->watch.size; p++)
+        if (disk_said(c, p, DISK_OUTCOME))
+            return false;
+    return !mine && !disk_said(c, 0, DISK_START);
+}
+
+static uint64_t take_name(struct disk_call *d)
+{
+    if (rename(d->name, d->target) < 0)
+        return disk_outcome(DISK_RENAME, -errno, 0);
+    d->there = false;
+    char *copy = strdup(d->target);
+    close(d->fd);
+    d->fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;         /* a folder that cannot be read cannot be synced */
+    free(copy);
+    return 0;
+}
+
+/* WAITING, or DONE: its outcome is `outcome`. */
+static int save_finish(struct coll *c, uint64_t *outcome)
+{
+    struct disk_call *d = c->disk;
+    for (;;)
+        switch (d->step) {
+        case WAITS_FOR_OTHERS:
+            if (disk_all_told(c, 0) == WAITING)
+                return WAITING;
+            if (!all_wrote(c, *outcome))
+                return DONE;
+            stripe_sync(&d->stripe, d->fd);
+            d->step = SYNCING;
+            break;
+        case SYNCING:
+        case SYNCING_NAME:
+            if (!stripe_advance(&d->stripe))
+                return watch_poll(&c->op);
+            if (d->stripe.error) {
+                *outcome = disk_outcome(DISK_SYNC, d->stripe.error, 0);
+                return DONE;
+            }
+            if (d->step == SYNCING_NAME)
+                return DONE;
+            *outcome = take_name(d);
+            if (*outcome || d->fd < 0)
+                return DONE;
+            stripe_sync(&d->stripe, d->fd);
+            d->step = SYNCING_NAME;
+            break;
+        default: return DONE;
+        }
+}
+
+static int save_advance(struct op *op)
+{
+    struct coll *c = (struct coll *)op;
+    struct disk_call *d = c->disk;
+    uint64_t outcome = 0;
+    if (c->phase == GATE_START)
+        save_start(c);
+    if (c->phase != AFTER_GATE) {
+        if (c->gate->advance(op) == WAITING)
+            return WAITING;
+        c->phase = AFTER_GATE;
+    }
+    if (d->step == WRITING) {
+        int r = save_write(c, &outcome);
+        if (r != DONE)
+            return r;
+        d->step = op->watch->me == 0 ? WAITS_FOR_OTHERS : TOLD;
+        d->wrote = outcome;
+        if (d->step == TOLD)
+            disk_tell(c, outcome);
+    }
+    if (d->step != TOLD) {
+        outcome = d->wrote;
+        if (save_finish(c, &outcome) == WAITING)
+            return WAITING;
+        d->step = TOLD;
+        disk_tell(c, outcome);
+    }
+    if (disk_all_told(c, -1) == WAITING)
+        return WAITING;
+    c->answer = disk_judge(c);
+    return DONE;
+}
+
+const struct algorithm disk_save_stripes = {
+    "stripes", KIND_SAVE, SIZE_MAX, save_advance, NULL, NULL, "each rank writes its share beside the old file; rank 0 syncs and renames"
+};
+
+static void save_over(struct coll *c, int result)
+{
+    struct disk_call *d = c->disk;
+    if (!d)
+        return;
+    if (d->begun) {                                  /* nothing is written any more, into whatever file */
+        stripe_end(&d->stripe);
+        d->begun = false;
+    }
+    if (d->there && d->name && (result < 0 || c->answer < 0))
+        unlink(d->name);
+    if (c->comm->watch.me == 0 && d->at)
+        heap_free(c->comm->world->heap, c->comm->world->arena.base + d->at);
+    disk_call_free(d);
+    c->disk = NULL;
+    c->ways = NULL;
+}
+
+static const struct device_ways save_ways = { disk_choose, disk_keep, save_over };
+
+int disk_save(struct coll *c, struct tutti_comm *comm, const char *path, const void *data, size_t bytes)
+{
+    struct disk_call *d = disk_describe(c, comm, path, &disk_save_stripes, &save_ways);
+    if (!d)
+        return -ENOMEM;
+    d->from = data;
+    d->size = bytes;
+    return 0;
+}
