@@ -193,6 +193,20 @@ int env_life(tutti_comm *world, int rank, struct team *team, int victim, void (*
     return 0;
 }
 
+/* Is that rank among those that the report of a deadline says are missing? On a busy machine others may be, too: "missing: ranks 0, 1". */
+static bool missing(const char *report, int rank)
+{
+    const char *at = strstr(report, "missing: rank"), *end = at ? strchr(at, '\n') : NULL;
+    while (at && end && (at = strpbrk(at, "0123456789")) != NULL && at < end) {
+        char *behind;
+        long first = strtol(at, &behind, 10), last = *behind == '-' ? strtol(behind + 1, &behind, 10) : first;
+        if (rank >= first && rank <= last)
+            return true;
+        at = behind;
+    }
+    return false;
+}
+
 static void see_through(struct team *team, int victim, bool kills, const char *why)
 {
     for (int r = 0; r < team->size; r++)
@@ -219,8 +233,8 @@ static void see_through(struct team *team, int victim, bool kills, const char *w
         const char *death = rank->report + TEAM_TEXT / 2;
         assert_int_equal(rank->error[ENV_COURSE], 0);
         assert_int_equal(rank->error[ENV_LATE], -ETIMEDOUT);
-        assert_non_null(strstr(rank->report, named));
-        assert_non_null(strstr(rank->report, "deadline"));
+        if (!strstr(rank->report, "deadline") || !missing(rank->report, victim))
+            fail_msg("rank %d reads: %s", r, rank->report);
         if (r == victim)
             continue;
         if (rank->error[ENV_DEATH] != -EOWNERDEAD || !strstr(death, named) || !strstr(death, why))

@@ -4,6 +4,8 @@
  * without is forbidden: one error with its remedy, at once. Join, course and death are those of env_place.h. */
 #include "env_place.h"
 
+#include "os/transfer.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -101,6 +103,54 @@ static void without_io_uring(void **state)
 {
     (void)state;
     works(&liked[5], 3, ALL);
+}
+
+/* The same results through threads, and the reason is known to whoever asks. All three calls forbidden, or only that a ring is used. */
+static int files(tutti_comm *world, int rank, struct team *team)
+{
+    enum { BYTES = 700001 };
+    const char *why, *path = scene.job;
+    unsigned char *mine = malloc(BYTES);
+    const void *data;
+    size_t bytes;
+    if (!mine || env_forbid(scene.calls, scene.n, scene.error) != 0)
+        return 9;
+    for (size_t i = 0; i < BYTES; i++)
+        mine[i] = (unsigned char)(i * 31 >> 3);
+    if (strcmp(transfer_way(&why), "threads") || !strstr(why, scene.error == EPERM ? "Operation not permitted" : "not implemented"))
+        return 8;
+    team->rank[rank].error[0] = tutti_save(path, mine, BYTES, world, NULL);
+    team->rank[rank].error[1] = tutti_load(path, &data, &bytes, world, NULL);
+    if (team->rank[rank].error[1] == 0)
+        team->rank[rank].wrong = bytes != BYTES || memcmp(data, mine, BYTES) != 0;
+    free(mine);
+    return 0;
+}
+
+static void files_without_io_uring(void **state)
+{
+    (void)state;
+    need_filters();
+    for (int way = 0; way < 4; way++) {
+        char path[] = "/tmp/tutti-filter-XXXXXX";
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        close(fd);
+        scene.calls = &liked[way & 1 ? 6 : 5];
+        scene.n = way & 1 ? 1 : 3;
+        scene.error = way & 2 ? EPERM : ENOSYS;
+        snprintf(scene.job, sizeof scene.job, "%s", path);
+        struct team *team = team_start(3, files, true);
+        assert_int_equal(team_end(team), 0);
+        for (int p = 0; p < 3; p++) {
+            assert_int_equal(team->status[p], 0);
+            assert_int_equal(team->rank[p].error[0], 0);
+            assert_int_equal(team->rank[p].error[1], 0);
+            assert_int_equal(team->rank[p].wrong, 0);
+        }
+        team_free(team);
+        unlink(path);
+    }
 }
 
 static void without_any_of_them(void **state)
@@ -246,7 +296,7 @@ int main(void)
     env_adopt();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_futex_waitv), cmocka_unit_test(without_pidfds), cmocka_unit_test(without_membarrier),
-        cmocka_unit_test(without_io_uring), cmocka_unit_test(without_any_of_them), cmocka_unit_test(without_any_of_them_on_one_rank),
+        cmocka_unit_test(without_io_uring), cmocka_unit_test(files_without_io_uring), cmocka_unit_test(without_any_of_them), cmocka_unit_test(without_any_of_them_on_one_rank),
         cmocka_unit_test(nobody_may_make_an_arena), cmocka_unit_test(one_may_not_and_need_not),
         cmocka_unit_test(one_may_not_and_comes_first), cmocka_unit_test(nor_alone_nor_by_spawn_nor_by_the_command),
     };

@@ -49,6 +49,20 @@ static struct hostile_stretch votes(tutti_comm *c) { return FIELDS(c->watch.mine
 static struct hostile_stretch journal(tutti_comm *c) { return REST(c->watch.mine, head); }
 static struct hostile_stretch member(tutti_comm *c) { return (struct hostile_stretch){ (char *)c->watch.mine, sizeof *c->watch.mine }; }
 static struct hostile_stretch verdict(tutti_comm *c) { return FIELDS(c->watch.slot, verdict, news); }
+static struct hostile_stretch devices(tutti_comm *c) { return FIELDS(c->watch.slot, devices, counter); }
+static struct hostile_stretch ranks(tutti_comm *c)
+{
+    return (struct hostile_stretch){ (char *)c->watch.slot->world_rank, c->watch.size * sizeof c->watch.slot->world_rank[0] };
+}
+static struct hostile_stretch line_device(tutti_comm *c)
+{
+    struct arrival *a = &c->watch.mine->arrival[(c->seq + 1) & 1];
+    return (struct hostile_stretch){ (char *)&a->more[DEVICE_WORD], 2 * sizeof a->more[0] };
+}
+static struct hostile_stretch placed(tutti_comm *c) { return FIELDS(c->watch.mine, placed, sleepers); }
+static struct hostile_stretch ended(tutti_comm *c) { return FIELDS(c->watch.mine, ended, journal); }
+static struct hostile_stretch waits(tutti_comm *c) { return FIELDS(my_seat(c), waits_key, story); }
+static struct hostile_stretch story(tutti_comm *c) { return REST(my_seat(c), story); }
 static struct hostile_stretch gate(tutti_comm *c) { return FIELDS(c->watch.slot, counter, decision); }
 static struct hostile_stretch decisions(tutti_comm *c) { return FIELDS(c->watch.slot, decision, state); }
 static struct hostile_stretch slot_books(tutti_comm *c)
@@ -122,6 +136,8 @@ static const struct { const char *name; struct hostile_stretch (*find)(tutti_com
     { "deals", deals }, { "ring and rows", ring }, { "flat slot", flat },
     { "header", header }, { "join", join }, { "births", births }, { "sites", sites }, { "keys", keys }, { "other slots", slots },
     { "store's books", store_books }, { "store's heads", store_heads }, { "store's blocks", store_blocks },
+    { "devices of a slot", devices }, { "device of a line", line_device }, { "placed and mapped", placed }, { "ended and queued", ended },
+    { "ranks of a slot", ranks }, { "what a seat waits for", waits }, { "story", story },
 };
 const int hostile_regions = sizeof regions / sizeof regions[0];
 

@@ -9,6 +9,8 @@
  *   TUTTI_KILL_ONLY=A,B       operations with these parts in their names
  *   TUTTI_KILL_STEPPED=RANK   every instruction of this rank alone
  *   TUTTI_TEST_SEED=N         the same lots again
+ * In `two_…` a second rank dies, caught and led on while the others find out about the first, shrink, and go on; in `progress_…` the thread
+ * that carries work on is led, and the thread that began it is not.
  * nosan: it counts instructions, and would count the sanitizer's. */
 #include "base/clock.h"
 #include "support/team.h"
@@ -209,6 +211,41 @@ static void by_lot(const struct act *act, long steps)
     row->steps = steps;
 }
 
+/* Where the second one dies: near where it was caught, where it finds out, anywhere up to its end. */
+static void draw_second(struct point *p)
+{
+    static const long far[] = { 30, 600, 4000, 60000 };
+    p->second = 1 + (int)((uint64_t)(p->victim + 1) + team_random(&lots) % (uint64_t)(p->act->size - 1)) % p->act->size;
+    p->second_events = team_random(&lots) % 2;
+    p->second_n = (long)(team_random(&lots) % (uint64_t)(p->second_events ? 120 : far[team_random(&lots) % 4]));
+}
+
+static void two_by_lot(const struct act *act)
+{
+    struct row *row = row_of(act, "by lot");
+    static struct trial_result r;
+    int many = team_many("TUTTI_KILL_RANDOM", getenv("TUTTI_PROVE") ? LOTS_PROVE : LOTS, LOTS);
+    struct point p = { .act = act, .events = true, .n = LONG_MAX, .release = -1 };
+    p.victim = (int)(team_random(&lots) % (uint64_t)act->size);
+    try_point(row, &p, &r);                          /* at its end, and alone: how far that is */
+    long most = r.before + r.after;
+    long both = 0;
+    for (int i = 0; i < many; i++) {
+        p = (struct point){ .act = act, .victim = (int)(team_random(&lots) % (uint64_t)act->size), .events = true };
+        p.release = (long)(team_random(&lots) % (uint64_t)(most + 2)) - 1;
+        p.after = p.release == 0 || team_random(&lots) % 2;
+        p.n = (long)(team_random(&lots) % (uint64_t)(most + 1));
+        p.tail = (long)(team_random(&lots) % TAIL_MOST);
+        draw_second(&p);
+        try_point(row, &p, &r);
+        both += r.two;
+    }
+    row->all += many + 1;
+    row->steps = most;
+    table();
+    printf("    in %ld of %d two ranks died\n", both, many);
+}
+
 /* By instructions from the start alone. */
 static void stepped_by_lot(const struct act *act)
 {
@@ -234,7 +271,11 @@ static void stepped_by_lot(const struct act *act)
 
 static void campaign(const struct act *act)
 {
-    if (act->flags & ACT_THREADS) {
+    if (act->flags & ACT_TWO) {
+        two_by_lot(act);
+        return;
+    }
+    if (act->flags & (ACT_THREADS | ACT_PROGRESS)) {
         stepped_by_lot(act);
         return;
     }
@@ -295,6 +336,14 @@ static void every_point(void **state)
     assert_int_equal(wrongs, 0);
 }
 
+/* What has ended by itself is no longer to be killed, and its end stands. */
+static void one_that_ends_first(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(trial_led_to_its_end(i % 2), 0);
+}
+
 static void one_point(void **state)
 {
     struct point p;
@@ -313,7 +362,7 @@ static void one_point(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest one[] = { cmocka_unit_test(one_point) }, all[] = { cmocka_unit_test(every_point) };
+    const struct CMUnitTest one[] = { cmocka_unit_test(one_point) }, all[] = { cmocka_unit_test(one_that_ends_first), cmocka_unit_test(every_point) };
     trial_open();
     if (!may_trace())
         return 77;

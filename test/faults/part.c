@@ -67,7 +67,7 @@ static void note_error(struct part *s)
 
 static bool is_gone(const struct part *s, int rank)
 {
-    return rank == s->victim || ((s->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == s->size - 1);
+    return rank == s->victim || rank + 1 == s->page->second || ((s->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == s->size - 1);
 }
 
 /* "ranks 0, 2 did not come": is it one of them? */
@@ -140,6 +140,37 @@ static int goes_on(struct part *s, tutti_comm *comm)
     return 0;
 }
 
+/* One that is still there may be killed at any moment of this: what fails by it ends in another shrink, and in the end it holds. */
+static int goes_on_twice(struct part *s, tutti_comm *comm)
+{
+    for (int tries = 0; tries < 3; tries++) {
+        int one = 1, sum = 0, n = tutti_size(comm);
+        int r = tutti_all_reduce(&one, &sum, 1, TUTTI_I32, TUTTI_SUM, comm, NULL);
+        if (r == 0 && (sum != n || n < s->size - 2 || n > s->size - 1))
+            return part_wrong(s, "all_reduce of the survivors: %d of %d", sum, n);
+        if (r == 0)
+            r = tutti_add("after", 1, NULL, comm);
+        if (r == 0)
+            r = tutti_barrier(comm, NULL);
+        if (r == 0 && tutti_rank(comm) == 0 && !store_whole(&s->world->world->arena))
+            return part_wrong(s, "the store is not whole");
+        if (r == 0)
+            r = tutti_barrier(comm, NULL);
+        tutti_comm *next = NULL;
+        if (r && r != -EOWNERDEAD)
+            return part_wrong(s, "the comm of the survivors: %d (%s)", r, tutti_explain(comm));
+        if (r && (r = tutti_comm_shrink(comm, &next)))
+            return part_wrong(s, "shrink of the survivors: %d (%s)", r, tutti_explain(comm));
+        s->page->rank[s->rank].members = n;
+        if ((r = tutti_comm_free(comm)))
+            return part_wrong(s, "the end of the survivors' comm: %d", r);
+        if (!next)
+            return 0;
+        comm = next;
+    }
+    return part_wrong(s, "the survivors find no comm that works");
+}
+
 static int then(struct part *s, int gave)
 {
     struct trial_rank *mine = &s->page->rank[s->rank];
@@ -159,7 +190,7 @@ static int then(struct part *s, int gave)
     int r = tutti_comm_shrink(s->world, &comm);
     if (r)
         return part_wrong(s, "shrink: %d (%s)", r, tutti_explain(s->world));
-    if ((r = goes_on(s, comm)))
+    if ((r = flags & ACT_TWO ? goes_on_twice(s, comm) : goes_on(s, comm)))
         return r;
     part_come(s, STAGE_SHRUNK);
     if (s->act->check && s->act->check(s, gave))
@@ -207,10 +238,13 @@ static int prepare(struct part *s)
 
 static int victim_run(struct part *s)
 {
-    if (s->world)
-        s->page->base = (uint64_t)(uintptr_t)s->world->world->arena.base;
     part_await(&s->page->seized, 1);
     part_await(&s->page->go, 1);
+    if (s->act->flags & ACT_PROGRESS) {
+        act_run(s);                                  /* it begins, and leaves the rest to the other thread */
+        for (;;)
+            pause();
+    }
     step_mark();
     act_run(s);
     step_mark();
@@ -222,6 +256,8 @@ int part_run(struct part *s)
     struct trial_rank *mine = &s->page->rank[s->rank];
     mine->pid = (int)getpid();
     bool ready = !prepare(s);
+    if (s->world)
+        mine->base = (uint64_t)(uintptr_t)s->world->world->arena.base;
     part_come(s, STAGE_READY);
     if (!ready)
         return 1;

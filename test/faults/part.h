@@ -17,6 +17,7 @@ enum { TRIAL_MOST = 5, TRIAL_PATIENCE_S = 20, TRIAL_ERRORS = 6 };
 struct trial_rank {
     shared32 stage;                   /* enum trial_stage; only grows */
     int pid;
+    uint64_t base;                    /* the arena there */
     int gave, then[2];                /* what the operation gave, and the two barriers after it */
     uint64_t met_ns;                  /* when it first got an error */
     uint64_t cause;                   /* the verdict by which it failed */
@@ -32,7 +33,8 @@ struct trial_page {
     shared32 seized, go, released;    /* the victim may come to its mark; the victim may begin; the others may */
     shared32 runs;                    /* of a function under once */
     shared32 here;                    /* for an act: who has come */
-    uint64_t base, control;           /* the arena in the victim, and how much of it is no rank's own memory */
+    int second;                       /* rank + 1 of who is killed after the victim, 0: nobody */
+    uint64_t control;                 /* how much of the arena is no rank's own memory */
     uint64_t all;                     /* the whole of it */
     struct trial_rank rank[TRIAL_MOST];
 };
@@ -60,7 +62,9 @@ enum act_flags {
     ACT_SPANS = 64,                   /* stores to ranks' own memory count, too: letters */
     ACT_JOINS = 128,                  /* the operation is tutti_init */
     ACT_NUMBER = 256,                 /* trial_rank.number is the same on all that got 0 */
-    ACT_THREADS = 512                 /* the victim has another thread, which is not led: no events, instructions by lot */
+    ACT_THREADS = 512,                /* the victim has another thread, which is not led: no events, instructions by lot */
+    ACT_PROGRESS = 1024,              /* it alone is led, and the victim's own thread is not: the same */
+    ACT_TWO = 2048                    /* another rank is killed after the victim, while the others find out, shrink and go on */
 };
 
 struct act {

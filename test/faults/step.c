@@ -2,10 +2,12 @@
  * a bound, and where nothing comes it asks /proc whether the child sleeps: only a system call can be slept in, so only there is it asked. */
 #include "step.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -36,7 +38,7 @@ static void out_of_time(int number)
 void step_bound(const struct step *s, unsigned seconds)
 {
     alarm(0);
-    bounded = s->pid;
+    bounded = s->process;
     alarm(seconds);
 }
 
@@ -71,6 +73,18 @@ char step_state(pid_t pid)
     return end && end[1] ? end[2] : 0;
 }
 
+/* What waitpid gave of it, into status. False: it has been interrupted, or there is nothing yet. */
+static bool waited(struct step *s, int flags)
+{
+    int status;
+    pid_t got = waitpid(s->pid, &status, flags | __WALL);
+    if (got == 0 || (got < 0 && errno == EINTR))
+        return false;
+    s->status = got < 0 ? -1 : status;
+    s->over = got < 0 || WIFEXITED(status) || WIFSIGNALED(status);
+    return true;
+}
+
 /* Its next stop or end. False: it sleeps, as some looks in a row have found. */
 static bool next_stop(struct step *s, bool may_sleep)
 {
@@ -78,13 +92,8 @@ static bool next_stop(struct step *s, bool may_sleep)
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     for (int found = 0;;) {
-        pid_t got = waitpid(s->pid, &s->status, may_sleep ? WNOHANG | __WALL : __WALL);
-        if (got == s->pid)
+        if (waited(s, may_sleep ? WNOHANG : 0))
             return true;
-        if (got < 0 && errno != EINTR) {
-            s->status = -1;
-            return true;
-        }
         if (!may_sleep || sigtimedwait(&set, NULL, &(struct timespec){ 0, LOOK_NS }) >= 0)
             continue;
         found = step_state(s->pid) == 'S' ? found + 1 : 0;
@@ -92,8 +101,6 @@ static bool next_stop(struct step *s, bool may_sleep)
             return false;
     }
 }
-
-static bool gone(struct step *s) { return s->status == -1 || WIFEXITED(s->status) || WIFSIGNALED(s->status); }
 
 static bool resume(struct step *s, bool single)
 {
@@ -114,9 +121,14 @@ static long borrow(struct step *s, long number, uint64_t a, uint64_t b, uint64_t
     regs.rdi = a;
     regs.rsi = b;
     regs.rdx = c;
-    int status;
-    if (ptrace(PTRACE_SETREGS, s->pid, NULL, &regs) || ptrace(PTRACE_SINGLESTEP, s->pid, NULL, NULL)
-        || waitpid(s->pid, &status, __WALL) != s->pid || !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, s->pid, NULL, &regs))
+    int stopped = s->status;
+    if (ptrace(PTRACE_SETREGS, s->pid, NULL, &regs) || ptrace(PTRACE_SINGLESTEP, s->pid, NULL, NULL))
+        return -ESRCH;
+    while (!waited(s, 0)) { }
+    if (s->over)
+        return -ESRCH;
+    s->status = stopped;
+    if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs))
         return -ESRCH;
     ptrace(PTRACE_SETREGS, s->pid, NULL, &saved);
     return (long)regs.rax;
@@ -142,11 +154,39 @@ bool step_unshield(struct step *s)
 
 bool step_seize(struct step *s, pid_t pid)
 {
-    *s = (struct step){ .pid = pid };
+    *s = (struct step){ .pid = pid, .process = pid };
     return ptrace(PTRACE_SEIZE, pid, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0;
 }
 
-static int stop_signal(const struct step *s) { return WIFSTOPPED(s->status) ? WSTOPSIG(s->status) : 0; }
+static pid_t other_thread(pid_t pid)
+{
+    char path[64];
+    pid_t found = -1;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *dir = opendir(path);
+    for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir))
+        if (e->d_name[0] != '.' && atoi(e->d_name) != pid)
+            found = atoi(e->d_name);
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* It may stop in a system call, which begins again with the next instruction: whoever goes on must reckon with its sleep. */
+bool step_catch(struct step *s, pid_t pid, bool other)
+{
+    pid_t it = other ? other_thread(pid) : pid;
+    if (it < 0 || !step_seize(s, it))
+        return false;
+    s->process = pid;
+    if (ptrace(PTRACE_INTERRUPT, it, NULL, NULL))
+        return false;
+    while (!waited(s, 0)) { }
+    s->caught = !s->over;
+    return s->caught;
+}
+
+static int stop_signal(const struct step *s) { return !s->over && WIFSTOPPED(s->status) ? WSTOPSIG(s->status) : 0; }
 
 static bool is_mark(const struct step *s)
 {
@@ -157,7 +197,8 @@ static bool is_mark(const struct step *s)
 bool step_to_mark(struct step *s)
 {
     for (;;) {
-        if (waitpid(s->pid, &s->status, __WALL) != s->pid || gone(s))
+        while (!waited(s, 0)) { }
+        if (s->over)
             return false;
         if (is_mark(s))
             return true;
@@ -167,7 +208,7 @@ bool step_to_mark(struct step *s)
 
 static enum stepped ended(struct step *s)
 {
-    if (!gone(s))
+    if (!s->over)
         s->fault = stop_signal(s);
     return STEP_GONE;
 }
@@ -195,7 +236,7 @@ static enum stepped let_through(struct step *s)
     ptrace(PTRACE_GETREGS, s->pid, NULL, &before);
     for (;;) {
         siginfo_t info;
-        if (gone(s) || (stop_signal(s) != SIGSEGV && stop_signal(s) != SIGTRAP))
+        if (s->over || (stop_signal(s) != SIGSEGV && stop_signal(s) != SIGTRAP))
             return ended(s);
         if (stop_signal(s) == SIGSEGV) {
             ptrace(PTRACE_GETSIGINFO, s->pid, NULL, &info);
@@ -220,12 +261,13 @@ static enum stepped let_through(struct step *s)
 enum stepped step_instruction(struct step *s)
 {
     struct user_regs_struct regs;
-    bool call = s->asleep;
+    bool call = s->asleep || s->caught;
+    s->caught = false;
     if (!s->asleep) {
         if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs))
             return ended(s);
         errno = 0;
-        call = (ptrace(PTRACE_PEEKTEXT, s->pid, (void *)(uintptr_t)regs.rip, NULL) & 0xffff) == OP_SYSCALL;
+        call |= (ptrace(PTRACE_PEEKTEXT, s->pid, (void *)(uintptr_t)regs.rip, NULL) & 0xffff) == OP_SYSCALL;
         s->event = call && !is_private(s, regs.rax);
         if (!resume(s, true))
             return ended(s);
@@ -240,7 +282,7 @@ enum stepped step_instruction(struct step *s)
     /* The end of a call that it slept in when it was told to go on to the next event. */
     if (stop_signal(s) == (SIGTRAP | 0x80))
         return STEP_ON;
-    if (gone(s) || stop_signal(s) != SIGTRAP)
+    if (s->over || stop_signal(s) != SIGTRAP)
         return ended(s);
     return is_mark(s) ? STEP_MARK : STEP_ON;
 }
@@ -298,7 +340,7 @@ static enum stepped through_call(struct step *s, bool entered)
     s->asleep = !next_stop(s, !opened);
     if (s->asleep)
         return STEP_ASLEEP;
-    if (gone(s) || stop_signal(s) != (SIGTRAP | 0x80))
+    if (s->over || stop_signal(s) != (SIGTRAP | 0x80))
         return ended(s);
     if (opened)
         protect(s, s->base, s->bytes, PROT_READ);
@@ -313,7 +355,7 @@ static enum stepped any_event(struct step *s)
     if (!resume(s, false))
         return ended(s);
     next_stop(s, false);
-    if (gone(s))
+    if (s->over)
         return ended(s);
     if (stop_signal(s) == (SIGTRAP | 0x80))
         return through_call(s, true);
@@ -333,17 +375,19 @@ enum stepped step_event(struct step *s)
 
 void step_kill(struct step *s)
 {
-    int status;
-    if (s->status == -1 || (s->status && (WIFEXITED(s->status) || WIFSIGNALED(s->status))))
+    if (!s->over && s->asleep && s->shielded && ptrace(PTRACE_INTERRUPT, s->pid, NULL, NULL) == 0) {
+        while (!waited(s, 0)) { }
+        s->asleep = false;
+    }
+    if (!s->over && !s->asleep)
+        step_unshield(s);
+    if (s->over && s->process == s->pid)             /* its number may be somebody else's by now */
         return;
-    if (s->asleep && s->shielded) {
-        s->asleep = ptrace(PTRACE_INTERRUPT, s->pid, NULL, NULL) || waitpid(s->pid, &status, __WALL) != s->pid;
-        step_unshield(s);
-    } else if (!s->asleep)
-        step_unshield(s);
-    kill(s->pid, SIGKILL);
-    while (waitpid(s->pid, &status, __WALL) == s->pid && WIFSTOPPED(status)) { }
-    s->status = status;
+    kill(s->process, SIGKILL);
+    while (!s->over)
+        waited(s, 0);
+    if (s->process != s->pid)
+        while (waitpid(s->process, &s->status, __WALL) < 0 && errno == EINTR) { }
 }
 
 #else
@@ -353,6 +397,7 @@ void step_prepare(void) { }
 void step_bound(const struct step *s, unsigned seconds) { (void)s; (void)seconds; }
 void step_child(void) { }
 bool step_seize(struct step *s, pid_t pid) { (void)s; (void)pid; errno = ENOSYS; return false; }
+bool step_catch(struct step *s, pid_t pid, bool other) { (void)s; (void)pid; (void)other; errno = ENOSYS; return false; }
 bool step_to_mark(struct step *s) { (void)s; return false; }
 bool step_shield(struct step *s, uint64_t base, uint64_t bytes) { (void)s; (void)base; (void)bytes; return false; }
 bool step_unshield(struct step *s) { (void)s; return false; }

@@ -21,15 +21,18 @@ enum stepped {
 };
 
 struct step {
-    pid_t pid;
+    pid_t pid;                        /* what is led: a process, or one thread of it */
+    pid_t process;
     bool asleep;                      /* the last walk found it so: it runs, and no new command has been given */
     bool single;                      /* what it was told then: one instruction, or up to the next system call */
+    bool caught;                      /* stopped by step_catch, and not told to go on since */
     bool shielded;
     bool keeps_all;                   /* every system call is an event */
     bool event;                       /* the last instruction was one: a store to what is shielded, or such a system call */
     uint64_t base, bytes;             /* what is shielded; bytes are known before base where the mapping is made on the way */
     int fault;                        /* signal that it met, 0: none */
-    int status;                       /* its end, as waitpid gives it */
+    bool over;                        /* it has ended and is reaped: nobody may be asked for, or killed, by its number */
+    int status;                       /* how, as waitpid gives it; -1: nobody knows */
 };
 
 /* By the child: a place to stop at. Under no tracer it is a SIGTRAP. */
@@ -42,6 +45,9 @@ void step_bound(const struct step *s, unsigned seconds);
 void step_child(void);                /* by each child: undoes that */
 
 bool step_seize(struct step *s, pid_t pid);          /* false: refused, errno says why */
+/* The same, and stops it where it is. other: its one other thread, which alone is led. False: it has ended (status says how, if it has been
+   reaped with that), or there is no such thread. */
+bool step_catch(struct step *s, pid_t pid, bool other);
 bool step_to_mark(struct step *s);                   /* at full speed; false: it ended instead */
 
 /* base 0: as soon as `bytes` or more are mapped shared. */

@@ -21,6 +21,8 @@
 
 /* One that sleeps by slices may be led so slowly that a slice is always over when it comes to sleep: the others come then, too. */
 enum { EVENTS_ALONE = 1000, INSTRUCTIONS_ALONE = 20000 };
+/* So often in a row one that is led must be found asleep to be left there: what it waits for has had its time, or is not to come. */
+enum { ASLEEP_LONG = 100 };
 
 static struct trial_page *page;
 static char job[64];
@@ -72,10 +74,20 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct trial_result *r, 
     r->wrong = true;
 }
 
-struct job { const struct point *p; pid_t pid[TRIAL_MOST]; int status[TRIAL_MOST]; struct step step; bool released; uint64_t killed_ns; };
+struct job {
+    const struct point *p;
+    pid_t pid[TRIAL_MOST];
+    int status[TRIAL_MOST];
+    struct step step, second;
+    bool released, two;               /* two: both are dead */
+    uint64_t killed_ns;
+};
 
 static bool dead_before(const struct point *p, int rank) { return (p->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == p->act->size - 1; }
-static bool survives(const struct point *p, int rank) { return rank != p->victim && !dead_before(p, rank); }
+static bool survives(const struct job *j, int rank)
+{
+    return rank != j->p->victim && !dead_before(j->p, rank) && !(j->two && rank + 1 == j->p->second);
+}
 
 static void release(struct job *j)
 {
@@ -88,7 +100,7 @@ static void await_asleep(const struct job *j)
 {
     uint64_t end = clock_ns() + PATIENCE_NS / 10;
     for (int rank = 0; rank < j->p->act->size; rank++)
-        for (int found = 0; survives(j->p, rank) && found < 3 && clock_ns() < end;) {
+        for (int found = 0; survives(j, rank) && found < 3 && clock_ns() < end;) {
             char state = step_state(j->pid[rank]);
             bool there = load_acquire32(&page->rank[rank].stage) >= STAGE_IN && state == 'S';
             if (!state || state == 'Z')
@@ -124,7 +136,7 @@ static bool tail(struct job *j)
 static bool lead(struct job *j, struct trial_result *r)
 {
     const struct point *p = j->p;
-    for (;;) {
+    for (int asleep = 0;;) {
         long *count = j->released ? &r->after : &r->before;
         bool loops = !(p->act->flags & ACT_HOLD) && r->before >= (p->events ? EVENTS_ALONE : INSTRUCTIONS_ALONE);
         if (!j->released && (loops || (p->release > 0 && r->before >= p->release))) {
@@ -141,6 +153,9 @@ static bool lead(struct job *j, struct trial_result *r)
         }
         if (now == STEP_ASLEEP && !j->released && !(p->act->flags & ACT_HOLD))
             release(j);
+        asleep = now == STEP_ASLEEP ? asleep + 1 : 0;
+        if (asleep >= ASLEEP_LONG && (p->act->flags & ACT_PROGRESS))
+            return true;                             /* it has no end of its own */
         if (now == STEP_GONE)
             return false;
         if (now == STEP_MARK)
@@ -160,7 +175,40 @@ static void shield(struct job *j)
     if (!j->p->events && !j->p->measure)
         return;
     j->step.keeps_all = act->flags & ACT_JOINS;
-    step_shield(&j->step, act->flags & ACT_JOINS ? 0 : page->base, act->flags & ACT_SPANS ? page->all : page->control);
+    step_shield(&j->step, act->flags & ACT_JOINS ? 0 : page->rank[j->p->victim].base, act->flags & ACT_SPANS ? page->all : page->control);
+}
+
+/* The first is dead, and the others run: another one is caught where it is, and led on to where it dies. */
+static void kill_second(struct job *j, struct trial_result *r)
+{
+    const struct point *p = j->p;
+    int rank = p->second - 1;
+    struct step *s = &j->second;
+    enum stepped now = STEP_ON;
+    if (!step_catch(s, j->pid[rank], false)) {
+        if (s->over) {
+            j->status[rank] = s->status;
+            j->pid[rank] = 0;
+        }
+        return;                                      /* it was through */
+    }
+    step_bound(s, 2 * TRIAL_PATIENCE_S);
+    if (p->second_events && step_shield(s, page->rank[rank].base, page->control))
+        for (int asleep = 0; asleep < ASLEEP_LONG; asleep++)
+            if ((now = step_instruction(s)) != STEP_ASLEEP)
+                break;                               /* out of the call that it was caught in */
+    for (int asleep = 0; r->second_steps < p->second_n && asleep < ASLEEP_LONG && now != STEP_GONE && !(p->second_events && s->asleep && s->single);) {
+        now = p->second_events ? step_event(s) : step_instruction(s);
+        asleep = now == STEP_ASLEEP ? asleep + 1 : 0;
+        r->second_steps += now == STEP_ON;
+    }
+    step_bound(s, 0);
+    step_kill(s);
+    j->pid[rank] = 0;
+    j->status[rank] = s->status;
+    j->two = r->two = WIFSIGNALED(s->status) && WTERMSIG(s->status) == SIGKILL;
+    if (s->fault)
+        wrong(r, "rank %d, the second to die, met signal %d\n", rank, s->fault);
 }
 
 /* The end of all others: true, or a hang, of which they are freed by force. */
@@ -199,7 +247,7 @@ static void judge(struct job *j, struct trial_result *r)
     const struct trial_rank *first = NULL, *good = NULL;
     for (int rank = 0; rank < p->act->size; rank++) {
         const struct trial_rank *one = &page->rank[rank];
-        if (!survives(p, rank))
+        if (!survives(j, rank))
             continue;
         if (one->wrong[0] || j->status[rank])
             wrong(r, "rank %d: status 0x%x, stage %u: %s\n", rank, (unsigned)j->status[rank], load_acquire32(&one->stage), one->wrong);
@@ -224,9 +272,10 @@ static void judge(struct job *j, struct trial_result *r)
 static bool begin(struct job *j, struct trial_result *r)
 {
     const struct point *p = j->p;
+    bool thread = p->act->flags & ACT_PROGRESS;
     for (int rank = 0; rank < p->act->size; rank++)
         j->pid[rank] = start(p->act, rank, p->act->size, p->victim, part_run);
-    if (!step_seize(&j->step, j->pid[p->victim])) {
+    if (!thread && !step_seize(&j->step, j->pid[p->victim])) {
         wrong(r, "ptrace: %s\n", strerror(errno));
         return false;
     }
@@ -238,13 +287,17 @@ static bool begin(struct job *j, struct trial_result *r)
         if (dead_before(p, rank))
             j->pid[rank] = 0;
     }
+    if (thread && !step_catch(&j->step, j->pid[p->victim], true)) {
+        wrong(r, "the victim's other thread: %s\n", strerror(errno));
+        return false;
+    }
     if (p->release == 0) {
         release(j);
         await_asleep(j);
     }
     part_raise(&page->seized, 1);
     part_raise(&page->go, 1);
-    return step_to_mark(&j->step);
+    return thread || step_to_mark(&j->step);
 }
 
 void trial_run(const struct point *p, struct trial_result *r)
@@ -255,6 +308,7 @@ void trial_run(const struct point *p, struct trial_result *r)
     memset(page, 0, sizeof *page);
     page->control = control;
     page->all = all;
+    page->second = p->second;
     setenv("TUTTI_ALGORITHM", every_rules(p->act->algorithm ? p->act->algorithm : "line", p->act->gate ? p->act->gate : "flags"), 1);
     fflush(NULL);
     if (begin(&j, r)) {
@@ -271,6 +325,8 @@ void trial_run(const struct point *p, struct trial_result *r)
     j.pid[p->victim] = 0;
     if (!j.released)
         release(&j);
+    if (p->second && !r->wrong)
+        kill_second(&j, r);
     r->hang = !reap(&j, r);
     judge(&j, r);
 }
@@ -307,43 +363,70 @@ static int does_nothing(struct part *s)
     return 0;
 }
 
-bool trial_allowed(char *why, size_t bytes)
+/* One that comes to a mark, to another, and to its end. False: the system lets nobody trace it; it is reaped, and errno says why. */
+static bool seize_nothing(struct step *step)
 {
     static const struct act nothing = { .name = "nothing", .size = 1 };
-    struct step step;
     memset(page, 0, sizeof *page);
     pid_t pid = start(&nothing, 0, 1, 0, does_nothing);
-    bool seized = step_seize(&step, pid);
+    bool seized = step_seize(step, pid);
     int error = errno;
-    if (!seized)
+    if (!seized) {
         kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
     part_raise(&page->go, 1);
+    errno = error;
+    return seized;
+}
+
+bool trial_allowed(char *why, size_t bytes)
+{
+    struct step step;
+    bool seized = seize_nothing(&step);
+    snprintf(why, bytes, seized ? "a traced process does not stop at its marks" : "ptrace is refused: %s", strerror(errno));
     bool led = seized && step_to_mark(&step) && step_instruction(&step) == STEP_ON;
-    snprintf(why, bytes, seized ? "a traced process does not stop at its marks" : "ptrace is refused: %s", strerror(error));
     if (seized)
         step_kill(&step);
-    else
-        waitpid(pid, NULL, 0);
     return led;
+}
+
+int trial_led_to_its_end(bool events)
+{
+    struct step step;
+    enum stepped now = STEP_ON;
+    if (!seize_nothing(&step) || !step_to_mark(&step))
+        return -1;
+    while (now != STEP_GONE)
+        now = events ? step_event(&step) : step_instruction(&step);
+    step_kill(&step);
+    return step.fault ? -step.fault : step.status;
 }
 
 void trial_say(const struct point *p, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s,%d,%ld,%s,%s,%ld,%ld", p->act->name, p->victim, p->release, p->events ? "events" : "instructions",
-             p->asleep ? "asleep" : p->after ? "after" : "before", p->n, p->tail);
+    int used = snprintf(text, bytes, "%s,%d,%ld,%s,%s,%ld,%ld", p->act->name, p->victim, p->release, p->events ? "events" : "instructions",
+                        p->asleep ? "asleep" : p->after ? "after" : "before", p->n, p->tail);
+    if (p->second && used > 0 && (size_t)used < bytes)
+        snprintf(text + used, bytes - (size_t)used, ",%d,%s,%ld", p->second - 1, p->second_events ? "events" : "instructions", p->second_n);
 }
 
 bool trial_read(struct point *p, const char *text)
 {
-    char name[64], unit[32], side[32];
+    char name[64], unit[32], side[32], second[32];
+    int rank;
     *p = (struct point){ 0 };
-    if (sscanf(text, "%63[^,],%d,%ld,%31[^,],%31[^,],%ld,%ld", name, &p->victim, &p->release, unit, side, &p->n, &p->tail) != 7)
+    int n = sscanf(text, "%63[^,],%d,%ld,%31[^,],%31[^,],%ld,%ld,%d,%31[^,],%ld", name, &p->victim, &p->release, unit, side, &p->n, &p->tail, &rank,
+                   second, &p->second_n);
+    if (n != 7 && n != 10)
         return false;
+    p->second = n == 10 ? rank + 1 : 0;
+    p->second_events = n == 10 && !strcmp(second, "events");
     p->events = !strcmp(unit, "events");
     p->after = !strcmp(side, "after");
     p->asleep = !strcmp(side, "asleep");
     for (int i = 0; i < acts_count; i++)
         if (!strcmp(acts[i].name, name))
             p->act = &acts[i];
-    return p->act && p->victim >= 0 && p->victim < p->act->size;
+    return p->act && p->victim >= 0 && p->victim < p->act->size && p->second >= 0 && p->second <= p->act->size;
 }

@@ -16,6 +16,9 @@ struct point {
     bool after, asleep;               /* asleep: killed in its first sleep */
     long n;                           /* LONG_MAX: at its end */
     long tail;                        /* and so many instructions further */
+    int second;                       /* rank + 1 of another one, which is caught when the first is dead, led on, and killed too; 0: none */
+    bool second_events;
+    long second_n;                    /* so many events or instructions further */
     bool measure;                     /* by instructions to the end, and noted how many lie between one event and the next */
 };
 
@@ -24,6 +27,8 @@ enum { GAPS = 1000 };
 struct trial_result {
     bool wrong, hang;
     bool reached;                     /* the victim came to the point; else it was killed at its end */
+    bool two;                         /* the second one was killed; else it ended before by itself, and is one of the others */
+    long second_steps;                /* how far it came */
     long before, after;               /* steps taken before and after the release */
     long gap[2][GAPS];                /* measured: instructions from event e, 0 the start, to the next; before and after the release */
     long gaps[2];                     /* how many of these */
@@ -35,6 +40,7 @@ struct trial_result {
 void trial_open(void);
 bool trial_allowed(char *why, size_t bytes);         /* false: this system lets no process trace another */
 void trial_run(const struct point *p, struct trial_result *r);
+int  trial_led_to_its_end(bool events);              /* of one that is led until it has ended by itself, and killed then: how it ended */
 bool trial_next_job(char *text, size_t bytes);       /* the next job of that name: starts, works, ends */
 
 void trial_say(const struct point *p, char *text, size_t bytes);     /* as TUTTI_KILL_AT takes it */
