@@ -142,7 +142,7 @@ static void runs_out_in(void (*how)(void))
     env_look(&before);
     need_group(24);
     way = how;
-    env_see_through(team_start(RANKS, runs_out, true), VICTIM, "signal 9");
+    env_starve_through(team_start(RANKS, runs_out, true), VICTIM, "signal 9");
     assert_int_equal(group_end(), 1);
     env_expect_nothing_new(&before);
 }
