@@ -419,8 +419,9 @@ const void *tutti_view_readonly(uint64_t handle, tutti_comm *);
  * Through io_uring, or through threads where the system forbids that (TUTTI_URING=0 chooses them). What the file, the disk or its room is to
  * blame for is the result, the same on all ranks, and the comm goes on: -ENOENT, -EACCES, -EISDIR, -EINVAL (no regular file), -ESTALE (not
  * the same file for all ranks), -EIO (also: it became shorter while it was read), -ENOSPC, -ENOMEM …; tutti_explain names the rank, the path
- * and the place. A death, a deadline, an abort are errors of the operation like any other. As work: path is copied, data and bytes are used
- * until tutti_wait. How far it is: tutti_stats counts the bytes that this rank has read or written so far. */
+ * and the place. A death, a deadline, an abort are errors of the operation like any other; what the disk has been asked for by then is
+ * waited for, for a second; what it has not answered by that time stays its affair: of a save it reads the caller's data until then, and the
+ * process may end late. As work: path is copied, data and bytes are used until tutti_wait. How far it is: tutti_stats counts the bytes that this rank has read or written so far. */
 
 /* The bytes of a file, once per host: each rank reads a share of it, past the page cache where that does not hold it, and all get the same
  * memory, which can only be read: *data[*bytes], the same place for every rank of a process; an empty file has an address, too. Each rank

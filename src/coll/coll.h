@@ -59,7 +59,7 @@ struct mover {
 };
 
 /* For whoever runs a call with device memory or a file, without knowing whose that is. */
-struct device_ways {
+struct call_ways {
     void (*choose)(struct coll *c);                          /* it is numbered, its algorithm chosen: how it is advanced */
     int  (*keep)(struct coll *c);                            /* it outlives its caller's frame: what that held into memory of its own. 0, -ENOMEM */
     void (*end)(struct coll *c, int result);                 /* it has ended, or will never begin: lets go of everything; more than once is as good as once */
@@ -90,7 +90,7 @@ struct coll {
     struct device_call *device;        /* NULL: this rank's buffers are host memory. Set by check_describe, then by who found it otherwise */
     struct disk_call *disk;            /* of load and save alone; set with `ways` */
     int (*place)(struct coll *c);      /* only where there is a device: brings the result there. DONE, WAITING (watch_poll), -errno; NULL: it is there */
-    const struct device_ways *ways;    /* NULL: nobody is asked. Set as `device` is */
+    const struct call_ways *ways;    /* NULL: nobody is asked. Set as `device` is */
     const struct mover *mover;         /* NULL: the CPU copies. Set by check_describe, then with `device` */
     int phase;
     struct { char *at; size_t piece, slot, large; uint64_t total, base, in, fold, out, mine, taken, steps, asked, taking; } ring;

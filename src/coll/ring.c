@@ -88,7 +88,7 @@ int ring_await(struct coll *c, size_t word_at, uint64_t rounds, ring_who_fn *who
             continue;
         shared64 *word = ring_word(c, p, word_at);
         if (load_acquire64(word) < c->ring.base + rounds) {          /* E16 acquire, E17 acquire */
-            c->op.wait = (struct wait){ word, c->ring.base + rounds, (int)p, false, false };
+            c->op.wait = (struct wait){ word, c->ring.base + rounds, (int)p, false, false, false };
             return WAITING;
         }
     }
@@ -102,7 +102,7 @@ static int ring_consumed(struct coll *c, uint64_t need, ring_who_fn *who)
         shared64 *word = &w->members[p].consumed;
         if (p == w->me || (who && !who(c, p)) || load_acquire64(word) >= need || watch_past(w, p, c->op.claim.seq))       /* E18 acquire */
             continue;
-        c->op.wait = (struct wait){ word, need, (int)p, true, false };
+        c->op.wait = (struct wait){ word, need, (int)p, true, false, false };
         return WAITING;
     }
     return DONE;

@@ -256,7 +256,7 @@ static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
     snprintf(w->mine->why, sizeof w->mine->why, "rank %u gives rank %u %llu elements, which takes %zu", p, w->me, (unsigned long long)gives,
              parts_count(c, p, w->me));
     c->op.claim.differs = p + 1;
-    c->op.wait = (struct wait){ &watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, (int)p, false, false };
+    c->op.wait = (struct wait){ &watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, (int)p, false, false, false };
 }
 
 static bool move_compared(struct coll *c)
@@ -294,7 +294,7 @@ static int move_close(struct coll *c)
             watch_raise(w, &w->mine->given, c->op.claim.seq);        /* E22 release */
         for (uint32_t p = 0; p < w->size; p++)
             if (load_acquire64(&w->members[p].given) < c->op.claim.seq) {    /* E22 acquire */
-                c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, false };
+                c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, false, false };
                 return WAITING;
             }
     } else if (c->ring.total && ring_await(c, offsetof(struct member, produced), c->ring.total, c->op.claim.committer < 0 ? NULL : move_gives) == WAITING)

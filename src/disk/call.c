@@ -3,6 +3,7 @@
 #include "disk/call.h"
 
 #include "base/error.h"
+#include "os/aside.h"
 #include "watch/journal.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { AT_BITS = 44, ERROR_BITS = 12 };
+enum { AT_BITS = 44, ERROR_BITS = 12, END_PATIENCE_NS = 1000000000 };
 
 static struct disk_call *call_make(const char *path)
 {
@@ -28,7 +29,7 @@ static struct disk_call *call_make(const char *path)
     return d;
 }
 
-struct disk_call *disk_describe(struct coll *c, struct tutti_comm *comm, const char *path, const struct algorithm *algorithm, const struct device_ways *ways)
+struct disk_call *disk_describe(struct coll *c, struct tutti_comm *comm, const char *path, const struct algorithm *algorithm, const struct call_ways *ways)
 {
     struct disk_call *d = call_make(path);
     if (!d)
@@ -50,10 +51,13 @@ void disk_claim(struct coll *c)
     c->op.claim.committer = -1;
 }
 
-void disk_call_free(struct disk_call *d)
+static void end_it(void *arg)
 {
+    struct disk_call *d = arg;
     if (d->begun)
         stripe_end(&d->stripe);
+    if (d->there && d->name)
+        unlink(d->name);
     if (d->fd >= 0)
         close(d->fd);
     if (d->direct >= 0)
@@ -62,6 +66,15 @@ void disk_call_free(struct disk_call *d)
     free(d->name);
     free(d->path);
     free(d);
+}
+
+/* To take a name away waits for whoever writes to that file, too. */
+bool disk_call_end(struct disk_call *d)
+{
+    if (d->there || (d->begun && d->stripe.busy))
+        return aside_run(end_it, d, END_PATIENCE_NS);
+    end_it(d);
+    return true;
 }
 
 uint64_t disk_outcome(enum disk_what what, int error, uint64_t at)
@@ -108,11 +121,13 @@ void disk_tell(struct coll *c, uint64_t outcome)
 int disk_all_told(struct coll *c, int but)
 {
     struct watch *w = &c->comm->watch;
-    for (uint32_t p = 0; p < w->size; p++)
+    for (uint32_t i = 1; i <= w->size; i++) {
+        uint32_t p = i % w->size;                    /* rank 0 last: it may itself wait for the others, who are then to be named */
         if ((int)p != but && load_acquire64(&w->members[p].given) < c->op.claim.seq) {       /* E22 acquire */
-            c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, false };
+            c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, false, false };
             return WAITING;
         }
+    }
     return DONE;
 }
 
@@ -147,6 +162,14 @@ int disk_judge(struct coll *c)
     return 0;
 }
 
+int disk_transfer(struct coll *c)
+{
+    struct stripe *s = &c->disk->stripe;
+    if (stripe_advance(s))
+        return DONE;
+    return s->idle && s->ends ? watch_own(&c->op, s->ends, s->seen + 1) : watch_poll(&c->op);
+}
+
 int disk_stripe(struct coll *c, const struct stripe_plan *plan, enum disk_what memory, uint64_t *outcome)
 {
     struct disk_call *d = c->disk;
@@ -160,10 +183,10 @@ int disk_stripe(struct coll *c, const struct stripe_plan *plan, enum disk_what m
         d->begun = true;
     }
     uint64_t before = d->stripe.moved;
-    int over = stripe_advance(&d->stripe);
+    int over = disk_transfer(c);
     journal_count(&c->comm->watch, FIGURE_BYTES, d->stripe.moved - before);
-    if (!over)
-        return watch_poll(&c->op);
+    if (over == WAITING)
+        return WAITING;
     if (d->stripe.error)
         *outcome = disk_outcome(d->stripe.syncing ? DISK_SYNC : d->stripe.ended ? DISK_ENDED : plan->write ? DISK_WRITE : d->stripe.error == -ENOMEM ? DISK_MEMORY : DISK_READ,
                                 d->stripe.error, d->stripe.error_at);

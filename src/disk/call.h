@@ -26,15 +26,17 @@ struct disk_call {
     size_t *bytes;
     const void *from;                  /* save: the caller's */
     char *name, *target;               /* save: the file that is written; what it becomes (rank 0) */
-    bool there;                        /* save: `name` may be on the disk */
+    bool there;                        /* save: `name` may be on the disk, and is not to stay */
     uint64_t wrote;                    /* save, rank 0: its outcome until it has told */
 };
 
 /* The call in c, with a state of its own: NULL: no memory. Its ways have nothing to choose, and keep what they have: all of it is on the heap. */
-struct disk_call *disk_describe(struct coll *c, struct tutti_comm *comm, const char *path, const struct algorithm *algorithm, const struct device_ways *ways);
+struct disk_call *disk_describe(struct coll *c, struct tutti_comm *comm, const char *path, const struct algorithm *algorithm, const struct call_ways *ways);
 void disk_choose(struct coll *c);
 int  disk_keep(struct coll *c);
-void disk_call_free(struct disk_call *d);                    /* waits for what is under way, closes */
+/* The end of a call: waits for what is under way, takes away `name` where it is there, closes, frees. A disk that does not answer holds up no
+   more than a second of that: false then, the rest goes on by itself, and d with all that it points to is its own. */
+bool disk_call_end(struct disk_call *d);
 
 /* An outcome in a word: what, -error, where in the file. */
 uint64_t disk_outcome(enum disk_what what, int error, uint64_t at);
@@ -61,6 +63,8 @@ int  disk_all_told(struct coll *c, int but);
 /* The first outcome, by rank, that is not well: -errno, explained; or 0. */
 int  disk_judge(struct coll *c);
 
+/* A step further with what the stripe has under way: DONE, or WAITING with the wait set. */
+int  disk_transfer(struct coll *c);
 /* The stripe of this rank: WAITING, or DONE with *outcome. */
 int  disk_stripe(struct coll *c, const struct stripe_plan *plan, enum disk_what memory, uint64_t *outcome);
 

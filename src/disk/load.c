@@ -124,16 +124,16 @@ static void load_over(struct coll *c, int result)
     if (!d)
         return;
     uint64_t at = d->at, size = d->size;
-    disk_call_free(d);                               /* nothing of it is written any more */
-    if (at) {
+    if (disk_call_end(d) && at) {                    /* nothing of it is written any more */
         loaded_drop(c->comm->world, at, size);
         loaded_reclaim(c->comm->world);
-    }
+    } else if (at)
+        place_keep(c->comm->world);                  /* its bytes may still come: there, for as long as this process lives */
     c->disk = NULL;
     c->ways = NULL;
 }
 
-static const struct device_ways load_ways = { disk_choose, disk_keep, load_over };
+static const struct call_ways load_ways = { disk_choose, disk_keep, load_over };
 
 int disk_load(struct coll *c, struct tutti_comm *comm, const char *path, const void **data, size_t *bytes)
 {

@@ -200,8 +200,8 @@ static int save_finish(struct coll *c, uint64_t *outcome)
             break;
         case SYNCING:
         case SYNCING_NAME:
-            if (!stripe_advance(&d->stripe))
-                return watch_poll(&c->op);
+            if (disk_transfer(c) == WAITING)
+                return WAITING;
             if (d->stripe.error) {
                 *outcome = disk_outcome(DISK_SYNC, d->stripe.error, 0);
                 return DONE;
@@ -261,20 +261,15 @@ static void save_over(struct coll *c, int result)
     struct disk_call *d = c->disk;
     if (!d)
         return;
-    if (d->begun) {                                  /* nothing is written any more, into whatever file */
-        stripe_end(&d->stripe);
-        d->begun = false;
-    }
-    if (d->there && d->name && (result < 0 || c->answer < 0))
-        unlink(d->name);
+    d->there &= result < 0 || c->answer < 0;
     if (c->comm->watch.me == 0 && d->at)
         heap_free(c->comm->world->heap, c->comm->world->arena.base + d->at);
-    disk_call_free(d);
+    disk_call_end(d);                                /* left behind it writes what it likes, to a file that nobody will see */
     c->disk = NULL;
     c->ways = NULL;
 }
 
-static const struct device_ways save_ways = { disk_choose, disk_keep, save_over };
+static const struct call_ways save_ways = { disk_choose, disk_keep, save_over };
 
 int disk_save(struct coll *c, struct tutti_comm *comm, const char *path, const void *data, size_t bytes)
 {

@@ -126,28 +126,45 @@ static void piece_ended(struct stripe *s, const struct transfer_end *end)
     hand_over(s, slot);
 }
 
-int stripe_advance(struct stripe *s)
+/* What has ended; true: something has. */
+static bool take_ends(struct stripe *s)
 {
     struct transfer_end end;
-    for (int given = 0; given < STRIPE_LOOK;) {
-        bool any = false;
-        while (transfer_take(s->transfer, &end)) {
-            any = true;
-            if (s->syncing) {
-                s->busy = 0;
-                if (end.result < 0)
-                    fail(s, (int)end.result, s->plan.to);
-            } else
-                piece_ended(s, &end);
+    bool any = false;
+    s->seen = s->ends ? load_acquire64(s->ends) : 0;
+    while (transfer_take(s->transfer, &end)) {
+        any = true;
+        if (!s->syncing) {
+            piece_ended(s, &end);
+            continue;
         }
-        while (!s->error && s->next < s->plan.to && s->busy != (1u << STRIPE_DEPTH) - 1 && given < STRIPE_LOOK) {
-            next_piece(s);
-            given++;
-            any = true;
-        }
-        if (!any)
-            break;
+        s->busy = 0;
+        if (end.result < 0)
+            fail(s, (int)end.result, s->plan.to);
     }
+    return any;
+}
+
+/* Some pieces more: as many as a look may hand over, or all there is room for. How many. */
+static int give_pieces(struct stripe *s, int most)
+{
+    int given = 0;
+    for (; given < most && !s->error && s->next < s->plan.to && s->busy != (1u << STRIPE_DEPTH) - 1; given++)
+        next_piece(s);
+    return given;
+}
+
+int stripe_advance(struct stripe *s)
+{
+    int given = 0;
+    do {
+        bool any = take_ends(s);
+        int now = give_pieces(s, STRIPE_LOOK - given);
+        given += now;
+        s->idle = !any && now == 0;
+        if (s->idle && s->busy && !s->ends && (s->ends = transfer_ends(s->transfer)))
+            s->idle = false;                         /* what ended before is not counted there: one more look */
+    } while (!s->idle && given < STRIPE_LOOK);
     return s->busy == 0 && (s->error || s->next == s->plan.to);
 }
 

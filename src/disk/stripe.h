@@ -20,6 +20,9 @@ struct stripe {
     uint64_t next;                     /* the first byte that has not been handed over */
     uint64_t present;                  /* reads: memory is there up to this byte */
     unsigned busy;                     /* a bit for each piece under way */
+    bool idle;                         /* at the last look there was nothing to do but to wait for what is under way … */
+    shared64 *ends;                    /* … with this grown to more than `seen`; NULL: ask again (transfer_ends) */
+    uint64_t seen;
     struct { uint64_t offset; size_t bytes; bool direct; } piece[STRIPE_DEPTH];
     uint64_t moved;                    /* bytes that are where they belong */
     int error;                         /* the first, -errno; with where in the file */

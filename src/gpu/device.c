@@ -258,4 +258,4 @@ void device_end(struct coll *c, int result)
     device_drop(d);
 }
 
-const struct device_ways device_ways = { device_choose, device_keep, device_end };
+const struct call_ways device_ways = { device_choose, device_keep, device_end };

@@ -68,7 +68,7 @@ int  device_keep(struct coll *c);
    up. c's buffers are again what the caller said; c->device is NULL. */
 void device_end(struct coll *c, int result);
 
-extern const struct device_ways device_ways;         /* these three */
+extern const struct call_ways device_ways;         /* these three */
 
 /* For the roads. */
 int  device_open(struct coll *c);                    /* the lane; before the arrival. 0 or -errno, explained */

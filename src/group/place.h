@@ -13,6 +13,9 @@ struct place { uint64_t at; size_t lo, hi; };
 /* Where the arena is mapped a second time, for reading alone; mapped at the first call. NULL: *error. Any thread. */
 const char *place_readonly(struct world *world, int *error);
 
+/* This process keeps its mapping of the arena from now on, whenever the world ends: the kernel may still write to it. */
+void place_keep(struct world *world);
+
 /* Of tutti_alloc, tutti_view and tutti_view_readonly: all of it; registered: its whole pages, of several ranges the longest. Any thread.
    Some comparisons while nothing is registered, else a lock and a binary search: for large buffers. */
 struct place comm_place(const struct tutti_comm *comm, const void *ptr, size_t bytes);

@@ -1,18 +1,22 @@
 /* Which of the two ways is asked of the system each time, and each time answered at once: a ring can be had or not. The threads are four at
  * most: a disk that needs more requests at a time than that deserves a ring. A thread takes whatever piece is oldest; ends are taken in any
- * order. A submission that fails half-way is an end of its own, so that nothing is ever lost. */
+ * order. A submission that fails half-way is an end of its own, so that nothing is ever lost. Nobody can sleep on a ring and on words of
+ * others at once: a thread turns the ring's ends into a word, made for those who have found that they must wait. */
 #include "os/transfer.h"
 
 #include "base/error.h"
 #include "base/knob.h"
+#include "os/futex.h"
 #include "os/uring.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum { THREADS_MOST = 4, AT_ONCE = 1 << 30 };
@@ -21,6 +25,10 @@ struct job { struct transfer_piece piece; unsigned tag; int64_t result; struct j
 
 struct transfer {
     struct uring *ring;                /* NULL: threads */
+    shared64 ends;                     /* +1 by the threads, of either way; a futex */
+    int event;                         /* the ring's, read by `listener`; -1 there is none */
+    pthread_t listener;
+    shared32 closing;                  /* 1: the event is the last; by transfer_close */
     unsigned depth, under_way;
     pthread_mutex_t lock;
     pthread_cond_t given;              /* something to do, or the end */
@@ -46,6 +54,12 @@ static int64_t do_it(const struct transfer_piece *piece)
     return r < 0 ? -errno : r;
 }
 
+static void announce(struct transfer *t)
+{
+    fetch_add64(&t->ends, 1);
+    futex_wake(low_half(&t->ends), INT_MAX);
+}
+
 static void *work(void *arg)
 {
     struct transfer *t = arg;
@@ -65,24 +79,69 @@ static void *work(void *arg)
         job->next = t->done;
         t->done = job;
         pthread_cond_signal(&t->ended);
+        announce(t);
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
 }
 
-/* With all signals blocked: those of the process are for the caller's threads. */
-static int start_threads(struct transfer *t)
+/* With all signals blocked: those of the process are for the caller's threads. 0 or -errno. */
+static int start_thread(pthread_t *thread, void *(*run)(void *), struct transfer *t)
 {
     sigset_t all, before;
-    int error = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(thread, NULL, run, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -error;
+}
+
+static int start_threads(struct transfer *t)
+{
+    int error = 0;
     while (t->threads < THREADS_MOST && (unsigned)t->threads < t->depth && error == 0) {
-        error = pthread_create(&t->thread[t->threads], NULL, work, t);
+        error = start_thread(&t->thread[t->threads], work, t);
         t->threads += error == 0;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return t->threads ? 0 : -error;
+    return t->threads ? 0 : error;
+}
+
+static void *listen_to(void *arg)
+{
+    struct transfer *t = arg;
+    uint64_t ends;
+    for (;;)
+        if (read(t->event, &ends, sizeof ends) < 0 && errno != EINTR)
+            return NULL;                             /* as little as it can happen: whoever sleeps looks by itself, now and then */
+        else if (load_acquire32(&t->closing))
+            return NULL;
+        else
+            announce(t);
+}
+
+static void stop_listening(struct transfer *t)
+{
+    const uint64_t one = 1;
+    if (t->event < 0)
+        return;
+    store_release32(&t->closing, 1);
+    while (write(t->event, &one, sizeof one) < 0 && errno == EINTR) { }
+    pthread_join(t->listener, NULL);
+    close(t->event);
+}
+
+shared64 *transfer_ends(struct transfer *t)
+{
+    if (!t->ring || t->event >= 0)
+        return &t->ends;
+    t->event = eventfd(0, EFD_CLOEXEC);
+    if (t->event < 0)
+        return NULL;
+    if (uring_event(t->ring, t->event) == 0 && start_thread(&t->listener, listen_to, t) == 0)
+        return &t->ends;
+    close(t->event);                                 /* the ring has its own hold on it */
+    t->event = -1;
+    return NULL;
 }
 
 /* A wrong setting is refused where the rank joins. */
@@ -99,6 +158,7 @@ struct transfer *transfer_open(unsigned depth, int *error)
     *error = -ENOMEM;
     if (!t)
         return NULL;
+    t->event = -1;
     t->depth = depth < TRANSFER_DEPTH ? depth : TRANSFER_DEPTH;
     t->ring = ring_wanted() ? uring_open(t->depth, error) : NULL;
     if (t->ring)
@@ -199,6 +259,7 @@ void transfer_close(struct transfer *t)
             t->under_way--;
         else
             uring_wait(t->ring);
+    stop_listening(t);
     if (t->ring)
         uring_close(t->ring);
     free(t);

@@ -6,8 +6,9 @@
 #ifndef TUTTI_OS_TRANSFER_H
 #define TUTTI_OS_TRANSFER_H
 
+#include "base/atomic.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 enum transfer_kind { TRANSFER_READ, TRANSFER_WRITE, TRANSFER_SYNC };         /* SYNC: fsync; at, bytes, offset are nothing */
 
@@ -24,6 +25,10 @@ struct transfer *transfer_open(unsigned depth, int *error);
 int transfer_give(struct transfer *transfer, const struct transfer_piece *piece, unsigned tag);
 /* 1 with *end: one has ended; 0: none has since. */
 int transfer_take(struct transfer *transfer, struct transfer_end *end);
+
+/* A count that grows when some have ended since, with a wake of all who sleep on its low half: for whoever reads it, takes what has ended,
+   and sleeps while it is the same. NULL: this system has no means for that, ask again. Before the first call nothing is counted. */
+shared64 *transfer_ends(struct transfer *transfer);
 
 /* Waits for what is under way: afterwards nobody touches its memory any more. */
 void transfer_close(struct transfer *transfer);

@@ -76,6 +76,8 @@ int uring_take(struct uring *ring, struct transfer_end *end)
     return 1;
 }
 
+int uring_event(struct uring *ring, int event) { return io_uring_register_eventfd(&ring->ring, event); }
+
 void uring_wait(struct uring *ring)
 {
     struct io_uring_cqe *cqe;

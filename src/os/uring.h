@@ -15,6 +15,7 @@ struct uring *uring_open(unsigned depth, int *error);
 bool uring_knows(int request);                                       /* has the kernel this request? False where there are no rings */
 int  uring_give(struct uring *ring, const struct transfer_piece *piece, unsigned tag);
 int  uring_take(struct uring *ring, struct transfer_end *end);
+int  uring_event(struct uring *ring, int event);                     /* this eventfd counts what ends from now on: 0 or -errno */
 void uring_wait(struct uring *ring);                                 /* until one has ended */
 void uring_close(struct uring *ring);                                /* nothing is under way */
 

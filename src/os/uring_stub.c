@@ -28,5 +28,11 @@ int uring_take(struct uring *ring, struct transfer_end *end)
     return 0;
 }
 
+int uring_event(struct uring *ring, int event)
+{
+    (void)ring, (void)event;
+    return -ENOSYS;
+}
+
 void uring_wait(struct uring *ring) { (void)ring; }
 void uring_close(struct uring *ring) { (void)ring; }

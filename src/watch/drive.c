@@ -37,9 +37,10 @@ uint64_t drive_waited(const struct op *op)
 
 void drive_probe(struct op *op)
 {
+    op->polls += op->wait.own;
     if (op->wait.poll) {
         op->slices = 1;                              /* the slices are short from the first on, and watch all words */
-        if (++op->polls % POLLS_A_PROBE == 0)
+        if (op->polls % POLLS_A_PROBE == 0)
             death_probe(op->watch, true);
     } else if (op->slices > PROBE_FROM)
         death_probe(op->watch, op->slices > THOROUGH_FROM);

@@ -319,13 +319,19 @@ static void rollcall_missing(struct text *t, const struct watch *w, const struct
     free(ranks);
 }
 
-/* Has this rank come, with device memory, and is its result not in place? Before that, it alone knows that it waits for its device. */
-static bool rollcall_device_slow(const struct watch *w, const struct op *op, uint32_t p)
+/* What a rank waits for that is no other rank: "" nothing, or nobody knows. Its disk, once it has come and has not done its part. Its device,
+   once it has come with device memory, and its result is not in place; before that, it alone knows. */
+static const char *rollcall_slow(const struct watch *w, const struct op *op, uint32_t p)
 {
-    if (p == w->me && op->began && op->polls && op->wait.poll)   /* an operation that never waited has no wait */
-        return true;
+    enum kind kind = stamp_kind(op->claim.descriptor);
+    bool disk = kind == KIND_LOAD || kind == KIND_SAVE;
+    if (p == w->me && op->began && op->polls && op->wait.own)    /* an operation that never waited has no wait */
+        return disk ? ", which waits for its disk" : ", which waits for its device";
+    if (disk)
+        return rollcall_there(w, &op->claim, p) ? ", which waits for its disk" : "";
     return rollcall_there(w, &op->claim, p) && watch_device(w, p, op->claim.seq)
-        && load_acquire64(&w->members[p].placed) < op->claim.seq;    /* E70 acquire */
+        && load_acquire64(&w->members[p].placed) < op->claim.seq     /* E70 acquire */
+        ? ", which waits for its device" : "";
 }
 
 static void rollcall_here(struct text *t, const struct watch *w, const struct op *op)
@@ -412,7 +418,7 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
         rollcall_here(t, w, op);
         text_add(t, "\n  missing: ");
         rollcall_missing(t, w, &op->claim, who);
-        text_add(t, rollcall_device_slow(w, op, who) ? ", which waits for its device\n" : "\n");
+        text_add(t, "%s\n", rollcall_slow(w, op, who));
         break;
     case WHY_MISMATCH:
         text_add(t, "the ranks called different things as operation #%llu on %s\n",

@@ -184,14 +184,14 @@ static bool verdict_reached(const struct watch *w, const struct wait *wait, uint
     return wait->leave && wait->owner >= 0 && watch_past(w, (uint32_t)wait->owner, seq);
 }
 
-/* Whom a deadline names: this rank, for its device; the rank waited for, if it has not done its part; else the first that has not. If that is
+/* Whom a deadline names: this rank, for its device or disk; the rank waited for, if it has not done its part; else the first that has not. If that is
    this rank alone, whom it waits for; and where that has come,
    nobody: no rank keeps it from its end any more, and it may be late. */
 static bool verdict_overdue(const struct watch *w, const struct claim *c, const struct wait *wait, uint32_t *who)
 {
     *who = w->me;
-    if (wait->poll)
-        return true;                                 /* for its own device */
+    if (wait->own)
+        return true;
     *who = (uint32_t)wait->owner;                    /* before all those who wait for it, too */
     if (wait->owner >= 0 && *who != w->me && !claim_done_by(w, c, *who))
         return true;

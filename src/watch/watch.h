@@ -63,8 +63,9 @@ struct claim {
 };
 
 /* What a rank waits for. owner: whose word it is, -1 the comm's (sense). leave: over as well when its owner is gone (it will read no more).
-   poll: a device of this rank, of which no word tells: advance is called again and again (watch_poll). */
-struct wait { shared64 *word; uint64_t value; int owner; bool leave, poll; };
+   own: for a thing of this rank's own, a device or a disk, and for no other rank. poll: of which no word tells: advance is called again and
+   again (watch_poll). */
+struct wait { shared64 *word; uint64_t value; int owner; bool leave, poll, own; };
 
 enum { WAITING = 0, DONE = 1 };
 
@@ -83,7 +84,7 @@ struct op {
     int      slices, warned;
     uint64_t began_ns, excused_ns;    /* when it was called, and what had been excused by then */
     bool     waited;                  /* it went through a wait of drive.h */
-    uint32_t polls;                   /* looks while a device was waited for; set with began */
+    uint32_t polls;                   /* looks while a device or a disk was waited for; set with began */
     uint32_t pauses;                  /* spent in the straight line before that: waiting too short to be worth reading the time */
 };
 
@@ -176,10 +177,17 @@ static inline bool watch_device(const struct watch *w, uint32_t p, uint64_t seq)
     return load_relaxed64(&watch_arrival(w, p, seq)->more[DEVICE_WORD]) == seq;      /* relaxed: read after an acquire of seq (E1), stored last */
 }
 
-/* A wait for this rank's own device: asked again soon, and every look at what could end the operation is made as ever. */
+/* A wait for this rank's own device or disk: asked again soon, and every look at what could end the operation is made as ever. */
 static inline int watch_poll(struct op *op)
 {
-    op->wait = (struct wait){ &op->watch->mine->placed, UINT64_MAX, (int)op->watch->me, false, true };
+    op->wait = (struct wait){ &op->watch->mine->placed, UINT64_MAX, (int)op->watch->me, false, true, true };
+    return WAITING;
+}
+
+/* The same, where this process has a word that tells. */
+static inline int watch_own(struct op *op, shared64 *word, uint64_t value)
+{
+    op->wait = (struct wait){ word, value, (int)op->watch->me, false, false, true };
     return WAITING;
 }
 
@@ -196,7 +204,7 @@ static inline int watch_all_arrived(struct op *op)
             op->next = p;
             /* One who is there but calls something else is waited for in vain: straight to the verdict. */
             uint64_t value = there ? UINT64_MAX : op->claim.seq;
-            op->wait = (struct wait){ &a->seq, value, (int)p, false, false };
+            op->wait = (struct wait){ &a->seq, value, (int)p, false, false, false };
             return WAITING;
         }
     }

@@ -167,10 +167,10 @@ static uint64_t said(void) { return load_acquire64(&rig.slot->verdict); }
 static int look(uint32_t p, uint64_t seq, bool late)
 {
     struct claim c = claim_of(seq);
-    struct wait wait = { &rig.members[p].arrival[seq & 1].seq, UINT64_MAX, -1, false, false };
+    struct wait wait = { &rig.members[p].arrival[seq & 1].seq, UINT64_MAX, -1, false, false, false };
     for (uint32_t q = 0; q < rig.size; q++)
         if (load_acquire64(&rig.members[q].arrival[seq & 1].seq) < seq) {
-            wait = (struct wait){ &rig.members[q].arrival[seq & 1].seq, seq, (int)q, false, false };
+            wait = (struct wait){ &rig.members[q].arrival[seq & 1].seq, seq, (int)q, false, false, false };
             break;
         }
     return verdict_look(&rig.watch[p], &c, &wait, late);
@@ -367,7 +367,7 @@ static void a_dead_committer_is_blamed(void **state)
 {
     (void)state;
     struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, produced), .commit = 7, .committer = 2 };
-    struct wait wait = { &rig.members[2].produced, 3, 2, false, false };
+    struct wait wait = { &rig.members[2].produced, 3, 2, false, false, false };
     for (uint32_t p = 0; p < N; p++)
         arrive(p, 5);
     store_release64(&rig.members[2].produced, 6);
@@ -388,7 +388,7 @@ static void a_deadline_names_no_one_who_has_done_his_part(void **state)
 {
     (void)state;
     struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, folded), .commit = 7, .committer = -1 };
-    struct wait wait = { &rig.members[2].consumed, 3, 2, true, false };
+    struct wait wait = { &rig.members[2].consumed, 3, 2, true, false, false };
     for (uint32_t p = 0; p < N; p++) {
         arrive(p, 5);
         store_release64(&rig.members[p].folded, p ? 7 : 6);
@@ -405,7 +405,7 @@ static void a_reader_that_is_gone_needs_no_waiting(void **state)
 {
     (void)state;
     struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, produced), .commit = 7, .committer = 0 };
-    struct wait wait = { &rig.members[2].consumed, 3, 2, true, false };
+    struct wait wait = { &rig.members[2].consumed, 3, 2, true, false, false };
     for (uint32_t p = 0; p < N; p++)
         arrive(p, 5);
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 0);
@@ -418,7 +418,7 @@ static void a_reader_that_is_gone_needs_no_waiting(void **state)
 
 /* ---- the operation has succeeded, and who lent its buffers waits for their readers ---- */
 
-static struct wait exit_of(uint32_t reader) { return (struct wait){ &rig.members[reader].consumed, 9, (int)reader, true, false }; }
+static struct wait exit_of(uint32_t reader) { return (struct wait){ &rig.members[reader].consumed, 9, (int)reader, true, false, false }; }
 
 static void an_exit_ends_by_the_reader_alone(void **state)
 {
@@ -581,7 +581,7 @@ static void a_private_difference_ends_it_for_all(void **state)
                     store_release64(&rig.members[p].given, 5);       /* all but the finder have done their part */
             }
             uint32_t other = (finder + 1) % N;
-            struct wait wait = { &rig.members[finder].given, 5, (int)finder, false, false };
+            struct wait wait = { &rig.members[finder].given, 5, (int)finder, false, false, false };
             for (uint32_t i = 0; i < N; i++) {
                 uint32_t p = (first + i) % N;
                 struct claim c = pairs_of(5);
@@ -602,7 +602,7 @@ static void a_finder_that_dies_is_blamed_for_that(void **state)
 {
     (void)state;
     struct claim c = pairs_of(5);
-    struct wait wait = { &rig.members[2].given, 5, 2, false, false };
+    struct wait wait = { &rig.members[2].given, 5, 2, false, false, false };
     for (uint32_t p = 0; p < N; p++) {
         arrive(p, 5);
         if (p < 2)
@@ -627,7 +627,7 @@ static void a_difference_in_its_order(void **state)
         rig_close();
         rig_open(N, NULL);
         struct claim c = pairs_of(5);
-        struct wait wait = { &rig.members[1].given, UINT64_MAX, 1, false, false };
+        struct wait wait = { &rig.members[1].given, UINT64_MAX, 1, false, false, false };
         c.differs = 2;
         for (uint32_t p = 0; p < N; p++)
             arrive(p, 5);
@@ -705,7 +705,7 @@ static void everybody_finds_the_mismatch(void **state)
             for (uint32_t i = 0; i < N; i++) {
                 uint32_t p = (first + i) % N;
                 struct claim c = { .seq = 5, .descriptor = p == other ? STAMP_B : STAMP_A, .committer = -1 };
-                struct wait wait = { &rig.members[0].arrival[1].seq, UINT64_MAX, 0, false, false };
+                struct wait wait = { &rig.members[0].arrival[1].seq, UINT64_MAX, 0, false, false, false };
                 assert_int_equal(verdict_look(&rig.watch[p], &c, &wait, false), -EPROTO);
             }
             assert_int_equal(verdict_why(said()), WHY_MISMATCH);
@@ -736,7 +736,7 @@ static void counts_with_the_same_hash_differ(void **state)
         arrive_as(p, 5, stamp);
     }
     struct claim c = { .seq = 5, .descriptor = stamp, .count = one, .committer = -1 };
-    struct wait wait = { &rig.members[2].arrival[1].seq, UINT64_MAX, 2, false, false };
+    struct wait wait = { &rig.members[2].arrival[1].seq, UINT64_MAX, 2, false, false, false };
     assert_false(claim_holds(&rig.watch[0], &c));
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), -EPROTO);
     expect_verdict(5, WHY_MISMATCH, 2);
@@ -948,7 +948,7 @@ static void race_round(uint32_t me, uint64_t k, uint64_t *random)
         return;
     }
     op.advance(&op);                                 /* arrives, and its deadline has passed at once */
-    struct wait wait = { &rig.members[0].arrival[k & 1].seq, k, 0, false, false };
+    struct wait wait = { &rig.members[0].arrival[k & 1].seq, k, 0, false, false, false };
     int r = verdict_look(&rig.watch[1], &c, &wait, true);
     race.result[1] = r < 0 ? r : verdict_complete(&rig.watch[1], &c);
 }
@@ -1246,6 +1246,26 @@ static void a_late_device_names_its_own_rank(void **state)
     expect_verdict(5, WHY_DEADLINE, 1);
 }
 
+/* The same, with a word that tells when it is ready: which ends the wait, and nothing of the operation. */
+static void a_late_disk_names_its_own_rank(void **state)
+{
+    (void)state;
+    shared64 ends = 0;
+    struct op op = { .watch = &rig.watch[1], .claim = claim_of(5) };
+    op.claim.commit_at = offsetof(struct member, given);
+    op.claim.commit = 5;
+    for (uint32_t p = 0; p < N; p++)
+        arrive(p, 5);
+    assert_int_equal(watch_own(&op, &ends, 1), WAITING);
+    assert_int_equal(verdict_look(&rig.watch[1], &op.claim, &op.wait, false), 0);
+    store_release64(&ends, 1);
+    assert_int_equal(verdict_look(&rig.watch[1], &op.claim, &op.wait, false), 1);
+    assert_true(said() == 0);
+    assert_int_equal(watch_own(&op, &ends, 2), WAITING);
+    assert_int_equal(verdict_look(&rig.watch[1], &op.claim, &op.wait, true), -ETIMEDOUT);
+    expect_verdict(5, WHY_DEADLINE, 1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -1267,7 +1287,7 @@ int main(void)
         CASE(a_kept_operation_is_late_and_whole), CASE(an_hour_asleep_is_not_counted),
         CASE(both_or_none_while_one_gives_up), CASE(both_or_none_over_a_dead_ranks_proposal), CASE(who_did_its_part_and_died_is_not_blamed),
         CASE(with_a_device_all_must_have_placed), CASE(who_died_before_its_result_was_placed), CASE(a_failed_device_is_a_reason),
-        CASE(a_late_device_names_its_own_rank),
+        CASE(a_late_device_names_its_own_rank), CASE(a_late_disk_names_its_own_rank),
         CASE(all_or_none_under_foreign_proposals), cmocka_unit_test(a_world_that_crosses_the_end_of_the_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

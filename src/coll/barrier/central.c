@@ -35,7 +35,7 @@ static int barrier_central_advance(struct op *op)
         return DONE;
     }
     if (!look || op->wait.value != UINT64_MAX)                       /* not a mismatch: wait for the sense */
-        op->wait = (struct wait){ &w->slot->sense, op->claim.seq, -1, false, false };
+        op->wait = (struct wait){ &w->slot->sense, op->claim.seq, -1, false, false, false };
     return WAITING;
 }
 

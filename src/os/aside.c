@@ -1,0 +1,66 @@
+/* Two hold the word on which one waits for the other: who comes last frees it. */
+#include "os/aside.h"
+
+#include "base/clock.h"
+#include "os/futex.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+enum { HELD_BY_BOTH = 2 };
+
+struct aside {
+    void (*run)(void *arg);
+    void *arg;
+    shared32 over;                     /* 1: run has come back; by the thread, a futex */
+    shared32 holders;
+};
+
+static void let_go(struct aside *a)
+{
+    if (fetch_sub32(&a->holders, 1) == 1)
+        free(a);
+}
+
+static void *do_it(void *arg)
+{
+    struct aside *a = arg;
+    a->run(a->arg);
+    store_release32(&a->over, 1);
+    futex_wake(&a->over, 1);
+    let_go(a);
+    return NULL;
+}
+
+/* With all signals blocked: those of the process are for the caller's threads. */
+static bool start(struct aside *a)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, do_it, a);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error)
+        pthread_detach(thread);
+    return !error;
+}
+
+bool aside_run(void (*run)(void *arg), void *arg, uint64_t patience_ns)
+{
+    struct aside *a = malloc(sizeof *a);
+    if (a)
+        *a = (struct aside){ .run = run, .arg = arg, .holders = HELD_BY_BOTH };
+    if (!a || !start(a)) {
+        free(a);
+        run(arg);
+        return true;
+    }
+    uint64_t end = clock_ns() + patience_ns, now;
+    while (!load_acquire32(&a->over) && (now = clock_ns()) < end)
+        futex_wait(&a->over, 0, end - now);
+    bool over = load_acquire32(&a->over);
+    let_go(a);
+    return over;
+}
