@@ -1,11 +1,11 @@
 /* ctest: timeout=120 */
 /* A disk that does not answer for as long as the test likes: what rank 1 saves lies in memory whose pages come when a thread of the test puts
  * them there (userfaultfd), so that the write of them takes that long. Slow, too slow for the deadline, and of a rank that dies meanwhile. */
+#include "support/leftovers.h"
 #include "support/ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
@@ -73,16 +73,6 @@ static void *zeros(int rank)
     return at;
 }
 
-static bool left_behind(void)
-{
-    glob_t found;
-    char pattern[96];
-    snprintf(pattern, sizeof pattern, "%s/.tutti-save-*", folder);
-    bool any = glob(pattern, 0, NULL, &found) == 0;
-    globfree(&found);
-    return any;
-}
-
 static off_t length(void)
 {
     struct stat st;
@@ -119,7 +109,7 @@ static int too_slow(tutti_comm *world, int rank)
     CHECK_IS(ranks_await(BACK, RANKS), 0);           /* nobody is held up by it, not even its own rank … */
     if (rank == 0)
         ranks_say(RELEASED, 1);
-    while (left_behind())                            /* … and when it answers, nothing is left */
+    while (leftovers_of_save(folder))                            /* … and when it answers, nothing is left */
         sched_yield();
     return 0;
 }

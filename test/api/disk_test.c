@@ -2,6 +2,7 @@
 /* tutti_load and tutti_save as programs use them: files of many sizes there and back, by io_uring and by threads, as work, on a part of the
  * ranks; and what is wrong with a file or its folder: one error, the same on all ranks, and the comm goes on. */
 #include "os/transfer.h"
+#include "support/leftovers.h"
 #include "support/ranks.h"
 #include "support/team.h"
 
@@ -69,20 +70,6 @@ static int make(const char *path, size_t bytes, uint64_t salt)
     return fclose(f);
 }
 
-/* What is in the folder beside what the test knows of: 0 files that were left. */
-static int left_behind(void)
-{
-    char command[160], line[256];
-    int n = 0;
-    snprintf(command, sizeof command, "ls -A %s | grep tutti-save", folder);
-    FILE *f = popen(command, "r");
-    while (f && fgets(line, sizeof line, f))
-        n++;
-    if (f)
-        pclose(f);
-    return n;
-}
-
 static bool says(tutti_comm *comm, const char *what)
 {
     if (strstr(tutti_explain(comm), what))
@@ -119,7 +106,7 @@ static int body_sizes(tutti_comm *world, int rank)
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 0)
-        CHECK_IS(left_behind(), 0);
+        CHECK_IS(leftovers_of_save(folder), 0);
     return 0;
 }
 
@@ -360,7 +347,7 @@ static int body_bad_folders(tutti_comm *world, int rank)
     CHECK_IS(st.st_mode & 07777, 0640);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 0)
-        CHECK_IS(left_behind(), 0);
+        CHECK_IS(leftovers_of_save(folder), 0);
     return 0;
 }
 
@@ -368,6 +355,36 @@ static void test_bad_folders(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run_either(3, body_bad_folders), 0);
+}
+
+/* Each rank stands in a folder of its own: rank 0's is where a name leads to, and what another one reads there is another file. */
+static int body_own_folders(tutti_comm *world, int rank)
+{
+    static unsigned char bytes[50000];
+    const void *data;
+    char own[16];
+    size_t n;
+    snprintf(own, sizeof own, "own %d", rank);
+    CHECK_IS(mkdir(file(own), 0700), 0);
+    CHECK_IS(chdir(file(own)), 0);
+    CHECK_IS(tutti_save("x", bytes, sizeof bytes, world, NULL), 0);
+    CHECK_IS(access("x", F_OK), rank == 0 ? 0 : -1);
+    CHECK_IS(leftovers_of_save("."), 0);
+    CHECK_IS(tutti_load("x", &data, &n, world, NULL), -ENOENT);
+    CHECK(says(world, "on rank 1: cannot be opened: No such file or directory"));
+    if (rank)
+        CHECK_IS(make("x", 10, 1), 0);
+    CHECK_IS(tutti_load("x", &data, &n, world, NULL), -ESTALE);
+    CHECK(says(world, "on rank 1: is another file there than for rank 0"));
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+/* Of processes: threads have one such folder. */
+static void test_own_folders(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(3, body_own_folders, 0), 0);
 }
 
 /* Different counts are different calls. */
@@ -383,7 +400,7 @@ static void test_other_counts(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run_either(2, body_counts), 0);
-    assert_int_equal(left_behind(), 0);
+    assert_int_equal(leftovers_of_save(folder), 0);
 }
 
 /* A disk of 1 MiB, then one that cannot be written to. */
@@ -444,7 +461,7 @@ int main(void)
         cmocka_unit_test(test_sizes), cmocka_unit_test(test_by_threads), cmocka_unit_test(test_past_the_cache),
         cmocka_unit_test(test_memory_comes_back), cmocka_unit_test(test_as_work), cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_holes), cmocka_unit_test(test_bad_folders), cmocka_unit_test(test_other_counts),
-        cmocka_unit_test(test_full_and_read_only),
+        cmocka_unit_test(test_full_and_read_only), cmocka_unit_test(test_own_folders),
     };
     setenv("TUTTI_URING", usual_way, 1);
     return cmocka_run_group_tests(tests, make_folder, drop_folder);

@@ -4,6 +4,7 @@
  * moment rank 0 has measured it and the moment it is read.
  * nosan: the moments are what counts, and they must be many. TUTTI_KILLS: how many; TUTTI_TEST_SEED repeats the moments as far as times can. */
 #include "group/comm.h"
+#include "support/leftovers.h"
 #include "support/team.h"
 
 #include "base/clock.h"
@@ -91,19 +92,6 @@ static uint64_t on_the_disk(void)
     return found;
 }
 
-static int files_left(void)
-{
-    char command[128], line[256];
-    int n = 0;
-    snprintf(command, sizeof command, "ls -A %s | grep -c tutti-save", folder);
-    FILE *f = popen(command, "r");
-    if (f && fgets(line, sizeof line, f))
-        n = atoi(line);
-    if (f)
-        pclose(f);
-    return n;
-}
-
 /* Kills one at a random moment of its first 30 ms. */
 static struct team *kill_one(team_body *body, uint64_t before, uint64_t *random, int *victim)
 {
@@ -139,7 +127,7 @@ static void test_killed_while_saving(void **state)
             assert_true(now != 0);
         assert_true(now >= said);                    /* what any rank was told is saved is */
         assert_true(now >= last && now <= (said > last ? said : last) + 1);
-        assert_int_equal(files_left(), 0);
+        assert_int_equal(leftovers_of_save(folder), 0);
         replaced += now > last;
         last = now;
         team_free(team);
