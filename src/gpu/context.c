@@ -100,8 +100,8 @@ void gpu_hold(struct gpu *gpu)
 
 void gpu_event_destroy(struct gpu *gpu, CUevent event)
 {
-    if (gpu_enter(gpu, NULL) < 0)
-        return;                                      /* a broken context: it went with that */
+    if (!gpu_enter_to_give(gpu))
+        return;
     gpu->call->cuEventDestroy_v2(event);
     gpu_leave(gpu);
 }
@@ -116,7 +116,7 @@ static void gpu_end(struct gpu *gpu)
         }
     for (int i = 0; i < gpu->spares; i++)
         gpu_event_destroy(gpu, gpu->spare[i]);
-    bool entered = gpu_enter(gpu, NULL) == 0;
+    bool entered = gpu_enter_to_give(gpu);
     kernels_end(&gpu->kernels, gpu->call);
     if (entered)
         gpu_leave(gpu);
@@ -137,6 +137,8 @@ int gpu_enter(struct gpu *gpu, struct text *why)
     CUresult error = gpu->call->cuCtxPushCurrent_v2(gpu->context);
     return error ? gpu_failed(gpu, "cuCtxPushCurrent", error, why) : 0;
 }
+
+bool gpu_enter_to_give(struct gpu *gpu) { return gpu_enter(gpu, NULL) == 0 || gpu_enter(gpu, NULL) == 0; }
 
 void gpu_leave(struct gpu *gpu)
 {

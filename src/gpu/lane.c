@@ -30,7 +30,7 @@ static int lane_enter(struct lane *lane)
 static void lane_free(struct lane *lane)
 {
     const struct cuda_api *call = gpu_api(lane->gpu);
-    if (lane->given_up && gpu_enter(lane->gpu, NULL) == 0) {         /* it may have ended by now */
+    if (lane->given_up && gpu_enter_to_give(lane->gpu)) {         /* it may have ended by now */
         bool idle = call->cuStreamQuery(lane->side[LANE_IN].stream) != CUDA_ERROR_NOT_READY
                  && call->cuStreamQuery(lane->side[LANE_OUT].stream) != CUDA_ERROR_NOT_READY;
         gpu_leave(lane->gpu);

@@ -35,7 +35,7 @@ static void pin_let_go(struct pin *pin)
             break;
         }
     pin->listed = false;
-    if (pin->registered && !MISTAKE(never_unregistered) && gpu_enter(pin->gpu, NULL) == 0) {
+    if (pin->registered && !MISTAKE(never_unregistered) && gpu_enter_to_give(pin->gpu)) {
         gpu_api(pin->gpu)->cuMemHostUnregister(pin->at);     /* refused by a broken context, which does not matter any more */
         gpu_leave(pin->gpu);
     }
