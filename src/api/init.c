@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/knob.h"
 #include "coll/select.h"
+#include "coll/tuned.h"
 #include "group/environment.h"
 #include "group/join.h"
 #include "os/file.h"
@@ -123,7 +124,11 @@ int life_plan(struct arena_plan *plan, int size, const char *job, const tutti_op
 static int init_alone(struct join_request *request, struct text *why)
 {
     struct arena arena;
-    int r = arena_create(&arena, &request->plan, why);
+    char rules[RULES_TEXT];
+    struct arena_plan plan = request->plan;
+    tuned_lay(plan.rules, rules);
+    plan.rules = rules;
+    int r = arena_create(&arena, &plan, why);
     if (r < 0)
         return r;
     request->fd = file_copy_up(arena.fd);
@@ -148,7 +153,8 @@ static void init_name(char *name, size_t room, const struct launch_place *place)
 static int init_join(struct arena *arena, struct launch_place *place, const tutti_options *o, int *host_fd, struct text *why)
 {
     char name[128];
-    struct join_request request = { .fd = -1, .rank = place->rank, .size = place->size, .timeout_ms = o->join_timeout_ms };
+    struct join_request request = { .fd = -1, .rank = place->rank, .size = place->size, .timeout_ms = o->join_timeout_ms,
+                                    .lay = tuned_lay };
     int r = life_plan(&request.plan, place->size, place->job, o, why);
     if (r < 0)
         return r;

@@ -217,7 +217,7 @@ int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_
     world->handles = calloc((size_t)world->size, sizeof *world->handles);
     r = r == 0 && world->fork_page && world->rules && world->handles ? 0 : -ENOMEM;
     if (r == 0)
-        r = select_parse(world->rules, arena->header->rules, why);
+        r = select_layers(world->rules, arena->header->rules, why);
     if (r == 0)
         r = order_open(world);
     if (r == 0)

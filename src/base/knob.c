@@ -45,6 +45,8 @@ static const struct knob rows[KNOB_COUNT] = {
         "1: compare the results of collectives on host memory among the ranks, in the next operation; costs a pass over each" },
     [KNOB_URING] = { "TUTTI_URING", KNOB_FLAG, 0, 1, "1",
         "0: files are read and written by threads, not by io_uring" },
+    [KNOB_TUNED] = { "TUTTI_TUNED", KNOB_TEXT, 0, 0, "~/.config/tutti/rules",
+        "the file of rules that tutti doctor --tune has written; empty or none: no file" },
 };
 
 const struct knob *knob_row(enum knob_id id)

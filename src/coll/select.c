@@ -205,6 +205,21 @@ int select_parse(struct rules *rules, const char *text, struct text *why)
     return r < 0 || !text ? r : select_text(rules, &base, text, why);
 }
 
+int select_layers(struct rules *rules, const char *text, struct text *why)
+{
+    size_t first = strcspn(text, "|");
+    struct rules *under = text[first] ? malloc(sizeof *under) : NULL;
+    char *below = under ? strndup(text, first) : NULL;
+    int r = !text[first] ? select_parse(rules, text, why) : below ? select_parse(rules, below, why) : -ENOMEM;
+    if (r == 0 && text[first]) {
+        *under = *rules;
+        r = select_text(rules, under, text + first + 1, why);
+    }
+    free(below);
+    free(under);
+    return r;
+}
+
 const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes)
 {
     for (int i = 0; i < rules->used[kind][crowded]; i++) {

@@ -8,6 +8,7 @@
  *     choice  = [ low ] "-" high "=" algorithm        bytes of one rank's contribution; "inf"; suffixes k, M, G
  * The clause "device" chooses a road by the same grammar: how a large operation goes whose buffers are device memory at all ranks; bytes of
  * one rank's contribution. Where that road cannot be gone, `pinned` can.
+ * In the arena's header stands what the machine's file says, a "|", and what TUTTI_ALGORITHM says; or the latter alone (coll/tuned.h).
  * "/crowded" holds for comms with more ranks than there are CPUs. A later clause for the same kind takes the place of the earlier;
  * sizes that no choice covers, or that are too large for the algorithm, fall to the default. The barrier's choice is also the gate of
  * every one-phase algorithm. */
@@ -16,17 +17,17 @@
 
 #include "coll/coll.h"
 
-enum { CHOICES_MAX = 8 };              /* of a clause */
+enum { CHOICES_MAX = 8, LAYERS = 3 };  /* of a clause; the default, the file, the environment */
 
 struct choice { size_t low, high; const struct algorithm *algorithm; };
 /* pinned: through the staging in the arena. leader: one rank folds for all. peers: each rank folds its share. */
 enum road { ROAD_PINNED, ROAD_LEADER, ROAD_PEERS };
 struct road_choice { size_t low, high; enum road road; };
-/* Looked at from the front: a clause's choices, then the default's. */
+/* Looked at from the front: a clause's choices, then those of the layer under it, then the default's. */
 struct rules {
-    struct choice choices[KIND_COUNT][2][2 * CHOICES_MAX];
+    struct choice choices[KIND_COUNT][2][LAYERS * CHOICES_MAX];
     int used[KIND_COUNT][2];
-    struct road_choice roads[2 * CHOICES_MAX];
+    struct road_choice roads[LAYERS * CHOICES_MAX];
     int roads_used;
 };
 
@@ -34,6 +35,8 @@ extern const char select_default[];
 
 /* The default, with `text` laid over it (NULL: none). 0, or -EINVAL with the sentence in why. */
 int select_parse(struct rules *rules, const char *text, struct text *why);
+/* The same for a text of two layers, "rules | rules": what the arena's header holds; the second is laid over the first. */
+int select_layers(struct rules *rules, const char *text, struct text *why);
 
 const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes);
 

@@ -238,7 +238,13 @@ static bool is_second(struct meeting *m, int at)
 
 static int open_arena(struct meeting *m)
 {
-    int error = arena_create(m->arena, &m->request->plan, m->why);
+    char rules[RULES_TEXT];
+    struct arena_plan plan = m->request->plan;
+    if (m->request->lay) {
+        m->request->lay(plan.rules, rules);
+        plan.rules = rules;
+    }
+    int error = arena_create(m->arena, &plan, m->why);
     if (error)
         return error;
     m->gather.arena = m->arena;

@@ -16,6 +16,7 @@ struct join_request {
     int  timeout_ms;            /* for all to arrive; < 0 none */
     int  several;               /* this process holds or will hold several ranks */
     struct arena_plan plan;     /* what to create if we are the one who creates */
+    void (*lay)(const char *said, char rules[RULES_TEXT]);      /* the whole rules of that plan, from what it says; NULL: as it says */
 };
 
 /* Blocks until all `size` ranks sit, or fails with the sentence in why and nothing left behind.

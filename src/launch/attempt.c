@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "coll/tuned.h"
 #include "launch/strays.h"
 
 #include <errno.h>
@@ -32,7 +33,9 @@ static int make_arena(struct attempt *a, char *job_name, size_t room, struct tex
     struct text name = { job_name, room, 0 };
     process_self(&self);
     text_add(&name, "run-%d-%llu-%lld", (int)self.pid, (unsigned long long)self.start, (long long)a->number);
-    struct arena_plan plan = { a->job->size, job_name, a->span_bytes, a->rules, a->first_seq, a->store_bytes, a->verify };
+    char rules[RULES_TEXT];
+    tuned_lay(a->rules, rules);
+    struct arena_plan plan = { a->job->size, job_name, a->span_bytes, rules, a->first_seq, a->store_bytes, a->verify };
     return arena_create(&a->arena, &plan, why);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/clock.h"
+#include "coll/tuned.h"
 #include "group/join.h"
 #include "os/file.h"
 
@@ -152,6 +153,9 @@ static int spawn_prepare(struct spawn *s, const tutti_options *options, struct t
     if (!s->pids || !s->fds || !s->status)
         return -ENOMEM;
     memset(s->fds, 0xff, (size_t)s->size * sizeof *s->fds);
+    char rules[RULES_TEXT];
+    tuned_lay(plan.rules, rules);
+    plan.rules = rules;
     return arena_create(&s->arena, &plan, why);
 }
 

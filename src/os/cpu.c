@@ -8,6 +8,7 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -106,6 +107,61 @@ int cpu_bind(int index)
         return cpu;
     one[cpu / 64] = (uint64_t)1 << (cpu % 64);
     return syscall(SYS_sched_setaffinity, 0, sizeof one, one) == 0 ? cpu : -errno;
+}
+
+/* "0-3,8\n": how many. */
+static int count_list(const char *list)
+{
+    int count = 0;
+    for (const char *at = list; *at >= '0' && *at <= '9'; at += *at == ',') {
+        char *end;
+        long from = strtol(at, &end, 10), to = *end == '-' ? strtol(end + 1, &end, 10) : from;
+        count += to >= from && to - from < MASK_WORDS * 64 ? (int)(to - from) + 1 : 0;
+        at = end;
+    }
+    return count;
+}
+
+static int count_listed(const char *path)
+{
+    char list[4096];
+    return file_read(path, list, sizeof list) > 0 ? count_list(list) : 0;
+}
+
+int cpu_machine(void)
+{
+    int count = count_listed("/sys/devices/system/cpu/online"), quota = cpu_quota();
+    if (count < 1)
+        count = (int)sysconf(_SC_NPROCESSORS_CONF);
+    if (quota > 0 && quota < count)
+        count = quota;
+    return count > 0 ? count : 1;
+}
+
+int cpu_siblings(void)
+{
+    int count = count_listed("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
+    return count > 0 ? count : 1;
+}
+
+/* The first of these lines that the beginning of /proc/cpuinfo has: each architecture has its own words. */
+void cpu_model(char *name, size_t room)
+{
+    static const char *const keys[] = { "model name", "Model", "cpu model", "cpu", "CPU part" };
+    char info[4096];
+    struct text t = { name, room, 0 };
+    text_clear(&t);
+    file_read("/proc/cpuinfo", info, sizeof info);
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
+        for (const char *line = info; *line; line += strcspn(line, "\n"), line += *line != 0) {
+            size_t n = strlen(keys[k]), blanks = strncmp(line, keys[k], n) ? 0 : strspn(line + n, " \t");
+            if (strncmp(line, keys[k], n) || line[n + blanks] != ':')
+                continue;
+            const char *value = line + n + blanks + 1 + strspn(line + n + blanks + 1, " \t");
+            text_add(&t, "%.*s", (int)strcspn(value, "\n"), value);
+            return;
+        }
+    text_add(&t, "unknown processor");
 }
 
 static int cache_file(int index, const char *name, char *content, size_t room)

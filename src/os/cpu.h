@@ -16,6 +16,10 @@ int cpu_quota(void);                         /* CPUs by cgroup quota, rounded up
 int cpu_bind(int index);
 /* cpu_quota under another root than /sys/fs/cgroup and with another text than /proc/self/cgroup: for tests. */
 int cpu_quota_at(const char *root, const char *cgroup_text);
+/* What a machine is known by: CPUs online, whoever may use them, within the cgroup's quota; the processor's name, "unknown processor". */
+int cpu_machine(void);
+void cpu_model(char *name, size_t room);
+int cpu_siblings(void);                      /* hardware threads of the core that CPU 0 is one of, itself among them; >= 1 */
 size_t cpu_cache_bytes(int level);           /* data cache of CPU 0; 0: unknown (a guess is the caller's) */
 
 #endif

@@ -3,7 +3,7 @@ set -uo pipefail
 export LC_ALL=C
 for name in $(compgen -e); do
   case $name in
-    TUTTI_BUILD | TUTTI_SOURCE | TUTTI_PROVE | TUTTI_SPAN_BYTES | TUTTI_TEST_SANITIZED) ;;
+    TUTTI_BUILD | TUTTI_TUNED | TUTTI_SOURCE | TUTTI_PROVE | TUTTI_SPAN_BYTES | TUTTI_TEST_SANITIZED) ;;
     TUTTI_* | RANK | WORLD_SIZE | LOCAL_* | MASTER_* | TORCHELASTIC_* | OMPI_* | PMI_* | SLURM_*) unset "$name" ;;
   esac
 done

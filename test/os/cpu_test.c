@@ -67,6 +67,28 @@ static void test_every_index_has_a_cpu(void **state)
     assert_int_equal(cpu_bind(-1), -EINVAL);
 }
 
+/* Where a thread may run changes nothing in what machine it is. */
+static int names_the_machine(void *arg)
+{
+    char model[100];
+    const struct { int cpus; char model[100]; } *here = arg;
+    CHILD_CHECK(cpu_bind(0) >= 0 && cpu_allowed() == 1);
+    cpu_model(model, sizeof model);
+    CHILD_CHECK(cpu_machine() == here->cpus && strcmp(model, here->model) == 0);
+    return 0;
+}
+
+static void test_the_machine_is_the_same_for_all(void **state)
+{
+    (void)state;
+    struct { int cpus; char model[100]; } here = { .cpus = cpu_machine() };
+    cpu_model(here.model, sizeof here.model);
+    assert_true(here.cpus >= cpu_allowed());
+    assert_true(here.model[0] && !strpbrk(here.model, "\n\t"));
+    assert_true(cpu_siblings() >= 1 && cpu_siblings() <= 16);
+    assert_int_equal(child_run(names_the_machine, &here), 0);
+}
+
 static void test_the_tightest_quota_of_the_path_counts(void **state)
 {
     (void)state;
@@ -153,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_bits_are_counted),
         cmocka_unit_test(test_the_mask_is_the_thread_s),
         cmocka_unit_test(test_every_index_has_a_cpu),
+        cmocka_unit_test(test_the_machine_is_the_same_for_all),
         cmocka_unit_test(test_the_tightest_quota_of_the_path_counts),
         cmocka_unit_test(test_a_container_sees_its_own_root_only),
         cmocka_unit_test(test_version_1_says_it_in_two_files),
