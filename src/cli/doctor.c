@@ -226,6 +226,8 @@ int verb_doctor(int argc, char **argv)
     }
     if (status)
         return status;
-    doctor_host();
-    return watch_over(ms);
+    struct doctor d = { .wrong = 0 };
+    doctor_host(&d);
+    d.wrong += watch_over(ms);
+    return doctor_end(&d);
 }

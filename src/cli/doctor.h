@@ -3,12 +3,14 @@
  * Never: a word of the arena; doctor is no rank.
  *
  * Three processes, because a driver may hang, and because memory of a device is only opened by somebody else than its owner:
- *   the first     prints what the host has (doctor_host.c), and what the second cannot: that it has died or hangs (doctor.c)
+ *   the first     prints what the host has (doctor_host.c and the files of its sections), and what the second cannot: that it has died
+ *                 or hangs (doctor.c)
  *   the second    asks the driver as a rank would, and prints (doctor_gpu.c, doctor_road.c)
  *   the third     one for each GPU: opens what the second offers it (doctor_open.c) */
 #ifndef TUTTI_CLI_DOCTOR_H
 #define TUTTI_CLI_DOCTOR_H
 
+#include "cli/doctor_say.h"
 #include "gpu/driver.h"
 
 #include <sys/types.h>
@@ -46,7 +48,13 @@ __attribute__((format(printf, 1, 2))) void doctor_pulse(const char *format, ...)
 int doctor_start(pid_t *pid, const char *option, const char *value, const int (*map)[2], int maps);
 bool doctor_orphan(void);                            /* dies with who has started it; true: that has ended already */
 
-void doctor_host(void);                              /* doctor_host.c: what is not the GPU's; prints */
+void doctor_host(struct doctor *d);                  /* doctor_host.c: what is not the GPU's, section by section; prints */
+void doctor_kernel(struct doctor *d);
+void doctor_cpu(void);
+void doctor_memory(struct doctor *d);
+void doctor_launcher(struct doctor *d);              /* doctor_settings.c */
+void doctor_settings(struct doctor *d);
+void doctor_rules(struct doctor *d);
 
 int doctor_ask(void);                                /* the second process: the exit status */
 int doctor_open(int device);                         /* the third */

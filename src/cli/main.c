@@ -7,7 +7,7 @@
 
 const struct verb verbs[] = {
     { "run", "start a program as N ranks of one job", verb_run },
-    { "doctor", "which GPUs the ranks can use here, or why none", verb_doctor },
+    { "doctor", "what this machine has for ranks, and what is wrong with it", verb_doctor },
     { "help", "this text, or that of a verb: tutti help run", verb_help },
     { "version", "print the version", verb_version },
     { NULL, NULL, NULL },
@@ -31,8 +31,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters to change, add or leave out from a to b. */
-static size_t distance(const char *a, const char *b)
+size_t verb_distance(const char *a, const char *b)
 {
     size_t row[NAME_MOST + 1], n = strlen(a), m = strlen(b);
     if (n > NAME_MOST || m > NAME_MOST)
@@ -56,7 +55,7 @@ static int unknown(const char *name)
     const char *nearest = NULL;
     size_t best = 3;                     /* further away it is a guess, not a slip */
     for (const struct verb *v = verbs; v->name; v++) {
-        size_t d = distance(name, v->name);
+        size_t d = verb_distance(name, v->name);
         if (d < best && d < strlen(v->name)) {
             best = d;
             nearest = v->name;

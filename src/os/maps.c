@@ -53,6 +53,12 @@ static int by_query(uintptr_t at, struct mapping *m)
     return 0;
 }
 
+bool maps_asks(void)
+{
+    struct mapping m;
+    return by_query((uintptr_t)&m, &m) == 0;
+}
+
 /* from-to rwxp offset device inode name */
 static bool parse(char *line, struct mapping *m)
 {

@@ -14,6 +14,7 @@ struct mapping { uintptr_t from, to; bool readable, writable, executable, shared
 
 /* The mapping that holds the address, or the next one above it. 0; -ENOENT none; -errno: /proc cannot be read. */
 int maps_at(uintptr_t at, struct mapping *m);
+bool maps_asks(void);                                         /* does this kernel answer for one address? */
 int maps_at_by_text(uintptr_t at, struct mapping *m);         /* the same without the newer way to ask, for older kernels and the test */
 
 /* Is all of it private anonymous memory of the ordinary kind, readable and writable, and no stack (others' thread stacks cannot be

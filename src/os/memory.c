@@ -154,6 +154,8 @@ static bool populate_known(char *at)
     return madvise(at, 0, POPULATE_WRITE) == 0;
 }
 
+bool memory_populates(void) { return populate_known(NULL); }
+
 int memory_populate(void *at, size_t bytes)
 {
     if (bytes == 0)
@@ -210,6 +212,13 @@ static void look_limit(const char *dir, void *arg)
         if (cgroup_number(dir, names[i], &limit, NULL) && limit > 0 && (uint64_t)limit < *least)
             *least = (uint64_t)limit;
     }
+}
+
+uint64_t memory_limit(void)
+{
+    uint64_t least = UINT64_MAX;
+    cgroup_walk_own("memory", look_limit, &least);
+    return least == UINT64_MAX || least >= (uint64_t)INT64_MAX / 2 ? 0 : least;
 }
 
 uint64_t memory_total(void)

@@ -30,6 +30,10 @@ enum { MEMORY_HUGE_PAGE = 2 << 20, MEMORY_HUGE_FROM = 2 * MEMORY_HUGE_PAGE };
    which is no error). memory_huge: how many bytes of a stretch this process has mapped as huge pages now. */
 int memory_populate_huge(void *at, size_t bytes, size_t *huge);
 size_t memory_huge(void *at, size_t bytes);
+/* What this kernel has of what these use: populating by advice, huge pages on request, telling which pages are huge. */
+bool memory_populates(void);
+bool memory_collapses(void);
+bool memory_scans(void);
 /* Gives the pages back to the system (hole punch); the bytes read as zero afterwards. */
 int memory_release(int fd, void *base, void *at, size_t bytes);
 
@@ -41,6 +45,7 @@ int memory_private_over(void *at, size_t bytes);
 bool memory_readable(const void *at);
 
 uint64_t memory_total(void);                          /* RAM of this machine, bytes, cgroup limit taken into account */
+uint64_t memory_limit(void);                          /* the cgroup's limit; 0: none */
 uint64_t memory_available(void);                      /* what could be had of it now without killing anybody: an estimate */
 size_t memory_page(void);
 

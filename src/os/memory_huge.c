@@ -66,6 +66,10 @@ static size_t smaps(char *at, size_t bytes)
     return found < bytes ? found : bytes;
 }
 
+/* An empty stretch is refused for the advice alone. */
+bool memory_collapses(void) { return madvise(NULL, 0, COLLAPSE) == 0; }
+bool memory_scans(void) { return scan(NULL, memory_page()) >= 0; }
+
 size_t memory_huge(void *at, size_t bytes)
 {
     int64_t found = bytes ? scan(at, bytes) : 0;

@@ -62,6 +62,25 @@ int numa_nodes(void)
     return met > 0 ? met : 1;
 }
 
+int numa_look(int index, struct numa_facts *facts, int *list, int n)
+{
+    uint64_t cpus[MASK_WORDS];
+    long long spare = 0;
+    int count = 0;
+    if (index < 0 || walk_nodes(index, &facts->node, cpus) != index + 1)
+        return -ENOENT;
+    long long bytes = numa_node_size64(facts->node, &spare);
+    facts->bytes = bytes > 0 ? (uint64_t)bytes : 0;
+    facts->free = bytes > 0 && spare > 0 ? (uint64_t)spare : 0;
+    for (int cpu = 0; cpu < MASK_WORDS * 64; cpu++) {
+        bool set = cpus[cpu / 64] >> (cpu % 64) & 1;
+        if (set && count < n)
+            list[count] = cpu;
+        count += set;
+    }
+    return count;
+}
+
 /* Preferred, not bound: a full node then means slower memory and not a killed process. Containers often forbid the call
  * (EPERM); a thread that stays on the node's CPUs gets its memory there by first touch anyway. */
 static int prefer_memory_of(int node)
