@@ -1,6 +1,7 @@
 /* tutti doctor: what this machine has for us, and if not, why not. A driver that hangs is one of the answers, so this process never
  * calls it: it starts itself once more, listens to what that one is about to ask, and ends it when no next word comes. */
 #include "cli/doctor.h"
+#include "cli/doctor_tune.h"
 #include "cli/verb.h"
 
 #include "base/text.h"
@@ -20,30 +21,43 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { SECONDS = 45, SECONDS_MOST = 3600 };          /* of measuring */
 enum { PATIENCE_MS = 20000, GRACE_MS = 1000, PULSE_ROOM = 256 };
 
 static const char help[] =
     "usage: tutti doctor [--timeout TIME]\n"
+    "       tutti doctor --tune [--dry-run] [--seconds N]\n"
     "\n"
-    "Prints how files are read and written here, by io_uring or by threads and\n"
-    "why; which GPUs the ranks of a job started here can use, or why there is\n"
-    "none; and for each GPU by which roads collectives on its memory can go:\n"
+    "Prints what this machine and this environment have for the ranks of a job\n"
+    "started here: the kernel, CPUs, memory and its limits, files, the launcher,\n"
+    "settings, the rules by which algorithms are chosen; which GPUs they can use,\n"
+    "or why there is none; and for each GPU by which roads collectives on its\n"
+    "memory can go:\n"
     "\n"
     "  pinned    by copies through the arena, folded on the CPU\n"
     "  kernels   folded on the GPU; leader and peers need them\n"
     "  leader    ranks on this GPU: one of them folds what all have shared\n"
     "  peers     ranks on several GPUs: each folds its part out of all others\n"
     "\n"
-    "A road that is closed comes with the reason and what can be done. It is\n"
-    "found out by trying, in processes that end with the command. No GPU is no\n"
-    "fault: buffers of the host need none.\n"
+    "What is missing comes with what is done without it, what is wrong with what\n"
+    "to do about it. It is found out by trying, in processes that end with the\n"
+    "command. No GPU is no fault: buffers of the host need none.\n"
+    "\n"
+    "--tune measures, with ranks of its own, where another algorithm is clearly\n"
+    "faster here than the one that is built in, and writes that to a file which\n"
+    "jobs of this user on this machine go by from then on. Let the machine be\n"
+    "idle meanwhile.\n"
     "\n"
     "  --timeout TIME   how long a driver may take over one question, as 30s or\n"
     "                   2min; default: 20s\n"
+    "  --tune           measure, and write ~/.config/tutti/rules, or the file that\n"
+    "                   TUTTI_TUNED names\n"
+    "  --dry-run        measure, and write nothing\n"
+    "  --seconds N      how long to measure, 1 to 3600; default: 45\n"
     "  -h, --help       this text\n"
     "\n"
     "Exit status: 0 if nothing is wrong, also without a GPU or with a road that\n"
-    "this machine has not; 1 if a driver or a GPU is there and fails or hangs;\n"
+    "this machine has not; 1 if something is wrong, which the last line counts;\n"
     "2 for a wrong command line.\n";
 
 /* ---- what all three share ------------------------------------------------------------------------------------------------------- */
@@ -194,40 +208,80 @@ static int watch_over(int64_t ms)
     return 1;
 }
 
-static int take_timeout(const char *s, int64_t *ms)
+/* ---- the command line ------------------------------------------------------------------------------------------------------------- */
+
+struct wishes { int64_t timeout_ms, seconds; bool tune, dry, timed; };
+
+static int take_timeout(struct wishes *w, const char *s)
 {
     bool bare = *s && strspn(s, "0123456789") == strlen(s);
-    if (!bare && text_parse_duration_ms(s, ms) == 0 && *ms != 0)
+    if (!bare && text_parse_duration_ms(s, &w->timeout_ms) == 0 && w->timeout_ms != 0)
         return 0;
     return verb_refuse("doctor", "--timeout wants a time with its unit, as 30s or 5min, not '%.40s'", s);
 }
 
+static int take_seconds(struct wishes *w, const char *s)
+{
+    w->timed = true;
+    if (text_parse_int(s, 1, SECONDS_MOST, &w->seconds) == 0)
+        return 0;
+    return verb_refuse("doctor", "--seconds wants a number from 1 to %d, not '%.40s'", SECONDS_MOST, s);
+}
+
+/* The value of an option NAME=VALUE or NAME VALUE, or NULL: it is not this one, or has none (*status). */
+static const char *value_of(const char *name, int argc, char **argv, int *i, int *status)
+{
+    size_t n = strlen(name);
+    if (strncmp(argv[*i], name, n) != 0 || (argv[*i][n] != '=' && argv[*i][n] != 0))
+        return NULL;
+    if (argv[*i][n] == '=')
+        return argv[*i] + n + 1;
+    if (*i + 1 < argc)
+        return argv[++*i];
+    *status = verb_refuse("doctor", "%s wants a value", name);
+    return NULL;
+}
+
+static int take_option(struct wishes *w, int argc, char **argv, int *i)
+{
+    int status = 0;
+    const char *value = value_of("--timeout", argc, argv, i, &status);
+    if (value || status)
+        return value ? take_timeout(w, value) : status;
+    value = value_of("--seconds", argc, argv, i, &status);
+    if (value || status)
+        return value ? take_seconds(w, value) : status;
+    if (!strcmp(argv[*i], "--tune"))
+        w->tune = true;
+    else if (!strcmp(argv[*i], "--dry-run"))
+        w->dry = true;
+    else
+        return verb_refuse("doctor", "what is '%s'?", argv[*i]);
+    return 0;
+}
+
 int verb_doctor(int argc, char **argv)
 {
-    int64_t ms = PATIENCE_MS;
-    int status = 0;
+    struct wishes w = { .timeout_ms = PATIENCE_MS, .seconds = SECONDS };
+    struct doctor d = { .wrong = 0 };
     if (argc == 2 && !strcmp(argv[1], DOCTOR_ASK))
         return doctor_ask();
     if (argc == 3 && !strcmp(argv[1], DOCTOR_OPEN))
         return doctor_open(atoi(argv[2]));
-    for (int i = 1; i < argc && !status; i++) {
+    for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             fputs(help, stdout);
             return fflush(stdout) == 0 ? 0 : 1;
         }
-        if (!strncmp(argv[i], "--timeout=", 10))
-            status = take_timeout(argv[i] + 10, &ms);
-        else if (!strcmp(argv[i], "--timeout") && i + 1 < argc)
-            status = take_timeout(argv[++i], &ms);
-        else if (!strcmp(argv[i], "--timeout"))
-            status = verb_refuse("doctor", "--timeout wants a value");
-        else
-            status = verb_refuse("doctor", "what is '%s'?", argv[i]);
+        int status = take_option(&w, argc, argv, &i);
+        if (status)
+            return status;
     }
-    if (status)
-        return status;
-    struct doctor d = { .wrong = 0 };
+    if (!w.tune && (w.dry || w.timed))
+        return verb_refuse("doctor", "%s goes with --tune", w.dry ? "--dry-run" : "--seconds");
+    if (w.tune)
+        return doctor_tune((int)w.seconds, w.dry);
     doctor_host(&d);
-    d.wrong += watch_over(ms);
+    d.wrong += watch_over(w.timeout_ms);
     return doctor_end(&d);
 }

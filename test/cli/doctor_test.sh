@@ -139,6 +139,7 @@ for how in "doctor --help" "doctor -h" "help doctor"; do
   # shellcheck disable=SC2086 # words
   "$tutti" $how >"$here/out" 2>"$here/err" || fail "failed: tutti $how"
   shows "^usage: tutti doctor \[--timeout TIME\]$"
+  shows "^       tutti doctor --tune \[--dry-run\] \[--seconds N\]$"
   [ "$(awk 'length > 80' "$here/out")" = "" ] || fail "wider than 80 columns: tutti $how"
 done
 code=0
