@@ -2,6 +2,8 @@
 #include "fuzz.h"
 
 #include "arena/layout.h"
+#include "cli/doctor.h"
+#include "cli/doctor_tune.h"
 #include "launch/job.h"
 
 #include <getopt.h>
@@ -18,6 +20,14 @@ int job_run(const struct job *job)
     for (char **word = job->argv; *word; word++)
         FUZZ_MUST(strlen(*word) < 1 << 20);
     return 0;
+}
+
+void doctor_host(struct doctor *d) { (void)d; }
+
+int doctor_tune(int seconds, bool dry)
+{
+    FUZZ_MUST(seconds >= 1 && seconds <= 3600);
+    return dry;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
