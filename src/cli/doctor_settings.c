@@ -25,32 +25,57 @@ static const char *look_up(const char *name, void *arg)
     return getenv(name);
 }
 
+/* Only the flags are left for the environment to say. */
+static int read_flags(unsigned *flags, struct text *why)
+{
+    tutti_options given = { .job = "-", .size = 1, .timeout_ms = 1, .join_timeout_ms = 1, .warn_ms = 1, .spin_us = 1, .span_bytes = 65536 }, all;
+    int r = life_options(&all, &given, why);
+    *flags = r < 0 ? 0 : all.flags;
+    return r;
+}
+
+/* TUTTI_RANK and TUTTI_SIZE say more than any launcher; true: they do. */
+static bool say_own(struct doctor *d, const struct launch_place *place)
+{
+    char ignored[8];
+    int64_t rank = 0, size = 0;
+    const char *job = place->job;
+    if (knob_int(KNOB_SIZE, &size, ignored, sizeof ignored) != 1)
+        return false;
+    knob_int(KNOB_RANK, &rank, ignored, sizeof ignored);
+    knob_text(KNOB_JOB, &job);
+    doctor_say(2, "launcher: TUTTI_RANK and TUTTI_SIZE; this is rank %d of %d, job %s", (int)rank, (int)size, *job ? job : "without a name");
+    if (!*job)
+        doctor_wrong(d, "set TUTTI_JOB, alike for all ranks", "TUTTI_SIZE is set, and nothing names the job the ranks meet under");
+    if (rank >= size)
+        doctor_wrong(d, "give the ranks numbers from 0 on", "TUTTI_RANK=%d is no rank of TUTTI_SIZE=%d", (int)rank, (int)size);
+    return true;
+}
+
 void doctor_launcher(struct doctor *d)
 {
     char said[512];
     struct text why = TEXT_IN(said);
     struct launch_place place;
+    unsigned flags;
     text_clear(&why);
-    int error = environment_read(&place, look_up, NULL, 0, &why);
+    read_flags(&flags, &why);                        /* wrong ones are said among the settings */
+    text_clear(&why);
+    int error = environment_read(&place, look_up, NULL, (flags & TUTTI_LOCAL) != 0, &why);
     if (error < 0) {
         doctor_say(2, "launcher: not clear");
         doctor_wrong(d, error == -EXDEV ? "TUTTI_FLAGS=local makes a world of this host's ranks" :
                      "start the program by one launcher: tutti run, torchrun, Open MPI, MPICH, srun", "%s", said);
-    } else if (!strcmp(place.launcher, "alone"))
-        doctor_say(2, "launcher: none; a program started here is rank 0 of 1 (tutti run -n N starts N)");
-    else
-        doctor_say(2, "launcher: %s; this is rank %d of %d, job %s", place.launcher, place.rank, place.size, place.job);
-    doctor_say(2, "  looked for, the first wins: tutti run and torchrun, Open MPI, MPICH, Slurm");
+    } else if (!say_own(d, &place)) {
+        if (!strcmp(place.launcher, "alone"))
+            doctor_say(2, "launcher: none; a program started here is rank 0 of 1 (tutti run -n N starts N)");
+        else
+            doctor_say(2, "launcher: %s; this is rank %d of %d, job %s", place.launcher, place.rank, place.size, place.job);
+    }
+    doctor_say(2, "  looked for, the first wins: TUTTI_SIZE, tutti run and torchrun, Open MPI, MPICH, Slurm");
 }
 
 /* ---- each setting ----------------------------------------------------------------------------------------------------------------- */
-
-/* Only the flags are left for the environment to say. */
-static int check_flags(struct text *why)
-{
-    tutti_options given = { .job = "-", .size = 1, .timeout_ms = 1, .join_timeout_ms = 1, .warn_ms = 1, .spin_us = 1, .span_bytes = 65536 }, all;
-    return life_options(&all, &given, why);
-}
 
 static int check_faults(const char *list, struct text *why)
 {
@@ -70,6 +95,7 @@ static int check_faults(const char *list, struct text *why)
 static int check(enum knob_id id, const char *value, struct text *why)
 {
     char said[256];
+    unsigned flags;
     int64_t number;
     if (knob_row(id)->kind != KNOB_TEXT) {
         int r = knob_int(id, &number, said, sizeof said);
@@ -78,7 +104,7 @@ static int check(enum knob_id id, const char *value, struct text *why)
         return r;
     }
     if (id == KNOB_FLAGS)
-        return check_flags(why);
+        return read_flags(&flags, why);
     if (id == KNOB_FAULT) {
         text_add(why, "TUTTI_FAULT: ");
         return check_faults(value, why);
@@ -106,7 +132,7 @@ static void say_known(struct doctor *d, enum knob_id id, const char *value)
 
 static void say_unknown(struct doctor *d, const char *name, size_t n)
 {
-    char copy[80], remedy[200] = "unset it; the settings are in the man page, tutti(1)";
+    char copy[80], remedy[200] = "unset it; the README lists the settings";
     size_t best = 4;
     snprintf(copy, sizeof copy, "%.*s", (int)n, name);
     for (int id = 0; id < KNOB_COUNT; id++) {

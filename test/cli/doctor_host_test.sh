@@ -88,6 +88,13 @@ doctor RANK=1
 exits 1 "with half a launcher"
 wrong "RANK is set, but WORLD_SIZE is not" "start the program by one launcher"
 
+doctor TUTTI_RANK=1 TUTTI_SIZE=2 TUTTI_JOB=mine
+exits 0 "with a rank by settings"
+shows "^launcher: TUTTI_RANK and TUTTI_SIZE; this is rank 1 of 2, job mine$"
+doctor TUTTI_SIZE=2
+exits 1 "with a job without a name"
+wrong "TUTTI_SIZE is set, and nothing names the job the ranks meet under" "set TUTTI_JOB"
+
 # Settings: what is in force, what is wrong, what nobody reads.
 doctor TUTTI_WARN_MS=5s TUTTI_FLAGS=bind_core TUTTI_FAULT=0:barrier#3:kill
 exits 0 "with settings that are fine"
