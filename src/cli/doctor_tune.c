@@ -104,11 +104,11 @@ static void say_rules(const char *rules)
 
 static void keep(struct doctor *d, const char *path, const char *rules)
 {
-    char file[TUNED_FILE], remedy[200] = "name another place by TUTTI_TUNED=PATH";
+    char file[TUNED_FILE];
     make_file(file, sizeof file, rules);
     int error = write_file(path, file);
     if (error)
-        doctor_wrong(d, remedy, "%s cannot be written: %s", path, strerrordesc_np(-error));
+        doctor_wrong(d, "name another place by TUTTI_TUNED=PATH", "%s cannot be written: %s", path, strerrordesc_np(-error));
     else
         doctor_say(4, "written to %s; jobs that start from now on go by it", path);
 }
@@ -141,7 +141,7 @@ static int measure_all(struct doctor *d, struct tune_team *teams, int seconds)
     text_clear(&why);
     for (int i = 0; i < n; i++, done += share[i - 1]) {
         const struct tune_effort effort = { clock_ns() + (uint64_t)(share[i] * seconds * 1e9), done, share[i] };
-        doctor_say(4, "%s %d ranks%s", i ? "       and" : "measured:", teams[i].ranks, teams[i].crowded ? ", crowded" : "");
+        doctor_say(4, "measuring with %d ranks%s", teams[i].ranks, teams[i].crowded ? ", crowded" : "");
         fflush(stdout);
         int r = tune_measure(&teams[i], &effort, &why);
         if (isatty(STDERR_FILENO))
@@ -178,6 +178,8 @@ int doctor_tune(int seconds, bool dry)
     if (!found)
         doctor_say(2, "  nothing is clearly faster here than what is built in");
     tune_write_rules(changes, found, &t);
+    if (t.room - t.used < 80)
+        doctor_say(4, "  there is no room for more than %d bytes of rules: some of these may be left out", TUNED_RULES);
     if (dry) {
         doctor_say(2, found ? "rules, not written:" : "no rules, and nothing written");
         say_rules(rules);

@@ -27,7 +27,7 @@ shows "^  wrong: there is no place for a file of rules$"
 doctor --tune --seconds 2
 exits 0 "of a measurement"
 quiet
-shows "^measured: [0-9]+ ranks"
+shows "^measuring with [0-9]+ ranks"
 shows "^written to "
 [ "$(ls "$here/config/tutti")" = rules ] || fail "expected one file: $(ls "$here/config/tutti")"
 head -n 1 "$rules" | grep -q "^# tutti rules for: .*, [0-9]* CPUs\?, caches " || fail "expected whose rules: $(head -n 1 "$rules")"
