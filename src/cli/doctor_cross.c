@@ -21,7 +21,7 @@ const enum kind tune_kinds[TUNE_KINDS] = {
 /* FOR_LARGE: the one for larger contributions is faster. */
 enum verdict { FOR_SMALL = -1, UNDECIDED, FOR_LARGE, CONTRADICTION, NOT_MEASURED };
 
-enum { ROUNDS_LEAST = 5 };
+enum { ROUNDS_LEAST = TUNE_ROUNDS / TUNE_PASSES };
 static const double clearly = 1.05;
 
 static int ascending(const void *a, const void *b)
@@ -39,7 +39,7 @@ static double quartile(const struct tune_cell *cell, int which)
     return sorted[(cell->rounds - 1) * which / 4];
 }
 
-/* One round may be spoilt. */
+/* One round of ten may be spoilt. */
 static enum verdict of_cell(const struct tune_cell *cell)
 {
     int less = 0, more = 0;
@@ -50,9 +50,10 @@ static enum verdict of_cell(const struct tune_cell *cell)
         more += cell->ratio[i] > 1;
     }
     double median = quartile(cell, 2);
-    if (less >= cell->rounds - 1 && median * clearly < 1)
+    int enough = cell->rounds - cell->rounds / 10;
+    if (less >= enough && median * clearly < 1)
         return FOR_LARGE;
-    return more >= cell->rounds - 1 && median > clearly ? FOR_SMALL : UNDECIDED;
+    return more >= enough && median > clearly ? FOR_SMALL : UNDECIDED;
 }
 
 static enum verdict of_teams(const struct tune_team *teams, int n, int k, bool crowded, int pair, int size)

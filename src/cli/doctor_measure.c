@@ -1,6 +1,7 @@
 /* Ranks of our own compare two algorithms at a time: short turns, A B B A, round after round, on the same CPUs within the same
  * milliseconds, so that what else goes on meets both. Which one it is, the ranks know from rules of their own that they lay into their world
  * between two operations, all at the same place of this program; each algorithm has a comm, because a comm remembers what was chosen.
+ * Everything is gone through twice, so that a minute in which something else went on is not the only witness.
  * What an operation costs is rank 0's time of many, from one barrier behind all to the next. */
 #include "cli/doctor_tune.h"
 
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { ROUNDS = TUNE_ROUNDS / TUNE_PASSES };         /* of a pass */
 enum { TRIAL = 3, TIMES_MOST = 20000, BAR = 30, RESULT_MOST = 8 << 20, WIDTH = sizeof(float) };
 enum { LIFE_BESIDES_MS = 60000 };                    /* of a team, after its time: then something hangs */
 
@@ -105,13 +107,11 @@ static int compare(struct bench *b, enum kind kind, int pair, size_t bytes, doub
         r = turn(b, kind, bytes, pair + i, TRIAL, &ns[i]);
     if (r == 0)
         r = agree_times(b, slice_ns, ns[0] > ns[1] ? ns[0] : ns[1], UINT64_MAX, &times);
-    for (int round = 0; round < TUNE_ROUNDS && r == 0; round++) {
+    for (int round = 0; round < ROUNDS && r == 0; round++) {
         for (int i = 0; i < 2 && r == 0; i++)
             r = turn(b, kind, bytes, pair + (i ^ (round & 1)), times, &ns[i ^ (round & 1)]);
-        if (r == 0 && b->me == 0 && ns[0] > 0) {
-            cell->ratio[round] = ns[1] / ns[0];
-            cell->rounds = round + 1;
-        }
+        if (r == 0 && b->me == 0 && ns[0] > 0)
+            cell->ratio[cell->rounds++] = ns[1] / ns[0];
     }
     return r;
 }
@@ -130,23 +130,31 @@ static void show(const struct bench *b, const struct team_task *task, int done, 
 }
 
 /* Sizes outermost: if the time is not enough, every kind has had some, from the large ones down, where most is to be gained. */
+static int compare_pair(struct bench *b, const struct team_task *task, int pair, int *done)
+{
+    int all = TUNE_PASSES * TUNE_KINDS * (TUNE_SIZES + 2), r = 0;
+    for (int size = TUNE_SIZES - 1; size >= 0; size--)
+        for (int k = 0; k < TUNE_KINDS && tune_pairs[pair].sizes[size]; k++, (*done)++) {
+            size_t bytes = tune_pairs[pair].sizes[size];
+            uint64_t now = clock_ns(), left = now < task->effort.ends_ns ? task->effort.ends_ns - now : 0;
+            show(b, task, *done, all, tune_kinds[k]);
+            if (!takes(b, tune_kinds[k], bytes))
+                continue;
+            r = compare(b, tune_kinds[k], pair, bytes, (double)left / (all - *done) / (2 * ROUNDS + 1), task->effort.ends_ns,
+                        &task->team->cell[k][pair][size]);
+            if (r < 0)
+                return r;
+        }
+    return 0;
+}
+
 static int compare_all(struct bench *b, const struct team_task *task)
 {
-    int all = TUNE_KINDS * (TUNE_SIZES + 2), done = 0, r = 0;
-    for (int pair = TUNE_PAIRS - 1; pair >= 0; pair--)
-        for (int size = TUNE_SIZES - 1; size >= 0; size--)
-            for (int k = 0; k < TUNE_KINDS && tune_pairs[pair].sizes[size]; k++, done++) {
-                size_t bytes = tune_pairs[pair].sizes[size];
-                uint64_t now = clock_ns(), left = now < task->effort.ends_ns ? task->effort.ends_ns - now : 0;
-                show(b, task, done, all, tune_kinds[k]);
-                if (!takes(b, tune_kinds[k], bytes))
-                    continue;
-                r = compare(b, tune_kinds[k], pair, bytes, (double)left / (all - done) / (2 * TUNE_ROUNDS + 1), task->effort.ends_ns,
-                            &task->team->cell[k][pair][size]);
-                if (r < 0)
-                    return r;
-            }
-    return 0;
+    int done = 0, r = 0;
+    for (int pass = 0; pass < TUNE_PASSES; pass++)
+        for (int pair = TUNE_PAIRS - 1; pair >= 0 && r == 0; pair--)
+            r = compare_pair(b, task, pair, &done);
+    return r;
 }
 
 /* ---- ranks -------------------------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "watch/stamp.h"
 
-enum { TUNE_KINDS = 10, TUNE_PAIRS = 2, TUNE_SIZES = 7, TUNE_ROUNDS = 11, TUNE_TEAMS = 3, TUNE_CHANGES = TUNE_KINDS * TUNE_PAIRS * 2 };
+enum { TUNE_KINDS = 10, TUNE_PAIRS = 2, TUNE_SIZES = 7, TUNE_PASSES = 2, TUNE_ROUNDS = 22, TUNE_TEAMS = 3, TUNE_CHANGES = TUNE_KINDS * TUNE_PAIRS * 2 };
 
 /* Of each pair of neighbours, the one for smaller contributions and the one for larger: line and flat, flat and ring; the sizes at which
    they are compared, ascending, 0 behind the last; and up to which size even the first has another below it. */
@@ -17,7 +17,7 @@ struct tune_pair { const char *small, *large; size_t sizes[TUNE_SIZES + 1], belo
 extern const struct tune_pair tune_pairs[TUNE_PAIRS];
 extern const enum kind tune_kinds[TUNE_KINDS];
 
-/* In each round both took turns: ratio is the time of `large` by that of `small`. rounds 0: not compared. */
+/* In each round, the same number in each of two passes over everything, both took turns: ratio is the time of `large` by that of `small`. rounds 0: not compared. */
 struct tune_cell { int rounds; double ratio[TUNE_ROUNDS]; };
 struct tune_team { int ranks; bool crowded; struct tune_cell cell[TUNE_KINDS][TUNE_PAIRS][TUNE_SIZES]; };
 

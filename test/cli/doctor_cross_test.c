@@ -130,10 +130,12 @@ static void test_what_is_not_clear_moves_nothing(void **state)
     set(1, ALL_REDUCE, FLAT_RING, 32768, 1.5);       /* teams contradict each other */
     assert_int_equal(decide(), 0);
     even();
-    set(0, REDUCE, FLAT_RING, 65536, 0.5);           /* two rounds say otherwise */
-    for (int r = 0; r < 2; r++)
+    set(0, REDUCE, FLAT_RING, 65536, 0.5);           /* more rounds say otherwise than may be spoilt */
+    for (int r = 0; r <= TUNE_ROUNDS / 10; r++)
         teams[0].cell[REDUCE][FLAT_RING][TUNE_SIZES - 1].ratio[r] = 1.2;
     assert_int_equal(decide(), 0);
+    teams[0].cell[REDUCE][FLAT_RING][TUNE_SIZES - 1].ratio[0] = 0.5;         /* as many */
+    assert_int_equal(decide(), 1);
     even();
     set(0, REDUCE, FLAT_RING, 8192, 0.5);            /* beyond a size that is better as it is */
     set(0, REDUCE, FLAT_RING, 32768, 1.5);
