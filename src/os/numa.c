@@ -1,4 +1,4 @@
-/* Which CPUs belong together, and staying there. A node counts if this thread may run on one of its CPUs: a job confined
+/* Which CPUs and memory belong together, and staying there. A node counts if this thread may run on one of its CPUs: a job confined
  * to one socket has one node. libnuma knows the topology; the binding itself is by system call, because libnuma prints its
  * errors and offers no way to stay within the affinity mask we were given. Cost: some reads of /sys, once at start. */
 #define numa_bind libnuma_bind_unused    /* its declaration contradicts ours */
@@ -11,101 +11,205 @@
 #include "os/cpu.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MASK_WORDS = 512, NODES_MOST = 1024, BITS = 8 * (int)sizeof(unsigned long) };
+/* A mode's number lies below its flags. MPOL_LOCAL is newer than some headers. */
+enum { MODE = (1 << 13) - 1, LOCAL = 4 };
 
-/* The CPUs of the node among the allowed ones; false: none. */
-static bool node_cpus(int node, struct bitmask *scratch, const uint64_t *allowed, uint64_t *cpus)
+void numa_set_add(struct numa_set *set, int node)
 {
-    bool any = false;
-    memset(cpus, 0, MASK_WORDS * sizeof cpus[0]);
-    if (!numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)node) || numa_node_to_cpus(node, scratch) != 0)
-        return false;
-    for (unsigned cpu = 0; cpu < scratch->size && cpu < MASK_WORDS * 64; cpu++) {
-        if (numa_bitmask_isbitset(scratch, cpu) && (allowed[cpu / 64] >> (cpu % 64) & 1)) {
-            cpus[cpu / 64] |= (uint64_t)1 << (cpu % 64);
-            any = true;
-        }
-    }
-    return any;
+    if (node >= 0 && node < NUMA_NODES_MOST)
+        set->bits[(size_t)node / NUMA_WORD] |= 1ul << ((size_t)node % NUMA_WORD);
 }
 
-/* Walks the usable nodes up to the nth. How many were met; *node and cpus are those of the last one. */
-static int walk_nodes(int nth, int *node, uint64_t *cpus)
+int numa_set_count(const struct numa_set *set)
 {
-    uint64_t allowed[MASK_WORDS], here[MASK_WORDS];
-    int met = 0;
-    if (numa_available() < 0 || cpu_mask(allowed, MASK_WORDS) < 0)
-        return 0;
+    int count = 0;
+    for (size_t i = 0; i < NUMA_NODES_MOST / NUMA_WORD; i++)
+        count += __builtin_popcountl(set->bits[i]);
+    return count;
+}
+
+/* ---- which there are ---- */
+
+/* Memory there that this process may have. */
+static bool is_ours(int node) { return node < NUMA_NODES_MOST && numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)node); }
+
+bool numa_several(void)
+{
+    int count = 0;
+    for (int i = 0; i <= numa_max_node(); i++)
+        count += is_ours(i);
+    return count > 1;
+}
+
+static void read_cpus(int node, struct bitmask *scratch, uint64_t *cpus)
+{
+    memset(cpus, 0, NUMA_CPU_WORDS * sizeof cpus[0]);
+    if (numa_node_to_cpus(node, scratch) != 0)
+        return;
+    for (unsigned cpu = 0; cpu < scratch->size && cpu < NUMA_CPU_WORDS * 64; cpu++)
+        if (numa_bitmask_isbitset(scratch, cpu))
+            cpus[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+}
+
+int numa_map_read(struct numa_map *map)
+{
+    *map = (struct numa_map){ 0 };
+    if (numa_available() < 0)
+        return -ENOSYS;
     struct bitmask *scratch = numa_allocate_cpumask();
-    if (!scratch)
-        return 0;
-    for (int i = 0; i <= numa_max_node() && met <= nth; i++) {
-        if (!node_cpus(i, scratch, allowed, here))
+    map->node = calloc((size_t)numa_max_node() + 1, sizeof *map->node);
+    if (!scratch || !map->node) {
+        if (scratch)
+            numa_bitmask_free(scratch);
+        numa_map_free(map);
+        return -ENOMEM;
+    }
+    for (int i = 0; i <= numa_max_node(); i++) {
+        if (!is_ours(i))
             continue;
-        met++;
-        *node = i;
-        memcpy(cpus, here, sizeof here);
+        struct numa_node *node = &map->node[map->count++];
+        node->number = i;
+        read_cpus(i, scratch, node->cpus);
     }
     numa_bitmask_free(scratch);
-    return met;
+    return 0;
+}
+
+void numa_map_free(struct numa_map *map)
+{
+    free(map->node);
+    *map = (struct numa_map){ 0 };
+}
+
+static bool has_cpu_of(const struct numa_node *node, const uint64_t *mask, int words)
+{
+    for (int i = 0; i < words && i < NUMA_CPU_WORDS; i++)
+        if (node->cpus[i] & mask[i])
+            return true;
+    return false;
+}
+
+struct numa_set numa_map_of(const struct numa_map *map, const uint64_t *mask, int words)
+{
+    struct numa_set set = { { 0 } };
+    for (int i = 0; i < map->count; i++)
+        if (has_cpu_of(&map->node[i], mask, words))
+            numa_set_add(&set, map->node[i].number);
+    return set;
+}
+
+int numa_map_pick(const struct numa_map *map, const uint64_t *mask, int index, uint64_t cpus[NUMA_CPU_WORDS])
+{
+    struct numa_set set = numa_map_of(map, mask, NUMA_CPU_WORDS);
+    int count = numa_set_count(&set), left = count ? index % count : 0;
+    for (int i = 0; i < map->count; i++) {
+        const struct numa_node *node = &map->node[i];
+        if (!has_cpu_of(node, mask, NUMA_CPU_WORDS) || left-- > 0)
+            continue;
+        for (int k = 0; k < NUMA_CPU_WORDS; k++)
+            cpus[k] = node->cpus[k] & mask[k];
+        return node->number;
+    }
+    return -1;
 }
 
 int numa_nodes(void)
 {
-    uint64_t cpus[MASK_WORDS];
-    int node, met = walk_nodes(NODES_MOST, &node, cpus);
-    return met > 0 ? met : 1;
+    uint64_t mask[NUMA_CPU_WORDS];
+    struct numa_map map;
+    if (cpu_mask(mask, NUMA_CPU_WORDS) < 0 || numa_map_read(&map) < 0)
+        return 1;
+    struct numa_set set = numa_map_of(&map, mask, NUMA_CPU_WORDS);
+    numa_map_free(&map);
+    int count = numa_set_count(&set);
+    return count ? count : 1;
 }
 
 int numa_look(int index, struct numa_facts *facts, int *list, int n)
 {
-    uint64_t cpus[MASK_WORDS];
-    long long spare = 0;
-    int count = 0;
-    if (index < 0 || walk_nodes(index, &facts->node, cpus) != index + 1)
+    uint64_t mask[NUMA_CPU_WORDS], cpus[NUMA_CPU_WORDS];
+    struct numa_map map;
+    if (index < 0 || cpu_mask(mask, NUMA_CPU_WORDS) < 0 || numa_map_read(&map) < 0)
         return -ENOENT;
-    long long bytes = numa_node_size64(facts->node, &spare);
+    struct numa_set set = numa_map_of(&map, mask, NUMA_CPU_WORDS);
+    facts->node = index < numa_set_count(&set) ? numa_map_pick(&map, mask, index, cpus) : -1;
+    numa_map_free(&map);
+    if (facts->node < 0)
+        return -ENOENT;
+    long long spare = 0, bytes = numa_node_size64(facts->node, &spare);
+    int count = 0;
     facts->bytes = bytes > 0 ? (uint64_t)bytes : 0;
     facts->free = bytes > 0 && spare > 0 ? (uint64_t)spare : 0;
-    for (int cpu = 0; cpu < MASK_WORDS * 64; cpu++) {
-        bool set = cpus[cpu / 64] >> (cpu % 64) & 1;
-        if (set && count < n)
+    for (int cpu = 0; cpu < NUMA_CPU_WORDS * 64; cpu++) {
+        bool here = cpus[cpu / 64] >> (cpu % 64) & 1;
+        if (here && count < n)
             list[count] = cpu;
-        count += set;
+        count += here;
     }
     return count;
 }
+
+/* ---- binding ---- */
 
 /* Preferred, not bound: a full node then means slower memory and not a killed process. Containers often forbid the call
  * (EPERM); a thread that stays on the node's CPUs gets its memory there by first touch anyway. */
 static int prefer_memory_of(int node)
 {
-    unsigned long nodes[NODES_MOST / BITS] = { 0 };
-    if (node >= NODES_MOST)
-        return -EINVAL;
-    nodes[node / BITS] = 1ul << (node % BITS);
-    if (set_mempolicy(MPOL_PREFERRED, nodes, NODES_MOST) == 0 || errno == EPERM || errno == ENOSYS)
+    struct numa_set nodes = { { 0 } };
+    numa_set_add(&nodes, node);
+    if (set_mempolicy(MPOL_PREFERRED, nodes.bits, NUMA_NODES_MOST) == 0 || errno == EPERM || errno == ENOSYS)
         return 0;
     return -errno;
 }
 
 int numa_bind(int index)
 {
-    uint64_t cpus[MASK_WORDS];
-    int node = 0;
+    uint64_t mask[NUMA_CPU_WORDS], cpus[NUMA_CPU_WORDS];
+    struct numa_map map;
     if (index < 0)
         return -EINVAL;
-    int count = walk_nodes(NODES_MOST, &node, cpus);
-    if (count == 0)
+    if (cpu_mask(mask, NUMA_CPU_WORDS) < 0 || numa_map_read(&map) < 0)
         return 0;
-    walk_nodes(index % count, &node, cpus);
+    int node = numa_map_pick(&map, mask, index, cpus);
+    numa_map_free(&map);
+    if (node < 0)
+        return 0;
     if (syscall(SYS_sched_setaffinity, 0, sizeof cpus, cpus) != 0)
         return -errno;
     int error = prefer_memory_of(node);
     return error ? error : node;
+}
+
+/* ---- where pages shall lie ---- */
+
+struct numa_policy numa_prefer(const struct numa_set *nodes)
+{
+    int count = numa_set_count(nodes);
+    return (struct numa_policy){ count == 0 ? MPOL_DEFAULT : count == 1 ? MPOL_PREFERRED : MPOL_INTERLEAVE, *nodes };
+}
+
+bool numa_policy_is_local(const struct numa_policy *policy)
+{
+    int mode = policy->mode & MODE;
+    return mode == MPOL_DEFAULT || mode == LOCAL || (mode == MPOL_PREFERRED && numa_set_count(&policy->nodes) == 0);
+}
+
+static int ask(void *at, unsigned flags, struct numa_policy *policy)
+{
+    *policy = (struct numa_policy){ 0 };
+    return get_mempolicy(&policy->mode, policy->nodes.bits, NUMA_NODES_MOST, at, flags) == 0 ? 0 : -errno;
+}
+
+int numa_policy_mine(struct numa_policy *policy) { return ask(NULL, 0, policy); }
+int numa_policy_at(void *at, struct numa_policy *policy) { return ask(at, MPOL_F_ADDR, policy); }
+
+int numa_policy_set(void *at, size_t bytes, const struct numa_policy *policy)
+{
+    bool any = numa_set_count(&policy->nodes) > 0;
+    return mbind(at, bytes, policy->mode, any ? policy->nodes.bits : NULL, any ? NUMA_NODES_MOST : 0, 0) == 0 ? 0 : -errno;
 }
