@@ -171,7 +171,7 @@ static int over(struct adopt *adopt, struct range *r)
     while (at < end && !error) {
         size_t bytes = chunk_of(at, end), huge;
         char *here = (char *)at, *there = adopt->arena.base + offset;
-        error = large ? memory_populate_huge(there, bytes, &huge) : memory_populate(there, bytes);
+        error = large ? memory_populate_huge(there, bytes, 0, &huge) : memory_populate(there, bytes);
         if (!error) {
             memcpy(there, here, bytes);
             error = memory_map_over(adopt->arena.fd, offset, here, bytes);

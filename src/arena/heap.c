@@ -177,7 +177,7 @@ static int populate(void *at, size_t bytes, size_t *huge)
     *huge = 0;
     if (bytes >= ASK_FROM && bytes > memory_available())
         return -ENOMEM;
-    return bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, huge) : memory_populate(at, bytes);
+    return bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, 0, huge) : memory_populate(at, bytes);
 }
 
 static void *pages_alloc(struct heap *heap, size_t bytes, bool bare, int *error)

@@ -76,7 +76,7 @@ static int make_present(struct stripe *s, uint64_t behind)
         uint64_t left = s->plan.to - s->present;
         size_t bytes = left < STRIPE_AHEAD ? (size_t)left : STRIPE_AHEAD, huge;
         char *at = s->plan.at + s->present;
-        r = bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, &huge) : memory_populate(at, bytes);
+        r = bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, s->present / MEMORY_HUGE_PAGE, &huge) : memory_populate(at, bytes);
         s->present += bytes;
     }
     return r;

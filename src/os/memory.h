@@ -26,9 +26,10 @@ void memory_dump(void *at, uint64_t bytes);           /* put this stretch back i
 int memory_populate(void *at, size_t bytes);
 /* From how many bytes on huge pages are worth asking for: below, their ends are most of it. */
 enum { MEMORY_HUGE_PAGE = 2 << 20, MEMORY_HUGE_FROM = 2 * MEMORY_HUGE_PAGE };
-/* The same, the whole 2 MiB in it as huge pages where the system allows. *huge: bytes of which it is known that they are (0: none,
-   which is no error). memory_huge: how many bytes of a stretch this process has mapped as huge pages now. */
-int memory_populate_huge(void *at, size_t bytes, size_t *huge);
+/* The same, the whole 2 MiB in it as huge pages where the system allows; `number` is that of the first one where
+   memory lies on the NUMA nodes in turn, else 0. *huge: bytes of which it is known that they are (0: none, which is no error).
+   memory_huge: how many bytes of a stretch this process has mapped as huge pages now. */
+int memory_populate_huge(void *at, size_t bytes, uint64_t number, size_t *huge);
 size_t memory_huge(void *at, size_t bytes);
 /* What this kernel has of what these use: populating by advice, huge pages on request, telling which pages are huge. */
 bool memory_populates(void);

@@ -76,7 +76,16 @@ size_t memory_huge(void *at, size_t bytes)
     return found >= 0 ? (size_t)found : smaps(at, bytes);
 }
 
-int memory_populate_huge(void *at, size_t bytes, size_t *huge)
+/* A huge page is made on the node of the small one that was there before it. Where small pages lie on the nodes in turn they do so by their
+ * number, and the first of each 512 would, for most numbers of nodes, always be on the same few. So one is taken whose number leaves the
+ * same rest as `number` by 480, and by what divides that: 2, 3, 4, 5, 6, 8, 10, 12, 16, 32 nodes. */
+static size_t small_page_of(uint64_t number)
+{
+    const uint64_t turn = 480, small = memory_page(), pages = MEMORY_HUGE_PAGE / small;
+    return pages < turn ? 0 : (size_t)(number % turn * (turn - (pages - 1) % turn) % turn * small);
+}
+
+int memory_populate_huge(void *at, size_t bytes, uint64_t number, size_t *huge)
 {
     const size_t page = MEMORY_HUGE_PAGE;
     uintptr_t from = ((uintptr_t)at + page - 1) / page * page, to = ((uintptr_t)at + bytes) / page * page;
@@ -85,7 +94,7 @@ int memory_populate_huge(void *at, size_t bytes, size_t *huge)
         char *start = (char *)at + (from - (uintptr_t)at);
         int error = 0;
         for (size_t i = 0; i < to - from && !error; i += page)
-            error = memory_populate(start + i, 1);
+            error = memory_populate(start + i + small_page_of(number + i / page), 1);
         if (error)
             return error;
         if (madvise(start, to - from, COLLAPSE) != 0 && errno == EINVAL)

@@ -488,7 +488,7 @@ static void test_huge_pages(void **state)
     uint64_t at;
     int error;
     char *other = span_reserve(span, bytes, SPAN_STAGING, &error), *first = fresh(bytes + PAGE);
-    assert_int_equal(memory_populate_huge(other, bytes, &huge), 0);
+    assert_int_equal(memory_populate_huge(other, bytes, 0, &huge), 0);
     span_give(span, other);
     memory_release(a.fd, a.base, other, bytes);
     if (huge < bytes) {

@@ -356,7 +356,7 @@ static void test_huge_pages_are_a_wish(void **state)
     char *at = memory_map(fd, bytes, &error);
     size_t huge = 1;
     struct stat st;
-    assert_int_equal(memory_populate_huge(at + 4096, (size_t)bytes - 3 * 4096, &huge), 0);
+    assert_int_equal(memory_populate_huge(at + 4096, (size_t)bytes - 3 * 4096, 0, &huge), 0);
     printf("%zu of 4 MiB in huge pages\n", huge >> 20);
     assert_true(huge == 0 || huge == (size_t)2 << 20 || huge == (size_t)4 << 20);
     assert_int_equal(memory_huge(at, (size_t)bytes), huge);
@@ -364,7 +364,7 @@ static void test_huge_pages_are_a_wish(void **state)
     assert_int_equal(fstat(fd, &st), 0);
     assert_true((uint64_t)st.st_blocks * 512 >= bytes - 3 * 4096);
     memset(at, 1, (size_t)bytes);
-    assert_int_equal(memory_populate_huge(at, 4096, &huge), 0);
+    assert_int_equal(memory_populate_huge(at, 4096, 0, &huge), 0);
     assert_int_equal(huge, 0);
     memory_unmap(at, bytes);
     close(fd);
@@ -385,7 +385,7 @@ static void test_huge_pages_by_smaps(void **state)
     int error, status, fd = memory_create(bytes);
     char *at = memory_map(fd, bytes, &error);
     size_t huge;
-    assert_int_equal(memory_populate_huge(at, (size_t)bytes, &huge), 0);
+    assert_int_equal(memory_populate_huge(at, (size_t)bytes, 0, &huge), 0);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
