@@ -372,6 +372,10 @@ int  tutti_delete(const char *key, tutti_comm *);
  * call it at any time, also while another is inside the comm. Each rank has a span of its own (options.span_bytes). Collectives take
  * such memory where it lies, without a copy. `comm` is any comm of the world. ---- */
 
+/* On a machine of several NUMA nodes the span of a rank that may run on one node only lies there, whoever touches a page first: bind before
+ * tutti_init, or let it (TUTTI_BIND_CORE, TUTTI_BIND_NUMA, tutti run --bind). A memory policy that the calling thread has by then
+ * (set_mempolicy, numactl) becomes the span's instead. Of a rank that may run on several, a page lies where it is touched first. */
+
 /* Memory of this rank's span, 64-byte aligned; not cleared. Its pages are there when it returns: NULL and no later surprise. From 4 MiB
  * on in huge pages, if the system has them. NULL: the reason is in tutti_explain (the span is full, no memory, the comm is broken).
  * It stays until tutti_free; what a rank leaves behind (finalize, death) stays readable for its peers.
@@ -425,7 +429,8 @@ const void *tutti_view_readonly(uint64_t handle, tutti_comm *);
 
 /* The bytes of a file, once per host: each rank reads a share of it, past the page cache where that does not hold it, and all get the same
  * memory, which can only be read: *data[*bytes], the same place for every rank of a process; an empty file has an address, too. Each rank
- * gives it back by tutti_free; the last one's frees it. It lies in the span of rank 0, and stays readable when that ends. */
+ * gives it back by tutti_free; the last one's frees it. It lies in the span of rank 0, and stays readable when that ends;
+ * its pages are spread over the NUMA nodes that the ranks may run on. */
 int  tutti_load(const char *path, const void **data, size_t *bytes, tutti_comm *, const tutti_call *);
 
 /* The same bytes of all ranks (else -EPROTO for another count; contents are not compared) to a file: each writes a share. Until all is on the

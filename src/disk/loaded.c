@@ -5,6 +5,7 @@
 #include "disk/loaded.h"
 
 #include "arena/heap.h"
+#include "arena/nodes.h"
 #include "os/memory.h"
 #include "watch/death.h"
 
@@ -12,10 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of this rank: files that its caller has (data), and files whose memory is its own (owned). */
-struct loaded_file { struct loaded_file *next; const void *data; uint64_t at, bytes; bool owned; };
+/* Of this rank: files that its caller has (data), and files whose memory is its own (owned), which lay otherwise before. */
+struct loaded_file { struct loaded_file *next; const void *data; uint64_t at, bytes; bool owned; struct numa_policy before; };
 
 static uint64_t page_up(uint64_t bytes) { return layout_round(bytes, 4096); }
+static uint64_t room_of(uint64_t bytes) { return page_up(bytes) + sizeof(struct loaded); }
 
 static struct loaded *page_of(const struct world *world, uint64_t at, uint64_t bytes)
 {
@@ -35,19 +37,28 @@ static int list_add(struct world *world, struct loaded_file file)
     return 0;
 }
 
+static void give_back(struct world *world, const struct loaded_file *file)
+{
+    char *at = world->arena.base + file->at;
+    nodes_unshare(at, room_of(file->bytes), &file->before);
+    heap_free(world->heap, at);
+}
+
 uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error)
 {
     struct world *world = comm->world;
-    char *at = heap_alloc_bare(world->heap, page_up(bytes) + sizeof(struct loaded), error);
+    char *at = heap_alloc_bare(world->heap, room_of(bytes), error);
     if (!at && *error == -ENOSPC && loaded_reclaim(world))
-        at = heap_alloc_bare(world->heap, page_up(bytes) + sizeof(struct loaded), error);
+        at = heap_alloc_bare(world->heap, room_of(bytes), error);
     if (!at)
         return 0;
     uint64_t offset = (uint64_t)(at - world->arena.base);
     struct loaded *page = page_of(world, offset, bytes);
+    struct loaded_file file = { .at = offset, .bytes = bytes, .owned = true };
+    nodes_share(&world->arena, at, room_of(bytes), &file.before);
     *error = memory_populate(page, sizeof *page);
     if (*error < 0) {
-        heap_free(world->heap, at);
+        give_back(world, &file);
         return 0;
     }
     memset((void *)page, 0, sizeof *page);           /* places are handed on as they are */
@@ -55,9 +66,9 @@ uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error)
         uint32_t rank = watch_world_rank(&comm->watch, p);
         fetch_or32(&page->held[rank / 32], UINT32_C(1) << rank % 32);            /* nobody knows of it yet */
     }
-    *error = list_add(world, (struct loaded_file){ NULL, NULL, offset, bytes, true });
+    *error = list_add(world, file);
     if (*error < 0) {
-        heap_free(world->heap, at);
+        give_back(world, &file);
         return 0;
     }
     return offset;
@@ -68,7 +79,7 @@ bool loaded_there(const struct world *world, uint64_t at, uint64_t bytes)
     const struct arena *arena = &world->arena;
     if (at % 4096 || at < arena->header->spans_at || at >= arena->bytes || bytes > arena->bytes)
         return false;
-    return page_up(bytes) + sizeof(struct loaded) <= arena->bytes - at;
+    return room_of(bytes) <= arena->bytes - at;
 }
 
 void loaded_drop(struct world *world, uint64_t at, uint64_t bytes)
@@ -79,7 +90,7 @@ void loaded_drop(struct world *world, uint64_t at, uint64_t bytes)
 
 int loaded_give(struct world *world, const void *data, uint64_t at, uint64_t bytes)
 {
-    return list_add(world, (struct loaded_file){ NULL, data, at, bytes, false });
+    return list_add(world, (struct loaded_file){ .data = data, .at = at, .bytes = bytes });
 }
 
 /* Takes it out of the list. NULL: there is none. */
@@ -131,7 +142,7 @@ bool loaded_reclaim(struct world *world)
     bool any = given;
     while ((file = given) != NULL) {
         given = file->next;
-        heap_free(world->heap, world->arena.base + file->at);
+        give_back(world, file);
         free(file);
     }
     return any;

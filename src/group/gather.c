@@ -6,6 +6,7 @@
  * Cost: the last rank's CAS to the return of a sleeper some 50 us. */
 #include "group/gather.h"
 
+#include "arena/nodes.h"
 #include "group/seat.h"
 #include "os/cpu.h"
 #include "os/futex.h"
@@ -67,8 +68,10 @@ void gather_seated(struct gather *g)
 {
     struct arena_join *join = g->arena->join;
     uint32_t going = JOIN_GATHERING;
+    nodes_settle_span(g->arena, g->rank);
     if (fetch_add32(&join->joined, 1) + 1 != g->arena->header->size)     /* E11 release, acquire: the last one has seen all seats filled */
         return;
+    nodes_settle_shared(g->arena);
     store_relaxed32(&join->cpus, cpus_of_all(g->arena));                 /* relaxed: published by the CAS on state */
     if (swap_if32(&join->state, &going, JOIN_COMPLETE))                  /* E12 release */
         wake_all(join);
