@@ -1,0 +1,136 @@
+/* The program behind the tests here: `placement jobs FILE` runs a job with each way of --bind, each of four ranks that look where their
+ * memory lies; FILE is made first. As the first process of a machine (/init, no arguments) it sets up what is missing there, does the
+ * same, and switches the machine off. */
+#include "pages.h"
+#include "rank.h"
+
+#include "launch/job.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { RANKS = 4, SKIPPED = 77, NEEDS_KIB = 200 << 10 };
+
+static bool run_job(char *self, const char *bind, enum job_bind how, char *file)
+{
+    char word[8];
+    snprintf(word, sizeof word, "%s", bind);
+    char *argv[] = { self, (char[]){ "rank" }, word, file, NULL };
+    struct job job = { .size = RANKS, .bind = how, .timeout_ms = 300000, .grace_ms = 5000, .argv = argv };
+    bool fine = job_run(&job) == 0;
+    printf("%s: --bind %s\n", fine ? "fine" : "WRONG", bind);
+    fflush(stdout);
+    return fine;
+}
+
+/* With the launcher itself on one node after the other: all memory of the job is there. */
+static bool run_on_each_node(char *self, char *file, uint64_t nodes)
+{
+    cpu_set_t all, here;
+    bool fine = true;
+    sched_getaffinity(0, sizeof all, &all);
+    for (int i = 0; i < NODES; i++) {
+        if (!(nodes >> i & 1) || !pages_node_cpus(i, &here))
+            continue;
+        CPU_AND(&here, &here, &all);
+        sched_setaffinity(0, sizeof here, &here);
+        printf("all ranks on node %d\n", i);
+        fine &= run_job(self, "none", JOB_BIND_NONE, file);
+    }
+    sched_setaffinity(0, sizeof all, &all);
+    return fine;
+}
+
+static void make_file(const char *path)
+{
+    char *data = malloc(PLACEMENT_FILE_BYTES);
+    FILE *f = fopen(path, "we");
+    memset(data, 7, PLACEMENT_FILE_BYTES);
+    if (!f || fwrite(data, 1, PLACEMENT_FILE_BYTES, f) != PLACEMENT_FILE_BYTES || fclose(f) != 0) {
+        perror(path);
+        exit(1);
+    }
+    free(data);
+}
+
+/* A node that is full has its memory elsewhere, which is no fault; and where the questions are forbidden nothing can be said. */
+static int look_ahead(uint64_t nodes)
+{
+    static _Alignas(PAGE) char page[PAGE];
+    uint64_t none;
+    int node, error;
+    for (int i = 0; i < NODES; i++)
+        if ((nodes >> i & 1) && pages_free_kib(i) && pages_free_kib(i) < NEEDS_KIB) {
+            printf("skipped: node %d has less than %d MiB free\n", i, NEEDS_KIB >> 10);
+            return SKIPPED;
+        }
+    page[0] = 1;
+    error = pages_look(page, PAGE, &node);
+    if (error < 0 || pages_policy(NULL, &none) < 0) {
+        printf("skipped: move_pages and get_mempolicy are not to be had here (a container's profile?)\n");
+        return SKIPPED;
+    }
+    return 0;
+}
+
+static int run_jobs(char *self, char *file)
+{
+    cpu_set_t all;
+    sched_getaffinity(0, sizeof all, &all);
+    uint64_t nodes = pages_nodes_of(&all);
+    int skipped = look_ahead(nodes);
+    if (skipped)
+        return skipped;
+    printf("nodes: %d\n", __builtin_popcountll(nodes));
+    make_file(file);
+    setenv("TUTTI_SPAN_BYTES", "64M", 1);
+    bool fine = run_job(self, "numa", JOB_BIND_NUMA, file);
+    fine &= run_job(self, "core", JOB_BIND_CORE, file);
+    fine &= run_job(self, "none", JOB_BIND_NONE, file);
+    if (__builtin_popcountll(nodes) > 1)
+        fine &= run_on_each_node(self, file, nodes);
+    unlink(file);
+    printf("%s\n", fine ? "all memory is where it belongs" : "WRONG");
+    return fine ? 0 : 1;
+}
+
+/* libnuma looks at /sys when it is loaded: so once more from the beginning, with /sys there. */
+static int boot(char *self)
+{
+    static const char *const kinds[][2] = { { "proc", "/proc" }, { "sysfs", "/sys" }, { "devtmpfs", "/dev" } };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        mkdir(kinds[i][1], 0755);
+        mount(kinds[i][0], kinds[i][1], kinds[i][0], 0, NULL);
+    }
+    setenv("PATH", "/", 1);
+    execl(self, self, "guest", (char *)NULL);
+    return 1;
+}
+
+static int guest(char *self)
+{
+    run_jobs(self, (char[]){ "/file" });
+    fflush(stdout);
+    sync();
+    return reboot(RB_POWER_OFF);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 1 && getpid() == 1)
+        return boot(argv[0]);
+    if (argc == 2 && !strcmp(argv[1], "guest") && getpid() == 1)
+        return guest(argv[0]);
+    if (argc == 3 && !strcmp(argv[1], "jobs"))
+        return run_jobs(argv[0], argv[2]);
+    if (argc == 4 && !strcmp(argv[1], "rank"))
+        return rank_run(argv[2], argv[3]);
+    fprintf(stderr, "usage: %s jobs FILE\n", argv[0]);
+    return 2;
+}
