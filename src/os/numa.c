@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -212,4 +213,25 @@ int numa_policy_set(void *at, size_t bytes, const struct numa_policy *policy)
 {
     bool any = numa_set_count(&policy->nodes) > 0;
     return mbind(at, bytes, policy->mode, any ? policy->nodes.bits : NULL, any ? NUMA_NODES_MOST : 0, 0) == 0 ? 0 : -errno;
+}
+
+int numa_policy_try(void)
+{
+    struct numa_policy policy;
+    struct numa_set first = { { 0 } };
+    struct numa_map map;
+    int error = numa_policy_mine(&policy);
+    if (error || (error = numa_map_read(&map)))
+        return error;
+    if (map.count > 0)
+        numa_set_add(&first, map.node[0].number);
+    numa_map_free(&map);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return -errno;
+    policy = numa_prefer(&first);
+    error = numa_policy_set(at, page, &policy);
+    munmap(at, page);
+    return error;
 }

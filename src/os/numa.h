@@ -46,5 +46,6 @@ int  numa_policy_at(void *at, struct numa_policy *policy);
 /* For pages of the stretch that are not there yet. In shared memory it is the memory's own: it holds for every process, until said anew.
    0 or -errno (-EPERM, -ENOSYS: forbidden, as in many containers). */
 int  numa_policy_set(void *at, size_t bytes, const struct numa_policy *policy);
+int  numa_policy_try(void);                  /* can it be done here? As numa_policy_set */
 
 #endif

@@ -17,8 +17,8 @@ done
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 program=$TUTTI_BUILD/test/numa/placement
-mapfile -t libraries < <(ldd "$program" | grep -o '/[^ ]*')
-"$TUTTI_BUILD/test/numa/archive" "$program" "${libraries[@]}" >"$folder/archive" || exit 1
+mapfile -t files < <(ldd "$program" "$TUTTI_BUILD/tutti" | grep -o '/[^ :]*' | sort -u)     # the programs themselves among them
+"$TUTTI_BUILD/test/numa/archive" "$program" "${files[@]}" >"$folder/archive" || exit 1
 
 # guest NODES: each of 512 MiB, with one CPU or two.
 guest() {
@@ -29,10 +29,11 @@ guest() {
   # shellcheck disable=SC2086
   timeout -k 5 400 $qemu -machine pc,accel=tcg -cpu max -smp $((nodes * cpus)) -m $((nodes * 512))M "${topology[@]}" -nodefaults \
     -no-user-config -display none -no-reboot -serial stdio -kernel "$kernel" -initrd "$folder/archive" \
-    -append "console=ttyS0 quiet panic=-1 numa_balancing=disable" \
+    -append "console=ttyS0 quiet panic=-1 numa_balancing=disable -- $TUTTI_BUILD/tutti" \
     </dev/null >"$folder/out" 2>&1
   tr -d '\r' <"$folder/out" | tail -n 60
   grep -q "^nodes: $nodes" "$folder/out" || { echo "numa.guest: not a machine of $nodes nodes"; return 1; }
+  grep -q "^NUMA: $nodes nodes; a rank bound to one has its memory there" "$folder/out" || { echo "numa.guest: not what doctor says"; return 1; }
   grep -q "^all memory is where it belongs" "$folder/out" && ! grep -q WRONG "$folder/out"
 }
 

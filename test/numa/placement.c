@@ -1,6 +1,6 @@
 /* The program behind the tests here: `placement jobs FILE` runs a job with each way of --bind, each of four ranks that look where their
- * memory lies; FILE is made first. As the first process of a machine (/init, no arguments) it sets up what is missing there, does the
- * same, and switches the machine off. */
+ * memory lies; FILE is made first. As the first process of a machine (/init DOCTOR) it sets up what is missing there, does the same, lets
+ * DOCTOR, the command tutti, say what it sees, and switches the machine off. */
 #include "pages.h"
 #include "rank.h"
 
@@ -101,7 +101,7 @@ static int run_jobs(char *self, char *file)
 }
 
 /* libnuma looks at /sys when it is loaded: so once more from the beginning, with /sys there. */
-static int boot(char *self)
+static int boot(char *self, char *doctor)
 {
     static const char *const kinds[][2] = { { "proc", "/proc" }, { "sysfs", "/sys" }, { "devtmpfs", "/dev" } };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -109,12 +109,14 @@ static int boot(char *self)
         mount(kinds[i][0], kinds[i][1], kinds[i][0], 0, NULL);
     }
     setenv("PATH", "/", 1);
-    execl(self, self, "guest", (char *)NULL);
+    execl(self, self, "guest", doctor, (char *)NULL);
     return 1;
 }
 
-static int guest(char *self)
+static int guest(char *self, char *doctor)
 {
+    struct job job = { .size = 1, .timeout_ms = 60000, .argv = (char *[]){ doctor, (char[]){ "doctor" }, NULL } };
+    job_run(&job);
     run_jobs(self, (char[]){ "/file" });
     fflush(stdout);
     sync();
@@ -123,10 +125,10 @@ static int guest(char *self)
 
 int main(int argc, char **argv)
 {
-    if (argc == 1 && getpid() == 1)
-        return boot(argv[0]);
-    if (argc == 2 && !strcmp(argv[1], "guest") && getpid() == 1)
-        return guest(argv[0]);
+    if (argc == 2 && getpid() == 1)
+        return boot(argv[0], argv[1]);
+    if (argc == 3 && !strcmp(argv[1], "guest") && getpid() == 1)
+        return guest(argv[0], argv[2]);
     if (argc == 3 && !strcmp(argv[1], "jobs"))
         return run_jobs(argv[0], argv[2]);
     if (argc == 4 && !strcmp(argv[1], "rank"))
