@@ -1,4 +1,4 @@
-/* The program behind the tests here: `placement jobs FILE` runs a job with each way of --bind, each of four ranks that look where their
+/* The program behind the tests here: `placement jobs FILE` runs a job with each way of binding, each of four ranks that look where their
  * memory lies; FILE is made first. As the first process of a machine (/init DOCTOR) it sets up what is missing there, does the same, lets
  * DOCTOR, the command tutti, say what it sees, and switches the machine off. */
 #include "pages.h"
@@ -29,20 +29,29 @@ static bool run_job(char *self, const char *bind, enum job_bind how, char *file)
     return fine;
 }
 
-/* With the launcher itself on one node after the other: all memory of the job is there. */
-static bool run_on_each_node(char *self, char *file, uint64_t nodes)
+/* The ranks bind themselves, by what the environment says in the place of options.flags. */
+static bool run_by_flags(char *self, char *file)
+{
+    setenv("TUTTI_FLAGS", "bind_core", 1);
+    printf("by TUTTI_FLAGS\n");
+    bool fine = run_job(self, "core", JOB_BIND_NONE, file);
+    setenv("TUTTI_FLAGS", "bind_numa", 1);
+    fine &= run_job(self, "numa", JOB_BIND_NONE, file);
+    unsetenv("TUTTI_FLAGS");
+    return fine;
+}
+
+/* With the launcher itself on the last node: all memory of the job is there. */
+static bool run_on_one_node(char *self, char *file, uint64_t nodes)
 {
     cpu_set_t all, here;
-    bool fine = true;
+    int node = 63 - __builtin_clzll(nodes);
     sched_getaffinity(0, sizeof all, &all);
-    for (int i = 0; i < NODES; i++) {
-        if (!(nodes >> i & 1) || !pages_node_cpus(i, &here))
-            continue;
-        CPU_AND(&here, &here, &all);
-        sched_setaffinity(0, sizeof here, &here);
-        printf("all ranks on node %d\n", i);
-        fine &= run_job(self, "none", JOB_BIND_NONE, file);
-    }
+    pages_node_cpus(node, &here);
+    CPU_AND(&here, &here, &all);
+    sched_setaffinity(0, sizeof here, &here);
+    printf("all ranks on node %d\n", node);
+    bool fine = run_job(self, "none", JOB_BIND_NONE, file);
     sched_setaffinity(0, sizeof all, &all);
     return fine;
 }
@@ -93,8 +102,10 @@ static int run_jobs(char *self, char *file)
     bool fine = run_job(self, "numa", JOB_BIND_NUMA, file);
     fine &= run_job(self, "core", JOB_BIND_CORE, file);
     fine &= run_job(self, "none", JOB_BIND_NONE, file);
+    fine &= run_by_flags(self, file);
+    fine &= run_job(self, "asked", JOB_BIND_NONE, file);
     if (__builtin_popcountll(nodes) > 1)
-        fine &= run_on_each_node(self, file, nodes);
+        fine &= run_on_one_node(self, file, nodes);
     unlink(file);
     printf("%s\n", fine ? "all memory is where it belongs" : "WRONG");
     return fine ? 0 : 1;
