@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/knob.h"
+#include "fold/fold.h"
 #include "os/cpu.h"
 #include "os/numa.h"
 
@@ -99,6 +100,11 @@ int life_options(tutti_options *o, const tutti_options *given, struct text *why)
     }
     if (r == 0 && !o->job)
         knob_text(KNOB_JOB, &o->job);
+    const char *isa;
+    if (r == 0 && knob_text(KNOB_ISA, &isa) && !fold_find_isa(isa, TUTTI_F32, TUTTI_SUM)) {
+        text_add(why, "TUTTI_ISA=%.60s: expected plain, avx2, avx512 or neon, as far as this processor has it", isa);
+        r = -EINVAL;
+    }
     if (r == 0 && !o->span_bytes) {
         r = knob_int(KNOB_SPAN_BYTES, &value, said, sizeof said);
         if (r > 0)

@@ -45,6 +45,14 @@ static void say_nodes(void)
         }
         doctor_say(4, "  NUMA node %d: %s", facts.node, said);
     }
+    if (!numa_several())
+        return;
+    int error = numa_policy_try();
+    if (error)
+        doctor_say(4, "  memory cannot be placed on nodes: %s; it lies where it is touched first, mostly near its rank if that is bound; let the "
+                   "seccomp profile of the container allow mbind and get_mempolicy", strerrordesc_np(-error));
+    else
+        doctor_say(4, "  a rank bound to one node has its memory there; what all share lies on the nodes in turn");
 }
 
 void doctor_cpu(void)

@@ -51,7 +51,7 @@ static void say_huge(void)
     size_t huge = 0;
     text_clear(&t);
     chosen_word("/sys/kernel/mm/transparent_hugepage/shmem_enabled", setting, sizeof setting);
-    if (at && memory_populate_huge(at, TRIED, &huge) == 0) {
+    if (at && memory_populate_huge(at, TRIED, 0, &huge) == 0) {
         text_add_bytes(&t, huge);
         text_add(&t, " of 32 MiB came in them");
     } else

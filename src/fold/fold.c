@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/knob.h"
 #include "fold/cpu.h"
 #include "fold/table.h"
 
@@ -49,8 +50,15 @@ enum { TYPES = sizeof types / sizeof types[0], OPS = sizeof ops / sizeof ops[0] 
 
 static const struct table *chosen; /* written by the constructor alone */
 
+static const struct table *fold_table_of(const char *isa);
+
+/* TUTTI_ISA, if it can be had; joining refuses it where it cannot. */
 static const struct table *fold_choose(void)
 {
+    const char *wanted;
+    const struct table *table = knob_text(KNOB_ISA, &wanted) ? fold_table_of(wanted) : NULL;
+    if (table)
+        return table;
     if (table_avx512.fn[0][0] && cpu_has_avx512())
         return &table_avx512;
     if (table_avx2.fn[0][0] && cpu_has_avx2())
@@ -79,7 +87,7 @@ static const struct table *fold_table_of(const char *isa)
         return &table_avx2;
     if (strcmp(isa, "avx512") == 0 && cpu_has_avx512())
         return &table_avx512;
-    if (strcmp(isa, "neon") == 0)
+    if (strcmp(isa, "neon") == 0 && table_neon.fn[0][0])
         return &table_neon;
     return NULL;
 }

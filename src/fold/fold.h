@@ -1,6 +1,6 @@
 /* Job:   the arithmetic of reductions: one kernel per type and operation, for each instruction set, all agreeing bit for bit.
  * Owns:  no shared word; a kernel reads src[] and writes dst, nothing else.
- * Never: ranks, arenas, waiting, the environment. Floating-point control is the caller's: round to nearest, no flush to zero. */
+ * Never: ranks, arenas, waiting; of the environment TUTTI_ISA alone. Floating-point control is the caller's: round to nearest, no flush to zero. */
 #ifndef FOLD_FOLD_H
 #define FOLD_FOLD_H
 

@@ -154,6 +154,7 @@ static void test_bad_knobs(void **state)
     expect_refused("TUTTI_SPIN_US", "1000001", "1000000");
     expect_refused("TUTTI_FLAGS", "bind_cores", "bind_core");
     expect_refused("TUTTI_FLAGS", "1024", "bind_core");
+    expect_refused("TUTTI_ISA", "mmx", "plain, avx2, avx512 or neon");
     expect_refused("TUTTI_SPAN_BYTES", "many", "size");
     setenv("TUTTI_SPAN_BYTES", "16M", 1);
     expect_refused("TUTTI_SIZE", "0", "integer");

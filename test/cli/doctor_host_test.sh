@@ -101,6 +101,9 @@ exits 0 "with settings that are fine"
 shows "^  TUTTI_WARN_MS=5s \("
 shows "^  TUTTI_FLAGS=bind_core \("
 shows "^  TUTTI_FAULT=0:barrier#3:kill \("
+doctor TUTTI_ISA=plain
+exits 0 "with plain folds"
+shows "^  reductions are folded by plain instructions$"
 doctor TUTTI_TIMEOUT_MS=soon
 exits 1 "with a wrong time"
 wrong "TUTTI_TIMEOUT_MS=soon: expected a duration such as 30s, 500ms or 500, .*, or never" "deadline of every operation; -1: none; unset it for the default: 30min"
