@@ -138,7 +138,7 @@ int gpu_enter(struct gpu *gpu, struct text *why)
     return error ? gpu_failed(gpu, "cuCtxPushCurrent", error, why) : 0;
 }
 
-bool gpu_enter_to_give(struct gpu *gpu) { return gpu_enter(gpu, NULL) == 0 || gpu_enter(gpu, NULL) == 0; }
+bool gpu_enter_to_give(struct gpu *gpu) { return driver_enter_to_give(gpu->call, gpu->context); }
 
 void gpu_leave(struct gpu *gpu)
 {

@@ -22,7 +22,7 @@ struct kernels *gpu_kernels(struct gpu *gpu);        /* gpu/kernels.h */
 /* Around calls: its context is current between the two, in this thread. 0 or -errno; leave only after 0. */
 int  gpu_enter(struct gpu *gpu, struct text *why);
 void gpu_leave(struct gpu *gpu);
-/* The same to give something back, which stays with the device if that fails: tried twice. A broken context has nothing to be given back to. */
+/* The same to give something back, which stays with the device if that fails. */
 bool gpu_enter_to_give(struct gpu *gpu);
 
 /* A call of CUDA has failed: adds "device 0 (NAME, bus 0000:0a:00.0): cuX: CUDA_ERROR_… (700): …" and returns -ENOMEM where memory is

@@ -142,19 +142,13 @@ static void close_failed(struct handles *h, const struct open *o, CUresult error
     refuse(h, o->owner, o->buffer, words);
 }
 
-/* Tried twice, as gpu_enter_to_give. */
-static bool enter_to_close(const struct open *o)
-{
-    return o->call->cuCtxPushCurrent_v2(o->context) == CUDA_SUCCESS || o->call->cuCtxPushCurrent_v2(o->context) == CUDA_SUCCESS;
-}
-
 static void close_one(struct handles *h, struct open **at)
 {
     struct open *o = *at;
     CUresult error = 0;
     *at = o->next;
     /* The context is no more: nothing is open in it. */
-    if (o->how != OPENING_OWN && enter_to_close(o)) {
+    if (o->how != OPENING_OWN && driver_enter_to_give(o->call, o->context)) {
         if (o->how == OPENING_LEGACY && !MISTAKE(never_closed))
             error = o->call->cuIpcCloseMemHandle(o->at);
         else if (o->how == OPENING_DESCRIPTOR)

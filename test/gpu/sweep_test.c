@@ -59,7 +59,7 @@ static bool gives_back(const char *symbol)
  * call, which other faults try. */
 static bool can_fail(const char *symbol) { return strcmp(symbol, "cuIpcCloseMemHandle") != 0; }
 
-/* Which device it is about is not known yet: their words name the function. */
+/* Which device it is about is not known yet: their words name the function instead. */
 static bool of_no_device(const char *symbol)
 {
     return !strcmp(symbol, "cuInit") || !strncmp(symbol, "cuDriver", 8) || !strcmp(symbol, "cuDeviceGetCount") || !strcmp(symbol, "cuPointerGetAttributes");
@@ -80,6 +80,9 @@ static int wrong(const char *what, int op)
 
 enum outcome { PASSED, FAILED, BROKE, NOT_REACHED, OUTCOMES };
 
+/* A call whose failure stops nothing may still have broken the context: then the next one is what fails, and knows its device. */
+static bool names_it(const char *words) { return strstr(words, "device 0") || (of_no_device(f->symbol) && strstr(words, f->symbol)); }
+
 static int judge_failure(int at, enum outcome *outcome)
 {
     const struct scenario_told *t = scenario_told();
@@ -91,7 +94,7 @@ static int judge_failure(int at, enum outcome *outcome)
         return wrong("there is another road", at);
     snprintf(named, sizeof named, "rank %d", f->rank);
     for (int r = 0; r < ranks; r++)
-        if (!strstr(t->words[r], of_no_device(f->symbol) ? f->symbol : "device 0") || (r != f->rank && !strstr(t->words[r], named)))
+        if (!names_it(t->words[r]) || (r != f->rank && !strstr(t->words[r], named)))
             return wrong("the words do not name rank and device", at);
     device = scenario_failed(ranks, (1u << ranks) - 1, SCENARIO_DEVICE, SCENARIO_DEVICE + 1, &bad, &where);
     if (bad)
