@@ -221,7 +221,7 @@ static bool lane_find(struct p2p *p, struct lane *lane)
     if (!at)
         return false;
     struct channel *in = (struct channel *)(void *)p2p_of_peer(p, peer, at, 4096);
-    if (!in)
+    if (!in || at % _Alignof(struct channel))
         return lane_damaged(lane);
     lane->in = in;
     lane->read = (struct reel){ lane->in->letters, RING_FIRST, 0, 0 };
