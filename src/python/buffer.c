@@ -1,0 +1,170 @@
+/* A buffer says what its elements are by a format of the struct module; NumPy's complex types are "Zf" and "Zd". Integers and floats are told
+ * by letter and size, since a letter's size depends on the machine. */
+#include "python/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const unsigned char sizes[] = {
+    [TUTTI_I8] = 1, [TUTTI_U8] = 1, [TUTTI_I16] = 2, [TUTTI_U16] = 2, [TUTTI_I32] = 4, [TUTTI_U32] = 4, [TUTTI_I64] = 8, [TUTTI_U64] = 8,
+    [TUTTI_F16] = 2, [TUTTI_BF16] = 2, [TUTTI_F32] = 4, [TUTTI_F64] = 8, [TUTTI_BOOL] = 1, [TUTTI_C64] = 8, [TUTTI_C128] = 16,
+    [TUTTI_F8E4M3] = 1, [TUTTI_F8E5M2] = 1
+};
+
+size_t type_size(int type) { return type >= 0 && type < (int)sizeof sizes ? sizes[type] : 1; }
+
+static int by_size(Py_ssize_t size, int one, int two, int four, int eight)
+{
+    return size == 1 ? one : size == 2 ? two : size == 4 ? four : size == 8 ? eight : -1;
+}
+
+static int type_of(const char *format, Py_ssize_t size)
+{
+    if (!format)
+        return TUTTI_U8;
+    int other = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';
+    if ((*format == other || *format == '!') && size > 1)
+        return -1;
+    if (*format && strchr("@=<>!|", *format))
+        format++;
+    if (format[0] == 'Z' && (format[1] == 'f' || format[1] == 'd') && !format[2])
+        return format[1] == 'f' ? TUTTI_C64 : TUTTI_C128;
+    if (!format[0] || format[1])
+        return -1;
+    switch (format[0]) {
+    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n':
+        return by_size(size, TUTTI_I8, TUTTI_I16, TUTTI_I32, TUTTI_I64);
+    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': case 'c':
+        return by_size(size, TUTTI_U8, TUTTI_U16, TUTTI_U32, TUTTI_U64);
+    case 'e': case 'f': case 'd':
+        return by_size(size, -1, TUTTI_F16, TUTTI_F32, TUTTI_F64);
+    case '?':
+        return by_size(size, TUTTI_BOOL, -1, -1, -1);
+    default:
+        return -1;
+    }
+}
+
+/* The view's type; a type that was asked for has to fit its elements, or divide its bytes. */
+static int view_type(const Py_buffer *view, int type, const char *what)
+{
+    if (type == TYPE_BY_BUFFER) {
+        type = type_of(view->format, view->itemsize);
+        if (type < 0)
+            PyErr_Format(PyExc_TypeError, "%s: elements of format '%s' (%zd bytes) are no type of tutti: use integers, bool, floats of 2 to 8 "
+                         "bytes or complex, in this machine's byte order; or say dtype=", what, view->format ? view->format : "B", view->itemsize);
+        return type;
+    }
+    Py_ssize_t size = (Py_ssize_t)type_size(type);
+    if ((view->itemsize == size || view->itemsize == 1) && view->len % size == 0)
+        return type;
+    PyErr_Format(PyExc_TypeError, "%s: dtype has %zd bytes an element, the array %zd: view it as elements of that size", what, size,
+                 view->itemsize);
+    return -1;
+}
+
+static int view_take(Py_buffer *view, PyObject *object, int type, int writable, const char *what)
+{
+    if (!PyObject_CheckBuffer(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: %R is no array: give something with the buffer protocol (NumPy array, array.array, bytearray)", what,
+                     (PyObject *)Py_TYPE(object));
+        return -1;
+    }
+    if (PyObject_GetBuffer(object, view, PyBUF_FORMAT | PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0)) < 0) {
+        if (writable && PyErr_ExceptionMatches(PyExc_BufferError) | PyErr_ExceptionMatches(PyExc_ValueError)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_ValueError, "%s: the array is read-only, and the result is to be written there", what);
+        }
+        return -1;
+    }
+    if (!PyBuffer_IsContiguous(view, 'C')) {
+        PyErr_Format(PyExc_ValueError, "%s: the array does not lie in one piece in C order: give numpy.ascontiguousarray() of it", what);
+        PyBuffer_Release(view);
+        return -1;
+    }
+    type = view_type(view, type, what);
+    if (type < 0)
+        PyBuffer_Release(view);
+    return type;
+}
+
+int side_take(struct side *s, PyObject *object, int type, int writable, const char *what)
+{
+    s->n = 0;
+    s->type = type;
+    s->views = &s->one;
+    s->ptrs = &s->one_ptr;
+    s->counts = &s->one_count;
+    if (object == Py_None)
+        return 0;
+    s->type = view_take(&s->one, object, type, writable, what);
+    if (s->type < 0)
+        return -1;
+    s->n = 1;
+    s->one_ptr = s->one.buf;
+    s->one_count = (size_t)s->one.len / type_size(s->type);
+    return 0;
+}
+
+/* Appends one; the first that is not None says the type of all. */
+static int side_add(struct side *s, PyObject *object, int asked, int writable, const char *what)
+{
+    int i = s->n;
+    if (object != Py_None) {
+        int type = view_take(&s->views[i], object, asked, writable, what);
+        if (type < 0)
+            return -1;
+        if (s->type != TYPE_BY_BUFFER && s->type != type) {
+            PyErr_Format(PyExc_TypeError, "%s: array %d has another type than those before it: give one type to all", what, i);
+            PyBuffer_Release(&s->views[i]);
+            return -1;
+        }
+        s->type = type;
+        s->ptrs[i] = s->views[i].buf;
+        s->counts[i] = (size_t)s->views[i].len / type_size(type);
+    }
+    s->n = i + 1;
+    return 0;
+}
+
+int side_take_list(struct side *s, PyObject *list, int type, int writable, const char *what)
+{
+    side_take(s, Py_None, type, 0, what);
+    if (list == Py_None)
+        return 0;
+    Py_ssize_t n = PySequence_Size(list);
+    if (n < 0)
+        return -1;
+    s->views = calloc((size_t)n + 1, sizeof *s->views);
+    s->ptrs = calloc((size_t)n + 1, sizeof *s->ptrs);
+    s->counts = calloc((size_t)n + 1, sizeof *s->counts);
+    if (!s->views || !s->ptrs || !s->counts) {
+        side_drop(s);
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        int r = item ? side_add(s, item, type, writable, what) : -1;
+        Py_XDECREF(item);
+        if (r < 0) {
+            side_drop(s);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void side_drop(struct side *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->views[i].obj)
+            PyBuffer_Release(&s->views[i]);
+    if (s->views != &s->one) {
+        free(s->views);
+        free(s->ptrs);
+        free(s->counts);
+    }
+    s->views = &s->one;
+    s->n = 0;
+}

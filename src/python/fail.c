@@ -1,0 +1,62 @@
+/* The classes stand in tutti/errors.py, which is asked for the exception when there is one to raise: this file costs nothing before. */
+#include "python/fail.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+PyObject *fail_text(const char *text) { return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"); }
+
+PyObject *fail_ranks(const tutti_comm *comm)
+{
+    int size = comm ? tutti_size(comm) : 0;
+    int *ranks = calloc((size_t)(size > 0 ? size : 1), sizeof *ranks);
+    if (!ranks)
+        return PyErr_NoMemory();
+    int n = comm ? tutti_failed(comm, ranks, size) : 0;
+    PyObject *tuple = PyTuple_New(n > 0 ? n : 0);
+    for (int i = 0; tuple && i < n; i++) {
+        PyObject *rank = PyLong_FromLong(ranks[i]);
+        if (!rank || PyTuple_SetItem(tuple, i, rank) < 0)
+            Py_CLEAR(tuple);
+    }
+    free(ranks);
+    return tuple;
+}
+
+/* A comm that has failed goes on telling why. */
+static int is_older(PyObject *report, int error, PyObject *told, int told_error)
+{
+    return told && error != told_error && error != -ECANCELED && PyUnicode_Compare(report, told) == 0;
+}
+
+static PyObject *report_of(int error, const tutti_comm *comm, PyObject **told, int *told_error)
+{
+    PyObject *report = fail_text(tutti_explain(comm));
+    if (!report || !told)
+        return report;
+    if (is_older(report, error, *told, *told_error)) {
+        Py_DECREF(report);
+        return fail_text("");
+    }
+    Py_INCREF(report);
+    Py_XDECREF(*told);
+    *told = report;
+    *told_error = error;
+    return report;
+}
+
+PyObject *fail_comm(int error, const tutti_comm *comm, PyObject **told, int *told_error)
+{
+    PyObject *errors = PyImport_ImportModule("tutti.errors");
+    PyObject *report = report_of(error, comm, told, told_error), *kind = fail_text(tutti_strerror(error)), *ranks = fail_ranks(comm);
+    PyObject *made = errors && report && kind && ranks ? PyObject_CallMethod(errors, "of", "iOOO", -error, kind, report, ranks) : NULL;
+    if (made)
+        PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+    Py_XDECREF(made);
+    Py_XDECREF(errors);
+    Py_XDECREF(report);
+    Py_XDECREF(kind);
+    Py_XDECREF(ranks);
+    return NULL;
+}

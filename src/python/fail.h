@@ -1,0 +1,21 @@
+/* Job: a negative result of the library becomes the exception of tutti/errors.py.
+ * Owns: nothing.
+ * Never: a text of its own; the library's report is the text. */
+#ifndef PYTHON_FAIL_H
+#define PYTHON_FAIL_H
+
+#include <Python.h>
+
+#include "tutti.h"
+
+/* Raises with the report of comm; comm NULL: of tutti_init. Always NULL. `told` and `told_error` (may be NULL): the report of the last
+ * exception of this comm, kept here. The library leaves its report alone where a call was out of place: an older text is not shown then. */
+PyObject *fail_comm(int error, const tutti_comm *comm, PyObject **told, int *told_error);
+
+/* The ranks known to be dead or gone, as a tuple. */
+PyObject *fail_ranks(const tutti_comm *comm);
+
+/* Text of the library: bytes that are no UTF-8 (a path in a call site) become marks. */
+PyObject *fail_text(const char *text);
+
+#endif

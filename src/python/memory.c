@@ -1,0 +1,131 @@
+/* A Memory keeps its world from being finalized: NumPy arrays that show it hold it, and nothing tells them that a mapping has gone. */
+#include "python/memory.h"
+
+#include "python/object.h"
+#include "python/site.h"
+#include "python/table.h"
+
+#include <string.h>
+
+struct memory_object {
+    PyObject_HEAD
+    comm_object *world;                 /* owned */
+    const void  *data;
+    size_t       bytes;
+    int          loaded;                /* to be given back by tutti_free */
+};
+
+static PyTypeObject *memory_type;
+
+static PyObject *memory_new(comm_object *self, const void *data, size_t bytes, int loaded)
+{
+    struct memory_object *m = object_new(memory_type);
+    if (!m)
+        return NULL;
+    m->world = comm_world(self);
+    m->world->regions++;
+    Py_INCREF((PyObject *)m->world);
+    m->data = data;
+    m->bytes = bytes;
+    m->loaded = loaded;
+    return (PyObject *)m;
+}
+
+static void memory_dealloc(struct memory_object *m)
+{
+    m->world->regions--;
+    if (m->loaded && m->world->comm)
+        tutti_free((void *)(uintptr_t)m->data, m->world->comm);
+    Py_CLEAR(m->world);
+    object_free(m);
+}
+
+static int memory_buffer(struct memory_object *m, Py_buffer *view, int flags)
+{
+    return PyBuffer_FillInfo(view, (PyObject *)m, (void *)(uintptr_t)m->data, (Py_ssize_t)m->bytes, 1, flags);
+}
+
+PyObject *memory_load(comm_object *self, PyObject *args)
+{
+    PyObject *path;
+    tutti_call call = { 0 };
+    const void *data = NULL;
+    size_t bytes = 0;
+    tutti_comm *comm = comm_of(self);
+    if (!comm || !PyArg_ParseTuple(args, "O&i", PyUnicode_FSConverter, &path, &call.timeout_ms))
+        return NULL;
+    const char *site = site_of_caller();
+    PyThreadState *state = comm_enter(self);
+    int r = tutti_load_at(site, PyBytes_AsString(path), &data, &bytes, comm, &call);
+    comm_leave(self, state);
+    Py_DECREF(path);
+    PyObject *memory = comm_result(self, r) < 0 ? NULL : memory_new(self, data, bytes, 1);
+    if (!memory && r >= 0)
+        tutti_free((void *)(uintptr_t)data, comm);
+    return memory;
+}
+
+PyObject *memory_save(comm_object *self, PyObject *args)
+{
+    PyObject *path;
+    Py_buffer data;
+    tutti_call call = { 0 };
+    tutti_comm *comm = comm_of(self);
+    if (!comm || !PyArg_ParseTuple(args, "O&y*i", PyUnicode_FSConverter, &path, &data, &call.timeout_ms))
+        return NULL;
+    const char *site = site_of_caller();
+    PyThreadState *state = comm_enter(self);
+    int r = tutti_save_at(site, PyBytes_AsString(path), data.buf, (size_t)data.len, comm, &call);
+    comm_leave(self, state);
+    Py_DECREF(path);
+    PyBuffer_Release(&data);
+    if (comm_result(self, r) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *memory_give(comm_object *self, PyObject *object)
+{
+    Py_buffer data;
+    uint64_t handle = 0;
+    tutti_comm *comm = comm_of(self);
+    if (!comm || PyObject_GetBuffer(object, &data, PyBUF_SIMPLE) < 0)
+        return NULL;
+    PyThreadState *state = comm_enter(self);
+    void *copy = tutti_alloc(data.len > 0 ? (size_t)data.len : 1, comm);
+    if (copy)
+        memcpy(copy, data.buf, (size_t)data.len);
+    int r = copy ? tutti_handle(copy, &handle, comm) : 0;
+    comm_leave(self, state);
+    PyBuffer_Release(&data);
+    if (!copy)
+        return PyErr_Format(PyExc_MemoryError, "share: %s", tutti_explain(comm));
+    return comm_result(self, r) < 0 ? NULL : PyLong_FromUnsignedLongLong(handle);
+}
+
+PyObject *memory_view(comm_object *self, PyObject *args)
+{
+    unsigned long long handle;
+    Py_ssize_t bytes;
+    tutti_comm *comm = comm_of(self);
+    if (!comm || !PyArg_ParseTuple(args, "Kn", &handle, &bytes))
+        return NULL;
+    const void *data = tutti_view_readonly(handle, comm);
+    if (!data)
+        return PyErr_Format(PyExc_MemoryError, "share: %s", tutti_explain(comm));
+    return memory_new(self, data, (size_t)bytes, 0);
+}
+
+static PyType_Slot memory_slots[] = {
+    { Py_tp_dealloc, (void *)memory_dealloc },
+    { Py_bf_getbuffer, (void *)memory_buffer },
+    { 0, NULL }
+};
+
+static PyType_Spec memory_spec = { "tutti.Memory", sizeof(struct memory_object), 0, Py_TPFLAGS_DEFAULT, memory_slots };
+
+int memory_setup(PyObject *module)
+{
+    memory_type = (PyTypeObject *)PyType_FromSpec(&memory_spec);
+    return memory_type ? PyModule_AddType(module, memory_type) : -1;
+}

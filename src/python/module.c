@@ -1,0 +1,33 @@
+/* The extension _tutti: what Python's own code cannot do. The package tutti in front of it has the names, the texts and the defaults. */
+#include "python/comm.h"
+#include "python/memory.h"
+#include "python/site.h"
+#include "python/table.h"
+#include "python/work.h"
+
+static PyObject *module_version(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    return PyUnicode_FromString(tutti_version());
+}
+
+static PyMethodDef module_methods[] = {
+    TABLE_METHOD("init", comm_init, METH_VARARGS, NULL),
+    TABLE_METHOD("version", module_version, METH_NOARGS, NULL),
+    { 0 }
+};
+
+static struct PyModuleDef definition = { PyModuleDef_HEAD_INIT, "_tutti", NULL, -1, module_methods, NULL, NULL, NULL, NULL };
+
+PyMODINIT_FUNC PyInit__tutti(void);
+
+PyMODINIT_FUNC PyInit__tutti(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (!module)
+        return NULL;
+    if (site_setup(module) < 0 || table_setup(module) < 0 || comm_setup(module) < 0 || work_setup(module) < 0 || memory_setup(module) < 0)
+        Py_CLEAR(module);
+    return module;
+}

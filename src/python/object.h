@@ -1,0 +1,20 @@
+/* Job: what the extension's types have in common: how an object is made and freed.
+ * Owns: nothing.
+ * Never: an object of a type that was not made by PyType_FromSpec: those are not counted. */
+#ifndef PYTHON_OBJECT_H
+#define PYTHON_OBJECT_H
+
+#include <Python.h>
+
+/* All bytes behind the head are 0. A subclass that Python code made is fine. */
+static inline void *object_new(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
+
+static inline void object_free(void *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    freefunc give_back = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    give_back(self);
+    Py_DECREF((PyObject *)type);
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* The function of once() runs in this thread, inside the library's call: it takes the interpreter's lock for as long. What it raises goes to
+ * its own rank alone; the library is told an error, and the next rank that waits takes over. */
+#include "python/order.h"
+
+#include "python/site.h"
+
+#include <errno.h>
+
+struct turn_of_mine { PyObject *function, *value; };
+
+static int once_run(void *arg)
+{
+    struct turn_of_mine *mine = arg;
+    PyGILState_STATE state = PyGILState_Ensure();
+    mine->value = PyObject_CallNoArgs(mine->function);
+    int r = mine->value ? 0 : -ECANCELED;
+    PyGILState_Release(state);
+    return r;
+}
+
+PyObject *order_once(comm_object *self, PyObject *args)
+{
+    struct turn_of_mine mine = { NULL, NULL };
+    const char *key;
+    tutti_call call = { 0 };
+    tutti_comm *comm = comm_of(self);
+    if (!comm || !PyArg_ParseTuple(args, "sOi", &key, &mine.function, &call.timeout_ms))
+        return NULL;
+    const char *site = site_of_caller();
+    PyThreadState *state = comm_enter(self);
+    int r = tutti_once_at(site, key, once_run, &mine, comm, &call);
+    comm_leave(self, state);
+    PyObject *both = NULL;
+    if (comm_result(self, r) >= 0)
+        both = Py_BuildValue("NO", PyBool_FromLong(mine.value != NULL), mine.value ? mine.value : Py_None);
+    Py_XDECREF(mine.value);
+    return both;
+}
+
+PyObject *order_first_begin(comm_object *self, PyObject *args)
+{
+    const char *key;
+    tutti_call call = { 0 };
+    tutti_comm *comm = comm_of(self);
+    if (!comm || !PyArg_ParseTuple(args, "si", &key, &call.timeout_ms))
+        return NULL;
+    const char *site = site_of_caller();
+    PyThreadState *state = comm_enter(self);
+    int r = tutti_first_begin_at(site, key, comm, &call);
+    comm_leave(self, state);
+    if (comm_result(self, r) >= 0)
+        return PyBool_FromLong(r);
+    if (r == 1)
+        tutti_first_end_at(site, key, -EINTR, comm);    /* a signal's exception keeps this rank from it: the next one goes first */
+    return NULL;
+}
+
+PyObject *order_first_end(comm_object *self, PyObject *args)
+{
+    const char *key;
+    int error;
+    tutti_comm *comm = comm_of(self);
+    if (!comm || !PyArg_ParseTuple(args, "si", &key, &error))
+        return NULL;
+    int r = tutti_first_end_at(site_of_caller(), key, error, comm);
+    if (r != error && comm_result(self, r) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *order_turn_begin(comm_object *self, PyObject *args)
+{
+    tutti_call call = { 0 };
+    tutti_comm *comm = comm_of(self);
+    if (!comm || !PyArg_ParseTuple(args, "i", &call.timeout_ms))
+        return NULL;
+    const char *site = site_of_caller();
+    PyThreadState *state = comm_enter(self);
+    int r = tutti_turn_begin_at(site, comm, &call);
+    comm_leave(self, state);
+    if (comm_result(self, r) >= 0)
+        Py_RETURN_NONE;
+    if (r >= 0)
+        tutti_turn_end_at(site, comm);
+    return NULL;
+}
+
+PyObject *order_turn_end(comm_object *self, PyObject *none)
+{
+    (void)none;
+    tutti_comm *comm = comm_of(self);
+    if (!comm || comm_result(self, tutti_turn_end_at(site_of_caller(), comm)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *order_seed(comm_object *self, PyObject *args)
+{
+    unsigned long long base;
+    tutti_comm *comm = comm_of(self);
+    if (!comm || !PyArg_ParseTuple(args, "K", &base))
+        return NULL;
+    return PyLong_FromUnsignedLongLong(tutti_seed_at(site_of_caller(), base, comm));
+}

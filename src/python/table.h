@@ -1,0 +1,24 @@
+/* Job: the calls on buffers: what each takes, and the call itself.
+ * Owns: nothing.
+ * Never: a result before all buffers are checked, or a buffer given back while the library may use it. */
+#ifndef PYTHON_TABLE_H
+#define PYTHON_TABLE_H
+
+#include <Python.h>
+
+enum kind {
+    KIND_BARRIER, KIND_BROADCAST, KIND_REDUCE, KIND_ALL_REDUCE, KIND_REDUCE_SCATTER, KIND_ALL_GATHER, KIND_GATHER, KIND_SCATTER,
+    KIND_ALL_TO_ALL, KIND_SCAN, KIND_EXSCAN, KIND_SAME, KIND_ALL_REDUCE_MANY, KIND_ALL_GATHER_V, KIND_GATHER_V, KIND_SCATTER_V,
+    KIND_REDUCE_SCATTER_V, KIND_ALL_TO_ALL_V, KIND_SEND, KIND_RECV, KINDS
+};
+
+/* collective(kind, send, recv, type, op, root, timeout_ms, work, value): returns value, or a Work that will. send, recv: an array, a list
+ * of arrays, or None. send() and recv() have the peer in root and the tag in op. */
+PyObject *table_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* A row of methods; the cast is the one that CPython's documentation asks for. */
+#define TABLE_METHOD(name, function, flags, doc) { name, (PyCFunction)(void (*)(void))(function), flags, doc }
+
+int table_setup(PyObject *module);
+
+#endif

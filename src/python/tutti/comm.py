@@ -1,0 +1,335 @@
+"""Comm: a group of ranks, and everything its ranks do together."""
+import functools
+import math
+import sys
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _tutti
+from . import _order
+from ._tutti import Work
+
+#: send, recv, probe: whoever sends; whatever tag.
+ANY = -1
+
+_KIND = _tutti.KINDS
+_BY_BUFFER = -1
+_OPS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4, "band": 5, "bor": 6, "bxor": 7, "land": 8, "lor": 9, "lxor": 10}
+_TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u64": 7, "f16": 8, "bf16": 9, "f32": 10, "f64": 11,
+          "bool": 12, "c64": 13, "c128": 14, "f8e4m3": 15, "f8e5m2": 16}
+
+
+class Message(NamedTuple):
+    """What came: who sent it, its tag, how many elements (of probe: bytes)."""
+
+    from_: int
+    tag: int
+    count: int
+
+
+def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
+    """Seconds as the library wants them; None: the default; negative or infinite: no deadline."""
+    if timeout is None:
+        return zero
+    if timeout == 0:
+        raise ValueError("a timeout of 0 seconds: give more, or test() of the Work; None is the default, a negative one none")
+    return -1 if timeout < 0 or timeout > 2e6 else max(1, math.ceil(timeout * 1000))
+
+
+def _op(op: str) -> int:
+    try:
+        return _OPS[op]
+    except (KeyError, TypeError):
+        raise ValueError(f"op={op!r}: expected one of {', '.join(_OPS)}") from None
+
+
+def _dtype(dtype: Optional[str]) -> int:
+    if dtype is None:
+        return _BY_BUFFER
+    try:
+        return _TYPES[dtype]
+    except (KeyError, TypeError):
+        raise ValueError(f"dtype={dtype!r}: expected None (the array's own) or one of {', '.join(_TYPES)}") from None
+
+
+def _shape(array: Any) -> Tuple[int, ...]:
+    shape = getattr(array, "shape", None)
+    return tuple(shape if shape is not None else memoryview(array).shape)
+
+
+def _like(array: Any, shape: Tuple[int, ...]) -> Any:
+    """A new array of that shape: NumPy's for NumPy's, else a memoryview of the same elements."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
+        return numpy.empty(shape, array.dtype)
+    view = memoryview(array)
+    try:
+        return memoryview(bytearray(math.prod(shape) * view.itemsize)).cast(view.format, shape)
+    except (ValueError, TypeError):
+        raise TypeError(f"no array of format {view.format!r} and shape {shape} can be made here: give one by out=") from None
+
+
+class Comm(_tutti.Comm):
+    """One rank's hold on a group of ranks. tutti.init() gives the world; split, create and shrink give others.
+
+    Arrays are NumPy arrays or anything with the buffer protocol that lies in one piece in C order. Their elements say the
+    type; dtype= ("bf16", "f8e4m3" …) says another one of the same size. Every rank calls the collectives in the same order,
+    with the same sizes. Each takes
+
+        timeout   seconds; None: the comm's own (set_timeout); negative: none
+        async_    True: start only, and return a Work; its wait() returns what the call would have returned.
+                  The arrays are in use until then, and are kept alive.
+
+    Failures are exceptions: RankDied, Mismatch, Timeout, Aborted, Deadlock, Invalid, all of them tutti.Error.
+    Ctrl-C ends a blocked call by KeyboardInterrupt, and the comm with it. One thread at a time uses a comm.
+    """
+
+    def __repr__(self) -> str:
+        try:
+            return f"<tutti.Comm: rank {self.rank} of {self.size}>"
+        except ValueError:
+            return "<tutti.Comm: freed>"
+
+    def __enter__(self) -> "Comm":
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        """`with tutti.init() as world:` leaves the world at the end; other comms are freed."""
+        if self.is_world:
+            self.finalize()
+        else:
+            self.free()
+
+    # ---- collectives ----
+
+    def barrier(self, *, timeout: Optional[float] = None, async_: bool = False) -> Optional[Work]:
+        """Returns when all ranks have called it."""
+        return self._collective(_KIND["barrier"], None, None, _BY_BUFFER, 0, 0, milliseconds(timeout), async_, None)
+
+    def broadcast(self, array: Any, root: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
+                  async_: bool = False) -> Any:
+        """The array of root into the array of all, which have as many elements. Returns it."""
+        return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root, milliseconds(timeout), async_, array)
+
+    def all_reduce(self, array: Any, op: str = "sum", *, out: Any = None, dtype: Optional[str] = None,
+                   timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """The fold of all arrays, element by element and in rank order: the same bits on every rank.
+
+        op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor".
+        out: an array of as many elements and the same type. None: in place. Returns where the result is.
+        """
+        out = array if out is None else out
+        return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None else _dtype(dtype),
+                                _op(op), 0, 0 if timeout is None else milliseconds(timeout), async_, out)
+
+    def reduce(self, array: Any, op: str = "sum", root: int = 0, *, out: Any = None, dtype: Optional[str] = None,
+               timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """The fold of all arrays, on root alone: in out, or in place. Returns where the result is, elsewhere None."""
+        out = (array if out is None else out) if self.rank == root else None
+        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), _op(op), root, milliseconds(timeout), async_, out)
+
+    def reduce_scatter(self, array: Any, op: str = "sum", *, out: Any = None, dtype: Optional[str] = None,
+                       timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """Rank p gets the fold of block p of all arrays: array is size blocks along its first axis.
+
+        array (size * n, …) gives out (n, …), a new array unless given.
+        """
+        if out is None:
+            shape = _shape(array)
+            if not shape or shape[0] % self.size:
+                raise ValueError(f"reduce_scatter: shape {shape} cannot be divided among {self.size} ranks along its first axis")
+            out = _like(array, (shape[0] // self.size,) + shape[1:])
+        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+
+    def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
+                   async_: bool = False) -> Any:
+        """The arrays of all ranks, in rank order, on all ranks: out[p] is the array of rank p.
+
+        array (…) gives out (size, …), a new array unless given.
+        """
+        if out is None:
+            out = _like(array, (self.size,) + _shape(array))
+        return self._collective(_KIND["all_gather"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out)
+
+    def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
+               async_: bool = False) -> Any:
+        """The same on root alone; None elsewhere."""
+        if self.rank != root:
+            out = None
+        elif out is None:
+            out = _like(array, (self.size,) + _shape(array))
+        return self._collective(_KIND["gather"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out)
+
+    def scatter(self, array: Any, out: Any, root: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
+                async_: bool = False) -> Any:
+        """Rank p's out (…) becomes block p of root's array (size, …); array is None on the other ranks. Returns out."""
+        if self.rank != root:
+            array = None
+        return self._collective(_KIND["scatter"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out)
+
+    def all_to_all(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
+                   async_: bool = False) -> Any:
+        """Block p of out becomes this rank's block of rank p's array; both are size equal blocks. None: in place."""
+        out = array if out is None else out
+        return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out)
+
+    def scan(self, array: Any, op: str = "sum", *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
+             async_: bool = False) -> Any:
+        """The fold of the arrays of ranks 0 to this one. None: in place."""
+        out = array if out is None else out
+        return self._collective(_KIND["scan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+
+    def exscan(self, array: Any, op: str = "sum", *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
+               async_: bool = False) -> Any:
+        """The fold of the arrays of the ranks before this one; rank 0's out is left alone. None: in place."""
+        out = array if out is None else out
+        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+
+    def all_reduce_many(self, arrays: Sequence[Any], op: str = "sum", *, out: Optional[Sequence[Any]] = None,
+                        dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """all_reduce of several arrays of one type by one operation, with one wait for all of them."""
+        out = arrays if out is None else out
+        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+
+    def same(self, array: Any, *, timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """True if all ranks hold the same bytes, by digests of 128 bits; the array is as long on all."""
+        return self._collective(_KIND["same"], array, None, _BY_BUFFER, 0, 0, milliseconds(timeout), async_, None)
+
+    # ---- the general forms: a list of one array per rank, of any sizes; None in a list is an empty one ----
+
+    def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: Optional[str] = None, timeout: Optional[float] = None,
+                     async_: bool = False) -> Any:
+        """out[p] becomes the array of rank p. The sizes in out are the same list on all ranks."""
+        return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out)
+
+    def gather_v(self, array: Any, out: Optional[Sequence[Any]] = None, root: int = 0, *, dtype: Optional[str] = None,
+                 timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """The same on root alone; out is None elsewhere."""
+        return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out)
+
+    def scatter_v(self, arrays: Optional[Sequence[Any]], out: Any, root: int = 0, *, dtype: Optional[str] = None,
+                  timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """Rank p's out becomes root's arrays[p]; arrays is None elsewhere."""
+        return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out)
+
+    def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: str = "sum", *, dtype: Optional[str] = None,
+                         timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes are the same list on all ranks."""
+        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+
+    def all_to_all_v(self, arrays: Sequence[Any], out: Sequence[Any], *, dtype: Optional[str] = None,
+                     timeout: Optional[float] = None, async_: bool = False) -> Any:
+        """out[p] becomes what rank p has for this one: its arrays[rank]."""
+        return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out)
+
+    # ---- point to point ----
+
+    def send(self, array: Any, to: int, tag: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
+             async_: bool = False) -> Optional[Work]:
+        """The array to rank `to`. Up to 64 KiB go without waiting for the receiver."""
+        return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to, milliseconds(timeout), async_, None)
+
+    def recv(self, array: Any, from_: int = ANY, tag: int = ANY, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
+             async_: bool = False) -> Any:
+        """A message into the array, which has room for it and its type. Returns a Message (from_, tag, count)."""
+        return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_, milliseconds(timeout), async_, Message)
+
+    def probe(self, from_: int = ANY, tag: int = ANY, *, timeout: Optional[float] = None) -> Message:
+        """Waits until such a message is there, and leaves it there; count is in bytes."""
+        return Message(*self._probe(from_, tag, milliseconds(timeout)))
+
+    # ---- comms ----
+
+    def split(self, color: Optional[int], key: int = 0) -> Optional["Comm"]:
+        """Ranks with the same color form a comm, ordered by (key, rank). color None or negative: take part, get None."""
+        return self._split(-1 if color is None else color, key)
+
+    def create(self, ranks: Iterable[int]) -> "Comm":
+        """A comm of these ranks, in this order; called by them alone, with the same list."""
+        return self._create(list(ranks))
+
+    def shrink(self) -> "Comm":
+        """A fresh comm of the ranks that are left of this one, in their old order; all of them call it."""
+        return self._shrink()
+
+    def agree(self, flag: int = 1) -> int:
+        """Bitwise AND of flag over all living ranks, the same on all, on a broken comm, too."""
+        return self._agree(int(flag))
+
+    def abort(self, why: str = "aborted") -> None:
+        """Breaks the comm on purpose: all ranks get Aborted, with this text. Any thread."""
+        self._abort(why)
+
+    def set_timeout(self, timeout: Optional[float]) -> None:
+        """The deadline of this rank's later operations, in seconds; None: the world's own default; negative: none."""
+        self._set_timeout(milliseconds(timeout))
+
+    def fault(self, what: str) -> None:
+        """For tests: "RANK:OPERATION#N:kill|stop|delay=MS|abort", as tutti_fault() in tutti.h."""
+        self._fault(what)
+
+    # ---- order ----
+
+    def first(self, key: str, *, timeout: Optional[float] = None) -> "_order.First":
+        """"One prepares, the others use it": `with comm.first("data") as mine:` is True on the rank that comes first; the others
+        wait until it has left the block and get False. If the block raises there, the next one is first. No barrier."""
+        return _order.First(self, key, milliseconds(timeout))
+
+    def once(self, key: str, *, timeout: Optional[float] = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """`@comm.once("key")`: a call of the function runs it on the first rank that calls; the others wait for its end and get None,
+        and so does every later call, for the life of the comm. If it raises there, the next rank runs it. The function
+        calls nothing on this comm (Deadlock); another comm is fine."""
+        return functools.partial(_order.once, self, key, milliseconds(timeout))
+
+    def turn(self, *, timeout: Optional[float] = None) -> "_order.Turn":
+        """`with comm.turn():` runs the block on rank 0, then 1, 2 …; all ranks call it."""
+        return _order.Turn(self, milliseconds(timeout))
+
+    def seed(self, base: int) -> int:
+        """A seed of 64 bits per rank: independent streams, fixed by (base, rank) alone."""
+        return self._seed(base & 0xFFFFFFFFFFFFFFFF)
+
+    def seed_everything(self, base: int) -> int:
+        """Seeds random, NumPy if it is installed, torch if it is imported, by this rank's seed(base). Returns it."""
+        return _order.seed_everything(self.seed(base))
+
+    # ---- the job's store: one table for all ranks of the job, whatever the comm ----
+
+    def set(self, key: str, value: Union[str, bytes, bytearray, memoryview]) -> None:
+        """key is value from now on: bytes, up to 1 MiB; a str as UTF-8."""
+        self._set(key, value.encode() if isinstance(value, str) else value)
+
+    def get(self, key: str, *, timeout: Optional[float] = None) -> bytes:
+        """Waits until key is there; its value. Timeout fails this call alone."""
+        return self._get(key, milliseconds(timeout))
+
+    def add(self, key: str, delta: int = 1) -> int:
+        """Adds to a number that starts at 0; what it has become. No two callers see the same."""
+        return self._add(key, delta)
+
+    def compare_set(self, key: str, expected: bytes, desired: bytes) -> bool:
+        """If key is expected (b"": is missing), it is desired from now on. Whether it was."""
+        return self._compare_set(key, expected, desired)
+
+    def delete(self, key: str) -> bool:
+        """False: there was no such key."""
+        return self._delete(key)
+
+    # ---- memory and files ----
+
+    def share(self, array: Any, root: int = 0) -> Any:
+        """One copy of root's array in the arena, seen by all ranks as a read-only array; array is None elsewhere.
+
+        A NumPy array for a NumPy array, else a memoryview. The copy stays until root leaves the world.
+        """
+        return _order.share(self, array, root)
+
+    def load(self, path: Any, *, timeout: Optional[float] = None) -> memoryview:
+        """The bytes of a file, read once per host: the same read-only memory for all ranks, which all call this.
+
+        numpy.frombuffer(world.load("weights"), "f4") copies nothing. The memory goes with its last user.
+        """
+        return memoryview(self._load(path, milliseconds(timeout)))
+
+    def save(self, path: Any, data: Any, *, timeout: Optional[float] = None) -> None:
+        """The same bytes of all ranks to a file, each a share: the old file or the new one, whatever dies when."""
+        self._save(path, data, milliseconds(timeout))

@@ -1,0 +1,65 @@
+"""What goes wrong, as exceptions. Each carries the library's report: who, what, at which file and line."""
+import errno as _errno
+from typing import Tuple
+
+
+class Error(RuntimeError):
+    """An operation of tutti failed. Every failure is a subclass or this.
+
+    errno: the library's number, positive (errno.EIO …).
+    report: the whole report, several lines; the text of the exception.
+    ranks: those known to be dead or gone in the comm, ascending.
+    """
+
+    errno: int = 0
+    report: str = ""
+    ranks: Tuple[int, ...] = ()
+
+    def __init__(self, report: str = "", errno: int = 0, ranks: Tuple[int, ...] = ()):
+        super().__init__(report)
+        self.report, self.errno, self.ranks = report, errno, tuple(ranks)
+
+    def __str__(self) -> str:
+        return self.report
+
+    def __reduce__(self):
+        return type(self), (self.report, self.errno, self.ranks)
+
+
+class RankDied(Error):
+    """A rank died or left: `ranks` says which. The comm is broken; comm.shrink() makes one of the survivors."""
+
+
+class Mismatch(Error):
+    """The ranks called different things; the report names both calls."""
+
+
+class Timeout(Error, TimeoutError):
+    """The deadline of the operation passed; the report says who did not come."""
+
+
+class Aborted(Error):
+    """A rank aborted, or the comm is broken by an earlier failure."""
+
+
+class Deadlock(Error):
+    """The ranks wait for each other in a cycle; the report says who waits where for whom."""
+
+
+class Invalid(Error, ValueError):
+    """An argument was refused before anything was touched."""
+
+
+_classes = {
+    _errno.EOWNERDEAD: RankDied,
+    _errno.EPROTO: Mismatch,
+    _errno.ETIMEDOUT: Timeout,
+    _errno.ECANCELED: Aborted,
+    _errno.EDEADLK: Deadlock,
+    _errno.EINVAL: Invalid,
+}
+
+
+def of(errno: int, kind: str, report: str, ranks: Tuple[int, ...]) -> Error:
+    """The exception for a number of the library. Called by the extension."""
+    return _classes.get(errno, Error)(report.rstrip() or kind, errno, ranks)

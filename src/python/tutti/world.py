@@ -1,0 +1,115 @@
+"""How a process becomes a rank: init; and how a test makes ranks: spawn."""
+import itertools
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from typing import Any, Callable, List, Optional
+
+from . import _tutti
+from .comm import Comm, milliseconds
+
+_BIND = {None: 0, "core": 1, "numa": 2}
+_NO_SPIN, _LOCAL = 4, 8
+_number = itertools.count()
+
+
+def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0, timeout: Optional[float] = None,
+         join_timeout: Optional[float] = None, warn: Optional[float] = None, spin_us: int = 0, bind: Optional[str] = None,
+         spin: bool = True, local: bool = False, span_bytes: int = 0) -> Comm:
+    """Joins the world: all ranks of the job, found by `tutti run`, torchrun, mpirun or srun, or by job, rank and size. Without any of
+    these: alone, rank 0 of 1. Blocks until all ranks have joined.
+
+    job, rank, size: the name ranks meet under, this one's number, how many there are.
+    timeout: deadline of every operation in seconds; None: 30 minutes; negative: none.
+    join_timeout: for all ranks to arrive; None: 60 s.
+    warn: a wait older than this many seconds prints the roll-call on stderr; None: 30 s; negative: never.
+    spin_us: longest spin before a wait yields or sleeps; spin=False: none.
+    bind: "core" or "numa": keep each rank on its CPU or node. local: only this host's ranks.
+    span_bytes: address space of this rank's own memory in the arena.
+
+    Each is 0 or None for its variable of the environment (TUTTI_TIMEOUT_MS …), and that for the default.
+    Raises Timeout (the text names who did not come), RankDied, Mismatch (another size, another build), Invalid, Error.
+    The world is left by finalize(), by the end of a `with` block, or at the end of the program.
+    """
+    if bind not in _BIND:
+        raise ValueError(f"bind={bind!r}: expected None, 'core' or 'numa'")
+    flags = _BIND[bind] | (0 if spin else _NO_SPIN) | (_LOCAL if local else 0)
+    world = _tutti.init(Comm, job, rank, size, milliseconds(timeout), milliseconds(join_timeout), milliseconds(warn), spin_us, flags,
+                        span_bytes)
+    return world
+
+
+def _rank(fn: Callable[..., Any], args: Any, options: Any) -> int:
+    """The life of a spawned rank; its exit status."""
+    try:
+        world = init(**options)
+        value = fn(world, *args)
+        status = value & 255 if isinstance(value, int) else 0
+        del value
+        try:
+            world.finalize()
+        except BufferError:
+            pass                        # what it shows goes with the process
+        return status
+    except SystemExit as end:
+        return end.code & 255 if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+
+
+def _fork(fn: Callable[..., Any], args: Any, options: Any) -> int:
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            status = _rank(fn, args, options)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
+    return pid
+
+
+def _reap(pid: int, deadline: Optional[float]) -> Optional[int]:
+    """Its end, as subprocess has it: the exit status, or minus the signal. None: the deadline passed."""
+    fd = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if not poll.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000):
+            return None
+    finally:
+        os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: Optional[float] = None, **options: Any) -> List[int]:
+    """Forks n children, each a rank of one world, and runs fn(world, *args) in each: for tests.
+
+    Returns how each ended: 0, the int that fn returned (& 255), 1 after an exception (its traceback is on stderr), minus the
+    number of the signal that killed it. timeout: seconds for the whole job; then all are killed, and TimeoutError.
+    options: as of init(). Call it where no other thread runs; a thread does not survive the fork.
+    """
+    job = f"spawn-{os.getpid()}-{next(_number)}-{time.time_ns()}"
+    deadline = None if timeout is None else time.monotonic() + timeout
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ends: List[Optional[int]] = [None] * n
+    pids: List[int] = []
+    try:
+        for rank in range(n):
+            pids.append(_fork(fn, args, {**options, "job": job, "rank": rank, "size": n}))
+        for rank, pid in enumerate(pids):
+            ends[rank] = _reap(pid, deadline)
+            if ends[rank] is None:
+                raise TimeoutError(f"spawn: the ranks were not done within {timeout} seconds")
+    finally:
+        for rank, pid in enumerate(pids):
+            if ends[rank] is None:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+    return [end for end in ends if end is not None]

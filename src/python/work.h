@@ -1,0 +1,31 @@
+/* Job: one call under way with what it holds, and tutti.Work, a program's hold on it.
+ * Owns: the views of the buffers until the call has ended: a Work that nobody holds any more goes on, and its comm ends it.
+ * Never: memory given back that an operation still reads or writes. */
+#ifndef PYTHON_WORK_H
+#define PYTHON_WORK_H
+
+#include "python/buffer.h"
+#include "python/comm.h"
+
+struct flight {
+    struct flight *next;                /* in comm_object.left */
+    int            kind;                /* a row of the table */
+    struct side    send, recv;
+    PyObject      *result;              /* owned: what wait() returns; of recv: what is called with (from, tag, count) */
+    tutti_message  got;
+    tutti_work    *work;
+};
+
+/* What the call returns to Python; a new reference. */
+PyObject *flight_value(struct flight *, int result);
+void      flight_drop(struct flight *);
+
+/* Takes over the flight, which is under way. */
+PyObject *work_new(comm_object *, struct flight *);
+
+/* Ends what is left of the comm and over; wait: also what is not over yet. Keeps an exception that is set. */
+void work_reap(comm_object *, int wait);
+
+int work_setup(PyObject *module);
+
+#endif

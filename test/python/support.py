@@ -1,0 +1,50 @@
+# What the tests of the Python package share: what they need, or 77 with the reason; ranks that must all end well.
+import os
+import sys
+import unittest
+
+
+def skip(why):
+    print(why)
+    sys.exit(77)
+
+
+try:
+    import numpy as np
+except ImportError:
+    skip(f"NumPy is missing for {sys.executable}: install python3-numpy")
+try:
+    import tutti
+except ImportError as error:
+    skip(f"the package tutti is not in reach ({error}): set PYTHONPATH to <build>/python")
+
+
+class Case(unittest.TestCase):
+    def ranks(self, n, body, *args, ends=None, **options):
+        """Runs body(world, *args) on n ranks; every one ends by 0, or as `ends` says: {rank: end}."""
+        got = tutti.spawn(body, n, *args, timeout=100, **options)
+        self.assertEqual(got, [(ends or {}).get(rank, 0) for rank in range(n)])
+
+
+def main():
+    unittest.main(module="__main__", verbosity=1, buffer=False)
+
+
+def check(holds, what):
+    """For the code of spawned ranks: an assertion whose failure is the rank's exit status."""
+    if not holds:
+        raise AssertionError(what)
+
+
+def raises(kind, call, *args, **words):
+    try:
+        value = call(*args, **words)
+    except kind as error:
+        return error
+    raise AssertionError(f"expected {kind.__name__}, got {value!r}")
+
+
+def line_of_caller():
+    """file:line of the line after the call, as a report has it."""
+    frame = sys._getframe(1)
+    return "/".join(frame.f_code.co_filename.split(os.sep)[-2:]) + f":{frame.f_lineno + 1}"
