@@ -5,9 +5,9 @@
 #include "python/comm.h"
 
 #include "python/fail.h"
-#include "python/memory.h"
+#include "python/methods.h"
 #include "python/object.h"
-#include "python/order.h"
+#include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
 #include "python/work.h"
@@ -343,22 +343,22 @@ static PyMethodDef comm_methods[] = {
     TABLE_METHOD("_set_timeout", comm_set_timeout, METH_VARARGS, NULL),
     TABLE_METHOD("_fault", comm_fault, METH_VARARGS, NULL),
     TABLE_METHOD("_collective", table_collective, METH_FASTCALL, NULL),
-    TABLE_METHOD("_once", order_once, METH_VARARGS, NULL),
-    TABLE_METHOD("_first_begin", order_first_begin, METH_VARARGS, NULL),
-    TABLE_METHOD("_first_end", order_first_end, METH_VARARGS, NULL),
-    TABLE_METHOD("_turn_begin", order_turn_begin, METH_VARARGS, NULL),
-    TABLE_METHOD("_turn_end", order_turn_end, METH_NOARGS, NULL),
-    TABLE_METHOD("_seed", order_seed, METH_VARARGS, NULL),
-    TABLE_METHOD("_set", store_set, METH_VARARGS, NULL),
-    TABLE_METHOD("_get", store_get, METH_VARARGS, NULL),
-    TABLE_METHOD("_add", store_add, METH_VARARGS, NULL),
-    TABLE_METHOD("_compare_set", store_compare_set, METH_VARARGS, NULL),
-    TABLE_METHOD("_delete", store_delete, METH_VARARGS, NULL),
-    TABLE_METHOD("_probe", store_probe, METH_VARARGS, NULL),
-    TABLE_METHOD("_load", memory_load, METH_VARARGS, NULL),
-    TABLE_METHOD("_save", memory_save, METH_VARARGS, NULL),
-    TABLE_METHOD("_give", memory_give, METH_O, NULL),
-    TABLE_METHOD("_view", memory_view, METH_VARARGS, NULL),
+    TABLE_METHOD("_once", methods_once, METH_VARARGS, NULL),
+    TABLE_METHOD("_first_begin", methods_first_begin, METH_VARARGS, NULL),
+    TABLE_METHOD("_first_end", methods_first_end, METH_VARARGS, NULL),
+    TABLE_METHOD("_turn_begin", methods_turn_begin, METH_VARARGS, NULL),
+    TABLE_METHOD("_turn_end", methods_turn_end, METH_NOARGS, NULL),
+    TABLE_METHOD("_seed", methods_seed, METH_VARARGS, NULL),
+    TABLE_METHOD("_set", methods_set, METH_VARARGS, NULL),
+    TABLE_METHOD("_get", methods_get, METH_VARARGS, NULL),
+    TABLE_METHOD("_add", methods_add, METH_VARARGS, NULL),
+    TABLE_METHOD("_compare_set", methods_compare_set, METH_VARARGS, NULL),
+    TABLE_METHOD("_delete", methods_delete, METH_VARARGS, NULL),
+    TABLE_METHOD("_probe", methods_probe, METH_VARARGS, NULL),
+    TABLE_METHOD("_load", shown_load, METH_VARARGS, NULL),
+    TABLE_METHOD("_save", shown_save, METH_VARARGS, NULL),
+    TABLE_METHOD("_give", shown_give, METH_O, NULL),
+    TABLE_METHOD("_view", shown_view, METH_VARARGS, NULL),
     { 0 }
 };
 

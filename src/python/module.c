@@ -1,6 +1,6 @@
 /* The extension _tutti: what Python's own code cannot do. The package tutti in front of it has the names, the texts and the defaults. */
 #include "python/comm.h"
-#include "python/memory.h"
+#include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
 #include "python/work.h"
@@ -27,7 +27,7 @@ PyMODINIT_FUNC PyInit__tutti(void)
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
-    if (site_setup(module) < 0 || table_setup(module) < 0 || comm_setup(module) < 0 || work_setup(module) < 0 || memory_setup(module) < 0)
+    if (site_setup(module) < 0 || table_setup(module) < 0 || comm_setup(module) < 0 || work_setup(module) < 0 || shown_setup(module) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -68,6 +68,11 @@ class Programs(Case):
         status, said = program("import tutti\nwith tutti.init() as world:\n    assert (world.rank, world.size) == (0, 1)")
         self.assertEqual((status, said), (0, ""))
 
+    def test_with_and_what_it_shows(self):
+        """An array of the arena outlives the `with` block that it was made in; the program's end leaves the world."""
+        status, said = program("import tutti\nwith tutti.init() as world:\n    seen = world.share(b'abc')\nassert bytes(seen) == b'abc'")
+        self.assertEqual((status, said), (0, ""))
+
     def test_bad_environment(self):
         status, said = program("import tutti\ntry: tutti.init()\nexcept tutti.Invalid as error: raise SystemExit(str(error))",
                                TUTTI_TIMEOUT_MS="soon")

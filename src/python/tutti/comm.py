@@ -93,11 +93,15 @@ class Comm(_tutti.Comm):
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        """`with tutti.init() as world:` leaves the world at the end; other comms are freed."""
-        if self.is_world:
-            self.finalize()
-        else:
+        """`with tutti.init() as world:` leaves the world at the end, or, where arrays of share() or load() are still there, at
+        the end of the program; other comms are freed."""
+        if not self.is_world:
             self.free()
+            return
+        try:
+            self.finalize()
+        except BufferError:
+            pass
 
     # ---- collectives ----
 

@@ -1,12 +1,12 @@
 /* The job's store. get() does not know how long a value is: it asks with a small room first, and with the length it was told. */
-#include "python/order.h"
+#include "python/methods.h"
 
 #include "python/site.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-PyObject *store_set(comm_object *self, PyObject *args)
+PyObject *methods_set(comm_object *self, PyObject *args)
 {
     const char *key;
     Py_buffer value;
@@ -23,7 +23,7 @@ PyObject *store_set(comm_object *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-PyObject *store_get(comm_object *self, PyObject *args)
+PyObject *methods_get(comm_object *self, PyObject *args)
 {
     const char *key;
     tutti_call call = { 0 };
@@ -48,7 +48,7 @@ PyObject *store_get(comm_object *self, PyObject *args)
     }
 }
 
-PyObject *store_add(comm_object *self, PyObject *args)
+PyObject *methods_add(comm_object *self, PyObject *args)
 {
     const char *key;
     long long delta;
@@ -63,7 +63,7 @@ PyObject *store_add(comm_object *self, PyObject *args)
     return comm_result(self, r) < 0 ? NULL : PyLong_FromLongLong(now);
 }
 
-PyObject *store_compare_set(comm_object *self, PyObject *args)
+PyObject *methods_compare_set(comm_object *self, PyObject *args)
 {
     const char *key;
     Py_buffer expected, desired;
@@ -79,7 +79,7 @@ PyObject *store_compare_set(comm_object *self, PyObject *args)
     return comm_result(self, r) < 0 ? NULL : PyBool_FromLong(r);
 }
 
-PyObject *store_delete(comm_object *self, PyObject *args)
+PyObject *methods_delete(comm_object *self, PyObject *args)
 {
     const char *key;
     tutti_comm *comm = comm_of(self);
@@ -94,7 +94,7 @@ PyObject *store_delete(comm_object *self, PyObject *args)
     return PyErr_Occurred() ? NULL : PyBool_FromLong(r == 0);
 }
 
-PyObject *store_probe(comm_object *self, PyObject *args)
+PyObject *methods_probe(comm_object *self, PyObject *args)
 {
     int from, tag;
     tutti_call call = { 0 };

@@ -1,5 +1,5 @@
 /* A Memory keeps its world from being finalized: NumPy arrays that show it hold it, and nothing tells them that a mapping has gone. */
-#include "python/memory.h"
+#include "python/shown.h"
 
 #include "python/object.h"
 #include "python/site.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-struct memory_object {
+struct shown_object {
     PyObject_HEAD
     comm_object *world;                 /* owned */
     const void  *data;
@@ -15,11 +15,11 @@ struct memory_object {
     int          loaded;                /* to be given back by tutti_free */
 };
 
-static PyTypeObject *memory_type;
+static PyTypeObject *shown_type;
 
-static PyObject *memory_new(comm_object *self, const void *data, size_t bytes, int loaded)
+static PyObject *shown_new(comm_object *self, const void *data, size_t bytes, int loaded)
 {
-    struct memory_object *m = object_new(memory_type);
+    struct shown_object *m = object_new(shown_type);
     if (!m)
         return NULL;
     m->world = comm_world(self);
@@ -31,7 +31,7 @@ static PyObject *memory_new(comm_object *self, const void *data, size_t bytes, i
     return (PyObject *)m;
 }
 
-static void memory_dealloc(struct memory_object *m)
+static void shown_dealloc(struct shown_object *m)
 {
     m->world->regions--;
     if (m->loaded && m->world->comm)
@@ -40,12 +40,12 @@ static void memory_dealloc(struct memory_object *m)
     object_free(m);
 }
 
-static int memory_buffer(struct memory_object *m, Py_buffer *view, int flags)
+static int shown_buffer(struct shown_object *m, Py_buffer *view, int flags)
 {
     return PyBuffer_FillInfo(view, (PyObject *)m, (void *)(uintptr_t)m->data, (Py_ssize_t)m->bytes, 1, flags);
 }
 
-PyObject *memory_load(comm_object *self, PyObject *args)
+PyObject *shown_load(comm_object *self, PyObject *args)
 {
     PyObject *path;
     tutti_call call = { 0 };
@@ -59,13 +59,13 @@ PyObject *memory_load(comm_object *self, PyObject *args)
     int r = tutti_load_at(site, PyBytes_AsString(path), &data, &bytes, comm, &call);
     comm_leave(self, state);
     Py_DECREF(path);
-    PyObject *memory = comm_result(self, r) < 0 ? NULL : memory_new(self, data, bytes, 1);
+    PyObject *memory = comm_result(self, r) < 0 ? NULL : shown_new(self, data, bytes, 1);
     if (!memory && r >= 0)
         tutti_free((void *)(uintptr_t)data, comm);
     return memory;
 }
 
-PyObject *memory_save(comm_object *self, PyObject *args)
+PyObject *shown_save(comm_object *self, PyObject *args)
 {
     PyObject *path;
     Py_buffer data;
@@ -84,7 +84,7 @@ PyObject *memory_save(comm_object *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-PyObject *memory_give(comm_object *self, PyObject *object)
+PyObject *shown_give(comm_object *self, PyObject *object)
 {
     Py_buffer data;
     uint64_t handle = 0;
@@ -103,7 +103,7 @@ PyObject *memory_give(comm_object *self, PyObject *object)
     return comm_result(self, r) < 0 ? NULL : PyLong_FromUnsignedLongLong(handle);
 }
 
-PyObject *memory_view(comm_object *self, PyObject *args)
+PyObject *shown_view(comm_object *self, PyObject *args)
 {
     unsigned long long handle;
     Py_ssize_t bytes;
@@ -113,19 +113,19 @@ PyObject *memory_view(comm_object *self, PyObject *args)
     const void *data = tutti_view_readonly(handle, comm);
     if (!data)
         return PyErr_Format(PyExc_MemoryError, "share: %s", tutti_explain(comm));
-    return memory_new(self, data, (size_t)bytes, 0);
+    return shown_new(self, data, (size_t)bytes, 0);
 }
 
-static PyType_Slot memory_slots[] = {
-    { Py_tp_dealloc, (void *)memory_dealloc },
-    { Py_bf_getbuffer, (void *)memory_buffer },
+static PyType_Slot shown_slots[] = {
+    { Py_tp_dealloc, (void *)shown_dealloc },
+    { Py_bf_getbuffer, (void *)shown_buffer },
     { 0, NULL }
 };
 
-static PyType_Spec memory_spec = { "tutti.Memory", sizeof(struct memory_object), 0, Py_TPFLAGS_DEFAULT, memory_slots };
+static PyType_Spec shown_spec = { "tutti.Memory", sizeof(struct shown_object), 0, Py_TPFLAGS_DEFAULT, shown_slots };
 
-int memory_setup(PyObject *module)
+int shown_setup(PyObject *module)
 {
-    memory_type = (PyTypeObject *)PyType_FromSpec(&memory_spec);
-    return memory_type ? PyModule_AddType(module, memory_type) : -1;
+    shown_type = (PyTypeObject *)PyType_FromSpec(&shown_spec);
+    return shown_type ? PyModule_AddType(module, shown_type) : -1;
 }

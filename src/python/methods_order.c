@@ -1,26 +1,29 @@
 /* The function of once() runs in this thread, inside the library's call: it takes the interpreter's lock for as long. What it raises goes to
  * its own rank alone; the library is told an error, and the next rank that waits takes over. */
-#include "python/order.h"
+#include "python/methods.h"
 
 #include "python/site.h"
 
 #include <errno.h>
 
-struct turn_of_mine { PyObject *function, *value; };
+/* What the function raised is kept apart while the library goes on: to the interrupt function it would be Ctrl-C. */
+struct run { PyObject *function, *value, *kind, *raised, *trace; };
 
 static int once_run(void *arg)
 {
-    struct turn_of_mine *mine = arg;
+    struct run *mine = arg;
     PyGILState_STATE state = PyGILState_Ensure();
     mine->value = PyObject_CallNoArgs(mine->function);
     int r = mine->value ? 0 : -ECANCELED;
+    if (r < 0)
+        PyErr_Fetch(&mine->kind, &mine->raised, &mine->trace);
     PyGILState_Release(state);
     return r;
 }
 
-PyObject *order_once(comm_object *self, PyObject *args)
+PyObject *methods_once(comm_object *self, PyObject *args)
 {
-    struct turn_of_mine mine = { NULL, NULL };
+    struct run mine = { 0 };
     const char *key;
     tutti_call call = { 0 };
     tutti_comm *comm = comm_of(self);
@@ -31,13 +34,15 @@ PyObject *order_once(comm_object *self, PyObject *args)
     int r = tutti_once_at(site, key, once_run, &mine, comm, &call);
     comm_leave(self, state);
     PyObject *both = NULL;
-    if (comm_result(self, r) >= 0)
+    if (mine.kind)
+        PyErr_Restore(mine.kind, mine.raised, mine.trace);
+    else if (comm_result(self, r) >= 0)
         both = Py_BuildValue("NO", PyBool_FromLong(mine.value != NULL), mine.value ? mine.value : Py_None);
     Py_XDECREF(mine.value);
     return both;
 }
 
-PyObject *order_first_begin(comm_object *self, PyObject *args)
+PyObject *methods_first_begin(comm_object *self, PyObject *args)
 {
     const char *key;
     tutti_call call = { 0 };
@@ -55,7 +60,7 @@ PyObject *order_first_begin(comm_object *self, PyObject *args)
     return NULL;
 }
 
-PyObject *order_first_end(comm_object *self, PyObject *args)
+PyObject *methods_first_end(comm_object *self, PyObject *args)
 {
     const char *key;
     int error;
@@ -68,7 +73,7 @@ PyObject *order_first_end(comm_object *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-PyObject *order_turn_begin(comm_object *self, PyObject *args)
+PyObject *methods_turn_begin(comm_object *self, PyObject *args)
 {
     tutti_call call = { 0 };
     tutti_comm *comm = comm_of(self);
@@ -85,7 +90,7 @@ PyObject *order_turn_begin(comm_object *self, PyObject *args)
     return NULL;
 }
 
-PyObject *order_turn_end(comm_object *self, PyObject *none)
+PyObject *methods_turn_end(comm_object *self, PyObject *none)
 {
     (void)none;
     tutti_comm *comm = comm_of(self);
@@ -94,7 +99,7 @@ PyObject *order_turn_end(comm_object *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
-PyObject *order_seed(comm_object *self, PyObject *args)
+PyObject *methods_seed(comm_object *self, PyObject *args)
 {
     unsigned long long base;
     tutti_comm *comm = comm_of(self);
