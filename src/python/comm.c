@@ -1,7 +1,8 @@
 /* The comm and its life. The library lets its interrupt function be asked by a thread that waits: there Python's signal handlers run, so
  * that Ctrl-C ends a blocked call by KeyboardInterrupt, within a slice of a sleep.
  *
- * Worlds that a program has not finalized are left at the very end of the interpreter, when no Python code can read their memory any more. */
+ * Worlds that a program has not finalized the library itself leaves at the end of the process, when no Python code can read their memory
+ * any more: nothing here does it before. */
 #include "python/comm.h"
 
 #include "python/fail.h"
@@ -17,34 +18,6 @@
 #include <unistd.h>
 
 PyTypeObject *comm_type;
-
-enum { WORLDS_MAX = 64 };
-static struct { tutti_comm *comm; pid_t pid; } worlds[WORLDS_MAX];     /* of this process, to be left at its end */
-
-static void worlds_note(tutti_comm *comm)
-{
-    for (int i = 0; i < WORLDS_MAX; i++)
-        if (!worlds[i].comm) {
-            worlds[i].comm = comm;
-            worlds[i].pid = getpid();
-            return;
-        }
-}
-
-static void worlds_forget(const tutti_comm *comm)
-{
-    for (int i = 0; i < WORLDS_MAX; i++)
-        if (worlds[i].comm == comm)
-            worlds[i].comm = NULL;
-}
-
-/* A fork of a rank is not the rank: it leaves nothing. */
-static void worlds_leave(void)
-{
-    for (int i = 0; i < WORLDS_MAX; i++)
-        if (worlds[i].comm && worlds[i].pid == getpid())
-            tutti_finalize_at("the end of the program", worlds[i].comm);
-}
 
 /* Python runs signal handlers in the main thread only, so nobody else need ask; not asking keeps the library's own thread out of Python. */
 static int signals_asked(void *arg)
@@ -131,12 +104,9 @@ PyObject *comm_init(PyObject *module, PyObject *args)
     PyEval_RestoreThread(state);
     if (r < 0)
         return PyErr_Occurred() ? NULL : fail_comm(r, NULL, NULL, NULL);
-    worlds_note(comm);
     PyObject *world = PyErr_Occurred() ? NULL : comm_wrap((PyTypeObject *)type, comm, NULL);
-    if (!world) {
-        worlds_forget(comm);
+    if (!world)
         tutti_finalize(comm);
-    }
     return world;
 }
 
@@ -168,7 +138,6 @@ static PyObject *comm_finalize(comm_object *self, PyObject *none)
     comm_leave(self, state);
     if (comm_result(self, r) < 0)
         return NULL;
-    worlds_forget(self->comm);
     self->comm = NULL;
     Py_RETURN_NONE;
 }
@@ -382,7 +351,7 @@ static PyType_Spec comm_spec = { "_tutti.Comm", sizeof(comm_object), 0, Py_TPFLA
 int comm_setup(PyObject *module)
 {
     comm_type = (PyTypeObject *)PyType_FromSpec(&comm_spec);
-    if (!comm_type || Py_AtExit(worlds_leave) < 0)
+    if (!comm_type)
         return -1;
     return PyModule_AddType(module, comm_type);
 }

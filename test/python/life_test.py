@@ -90,7 +90,7 @@ def two_worlds(world):
     job = world.get("job") if world.rank else b"second-%d" % os.getpid()
     if not world.rank:
         world.set("job", job)
-    world.barrier()
+    world.all_reduce(np.ones(10_000), async_=True)                      # nobody waits for it, and the world is left all the same
     world.finalize()
     raises(ValueError, world.barrier)
     check(repr(world) == "<tutti.Comm: freed>", repr(world))
@@ -132,6 +132,18 @@ def threads(world):
     check(sums == [2, 2, 2], sums)
 
 
+def dropped(world):
+    """A comm that a rank holds no more is freed there: who waits in it is told."""
+    comm = world.split(0)
+    comm.barrier()
+    if world.rank == 0:
+        del comm
+    else:
+        error = raises(tutti.RankDied, comm.barrier)
+        check(error.ranks == (0,) and "freed the comm" in error.report, error.report)
+    world.barrier()
+
+
 class Ranks(Case):
     def test_worlds(self):
         self.ranks(2, two_worlds)
@@ -142,11 +154,8 @@ class Ranks(Case):
     def test_threads(self):
         self.ranks(2, threads)
 
-    def test_comms_go_with_their_last_user(self):
-        def many(world):
-            for _ in range(300):                                        # far more than may be open at once, were they not freed
-                world.split(0).barrier()
-        self.ranks(2, many)
+    def test_a_comm_goes_with_its_last_user(self):
+        self.ranks(2, dropped)
 
 
 if __name__ == "__main__":
