@@ -81,17 +81,20 @@ def aborted(world):
 
 
 def patience(world):
-    """The patience of one wait() is no deadline: the operation goes on."""
+    """The patience of one wait() is no deadline: the operation goes on, and its buffer is held until the end."""
+    mine = bytearray([3])
     if world.rank == 0:
-        work = world.barrier(async_=True)
+        work = world.all_reduce(mine, async_=True)
+        raises(BufferError, mine.append, 1)
         error = raises(TimeoutError, work.wait, timeout=0.01)
         check(not isinstance(error, tutti.Error), type(error))
         check(not work.test(), "under way")
         world.set("go", b"1")
-        work.wait()
+        check(work.wait() is mine and mine[0] == 6, mine)
+        mine.append(1)
     else:
         world.get("go")
-        world.barrier()
+        world.all_reduce(mine)
 
 
 def asleep(pid):
