@@ -143,7 +143,7 @@ static int run(const char *site, const struct asked *a, struct flight *f, tutti_
 /* The buffers are held and checked. */
 static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_comm *comm)
 {
-    tutti_call call = { .timeout_ms = a->timeout_ms, .work = a->work ? &f->work : NULL };
+    tutti_call call = { .timeout_ms = a->timeout_ms, .work = a->work ? &f->work : NULL, .factor = side_ptr(&f->factor) };
     const char *site = site_of_caller();
     PyThreadState *state = comm_enter(self);
     int r = run(site, a, f, comm, &call);
@@ -160,8 +160,8 @@ static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_
 static int arguments(struct asked *a, PyObject *const *args, Py_ssize_t n)
 {
     int *fields[] = { &a->kind, NULL, NULL, &a->type, &a->op, &a->root, &a->timeout_ms, &a->work };
-    if (n != 9) {
-        PyErr_SetString(PyExc_TypeError, "_collective: 9 arguments");
+    if (n != 10) {
+        PyErr_SetString(PyExc_TypeError, "_collective: 10 arguments");
         return -1;
     }
     for (int i = 0; i < 8; i++)
@@ -174,6 +174,20 @@ static int arguments(struct asked *a, PyObject *const *args, Py_ssize_t n)
     if (a->kind >= 0 && a->kind < KINDS)
         return 0;
     PyErr_SetString(PyExc_ValueError, "_collective: no such call");
+    return -1;
+}
+
+/* None, or one element of the type. */
+static int take_factor(const struct asked *a, struct flight *f, PyObject *factor)
+{
+    if (factor == Py_None)
+        return 0;
+    if (side_take(&f->factor, factor, a->type, 0, "factor") < 0)
+        return -1;
+    if (f->factor.one_count == 1)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "factor: %zu elements; expected one, of the array's type", f->factor.one_count);
+    side_drop(&f->factor);
     return -1;
 }
 
@@ -195,7 +209,7 @@ PyObject *table_collective(PyObject *object, PyObject *const *args, Py_ssize_t n
     f->kind = a.kind;
     if (take(&f->send, args[1], row->send, a.type, 0, row->name) == 0) {
         if (take(&f->recv, args[2], row->recv, a.type, written, row->name) == 0) {
-            if (checked(&a, f) == 0) {
+            if (checked(&a, f) == 0 && take_factor(&a, f, args[9]) == 0) {
                 Py_INCREF(args[8]);
                 f->result = args[8];
                 return go(self, &a, f, comm);

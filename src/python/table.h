@@ -12,7 +12,7 @@ enum kind {
     KIND_REDUCE_SCATTER_V, KIND_ALL_TO_ALL_V, KIND_SEND, KIND_RECV, KINDS
 };
 
-/* collective(kind, send, recv, type, op, root, timeout_ms, work, value): returns value, or a Work that will. send, recv: an array, a list
+/* collective(kind, send, recv, type, op, root, timeout_ms, work, value, factor): returns value, or a Work that will. send, recv: an array, a list
  * of arrays, or None. send() and recv() have the peer in root and the tag in op. */
 PyObject *table_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
 

@@ -33,6 +33,7 @@ void flight_drop(struct flight *f)
 {
     side_drop(&f->send);
     side_drop(&f->recv);
+    side_drop(&f->factor);
     Py_CLEAR(f->result);
 }
 

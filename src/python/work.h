@@ -10,7 +10,7 @@
 struct flight {
     struct flight *next;                /* in comm_object.left */
     int            kind;                /* a row of the table */
-    struct side    send, recv;
+    struct side    send, recv, factor;
     PyObject      *result;              /* owned: what wait() returns; of recv: what is called with (from, tag, count) */
     tutti_message  got;
     tutti_work    *work;

@@ -52,6 +52,19 @@ class Collectives(Case):
         self.same(world.all_reduce(np.array([1 << ME], "u4"), "bor"), np.array([(1 << N) - 1], "u4"))
         self.same(world.all_reduce(np.array([ME == 0]), "land"), np.array([N == 1]))
 
+    def test_factor(self):
+        for mine in (np.ones(3), np.ones(3, "c16"), np.ones(3, "f2")):
+            self.same(world.all_reduce(mine, "premul_sum", factor=ME + 2), np.full(3, N * (N + 3) / 2, mine.dtype))
+        got = world.reduce_scatter(array.array("d", [1.0] * N), "premul_sum", factor=0.5, async_=True).wait()
+        self.assertEqual(got.tolist(), [N / 2])
+        bits = np.array([0x3f80, 0x4000], "u2")                         # 1 and 2 in bf16
+        self.same(world.all_reduce(bits[:1].copy(), "premul_sum", dtype="bf16", factor=bits[1:]),
+                  world.all_reduce(bits[1:].copy(), dtype="bf16"))
+        with self.assertRaisesRegex(TypeError, "beside dtype="):
+            world.all_reduce(bits, "premul_sum", dtype="bf16", factor=2)
+        with self.assertRaisesRegex(ValueError, "2 elements; expected one"):
+            world.all_reduce(np.ones(3), "premul_sum", factor=[1, 2])
+
     def test_type_by_name(self):
         halves = np.array([1.5 * (ME + 1)], "f4").view("u4") >> 16
         mine = halves.astype("u2")                                      # the bits of bf16

@@ -1,6 +1,7 @@
 """Comm: a group of ranks, and everything its ranks do together."""
 import functools
 import math
+import struct
 import sys
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -13,7 +14,8 @@ ANY = -1
 
 _KIND = _tutti.KINDS
 _BY_BUFFER = -1
-_OPS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4, "band": 5, "bor": 6, "bxor": 7, "land": 8, "lor": 9, "lxor": 10}
+_OPS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4, "band": 5, "bor": 6, "bxor": 7, "land": 8, "lor": 9, "lxor": 10,
+        "premul_sum": 11}
 _TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u64": 7, "f16": 8, "bf16": 9, "f32": 10, "f64": 11,
           "bool": 12, "c64": 13, "c128": 14, "f8e4m3": 15, "f8e5m2": 16}
 
@@ -49,6 +51,20 @@ def _dtype(dtype: Optional[str]) -> int:
         return _TYPES[dtype]
     except (KeyError, TypeError):
         raise ValueError(f"dtype={dtype!r}: expected None (the array's own) or one of {', '.join(_TYPES)}") from None
+
+
+def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
+    """A number as one element of the array's type."""
+    if factor is None:
+        return None
+    if dtype is not None:
+        if isinstance(factor, (int, float, complex)):
+            raise TypeError("factor: beside dtype= give one element of that type, as an array of its bytes")
+        return factor
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
+        return numpy.asarray(factor, array.dtype)
+    return factor if hasattr(factor, "__len__") else struct.pack(memoryview(array).format, factor)
 
 
 def _shape(array: Any) -> Tuple[int, ...]:
@@ -107,32 +123,36 @@ class Comm(_tutti.Comm):
 
     def barrier(self, *, timeout: Optional[float] = None, async_: bool = False) -> Optional[Work]:
         """Returns when all ranks have called it."""
-        return self._collective(_KIND["barrier"], None, None, _BY_BUFFER, 0, 0, milliseconds(timeout), async_, None)
+        return self._collective(_KIND["barrier"], None, None, _BY_BUFFER, 0, 0, milliseconds(timeout), async_, None, None)
 
     def broadcast(self, array: Any, root: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
                   async_: bool = False) -> Any:
         """The array of root into the array of all, which have as many elements. Returns it."""
-        return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root, milliseconds(timeout), async_, array)
+        return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root, milliseconds(timeout), async_, array, None)
 
-    def all_reduce(self, array: Any, op: str = "sum", *, out: Any = None, dtype: Optional[str] = None,
-                   timeout: Optional[float] = None, async_: bool = False) -> Any:
+    def all_reduce(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None,
+                   dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
         """The fold of all arrays, element by element and in rank order: the same bits on every rank.
 
-        op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor".
+        op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor";
+            "premul_sum": the sum of what each rank has, times its own factor: one number;
+            beside dtype= one element, as an array.
         out: an array of as many elements and the same type. None: in place. Returns where the result is.
         """
         out = array if out is None else out
         return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None else _dtype(dtype),
-                                _op(op), 0, 0 if timeout is None else milliseconds(timeout), async_, out)
+                                _op(op), 0, 0 if timeout is None else milliseconds(timeout), async_, out,
+                                _factor(factor, array, dtype))
 
-    def reduce(self, array: Any, op: str = "sum", root: int = 0, *, out: Any = None, dtype: Optional[str] = None,
-               timeout: Optional[float] = None, async_: bool = False) -> Any:
+    def reduce(self, array: Any, op: str = "sum", root: int = 0, *, factor: Any = None, out: Any = None,
+               dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
         """The fold of all arrays, on root alone: in out, or in place. Returns where the result is, elsewhere None."""
         out = (array if out is None else out) if self.rank == root else None
-        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), _op(op), root, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), _op(op), root, milliseconds(timeout), async_, out,
+                                _factor(factor, array, dtype))
 
-    def reduce_scatter(self, array: Any, op: str = "sum", *, out: Any = None, dtype: Optional[str] = None,
-                       timeout: Optional[float] = None, async_: bool = False) -> Any:
+    def reduce_scatter(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None,
+                       dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
         """Rank p gets the fold of block p of all arrays: array is size blocks along its first axis.
 
         array (size * n, …) gives out (n, …), a new array unless given.
@@ -142,7 +162,8 @@ class Comm(_tutti.Comm):
             if not shape or shape[0] % self.size:
                 raise ValueError(f"reduce_scatter: shape {shape} cannot be divided among {self.size} ranks along its first axis")
             out = _like(array, (shape[0] // self.size,) + shape[1:])
-        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out,
+                                _factor(factor, array, dtype))
 
     def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
                    async_: bool = False) -> Any:
@@ -152,7 +173,7 @@ class Comm(_tutti.Comm):
         """
         if out is None:
             out = _like(array, (self.size,) + _shape(array))
-        return self._collective(_KIND["all_gather"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["all_gather"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out, None)
 
     def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
                async_: bool = False) -> Any:
@@ -161,81 +182,83 @@ class Comm(_tutti.Comm):
             out = None
         elif out is None:
             out = _like(array, (self.size,) + _shape(array))
-        return self._collective(_KIND["gather"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["gather"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out, None)
 
     def scatter(self, array: Any, out: Any, root: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
                 async_: bool = False) -> Any:
         """Rank p's out (…) becomes block p of root's array (size, …); array is None on the other ranks. Returns out."""
         if self.rank != root:
             array = None
-        return self._collective(_KIND["scatter"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["scatter"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out, None)
 
     def all_to_all(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
                    async_: bool = False) -> Any:
         """Block p of out becomes this rank's block of rank p's array; both are size equal blocks. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out, None)
 
-    def scan(self, array: Any, op: str = "sum", *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
-             async_: bool = False) -> Any:
+    def scan(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
+             timeout: Optional[float] = None, async_: bool = False) -> Any:
         """The fold of the arrays of ranks 0 to this one. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["scan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["scan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out,
+                                _factor(factor, array, dtype))
 
-    def exscan(self, array: Any, op: str = "sum", *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
-               async_: bool = False) -> Any:
+    def exscan(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
+               timeout: Optional[float] = None, async_: bool = False) -> Any:
         """The fold of the arrays of the ranks before this one; rank 0's out is left alone. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out,
+                                _factor(factor, array, dtype))
 
     def all_reduce_many(self, arrays: Sequence[Any], op: str = "sum", *, out: Optional[Sequence[Any]] = None,
                         dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
         """all_reduce of several arrays of one type by one operation, with one wait for all of them."""
         out = arrays if out is None else out
-        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out, None)
 
     def same(self, array: Any, *, timeout: Optional[float] = None, async_: bool = False) -> Any:
         """True if all ranks hold the same bytes, by digests of 128 bits; the array is as long on all."""
-        return self._collective(_KIND["same"], array, None, _BY_BUFFER, 0, 0, milliseconds(timeout), async_, None)
+        return self._collective(_KIND["same"], array, None, _BY_BUFFER, 0, 0, milliseconds(timeout), async_, None, None)
 
     # ---- the general forms: a list of one array per rank, of any sizes; None in a list is an empty one ----
 
     def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: Optional[str] = None, timeout: Optional[float] = None,
                      async_: bool = False) -> Any:
         """out[p] becomes the array of rank p. The sizes in out are the same list on all ranks."""
-        return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out, None)
 
     def gather_v(self, array: Any, out: Optional[Sequence[Any]] = None, root: int = 0, *, dtype: Optional[str] = None,
                  timeout: Optional[float] = None, async_: bool = False) -> Any:
         """The same on root alone; out is None elsewhere."""
-        return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out, None)
 
     def scatter_v(self, arrays: Optional[Sequence[Any]], out: Any, root: int = 0, *, dtype: Optional[str] = None,
                   timeout: Optional[float] = None, async_: bool = False) -> Any:
         """Rank p's out becomes root's arrays[p]; arrays is None elsewhere."""
-        return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out, None)
 
     def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: str = "sum", *, dtype: Optional[str] = None,
                          timeout: Optional[float] = None, async_: bool = False) -> Any:
         """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes are the same list on all ranks."""
-        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out, None)
 
     def all_to_all_v(self, arrays: Sequence[Any], out: Sequence[Any], *, dtype: Optional[str] = None,
                      timeout: Optional[float] = None, async_: bool = False) -> Any:
         """out[p] becomes what rank p has for this one: its arrays[rank]."""
-        return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out)
+        return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out, None)
 
     # ---- point to point ----
 
     def send(self, array: Any, to: int, tag: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
              async_: bool = False) -> Optional[Work]:
         """The array to rank `to`. Up to 64 KiB go without waiting for the receiver."""
-        return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to, milliseconds(timeout), async_, None)
+        return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to, milliseconds(timeout), async_, None, None)
 
     def recv(self, array: Any, from_: int = ANY, tag: int = ANY, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
              async_: bool = False) -> Any:
         """A message into the array, which has room for it and its type. Returns a Message (from_, tag, count)."""
-        return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_, milliseconds(timeout), async_, Message)
+        return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_, milliseconds(timeout), async_, Message, None)
 
     def probe(self, from_: int = ANY, tag: int = ANY, *, timeout: Optional[float] = None) -> Message:
         """Waits until such a message is there, and leaves it there; count is in bytes."""
