@@ -288,11 +288,11 @@ static int body_deadline(tutti_comm *world, int rank)
 {
     char value[8];
     size_t n = sizeof value;
-    CHECK_IS(tutti_get("missing", value, &n, world, &(tutti_call){ .timeout_ms = 20 + rank }), -ETIMEDOUT);
+    CHECK_IS(tutti_get("missing", value, &n, world, &(tutti_call){ .timeout_ms = 60 + rank }), -ETIMEDOUT);
     CHECK(says(world, "get of key \"missing\" at ") && says(world, "no rank has set it") && says(world, "  rank pid"));
     CHECK(says(world, "store_test.c"));
     CHECK_IS(n, sizeof value);
-    CHECK_IS(tutti_set_timeout(world, 30), 0);
+    CHECK_IS(tutti_set_timeout(world, 60), 0);
     CHECK_IS(tutti_get("missing", value, &n, world, NULL), -ETIMEDOUT);
     CHECK_IS(tutti_set_timeout(world, 0), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);         /* the comm is whole */

@@ -7,6 +7,7 @@
 #include "os/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
@@ -49,6 +50,8 @@ static struct team *team_make(int size, team_body *body, bool quiet)
     must(size <= TEAM_MOST, "size");
     team->size = size;
     team->stderr_fd = quiet ? memfd_create("stderr", MFD_CLOEXEC) : -1;
+    if (team->stderr_fd >= 0)
+        fcntl(team->stderr_fd, F_SETFL, O_APPEND);   /* the place where to write is not locked in a memfd: two ranks would write over each other */
     here.team = team;
     here.body = body;
     fflush(NULL);
