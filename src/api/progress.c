@@ -7,10 +7,10 @@
 #include "api/post.h"
 #include "api/work.h"
 #include "base/clock.h"
+#include "os/thread.h"
 #include "watch/drive.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
 enum { SLEEPS_MAX = 32, POLL_NS = 2000000 };    /* comms whose words one sleep can watch; how often the rest is looked at */
@@ -180,15 +180,11 @@ int progress_start(struct world *world)
     struct progress *p = world->progress ? NULL : calloc(1, sizeof *p);
     int r = world->progress ? 0 : p ? 0 : -ENOMEM;
     if (p) {
-        sigset_t all, old;
         pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
         p->seen_ns = clock_ns();                     /* as if it woke now: a stop may come before it does */
         world->progress = p;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);    /* signals are for the program's own threads */
-        r = -pthread_create(&p->thread, NULL, progress_run, world);
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        r = thread_start(&p->thread, progress_run, world);
         if (r < 0) {
             world->progress = NULL;
             free(p);

@@ -3,9 +3,8 @@
 
 #include "base/clock.h"
 #include "os/futex.h"
+#include "os/thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 enum { HELD_BY_BOTH = 2 };
@@ -33,18 +32,13 @@ static void *do_it(void *arg)
     return NULL;
 }
 
-/* With all signals blocked: those of the process are for the caller's threads. */
 static bool start(struct aside *a)
 {
     pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, do_it, a);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error)
-        pthread_detach(thread);
-    return !error;
+    if (thread_start(&thread, do_it, a) < 0)
+        return false;
+    pthread_detach(thread);
+    return true;
 }
 
 bool aside_run(void (*run)(void *arg), void *arg, uint64_t patience_ns)

@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "base/knob.h"
 #include "os/futex.h"
+#include "os/thread.h"
 #include "os/uring.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,22 +85,11 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* With all signals blocked: those of the process are for the caller's threads. 0 or -errno. */
-static int start_thread(pthread_t *thread, void *(*run)(void *), struct transfer *t)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(thread, NULL, run, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -error;
-}
-
 static int start_threads(struct transfer *t)
 {
     int error = 0;
     while (t->threads < THREADS_MOST && (unsigned)t->threads < t->depth && error == 0) {
-        error = start_thread(&t->thread[t->threads], work, t);
+        error = thread_start(&t->thread[t->threads], work, t);
         t->threads += error == 0;
     }
     return t->threads ? 0 : error;
@@ -137,7 +126,7 @@ shared64 *transfer_ends(struct transfer *t)
     t->event = eventfd(0, EFD_CLOEXEC);
     if (t->event < 0)
         return NULL;
-    if (uring_event(t->ring, t->event) == 0 && start_thread(&t->listener, listen_to, t) == 0)
+    if (uring_event(t->ring, t->event) == 0 && thread_start(&t->listener, listen_to, t) == 0)
         return &t->ends;
     close(t->event);                                 /* the ring has its own hold on it */
     t->event = -1;
