@@ -4,12 +4,12 @@
 #include "launch/crew.h"
 
 #include "os/futex.h"
+#include "os/reap.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 int crew_begin(struct crew *crew, int size, const struct arena *arena)
 {
@@ -51,12 +51,14 @@ void crew_reap(struct crew *crew)
     int status;
     pid_t pid;
     crew->turns++;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = reap_look(-1, &status)) > 0) {
         for (int r = 0; r < crew->size; r++)
             if (crew->hands[r].pid == pid && crew->hands[r].started && !crew->hands[r].ended) {
                 note(crew, r, status);
                 break;
             }
+        reap_take(pid);
+    }
 }
 
 void crew_pass(const struct crew *crew, int number)

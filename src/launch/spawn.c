@@ -8,6 +8,7 @@
 #include "coll/tuned.h"
 #include "group/join.h"
 #include "os/file.h"
+#include "os/reap.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +18,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct spawn {
@@ -77,13 +77,14 @@ static int spawn_reap(struct spawn *s)
         int status;
         if (s->pids[r] <= 0)
             continue;
-        pid_t got = waitpid(s->pids[r], &status, WNOHANG);
-        if (got == s->pids[r])
-            spawn_note(s, r, status);
-        else if (got < 0 && errno == ECHILD)
-            spawn_note(s, r, 0);                     /* the program ignores SIGCHLD: the kernel kept no status */
-        else
+        pid_t pid = s->pids[r], got = reap_look(pid, &status);
+        if (got == 0) {
             left++;
+            continue;
+        }
+        spawn_note(s, r, got > 0 ? status : 0);      /* none: the program ignores SIGCHLD, the kernel kept no status */
+        if (got > 0)
+            reap_take(pid);
     }
     return left;
 }

@@ -1,0 +1,15 @@
+/* Job: the end of a child in two steps, so that what it was can be written down before its number goes.
+ * Owns: nothing.
+ * Never: a wait for an end that is yet to come. */
+#ifndef TUTTI_OS_REAP_H
+#define TUTTI_OS_REAP_H
+
+#include <sys/types.h>
+
+/* A child that has ended, of this number or (-1) any, and *status as waitpid gives it; it stays. 0: none so far. -1: there is no such child. */
+pid_t reap_look(pid_t pid, int *status);
+
+/* From here on nobody can learn from the system how it ended. */
+void reap_take(pid_t pid);
+
+#endif
