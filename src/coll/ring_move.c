@@ -281,6 +281,9 @@ static bool move_compared(struct coll *c)
     }
     ring_begin(c, total);
     c->ring.taken = move_taken(c);
+    /* Who takes nothing has taken all: said here, since it never comes to move_out, and givers in a circle would wait for it. */
+    if (c->ring.taken == 0)
+        watch_raise(w, &w->mine->consumed, c->ring.base + total);    /* E18 release */
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* ctest: timeout=120
- * A rank that takes little gives much, in many more rounds than a ring has slots: the others need not wait for it to take what there is not. */
+ * A rank that takes little, or nothing, gives much, in many more rounds than a ring has slots: the others need not wait for it to take what
+ * there is not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,9 @@
 
 enum { RANKS = 3, LITTLE = 5 };
 
-static size_t count_of(int to) { return to == RANKS - 1 ? LITTLE : (3 * RING_DEPTH + 1) * ring_slot_bytes(RANKS) / RANKS; }
+static size_t least;                    /* what the last rank takes of each */
+
+static size_t count_of(int to) { return to == RANKS - 1 ? least : (3 * RING_DEPTH + 1) * ring_slot_bytes(RANKS) / RANKS; }
 static unsigned char value(int from, int to, size_t i) { return (unsigned char)(i * 7 + i / 251 + (size_t)(from * 31 + to * 11)); }
 
 static int body(tutti_comm *world, int rank)
@@ -23,7 +26,7 @@ static int body(tutti_comm *world, int rank)
     for (int p = 0; p < RANKS; p++) {
         gives[p] = count_of(p);
         gets[p] = count_of(rank);
-        CHECK((give[p] = malloc(gives[p])) && (get[p] = calloc(1, gets[p])));
+        CHECK((give[p] = malloc(gives[p] + 1)) && (get[p] = calloc(1, gets[p] + 1)));
         for (size_t i = 0; i < gives[p]; i++)
             give[p][i] = value(rank, p, i);
     }
@@ -42,12 +45,20 @@ static int body(tutti_comm *world, int rank)
 static void takes_little(void **state)
 {
     (void)state;
+    least = LITTLE;
+    assert_int_equal(ranks_run(RANKS, body, 0), 0);
+}
+
+static void takes_nothing(void **state)
+{
+    (void)state;
+    least = 0;
     assert_int_equal(ranks_run(RANKS, body, 0), 0);
 }
 
 int main(void)
 {
     setenv("TUTTI_TIMEOUT_MS", "20000", 1);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(takes_little) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(takes_little), cmocka_unit_test(takes_nothing) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
