@@ -193,9 +193,7 @@ int driver_failed(const struct cuda_api *call, const char *function, CUresult er
 
 bool driver_enter_to_give(const struct cuda_api *call, CUcontext context)
 {
-    CUresult error = call->cuCtxPushCurrent_v2(context);
-    bool broken = error >= 700 && error <= 719;      /* the device's own failures: each further call would say the same, or worse */
-    return error == CUDA_SUCCESS || (!broken && call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS);
+    return call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS || call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
 }
 
 /* ---- the beginning --------------------------------------------------------------------------------------------------------------- */

@@ -54,8 +54,8 @@ int driver_device(const struct driver *driver, int ordinal, struct driver_device
 int driver_failed(const struct cuda_api *call, const char *function, CUresult error, struct text *why);
 int driver_error(CUresult error);                    /* 0 or -errno */
 
-/* The context becomes current, for what is to be given back to it and stays if that fails: so a call that fails by chance is made twice. False:
-   also where the context is broken, and nothing can be given back to it. */
+/* The context becomes current, for what is to be given back to it and stays if that fails: so a call that fails by chance is made twice. A broken
+   context takes back, too: what is open in it must be closed before its owner may free it. */
 bool driver_enter_to_give(const struct cuda_api *call, CUcontext context);
 
 /* For tests: fills the table by any look-up; the name of the first symbol that is not there, or NULL. */

@@ -284,7 +284,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
         if (getenv("FAKE_CUDA_EXCLUSIVE"))
             close(context->seat);
         context->error = 0;
-        context->told = false;
+        context->told = NULL;
         memset(context->peer, 0, sizeof context->peer);
     }
     return 0;
@@ -295,18 +295,24 @@ CUresult context_check(struct CUctx_st *context, bool work)
     if (!context->retained)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (context->error && context->told && work)
-        fake_misuse("use after context error", "more work is given to device %d after a call said %d", context->device, context->error);
-    if (context->error)
-        context->told = true;
+        fake_misuse("use after context error", "more work is given to device %d after %s said %d", context->device, context->told, context->error);
+    if (context->error && !context->told)
+        context->told = fake_entered;
     return context->error;
 }
 
-CUresult context_current(struct CUctx_st **context, bool work)
+CUresult context_seen(struct CUctx_st **context)
 {
     if (!current.depth || !current.at[current.depth - 1])
         return CUDA_ERROR_INVALID_CONTEXT;
     *context = current.at[current.depth - 1];
-    return context_check(*context, work);
+    return (*context)->retained ? (*context)->error : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult context_current(struct CUctx_st **context, bool work)
+{
+    CUresult error = context_seen(context);
+    return error == CUDA_ERROR_INVALID_CONTEXT ? error : context_check(*context, work);
 }
 
 void context_poison(struct CUctx_st *context, CUresult error)
@@ -364,7 +370,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
 {
     ENTER;
     struct CUctx_st *context = NULL;
-    CUresult error = context_current(&context, false);
+    CUresult error = context_seen(&context);
     if (!context)
         return error;
     *device = context->device;

@@ -16,6 +16,7 @@ enum { EXITING = 4 };                                /* PF_EXITING in /proc/PID/
 struct fake fake = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 
 static struct { const char *name; uint64_t count; } calls[CALLS_MOST];
+_Thread_local const char *fake_entered;
 static _Thread_local CUresult fault_later;
 
 uint64_t fake_now(void)
@@ -152,6 +153,16 @@ static bool works_without(const char *call)
     return false;
 }
 
+/* Nothing can be made of an error of these. */
+static bool gives_back(const char *call)
+{
+    static const char *const parts[] = { "Destroy", "Free", "Unregister", "Release", "Unmap", "Close", "Pop", "Unload" };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strstr(call, parts[i]))
+            return true;
+    return false;
+}
+
 CUresult fake_enter(const char *call, bool *held)
 {
     *held = false;
@@ -162,14 +173,17 @@ CUresult fake_enter(const char *call, bool *held)
         return CUDA_ERROR_STUB_LIBRARY;
     pthread_mutex_lock(&fake.lock);
     *held = true;
+    fake_entered = call;
     fault_later = 0;
     CUresult error = fault_wanted(call, count_call(call));
     if (!fake.ready && !works_without(call))
         return CUDA_ERROR_NOT_INITIALIZED;
     if (error && fake_sticky(error)) {
         struct CUctx_st *context = NULL;
-        if (context_current(&context, false) == 0)
+        if (context_seen(&context) == 0) {
             context_poison(context, error);
+            context->told = gives_back(call) ? NULL : call;
+        }
     }
     return error;
 }

@@ -72,7 +72,7 @@ struct range {
     int accesses_n, accesses_room;
 };
 
-struct CUctx_st { int device, retained, seat; CUresult error; bool told; bool peer[DEVICES_MOST]; struct CUstream_st *null; };
+struct CUctx_st { int device, retained, seat; CUresult error; const char *told; bool peer[DEVICES_MOST]; struct CUstream_st *null; };
 
 enum op_kind { OP_COPY, OP_SET, OP_RECORD, OP_WAIT, OP_KERNEL, OP_FAULT };
 
@@ -149,6 +149,7 @@ struct fake {
 extern struct fake fake;
 
 /* ---- fake_cuda.c, fake/enter.c: every call begins with ENTER; it holds the lock until it returns */
+extern _Thread_local const char *fake_entered;       /* the call that this thread is in, for words */
 CUresult fake_enter(const char *call, bool *held);
 void fake_leave(bool *held);
 #define ENTER \
@@ -165,6 +166,7 @@ bool fake_sticky(CUresult error);
 bool fake_process_lives(int pid);
 CUresult context_current(struct CUctx_st **context, bool work);  /* 201, or what the context died of; work: a call that asks for more of it */
 CUresult context_check(struct CUctx_st *context, bool work);
+CUresult context_seen(struct CUctx_st **context);    /* the same of a call that gives something back, or succeeds all the same: nobody need heed its error */
 void context_poison(struct CUctx_st *context, CUresult error);
 void fake_end_check(void);
 

@@ -136,7 +136,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr at)
 {
     ENTER;
     struct CUctx_st *context = NULL;
-    CUresult error = context_current(&context, false);
+    CUresult error = context_seen(&context);
     struct range *r = range_of(at);
     if (!r || r->kind != RANGE_OPENED || r->begin != at)
         return error ? error : CUDA_ERROR_INVALID_VALUE;

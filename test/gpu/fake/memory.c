@@ -192,7 +192,7 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 {
     ENTER;
     struct CUctx_st *context = NULL;
-    CUresult error = context_current(&context, false);
+    CUresult error = context_seen(&context);
     if (!at)
         return error;
     struct range *r = range_of(at);

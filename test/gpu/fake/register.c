@@ -59,7 +59,7 @@ CUresult cuMemHostUnregister(void *at)
 {
     ENTER;
     struct CUctx_st *context = NULL;
-    CUresult error = context_current(&context, false);
+    CUresult error = context_seen(&context);
     struct range *r = range_of_host(at, 1);
     if (!r || r->host != at)
         return error ? error : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -183,7 +183,7 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
     if (!r || r->kind != RANGE_MAPPED || r->begin != at || r->end != at + bytes)
         return CUDA_ERROR_INVALID_VALUE;
     struct CUctx_st *context = NULL;
-    CUresult error = context_current(&context, false);
+    CUresult error = context_seen(&context);
     if ((!context || !error) && order_busy(r, 0, UINT64_MAX, true))
         fake_misuse("unmapped too early", "work is still under way in these %zu bytes", bytes);
     range_idle(r, __func__);
