@@ -98,12 +98,12 @@ static int run_copy(struct rank *r, uint64_t times)
 }
 
 static const struct contender contenders[] = {
-    [PRIVATE] = { "private", "malloc memory, from one buffer to another", NULL, 0, false, 0, 0, run_private, rewrite_private },
-    [ARENA] = { "arena", "memory of tutti_alloc, from one buffer to another", NULL, 0, false, 0, 0, run_arena, rewrite_arena },
-    [REGISTERED] = { "registered", "malloc memory, registered; its ends share pages with others", NULL, 0, false, 0, 0, run_registered, rewrite_registered },
-    [PRIVATE_IN_PLACE] = { "private in place", "malloc memory, in place", NULL, 0, false, 0, 0, run_private_in_place, rewrite_private },
-    [ARENA_IN_PLACE] = { "arena in place", "memory of tutti_alloc, in place", NULL, 0, false, 0, 0, run_arena_in_place, rewrite_arena },
-    [COPY] = { "memcpy", "each rank copies as many bytes, at the same time", NULL, 0, false, 0, 0, run_copy, rewrite_private },
+    [PRIVATE] = { "private", "malloc memory, from one buffer to another", NULL, 0, false, 0, 0, run_private, rewrite_private, OP_NONE },
+    [ARENA] = { "arena", "memory of tutti_alloc, from one buffer to another", NULL, 0, false, 0, 0, run_arena, rewrite_arena, OP_NONE },
+    [REGISTERED] = { "registered", "malloc memory, registered; its ends share pages with others", NULL, 0, false, 0, 0, run_registered, rewrite_registered, OP_NONE },
+    [PRIVATE_IN_PLACE] = { "private in place", "malloc memory, in place", NULL, 0, false, 0, 0, run_private_in_place, rewrite_private, OP_NONE },
+    [ARENA_IN_PLACE] = { "arena in place", "memory of tutti_alloc, in place", NULL, 0, false, 0, 0, run_arena_in_place, rewrite_arena, OP_NONE },
+    [COPY] = { "memcpy", "each rank copies as many bytes, at the same time", NULL, 0, false, 0, 0, run_copy, rewrite_private, OP_NONE },
     [COUNT] = { 0 }
 };
 
@@ -148,7 +148,7 @@ static void compare(struct report *report, const struct perf_options *o, int k)
     int sizes = 0, done = 0;
     for (size_t bytes = least; bytes <= o->most; bytes *= 4)
         sizes++;
-    team_open(&team, o->ranks[k], contenders, 4096, 0);
+    team_open(&team, &(struct team_plan){ .ranks = o->ranks[k], .contenders = contenders, .shared_bytes = 4096 });
     struct table *table = report_table(report, 8, heads, width);
     snprintf(table->title, sizeof table->title, "%d ranks, %s, f32, sum, buffers %s", team.ranks, team.crowded ? "more than CPUs" : "a CPU each",
              o->hot ? "hot" : "used in turn");
@@ -167,7 +167,7 @@ static void compare(struct report *report, const struct perf_options *o, int k)
         plot_curve(plot, contenders[i].name, i)->marks = true;
     for (size_t bytes = least; bytes <= o->most; bytes *= 4, done++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (k + (double)done / sizes) / o->lists, 1.0 / sizes / o->lists };
+        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (k + (double)done / sizes) / o->lists, 1.0 / sizes / o->lists, OP_NONE, false };
         measure(&team, &e, m);
         tell(report, table, &report->plots[report->plot_count - 1], &team, bytes, m);
         measured_free(m, COUNT);

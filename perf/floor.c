@@ -117,16 +117,16 @@ enum { LINE_TRIP, EXCHANGE, FUTEX, FENCE, STAMP, CLOCK, CALL, YIELD, TIMES_COUNT
 enum { LARGE = 32 << 20, POOL = 128 << 20 };
 
 static const struct contender contenders[] = {
-    [LINE_TRIP] = { "cache line there and back", "", NULL, 2, true, 0, 1, run_line, NULL },
-    [EXCHANGE] = { "two-flag exchange", "", NULL, 2, true, 0, 1, run_exchange, NULL },
-    [FUTEX] = { "futex there and back", "", NULL, 2, true, 0, 1, run_futex, NULL },
-    [FENCE] = { "store with full fence", "", NULL, 0, true, 0, 1, run_fence, NULL },
-    [STAMP] = { "time stamp", "", NULL, 0, true, 0, 1, run_stamp, NULL },
-    [CLOCK] = { "clock_gettime", "", NULL, 0, true, 0, 1, run_clock, NULL },
-    [CALL] = { "system call", "", NULL, 0, true, 0, 1, run_call, NULL },
-    [YIELD] = { "sched_yield alone", "", NULL, 0, true, 0, 1, run_yield, NULL },
-    [COPY_ALONE] = { "memcpy one CPU", "", NULL, 0, true, 2, 0, run_copy_alone, buffers },
-    [COPY] = { "memcpy each rank", "", NULL, 0, true, 2, 0, run_copy, buffers },
+    [LINE_TRIP] = { "cache line there and back", "", NULL, 2, true, 0, 1, run_line, NULL, OP_NONE },
+    [EXCHANGE] = { "two-flag exchange", "", NULL, 2, true, 0, 1, run_exchange, NULL, OP_NONE },
+    [FUTEX] = { "futex there and back", "", NULL, 2, true, 0, 1, run_futex, NULL, OP_NONE },
+    [FENCE] = { "store with full fence", "", NULL, 0, true, 0, 1, run_fence, NULL, OP_NONE },
+    [STAMP] = { "time stamp", "", NULL, 0, true, 0, 1, run_stamp, NULL, OP_NONE },
+    [CLOCK] = { "clock_gettime", "", NULL, 0, true, 0, 1, run_clock, NULL, OP_NONE },
+    [CALL] = { "system call", "", NULL, 0, true, 0, 1, run_call, NULL, OP_NONE },
+    [YIELD] = { "sched_yield alone", "", NULL, 0, true, 0, 1, run_yield, NULL, OP_NONE },
+    [COPY_ALONE] = { "memcpy one CPU", "", NULL, 0, true, 2, 0, run_copy_alone, buffers, OP_NONE },
+    [COPY] = { "memcpy each rank", "", NULL, 0, true, 2, 0, run_copy, buffers, OP_NONE },
     [COUNT] = { 0 }
 };
 
@@ -169,7 +169,7 @@ static void copies_table(struct report *report, struct team *team, const struct 
     snprintf(t->note, sizeof t->note, "Bytes copied a second; source and target are taken in turn out of 128 MiB each.");
     for (int k = 0; k < SIZES; k++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds / 2 / SIZES, o->quick, false, sizes[k], 0.5 + 0.5 * k / SIZES, 0.5 / SIZES };
+        struct effort e = { o->seconds / 2 / SIZES, o->quick, false, sizes[k], 0.5 + 0.5 * k / SIZES, 0.5 / SIZES, OP_NONE, false };
         measure(team, &e, m);
         char text[4][32];
         double rate[2] = { 0, 0 };
@@ -198,9 +198,9 @@ int main(int argc, char **argv)
     stamp_calibrate();
     report_begin(&report, &program);
     switch_measure(&passed, options.quick ? 4 : 40);
-    team_open(&team, options.ranks[0], contenders, 4096, options.quick ? LARGE : POOL);
+    team_open(&team, &(struct team_plan){ .ranks = options.ranks[0], .contenders = contenders, .shared_bytes = 4096, .pool_bytes = options.quick ? LARGE : POOL });
     if (!team.crowded) {
-        struct effort e = { options.seconds / 2, options.quick, true, 0, 0, 0.5 };
+        struct effort e = { options.seconds / 2, options.quick, true, 0, 0, 0.5, OP_NONE, false };
         measure(&team, &e, m);
     }
     times_table(&report, team.ranks, m, &passed);

@@ -69,9 +69,9 @@ static int run_copy(struct rank *r, uint64_t times)
 }
 
 static const struct contender contenders[] = {
-    [TUTTI] = { "tutti", "tutti_send there, tutti_send back", NULL, 2, true, 0, 0, run_tutti, rotate },
-    [LINE_BACK] = { "bare flags", "a flag there, a flag back", NULL, 2, true, 4, 4, run_line, NULL },
-    [COPY] = { "memcpy", "one rank copies as many bytes twice", NULL, 2, true, 0, 0, run_copy, rotate },
+    [TUTTI] = { "tutti", "tutti_send there, tutti_send back", NULL, 2, true, 0, 0, run_tutti, rotate, OP_NONE },
+    [LINE_BACK] = { "bare flags", "a flag there, a flag back", NULL, 2, true, 4, 4, run_line, NULL, OP_NONE },
+    [COPY] = { "memcpy", "one rank copies as many bytes twice", NULL, 2, true, 0, 0, run_copy, rotate, OP_NONE },
     [COUNT] = { 0 }
 };
 
@@ -115,7 +115,7 @@ static void compare(struct report *report, const struct perf_options *o)
     int sizes = 0, done = 0;
     for (size_t bytes = 4; bytes <= o->most; bytes *= 4)
         sizes++;
-    team_open(&team, 2, contenders, 4096, SETS * o->most);
+    team_open(&team, &(struct team_plan){ .ranks = 2, .contenders = contenders, .shared_bytes = 4096, .pool_bytes = SETS * o->most });
     struct table *table = report_table(report, 6, heads, width);
     snprintf(table->title, sizeof table->title, "A message there and back, %s", o->hot ? "buffers hot" : "buffers rotated from 1 MiB on");
     snprintf(table->note, sizeof table->note, "Time until both are through; up to 1 KiB of one of many back to back. ratio: at 4 bytes tutti "
@@ -132,7 +132,7 @@ static void compare(struct report *report, const struct perf_options *o)
     plot_curve(p, "memcpy", 1)->marks = true;
     for (size_t bytes = 4; bytes <= o->most; bytes *= 4, done++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (double)done / sizes, 1.0 / sizes };
+        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (double)done / sizes, 1.0 / sizes, OP_NONE, false };
         measure(&team, &e, m);
         tell(report, table, &team, bytes, m);
         if (m[LINE_BACK].rounds.n)

@@ -3,6 +3,8 @@
  * cells do not meet there and what a killed job leaves can be counted. */
 #include "faults/cell.h"
 
+#include "harness/litter.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 512, TREE_MAX = 256, START_MS = 30000, LOG_BYTES = 4000 };
+enum { PATH_BYTES = 512, START_MS = 30000, LOG_BYTES = 4000 };
 
 static volatile sig_atomic_t stopped;
 static void stop(int sig) { stopped = sig; }
@@ -94,36 +96,6 @@ static void launch(struct keeper *k, int rank)
     _exit(127);
 }
 
-/* Puts the processes under pid into tree, parents first; returns how many there are then. */
-static int descendants(pid_t pid, pid_t tree[], int n)
-{
-    char path[64];
-    int child;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    FILE *f = fopen(path, "r");
-    for (int from = n; f && n < TREE_MAX && fscanf(f, "%d", &child) == 1; from = n) {
-        tree[n++] = child;
-        n = descendants(tree[from], tree, n);
-    }
-    if (f)
-        fclose(f);
-    return n;
-}
-
-static void reap(void)
-{
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        ;
-}
-
-static void kill_all(void)
-{
-    pid_t tree[TREE_MAX];
-    int n = descendants(getpid(), tree, 0);
-    for (int i = 0; i < n; i++)
-        kill(tree[i], SIGKILL);
-}
-
 /* Whoever is left gets half a second to go by itself. */
 static void sweep(struct page *page)
 {
@@ -132,11 +104,7 @@ static void sweep(struct page *page)
     for (int64_t until = page_now() + 500000000; (pid = waitpid(-1, NULL, WNOHANG)) >= 0 && page_now() < until;)
         if (pid == 0)
             page_nap(1);
-    do {
-        kill_all();
-        page_nap(1);
-        reap();
-    } while (waitpid(-1, NULL, WNOHANG) >= 0);
+    litter_end();
 }
 
 /* ---- the course of a cell ---- */
@@ -149,9 +117,9 @@ static bool all_started(struct keeper *k)
             here += page_load(&k->page->slot[r].pid) != 0;
         if (here == k->page->ranks)
             return true;
-        reap();
-        pid_t tree[TREE_MAX];
-        if (descendants(getpid(), tree, 0) == 0)
+        litter_reap();
+        pid_t tree[LITTER_MAX];
+        if (litter_tree(getpid(), tree, 0) == 0)
             return false;
     }
     return false;
@@ -197,7 +165,7 @@ static void strike(struct keeper *k)
         break;
     case WIPE:
         await_middle(page);
-        kill_all();
+        litter_kill();
         break;
     default:
         break;
@@ -207,7 +175,7 @@ static void strike(struct keeper *k)
 static bool settled(struct keeper *k)
 {
     bool all = true;
-    reap();
+    litter_reap();
     for (int r = 0; r < (int)k->page->ranks; r++) {
         const struct slot *s = &k->page->slot[r];
         struct fate *f = &k->fates[r];
@@ -223,11 +191,11 @@ static bool settled(struct keeper *k)
 static void let_launcher_speak(const struct keeper *k)
 {
     bool ended = false;
-    pid_t tree[TREE_MAX];
+    pid_t tree[LITTER_MAX];
     for (uint32_t r = 0; r < k->page->ranks; r++)
         ended |= k->fates[r].gone && page_load(&k->page->slot[r].ending) == UNDER_WAY && concerned(k->cell->fault, (int)r, page_culprit(k->page));
-    for (int64_t until = page_now() + 3000000000; ended && descendants(getpid(), tree, 0) && page_now() < until; page_nap(1))
-        reap();
+    for (int64_t until = page_now() + 3000000000; ended && litter_tree(getpid(), tree, 0) && page_now() < until; page_nap(1))
+        litter_reap();
 }
 
 static struct keeper *counting;          /* nftw hands nothing through */
@@ -240,12 +208,6 @@ static int count(const char *path, const struct stat *st, int type, struct FTW *
         counting->bytes += (double)st->st_blocks * 512;
     }
     return 0;
-}
-
-static int erase(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st, (void)at;
-    return type == FTW_DP ? rmdir(path) : unlink(path);
 }
 
 static void say_what_is_left(struct keeper *k, struct outcome *o)
@@ -304,7 +266,7 @@ static void keep(struct keeper *k, struct outcome *o)
         say_what_is_left(k, o);
     if (k->own_shm)
         umount2("/dev/shm", MNT_DETACH);
-    nftw(k->folder, erase, 8, FTW_DEPTH | FTW_PHYS);
+    litter_erase(k->folder);
 }
 
 pid_t cell_start(const struct cell *cell, struct outcome *o)

@@ -1,23 +1,17 @@
-/* A rank of Gloo: rank_gloo PAGE RANK FOLDER. Gloo has no launcher; ranks meet by files in FOLDER and talk by TCP over loopback, its
- * transport for machines without InfiniBand. Contexts have its default deadline, 30 s, unless the page asks for another. */
+/* A rank of Gloo: rank_gloo PAGE RANK FOLDER. Gloo has no launcher. Contexts have its default deadline, 30 s, unless the page asks for another. */
 #include "faults/scenario.h"
+#include "peers/meet.h"
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <string>
 
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/config.h>
 #include <gloo/math.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/file_store.h>
-#include <gloo/rendezvous/prefix_store.h>
-#include <gloo/transport/tcp/device.h>
 
 namespace {
 
@@ -87,19 +81,6 @@ int broadcast(float *data, size_t count, int root, struct failure *why)
     });
 }
 
-void connect(const struct page *page, int me, const char *folder)
-{
-    gloo::transport::tcp::attr where;
-    where.iface = "lo";
-    auto device = gloo::transport::tcp::CreateDevice(where);
-    gloo::rendezvous::FileStore files(folder);
-    for (int i = 0; i < (page->fault == CYCLE ? 3 : 1); i++) {
-        gloo::rendezvous::PrefixStore store("comm" + std::to_string(i), files);
-        comms[i] = std::make_shared<gloo::rendezvous::Context>(me, static_cast<int>(page->ranks));
-        comms[i]->connectFullMesh(store, device);
-    }
-}
-
 }
 
 int main(int argc, char **argv)
@@ -112,7 +93,7 @@ int main(int argc, char **argv)
         return 2;
     int me = atoi(argv[2]);
     struct failure why;
-    if (answer(&why, [&] { connect(page, me, argv[3]); }) < 0)
+    if (answer(&why, [&] { meet(comms, page->fault == CYCLE ? 3 : 1, me, static_cast<int>(page->ranks), argv[3]); }) < 0)
         scenario_unable(page, me, why.kind, why.text);
     scenario_play(page, me, &peer);
 }

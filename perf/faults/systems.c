@@ -2,6 +2,8 @@
  * Variants show where an option, or the lack of one, changes an outcome. */
 #include "faults/systems.h"
 
+#include "harness/foreign.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +13,20 @@
 #define DEATHS (BIT(KILL_BARRIER) | BIT(KILL_REDUCE) | BIT(LEAVE))
 #define MISTAKES (BIT(CALLS) | BIT(COUNTS) | BIT(TYPES) | BIT(ROOT))
 #define DEADLINES (BIT(DEADLINE) | BIT(STOP) | BIT(CYCLE))
-#define MPIRUN "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"
 
 static char tutti_path[512] = "tutti";
 
 const struct peer_system peer_systems[] = {
     { "tutti", "tutti", "rank_tutti", { tutti_path, "run" }, NULL, 0, false, false },
-    { "openmpi", "Open MPI", "rank_openmpi", { MPIRUN }, NULL, 0, false, false },
-    { "mpich", "MPICH", "rank_mpich", { "mpiexec.hydra" }, NULL, 0, false, false },
+    { "openmpi", "Open MPI", "rank_openmpi", { LAUNCH_OPENMPI }, NULL, 0, false, false },
+    { "mpich", "MPICH", "rank_mpich", { LAUNCH_MPICH }, NULL, 0, false, false },
     { "gloo", "Gloo", "rank_gloo", { NULL }, NULL, 0, false, false },
     { "tutti-patient", "tutti, default deadline (30 min)", "rank_tutti", { tutti_path, "run" }, "tutti", DEADLINES, false, true },
     { "gloo-patient", "Gloo, default deadline (30 s)", "rank_gloo", { NULL }, "gloo", DEADLINES, false, true },
-    { "openmpi-recovery", "mpirun --enable-recovery", "rank_openmpi", { MPIRUN, "--enable-recovery" }, "openmpi", DEATHS, false, false },
-    { "mpich-recovery", "mpiexec -disable-auto-cleanup", "rank_mpich", { "mpiexec.hydra", "-disable-auto-cleanup" }, "mpich", DEATHS, false, false },
-    { "openmpi-fatal", "Open MPI, MPI_ERRORS_ARE_FATAL", "rank_openmpi", { MPIRUN }, "openmpi", MISTAKES, true, false },
-    { "mpich-fatal", "MPICH, MPI_ERRORS_ARE_FATAL", "rank_mpich", { "mpiexec.hydra" }, "mpich", MISTAKES, true, false },
+    { "openmpi-recovery", "mpirun --enable-recovery", "rank_openmpi", { LAUNCH_OPENMPI, "--enable-recovery" }, "openmpi", DEATHS, false, false },
+    { "mpich-recovery", "mpiexec -disable-auto-cleanup", "rank_mpich", { LAUNCH_MPICH, "-disable-auto-cleanup" }, "mpich", DEATHS, false, false },
+    { "openmpi-fatal", "Open MPI, MPI_ERRORS_ARE_FATAL", "rank_openmpi", { LAUNCH_OPENMPI }, "openmpi", MISTAKES, true, false },
+    { "mpich-fatal", "MPICH, MPI_ERRORS_ARE_FATAL", "rank_mpich", { LAUNCH_MPICH }, "mpich", MISTAKES, true, false },
 };
 const int peer_system_count = sizeof peer_systems / sizeof *peer_systems;
 _Static_assert(sizeof peer_systems / sizeof *peer_systems <= SYSTEMS_MAX, "tables have room for them");
@@ -49,28 +50,13 @@ void system_tutti(const char *path)
     snprintf(tutti_path, sizeof tutti_path, "%s", path);
 }
 
-static bool on_path(const char *program)
-{
-    char path[1024];
-    const char *at = getenv("PATH");
-    if (strchr(program, '/'))
-        return access(program, X_OK) == 0;
-    for (size_t n; at && *at; at += n + (at[n] == ':')) {
-        n = strcspn(at, ":");
-        snprintf(path, sizeof path, "%.*s/%s", (int)n, at, program);
-        if (access(path, X_OK) == 0)
-            return true;
-    }
-    return false;
-}
-
 bool system_version(const struct peer_system *s, const char *programs, char *to, size_t room)
 {
     char command[1024];
     snprintf(command, sizeof command, "'%s/%s' --version 2>&1", programs, s->program);
     *to = 0;
     snprintf(to, room, "%s/%s", programs, s->program);
-    if (access(to, X_OK) != 0 || (*s->launcher && !on_path(s->launcher[0])))
+    if (access(to, X_OK) != 0 || (*s->launcher && !foreign_on_path(s->launcher[0])))
         return false;
     FILE *f = popen(command, "r");
     if (!f)

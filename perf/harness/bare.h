@@ -18,6 +18,8 @@ struct bare {
     struct bare_line flag[PERF_RANKS_MAX];                         /* each rank its own */
     struct bare_line count, sense;
     struct bare_line mail[PERF_RANKS_MAX][BARE_STEPS];             /* each written by one partner */
+    struct { _Alignas(128) shared64 child[4]; } arrived[PERF_RANKS_MAX];       /* each word by one child of the rank */
+    struct bare_line wake[PERF_RANKS_MAX];                         /* by the parent of the rank */
     _Alignas(128) pthread_barrier_t posix;
 };
 
@@ -48,21 +50,43 @@ static inline void bare_flags(struct bare *b, int me, int n, uint64_t nth, bool 
             bare_wait(&b->flag[p].word, nth, yields);
 }
 
-/* The central sense-reversing barrier; its ranks yield while they wait. */
-static inline void bare_central(struct bare *b, int n, uint64_t nth)
+/* The central sense-reversing barrier. */
+static inline void bare_central(struct bare *b, int n, uint64_t nth, bool yields)
 {
     if (fetch_add64(&b->count.word, 1) + 1 == nth * (uint64_t)n)
         store_release64(&b->sense.word, nth);
     else
-        bare_wait(&b->sense.word, nth, true);
+        bare_wait(&b->sense.word, nth, yields);
 }
 
-static inline void bare_dissemination(struct bare *b, int me, int n, uint64_t nth)
+/* Hensgen, Finkel, Manber 1988. */
+static inline void bare_dissemination(struct bare *b, int me, int n, uint64_t nth, bool yields)
 {
     for (int step = 0, far = 1; far < n; step++, far *= 2) {
         store_release64(&b->mail[(me + far) % n][step].word, nth);
-        bare_wait(&b->mail[me][step].word, nth, true);
+        bare_wait(&b->mail[me][step].word, nth, yields);
     }
+}
+
+/* Mellor-Crummey and Scott 1991: arrival up a tree of four, each rank's children in one line; departure down a tree of two. */
+static inline void bare_mcs(struct bare *b, int me, int n, uint64_t nth, bool yields)
+{
+    for (int k = 0; k < 4 && 4 * me + 1 + k < n; k++)
+        bare_wait(&b->arrived[me].child[k], nth, yields);
+    if (me) {
+        store_release64(&b->arrived[(me - 1) / 4].child[(me - 1) % 4], nth);
+        bare_wait(&b->wake[me].word, nth, yields);
+    }
+    for (int child = 2 * me + 1; child <= 2 * me + 2 && child < n; child++)
+        store_release64(&b->wake[child].word, nth);
+}
+
+static inline void bare_prepare(struct bare *b, int n)
+{
+    pthread_barrierattr_t attr;
+    pthread_barrierattr_init(&attr);
+    pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&b->posix, &attr, (unsigned)n);
 }
 
 #endif

@@ -2,12 +2,15 @@
  * ranks are compared directly: the time stamp counter runs alike on all CPUs of a machine that has an invariant one. */
 #include "harness/crew.h"
 
+#include "harness/foreign.h"
 #include "harness/perform.h"
 #include "os/cpu.h"
 #include "os/futex.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +19,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { START_S = 60, ANSWER_S = 120, WHY_BYTES = 160 };     /* how long a peer may take; tutti's own crews end by themselves */
+
 struct crew {
     struct stage *stage;
     size_t stage_bytes;
     pid_t pid;
-    int ranks;
+    int ranks, fd, log;                    /* log: what a peer said; -1 for tutti's own */
+    bool lost;
+    char why[WHY_BYTES];
 };
 
 static _Noreturn void give_up(const char *what, const char *why)
@@ -29,82 +36,152 @@ static _Noreturn void give_up(const char *what, const char *why)
     exit(2);
 }
 
+struct tutti_crew { struct stage *stage; const struct crew_plan *plan; };
+
+static bool pools(struct rank *r, const struct setting *how)
+{
+    if (!r->room)
+        return true;
+    if (how->arena) {
+        r->sends = tutti_alloc(r->room, r->comm);
+        r->recvs = tutti_alloc(r->room, r->comm);
+        return r->sends && r->recvs;
+    }
+    r->sends = mmap(NULL, 2 * r->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    r->recvs = r->sends + r->room;
+    return r->sends != MAP_FAILED;
+}
+
 static int crew_body(tutti_comm *world, void *arg)
 {
-    struct stage *s = arg;
+    const struct tutti_crew *crew = arg;
+    struct stage *s = crew->stage;
     struct rank r = { .me = tutti_rank(world), .size = tutti_size(world), .crowded = s->crowded, .comm = world, .bare = &s->bare,
-                      .shared = s->shared, .room = s->pool };
+                      .shared = (char *)s + s->shared_at, .room = s->pool, .system = crew->plan->system };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!s->crowded && cpu_bind(r.me) < 0)
+    if (!pools(&r, &crew->plan->setting)) {
+        fprintf(stderr, "\nperf: no memory for buffers of %zu bytes; %s\n", r.room, tutti_explain(world));
         return 1;
-    if (s->pool) {
-        r.sends = mmap(NULL, 2 * s->pool, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        if (r.sends == MAP_FAILED)
-            return 1;
-        r.recvs = r.sends + s->pool;
     }
-    for (uint32_t nth = 1;; nth++) {
-        fetch_add32(&s->ready, 1);
-        futex_wake(&s->ready, INT_MAX);
-        for (uint32_t go; (go = load_acquire32(&s->go)) < nth;)
-            futex_wait(&s->go, go, 1000000000);
-        if (s->task.form == FORM_END)
-            return 0;
-        int error = perform(s, &r);
-        if (error < 0) {
-            fprintf(stderr, "\nperf: rank %d, %s: %s\n%s\n", r.me, s->contenders[s->task.contender].name, tutti_strerror(error),
-                    tutti_explain(world));
-            return 1;
-        }
-    }
+    int error = perform_tasks(s, &r, crew->plan->contenders);
+    if (error < 0)
+        fprintf(stderr, "\nperf: rank %d, %s %s: %s\n%s\n", r.me, crew->plan->contenders[s->task.contender].name, operations[r.op].name,
+                tutti_strerror(error), tutti_explain(world));
+    return error != 0;
 }
 
-/* Until all ranks have said ready for the nth time, or the crew has ended. */
-static void crew_await(struct crew *c, uint32_t nth)
+static void crew_tutti(struct crew *c, const struct crew_plan *plan)
 {
-    uint32_t want = nth * (uint32_t)c->ranks, have;
-    while ((have = load_acquire32(&c->stage->ready)) < want) {
-        futex_wait(&c->stage->ready, have, 200000000);
-        if (waitpid(c->pid, NULL, WNOHANG) == c->pid)
-            give_up("the ranks", "ended before their time");
-    }
-}
-
-struct crew *crew_start(int ranks, const char *rules, const struct contender *contenders, size_t shared_bytes, size_t pool_bytes)
-{
-    struct crew *c = calloc(1, sizeof *c);
-    size_t head = (sizeof(struct stage) + 4095) / 4096 * 4096;
-    if (!c)
-        give_up("memory", strerror(errno));
-    c->ranks = ranks;
-    c->stage_bytes = head + shared_bytes;
-    c->stage = mmap(NULL, c->stage_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (c->stage == MAP_FAILED)
-        give_up("memory for the ranks to share", strerror(errno));
-    struct stage *s = c->stage;
-    s->size = ranks;
-    s->crowded = ranks > cpu_allowed();
-    s->contenders = contenders;
-    s->shared = (char *)s + head;
-    s->pool = pool_bytes;
-    pthread_barrierattr_t attr;
-    pthread_barrierattr_init(&attr);
-    pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&s->bare.posix, &attr, (unsigned)ranks);
     fflush(NULL);
     c->pid = fork();
     if (c->pid == 0) {
+        struct tutti_crew crew = { c->stage, plan };
+        size_t span = plan->setting.arena ? 2 * plan->pool_bytes + ((size_t)1 << 30) : 0;
+        tutti_options options = { .span_bytes = span };
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (rules)
-            setenv("TUTTI_ALGORITHM", rules, 1);
-        int failed = tutti_spawn(ranks, crew_body, s, NULL, NULL);
+        if (plan->setting.rules)
+            setenv("TUTTI_ALGORITHM", plan->setting.rules, 1);
+        int failed = tutti_spawn(plan->ranks, crew_body, &crew, span ? &options : NULL, NULL);
         if (failed < 0)
             fprintf(stderr, "\nperf: %s\n", tutti_explain(NULL));
         _exit(failed != 0);
     }
     if (c->pid < 0)
         give_up("fork", strerror(errno));
-    crew_await(c, 1);
+}
+
+/* The first line of what a peer said that has words in it. */
+static void crew_said(const struct crew *c, char *to, size_t room)
+{
+    char text[4096];
+    ssize_t n = pread(c->log, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        while (*line && !isalpha((unsigned char)*line))
+            line++;
+        if (*line) {
+            snprintf(to, room, "%s", line);
+            return;
+        }
+    }
+}
+
+/* Until all ranks have said ready for the nth time. false: a peer's crew has ended, or the time is over. */
+static bool crew_await(struct crew *c, uint32_t nth, double limit)
+{
+    uint32_t want = nth * (uint32_t)c->ranks, have;
+    double until = stamp_seconds() + limit;
+    while ((have = load_acquire32(&c->stage->ready)) < want) {
+        futex_wait(&c->stage->ready, have, 200000000);
+        bool ended = waitpid(c->pid, NULL, WNOHANG) == c->pid;
+        if (ended && c->log < 0)
+            give_up("the ranks", "ended before their time");
+        if (!ended && (c->log < 0 || stamp_seconds() < until))
+            continue;
+        c->lost = true;
+        snprintf(c->why, sizeof c->why, ended ? "its ranks ended before their time" : "no answer within %.0f s", limit);
+        crew_said(c, c->why, sizeof c->why);
+        if (!ended) {
+            kill(c->pid, SIGTERM);
+            waitpid(c->pid, NULL, 0);
+        }
+        c->pid = 0;
+        return false;
+    }
+    return true;
+}
+
+static void stage_open(struct crew *c, const struct crew_plan *plan)
+{
+    uint64_t mask[PERF_RANKS_MAX];
+    size_t head = (sizeof(struct stage) + 4095) / 4096 * 4096;
+    int cpu = 0;
+    c->stage_bytes = head + plan->shared_bytes;
+    c->fd = memfd_create("perf", MFD_CLOEXEC);
+    if (c->fd < 0 || ftruncate(c->fd, (off_t)c->stage_bytes) < 0)
+        give_up("memory for the ranks to share", strerror(errno));
+    c->stage = mmap(NULL, c->stage_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
+    if (c->stage == MAP_FAILED)
+        give_up("memory for the ranks to share", strerror(errno));
+    struct stage *s = c->stage;
+    s->size = plan->ranks;
+    s->crowded = plan->ranks > cpu_allowed();
+    s->stage_bytes = sizeof *s;
+    s->shared_at = head;
+    s->pool = plan->pool_bytes;
+    s->commander = getpid();
+    cpu_mask(mask, PERF_RANKS_MAX);
+    for (int r = 0; r < plan->ranks && !s->crowded; r++, cpu++) {
+        while (cpu < 64 * PERF_RANKS_MAX - 1 && !(mask[cpu / 64] >> (cpu % 64) & 1))
+            cpu++;
+        s->cpu[r] = cpu;
+    }
+    bare_prepare(&s->bare, plan->ranks);
+}
+
+struct crew *crew_start(const struct crew_plan *plan, char *why, size_t room)
+{
+    struct crew *c = calloc(1, sizeof *c);
+    const struct foreign *f = plan->setting.system ? foreign_of(plan->setting.system) : NULL;
+    char path[64];
+    if (!c)
+        give_up("memory", strerror(errno));
+    c->ranks = plan->ranks;
+    c->log = -1;
+    stage_open(c, plan);
+    if (f) {
+        c->log = memfd_create("said", MFD_CLOEXEC);
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), c->fd);
+        c->pid = foreign_start(f, plan->ranks, c->stage->crowded, path, c->log, why, room);
+        if (c->pid && crew_await(c, 1, START_S))
+            return c;
+        if (c->pid == 0 && c->lost)
+            snprintf(why, room, "it did not start: %s", c->why);
+        crew_end(c);
+        return NULL;
+    }
+    crew_tutti(c, plan);
+    crew_await(c, 1, START_S);
     return c;
 }
 
@@ -116,14 +193,31 @@ static void crew_command(struct crew *c, const struct task *task)
     futex_wake(&s->go, INT_MAX);
 }
 
+/* A peer's ranks and launcher have some seconds to say goodbye to each other. */
 void crew_end(struct crew *c)
 {
     struct task end = { .form = FORM_END };
-    crew_command(c, &end);
-    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) { }
+    struct timespec ms = { .tv_nsec = 1000000 };
+    bool gone = c->pid == 0;
+    if (!gone)
+        crew_command(c, &end);
+    for (int i = 0; c->log >= 0 && i < 5000 && !gone; i++) {
+        gone = waitpid(c->pid, NULL, WNOHANG) != 0;
+        if (!gone)
+            nanosleep(&ms, NULL);
+    }
+    if (!gone && c->log >= 0)
+        kill(c->pid, SIGTERM);
+    while (!gone && waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) { }
     munmap(c->stage, c->stage_bytes);
+    close(c->fd);
+    if (c->log >= 0)
+        close(c->log);
     free(c);
 }
+
+bool crew_can(const struct crew *c, enum operation_id op, bool work) { return c->stage->can[work] >> op & 1; }
+const char *crew_why(const struct crew *c) { return c->why; }
 
 /* The figure of sample i: from the first start to the last end. In a chain the start is the last end of the operation before. */
 static double crew_figure(const struct crew *c, const struct task *task, int i, double *returned)
@@ -154,10 +248,32 @@ static double crew_figure(const struct crew *c, const struct task *task, int i, 
     return stamp_ns(end - begin) / (double)task->times;
 }
 
-void crew_run(struct crew *c, const struct task *task, struct series *figures, struct series *returns)
+double crew_soonest(const struct crew *c, const struct task *task)
 {
+    double soonest = 1e18;
+    for (int i = 0; i < task->samples; i++)
+        for (int late = i % c->ranks, r = 0; r < c->ranks; r++) {
+            uint64_t end = c->stage->samples[r][i].end, from = c->stage->samples[late][i].begin;
+            double ns = end >= from ? stamp_ns(end - from) : -stamp_ns(from - end);
+            soonest = ns < soonest ? ns : soonest;
+        }
+    return soonest;
+}
+
+bool crew_run(struct crew *c, const struct task *task, struct series *figures, struct series *returns)
+{
+    if (c->lost)
+        return false;
     crew_command(c, task);
-    crew_await(c, load_acquire32(&c->stage->go) + 1);
+    if (!crew_await(c, load_acquire32(&c->stage->go) + 1, ANSWER_S))
+        return false;
+    if (task->form == FORM_CHECK) {
+        uint64_t wrong = 0;
+        for (int r = 0; r < c->ranks; r++)
+            wrong += c->stage->samples[r][0].end;
+        series_add(figures, (double)wrong);
+        return true;
+    }
     for (int i = 0; i < task->samples; i++) {
         double returned = 0, figure = crew_figure(c, task, i, &returned);
         if (figure <= 0)
@@ -166,4 +282,5 @@ void crew_run(struct crew *c, const struct task *task, struct series *figures, s
         if (returns)
             series_add(returns, returned);
     }
+    return true;
 }

@@ -2,55 +2,110 @@
  * milliseconds still compares, so a figure is a ratio of two medians of the same round, and its spread that of the rounds. */
 #include "harness/measure.h"
 
+#include "harness/foreign.h"
 #include "harness/progress.h"
 #include "os/cpu.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { BATCH_MOST_BYTES = 1024, BATCHES = 5, SINGLES_MOST = 256, ROUNDS_LEAST = 5, TIMES_MOST = 1 << 20 };
+enum { BATCH_MOST_BYTES = 1024, BATCHES = 5, SINGLES_MOST = 256, ROUNDS_LEAST = 5, TIMES_MOST = 1 << 20, CHECK_LATE_MS = 3 };
 
-void team_open(struct team *t, int ranks, const struct contender *contenders, size_t shared_bytes, size_t pool_bytes)
+static const struct setting plain;
+
+static bool same_text(const char *a, const char *b)
 {
-    *t = (struct team){ .ranks = ranks, .contenders = contenders, .crowded = ranks > cpu_allowed() };
-    for (const struct contender *c = contenders; c->name; c++, t->count++) {
-        int i = 0;
-        while (i < t->settings && t->rules[i] != c->rules && (!t->rules[i] || !c->rules || strcmp(t->rules[i], c->rules)))
-            i++;
-        if (i == t->settings && i < SETTINGS_MAX)
-            t->rules[t->settings++] = c->rules;
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static int setting_of(const struct team *t, int contender)
+{
+    const struct setting *want = t->contenders[contender].setting ? t->contenders[contender].setting : &plain;
+    int i = 0;
+    while (i < t->settings && !(same_text(t->setting[i].rules, want->rules) && same_text(t->setting[i].system, want->system) &&
+                                t->setting[i].arena == want->arena))
+        i++;
+    return i;
+}
+
+static bool in_list(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
+        if (!strncmp(at, "all", 4) || (!strncmp(at, word, n) && (at[n] == ',' || !at[n])))
+            return true;
+    return false;
+}
+
+void team_open(struct team *t, const struct team_plan *plan)
+{
+    *t = (struct team){ .ranks = plan->ranks, .contenders = plan->contenders, .crowded = plan->ranks > cpu_allowed() };
+    for (const struct contender *c = t->contenders; c->name; c++, t->count++)
+        if (setting_of(t, t->count) == t->settings && t->settings < SETTINGS_MAX)
+            t->setting[t->settings++] = c->setting ? *c->setting : plain;
+    for (int i = 0; i < t->settings; i++) {
+        struct crew_plan crew = { plan->ranks, t->setting[i], t->contenders, plan->system, plan->shared_bytes, plan->pool_bytes };
+        const char *system = t->setting[i].system;
+        if (system && in_list(plan->without, system)) {
+            snprintf(t->why[i], REASON_BYTES, "left out, as asked");
+            continue;
+        }
+        progress_show(plan->done, "%d ranks: %s starts", t->ranks, system ? foreign_of(system)->title : "tutti");
+        t->crews[i] = crew_start(&crew, t->why[i], REASON_BYTES);
     }
-    for (int i = 0; i < t->settings; i++)
-        t->crews[i] = crew_start(ranks, t->rules[i], contenders, shared_bytes, pool_bytes);
 }
 
 void team_close(struct team *t)
 {
     for (int i = 0; i < t->settings; i++)
-        crew_end(t->crews[i]);
+        if (t->crews[i])
+            crew_end(t->crews[i]);
 }
 
-static struct crew *team_crew(const struct team *t, int contender)
+struct crew *team_crew(const struct team *t, int contender)
 {
-    const char *rules = t->contenders[contender].rules;
-    for (int i = 0; i < t->settings; i++)
-        if (t->rules[i] == rules || (t->rules[i] && rules && !strcmp(t->rules[i], rules)))
-            return t->crews[i];
-    return t->crews[0];
+    return t->crews[setting_of(t, contender)];
 }
 
-static bool takes_part(const struct team *t, int contender, size_t bytes)
+/* Whether it is asked to take part, and if it is, whether it can. */
+static bool takes_part(const struct team *t, int contender, const struct effort *e, struct measured *m)
 {
     const struct contender *c = &t->contenders[contender];
-    return (!c->ranks || c->ranks == t->ranks) && !(c->uncrowded && t->crowded) && bytes >= c->least && (!c->most || bytes <= c->most);
+    const struct crew *crew = team_crew(t, contender);
+    if ((c->only != OP_NONE && c->only != e->op) || (c->ranks && c->ranks != t->ranks) || (c->uncrowded && t->crowded) || e->bytes < c->least || (c->most && e->bytes > c->most))
+        return false;
+    if (!crew)
+        snprintf(m->why, sizeof m->why, "%s", t->why[setting_of(t, contender)]);
+    else if (crew_why(crew)[0])
+        snprintf(m->why, sizeof m->why, "%s", crew_why(crew));
+    else if ((!c->run || c->run == operation_run) && !crew_can(crew, e->op, e->work))
+        snprintf(m->why, sizeof m->why, "it has no %s%s", operations[e->op].name, e->work ? " that is started and waited for" : "");
+    return !m->why[0];
 }
 
-static double run(struct team *t, const struct effort *e, int contender, enum form form, int samples, uint64_t times, struct series *to)
+bool measure_task(struct team *t, int contender, const struct task *task, struct series *figures, struct series *returns, struct measured *m)
 {
-    struct task task = { form, contender, samples, (uint64_t)samples * times < 8 ? 1 : 4, times, e->bytes, e->hot };
+    struct crew *crew = team_crew(t, contender);
+    struct task its = *task;
+    if (!crew)
+        snprintf(m->why, sizeof m->why, "%s", t->why[setting_of(t, contender)]);
+    its.contender = t->setting[setting_of(t, contender)].system ? 0 : contender;       /* a peer's ranks have a table of their own */
+    m->in = crew && crew_run(crew, &its, figures, returns);
+    if (crew && !m->in)
+        snprintf(m->why, sizeof m->why, "%s", crew_why(crew));
+    return m->in;
+}
+
+static double run(struct team *t, const struct effort *e, int contender, enum form form, int samples, uint64_t times, struct series *to,
+                  struct measured *m)
+{
+    struct task task = { .form = form, .samples = samples, .warm = (uint64_t)samples * times < 8 ? 1 : 4, .times = times, .bytes = e->bytes,
+                         .hot = e->hot, .op = e->op, .work = e->work };
     struct series got = { 0 };
     /* On a busy machine all ranks may have missed their windows. */
     for (int tries = 0; tries < 20 && got.n == 0; tries++)
-        crew_run(team_crew(t, contender), &task, &got, NULL);
+        if (!measure_task(t, contender, &task, &got, NULL, m))
+            break;
     double median = series_median(&got);
     for (size_t i = 0; to && i < got.n; i++)
         series_add(to, got.at[i]);
@@ -58,15 +113,32 @@ static double run(struct team *t, const struct effort *e, int contender, enum fo
     return median;
 }
 
+static void check(struct team *t, const struct effort *e, int contender, struct measured *m)
+{
+    const struct contender *c = &t->contenders[contender];
+    bool data = e->bytes && (!c->run || c->prepare == operation_rewrite);
+    struct task task = { .form = data ? FORM_CHECK : FORM_LATE, .samples = data ? 1 : t->ranks < 4 ? t->ranks : 4, .warm = 1, .times = 1,
+                         .bytes = e->bytes, .hot = e->hot, .op = e->op, .work = e->work, .late_ms = CHECK_LATE_MS };
+    struct series wrong = { 0 };
+    if ((data || e->op == OP_BARRIER) && measure_task(t, contender, &task, &wrong, NULL, m)) {
+        if (data && wrong.at[0] > 0)
+            snprintf(m->why, sizeof m->why, "its results are wrong: %.0f elements", wrong.at[0]);
+        else if (!data && t->ranks > 1 && crew_soonest(team_crew(t, contender), &task) < 0)
+            snprintf(m->why, sizeof m->why, "it let a rank through before the last had come");
+        m->in = !m->why[0];
+    }
+    series_free(&wrong);
+}
+
 static double limit(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
 /* How long one operation takes, roughly, and with it how many make a batch. */
-static double rough(struct team *t, const struct effort *e, int contender, double target)
+static double rough(struct team *t, const struct effort *e, int contender, double target, struct measured *m)
 {
     uint64_t times = 1;
     double ns = 0;
     for (int i = 0; i < 12; i++) {
-        ns = run(t, e, contender, FORM_BATCH, 1, times, NULL);
+        ns = run(t, e, contender, FORM_BATCH, 1, times, NULL, m);
         if (ns * (double)times > target / 4 || times * 4 > TIMES_MOST)
             break;
         times *= 4;
@@ -76,13 +148,17 @@ static double rough(struct team *t, const struct effort *e, int contender, doubl
 
 void measure(struct team *t, const struct effort *e, struct measured *results)
 {
-    bool small = e->bytes <= BATCH_MOST_BYTES, chain = t->crowded && e->bytes == 0;
+    /* Back to back, a broadcast's root would be many operations ahead of the others: that is not how long one takes. */
+    bool small = e->bytes <= BATCH_MOST_BYTES && (e->op == OP_NONE || operations[e->op].meets), chain = t->crowded && e->bytes == 0;
     double target = (t->crowded ? 3e6 : 3e5) / (e->quick ? 5 : 1), ns[CONTENDERS_MAX];
     for (int i = 0; i < t->count; i++) {
-        results[i].in = takes_part(t, i, e->bytes);
+        results[i].why[0] = 0;
+        results[i].in = takes_part(t, i, e, &results[i]);
+        if (results[i].in)
+            check(t, e, i, &results[i]);
         if (!results[i].in)
             continue;
-        ns[i] = rough(t, e, i, target);
+        ns[i] = rough(t, e, i, target, &results[i]);
         results[i].times = (uint64_t)limit(target / ns[i], 1, TIMES_MOST);
     }
     double began = stamp_seconds(), budget = e->quick ? 0.05 : e->seconds;
@@ -95,8 +171,8 @@ void measure(struct team *t, const struct effort *e, struct measured *results)
             double share = (stamp_seconds() - began) / budget;
             progress_show(e->done + e->share * (share < 1 ? share : 1), "%d ranks: %s", t->ranks, t->contenders[i].name);
             int singles = (int)limit((t->crowded ? 1e7 : 2e6) / ns[i], 1, SINGLES_MOST) + chain;
-            double median = small ? run(t, e, i, FORM_BATCH, BATCHES, results[i].times, NULL) : 0;
-            double single = run(t, e, i, chain ? FORM_CHAIN : FORM_SINGLE, singles, 1, &results[i].single);
+            double median = small ? run(t, e, i, FORM_BATCH, BATCHES, results[i].times, NULL, &results[i]) : 0;
+            double single = results[i].in ? run(t, e, i, chain ? FORM_CHAIN : FORM_SINGLE, singles, 1, &results[i].single, &results[i]) : 0;
             series_add(&results[i].rounds, small ? median : single);
         }
     }

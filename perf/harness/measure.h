@@ -6,31 +6,55 @@
 
 #include "harness/crew.h"
 
-enum { CONTENDERS_MAX = 16, SETTINGS_MAX = 6 };
+enum { CONTENDERS_MAX = 24, SETTINGS_MAX = 16, REASON_BYTES = 160 };
 
 struct team {
     int ranks, count, settings;
     bool crowded;
     const struct contender *contenders;
-    const char *rules[SETTINGS_MAX];
-    struct crew *crews[SETTINGS_MAX];
+    struct setting setting[SETTINGS_MAX];
+    struct crew *crews[SETTINGS_MAX];      /* NULL: it could not be started */
+    char why[SETTINGS_MAX][REASON_BYTES];
 };
 
 struct measured {
-    bool in;                               /* this contender took part */
+    bool in;                               /* this contender took part, to the end, and its results are right */
+    char why[REASON_BYTES];                /* why it did not; "" where it was not asked to */
     uint64_t times;                        /* operations in a batch */
     struct series rounds;                  /* per round: the median; what ratios are made of */
     struct series single;                  /* every operation measured alone: what distributions are made of */
 };
 
-/* contenders ends with a name of NULL. shared_bytes: memory shared by each crew; pool_bytes: of each rank's send and receive buffers. */
-void team_open(struct team *team, int ranks, const struct contender *contenders, size_t shared_bytes, size_t pool_bytes);
+/* contenders ends with a name of NULL. shared_bytes: memory shared by each crew; pool_bytes: of each rank's send and receive buffers.
+   without: keys of peers to leave out, separated by commas, "all", or NULL. */
+struct team_plan {
+    int ranks;
+    const struct contender *contenders;
+    const struct system *system;
+    size_t shared_bytes, pool_bytes;
+    const char *without;
+    double done;                           /* of the progress bar */
+};
+void team_open(struct team *team, const struct team_plan *plan);
 void team_close(struct team *team);
+struct crew *team_crew(const struct team *team, int contender);
 
-struct effort { double seconds; bool quick, hot; size_t bytes; double done, share; };    /* done, share: of the progress bar */
+struct effort {
+    double seconds;
+    bool quick, hot;
+    size_t bytes;
+    double done, share;                    /* of the progress bar */
+    enum operation_id op;
+    bool work;
+};
 
-/* results[team->count], zero or from an earlier call, which is added to. */
+/* results[team->count], zero or from an earlier call, which is added to. Contenders that take part are first checked for being right:
+   one operation on known numbers, or, for a barrier, that nobody is through before the last has come. */
 void measure(struct team *team, const struct effort *effort, struct measured *results);
 void measured_free(struct measured *results, int count);
+
+/* Runs one task of one contender; false: it does not take part (any more), and result->why says why. */
+bool measure_task(struct team *team, int contender, const struct task *task, struct series *figures, struct series *returns,
+                  struct measured *result);
 
 #endif

@@ -10,13 +10,17 @@
 
 static void help(const struct perf_program *p, FILE *to)
 {
-    fprintf(to, "usage: %s [options]\n\n%s\n\n", p->name, p->question);
-    fprintf(to, "  --ranks LIST     numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX, p->ranks);
+    fprintf(to, "usage: %s [options]%s%s\n\n%s\n\n", p->name, p->words ? " " : "", p->words ? p->words : "", p->question);
+    fprintf(to, "  -n, --ranks LIST\n                      numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX, p->ranks);
     fprintf(to, "  --seconds S      time for each number of ranks; default %g\n", p->seconds);
     if (p->sizes) {
         fprintf(to, "  --most BYTES     largest message, as 64k or 16M; default 64M\n");
         fprintf(to, "  --hot            use the same buffers again and again, so that they stay cached\n");
     }
+    if (p->words)
+        fprintf(to, "  --work           also started and then waited for (tutti_call.work, MPI_I...)\n");
+    if (p->peers)
+        fprintf(to, "  --without LIST   leave out openmpi, mpich, gloo, torch, gomp, lomp, or all\n");
     if (p->launches)
         fprintf(to, "  --tutti FILE     the tutti command whose start-up is measured\n");
     fprintf(to, "  --csv            comma separated values on stdout in place of the tables\n"
@@ -73,17 +77,20 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
     static const struct option longs[] = {
         { "ranks", required_argument, NULL, 'r' }, { "seconds", required_argument, NULL, 's' }, { "most", required_argument, NULL, 'm' },
         { "hot", no_argument, NULL, 'H' },         { "tutti", required_argument, NULL, 't' },   { "csv", no_argument, NULL, 'c' },
+        { "without", required_argument, NULL, 'o' }, { "work", no_argument, NULL, 'W' },
         { "json", required_argument, NULL, 'j' },  { "html", required_argument, NULL, 'w' },    { "strict", no_argument, NULL, 'S' },
         { "quick", no_argument, NULL, 'q' },       { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 }
     };
     *o = (struct perf_options){ .seconds = p->seconds, .most = (size_t)64 << 20 };
     ranks(o, p, p->ranks);
     int c;
-    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        if ((!p->sizes && (c == 'm' || c == 'H')) || (!p->launches && c == 't'))
+    while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) != -1) {
+        if ((!p->sizes && (c == 'm' || c == 'H')) || (!p->launches && c == 't') || (!p->peers && c == 'o') || (!p->words && c == 'W'))
             mistake(p, "this program has no such option", argv[optind - 1]);
         switch (c) {
-        case 'r': ranks(o, p, optarg); break;
+        case 'n': case 'r': ranks(o, p, optarg); break;
+        case 'o': o->without = optarg; break;
+        case 'W': o->work = true; break;
         case 's': o->seconds = seconds(p, optarg); break;
         case 'm': o->most = bytes(p, optarg); break;
         case 'H': o->hot = true; break;
@@ -96,6 +103,11 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
         case 'h': help(p, stdout); exit(0);
         default: fprintf(stderr, "see %s --help\n", p->name); exit(2);
         }
+    }
+    for (; p->words && optind < argc; optind++) {
+        if (o->word_count == PERF_WORDS_MAX)
+            mistake(p, "too many arguments", argv[optind]);
+        o->words[o->word_count++] = argv[optind];
     }
     if (optind < argc)
         mistake(p, "takes no arguments", argv[optind]);

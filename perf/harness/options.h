@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { PERF_RANKS_MAX = 64, PERF_LISTS_MAX = 8 };
+enum { PERF_RANKS_MAX = 64, PERF_LISTS_MAX = 8, PERF_WORDS_MAX = 16 };
 
 struct perf_options {
     int ranks[PERF_LISTS_MAX], lists;      /* --ranks 2,4,8 */
@@ -17,6 +17,10 @@ struct perf_options {
     bool strict, csv;
     size_t most;                           /* largest message, bytes */
     const char *json, *html, *tutti;
+    const char *without;                   /* keys of peers to leave out, separated by commas, or "all" */
+    bool work;                             /* operations are started and waited for, beside blocking ones */
+    const char *words[PERF_WORDS_MAX];     /* arguments that are no options */
+    int word_count;
 };
 
 struct perf_program {
@@ -26,6 +30,8 @@ struct perf_program {
     double seconds;
     bool sizes, launches;                  /* it knows --hot and --most; it knows --tutti */
     const char *examples;                  /* lines of --help */
+    bool peers;                            /* it knows --without */
+    const char *words;                     /* what its arguments are, "OPERATION..."; NULL: it takes none */
 };
 
 /* Fills options in; on --help or a mistake it prints and ends the process (0 or 2). */

@@ -6,9 +6,9 @@
 
 static const char style[] =
     ":root{color-scheme:light dark;--ground:#f7f8fa;--card:#fff;--ink:#16202c;--soft:#5b6877;--line:#e2e7ed;--good:#0a7d45;--bad:#c02f1d;\n"
-    "--h0:#0b63ce;--h1:#e08a00;--h2:#0f9d6e;--h3:#cf4420;--h4:#8a4fd0;--h5:#2aa5d8;--h6:#b0527f;--h7:#7a828c}\n"
+    "--h0:#0b63ce;--h1:#e08a00;--h2:#0f9d6e;--h3:#cf4420;--h4:#8a4fd0;--h5:#2aa5d8;--h6:#b0527f;--h7:#7a828c;--h8:#8f6b00;--h9:#d1495b}\n"
     "@media(prefers-color-scheme:dark){:root{--ground:#0f141a;--card:#171e27;--ink:#e8edf3;--soft:#97a5b5;--line:#293440;--good:#4cc38a;"
-    "--bad:#ff7a66;\n--h0:#5aa9ff;--h1:#f5b041;--h2:#3fcf9b;--h3:#ff8361;--h4:#b893ff;--h5:#63d0f5;--h6:#e58fb8;--h7:#98a2ad}}\n"
+    "--bad:#ff7a66;\n--h0:#5aa9ff;--h1:#f5b041;--h2:#3fcf9b;--h3:#ff8361;--h4:#b893ff;--h5:#63d0f5;--h6:#e58fb8;--h7:#98a2ad;--h8:#d3b45c;--h9:#ff9aa8}}\n"
     "*{box-sizing:border-box}\n"
     "body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
     "main{max-width:1180px;margin:0 auto;padding:40px 24px 56px}\n"
@@ -32,7 +32,7 @@ static const char style[] =
     ".curve path{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.curve.h0 path{stroke-width:3.6}\n"
     ".curve circle{fill:var(--card);stroke:var(--c);stroke-width:2}.curve.h0 circle{fill:var(--c)}\n"
     ".h0{--c:var(--h0)}.h1{--c:var(--h1)}.h2{--c:var(--h2)}.h3{--c:var(--h3)}.h4{--c:var(--h4)}.h5{--c:var(--h5)}.h6{--c:var(--h6)}"
-    ".h7{--c:var(--h7)}\n"
+    ".h7{--c:var(--h7)}.h8{--c:var(--h8)}.h9{--c:var(--h9)}\n.remarks{color:var(--soft)}.remarks .bad{color:var(--bad);font-weight:600}\n"
     ".sheet{background:var(--card);border:1px solid var(--line);border-radius:12px;overflow-x:auto;padding:6px 0}\n"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\n"
     "th,td{padding:6px 16px;text-align:right;white-space:nowrap}th{color:var(--soft);font-weight:500;font-size:13px}\n"
@@ -48,10 +48,15 @@ static void put_cards(FILE *to, const struct report *r)
     fprintf(to, "<section class=\"cards\">\n");
     for (int i = 0; i < r->promise_count; i++) {
         const struct promise *p = &r->promises[i];
+        if (!p->measured)
+            continue;
         fprintf(to, "<div class=\"card%s\"><b>%s</b><small>", p->kept ? "" : " missed", unit_text(value, sizeof value, p->unit, p->value));
         html_text(to, p->what);
-        fprintf(to, "</small><em>%s at most %s</em></div>\n", p->kept ? "kept:" : "missed:",
+        fprintf(to, "</small><em>%s at %s %s", p->kept ? "kept:" : "missed:", p->at_least ? "least" : "most",
                 unit_short(limit, sizeof limit, p->unit, p->limit));
+        if (p->aim > 0)
+            fprintf(to, ", aim %s", unit_short(limit, sizeof limit, p->unit, p->aim));
+        fprintf(to, "</em></div>\n");
     }
     fprintf(to, "</section>\n");
 }
@@ -84,6 +89,19 @@ static void put_table(FILE *to, const struct table *t)
     }
 }
 
+static void put_remarks(FILE *to, const struct report *r)
+{
+    if (!r->remark_count)
+        return;
+    fprintf(to, "<h2>Remarks</h2>\n<ul class=\"remarks\">\n");
+    for (int i = 0; i < r->remark_count; i++) {
+        fprintf(to, "<li%s>", r->remarks[i].bad ? " class=\"bad\"" : "");
+        html_text(to, r->remarks[i].text);
+        fprintf(to, "</li>\n");
+    }
+    fprintf(to, "</ul>\n");
+}
+
 void write_page(FILE *to, const struct report *r)
 {
     fprintf(to, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -100,6 +118,7 @@ void write_page(FILE *to, const struct report *r)
         fprintf(to, "</section>\n");
     for (int i = 0; i < r->table_count; i++)
         put_table(to, &r->tables[i]);
+    put_remarks(to, r);
     fprintf(to, "<footer>");
     html_text(to, r->machine.cpu);
     fprintf(to, ", %d CPU%s · ", r->machine.cpus, r->machine.cpus == 1 ? "" : "s");

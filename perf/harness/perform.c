@@ -3,8 +3,14 @@
  * barrier that yields, and the figure counts from the first that came out of it. */
 #include "harness/perform.h"
 
+#include "os/futex.h"
+
 #include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WINDOW_NS = 2000 };
 
@@ -19,8 +25,8 @@ static void gate(struct stage *s, uint64_t nth)
 /* The stamp to count from; 0: this rank was too late for the window. */
 static uint64_t align(struct stage *s, struct rank *r)
 {
-    static uint64_t nth;
-    shared64 *start = &s->start[++nth & 1].word;
+    uint64_t nth = ++r->aligned;
+    shared64 *start = &s->start[nth & 1].word;
     if (s->crowded) {
         gate(s, nth);
         return stamp_now();
@@ -48,7 +54,7 @@ static uint64_t cpu_ns(void)
 
 static int late(struct stage *s, struct rank *r, const struct contender *c, int i)
 {
-    struct timespec pause = { .tv_nsec = LATE_MS * 1000000L };
+    struct timespec pause = { .tv_nsec = (s->task.late_ms ? s->task.late_ms : LATE_MS) * 1000000L };
     bool me = i % r->size == r->me;
     align(s, r);
     if (me)
@@ -73,13 +79,26 @@ static int chain(struct stage *s, struct rank *r, const struct contender *c)
     return error;
 }
 
-int perform(struct stage *s, struct rank *r)
+static int check(struct stage *s, struct rank *r, const struct contender *c)
+{
+    operation_fill(r);
+    align(s, r);
+    int error = c->run(r, 1);
+    s->samples[r->me][0] = (struct sample){ 1, operation_wrong(r) };
+    return error;
+}
+
+int perform(struct stage *s, struct rank *r, const struct contender *contenders)
 {
     const struct task *t = &s->task;
-    const struct contender *c = &s->contenders[t->contender];
+    const struct contender *c = &contenders[t->contender];
     int error = 0;
     r->bytes = t->bytes;
     r->hot = t->hot;
+    r->op = t->op;
+    r->work = t->work;
+    if (t->form == FORM_CHECK)
+        return check(s, r, c);
     if (t->warm && c->prepare)
         c->prepare(r);
     if (t->warm)
@@ -99,4 +118,35 @@ int perform(struct stage *s, struct rank *r)
         x->end = stamp_now();
     }
     return error;
+}
+
+static void stay(const struct stage *s, int me)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)s->cpu[me], &one);
+    sched_setaffinity(0, sizeof one, &one);          /* where it may not, it runs where its launcher has put it */
+}
+
+int perform_tasks(struct stage *s, struct rank *r, const struct contender *contenders)
+{
+    if (!s->crowded)
+        stay(s, r->me);
+    if (r->me == 0 && r->system)
+        for (int op = 0; op < OPS; op++) {
+            s->can[0] |= (uint64_t)(r->system->run[op] != NULL) << op;
+            s->can[1] |= (uint64_t)(r->system->start[op] != NULL) << op;
+        }
+    for (uint32_t nth = 1;; nth++) {
+        fetch_add32(&s->ready, 1);
+        futex_wake(&s->ready, INT_MAX);
+        for (uint32_t go; (go = load_acquire32(&s->go)) < nth;)
+            if (futex_wait(&s->go, go, 1000000000) == -ETIMEDOUT && kill(s->commander, 0) < 0 && errno == ESRCH)
+                _exit(1);
+        if (s->task.form == FORM_END)
+            return 0;
+        int error = perform(s, r, contenders);
+        if (error < 0)
+            return error;
+    }
 }

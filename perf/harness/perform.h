@@ -6,23 +6,29 @@
 
 #include "harness/crew.h"
 
-/* What a crew and its commander share. Pointers are the same in all of them: mapped before the fork. */
+/* What a crew and its commander share: a file without a name, mapped by each where there is room, so there are no pointers in it. */
 struct stage {
     _Alignas(128) shared32 go;             /* +1 by the commander, after the task; ranks sleep on it */
     _Alignas(128) shared32 ready;          /* +1 by each rank that is done; the commander sleeps on it */
     _Alignas(128) struct bare_line gate_count, gate_sense;     /* the gate of FORM_SINGLE */
     struct bare_line start[2];             /* by rank 0, by parity of the sample: when to start */
     struct task task;                      /* by the commander, before go */
-    int size;                              /* from here on fixed before the fork */
+    size_t stage_bytes;                    /* sizeof(struct stage): whoever has another header is refused; from here on fixed before the start */
+    size_t shared_at;                      /* where rank.shared begins */
+    pid_t commander;
+    int size;
+    int cpu[PERF_RANKS_MAX];               /* the CPU of each rank, if not crowded */
     bool crowded;
-    const struct contender *contenders;
-    char *shared;
     size_t pool;
+    uint64_t can[2];                       /* by rank 0 before it is ready: a bit for each operation; [1] as work */
     struct bare bare;
     struct sample samples[PERF_RANKS_MAX][SAMPLES_MAX];        /* each rank its row */
     uint64_t burnt[PERF_RANKS_MAX][SAMPLES_MAX];               /* FORM_LATE: CPU ns; UINT64_MAX: this rank was the late one */
 };
 
-int perform(struct stage *s, struct rank *r);      /* 0 or the negative errno of the operation */
+int perform(struct stage *s, struct rank *r, const struct contender *contenders);      /* 0 or the negative errno of the operation */
+
+/* The life of a rank: contender `system` of the stage's task, over and over, until FORM_END. member_serve is this with a peer's. */
+int perform_tasks(struct stage *s, struct rank *r, const struct contender *contenders);
 
 #endif

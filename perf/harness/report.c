@@ -7,6 +7,7 @@
 #include "harness/write.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,24 @@ void figure_single(struct figure *f, const struct series *single)
     f->p99 = series_sorted_quantile(&s, 0.99);
     f->most = series_sorted_quantile(&s, 1);
     series_free(&s);
+}
+
+void figure_rounds(struct figure *f, const struct series *rounds)
+{
+    f->rounds = (struct series){ 0 };
+    for (size_t i = 0; i < rounds->n; i++)
+        series_add(&f->rounds, rounds->at[i]);
+    f->value = series_median(rounds);
+}
+
+const struct figure *report_find(const struct report *r, const char *what, const char *contender, int ranks, size_t bytes)
+{
+    for (int i = r->figure_count - 1; i >= 0; i--) {
+        const struct figure *f = &r->figures[i];
+        if (f->ranks == ranks && f->bytes == bytes && !strcmp(f->what, what) && !strcmp(f->contender, contender))
+            return f;
+    }
+    return NULL;
 }
 
 struct table *report_table(struct report *r, int columns, const char *const heads[], const int width[])
@@ -111,12 +130,33 @@ void curve_cumulative(struct curve *c, const struct series *single)
     series_free(&s);
 }
 
-void report_promise(struct report *r, const char *what, double value, double limit, enum unit unit)
+void report_judge(struct report *r, const struct promise *promise)
 {
     r->promises = grown(r->promises, r->promise_count, sizeof *r->promises);
     struct promise *p = &r->promises[r->promise_count++];
-    *p = (struct promise){ .value = value, .limit = limit, .unit = unit, .kept = value <= limit };
-    snprintf(p->what, sizeof p->what, "%s", what);
+    *p = *promise;
+    p->kept = p->measured && (p->at_least ? p->value >= p->limit : p->value <= p->limit);
+}
+
+void report_promise(struct report *r, const char *what, double value, double limit, enum unit unit)
+{
+    struct promise p = { .value = value, .limit = limit, .unit = unit, .measured = true };
+    snprintf(p.what, sizeof p.what, "%s", what);
+    report_judge(r, &p);
+}
+
+void report_remark(struct report *r, bool bad, const char *format, ...)
+{
+    struct remark remark = { .bad = bad };
+    va_list args;
+    va_start(args, format);
+    vsnprintf(remark.text, sizeof remark.text, format, args);
+    va_end(args);
+    for (int i = 0; i < r->remark_count; i++)
+        if (!strcmp(r->remarks[i].text, remark.text))
+            return;
+    r->remarks = grown(r->remarks, r->remark_count, sizeof *r->remarks);
+    r->remarks[r->remark_count++] = remark;
 }
 
 static void three_digits(char *to, size_t room, double value, const char *unit)
@@ -155,7 +195,12 @@ const char *unit_text(char *to, size_t room, enum unit unit, double v)
         else
             three_digits(to, room, v / 1e9, " GB/s");
         break;
-    case UNIT_RATIO: three_digits(to, room, v, ""); break;
+    case UNIT_RATIO:
+        if (v < 9999.5)
+            three_digits(to, room, v, "");
+        else
+            three_digits(to, room, v / 1e3, "k");
+        break;
     case UNIT_SHARE: snprintf(to, room, "%.3g %%", v); break;
     case UNIT_COUNT: snprintf(to, room, "%.0f", v); break;
     }
@@ -200,7 +245,10 @@ int report_end(struct report *r, const struct perf_options *o)
     if (o->html && write_file(r, o->html, write_page) != 0)
         status = 2;
     for (int i = 0; i < r->promise_count; i++)
-        if (o->strict && !o->quick && !r->promises[i].kept && status == 0)
+        if (o->strict && !o->quick && r->promises[i].measured && !r->promises[i].kept && status == 0)
+            status = 1;
+    for (int i = 0; i < r->remark_count; i++)
+        if (o->strict && !o->quick && r->remarks[i].bad && status == 0)
             status = 1;
     return status;
 }

@@ -22,9 +22,10 @@ struct figure {
     double value;                          /* the best estimate: of batches where there are any */
     struct ratio ratio;                    /* against `against`; n 0: none */
     char against[32];
+    struct series rounds;                  /* what ratios with others of the same measurement are made of; may be empty */
 };
 
-enum { COLUMNS_MAX = 8 };
+enum { COLUMNS_MAX = 11 };
 struct cell { char text[32]; };
 struct table {
     char title[96], note[320];
@@ -45,7 +46,11 @@ struct plot {
     struct curve *curves;
 };
 
-struct promise { char what[80]; double value, limit; enum unit unit; bool kept; };
+/* limit: what must be; aim: where it should come to, 0: none. measured false: there are no figures to judge it by. */
+struct promise { char what[80]; double value, limit, aim; enum unit unit; bool at_least, measured, kept; };
+
+/* What a reader has to know of the figures. bad: they contradict each other, or are wrong; with --strict that is a failure. */
+struct remark { char text[200]; bool bad; };
 
 struct report {
     const struct perf_program *program;
@@ -54,13 +59,18 @@ struct report {
     struct table *tables;
     struct plot *plots;
     struct promise *promises;
-    int figure_count, table_count, plot_count, promise_count;
+    struct remark *remarks;
+    int figure_count, table_count, plot_count, promise_count, remark_count;
 };
 
 void report_begin(struct report *r, const struct perf_program *program);
 
 struct figure *report_figure(struct report *r, const char *what, const char *contender, enum unit unit, int ranks);
 void figure_single(struct figure *f, const struct series *single);         /* least, median, p99, most, samples; value the median */
+
+void figure_rounds(struct figure *f, const struct series *rounds);         /* keeps them; value: their median */
+/* The last one of that name; NULL: not measured. */
+const struct figure *report_find(const struct report *r, const char *what, const char *contender, int ranks, size_t bytes);
 
 struct table *report_table(struct report *r, int columns, const char *const heads[], const int width[]);
 void table_row(struct table *t, bool strong, const char *const cells[]);
@@ -70,7 +80,11 @@ struct curve *plot_curve(struct plot *p, const char *name, int hue);
 void curve_point(struct curve *c, double x, double y);
 void curve_cumulative(struct curve *c, const struct series *single);       /* percent of the operations that took at most so long */
 
-void report_promise(struct report *r, const char *what, double value, double limit, enum unit unit);
+void report_promise(struct report *r, const char *what, double value, double limit, enum unit unit);         /* at most */
+void report_judge(struct report *r, const struct promise *promise);        /* fills in kept */
+
+/* Said once, however often it is reported. */
+__attribute__((format(printf, 3, 4))) void report_remark(struct report *r, bool bad, const char *format, ...);
 
 /* Prints and writes what the options ask for; the program's exit status. */
 int report_end(struct report *r, const struct perf_options *options);

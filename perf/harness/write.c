@@ -43,16 +43,38 @@ static void put_text(FILE *to, const char *text, const char *indent)
     fputc('\n', to);
 }
 
+/* "at least" and "at most" by their signs, so that the table keeps its 80 columns. */
+static void put_limit(FILE *to, const struct promise *p, double value)
+{
+    char text[40], number[32];
+    snprintf(text, sizeof text, "%s %s", p->at_least ? ">=" : "<=", unit_short(number, sizeof number, p->unit, value));
+    put_cell(to, value > 0 ? text : "", 11);
+}
+
 static void put_promises(FILE *to, const struct report *r)
 {
-    char value[32], limit[32];
-    fprintf(to, "promises\n");
+    char value[32];
+    fprintf(to, "promises\n  %-39s%9s%11s%11s%8s\n", "", "measured", "must", "aim", "kept");
     for (int i = 0; i < r->promise_count; i++) {
         const struct promise *p = &r->promises[i];
-        fprintf(to, "  %-6s  ", p->kept ? "ok" : "missed");
-        put_cell(to, p->what, -46);
-        put_cell(to, unit_text(value, sizeof value, p->unit, p->value), 9);
-        fprintf(to, "   <= %s\n", unit_short(limit, sizeof limit, p->unit, p->limit));
+        fprintf(to, "  ");
+        put_cell(to, p->what, -39);
+        put_cell(to, p->measured ? unit_text(value, sizeof value, p->unit, p->value) : "-", 9);
+        put_limit(to, p, p->limit);
+        put_limit(to, p, p->aim);
+        put_cell(to, !p->measured ? "-" : p->kept ? "yes" : "NO", 8);
+        fputc('\n', to);
+    }
+    fputc('\n', to);
+}
+
+static void put_remarks(FILE *to, const struct report *r)
+{
+    char text[240];
+    fprintf(to, "remarks\n");
+    for (int i = 0; i < r->remark_count; i++) {
+        snprintf(text, sizeof text, "%s%s", r->remarks[i].bad ? "! " : "", r->remarks[i].text);
+        put_text(to, text, "  ");
     }
     fputc('\n', to);
 }
@@ -79,6 +101,8 @@ void write_tables(FILE *to, const struct report *r)
     }
     if (r->promise_count)
         put_promises(to, r);
+    if (r->remark_count)
+        put_remarks(to, r);
 }
 
 void write_csv(FILE *to, const struct report *r)
@@ -144,7 +168,18 @@ void write_json(FILE *to, const struct report *r)
         fprintf(to, "%s\n    { ", i ? "," : "");
         put_member(to, "what", p->what, ", ");
         put_member(to, "unit", unit_name(p->unit), ", ");
-        fprintf(to, "\"value\": %.9g, \"limit\": %.9g, \"kept\": %s }", p->value, p->limit, p->kept ? "true" : "false");
+        put_member(to, "must", p->at_least ? "at least" : "at most", ", ");
+        fprintf(to, "\"limit\": %.9g, \"aim\": %.9g, ", p->limit, p->aim);
+        if (p->measured)
+            fprintf(to, "\"value\": %.9g, \"kept\": %s }", p->value, p->kept ? "true" : "false");
+        else
+            fprintf(to, "\"value\": null, \"kept\": null }");
+    }
+    fprintf(to, "\n  ],\n  \"remarks\": [");
+    for (int i = 0; i < r->remark_count; i++) {
+        fprintf(to, "%s\n    { ", i ? "," : "");
+        put_member(to, "text", r->remarks[i].text, ", ");
+        fprintf(to, "\"bad\": %s }", r->remarks[i].bad ? "true" : "false");
     }
     fprintf(to, "\n  ]\n}\n");
 }

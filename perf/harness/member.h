@@ -1,0 +1,25 @@
+/* Job: a rank of a crew, whatever system it belongs to: waits asleep for a task, does it, says that it is ready.
+ * Owns: this rank's pools.
+ * Never: what a task is worth. Plain C and C++: ranks of peers read it, too. */
+#ifndef PERF_MEMBER_H
+#define PERF_MEMBER_H
+
+#include "harness/operation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct stage;
+
+/* Maps what the commander shares at `path`; NULL after a line on stderr. */
+struct stage *member_join(const char *path);
+int member_ranks(const struct stage *stage);
+
+/* Serves as rank `me` until the crew is dismissed: 0, or 1 after a line on stderr. */
+int member_serve(struct stage *stage, int me, const struct system *system);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

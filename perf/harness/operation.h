@@ -1,0 +1,78 @@
+/* Job: the operations that systems are held against each other by: one row each, how its buffers are sized, rewritten and checked.
+ * Owns: the table.
+ * Never: how a system does it: each brings a function for each operation. Plain C and C++: ranks of peers read it, too. */
+#ifndef PERF_OPERATION_H
+#define PERF_OPERATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum operation_id {
+    OP_NONE, OP_BARRIER, OP_ALL_REDUCE, OP_BROADCAST, OP_REDUCE, OP_REDUCE_SCATTER, OP_ALL_GATHER, OP_GATHER, OP_SCATTER, OP_ALL_TO_ALL, OP_SCAN,
+    OP_EXSCAN, OP_SENDRECV, OPS
+};
+
+enum blocks { BLOCKS_NONE, BLOCKS_ONE, BLOCKS_EACH };     /* of a buffer: nothing, one message, one for every rank */
+enum who { WHO_ALL, WHO_FIRST, WHO_OTHERS };              /* rank 0 is the root of everything, and what exscan leaves alone */
+
+struct operation {
+    const char *name, *title;              /* "all_reduce", "All_reduce" */
+    enum blocks send, recv;
+    enum who senders, receivers;
+    bool meets;                            /* nobody is through before all have come; else ranks may run ahead of each other */
+    const char *help;                      /* what a message is, for the page */
+};
+
+extern const struct operation operations[OPS];        /* OP_NONE has no name: something of a contender's own */
+
+/* A rank of a crew as the code of a system sees it. */
+struct rank {
+    int me, size;
+    bool crowded;                          /* more ranks than CPUs: the crew is not pinned, references yield */
+    struct tutti_comm *comm;               /* of tutti's crews */
+    struct bare *bare;
+    uint64_t nth[4];                       /* how many barriers of each kind, see struct bare */
+    uint64_t aligned;                      /* how many common starts */
+    char *shared;                          /* bytes of all ranks, contender's own use */
+    size_t bytes;                          /* of the message, where there is one */
+    bool hot;
+    char *send, *recv;                     /* of this sample */
+    char *sends, *recvs;                   /* pools of the rank */
+    size_t room;                           /* bytes of a pool */
+    uint64_t turn;
+    enum operation_id op;
+    bool work;                             /* started and waited for, not blocking */
+    const struct system *system;
+};
+
+typedef int (*operation_function)(struct rank *r);        /* r->send to r->recv, r->bytes a message, f32; 0 or a negative errno */
+
+struct system {
+    operation_function run[OPS];           /* NULL: it has no such thing */
+    operation_function start[OPS];         /* the same, started and then waited for */
+};
+
+size_t operation_send_bytes(enum operation_id op, int ranks, size_t bytes);
+size_t operation_recv_bytes(enum operation_id op, int ranks, size_t bytes);
+size_t operation_room(enum operation_id op, int ranks, size_t bytes);           /* of the larger buffer */
+/* What all ranks together must at least read and write: every byte that is sent once, every byte that is received once. */
+double operation_moves(enum operation_id op, int ranks, size_t bytes);
+
+/* The owner writes its contribution before each operation, as a program would; from 1 MiB on into the next of its buffers, so that it
+   is not found in the caches, unless r->hot. */
+void operation_rewrite(struct rank *r);
+int operation_run(struct rank *r, uint64_t times);
+
+/* Known numbers into the next buffers; how many elements of the result are wrong after the operation. */
+void operation_fill(struct rank *r);
+uint64_t operation_wrong(const struct rank *r);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

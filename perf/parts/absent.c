@@ -1,0 +1,10 @@
+/* A peer that is not there is said, with its reason, and not passed over: a table without it would look as if it had been beaten. */
+#include "parts/part.h"
+
+void part_absent(struct report *r, const struct team *team, const struct measured *m)
+{
+    for (int i = 0; i < team->count; i++)
+        if (!m[i].in && m[i].why[0])
+            report_remark(r, !(team->contenders[i].setting && team->contenders[i].setting->system), "%s not measured: %s",
+                          team->contenders[i].name, m[i].why);
+}

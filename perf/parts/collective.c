@@ -1,0 +1,217 @@
+/* One operation after the other, size after size, all contenders in turns at each: the library from private memory and from the arena, its
+ * peers, and the floor, a bare barrier and the copies that no system can do without. All operations share the crews: to start them takes
+ * longer than to measure a size. */
+#include "parts/part.h"
+#include "parts/tutti.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TUTTI, ARENA, NAIVE, FLOOR, OPENMPI, MPICH, GLOO, TORCH, COUNT };
+enum { BLOCK = 2048, NAIVE_MOST = 64 << 20 };
+
+static void naive_barrier(struct rank *r)
+{
+    if (r->crowded)
+        bare_central(r->bare, r->size, ++r->nth[0], true);
+    else
+        bare_flags(r->bare, r->me, r->size, ++r->nth[0], false);
+}
+
+/* In blocks that stay in the first cache, in rank order. */
+static void naive_fold(float *to, const char *from, size_t stride, int n, size_t count)
+{
+    for (size_t at = 0; at < count; at += BLOCK) {
+        size_t some = count - at < BLOCK ? count - at : BLOCK;
+        memcpy(to + at, (const float *)(const void *)from + at, some * sizeof *to);
+        for (int p = 1; p < n; p++) {
+            const float *x = (const float *)(const void *)(from + (size_t)p * stride) + at;
+            for (size_t i = 0; i < some; i++)
+                to[at + i] += x[i];
+        }
+    }
+}
+
+/* What one would write without a library. Everybody copies its data into shared memory; a barrier; everybody folds everything. Two
+   areas take turns, so that one barrier is enough. */
+static int run_naive(struct rank *r, uint64_t times)
+{
+    size_t count = r->bytes / sizeof(float);
+    for (uint64_t i = 0; i < times; i++) {
+        if (i)
+            operation_rewrite(r);
+        char *area = r->shared + (r->nth[0] & 1) * (size_t)r->size * r->bytes;
+        memcpy(area + (size_t)r->me * r->bytes, r->send, r->bytes);
+        naive_barrier(r);
+        naive_fold((float *)(void *)r->recv, area, r->bytes, r->size, count);
+    }
+    return 0;
+}
+
+/* To read or write two bytes costs what copying one does. */
+static int run_floor(struct rank *r, uint64_t times)
+{
+    size_t bytes = (size_t)(operation_moves(r->op, r->size, r->bytes) / 2 / r->size);
+    for (uint64_t i = 0; i < times; i++) {
+        if (i)
+            operation_rewrite(r);
+        memcpy(r->recv, r->send, bytes);
+        naive_barrier(r);
+    }
+    return 0;
+}
+
+static void rewrite_floor(struct rank *r) { operation_rewrite(r); }        /* not `operation_rewrite`: there is no result to check */
+
+static const struct setting in_arena = { .arena = true };
+static const struct contender contenders[] = {
+    [TUTTI] = { "tutti", "from private memory", NULL, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE },
+    [ARENA] = { "tutti arena", "from memory of tutti_alloc", &in_arena, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE },
+    [NAIVE] = { "naive", "copy in, barrier, everybody folds all", NULL, 0, false, 0, NAIVE_MOST, run_naive, operation_rewrite, OP_ALL_REDUCE },
+    [FLOOR] = { "floor", "a bare barrier, and copies of the bytes that must move", NULL, 0, false, 0, 0, run_floor, rewrite_floor, OP_NONE },
+    MPI_AND_GLOO,
+    [COUNT] = { 0 }
+};
+static const char *const heads[] = { "tutti", "arena", "naive", "floor", "OpenMPI", "MPICH", "Gloo", "torch" };
+static const int hues[] = { 0, 5, 8, 7, 1, 2, 3, 4 };
+
+/* ---- what is said of it ---- */
+
+struct page { struct table *table; int time, rate; };      /* the numbers of its plots */
+
+static int plot(struct report *report, const struct team *team, enum operation_id op, const char *how, const char *of, enum unit unit,
+                const char *note)
+{
+    struct plot *p = report_plot(report);
+    snprintf(p->title, sizeof p->title, "%s of %d ranks%s%s: %s", operations[op].title, team->ranks, team->crowded ? " on fewer CPUs" : "", how, of);
+    snprintf(p->note, sizeof p->note, "%s", note);
+    snprintf(p->x_title, sizeof p->x_title, "%s", operations[op].help);
+    snprintf(p->y_title, sizeof p->y_title, "%s", of);
+    p->x_scale = p->y_scale = SCALE_LOG;
+    p->x_unit = UNIT_BYTES;
+    p->y_unit = unit;
+    for (int i = 0; i < COUNT; i++)
+        plot_curve(p, contenders[i].name, hues[i])->marks = true;
+    return report->plot_count - 1;
+}
+
+static struct page page(struct report *report, const struct team *team, enum operation_id op, bool work, bool hot)
+{
+    const char *columns[COLUMNS_MAX] = { "bytes" }, *how = work ? ", started and waited for" : "";
+    int width[COLUMNS_MAX] = { 8 };
+    for (int i = 0; i < COUNT; i++) {
+        columns[i + 1] = heads[i];
+        width[i + 1] = 8;
+    }
+    columns[COUNT + 1] = "x MPI";
+    width[COUNT + 1] = 6;
+    struct page p = { report_table(report, COUNT + 2, columns, width), 0, 0 };
+    snprintf(p.table->title, sizeof p.table->title, "%s, %d ranks, %s%s%s", operations[op].title, team->ranks,
+             team->crowded ? "more than CPUs" : "a CPU each", how, hot ? ", buffers hot" : "");
+    snprintf(p.table->note, sizeof p.table->note, "Bytes: %s; f32. Time until the last rank is through. x MPI: the faster of both / tutti. "
+             "Floor: a bare barrier and copies of the %.3g bytes for each of a message that must be read or written.", operations[op].help,
+             operation_moves(op, team->ranks, 1));
+    p.time = plot(report, team, op, how, "time", UNIT_NS, "Lower is better. The floor is a bare barrier and the copies that must be.");
+    p.rate = plot(report, team, op, how, "bytes a second", UNIT_RATE, "Higher is better. Bytes that must be read or written, over the time.");
+    return p;
+}
+
+static void tell(struct report *report, const struct page *p, const struct team *team, enum operation_id op, bool work, size_t bytes,
+                 const struct measured *m)
+{
+    char text[COUNT + 2][32], what[48];
+    const char *cells[COUNT + 2];
+    double best = 0;
+    snprintf(what, sizeof what, "%s%s", operations[op].name, work ? ".work" : "");
+    cells[0] = unit_short(text[0], sizeof text[0], UNIT_BYTES, (double)bytes);
+    for (int i = 0; i < COUNT; i++) {
+        cells[i + 1] = "-";
+        if (!m[i].in)
+            continue;
+        struct figure *f = report_figure(report, what, contenders[i].name, UNIT_NS, team->ranks);
+        figure_single(f, &m[i].single);
+        figure_rounds(f, &m[i].rounds);
+        f->bytes = bytes;
+        f->ratio = series_ratio(&m[i].rounds, &m[TUTTI].rounds);
+        snprintf(f->against, sizeof f->against, "%s", contenders[TUTTI].name);
+        curve_point(&report->plots[p->time].curves[i], (double)bytes, f->value);
+        curve_point(&report->plots[p->rate].curves[i], (double)bytes, operation_moves(op, team->ranks, bytes) / f->value * 1e9);
+        cells[i + 1] = unit_text(text[i + 1], sizeof text[0], UNIT_NS, f->value);
+        if ((i == OPENMPI || i == MPICH) && (best == 0 || f->ratio.median < best))
+            best = f->ratio.median;
+    }
+    cells[COUNT + 1] = best > 0 ? unit_text(text[COUNT + 1], sizeof text[0], UNIT_RATIO, best) : "-";
+    table_row(p->table, false, cells);
+}
+
+/* ---- how much of it there is room for ---- */
+
+static size_t available(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/meminfo", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return (size_t)kib << 10;
+}
+
+static size_t room_of(const struct part_sizes *s, int ranks, size_t bytes)
+{
+    size_t most = 0;
+    for (int k = 0; k < s->count; k++) {
+        size_t room = operation_room(s->operations[k], ranks, bytes);
+        most = room > most ? room : most;
+    }
+    return most;
+}
+
+/* The largest message whose buffers, two to send and two to receive for each rank of each crew, take half of the memory that is free. */
+static size_t affordable(const struct part *p, const struct part_sizes *s)
+{
+    size_t most = 4;
+    while (most * 4 <= s->most && room_of(s, p->ranks, most * 4) * 4 * (size_t)p->ranks * (COUNT - 2) <= available() / 2)
+        most *= 4;
+    if (most * 4 <= s->most)
+        report_remark(p->report, false, "%d ranks: messages above %zu bytes are left out, for there are %zu MiB of memory", p->ranks, most,
+                      available() >> 20);
+    return most;
+}
+
+static void compare(const struct part *p, struct team *team, const struct part_sizes *s, int k, bool work, size_t most)
+{
+    enum operation_id op = s->operations[k];
+    struct page to = page(p->report, team, op, work, p->options->hot);
+    int sizes = 0, done = 0;
+    size_t step = s->brief ? 16 : 4;
+    for (size_t bytes = s->least; bytes <= most; bytes *= step)
+        sizes++;
+    int parts = s->count * (s->work ? 2 : 1) * sizes;
+    for (size_t bytes = s->least; bytes <= most; bytes *= step, done++) {
+        struct measured m[CONTENDERS_MAX] = { 0 };
+        double share = p->share / parts;
+        struct effort e = { p->seconds / parts, p->options->quick, p->options->hot, bytes,
+                            p->done + share * ((k * (s->work ? 2 : 1) + work) * sizes + done), share, op, work };
+        measure(team, &e, m);
+        tell(p->report, &to, team, op, work, bytes, m);
+        part_absent(p->report, team, m);
+        measured_free(m, COUNT);
+    }
+}
+
+void part_collective(const struct part *p, const struct part_sizes *s)
+{
+    struct team team;
+    size_t most = affordable(p, s), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
+    team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .without = p->options->without,
+                                          .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = 2 * room_of(s, p->ranks, most),
+                                          .done = p->done });
+    for (int k = 0; k < s->count; k++)
+        for (int work = 0; work <= s->work; work++)
+            compare(p, &team, s, k, work, most);
+    team_close(&team);
+}

@@ -1,0 +1,39 @@
+/* Job: the questions that are asked of the library and of its peers alike, each a part of one report: `barrier` asks one, `overview` all.
+ * Owns: which contenders take part.
+ * Never: a command line. */
+#ifndef PERF_PART_H
+#define PERF_PART_H
+
+#include "harness/measure.h"
+#include "harness/report.h"
+
+struct part {
+    struct report *report;
+    const struct perf_options *options;
+    int ranks;
+    double seconds;                        /* for all of it */
+    double done, share;                    /* of the progress bar */
+};
+
+void part_barrier(const struct part *p);
+/* Each of the operations at all sizes up to `most`: 4 bytes, 16, 64 …. work: started and waited for. brief: every other size. */
+struct part_sizes { const enum operation_id *operations; int count; size_t least, most; bool work, brief; };
+void part_collective(const struct part *p, const struct part_sizes *sizes);
+void part_wait(const struct part *p);
+void part_start(const struct part *p, const char *tutti);
+/* Barriers of 1, 2, 4 … times as many ranks as CPUs, up to 16 times: one plot. */
+void part_crowd(const struct part *p);
+
+/* Compares what was measured with what is promised; all: also says what was not measured. */
+void part_promises(struct report *r, bool all);
+/* Do the figures agree with each other? Remarks where they do not. */
+void part_agree(struct report *r);
+
+/* A peer that did not take part is a remark. */
+void part_absent(struct report *r, const struct team *team, const struct measured *m);
+
+/* Rows of a table of contenders. */
+#define PEER(title, key) { title, "", &(const struct setting){ NULL, key, false }, 0, false, 0, 0, NULL, NULL, OP_NONE }
+#define MPI_AND_GLOO PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("Gloo", "gloo"), PEER("torch gloo", "torch")
+
+#endif

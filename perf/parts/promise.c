@@ -1,0 +1,135 @@
+/* What must be, and where it should come to, as data: a row each. A ratio is the median of the ratios of rounds of one measurement, so its two
+ * figures were taken in turns. Rows over many sizes or operations are folded to the worst, or to the median, of their ratios. */
+#include "parts/part.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ANY_SIZE = 1, PEERS_MOST = 2 };             /* a size that no message has: a row for all of 4 B to `most` */
+enum fold { WORST, MEDIAN };
+
+struct must {
+    const char *text;                      /* of the row; %s: the operation, where it is one of many */
+    int ranks;
+    const char *what;                      /* of the figures; NULL: every collective but all_reduce; "*": all of them */
+    const char *top, *bottom;              /* contenders: top / bottom. "MPI": the faster of both */
+    size_t bytes, most;                    /* ANY_SIZE: all to `most` */
+    enum fold fold;
+    bool at_least;
+    double must, aim;
+    enum unit unit;                        /* UNIT_NS: top alone; UNIT_SHARE: the ratio in percent */
+};
+
+enum { KI = 1 << 10, MI = 1 << 20 };
+#define FASTER(text, ranks, what, than, bytes, must, aim) { text, ranks, what, than, "tutti", bytes, 0, WORST, true, must, aim, UNIT_RATIO }
+#define FASTER_ARENA(text, bytes, must, aim) { text, 2, "all_reduce", "MPI", "tutti arena", bytes, 0, WORST, true, must, aim, UNIT_RATIO }
+#define AT_MOST(text, ranks, what, of, than, must, aim) { text, ranks, what, of, than, 0, 0, WORST, false, must, aim, UNIT_RATIO }
+#define FLOOR(text, who, bytes, must) { text, 2, "all_reduce", "floor", who, bytes, 0, WORST, true, must, 85, UNIT_SHARE }
+#define ALL_SIZES(text, ranks, what, than, most, fold, must, aim) \
+    { text, ranks, what, than, "tutti", ANY_SIZE, most, fold, true, must, aim, UNIT_RATIO }
+
+static const struct must musts[] = {
+    AT_MOST("barrier, 2 ranks / bare exchange", 2, "barrier", "tutti", "bare exchange", 1.2, 1.1),
+    FASTER("… Open MPI / it", 2, "barrier", "Open MPI", 0, 1.6, 2),
+    FASTER("… MPICH / it", 2, "barrier", "MPICH", 0, 3.8, 5),
+    FASTER("… GNU OpenMP / it", 2, "barrier", "GNU OpenMP", 0, 1.5, 2),
+    FASTER("… LLVM OpenMP / it", 2, "barrier", "LLVM OpenMP", 0, 1.5, 2),
+    FASTER("… pthread_barrier / it", 2, "barrier", "pthread_barrier", 0, 3, 10),
+    FASTER("… Gloo / it", 2, "barrier", "Gloo", 0, 250, 400),
+    AT_MOST("barrier, 4 ranks / bare central", 4, "barrier", "tutti", "bare central", 1.5, 1.2),
+    AT_MOST("barrier, 8 ranks / bare central", 8, "barrier", "tutti", "bare central", 1.3, 1.2),
+    FASTER("… Open MPI / it", 8, "barrier", "Open MPI", 0, 2, 3),
+    FASTER("… LLVM OpenMP / it", 8, "barrier", "LLVM OpenMP", 0, 1.2, 1.7),
+    FASTER("… pthread_barrier / it", 8, "barrier", "pthread_barrier", 0, 1.35, 8),
+    { "CPU burnt in a wait of 100 ms, 2 ranks", 2, "cpu burnt", "tutti", NULL, 0, 0, WORST, false, 0.15e6, 0.06e6, UNIT_NS },
+    { "all_reduce 4 B / barrier, 2 ranks", 2, "all_reduce", "tutti all_reduce 4 B", "barrier", 4, 0, WORST, false, 1.3, 1.1, UNIT_RATIO },
+    FASTER("… Open MPI / it", 2, "all_reduce", "Open MPI", 4, 1.9, 2.5),
+    FASTER("all_reduce 1 KiB: faster MPI / it", 2, "all_reduce", "MPI", KI, 1.9, 2.5),
+    FASTER_ARENA("… in the arena", KI, 1.9, 2.5),
+    FASTER("all_reduce 64 KiB: faster MPI / it", 2, "all_reduce", "MPI", 64 * KI, 1.9, 2.5),
+    FASTER_ARENA("… in the arena", 64 * KI, 4, 6),
+    FASTER("all_reduce 1 MiB: faster MPI / it", 2, "all_reduce", "MPI", MI, 1.0, 1.3),
+    FASTER_ARENA("… in the arena", MI, 3, 4),
+    FASTER("all_reduce 16 MiB: faster MPI / it", 2, "all_reduce", "MPI", 16 * MI, 1.1, 1.5),
+    FASTER_ARENA("… in the arena", 16 * MI, 2.5, 3.5),
+    FASTER("all_reduce 256 MiB: faster MPI / it", 2, "all_reduce", "MPI", 256 * MI, 1.3, 2),
+    FASTER_ARENA("… in the arena", 256 * MI, 3.5, 5),
+    FLOOR("all_reduce 16 MiB: share of the floor", "tutti", 16 * MI, 65),
+    FLOOR("all_reduce 256 MiB: share of the floor", "tutti", 256 * MI, 60),
+    FLOOR("… in the arena", "tutti arena", 256 * MI, 75),
+    ALL_SIZES("all_reduce to 1 MiB: Gloo / it, worst", 2, "all_reduce", "Gloo", MI, WORST, 10, 50),
+    ALL_SIZES("%s, 2 ranks: MPI / it, worst", 2, NULL, "MPI", 16 * MI, WORST, 1.0, 1.5),
+    ALL_SIZES("%s, 2: MPI / it, median", 2, NULL, "MPI", 16 * MI, MEDIAN, 1.3, 2),
+    ALL_SIZES("%s, 4 ranks: MPI / it, worst", 4, NULL, "MPI", 16 * MI, WORST, 1.0, 1.5),
+    ALL_SIZES("%s, 4: MPI / it, median", 4, NULL, "MPI", 16 * MI, MEDIAN, 1.3, 2),
+    ALL_SIZES("%s, 4: Open MPI / it, worst", 4, "*", "Open MPI", 16 * MI, WORST, 1.0, 1.5),
+    ALL_SIZES("%s, 8: Open MPI / it, worst", 8, "*", "Open MPI", 16 * MI, WORST, 1.0, 1.5),
+    { "start, 2 ranks: MPICH's mpirun / it", 2, "start", "MPICH", "tutti run", 0, 0, WORST, true, 10, 20, UNIT_RATIO },
+    { "start, 8 ranks: MPICH's mpirun / it", 8, "start", "MPICH", "tutti run", 0, 0, WORST, true, 15, 40, UNIT_RATIO },
+    { "start, 64 ranks: MPICH's mpirun / it", 64, "start", "MPICH", "tutti run", 0, 0, WORST, true, 20, 60, UNIT_RATIO },
+};
+
+/* "MPI" is both; any other name is itself. Returns how many. */
+static int candidates(const char *name, const char *to[PEERS_MOST])
+{
+    bool both = !strcmp(name, "MPI");
+    to[0] = both ? "Open MPI" : name;
+    to[1] = "MPICH";
+    return both ? 2 : 1;
+}
+
+/* 0: not measured. */
+static double ratio_at(const struct report *r, const struct must *m, const char *what, size_t bytes)
+{
+    const char *names[PEERS_MOST];
+    double least = 0;
+    bool own = m->bottom && !strcmp(m->bottom, "barrier");           /* all_reduce of 4 bytes is held against a barrier */
+    const struct figure *bottom = m->bottom ? report_find(r, own ? "barrier" : what, own ? "tutti" : m->bottom, m->ranks, own ? 0 : bytes) : NULL;
+    for (int i = 0, n = candidates(m->top, names); i < n; i++) {
+        const struct figure *top = report_find(r, what, names[i], m->ranks, bytes);
+        if (!top || (m->bottom && !bottom))
+            continue;
+        double ratio = m->bottom ? series_ratio(&top->rounds, &bottom->rounds).median : top->value;
+        least = least == 0 || ratio < least ? ratio : least;
+    }
+    return least;
+}
+
+static double folded(const struct report *r, const struct must *m, const char *what)
+{
+    struct series all = { 0 };
+    if (m->bytes != ANY_SIZE)
+        return ratio_at(r, m, what, m->bytes) * (m->unit == UNIT_SHARE ? 100 : 1);
+    for (size_t bytes = 4; bytes <= m->most; bytes *= 4) {
+        double ratio = ratio_at(r, m, what, bytes);
+        if (ratio > 0)
+            series_add(&all, ratio);
+    }
+    double value = series_quantile(&all, m->fold == WORST ? 0 : 0.5);
+    series_free(&all);
+    return value;
+}
+
+static void judge(struct report *r, const struct must *m, const char *what, bool all)
+{
+    struct promise p = { .limit = m->must, .aim = m->aim, .unit = m->unit, .at_least = m->at_least, .value = folded(r, m, what) };
+    const char *at = strstr(m->text, "%s");
+    snprintf(p.what, sizeof p.what, "%.*s%s%s", at ? (int)(at - m->text) : 0, m->text, at ? what : "", at ? at + 2 : m->text);
+    p.measured = p.value > 0;
+    if (p.measured || all)
+        report_judge(r, &p);
+}
+
+void part_promises(struct report *r, bool all)
+{
+    for (size_t i = 0; i < sizeof musts / sizeof *musts; i++) {
+        const struct must *m = &musts[i];
+        if (m->what && strcmp(m->what, "*") != 0) {
+            judge(r, m, m->what, all);
+            continue;
+        }
+        for (int op = OP_BARRIER + 1; op < OPS; op++)
+            if (op != OP_ALL_REDUCE || m->what)
+                judge(r, m, operations[op].name, all);
+    }
+}

@@ -1,0 +1,73 @@
+/* tutti's functions for the operations, blocking, and started and waited for; from private memory or from the arena, as the crew's pools
+ * lie. */
+#include "parts/tutti.h"
+
+#include <tutti.h>
+
+static size_t count(const struct rank *r) { return r->bytes / sizeof(float); }
+static int next(const struct rank *r) { return (r->me + 1) % r->size; }
+static int before(const struct rank *r) { return (r->me + r->size - 1) % r->size; }
+static char *broadcast_buffer(const struct rank *r) { return r->me == 0 ? r->send : r->recv; }
+
+/* NAME runs the function, NAME_start starts it and waits. */
+#define BOTH(name, function, ...)                                                                                                 \
+    static int name(struct rank *r) { return function(__VA_ARGS__, r->comm, NULL); }                                              \
+    static int name##_start(struct rank *r)                                                                                       \
+    {                                                                                                                             \
+        tutti_work *work;                                                                                                         \
+        tutti_call call = { .work = &work };                                                                                      \
+        int error = function(__VA_ARGS__, r->comm, &call);                                                                        \
+        return error < 0 ? error : tutti_wait(work, 0);                                                                           \
+    }
+
+BOTH(all_reduce, tutti_all_reduce, r->send, r->recv, count(r), TUTTI_F32, TUTTI_SUM)
+BOTH(broadcast, tutti_broadcast, broadcast_buffer(r), count(r), TUTTI_F32, 0)
+BOTH(reduce, tutti_reduce, r->send, r->recv, count(r), TUTTI_F32, TUTTI_SUM, 0)
+BOTH(reduce_scatter, tutti_reduce_scatter, r->send, r->recv, count(r), TUTTI_F32, TUTTI_SUM)
+BOTH(all_gather, tutti_all_gather, r->send, r->recv, count(r), TUTTI_F32)
+BOTH(gather, tutti_gather, r->send, r->recv, count(r), TUTTI_F32, 0)
+BOTH(scatter, tutti_scatter, r->send, r->recv, count(r), TUTTI_F32, 0)
+BOTH(all_to_all, tutti_all_to_all, r->send, r->recv, count(r), TUTTI_F32)
+BOTH(scan, tutti_scan, r->send, r->recv, count(r), TUTTI_F32, TUTTI_SUM)
+BOTH(exscan, tutti_exscan, r->send, r->recv, count(r), TUTTI_F32, TUTTI_SUM)
+
+static int barrier(struct rank *r)
+{
+    return tutti_barrier(r->comm, NULL);
+}
+
+static int barrier_start(struct rank *r)
+{
+    tutti_work *work;
+    tutti_call call = { .work = &work };
+    int error = tutti_barrier(r->comm, &call);
+    return error < 0 ? error : tutti_wait(work, 0);
+}
+
+/* A large send may wait for its receiver, so it is left under way in either form; what differs is the receive. */
+static int send_and(struct rank *r, bool start)
+{
+    tutti_work *there, *here;
+    tutti_call call = { .work = &there }, back = { .work = &here };
+    int error = tutti_send(r->send, count(r), TUTTI_F32, next(r), 0, r->comm, &call);
+    if (error < 0)
+        return error;
+    error = tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, start ? &back : NULL);
+    if (error == 0 && start)
+        error = tutti_wait(here, 0);
+    int sent = tutti_wait(there, 0);
+    return error < 0 ? error : sent;
+}
+
+static int sendrecv(struct rank *r) { return send_and(r, false); }
+static int sendrecv_start(struct rank *r) { return send_and(r, true); }
+
+const struct system part_tutti = {
+    .run = { [OP_BARRIER] = barrier, [OP_ALL_REDUCE] = all_reduce, [OP_BROADCAST] = broadcast, [OP_REDUCE] = reduce,
+             [OP_REDUCE_SCATTER] = reduce_scatter, [OP_ALL_GATHER] = all_gather, [OP_GATHER] = gather, [OP_SCATTER] = scatter,
+             [OP_ALL_TO_ALL] = all_to_all, [OP_SCAN] = scan, [OP_EXSCAN] = exscan, [OP_SENDRECV] = sendrecv },
+    .start = { [OP_BARRIER] = barrier_start, [OP_ALL_REDUCE] = all_reduce_start, [OP_BROADCAST] = broadcast_start,
+               [OP_REDUCE] = reduce_start, [OP_REDUCE_SCATTER] = reduce_scatter_start, [OP_ALL_GATHER] = all_gather_start,
+               [OP_GATHER] = gather_start, [OP_SCATTER] = scatter_start, [OP_ALL_TO_ALL] = all_to_all_start, [OP_SCAN] = scan_start,
+               [OP_EXSCAN] = exscan_start, [OP_SENDRECV] = sendrecv_start },
+};

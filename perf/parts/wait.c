@@ -1,0 +1,84 @@
+/* What a wait costs that lasts: one rank comes 100 ms late, and the others should have slept, not spun; and how soon they are back. */
+#include "parts/barriers.h"
+#include "parts/part.h"
+
+#include "harness/progress.h"
+
+#include <stdio.h>
+
+enum { TUTTI, POSIX, CENTRAL, PEERS, COUNT = PEERS + 6 };
+
+static const struct contender contenders[] = {
+    [TUTTI] = { "tutti", "tutti_barrier", NULL, 0, false, 0, 0, barriers_tutti, NULL, OP_NONE },
+    [POSIX] = { "pthread_barrier", "sleeps at once", NULL, 0, false, 0, 0, barriers_posix, NULL, OP_NONE },
+    [CENTRAL] = { "bare central yields", "never sleeps", NULL, 0, false, 0, 0, barriers_yields, NULL, OP_NONE },
+    MPI_AND_GLOO, PEER("GNU OpenMP", "gomp"), PEER("LLVM OpenMP", "lomp"),
+    [COUNT] = { 0 }
+};
+
+static void tell(struct report *report, const struct team *team, const struct series *burnt, const struct series *back)
+{
+    static const char *const heads[] = { "", "CPU p50", "CPU p99", "CPU max", "back p50", "back p99", "samples" };
+    static const int width[] = { -22, 9, 9, 9, 10, 10, 9 };
+    struct table *t = report_table(report, 7, heads, width);
+    struct plot *p = report_plot(report);
+    snprintf(t->title, sizeof t->title, "Waiting, %d ranks, %s, one comes %d ms late", team->ranks, team->crowded ? "more than CPUs" : "a CPU each",
+             LATE_MS);
+    snprintf(t->note, sizeof t->note, "CPU: CLOCK_THREAD_CPUTIME_ID of the waiting rank that burnt most; threads that a system has beside its ranks are not "
+             "counted. back: from the late rank's arrival to the return of the last rank.");
+    snprintf(p->title, sizeof p->title, "CPU time burnt in a wait of %d ms, %d ranks%s", LATE_MS, team->ranks, team->crowded ? " on fewer CPUs" : "");
+    snprintf(p->note, sizeof p->note, "By the waiting rank that burnt most. Further left is better; median beside the name.");
+    snprintf(p->x_title, sizeof p->x_title, "CPU time");
+    snprintf(p->y_title, sizeof p->y_title, "share of waits");
+    p->x_scale = SCALE_LOG;
+    p->y_unit = UNIT_SHARE;
+    for (int i = 0; i < COUNT; i++) {
+        char text[6][32], name[64];
+        const char *cells[7] = { contenders[i].name };
+        if (!burnt[i].n)
+            continue;
+        struct figure *f = report_figure(report, "cpu burnt", contenders[i].name, UNIT_NS, team->ranks);
+        figure_single(f, &burnt[i]);
+        figure_rounds(f, &burnt[i]);
+        f->ratio = series_ratio(&burnt[i], &burnt[POSIX]);
+        snprintf(f->against, sizeof f->against, "%s", contenders[POSIX].name);
+        struct figure *b = report_figure(report, "back", contenders[i].name, UNIT_NS, team->ranks);
+        f = b - 1;
+        figure_single(b, &back[i]);
+        const double values[] = { f->median, f->p99, f->most, b->median, b->p99 };
+        for (int n = 0; n < 5; n++)
+            cells[n + 1] = unit_text(text[n], sizeof text[n], UNIT_NS, values[n]);
+        cells[6] = unit_text(text[5], sizeof text[5], UNIT_COUNT, (double)f->samples);
+        table_row(t, i == TUTTI, cells);
+        snprintf(name, sizeof name, "%s %s", contenders[i].name, cells[1]);
+        curve_cumulative(plot_curve(p, name, i), &burnt[i]);
+    }
+}
+
+void part_wait(const struct part *p)
+{
+    struct team team;
+    struct series burnt[COUNT] = { 0 }, back[COUNT] = { 0 };
+    struct measured m[CONTENDERS_MAX] = { 0 };
+    team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .shared_bytes = 4096, .without = p->options->without,
+                                          .done = p->done });
+    double began = stamp_seconds();
+    for (int i = 0; i < COUNT || (!p->options->quick && stamp_seconds() - began < p->seconds); i++) {
+        double share = (stamp_seconds() - began) / p->seconds;
+        int k = i % COUNT;
+        struct task task = { .form = FORM_LATE, .samples = p->options->quick ? 1 : 2, .warm = 4, .times = 1, .op = OP_BARRIER };
+        progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: %s waits", team.ranks, contenders[k].name);
+        if (!m[k].why[0])
+            measure_task(&team, k, &task, &burnt[k], &back[k], &m[k]);
+    }
+    team_close(&team);
+    tell(p->report, &team, burnt, back);
+    part_absent(p->report, &team, m);
+    char what[80];
+    snprintf(what, sizeof what, "%d ranks: CPU burnt in a wait of %d ms", team.ranks, LATE_MS);
+    report_promise(p->report, what, series_median(&burnt[TUTTI]), 0.5e6, UNIT_NS);
+    for (int i = 0; i < COUNT; i++) {
+        series_free(&burnt[i]);
+        series_free(&back[i]);
+    }
+}

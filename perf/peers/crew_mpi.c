@@ -1,0 +1,79 @@
+/* A rank of Open MPI or MPICH, whichever compiles it, by its launcher: crew_mpi STAGE. One function for each operation and its twin that
+ * starts it and waits; buffers and turns are those of every other system. */
+#include "harness/member.h"
+
+#include <errno.h>
+#include <mpi.h>
+
+static MPI_Request request;
+
+static int answer(int error) { return error == MPI_SUCCESS ? 0 : -EIO; }
+static int count(const struct rank *r) { return (int)(r->bytes / sizeof(float)); }
+static void *broadcast_buffer(const struct rank *r) { return r->me == 0 ? r->send : r->recv; }
+static int next(const struct rank *r) { return (r->me + 1) % r->size; }
+static int before(const struct rank *r) { return (r->me + r->size - 1) % r->size; }
+
+static int finish(int error)
+{
+    return answer(error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error);
+}
+
+/* NAME runs MPI_CALL(arguments), NAME_start MPI_ICALL(arguments, &request) and waits. */
+#define BOTH(name, blocking, starting, ...)                                                                                       \
+    static int name(struct rank *r) { (void)r; return answer(blocking(__VA_ARGS__)); }                                            \
+    static int name##_start(struct rank *r) { (void)r; return finish(starting(__VA_ARGS__, &request)); }
+
+BOTH(barrier, MPI_Barrier, MPI_Ibarrier, MPI_COMM_WORLD)
+BOTH(all_reduce, MPI_Allreduce, MPI_Iallreduce, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+BOTH(broadcast, MPI_Bcast, MPI_Ibcast, broadcast_buffer(r), count(r), MPI_FLOAT, 0, MPI_COMM_WORLD)
+BOTH(reduce, MPI_Reduce, MPI_Ireduce, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD)
+BOTH(reduce_scatter, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+BOTH(all_gather, MPI_Allgather, MPI_Iallgather, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, MPI_COMM_WORLD)
+BOTH(gather, MPI_Gather, MPI_Igather, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, 0, MPI_COMM_WORLD)
+BOTH(scatter, MPI_Scatter, MPI_Iscatter, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, 0, MPI_COMM_WORLD)
+BOTH(all_to_all, MPI_Alltoall, MPI_Ialltoall, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, MPI_COMM_WORLD)
+BOTH(scan, MPI_Scan, MPI_Iscan, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+BOTH(exscan, MPI_Exscan, MPI_Iexscan, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+
+static int sendrecv(struct rank *r)
+{
+    return answer(MPI_Sendrecv(r->send, count(r), MPI_FLOAT, next(r), 0, r->recv, count(r), MPI_FLOAT, before(r), 0, MPI_COMM_WORLD,
+                               MPI_STATUS_IGNORE));
+}
+
+static int sendrecv_start(struct rank *r)
+{
+    MPI_Request both[2];
+    MPI_Status status[2];
+    int error = MPI_Irecv(r->recv, count(r), MPI_FLOAT, before(r), 0, MPI_COMM_WORLD, &both[0]);
+    if (error == MPI_SUCCESS)
+        error = MPI_Isend(r->send, count(r), MPI_FLOAT, next(r), 0, MPI_COMM_WORLD, &both[1]);
+    return answer(error == MPI_SUCCESS ? MPI_Waitall(2, both, status) : error);
+}
+
+static const struct system mpi = {
+    .run = { [OP_BARRIER] = barrier, [OP_ALL_REDUCE] = all_reduce, [OP_BROADCAST] = broadcast, [OP_REDUCE] = reduce,
+             [OP_REDUCE_SCATTER] = reduce_scatter, [OP_ALL_GATHER] = all_gather, [OP_GATHER] = gather, [OP_SCATTER] = scatter,
+             [OP_ALL_TO_ALL] = all_to_all, [OP_SCAN] = scan, [OP_EXSCAN] = exscan, [OP_SENDRECV] = sendrecv },
+    .start = { [OP_BARRIER] = barrier_start, [OP_ALL_REDUCE] = all_reduce_start, [OP_BROADCAST] = broadcast_start,
+               [OP_REDUCE] = reduce_start, [OP_REDUCE_SCATTER] = reduce_scatter_start, [OP_ALL_GATHER] = all_gather_start,
+               [OP_GATHER] = gather_start, [OP_SCATTER] = scatter_start, [OP_ALL_TO_ALL] = all_to_all_start, [OP_SCAN] = scan_start,
+               [OP_EXSCAN] = exscan_start, [OP_SENDRECV] = sendrecv_start },
+};
+
+int main(int argc, char **argv)
+{
+    int me, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    struct stage *stage = argc == 2 ? member_join(argv[1]) : NULL;
+    if (!stage || size != member_ranks(stage))
+        return 2;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    int failed = member_serve(stage, me, &mpi);
+    if (failed)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    return MPI_Finalize() != MPI_SUCCESS;
+}
