@@ -99,7 +99,6 @@ int main(int argc, char **argv)
     if (start_child())
         return 0;
     perf_options(&options, &program, argc, argv);
-    const char *tutti = options.tutti ? options.tutti : PERF_TUTTI;
     stamp_calibrate();
     report_begin(&report, &program);
     struct table *t = report_table(&report, 7, heads, width);
@@ -109,6 +108,6 @@ int main(int argc, char **argv)
     plot(&report, "From SIGKILL to the survivors' return", "time after SIGKILL", "share of survivors");
     plot(&report, "From the start to the first barrier done", "time after the call", "share of starts");
     for (int k = 0; k < options.lists; k++)
-        compare(&report, &options, k, t, "/proc/self/exe", *tutti ? tutti : NULL);
+        compare(&report, &options, k, t, "/proc/self/exe", *options.tutti ? options.tutti : NULL);
     return report_end(&report, &options);
 }

@@ -4,6 +4,8 @@
  * time. Those that have none by then are tried again, several at once, up to the limit; they mostly spin or sleep until it has passed. */
 #include "faults/table.h"
 
+#include "harness/foreign.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,24 +213,13 @@ static int judge(const struct found *f)
     return broken;
 }
 
-static void paths(char programs[512], char tutti[512])
-{
-    ssize_t n = readlink("/proc/self/exe", programs, 400);
-    programs[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(programs, '/');
-    if (slash)
-        *slash = 0;
-    snprintf(tutti, 512, "%.400s/../tutti", programs);
-    strcat(programs, "/ranks");
-}
-
 int main(int argc, char **argv)
 {
     static struct found found = { .repeat = 1, .ranks = 3, .limit_s = 60, .timeout_ms = 2000, .grace_ms = 2000, .load = "unknown" };
-    char programs[512], tutti[512];
+    char programs[1100];
     double load;
-    paths(programs, tutti);
-    struct settings o = { .found = &found, .jobs = 4, .tutti = tutti, .programs = programs };
+    snprintf(programs, sizeof programs, "%sranks", foreign_folder());
+    struct settings o = { .found = &found, .jobs = 4, .tutti = foreign_tutti(), .programs = programs };
     options(&o, argc, argv);
     system_tutti(o.tutti);
     found.outcomes = mmap(NULL, sizeof(struct outcome) * SYSTEMS_MAX * FAULTS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -26,6 +26,7 @@ struct crew {
     size_t stage_bytes;
     pid_t pid;
     int ranks, fd, log;                    /* log: what a peer said; -1 for tutti's own */
+    uint64_t began;                        /* a stamp */
     bool lost;
     char why[WHY_BYTES];
 };
@@ -172,6 +173,7 @@ struct crew *crew_start(const struct crew_plan *plan, char *why, size_t room)
     if (f) {
         c->log = memfd_create("said", MFD_CLOEXEC);
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), c->fd);
+        c->began = stamp_now();
         c->pid = foreign_start(f, plan->ranks, c->stage->crowded, path, c->log, why, room);
         if (c->pid && crew_await(c, 1, START_S))
             return c;
@@ -214,6 +216,17 @@ void crew_end(struct crew *c)
     if (c->log >= 0)
         close(c->log);
     free(c);
+}
+
+double crew_first(const struct crew *c)
+{
+    uint64_t last = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        if (!c->stage->first[r])
+            return 0;
+        last = c->stage->first[r] > last ? c->stage->first[r] : last;
+    }
+    return stamp_ns(last - c->began);
 }
 
 bool crew_can(const struct crew *c, enum operation_id op, bool work) { return c->stage->can[work] >> op & 1; }

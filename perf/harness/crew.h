@@ -73,6 +73,8 @@ struct crew_plan {
    in `why` what is in the way. */
 struct crew *crew_start(const struct crew_plan *plan, char *why, size_t room);
 void crew_end(struct crew *crew);
+/* From the start of a peer's launcher to the last rank's end of its first barrier, ns; 0: it has not said. */
+double crew_first(const struct crew *crew);
 bool crew_can(const struct crew *crew, enum operation_id op, bool work);
 
 /* Runs the task on all ranks. figures gets, for each good sample, the maximum over ranks: ns for one operation. FORM_LATE: CPU ns of

@@ -61,6 +61,27 @@ const char *foreign_folder(void)
     return folder;
 }
 
+bool foreign_left_out(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
+        if (!strncmp(at, "all", 4) || (!strncmp(at, word, n) && (at[n] == ',' || !at[n])))
+            return true;
+    return false;
+}
+
+const char *foreign_tutti(void)
+{
+    static const char *const where[] = { "../tutti", PERF_TO_BIN "/tutti" };
+    static char path[2048];
+    for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
+        snprintf(path, sizeof path, "%s%s", foreign_folder(), where[i]);
+        if (access(path, X_OK) == 0)
+            return path;
+    }
+    return "";
+}
+
 static volatile sig_atomic_t stopped;
 static void stop(int sig) { stopped = sig; }
 

@@ -32,6 +32,9 @@ struct foreign {
 extern const struct foreign foreigns[];    /* the last has no key */
 const struct foreign *foreign_of(const char *key);
 
+/* list: keys separated by commas, "all", or NULL. */
+bool foreign_left_out(const char *list, const char *key);
+
 bool foreign_on_path(const char *program);
 
 /* The keeper's pid; 0: it cannot be started, and `why` says what is missing. Whatever ranks and launcher say goes to `log`. SIGTERM ends
@@ -40,5 +43,7 @@ pid_t foreign_start(const struct foreign *f, int ranks, bool crowded, const char
 
 /* The folder of the measuring programs, with a trailing slash. */
 const char *foreign_folder(void);
+/* The tutti command of the same build, or of the same installation; "" where there is none. */
+const char *foreign_tutti(void);
 
 #endif

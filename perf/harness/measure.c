@@ -28,15 +28,6 @@ static int setting_of(const struct team *t, int contender)
     return i;
 }
 
-static bool in_list(const char *list, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
-        if (!strncmp(at, "all", 4) || (!strncmp(at, word, n) && (at[n] == ',' || !at[n])))
-            return true;
-    return false;
-}
-
 void team_open(struct team *t, const struct team_plan *plan)
 {
     *t = (struct team){ .ranks = plan->ranks, .contenders = plan->contenders, .crowded = plan->ranks > cpu_allowed() };
@@ -46,7 +37,7 @@ void team_open(struct team *t, const struct team_plan *plan)
     for (int i = 0; i < t->settings; i++) {
         struct crew_plan crew = { plan->ranks, t->setting[i], t->contenders, plan->system, plan->shared_bytes, plan->pool_bytes };
         const char *system = t->setting[i].system;
-        if (system && in_list(plan->without, system)) {
+        if (system && foreign_left_out(plan->without, system)) {
             snprintf(t->why[i], REASON_BYTES, "left out, as asked");
             continue;
         }

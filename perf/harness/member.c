@@ -34,8 +34,12 @@ struct stage *member_join(const char *path)
     close(fd);
     if (s->stage_bytes != sizeof(struct stage))
         return refuse(path, "is of another version");
-    stamp_calibrate();
     return s;
+}
+
+void member_first(struct stage *s, int me)
+{
+    s->first[me] = stamp_now();
 }
 
 int member_ranks(const struct stage *s)
@@ -48,6 +52,7 @@ int member_serve(struct stage *s, int me, const struct system *system)
     static const struct contender only = { "peer", "", NULL, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE };
     struct rank r = { .me = me, .size = s->size, .crowded = s->crowded, .bare = &s->bare, .room = s->pool, .system = system };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    stamp_calibrate();
     if (s->pool) {
         r.sends = mmap(NULL, 2 * s->pool, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
         if (r.sends == MAP_FAILED) {

@@ -16,6 +16,9 @@ struct stage;
 struct stage *member_join(const char *path);
 int member_ranks(const struct stage *stage);
 
+/* Right after this rank's first barrier: from the start to the last of these is how long the job takes to stand. */
+void member_first(struct stage *stage, int me);
+
 /* Serves as rank `me` until the crew is dismissed: 0, or 1 after a line on stderr. */
 int member_serve(struct stage *stage, int me, const struct system *system);
 

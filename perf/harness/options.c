@@ -2,16 +2,20 @@
 #include "harness/options.h"
 
 #include "base/text.h"
+#include "harness/foreign.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* How it was called: "barrier", or "tutti perf barrier" by the verb. */
+static const char *called;
+
 static void help(const struct perf_program *p, FILE *to)
 {
-    fprintf(to, "usage: %s [options]%s%s\n\n%s\n\n", p->name, p->words ? " " : "", p->words ? p->words : "", p->question);
-    fprintf(to, "  -n, --ranks LIST\n                      numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX, p->ranks);
+    fprintf(to, "usage: %s [options]%s%s\n\n%s\n\n", called, p->words ? " " : "", p->words ? p->words : "", p->question);
+    fprintf(to, "  -n, --ranks LIST numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX, p->ranks);
     fprintf(to, "  --seconds S      time for each number of ranks; default %g\n", p->seconds);
     if (p->sizes) {
         fprintf(to, "  --most BYTES     largest message, as 64k or 16M; default 64M\n");
@@ -33,7 +37,7 @@ static void help(const struct perf_program *p, FILE *to)
 
 static _Noreturn void mistake(const struct perf_program *p, const char *what, const char *value)
 {
-    fprintf(stderr, "%s: %s%s%s; see %s --help\n", p->name, what, value ? ": " : "", value ? value : "", p->name);
+    fprintf(stderr, "%s: %s%s%s; see %s --help\n", p->name, what, value ? ": " : "", value ? value : "", called);
     exit(2);
 }
 
@@ -81,7 +85,8 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
         { "json", required_argument, NULL, 'j' },  { "html", required_argument, NULL, 'w' },    { "strict", no_argument, NULL, 'S' },
         { "quick", no_argument, NULL, 'q' },       { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 }
     };
-    *o = (struct perf_options){ .seconds = p->seconds, .most = (size_t)64 << 20 };
+    *o = (struct perf_options){ .seconds = p->seconds, .most = (size_t)64 << 20, .tutti = p->launches ? foreign_tutti() : NULL };
+    called = !strncmp(argv[0], "tutti ", 6) ? argv[0] : p->name;
     ranks(o, p, p->ranks);
     int c;
     while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) != -1) {
@@ -92,7 +97,7 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
         case 'o': o->without = optarg; break;
         case 'W': o->work = true; break;
         case 's': o->seconds = seconds(p, optarg); break;
-        case 'm': o->most = bytes(p, optarg); break;
+        case 'm': o->most = bytes(p, optarg); o->most_given = true; break;
         case 'H': o->hot = true; break;
         case 't': o->tutti = optarg; break;
         case 'c': o->csv = true; break;
@@ -101,7 +106,7 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
         case 'S': o->strict = true; break;
         case 'q': o->quick = true; break;
         case 'h': help(p, stdout); exit(0);
-        default: fprintf(stderr, "see %s --help\n", p->name); exit(2);
+        default: fprintf(stderr, "see %s --help\n", called); exit(2);
         }
     }
     for (; p->words && optind < argc; optind++) {

@@ -16,6 +16,7 @@ struct perf_options {
     bool quick;                            /* a run of some tenths of a second: does it work at all? */
     bool strict, csv;
     size_t most;                           /* largest message, bytes */
+    bool most_given;
     const char *json, *html, *tutti;
     const char *without;                   /* keys of peers to leave out, separated by commas, or "all" */
     bool work;                             /* operations are started and waited for, beside blocking ones */

@@ -4,6 +4,10 @@
 
 #include "harness/plot.h"
 
+#include <stdlib.h>
+
+enum { CARDS_MOST = 12 };
+
 static const char style[] =
     ":root{color-scheme:light dark;--ground:#f7f8fa;--card:#fff;--ink:#16202c;--soft:#5b6877;--line:#e2e7ed;--good:#0a7d45;--bad:#c02f1d;\n"
     "--h0:#0b63ce;--h1:#e08a00;--h2:#0f9d6e;--h3:#cf4420;--h4:#8a4fd0;--h5:#2aa5d8;--h6:#b0527f;--h7:#7a828c;--h8:#8f6b00;--h9:#d1495b}\n"
@@ -40,27 +44,6 @@ static const char style[] =
     ".note{color:var(--soft);font-size:13px;margin:8px 2px 0;max-width:95ch}\n"
     "footer{color:var(--soft);font-size:13px;margin-top:44px;border-top:1px solid var(--line);padding-top:14px}\n";
 
-static void put_cards(FILE *to, const struct report *r)
-{
-    char value[32], limit[32];
-    if (!r->promise_count)
-        return;
-    fprintf(to, "<section class=\"cards\">\n");
-    for (int i = 0; i < r->promise_count; i++) {
-        const struct promise *p = &r->promises[i];
-        if (!p->measured)
-            continue;
-        fprintf(to, "<div class=\"card%s\"><b>%s</b><small>", p->kept ? "" : " missed", unit_text(value, sizeof value, p->unit, p->value));
-        html_text(to, p->what);
-        fprintf(to, "</small><em>%s at %s %s", p->kept ? "kept:" : "missed:", p->at_least ? "least" : "most",
-                unit_short(limit, sizeof limit, p->unit, p->limit));
-        if (p->aim > 0)
-            fprintf(to, ", aim %s", unit_short(limit, sizeof limit, p->unit, p->aim));
-        fprintf(to, "</em></div>\n");
-    }
-    fprintf(to, "</section>\n");
-}
-
 static void put_table(FILE *to, const struct table *t)
 {
     fprintf(to, "<h2>");
@@ -89,6 +72,47 @@ static void put_table(FILE *to, const struct table *t)
     }
 }
 
+static void put_cards(FILE *to, const struct report *r)
+{
+    char value[32], limit[32];
+    fprintf(to, "<section class=\"cards\">\n");
+    for (int i = 0; i < r->promise_count; i++) {
+        const struct promise *p = &r->promises[i];
+        if (!p->measured)
+            continue;
+        fprintf(to, "<div class=\"card%s\"><b>%s</b><small>", p->kept ? "" : " missed", unit_text(value, sizeof value, p->unit, p->value));
+        html_text(to, p->what);
+        fprintf(to, "</small><em>%s at %s %s", p->kept ? "kept:" : "missed:", p->at_least ? "least" : "most",
+                unit_short(limit, sizeof limit, p->unit, p->limit));
+        if (p->aim > 0)
+            fprintf(to, ", aim %s", unit_short(limit, sizeof limit, p->unit, p->aim));
+        fprintf(to, "</em></div>\n");
+    }
+    fprintf(to, "</section>\n");
+}
+
+/* The same as a table, where there are too many to be taken in as cards. */
+static void put_promises(FILE *to, const struct report *r)
+{
+    static const char *const heads[] = { "promise", "measured", "must", "aim", "kept" };
+    struct table t = { .title = "Promises", .columns = 5, .width = { -40, 9, 11, 11, 8 } };
+    char text[4][40], number[32];
+    for (int i = 0; i < t.columns; i++)
+        snprintf(t.heads[i], sizeof t.heads[i], "%s", heads[i]);
+    for (int i = 0; i < r->promise_count; i++) {
+        const struct promise *p = &r->promises[i];
+        const char *sign = p->at_least ? "≥" : "≤";
+        snprintf(text[0], sizeof text[0], "%s", p->measured ? unit_text(number, sizeof number, p->unit, p->value) : "not measured");
+        snprintf(text[1], sizeof text[1], "%s %s", sign, unit_short(number, sizeof number, p->unit, p->limit));
+        snprintf(text[2], sizeof text[2], "%s %s", sign, unit_short(number, sizeof number, p->unit, p->aim));
+        const char *cells[] = { p->what, text[0], text[1], p->aim > 0 ? text[2] : "", !p->measured ? "-" : p->kept ? "yes" : "no" };
+        table_row(&t, p->measured && !p->kept, cells);
+    }
+    put_table(to, &t);
+    free(t.cells);
+    free(t.strong);
+}
+
 static void put_remarks(FILE *to, const struct report *r)
 {
     if (!r->remark_count)
@@ -109,7 +133,10 @@ void write_page(FILE *to, const struct report *r)
                 "<body>\n<main>\n<header><h1><span>tutti</span> %s</h1><p>", r->program->name, style, r->program->name);
     html_text(to, r->program->question);
     fprintf(to, "</p></header>\n");
-    put_cards(to, r);
+    if (r->promise_count > CARDS_MOST)
+        put_promises(to, r);
+    else if (r->promise_count)
+        put_cards(to, r);
     if (r->plot_count)
         fprintf(to, "<h2>Plots</h2>\n<section class=\"plots\">\n");
     for (int i = 0; i < r->plot_count; i++)

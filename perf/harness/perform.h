@@ -20,6 +20,7 @@ struct stage {
     int cpu[PERF_RANKS_MAX];               /* the CPU of each rank, if not crowded */
     bool crowded;
     size_t pool;
+    uint64_t first[PERF_RANKS_MAX];        /* by a peer's ranks: the stamp after their first barrier, before they are ready */
     uint64_t can[2];                       /* by rank 0 before it is ready: a bit for each operation; [1] as work */
     struct bare bare;
     struct sample samples[PERF_RANKS_MAX][SAMPLES_MAX];        /* each rank its row */

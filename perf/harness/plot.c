@@ -144,6 +144,8 @@ void plot_write(FILE *to, const struct plot *p)
     html_text(to, p->note);
     fprintf(to, "<ul class=\"legend\">");
     for (int i = 0; i < p->count; i++) {
+        if (!p->curves[i].n)
+            continue;
         fprintf(to, "<li class=\"h%d\"><i></i>", p->curves[i].hue);
         html_text(to, p->curves[i].name);
         fprintf(to, "</li>");

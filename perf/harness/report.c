@@ -199,7 +199,7 @@ const char *unit_text(char *to, size_t room, enum unit unit, double v)
         if (v < 9999.5)
             three_digits(to, room, v, "");
         else
-            three_digits(to, room, v / 1e3, "k");
+            snprintf(to, room, "%.0fk", v / 1e3);
         break;
     case UNIT_SHARE: snprintf(to, room, "%.3g %%", v); break;
     case UNIT_COUNT: snprintf(to, room, "%.0f", v); break;

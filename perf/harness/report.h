@@ -26,7 +26,7 @@ struct figure {
 };
 
 enum { COLUMNS_MAX = 11 };
-struct cell { char text[32]; };
+struct cell { char text[48]; };
 struct table {
     char title[96], note[320];
     int columns, rows, room;
@@ -60,6 +60,7 @@ struct report {
     struct plot *plots;
     struct promise *promises;
     struct remark *remarks;
+    bool only_promises;                    /* the terminal is told no more than those, and remarks */
     int figure_count, table_count, plot_count, promise_count, remark_count;
 };
 

@@ -82,7 +82,7 @@ static void put_remarks(FILE *to, const struct report *r)
 void write_tables(FILE *to, const struct report *r)
 {
     fprintf(to, "%s · %d CPU%s · %s\n\n", r->machine.cpu, r->machine.cpus, r->machine.cpus == 1 ? "" : "s", r->machine.system);
-    for (int k = 0; k < r->table_count; k++) {
+    for (int k = 0; k < r->table_count && !r->only_promises; k++) {
         const struct table *t = &r->tables[k];
         fprintf(to, "%s\n", t->title);
         fprintf(to, "  ");

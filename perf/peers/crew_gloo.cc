@@ -134,8 +134,9 @@ int main(int argc, char **argv)
     if (!stage)
         return 2;
     int me = atoi(argv[2]);
-    if (answer([=] { meet(&context, 1, me, member_ranks(stage), argv[3]); }) < 0)
+    if (answer([=] { meet(&context, 1, me, member_ranks(stage), argv[3]); }) < 0 || barrier(nullptr) < 0)
         return 1;
+    member_first(stage, me);
     struct system gloo = {};
     gloo.run[OP_BARRIER] = barrier;
     gloo.run[OP_ALL_REDUCE] = all_reduce;

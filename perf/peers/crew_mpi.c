@@ -72,6 +72,7 @@ int main(int argc, char **argv)
         return 2;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(MPI_COMM_WORLD);
+    member_first(stage, me);
     int failed = member_serve(stage, me, &mpi);
     if (failed)
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -18,6 +18,9 @@ int crew_ranks(struct stage *stage) { return member_ranks(stage); }
 struct stage *crew_join(const char *path);
 struct stage *crew_join(const char *path) { return member_join(path); }
 
+void crew_first(struct stage *stage, int me);
+void crew_first(struct stage *stage, int me) { member_first(stage, me); }
+
 const char *crew_operation(int op);
 const char *crew_operation(int op) { return op > OP_NONE && op < OPS ? operations[op].name : NULL; }
 

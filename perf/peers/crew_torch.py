@@ -101,6 +101,7 @@ def main():
             return -1
 
     dist.barrier()
+    lib.crew_first(ctypes.c_void_p(stage), me)
     failed = lib.crew_serve(ctypes.c_void_p(stage), me, can, can, once)
     sys.stderr.flush()
     os._exit(failed)       # nobody waits for a goodbye

@@ -39,6 +39,7 @@ endif()
 
 # <build>/perf/ranks/<name>, made by a compiler that is not CMake's: target perf_<name>.
 set(PERF_RANKS ${PROJECT_BINARY_DIR}/perf/ranks)
+set(PERF_RANKS_INSTALLED ${CMAKE_INSTALL_LIBEXECDIR}/tutti/ranks)
 function(perf_made_by compiler name)
   cmake_parse_arguments(PARSE_ARGV 2 made "" "" "SOURCES;LIBRARIES;FLAGS")
   set(files ${made_LIBRARIES})
@@ -49,6 +50,7 @@ function(perf_made_by compiler name)
             -MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.d -o ${PERF_RANKS}/${name} ${made_SOURCES} ${files} -pthread
     DEPENDS ${made_SOURCES} ${made_LIBRARIES} DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.d VERBATIM)
   add_custom_target(perf_${name} ALL DEPENDS ${PERF_RANKS}/${name})
+  install(PROGRAMS ${PERF_RANKS}/${name} DESTINATION ${PERF_RANKS_INSTALLED})
 endfunction()
 
 function(perf_made_for_gloo name)
@@ -59,4 +61,5 @@ function(perf_made_for_gloo name)
   target_include_directories(perf_${name} SYSTEM PRIVATE ${PERF_GLOO_INCLUDE})
   target_compile_definitions(perf_${name} PRIVATE _GNU_SOURCE)
   target_link_libraries(perf_${name} PRIVATE ${made_LIBRARIES} ${PERF_GLOO_LIBRARY} Threads::Threads)
+  install(TARGETS perf_${name} RUNTIME DESTINATION ${PERF_RANKS_INSTALLED})
 endfunction()

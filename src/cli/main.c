@@ -8,6 +8,7 @@
 const struct verb verbs[] = {
     { "run", "start a program as N ranks of one job", verb_run },
     { "doctor", "what this machine has for ranks, and what is wrong with it", verb_doctor },
+    { "perf", "how fast it is here, beside other systems", verb_perf },
     { "help", "this text, or that of a verb: tutti help run", verb_help },
     { "version", "print the version", verb_version },
     { NULL, NULL, NULL },

@@ -17,6 +17,7 @@ extern const struct verb verbs[];                    /* the last one has no name
 
 int verb_run(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
+int verb_perf(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_version(int argc, char **argv);
 

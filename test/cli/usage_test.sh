@@ -37,6 +37,8 @@ refuses "no verb 'rnu'; did you mean 'run'\?" rnu
 refuses "no verb 'versoin'; did you mean 'version'\?" versoin
 refuses "no verb 'conduct'" conduct
 refuses "what is 'x'" version x
+refuses "nothing called 'barier'; did you mean 'barrier'\?" perf barier
+refuses "nothing called 'everything'" perf everything
 refuses "no help for 'conduct'" help conduct
 
 grep -q "did you mean" "$here/err" && fail "a guess where nothing is near"
@@ -56,6 +58,7 @@ for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --loc
   shows "^  .*$option\\b" run --help
   grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" || fail "$option is not in the man page"
 done
+for how in "perf --help" "perf -h" "help perf"; do shows '^usage: tutti perf' $how; done
 for how in version --version; do shows '^tutti [0-9]+\.[0-9]+\.[0-9]+$' $how; done
 
 # The program's own flags are its own; -- ends ours; -n has a longer name.

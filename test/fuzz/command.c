@@ -4,6 +4,7 @@
 #include "arena/layout.h"
 #include "cli/doctor.h"
 #include "cli/doctor_tune.h"
+#include "cli/perf.h"
 #include "launch/job.h"
 
 #include <getopt.h>
@@ -28,6 +29,14 @@ int doctor_tune(int seconds, bool dry)
 {
     FUZZ_MUST(seconds >= 1 && seconds <= 3600);
     return dry;
+}
+
+int perf_exec(const char *program, char **args)
+{
+    FUZZ_MUST(program[0] && args[0]);
+    for (char **word = args; *word; word++)
+        FUZZ_MUST(strlen(*word) < 1 << 20);
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,0 +1,93 @@
+/* From the call, or the start of the launcher, until the last rank is through its first barrier: what everybody waits for who starts a job of
+ * a second, and every test suite. A peer's crew is started for nothing else, and dismissed. */
+#include "parts/part.h"
+
+#include "harness/death.h"
+#include "harness/foreign.h"
+#include "harness/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { RUN, SPAWN, OPENMPI, MPICH, GLOO, COUNT };
+static const struct { const char *name, *system; } rows[COUNT] = {
+    [RUN] = { "tutti run", NULL }, [SPAWN] = { "tutti_spawn", NULL }, [OPENMPI] = { "Open MPI", "openmpi" }, [MPICH] = { "MPICH", "mpich" },
+    [GLOO] = { "Gloo", "gloo" },
+};
+
+static void peer(const struct part *p, int which, struct series *to, char *why, size_t room)
+{
+    struct crew_plan plan = { .ranks = p->ranks, .setting = { .system = rows[which].system } };
+    struct crew *crew = crew_start(&plan, why, room);
+    if (!crew)
+        return;
+    if (crew_first(crew) > 0)
+        series_add(to, crew_first(crew));
+    crew_end(crew);
+}
+
+static void tell(struct report *report, int ranks, const struct series *s)
+{
+    static const char *const heads[] = { "", "min", "p50", "p99", "max", "/ tutti run", "samples" };
+    static const int width[] = { -18, 10, 10, 10, 10, 12, 8 };
+    struct table *t = report_table(report, 7, heads, width);
+    struct plot *p = report_plot(report);
+    snprintf(t->title, sizeof t->title, "Start of %d ranks", ranks);
+    snprintf(t->note, sizeof t->note, "From the call, or the start of the launcher, until the last rank is through its first barrier. Gloo: its ranks are "
+             "started by hand and meet by files.");
+    snprintf(p->title, sizeof p->title, "Start of %d ranks, to the first barrier done", ranks);
+    snprintf(p->note, sizeof p->note, "Further left is better; median beside the name.");
+    snprintf(p->x_title, sizeof p->x_title, "time after the start");
+    snprintf(p->y_title, sizeof p->y_title, "share of starts");
+    p->x_scale = SCALE_LOG;
+    p->y_unit = UNIT_SHARE;
+    for (int i = 0; i < COUNT; i++) {
+        char text[6][32], name[64];
+        if (!s[i].n)
+            continue;
+        struct figure *f = report_figure(report, "start", rows[i].name, UNIT_NS, ranks);
+        figure_single(f, &s[i]);
+        figure_rounds(f, &s[i]);
+        f->ratio = series_ratio(&s[i], &s[RUN]);
+        snprintf(f->against, sizeof f->against, "%s", rows[RUN].name);
+        const char *cells[] = { rows[i].name, unit_text(text[0], sizeof text[0], UNIT_NS, f->least), unit_text(text[1], sizeof text[1], UNIT_NS, f->median),
+                                unit_text(text[2], sizeof text[2], UNIT_NS, f->p99), unit_text(text[3], sizeof text[3], UNIT_NS, f->most),
+                                s[RUN].n ? unit_text(text[4], sizeof text[4], UNIT_RATIO, f->ratio.median) : "-",
+                                unit_text(text[5], sizeof text[5], UNIT_COUNT, (double)f->samples) };
+        table_row(t, i == RUN, cells);
+        snprintf(name, sizeof name, "%s %s", rows[i].name, cells[2]);
+        curve_cumulative(plot_curve(p, name, i == RUN ? 0 : i == SPAWN ? 5 : i - OPENMPI + 1), &s[i]);
+    }
+}
+
+void part_start(const struct part *p, const char *tutti)
+{
+    struct series s[COUNT] = { 0 };
+    char why[COUNT][REASON_BYTES] = { "" };
+    double began = stamp_seconds(), budget = p->options->quick ? 0.1 : p->seconds;
+    if (!tutti || !*tutti)
+        snprintf(why[RUN], REASON_BYTES, "no tutti command; --tutti names one");
+    for (int i = 0; i < 2 || stamp_seconds() - began < budget; i++) {
+        double share = (stamp_seconds() - began) / budget;
+        for (int k = 0; k < COUNT; k++) {
+            int which = i & 1 ? COUNT - 1 - k : k;
+            progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: start of %s", p->ranks, rows[which].name);
+            if (why[which][0])
+                continue;
+            if (which == SPAWN)
+                start_spawn(&s[SPAWN], p->ranks);
+            else if (which == RUN && !start_run(&s[RUN], p->ranks, tutti, "/proc/self/exe"))
+                snprintf(why[RUN], REASON_BYTES, "%s run does not work", tutti);
+            else if (which != RUN && foreign_left_out(p->options->without, rows[which].system))
+                snprintf(why[which], REASON_BYTES, "left out, as asked");
+            else if (which != RUN)
+                peer(p, which, &s[which], why[which], REASON_BYTES);
+        }
+    }
+    tell(p->report, p->ranks, s);
+    for (int i = 0; i < COUNT; i++) {
+        if (why[i][0])
+            report_remark(p->report, false, "start of %s not measured: %s", rows[i].name, why[i]);
+        series_free(&s[i]);
+    }
+}

@@ -1,0 +1,52 @@
+/* The table of what must be, and what is: every row of parts/promise.c measured in one run. */
+#include "harness/death.h"
+#include "parts/part.h"
+
+#include <stdio.h>
+
+static const struct perf_program program = {
+    .name = "table",
+    .question = "Is the library as fast as it must be? Every promise measured in one run, and those that could not be.",
+    .ranks = "2,4,8",
+    .seconds = 400,
+    .sizes = true,
+    .launches = true,
+    .peers = true,
+    .examples = "  table --strict --json table.json\n  table --seconds 100 --most 16M --html table.html\n",
+};
+
+enum { MOST_OF_ALL = 256 << 20, MOST = 16 << 20 };
+
+static size_t less(size_t a, size_t b) { return a < b ? a : b; }
+
+int main(int argc, char **argv)
+{
+    static enum operation_id sums[] = { OP_ALL_REDUCE }, others[OPS];
+    struct perf_options o;
+    struct report report;
+    int count = 0;
+    if (start_child())
+        return 0;
+    perf_options(&o, &program, argc, argv);
+    for (int op = OP_ALL_REDUCE + 1; op < OPS; op++)
+        others[count++] = (enum operation_id)op;
+    size_t most = o.most_given || o.quick ? o.most : MOST_OF_ALL;
+    struct part_sizes large = { sums, 1, 4, most, false, o.quick }, rest = { others, o.quick ? 1 : count, 4, less(most, MOST), false, o.quick };
+    stamp_calibrate();
+    report_begin(&report, &program);
+    for (int k = 0; k < o.lists; k++) {
+        double share = 0.9 / o.lists, at = k * share, s = o.seconds / o.lists;
+        part_barrier(&(struct part){ &report, &o, o.ranks[k], s * 0.08, at, share * 0.1 });
+        part_collective(&(struct part){ &report, &o, o.ranks[k], s * 0.2, at + share * 0.1, share * 0.2 }, &large);
+        part_collective(&(struct part){ &report, &o, o.ranks[k], s * 0.6, at + share * 0.3, share * 0.6 }, &rest);
+        part_wait(&(struct part){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.9, share * 0.1 });
+        large.most = less(most, MOST);               /* with more ranks there is more of everything */
+    }
+    static const int starts[] = { 2, 8, 64 };
+    for (int k = 0; k < (o.quick ? 1 : 3); k++)
+        part_start(&(struct part){ &report, &o, starts[k], o.seconds * 0.02, 0.9 + 0.1 * k / 3, 0.1 / 3 }, o.tutti);
+    part_agree(&report);
+    part_promises(&report, true);
+    report.only_promises = !o.csv;
+    return report_end(&report, &o);
+}
