@@ -9,7 +9,7 @@ refuses() {  # PATTERN ARGUMENT...
   exits 2 "for: tutti $*"
   [ ! -s "$here/out" ] || fail "stdout for: tutti $*"
   [ "$(wc -l <"$here/err")" = 1 ] || fail "not one line for: tutti $*"
-  says "^tutti( run| version)?: .*$pattern.*; try 'tutti (run |version )?--help'$"
+  says "^tutti( run| version| perf)?: .*$pattern.*; try 'tutti (run |version |perf )?--help'$"
 }
 
 refuses "-n is missing" run
