@@ -37,8 +37,11 @@ int main(int argc, char **argv)
     for (int k = 0; k < o.lists; k++) {
         double share = 0.9 / o.lists, at = k * share, s = o.seconds / o.lists;
         part_barrier(&(struct part){ &report, &o, o.ranks[k], s * 0.08, at, share * 0.1 });
-        part_collective(&(struct part){ &report, &o, o.ranks[k], s * 0.2, at + share * 0.1, share * 0.2 }, &large);
-        part_collective(&(struct part){ &report, &o, o.ranks[k], s * 0.6, at + share * 0.3, share * 0.6 }, &rest);
+        struct perf_options few = o;
+        if (o.ranks[k] > 4 && !o.without)            /* nothing is promised about the others there, and they take ten times as long */
+            few.without = "mpich,gloo,torch";
+        part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.2, at + share * 0.1, share * 0.2 }, &large);
+        part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.3, share * 0.6 }, &rest);
         part_wait(&(struct part){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.9, share * 0.1 });
         large.most = less(most, MOST);               /* with more ranks there is more of everything */
     }

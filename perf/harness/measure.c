@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH_MOST_BYTES = 1024, BATCHES = 5, SINGLES_MOST = 256, ROUNDS_LEAST = 5, TIMES_MOST = 1 << 20, CHECK_LATE_MS = 3 };
+enum { BATCH_MOST_BYTES = 1024, BATCHES = 5, SINGLES_MOST = 256, ROUNDS_LEAST = 5, TIMES_MOST = 1 << 20, CHECK_LATE_MS = 3, SLOW_NS = 2000000 };
 
 static const struct setting plain;
 
@@ -162,7 +162,7 @@ void measure(struct team *t, const struct effort *e, struct measured *results)
             double share = (stamp_seconds() - began) / budget;
             progress_show(e->done + e->share * (share < 1 ? share : 1), "%d ranks: %s", t->ranks, t->contenders[i].name);
             int singles = (int)limit((t->crowded ? 1e7 : 2e6) / ns[i], 1, SINGLES_MOST) + chain;
-            double median = small ? run(t, e, i, FORM_BATCH, BATCHES, results[i].times, NULL, &results[i]) : 0;
+            double median = small ? run(t, e, i, FORM_BATCH, ns[i] > SLOW_NS ? 1 : BATCHES, results[i].times, NULL, &results[i]) : 0;
             double single = results[i].in ? run(t, e, i, chain ? FORM_CHAIN : FORM_SINGLE, singles, 1, &results[i].single, &results[i]) : 0;
             series_add(&results[i].rounds, small ? median : single);
         }

@@ -48,21 +48,21 @@ static void put_limit(FILE *to, const struct promise *p, double value)
 {
     char text[40], number[32];
     snprintf(text, sizeof text, "%s %s", p->at_least ? ">=" : "<=", unit_short(number, sizeof number, p->unit, value));
-    put_cell(to, value > 0 ? text : "", 11);
+    put_cell(to, value > 0 ? text : "", 10);
 }
 
 static void put_promises(FILE *to, const struct report *r)
 {
     char value[32];
-    fprintf(to, "promises\n  %-39s%9s%11s%11s%8s\n", "", "measured", "must", "aim", "kept");
+    fprintf(to, "promises\n  %-42s%9s%10s%10s%7s\n", "", "measured", "must", "aim", "kept");
     for (int i = 0; i < r->promise_count; i++) {
         const struct promise *p = &r->promises[i];
         fprintf(to, "  ");
-        put_cell(to, p->what, -39);
+        put_cell(to, p->what, -42);
         put_cell(to, p->measured ? unit_text(value, sizeof value, p->unit, p->value) : "-", 9);
         put_limit(to, p, p->limit);
         put_limit(to, p, p->aim);
-        put_cell(to, !p->measured ? "-" : p->kept ? "yes" : "NO", 8);
+        put_cell(to, !p->measured ? "-" : p->kept ? "yes" : "NO", 7);
         fputc('\n', to);
     }
     fputc('\n', to);

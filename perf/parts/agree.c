@@ -22,7 +22,8 @@ static enum operation_id operation_of(const struct figure *f)
     return OP_NONE;
 }
 
-static void sizes(struct report *r, const struct figure *f)
+/* The next larger size takes clearly less time. Returns whether so; of the library it is said which. */
+static bool shrinks(struct report *r, const struct figure *f)
 {
     const struct figure *larger = NULL;
     char a[32], b[32];
@@ -32,9 +33,23 @@ static void sizes(struct report *r, const struct figure *f)
             (!larger || g->bytes < larger->bytes))
             larger = g;
     }
-    if (larger && clearly_longer(&f->rounds, &larger->rounds, 0.1))
-        report_remark(r, library(f), "%s, %s, %d ranks: %s take longer than %s", f->contender, f->what, f->ranks,
+    if (!larger || !clearly_longer(&f->rounds, &larger->rounds, 0.1))
+        return false;
+    if (library(f))
+        report_remark(r, true, "%s, %s, %d ranks: %s take longer than %s", f->contender, f->what, f->ranks,
                       unit_text(a, sizeof a, UNIT_BYTES, (double)f->bytes), unit_text(b, sizeof b, UNIT_BYTES, (double)larger->bytes));
+    return true;
+}
+
+/* Of others only how often. */
+static void sizes_of(struct report *r, const char *contender)
+{
+    int times = 0;
+    for (int i = 0; i < r->figure_count; i++)
+        if (!strcmp(r->figures[i].contender, contender) && operation_of(&r->figures[i]) != OP_NONE)
+            times += shrinks(r, &r->figures[i]);
+    if (times && strncmp(contender, "tutti", 5) != 0)
+        report_remark(r, false, "%s: more bytes took clearly less time, %d times", contender, times);
 }
 
 /* all_reduce of one element against the operations of the same system that it is made of, and those that it is more than. */
@@ -57,8 +72,11 @@ static void order(struct report *r, const struct figure *f)
 void part_agree(struct report *r)
 {
     for (int i = 0; i < r->figure_count; i++) {
-        if (operation_of(&r->figures[i]) != OP_NONE)
-            sizes(r, &r->figures[i]);
+        bool first = true;
+        for (int k = 0; k < i; k++)
+            first &= strcmp(r->figures[k].contender, r->figures[i].contender) != 0;
+        if (first)
+            sizes_of(r, r->figures[i].contender);
         if (operation_of(&r->figures[i]) == OP_ALL_REDUCE && r->figures[i].bytes == 4)
             order(r, &r->figures[i]);
     }
