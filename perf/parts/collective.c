@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum { TUTTI, ARENA, NAIVE, FLOOR, OPENMPI, MPICH, GLOO, TORCH, COUNT };
-enum { BLOCK = 2048, NAIVE_MOST = 64 << 20 };
+enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, ROTATED_MOST = 32 << 20, CREWS = COUNT - 2 };       /* tutti, naive and floor share one */
 
 static void naive_barrier(struct rank *r)
 {
@@ -160,21 +160,23 @@ static size_t available(void)
     return (size_t)kib << 10;
 }
 
-static size_t room_of(const struct part_sizes *s, int ranks, size_t bytes)
+/* Of each of a rank's two pools: two buffers in turn, but for those that no cache holds anyway. */
+static size_t pool_of(const struct part_sizes *s, int ranks, size_t most)
 {
-    size_t most = 0;
-    for (int k = 0; k < s->count; k++) {
-        size_t room = operation_room(s->operations[k], ranks, bytes);
-        most = room > most ? room : most;
-    }
-    return most;
+    size_t pool = 0;
+    for (int k = 0; k < s->count; k++)
+        for (size_t bytes = 4; bytes <= most; bytes *= 4) {
+            size_t room = operation_room(s->operations[k], ranks, bytes) * (bytes > ROTATED_MOST ? 1 : 2);
+            pool = room > pool ? room : pool;
+        }
+    return pool;
 }
 
-/* The largest message whose buffers, two to send and two to receive for each rank of each crew, take half of the memory that is free. */
+/* The largest message whose buffers take no more than half of the memory that is free. */
 static size_t affordable(const struct part *p, const struct part_sizes *s)
 {
     size_t most = 4;
-    while (most * 4 <= s->most && room_of(s, p->ranks, most * 4) * 4 * (size_t)p->ranks * (COUNT - 2) <= available() / 2)
+    while (most * 4 <= s->most && pool_of(s, p->ranks, most * 4) * 2 * (size_t)p->ranks * CREWS <= available() / 2)
         most *= 4;
     if (most * 4 <= s->most)
         report_remark(p->report, false, "%d ranks: messages above %zu bytes are left out, for there are %zu MiB of memory", p->ranks, most,
@@ -208,7 +210,7 @@ void part_collective(const struct part *p, const struct part_sizes *s)
     struct team team;
     size_t most = affordable(p, s), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
     team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .without = p->options->without,
-                                          .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = 2 * room_of(s, p->ranks, most),
+                                          .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = pool_of(s, p->ranks, most),
                                           .done = p->done });
     for (int k = 0; k < s->count; k++)
         for (int work = 0; work <= s->work; work++)

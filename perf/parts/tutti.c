@@ -44,23 +44,31 @@ static int barrier_start(struct rank *r)
     return error < 0 ? error : tutti_wait(work, 0);
 }
 
-/* A large send may wait for its receiver, so it is left under way in either form; what differs is the receive. */
-static int send_and(struct rank *r, bool start)
+/* A send of up to 64 KiB does not wait for its receiver, so a program that exchanges so little sends and then receives. A larger one may,
+   and is left under way meanwhile. */
+enum { SENT_AT_ONCE = 64 << 10 };
+
+static int sendrecv_start(struct rank *r)
 {
     tutti_work *there, *here;
-    tutti_call call = { .work = &there }, back = { .work = &here };
-    int error = tutti_send(r->send, count(r), TUTTI_F32, next(r), 0, r->comm, &call);
+    tutti_call send = { .work = &there }, recv = { .work = &here };
+    int error = tutti_send(r->send, count(r), TUTTI_F32, next(r), 0, r->comm, &send);
     if (error < 0)
         return error;
-    error = tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, start ? &back : NULL);
-    if (error == 0 && start)
+    error = tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, &recv);
+    if (error == 0)
         error = tutti_wait(here, 0);
     int sent = tutti_wait(there, 0);
     return error < 0 ? error : sent;
 }
 
-static int sendrecv(struct rank *r) { return send_and(r, false); }
-static int sendrecv_start(struct rank *r) { return send_and(r, true); }
+static int sendrecv(struct rank *r)
+{
+    if (r->bytes > SENT_AT_ONCE)
+        return sendrecv_start(r);
+    int error = tutti_send(r->send, count(r), TUTTI_F32, next(r), 0, r->comm, NULL);
+    return error < 0 ? error : tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, NULL);
+}
 
 const struct system part_tutti = {
     .run = { [OP_BARRIER] = barrier, [OP_ALL_REDUCE] = all_reduce, [OP_BROADCAST] = broadcast, [OP_REDUCE] = reduce,
