@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,9 +75,10 @@ const char *foreign_tutti(void)
 {
     static const char *const where[] = { "../tutti", PERF_TO_BIN "/tutti" };
     static char path[2048];
+    struct stat st;
     for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
         snprintf(path, sizeof path, "%s%s", foreign_folder(), where[i]);
-        if (access(path, X_OK) == 0)
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)        /* installed, the first one is a folder */
             return path;
     }
     return "";
