@@ -37,10 +37,8 @@ void team_open(struct team *t, const struct team_plan *plan)
     for (int i = 0; i < t->settings; i++) {
         struct crew_plan crew = { plan->ranks, t->setting[i], t->contenders, plan->system, plan->shared_bytes, plan->pool_bytes };
         const char *system = t->setting[i].system;
-        if (system && foreign_left_out(plan->without, system)) {
-            snprintf(t->why[i], REASON_BYTES, "left out, as asked");
-            continue;
-        }
+        if (system && foreign_left_out(plan->without, system))
+            continue;                                /* and no word of it */
         progress_show(plan->done, "%d ranks: %s starts", t->ranks, system ? foreign_of(system)->title : "tutti");
         t->crews[i] = crew_start(&crew, t->why[i], REASON_BYTES);
     }
@@ -65,9 +63,11 @@ static bool takes_part(const struct team *t, int contender, const struct effort 
     const struct crew *crew = team_crew(t, contender);
     if ((c->only != OP_NONE && c->only != e->op) || (c->ranks && c->ranks != t->ranks) || (c->uncrowded && t->crowded) || e->bytes < c->least || (c->most && e->bytes > c->most))
         return false;
-    if (!crew)
+    if (!crew) {
         snprintf(m->why, sizeof m->why, "%s", t->why[setting_of(t, contender)]);
-    else if (crew_why(crew)[0])
+        return false;
+    }
+    if (crew_why(crew)[0])
         snprintf(m->why, sizeof m->why, "%s", crew_why(crew));
     else if ((!c->run || c->run == operation_run) && !crew_can(crew, e->op, e->work))
         snprintf(m->why, sizeof m->why, "it has no %s%s", operations[e->op].name, e->work ? " that is started and waited for" : "");
@@ -113,7 +113,7 @@ static void check(struct team *t, const struct effort *e, int contender, struct 
     struct series wrong = { 0 };
     if ((data || e->op == OP_BARRIER) && measure_task(t, contender, &task, &wrong, NULL, m)) {
         if (data && wrong.at[0] > 0)
-            snprintf(m->why, sizeof m->why, "its results are wrong: %.0f elements", wrong.at[0]);
+            snprintf(m->why, sizeof m->why, "%s of %zu bytes gives %.0f wrong elements", operations[e->op].name, e->bytes, wrong.at[0]);
         else if (!data && t->ranks > 1 && crew_soonest(team_crew(t, contender), &task) < 0)
             snprintf(m->why, sizeof m->why, "it let a rank through before the last had come");
         m->in = !m->why[0];

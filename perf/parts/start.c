@@ -72,14 +72,12 @@ void part_start(const struct part *p, const char *tutti)
         for (int k = 0; k < COUNT; k++) {
             int which = i & 1 ? COUNT - 1 - k : k;
             progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: start of %s", p->ranks, rows[which].name);
-            if (why[which][0])
+            if (why[which][0] || (rows[which].system && foreign_left_out(p->options->without, rows[which].system)))
                 continue;
             if (which == SPAWN)
                 start_spawn(&s[SPAWN], p->ranks);
             else if (which == RUN && !start_run(&s[RUN], p->ranks, tutti, "/proc/self/exe"))
                 snprintf(why[RUN], REASON_BYTES, "%s run does not work", tutti);
-            else if (which != RUN && foreign_left_out(p->options->without, rows[which].system))
-                snprintf(why[which], REASON_BYTES, "left out, as asked");
             else if (which != RUN)
                 peer(p, which, &s[which], why[which], REASON_BYTES);
         }

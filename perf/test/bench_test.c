@@ -1,0 +1,183 @@
+/* What the bench says of itself is tested here without ranks: that results are known to be right, and to be wrong; that figures which contradict
+ * each other are remarks; that a promise is judged in its direction. Each operation is done by hand, by its definition. */
+#include "parts/part.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 5, COUNT = 70, ROOM = RANKS * COUNT };
+
+static float given[RANKS][ROOM], got[RANKS][ROOM];
+static struct rank ranks[RANKS];
+
+static void sum(float *to, int block, int first, int last)
+{
+    for (int i = 0; i < COUNT; i++) {
+        to[i] = 0;
+        for (int p = first; p <= last; p++)
+            to[i] += given[p][block * COUNT + i];
+    }
+}
+
+static void copy(float *to, const float *from)
+{
+    memcpy(to, from, COUNT * sizeof *to);
+}
+
+static void do_it(enum operation_id op, int me, int n)
+{
+    float *to = got[me];
+    switch (op) {
+    case OP_ALL_REDUCE: sum(to, 0, 0, n - 1); break;
+    case OP_REDUCE: if (me == 0) sum(to, 0, 0, n - 1); break;
+    case OP_BROADCAST: if (me) copy(to, given[0]); break;
+    case OP_REDUCE_SCATTER: sum(to, me, 0, n - 1); break;
+    case OP_SCAN: sum(to, 0, 0, me); break;
+    case OP_EXSCAN: if (me) sum(to, 0, 0, me - 1); break;
+    case OP_SCATTER: copy(to, given[0] + me * COUNT); break;
+    case OP_SENDRECV: copy(to, given[(me + n - 1) % n]); break;
+    default:
+        for (int p = 0; p < n && (op != OP_GATHER || me == 0); p++)
+            copy(to + p * COUNT, op == OP_ALL_TO_ALL ? given[p] + me * COUNT : given[p]);
+    }
+}
+
+static void check(enum operation_id op, int n)
+{
+    uint64_t before = 0;
+    for (int me = 0; me < n; me++) {
+        ranks[me] = (struct rank){ .me = me, .size = n, .op = op, .bytes = COUNT * sizeof(float), .room = sizeof given[0],
+                                   .sends = (char *)given[me], .recvs = (char *)got[me] };
+        operation_fill(&ranks[me]);
+        before += operation_wrong(&ranks[me]);
+    }
+    assert_true(n == 1 || before > 0);               /* nothing has been done yet */
+    for (int me = 0; me < n; me++)
+        do_it(op, me, n);
+    for (int me = 0; me < n; me++) {
+        size_t elements = operation_recv_bytes(op, n, COUNT * sizeof(float)) / sizeof(float);
+        bool receives = op == OP_REDUCE || op == OP_GATHER ? me == 0 : op == OP_BROADCAST || op == OP_EXSCAN ? me > 0 : true;
+        assert_int_equal(operation_wrong(&ranks[me]), 0);
+        for (size_t i = 0; i < elements; i += 23) {
+            got[me][i] += 1;
+            assert_int_equal(operation_wrong(&ranks[me]), receives);
+            got[me][i] -= 1;
+        }
+    }
+}
+
+static void test_wrong_results_are_known(void **state)
+{
+    (void)state;
+    for (int op = OP_BARRIER + 1; op < OPS; op++)
+        for (int n = 1; n <= RANKS; n++)
+            check((enum operation_id)op, n);
+}
+
+static void add(struct report *r, const char *what, const char *contender, size_t bytes, double ns)
+{
+    struct series rounds = { 0 };
+    for (int i = 0; i < 5; i++)
+        series_add(&rounds, ns * (1 + 0.01 * i));
+    struct figure *f = report_figure(r, what, contender, UNIT_NS, 2);
+    f->bytes = bytes;
+    figure_rounds(f, &rounds);
+    series_free(&rounds);
+}
+
+static struct report fresh(void)
+{
+    static const struct perf_program program = { .name = "test" };
+    struct report r;
+    report_begin(&r, &program);
+    return r;
+}
+
+static int bad(const struct report *r)
+{
+    int n = 0;
+    for (int i = 0; i < r->remark_count; i++)
+        n += r->remarks[i].bad;
+    return n;
+}
+
+static void test_contradictions_are_remarks(void **state)
+{
+    struct report fits = fresh(), wrong = fresh();
+    (void)state;
+    add(&fits, "barrier", "tutti", 0, 100);
+    add(&fits, "reduce", "tutti", 4, 110);
+    add(&fits, "broadcast", "tutti", 4, 110);
+    add(&fits, "all_reduce", "tutti", 4, 120);
+    add(&fits, "all_reduce", "tutti", 16, 119);      /* within the spread */
+    add(&fits, "all_reduce", "tutti", 64, 300);
+    part_agree(&fits);
+    assert_int_equal(fits.remark_count, 0);
+
+    add(&wrong, "barrier", "tutti", 0, 200);
+    add(&wrong, "reduce", "tutti", 4, 50);
+    add(&wrong, "broadcast", "tutti", 4, 50);
+    add(&wrong, "all_reduce", "tutti", 4, 150);
+    add(&wrong, "all_reduce", "tutti", 16, 100);
+    part_agree(&wrong);
+    assert_int_equal(bad(&wrong), 3);
+
+    struct report others = fresh();
+    add(&others, "all_reduce", "MPICH", 4, 150);
+    add(&others, "all_reduce", "MPICH", 16, 100);
+    part_agree(&others);
+    assert_int_equal(others.remark_count, 1);        /* said, but not held against the library */
+    assert_int_equal(bad(&others), 0);
+}
+
+static const struct promise *promise_of(const struct report *r, const char *what)
+{
+    for (int i = 0; i < r->promise_count; i++)
+        if (!strcmp(r->promises[i].what, what))
+            return &r->promises[i];
+    fail_msg("no promise: %s", what);
+    return NULL;
+}
+
+static void test_promises_are_judged_in_their_direction(void **state)
+{
+    struct report r = fresh(), none = fresh();
+    (void)state;
+    add(&r, "barrier", "tutti", 0, 150);
+    add(&r, "barrier", "bare exchange", 0, 100);
+    add(&r, "barrier", "Open MPI", 0, 300);
+    add(&r, "all_reduce", "tutti", 1024, 100);
+    add(&r, "all_reduce", "Open MPI", 1024, 180);
+    add(&r, "all_reduce", "MPICH", 1024, 500);
+    add(&r, "scan", "tutti", 4, 100);
+    add(&r, "scan", "MPICH", 4, 120);
+    add(&r, "gather", "tutti", 4, 100);
+    add(&r, "gather", "MPICH", 4, 90);
+    part_promises(&r, false);
+    assert_false(promise_of(&r, "barrier, 2 ranks / bare exchange")->kept);
+    assert_true(fabs(promise_of(&r, "barrier, 2 ranks / bare exchange")->value - 1.5) < 1e-9);
+    assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->kept);
+    assert_true(fabs(promise_of(&r, "all_reduce 1 KiB: MPI / it")->value - 1.8) < 1e-9);        /* the faster of both */
+    assert_false(promise_of(&r, "others, 2, worst: MPI / gather")->kept);
+    int judged = r.promise_count;
+    part_promises(&none, true);
+    assert_true(none.promise_count > judged);
+    for (int i = 0; i < none.promise_count; i++)
+        assert_true(!none.promises[i].measured && !none.promises[i].kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong_results_are_known),
+        cmocka_unit_test(test_contradictions_are_remarks),
+        cmocka_unit_test(test_promises_are_judged_in_their_direction),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
