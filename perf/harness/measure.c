@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH_MOST_BYTES = 1024, BATCHES = 5, SINGLES_MOST = 256, ROUNDS_LEAST = 5, TIMES_MOST = 1 << 20, CHECK_LATE_MS = 3, SLOW_NS = 2000000 };
+enum { BATCH_MOST_BYTES = 1024, BATCHES = 5, SINGLES_MOST = 256, ROUNDS_LEAST = 5, TIMES_MOST = 1 << 20, CHECK_LATE_MS = 3, SLOW_NS = 2000000, LARGE = 64 << 20 };
 
 static const struct setting plain;
 
@@ -153,7 +153,7 @@ void measure(struct team *t, const struct effort *e, struct measured *results)
         results[i].times = (uint64_t)limit(target / ns[i], 1, TIMES_MOST);
     }
     double began = stamp_seconds(), budget = e->quick ? 0.05 : e->seconds;
-    int least = e->quick ? 2 : ROUNDS_LEAST;
+    int least = e->quick ? 2 : e->bytes > LARGE ? ROUNDS_LEAST - 2 : ROUNDS_LEAST;
     for (int round = 0; round < least || stamp_seconds() - began < budget; round++) {
         for (int k = 0; k < t->count; k++) {
             int i = round & 1 ? t->count - 1 - k : k;

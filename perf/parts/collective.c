@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum { TUTTI, ARENA, NAIVE, FLOOR, OPENMPI, MPICH, GLOO, TORCH, COUNT };
-enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, ROTATED_MOST = 32 << 20, CREWS = COUNT - 2 };       /* tutti, naive and floor share one */
+enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, GLOO_MOST = 16 << 20, ROTATED_MOST = 32 << 20, CREWS = COUNT - 2 };       /* tutti, naive, floor share one */
 
 static void naive_barrier(struct rank *r)
 {
@@ -70,7 +70,7 @@ static const struct contender contenders[] = {
     [ARENA] = { "tutti arena", "from memory of tutti_alloc", &in_arena, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE },
     [NAIVE] = { "naive", "copy in, barrier, everybody folds all", NULL, 0, false, 0, NAIVE_MOST, run_naive, operation_rewrite, OP_ALL_REDUCE },
     [FLOOR] = { "floor", "a bare barrier, and copies of the bytes that must move", NULL, 0, false, 0, 0, run_floor, rewrite_floor, OP_NONE },
-    MPI_AND_GLOO,
+    PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER_UP_TO("Gloo", "gloo", GLOO_MOST), PEER_UP_TO("torch gloo", "torch", GLOO_MOST),
     [COUNT] = { 0 }
 };
 static const char *const heads[] = { "tutti", "arena", "naive", "floor", "OpenMPI", "MPICH", "Gloo", "torch" };

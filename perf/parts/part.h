@@ -33,7 +33,8 @@ void part_agree(struct report *r);
 void part_absent(struct report *r, const struct team *team, const struct measured *m);
 
 /* Rows of a table of contenders. */
-#define PEER(title, key) { title, "", &(const struct setting){ NULL, key, false }, 0, false, 0, 0, NULL, NULL, OP_NONE }
+#define PEER_UP_TO(title, key, most) { title, "", &(const struct setting){ NULL, key, false }, 0, false, 0, most, NULL, NULL, OP_NONE }
+#define PEER(title, key) PEER_UP_TO(title, key, 0)
 #define MPI_AND_GLOO PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("Gloo", "gloo"), PEER("torch gloo", "torch")
 
 #endif
