@@ -12,13 +12,5 @@ static const struct perf_program program = {
 
 int main(int argc, char **argv)
 {
-    struct perf_options options;
-    struct report report;
-    perf_options(&options, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
-    for (int k = 0; k < options.lists; k++)
-        part_barrier(&(struct part){ &report, &options, options.ranks[k], options.seconds, (double)k / options.lists, 1.0 / options.lists });
-    part_promises(&report, false);
-    return report_end(&report, &options);
+    return part_program(&program, argc, argv, part_barrier);
 }

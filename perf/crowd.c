@@ -3,11 +3,10 @@
 
 static const struct perf_program program = {
     .name = "crowd",
-    .question = "How long does a barrier take with 1, 2, 4 and 16 times as many ranks as CPUs, beside those of other systems?",
-    .ranks = "2",
+    .question = "How long does a barrier of more and more ranks on the same CPUs take, beside those of other systems?",
     .seconds = 16,
     .peers = true,
-    .examples = "  crowd --html crowd.html\n  crowd --seconds 60 --without mpich\n",
+    .examples = "  crowd --html crowd.html\n  crowd -n 2,4,8,16,32 --seconds 60 --without mpich\n",
 };
 
 int main(int argc, char **argv)
@@ -17,6 +16,6 @@ int main(int argc, char **argv)
     perf_options(&options, &program, argc, argv);
     stamp_calibrate();
     report_begin(&report, &program);
-    part_crowd(&(struct part){ &report, &options, 0, options.seconds, 0, 1 });
+    part_crowd(&(struct part){ &report, &options, 0, options.seconds, 0, 1 }, options.ranks, options.lists);
     return report_end(&report, &options);
 }

@@ -29,18 +29,6 @@ static void row(struct report *report, struct table *t, int kind, int ranks, con
     table_row(t, false, cells);
 }
 
-static struct plot *plot(struct report *report, const char *title, const char *x, const char *y)
-{
-    struct plot *p = report_plot(report);
-    snprintf(p->title, sizeof p->title, "%s", title);
-    snprintf(p->note, sizeof p->note, "Further left is better; median beside the name.");
-    snprintf(p->x_title, sizeof p->x_title, "%s", x);
-    snprintf(p->y_title, sizeof p->y_title, "%s", y);
-    p->x_scale = SCALE_LOG;
-    p->y_unit = UNIT_SHARE;
-    return p;
-}
-
 static void curve(struct report *report, int which, const char *name, int ranks, int hue, const struct series *s)
 {
     char text[32], title[64];
@@ -105,8 +93,8 @@ int main(int argc, char **argv)
     snprintf(t->title, sizeof t->title, "Life and death");
     snprintf(t->note, sizeof t->note, "killed: from SIGKILL to each survivor's return from its barrier with -EOWNERDEAD; a sample a survivor. Asleep: they "
              "have waited 30 ms. Exit: until the kernel tells anybody, the floor. Start: from the call, or the fork of tutti run, until the last rank is through its first barrier.");
-    plot(&report, "From SIGKILL to the survivors' return", "time after SIGKILL", "share of survivors");
-    plot(&report, "From the start to the first barrier done", "time after the call", "share of starts");
+    report_distribution(&report, "From SIGKILL to the survivors' return", "time after SIGKILL", "share of survivors");
+    report_distribution(&report, "From the start to the first barrier done", "time after the call", "share of starts");
     for (int k = 0; k < options.lists; k++)
         compare(&report, &options, k, t, "/proc/self/exe", *options.tutti ? options.tutti : NULL);
     return report_end(&report, &options);

@@ -38,10 +38,10 @@ int main(int argc, char **argv)
         part_barrier(&(struct part){ &report, &o, ranks, s * 0.1, done, share * 0.12 });
         part_collective(&(struct part){ &report, &o, ranks, s * 0.5, done + share * 0.12, share * 0.6 }, &sizes);
         part_wait(&(struct part){ &report, &o, ranks, s * 0.1, done + share * 0.72, share * 0.14 });
-        part_start(&(struct part){ &report, &o, ranks, s * 0.1, done + share * 0.86, share * 0.14 }, o.tutti);
+        part_start(&(struct part){ &report, &o, ranks, s * 0.1, done + share * 0.86, share * 0.14 });
     }
     if (!o.quick)
-        part_crowd(&(struct part){ &report, &o, 0, o.seconds * 0.2, 0.8, 0.2 });
+        part_crowd(&(struct part){ &report, &o, 0, o.seconds * 0.2, 0.8, 0.2 }, NULL, 0);
     part_agree(&report);
     part_promises(&report, false);
     return report_end(&report, &o);

@@ -1,5 +1,4 @@
 /* How long it takes until the ranks of a job can do something together. */
-#include "harness/death.h"
 #include "parts/part.h"
 
 static const struct perf_program program = {
@@ -14,16 +13,5 @@ static const struct perf_program program = {
 
 int main(int argc, char **argv)
 {
-    struct perf_options options;
-    struct report report;
-    if (start_child())
-        return 0;
-    perf_options(&options, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
-    for (int k = 0; k < options.lists; k++)
-        part_start(&(struct part){ &report, &options, options.ranks[k], options.seconds, (double)k / options.lists, 1.0 / options.lists },
-                   options.tutti);
-    part_promises(&report, false);
-    return report_end(&report, &options);
+    return part_program(&program, argc, argv, part_start);
 }

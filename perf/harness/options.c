@@ -15,7 +15,8 @@ static const char *called;
 static void help(const struct perf_program *p, FILE *to)
 {
     fprintf(to, "usage: %s [options]%s%s\n\n%s\n\n", called, p->words ? " " : "", p->words ? p->words : "", p->question);
-    fprintf(to, "  -n, --ranks LIST numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX, p->ranks);
+    fprintf(to, "  -n, --ranks LIST numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX,
+            p->ranks ? p->ranks : "by CPUs");
     fprintf(to, "  --seconds S      time for each number of ranks; default %g\n", p->seconds);
     if (p->sizes) {
         fprintf(to, "  --most BYTES     largest message, as 64k or 16M; default 64M\n");
@@ -87,7 +88,8 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
     };
     *o = (struct perf_options){ .seconds = p->seconds, .most = (size_t)64 << 20, .tutti = p->launches ? foreign_tutti() : NULL };
     called = !strncmp(argv[0], "tutti ", 6) ? argv[0] : p->name;
-    ranks(o, p, p->ranks);
+    if (p->ranks)
+        ranks(o, p, p->ranks);
     int c;
     while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) != -1) {
         if ((!p->sizes && (c == 'm' || c == 'H')) || (!p->launches && c == 't') || (!p->peers && c == 'o') || (!p->words && c == 'W'))

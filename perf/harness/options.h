@@ -27,7 +27,7 @@ struct perf_options {
 struct perf_program {
     const char *name;                      /* "barrier" */
     const char *question;                  /* one sentence, a line of --help and of the page */
-    const char *ranks;                     /* the default of --ranks */
+    const char *ranks;                     /* the default of --ranks; NULL: none, the program has a rule of its own */
     double seconds;
     bool sizes, launches;                  /* it knows --hot and --most; it knows --tutti */
     const char *examples;                  /* lines of --help */

@@ -101,6 +101,18 @@ struct plot *report_plot(struct report *r)
     return p;
 }
 
+struct plot *report_distribution(struct report *r, const char *title, const char *x_title, const char *y_title)
+{
+    struct plot *p = report_plot(r);
+    snprintf(p->title, sizeof p->title, "%s", title);
+    snprintf(p->note, sizeof p->note, "Which share took at most so long. Further left is better; median beside the name.");
+    snprintf(p->x_title, sizeof p->x_title, "%s", x_title);
+    snprintf(p->y_title, sizeof p->y_title, "%s", y_title);
+    p->x_scale = SCALE_LOG;
+    p->y_unit = UNIT_SHARE;
+    return p;
+}
+
 struct curve *plot_curve(struct plot *p, const char *name, int hue)
 {
     p->curves = grown(p->curves, p->count, sizeof *p->curves);

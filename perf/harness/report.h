@@ -77,6 +77,8 @@ struct table *report_table(struct report *r, int columns, const char *const head
 void table_row(struct table *t, bool strong, const char *const cells[]);
 
 struct plot *report_plot(struct report *r);
+/* One for curve_cumulative: how many took at most so long. */
+struct plot *report_distribution(struct report *r, const char *title, const char *x_title, const char *y_title);
 struct curve *plot_curve(struct plot *p, const char *name, int hue);
 void curve_point(struct curve *c, double x, double y);
 void curve_cumulative(struct curve *c, const struct series *single);       /* percent of the operations that took at most so long */

@@ -62,15 +62,10 @@ static int row_of(const struct team *team, const char *name)
 
 static void distribution(struct report *report, const struct team *team, const struct measured *m, const char *beside, int first, int last)
 {
-    struct plot *p = report_plot(report);
-    char name[64], text[32];
+    char name[96], text[32];
     int reference = m[row_of(team, "bare exchange")].in ? row_of(team, "bare exchange") : row_of(team, "bare central"), hue = 1;
-    snprintf(p->title, sizeof p->title, "Barrier of %d ranks%s, beside %s", team->ranks, team->crowded ? " on fewer CPUs" : "", beside);
-    snprintf(p->note, sizeof p->note, "How many of the barriers took at most so long. Further left is better; median beside the name.");
-    snprintf(p->x_title, sizeof p->x_title, "time until the last rank is through");
-    snprintf(p->y_title, sizeof p->y_title, "share of barriers");
-    p->x_scale = SCALE_LOG;
-    p->y_unit = UNIT_SHARE;
+    snprintf(name, sizeof name, "Barrier of %d ranks%s, beside %s", team->ranks, team->crowded ? " on fewer CPUs" : "", beside);
+    struct plot *p = report_distribution(report, name, "time until the last rank is through", "share of barriers");
     for (int i = 0; i < team->count; i++) {
         bool always = i == TUTTI || i == reference;
         if (!m[i].in || i == FOUR_BYTES || (!always && (i < first || i > last)))

@@ -7,8 +7,9 @@
 
 #include <stdio.h>
 
-enum { TUTTI, CENTRAL, POSIX, PEERS, COUNT = PEERS + 4, STEPS = 4 };
-static const int steps[STEPS] = { 1, 2, 4, 16 };
+enum { TUTTI, CENTRAL, POSIX, PEERS, COUNT = PEERS + 4 };
+static const int steps[] = { 1, 2, 4, 16 };
+enum { STEPS = sizeof steps / sizeof *steps };
 
 static const struct contender contenders[] = {
     [TUTTI] = { "tutti", "tutti_barrier", NULL, 0, false, 0, 0, barriers_tutti, NULL, OP_NONE },
@@ -20,10 +21,16 @@ static const struct contender contenders[] = {
 static const char *const heads[] = { "ranks", "tutti", "central", "pthread", "OpenMPI", "MPICH", "GNU", "LLVM" };
 static const int hues[] = { 0, 7, 8, 1, 2, 3, 4 };
 
-void part_crowd(const struct part *p)
+void part_crowd(const struct part *p, const int *ranks, int count)
 {
     static const int width[] = { 6, 9, 9, 9, 9, 9, 9, 9 };
-    int cpus = cpu_allowed();
+    int cpus = cpu_allowed(), multiples[STEPS], last = 0;
+    for (int k = 0; k < STEPS && steps[k] * cpus <= PERF_RANKS_MAX; k++)
+        multiples[last++] = steps[k] * cpus;
+    if (!count) {
+        ranks = multiples;
+        count = last;
+    }
     struct table *t = report_table(p->report, COUNT + 1, heads, width);
     struct plot *plot = report_plot(p->report);
     snprintf(t->title, sizeof t->title, "Barrier, more and more ranks on %d CPU%s", cpus, cpus == 1 ? "" : "s");
@@ -36,14 +43,14 @@ void part_crowd(const struct part *p)
     plot->x_scale = plot->y_scale = SCALE_LOG;
     for (int i = 0; i < COUNT; i++)
         plot_curve(plot, contenders[i].name, hues[i])->marks = true;
-    for (int k = 0; k < STEPS && steps[k] * cpus <= PERF_RANKS_MAX; k++) {
+    for (int k = 0; k < count; k++) {
         struct team team;
         struct measured m[CONTENDERS_MAX] = { 0 };
-        double done = p->done + p->share * k / STEPS;
-        struct effort e = { p->seconds / STEPS, p->options->quick, true, 0, done, p->share / STEPS, OP_BARRIER, false };
+        double done = p->done + p->share * k / count;
+        struct effort e = { p->seconds / count, p->options->quick, true, 0, done, p->share / count, OP_BARRIER, false };
         char text[COUNT + 1][32];
         const char *cells[COUNT + 1];
-        team_open(&team, &(struct team_plan){ .ranks = steps[k] * cpus, .contenders = contenders, .shared_bytes = 4096,
+        team_open(&team, &(struct team_plan){ .ranks = ranks[k], .contenders = contenders, .shared_bytes = 4096,
                                               .without = p->options->without, .done = done });
         measure(&team, &e, m);
         team_close(&team);
@@ -57,7 +64,7 @@ void part_crowd(const struct part *p)
             figure_rounds(f, &m[i].rounds);
             f->ratio = series_ratio(&m[i].rounds, &m[TUTTI].rounds);
             snprintf(f->against, sizeof f->against, "%s", contenders[TUTTI].name);
-            curve_point(&plot->curves[i], steps[k], f->value);
+            curve_point(&plot->curves[i], (double)ranks[k] / cpus, f->value);
             cells[i + 1] = unit_text(text[i + 1], sizeof text[0], UNIT_NS, f->value);
         }
         table_row(t, false, cells);

@@ -20,9 +20,12 @@ void part_barrier(const struct part *p);
 struct part_sizes { const enum operation_id *operations; int count; size_t least, most; bool work, brief; };
 void part_collective(const struct part *p, const struct part_sizes *sizes);
 void part_wait(const struct part *p);
-void part_start(const struct part *p, const char *tutti);
-/* Barriers of 1, 2, 4 … times as many ranks as CPUs, up to 16 times: one plot. */
-void part_crowd(const struct part *p);
+void part_start(const struct part *p);
+/* Barriers of so many ranks, ascending, in one plot; count 0: of 1, 2, 4 and 16 times as many as CPUs. */
+void part_crowd(const struct part *p, const int *ranks, int count);
+
+/* A program that asks one question, for each number of ranks; it may have been started as a rank by part_start. The exit status. */
+int part_program(const struct perf_program *program, int argc, char **argv, void (*one)(const struct part *p));
 
 /* Compares what was measured with what is promised; all: also says what was not measured. */
 void part_promises(struct report *r, bool all);

@@ -31,16 +31,12 @@ static void tell(struct report *report, int ranks, const struct series *s)
     static const char *const heads[] = { "", "min", "p50", "p99", "max", "/ tutti run", "samples" };
     static const int width[] = { -18, 10, 10, 10, 10, 12, 8 };
     struct table *t = report_table(report, 7, heads, width);
-    struct plot *p = report_plot(report);
+    char title[96];
     snprintf(t->title, sizeof t->title, "Start of %d ranks", ranks);
     snprintf(t->note, sizeof t->note, "From the call, or the start of the launcher, until the last rank is through its first barrier. Gloo: its ranks are "
              "started by hand and meet by files.");
-    snprintf(p->title, sizeof p->title, "Start of %d ranks, to the first barrier done", ranks);
-    snprintf(p->note, sizeof p->note, "Further left is better; median beside the name.");
-    snprintf(p->x_title, sizeof p->x_title, "time after the start");
-    snprintf(p->y_title, sizeof p->y_title, "share of starts");
-    p->x_scale = SCALE_LOG;
-    p->y_unit = UNIT_SHARE;
+    snprintf(title, sizeof title, "Start of %d ranks, to the first barrier done", ranks);
+    struct plot *p = report_distribution(report, title, "time after the start", "share of starts");
     for (int i = 0; i < COUNT; i++) {
         char text[6][32], name[64];
         if (!s[i].n)
@@ -60,8 +56,9 @@ static void tell(struct report *report, int ranks, const struct series *s)
     }
 }
 
-void part_start(const struct part *p, const char *tutti)
+void part_start(const struct part *p)
 {
+    const char *tutti = p->options->tutti;
     struct series s[COUNT] = { 0 };
     char why[COUNT][REASON_BYTES] = { "" };
     double began = stamp_seconds(), budget = p->options->quick ? 0.1 : p->seconds;

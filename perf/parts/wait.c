@@ -21,17 +21,13 @@ static void tell(struct report *report, const struct team *team, const struct se
     static const char *const heads[] = { "", "CPU p50", "CPU p99", "CPU max", "back p50", "back p99", "samples" };
     static const int width[] = { -22, 9, 9, 9, 10, 10, 9 };
     struct table *t = report_table(report, 7, heads, width);
-    struct plot *p = report_plot(report);
+    char title[96];
     snprintf(t->title, sizeof t->title, "Waiting, %d ranks, %s, one comes %d ms late", team->ranks, team->crowded ? "more than CPUs" : "a CPU each",
              LATE_MS);
     snprintf(t->note, sizeof t->note, "CPU: CLOCK_THREAD_CPUTIME_ID of the waiting rank that burnt most; threads that a system has beside its ranks are not "
              "counted. back: from the late rank's arrival to the return of the last rank.");
-    snprintf(p->title, sizeof p->title, "CPU time burnt in a wait of %d ms, %d ranks%s", LATE_MS, team->ranks, team->crowded ? " on fewer CPUs" : "");
-    snprintf(p->note, sizeof p->note, "By the waiting rank that burnt most. Further left is better; median beside the name.");
-    snprintf(p->x_title, sizeof p->x_title, "CPU time");
-    snprintf(p->y_title, sizeof p->y_title, "share of waits");
-    p->x_scale = SCALE_LOG;
-    p->y_unit = UNIT_SHARE;
+    snprintf(title, sizeof title, "CPU time burnt in a wait of %d ms, %d ranks%s", LATE_MS, team->ranks, team->crowded ? " on fewer CPUs" : "");
+    struct plot *p = report_distribution(report, title, "CPU time of the rank that burnt most", "share of waits");
     for (int i = 0; i < COUNT; i++) {
         char text[6][32], name[64];
         const char *cells[7] = { contenders[i].name };

@@ -1,0 +1,20 @@
+/* What the mains of most programs have in common. */
+#include "parts/part.h"
+
+#include "harness/death.h"
+
+int part_program(const struct perf_program *program, int argc, char **argv, void (*one)(const struct part *p))
+{
+    struct perf_options o;
+    struct report report;
+    if (start_child())
+        return 0;
+    perf_options(&o, program, argc, argv);
+    stamp_calibrate();
+    report_begin(&report, program);
+    for (int k = 0; k < o.lists; k++)
+        one(&(struct part){ &report, &o, o.ranks[k], o.seconds, (double)k / o.lists, 1.0 / o.lists });
+    part_agree(&report);
+    part_promises(&report, false);
+    return report_end(&report, &o);
+}
