@@ -128,6 +128,8 @@ static _Noreturn void keep(const struct foreign *f, int ranks, bool crowded, con
     int status;
     struct sigaction on_term = { .sa_handler = stop };
     sigaction(SIGTERM, &on_term, NULL);
+    sigaction(SIGINT, &on_term, NULL);               /* of the terminal, to everybody */
+    sigaction(SIGHUP, &on_term, NULL);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (!mkdtemp(meet))
         _exit(1);
