@@ -67,11 +67,10 @@ static bool takes_part(const struct team *t, int contender, const struct effort 
         snprintf(m->why, sizeof m->why, "%s", t->why[setting_of(t, contender)]);
         return false;
     }
+    m->lacks = (!c->run || c->run == operation_run) && !crew_can(crew, e->op, e->work);
     if (crew_why(crew)[0])
         snprintf(m->why, sizeof m->why, "%s", crew_why(crew));
-    else if ((!c->run || c->run == operation_run) && !crew_can(crew, e->op, e->work))
-        snprintf(m->why, sizeof m->why, "it has no %s%s", operations[e->op].name, e->work ? " that is started and waited for" : "");
-    return !m->why[0];
+    return !m->why[0] && !m->lacks;
 }
 
 bool measure_task(struct team *t, int contender, const struct task *task, struct series *figures, struct series *returns, struct measured *m)

@@ -19,7 +19,8 @@ struct team {
 
 struct measured {
     bool in;                               /* this contender took part, to the end, and its results are right */
-    char why[REASON_BYTES];                /* why it did not; "" where it was not asked to */
+    char why[REASON_BYTES];                /* why it did not; "" where it was not asked to, or lacks the operation */
+    bool lacks;                            /* its system has no such operation */
     uint64_t times;                        /* operations in a batch */
     struct series rounds;                  /* per round: the median; what ratios are made of */
     struct series single;                  /* every operation measured alone: what distributions are made of */

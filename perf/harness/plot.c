@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { WIDTH = 600, HEIGHT = 350, LEFT = 76, RIGHT = 24, TOP = 12, BOTTOM = 54, TICKS_MAX = 32 };
+enum { WIDTH = 600, HEIGHT = 350, LEFT = 86, RIGHT = 24, TOP = 12, BOTTOM = 54, TICKS_MAX = 32 };
 
 struct axis { double low, high; enum scale scale; enum unit unit; double ticks[TICKS_MAX]; int count; };
 

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ROUNDS_LEAST = 3 };
+
 static bool clearly_longer(const struct series *a, const struct series *b, double more)
 {
-    return a->n > 1 && b->n > 1 && series_quantile(a, 0.25) > (1 + more) * series_quantile(b, 0.75);
+    return a->n >= ROUNDS_LEAST && b->n >= ROUNDS_LEAST && series_quantile(a, 0.25) > (1 + more) * series_quantile(b, 0.75);
 }
 
 static bool library(const struct figure *f) { return !strncmp(f->contender, "tutti", 5); }

@@ -184,7 +184,23 @@ static size_t affordable(const struct part *p, const struct part_sizes *s)
     return most;
 }
 
-static void compare(const struct part *p, struct team *team, const struct part_sizes *s, int k, bool work, size_t most)
+/* Which operations of all that were asked for a contender has not, [1] as work: a line for each, and not one for each operation. */
+struct lacks { unsigned operations[2][COUNT]; };
+
+static void say_lacks(struct report *report, const struct lacks *lacks)
+{
+    for (int work = 0; work < 2; work++)
+        for (int i = 0; i < COUNT; i++) {
+            char list[160] = "";
+            for (int op = OP_BARRIER; op < OPS; op++)
+                if (lacks->operations[work][i] >> op & 1)
+                    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", operations[op].name);
+            if (*list)
+                report_remark(report, false, "%s has no %s%s", contenders[i].name, list, work ? " as work" : "");
+        }
+}
+
+static void compare(const struct part *p, struct team *team, const struct part_sizes *s, int k, bool work, size_t most, struct lacks *lacks)
 {
     enum operation_id op = s->operations[k];
     struct page to = page(p->report, team, op, work, p->options->hot);
@@ -201,6 +217,8 @@ static void compare(const struct part *p, struct team *team, const struct part_s
         measure(team, &e, m);
         tell(p->report, &to, team, op, work, bytes, m);
         part_absent(p->report, team, m);
+        for (int i = 0; i < COUNT; i++)
+            lacks->operations[work][i] |= m[i].lacks ? 1u << op : 0;
         measured_free(m, COUNT);
     }
 }
@@ -208,12 +226,14 @@ static void compare(const struct part *p, struct team *team, const struct part_s
 void part_collective(const struct part *p, const struct part_sizes *s)
 {
     struct team team;
+    struct lacks lacks = { { { 0 } } };
     size_t most = affordable(p, s), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
     team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .without = p->options->without,
                                           .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = pool_of(s, p->ranks, most),
                                           .done = p->done });
     for (int k = 0; k < s->count; k++)
         for (int work = 0; work <= s->work; work++)
-            compare(p, &team, s, k, work, most);
+            compare(p, &team, s, k, work, most, &lacks);
     team_close(&team);
+    say_lacks(p->report, &lacks);
 }
