@@ -79,6 +79,14 @@ static int candidates(const char *name, const char *to[PEERS_MOST])
     return both ? 2 : 1;
 }
 
+static bool is_there(const struct report *r, const char *contender)
+{
+    bool any = false;
+    for (int i = 0; i < r->figure_count; i++)
+        any |= !strcmp(r->figures[i].contender, contender);
+    return any;
+}
+
 /* 0: not measured. */
 static double ratio_at(const struct report *r, const struct must *m, const char *what, size_t bytes)
 {
@@ -137,5 +145,7 @@ void part_promises(struct report *r, bool all)
         p.measured = p.value > 0;
         if (p.measured || all)
             report_judge(r, &p);
+        if (p.measured && !strcmp(m->top, "MPI") && !(is_there(r, "Open MPI") && is_there(r, "MPICH")))
+            report_remark(r, false, "only one MPI was measured: \"MPI\" is not the faster of two");
     }
 }

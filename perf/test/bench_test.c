@@ -96,6 +96,7 @@ static struct report fresh(void)
     static const struct perf_program program = { .name = "test" };
     struct report r;
     report_begin(&r, &program);
+    r.machine.cpus = 2;
     return r;
 }
 
