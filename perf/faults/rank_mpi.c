@@ -1,6 +1,7 @@
 /* A rank of Open MPI or MPICH, whichever compiles it: rank_mpi PAGE, by mpirun. MPI_ERRORS_RETURN is set, so that the program hears of
  * errors, unless the page asks for the default, MPI_ERRORS_ARE_FATAL. MPI has no deadlines to ask for. */
 #include "faults/scenario.h"
+#include "peers/mpi_version.h"
 
 #include <mpi.h>
 #include <stdio.h>
@@ -53,10 +54,7 @@ static int broadcast(float *data, size_t count, int root, struct failure *why)
 static int version(void)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length;
-    MPI_Get_library_version(text, &length);
-    text[strcspn(text, ",\n")] = 0;
-    const char *number = text + strcspn(text, "0123456789");
+    const char *number = mpi_version(text);
     return printf("%s %s\n", strstr(text, "Open") ? "Open MPI" : "MPICH", number) < 0;
 }
 

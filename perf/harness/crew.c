@@ -229,6 +229,8 @@ double crew_first(const struct crew *c)
     return stamp_ns(last - c->began);
 }
 
+const char *crew_version(const struct crew *c) { return c->stage->version; }
+
 bool crew_can(const struct crew *c, enum operation_id op, bool work) { return c->stage->can[work] >> op & 1; }
 const char *crew_why(const struct crew *c) { return c->why; }
 

@@ -75,6 +75,7 @@ struct crew *crew_start(const struct crew_plan *plan, char *why, size_t room);
 void crew_end(struct crew *crew);
 /* From the start of a peer's launcher to the last rank's end of its first barrier, ns; 0: it has not said. */
 double crew_first(const struct crew *crew);
+const char *crew_version(const struct crew *crew);         /* of a peer */
 bool crew_can(const struct crew *crew, enum operation_id op, bool work);
 
 /* Runs the task on all ranks. figures gets, for each good sample, the maximum over ranks: ns for one operation. FORM_LATE: CPU ns of

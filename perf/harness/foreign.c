@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 const struct foreign foreigns[] = {
-    { "openmpi", "Open MPI", "defaults; --bind-to core where each rank has a CPU; it yields by itself where not", START_LAUNCHER,
-      { LAUNCH_OPENMPI }, "--bind-to core", "crew_openmpi" },
+    { "openmpi", "Open MPI", "defaults; a CPU each: --bind-to core; else it yields by itself", START_LAUNCHER,
+      { LAUNCH_OPENMPI }, "--bind-to core:overload-allowed", "crew_openmpi" },
     { "mpich", "MPICH", "defaults", START_LAUNCHER, { LAUNCH_MPICH }, NULL, "crew_mpich" },
-    { "gloo", "Gloo", "TCP over loopback, its transport for machines without InfiniBand", START_EACH, { NULL }, NULL, "crew_gloo" },
-    { "torch", "torch gloo", "torch.distributed, backend gloo, CPU tensors, one thread a rank", START_EACH, { "python3" }, NULL, "crew_torch.py" },
+    { "gloo", "Gloo", "TCP over loopback", START_EACH, { NULL }, NULL, "crew_gloo" },
+    { "torch", "torch gloo", "torch.distributed, backend gloo, CPU tensors", START_EACH, { "python3" }, NULL, "crew_torch.py" },
     { "gomp", "GNU OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL, "crew_gomp" },
     { "lomp", "LLVM OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL, "crew_lomp" },
     { NULL, NULL, NULL, START_THREADS, { NULL }, NULL, NULL },

@@ -41,6 +41,8 @@ void team_open(struct team *t, const struct team_plan *plan)
             continue;                                /* and no word of it */
         progress_show(plan->done, "%d ranks: %s starts", t->ranks, system ? foreign_of(system)->title : "tutti");
         t->crews[i] = crew_start(&crew, t->why[i], REASON_BYTES);
+        if (t->crews[i] && system)
+            snprintf(t->about[i], REASON_BYTES, "%.60s: %.90s", crew_version(t->crews[i]), foreign_of(system)->settings);
     }
 }
 
@@ -54,6 +56,11 @@ void team_close(struct team *t)
 struct crew *team_crew(const struct team *t, int contender)
 {
     return t->crews[setting_of(t, contender)];
+}
+
+const char *team_about(const struct team *t, int contender)
+{
+    return t->about[setting_of(t, contender)];
 }
 
 /* Whether it is asked to take part, and if it is, whether it can. */

@@ -15,6 +15,7 @@ struct team {
     struct setting setting[SETTINGS_MAX];
     struct crew *crews[SETTINGS_MAX];      /* NULL: it could not be started */
     char why[SETTINGS_MAX][REASON_BYTES];
+    char about[SETTINGS_MAX][REASON_BYTES];            /* of a peer that stands: version and settings */
 };
 
 struct measured {
@@ -39,6 +40,7 @@ struct team_plan {
 void team_open(struct team *team, const struct team_plan *plan);
 void team_close(struct team *team);
 struct crew *team_crew(const struct team *team, int contender);
+const char *team_about(const struct team *team, int contender);
 
 struct effort {
     double seconds;

@@ -47,6 +47,11 @@ int member_ranks(const struct stage *s)
     return s->size;
 }
 
+void member_version(struct stage *s, const char *version)
+{
+    snprintf(s->version, sizeof s->version, "%s", version);
+}
+
 int member_serve(struct stage *s, int me, const struct system *system)
 {
     static const struct contender only = { "peer", "", NULL, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE };

@@ -19,6 +19,9 @@ int member_ranks(const struct stage *stage);
 /* Right after this rank's first barrier: from the start to the last of these is how long the job takes to stand. */
 void member_first(struct stage *stage, int me);
 
+/* What this system calls its version, "4.1.4"; by rank 0. */
+void member_version(struct stage *stage, const char *version);
+
 /* Serves as rank `me` until the crew is dismissed: 0, or 1 after a line on stderr. */
 int member_serve(struct stage *stage, int me, const struct system *system);
 

@@ -21,6 +21,7 @@ struct stage {
     bool crowded;
     size_t pool;
     uint64_t first[PERF_RANKS_MAX];        /* by a peer's ranks: the stamp after their first barrier, before they are ready */
+    char version[64];                      /* of the peer, by its rank 0 before it is ready */
     uint64_t can[2];                       /* by rank 0 before it is ready: a bit for each operation; [1] as work */
     struct bare bare;
     struct sample samples[PERF_RANKS_MAX][SAMPLES_MAX];        /* each rank its row */

@@ -128,6 +128,6 @@ void part_barrier(const struct part *p)
         any |= m[i].in;
     if (any)
         distribution(p->report, &team, m, "those of other systems", posix, team.count - 1);
-    part_absent(p->report, &team, m);
+    part_systems(p->report, &team, m);
     measured_free(m, team.count);
 }

@@ -216,7 +216,7 @@ static void compare(const struct part *p, struct team *team, const struct part_s
                             p->done + share * ((k * (s->work ? 2 : 1) + work) * sizes + done), share, op, work };
         measure(team, &e, m);
         tell(p->report, &to, team, op, work, bytes, m);
-        part_absent(p->report, team, m);
+        part_systems(p->report, team, m);
         for (int i = 0; i < COUNT; i++)
             lacks->operations[work][i] |= m[i].lacks ? 1u << op : 0;
         measured_free(m, COUNT);

@@ -68,7 +68,7 @@ void part_crowd(const struct part *p, const int *ranks, int count)
             cells[i + 1] = unit_text(text[i + 1], sizeof text[0], UNIT_NS, f->value);
         }
         table_row(t, false, cells);
-        part_absent(p->report, &team, m);
+        part_systems(p->report, &team, m);
         measured_free(m, COUNT);
     }
 }

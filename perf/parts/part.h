@@ -32,8 +32,8 @@ void part_promises(struct report *r, bool all);
 /* Do the figures agree with each other? Remarks where they do not. */
 void part_agree(struct report *r);
 
-/* A peer that did not take part is a remark. */
-void part_absent(struct report *r, const struct team *team, const struct measured *m);
+/* Which peers took part, in which version and settings; which did not, and why: remarks. */
+void part_systems(struct report *r, const struct team *team, const struct measured *m);
 
 /* Rows of a table of contenders. */
 #define PEER_UP_TO(title, key, most) { title, "", &(const struct setting){ NULL, key, false }, 0, false, 0, most, NULL, NULL, OP_NONE }

@@ -69,7 +69,7 @@ void part_wait(const struct part *p)
     }
     team_close(&team);
     tell(p->report, &team, burnt, back);
-    part_absent(p->report, &team, m);
+    part_systems(p->report, &team, m);
     char what[80];
     snprintf(what, sizeof what, "%d ranks: CPU burnt in a wait of %d ms", team.ranks, LATE_MS);
     if (team.ranks != 2)                   /* two have a stricter one */

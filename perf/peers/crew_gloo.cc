@@ -13,6 +13,7 @@
 #include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/config.h>
 #include <gloo/gather.h>
 #include <gloo/math.h>
 #include <gloo/reduce.h>
@@ -137,6 +138,9 @@ int main(int argc, char **argv)
     if (answer([=] { meet(&context, 1, me, member_ranks(stage), argv[3]); }) < 0 || barrier(nullptr) < 0)
         return 1;
     member_first(stage, me);
+    if (me == 0)
+        member_version(stage, (std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) + "." +
+                               std::to_string(GLOO_VERSION_PATCH)).c_str());
     struct system gloo = {};
     gloo.run[OP_BARRIER] = barrier;
     gloo.run[OP_ALL_REDUCE] = all_reduce;

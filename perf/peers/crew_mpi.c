@@ -1,6 +1,7 @@
 /* A rank of Open MPI or MPICH, whichever compiles it, by its launcher: crew_mpi STAGE. One function for each operation and its twin that
  * starts it and waits; buffers and turns are those of every other system. */
 #include "harness/member.h"
+#include "peers/mpi_version.h"
 
 #include <errno.h>
 #include <mpi.h>
@@ -63,6 +64,7 @@ static const struct system mpi = {
 
 int main(int argc, char **argv)
 {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int me, size;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
@@ -73,6 +75,8 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(MPI_COMM_WORLD);
     member_first(stage, me);
+    if (me == 0)
+        member_version(stage, mpi_version(text));
     int failed = member_serve(stage, me, &mpi);
     if (failed)
         MPI_Abort(MPI_COMM_WORLD, 1);

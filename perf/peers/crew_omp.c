@@ -20,6 +20,7 @@ int main(int argc, char **argv)
     int failed = 0;
     if (!stage)
         return 2;
+    member_version(stage, __VERSION__);              /* the compiler's, and so its runtime's */
     omp_set_dynamic(0);
 #pragma omp parallel num_threads(member_ranks(stage)) reduction(+ : failed)
     {

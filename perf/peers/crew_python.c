@@ -21,6 +21,9 @@ struct stage *crew_join(const char *path) { return member_join(path); }
 void crew_first(struct stage *stage, int me);
 void crew_first(struct stage *stage, int me) { member_first(stage, me); }
 
+void crew_version(struct stage *stage, const char *version);
+void crew_version(struct stage *stage, const char *version) { member_version(stage, version); }
+
 const char *crew_operation(int op);
 const char *crew_operation(int op) { return op > OP_NONE && op < OPS ? operations[op].name : NULL; }
 

@@ -102,6 +102,8 @@ def main():
 
     dist.barrier()
     lib.crew_first(ctypes.c_void_p(stage), me)
+    if me == 0:
+        lib.crew_version(ctypes.c_void_p(stage), torch.__version__.encode())
     failed = lib.crew_serve(ctypes.c_void_p(stage), me, can, can, once)
     sys.stderr.flush()
     os._exit(failed)       # nobody waits for a goodbye
