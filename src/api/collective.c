@@ -5,22 +5,6 @@
 #include "api/enter.h"
 #include "api/run.h"
 
-int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
-{
-    enter_clear(call);
-    int r = enter(comm);
-    if (r < 0)
-        return r;
-    uint32_t number = comm_site(comm, site);
-    r = call && call->stream ? enter_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
-                             : enter_call(comm, KIND_BARRIER, number, call);
-    if (r < 0)
-        return enter_leave(comm, r);
-    struct coll c;
-    check_describe(&c, NULL, NULL, 0, TUTTI_I8, TUTTI_SUM, 0);
-    return enter_leave(comm, run_collective(comm, &c, KIND_BARRIER, number, call));
-}
-
 /* CUDA is in this process. Not inline: the description of device buffers is large. */
 static __attribute__((noinline)) int collective_device(tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call)
 {
@@ -128,8 +112,6 @@ int tutti_same_at(const char *site, const void *ptr, size_t bytes, tutti_comm *c
     check_describe(&c, ptr, (void *)(uintptr_t)ptr, bytes, TUTTI_U8, TUTTI_SUM, 0);
     return collective(site, comm, &c, KIND_SAME, call);
 }
-
-int tutti_barrier(tutti_comm *comm, const tutti_call *call) { return tutti_barrier_at(NULL, comm, call); }
 
 int tutti_broadcast(void *buf, size_t count, tutti_type type, int root, tutti_comm *comm, const tutti_call *call)
 {

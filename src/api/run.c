@@ -46,8 +46,6 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
         c->ways->choose(c);
 }
 
-enum { STRAIGHT_SPINS = 256 };
-
 void run_begin(struct coll *c, uint64_t tick)
 {
     journal_begin(&c->comm->watch, c->op.claim.seq, c->op.claim.descriptor, c->count, c->op.site, tick);

@@ -6,6 +6,8 @@
 
 #include "coll/coll.h"
 
+enum { STRAIGHT_SPINS = 256 };         /* how long the straight line waits for each peer before the state machine does */
+
 /* c->send, recv, count, type, oper, root, fold are set. Runs it to its end, or, with call->work or work under way, through the queue. */
 int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
 
