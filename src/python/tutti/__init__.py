@@ -2,16 +2,20 @@
 
     import numpy as np, tutti
 
-    world = tutti.init()
-    x = np.full(4, world.rank, "f8")
-    world.all_reduce(x, "avg")
-    print(world.rank, x)
+    tutti.init()
+    x = np.full(4, tutti.rank(), "f8")
+    tutti.all_reduce(x, "avg")
+    print(tutti.rank(), x)
 
     tutti run -n 4 python3 first.py
+
+init() gives the world as a Comm; each of its methods is also a function here, which acts on the world that init() made last.
 """
 import os as _os
 
-from . import _tutti
+from . import _default, _tutti
+from ._default import *
+from ._default import set
 from .comm import ANY, Comm, Message, Work
 from .errors import Aborted, Deadlock, Error, Invalid, Mismatch, RankDied, Timeout
 from .world import init, spawn
@@ -21,3 +25,4 @@ _tutti.set_package(_os.path.join(_os.path.dirname(__file__), ""))
 __version__: str = _tutti.version()
 
 __all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "RankDied", "Timeout", "Work", "init", "spawn"]
+__all__ += _default.__all__

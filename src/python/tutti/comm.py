@@ -5,8 +5,7 @@ import struct
 import sys
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _tutti
-from . import _order
+from . import _order, _tutti, _worlds
 from ._tutti import Work
 
 #: send, recv, probe: whoever sends; whatever tag.
@@ -118,6 +117,11 @@ class Comm(_tutti.Comm):
             self.finalize()
         except BufferError:
             pass
+
+    def finalize(self) -> None:
+        """Leaves the world and frees all its comms. Waits for nobody."""
+        super().finalize()
+        _worlds.gone(self)
 
     # ---- collectives ----
 

@@ -8,7 +8,7 @@ import time
 import traceback
 from typing import Any, Callable, List, Optional
 
-from . import _tutti
+from . import _tutti, _worlds
 from .comm import Comm, milliseconds
 
 _BIND = {None: 0, "core": 1, "numa": 2}
@@ -32,13 +32,15 @@ def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0, timeout: Op
 
     Each is 0 or None for its variable of the environment (TUTTI_TIMEOUT_MS …), and that for the default.
     Raises Timeout (the text names who did not come), RankDied, Mismatch (another size, another build), Invalid, Error.
-    The world is left by finalize(), by the end of a `with` block, or at the end of the program.
+    The world is left by finalize(), by the end of a `with` block, or at the end of the program. The functions of the package
+    (tutti.rank(), tutti.all_reduce(x) …) act on the world that was made last and is not left, of this thread if it made one.
     """
     if bind not in _BIND:
         raise ValueError(f"bind={bind!r}: expected None, 'core' or 'numa'")
     flags = _BIND[bind] | (0 if spin else _NO_SPIN) | (_LOCAL if local else 0)
     world = _tutti.init(Comm, job, rank, size, milliseconds(timeout), milliseconds(join_timeout), milliseconds(warn), spin_us, flags,
                         span_bytes)
+    _worlds.made(world)
     return world
 
 

@@ -1,0 +1,93 @@
+"""The world's methods as functions of the package: tutti.all_reduce(x) is all_reduce of the world that init() made last."""
+import functools
+import inspect
+from typing import Any, Callable, Concatenate, ParamSpec, Tuple, TypeVar
+
+from . import _worlds
+from .comm import Comm
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+__all__ = ["rank", "size", "failed", "finalize"]
+
+
+def rank() -> int:
+    """This process's number in the world, 0 to size() - 1."""
+    return _worlds.current().rank
+
+
+def size() -> int:
+    """The number of ranks."""
+    return _worlds.current().size
+
+
+def failed() -> Tuple[int, ...]:
+    """The ranks known to be dead or gone, ascending."""
+    return _worlds.current().failed()
+
+
+def finalize() -> None:
+    """Leaves the world and frees all its comms. Waits for nobody. The world that was made before it, if any, is in its place."""
+    _worlds.current().finalize()
+
+
+def _of(method: Callable[Concatenate[Comm, _P], _R]) -> Callable[_P, _R]:
+    """The method with the current world for self: its name, its text, its arguments."""
+    @functools.wraps(method)
+    def function(*args: _P.args, **words: _P.kwargs) -> _R:
+        return method(_worlds.current(), *args, **words)
+    signature = inspect.signature(method)
+    shown: Any = function
+    shown.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+    shown.__qualname__, shown.__module__ = method.__name__, "tutti"
+    if method.__name__ != "set":            # `from tutti import *` leaves Python's own alone
+        __all__.append(method.__name__)
+    return function
+
+
+barrier = _of(Comm.barrier)
+broadcast = _of(Comm.broadcast)
+reduce = _of(Comm.reduce)
+all_reduce = _of(Comm.all_reduce)
+all_reduce_many = _of(Comm.all_reduce_many)
+reduce_scatter = _of(Comm.reduce_scatter)
+all_gather = _of(Comm.all_gather)
+gather = _of(Comm.gather)
+scatter = _of(Comm.scatter)
+all_to_all = _of(Comm.all_to_all)
+scan = _of(Comm.scan)
+exscan = _of(Comm.exscan)
+same = _of(Comm.same)
+all_gather_v = _of(Comm.all_gather_v)
+gather_v = _of(Comm.gather_v)
+scatter_v = _of(Comm.scatter_v)
+reduce_scatter_v = _of(Comm.reduce_scatter_v)
+all_to_all_v = _of(Comm.all_to_all_v)
+
+send = _of(Comm.send)
+recv = _of(Comm.recv)
+probe = _of(Comm.probe)
+
+split = _of(Comm.split)
+create = _of(Comm.create)
+shrink = _of(Comm.shrink)
+agree = _of(Comm.agree)
+abort = _of(Comm.abort)
+set_timeout = _of(Comm.set_timeout)
+
+first = _of(Comm.first)
+once = _of(Comm.once)
+turn = _of(Comm.turn)
+seed = _of(Comm.seed)
+seed_everything = _of(Comm.seed_everything)
+
+set = _of(Comm.set)
+get = _of(Comm.get)
+add = _of(Comm.add)
+compare_set = _of(Comm.compare_set)
+delete = _of(Comm.delete)
+
+share = _of(Comm.share)
+load = _of(Comm.load)
+save = _of(Comm.save)

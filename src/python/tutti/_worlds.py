@@ -1,0 +1,48 @@
+"""Which world the functions of the package act on.
+
+A thread that has made a world of its own acts on that; any other on the world that the process has. Where several threads of a process are
+ranks, a thread that is none has no world to act on. A world that is finalized is forgotten, and the one before it is in its place.
+"""
+import threading
+from typing import TYPE_CHECKING, List, Tuple
+
+from .errors import Error
+
+if TYPE_CHECKING:
+    from .comm import Comm
+
+_made: List[Tuple[object, "Comm"]] = []     # in the order of init: (whose thread, the world); replaced, never changed
+_lock = threading.Lock()
+_thread = threading.local()
+
+
+def _me() -> object:
+    """A name for this thread that no later one has."""
+    if not hasattr(_thread, "name"):
+        _thread.name = object()
+    return _thread.name
+
+
+def made(world: "Comm") -> None:
+    global _made
+    with _lock:
+        _made = _made + [(_me(), world)]
+
+
+def gone(world: "Comm") -> None:
+    """It has been finalized."""
+    global _made
+    with _lock:
+        _made = [one for one in _made if one[1] is not world]
+
+
+def current() -> "Comm":
+    there, me = _made, _me()
+    for thread, world in reversed(there):
+        if thread is me:
+            return world
+    if not there:
+        raise Error("this process is no rank: call tutti.init() first")
+    if len({id(thread) for thread, _ in there}) > 1:
+        raise Error("several threads of this process are ranks, and this one is none: call tutti.init() in it, or use what init() gave there")
+    return there[-1][1]
