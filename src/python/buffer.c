@@ -1,5 +1,6 @@
 /* A buffer says what its elements are by a format of the struct module; NumPy's complex types are "Zf" and "Zd". Integers and floats are told
- * by letter and size, since a letter's size depends on the machine. */
+ * by letter and size, since a letter's size depends on the machine. What has no buffer protocol tutti/_foreign.py looks at; its view is filled
+ * here, and holds what that says. */
 #include "python/buffer.h"
 
 #include <stdlib.h>
@@ -45,31 +46,28 @@ static int type_of(const char *format, Py_ssize_t size)
     }
 }
 
-/* The view's type; a type that was asked for has to fit its elements, or divide its bytes. */
-static int view_type(const Py_buffer *view, int type, const char *what)
+/* A type that was asked for has to fit the elements, or divide the bytes. */
+static int asked_type(const Py_buffer *view, int asked, const char *what)
 {
-    if (type == TYPE_BY_BUFFER) {
-        type = type_of(view->format, view->itemsize);
-        if (type < 0)
-            PyErr_Format(PyExc_TypeError, "%s: elements of format '%s' (%zd bytes) are no type of tutti: use integers, bool, floats of 2 to 8 "
-                         "bytes or complex, in this machine's byte order; or say dtype=", what, view->format ? view->format : "B", view->itemsize);
-        return type;
-    }
-    Py_ssize_t size = (Py_ssize_t)type_size(type);
+    Py_ssize_t size = (Py_ssize_t)type_size(asked);
     if ((view->itemsize == size || view->itemsize == 1) && view->len % size == 0)
-        return type;
+        return asked;
     PyErr_Format(PyExc_TypeError, "%s: dtype has %zd bytes an element, the array %zd: view it as elements of that size", what, size,
                  view->itemsize);
     return -1;
 }
 
-static int view_take(Py_buffer *view, PyObject *object, int type, int writable, const char *what)
+static int own_type(const Py_buffer *view, const char *what)
 {
-    if (!PyObject_CheckBuffer(object)) {
-        PyErr_Format(PyExc_TypeError, "%s: %R is no array: give something with the buffer protocol (NumPy array, array.array, bytearray)", what,
-                     (PyObject *)Py_TYPE(object));
-        return -1;
-    }
+    int type = type_of(view->format, view->itemsize);
+    if (type < 0)
+        PyErr_Format(PyExc_TypeError, "%s: elements of format '%s' (%zd bytes) are no type of tutti: use integers, bool, floats of 2 to 8 "
+                     "bytes or complex, in this machine's byte order; or say dtype=", what, view->format ? view->format : "B", view->itemsize);
+    return type;
+}
+
+static int view_buffer(Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
+{
     if (PyObject_GetBuffer(object, view, PyBUF_FORMAT | PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0)) < 0) {
         if (writable && PyErr_ExceptionMatches(PyExc_BufferError) | PyErr_ExceptionMatches(PyExc_ValueError)) {
             PyErr_Clear();
@@ -77,32 +75,85 @@ static int view_take(Py_buffer *view, PyObject *object, int type, int writable, 
         }
         return -1;
     }
-    if (!PyBuffer_IsContiguous(view, 'C')) {
-        PyErr_Format(PyExc_ValueError, "%s: the array does not lie in one piece in C order: give numpy.ascontiguousarray() of it", what);
-        PyBuffer_Release(view);
-        return -1;
+    if (PyBuffer_IsContiguous(view, 'C'))
+        return asked == TYPE_BY_BUFFER ? own_type(view, what) : asked_type(view, asked, what);
+    PyErr_Format(PyExc_ValueError, "%s: the array does not lie in one piece in C order: give numpy.ascontiguousarray() of it", what);
+    return -1;
+}
+
+static int view_foreign(Py_buffer *view, struct side *s, PyObject *object, int asked, int writable, const char *what)
+{
+    PyObject *module = PyImport_ImportModule("tutti._foreign"), *holder;
+    PyObject *told = module ? PyObject_CallMethod(module, "take", "OisOi", object, writable, what, s->said ? s->said : Py_None,
+                                                  asked != TYPE_BY_BUFFER) : NULL;
+    unsigned long long address, stream;
+    int type, device;
+    Py_XDECREF(module);
+    int r = told && PyArg_ParseTuple(told, "KnniKpO", &address, &view->len, &view->itemsize, &type, &stream, &device, &holder) ? 0 : -1;
+    if (r == 0 && stream && s->stream && s->stream != stream && !s->said) {
+        PyErr_Format(PyExc_ValueError, "%s: the arrays are in use on two streams: say stream=, and order the other before it", what);
+        r = -1;
     }
-    type = view_type(view, type, what);
-    if (type < 0)
+    if (r == 0) {
+        Py_INCREF(holder);
+        view->obj = holder;
+        view->buf = (void *)(uintptr_t)address;
+        s->stream = stream ? (uintptr_t)stream : s->stream;
+        s->device |= device;
+        r = asked == TYPE_BY_BUFFER ? type : asked_type(view, asked, what);
+    }
+    Py_XDECREF(told);
+    return r;
+}
+
+/* The type of the elements, and the view; or -1, and nothing is held. */
+static int view_take(struct side *s, Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
+{
+    memset(view, 0, sizeof *view);
+    int buffer = PyObject_CheckBuffer(object);
+    int type = buffer ? view_buffer(view, object, asked, writable, what) : view_foreign(view, s, object, asked, writable, what);
+    if (type < 0 && view->obj)
         PyBuffer_Release(view);
     return type;
 }
 
-int side_take(struct side *s, PyObject *object, int type, int writable, const char *what)
+/* One buffer at most, and none so far. */
+static void side_begin(struct side *s, int type)
 {
     s->n = 0;
     s->type = type;
     s->views = &s->one;
     s->ptrs = &s->one_ptr;
     s->counts = &s->one_count;
-    if (object == Py_None)
-        return 0;
-    s->type = view_take(&s->one, object, type, writable, what);
-    if (s->type < 0)
-        return -1;
+    s->stream = 0;
+    s->device = 0;
+}
+
+static void side_has_one(struct side *s, size_t size)
+{
     s->n = 1;
     s->one_ptr = s->one.buf;
-    s->one_count = (size_t)s->one.len / type_size(s->type);
+    s->one_count = (size_t)s->one.len / size;
+}
+
+int side_take(struct side *s, PyObject *object, int type, int writable, const char *what)
+{
+    side_begin(s, type);
+    if (object == Py_None)
+        return 0;
+    s->type = view_take(s, &s->one, object, type, writable, what);
+    if (s->type < 0)
+        return -1;
+    side_has_one(s, type_size(s->type));
+    return 0;
+}
+
+int side_take_bytes(struct side *s, PyObject *object)
+{
+    side_begin(s, TUTTI_U8);
+    if (PyObject_GetBuffer(object, &s->one, PyBUF_SIMPLE) < 0)
+        return -1;
+    side_has_one(s, 1);
     return 0;
 }
 
@@ -111,7 +162,7 @@ static int side_add(struct side *s, PyObject *object, int asked, int writable, c
 {
     int i = s->n;
     if (object != Py_None) {
-        int type = view_take(&s->views[i], object, asked, writable, what);
+        int type = view_take(s, &s->views[i], object, asked, writable, what);
         if (type < 0)
             return -1;
         if (s->type != TYPE_BY_BUFFER && s->type != type) {
@@ -129,7 +180,7 @@ static int side_add(struct side *s, PyObject *object, int asked, int writable, c
 
 int side_take_list(struct side *s, PyObject *list, int type, int writable, const char *what)
 {
-    side_take(s, Py_None, type, 0, what);
+    side_begin(s, type);
     if (list == Py_None)
         return 0;
     Py_ssize_t n = PySequence_Size(list);
@@ -153,6 +204,21 @@ int side_take_list(struct side *s, PyObject *list, int type, int writable, const
         }
     }
     return 0;
+}
+
+int side_lend(struct side *to, PyObject *object, const struct side *from)
+{
+    if (object == Py_None || PyObject_CheckBuffer(object) || from->n != 1 || from->views != &from->one)
+        return 0;                                       /* a view of the buffer protocol belongs to one who gives it back */
+    side_begin(to, from->type);
+    to->one = from->one;
+    Py_INCREF(to->one.obj);
+    to->n = 1;
+    to->one_ptr = from->one_ptr;
+    to->one_count = from->one_count;
+    to->stream = from->stream;
+    to->device = from->device;
+    return 1;
 }
 
 void side_drop(struct side *s)

@@ -1,4 +1,4 @@
-/* Job: the buffers of one side of a call: one object with the buffer protocol, or a list of them.
+/* Job: the buffers of one side of a call: one object with the buffer protocol, DLPack or __cuda_array_interface__, or a list of them.
  * Owns: the views, from side_take to side_drop; while they are held nobody can move or free the memory.
  * Never: a copy. */
 #ifndef PYTHON_BUFFER_H
@@ -20,12 +20,17 @@ struct side {
     Py_buffer  one;
     void      *one_ptr;
     size_t     one_count;
+    PyObject  *said;                    /* borrowed: what the program says of the stream, before side_take; NULL: nothing */
+    uintptr_t  stream;                  /* the one that a device array names itself; 0: none */
+    int        device;                  /* an array lies where only a device reaches it */
 };
 
 /* type: a tutti_type, or TYPE_BY_BUFFER. None is no buffer. -1 with an exception: what is no buffer, is read-only and is to be written,
  * does not lie in one piece in C order, or has elements that are no type of the library. Nothing is held then. */
 int  side_take(struct side *, PyObject *object, int type, int writable, const char *what);
 int  side_take_list(struct side *, PyObject *list, int type, int writable, const char *what);
+int  side_take_bytes(struct side *, PyObject *object);      /* whatever the elements are, as bytes to read */
+int  side_lend(struct side *to, PyObject *object, const struct side *from);   /* 1: the same object stands there, and need not be asked again */
 void side_drop(struct side *);
 
 static inline void  *side_ptr(const struct side *s)   { return s->n ? s->ptrs[0] : NULL; }

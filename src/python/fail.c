@@ -46,11 +46,11 @@ static PyObject *report_of(int error, const tutti_comm *comm, PyObject **told, i
     return report;
 }
 
-PyObject *fail_comm(int error, const tutti_comm *comm, PyObject **told, int *told_error)
+/* Of an error that was said: its number, its kind, its report, the ranks. */
+static PyObject *fail_raise(int error, PyObject *kind, PyObject *report, PyObject *ranks)
 {
     PyObject *errors = PyImport_ImportModule("tutti.errors");
-    PyObject *report = report_of(error, comm, told, told_error), *kind = fail_text(tutti_strerror(error)), *ranks = fail_ranks(comm);
-    PyObject *made = errors && report && kind && ranks ? PyObject_CallMethod(errors, "of", "iOOO", -error, kind, report, ranks) : NULL;
+    PyObject *made = errors && report && kind && ranks ? PyObject_CallMethod(errors, "of", "iOOO", error, kind, report, ranks) : NULL;
     if (made)
         PyErr_SetObject((PyObject *)Py_TYPE(made), made);
     Py_XDECREF(made);
@@ -59,4 +59,15 @@ PyObject *fail_comm(int error, const tutti_comm *comm, PyObject **told, int *tol
     Py_XDECREF(kind);
     Py_XDECREF(ranks);
     return NULL;
+}
+
+PyObject *fail_said(int error, const char *text)
+{
+    return fail_raise(error, fail_text(text), fail_text(text), fail_ranks(NULL));
+}
+
+PyObject *fail_comm(int error, const tutti_comm *comm, PyObject **told, int *told_error)
+{
+    PyObject *report = report_of(error, comm, told, told_error);
+    return fail_raise(-error, fail_text(tutti_strerror(error)), report, fail_ranks(comm));
 }

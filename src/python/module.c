@@ -1,5 +1,6 @@
 /* The extension _tutti: what Python's own code cannot do. The package tutti in front of it has the names, the texts and the defaults. */
 #include "python/comm.h"
+#include "python/ended.h"
 #include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
@@ -27,7 +28,9 @@ PyMODINIT_FUNC PyInit__tutti(void)
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
-    if (site_setup(module) < 0 || table_setup(module) < 0 || comm_setup(module) < 0 || work_setup(module) < 0 || shown_setup(module) < 0)
-        Py_CLEAR(module);
+    int (*const setups[])(PyObject *) = { site_setup, table_setup, comm_setup, work_setup, ended_setup, shown_setup };
+    for (size_t i = 0; module && i < sizeof setups / sizeof *setups; i++)
+        if (setups[i](module) < 0)
+            Py_CLEAR(module);
     return module;
 }

@@ -5,6 +5,7 @@
 #include "python/site.h"
 #include "python/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct shown_object {
@@ -45,43 +46,72 @@ static int shown_buffer(struct shown_object *m, Py_buffer *view, int flags)
     return PyBuffer_FillInfo(view, (PyObject *)m, (void *)(uintptr_t)m->data, (Py_ssize_t)m->bytes, 1, flags);
 }
 
+PyObject *shown_loaded(struct flight *f)
+{
+    PyObject *memory = shown_new(f->comm, f->data, f->bytes, 1);
+    if (!memory)
+        return NULL;
+    f->data = NULL;                                     /* the Memory's now */
+    PyObject *view = PyMemoryView_FromObject(memory);
+    Py_DECREF(memory);
+    return view;
+}
+
+/* The end of a starting or a blocking call, of which `f` has all that it uses. */
+static PyObject *go(comm_object *self, struct flight *f, int kind, PyObject *path, tutti_call *call, int mode)
+{
+    tutti_comm *comm = self->comm;
+    const char *site = site_of_caller(), *name = PyBytes_AsString(path);
+    f->kind = kind;
+    f->comm = self;
+    Py_INCREF(Py_None);
+    f->result = Py_None;
+    if (mode & MODE_WORK)
+        flight_start(f, call, mode & MODE_KEEP);
+    PyThreadState *state = comm_enter(self);
+    int r = kind == KIND_LOAD ? tutti_load_at(site, name, &f->data, &f->bytes, comm, call)
+                              : tutti_save_at(site, name, side_ptr(&f->send), side_count(&f->send), comm, call);
+    comm_leave(self, state);
+    Py_DECREF(path);
+    if (f->work)
+        return work_new(self, f);
+    if (r < 0)
+        f->data = NULL;
+    PyObject *value = comm_result(self, r) < 0 ? NULL : flight_value(f, r);
+    flight_drop(f);
+    free(f);
+    return value;
+}
+
 PyObject *shown_load(comm_object *self, PyObject *args)
 {
     PyObject *path;
+    int mode;
     tutti_call call = { 0 };
-    const void *data = NULL;
-    size_t bytes = 0;
-    tutti_comm *comm = comm_of(self);
-    if (!comm || !PyArg_ParseTuple(args, "O&i", PyUnicode_FSConverter, &path, &call.timeout_ms))
+    if (!comm_of(self) || !PyArg_ParseTuple(args, "O&ii", PyUnicode_FSConverter, &path, &call.timeout_ms, &mode))
         return NULL;
-    const char *site = site_of_caller();
-    PyThreadState *state = comm_enter(self);
-    int r = tutti_load_at(site, PyBytes_AsString(path), &data, &bytes, comm, &call);
-    comm_leave(self, state);
+    work_reap(self, 0);
+    struct flight *f = calloc(1, sizeof *f);
+    if (f)
+        return go(self, f, KIND_LOAD, path, &call, mode);
     Py_DECREF(path);
-    PyObject *memory = comm_result(self, r) < 0 ? NULL : shown_new(self, data, bytes, 1);
-    if (!memory && r >= 0)
-        tutti_free((void *)(uintptr_t)data, comm);
-    return memory;
+    return PyErr_NoMemory();
 }
 
 PyObject *shown_save(comm_object *self, PyObject *args)
 {
-    PyObject *path;
-    Py_buffer data;
+    PyObject *path, *data;
+    int mode;
     tutti_call call = { 0 };
-    tutti_comm *comm = comm_of(self);
-    if (!comm || !PyArg_ParseTuple(args, "O&y*i", PyUnicode_FSConverter, &path, &data, &call.timeout_ms))
+    if (!comm_of(self) || !PyArg_ParseTuple(args, "O&Oii", PyUnicode_FSConverter, &path, &data, &call.timeout_ms, &mode))
         return NULL;
-    const char *site = site_of_caller();
-    PyThreadState *state = comm_enter(self);
-    int r = tutti_save_at(site, PyBytes_AsString(path), data.buf, (size_t)data.len, comm, &call);
-    comm_leave(self, state);
+    work_reap(self, 0);
+    struct flight *f = calloc(1, sizeof *f);
+    if (f && side_take_bytes(&f->send, data) == 0)
+        return go(self, f, KIND_SAVE, path, &call, mode);
     Py_DECREF(path);
-    PyBuffer_Release(&data);
-    if (comm_result(self, r) < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    free(f);
+    return f ? NULL : PyErr_NoMemory();
 }
 
 PyObject *shown_give(comm_object *self, PyObject *object)

@@ -36,7 +36,9 @@ static const struct row { const char *name; enum rule send, recv; } rows[KINDS] 
     [KIND_RECV]             = { "recv",             NOTHING, SOME },
 };
 
-struct asked { int kind, type, op, root, timeout_ms, work, rank, size; };
+enum { ARGUMENTS = 11 };
+
+struct asked { int kind, type, op, root, timeout_ms, mode, rank, size; uintptr_t stream; };
 
 static int take(struct side *s, PyObject *object, enum rule rule, int type, int writable, const char *name)
 {
@@ -143,7 +145,9 @@ static int run(const char *site, const struct asked *a, struct flight *f, tutti_
 /* The buffers are held and checked. */
 static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_comm *comm)
 {
-    tutti_call call = { .timeout_ms = a->timeout_ms, .work = a->work ? &f->work : NULL, .factor = side_ptr(&f->factor) };
+    tutti_call call = { .timeout_ms = a->timeout_ms, .factor = side_ptr(&f->factor), .stream = (void *)a->stream };
+    if (a->mode & MODE_WORK)
+        flight_start(f, &call, a->mode & MODE_KEEP);
     const char *site = site_of_caller();
     PyThreadState *state = comm_enter(self);
     int r = run(site, a, f, comm, &call);
@@ -152,16 +156,16 @@ static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_
         return work_new(self, f);
     PyObject *value = comm_result(self, r) < 0 ? NULL : flight_value(f, r);
     flight_drop(f);
-    if (a->work)
+    if (a->mode & MODE_WORK)
         free(f);
     return value;
 }
 
 static int arguments(struct asked *a, PyObject *const *args, Py_ssize_t n)
 {
-    int *fields[] = { &a->kind, NULL, NULL, &a->type, &a->op, &a->root, &a->timeout_ms, &a->work };
-    if (n != 10) {
-        PyErr_SetString(PyExc_TypeError, "_collective: 10 arguments");
+    int *fields[] = { &a->kind, NULL, NULL, &a->type, &a->op, &a->root, &a->timeout_ms, &a->mode };
+    if (n != ARGUMENTS) {
+        PyErr_Format(PyExc_TypeError, "_collective: %d arguments", ARGUMENTS);
         return -1;
     }
     for (int i = 0; i < 8; i++)
@@ -177,6 +181,25 @@ static int arguments(struct asked *a, PyObject *const *args, Py_ssize_t n)
     return -1;
 }
 
+/* Which stream the call stands behind: the program's, else what an array says of itself. */
+static int streamed(struct asked *a, const struct flight *f, PyObject *said)
+{
+    const char *name = rows[a->kind].name;
+    a->stream = f->send.stream ? f->send.stream : f->recv.stream;
+    if ((f->send.device || f->recv.device) && (a->kind == KIND_SEND || a->kind == KIND_RECV)) {
+        PyErr_Format(PyExc_ValueError, "%s: an array in device memory; messages are of host memory: copy it", name);
+        return -1;
+    }
+    if (said != Py_None) {
+        a->stream = (uintptr_t)PyLong_AsUnsignedLongLong(said);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (!f->send.stream || !f->recv.stream || f->send.stream == f->recv.stream)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%s: the arrays are in use on two streams: say stream=, and order the other before it", name);
+    return -1;
+}
+
 /* None, or one element of the type. */
 static int take_factor(const struct asked *a, struct flight *f, PyObject *factor)
 {
@@ -184,9 +207,10 @@ static int take_factor(const struct asked *a, struct flight *f, PyObject *factor
         return 0;
     if (side_take(&f->factor, factor, a->type, 0, "factor") < 0)
         return -1;
-    if (f->factor.one_count == 1)
+    if (f->factor.one_count == 1 && !f->factor.device)
         return 0;
-    PyErr_Format(PyExc_ValueError, "factor: %zu elements; expected one, of the array's type", f->factor.one_count);
+    PyErr_Format(PyExc_ValueError, "factor: %zu elements%s; expected one, of the array's type, in host memory", f->factor.one_count,
+                 f->factor.device ? " on a device" : "");
     side_drop(&f->factor);
     return -1;
 }
@@ -201,24 +225,26 @@ PyObject *table_collective(PyObject *object, PyObject *const *args, Py_ssize_t n
     work_reap(self, 0);
     a.rank = tutti_rank(comm);
     a.size = tutti_size(comm);
-    struct flight here = { 0 }, *f = a.work ? calloc(1, sizeof *f) : &here;
+    struct flight here = { 0 }, *f = a.mode & MODE_WORK ? calloc(1, sizeof *f) : &here;
     if (!f)
         return PyErr_NoMemory();
     const struct row *row = &rows[a.kind];
     int written = a.kind != KIND_BROADCAST || a.root != a.rank;        /* the root's own array may be read-only */
     f->kind = a.kind;
-    if (take(&f->send, args[1], row->send, a.type, 0, row->name) == 0) {
-        if (take(&f->recv, args[2], row->recv, a.type, written, row->name) == 0) {
-            if (checked(&a, f) == 0 && take_factor(&a, f, args[9]) == 0) {
+    f->send.said = f->recv.said = args[10] == Py_None ? NULL : args[10];
+    if (take(&f->recv, args[2], row->recv, a.type, written, row->name) == 0) {
+        int lent = args[1] == args[2] && row->send != LIST && side_lend(&f->send, args[1], &f->recv);
+        if (lent || take(&f->send, args[1], row->send, a.type, 0, row->name) == 0) {
+            if (checked(&a, f) == 0 && streamed(&a, f, args[10]) == 0 && take_factor(&a, f, args[9]) == 0) {
                 Py_INCREF(args[8]);
                 f->result = args[8];
                 return go(self, &a, f, comm);
             }
-            side_drop(&f->recv);
+            side_drop(&f->send);
         }
-        side_drop(&f->send);
+        side_drop(&f->recv);
     }
-    if (a.work)
+    if (a.mode & MODE_WORK)
         free(f);
     return NULL;
 }

@@ -9,11 +9,15 @@
 enum kind {
     KIND_BARRIER, KIND_BROADCAST, KIND_REDUCE, KIND_ALL_REDUCE, KIND_REDUCE_SCATTER, KIND_ALL_GATHER, KIND_GATHER, KIND_SCATTER,
     KIND_ALL_TO_ALL, KIND_SCAN, KIND_EXSCAN, KIND_SAME, KIND_ALL_REDUCE_MANY, KIND_ALL_GATHER_V, KIND_GATHER_V, KIND_SCATTER_V,
-    KIND_REDUCE_SCATTER_V, KIND_ALL_TO_ALL_V, KIND_SEND, KIND_RECV, KINDS
+    KIND_REDUCE_SCATTER_V, KIND_ALL_TO_ALL_V, KIND_SEND, KIND_RECV, KINDS,
+    KIND_LOAD = KINDS, KIND_SAVE        /* no rows: of no array's elements */
 };
 
-/* collective(kind, send, recv, type, op, root, timeout_ms, work, value, factor): returns value, or a Work that will. send, recv: an array, a list
- * of arrays, or None. send() and recv() have the peer in root and the tag in op. */
+enum { MODE_WORK = 1, MODE_KEEP = 2 };
+
+/* collective(kind, send, recv, type, op, root, timeout_ms, mode, value, factor, stream): returns value, or a Work that will. send, recv: an array,
+ * a list of arrays, or None. send() and recv() have the peer in root and the tag in op. mode: 0 blocking, 1 async_, 3 with keep. stream: a
+ * CUstream as an integer, or None. */
 PyObject *table_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* A row of methods; the cast is the one that CPython's documentation asks for. */

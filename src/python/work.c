@@ -1,8 +1,13 @@
-/* wait() gives the interpreter's lock away; that only one thread waits for a Work is kept by its flag, since the library frees the handle
- * when it reports the end. An end is remembered: every later wait() returns it again. */
+/* wait() gives the interpreter's lock away; only one thread waits in the library, since that frees the handle when it reports the end. Others
+ * stand at a lock of this Work's until the first is back. An end is remembered: every later wait() returns it again.
+ *
+ * With keep the library says -ETIMEDOUT of what goes on after its deadline, and frees nothing, but also of what has ended so. `ending` says
+ * which it is: of those works the library always tells. */
 #include "python/work.h"
 
+#include "python/fail.h"
 #include "python/object.h"
+#include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
 
@@ -15,12 +20,29 @@ struct work_object {
     struct flight *flight;              /* NULL: over */
     PyObject      *value, *failure;     /* of one that is over; one of them */
     int            waiting;             /* a thread is in tutti_wait */
+    PyThread_type_lock others;          /* held by that thread, once another one stands here; NULL: none ever did */
 };
 
-static PyTypeObject *work_type;
+static PyTypeObject *work_type, *work_made;             /* the base, and the subclass that the package makes of it */
+
+void flight_start(struct flight *f, tutti_call *call, int keep)
+{
+    f->keep = keep;
+    call->flags = keep ? TUTTI_KEEP : 0;
+    call->work = &f->work;
+    if (keep || ended_listens())
+        ending_tell(&f->ending, call);
+}
+
+static int flight_is_over(const struct flight *f)
+{
+    return ending_is_over(&f->ending) || (!f->keep && tutti_test(f->work) != -EAGAIN);
+}
 
 PyObject *flight_value(struct flight *f, int result)
 {
+    if (f->kind == KIND_LOAD)
+        return shown_loaded(f);
     if (f->kind == KIND_SAME)
         return PyBool_FromLong(result);
     if (f->kind == KIND_RECV && f->result != Py_None)
@@ -35,11 +57,14 @@ void flight_drop(struct flight *f)
     side_drop(&f->recv);
     side_drop(&f->factor);
     Py_CLEAR(f->result);
+    if (f->data && comm_world(f->comm)->comm)           /* loaded, and nobody took it */
+        tutti_free((void *)(uintptr_t)f->data, comm_world(f->comm)->comm);
+    f->data = NULL;
 }
 
 PyObject *work_new(comm_object *comm, struct flight *f)
 {
-    struct work_object *w = object_new(work_type);
+    struct work_object *w = object_new(work_made ? work_made : work_type);
     if (!w) {
         f->next = comm->left;
         comm->left = f;
@@ -59,15 +84,17 @@ void work_reap(comm_object *comm, int wait)
     PyErr_Fetch(&type, &value, &trace);
     for (struct flight **at = &comm->left; *at;) {
         struct flight *f = *at;
-        if (!wait && tutti_test(f->work) == -EAGAIN) {
+        if (!wait && !flight_is_over(f)) {
             at = &f->next;
             continue;
         }
         *at = f->next;
         PyThreadState *state = comm_enter(comm);
-        tutti_wait(f->work, -1);
+        int r = tutti_wait(f->work, -1);
         comm_leave(comm, state);
         PyErr_Clear();
+        if (r < 0)
+            f->data = NULL;
         flight_drop(f);
         free(f);
         at = &comm->left;                               /* others may have been here meanwhile */
@@ -85,6 +112,8 @@ static void work_dealloc(struct work_object *w)
     Py_CLEAR(w->comm);
     Py_CLEAR(w->value);
     Py_CLEAR(w->failure);
+    if (w->others)
+        PyThread_free_lock(w->others);
     object_free(w);
 }
 
@@ -132,53 +161,132 @@ static int patience(PyObject *timeout, int *ms)
     return 0;
 }
 
-static PyObject *work_wait(struct work_object *w, PyObject *args, PyObject *words)
+static PyObject *not_yet(void)
 {
-    static char *names[] = { "timeout", NULL };
-    PyObject *timeout = Py_None;
-    int ms;
-    if (!PyArg_ParseTupleAndKeywords(args, words, "|O", names, &timeout) || patience(timeout, &ms) < 0)
-        return NULL;
-    if (!w->flight)
-        return work_end(w);
-    if (w->waiting)
-        return PyErr_Format(PyExc_RuntimeError, "wait: another thread waits for this Work already");
-    if (!comm_of(w->comm))
-        return NULL;
-    const char *site = site_of_caller();
-    w->waiting = 1;
-    PyThreadState *state = comm_enter(w->comm);
-    int r = tutti_wait_at(site, w->flight->work, ms);
-    comm_leave(w->comm, state);
-    w->waiting = 0;
-    if (r != -EAGAIN)
-        return work_over(w, r);
     if (!PyErr_Occurred())
         PyErr_SetString(PyExc_TimeoutError, "not done yet: the operation goes on, wait() again");
     return NULL;
 }
 
+/* Another thread waits: until it is back. 0, or -1 with an exception: the patience has passed, or a signal's. */
+static int stand_by(struct work_object *w, int ms)
+{
+    if (!w->others && (!(w->others = PyThread_allocate_lock()) || !PyThread_acquire_lock(w->others, NOWAIT_LOCK))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (;;) {
+        PyThreadState *state = PyEval_SaveThread();
+        PyLockStatus got = PyThread_acquire_lock_timed(w->others, ms > 0 ? (PY_TIMEOUT_T)ms * 1000 : -1, 1);
+        if (got == PY_LOCK_ACQUIRED)
+            PyThread_release_lock(w->others);           /* the next one that stands here, or the next who waits, who has the interpreter */
+        PyEval_RestoreThread(state);
+        if (got == PY_LOCK_ACQUIRED)
+            return 0;
+        if (got == PY_LOCK_FAILURE)
+            not_yet();
+        if (got == PY_LOCK_FAILURE || PyErr_CheckSignals() < 0)
+            return -1;
+    }
+}
+
+/* The library's answer to this thread, which is the only one inside. *late: the deadline of one with keep has passed, and it goes on. */
+static int await(struct work_object *w, const char *site, int ms, int *late)
+{
+    struct flight *f = w->flight;
+    w->waiting = 1;
+    if (w->others)
+        PyThread_acquire_lock(w->others, WAIT_LOCK);    /* free, or free in a moment: whoever stood here passes it on at once */
+    PyThreadState *state = comm_enter(w->comm);
+    int known = ending_is_over(&f->ending);
+    int r = tutti_wait_at(site, f->work, ms);
+    *late = 0;
+    if (r == -ETIMEDOUT && f->keep && !known) {
+        *late = !ending_is_over(&f->ending);
+        if (!*late && f->ending.error != -ETIMEDOUT)    /* it ended just now; where both say so, a handle of a broken comm may be left */
+            r = tutti_wait_at(site, f->work, -1);
+    }
+    comm_leave(w->comm, state);
+    w->waiting = 0;
+    if (w->others)
+        PyThread_release_lock(w->others);
+    return r;
+}
+
+static PyObject *work_wait(struct work_object *w, PyObject *args, PyObject *words)
+{
+    static char *names[] = { "timeout", NULL };
+    PyObject *timeout = Py_None;
+    int ms, late;
+    if (!PyArg_ParseTupleAndKeywords(args, words, "|O", names, &timeout) || patience(timeout, &ms) < 0)
+        return NULL;
+    while (w->flight && w->waiting)
+        if (stand_by(w, ms) < 0)
+            return NULL;
+    if (!w->flight)
+        return work_end(w);
+    if (!comm_of(w->comm))
+        return NULL;
+    int r = await(w, site_of_caller(), ms, &late);
+    if (late && !PyErr_Occurred())
+        return fail_said(ETIMEDOUT, "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again");
+    return late || r == -EAGAIN ? not_yet() : work_over(w, r);
+}
+
 static PyObject *work_test(struct work_object *w, PyObject *none)
 {
     (void)none;
-    if (!w->flight)
+    if (!w->flight || ending_is_over(&w->flight->ending))
         Py_RETURN_TRUE;
     if (w->waiting)
         Py_RETURN_FALSE;                                /* the thread that waits frees the handle */
     if (!comm_of(w->comm))
         return NULL;
-    return PyBool_FromLong(tutti_test(w->flight->work) != -EAGAIN);
+    if (!w->flight->keep)
+        return PyBool_FromLong(tutti_test(w->flight->work) != -EAGAIN);
+    tutti_test(w->flight->work);
+    return PyBool_FromLong(ending_is_over(&w->flight->ending));
+}
+
+/* True: ended() will return this Work. False: it has ended. None: nobody tells of it, ask test(). */
+static PyObject *work_watch(struct work_object *w, PyObject *none)
+{
+    (void)none;
+    if (!w->flight)
+        Py_RETURN_FALSE;
+    if (!w->flight->ending.told)
+        Py_RETURN_NONE;
+    int r = ending_watch(&w->flight->ending, (PyObject *)w);
+    return r < 0 ? NULL : PyBool_FromLong(r);
+}
+
+static PyObject *work_set_class(PyObject *module, PyObject *class)
+{
+    (void)module;
+    if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)class, work_type))
+        return PyErr_Format(PyExc_TypeError, "set_work: a subclass of Work");
+    Py_INCREF(class);
+    Py_XDECREF((PyObject *)work_made);
+    work_made = (PyTypeObject *)class;
+    Py_RETURN_NONE;
 }
 
 static const char work_wait_doc[] =
     "wait(timeout=None)\n--\n\n"
     "Waits for the operation and returns what the blocking call returns, or raises what it raises.\n\n"
     "timeout: seconds of this call's patience; then TimeoutError, and the operation goes on. None: as long as\n"
-    "the operation's own deadline; negative: until it ends.";
+    "the operation's own deadline; negative: until it ends. Of a call with keep=True a deadline that has passed is\n"
+    "Timeout, once or again; the operation goes on. Any number of threads may wait.";
 
 static PyMethodDef work_methods[] = {
     TABLE_METHOD("wait", work_wait, METH_VARARGS | METH_KEYWORDS, work_wait_doc),
     TABLE_METHOD("test", work_test, METH_NOARGS, "True when the operation has ended, well or not: wait() then returns at once. Any thread."),
+    TABLE_METHOD("_watch", work_watch, METH_NOARGS, NULL),
+    { 0 }
+};
+
+static PyMethodDef work_functions[] = {
+    TABLE_METHOD("set_work", work_set_class, METH_O, NULL),
     { 0 }
 };
 
@@ -188,10 +296,10 @@ static PyType_Slot work_slots[] = {
     { 0, NULL }
 };
 
-static PyType_Spec work_spec = { "tutti.Work", sizeof(struct work_object), 0, Py_TPFLAGS_DEFAULT, work_slots };
+static PyType_Spec work_spec = { "_tutti.Work", sizeof(struct work_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, work_slots };
 
 int work_setup(PyObject *module)
 {
     work_type = (PyTypeObject *)PyType_FromSpec(&work_spec);
-    return work_type ? PyModule_AddType(module, work_type) : -1;
+    return work_type && PyModule_AddFunctions(module, work_functions) == 0 ? PyModule_AddType(module, work_type) : -1;
 }

@@ -6,15 +6,24 @@
 
 #include "python/buffer.h"
 #include "python/comm.h"
+#include "python/ended.h"
 
 struct flight {
     struct flight *next;                /* in comm_object.left */
-    int            kind;                /* a row of the table */
+    int            kind;                /* a row of the table, or KIND_LOAD, KIND_SAVE */
+    int            keep;                /* TUTTI_KEEP */
     struct side    send, recv, factor;
     PyObject      *result;              /* owned: what wait() returns; of recv: what is called with (from, tag, count) */
     tutti_message  got;
     tutti_work    *work;
+    struct ending  ending;
+    comm_object   *comm;                /* borrowed; of a load, which gives memory of that world */
+    const void    *data;
+    size_t         bytes;
 };
+
+/* Before the starting call: where it leaves its handle, and who is told of its end. */
+void      flight_start(struct flight *, tutti_call *, int keep);
 
 /* What the call returns to Python; a new reference. */
 PyObject *flight_value(struct flight *, int result);

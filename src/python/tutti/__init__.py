@@ -16,11 +16,13 @@ import os as _os
 from . import _default, _tutti
 from ._default import *
 from ._default import set
-from .comm import ANY, Comm, Message, Work
+from .comm import ANY, Comm, Message
 from .errors import Aborted, Deadlock, Error, Invalid, Mismatch, RankDied, Timeout
+from .work import Work
 from .world import init, spawn
 
 _tutti.set_package(_os.path.join(_os.path.dirname(__file__), ""))
+_tutti.set_work(Work)
 
 __version__: str = _tutti.version()
 

@@ -5,8 +5,8 @@ import struct
 import sys
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _order, _tutti, _worlds
-from ._tutti import Work
+from . import _foreign, _order, _tutti, _worlds
+from .work import Work
 
 #: send, recv, probe: whoever sends; whatever tag.
 ANY = -1
@@ -36,6 +36,15 @@ def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
     return -1 if timeout < 0 or timeout > 2e6 else max(1, math.ceil(timeout * 1000))
 
 
+def _mode(async_: bool, keep: bool, timeout: Optional[float]) -> int:
+    """As _collective wants it."""
+    if not keep:
+        return 1 if async_ else 0
+    if not async_ or timeout is None or timeout < 0:
+        raise ValueError("keep=True: its deadline breaks nothing, the operation goes on as a Work: give async_=True and timeout=")
+    return 3
+
+
 def _op(op: str) -> int:
     try:
         return _OPS[op]
@@ -62,8 +71,14 @@ def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
         return factor
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
-        return numpy.asarray(factor, array.dtype)
-    return factor if hasattr(factor, "__len__") else struct.pack(memoryview(array).format, factor)
+        known = isinstance(factor, (int, float, complex, list, tuple, numpy.ndarray, numpy.generic))
+        return numpy.asarray(factor, array.dtype) if known else factor
+    if not isinstance(factor, (int, float, complex)):
+        return factor
+    try:
+        return struct.pack(memoryview(array).format, factor)
+    except TypeError:
+        return _foreign.element(array, factor)
 
 
 def _shape(array: Any) -> Tuple[int, ...]:
@@ -76,7 +91,10 @@ def _like(array: Any, shape: Tuple[int, ...]) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy.empty(shape, array.dtype)
-    view = memoryview(array)
+    try:
+        view = memoryview(array)
+    except TypeError:
+        raise TypeError(f"no array like {type(array)} can be made here: give one by out=") from None
     try:
         return memoryview(bytearray(math.prod(shape) * view.itemsize)).cast(view.format, shape)
     except (ValueError, TypeError):
@@ -86,13 +104,17 @@ def _like(array: Any, shape: Tuple[int, ...]) -> Any:
 class Comm(_tutti.Comm):
     """One rank's hold on a group of ranks. tutti.init() gives the world; split, create and shrink give others.
 
-    Arrays are NumPy arrays or anything with the buffer protocol that lies in one piece in C order. Their elements say the
-    type; dtype= ("bf16", "f8e4m3" …) says another one of the same size. Every rank calls the collectives in the same order,
-    with the same sizes. Each takes
+    Arrays are NumPy arrays or anything with the buffer protocol, DLPack or __cuda_array_interface__ that lies in one piece in
+    C order, in host memory or a GPU's. Their elements say the type; dtype= ("bf16", "f8e4m3" …) says another one of the
+    same size. Every rank calls the collectives in the same order, with the same sizes. Each takes
 
         timeout   seconds; None: the comm's own (set_timeout); negative: none
         async_    True: start only, and return a Work; its wait() returns what the call would have returned.
                   The arrays are in use until then, and are kept alive.
+        keep      True, beside async_ and timeout: the deadline is news for this rank alone and breaks nothing. When it has
+                  passed, wait() raises Timeout, and the operation goes on
+        stream    of device arrays: the call stands behind what is in this stream, a CUstream as an integer. None: the one that
+                  the array says it is in use on, or the legacy default stream. When the call returns the result is in place
 
     Failures are exceptions: RankDied, Mismatch, Timeout, Aborted, Deadlock, Invalid, all of them tutti.Error.
     Ctrl-C ends a blocked call by KeyboardInterrupt, and the comm with it. One thread at a time uses a comm.
@@ -125,17 +147,19 @@ class Comm(_tutti.Comm):
 
     # ---- collectives ----
 
-    def barrier(self, *, timeout: Optional[float] = None, async_: bool = False) -> Optional[Work]:
+    def barrier(self, *, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Optional[Work]:
         """Returns when all ranks have called it."""
-        return self._collective(_KIND["barrier"], None, None, _BY_BUFFER, 0, 0, milliseconds(timeout), async_, None, None)
+        return self._collective(_KIND["barrier"], None, None, _BY_BUFFER, 0, 0, milliseconds(timeout), _mode(async_, keep, timeout),
+                                None, None, None)
 
-    def broadcast(self, array: Any, root: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
-                  async_: bool = False) -> Any:
+    def broadcast(self, array: Any, root: int = 0, *, dtype: Optional[str] = None, stream: Optional[int] = None,
+                  timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The array of root into the array of all, which have as many elements. Returns it."""
-        return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root, milliseconds(timeout), async_, array, None)
+        return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root, milliseconds(timeout),
+                                _mode(async_, keep, timeout), array, None, stream)
 
-    def all_reduce(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None,
-                   dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
+    def all_reduce(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
+                   stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of all arrays, element by element and in rank order: the same bits on every rank.
 
         op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor";
@@ -144,19 +168,21 @@ class Comm(_tutti.Comm):
         out: an array of as many elements and the same type. None: in place. Returns where the result is.
         """
         out = array if out is None else out
-        return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None else _dtype(dtype),
-                                _op(op), 0, 0 if timeout is None else milliseconds(timeout), async_, out,
-                                _factor(factor, array, dtype))
+        return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None else _dtype(dtype), _op(op), 0,
+                                0 if timeout is None else milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                _factor(factor, array, dtype), stream)
 
     def reduce(self, array: Any, op: str = "sum", root: int = 0, *, factor: Any = None, out: Any = None,
-               dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
+               dtype: Optional[str] = None, stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+               keep: bool = False) -> Any:
         """The fold of all arrays, on root alone: in out, or in place. Returns where the result is, elsewhere None."""
         out = (array if out is None else out) if self.rank == root else None
-        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), _op(op), root, milliseconds(timeout), async_, out,
-                                _factor(factor, array, dtype))
+        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), _op(op), root, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
 
-    def reduce_scatter(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None,
-                       dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
+    def reduce_scatter(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
+                       stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+                       keep: bool = False) -> Any:
         """Rank p gets the fold of block p of all arrays: array is size blocks along its first axis.
 
         array (size * n, …) gives out (n, …), a new array unless given.
@@ -166,103 +192,119 @@ class Comm(_tutti.Comm):
             if not shape or shape[0] % self.size:
                 raise ValueError(f"reduce_scatter: shape {shape} cannot be divided among {self.size} ranks along its first axis")
             out = _like(array, (shape[0] // self.size,) + shape[1:])
-        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out,
-                                _factor(factor, array, dtype))
+        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
 
-    def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
-                   async_: bool = False) -> Any:
+    def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
+                   timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The arrays of all ranks, in rank order, on all ranks: out[p] is the array of rank p.
 
         array (…) gives out (size, …), a new array unless given.
         """
         if out is None:
             out = _like(array, (self.size,) + _shape(array))
-        return self._collective(_KIND["all_gather"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["all_gather"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
-    def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
-               async_: bool = False) -> Any:
+    def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
+               timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The same on root alone; None elsewhere."""
         if self.rank != root:
             out = None
         elif out is None:
             out = _like(array, (self.size,) + _shape(array))
-        return self._collective(_KIND["gather"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["gather"], array, out, _dtype(dtype), 0, root, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
-    def scatter(self, array: Any, out: Any, root: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
-                async_: bool = False) -> Any:
+    def scatter(self, array: Any, out: Any, root: int = 0, *, dtype: Optional[str] = None, stream: Optional[int] = None,
+                timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """Rank p's out (…) becomes block p of root's array (size, …); array is None on the other ranks. Returns out."""
         if self.rank != root:
             array = None
-        return self._collective(_KIND["scatter"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["scatter"], array, out, _dtype(dtype), 0, root, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
-    def all_to_all(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, timeout: Optional[float] = None,
-                   async_: bool = False) -> Any:
+    def all_to_all(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
+                   timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """Block p of out becomes this rank's block of rank p's array; both are size equal blocks. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
     def scan(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
-             timeout: Optional[float] = None, async_: bool = False) -> Any:
+             stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of the arrays of ranks 0 to this one. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["scan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out,
-                                _factor(factor, array, dtype))
+        return self._collective(_KIND["scan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
 
     def exscan(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
-               timeout: Optional[float] = None, async_: bool = False) -> Any:
+               stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of the arrays of the ranks before this one; rank 0's out is left alone. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out,
-                                _factor(factor, array, dtype))
+        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
 
     def all_reduce_many(self, arrays: Sequence[Any], op: str = "sum", *, out: Optional[Sequence[Any]] = None,
-                        dtype: Optional[str] = None, timeout: Optional[float] = None, async_: bool = False) -> Any:
+                        dtype: Optional[str] = None, stream: Optional[int] = None, timeout: Optional[float] = None,
+                        async_: bool = False, keep: bool = False) -> Any:
         """all_reduce of several arrays of one type by one operation, with one wait for all of them."""
         out = arrays if out is None else out
-        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
-    def same(self, array: Any, *, timeout: Optional[float] = None, async_: bool = False) -> Any:
+    def same(self, array: Any, *, stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+             keep: bool = False) -> Any:
         """True if all ranks hold the same bytes, by digests of 128 bits; the array is as long on all."""
-        return self._collective(_KIND["same"], array, None, _BY_BUFFER, 0, 0, milliseconds(timeout), async_, None, None)
+        return self._collective(_KIND["same"], array, None, _BY_BUFFER, 0, 0, milliseconds(timeout), _mode(async_, keep, timeout),
+                                None, None, stream)
 
     # ---- the general forms: a list of one array per rank, of any sizes; None in a list is an empty one ----
 
-    def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: Optional[str] = None, timeout: Optional[float] = None,
-                     async_: bool = False) -> Any:
+    def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: Optional[str] = None, stream: Optional[int] = None,
+                     timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """out[p] becomes the array of rank p. The sizes in out are the same list on all ranks."""
-        return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
     def gather_v(self, array: Any, out: Optional[Sequence[Any]] = None, root: int = 0, *, dtype: Optional[str] = None,
-                 timeout: Optional[float] = None, async_: bool = False) -> Any:
+                 stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The same on root alone; out is None elsewhere."""
-        return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
     def scatter_v(self, arrays: Optional[Sequence[Any]], out: Any, root: int = 0, *, dtype: Optional[str] = None,
-                  timeout: Optional[float] = None, async_: bool = False) -> Any:
+                  stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """Rank p's out becomes root's arrays[p]; arrays is None elsewhere."""
-        return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
     def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: str = "sum", *, dtype: Optional[str] = None,
-                         timeout: Optional[float] = None, async_: bool = False) -> Any:
+                         stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+                         keep: bool = False) -> Any:
         """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes are the same list on all ranks."""
-        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
-    def all_to_all_v(self, arrays: Sequence[Any], out: Sequence[Any], *, dtype: Optional[str] = None,
-                     timeout: Optional[float] = None, async_: bool = False) -> Any:
+    def all_to_all_v(self, arrays: Sequence[Any], out: Sequence[Any], *, dtype: Optional[str] = None, stream: Optional[int] = None,
+                     timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """out[p] becomes what rank p has for this one: its arrays[rank]."""
-        return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0, milliseconds(timeout), async_, out, None)
+        return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), out, None, stream)
 
     # ---- point to point ----
 
     def send(self, array: Any, to: int, tag: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
-             async_: bool = False) -> Optional[Work]:
+             async_: bool = False, keep: bool = False) -> Optional[Work]:
         """The array to rank `to`. Up to 64 KiB go without waiting for the receiver."""
-        return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to, milliseconds(timeout), async_, None, None)
+        return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to, milliseconds(timeout),
+                                _mode(async_, keep, timeout), None, None, None)
 
     def recv(self, array: Any, from_: int = ANY, tag: int = ANY, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
-             async_: bool = False) -> Any:
+             async_: bool = False, keep: bool = False) -> Any:
         """A message into the array, which has room for it and its type. Returns a Message (from_, tag, count)."""
-        return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_, milliseconds(timeout), async_, Message, None)
+        return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_, milliseconds(timeout),
+                                _mode(async_, keep, timeout), Message, None, None)
 
     def probe(self, from_: int = ANY, tag: int = ANY, *, timeout: Optional[float] = None) -> Message:
         """Waits until such a message is there, and leaves it there; count is in bytes."""
@@ -354,13 +396,14 @@ class Comm(_tutti.Comm):
         """
         return _order.share(self, array, root)
 
-    def load(self, path: Any, *, timeout: Optional[float] = None) -> memoryview:
+    def load(self, path: Any, *, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The bytes of a file, read once per host: the same read-only memory for all ranks, which all call this.
 
-        numpy.frombuffer(world.load("weights"), "f4") copies nothing. The memory goes with its last user.
+        A memoryview: numpy.frombuffer(world.load("weights"), "f4") copies nothing. The memory goes with its last user.
         """
-        return memoryview(self._load(path, milliseconds(timeout)))
+        return self._load(path, milliseconds(timeout), _mode(async_, keep, timeout))
 
-    def save(self, path: Any, data: Any, *, timeout: Optional[float] = None) -> None:
+    def save(self, path: Any, data: Any, *, timeout: Optional[float] = None, async_: bool = False,
+             keep: bool = False) -> Optional[Work]:
         """The same bytes of all ranks to a file, each a share: the old file or the new one, whatever dies when."""
-        self._save(path, data, milliseconds(timeout))
+        return self._save(path, data, milliseconds(timeout), _mode(async_, keep, timeout))

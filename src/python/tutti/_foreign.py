@@ -1,0 +1,121 @@
+"""Arrays of other libraries: what has __dlpack__ or __cuda_array_interface__, in the memory of the host or of a device.
+
+take() says where the elements lie and what they are. The memory is lent: the capsule of DLPack, or the array, is held while it is in use, and
+nothing is copied. Cost: some 10 µs an array; the buffer protocol, which is asked for first, has none of it.
+"""
+import ctypes
+import math
+import struct
+from typing import Any, Optional, Tuple
+
+from .errors import Invalid
+
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13        # DLDeviceType
+_READ_ONLY = 1                                              # in the flags of version 1.0
+_LEGACY_STREAM = 1                                          # CU_STREAM_LEGACY, as both protocols write it
+
+# (DLDataTypeCode, bits) -> tutti_type
+_TYPES = {(0, 8): 0, (1, 8): 1, (0, 16): 2, (1, 16): 3, (0, 32): 4, (1, 32): 5, (0, 64): 6, (1, 64): 7, (2, 16): 8, (4, 16): 9, (2, 32): 10,
+          (2, 64): 11, (6, 8): 12, (5, 64): 13, (5, 128): 14, (10, 8): 15, (12, 8): 16}
+_PACKED = {0: "b", 1: "B", 2: "h", 3: "H", 4: "i", 5: "I", 6: "q", 7: "Q", 8: "e", 10: "f", 11: "d", 12: "?", 13: "2f", 14: "2d"}
+_LETTERS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}         # of a typestr -> DLDataTypeCode
+
+#: (address, bytes, bytes of an element, tutti_type or -1, stream or 0, whether only the device reaches it, what to hold)
+Taken = Tuple[int, int, int, int, int, bool, Any]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
+
+
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
+def take(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
+    """stream: what the program said, or None. typed: it has said dtype=, so that any element of that size will do."""
+    if hasattr(array, "__dlpack__"):
+        return _dlpack(array, writable, what, stream, typed)
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _cuda(array, interface, writable, what, typed)
+    raise TypeError(f"{what}: {type(array)} is no array: give something with the buffer protocol (NumPy array, array.array, bytearray), "
+                    "DLPack or __cuda_array_interface__")
+
+
+def element(array: Any, number: Any) -> bytes:
+    """A number as one element of the array's type."""
+    kind = take(array, False, "factor", None, False)[3]
+    if kind not in _PACKED:
+        raise TypeError("factor: there is no Python number of the array's type: give one element of it, as an array")
+    return struct.pack(_PACKED[kind], *((number.real, number.imag) if _PACKED[kind][0] == "2" else (number,)))
+
+
+def _capsule(array: Any, words: Any) -> Any:
+    try:
+        return array.__dlpack__(max_version=(1, 1), **words)
+    except TypeError:                                       # of before 1.0: it does not know the word
+        return array.__dlpack__(**words)
+
+
+def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
+    """The capsule stays whole: whoever drops it last, its own destructor gives the memory back. The producer orders its work before the stream
+    that the library then waits for."""
+    device, _ = array.__dlpack_device__()
+    if device not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+        raise Invalid(f"{what}: the array lies on a device that tutti does not reach (type {int(device)} of DLPack): host memory and CUDA's are fine")
+    capsule = _capsule(array, {"stream": stream or _LEGACY_STREAM} if device in (_CUDA, _CUDA_MANAGED) else {})
+    read_only = False
+    if _is_valid(capsule, b"dltensor_versioned"):
+        versioned = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
+        if versioned.major != 1:
+            raise Invalid(f"{what}: DLPack {versioned.major}.{versioned.minor}; expected 1")
+        tensor, read_only = versioned.tensor, bool(versioned.flags & _READ_ONLY)
+    elif _is_valid(capsule, b"dltensor"):
+        tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
+    else:
+        raise TypeError(f"{what}: __dlpack__ of {type(array)} gave {capsule!r}; expected a capsule named dltensor")
+    shape = [tensor.shape[i] for i in range(tensor.ndim)]
+    strides = [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else None
+    kind = _type(_TYPES.get((tensor.code, tensor.bits), -1) if tensor.lanes == 1 else -1, typed, what,
+                 f"DLPack's code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes")
+    size = tensor.bits * tensor.lanes // 8
+    _check(shape, strides, 1, read_only and writable, what)
+    return ((tensor.data or 0) + tensor.byte_offset, math.prod(shape) * size, size, kind, 0, device == _CUDA, capsule)
+
+
+def _cuda(array: Any, interface: Any, writable: bool, what: str, typed: bool) -> Taken:
+    address, read_only = interface["data"]
+    letters = interface["typestr"]
+    size = int(letters[2:])
+    native = letters[0] in "<|="                            # CUDA's machines are little-endian
+    kind = _type(_TYPES.get((_LETTERS.get(letters[1], -1), 8 * size), -1) if native else -1, typed, what, f"typestr {letters!r}")
+    _check(interface["shape"], interface.get("strides"), size, read_only and writable, what)
+    if interface.get("mask") is not None:
+        raise Invalid(f"{what}: the array is masked: give one without")
+    return (address or 0, math.prod(interface["shape"]) * size, size, kind, interface.get("stream") or 0, True, array)
+
+
+def _type(kind: int, typed: bool, what: str, text: str) -> int:
+    if kind < 0 and not typed:
+        raise TypeError(f"{what}: elements of {text} are no type of tutti: use integers, bool, floats or complex; or say dtype=")
+    return kind
+
+
+def _check(shape: Any, strides: Any, step: int, refused: bool, what: str) -> None:
+    """strides: in units of which an element has `step`."""
+    if refused:
+        raise Invalid(f"{what}: the array is read-only, and the result is to be written there")
+    if strides is None or 0 in shape:
+        return
+    for edge, stride in zip(reversed(shape), reversed(strides)):
+        if edge != 1 and stride != step:
+            raise Invalid(f"{what}: the array does not lie in one piece in C order: give a contiguous copy of it")
+        step *= edge
