@@ -8,6 +8,7 @@
 #include "python/fail.h"
 #include "python/methods.h"
 #include "python/object.h"
+#include "python/ops.h"
 #include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
@@ -59,6 +60,11 @@ int comm_result(comm_object *self, int result)
 {
     if (PyErr_Occurred())
         return -1;
+    if (self->raised) {
+        PyErr_SetObject((PyObject *)Py_TYPE(self->raised), self->raised);
+        Py_CLEAR(self->raised);
+        return -1;
+    }
     if (result >= 0)
         return result;
     fail_comm(result, self->comm, &self->told, &self->told_error);
@@ -81,8 +87,10 @@ static void comm_dealloc(comm_object *self)
     if (self->world && self->comm && self->world->comm) {
         work_reap(self, 1);
         tutti_comm_free(self->comm);
+        ops_drop(self);
     }
     Py_CLEAR(self->told);
+    Py_CLEAR(self->raised);
     Py_CLEAR(self->world);
     object_free(self);
 }
@@ -139,6 +147,7 @@ static PyObject *comm_finalize(comm_object *self, PyObject *none)
     if (comm_result(self, r) < 0)
         return NULL;
     self->comm = NULL;
+    ops_drop(self);
     Py_RETURN_NONE;
 }
 
@@ -150,6 +159,7 @@ static PyObject *comm_free(comm_object *self, PyObject *none)
     if (!comm_is_free(self, "free") || comm_result(self, tutti_comm_free(self->comm)) < 0)
         return NULL;
     self->comm = NULL;
+    ops_drop(self);
     Py_RETURN_NONE;
 }
 
@@ -312,6 +322,8 @@ static PyMethodDef comm_methods[] = {
     TABLE_METHOD("_set_timeout", comm_set_timeout, METH_VARARGS, NULL),
     TABLE_METHOD("_fault", comm_fault, METH_VARARGS, NULL),
     TABLE_METHOD("_collective", table_collective, METH_FASTCALL, NULL),
+    TABLE_METHOD("_op_create", ops_create, METH_O, NULL),
+    TABLE_METHOD("_op_free", ops_free, METH_O, NULL),
     TABLE_METHOD("_once", methods_once, METH_VARARGS, NULL),
     TABLE_METHOD("_first_begin", methods_first_begin, METH_VARARGS, NULL),
     TABLE_METHOD("_first_end", methods_first_end, METH_VARARGS, NULL),

@@ -2,11 +2,9 @@
 # The functions of the package: each is a method of the world, with its arguments and its text.
 import inspect
 import os
-import subprocess
-import sys
 import threading
 
-from support import Case, main, np, raises, tutti
+from support import Case, main, np, program, raises, tutti
 
 world = tutti.init(timeout=60)
 N, ME = world.size, world.rank
@@ -15,7 +13,7 @@ N, ME = world.size, world.rank
 class Functions(Case):
     def test_every_method(self):
         """What a Comm can do, the package can: no method is forgotten, and none reads otherwise."""
-        others = {"finalize", "fault", "free", "op"}                    # of a comm alone, or a function of its own
+        others = {"finalize", "fault", "free"}                          # of a comm alone, or a function of its own
         for name, method in vars(tutti.Comm).items():
             if name.startswith("_") or name in others or not inspect.isfunction(method):
                 continue
@@ -93,9 +91,9 @@ class Functions(Case):
 class Without(Case):
     def test_no_world(self):
         for before in ("", "tutti.init(job='alone-%d' % os.getpid(), rank=0, size=1); tutti.finalize();"):
-            done = subprocess.run([sys.executable, "-c", f"import os, tutti; {before} tutti.barrier()"], capture_output=True, text=True)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("tutti.errors.Error: this process is no rank: call tutti.init() first", done.stderr)
+            status, said = program(f"import os, tutti; {before} tutti.barrier()")
+            self.assertEqual(status, 1)
+            self.assertIn("tutti.errors.Error: this process is no rank: call tutti.init() first", said)
 
 
 if __name__ == "__main__":

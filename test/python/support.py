@@ -1,6 +1,8 @@
 # What the tests of the Python package share: what they need, or 77 with the reason; ranks that must all end well.
 import os
+import subprocess
 import sys
+import threading
 import unittest
 
 
@@ -48,3 +50,24 @@ def line_of_caller():
     """file:line of the line after the call, as a report has it."""
     frame = sys._getframe(1)
     return "/".join(frame.f_code.co_filename.split(os.sep)[-2:]) + f":{frame.f_lineno + 1}"
+
+
+def program(text, **environment):
+    """Runs it as a program of its own; its exit status and what it said on stderr."""
+    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True, timeout=100)
+    return done.returncode, done.stderr
+
+
+def pair(first, second):
+    """Two programs, the ranks of one job: ((status, stderr), (status, stderr))."""
+    job = f"life-{os.getpid()}-{threading.get_ident()}-{id(first)}"
+    ranks = [subprocess.Popen([sys.executable, "-c", f"import tutti, sys, os\nworld = tutti.init(job={job!r}, rank={rank}, size=2)\n{text}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank, text in enumerate((first, second))]
+    try:
+        texts = [rank.communicate(timeout=100) for rank in ranks]
+    finally:
+        for rank in ranks:
+            if rank.poll() is None:
+                rank.kill()
+                rank.wait()
+    return [(rank.returncode, text[1]) for rank, text in zip(ranks, texts)]

@@ -18,6 +18,7 @@ from ._default import *
 from ._default import set
 from .comm import ANY, Comm, Message
 from .errors import Aborted, Deadlock, Error, Invalid, Mismatch, RankDied, Timeout
+from .op import Op
 from .work import Work
 from .world import init, spawn
 
@@ -26,5 +27,5 @@ _tutti.set_work(Work)
 
 __version__: str = _tutti.version()
 
-__all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "RankDied", "Timeout", "Work", "init", "spawn"]
+__all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "Op", "RankDied", "Timeout", "Work", "init", "spawn"]
 __all__ += _default.__all__

@@ -6,6 +6,7 @@ import sys
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _foreign, _order, _tutti, _worlds
+from .op import Op
 from .work import Work
 
 #: send, recv, probe: whoever sends; whatever tag.
@@ -43,13 +44,6 @@ def _mode(async_: bool, keep: bool, timeout: Optional[float]) -> int:
     if not async_ or timeout is None or timeout < 0:
         raise ValueError("keep=True: its deadline breaks nothing, the operation goes on as a Work: give async_=True and timeout=")
     return 3
-
-
-def _op(op: str) -> int:
-    try:
-        return _OPS[op]
-    except (KeyError, TypeError):
-        raise ValueError(f"op={op!r}: expected one of {', '.join(_OPS)}") from None
 
 
 def _dtype(dtype: Optional[str]) -> int:
@@ -145,6 +139,15 @@ class Comm(_tutti.Comm):
         super().finalize()
         _worlds.gone(self)
 
+    def _fold(self, op: Union[str, Op]) -> int:
+        """As _collective wants it."""
+        try:
+            return _OPS[op]  # type: ignore[index]
+        except (KeyError, TypeError):
+            if isinstance(op, Op):
+                return op.number(self)
+            raise ValueError(f"op={op!r}: expected one of {', '.join(_OPS)}, or what op() of this comm has made") from None
+
     # ---- collectives ----
 
     def barrier(self, *, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Optional[Work]:
@@ -158,29 +161,29 @@ class Comm(_tutti.Comm):
         return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root, milliseconds(timeout),
                                 _mode(async_, keep, timeout), array, None, stream)
 
-    def all_reduce(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
+    def all_reduce(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
                    stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of all arrays, element by element and in rank order: the same bits on every rank.
 
         op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor";
             "premul_sum": the sum of what each rank has, times its own factor: one number;
-            beside dtype= one element, as an array.
+            beside dtype= one element, as an array; or an operation of one's own, made by op().
         out: an array of as many elements and the same type. None: in place. Returns where the result is.
         """
         out = array if out is None else out
-        return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None else _dtype(dtype), _op(op), 0,
+        return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None else _dtype(dtype), self._fold(op), 0,
                                 0 if timeout is None else milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 _factor(factor, array, dtype), stream)
 
-    def reduce(self, array: Any, op: str = "sum", root: int = 0, *, factor: Any = None, out: Any = None,
+    def reduce(self, array: Any, op: Union[str, Op] = "sum", root: int = 0, *, factor: Any = None, out: Any = None,
                dtype: Optional[str] = None, stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
                keep: bool = False) -> Any:
         """The fold of all arrays, on root alone: in out, or in place. Returns where the result is, elsewhere None."""
         out = (array if out is None else out) if self.rank == root else None
-        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), _op(op), root, milliseconds(timeout),
+        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), self._fold(op), root, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
 
-    def reduce_scatter(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
+    def reduce_scatter(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
                        stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
                        keep: bool = False) -> Any:
         """Rank p gets the fold of block p of all arrays: array is size blocks along its first axis.
@@ -192,7 +195,7 @@ class Comm(_tutti.Comm):
             if not shape or shape[0] % self.size:
                 raise ValueError(f"reduce_scatter: shape {shape} cannot be divided among {self.size} ranks along its first axis")
             out = _like(array, (shape[0] // self.size,) + shape[1:])
-        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
 
     def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
@@ -231,27 +234,43 @@ class Comm(_tutti.Comm):
         return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
 
-    def scan(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
+    def scan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
              stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of the arrays of ranks 0 to this one. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["scan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+        return self._collective(_KIND["scan"], array, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
 
-    def exscan(self, array: Any, op: str = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
+    def exscan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
                stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of the arrays of the ranks before this one; rank 0's out is left alone. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
 
-    def all_reduce_many(self, arrays: Sequence[Any], op: str = "sum", *, out: Optional[Sequence[Any]] = None,
+    def all_reduce_many(self, arrays: Sequence[Any], op: Union[str, Op] = "sum", *, out: Optional[Sequence[Any]] = None,
                         dtype: Optional[str] = None, stream: Optional[int] = None, timeout: Optional[float] = None,
                         async_: bool = False, keep: bool = False) -> Any:
         """all_reduce of several arrays of one type by one operation, with one wait for all of them."""
         out = arrays if out is None else out
-        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
+
+    def op(self, function: Callable[[Any, Any], Any], commutative: bool = True) -> Op:
+        """An operation of one's own for the reductions on this comm; all ranks make it, in the same order.
+
+        function(in_, inout) folds two stretches of elements: inout[:] = in_ ∘ inout, in_ coming from the lower ranks, applied in
+        rank order whether commutative or not. Both are NumPy arrays if NumPy is imported (of bf16 and 8-bit floats: of
+        their bits), else memoryviews, valid during the call alone. It calls nothing on this comm. What it raises breaks the
+        comm: on this rank the call raises that, on the others Aborted with its text.
+
+            largest = world.op(lambda in_, inout: np.maximum(in_, inout, out=inout))
+            world.all_reduce(x, largest)
+
+        The price: it runs with the interpreter's lock, once for each 4 KiB of each rank's elements, some microseconds each;
+        for calls with async_=True also in a thread of the library, which waits for the lock then. The operations "sum" … cost none.
+        """
+        return Op(self, function)
 
     def same(self, array: Any, *, stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
              keep: bool = False) -> Any:
@@ -279,11 +298,11 @@ class Comm(_tutti.Comm):
         return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
 
-    def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: str = "sum", *, dtype: Optional[str] = None,
+    def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: Union[str, Op] = "sum", *, dtype: Optional[str] = None,
                          stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
                          keep: bool = False) -> Any:
         """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes are the same list on all ranks."""
-        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype), _op(op), 0, milliseconds(timeout),
+        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
 
     def all_to_all_v(self, arrays: Sequence[Any], out: Sequence[Any], *, dtype: Optional[str] = None, stream: Optional[int] = None,
