@@ -47,6 +47,8 @@ static const struct knob rows[KNOB_COUNT] = {
         "0: files are read and written by threads, not by io_uring" },
     [KNOB_TUNED] = { "TUTTI_TUNED", KNOB_TEXT, 0, 0, "~/.config/tutti/rules",
         "the file of rules that tutti doctor --tune has written; empty or none: no file" },
+    [KNOB_PYTHON_PLAIN] = { "TUTTI_PYTHON_PLAIN", KNOB_FLAG, 0, 1, "0",
+        "1: the Python package goes by ctypes, not by its extension" },
 };
 
 const struct knob *knob_row(enum knob_id id)

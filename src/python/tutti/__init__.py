@@ -13,7 +13,8 @@ init() gives the world as a Comm; each of its methods is also a function here, w
 """
 import os as _os
 
-from . import _default, _tutti
+from . import _default
+from ._core import core as _tutti
 from ._default import *
 from ._default import set
 from .comm import ANY, Comm, Message

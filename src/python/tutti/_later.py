@@ -9,7 +9,7 @@ import threading
 import traceback
 from typing import Any, Callable, List, Optional
 
-from . import _tutti
+from ._core import core as _tutti
 
 _SOON, _LATE = 0.001, 0.016             # seconds between two looks
 _lock = threading.Lock()

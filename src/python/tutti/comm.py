@@ -5,7 +5,8 @@ import struct
 import sys
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _foreign, _order, _tutti, _worlds
+from . import _foreign, _order, _worlds
+from ._core import core as _tutti
 from .op import Op
 from .work import Work
 

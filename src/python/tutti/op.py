@@ -3,7 +3,7 @@ import atexit
 import sys
 from typing import Any, Callable
 
-from . import _tutti
+from ._core import core as _tutti
 
 # By tutti_type: what NumPy and what a memoryview calls an element. Of bf16 and the 8-bit floats, which they do not know, the bits.
 _ELEMENTS = [("i1", "b"), ("u1", "B"), ("i2", "h"), ("u2", "H"), ("i4", "i"), ("u4", "I"), ("i8", "q"), ("u8", "Q"), ("f2", "e"), ("u2", "H"),

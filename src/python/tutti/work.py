@@ -2,7 +2,8 @@
 import concurrent.futures
 from typing import Any, Callable, Generator
 
-from . import _later, _tutti
+from . import _later
+from ._core import core as _tutti
 
 
 class Work(_tutti.Work):

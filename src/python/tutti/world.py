@@ -8,7 +8,8 @@ import time
 import traceback
 from typing import Any, Callable, List, Optional
 
-from . import _tutti, _worlds
+from . import _worlds
+from ._core import core as _tutti
 from .comm import Comm, milliseconds
 
 _BIND = {None: 0, "core": 1, "numa": 2}

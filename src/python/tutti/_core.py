@@ -1,0 +1,25 @@
+"""What the package stands on: the extension, or, where it cannot be imported (another Python, no compiler when the package was made) or
+TUTTI_PYTHON_PLAIN=1 asks for it, the same in Python over ctypes: slower by some 10 µs a call."""
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import _tutti as core
+else:
+    def _chosen():
+        if os.environ.get("TUTTI_PYTHON_PLAIN", "0") in ("", "0"):
+            try:
+                from . import _tutti
+                return _tutti
+            except ImportError as error:
+                missing = error
+        else:
+            missing = None
+        from . import _plain
+        try:
+            _plain.open_library()
+        except OSError as error:
+            raise ImportError(f"{error}; and the extension: {missing}" if missing else str(error)) from None
+        return _plain
+
+    core = _chosen()

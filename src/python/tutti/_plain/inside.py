@@ -1,0 +1,130 @@
+"""How a call goes into the library and comes back: the caller's line, and a signal that arrives meanwhile.
+
+A signal's Python handler runs wherever the main thread comes back to Python, also in the function that the library asks whether to go on, and
+may raise there. From a function that C calls nothing can be raised. So what C calls is a generator's __next__, which is C, too: the
+handler then runs where the generator stands, within its `try`. Each thread has its own, and only the main thread's does anything.
+For the same reason a call's result is put into a list by C code, before a handler can run: it is there even if the next thing is an exception.
+"""
+import ctypes
+import functools
+import operator
+import sys
+import threading
+from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
+
+_sites: Dict[Tuple[str, int], Any] = {}
+_package = ""
+_SITES_MAX, _TEXT_MAX = 65536, 100
+
+
+def set_package(folder: str) -> None:
+    global _package
+    _package = folder
+
+
+def site() -> Optional[int]:
+    """Address of "folder/file:line" of the first frame outside of the package, which lives for ever. None: "?"."""
+    frame = sys._getframe(1)
+    while frame is not None and _package and frame.f_code.co_filename.startswith(_package):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    key = (frame.f_code.co_filename, frame.f_lineno or 0)
+    text = _sites.get(key)
+    if text is None:
+        if len(_sites) >= _SITES_MAX:
+            return None
+        name = "/".join(key[0].split("/")[-2:]).encode(errors="replace")[-_TEXT_MAX:].decode(errors="ignore")
+        text = _sites[key] = ctypes.create_string_buffer(f"{name}:{key[1]}".encode())
+    return ctypes.addressof(text)
+
+
+class _Asked(threading.local):
+    ask = int                           # of a thread whose signals nobody handles: 0, go on
+
+
+_asked = _Asked()
+_ask = ctypes.CFUNCTYPE(ctypes.c_int)(functools.partial(operator.methodcaller("ask"), _asked))
+#: tutti_options.interrupt
+INTERRUPT = ctypes.cast(_ask, ctypes.c_void_p).value
+
+
+def _asking(raised: List[BaseException]) -> Generator[int, None, None]:
+    stop = 0
+    while True:
+        try:
+            yield stop
+        except GeneratorExit:
+            return
+        except BaseException as error:
+            raised.append(error)
+            stop = 1
+
+
+def call(function: Any, *args: Any, undo: Optional[Callable[[int], Any]] = None) -> int:
+    """The function's result; a signal's exception instead, after undo(result) where there is a result to undo."""
+    box: List[int] = []
+    raised: List[BaseException] = []
+    before = None
+    try:
+        if threading.current_thread() is threading.main_thread():
+            before = _asked.ask
+            asking = _asking(raised)
+            next(asking)
+            _asked.ask = asking.__next__  # type: ignore[assignment]
+        box.extend(map(function, *zip(args)))
+    except BaseException:
+        if box and undo is not None:
+            undo(box[0])
+        raise
+    finally:
+        if before is not None:
+            _asked.ask = before
+    if raised:
+        if undo is not None:
+            undo(box[0])
+        raise raised[0]
+    return box[0]
+
+
+def shielded(function: Callable[[], Any], ends: List[Any]) -> Any:
+    """A function for C, called once: runs it, and leaves (value, None) or (None, exception). Returns 0 or -1."""
+    def run() -> Generator[int, None, None]:
+        try:
+            yield 0
+            ends.append((function(), None))
+        except GeneratorExit:
+            return
+        except BaseException as error:
+            ends.append((None, error))
+            yield -1
+        yield 0
+    running = run()
+    next(running)
+    return ctypes.CFUNCTYPE(ctypes.c_int)(running.__next__)
+
+
+def off_main(function: Callable[[], Any], give_up: Callable[[], Any]) -> Any:
+    """function() in a thread of its own if this is the main one: no signal's handler runs in what the library calls there. What a handler raises
+    meanwhile ends it by give_up()."""
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    ends: List[Any] = []
+
+    def run() -> None:
+        try:
+            ends.append((function(), None))
+        except BaseException as error:
+            ends.append((None, error))
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        give_up()
+        thread.join()
+        raise
+    value, error = ends[0]
+    if error is not None:
+        raise error
+    return value

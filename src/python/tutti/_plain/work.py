@@ -1,0 +1,97 @@
+"""A program's hold on a call under way. As work.c."""
+import errno
+import threading
+import time
+from typing import Any, Optional
+
+from .. import errors
+from . import inside
+
+
+class Work:
+    """See tutti.Work. One thread waits in the library, which frees the handle when it reports the end; others stand at a lock. A deadline with
+    keep is this module's own affair: to the library the operation has none."""
+
+    __slots__ = ("_flight", "_comm", "_value", "_failure", "_waits", "__weakref__")
+
+    def __init__(self, comm: Any, flight: Any):
+        self._comm, self._flight = comm, flight
+        self._value, self._failure = None, None
+        self._waits = threading.Lock()
+        flight.taken = True
+
+    def __del__(self) -> None:
+        flight = getattr(self, "_flight", None)
+        if flight is not None:
+            flight.taken = False        # it stays among the comm's, which ends it
+            self._comm._reap(False)
+
+    def wait(self, timeout: Optional[float] = None) -> Any:
+        """Waits for the operation and returns what the blocking call returns, or raises what it raises.
+
+        timeout: seconds of this call's patience; then TimeoutError, and the operation goes on. None: as long as
+        the operation's own deadline; negative: until it ends. Of a call with keep=True a deadline that has passed is
+        Timeout, once or again; the operation goes on. Any number of threads may wait.
+        """
+        ms = 0 if timeout is None else -1 if timeout < 0 or timeout > 2e6 else max(1, int(timeout * 1000))
+        if self._flight is not None:
+            if not self._waits.acquire(timeout=ms / 1000 if ms > 0 else -1):
+                raise TimeoutError("not done yet: the operation goes on, wait() again")
+            try:
+                if self._flight is not None:
+                    self._await(ms)
+            finally:
+                self._waits.release()
+        if self._failure is not None:
+            raise self._failure
+        return self._value
+
+    def _await(self, ms: int) -> None:
+        flight, comm = self._flight, self._comm
+        comm._open()
+        patience = ms
+        if flight.late and ms >= 0:
+            left = max(1, int((flight.late - time.monotonic()) * 1000) + 1)
+            patience = min(ms, left) if ms > 0 else left
+
+        def over(result: int) -> None:
+            if result != -errno.EAGAIN:
+                self._over(result)
+        site = inside.site()
+        result = comm._folds(flight, lambda: comm._run("wait_at", site, flight.handle.value, patience, undo=over))
+        if result != -errno.EAGAIN:
+            self._over(result)
+        elif flight.late and time.monotonic() >= flight.late:
+            raise errors.of(errno.ETIMEDOUT, "", "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again", ())
+        else:
+            raise TimeoutError("not done yet: the operation goes on, wait() again")
+
+    def _over(self, result: int) -> None:
+        """The handle is gone: what came of it is kept."""
+        flight, self._flight = self._flight, None
+        self._comm._flying.discard(flight)
+        try:
+            self._comm._check(result)
+            self._value = flight.value(result)
+        except BaseException as error:
+            self._failure = error
+            flight.data.value = None
+        flight.drop()
+
+    def test(self) -> bool:
+        """True when the operation has ended, well or not: wait() then returns at once. Any thread."""
+        if self._flight is None:
+            return True
+        if not self._waits.acquire(blocking=False):
+            return self._flight is None                             # the thread that waits frees the handle
+        try:
+            if self._flight is None:
+                return True
+            self._comm._open()
+            return self._comm._library.test(self._flight.handle.value) != -errno.EAGAIN
+        finally:
+            self._waits.release()
+
+    def _watch(self) -> Optional[bool]:
+        """Nobody tells of an end here: the library's thread would have to wait for the interpreter."""
+        return False if self._flight is None else None
