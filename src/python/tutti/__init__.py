@@ -16,10 +16,10 @@ import os as _os
 from . import _default
 from ._core import core as _tutti
 from ._default import *
-from ._default import set
+from ._default import set as set
+from ._op import Op
 from .comm import ANY, Comm, Message
 from .errors import Aborted, Deadlock, Error, Invalid, Mismatch, RankDied, Timeout
-from .op import Op
 from .work import Work
 from .world import init, spawn
 

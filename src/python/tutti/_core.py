@@ -3,6 +3,8 @@ TUTTI_PYTHON_PLAIN=1 asks for it, the same in Python over ctypes: slower by some
 import os
 from typing import TYPE_CHECKING
 
+__all__ = ["core"]
+
 if TYPE_CHECKING:
     from . import _tutti as core
 else:

@@ -9,7 +9,12 @@ from .comm import Comm
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-__all__ = ["rank", "size", "failed", "finalize"]
+__all__ = [
+    "rank", "size", "failed", "finalize", "barrier", "broadcast", "reduce", "all_reduce", "all_reduce_many", "reduce_scatter",
+    "all_gather", "gather", "scatter", "all_to_all", "scan", "exscan", "op", "same", "all_gather_v", "gather_v", "scatter_v",
+    "reduce_scatter_v", "all_to_all_v", "send", "recv", "probe", "split", "create", "shrink", "agree", "abort", "set_timeout",
+    "first", "once", "turn", "seed", "seed_everything", "get", "add", "compare_set", "delete", "share", "load", "save",
+]           # but set: `from tutti import *` leaves Python's own alone
 
 
 def rank() -> int:
@@ -41,8 +46,6 @@ def _of(method: Callable[Concatenate[Comm, _P], _R]) -> Callable[_P, _R]:
     shown: Any = function
     shown.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
     shown.__qualname__, shown.__module__ = method.__name__, "tutti"
-    if method.__name__ != "set":            # `from tutti import *` leaves Python's own alone
-        __all__.append(method.__name__)
     return function
 
 

@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tupl
 
 from . import _foreign, _order, _worlds
 from ._core import core as _tutti
-from .op import Op
+from ._op import Op
 from .work import Work
 
 #: send, recv, probe: whoever sends; whatever tag.
@@ -26,7 +26,7 @@ class Message(NamedTuple):
 
     from_: int
     tag: int
-    count: int
+    count: int  # type: ignore[assignment]
 
 
 def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
@@ -212,7 +212,7 @@ class Comm(_tutti.Comm):
 
     def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
                timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The same on root alone; None elsewhere."""
+        """The arrays of all ranks, in rank order, on root alone: array (…) gives out (size, …) there, None elsewhere."""
         if self.rank != root:
             out = None
         elif out is None:
@@ -289,7 +289,7 @@ class Comm(_tutti.Comm):
 
     def gather_v(self, array: Any, out: Optional[Sequence[Any]] = None, root: int = 0, *, dtype: Optional[str] = None,
                  stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The same on root alone; out is None elsewhere."""
+        """out[p] on root becomes the array of rank p; out is None elsewhere."""
         return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
 

@@ -1,6 +1,6 @@
 """What goes wrong, as exceptions. Each carries the library's report: who, what, at which file and line."""
 import errno as _errno
-from typing import Tuple
+from typing import Any, Tuple
 
 
 class Error(RuntimeError):
@@ -22,7 +22,7 @@ class Error(RuntimeError):
     def __str__(self) -> str:
         return self.report
 
-    def __reduce__(self):
+    def __reduce__(self) -> Tuple[Any, ...]:
         return type(self), (self.report, self.errno, self.ranks)
 
 

@@ -4,7 +4,7 @@ A row ends in the arguments between the site and the comm: x, y the address of w
 bytes sent; X, Y the lists of addresses, A, B of counts, z how many; t type, o operation or tag, r root or peer, g where a message says itself.
 """
 import ctypes
-from typing import Any, List
+from typing import Any, Dict, List
 
 from .library import Call, Library, Message
 from .side import BY_BUFFER, SIZES, Side
@@ -24,12 +24,13 @@ BROADCAST, MANY, SCATTER_V, SEND, RECV, SAME = (KINDS[name] for name in (
     "broadcast", "all_reduce_many", "reduce_scatter_v", "send", "recv", "same"))
 LOAD, SAVE = len(ROWS), len(ROWS) + 1
 
-_KINDS_OF = {**dict.fromkeys("xyXYABg", ctypes.c_void_p), **dict.fromkeys("nmbN", ctypes.c_size_t), **dict.fromkeys("torz", ctypes.c_int)}
+_IN_C: Dict[str, Any] = {letter: kind for letters, kind in (("xyXYABg", ctypes.c_void_p), ("nmbN", ctypes.c_size_t), ("torz", ctypes.c_int))
+                         for letter in letters}
 
 
 def declare(library: Library) -> None:
     for name, _, _, letters in ROWS:
-        library.declare(name + "_at", [ctypes.c_void_p, *(_KINDS_OF[letter] for letter in letters), ctypes.c_void_p, ctypes.c_void_p])
+        library.declare(name + "_at", [ctypes.c_void_p, *(_IN_C[letter] for letter in letters), ctypes.c_void_p, ctypes.c_void_p])
 
 
 class Flight:

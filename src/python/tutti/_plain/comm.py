@@ -20,12 +20,14 @@ work_class: Type[Work] = Work
 
 
 class Comm(Methods):
+    _raised: Optional[BaseException]            # by an operation of the program's own: for the next call that ends here
+
     def _begin(self, library: Library, handle: int, world: Optional["Comm"]) -> "Comm":
         self._library, self._handle, self._world = library, handle, world
         self._inside: List[None] = []               # calls that are in the library; of a world: on all its comms
         self._flying: Set[Flight] = set()           # works that have not been waited for; those that no Work holds are ended here
         self._told: Tuple[str, int] = ("", 0)       # the report of the last exception, and its number
-        self._raised: Optional[BaseException] = None        # by an operation of the program's own: for the next call that ends here
+        self._raised = None
         self._ops: Dict[int, Any] = {}              # their functions, for C
         self._regions = 0                           # of a world: memory of the arena that Python objects show
         return self
@@ -214,7 +216,7 @@ class Comm(Methods):
         if not copy:
             flight.drop()
             raise MemoryError(f"share: {self.report}")
-        ctypes.memmove(copy, side.address, side.count)
+        ctypes.memmove(copy, side.address or 0, side.count)
         flight.drop()
         self._check(self._library.handle(copy, ctypes.addressof(handle), self._open()))
         return handle.value

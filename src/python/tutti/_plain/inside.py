@@ -24,7 +24,7 @@ def set_package(folder: str) -> None:
 
 def site() -> Optional[int]:
     """Address of "folder/file:line" of the first frame outside of the package, which lives for ever. None: "?"."""
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     while frame is not None and _package and frame.f_code.co_filename.startswith(_package):
         frame = frame.f_back
     if frame is None:

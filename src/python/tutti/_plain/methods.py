@@ -2,7 +2,7 @@
 import ctypes
 import errno
 import weakref
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from . import inside
 from .library import Call, Message
@@ -20,6 +20,8 @@ def _text(words: str) -> bytes:
 
 
 class Methods:
+    _raised: Optional[BaseException]
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)
 

@@ -16,7 +16,8 @@ class Work:
 
     def __init__(self, comm: Any, flight: Any):
         self._comm, self._flight = comm, flight
-        self._value, self._failure = None, None
+        self._value: Any = None
+        self._failure: Optional[BaseException] = None
         self._waits = threading.Lock()
         flight.taken = True
 
