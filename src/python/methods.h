@@ -6,6 +6,9 @@
 
 #include "python/comm.h"
 
+/* What the methods of a key and a deadline begin with: (key, timeout_ms). NULL with an exception. */
+tutti_comm *methods_key(comm_object *, PyObject *args, const char **key, tutti_call *);
+
 PyObject *methods_once(comm_object *, PyObject *args);            /* _once(key, function, timeout_ms) -> (ran, value) */
 PyObject *methods_first_begin(comm_object *, PyObject *args);     /* _first_begin(key, timeout_ms) -> bool */
 PyObject *methods_first_end(comm_object *, PyObject *args);       /* _first_end(key, error) */

@@ -21,6 +21,12 @@ static int once_run(void *arg)
     return r;
 }
 
+tutti_comm *methods_key(comm_object *self, PyObject *args, const char **key, tutti_call *call)
+{
+    tutti_comm *comm = comm_of(self);
+    return comm && PyArg_ParseTuple(args, "si", key, &call->timeout_ms) ? comm : NULL;
+}
+
 PyObject *methods_once(comm_object *self, PyObject *args)
 {
     struct run mine = { 0 };
@@ -44,12 +50,11 @@ PyObject *methods_once(comm_object *self, PyObject *args)
 
 PyObject *methods_first_begin(comm_object *self, PyObject *args)
 {
-    const char *key;
+    const char *key, *site = site_of_caller();
     tutti_call call = { 0 };
-    tutti_comm *comm = comm_of(self);
-    if (!comm || !PyArg_ParseTuple(args, "si", &key, &call.timeout_ms))
+    tutti_comm *comm = methods_key(self, args, &key, &call);
+    if (!comm)
         return NULL;
-    const char *site = site_of_caller();
     PyThreadState *state = comm_enter(self);
     int r = tutti_first_begin_at(site, key, comm, &call);
     comm_leave(self, state);

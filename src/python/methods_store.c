@@ -25,12 +25,11 @@ PyObject *methods_set(comm_object *self, PyObject *args)
 
 PyObject *methods_get(comm_object *self, PyObject *args)
 {
-    const char *key;
+    const char *key, *site = site_of_caller();
     tutti_call call = { 0 };
-    tutti_comm *comm = comm_of(self);
-    if (!comm || !PyArg_ParseTuple(args, "si", &key, &call.timeout_ms))
+    tutti_comm *comm = methods_key(self, args, &key, &call);
+    if (!comm)
         return NULL;
-    const char *site = site_of_caller();
     for (size_t room = 256, len;;) {
         char *value = malloc(room);
         if (!value)
