@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/copy.h"
+#include "watch/verdict.h"
 
 #include <string.h>
 
@@ -100,6 +101,15 @@ void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
     c->fold_ticks += clock_tick() - began;
 }
 
+/* A function that cannot fold says so by tutti_comm_abort. What it left must not go out as a result: the verdict falls first. Where all others
+   have what they need (each folds for itself) they succeed, and rightly. */
+static void coll_heed_abort(struct coll *c)
+{
+    const struct wait none = { .owner = -1, .own = true };
+    if (load_relaxed32(&c->comm->watch.mine->quit) & QUIT_ABORT)     /* relaxed: this rank's own word */
+        verdict_look(&c->comm->watch, &c->op.claim, &none, false);
+}
+
 /* An operation of the caller's own, in rank order, through two blocks on the stack: its function wants the left operand in `in`, and the
    right one where the result goes. */
 static void coll_fold_user(struct coll *c, char *to, const void *const from[], uint32_t n, size_t count)
@@ -120,6 +130,7 @@ static void coll_fold_user(struct coll *c, char *to, const void *const from[], u
         memcpy(to + at, block[in], some * c->width);
     }
     comm_callback_end(c->comm, outer);
+    coll_heed_abort(c);
 }
 
 static void coll_fold_scaled(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)

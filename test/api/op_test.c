@@ -235,6 +235,45 @@ static int body_nested(tutti_comm *world, int rank)
     return 0;
 }
 
+/* An operation that cannot fold aborts, on one rank and somewhere in the middle. Who gets 0 all the same has the right numbers. */
+static int gives_up, folds_left;
+
+static void may_give_up(const void *in, void *inout, size_t count, tutti_type type)
+{
+    if (gives_up && folds_left-- <= 0) {
+        tutti_comm_abort(inside, "cannot fold");
+        memset(inout, 0x55, count * sizeof(int32_t));
+    } else
+        adds(in, inout, count, type);
+}
+
+static int body_gives_up(tutti_comm *world, int rank)
+{
+    static int32_t x[LARGE], y[LARGE];
+    int32_t size = tutti_size(world);
+    for (int i = 0; i < 150; i++) {
+        size_t n = i % 3 == 0 ? 1 : i % 3 == 1 ? 3000 : LARGE;
+        tutti_op op;
+        tutti_work *work = NULL;
+        gives_up = rank == i % size;
+        folds_left = i % 7;
+        CHECK_IS(tutti_comm_split(world, 0, 0, &inside), 0);
+        CHECK_IS(tutti_op_create(may_give_up, 0, &op, inside), 0);
+        for (size_t k = 0; k < n; k++)
+            x[k] = (int32_t)k;
+        int r = tutti_all_reduce(x, y, n, TUTTI_I32, op, inside, &(tutti_call){ .work = i % 2 ? &work : NULL });
+        if (work)
+            r = tutti_wait(work, 0);
+        CHECK(r == 0 || r == -ECANCELED);
+        CHECK(r == 0 || strstr(tutti_explain(inside), "cannot fold"));
+        for (size_t k = 0; k < n && r == 0 && !(gives_up && folds_left < 0); k++)
+            CHECK_IS(y[k], size * (int32_t)k);
+        CHECK_IS(tutti_barrier(world, NULL), 0);
+        CHECK_IS(tutti_comm_free(inside), 0);
+    }
+    return 0;
+}
+
 /* The progress thread runs the operation: this rank only waits on a word of its own while the others come late. */
 static shared32 by_progress;
 static pthread_t main_thread;
@@ -317,6 +356,7 @@ CASE(8000, 2)
 CASE(full, 3)
 CASE(under_way, 2)
 CASE(nested, 3)
+CASE(gives_up, 3)
 CASE(on_progress_thread, 3)
 
 static void test_alone(void **state)
@@ -332,7 +372,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_made_and_freed), cmocka_unit_test(test_8000), cmocka_unit_test(test_full), cmocka_unit_test(test_under_way),
-        cmocka_unit_test(test_nested), cmocka_unit_test(test_on_progress_thread), cmocka_unit_test(test_same), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_nested), cmocka_unit_test(test_gives_up),
+        cmocka_unit_test(test_on_progress_thread), cmocka_unit_test(test_same), cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
