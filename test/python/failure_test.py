@@ -36,8 +36,12 @@ def all_reduce_large(world):
     world.all_reduce(np.ones(100_000))
 
 
+WORKS = []
+
+
 def waits_for_work(world):
-    world.all_reduce(np.ones(1000), async_=True).wait()
+    WORKS.append(world.all_reduce(np.ones(1000), async_=True))
+    WORKS[-1].wait()
 
 
 def waits_twice_for_work(world):
@@ -116,6 +120,9 @@ def interrupted(world, call):
     if world.rank == 0:
         key.set("pid", str(os.getpid()))
         raises(KeyboardInterrupt, call, world)
+        for work in WORKS:                                              # it has ended with its comm
+            check(work.test(), "over")
+            check(raises(tutti.Error, work.wait) is raises(tutti.Error, work.wait), "the same end again")
         key.set("interrupted", b"1")
         world.abort("interrupted")
     else:

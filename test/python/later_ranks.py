@@ -214,10 +214,17 @@ class Files(Case):
         work = world.load(path, async_=True)
         np.testing.assert_array_equal(np.frombuffer(work.wait(), int), state)
         self.assertIs(work.wait(), work.wait())
-        for _ in range(5):
-            world.load(path, async_=True)                               # nobody takes it
         error = raises(tutti.Error, world.load(path + ".missing", async_=True).wait)
         self.assertEqual(error.errno, 2)
+
+        def nobody_takes_it(world):
+            """What is loaded and not taken is given back: there is room for some of it only."""
+            for _ in range(100):
+                world.load(path, async_=True)
+                world.barrier()                                         # it has ended then
+            check(len(world.load(path)) == state.nbytes, "loaded")
+        if ME == 0:
+            self.ranks(2, nobody_takes_it, span_bytes=8 << 20)
 
         async def program():
             return await world.load(path, async_=True)

@@ -2,6 +2,7 @@
 # Operations of a program's own: in rank order, for every type, blocking and under way; what they raise.
 import os
 import signal
+import sys
 
 from support import Case, check, main, np, pair, program, raises, tutti
 
@@ -100,7 +101,10 @@ sys.exit(0 if ends == [0, 0] else 1)
 
 
 def raises_in_fold(world, n, async_, on):
+    calls = []
+
     def fold(in_, inout):
+        calls.append(1)
         if world.rank in on:
             raise KeyError(f"no way on {world.rank}")
         np.add(in_, inout, out=inout)
@@ -115,6 +119,7 @@ def raises_in_fold(world, n, async_, on):
         check(isinstance(error, kind) or len(on) > 1, error)
         check("no way on" in str(error), error)
     check(isinstance(raises(tutti.Error, world.barrier), tutti.Aborted), "broken")
+    check(world.rank not in on or len(calls) <= 1, "not asked again after it has raised")
     check(world.shrink().size == world.size, "a fresh one")
 
 
@@ -146,6 +151,45 @@ def interrupted(world):
         pass
 
 
+class Alarm(Exception):
+    pass
+
+
+def alarmed(world):
+    """A signal's exception, wherever it strikes, is the call's; the result, where there is one, is right, and nothing is only printed."""
+    lost, armed = [], []
+
+    def ring(*_):
+        if armed:
+            armed.clear()
+            raise Alarm
+    sys.unraisablehook = lost.append
+    if world.rank == 0:
+        signal.signal(signal.SIGALRM, ring)
+    ends = {"right": 0, "alarm": 0, "aborted": 0}
+    for i in range(60):
+        comm = world.split(0)
+        op = comm.op(lambda in_, inout: np.add(in_, inout, out=inout))
+        mine = np.ones(60_000)
+        try:
+            if world.rank == 0:
+                armed.append(1)
+                signal.setitimer(signal.ITIMER_REAL, 0.0002 * (i % 10 + 1))
+            comm.all_reduce(mine, op)
+            check((mine == world.size).all(), mine)
+            armed.clear()
+            ends["right"] += 1
+        except Alarm:
+            comm.abort("the alarm")
+            ends["alarm"] += 1
+        except tutti.Aborted:
+            ends["aborted"] += 1
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    check(world.rank or ends["alarm"], ends)
+    check(not lost, lost)
+
+
 ENDS = """
 import numpy as np
 def fold(in_, inout):
@@ -170,6 +214,11 @@ class Failures(Case):
     def test_interrupt(self):
         if ME == 0:
             self.ranks(2, interrupted)
+        world.barrier()
+
+    def test_alarms(self):
+        if ME == 0:
+            self.ranks(2, alarmed)
         world.barrier()
 
     def test_end(self):

@@ -60,11 +60,11 @@ class Comm(Methods):
             if root is not self:
                 root._inside.pop()
 
-    def _folds(self, flight: Flight, function: Callable[[], int]) -> int:
+    def _folds(self, flight: Flight, function: Callable[[], int], undo: Optional[Callable[[int], Any]] = None) -> int:
         """Runs it where the functions of own operations may run."""
         if not flight.folds:
             return function()
-        return inside.off_main(function, lambda: self._library.comm_abort_at(None, self._handle, b"interrupted"))
+        return inside.off_main(function, lambda: self._library.comm_abort_at(None, self._handle, b"interrupted"), undo)
 
     def _check(self, result: int) -> int:
         if self._raised is not None:

@@ -5,6 +5,7 @@ may raise there. From a function that C calls nothing can be raised. So what C c
 handler then runs where the generator stands, within its `try`. Each thread has its own, and only the main thread's does anything.
 For the same reason a call's result is put into a list by C code, before a handler can run: it is there even if the next thing is an exception.
 """
+import _thread
 import ctypes
 import functools
 import operator
@@ -72,7 +73,7 @@ def call(function: Any, *args: Any, undo: Optional[Callable[[int], Any]] = None)
             asking = _asking(raised)
             next(asking)
             _asked.ask = asking.__next__  # type: ignore[assignment]
-        box.extend(map(function, *zip(args)))
+        kept(box, function, *args)
     except BaseException:
         if box and undo is not None:
             undo(box[0])
@@ -104,25 +105,37 @@ def shielded(function: Callable[[], Any], ends: List[Any]) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int)(running.__next__)
 
 
-def off_main(function: Callable[[], Any], give_up: Callable[[], Any]) -> Any:
+def kept(box: List[Any], function: Any, *args: Any) -> None:
+    """Puts the function's result into the box before a signal's handler can run."""
+    box.extend(map(function, *zip(args)))
+
+
+def off_main(function: Callable[[], Any], give_up: Callable[[], Any], undo: Optional[Callable[[int], Any]] = None) -> Any:
     """function() in a thread of its own if this is the main one: no signal's handler runs in what the library calls there. What a handler raises
-    meanwhile ends it by give_up()."""
+    meanwhile ends it by give_up(); undo(result) then."""
     if threading.current_thread() is not threading.main_thread():
         return function()
     ends: List[Any] = []
+    started: List[int] = []
+    over = _thread.allocate_lock()
+    over.acquire()
 
     def run() -> None:
         try:
             ends.append((function(), None))
         except BaseException as error:
             ends.append((None, error))
-    thread = threading.Thread(target=run)
-    thread.start()
+        over.release()
     try:
-        thread.join()
+        kept(started, _thread.start_new_thread, run, ())
+        while not ends:
+            over.acquire()
     except BaseException:
         give_up()
-        thread.join()
+        while started and not ends:
+            over.acquire()
+        if undo is not None and ends and ends[0][1] is None:
+            undo(ends[0][0])
         raise
     value, error = ends[0]
     if error is not None:

@@ -27,7 +27,7 @@ _whole = ctypes.PYFUNCTYPE(ctypes.c_int, _pointer, ctypes.c_char)(("PyBuffer_IsC
 
 
 class Held:
-    """A view of the buffer protocol, given back when it is dropped."""
+    """A view of the buffer protocol, to be dropped: by no __del__, in which a signal's exception would be lost."""
 
     __slots__ = ("view",)
 
@@ -38,8 +38,6 @@ class Held:
     def drop(self) -> None:
         if self.view.obj:
             _release(self.view)
-
-    __del__ = drop
 
 
 def _type(text: str, size: int) -> int:
@@ -141,6 +139,7 @@ class Side:
                 raise
             raise ValueError(f"{self.what}: the array is read-only, and the result is to be written there") from None
         view = held.view
+        self._held.append(held)         # given back by drop(), whatever comes
         if not _whole(view, b"C"):
             raise ValueError(f"{self.what}: the array does not lie in one piece in C order: give numpy.ascontiguousarray() of it")
         text = (view.format or b"B").decode()
@@ -151,7 +150,6 @@ class Side:
             if self.type < 0:
                 raise TypeError(f"{self.what}: elements of format '{text}' ({view.itemsize} bytes) are no type of tutti: use integers, bool, floats "
                                 "of 2 to 8 bytes or complex, in this machine's byte order; or say dtype=")
-        self._held.append(held)
         self._append(view.buf, view.len // SIZES[self.type])
 
     def _asked(self, asked: int, itemsize: int, length: int) -> int:

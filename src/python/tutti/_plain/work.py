@@ -2,7 +2,7 @@
 import errno
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 from .. import errors
 from . import inside
@@ -36,13 +36,16 @@ class Work:
         """
         ms = 0 if timeout is None else -1 if timeout < 0 or timeout > 2e6 else max(1, int(timeout * 1000))
         if self._flight is not None:
-            if not self._waits.acquire(timeout=ms / 1000 if ms > 0 else -1):
-                raise TimeoutError("not done yet: the operation goes on, wait() again")
+            got: List[bool] = []
             try:
+                inside.kept(got, self._waits.acquire, True, ms / 1000 if ms > 0 else -1)
+                if not got[0]:
+                    raise TimeoutError("not done yet: the operation goes on, wait() again")
                 if self._flight is not None:
                     self._await(ms)
             finally:
-                self._waits.release()
+                if got and got[0]:
+                    self._waits.release()
         if self._failure is not None:
             raise self._failure
         return self._value
@@ -56,10 +59,10 @@ class Work:
             patience = min(ms, left) if ms > 0 else left
 
         def over(result: int) -> None:
-            if result != -errno.EAGAIN:
+            if result != -errno.EAGAIN and self._flight is not None:
                 self._over(result)
         site = inside.site()
-        result = comm._folds(flight, lambda: comm._run("wait_at", site, flight.handle.value, patience, undo=over))
+        result = comm._folds(flight, lambda: comm._run("wait_at", site, flight.handle.value, patience, undo=over), over)
         if result != -errno.EAGAIN:
             self._over(result)
         elif flight.late and time.monotonic() >= flight.late:
@@ -83,15 +86,16 @@ class Work:
         """True when the operation has ended, well or not: wait() then returns at once. Any thread."""
         if self._flight is None:
             return True
-        if not self._waits.acquire(blocking=False):
-            return self._flight is None                             # the thread that waits frees the handle
+        got: List[bool] = []
         try:
-            if self._flight is None:
-                return True
+            inside.kept(got, self._waits.acquire, False)
+            if not got[0] or self._flight is None:
+                return self._flight is None                         # the thread that waits frees the handle
             self._comm._open()
             return self._comm._library.test(self._flight.handle.value) != -errno.EAGAIN
         finally:
-            self._waits.release()
+            if got and got[0]:
+                self._waits.release()
 
     def _watch(self) -> Optional[bool]:
         """Nobody tells of an end here: the library's thread would have to wait for the interpreter."""
