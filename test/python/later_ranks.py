@@ -62,6 +62,14 @@ class Callbacks(Case):
             self.assertTrue(left.acquire(timeout=60))
         self.assertEqual(seen, [TOTAL] * len(works))
 
+    def test_nobody_else_holds_them(self):
+        """The thread of the package lets go of each while this one starts the next."""
+        alone, left = world.split(ME), threading.Semaphore(0)
+        for i in range(2000):
+            (alone if i % 20 else world).barrier(async_=True).add_done_callback(lambda done: left.release())
+        for _ in range(2000):
+            self.assertTrue(left.acquire(timeout=60))
+
     def test_not_kept(self):
         """Neither the work nor its array is held once the callbacks are through."""
         called = threading.Event()
@@ -183,6 +191,16 @@ class Keep(Case):
         work.add_done_callback(lambda done: called.set())
         self.assertTrue(called.wait(60))
         self.assertIsNone(work.wait())
+
+    def test_letters(self):
+        got = np.zeros(1, "i4")
+        work = world.recv(got, (ME - 1) % N, 9, async_=True, keep=True, timeout=0.01)
+        self.assertIn("goes on", str(raises(tutti.Timeout, work.wait)))
+        self.assertFalse(work.test())
+        world.barrier()
+        world.send(np.array([ME], "i4"), (ME + 1) % N, 9)
+        self.assertEqual(work.wait(timeout=-1), ((ME - 1) % N, 9, 1))
+        self.assertEqual(got[0], (ME - 1) % N)
 
     def test_dropped(self):
         for _ in range(20):

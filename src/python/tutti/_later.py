@@ -53,7 +53,8 @@ def _look() -> List[Any]:
     """The polled ones that have ended."""
     with _lock:
         over = [work for work in _polled if _is_over(work)]
-        _polled[:] = [work for work in _polled if not any(work is one for one in over)]
+        gone = {id(work) for work in over}
+        _polled[:] = [work for work in _polled if id(work) not in gone]
     return over
 
 

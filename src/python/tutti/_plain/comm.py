@@ -84,7 +84,9 @@ class Comm(Methods):
 
     def _reap(self, wait: bool) -> None:
         """Ends what no Work holds any more and over; wait: also what is not over yet."""
-        for flight in [flight for flight in self._flying if not flight.taken]:
+        for flight in list(self._flying):
+            if flight.taken:
+                continue
             try:
                 self._flying.remove(flight)         # another thread may be here, too
             except KeyError:
@@ -121,10 +123,15 @@ class Comm(Methods):
             call.timeout_ms, flight.late = -1, time.monotonic() + timeout_ms / 1000
         if mode & _MODE_WORK:
             call.work = ctypes.addressof(flight.handle)
+            flight.taken = True
             self._flying.add(flight)                # from here on its buffers are held, whatever comes between
-        result = self._folds(flight, lambda: self._run(name, site, *args, self._open(), ctypes.addressof(call)))
-        if flight.handle.value:
-            return work_class(self, flight)
+        try:
+            result = self._folds(flight, lambda: self._run(name, site, *args, self._open(), ctypes.addressof(call)))
+            if flight.handle.value:
+                return work_class(self, flight)
+        except BaseException:
+            flight.taken = False
+            raise
         self._flying.discard(flight)
         try:
             if result < 0:
