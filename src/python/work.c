@@ -133,10 +133,7 @@ static PyObject *work_over(struct work_object *w, int result)
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     struct flight *f = w->flight;
-    w->flight = NULL;
     w->value = comm_result(w->comm, result) < 0 ? NULL : flight_value(f, result);
-    flight_drop(f);
-    free(f);
     if (!w->value) {
         PyObject *kind, *failure, *where;
         PyErr_Fetch(&kind, &failure, &where);
@@ -145,6 +142,9 @@ static PyObject *work_over(struct work_object *w, int result)
         Py_XDECREF(kind);
         Py_XDECREF(where);
     }
+    w->flight = NULL;                                   /* not before: this has been in Python, where others ask whether it is over */
+    flight_drop(f);
+    free(f);
     if (!type)
         return work_end(w);
     PyErr_Restore(type, value, trace);
@@ -190,6 +190,8 @@ static int stand_by(struct work_object *w, int ms)
     }
 }
 
+static const char late_text[] = "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again";
+
 /* The library's answer to this thread, which is the only one inside. *late: the deadline of one with keep has passed, and it goes on. */
 static int await(struct work_object *w, const char *site, int ms, int *late)
 {
@@ -207,9 +209,6 @@ static int await(struct work_object *w, const char *site, int ms, int *late)
             r = tutti_wait_at(site, f->work, -1);
     }
     comm_leave(w->comm, state);
-    w->waiting = 0;
-    if (w->others)
-        PyThread_release_lock(w->others);
     return r;
 }
 
@@ -228,9 +227,11 @@ static PyObject *work_wait(struct work_object *w, PyObject *args, PyObject *word
     if (!comm_of(w->comm))
         return NULL;
     int r = await(w, site_of_caller(), ms, &late);
-    if (late && !PyErr_Occurred())
-        return fail_said(ETIMEDOUT, "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again");
-    return late || r == -EAGAIN ? not_yet() : work_over(w, r);
+    PyObject *value = late && !PyErr_Occurred() ? fail_said(ETIMEDOUT, late_text) : late || r == -EAGAIN ? not_yet() : work_over(w, r);
+    w->waiting = 0;
+    if (w->others)
+        PyThread_release_lock(w->others);
+    return value;
 }
 
 static PyObject *work_test(struct work_object *w, PyObject *none)

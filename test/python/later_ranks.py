@@ -6,6 +6,7 @@ import contextlib
 import gc
 import io
 import os
+import sys
 import tempfile
 import threading
 import weakref
@@ -109,6 +110,27 @@ class Callbacks(Case):
             world.barrier()
             other.all_reduce(np.full(2, 1.0))
         other.free()
+
+
+    def test_threads_that_wait_for_a_letter(self):
+        """Its value is made by Python code, in which threads change: none of them sees it half made."""
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            for i in range(60):
+                room, got = np.zeros(1, "i4"), []
+                work = world.recv(room, ME, i, async_=True)
+                work.add_done_callback(lambda done, got=got: got.append(done.wait()))
+                threads = [threading.Thread(target=lambda got=got, work=work: got.append(work.wait())) for _ in range(3)]
+                for thread in threads:
+                    thread.start()
+                world.send(np.array([i], "i4"), ME, i)
+                got.append(work.wait())
+                for thread in threads:
+                    thread.join()
+                self.assertEqual(set(got), {(ME, i, 1)})
+        finally:
+            sys.setswitchinterval(before)
 
 
 class Futures(Case):

@@ -71,15 +71,17 @@ class Work:
             raise TimeoutError("not done yet: the operation goes on, wait() again")
 
     def _over(self, result: int) -> None:
-        """The handle is gone: what came of it is kept."""
-        flight, self._flight = self._flight, None
-        self._comm._flying.discard(flight)
+        """The handle is gone: what came of it is kept, before others are told that there is something."""
+        flight = self._flight
         try:
+            self._comm._flying.discard(flight)
             self._comm._check(result)
             self._value = flight.value(result)
         except BaseException as error:
             self._failure = error
             flight.data.value = None
+        finally:
+            self._flight = None
         flight.drop()
 
     def test(self) -> bool:
