@@ -43,6 +43,11 @@ def _call(function: Callable[[Any], Any], work: Any) -> None:
 
 
 def _finish(work: Any) -> None:
+    """The end is told a moment before the library has let go of the operation: that is awaited first, so that the comm is free."""
+    try:
+        work.wait(-1)
+    except Exception:
+        pass                                                    # it is the program's, when that waits
     with _lock:
         waiting, work._callbacks = work._callbacks, ()
     for function in waiting:
