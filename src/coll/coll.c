@@ -101,8 +101,8 @@ void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
     c->fold_ticks += clock_tick() - began;
 }
 
-/* A function that cannot fold says so by tutti_comm_abort. What it left must not go out as a result: the verdict falls first. Where all others
-   have what they need (each folds for itself) they succeed, and rightly. */
+/* A function that cannot fold says so by tutti_comm_abort. What it left must not go out as a result: the verdict falls first. Where all
+   others have what they need (each folds for itself) they succeed, and rightly. */
 static void coll_heed_abort(struct coll *c)
 {
     const struct wait none = { .owner = -1, .own = true };

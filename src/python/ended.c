@@ -1,5 +1,5 @@
-/* The library calls ending_done in whatever thread ends a work, its own among them, which must not wait. So there is no lock here: the word of a
- * work changes once, from nothing or a watch to ENDED, and who takes the watch away puts it on a list; a descriptor wakes the thread
+/* The library calls ending_done in whatever thread ends a work, its own among them, which must not wait. So there is no lock here: the word
+ * of a work changes once, from nothing or a watch to ENDED, and who takes the watch away puts it on a list; a descriptor wakes the thread
  * of the package, which empties the list at once. Cost of an end that is watched: two atomic steps and a write of 8 bytes; of others: one.
  *
  * Edges:

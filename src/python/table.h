@@ -15,8 +15,8 @@ enum kind {
 
 enum { MODE_WORK = 1, MODE_KEEP = 2 };
 
-/* collective(kind, send, recv, type, op, root, timeout_ms, mode, value, factor, stream): returns value, or a Work that will. send, recv: an array,
- * a list of arrays, or None. send() and recv() have the peer in root and the tag in op. mode: 0 blocking, 1 async_, 3 with keep. stream: a
+/* collective(kind, send, recv, type, op, root, timeout_ms, mode, value, factor, stream): returns value, or a Work that will. send, recv:
+ * an array, a list of arrays, or None. send() and recv() have the peer in root and the tag in op. mode: 0 blocking, 1 async_, 3 with keep. stream: a
  * CUstream as an integer, or None. */
 PyObject *table_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
 

@@ -28,5 +28,6 @@ _tutti.set_work(Work)
 
 __version__: str = _tutti.version()
 
-__all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "Op", "RankDied", "Timeout", "Work", "init", "spawn"]
+__all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "Op", "RankDied", "Timeout", "Work", "init",
+           "spawn"]
 __all__ += _default.__all__

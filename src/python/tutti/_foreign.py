@@ -1,7 +1,7 @@
 """Arrays of other libraries: what has __dlpack__ or __cuda_array_interface__, in the memory of the host or of a device.
 
-take() says where the elements lie and what they are. The memory is lent: the capsule of DLPack, or the array, is held while it is in use, and
-nothing is copied. Cost: some 10 µs an array; the buffer protocol, which is asked for first, has none of it.
+take() says where the elements lie and what they are. The memory is lent: the capsule of DLPack, or the array, is held while it is in
+use, and nothing is copied. Cost: some 10 µs an array; the buffer protocol, which is asked for first, has none of it.
 """
 import ctypes
 import math
@@ -66,11 +66,12 @@ def _capsule(array: Any, words: Any) -> Any:
 
 
 def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
-    """The capsule stays whole: whoever drops it last, its own destructor gives the memory back. The producer orders its work before the stream
-    that the library then waits for."""
+    """The capsule stays whole: whoever drops it last, its own destructor gives the memory back. The producer orders its work before
+    the stream that the library then waits for."""
     device, _ = array.__dlpack_device__()
     if device not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
-        raise Invalid(f"{what}: the array lies on a device that tutti does not reach (type {int(device)} of DLPack): host memory and CUDA's are fine")
+        raise Invalid(f"{what}: the array lies on a device that tutti does not reach (type {int(device)} of DLPack): "
+                      "host memory and CUDA's are fine")
     capsule = _capsule(array, {"stream": stream or _LEGACY_STREAM} if device in (_CUDA, _CUDA_MANAGED) else {})
     read_only = False
     if _is_valid(capsule, b"dltensor_versioned"):

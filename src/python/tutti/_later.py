@@ -1,7 +1,7 @@
 """Who calls what add_done_callback was given: one thread of the package, started by the first use.
 
-The library tells of the end of a work in a thread of its own, which must not wait for the interpreter; so it only leaves a note (src/python/ended.c),
-and this thread fetches it. Works that were started before the first use, when nobody asked to be told, are looked at again and again,
+The library tells of the end of a work in a thread of its own, which must not wait for the interpreter; so it only leaves a note
+(src/python/ended.c), and this thread fetches it. Works that were started before the first use, when nobody asked to be told, are looked at again and again,
 after 1 to 16 ms, until they have ended.
 """
 import os

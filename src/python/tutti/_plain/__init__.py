@@ -15,7 +15,8 @@ from .library import Library
 from .methods import ops_close
 from .work import Work
 
-__all__ = ["KINDS", "Comm", "Work", "ended", "ended_listen", "ended_wake", "init", "open_library", "ops_close", "set_package", "set_work", "version"]
+__all__ = ["KINDS", "Comm", "Work", "ended", "ended_listen", "ended_wake", "init", "open_library", "ops_close", "set_package", "set_work",
+           "version"]
 
 _library: Optional[Library] = None
 _bell = threading.Event()
