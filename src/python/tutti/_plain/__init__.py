@@ -1,7 +1,7 @@
 """The extension _tutti once more, in Python over ctypes: the same names, for where that cannot be imported. Read library.py (the library and its
 functions), side.py (buffers), inside.py (a call and a signal), calls.py (the table of calls), comm.py, methods.py, work.py.
 
-Slower by some 10 µs a call. And: the library's own thread never waits for the interpreter except in an operation of the program's own, so nobody
+Slower by 20 to 40 µs a call. And: the library's own thread never waits for the interpreter except in an operation of the program's own, so nobody
 tells of a work's end, and callbacks come up to 16 ms late.
 """
 import threading
