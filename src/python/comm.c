@@ -8,6 +8,7 @@
 #include "python/fail.h"
 #include "python/methods.h"
 #include "python/object.h"
+#include "python/raw.h"
 #include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
@@ -82,6 +83,7 @@ static void comm_dealloc(comm_object *self)
         work_reap(self, 1);
         tutti_comm_free(self->comm);
     }
+    raw_forget(self);
     Py_CLEAR(self->told);
     Py_CLEAR(self->world);
     object_free(self);
@@ -312,6 +314,7 @@ static PyMethodDef comm_methods[] = {
     TABLE_METHOD("_set_timeout", comm_set_timeout, METH_VARARGS, NULL),
     TABLE_METHOD("_fault", comm_fault, METH_VARARGS, NULL),
     TABLE_METHOD("_collective", table_collective, METH_FASTCALL, NULL),
+    TABLE_METHOD("_raw", raw_collective, METH_FASTCALL, NULL),
     TABLE_METHOD("_once", methods_once, METH_VARARGS, NULL),
     TABLE_METHOD("_first_begin", methods_first_begin, METH_VARARGS, NULL),
     TABLE_METHOD("_first_end", methods_first_end, METH_VARARGS, NULL),

@@ -17,6 +17,7 @@ typedef struct comm_object {
     int                 inside;         /* calls that run without the lock; of a world: on all its comms */
     PyObject           *told;           /* the report of the last exception, and its number */
     int                 told_error;
+    struct raw_door    *door;           /* of raw.c */
     Py_ssize_t          regions;        /* of a world: memory of the arena that Python objects show */
 } comm_object;
 

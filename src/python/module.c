@@ -1,5 +1,6 @@
 /* The extension _tutti: what Python's own code cannot do. The package tutti in front of it has the names, the texts and the defaults. */
 #include "python/comm.h"
+#include "python/raw.h"
 #include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
@@ -27,7 +28,8 @@ PyMODINIT_FUNC PyInit__tutti(void)
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
-    if (site_setup(module) < 0 || table_setup(module) < 0 || comm_setup(module) < 0 || work_setup(module) < 0 || shown_setup(module) < 0)
+    if (site_setup(module) < 0 || table_setup(module) < 0 || comm_setup(module) < 0 || work_setup(module) < 0 || shown_setup(module) < 0
+        || raw_setup(module) < 0)
         Py_CLEAR(module);
     return module;
 }

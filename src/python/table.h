@@ -6,14 +6,22 @@
 
 #include <Python.h>
 
+#include "python/work.h"
+
 enum kind {
     KIND_BARRIER, KIND_BROADCAST, KIND_REDUCE, KIND_ALL_REDUCE, KIND_REDUCE_SCATTER, KIND_ALL_GATHER, KIND_GATHER, KIND_SCATTER,
     KIND_ALL_TO_ALL, KIND_SCAN, KIND_EXSCAN, KIND_SAME, KIND_ALL_REDUCE_MANY, KIND_ALL_GATHER_V, KIND_GATHER_V, KIND_SCATTER_V,
     KIND_REDUCE_SCATTER_V, KIND_ALL_TO_ALL_V, KIND_SEND, KIND_RECV, KINDS
 };
 
+/* A call as it was asked for. send() and recv() have the peer in root and the tag in op. */
+struct asked { int kind, type, op, root, timeout_ms, work, rank, size; };
+
+/* The library's function of that kind, on the pointers and counts of the flight's sides. Without the interpreter's lock. */
+int table_run(const char *site, const struct asked *, struct flight *, tutti_comm *, const tutti_call *);
+
 /* collective(kind, send, recv, type, op, root, timeout_ms, work, value, factor): returns value, or a Work that will. send, recv: an array, a list
- * of arrays, or None. send() and recv() have the peer in root and the tag in op. */
+ * of arrays, or None. */
 PyObject *table_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* A row of methods; the cast is the one that CPython's documentation asks for. */

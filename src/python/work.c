@@ -23,6 +23,8 @@ PyObject *flight_value(struct flight *f, int result)
 {
     if (f->kind == KIND_SAME)
         return PyBool_FromLong(result);
+    if (f->kind == KIND_RECV && f->keep)
+        return Py_BuildValue("iin", f->got.from, f->got.tag, (Py_ssize_t)f->got.count);
     if (f->kind == KIND_RECV && f->result != Py_None)
         return PyObject_CallFunction(f->result, "iin", f->got.from, f->got.tag, (Py_ssize_t)f->got.count);
     Py_INCREF(f->result);
@@ -34,6 +36,7 @@ void flight_drop(struct flight *f)
     side_drop(&f->send);
     side_drop(&f->recv);
     side_drop(&f->factor);
+    Py_CLEAR(f->keep);
     Py_CLEAR(f->result);
 }
 

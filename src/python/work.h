@@ -11,6 +11,7 @@ struct flight {
     struct flight *next;                /* in comm_object.left */
     int            kind;                /* a row of the table */
     struct side    send, recv, factor;
+    PyObject      *keep;                /* owned, may be NULL: whose memory it is where there are no views */
     PyObject      *result;              /* owned: what wait() returns; of recv: what is called with (from, tag, count) */
     tutti_message  got;
     tutti_work    *work;

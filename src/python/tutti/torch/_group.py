@@ -1,0 +1,323 @@
+"""A process group on a comm: torch's operations in the library's terms."""
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+
+from .. import _tutti
+from ..errors import Mismatch
+from ._sparse import all_reduce_sparse
+from ._tensors import OP_NAMES, OPS, PREMUL_SUM, Side, is_plain, plain, same_type
+from ._work import DONE, Done, Flights, Work
+
+_KIND = _tutti.KINDS
+_BARRIER, _BROADCAST, _REDUCE, _ALL_REDUCE = (_KIND[name] for name in ("barrier", "broadcast", "reduce", "all_reduce"))
+_REDUCE_SCATTER, _ALL_GATHER, _ALL_TO_ALL = _KIND["reduce_scatter"], _KIND["all_gather"], _KIND["all_to_all"]
+_ALL_REDUCE_MANY, _ALL_GATHER_V, _GATHER_V, _SCATTER_V, _REDUCE_SCATTER_V, _ALL_TO_ALL_V = (
+    _KIND[name] for name in ("all_reduce_many", "all_gather_v", "gather_v", "scatter_v", "reduce_scatter_v", "all_to_all_v"))
+_SEND, _RECV = _KIND["send"], _KIND["recv"]
+_caller_waits = _tutti.caller_waits
+_U8 = 1
+_ANY = -1
+
+
+def _milliseconds(opts: Any) -> int:
+    """The timeout of a call's options; 0: the group's."""
+    timeout = getattr(opts, "timeout", None)
+    seconds = timeout.total_seconds() if timeout is not None else 0
+    return 0 if seconds <= 0 else min(int(seconds * 1000) or 1, 0x7FFFFFFF)
+
+
+def _op(opts: Any) -> int:
+    """Of options, of a ReduceOp, or None for SUM."""
+    return 0 if opts is None else OPS[hash(getattr(opts, "reduceOp", opts))]
+
+
+def _factor(opts: Any, tensor: Any) -> Any:
+    """PREMUL_SUM's factor as one element of the tensor's type."""
+    op = getattr(opts, "reduceOp", opts)
+    try:
+        factor = op.__getstate__()[1]
+    except Exception:
+        raise NotImplementedError(f"PREMUL_SUM: torch {torch.__version__} does not tell a backend in Python the factor: "
+                                  "multiply the tensor by it, and use SUM") from None
+    return torch.as_tensor(factor).reshape(-1)[:1].to(device="cpu", dtype=tensor.dtype)
+
+
+def _root(opts: Any, root: Optional[int]) -> int:
+    return root if root is not None else opts if isinstance(opts, int) else 0 if opts is None else opts.rootRank
+
+
+def _one(what: str, tensors: Any) -> Any:
+    """torch's lists have a tensor for each device of this process, of which there is one."""
+    if isinstance(tensors, torch.Tensor):
+        return tensors
+    if len(tensors) != 1:
+        raise ValueError(f"{what}: {len(tensors)} tensors; expected a list of one: a rank has one device")
+    return tensors[0]
+
+
+def _row(what: str, lists: Any, size: int) -> List[Any]:
+    """The tensors of all ranks, out of a list of lists or a list."""
+    row = lists[0] if len(lists) == 1 and not isinstance(lists[0], torch.Tensor) else lists
+    if len(row) != size:
+        raise ValueError(f"{what}: a list of {len(row)} tensors; expected one for each of {size} ranks")
+    return list(row)
+
+
+def _splits(what: str, tensor: Any, sizes: Sequence[int], ranks: int) -> Tuple[List[int], List[int]]:
+    """Addresses and counts of the pieces along the first axis; no sizes: equal ones."""
+    edge = tensor.shape[0] if tensor.dim() else 0
+    if not sizes:
+        if edge % ranks:
+            raise ValueError(f"{what}: the first axis has {edge} elements, which cannot be divided among {ranks} ranks: give split sizes")
+        sizes = [edge // ranks] * ranks
+    if len(sizes) != ranks or sum(sizes) != edge:
+        raise ValueError(f"{what}: the split sizes {list(sizes)} are to be {ranks} numbers whose sum is {edge}, the first axis of the tensor")
+    row = tensor.numel() // edge if edge else 0
+    address, step = tensor.data_ptr(), row * tensor.element_size()
+    addresses = []
+    for size in sizes:
+        addresses.append(address)
+        address += size * step
+    return addresses, [size * row for size in sizes]
+
+
+class Group(dist.ProcessGroup):
+    """The process group "tutti". `comm` is the tutti.Comm of its ranks, for what torch has no words for: it is another one than torch's
+    calls go through, as two callers would get into each other's way; None before it is first asked for, by all ranks."""
+
+    def __init__(self, comm: Any, rank: int, size: int, whole: bool):
+        super().__init__(rank, size)
+        self._comm, self._me, self._size, self._whole = comm, rank, size, whole
+        self._raw = comm._raw
+
+    def __del__(self) -> None:
+        try:
+            if self._whole and self._comm.is_world:
+                self._comm.finalize()
+        except Exception:
+            pass                                                        # at the end of the program the library does it
+
+    def getBackendName(self) -> str:
+        return "tutti"
+
+    def abort(self, why: str = "the process group was aborted") -> None:
+        """Breaks the group: all its ranks get tutti.Aborted, in calls under way, too."""
+        self._comm.abort(why)
+
+    _abort = abort
+
+    # ---- what all operations have in common ----
+
+    def _go(self, waits: Optional[bool], kind: int, send: Any, recv: Any, number: int, op: int, root: int, opts: Any, stream: int,
+            held: Any, value: Any, finish: Optional[Callable[[Any], Any]] = None, factor: Any = None) -> Any:
+        """waits: of caller_waits(): the caller waits at once; it does not; it is not known, and may be C++."""
+        element = factor.data_ptr() if factor is not None else None
+        if waits:
+            ended = self._raw(kind, *send, *recv, number, op, root, 0, stream, element, False, None)
+            if finish is not None:
+                finish(ended)
+            return DONE
+        flight = self._raw(kind, *send, *recv, number, op, root, 0 if waits is False else _milliseconds(opts), stream, element, True,
+                           (held, factor))
+        return Work(flight, value, finish, waits is None)
+
+    # ---- reductions ----
+
+    def allreduce(self, tensors: Any, opts: Any = None, op: Any = None) -> Any:
+        waits = _caller_waits()
+        tensor = tensors[0] if type(tensors) is list and len(tensors) == 1 else _one("all_reduce", tensors)
+        if tensor.is_sparse:
+            return all_reduce_sparse(self, tensor, _op(op or opts))
+        address, count, number, stream = plain(tensor)
+        which = _op(op or opts)
+        if waits and which != PREMUL_SUM:
+            self._raw(_ALL_REDUCE, address, count, address, count, number, which, 0, 0, stream, None, False, None)
+            return DONE
+        factor = _factor(op or opts, tensor) if which == PREMUL_SUM else None
+        return self._go(waits, _ALL_REDUCE, (address, count), (address, count), number, which, 0, opts, stream, tensor, [tensor],
+                        factor=factor)
+
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        tensors = list(tensors)
+        for tensor in tensors:
+            plain(tensor)
+        side = Side(tensors, True)
+        both = side.addresses, side.counts
+        which = _op(opts)
+        if which == PREMUL_SUM:
+            raise NotImplementedError("all_reduce_coalesced with PREMUL_SUM: call all_reduce for each tensor")
+        return self._go(waits, _ALL_REDUCE_MANY, both, both, side.number, which, 0, opts, side.stream, tensors, tensors)
+
+    def reduce(self, tensors: Any, opts: Any = None, root: Optional[int] = None, op: Any = None) -> Any:
+        waits = _caller_waits()
+        tensor, to = _one("reduce", tensors), _root(opts, root)
+        address, count, number, stream = plain(tensor)
+        how = op if op is not None else opts if hasattr(opts, "reduceOp") else None
+        which = _op(how)
+        mine = (address, count)
+        return self._go(waits, _REDUCE, mine, mine if to == self._me else (None, 0), number, which, to, opts, stream, tensor, [tensor],
+                        factor=_factor(how, tensor) if which == PREMUL_SUM else None)
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, op: Any = None) -> Any:
+        waits = _caller_waits()
+        output = _one("reduce_scatter", outputs)
+        send, recv = Side(_row("reduce_scatter", inputs, self._size), False), Side([output], True)
+        which = _op(op or opts)
+        return self._go(waits, _REDUCE_SCATTER_V, (send.addresses, send.counts), (recv.addresses[0], recv.counts[0]), same_type(send, recv),
+                        which, 0, opts, recv.stream, (send.held, recv.held), [output], lambda _: recv.finish(),
+                        _factor(op or opts, output) if which == PREMUL_SUM else None)
+
+    def _reduce_scatter_base(self, output: Any, input: Any, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        send, recv = Side([input], False), Side([output], True)
+        if send.counts[0] != recv.counts[0] * self._size:
+            raise ValueError(f"reduce_scatter: the input has {send.counts[0]} elements; expected {self._size} times the output's {recv.counts[0]}")
+        which = _op(opts)
+        return self._go(waits, _REDUCE_SCATTER, (send.addresses[0], send.counts[0]), (recv.addresses[0], recv.counts[0]), same_type(send, recv),
+                        which, 0, opts, recv.stream, (send.held, recv.held), [output], lambda _: recv.finish(),
+                        _factor(opts, output) if which == PREMUL_SUM else None)
+
+    # ---- one to all, all to one, all to all ----
+
+    def broadcast(self, tensors: Any, opts: Any = None, root: Optional[int] = None) -> Any:
+        waits = _caller_waits()
+        tensor, origin = _one("broadcast", tensors), _root(opts, root)
+        address, count, number, stream = plain(tensor)
+        return self._go(waits, _BROADCAST, (None, 0), (address, count), number, 0, origin, opts, stream, tensor, [tensor])
+
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        row = _row("all_gather", outputs, self._size)
+        send, recv = Side([_one("all_gather", inputs)], False), Side(row, True)
+        return self._go(waits, _ALL_GATHER_V, (send.addresses[0], send.counts[0]), (recv.addresses, recv.counts), same_type(send, recv), 0, 0,
+                        opts, send.stream, (send.held, recv.held), row, lambda _: recv.finish())
+
+    def _allgather_base(self, output: Any, input: Any, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        send, recv = Side([input], False), Side([output], True)
+        if send.counts[0] * self._size != recv.counts[0]:
+            raise ValueError(f"all_gather: the output has {recv.counts[0]} elements; expected {self._size} times the input's {send.counts[0]}")
+        return self._go(waits, _ALL_GATHER, (send.addresses[0], send.counts[0]), (recv.addresses[0], recv.counts[0]), same_type(send, recv), 0,
+                        0, opts, send.stream, (send.held, recv.held), [output], lambda _: recv.finish())
+
+    def allgather_coalesced(self, output_lists: Any, inputs: Any, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        if len(output_lists) != self._size or any(len(row) != len(inputs) for row in output_lists):
+            raise ValueError(f"all_gather_coalesced: expected {self._size} lists of {len(inputs)} tensors, as the input has")
+        works = []
+        for i, tensor in enumerate(inputs):
+            send, recv = Side([tensor], False), Side([row[i] for row in output_lists], True)
+            works.append(self._go(False, _ALL_GATHER_V, (send.addresses[0], send.counts[0]), (recv.addresses, recv.counts),
+                                  same_type(send, recv), 0, 0, opts, send.stream, (send.held, recv.held), None, lambda _, recv=recv: recv.finish()))
+        return self._all(works, output_lists, waits)
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None, root: Optional[int] = None) -> Any:
+        waits = _caller_waits()
+        to = _root(opts, root)
+        row = _row("gather", outputs, self._size) if to == self._me else []
+        send, recv = Side([_one("gather", inputs)], False), Side(row, True)
+        into = (recv.addresses, recv.counts) if row else (None, 0)
+        return self._go(waits, _GATHER_V, (send.addresses[0], send.counts[0]), into, same_type(send, recv), 0, to, opts, send.stream,
+                        (send.held, recv.held), row, lambda _: recv.finish())
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None, root: Optional[int] = None) -> Any:
+        waits = _caller_waits()
+        origin, output = _root(opts, root), _one("scatter", outputs)
+        row = _row("scatter", inputs, self._size) if origin == self._me else []
+        send, recv = Side(row, False), Side([output], True)
+        out = (send.addresses, send.counts) if row else (None, 0)
+        return self._go(waits, _SCATTER_V, out, (recv.addresses[0], recv.counts[0]), same_type(send, recv), 0, origin, opts, recv.stream,
+                        (send.held, recv.held), [output], lambda _: recv.finish())
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        row = _row("all_to_all", outputs, self._size)
+        send, recv = Side(_row("all_to_all", inputs, self._size), False), Side(row, True)
+        return self._go(waits, _ALL_TO_ALL_V, (send.addresses, send.counts), (recv.addresses, recv.counts), same_type(send, recv), 0, 0, opts,
+                        recv.stream, (send.held, recv.held), row, lambda _: recv.finish())
+
+    def alltoall_base(self, output: Any, input: Any, output_split_sizes: Sequence[int] = (), input_split_sizes: Sequence[int] = (),
+                      opts: Any = None) -> Any:
+        waits = _caller_waits()
+        send, recv = Side([input], False), Side([output], True)
+        out = _splits("all_to_all: input", send.held[0], input_split_sizes, self._size)
+        into = _splits("all_to_all: output", recv.held[0], output_split_sizes, self._size)
+        return self._go(waits, _ALL_TO_ALL_V, out, into, same_type(send, recv), 0, 0, opts, recv.stream, (send.held, recv.held), [output],
+                        lambda _: recv.finish())
+
+    def barrier(self, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        if waits:
+            self._raw(_BARRIER, None, 0, None, 0, _U8, 0, 0, 0, 0, None, False, None)
+            return DONE
+        return self._go(waits, _BARRIER, (None, 0), (None, 0), _U8, 0, 0, opts, 0, None, [])
+
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """A barrier with a deadline of its own; its error, tutti.Timeout on every rank that waits, names all that are missing."""
+        ms = 0 if timeout is None else max(1, min(int(timeout.total_seconds() * 1000), 0x7FFFFFFF))
+        self._raw(_BARRIER, None, 0, None, 0, _U8, 0, 0, ms, 0, None, False, None)
+
+    # ---- point to point ----
+
+    def send(self, tensors: Any, dst: int, tag: int = 0) -> Any:
+        waits = _caller_waits()
+        tensor = _one("send", tensors)
+        address, count, number, stream = plain(tensor)
+        if stream or not tensor.is_cpu:
+            host = tensor.cpu()
+            return self._go(waits, _SEND, (host.data_ptr(), count), (None, 0), number, tag, dst, None, 0, host, [tensor])
+        return self._go(waits, _SEND, (address, count), (None, 0), number, tag, dst, None, 0, tensor, [tensor])
+
+    def recv(self, tensors: Any, src: int, tag: int = 0) -> Any:
+        return self._receive(_caller_waits(), tensors, src, tag)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
+        return self._receive(_caller_waits(), tensors, _ANY, tag)
+
+    def _receive(self, waits: Optional[bool], tensors: Any, src: int, tag: int) -> Any:
+        tensor = _one("recv", tensors)
+        _, count, number, _ = plain(tensor)
+        host = tensor if tensor.is_cpu else torch.empty_like(tensor, device="cpu")
+
+        def finish(got: Tuple[int, int, int]) -> None:
+            if got[2] != count:
+                raise Mismatch(f"recv: rank {got[0]} sent {got[2]} elements; the tensor has {count}")
+            if host is not tensor:
+                tensor.copy_(host)
+        if waits:
+            got = self._raw(_RECV, None, 0, host.data_ptr(), count, number, tag, src, 0, 0, None, False, None)
+            finish(got)
+            return DONE if src >= 0 else Done(got[0])
+        return self._go(waits, _RECV, (None, 0), (host.data_ptr(), count), number, tag, src, None, 0, host, [tensor], finish)
+
+    # ---- torch's own ways of taking several operations together: each is under way when it has been called ----
+
+    def _start_coalescing(self, *device: Any) -> None:
+        pass
+
+    def _end_coalescing(self, *reqs: Any) -> Any:
+        return DONE
+
+    def _all(self, works: List[Any], value: Any, waits: Optional[bool]) -> Any:
+        if waits:
+            for work in works:
+                work.wait()
+            return DONE
+        return Work(Flights(works), value, None, waits is None)
+
+    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        return self._all([self._allgather_base(output, input, opts) for output, input in zip(outputs, inputs)], outputs, waits)
+
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        waits = _caller_waits()
+        return self._all([self._reduce_scatter_base(output, input, opts) for output, input in zip(outputs, inputs)], outputs, waits)
+
+    # ---- later names of the same (torch 2) ----
+
+    all_gather_single, reduce_scatter_single, all_to_all_single = _allgather_base, _reduce_scatter_base, alltoall_base
+    all_gather_single_coalesced, reduce_scatter_single_coalesced = allgather_into_tensor_coalesced, reduce_scatter_tensor_coalesced
+    start_coalescing, end_coalescing = _start_coalescing, _end_coalescing
