@@ -3,7 +3,8 @@
  * before anybody else sees the Work: those are told to it once, by watch_callers(), with the name of the local that says "do not wait".
  *
  * A comm is used by one thread at a time, a framework's group by any: the door lets them in one by one. From the second thread on no call
- * blocks behind it: it starts work, leaves, and waits outside.
+ * blocks behind it: it starts work, leaves, and waits outside; a send or receive does so as soon as there is a second thread in the
+ * program, since another thread's call may be what it waits for.
  * Cost: two looks into the caller's frame, a site, an uncontended lock. */
 #include "python/raw.h"
 
@@ -26,6 +27,7 @@ struct raw_door {
 };
 
 static PyObject *waiters;               /* address of a function's code -> the name of its local, or None: it always waits */
+static PyObject *threads_count;         /* _thread._count */
 static PyObject *name_code, *name_back, *name_locals;
 
 /* ---- the door ---- */
@@ -143,6 +145,16 @@ static int arguments(struct asked *a, struct flight *f, void **stream, PyObject 
 
 /* ---- the call ---- */
 
+/* Besides the main one. */
+static int has_threads(void)
+{
+    PyObject *count = PyObject_CallNoArgs(threads_count);
+    int has = !count || PyLong_AsLong(count) != 0;
+    Py_XDECREF(count);
+    PyErr_Clear();
+    return has;
+}
+
 static int raw_run(comm_object *self, const struct asked *a, struct flight *f, tutti_comm *comm, void *stream)
 {
     struct raw_door *d = door_of(self);
@@ -150,7 +162,7 @@ static int raw_run(comm_object *self, const struct asked *a, struct flight *f, t
         return -ENOMEM;
     const char *site = site_of_caller();
     int entered = door_in(d);
-    int by_work = a->work || d->shared;
+    int by_work = a->work || d->shared || ((a->kind == KIND_SEND || a->kind == KIND_RECV) && has_threads());
     tutti_call call = { .timeout_ms = a->timeout_ms, .work = by_work ? &f->work : NULL, .stream = stream, .factor = side_ptr(&f->factor) };
     PyThreadState *state = comm_enter(self);
     int r = table_run(site, a, f, comm, &call);
@@ -264,5 +276,8 @@ int raw_setup(PyObject *module)
     name_code = PyUnicode_InternFromString("f_code");
     name_back = PyUnicode_InternFromString("f_back");
     name_locals = PyUnicode_InternFromString("f_locals");
-    return name_code && name_back && name_locals ? PyModule_AddFunctions(module, raw_methods) : -1;
+    PyObject *threads = PyImport_ImportModule("_thread");
+    threads_count = threads ? PyObject_GetAttrString(threads, "_count") : NULL;
+    Py_XDECREF(threads);
+    return threads_count && name_code && name_back && name_locals ? PyModule_AddFunctions(module, raw_methods) : -1;
 }
