@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 
 from .. import _tutti
-from ..errors import Mismatch
+from ..errors import Error, Invalid, Mismatch
 from ._sparse import all_reduce_sparse
 from ._tensors import OP_NAMES, OPS, PREMUL_SUM, Side, is_plain, plain, same_type
 from ._work import DONE, Done, Flights, Work
@@ -119,9 +119,14 @@ class Group(dist.ProcessGroup):
             if finish is not None:
                 finish(ended)
             return DONE
-        flight = self._raw(kind, *send, *recv, number, op, root, 0 if waits is False else _milliseconds(opts), stream, element, True,
-                           (held, factor))
-        return Work(flight, value, finish, waits is None)
+        try:
+            flight = self._raw(kind, *send, *recv, number, op, root, 0 if waits is False else _milliseconds(opts), stream, element, True,
+                               (held, factor))
+        except Invalid:
+            raise
+        except Error as error:
+            return Work.failed(error, value)
+        return Work(flight, value, finish)
 
     # ---- reductions ----
 
@@ -306,7 +311,7 @@ class Group(dist.ProcessGroup):
             for work in works:
                 work.wait()
             return DONE
-        return Work(Flights(works), value, None, waits is None)
+        return Work(Flights(works), value)
 
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         waits = _caller_waits()

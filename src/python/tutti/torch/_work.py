@@ -1,11 +1,12 @@
 """What an operation returns: Work, and the futures made of it.
 
-torch's C++ code (DistributedDataParallel's reducer) holds the C++ half of a Work alone. Its Python half is kept here until it has been asked
-for its end: without that the C++ half would wait for ever.
+torch's C++ code (DistributedDataParallel's reducer) may hold the C++ half of a Work alone. Its Python half is kept here until it has been asked
+for its end: without that the C++ half would wait for ever. Of those that nobody ever asks the oldest that are over go.
 """
+import collections
 import sys
 import threading
-from typing import Any, Callable, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional
 
 import torch
 import torch.distributed as dist
@@ -13,9 +14,17 @@ import torch.distributed as dist
 from ..errors import Error
 from ._threads import run
 
-_kept: Set[Any] = set()
+_KEPT_MOST = 10000
+_kept: Dict[Any, None] = {}                                             # as an ordered set
+_waited: Any = collections.deque(maxlen=32)
 _queue_callback = torch.autograd.Variable._execution_engine.queue_callback
 _autograd = torch.autograd.__path__[0]
+
+
+def _let_go() -> None:
+    for work in list(_kept)[:_KEPT_MOST // 2]:
+        if work.is_completed():
+            _kept.pop(work, None)
 
 
 class Done(dist.Work):
@@ -73,7 +82,7 @@ class Flights:
 class Work(dist.Work):
     """An operation under way. wait() returns True, or raises what a blocking call raises."""
 
-    def __init__(self, flight: Any, value: Any, finish: Optional[Callable[[Any], Any]] = None, keep: bool = True):
+    def __init__(self, flight: Any, value: Any, finish: Optional[Callable[[Any], Any]] = None):
         super().__init__()
         self._flight, self._value, self._finish = flight, value, finish
         self._lock = threading.Lock()
@@ -81,8 +90,16 @@ class Work(dist.Work):
         self._error: Optional[BaseException] = None
         self._future = None
         self._ended = None
-        if keep:
-            _kept.add(self)
+        if len(_kept) >= _KEPT_MOST:
+            _let_go()
+        _kept[self] = None
+
+    @classmethod
+    def failed(cls, error: BaseException, value: Any) -> "Work":
+        """What could not even begin: wait() says so, and not the call, which may stand in the middle of C++ code."""
+        work = cls(None, value)
+        work._over, work._error = True, error
+        return work
 
     def _end(self, seconds: Optional[float] = None) -> None:
         """Waits for the end, and raises what it ended with. Any thread, several at once."""
@@ -112,7 +129,8 @@ class Work(dist.Work):
         self._flight = self._finish = None
 
     def wait(self, timeout: Any = None) -> bool:
-        _kept.discard(self)
+        if _kept.pop(self, self) is None and _by_engine(sys._getframe().f_back):
+            _waited.append(self)                                        # a reducer may ask for the future next
         self._end(timeout.total_seconds() if timeout else None)
         return True
 
@@ -150,46 +168,55 @@ class Work(dist.Work):
     def get_future(self) -> Any:
         if self._future is None:
             self._future = _future_of(self, sys._getframe().f_back)
-        _kept.discard(self)
+        _kept.pop(self, None)
         return self._future
 
 
-def _in_backward(callback: Callable[[], None]) -> bool:
-    """Whether a backward pass is under way in this thread; then the callback runs at its end."""
+def _in_backward(work: Work) -> bool:
+    """Whether a backward pass is under way in this thread; then its end waits for the Work, and raises what that ended with."""
     try:
-        _queue_callback(callback)
+        _queue_callback(work._end)
     except RuntimeError:
         return False
     return True
 
 
-def _nothing() -> None:
-    pass
+def _settle(work: Work) -> None:
+    """Waits; what it ended with is for others to hear."""
+    try:
+        work._end()
+    except Exception:
+        pass
+
+
+def _by_engine(caller: Any) -> bool:
+    """Whether it is C++ code that calls, within a backward pass: the nearest Python code is the call that began it, or none."""
+    return caller is None or caller.f_code.co_filename.startswith(_autograd)
 
 
 def _future_of(work: Work, caller: Any) -> Any:
     """A future of the Work.
 
-    For the reducer, which is C++: completed by a thread, so that communication and the backward pass overlap. What goes wrong reaches C++ as
-    a text only; so the end of the backward pass, at which the reducer waits for all its futures anyway, asks the Work first and raises
-    the exception itself.
+    For the reducer, which is C++: completed by a thread, so that communication and the backward pass overlap. What goes wrong reaches C++
+    code as a text only; so the end of the backward pass, at which the reducer waits for all its futures anyway, asks the Work first
+    and raises the exception itself.
 
     For a hook written in Python that asks within a backward pass: completed before it is returned. What the hook hangs to it (then) may
     start more collectives, and these have to come in the same order on all ranks: run by a thread, they would not.
     """
-    if caller is None or caller.f_code.co_filename.startswith(_autograd):
-        _in_backward(work._end)
-        base = torch.futures.Future()
-        made = base.then(lambda _: work.result())
-        run(lambda: _complete(work, base, None))
-        return made
-    if _in_backward(_nothing):
-        work._end()
-    made = torch.futures.Future()
-    if work.is_completed():
-        _complete(work, made, work._value)
+    if _by_engine(caller):
+        _in_backward(work)
+        ended = torch.futures.Future()
+        made, value = ended.then(lambda _: work.result()), None
     else:
-        run(lambda: _complete(work, made, work._value))
+        if _in_backward(work):
+            _settle(work)
+        made = ended = torch.futures.Future()
+        value = work._value
+    if work.is_completed():
+        _complete(work, ended, value)
+    else:
+        run(lambda: _complete(work, ended, value))
     return made
 
 
