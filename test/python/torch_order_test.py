@@ -60,6 +60,7 @@ def minus_one(rank, size):
 
 def raised(rank, size):
     """What rank 0 raises in the block the others are told."""
+    stay = dist.new_group()
     if rank == 0:
         with contextlib.suppress(KeyError):
             with first(rank):
@@ -67,6 +68,7 @@ def raised(rank, size):
     else:
         error = raises(tutti.Aborted, first(rank).__enter__)
         check("went first" in error.report and "no such data" in error.report, error.report)
+    dist.barrier(stay)
 
 
 def died(rank, size):

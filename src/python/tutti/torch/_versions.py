@@ -1,14 +1,14 @@
 """What differs between versions of torch: how a backend is registered, what its creator is told, whose functions wait at once.
 
 torch 1.13: a creator returns a process group. torch 2: a backend for one device, or a process group, which then is the group for all
-devices. tutti's is one: it takes tensors of the CPU and of CUDA. Where the program gave the devices to two backends ("cpu:tutti,cuda:nccl"), the group
-hands tensors of CUDA on to an NCCL group of its own.
+devices. tutti's is one: it takes tensors of the CPU and of CUDA. Where the program shared the devices out ("cpu:tutti,cuda:nccl") it hands
+those of the others' devices on.
 """
 import inspect
 import os
 import types
 import weakref
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Dict, Optional
 
 import torch
 import torch.distributed as dist
@@ -17,6 +17,7 @@ from torch.distributed import distributed_c10d as c10d
 from .. import _tutti
 from ._group import Group
 from ._meet import world
+from ._split import SplitGroup, other_group
 from ._threads import at_end
 
 _default: Any = lambda: None                                            # a weak reference to the default group
@@ -32,39 +33,41 @@ def group_of(group: Any = None) -> Optional[Group]:
 def _create(options: Any, group_options: Any = None) -> Any:
     """Called by init_process_group and new_group on each member; options: torch's _DistributedBackendOptions."""
     global _default
-    rank, size, timeout = options.group_rank, options.group_size, options.timeout.total_seconds()
-    ranks = list(options.global_ranks_in_group)
-    parent = _default()
-    if not ranks or parent is None:
-        made = Group(world(options.store, rank, size, timeout), rank, size, True)
-        if not ranks:
-            _default = weakref.ref(made)
+    rank, size, timeout = options.group_rank, options.group_size, options.timeout
+    ranks = list(options.global_ranks_in_group)                         # of the default group: none are listed
+    parent = _default() if ranks else None
+    if parent is None:
+        comm = world(options.store, rank, size, timeout.total_seconds())
     else:
         comm = parent._comm.create(ranks)
-        comm.set_timeout(timeout)
-        made = Group(comm, rank, size, False)
+        comm.set_timeout(timeout.total_seconds())
+    names = _other_backends(inspect.currentframe())
+    if names:
+        others = {name: other_group(name, options.store, rank, size, timeout) for name in set(names.values())}
+        made = SplitGroup({device: others[name] for device, name in names.items()}, comm, rank, size, parent is None)
+    else:
+        made = Group(comm, rank, size, parent is None)
+    if not ranks:
+        _default = weakref.ref(made)
     closing = weakref.ref(made)
     at_end(lambda: closing() and closing().abort("the program has ended"))
-    inner = _device_backend(inspect.currentframe(), "cuda")
-    if inner is None or inner == "tutti":
-        return made
-    from ._split import SplitGroup
-    return SplitGroup(made, options, inner)
+    return made
 
 
-def _device_backend(frame: Any, device: str) -> Optional[str]:
-    """The backend that the program has named for a device, where torch 2 keeps it while it makes the group; None: not named."""
+def _other_backends(frame: Any) -> Dict[str, str]:
+    """Devices that the program has given to other backends: type of device -> name. torch 2 knows while it makes a group, and does not tell."""
     while frame is not None and frame.f_code.co_name != "_new_process_group_helper":
         frame = frame.f_back
     config = frame.f_locals.get("backend_config") if frame is not None else None
-    return config.get_device_backend_map().get(device) if config is not None else None
+    devices = config.get_device_backend_map() if config is not None else {}
+    return {device: name for device, name in devices.items() if name != "tutti"}
 
 
 def _waiters() -> Dict[int, Optional[str]]:
     """torch.distributed's functions that wait for the Work before anybody sees it: by the address of their code, the name of the argument
     that keeps them from waiting, or None."""
     table: Dict[int, Optional[str]] = {}
-    for name, function in vars(c10d).items():
+    for name, function in list(vars(c10d).items()):
         if type(function) is not types.FunctionType or function.__module__ != c10d.__name__:
             continue
         code = inspect.unwrap(function).__code__
