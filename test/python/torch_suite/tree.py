@@ -22,6 +22,19 @@ class Instead(types.ModuleType):
         return getattr(self.__dict__["instead_of"], name)
 
 
+def made(dist, backend, store, rank, size, timeout):
+    """A group that torch does not know of, as the backend's creator makes the first one of a program."""
+    if isinstance(timeout, (int, float)):
+        timeout = datetime.timedelta(seconds=timeout)
+    plugin = dist.Backend._plugins[backend.upper()]
+    if not plugin.extended_api:
+        return plugin.creator_fn(store, rank, size, timeout)
+    options = dist.distributed_c10d._DistributedBackendOptions()
+    options.store, options.group_rank, options.group_size, options.timeout = store, rank, size, timeout
+    options.group_id, options.global_ranks_in_group = "", []
+    return plugin.creator_fn(options, None)
+
+
 def stand_in(dist, backend):
     """The names of torch.distributed by which a test asks for gloo."""
     def renamed(call):
@@ -36,7 +49,7 @@ def stand_in(dist, backend):
         def __new__(cls, store, rank, size, options=None, timeout=datetime.timedelta(seconds=50)):
             if options is not None:
                 timeout = options._timeout
-            return dist.Backend._plugins[backend.upper()].creator_fn(store, rank, size, timeout)
+            return made(dist, backend, store, rank, size, timeout)
 
     return {"ProcessGroupGloo": ProcessGroupGloo, **{name: renamed(getattr(dist, name)) for name in CALLS}}
 
