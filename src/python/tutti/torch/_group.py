@@ -1,13 +1,15 @@
 """A process group on a comm: torch's operations in the library's terms."""
+import datetime
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
 
 from .. import _tutti
-from ..errors import Error, Invalid, Mismatch
+from ..errors import Error, Invalid, Mismatch, Timeout
 from ._sparse import all_reduce_sparse
 from ._tensors import OP_NAMES, OPS, PREMUL_SUM, Side, is_plain, plain, same_type
+from ._words import monitored
 from ._work import DONE, Done, Flights, Work
 
 _KIND = _tutti.KINDS
@@ -262,8 +264,12 @@ class Group(dist.ProcessGroup):
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """A barrier with a deadline of its own; its error, tutti.Timeout on every rank that waits, names all that are missing."""
-        ms = 0 if timeout is None else max(1, min(int(timeout.total_seconds() * 1000), 0x7FFFFFFF))
-        self._raw(_BARRIER, None, 0, None, 0, _U8, 0, 0, ms, 0, None, False, None)
+        seconds = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout
+        ms = None if seconds is None else min(int(seconds * 1000), 0x7FFFFFFF)
+        try:
+            self._raw(_BARRIER, None, 0, None, 0, _U8, 0, 0, 0 if ms is None else max(1, ms), 0, None, False, None)
+        except Timeout as error:
+            raise monitored(error, self._me, ms, wait_all_ranks) from None
 
     # ---- point to point ----
 
