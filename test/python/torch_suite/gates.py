@@ -9,6 +9,7 @@
 #                  stays closed: some of these tests ask for a device without having looked for one.
 #   the set `gpu`  tests that want each backend of {"gloo", "nccl"} to be there, and use the one in BACKEND: without NCCL in torch the set
 #                  is what torch has.
+#   monitored_barrier   torch.distributed's refuses all but gloo; the tests call tutti.torch.monitored_barrier in its place.
 #   INIT_METHOD    a test of timeouts wants it to be a file: it is, a fresh one for each test.
 # Not opened, and why:
 #   requires_nccl_version, require_backend({"nccl"}), nccl's streams: they ask NCCL itself.

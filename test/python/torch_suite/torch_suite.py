@@ -5,7 +5,7 @@
 #   torch_suite.py suite -n 2                  torch.testing._internal.distributed.distributed_test, with two ranks
 #   torch_suite.py upstream                    test/distributed/test_c10d_*.py of an unpacked source tree of PyTorch, TUTTI_TEST_PYTORCH=DIR
 #   ... --backend gloo                         another backend
-#   ... --only test_barrier,test_send_recv     some tests, with all that they say
+#   ... --only test_barrier,test_send_recv     some tests
 #   ... --json FILE                            what each came to, and after how long
 import argparse
 import importlib
@@ -19,7 +19,6 @@ import runner
 import tree
 import upstream
 
-RESERVED = "only implemented for GLOO backend"  # what torch.distributed.monitored_barrier says to anybody else
 BOUND = 60  # seconds for one test, whose own timeouts are 60 s at most
 
 
@@ -60,12 +59,8 @@ def by_gloo(options, names):
 
 def judge(rows, gloo):
     """Prints what is wrong; 0 if nothing is."""
-    failed = runner.of(rows, runner.FAILED)
-    reserved = [name for name in failed if RESERVED in rows[name]["why"]]
-    wrong = [name for name in failed if name not in reserved]
+    wrong = runner.of(rows, runner.FAILED)
     behind = [name for name in runner.of(gloo, runner.PASSED) if rows[name]["end"] == runner.SKIPPED]
-    for name in reserved:
-        print(f"reserved by torch for gloo: {runner.short(name)}")
     for name in behind:
         print(f"BEHIND gloo, which passes it: {runner.short(name)}: {rows[name]['why']}")
     for name in wrong:
@@ -105,7 +100,7 @@ def main():
     runner.summary(f"{options.what}, {options.backend}{ranks}", rows)
     if only:
         for name in rows:
-            print(f"{rows[name]['end']} {name} {rows[name]['seconds']:.2f} s\n{runner.tail(rows[name]['why'], 1000)}")
+            print(f"{rows[name]['end']} {name} {rows[name]['seconds']:.2f} s")
     gloo = {}
     if options.backend != "gloo":
         gloo = by_gloo(options, runner.of(rows, runner.SKIPPED, runner.FAILED))

@@ -5,21 +5,11 @@ import datetime
 import importlib
 import os
 import sys
-import types
+
+from upstream import Instead
 
 MODULES = ("test_c10d_common", "test_c10d_pypg", "test_c10d_object_collectives", "test_c10d_gloo")
 CALLS = ("init_process_group", "new_group")
-
-
-class Instead(types.ModuleType):
-    """A module as it is, but for some names."""
-
-    def __init__(self, module, **names):
-        super().__init__(module.__name__)
-        self.__dict__.update(names, instead_of=module)
-
-    def __getattr__(self, name):
-        return getattr(self.__dict__["instead_of"], name)
 
 
 def made(dist, backend, store, rank, size, timeout):
