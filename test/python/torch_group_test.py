@@ -65,6 +65,7 @@ def messages(rank, size):
         dist.send(torch.full((2,), float(rank)), 0)
         if rank == size - 1:
             dist.send(torch.zeros(1), 0, tag=9)
+    dist.barrier()                                                      # what follows is not for a receive from any
     got = torch.zeros(3)
     batch = [dist.P2POp(dist.irecv, got, left), dist.P2POp(dist.isend, torch.full((3,), float(rank)), right)]
     for work in dist.batch_isend_irecv(batch):
