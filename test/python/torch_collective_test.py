@@ -266,7 +266,7 @@ def refused(rank, size):
     raises(ValueError, dist.all_gather_into_tensor, torch.ones(3 * size), torch.ones(2))
     raises(ValueError, dist.reduce_scatter_tensor, torch.ones(3), torch.ones(2 * size))
     raises((ValueError, RuntimeError), dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [1] * size, [2] * size)
-    raises(ValueError, group.allreduce, [torch.ones(1), torch.ones(1)])
+    raises(ValueError, group.allreduce, [torch.ones(1), torch.ones(2)])
     raises(ValueError, group.reduce_scatter, [torch.ones(2)], [[torch.ones(2, dtype=torch.int32)] * size])
     raises(TypeError, group.allreduce, [torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.qint8)])
     raises(tutti.Invalid, dist.all_reduce, torch.ones(2), dist.ReduceOp.BAND)

@@ -7,9 +7,10 @@ import torch.distributed as dist
 
 from .. import _tutti
 from ..errors import Error, Invalid, Mismatch, Timeout
+from . import _several as several
 from ._sparse import all_reduce_sparse
-from ._tensors import OP_NAMES, OPS, PREMUL_SUM, Side, is_plain, plain, same_type
-from ._words import monitored
+from ._tensors import OP_NAMES, OPS, PREMUL_SUM, Side, is_plain, is_wrapped, plain, same_type
+from ._words import monitored, refused
 from ._work import DONE, Done, Flights, Work
 
 _KIND = _tutti.KINDS
@@ -19,6 +20,7 @@ _ALL_REDUCE_MANY, _ALL_GATHER_V, _GATHER_V, _SCATTER_V, _REDUCE_SCATTER_V, _ALL_
     _KIND[name] for name in ("all_reduce_many", "all_gather_v", "gather_v", "scatter_v", "reduce_scatter_v", "all_to_all_v"))
 _SEND, _RECV = _KIND["send"], _KIND["recv"]
 _caller_waits = _tutti.caller_waits
+_Tensor = torch.Tensor
 _U8 = 1
 _ANY = -1
 
@@ -46,24 +48,44 @@ def _factor(opts: Any, tensor: Any) -> Any:
     return torch.as_tensor(factor).reshape(-1)[:1].to(device="cpu", dtype=tensor.dtype)
 
 
-def _root(opts: Any, root: Optional[int]) -> int:
-    return root if root is not None else opts if isinstance(opts, int) else 0 if opts is None else opts.rootRank
+def _root(what: str, opts: Any, root: Optional[int], size: int) -> int:
+    at = root if root is not None else opts if isinstance(opts, int) else 0 if opts is None else opts.rootRank
+    if not 0 <= at < size:
+        raise refused(what, f"invalid root rank: {at}; there are 0 to {size - 1}")
+    return at
 
 
-def _one(what: str, tensors: Any) -> Any:
+def _check_root_tensor(what: str, opts: Any, tensors: Any) -> None:
+    at, count = getattr(opts, "rootTensor", 0), 1 if isinstance(tensors, torch.Tensor) else len(tensors)
+    if not 0 <= at < count:
+        raise refused(what, f"invalid root tensor: {at}; there are {count}")
+
+
+def _given(opts: Any) -> Tuple[Any, ...]:
+    return () if opts is None else (opts,)
+
+
+def _one(what: str, tensors: Any, side: str = "") -> Any:
     """torch's lists have a tensor for each device of this process, of which there is one."""
     if isinstance(tensors, torch.Tensor):
         return tensors
     if len(tensors) != 1:
-        raise ValueError(f"{what}: {len(tensors)} tensors; expected a list of one: a rank has one device")
+        raise refused(what, f"requires a single-element {side}tensor list, not one of {len(tensors)}: a rank has one device")
     return tensors[0]
 
 
-def _row(what: str, lists: Any, size: int) -> List[Any]:
-    """The tensors of all ranks, out of a list of lists or a list."""
-    row = lists[0] if len(lists) == 1 and not isinstance(lists[0], torch.Tensor) else lists
-    if len(row) != size:
-        raise ValueError(f"{what}: a list of {len(row)} tensors; expected one for each of {size} ranks")
+def _row(what: str, side: str, lists: Any, mine: Any, group: Any) -> List[Any]:
+    """The tensors of all ranks, out of a list of lists or a list; the one for this rank goes with `mine`."""
+    if not lists or len(lists) != 1 and not isinstance(lists[0], torch.Tensor):
+        raise refused(what, f"requires a single-element {side} list, which has a tensor for each of {group._size} ranks")
+    row = lists if isinstance(lists[0], torch.Tensor) else lists[0]
+    if len(row) != group._size:
+        raise refused(what, f"Incorrect {side} list size {len(row)}. {side.capitalize()} list size should be {group._size}, a tensor for each "
+                            "rank")
+    if row[group._me].dtype is not mine.dtype:
+        raise refused(what, f"invalid tensor type: {row[group._me].dtype} in the {side} list, {mine.dtype} beside it")
+    if row[group._me].numel() != mine.numel():
+        raise refused(what, f"invalid tensor size: {tuple(row[group._me].shape)} in the {side} list for this rank, {tuple(mine.shape)} beside it")
     return list(row)
 
 
@@ -72,10 +94,10 @@ def _splits(what: str, tensor: Any, sizes: Sequence[int], ranks: int) -> Tuple[L
     edge = tensor.shape[0] if tensor.dim() else 0
     if not sizes:
         if edge % ranks:
-            raise ValueError(f"{what}: the first axis has {edge} elements, which cannot be divided among {ranks} ranks: give split sizes")
+            raise refused(what, f"the first axis has {edge} elements, which cannot be divided among {ranks} ranks: give split sizes")
         sizes = [edge // ranks] * ranks
     if len(sizes) != ranks or sum(sizes) != edge:
-        raise ValueError(f"{what}: the split sizes {list(sizes)} are to be {ranks} numbers whose sum is {edge}, the first axis of the tensor")
+        raise refused(what, f"the split sizes {list(sizes)} are to be {ranks} numbers whose sum is {edge}, the first axis of the tensor")
     row = tensor.numel() // edge if edge else 0
     address, step = tensor.data_ptr(), row * tensor.element_size()
     addresses = []
@@ -134,9 +156,16 @@ class Group(dist.ProcessGroup):
 
     def allreduce(self, tensors: Any, opts: Any = None, op: Any = None) -> Any:
         waits = _caller_waits()
-        tensor = tensors[0] if type(tensors) is list and len(tensors) == 1 else _one("all_reduce", tensors)
+        if type(tensors) is list and len(tensors) == 1:
+            tensor = tensors[0]
+        elif isinstance(tensors, torch.Tensor):
+            tensor = tensors
+        else:
+            return several.all_reduce(self, tensors, op or opts, _op(op or opts))
+        if type(tensor) is not _Tensor and is_wrapped(tensor):
+            return super().allreduce([tensor], *_given(opts))
         if tensor.is_sparse:
-            return all_reduce_sparse(self, tensor, _op(op or opts))
+            return all_reduce_sparse(self, tensor, _op(op or opts), waits is None)
         address, count, number, stream = plain(tensor)
         which = _op(op or opts)
         if waits and which != PREMUL_SUM:
@@ -149,18 +178,28 @@ class Group(dist.ProcessGroup):
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
         waits = _caller_waits()
         tensors = list(tensors)
-        for tensor in tensors:
+        if not tensors:
+            raise refused("all_reduce_coalesced", "requires non-empty tensor list")
+        for i, tensor in enumerate(tensors):
+            if tensor.layout is not tensors[0].layout:
+                raise refused("all_reduce_coalesced", f"invalid tensor layout at index {i}: {tensor.layout}, after {tensors[0].layout}")
             plain(tensor)
         side = Side(tensors, True)
         both = side.addresses, side.counts
         which = _op(opts)
         if which == PREMUL_SUM:
             raise NotImplementedError("all_reduce_coalesced with PREMUL_SUM: call all_reduce for each tensor")
+        if len(set(side.addresses)) < len(tensors):                     # a tensor that is there twice: it is summed twice, and gets the sum
+            copies = [tensor.clone() for tensor in tensors]
+            return several.then(self.allreduce_coalesced(copies, opts), tensors,
+                                lambda: [tensor.copy_(copy) for tensor, copy in zip(tensors, copies)])
         return self._go(waits, _ALL_REDUCE_MANY, both, both, side.number, which, 0, opts, side.stream, tensors, tensors)
 
     def reduce(self, tensors: Any, opts: Any = None, root: Optional[int] = None, op: Any = None) -> Any:
         waits = _caller_waits()
-        tensor, to = _one("reduce", tensors), _root(opts, root)
+        to = _root("reduce", opts, root, self._size)
+        _check_root_tensor("reduce", opts, tensors)
+        tensor = _one("reduce", tensors)
         address, count, number, stream = plain(tensor)
         how = op if op is not None else opts if hasattr(opts, "reduceOp") else None
         which = _op(how)
@@ -171,7 +210,9 @@ class Group(dist.ProcessGroup):
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, op: Any = None) -> Any:
         waits = _caller_waits()
         output = _one("reduce_scatter", outputs)
-        send, recv = Side(_row("reduce_scatter", inputs, self._size), False), Side([output], True)
+        if type(output) is not _Tensor and is_wrapped(output):
+            return super().reduce_scatter([output], inputs, *_given(opts))
+        send, recv = Side(_row("reduce_scatter", "input", inputs, output, self), False), Side([output], True)
         which = _op(op or opts)
         return self._go(waits, _REDUCE_SCATTER_V, (send.addresses, send.counts), (recv.addresses[0], recv.counts[0]), same_type(send, recv),
                         which, 0, opts, recv.stream, (send.held, recv.held), [output], lambda _: recv.finish(),
@@ -181,7 +222,7 @@ class Group(dist.ProcessGroup):
         waits = _caller_waits()
         send, recv = Side([input], False), Side([output], True)
         if send.counts[0] != recv.counts[0] * self._size:
-            raise ValueError(f"reduce_scatter: the input has {send.counts[0]} elements; expected {self._size} times the output's {recv.counts[0]}")
+            raise refused("reduce_scatter", f"the input has {send.counts[0]} elements; expected {self._size} times the output's {recv.counts[0]}")
         which = _op(opts)
         return self._go(waits, _REDUCE_SCATTER, (send.addresses[0], send.counts[0]), (recv.addresses[0], recv.counts[0]), same_type(send, recv),
                         which, 0, opts, recv.stream, (send.held, recv.held), [output], lambda _: recv.finish(),
@@ -191,14 +232,27 @@ class Group(dist.ProcessGroup):
 
     def broadcast(self, tensors: Any, opts: Any = None, root: Optional[int] = None) -> Any:
         waits = _caller_waits()
-        tensor, origin = _one("broadcast", tensors), _root(opts, root)
+        origin = _root("broadcast", opts, root, self._size)
+        _check_root_tensor("broadcast", opts, tensors)
+        if not isinstance(tensors, torch.Tensor) and len(tensors) > 1:
+            return several.broadcast(self, tensors, opts, origin)
+        tensor = _one("broadcast", tensors)
+        if type(tensor) is not _Tensor and is_wrapped(tensor):
+            return super().broadcast([tensor], *_given(opts))
         address, count, number, stream = plain(tensor)
         return self._go(waits, _BROADCAST, (None, 0), (address, count), number, 0, origin, opts, stream, tensor, [tensor])
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         waits = _caller_waits()
-        row = _row("all_gather", outputs, self._size)
-        send, recv = Side([_one("all_gather", inputs)], False), Side(row, True)
+        if not isinstance(inputs, torch.Tensor) and (len(inputs) != 1 or len(outputs) != 1):
+            return several.all_gather(self, outputs, inputs)
+        tensor = _one("all_gather", inputs)
+        if type(tensor) is not _Tensor and is_wrapped(tensor):
+            return super().allgather(outputs, [tensor], *_given(opts))
+        if not isinstance(outputs[0], torch.Tensor) and len(outputs[0]) != self._size:
+            raise refused("all_gather", f"invalid output tensor list at index 0: expected {self._size} tensors, not {len(outputs[0])}")
+        row = _row("all_gather", "output", outputs, tensor, self)
+        send, recv = Side([tensor], False), Side(row, True)
         return self._go(waits, _ALL_GATHER_V, (send.addresses[0], send.counts[0]), (recv.addresses, recv.counts), same_type(send, recv), 0, 0,
                         opts, send.stream, (send.held, recv.held), row, lambda _: recv.finish())
 
@@ -206,14 +260,13 @@ class Group(dist.ProcessGroup):
         waits = _caller_waits()
         send, recv = Side([input], False), Side([output], True)
         if send.counts[0] * self._size != recv.counts[0]:
-            raise ValueError(f"all_gather: the output has {recv.counts[0]} elements; expected {self._size} times the input's {send.counts[0]}")
+            raise refused("all_gather", f"the output has {recv.counts[0]} elements; expected {self._size} times the input's {send.counts[0]}")
         return self._go(waits, _ALL_GATHER, (send.addresses[0], send.counts[0]), (recv.addresses[0], recv.counts[0]), same_type(send, recv), 0,
                         0, opts, send.stream, (send.held, recv.held), [output], lambda _: recv.finish())
 
     def allgather_coalesced(self, output_lists: Any, inputs: Any, opts: Any = None) -> Any:
         waits = _caller_waits()
-        if len(output_lists) != self._size or any(len(row) != len(inputs) for row in output_lists):
-            raise ValueError(f"all_gather_coalesced: expected {self._size} lists of {len(inputs)} tensors, as the input has")
+        several.check_coalesced(self, output_lists, inputs)
         works = []
         for i, tensor in enumerate(inputs):
             send, recv = Side([tensor], False), Side([row[i] for row in output_lists], True)
@@ -223,17 +276,24 @@ class Group(dist.ProcessGroup):
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None, root: Optional[int] = None) -> Any:
         waits = _caller_waits()
-        to = _root(opts, root)
-        row = _row("gather", outputs, self._size) if to == self._me else []
-        send, recv = Side([_one("gather", inputs)], False), Side(row, True)
+        to = _root("gather", opts, root, self._size)
+        tensor = _one("gather", inputs, "input ")
+        if to != self._me and outputs:
+            raise refused("gather", f"requires empty output on non-root: rank {to} is the root")
+        row = _row("gather", "output", outputs, tensor, self) if to == self._me else []
+        send, recv = Side([tensor], False), Side(row, True)
         into = (recv.addresses, recv.counts) if row else (None, 0)
         return self._go(waits, _GATHER_V, (send.addresses[0], send.counts[0]), into, same_type(send, recv), 0, to, opts, send.stream,
                         (send.held, recv.held), row, lambda _: recv.finish())
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None, root: Optional[int] = None) -> Any:
         waits = _caller_waits()
-        origin, output = _root(opts, root), _one("scatter", outputs)
-        row = _row("scatter", inputs, self._size) if origin == self._me else []
+        origin, output = _root("scatter", opts, root, self._size), _one("scatter", outputs, "output ")
+        if type(output) is not _Tensor and is_wrapped(output):
+            return super().scatter([output], inputs, *_given(opts))
+        if origin != self._me and inputs:
+            raise refused("scatter", f"requires empty input on non-root: rank {origin} is the root")
+        row = _row("scatter", "input", inputs, output, self) if origin == self._me else []
         send, recv = Side(row, False), Side([output], True)
         out = (send.addresses, send.counts) if row else (None, 0)
         return self._go(waits, _SCATTER_V, out, (recv.addresses[0], recv.counts[0]), same_type(send, recv), 0, origin, opts, recv.stream,
@@ -241,8 +301,10 @@ class Group(dist.ProcessGroup):
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         waits = _caller_waits()
-        row = _row("all_to_all", outputs, self._size)
-        send, recv = Side(_row("all_to_all", inputs, self._size), False), Side(row, True)
+        if len(outputs) != self._size or len(inputs) != self._size:
+            raise refused("all_to_all", f"lists of {len(outputs)} and {len(inputs)} tensors; expected one for each of {self._size} ranks")
+        row = list(outputs)
+        send, recv = Side(list(inputs), False), Side(row, True)
         return self._go(waits, _ALL_TO_ALL_V, (send.addresses, send.counts), (recv.addresses, recv.counts), same_type(send, recv), 0, 0, opts,
                         recv.stream, (send.held, recv.held), row, lambda _: recv.finish())
 

@@ -4,6 +4,7 @@ from typing import Any, List, Tuple
 import torch
 
 from ..comm import _TYPES as _NUMBERS
+from ..errors import Invalid
 
 _NAMES = {"int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int64": "i64", "uint16": "u16", "uint32": "u32", "uint64": "u64",
           "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "bool", "complex64": "c64",
@@ -11,6 +12,7 @@ _NAMES = {"int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int64": 
 #: dtype -> the library's number; what this torch does not have is left out.
 TYPES = {getattr(torch, name): _NUMBERS[number] for name, number in _NAMES.items() if hasattr(torch, name)}
 _strided = torch.strided
+_no_dispatch = torch.Tensor.__torch_dispatch__
 
 #: torch's number of a ReduceOp (its hash) -> the library's.
 OPS = {0: 0, 1: 4, 2: 1, 3: 2, 4: 3, 5: 5, 6: 6, 7: 7, 8: 11}
@@ -32,10 +34,10 @@ def refuse(tensor: Any) -> Any:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"expected a tensor, not {type(tensor).__name__}")
     if tensor.layout is not _strided:
-        raise ValueError(f"a tensor of layout {tensor.layout}: tutti takes dense ones, and sparse ones in all_reduce with SUM")
+        raise Invalid(f"unsupported layout {tensor.layout}: tutti takes dense tensors, and sparse ones in all_reduce with SUM")
     if tensor.dtype not in TYPES:
         raise TypeError(f"tensors of {tensor.dtype} are no type of tutti: give one of {', '.join(str(dtype) for dtype in TYPES)}")
-    raise ValueError(f"a tensor of shape {tuple(tensor.shape)} and strides {tensor.stride()} does not lie in one piece: "
+    raise Invalid(f"a tensor of shape {tuple(tensor.shape)} and strides {tensor.stride()} does not lie in one piece: "
                      "give tensor.contiguous(), and copy the result back")
 
 
@@ -45,6 +47,11 @@ def plain(tensor: Any) -> Tuple[int, int, int, int]:
     if number is None or tensor.layout is not _strided or not tensor.is_contiguous():
         refuse(tensor)
     return tensor.data_ptr(), tensor.numel(), number, 0 if tensor.is_cpu else stream_of(tensor)
+
+
+def is_wrapped(tensor: Any) -> bool:
+    """Whether the tensor's class looks on at every operation, as a tracer's does: torch's dispatcher has to see this one, too."""
+    return type(tensor).__torch_dispatch__ is not _no_dispatch
 
 
 def is_plain(tensor: Any) -> bool:
@@ -73,8 +80,8 @@ class Side:
                     self.back.append((tensor, flat))
             address, count, number, stream = plain(flat)
             if first is not None and (number, tensor.device) != first:
-                raise ValueError(f"tensors of one call are of one type and on one device; there are {tensors[0].dtype} on "
-                                 f"{tensors[0].device} and {tensor.dtype} on {tensor.device}")
+                raise Invalid(f"invalid tensor type: tensors must all have the same type and device; there are {tensors[0].dtype} on "
+                              f"{tensors[0].device} and {tensor.dtype} on {tensor.device}")
             first = number, tensor.device
             self.held.append(flat)
             self.addresses.append(address)
@@ -88,5 +95,5 @@ class Side:
 
 def same_type(send: Side, recv: Side) -> int:
     if send.held and recv.held and send.number != recv.number:
-        raise ValueError(f"the input is of {send.held[0].dtype}, the output of {recv.held[0].dtype}: give the same type")
+        raise Invalid(f"invalid tensor type: the input is of {send.held[0].dtype}, the output of {recv.held[0].dtype}: give the same type")
     return send.number if send.held else recv.number

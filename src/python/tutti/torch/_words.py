@@ -32,16 +32,6 @@ def monitored(error: Timeout, rank: int, ms: Optional[int], every: bool) -> Time
     return Timeout(f"{said}\n{error.report}", error.errno, error.ranks)
 
 
-def check_root(what: str, root: int, size: int) -> None:
-    if not 0 <= root < size:
-        raise refused(what, f"invalid root rank: {root}; there are 0 to {size - 1}")
-
-
-def check_one(what: str, tensors: Any, side: str = "") -> None:
-    if len(tensors) != 1:
-        raise refused(what, f"requires a single-element {side}tensor list, not one of {len(tensors)}: a rank has one device")
-
-
 def check_alike(what: str, tensors: Any, first: Any) -> None:
     """Type, layout and shape, as torch compares the tensors of one list."""
     for i, tensor in enumerate(tensors):

@@ -30,11 +30,14 @@ def _let_go() -> None:
 class Done(dist.Work):
     """What is over, and went well: a function that waits at once gets it, and nobody sees it."""
 
-    def __init__(self, source: int = -1, value: Any = None):
+    def __init__(self, source: int = -1, value: Any = None, keep: bool = False):
         super().__init__()
         self._source, self._value = source, value
+        if keep:
+            _kept[self] = None
 
     def wait(self, timeout: Any = None) -> bool:
+        _kept.pop(self, None)
         return True
 
     def is_completed(self) -> bool:
@@ -52,6 +55,7 @@ class Done(dist.Work):
         return self._value
 
     def get_future(self) -> Any:
+        _kept.pop(self, None)
         future = torch.futures.Future()
         future.set_result(self._value)
         return future
