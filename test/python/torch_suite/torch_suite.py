@@ -59,8 +59,11 @@ def by_gloo(options, names):
 
 def judge(rows, gloo):
     """Prints what is wrong; 0 if nothing is."""
-    wrong = runner.of(rows, runner.FAILED)
+    apart = [name for name in rows if runner.short(name) in tree.APART and rows[name]["end"] == runner.FAILED]
+    wrong = [name for name in runner.of(rows, runner.FAILED) if name not in apart]
     behind = [name for name in runner.of(gloo, runner.PASSED) if rows[name]["end"] == runner.SKIPPED]
+    for name in apart:
+        print(f"left to gloo: {runner.short(name)}: {tree.APART[runner.short(name)]}")
     for name in behind:
         print(f"BEHIND gloo, which passes it: {runner.short(name)}: {rows[name]['why']}")
     for name in wrong:

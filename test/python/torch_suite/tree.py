@@ -10,6 +10,12 @@ from upstream import Instead
 
 MODULES = ("test_c10d_common", "test_c10d_pypg", "test_c10d_object_collectives", "test_c10d_gloo")
 CALLS = ("init_process_group", "new_group")
+APART = {  # what gloo passes and a group in Python cannot, or is not to
+    "test_allgather_checks": "all_gather refuses tensors of different sizes there; here ranks may give different amounts",
+    "test_round_robin": "torch's round robin is C++, and keeps nothing of its groups but their C++ half",
+    "test_round_robin_create_destroy": "as test_round_robin",
+    "test_scatter_work_wait_cpu": "the dispatcher of torch 1.13 does not reach scatter of a group in Python",
+}
 
 
 def made(dist, backend, store, rank, size, timeout):
