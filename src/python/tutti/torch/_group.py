@@ -1,5 +1,6 @@
 """A process group on a comm: torch's operations in the library's terms."""
 import datetime
+import sys
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import torch
@@ -11,7 +12,7 @@ from . import _several as several
 from ._sparse import all_reduce_sparse
 from ._tensors import OP_NAMES, OPS, PREMUL_SUM, Side, is_plain, is_wrapped, plain, same_type
 from ._words import monitored, refused
-from ._work import DONE, Done, Flights, Work
+from ._work import DONE, Done, Flights, Work, owned
 
 _KIND = _tutti.KINDS
 _BARRIER, _BROADCAST, _REDUCE, _ALL_REDUCE = (_KIND[name] for name in ("barrier", "broadcast", "reduce", "all_reduce"))
@@ -21,6 +22,7 @@ _ALL_REDUCE_MANY, _ALL_GATHER_V, _GATHER_V, _SCATTER_V, _REDUCE_SCATTER_V, _ALL_
 _SEND, _RECV = _KIND["send"], _KIND["recv"]
 _caller_waits = _tutti.caller_waits
 _Tensor = torch.Tensor
+_by_dispatcher = sys.modules["torch._ops"].__file__
 _U8 = 1
 _ANY = -1
 
@@ -150,7 +152,8 @@ class Group(dist.ProcessGroup):
             raise
         except Error as error:
             return Work.failed(error, value)
-        return Work(flight, value, finish)
+        work = Work(flight, value, finish)
+        return owned(work) if waits is None and sys._getframe(2).f_code.co_filename == _by_dispatcher else work
 
     # ---- reductions ----
 

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from ..errors import Error
 from ._threads import run
 
+_create_work_from_future = torch._C._distributed_c10d._create_work_from_future
 _KEPT_MOST = 10000
 _kept: Dict[Any, None] = {}                                             # as an ordered set
 _waited: Any = collections.deque(maxlen=32)
@@ -174,6 +175,11 @@ class Work(dist.Work):
             self._future = _future_of(self, sys._getframe().f_back)
         _kept.pop(self, None)
         return self._future
+
+
+def owned(work: Work) -> Any:
+    """A Work in C++ alone, for callers of torch.ops.c10d: they hold it as long as they like, and may wait for it again and again."""
+    return _create_work_from_future(work.get_future())
 
 
 def _in_backward(work: Work) -> bool:
