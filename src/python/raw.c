@@ -232,37 +232,38 @@ static PyObject *raw_watch_callers(PyObject *module, PyObject *table)
     Py_RETURN_NONE;
 }
 
-/* The local of that name in the frame is False. */
-static int says_no(PyObject *frame, PyObject *name)
+/* The frame's locals if the one of that name is False there; else NULL. */
+static PyObject *locals_that_say_no(PyObject *frame, PyObject *name)
 {
     PyObject *locals = PyObject_GetAttr(frame, name_locals);
     PyObject *value = locals ? PyObject_GetItem(locals, name) : NULL;
-    int no = value == Py_False;
-    Py_XDECREF(locals);
+    if (value != Py_False)
+        Py_CLEAR(locals);
     Py_XDECREF(value);
-    return no;
+    return locals;
 }
 
-/* Of the function that called the one which asks: True, False; None: it is none of those that were told. */
+/* Of the function that called the one which asks: its locals, or True, if it waits; False; None: it is none of those that were told. */
 static PyObject *raw_caller_waits(PyObject *module, PyObject *none)
 {
     (void)module;
     (void)none;
-    int waits = -1;
     PyObject *asking = (PyObject *)PyEval_GetFrame();
     PyObject *frame = asking ? PyObject_GetAttr(asking, name_back) : NULL;
     PyObject *code = frame && frame != Py_None ? PyObject_GetAttr(frame, name_code) : NULL;
     PyObject *address = code && waiters ? PyLong_FromVoidPtr(code) : NULL;
     PyObject *name = address ? PyDict_GetItemWithError(waiters, address) : NULL;
-    if (name)
-        waits = name == Py_None || says_no(frame, name);
+    PyObject *answer = name == Py_None ? Py_True : name ? Py_False : Py_None;
+    PyObject *locals = answer == Py_False ? locals_that_say_no(frame, name) : NULL;
+    Py_INCREF(answer);
     Py_XDECREF(address);
     Py_XDECREF(code);
     Py_XDECREF(frame);
     PyErr_Clear();
-    if (waits < 0)
-        Py_RETURN_NONE;
-    return PyBool_FromLong(waits);
+    if (!locals)
+        return answer;
+    Py_DECREF(answer);
+    return locals;
 }
 
 static PyMethodDef raw_methods[] = {

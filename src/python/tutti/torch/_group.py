@@ -10,7 +10,7 @@ from .. import _tutti
 from ..errors import Error, Invalid, Mismatch, Timeout
 from . import _several as several
 from ._sparse import all_reduce_sparse
-from ._tensors import OP_NAMES, OPS, PREMUL_SUM, Side, is_plain, is_wrapped, plain, same_type
+from ._tensors import LOCAL_OPS, OP_NAMES, OPS, PREMUL_SUM, TYPES, Side, is_plain, is_wrapped, plain, same_type
 from ._words import monitored, refused
 from ._work import DONE, Done, Flights, Work, owned
 
@@ -21,7 +21,7 @@ _ALL_REDUCE_MANY, _ALL_GATHER_V, _GATHER_V, _SCATTER_V, _REDUCE_SCATTER_V, _ALL_
     _KIND[name] for name in ("all_reduce_many", "all_gather_v", "gather_v", "scatter_v", "reduce_scatter_v", "all_to_all_v"))
 _SEND, _RECV = _KIND["send"], _KIND["recv"]
 _caller_waits = _tutti.caller_waits
-_Tensor = torch.Tensor
+_Tensor, _strided = torch.Tensor, torch.strided
 _by_dispatcher = sys.modules["torch._ops"].__file__
 _U8 = 1
 _ANY = -1
@@ -110,8 +110,7 @@ def _splits(what: str, tensor: Any, sizes: Sequence[int], ranks: int) -> Tuple[L
 
 
 class Group(dist.ProcessGroup):
-    """The process group "tutti". `comm` is the tutti.Comm of its ranks, for what torch has no words for: it is another one than torch's
-    calls go through, as two callers would get into each other's way; None before it is first asked for, by all ranks."""
+    """The process group "tutti". _comm is the tutti.Comm of its ranks; whole: it is a world, and left with the group."""
 
     def __init__(self, comm: Any, rank: int, size: int, whole: bool):
         super().__init__(rank, size)
@@ -136,9 +135,10 @@ class Group(dist.ProcessGroup):
 
     # ---- what all operations have in common ----
 
-    def _go(self, waits: Optional[bool], kind: int, send: Any, recv: Any, number: int, op: int, root: int, opts: Any, stream: int,
+    def _go(self, waits: Any, kind: int, send: Any, recv: Any, number: int, op: int, root: int, opts: Any, stream: int,
             held: Any, value: Any, finish: Optional[Callable[[Any], Any]] = None, factor: Any = None) -> Any:
-        """waits: of caller_waits(): the caller waits at once; it does not; it is not known, and may be C++."""
+        """waits: of caller_waits(): the caller waits at once (then it is the locals of that function); it does not; it is not known, and may
+        be C++."""
         element = factor.data_ptr() if factor is not None else None
         if waits:
             ended = self._raw(kind, *send, *recv, number, op, root, 0, stream, element, False, None)
@@ -159,6 +159,14 @@ class Group(dist.ProcessGroup):
 
     def allreduce(self, tensors: Any, opts: Any = None, op: Any = None) -> Any:
         waits = _caller_waits()
+        if waits and type(tensors) is list and len(tensors) == 1:       # the common case, by the shortest way
+            tensor, which = tensors[0], LOCAL_OPS.get(id(waits.get("op")))
+            number = TYPES.get(tensor.dtype)
+            if (number is not None and which is not None and type(tensor) is _Tensor and tensor.layout is _strided and tensor.is_contiguous()
+                    and tensor.is_cpu):
+                address, count = tensor.data_ptr(), tensor.numel()
+                self._raw(_ALL_REDUCE, address, count, address, count, number, which, 0, 0, 0, None, False, None)
+                return DONE
         if type(tensors) is list and len(tensors) == 1:
             tensor = tensors[0]
         elif isinstance(tensors, torch.Tensor):

@@ -1,5 +1,5 @@
 """What a tensor is to the library: an address, a count, a type; and the stream of its device."""
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 
@@ -16,6 +16,8 @@ _no_dispatch = torch.Tensor.__torch_dispatch__
 
 #: torch's number of a ReduceOp (its hash) -> the library's.
 OPS = {0: 0, 1: 4, 2: 1, 3: 2, 4: 3, 5: 5, 6: 6, 7: 7, 8: 11}
+#: id of a ReduceOp -> the library's number: for a caller whose local `op` it is. Filled where torch's functions are known to pass it on.
+LOCAL_OPS: Dict[int, int] = {}
 OP_NAMES = ["SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM"]
 SUM, PREMUL_SUM = 0, 11
 

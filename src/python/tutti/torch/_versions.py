@@ -18,6 +18,7 @@ from .. import _tutti
 from ._group import Group
 from ._meet import world
 from ._split import SplitGroup, other_group
+from ._tensors import LOCAL_OPS, OP_NAMES, OPS
 from ._threads import at_end
 
 _default: Any = lambda: None                                            # a weak reference to the default group
@@ -78,11 +79,27 @@ def _waiters() -> Dict[int, Optional[str]]:
     return table
 
 
+def _pass_op_on(table: Dict[int, Optional[str]]) -> bool:
+    """Whether each of these functions that calls allreduce gives it its local `op`."""
+    for function in list(vars(c10d).values()):
+        if type(function) is types.FunctionType and id(inspect.unwrap(function).__code__) in table:
+            function = inspect.unwrap(function)
+            try:
+                if "allreduce" in function.__code__.co_names and "opts.reduceOp = op\n" not in inspect.getsource(function):
+                    return False
+            except OSError:
+                return False
+    return True
+
+
 def register() -> None:
     """Tells torch of the backend; once a process."""
     if hasattr(dist.Backend, "TUTTI"):
         return
     words = {"devices": ["cpu", "cuda"]} if "devices" in inspect.signature(dist.Backend.register_backend).parameters else {}
     dist.Backend.register_backend("tutti", _create, extended_api=True, **words)
-    _tutti.watch_callers(_waiters())
+    table = _waiters()
+    _tutti.watch_callers(table)
+    if _pass_op_on(table):
+        LOCAL_OPS.update({id(getattr(dist.ReduceOp, name)): OPS[i] for i, name in enumerate(OP_NAMES) if name != "PREMUL_SUM"})
     _tutti.pass_over(os.path.join(os.path.dirname(torch.__file__), ""))
