@@ -1,6 +1,9 @@
 # ctest: timeout=120
 # Lists of several tensors of one rank, a tensor that stands in a list twice, and what is refused in torch's words: each of these came to light
 # by PyTorch's own tests.
+import threading
+import time
+
 from torch_support import Case, check, dist, main, raises, same, torch, tutti
 
 
@@ -83,9 +86,36 @@ def sparse_gradients(rank, size):
         same(got[row], torch.full((2,), 1.0 if row == 3 else 1 / size if row < size else 0.0), row)
 
 
+def futures(rank, size):
+    """Hundreds under way have a few threads; what hangs on one may wait for another that comes later."""
+    tensors = [torch.tensor([float(i)]) for i in range(500)]
+    got = [group().allreduce([tensor]).get_future() for tensor in tensors]
+    check(threading.active_count() < 50, threading.active_count())
+    for i, future in enumerate(got):
+        same(future.wait()[0], torch.tensor([float(i * size)]))
+
+    store, hangs, late = dist.distributed_c10d._get_default_store(), threading.Event(), []
+
+    def waits(_):
+        hangs.set()
+        while not late:
+            time.sleep(0)
+        return late[0].wait()[0]
+    if rank > 0:
+        store.wait(["attached"])                                        # until then rank 0's future cannot end
+        group().allreduce([torch.ones(1)]).wait()
+        group().allreduce([torch.ones(1)]).wait()
+        return
+    held = group().allreduce([torch.ones(1)]).get_future().then(waits)
+    store.set("attached", "")
+    check(hangs.wait(50), "the first one's end")
+    late.append(group().allreduce([torch.ones(1)]).get_future())
+    same(held.wait(), torch.tensor([float(size)]))
+
+
 class Several(Case):
     def test_all(self):
-        for body in (all_reduce, broadcast, all_gather, twice, words, sparse_gradients):
+        for body in (all_reduce, broadcast, all_gather, twice, words, sparse_gradients, futures):
             with self.subTest(body.__name__):
                 self.ranks(3, body)
 

@@ -11,6 +11,7 @@ from ..errors import Error, Invalid, Mismatch, Timeout
 from . import _several as several
 from ._sparse import all_reduce_sparse
 from ._tensors import LOCAL_OPS, OP_NAMES, OPS, PREMUL_SUM, TYPES, Side, is_plain, is_wrapped, plain, same_type
+from ._threads import Line
 from ._words import monitored, refused
 from ._work import DONE, Done, Flights, Work, owned
 
@@ -115,7 +116,7 @@ class Group(dist.ProcessGroup):
     def __init__(self, comm: Any, rank: int, size: int, whole: bool):
         super().__init__(rank, size)
         self._comm, self._me, self._size, self._whole = comm, rank, size, whole
-        self._raw = comm._raw
+        self._raw, self._line = comm._raw, Line()
 
     def __del__(self) -> None:
         try:
@@ -152,7 +153,7 @@ class Group(dist.ProcessGroup):
             raise
         except Error as error:
             return Work.failed(error, value)
-        work = Work(flight, value, finish)
+        work = Work(flight, value, finish, None if kind in (_SEND, _RECV) else self._line)
         return owned(work) if waits is None and sys._getframe(2).f_code.co_filename == _by_dispatcher else work
 
     # ---- reductions ----
@@ -390,7 +391,7 @@ class Group(dist.ProcessGroup):
             for work in works:
                 work.wait()
             return DONE
-        return Work(Flights(works), value)
+        return Work(Flights(works), value, None, self._line)
 
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
         waits = _caller_waits()

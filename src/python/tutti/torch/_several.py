@@ -16,7 +16,7 @@ _FOLD = {OPS[OP_NAMES.index(name)]: fold for name, fold in _BY_NAME.items()}
 def then(work: Any, value: Any, after: Callable[[], Any]) -> Work:
     """The Work whose end is that of `work`, and after() behind it."""
     _kept.pop(work, None)
-    return Work(Flights([work]), value, lambda _: after())
+    return Work(Flights([work]), value, lambda _: after(), work._line)
 
 
 def all_reduce(group: Any, tensors: List[Any], opts: Any, which: int) -> Any:
