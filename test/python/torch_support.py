@@ -12,7 +12,10 @@ try:
 except ImportError:
     skip(f"torch is missing for {sys.executable}: install python3-torch")
 import tutti
-import tutti.torch  # noqa: F401
+try:
+    import tutti.torch  # noqa: F401
+except ImportError as error:
+    skip(str(error))
 
 DEATH = -9
 

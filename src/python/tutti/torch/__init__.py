@@ -12,8 +12,13 @@ their text. Ctrl-C ends a blocked call.
 first(rank) and seed_everything(base) are for the idioms of training programs; monitored_barrier(group) stands in for torch's, which is
 reserved for gloo.
 """
-from ._order import first, monitored_barrier, seed_everything
-from ._versions import register as _register
+from ..comm import Comm as _Comm
+
+if not hasattr(_Comm, "_raw"):
+    raise ImportError("tutti.torch needs tutti's extension, and this tutti goes by ctypes: build it with Python.h (Debian: python3-dev)")
+
+from ._order import first, monitored_barrier, seed_everything  # noqa: E402
+from ._versions import register as _register  # noqa: E402
 
 _register()
 
