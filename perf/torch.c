@@ -34,7 +34,7 @@ static struct operation operations[] = {
     { .key = "all_reduce_4", .what = "all_reduce 4 B", .limit = 1.0 / 25 },
     { .key = "all_reduce_1048576", .what = "all_reduce 1 MiB", .limit = 1.0 / 5 },
     { .key = "all_reduce_67108864", .what = "all_reduce 64 MiB", .limit = 1.0 / 3 },
-    { .key = "DDP_step", .what = "DDP step, small MLP", .limit = 1.0 / 2 },
+    { .key = "DDP_step", .what = "DDP step of small MLP", .limit = 1.0 / 2 },
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -162,11 +162,11 @@ static void show_alone(struct report *report)
              "torch.distributed's own.");
     for (int i = 0; i < ALONE; i++) {
         double c = series_median(&alone[i].rounds[PLAIN_C]), python = series_median(&alone[i].rounds[PYTHON]);
-        struct figure *f = report_figure(report, alone[i].what, "C, one rank", UNIT_NS, 1);
+        struct figure *f = report_figure(report, alone[i].what, "C alone", UNIT_NS, 1);
         figure_single(f, &alone[i].single[PLAIN_C]);
         f->value = c;
         if (alone[i].rounds[PYTHON].n) {
-            f = report_figure(report, alone[i].what, "Python, one rank", UNIT_NS, 1);
+            f = report_figure(report, alone[i].what, "Python alone", UNIT_NS, 1);
             figure_single(f, &alone[i].single[PYTHON]);
             f->value = python;
             char what[80];
