@@ -1,6 +1,6 @@
 # ctest: timeout=120
-# Lists of several tensors of one rank, a tensor that stands in a list twice, and what is refused in torch's words: each of these came to light
-# by PyTorch's own tests.
+# Lists of several tensors of one rank, a tensor that stands in a list twice, what is refused in torch's words, many futures: each of these
+# came to light by PyTorch's own tests.
 import threading
 import time
 

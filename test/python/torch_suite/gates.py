@@ -2,7 +2,7 @@
 # skips a test for good. So the name that stands in BACKEND while they are defined compares as told here; when they run, it is a plain name.
 #
 # Opened, and why:
-#   gloo           what gloo can do on the CPU, tutti can: sparse sums, coalesced calls, timeouts, objects, DDP, futures, monitored barriers.
+#   gloo           what gloo can do on the CPU, tutti can: sparse sums, coalesced calls, timeouts, objects, DDP, futures, barriers that tell.
 #                  `== "gloo"`, `in {"gloo"}` and the sets of features that name gloo (gpu, cuda, ddp, subgroup) stand for tutti, too.
 #   mpi            "Only MPI supports all_to_all": tutti has all_to_all and all_to_all_single on the CPU.
 #   nccl           "Only NCCL supports CUDA ...": where torch has CUDA tutti takes CUDA tensors in every collective. Without CUDA the gate
@@ -13,8 +13,8 @@
 #   INIT_METHOD    a test of timeouts wants it to be a file: it is, a fresh one for each test.
 # Not opened, and why:
 #   requires_nccl_version, require_backend({"nccl"}), nccl's streams: they ask NCCL itself.
-#   PROFILING_SUPPORTED_BACKENDS, in the middle of tests: events named "gloo:all_reduce" in torch's profiler are made by Works of C++; one in
-#                  Python has none. The rest of these tests runs.
+#   PROFILING_SUPPORTED_BACKENDS, in the middle of tests: events named "gloo:all_reduce" in torch's profiler are made by Works of C++; one
+#                  in Python has none. The rest of these tests runs.
 #   `== "nccl"`, `== "mpi"`, `== "ucc"`, skip_collective: what these cannot do is nothing to tutti.
 AS_GLOO = {  # bodies that choose by name what they test; any other name and they test nothing, or fail on a variable that is not set
     "_test_accumulate_gradients_no_sync": "makes a model for mpi, gloo, nccl",

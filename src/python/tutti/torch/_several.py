@@ -51,7 +51,8 @@ def all_gather(group: Any, outputs: List[List[Any]], inputs: List[Any]) -> Any:
     check_alike("all_gather", inputs, inputs[0])
     for i, row in enumerate(outputs):
         if len(row) != group.size() * len(inputs):
-            raise refused("all_gather", f"invalid output tensor list at index {i}: expected {group.size() * len(inputs)} tensors, not {len(row)}")
+            raise refused("all_gather", f"invalid output tensor list at index {i}: expected {group.size() * len(inputs)} tensors, not "
+                                        f"{len(row)}")
         check_alike("all_gather", row, inputs[0])
     mine = torch.stack(inputs)
     every = [torch.empty_like(mine) for _ in range(group.size())]
@@ -75,6 +76,7 @@ def check_coalesced(group: Any, outputs: List[List[Any]], inputs: List[Any]) -> 
             raise refused(what, f"invalid output size: a list of {len(row)} tensors for {len(inputs)} inputs")
         for i, (tensor, mine) in enumerate(zip(row, inputs)):
             if tensor.numel() != mine.numel():
-                raise refused(what, f"invalid size of output tensor at index {i}: {tuple(tensor.shape)}, where the input has {tuple(mine.shape)}")
+                raise refused(what, f"invalid size of output tensor at index {i}: {tuple(tensor.shape)}, where the input has "
+                                    f"{tuple(mine.shape)}")
             if tensor.dtype is not mine.dtype:
                 raise refused(what, f"invalid tensor type at index {i}: {tensor.dtype}, where the input has {mine.dtype}")

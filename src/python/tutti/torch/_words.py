@@ -38,7 +38,7 @@ def check_alike(what: str, tensors: Any, first: Any) -> None:
         if tensor.layout is not first.layout:
             raise refused(what, f"invalid tensor layout at index {i}: {tensor.layout}, where {first.layout} is expected")
         if tensor.dtype is not first.dtype or tensor.device.type != first.device.type:
-            raise refused(what, f"invalid tensor type at index {i}: {tensor.dtype} on {tensor.device}, where {first.dtype} on {first.device} is "
-                                "expected")
+            raise refused(what, f"invalid tensor type at index {i}: {tensor.dtype} on {tensor.device}, where {first.dtype} on {first.device} "
+                                "is expected")
         if tensor.shape != first.shape:
             raise refused(what, f"invalid tensor size at index {i}: {tuple(tensor.shape)}, where {tuple(first.shape)} is expected")
