@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <pythread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { ARGUMENTS = 13 };
 
@@ -24,6 +25,7 @@ struct raw_door {
     unsigned long      inside;          /* the thread behind it; under the interpreter's lock */
     unsigned long      first;           /* who came first of all */
     int                shared;          /* others came, too */
+    pid_t              pid;             /* in a fork whoever was inside is not there to leave */
 };
 
 static PyObject *waiters;               /* address of a function's code -> the name of its local, or None: it always waits */
@@ -43,10 +45,11 @@ static struct raw_door *door_of(comm_object *self)
         return NULL;
     }
     d->first = PyThread_get_thread_ident();
+    d->pid = getpid();
     return self->door = d;
 }
 
-/* 0: this thread is behind it already, a signal handler in a blocked call: the library will say what it says to that. */
+/* 0: this thread is behind it already, a signal handler in a blocked call, or this is a fork: the library will say what it says to that. */
 static int door_in(struct raw_door *d)
 {
     unsigned long me = PyThread_get_thread_ident();
@@ -55,6 +58,8 @@ static int door_in(struct raw_door *d)
     if (d->inside == me)
         return 0;
     if (!PyThread_acquire_lock(d->lock, NOWAIT_LOCK)) {
+        if (d->pid != getpid())
+            return 0;
         PyThreadState *state = PyEval_SaveThread();
         PyThread_acquire_lock(d->lock, WAIT_LOCK);
         PyEval_RestoreThread(state);
@@ -135,7 +140,7 @@ static int arguments(struct asked *a, struct flight *f, void **stream, PyObject 
     a->timeout_ms = whole(args[8]);
     *stream = PyLong_AsVoidPtr(args[9]);
     if (PyErr_Occurred() || side_raw(&f->send, args[1], args[2]) < 0 || side_raw(&f->recv, args[3], args[4]) < 0
-        || side_raw(&f->factor, args[10], args[0]) < 0)
+        || side_raw(&f->factor, args[10], args[0]) < 0)       /* one element, whatever number stands for its count */
         return -1;
     if (a->kind >= 0 && a->kind < KINDS)
         return 0;

@@ -41,6 +41,15 @@ def a_group_breaks(rank, size):
     check(tensor.item() == size, tensor)
 
 
+def crossed(rank, size):
+    """Two groups waited for in the other order: that no wait ends is found, and said to all who wait."""
+    one, two = dist.new_group([0, 1]), dist.new_group([0, 1])
+    if rank < 2:
+        error = raises(tutti.Deadlock, dist.barrier, two if rank else one)
+        check("rank 0" in error.report and "rank 1" in error.report and "torch_group_test.py" in error.report, error.report)
+    dist.barrier()
+
+
 def messages(rank, size):
     left, right = (rank - 1) % size, (rank + 1) % size
     for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64):
@@ -186,7 +195,7 @@ def hosts(rank, size):
 
 class Groups(Case):
     def test_groups(self):
-        for body in (groups, a_group_breaks, messages, tags, in_a_group, objects, monitored, other_backends):
+        for body in (groups, a_group_breaks, crossed, messages, tags, in_a_group, objects, monitored, other_backends):
             with self.subTest(body=body.__name__):
                 self.ranks(3, body)
 
