@@ -196,17 +196,6 @@ def local_sgd(rank, size):
         check(all(torch.equal(other, value) for other in every), "averaged in step 4, which is the fifth")
 
 
-def batch_norm(rank, size):
-    """Statistics over all ranks."""
-    from torch.nn.modules._functions import SyncBatchNorm as Function
-    x = torch.randn(5, 3, generator=torch.Generator().manual_seed(rank))
-    count = torch.tensor([5.0])
-    mean, square = x.mean(0), x.pow(2).mean(0)
-    everything = torch.cat([mean, square, count])
-    dist.all_reduce(everything)
-    check(everything[-1].item() == 5 * size and Function is not None, everything)
-
-
 class Squares(torch.utils.data.Dataset):
     def __len__(self):
         return 24
@@ -276,7 +265,7 @@ def differ(rank, size):
 
 class Training(Case):
     def test_two(self):
-        for body in (simple, static, unused, no_sync, hooks, join, zero, local_sgd, batch_norm, workers, differ):
+        for body in (simple, static, unused, no_sync, hooks, join, zero, local_sgd, workers, differ):
             with self.subTest(body=body.__name__):
                 self.ranks(2, body)
 
