@@ -1,4 +1,4 @@
-# ctest: timeout=300 labels=nosan serial
+# ctest: timeout=900 labels=nosan serial
 # PyTorch's own tests of torch.distributed against a backend, and against gloo what the backend did not pass: gloo must not have passed it.
 # Both are run here, by the same code: no list of what is expected stands anywhere.
 #

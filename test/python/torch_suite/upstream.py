@@ -4,6 +4,7 @@
 #                    default). It is off by default, and so it stays where the import fails.
 #   ranks            are forked from this process, which has imported everything, instead of started anew: seconds less for each.
 #   files            that tests leave in the folder for temporary ones go to one that is removed.
+#   skips            for want of GPUs or ranks are known before there are any.
 #   polls            of 0.1 s, in which parent and ranks look for each other's files and ends, are 5 ms: nine tenths of the suite's time.
 import atexit
 import ctypes
@@ -102,14 +103,24 @@ def prepare(bound):
     ends = common.MultiProcessTestCase.tearDown
     common.MultiProcessTestCase._spawn_processes, common.MultiProcessTestCase.tearDown = spawn, end
     common.TIMEOUT_OVERRIDE.clear()
+    if not torch.cuda.is_available():
+        common.skip_if_no_gpu = skipped(common, "no_cuda")
+        common.skip_if_lt_x_gpu = lambda least: skipped(common, f"multi-gpu-{least}")
     common.time = Quick("time")
     return common, Rank
+
+
+def skipped(common, why):
+    """A decorator by which a test is skipped before there are ranks: they would be made, meet and say no more than this."""
+    return common.sandcastle_skip(common.TEST_SKIPS[why].message)
 
 
 def suite(backend, world, common):
     """The cases of torch.testing._internal.distributed for a backend that torch knows by now."""
     import torch
     os.environ["WORLD_SIZE"], os.environ["BACKEND"] = str(world), backend
+    if world <= 2:
+        common.skip_if_small_worldsize = skipped(common, "small_worldsize")
     gate = gates.Gate(backend, "gloo", {"gloo", "mpi"} | ({"nccl"} if torch.cuda.is_available() else set()))
     defined = {**os.environ, "INIT_METHOD": "file://"}
     feature = common.DistTestCases.backend_feature
