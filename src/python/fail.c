@@ -24,10 +24,10 @@ PyObject *fail_ranks(const tutti_comm *comm)
     return tuple;
 }
 
-/* A comm that has failed goes on telling why. */
+/* A comm that has failed goes on telling why; a later call may tell it (-ECANCELED) before the work that met the failure does. */
 static int is_older(PyObject *report, int error, PyObject *told, int told_error)
 {
-    return told && error != told_error && error != -ECANCELED && PyUnicode_Compare(report, told) == 0;
+    return told && error != told_error && error != -ECANCELED && told_error != -ECANCELED && PyUnicode_Compare(report, told) == 0;
 }
 
 static PyObject *report_of(int error, const tutti_comm *comm, PyObject **told, int *told_error)

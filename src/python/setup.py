@@ -43,7 +43,7 @@ try:
         description="Collectives between the processes of one machine",
         license="MIT",
         python_requires=">=3.10",
-        packages=["tutti", "tutti._plain"],
+        packages=["tutti", "tutti._plain", "tutti.torch"],
         package_data={"tutti": ["py.typed", "*.pyi"]},
         ext_modules=[Extension("tutti._tutti", sources=[], py_limited_api=STABLE)],
         data_files=[("bin", [os.path.join(SCRATCH, "prefix", "bin", "tutti")])],

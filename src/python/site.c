@@ -11,6 +11,7 @@ enum { SITES_MAX = 65536, TEXT_MAX = 112 };
 
 static PyObject *texts;                                 /* (file name, line) -> address of the text */
 static PyObject *package;                               /* the folder of the package: frames of its files are not the caller's */
+static PyObject *passed;                                /* another such folder, or NULL: of a framework between us and the caller */
 static PyObject *name_code, *name_filename, *name_back;
 
 static PyObject *site_set_package(PyObject *module, PyObject *folder)
@@ -20,6 +21,20 @@ static PyObject *site_set_package(PyObject *module, PyObject *folder)
     Py_XDECREF(package);
     package = folder;
     Py_RETURN_NONE;
+}
+
+static PyObject *site_pass_over(PyObject *module, PyObject *folder)
+{
+    (void)module;
+    Py_INCREF(folder);
+    Py_XDECREF(passed);
+    passed = folder;
+    Py_RETURN_NONE;
+}
+
+static int site_is_below(PyObject *file, PyObject *folder)
+{
+    return folder ? (int)PyUnicode_Tailmatch(file, folder, 0, PY_SSIZE_T_MAX, -1) : 0;
 }
 
 static char *site_make(PyObject *file, int line)
@@ -74,7 +89,9 @@ const char *site_of_caller(void)
     Py_XINCREF(frame);
     while (frame && frame != Py_None) {
         PyObject *file = site_file(frame);
-        int ours = file && package ? (int)PyUnicode_Tailmatch(file, package, 0, PY_SSIZE_T_MAX, -1) : 0;
+        int ours = file ? site_is_below(file, package) : 0;
+        if (ours == 0 && file)
+            ours = site_is_below(file, passed);
         if (file && ours == 0)
             text = site_find(file, PyFrame_GetLineNumber((PyFrameObject *)frame));
         Py_XDECREF(file);
@@ -91,6 +108,7 @@ const char *site_of_caller(void)
 
 static PyMethodDef site_methods[] = {
     { "set_package", site_set_package, METH_O, NULL },
+    { "pass_over", site_pass_over, METH_O, NULL },
     { 0 }
 };
 

@@ -4,7 +4,6 @@
  * Cost: two views of buffers, no allocation unless work is left under way. */
 #include "python/table.h"
 
-#include "python/buffer.h"
 #include "python/comm.h"
 #include "python/site.h"
 #include "python/work.h"
@@ -37,8 +36,6 @@ static const struct row { const char *name; enum rule send, recv; } rows[KINDS] 
 };
 
 enum { ARGUMENTS = 11 };
-
-struct asked { int kind, type, op, root, timeout_ms, mode, rank, size; uintptr_t stream; };
 
 static int take(struct side *s, PyObject *object, enum rule rule, int type, int writable, const char *name)
 {
@@ -116,7 +113,7 @@ static int run_listed(const char *site, const struct asked *a, struct flight *f,
     }
 }
 
-static int run(const char *site, const struct asked *a, struct flight *f, tutti_comm *comm, const tutti_call *call)
+int table_run(const char *site, const struct asked *a, struct flight *f, tutti_comm *comm, const tutti_call *call)
 {
     const void *x = side_ptr(&f->send);
     void *y = side_ptr(&f->recv);
@@ -150,7 +147,7 @@ static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_
         flight_start(f, &call, a->mode & MODE_KEEP);
     const char *site = site_of_caller();
     PyThreadState *state = comm_enter(self);
-    int r = run(site, a, f, comm, &call);
+    int r = table_run(site, a, f, comm, &call);
     comm_leave(self, state);
     if (f->work)
         return work_new(self, f);

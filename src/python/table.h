@@ -6,6 +6,8 @@
 
 #include <Python.h>
 
+#include "python/work.h"
+
 enum kind {
     KIND_BARRIER, KIND_BROADCAST, KIND_REDUCE, KIND_ALL_REDUCE, KIND_REDUCE_SCATTER, KIND_ALL_GATHER, KIND_GATHER, KIND_SCATTER,
     KIND_ALL_TO_ALL, KIND_SCAN, KIND_EXSCAN, KIND_SAME, KIND_ALL_REDUCE_MANY, KIND_ALL_GATHER_V, KIND_GATHER_V, KIND_SCATTER_V,
@@ -15,9 +17,15 @@ enum kind {
 
 enum { MODE_WORK = 1, MODE_KEEP = 2 };
 
-/* collective(kind, send, recv, type, op, root, timeout_ms, mode, value, factor, stream): returns value, or a Work that will. send, recv:
- * an array, a list of arrays, or None. send() and recv() have the peer in root and the tag in op. mode: 0 blocking, 1 async_, 3 with keep. stream: a
- * CUstream as an integer, or None. */
+/* A call as it was asked for. send() and recv() have the peer in root and the tag in op. mode: 0 blocking, MODE_WORK for async_, with MODE_KEEP for
+ * keep. stream: a CUstream. */
+struct asked { int kind, type, op, root, timeout_ms, mode, rank, size; uintptr_t stream; };
+
+/* The library's function of that kind, on the pointers and counts of the flight's sides. Without the interpreter's lock. */
+int table_run(const char *site, const struct asked *, struct flight *, tutti_comm *, const tutti_call *);
+
+/* collective(kind, send, recv, type, op, root, timeout_ms, mode, value, factor, stream): returns value, or a Work that will. send, recv: an array, a
+ * list of arrays, or None. */
 PyObject *table_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* A row of methods; the cast is the one that CPython's documentation asks for. */

@@ -62,4 +62,7 @@ _classes = {
 
 def of(errno: int, kind: str, report: str, ranks: Tuple[int, ...]) -> Error:
     """The exception for a number of the library. Called by the extension."""
-    return _classes.get(errno, Error)(report.rstrip() or kind, errno, ranks)
+    text = report.rstrip() or kind
+    if errno == _errno.ETIMEDOUT:
+        text += "\n  to wait longer: a larger timeout for the call, or where the world or group is made"
+    return _classes.get(errno, Error)(text, errno, ranks)

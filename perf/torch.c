@@ -1,0 +1,215 @@
+/* The backend of torch.distributed: perf/torch/ranks.py measures, in Python, tutti's beside torch's gloo, in the same processes and in turns;
+ * here its lines become figures, ratios by rounds, and promises. What a call from Python costs above one from C is told by ranks that are
+ * alone, in one language and the other: they wait for nobody.
+ *
+ * Without torch (or the extension) only the figures of C are there, and a line says so. */
+#include "harness/progress.h"
+#include "harness/report.h"
+#include "harness/stamp.h"
+
+#include "tutti.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static const struct perf_program program = {
+    .name = "torch",
+    .question = "How long do collectives and a training step of PyTorch take on tutti, beside its gloo, and what does a call from Python cost?",
+    .ranks = "2",
+    .seconds = 20,
+    .sizes = true,
+    .examples = "  torch --ranks 2,4\n  torch --most 1M --strict\n",
+};
+
+enum { TUTTI, GLOO, COUNT };
+static const char *const names[COUNT] = { "tutti", "gloo" };
+
+struct operation { const char *key, *what; double limit; struct series rounds[COUNT], single[COUNT]; };
+
+/* limit: of tutti's time by gloo's. */
+static struct operation operations[] = {
+    { .key = "barrier", .what = "barrier", .limit = 1.0 / 25 },
+    { .key = "all_reduce_4", .what = "all_reduce 4 B", .limit = 1.0 / 25 },
+    { .key = "all_reduce_1048576", .what = "all_reduce 1 MiB", .limit = 1.0 / 5 },
+    { .key = "all_reduce_67108864", .what = "all_reduce 64 MiB", .limit = 1.0 / 3 },
+    { .key = "DDP_step", .what = "DDP step of small MLP", .limit = 1.0 / 2 },
+};
+enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+
+/* One rank: what the same call takes from Python and from C. */
+static struct operation alone[] = { { .key = "alone_barrier", .what = "barrier" }, { .key = "alone_all_reduce_4", .what = "all_reduce 4 B" } };
+enum { ALONE = sizeof alone / sizeof alone[0], BATCH = 500, PYTHON = 0, PLAIN_C = 1 };
+
+static struct operation *find(const char *key)
+{
+    for (int i = 0; i < OPERATIONS + ALONE; i++) {
+        struct operation *o = i < OPERATIONS ? &operations[i] : &alone[i - OPERATIONS];
+        if (strcmp(o->key, key) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+/* "operation contender times whole each each each …" */
+static void take_line(char *line)
+{
+    char *at = NULL, *key = strtok_r(line, " \n", &at), *who = key ? strtok_r(NULL, " \n", &at) : NULL;
+    char *times = who ? strtok_r(NULL, " \n", &at) : NULL, *whole = times ? strtok_r(NULL, " \n", &at) : NULL;
+    struct operation *o = whole ? find(key) : NULL;
+    if (!o)
+        return;
+    int i = strcmp(who, names[GLOO]) == 0 ? GLOO : TUTTI;
+    series_add(&o->rounds[i], strtod(whole, NULL) / strtod(times, NULL));
+    for (char *each; (each = strtok_r(NULL, " \n", &at));)
+        series_add(&o->single[i], strtod(each, NULL));
+}
+
+/* Whether the ranks ended well. */
+static bool measure_python(const struct perf_options *o, int ranks)
+{
+    char command[1024], *line = NULL;
+    size_t room = 0;
+    snprintf(command, sizeof command, "PYTHONPATH='%s' '%s' -W ignore '%s' --ranks %d --seconds %g --most %zu", PERF_PACKAGE, PERF_PYTHON, PERF_SCRIPT,
+             ranks, o->quick ? 0.2 : o->seconds, o->quick ? (size_t)1 << 20 : o->most);
+    double began = stamp_seconds();
+    FILE *from = popen(command, "r");
+    while (from && getline(&line, &room, from) > 0) {
+        double share = (stamp_seconds() - began) / (o->seconds + 5);
+        progress_show(share < 1 ? share : 1, "%d ranks of PyTorch", ranks);
+        take_line(line);
+    }
+    free(line);
+    return from && pclose(from) == 0;
+}
+
+enum { ROUNDS = 30 };
+
+static int run_c(tutti_comm *world, void *arg)
+{
+    double (*took)[ROUNDS] = arg;
+    float x = 1;
+    for (int round = -3; round < ROUNDS; round++)
+        for (int kind = 0; kind < ALONE; kind++) {
+            uint64_t began = stamp_now();
+            for (int i = 0; i < BATCH; i++)
+                if (kind ? tutti_all_reduce(&x, &x, 1, TUTTI_F32, TUTTI_SUM, world, NULL) : tutti_barrier(world, NULL))
+                    return 1;
+            if (round >= 0)
+                took[kind][round] = stamp_ns(stamp_now() - began) / BATCH;
+        }
+    return 0;
+}
+
+static bool measure_c(void)
+{
+    double (*took)[ROUNDS] = mmap(NULL, sizeof(double[ALONE][ROUNDS]), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (took == MAP_FAILED || tutti_spawn(1, run_c, took, NULL, NULL) != 0)
+        return false;
+    for (int kind = 0; kind < ALONE; kind++)
+        for (int i = 0; i < ROUNDS; i++) {
+            series_add(&alone[kind].rounds[PLAIN_C], took[kind][i]);
+            series_add(&alone[kind].single[PLAIN_C], took[kind][i]);
+        }
+    return munmap(took, sizeof(double[ALONE][ROUNDS])) == 0;
+}
+
+/* ---- what came of it ---- */
+
+static void show(struct report *report, int ranks)
+{
+    static const char *const heads[] = { "", "tutti", "gloo", "gloo / tutti", "tutti p99", "gloo p99" };
+    static const int width[] = { -20, 10, 10, 13, 11, 11 };
+    char text[5][32], title[16];
+    struct table *t = report_table(report, 6, heads, width);
+    snprintf(t->title, sizeof t->title, "%s ranks, gloo of the same PyTorch", unit_text(title, sizeof title, UNIT_COUNT, ranks));
+    snprintf(t->note, sizeof t->note, "an operation out of a batch, median of the rounds; p99 of operations measured one by one. The ranks' main threads "
+             "have a CPU each, if there are as many; gloo's other threads run anywhere.");
+    for (int i = 0; i < OPERATIONS; i++) {
+        struct operation *o = &operations[i];
+        if (o->rounds[TUTTI].n == 0 || o->rounds[GLOO].n == 0)
+            continue;
+        struct ratio ratio = series_ratio(&o->rounds[TUTTI], &o->rounds[GLOO]);
+        for (int who = 0; who < COUNT; who++) {
+            struct figure *f = report_figure(report, o->what, names[who], UNIT_NS, ranks);
+            figure_single(f, &o->single[who]);
+            f->value = series_median(&o->rounds[who]);
+            if (who == GLOO)
+                continue;
+            f->ratio = ratio;
+            snprintf(f->against, sizeof f->against, "%s", names[GLOO]);
+        }
+        const char *cells[] = { o->what, unit_text(text[0], 32, UNIT_NS, series_median(&o->rounds[TUTTI])),
+                                unit_text(text[1], 32, UNIT_NS, series_median(&o->rounds[GLOO])), unit_text(text[2], 32, UNIT_RATIO, 1 / ratio.median),
+                                unit_text(text[3], 32, UNIT_NS, series_quantile(&o->single[TUTTI], 0.99)),
+                                unit_text(text[4], 32, UNIT_NS, series_quantile(&o->single[GLOO], 0.99)) };
+        table_row(t, false, cells);
+        char what[80];
+        snprintf(what, sizeof what, "%d ranks: %s, tutti / gloo", ranks, o->what);
+        report_promise(report, what, ratio.median, o->limit, UNIT_RATIO);
+    }
+}
+
+static void show_alone(struct report *report)
+{
+    static const char *const heads[] = { "", "from Python", "from C", "difference" };
+    static const int width[] = { -20, 13, 13, 13 };
+    char text[3][32];
+    struct table *t = report_table(report, 4, heads, width);
+    snprintf(t->title, sizeof t->title, "what a call costs, one rank");
+    snprintf(t->note, sizeof t->note, "torch.distributed's function and tutti.h's: one rank waits for nobody, so all of it is the call; of 30 batches the one "
+             "that is slower than a tenth. Some 1 us of it is torch.distributed's own.");
+    for (int i = 0; i < ALONE; i++) {
+        double c = series_quantile(&alone[i].rounds[PLAIN_C], 0.1), python = series_quantile(&alone[i].rounds[PYTHON], 0.1);
+        struct figure *f = report_figure(report, alone[i].what, "C alone", UNIT_NS, 1);
+        figure_single(f, &alone[i].single[PLAIN_C]);
+        f->value = c;
+        if (alone[i].rounds[PYTHON].n) {
+            f = report_figure(report, alone[i].what, "Python alone", UNIT_NS, 1);
+            figure_single(f, &alone[i].single[PYTHON]);
+            f->value = python;
+            char what[80];
+            snprintf(what, sizeof what, "%s: a call from Python, above one from C", alone[i].what);
+            report_promise(report, what, python - c, 3000, UNIT_NS);
+        }
+        const char *cells[] = { alone[i].what, python > 0 ? unit_text(text[0], 32, UNIT_NS, python) : "", unit_text(text[1], 32, UNIT_NS, c),
+                                python > 0 ? unit_text(text[2], 32, UNIT_NS, python - c) : "" };
+        table_row(t, false, cells);
+    }
+}
+
+static void forget(struct operation *o)
+{
+    for (int who = 0; who < COUNT; who++) {
+        series_free(&o->rounds[who]);
+        series_free(&o->single[who]);
+        o->rounds[who] = o->single[who] = (struct series){ 0 };
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct perf_options options;
+    struct report report;
+    perf_options(&options, &program, argc, argv);
+    stamp_calibrate();
+    report_begin(&report, &program);
+    bool there = *PERF_PYTHON && system("'" PERF_PYTHON "' -c 'import torch' 2>/dev/null") == 0;
+    if (!there)
+        fprintf(stderr, "torch: PyTorch is missing for '%s': C alone is measured (Debian: python3-torch)\n", PERF_PYTHON);
+    for (int k = 0; there && k < options.lists; k++) {
+        for (int i = 0; i < OPERATIONS; i++)
+            forget(&operations[i]);
+        if (!measure_python(&options, options.ranks[k])) {
+            progress_clear();
+            fprintf(stderr, "torch: %d ranks of %s failed\n", options.ranks[k], PERF_SCRIPT);
+            return 1;
+        }
+        show(&report, options.ranks[k]);
+    }
+    if (!measure_c())
+        return 1;
+    show_alone(&report);
+    return report_end(&report, &options);
+}

@@ -1,0 +1,116 @@
+"""What perf/torch runs: ranks that measure a backend of torch.distributed beside another one, in the same processes, in turns.
+
+A line a round on stdout: operation, contender, number of operations, their time together, then the time of each, in nanoseconds; each time is
+that of the slowest rank. "alone": one rank, which waits for nobody.
+"""
+import argparse
+import datetime
+import os
+import sys
+import tempfile
+import time
+
+import torch
+import torch.distributed as dist
+import tutti
+import tutti.torch  # noqa: F401
+from torch.nn.parallel import DistributedDataParallel
+
+NOW = time.perf_counter_ns
+
+
+def operations(groups, most):
+    """name -> contender -> a function; and how many make a batch."""
+    def barrier(group):
+        return lambda: dist.barrier(group)
+
+    def all_reduce(group, tensor):
+        return lambda: dist.all_reduce(tensor, group=group)
+
+    def step(group):
+        torch.manual_seed(1)
+        net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+        model = DistributedDataParallel(net, process_group=group)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        x, y = torch.randn(16, 64), torch.randint(0, 10, (16,))
+
+        def run():
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        return run
+
+    made = {"barrier": (50, {name: barrier(group) for name, group in groups.items()})}
+    for bytes_, times in ((4, 50), (1 << 20, 5), (64 << 20, 1)):
+        if bytes_ <= most:
+            tensor = torch.ones(bytes_ // 4)
+            made[f"all_reduce {bytes_}"] = times, {name: all_reduce(group, tensor) for name, group in groups.items()}
+    made["DDP step"] = 5, {name: step(group) for name, group in groups.items()}
+    return made
+
+
+def batch(run, times):
+    """The whole, and each."""
+    each = torch.empty(times, dtype=torch.float64)
+    began = NOW()
+    for _ in range(times):
+        run()
+    whole = NOW() - began
+    for i in range(times):
+        began = NOW()
+        run()
+        each[i] = NOW() - began
+    return torch.cat([torch.tensor([float(whole)], dtype=torch.float64), each])
+
+
+def rank(world, path, seconds, most):
+    torch.set_num_threads(1)
+    dist.init_process_group("tutti", init_method=f"file://{path}", rank=world.rank, world_size=world.size,
+                            timeout=datetime.timedelta(seconds=100))
+    groups = {"tutti": dist.new_group(), "gloo": dist.new_group(backend="gloo")}
+    if world.size <= len(os.sched_getaffinity(0)):                      # this thread alone: gloo's run where they like
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[world.rank]})
+    made = operations(groups, most)
+    began, turn, on = time.monotonic(), 0, torch.ones(1)
+    for _, contenders in made.values():
+        for run in contenders.values():
+            run()
+            run()
+    while on.item():
+        for name, (times, contenders) in made.items():
+            for who in list(contenders) if turn % 2 == 0 else reversed(list(contenders)):
+                dist.barrier()
+                took = batch(contenders[who], times)
+                dist.all_reduce(took, dist.ReduceOp.MAX)
+                if world.rank == 0:
+                    print(name.replace(" ", "_"), who, times, *(f"{value:.0f}" for value in took.tolist()), flush=True)
+        turn += 1
+        on[0] = 1.0 if turn < 2 or time.monotonic() - began < seconds else 0.0
+        dist.broadcast(on, 0)
+    os._exit(0)                                                         # gloo's threads are not waited for
+
+
+def alone(world, path):
+    torch.set_num_threads(1)
+    dist.init_process_group("tutti", init_method=f"file://{path}", rank=0, world_size=1)
+    tensor = torch.ones(1)
+    for name, run in (("barrier", dist.barrier), ("all_reduce_4", lambda: dist.all_reduce(tensor))):
+        for _ in range(30):
+            took = batch(run, 500)
+            print("alone_" + name, "tutti", 500, *(f"{value:.0f}" for value in took.tolist()), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--most", type=int, default=64 << 20)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        ends = tutti.spawn(alone, 1, os.path.join(folder, "alone"))
+        ends += tutti.spawn(rank, options.ranks, os.path.join(folder, "store"), options.seconds, options.most, timeout=options.seconds + 100)
+    sys.exit(any(ends))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+/* Job: calls on addresses: for memory that has no buffer object (tensors). The caller has checked types and sizes.
+ * Owns: the door of a comm that several threads call; which functions of a framework wait at once for what they start.
+ * Never: a check of a pointer. */
+#ifndef PYTHON_RAW_H
+#define PYTHON_RAW_H
+
+#include <Python.h>
+
+#include "python/comm.h"
+
+/* _raw(kind, send, sent, recv, received, type, op, root, timeout_ms, stream, factor, work, keep): a side is an address and a count, or two
+ * sequences of them, or None. work False: blocks, and returns None; True: a Work, whose wait() returns keep; of recv (from, tag, count) in
+ * both. keep is held until the operation has ended. factor: the address of one element. Any thread, several at once. */
+PyObject *raw_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* With the comm. */
+void raw_forget(comm_object *);
+
+int raw_setup(PyObject *module);
+
+#endif

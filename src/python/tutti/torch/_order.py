@@ -1,0 +1,108 @@
+"""Idioms of training programs: one rank first; seeds; a barrier that says who is missing."""
+from typing import Any, ContextManager, Optional
+
+import torch
+import torch.distributed as dist
+
+from .._order import seed_everything as _seed_all
+from ._versions import group_of
+
+_WORD = 0xFFFFFFFFFFFFFFFF
+
+
+def _mixed(x: int) -> int:
+    """splitmix64, as tutti_seed has it."""
+    x = (x + 0x9E3779B97F4A7C15) & _WORD
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _WORD
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & _WORD
+    return x ^ x >> 31
+
+
+class _Nobody:
+    """There is nobody to wait for."""
+
+    def __enter__(self) -> bool:
+        return True
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        pass
+
+
+class _Barriers:
+    """The idiom itself, on another backend."""
+
+    def __enter__(self) -> bool:
+        self._mine = dist.get_rank() == 0
+        if not self._mine:
+            dist.barrier()
+        return self._mine
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if self._mine and kind is None:
+            dist.barrier()
+
+
+class _Turn:
+    """Rank 0's turn is its block. The others' turns are short: they come after it, and their blocks after that."""
+
+    def __init__(self, comm: Any):
+        self._comm, self._mine = comm, comm.rank == 0
+
+    def __enter__(self) -> bool:
+        self._comm._turn_begin(0)
+        if not self._mine:
+            self._comm._turn_end()
+        return self._mine
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if not self._mine:
+            return
+        if kind is not None:
+            self._comm.abort(f"rank 0, which went first, raised {kind.__name__}: {value}"[:110])
+            return
+        self._comm._turn_end()
+
+
+def first(rank: Optional[int] = None) -> ContextManager[bool]:
+    """Rank 0 runs the block first; the others when it has left it. True on rank 0.
+
+        with tutti.torch.first(local_rank):
+            data = prepare_or_load_the_cache()
+
+    It takes the place of the idiom torch_distributed_zero_first, and has no barrier. Nothing to wait for, and True, where
+    torch.distributed is not initialised or rank is -1. rank is otherwise there for the idiom's sake. All ranks of the default group
+    call it, as often. If rank 0 raises in the block the others get tutti.Aborted with what it raised; if it dies, tutti.RankDied; if
+    it does not come within the group's timeout, tutti.Timeout. On another backend it is the idiom, with barriers.
+    """
+    if rank == -1 or not dist.is_available() or not dist.is_initialized():
+        return _Nobody()
+    group = group_of()
+    return _Barriers() if group is None else _Turn(group._comm)
+
+
+def seed_everything(base: int, deterministic: bool = True) -> int:
+    """Seeds random, NumPy if it is installed, and torch with all its devices by a seed of this rank's own, fixed by (base, rank) alone.
+
+    deterministic: cuDNN is told to choose deterministic algorithms and not to try which is fastest. Returns the seed, of 64 bits. Without
+    torch.distributed, and on another backend, too: the seeds are the same.
+    """
+    rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+    seed = _mixed((_mixed(base & _WORD) + rank) & _WORD)
+    _seed_all(seed)
+    if deterministic:
+        torch.backends.cudnn.deterministic = True
+        torch.backends.cudnn.benchmark = False
+    return seed
+
+
+def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+    """torch.distributed.monitored_barrier, which torch lets nobody but gloo have: a barrier whose error names the ranks that did not come.
+
+    timeout: a timedelta; None: the group's. Every rank that waits gets tutti.Timeout, with all that are missing, whatever
+    wait_all_ranks says. A group of another backend: torch's own.
+    """
+    ours = group_of(group)
+    if ours is None:
+        dist.monitored_barrier(group, timeout, wait_all_ranks)
+    else:
+        ours.monitored_barrier(timeout, wait_all_ranks)

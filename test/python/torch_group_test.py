@@ -1,0 +1,217 @@
+# ctest: timeout=180 labels=nosan
+# Groups of some of the ranks, send and recv, objects, and groups one after the other.
+import datetime
+import itertools
+import os
+import tempfile
+
+from torch_support import Case, check, dist, main, plain, raises, same, torch, tutti
+
+
+def groups(rank, size):
+    """Every pair is a group; each has its own operations, beside the others and the whole."""
+    pairs = [(pair, dist.new_group(list(pair))) for pair in itertools.combinations(range(size), 2)]
+    again = dist.new_group([0, 1])
+    for round in range(3):
+        for pair, group in pairs:
+            if rank not in pair:
+                continue
+            tensor = torch.full((4,), float(rank))
+            dist.all_reduce(tensor, group=group)
+            same(tensor, torch.full((4,), float(sum(pair))))
+            dist.broadcast(tensor.fill_(rank), pair[1], group=group)
+            check(tensor[0] == pair[1], (pair, tensor))
+            check((dist.get_rank(group), dist.get_world_size(group)) == (pair.index(rank), 2), pair)
+        dist.barrier()
+    if rank < 2:
+        dist.barrier(again)
+    solo = [dist.new_group([peer]) for peer in range(size)][rank]
+    tensor = torch.ones(3)
+    dist.all_reduce(tensor, group=solo)
+    same(tensor, torch.ones(3))
+
+
+def a_group_breaks(rank, size):
+    """What breaks a group does not break the others."""
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        raises(tutti.Mismatch, (lambda: dist.barrier(pair)) if rank else lambda: dist.all_reduce(torch.ones(1), group=pair))
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor)
+    check(tensor.item() == size, tensor)
+
+
+def crossed(rank, size):
+    """Two groups waited for in the other order: that no wait ends is found, and said to all who wait."""
+    one, two = dist.new_group([0, 1]), dist.new_group([0, 1])
+    if rank < 2:
+        error = raises(tutti.Deadlock, dist.barrier, two if rank else one)
+        check("rank 0" in error.report and "rank 1" in error.report and "torch_group_test.py" in error.report, error.report)
+    dist.barrier()
+
+
+def messages(rank, size):
+    left, right = (rank - 1) % size, (rank + 1) % size
+    for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64):
+        for count in (0, 1, 1000, 100_000):
+            tensor = (torch.arange(count) % 2 + rank).to(dtype)
+            got = torch.zeros_like(tensor)
+            works = [dist.isend(tensor, right, tag=3), dist.irecv(got, left, tag=3)]
+            for work in works:
+                work.wait()
+            same(got, (torch.arange(count) % 2 + left).to(dtype), (dtype, count))
+    if rank == 0:
+        froms = set()
+        for _ in range(1, size):
+            got = torch.zeros(2)
+            source = dist.recv(got)
+            check(got[0] == source, (got, source))
+            froms.add(source)
+        check(froms == set(range(1, size)), froms)
+        work = dist.irecv(torch.zeros(1), tag=9)
+        check(work.wait() and work.source_rank() == size - 1, work.source_rank())
+    else:
+        dist.send(torch.full((2,), float(rank)), 0)
+        if rank == size - 1:
+            dist.send(torch.zeros(1), 0, tag=9)
+    dist.barrier()                                                      # what follows is not for a receive from any
+    got = torch.zeros(3)
+    batch = [dist.P2POp(dist.irecv, got, left), dist.P2POp(dist.isend, torch.full((3,), float(rank)), right)]
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
+    check(got.tolist() == [left] * 3, got)
+
+
+def tags(rank, size):
+    """A message waits for the receive with its tag; what is longer or shorter than the tensor is an error, and no garbage."""
+    if rank == 0:
+        for tag in (5, 6):
+            dist.send(torch.tensor([float(tag)]), 1, tag=tag)
+        dist.send(torch.ones(3), 1)
+        dist.send(torch.ones(3), 1)
+        dist.send(torch.ones(3, dtype=torch.int32), 1)
+    elif rank == 1:
+        got = torch.zeros(1)
+        for tag in (6, 5):
+            dist.recv(got, 0, tag=tag)
+            check(got.item() == tag, got)
+        error = raises(tutti.Mismatch, dist.recv, torch.zeros(4), 0)
+        check("3 elements" in str(error), error)
+        raises(tutti.Error, dist.recv, torch.zeros(2), 0)
+        raises(tutti.Mismatch, dist.recv, torch.zeros(3), 0)
+    dist.barrier()
+
+
+def in_a_group(rank, size):
+    """Ranks of a message are the whole job's, in a group, too."""
+    group = dist.new_group([1, 2])
+    if rank == 1:
+        dist.send(torch.ones(1), 2, group=group)
+    if rank == 2:
+        got = torch.zeros(1)
+        check(dist.recv(got, group=group) == 1 and got.item() == 1, got)
+
+
+def objects(rank, size):
+    mine = {"rank": rank, "text": "ä" * rank * 1000, "set": {rank}}
+    every = [{"rank": peer, "text": "ä" * peer * 1000, "set": {peer}} for peer in range(size)]
+    got = [None] * size
+    dist.all_gather_object(got, mine)
+    check(got == every, got)
+    got = [None] * size if rank == 1 else None
+    dist.gather_object(mine, got, 1)
+    check(rank != 1 or got == every, got)
+    got = every[:] if rank == 0 else [None] * size
+    dist.broadcast_object_list(got, 0)
+    check(got == every, got)
+    got = [None]
+    dist.scatter_object_list(got, every if rank == 0 else [None] * size, 0)
+    check(got == [mine], got)
+
+
+def monitored(rank, size):
+    """torch keeps its monitored_barrier for gloo: tutti.torch's is the same for tutti's groups."""
+    raises(RuntimeError, dist.monitored_barrier)
+    tutti.torch.monitored_barrier()
+    tutti.torch.monitored_barrier(timeout=datetime.timedelta(seconds=50), wait_all_ranks=True)
+    hold = dist.new_group()
+    if rank == 0:
+        error = raises(tutti.Timeout, tutti.torch.monitored_barrier, timeout=datetime.timedelta(milliseconds=100))
+        check("rank 1" in error.report or "ranks 1, 2" in error.report, error.report)
+    dist.barrier(hold)
+
+
+def other_backends(rank, size):
+    """A group of gloo beside tutti's."""
+    gloo = dist.new_group(backend="gloo")
+    check((dist.get_backend(), dist.get_backend(gloo)) == ("tutti", "gloo"), dist.get_backend())
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor, group=gloo)
+    dist.all_reduce(tensor)
+    check(tensor.item() == size * size, tensor)
+    tutti.torch.monitored_barrier(gloo)
+
+
+def beside_gloo(rank, size):
+    """A group of tutti's where the default is another's."""
+    check(dist.get_backend() == "gloo", dist.get_backend())
+    group = dist.new_group([0, 1], backend="tutti")
+    if rank < 2:
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor, group=group)
+        check(tensor.item() == 2, tensor)
+
+
+def mapped():
+    """Mappings of arenas in this process."""
+    with open("/proc/self/maps") as maps:
+        return sum("memfd:" in line for line in maps)
+
+
+def one_after_the_other(rank, size):
+    """Each has its own world, which is left when it is destroyed."""
+    before = mapped()
+    path = os.environ["TUTTI_TEST_STORE"]
+    for i in range(3):
+        dist.init_process_group("tutti", init_method=f"file://{path}-{i}", rank=rank, world_size=size)
+        group = dist.new_group()
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor)
+        dist.all_reduce(tensor, group=group)
+        check(tensor.item() == size * size, tensor)
+        group = None
+        dist.destroy_process_group()
+    check(mapped() == before, (before, mapped()))
+
+
+def hosts(rank, size):
+    """Ranks that say they are elsewhere: one error on all of them, which says who is where."""
+    if rank == 1:
+        tutti.torch._meet._host = lambda: "another-kernel elsewhere"
+    error = raises(RuntimeError, dist.init_process_group, "tutti", init_method=f"file://{os.environ['TUTTI_TEST_STORE']}", rank=rank,
+                   world_size=size)
+    check("several hosts" in str(error) and "rank 1 on elsewhere" in str(error), error)
+
+
+class Groups(Case):
+    def test_groups(self):
+        for body in (groups, a_group_breaks, crossed, messages, tags, in_a_group, objects, monitored, other_backends):
+            with self.subTest(body=body.__name__):
+                self.ranks(3, body)
+
+    def test_worlds(self):
+        for body in (one_after_the_other, hosts):
+            with self.subTest(body=body.__name__), tempfile.TemporaryDirectory() as folder:
+                os.environ["TUTTI_TEST_STORE"] = os.path.join(folder, "store")
+                self.assertEqual(plain(3, body), [0, 0, 0])
+
+
+class BesideGloo(Case):
+    backend = "gloo"
+
+    def test_group(self):
+        self.ranks(3, beside_gloo)
+
+
+if __name__ == "__main__":
+    main()

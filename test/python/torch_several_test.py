@@ -1,0 +1,124 @@
+# ctest: timeout=120
+# Lists of several tensors of one rank, a tensor that stands in a list twice, what is refused in torch's words, many futures: each of these
+# came to light by PyTorch's own tests.
+import threading
+import time
+
+from torch_support import Case, check, dist, main, raises, same, torch, tutti
+
+
+def group():
+    return dist.distributed_c10d._get_default_group()
+
+
+def all_reduce(rank, size):
+    for op, expected in ((dist.ReduceOp.SUM, size * (size - 1) + size), (dist.ReduceOp.MAX, 2 * size - 1), (dist.ReduceOp.MIN, 0)):
+        tensors = [torch.full((3,), 2 * rank), torch.full((3,), 2 * rank + 1)]
+        opts = dist.AllreduceOptions()
+        opts.reduceOp = op
+        got = group().allreduce(tensors, opts).get_future().wait()
+        expected = sum(range(2 * size)) if op == dist.ReduceOp.SUM else expected
+        for tensor in (*tensors, *got):
+            same(tensor, torch.full((3,), expected), op)
+
+
+def broadcast(rank, size):
+    for root in range(size):
+        for which in range(2):
+            tensors = [torch.tensor([10 * rank]), torch.tensor([10 * rank + 1])]
+            opts = dist.BroadcastOptions()
+            opts.rootRank, opts.rootTensor = root, which
+            group().broadcast(tensors, opts).wait()
+            for tensor in tensors:
+                same(tensor, torch.tensor([10 * root + which]))
+
+
+def all_gather(rank, size):
+    mine = [torch.tensor([3 * rank + i]) for i in range(3)]
+    rows = [[torch.zeros(1, dtype=torch.int64) for _ in range(3 * size)] for _ in range(3)]
+    group().allgather(rows, mine).wait()
+    for row in rows:
+        check([tensor.item() for tensor in row] == list(range(3 * size)), row)
+
+
+def twice(rank, size):
+    """It is summed for each place in the list, and gets that sum."""
+    tensor = torch.tensor([rank + 1.0])
+    dist.all_reduce_coalesced([tensor, tensor])
+    same(tensor, torch.tensor([size * (size + 1) / 2]))
+
+
+def words(rank, size):
+    one, two, other = torch.zeros(1), torch.zeros(2), torch.zeros(1, dtype=torch.float64)
+    for said, call, *args in (
+            ("invalid root rank", group().broadcast, one, size), ("invalid root rank", group().reduce, one, -1),
+            ("requires non-empty tensor list", group().allreduce, []), ("requires non-empty tensor list", group().allreduce_coalesced, []),
+            ("invalid tensor size", group().allreduce, [one, two]), ("invalid tensor type", group().allreduce, [one, other]),
+            ("invalid tensor type", group().allreduce_coalesced, [one, other]),
+            ("invalid tensor size", group().allgather, [[two] * size], [one]),
+            ("Incorrect input list size", group().scatter, [one], [[one] * (size + 1)], scatter_from(rank)),
+            ("requires empty output on non-root", group().gather, [[one] * size], [one], gather_to((rank + 1) % size)),
+    ):
+        error = raises(RuntimeError, call, *args)
+        check(isinstance(error, tutti.Invalid) and said in str(error), (said, error))
+    dist.barrier()
+
+
+def scatter_from(root):
+    opts = dist.ScatterOptions()
+    opts.rootRank = root
+    return opts
+
+
+def gather_to(root):
+    opts = dist.GatherOptions()
+    opts.rootRank = root
+    return opts
+
+
+def sparse_gradients(rank, size):
+    """The reducer, which is C++, asks the Work of a sparse all_reduce for its future."""
+    torch.manual_seed(0)
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.EmbeddingBag(6, 2, sparse=True, mode="sum"))
+    net(torch.tensor([[rank, 3]])).sum().backward()
+    got = net.module.weight.grad.to_dense()
+    for row in range(6):
+        same(got[row], torch.full((2,), 1.0 if row == 3 else 1 / size if row < size else 0.0), row)
+
+
+def futures(rank, size):
+    """Hundreds under way have a few threads; what hangs on one may wait for another that comes later."""
+    tensors = [torch.tensor([float(i)]) for i in range(500)]
+    got = [group().allreduce([tensor]).get_future() for tensor in tensors]
+    check(threading.active_count() < 50, threading.active_count())
+    for i, future in enumerate(got):
+        same(future.wait()[0], torch.tensor([float(i * size)]))
+
+    store, hangs, late = dist.distributed_c10d._get_default_store(), threading.Event(), []
+
+    def waits(_):
+        hangs.set()
+        while not late:
+            time.sleep(0)
+        return late[0].wait()[0]
+    if rank > 0:
+        store.wait(["attached"])                                        # until then rank 0's future cannot end
+        group().allreduce([torch.ones(1)]).wait()
+        group().allreduce([torch.ones(1)]).wait()
+        return
+    held = group().allreduce([torch.ones(1)]).get_future().then(waits)
+    store.set("attached", "")
+    check(hangs.wait(50), "the first one's end")
+    late.append(group().allreduce([torch.ones(1)]).get_future())
+    same(held.wait(), torch.tensor([float(size)]))
+
+
+class Several(Case):
+    def test_all(self):
+        for body in (all_reduce, broadcast, all_gather, twice, words, sparse_gradients, futures):
+            with self.subTest(body.__name__):
+                self.ranks(3, body)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+# PyTorch's own tests of torch.distributed, made to run here: as they are, but for what stands in this file and in gates.py.
+#   expecttest       is not in Debian 12; what is used of it is a base class and a flag.
+#   ReplicatedTensor a switch that every rank throws; the module behind it cannot be imported on Python 3.11 (a dataclass with a mutable
+#                    default). It is off by default, and so it stays where the import fails.
+#   ranks            are forked from this process, which has imported everything, instead of started anew: seconds less for each.
+#   files            that tests leave in the folder for temporary ones go to one that is removed.
+#   skips            for want of GPUs or ranks are known before there are any.
+#   polls            of 0.1 s, in which parent and ranks look for each other's files and ends, are 5 ms: nine tenths of the suite's time.
+import atexit
+import ctypes
+import importlib
+import os
+import signal
+import sys
+import tempfile
+import time
+import types
+import unittest
+from unittest import mock
+
+import gates
+
+SUITE = "torch.testing._internal.distributed.distributed_test"
+PR_SET_PDEATHSIG = 1
+
+
+class Quick(types.ModuleType):
+    """The module time, where a poll is shorter."""
+
+    def __getattr__(self, name):
+        return getattr(time, name)
+
+    @staticmethod
+    def sleep(seconds):
+        time.sleep(0.005 if seconds == 0.1 else seconds)
+
+
+class Instead(types.ModuleType):
+    """A module as it is, but for some names."""
+
+    def __init__(self, module, **names):
+        super().__init__(module.__name__)
+        self.__dict__.update(names, instead_of=module)
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["instead_of"], name)
+
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+def prepare(bound):
+    """Imports what all tests have; `bound`: seconds until a test that hangs is ended."""
+    os.environ["DISTRIBUTED_TESTS_DEFAULT_TIMEOUT"] = str(bound)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # there are ranks enough
+    os.environ.pop("MASTER_PORT", None)
+    folder = tempfile.TemporaryDirectory(prefix="tutti-suite-")  # the tests leave their files
+    atexit.register(folder.cleanup)
+    tempfile.tempdir = folder.name
+    sys.argv = sys.argv[:1]  # torch's common_utils reads it
+    try:
+        import expecttest  # noqa: F401
+    except ImportError:
+        sys.modules["expecttest"] = types.ModuleType("expecttest")
+        sys.modules["expecttest"].TestCase, sys.modules["expecttest"].ACCEPT = unittest.TestCase, False
+
+    import torch
+    import torch.nn.parallel._replicated_tensor_ddp_utils as switch
+    from torch.testing._internal import common_distributed as common
+    try:
+        importlib.import_module("torch.distributed._shard.replicated_tensor")
+    except ValueError:
+        switch._set_ddp_with_replicated_tensor = lambda on: None
+
+    fork = torch.multiprocessing.get_context("fork").Process
+    libc = ctypes.CDLL(None)
+    parent = os.getpid()
+
+    class Rank(fork):
+        """A rank that ends with the process that forked it, should that be killed."""
+
+        def run(self):
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+            super().run()
+
+    def spawn(case):
+        if threads() != 1:
+            raise RuntimeError(f"{threads()} threads here: a rank that is forked from them may hang")
+        case._start_processes(Rank)
+
+    def end(case):
+        processes = case.processes
+        ends(case)
+        for process in processes:  # they were told to; who does not hear is killed
+            process.join(2)
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+
+    ends = common.MultiProcessTestCase.tearDown
+    common.MultiProcessTestCase._spawn_processes, common.MultiProcessTestCase.tearDown = spawn, end
+    common.TIMEOUT_OVERRIDE.clear()
+    if not torch.cuda.is_available():
+        common.skip_if_no_gpu = skipped(common, "no_cuda")
+        common.skip_if_lt_x_gpu = lambda least: skipped(common, f"multi-gpu-{least}")
+    common.time = Quick("time")
+    return common, Rank
+
+
+def skipped(common, why):
+    """A decorator by which a test is skipped before there are ranks: they would be made, meet and say no more than this."""
+    return common.sandcastle_skip(common.TEST_SKIPS[why].message)
+
+
+def suite(backend, world, common):
+    """The cases of torch.testing._internal.distributed for a backend that torch knows by now."""
+    import torch
+    os.environ["WORLD_SIZE"], os.environ["BACKEND"] = str(world), backend
+    if world <= 2:
+        common.skip_if_small_worldsize = skipped(common, "small_worldsize")
+    gate = gates.Gate(backend, "gloo", {"gloo", "mpi"} | ({"nccl"} if torch.cuda.is_available() else set()))
+    defined = {**os.environ, "INIT_METHOD": "file://"}
+    feature = common.DistTestCases.backend_feature
+    if backend != "gloo":
+        defined["BACKEND"] = gate
+        if not torch.distributed.is_nccl_available():
+            feature["gpu"] = feature["gpu"] - {"nccl"}
+    with mock.patch.object(os, "environ", defined):
+        tests = importlib.import_module(SUITE)
+    gate.close()
+    tests.BACKEND = backend
+    tests.time = Quick("time")
+    if backend == "tutti":
+        tests.dist = Instead(tests.dist, monitored_barrier=sys.modules["tutti.torch"].monitored_barrier)
+    if backend != "gloo":
+        feature["plugin"].add(backend)
+        base = tests.DistributedTest._DistTestBase
+        for name in gates.AS_GLOO:
+            setattr(base, name, named(tests, "gloo", getattr(base, name)))
+
+    class Suite(tests.TestDistBackend, tests.DistributedTest._DistTestBase):
+        def setUp(self):
+            super().setUp()
+            tests.INIT_METHOD = os.environ["INIT_METHOD"]
+            self._spawn_processes()
+
+    return cases([Suite])
+
+
+def named(tests, name, body):
+    """`body` with another name in BACKEND: it is a rank that calls it, nobody else sees the change."""
+    def call(*args, **words):
+        with mock.patch.object(tests, "BACKEND", name):
+            return body(*args, **words)
+    return call
+
+
+def cases(classes):
+    return [kind(name) for kind in classes if issubclass(kind, unittest.TestCase)
+            for name in unittest.defaultTestLoader.getTestCaseNames(kind)]
