@@ -1,7 +1,7 @@
-# run.sh PROGRAM CORPUS SCRATCH: a fuzz target for TUTTI_FUZZ_SECONDS (20; in the long version 600), from the corpus that is kept.
+# run.sh PROGRAM CORPUS SCRATCH: a fuzz target for TUTTI_FUZZ_SECONDS (10; in the long version 600), from the corpus that is kept.
 # Inputs that reach something new are put into SCRATCH/new, what fails into SCRATCH.
 program=$1 corpus=$2 scratch=$3 name=$(basename "$1")
-seconds=${TUTTI_FUZZ_SECONDS:-20}
+seconds=${TUTTI_FUZZ_SECONDS:-10}
 [ -z "${TUTTI_PROVE:-}" ] || seconds=${TUTTI_FUZZ_SECONDS:-600}
 mkdir -p "$scratch/new" || exit 1
 
