@@ -1,5 +1,5 @@
 /* All waiting of collectives is here. A wait costs a spin of `budget`, then looks at everything that could end it (verdict_look), then
- * sleeps in slices: the first millisecond on the word alone (one plain futex), later on the word, the verdict, the news and the alive
+ * sleeps in slices (1, 16, 250 ms): the first on the word alone (one plain futex), later on the word, the verdict, the news and the alive
  * words at once, so that a death or an abort wakes us by itself; every long slice also asks the system for deaths without a mark.
  * A device of this rank is asked, since no word tells when it is ready: again and again for 200 us, with the CPU offered to others, then
  * every 50 us; in between the same words wake us. */
@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
+enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 1, THOROUGH_FROM = 2, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
 enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };         /* ns; looks between two questions whether to stop, two probes */
 
 
@@ -65,7 +65,9 @@ int drive_look(struct op *op)
         op->late = true;
         late = false;
     }
-    drive_probe(op);
+    /* What has come is no reason to ask for anybody. E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire, E70 acquire */
+    if (load_acquire64(op->wait.word) < op->wait.value)
+        drive_probe(op);
     int r = verdict_look(w, &op->claim, &op->wait, late);
     if (r == 0 && w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns << (2 * op->warned)) {
         rollcall_warn(op, waited);
@@ -91,7 +93,7 @@ uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
 
 uint64_t drive_slice(struct op *op)
 {
-    uint64_t slice = op->wait.poll ? POLL_SLICE : op->slices < 4 ? (uint64_t)FIRST_SLICE << (2 * op->slices) : LAST_SLICE;        /* 1, 4, 16, 64, 250 ms */
+    uint64_t slice = op->wait.poll ? POLL_SLICE : op->slices < 2 ? (uint64_t)FIRST_SLICE << (4 * op->slices) : LAST_SLICE;        /* 1, 16, 250 ms */
     uint64_t waited = drive_waited(op);
     if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
         uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0, most = drive_slice_most(op->timeout_ns);
