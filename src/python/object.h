@@ -9,6 +9,15 @@
 /* All bytes behind the head are 0. A subclass that Python code made is fine. */
 static inline void *object_new(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
 
+/* A method that keeps its argument, in place of what it kept before. */
+static inline PyObject *object_keep(PyObject **place, PyObject *object)
+{
+    Py_INCREF(object);
+    Py_XDECREF(*place);
+    *place = object;
+    Py_RETURN_NONE;
+}
+
 static inline void object_free(void *self)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);

@@ -8,6 +8,7 @@
  * Cost: two looks into the caller's frame, a site, an uncontended lock. */
 #include "python/raw.h"
 
+#include "python/object.h"
 #include "python/site.h"
 #include "python/table.h"
 #include "python/work.h"
@@ -232,10 +233,7 @@ PyObject *raw_collective(PyObject *object, PyObject *const *args, Py_ssize_t n)
 static PyObject *raw_watch_callers(PyObject *module, PyObject *table)
 {
     (void)module;
-    Py_INCREF(table);
-    Py_XDECREF(waiters);
-    waiters = table;
-    Py_RETURN_NONE;
+    return object_keep(&waiters, table);
 }
 
 /* The frame's locals if the one of that name is False there; else NULL. */

@@ -3,6 +3,8 @@
  * Cost: a tenth of a microsecond a frame, one lookup. */
 #include "python/site.h"
 
+#include "python/object.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +19,13 @@ static PyObject *name_code, *name_filename, *name_back;
 static PyObject *site_set_package(PyObject *module, PyObject *folder)
 {
     (void)module;
-    Py_INCREF(folder);
-    Py_XDECREF(package);
-    package = folder;
-    Py_RETURN_NONE;
+    return object_keep(&package, folder);
 }
 
 static PyObject *site_pass_over(PyObject *module, PyObject *folder)
 {
     (void)module;
-    Py_INCREF(folder);
-    Py_XDECREF(passed);
-    passed = folder;
-    Py_RETURN_NONE;
+    return object_keep(&passed, folder);
 }
 
 static int site_is_below(PyObject *file, PyObject *folder)

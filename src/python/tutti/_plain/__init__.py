@@ -1,4 +1,4 @@
-"""The extension _tutti once more, in Python over ctypes: the same names, for where that cannot be imported. Read library.py (the library and its
+"""The extension _tutti once more, in Python over ctypes: the same names, for where that cannot be imported. Read binding.py (the library and its
 functions), side.py (buffers), inside.py (a call and a signal), calls.py (the table of calls), comm.py, methods.py, work.py.
 
 Slower by 20 to 40 µs a call. And: the library's own thread never waits for the interpreter except in an operation of the program's own, so nobody
@@ -11,7 +11,7 @@ from . import comm as _comm
 from .calls import KINDS, declare
 from .comm import Comm
 from .inside import set_package
-from .library import Library
+from .binding import Library
 from .methods import ops_close
 from .work import Work
 

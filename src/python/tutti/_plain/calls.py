@@ -6,7 +6,7 @@ bytes sent; X, Y the lists of addresses, A, B of counts, z how many; t type, o o
 import ctypes
 from typing import Any, Dict, List
 
-from .library import Call, Library, Message
+from .binding import Call, Library, Message
 from .side import BY_BUFFER, SIZES, Side
 
 NOTHING, SOME, BLOCKS, LIST = range(4)

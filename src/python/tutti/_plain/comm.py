@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 from .. import errors
 from . import calls, inside
 from .calls import ROWS, Flight
-from .library import Call, Library, Message, Options
+from .binding import Call, Library, Message, Options
 from .methods import Methods
 from .work import Work
 

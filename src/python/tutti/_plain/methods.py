@@ -5,7 +5,7 @@ import weakref
 from typing import Any, Callable, List, Optional, Tuple
 
 from . import inside
-from .library import Call, Message
+from .binding import Call, Message
 from .side import SIZES
 
 _FOLD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
