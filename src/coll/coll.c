@@ -105,9 +105,10 @@ void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
    others have what they need (each folds for itself) they succeed, and rightly. */
 static void coll_heed_abort(struct coll *c)
 {
-    const struct wait none = { .owner = -1, .own = true };
-    if (load_relaxed32(&c->comm->watch.mine->quit) & QUIT_ABORT)     /* relaxed: this rank's own word */
-        verdict_look(&c->comm->watch, &c->op.claim, &none, false);
+    struct watch *w = &c->comm->watch;
+    const struct wait never = { .word = &w->mine->placed, .value = UINT64_MAX, .owner = -1, .own = true };
+    if (load_relaxed32(&w->mine->quit) & QUIT_ABORT)                 /* relaxed: this rank's own word */
+        verdict_look(w, &c->op.claim, &never, false);
 }
 
 /* An operation of the caller's own, in rank order, through two blocks on the stack: its function wants the left operand in `in`, and the
