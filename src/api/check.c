@@ -43,14 +43,6 @@ static int check_shape(struct tutti_comm *comm, struct coll *c, enum kind kind, 
     return kind_reduces(kind) ? check_fold(comm, c, kind, site) : 0;
 }
 
-/* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says too little. */
-static inline uint64_t shape_stamp(const struct coll *c, enum kind kind)
-{
-    if ((unsigned)c->type > TUTTI_F8E5M2 || (unsigned)c->oper >= TUTTI_OP_USER || (unsigned)c->root >= RANKS_MAX || c->count >= STAMP_HASHED)
-        return 0;
-    return stamp_make(kind, c->type, c->oper, c->root, c->count);
-}
-
 static int check_call(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
     if (c->scaled) {
@@ -69,8 +61,8 @@ static int check_call(struct tutti_comm *comm, struct coll *c, enum kind kind, u
 
 int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
-    uint64_t stamp = c->lists.n ? 0 : shape_stamp(c, kind);
-    struct shape *shape = &comm->shapes[(stamp ^ stamp >> 32 ^ stamp >> 58) % SHAPES];
+    uint64_t stamp = c->lists.n ? 0 : check_stamp(kind, c->count, c->type, c->oper, c->root);
+    struct shape *shape = check_remembered(comm, stamp);
     int r = 0;
     if (stamp && shape->stamp == stamp) {
         c->width = shape->width;

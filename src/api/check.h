@@ -30,6 +30,19 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->mover = NULL;
 }
 
+/* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says too little. */
+static inline uint64_t check_stamp(enum kind kind, size_t count, tutti_type type, tutti_op op, int root)
+{
+    if ((unsigned)type > TUTTI_F8E5M2 || (unsigned)op >= TUTTI_OP_USER || (unsigned)root >= RANKS_MAX || count >= STAMP_HASHED)
+        return 0;
+    return stamp_make(kind, type, op, root, count);
+}
+/* Where it would be remembered: it is if that shape has this stamp, and its stamp is not 0. */
+static inline struct shape *check_remembered(struct tutti_comm *comm, uint64_t stamp)
+{
+    return &comm->shapes[(stamp ^ stamp >> 32 ^ stamp >> 58) % SHAPES];
+}
+
 /* Type, count, root, operation, and call. For even parts: chooses the algorithm, which is looked up where a call like it came before:
    programs repeat themselves, and this is a fifth of a small all_reduce. */
 int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);

@@ -1,12 +1,8 @@
-/* The collectives of even parts: check the arguments, describe the operation, hand it to run. All checks are done before anything is touched. */
+/* The collectives of even parts but all_reduce, which has a shorter way beside this one. */
 #define TUTTI_NO_SITES
-#include "api/check.h"
-#include "api/device.h"
-#include "api/enter.h"
-#include "api/run.h"
+#include "api/collective.h"
 
-/* CUDA is in this process. Not inline: the description of device buffers is large. */
-static __attribute__((noinline)) int collective_device(tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call)
+int collective_device(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call)
 {
     struct device_call d;
     int r = device_check(comm, c, kind, number, call, &d);
@@ -15,22 +11,6 @@ static __attribute__((noinline)) int collective_device(tutti_comm *comm, struct 
     if (c->ways)                                     /* it has not come to its end */
         c->ways->end(c, r);
     return r;
-}
-
-/* From the description to the end. Inline: each caller's kind is a constant. */
-static inline __attribute__((always_inline)) int collective(const char *site, tutti_comm *comm, struct coll *c, enum kind kind, const tutti_call *call)
-{
-    enter_clear(call);
-    int r = enter(comm);
-    if (r < 0)
-        return r;
-    uint32_t number = comm_site(comm, site);
-    r = check_data(comm, c, kind, number, call);
-    if (r == 0)
-        r = check_buffers(comm, c, kind, number);
-    if (r == 0)
-        r = device_suspected(comm, c, call) ? collective_device(comm, c, kind, number, call) : run_collective(comm, c, kind, number, call);
-    return enter_leave(comm, r);
 }
 
 int tutti_broadcast_at(const char *site, void *buf, size_t count, tutti_type type, int root, tutti_comm *comm, const tutti_call *call)
@@ -46,14 +26,6 @@ int tutti_reduce_at(const char *site, const void *send, void *recv, size_t count
     struct coll c;
     check_describe(&c, send, recv, count, type, op, root);
     return collective(site, comm, &c, KIND_REDUCE, call);
-}
-
-int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t count, tutti_type type, tutti_op op,
-                        tutti_comm *comm, const tutti_call *call)
-{
-    struct coll c;
-    check_describe(&c, send, recv, count, type, op, 0);
-    return collective(site, comm, &c, KIND_ALL_REDUCE, call);
 }
 
 int tutti_reduce_scatter_at(const char *site, const void *send, void *recv, size_t recvcount, tutti_type type, tutti_op op,
@@ -121,11 +93,6 @@ int tutti_broadcast(void *buf, size_t count, tutti_type type, int root, tutti_co
 int tutti_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op, int root, tutti_comm *comm, const tutti_call *call)
 {
     return tutti_reduce_at(NULL, send, recv, count, type, op, root, comm, call);
-}
-
-int tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)
-{
-    return tutti_all_reduce_at(NULL, send, recv, count, type, op, comm, call);
 }
 
 int tutti_reduce_scatter(const void *send, void *recv, size_t recvcount, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)

@@ -4,16 +4,9 @@
 
 #include "coll/parts.h"
 
-#include <string.h>
-
 int line_put(struct coll *c)
 {
-    uint64_t words[PAYLOAD_WORDS] = { 0 };
-    struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
-    if (c->bytes)
-        memcpy(words, c->send, c->bytes);
-    for (size_t i = 0; i * 8 < c->bytes; i++)
-        store_relaxed64(&mine->payload[i], words[i]);                /* relaxed: E1 publishes it */
+    line_store(&c->comm->watch, c->op.claim.seq, c->send, c->bytes);
     if (c->scaled)
         coll_publish_factor(c);
     return 0;
@@ -35,9 +28,7 @@ int line_fold(struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
     const void *from[RANKS_MAX];
-    for (uint32_t p = 0; p < w->size; p++)
-        /* Our own line may be at a peer's by now; what we put into it is still in our buffer. */
-        from[p] = p == w->me ? c->send : (const void *)watch_arrival(w, p, c->op.claim.seq)->payload;
+    line_sources(w, c->op.claim.seq, c->send, from);
     coll_fold(c, c->recv, from, w->size, c->count);
     return 0;
 }

@@ -6,6 +6,30 @@
 
 #include "coll/coll.h"
 
+#include <string.h>
+
+/* Into this rank's line of operation seq. */
+static inline void line_store(struct watch *w, uint64_t seq, const void *send, size_t bytes)
+{
+    uint64_t words[PAYLOAD_WORDS] = { 0 };
+    struct arrival *mine = watch_arrival(w, w->me, seq);
+    if (bytes == 4)                                  /* a copy of a known length is an instruction, any other a call */
+        memcpy(words, send, 4);
+    else if (bytes == 8)
+        memcpy(words, send, 8);
+    else if (bytes)
+        memcpy(words, send, bytes);
+    for (size_t i = 0; i * 8 < bytes; i++)
+        store_relaxed64(&mine->payload[i], words[i]);                /* relaxed: E1 publishes it */
+}
+
+/* Where everybody's contribution is, after the gate. Our own line may be at a peer's by now; what we put into it is still in our buffer. */
+static inline void line_sources(const struct watch *w, uint64_t seq, const void *send, const void **from)
+{
+    for (uint32_t p = 0; p < w->size; p++)
+        from[p] = p == w->me ? send : (const void *)watch_arrival(w, p, seq)->payload;
+}
+
 /* Before the gate: all that this rank gives, c->bytes of it. 0. */
 int line_put(struct coll *c);                        /* c->send */
 int line_put_parts(struct coll *c);                  /* nothing where it gives nothing */

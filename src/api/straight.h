@@ -1,0 +1,69 @@
+/* Job: the operations whose price is one transfer of a line from rank to rank, in a straight line: no description of the operation is filled in, as
+ *      long as everybody is there soon and nothing is out of the common. What is goes the way of all operations, from where this stopped.
+ * Owns: nothing of its own; seq, journal and arrival as run.c does.
+ * Never: sleeps, checks arguments. */
+#ifndef TUTTI_API_STRAIGHT_H
+#define TUTTI_API_STRAIGHT_H
+
+#include "api/run.h"
+
+#include "base/clock.h"
+#include "watch/drive.h"
+#include "watch/journal.h"
+#include "watch/verdict.h"
+
+struct straight { struct claim claim; uint64_t began; uint32_t site, next, pauses; };
+
+/* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
+static inline bool straight_may(const struct tutti_comm *comm)
+{
+    return !load_acquire32(&comm->watch.attention) && comm->gate == &barrier_flags && !comm->watch.verify;
+}
+
+/* The next operation of this comm; its payload is to be written after this. `count` fits the stamp. */
+static inline void straight_begin(struct tutti_comm *comm, struct straight *s, enum kind kind, uint64_t stamp, uint64_t count, uint32_t site)
+{
+    comm->calls[kind]++;
+    s->claim = (struct claim){ .seq = ++comm->seq, .descriptor = stamp, .count = count, .committer = -1 };
+    s->site = site;
+    s->began = clock_tick();
+    journal_begin(&comm->watch, s->claim.seq, stamp, count, site, s->began);
+}
+
+/* Arrives. True: all are there, and no verdict stands against it. */
+static inline bool straight_met(struct tutti_comm *comm, struct straight *s)
+{
+    struct watch *w = &comm->watch;
+    watch_arrive(w, &s->claim);
+    return watch_arrived_soon(w, &s->claim, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &s->next, &s->pauses)
+        && !load_relaxed32(&w->slot->devices)        /* relaxed: after E1. Where there are devices there may be more to wait for */
+        && verdict_complete(w, &s->claim) == 0;
+}
+
+/* What run_end does for an operation that went well. */
+static inline int straight_end(struct tutti_comm *comm, const struct straight *s, size_t bytes)
+{
+    struct watch *w = &comm->watch;
+    uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
+    journal_end(w, 0, s->began + waited);
+    journal_count(w, FIGURE_OPERATIONS, 1);
+    if (bytes)
+        journal_count(w, FIGURE_BYTES, bytes);
+    journal_count(w, s->pauses ? FIGURE_WAIT_TICKS : FIGURE_CAME_LAST, s->pauses ? waited : 1);
+    store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */
+    return 0;
+}
+
+/* It has arrived, and is not over: c says what it is, as for run_collective. */
+static inline int straight_on(struct tutti_comm *comm, struct coll *c, const struct straight *s, enum kind kind, int64_t timeout_ns)
+{
+    comm->seq--;                                     /* run_number gives it the same number again */
+    run_number(comm, c, kind, s->site, timeout_ns);
+    c->op.keep = false;
+    c->op.next = s->next;
+    c->op.pauses = s->pauses;
+    c->phase = GATE_WAIT;
+    return run_end(c, drive_to_end(&c->op));
+}
+
+#endif
