@@ -28,6 +28,7 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->device = NULL;
     c->ways = NULL;
     c->mover = NULL;
+    c->far = FAR_NO;
 }
 
 /* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says too little. */

@@ -36,6 +36,7 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     op->claim.count = c->list_hash ? c->list_hash : c->count;
     op->claim.commit_at = 0;
     op->claim.differs = 0;
+    op->claim.whole = false;
     if (!comm->gate)
         comm->gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
     c->gate = comm->gate;

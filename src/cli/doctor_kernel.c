@@ -7,6 +7,7 @@
 #include "os/maps.h"
 #include "os/memory.h"
 #include "os/process.h"
+#include "os/reach.h"
 #include "os/uring.h"
 
 #include <errno.h>
@@ -87,6 +88,20 @@ static bool has_marks(void)
 
 static bool has_readable(void) { return !memory_readable(NULL); }
 
+/* A child reads what is its parent's: Yama and containers forbid that as they forbid it among ranks. */
+static bool has_reach(void)
+{
+    static uint64_t here;
+    uint64_t got = 0;
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0)
+        _exit(reach_read(parent, &got, (uint64_t)(uintptr_t)&here, sizeof got) != 0);
+    int status = 1;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status == 0;
+}
+
 static bool has_cachestat(void)
 {
     uint64_t range[2] = { 0, 4096 }, is[5];
@@ -118,6 +133,7 @@ static const struct feature {
     { "PAGEMAP_SCAN", "6.7", memory_scans, "which pages are huge is read from smaps", NULL },
     { "PROCMAP_QUERY", "6.11", maps_asks, "what lies at an address is read from the whole table, as text", NULL },
     { "process_vm_readv", "3.2", has_readable, "addresses are believed and not tried first", NULL },
+    { "reading of peers", "3.2", has_reach, "algorithms of the name pull go by the arena, as ring does", NULL },
     { "cachestat", "6.5", has_cachestat, "a read that may not wait tells whether a file is cached", NULL },
 };
 

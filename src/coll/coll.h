@@ -43,6 +43,7 @@ struct algorithm {
     int  (*before)(struct coll *c);
     int  (*after)(struct coll *c);
     const char *help;                  /* what it does and costs, one line; for people */
+    bool pulls;                        /* reads private memory of peers where it can (coll/far.h): its C(k) is `given` */
 };
 
 /* Copies between the caller's buffers and host memory where the CPU cannot make them: they are handed over, and end later, in order on each
@@ -92,6 +93,8 @@ struct coll {
     int (*place)(struct coll *c);      /* only where there is a device: brings the result there. DONE, WAITING (watch_poll), -errno; NULL: it is there */
     const struct call_ways *ways;    /* NULL: nobody is asked. Set as `device` is */
     const struct mover *mover;         /* NULL: the CPU copies. Set by check_describe, then with `device` */
+    enum far { FAR_ASKS, FAR_NO, FAR_YES } far;      /* coll/far.h; set where an algorithm of large operations opens */
+    uint64_t far_since;                /* when memory of a peer was first found gone, 0: never */
     int phase;
     struct { char *at; size_t piece, slot, large; uint64_t total, base, in, fold, out, mine, taken, steps, asked, taking; } ring;
                                        /* elements, bytes, rounds; mine, taken: of what this rank gives, and takes;
@@ -131,20 +134,20 @@ int  coll_settle(struct coll *c);
 int coll_keep_lists(struct coll *c, enum kind kind, void **block);
 
 extern const struct algorithm barrier_flags, barrier_central;
-extern const struct algorithm broadcast_line, broadcast_flat, broadcast_ring;
-extern const struct algorithm reduce_line, reduce_flat, reduce_ring;
-extern const struct algorithm all_reduce_line, all_reduce_flat, all_reduce_ring;
-extern const struct algorithm all_reduce_many_flat, all_reduce_many_ring;
-extern const struct algorithm reduce_scatter_line, reduce_scatter_flat, reduce_scatter_ring;
-extern const struct algorithm reduce_scatter_v_flat, reduce_scatter_v_ring;
-extern const struct algorithm all_gather_line, all_gather_flat, all_gather_ring;
-extern const struct algorithm all_gather_v_flat, all_gather_v_ring;
-extern const struct algorithm gather_line, gather_flat, gather_ring, gather_v_ring;
-extern const struct algorithm scatter_line, scatter_flat, scatter_ring, scatter_v_ring;
-extern const struct algorithm all_to_all_line, all_to_all_flat, all_to_all_ring, all_to_all_v_ring;
+extern const struct algorithm broadcast_line, broadcast_flat, broadcast_ring, broadcast_pull;
+extern const struct algorithm reduce_line, reduce_flat, reduce_ring, reduce_pull;
+extern const struct algorithm all_reduce_line, all_reduce_flat, all_reduce_ring, all_reduce_pull;
+extern const struct algorithm all_reduce_many_flat, all_reduce_many_ring, all_reduce_many_pull;
+extern const struct algorithm reduce_scatter_line, reduce_scatter_flat, reduce_scatter_ring, reduce_scatter_pull;
+extern const struct algorithm reduce_scatter_v_flat, reduce_scatter_v_ring, reduce_scatter_v_pull;
+extern const struct algorithm all_gather_line, all_gather_flat, all_gather_ring, all_gather_pull;
+extern const struct algorithm all_gather_v_flat, all_gather_v_ring, all_gather_v_pull;
+extern const struct algorithm gather_line, gather_flat, gather_ring, gather_pull, gather_v_ring, gather_v_pull;
+extern const struct algorithm scatter_line, scatter_flat, scatter_ring, scatter_pull, scatter_v_ring, scatter_v_pull;
+extern const struct algorithm all_to_all_line, all_to_all_flat, all_to_all_ring, all_to_all_pull, all_to_all_v_ring, all_to_all_v_pull;
 extern const struct algorithm same_line, op_create_line;
-extern const struct algorithm scan_line, scan_flat, scan_ring;
-extern const struct algorithm exscan_line, exscan_flat, exscan_ring;
+extern const struct algorithm scan_line, scan_flat, scan_ring, scan_pull;
+extern const struct algorithm exscan_line, exscan_flat, exscan_ring, exscan_pull;
 
 enum { LINE_BYTES = PAYLOAD_WORDS * 8, FLAT_BYTES = 65536 };
 /* What travels beside the data of PREMUL_SUM: the factor, in payload[2 … 3]. So its lines hold 16 bytes of data. */

@@ -65,12 +65,12 @@ int flat_fold(struct coll *c)
     return 0;
 }
 
-static const char *flat_at(const struct coll *c, uint32_t p, size_t first, size_t n)
+static struct spot flat_at(const struct coll *c, uint32_t p, size_t first, size_t n)
 {
     (void)first;
     (void)n;
     const char *slot = coll_peer(c, p, c->bytes);
-    return slot ? slot + parts_offset(c, p, c->comm->watch.me) : NULL;
+    return (struct spot){ slot ? slot + parts_offset(c, p, c->comm->watch.me) : NULL, 0 };
 }
 
 int flat_take(struct coll *c) { return parts_take(c, flat_at, 0, SIZE_MAX, NULL); }

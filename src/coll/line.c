@@ -33,11 +33,11 @@ int line_fold(struct coll *c)
     return 0;
 }
 
-static const char *line_at(const struct coll *c, uint32_t p, size_t first, size_t n)
+static struct spot line_at(const struct coll *c, uint32_t p, size_t first, size_t n)
 {
     (void)first;
     (void)n;
-    return (const char *)watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload + parts_offset(c, p, c->comm->watch.me);
+    return (struct spot){ (const char *)watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload + parts_offset(c, p, c->comm->watch.me), 0 };
 }
 
 int line_take(struct coll *c) { return parts_take(c, line_at, 0, SIZE_MAX, NULL); }

@@ -1,6 +1,8 @@
 /* One table says what tells the collectives apart; the three transports then need to be written once. Costs a few branches a block. */
 #include "coll/parts.h"
 
+#include "coll/far.h"
+
 #include <errno.h>
 
 static const unsigned table[KIND_COUNT] = {
@@ -112,19 +114,31 @@ static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n, c
     unsigned how = parts_how(c);
     uint32_t me = c->comm->watch.me, ranks = how & PARTS_LOWER ? me + !(how & PARTS_STRICT) : c->comm->watch.size;
     const void *from[RANKS_MAX];
-    n = parts_cut(parts_count(c, me, me), first, n);
     if (n == 0 || ranks == 0)
-        return 0;
+        return DONE;
     for (uint32_t p = 0; p < ranks; p++) {
-        from[p] = p == me && !scratch ? parts_send(c, me) + first * c->width : at(c, p, first, n);
-        if (!from[p])
-            return -EPROTO;
+        struct spot spot = p == me && !scratch ? (struct spot){ parts_send(c, me) + first * c->width, 0 } : at(c, p, first, n);
+        int r = spot.far ? far_read(c, p, far_stretch(c, p), spot.far, n * c->width) : spot.at ? DONE : -EPROTO;
+        if (r != DONE)
+            return r;
+        from[p] = spot.far ? far_stretch(c, p) : spot.at;
     }
     char *to = parts_recv(c, me) + first * c->width;
     coll_fold(c, scratch ? scratch : to, from, ranks, n);
     if (scratch)
         coll_copy_out(c, to, scratch, n * c->width);
-    return 0;
+    return DONE;
+}
+
+/* What is far goes through a window of a certain size; then it is no device's, and there is no scratch. */
+static int parts_fold_all(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
+{
+    size_t most = c->far == FAR_YES ? far_stretch_bytes(c) / c->width : n;
+    int r = DONE;
+    n = parts_cut(parts_count(c, c->comm->watch.me, c->comm->watch.me), first, n);
+    for (size_t done = 0; done < n && r == DONE; done += most)
+        r = parts_fold(c, at, first + done, n - done < most ? n - done : most, scratch);
+    return r;
 }
 
 bool parts_keeps(const struct coll *c)
@@ -140,7 +154,7 @@ int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *sc
     unsigned how = parts_how(c);
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
     if (how & PARTS_FOLD)
-        return parts_fold(c, at, first, n, scratch);
+        return parts_fold_all(c, at, first, n, scratch);
     /* Each rank begins with its neighbour, so that not all read from the same one at once. */
     for (uint32_t i = 0; i < size; i++) {
         uint32_t p = me + i < size ? me + i : me + i - size;
@@ -150,10 +164,13 @@ int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *sc
         size_t some = parts_cut(parts_count(c, p, me), first, n);
         if (some == 0)
             continue;
-        const char *from = kept ? parts_send(c, me) + first * c->width : at(c, p, first, some);
-        if (!from)
-            return -EPROTO;
-        coll_copy_out(c, parts_recv(c, p) + first * c->width, from, some * c->width);
+        struct spot spot = kept ? (struct spot){ parts_send(c, me) + first * c->width, 0 } : at(c, p, first, some);
+        char *to = parts_recv(c, p) + first * c->width;
+        int r = spot.far ? far_read(c, p, to, spot.far, some * c->width) : spot.at ? DONE : -EPROTO;
+        if (r != DONE)
+            return r;
+        if (!spot.far)
+            coll_copy_out(c, to, spot.at, some * c->width);
     }
-    return 0;
+    return DONE;
 }

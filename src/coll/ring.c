@@ -9,7 +9,7 @@ int ring_stage(struct coll *c, bool needed)
     c->ring.in = c->ring.asked = c->ring.fold = c->ring.taking = c->ring.out = c->ring.total = c->ring.mine = 0;
     c->ring.base = c->comm->rounds;
     c->ring.at = NULL;                 /* one that this operation has no need of may be lent to another comm at any moment */
-    if (needed) {
+    if (needed || c->far != FAR_NO) {  /* whether private memory is read where it lies is known after the gate */
         int r = comm_stage_ring(c->comm, RING_DEPTH * c->ring.slot + 2 * ring_rows_bytes(size));
         if (r < 0)
             return r;
@@ -69,7 +69,7 @@ static struct place ring_place(const struct coll *c, uint32_t p, int word)
 {
     const struct arrival *a = watch_arrival(&c->comm->watch, p, c->op.claim.seq);
     /* relaxed: after E1 */
-    return (struct place){ load_relaxed64(&a->more[word]), load_relaxed64(&a->more[word + 1]), load_relaxed64(&a->more[word + 2]) };
+    return ring_known(c, (struct place){ load_relaxed64(&a->more[word]), load_relaxed64(&a->more[word + 1]), load_relaxed64(&a->more[word + 2]) });
 }
 
 struct place ring_send_place(const struct coll *c, uint32_t p) { return ring_place(c, p, 0); }

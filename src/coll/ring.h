@@ -11,13 +11,15 @@
  * E17 folded: the folded piece is stored, then folded (release); a reader loads folded (acquire), then copies it.
  * E18 consumed: a rank has read all it needs of a round, then stores consumed (release): the licence to overwrite that round's slots, and,
  *    at the operation's total, the owner's leave to return with a buffer that was read in place.
- * E22 given: of an operation of uneven parts: all that the rank gives is in the arena, then given (release); a reader (acquire) needs it no more. */
+ * E22 given: of an operation of uneven parts or one that pulls: what the rank gives is in the arena, and what it pulls is taken, then given (release);
+ *     a reader (acquire) needs it no more. */
 #ifndef TUTTI_COLL_RING_H
 #define TUTTI_COLL_RING_H
 
 #include "coll/coll.h"
 
 #include "base/seeded.h"
+#include "coll/far.h"
 #include "pattern/chunk.h"
 
 enum { RING_DEPTH = TINY(4, 2), RING_ROUND_BYTES = TINY(262144, 128), RING_PIECE_LEAST = TINY(4096, 64), RING_PIECE_MOST = TINY(65536, 64) };
@@ -47,13 +49,20 @@ static inline size_t ring_slot_now(const struct coll *c)
 /* Where a buffer of this rank can be read by peers: with devices nowhere, since they copy from registered memory only. */
 static inline struct place ring_may_lie(const struct coll *c, const void *at, size_t bytes)
 {
-    return c->comm->devices || c->device ? (struct place){ 0, 0, 0 } : comm_place(c->comm, at, bytes);
+    struct place place = c->comm->devices || c->device ? (struct place){ 0, 0, 0 } : comm_place(c->comm, at, bytes);
+    struct place far = place.lo == 0 && place.hi == bytes ? (struct place){ 0, 0, 0 } : far_place(c, at, bytes);
+    return far.at ? far : place;
+}
+/* Of a place as it is published: a far one is none in an operation that pulls nothing. */
+static inline struct place ring_known(const struct coll *c, struct place place)
+{
+    return far_is(place.at) && c->far != FAR_YES ? (struct place){ 0, 0, 0 } : place;
 }
 enum { RING_ROWS_LEAST = 128 };
 static inline uint32_t ring_rows_count(uint32_t ranks) { return ranks > RING_ROWS_LEAST ? ranks : RING_ROWS_LEAST; }
 static inline size_t ring_rows_bytes(uint32_t ranks) { return ring_rows_count(ranks) * sizeof(struct part_row); }
 
-/* Makes sure that this rank has its ring; publishes it. 0, -ENOMEM, -ENOSPC. */
+/* Makes sure that this rank has its ring; publishes it. c->far is set, so places may be looked for after it. 0, -ENOMEM, -ENOSPC. */
 int ring_stage(struct coll *c, bool needed);
 /* From now on the operation takes this many rounds. */
 void ring_begin(struct coll *c, uint64_t total);

@@ -38,7 +38,7 @@ static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, co
     unsigned how = parts_how(c);
     if (how & PARTS_UNEVEN) {
         const struct part_row *row = &rows[how & PARTS_EACH ? to : 0];
-        return (struct place){ row->at, row->lo, row->hi };
+        return ring_known(c, (struct place){ row->at, row->lo, row->hi });
     }
     struct place place = ring_send_place(c, p);
     size_t before = how & PARTS_EACH ? to * c->count * c->width : 0;
@@ -117,18 +117,21 @@ static int move_in(struct coll *c)
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
-static const char *move_at(const struct coll *c, uint32_t p, size_t first, size_t n)
+static struct spot move_at(const struct coll *c, uint32_t p, size_t first, size_t n)
 {
+    const struct spot nowhere = { NULL, 0 };
     uint32_t me = c->comm->watch.me;
     unsigned how = parts_how(c);
     const struct part_row *rows = how & PARTS_UNEVEN ? ring_rows_of(c, p) : NULL;
     if ((how & PARTS_UNEVEN) && !rows)
-        return NULL;
+        return nowhere;
     struct place place = move_place(c, p, me, rows);
+    uint64_t at = place.at + first * c->width;
     if (place.at && ring_in_place(&place, first * c->width, n * c->width))
-        return coll_at(c, place.at + first * c->width, n * c->width);
+        return far_is(at) ? (struct spot){ NULL, at } : (struct spot){ coll_at(c, at, n * c->width), 0 };
     char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot);
-    return ring ? ring_slot(ring, c, c->ring.taking) + (how & PARTS_EACH ? me * c->ring.piece * c->width : 0) : NULL;
+    size_t in_slot = (how & PARTS_EACH ? me * c->ring.piece : 0) + first - (size_t)c->ring.taking * c->ring.piece;
+    return ring ? (struct spot){ ring_slot(ring, c, c->ring.taking) + in_slot * c->width, 0 } : nowhere;
 }
 
 static int move_hand_out(struct coll *c)
@@ -139,7 +142,7 @@ static int move_hand_out(struct coll *c)
         return WAITING;
     char *scratch = c->mover && (parts_how(c) & PARTS_FOLD) ? c->mover->scratch(c, c->ring.taking) : NULL;
     int r = parts_take(c, move_at, (size_t)c->ring.taking * c->ring.piece, c->ring.piece, scratch);
-    if (r < 0)
+    if (r != DONE)
         return r;
     c->ring.taking++;
     return ring_handed(c, MOVER_OUT);
@@ -215,9 +218,12 @@ static int move_open(struct coll *c)
     size_t most = ring_slot_now(c) / (how & PARTS_EACH ? size : 1) / c->width, bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
     bool gives = parts_gives(c, me);
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
+    int r = far_open(c);
+    if (r < 0)
+        return r;
     if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
         c->sends = ring_may_lie(c, c->send, bytes);
-    int r = ring_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)));
+    r = ring_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)));
     if (r < 0)
         return r;
     if (how & PARTS_UNEVEN)
@@ -241,6 +247,12 @@ static int move_open(struct coll *c)
     }
     ring_begin(c, move_rounds(c, how & PARTS_UNEVEN ? c->lists.most : c->count));
     c->ring.taken = c->ring.total;
+    if (c->algorithm->pulls) {
+        c->op.claim.committer = -1;
+        c->op.claim.commit_at = offsetof(struct member, given);
+        c->op.claim.commit = c->op.claim.seq;
+        return 0;
+    }
     /* Without rounds nobody raises a word, and a root alone may have left the others' behind the count: arrival is all. */
     c->op.claim.commit_at = c->ring.total ? offsetof(struct member, produced) : 0;
     c->op.claim.commit = c->ring.base + c->ring.total;
@@ -289,17 +301,11 @@ static bool move_compared(struct coll *c)
 
 static int move_close(struct coll *c)
 {
-    struct watch *w = &c->comm->watch;
     ring_close(c);
     stream_learn(c);
-    if (parts_how(c) & PARTS_PAIRS) {
-        if (load_relaxed64(&w->mine->given) < c->op.claim.seq)       /* relaxed: our own word */
-            watch_raise(w, &w->mine->given, c->op.claim.seq);        /* E22 release */
-        for (uint32_t p = 0; p < w->size; p++)
-            if (load_acquire64(&w->members[p].given) < c->op.claim.seq) {    /* E22 acquire */
-                c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, false, false };
-                return WAITING;
-            }
+    if ((parts_how(c) & PARTS_PAIRS) || c->algorithm->pulls) {
+        if (far_given(c) == WAITING)
+            return WAITING;
     } else if (c->ring.total && ring_await(c, offsetof(struct member, produced), c->ring.total, c->op.claim.committer < 0 ? NULL : move_gives) == WAITING)
         return WAITING;
     int r = coll_settle(c);
@@ -330,8 +336,8 @@ int ring_move_advance(struct op *op)
     int r = c->mover && c->phase != SETTLING ? c->mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
-        if (r >= 0 && watch_all_arrived(op) == WAITING)
+        while (c->far == FAR_NO && c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
+        if (r >= 0 && (watch_all_arrived(op) == WAITING || far_settle(c) == WAITING))
             return ring_waits(c);
         r = r < 0 ? r : DONE;
         if (r == DONE && (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c))))

@@ -86,9 +86,9 @@ static void reduce_copy_out(struct coll *c, const char *from, struct chunk chunk
 /* Where in the arena one side of a rank's buffers lies: a place, or for many buffers a row for each. */
 struct side { struct place place; const struct part_row *rows; };
 
-static struct place reduce_place(const struct side *side, size_t i)
+static struct place reduce_place(const struct coll *c, const struct side *side, size_t i)
 {
-    return side->rows ? (struct place){ side->rows[i].at, side->rows[i].lo, side->rows[i].hi } : side->place;
+    return side->rows ? ring_known(c, (struct place){ side->rows[i].at, side->rows[i].lo, side->rows[i].hi }) : side->place;
 }
 
 /* Does all of the chunk lie there? */
@@ -98,7 +98,7 @@ static bool reduce_lies(const struct coll *c, const struct side *side, struct ch
         return false;
     for (size_t done = 0; done < chunk.count;) {
         struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
-        struct place place = reduce_place(side, run.i);
+        struct place place = reduce_place(c, side, run.i);
         if (!ring_in_place(&place, run.at * c->width, run.count * c->width))
             return false;
         done += run.count;
@@ -106,16 +106,18 @@ static bool reduce_lies(const struct coll *c, const struct side *side, struct ch
     return chunk.count > 0;
 }
 
-static char *reduce_at(const struct coll *c, const struct side *side, const struct run *run)
+/* Where a run that lies there lies: an offset in the arena, or, with FAR_BIT, an address. */
+static uint64_t reduce_at(const struct coll *c, const struct side *side, const struct run *run)
 {
-    return coll_at(c, reduce_place(side, run->i).at + run->at * c->width, run->count * c->width);
+    return reduce_place(c, side, run->i).at + run->at * c->width;
 }
 
 /* p's, or this rank's own; which: 0 send, 1 receive. Rows: first those of the send buffers, then those of the receive buffers. */
 static struct side reduce_side(const struct coll *c, uint32_t p, int which)
 {
     bool mine = p == c->comm->watch.me;
-    struct side side = { which ? mine ? c->recvs : ring_recv_place(c, p) : mine ? c->sends : ring_send_place(c, p), NULL };
+    struct place own = ring_known(c, which ? c->recvs : c->sends);
+    struct side side = { mine ? own : which ? ring_recv_place(c, p) : ring_send_place(c, p), NULL };
     if (c->lists.first && side.place.hi > side.place.lo) {
         const struct part_row *rows = mine ? ring_rows(c, c->ring.at) : ring_rows_of(c, p);
         bool fit = 2 * (size_t)c->lists.n <= ring_rows_count(c->comm->watch.size);   /* if not, p has none, whatever it says */
@@ -191,9 +193,16 @@ static int reduce_source(const struct coll *c, uint32_t p, int which, struct chu
     return ring ? 0 : -EPROTO;
 }
 
-static const char *reduce_from(const struct coll *c, const struct source *source, const struct run *run, size_t done)
+/* Where the CPU finds a run of p's; what is private to p is read into its stretch of the window first. DONE with *at, WAITING, -errno. */
+static int reduce_from(struct coll *c, uint32_t p, const struct source *source, const struct run *run, size_t done, const void **at)
 {
-    return source->slot ? source->slot + done * c->width : reduce_at(c, &source->side, run);
+    uint64_t lies = source->slot ? 0 : reduce_at(c, &source->side, run);
+    if (far_is(lies)) {
+        *at = far_stretch(c, p);
+        return far_read(c, p, far_stretch(c, p), lies, run->count * c->width);
+    }
+    *at = source->slot ? source->slot + done * c->width : coll_at(c, lies, run->count * c->width);
+    return *at ? DONE : -EPROTO;
 }
 
 static int reduce_fold(struct coll *c, bool wants)
@@ -208,19 +217,18 @@ static int reduce_fold(struct coll *c, bool wants)
             return -EPROTO;
     struct side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
+    size_t most = c->far == FAR_YES ? far_stretch_bytes(c) / c->width : SIZE_MAX;
     char *slot = c->ring.at ? ring_slot(c->ring.at, c, reduce_said(c, c->ring.fold)) + w->size * c->ring.piece * c->width : NULL;
     const char *own = slot ? slot - (w->size - w->me) * c->ring.piece * c->width : NULL;     /* a device rank's own, which the CPU can reach */
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
-        struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
+        struct run run = reduce_run(c, chunk.first + done, chunk.count - done < most ? chunk.count - done : most);
         for (uint32_t p = 0; p < w->size; p++) {
-            if (p != w->me)
-                from[p] = reduce_from(c, &source[p], &run, done);
-            else
-                from[p] = c->mover ? own + done * c->width : run.send;
-            if (!from[p])
-                return -EPROTO;
+            int r = p == w->me ? DONE : reduce_from(c, p, &source[p], &run, done, &from[p]);
+            if (r != DONE)
+                return r;
         }
+        from[w->me] = c->mover ? own + done * c->width : run.send;
         coll_fold(c, lies ? run.recv : slot + done * c->width, from, w->size, run.count);
         done += run.count;
     }
@@ -246,10 +254,13 @@ static int reduce_hand_out(struct coll *c, bool wants)
             return -EPROTO;
         for (size_t done = 0; done < chunk.count;) {
             struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
-            const char *from = reduce_from(c, &source, &run, done);
-            if (!from)
-                return -EPROTO;
-            coll_copy_out(c, run.recv, from, run.count * c->width);
+            uint64_t at = source.slot ? 0 : reduce_at(c, &source.side, &run);
+            const char *from = source.slot ? source.slot + done * c->width : coll_at(c, at, run.count * c->width);
+            int r = far_is(at) ? far_read(c, p, run.recv, at, run.count * c->width) : from ? DONE : -EPROTO;
+            if (r != DONE)
+                return r;
+            if (from)
+                coll_copy_out(c, run.recv, from, run.count * c->width);
             done += run.count;
         }
     }
@@ -289,13 +300,16 @@ static int reduce_open(struct coll *c, bool all_want)
     uint32_t size = c->comm->watch.size;
     size_t most = ring_slot_now(c) / (size + 1) / c->width, bytes = c->count * c->width;
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
+    int r = far_open(c);
+    if (r < 0)
+        return r;
     if (!c->lists.first && size > 1) {
         c->sends = ring_may_lie(c, c->send, bytes);
         c->recvs = all_want ? ring_may_lie(c, c->recv, bytes) : c->recvs;
     } else if (!c->lists.first && !c->mover)
         c->sends = c->recvs = (struct place){ 0, 0, bytes };         /* nobody else reads them, wherever they lie */
     bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0 && c->recvs.hi == bytes;
-    int r = ring_stage(c, !whole && c->count);
+    r = ring_stage(c, !whole && c->count);
     if (r < 0)
         return r;
     if (c->lists.first && c->count)
@@ -304,8 +318,8 @@ static int reduce_open(struct coll *c, bool all_want)
     ring_begin(c, chunk_rounds(c->count, size, c->ring.piece));
     c->ring.steps = c->ring.total;
     c->ring.large = 0;
-    c->op.claim.commit_at = c->ring.total ? offsetof(struct member, folded) : 0;
-    c->op.claim.commit = c->ring.base + c->ring.total;
+    c->op.claim.commit_at = c->algorithm->pulls ? offsetof(struct member, given) : c->ring.total ? offsetof(struct member, folded) : 0;
+    c->op.claim.commit = c->algorithm->pulls ? c->op.claim.seq : c->ring.base + c->ring.total;
     c->op.claim.committer = -1;
     ring_publish_places(c);
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
@@ -358,8 +372,8 @@ int ring_reduce_advance(struct coll *c, bool wants)
     int r = c->mover && c->phase != SETTLING ? c->mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->ring.in < c->ring.total && (r = reduce_in(c)) == DONE) { }
-        if (r >= 0 && watch_all_arrived(&c->op) == WAITING)
+        while (c->far == FAR_NO && c->ring.in < c->ring.total && (r = reduce_in(c)) == DONE) { }
+        if (r >= 0 && (watch_all_arrived(&c->op) == WAITING || far_settle(c) == WAITING))
             return ring_waits(c);
         r = r < 0 ? r : DONE;
         c->phase = AFTER_GATE;
@@ -379,6 +393,8 @@ int ring_reduce_advance(struct coll *c, bool wants)
     c->phase = SETTLING;
     ring_close(c);
     stream_learn(c);
+    if (c->algorithm->pulls && far_given(c) == WAITING)
+        return WAITING;
     r = coll_settle(c);
     return r == DONE && (c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo) ? ring_exit(c, NULL) : r;
 }

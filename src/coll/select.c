@@ -19,16 +19,18 @@ const char select_default[] =
 
 static const struct algorithm *const algorithms[] = {
     &barrier_flags, &barrier_central,
-    &broadcast_line, &broadcast_flat, &broadcast_ring,
-    &reduce_line, &reduce_flat, &reduce_ring,
-    &all_reduce_line, &all_reduce_flat, &all_reduce_ring,
-    &all_reduce_many_flat, &all_reduce_many_ring,
-    &reduce_scatter_line, &reduce_scatter_flat, &reduce_scatter_ring, &reduce_scatter_v_flat, &reduce_scatter_v_ring,
-    &all_gather_line, &all_gather_flat, &all_gather_ring, &all_gather_v_flat, &all_gather_v_ring,
-    &gather_line, &gather_flat, &gather_ring, &gather_v_ring,
-    &scatter_line, &scatter_flat, &scatter_ring, &scatter_v_ring,
-    &all_to_all_line, &all_to_all_flat, &all_to_all_ring, &all_to_all_v_ring,
-    &scan_line, &scan_flat, &scan_ring, &exscan_line, &exscan_flat, &exscan_ring,
+    &broadcast_line, &broadcast_flat, &broadcast_ring, &broadcast_pull,
+    &reduce_line, &reduce_flat, &reduce_ring, &reduce_pull,
+    &all_reduce_line, &all_reduce_flat, &all_reduce_ring, &all_reduce_pull,
+    &all_reduce_many_flat, &all_reduce_many_ring, &all_reduce_many_pull,
+    &reduce_scatter_line, &reduce_scatter_flat, &reduce_scatter_ring, &reduce_scatter_pull,
+    &reduce_scatter_v_flat, &reduce_scatter_v_ring, &reduce_scatter_v_pull,
+    &all_gather_line, &all_gather_flat, &all_gather_ring, &all_gather_pull,
+    &all_gather_v_flat, &all_gather_v_ring, &all_gather_v_pull,
+    &gather_line, &gather_flat, &gather_ring, &gather_pull, &gather_v_ring, &gather_v_pull,
+    &scatter_line, &scatter_flat, &scatter_ring, &scatter_pull, &scatter_v_ring, &scatter_v_pull,
+    &all_to_all_line, &all_to_all_flat, &all_to_all_ring, &all_to_all_pull, &all_to_all_v_ring, &all_to_all_v_pull,
+    &scan_line, &scan_flat, &scan_ring, &scan_pull, &exscan_line, &exscan_flat, &exscan_ring, &exscan_pull,
     &same_line,
     NULL
 };

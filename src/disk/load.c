@@ -114,7 +114,7 @@ static int load_advance(struct op *op)
 }
 
 const struct algorithm disk_load_stripes = {
-    "stripes", KIND_LOAD, SIZE_MAX, load_advance, NULL, NULL, "each rank reads its share of the file, once, into memory that all see"
+    "stripes", KIND_LOAD, SIZE_MAX, load_advance, NULL, NULL, .help = "each rank reads its share of the file, once, into memory that all see"
 };
 
 static void load_over(struct coll *c, int result)

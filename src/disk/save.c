@@ -253,7 +253,7 @@ static int save_advance(struct op *op)
 }
 
 const struct algorithm disk_save_stripes = {
-    "stripes", KIND_SAVE, SIZE_MAX, save_advance, NULL, NULL, "each rank writes its share beside the old file; rank 0 syncs and renames"
+    "stripes", KIND_SAVE, SIZE_MAX, save_advance, NULL, NULL, .help = "each rank writes its share beside the old file; rank 0 syncs and renames"
 };
 
 static void save_over(struct coll *c, int result)

@@ -140,7 +140,7 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
             return WHY_MISMATCH;
         if (SEEDED(dead_after_flag) && !claim_done_by(w, c, p) && death_of(w->seats[p]) == GONE_DIED)
             return WHY_DIED;
-        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || claim_done_by(w, c, p))
+        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || (!c->whole && claim_done_by(w, c, p)))
             continue;
         return quit & QUIT_FREED ? WHY_FREED : (quit & QUIT_LEFT) || w->gone[p] == GONE_LEFT ? WHY_LEFT : WHY_DIED;
     }

@@ -10,7 +10,7 @@
  *             (anybody who sees C(k) withdraws, nobody waits for the proposer). Confirmed for k -> fail.
  *   look      C(k)? -> complete, and only the leave of those who still read our buffers may be left to wait for. V confirmed for k -> fail. V proposes k -> decide. V proposes an earlier operation -> clear it.
  *             Then, in this order: news, alive words, quit bits of all (our own too), flags. Somebody aborted, or is gone and has not
- *             done its part, or called something else, or our deadline has passed -> give up.
+ *             done its part (or has, but what it gave lay with it: claim.whole), or called something else, or our deadline has passed -> give up.
  *   give up   propose by CAS from 0; if somebody else was first, his reason stands. Then decide.
  *   decide    fence; C(k) once more -> complete. Else confirm by CAS and wake all; if that CAS is lost, look again from the start.
  *

@@ -60,6 +60,7 @@ struct claim {
     uint64_t commit;                  /* … to at least this */
     int      committer;               /* that rank alone; -1: every rank */
     uint32_t differs;                 /* rank + 1 that this rank has found to do something else than its descriptor says; 0 none */
+    bool     whole;                   /* what a rank gives goes when it goes: until C(k) holds it needs every rank, also one that has done its part */
 };
 
 /* What a rank waits for. owner: whose word it is, -1 the comm's (sense). leave: over as well when its owner is gone (it will read no more).

@@ -147,7 +147,7 @@ shows "^  reduce +to 40 B +line +"
 shows "^  reduce/crowded +any +ring +"
 doctor TUTTI_ALGORITHM=reduce:-inf=rings
 exits 1 "with wrong rules"
-wrong "TUTTI_ALGORITHM: \"rings\" is no algorithm of reduce; there are: line flat ring" "put it right, or unset it"
+wrong "TUTTI_ALGORITHM: \"rings\" is no algorithm of reduce; there are: line flat ring pull" "put it right, or unset it"
 
 rules=$here/config/tutti/rules
 unset TUTTI_TUNED

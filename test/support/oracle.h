@@ -21,7 +21,7 @@ enum oracle_dim {
     DIM_RANKS, DIM_RULE, DIM_GATE, DIM_TYPE, DIM_OP, DIM_PLACE, DIM_SIZE, DIM_SEND_AT, DIM_RECV_AT, DIM_ROOT, DIM_PATTERN, DIM_MODES, DIM_MEMORY,
     DIM_LIST, DIM_HOW, DIM_ROAD, DIM_DEVICES, DIM_WHERE, DIM_SOURCE, DIM_STREAM, DIMS
 };
-enum oracle_rule { RULE_LINE, RULE_FLAT, RULE_RING, RULE_DEFAULT, RULES };
+enum oracle_rule { RULE_LINE, RULE_FLAT, RULE_RING, RULE_PULL, RULE_DEFAULT, RULES };
 enum oracle_place { PLACE_APART, PLACE_IN_PLACE, PLACES };
 /* TUTTI_SUM … TUTTI_PREMUL_SUM, then two of the user's, neither commutative: "the right one if the left is odd", and affine maps put together. */
 enum oracle_op { OP_TAKE = TUTTI_PREMUL_SUM + 1, OP_AFFINE, OPS };

@@ -144,10 +144,11 @@ size_t oracle_block(const struct oracle_case *c, int from, int to)
     return oracle_each(c->kind) ? listed(c, n, to) : listed(c, n, from);
 }
 
+static const char *const names[RULES] = { "line", "flat", "ring", "pull", NULL };         /* NULL: whatever is the default */
+
 /* Has this kind an algorithm of this name? */
 static bool has_rule(enum kind kind, int rule)
 {
-    static const char *const names[RULES] = { "line", "flat", "ring", NULL };
     for (const struct algorithm *const *a = select_all(); names[rule] && *a; a++)
         if ((*a)->kind == kind && !strcmp((*a)->name, names[rule]))
             return true;
@@ -179,7 +180,6 @@ const char *oracle_rules(const struct oracle_case *c, char room[1024])
 {
     static const char *const roads[ORACLE_ROADS] = { "pinned", "leader", "peers", NULL };
     int rule = c->v[DIM_RULE], gate = c->v[DIM_GATE], road = c->v[DIM_ROAD];
-    static const char *const names[RULES] = { "line", "flat", "ring", NULL };
     int n = snprintf(room, 1024, "barrier:-inf=%s", gate ? "central" : "flags");
     for (enum kind kind = KIND_BROADCAST; names[rule] && kind <= KIND_ALL_TO_ALL_V; kind++)
         if (has_rule(kind, rule))
@@ -191,7 +191,7 @@ const char *oracle_rules(const struct oracle_case *c, char room[1024])
 
 void oracle_describe(const struct oracle_case *c, struct text *t)
 {
-    static const char *const rules[] = { "line", "flat", "ring", "default" }, *const patterns[] = { "any", "near 1", "special", "denormal" };
+    static const char *const patterns[] = { "any", "near 1", "special", "denormal" };
     static const char *const modes[] = { "", ", rank 0 flushes to zero", ", the last rank flushes to zero" };
     static const char *const memories[] = { "private", "in the arena", "of some ranks in the arena", "send in the arena", "recv in the arena" };
     static const char *const lists[] = { "even", "any", "all zero", "one", "mostly one" };
@@ -202,8 +202,8 @@ void oracle_describe(const struct oracle_case *c, struct text *t)
     int op = c->v[DIM_OP];
     size_t count = oracle_count(c);
     stamp_add(t, stamp_make(c->kind, c->v[DIM_TYPE], (tutti_op)(op > TUTTI_PREMUL_SUM ? TUTTI_OP_USER : op), oracle_root(c), count), count);
-    text_add(t, ", %d ranks, %s, gate %s, %s, offsets %d %d, data %s%s, %s, op %d, list %s, %s", oracle_ranks(c), rules[c->v[DIM_RULE]],
-             c->v[DIM_GATE] ? "central" : "flags", c->v[DIM_PLACE] == PLACE_IN_PLACE ? "in place" : "apart", c->v[DIM_SEND_AT], c->v[DIM_RECV_AT],
+    text_add(t, ", %d ranks, %s, gate %s, %s, offsets %d %d, data %s%s, %s, op %d, list %s, %s", oracle_ranks(c),
+             c->v[DIM_RULE] == RULE_DEFAULT ? "default" : names[c->v[DIM_RULE]], c->v[DIM_GATE] ? "central" : "flags", c->v[DIM_PLACE] == PLACE_IN_PLACE ? "in place" : "apart", c->v[DIM_SEND_AT], c->v[DIM_RECV_AT],
              patterns[c->v[DIM_PATTERN]], modes[c->v[DIM_MODES]], memories[c->v[DIM_MEMORY]], op, lists[c->v[DIM_LIST]],
              c->v[DIM_HOW] == HOW_WORK ? "by work" : "blocking");
     text_add(t, "; road %s, %d devices, %s, %s, behind %s", roads[c->v[DIM_ROAD]], c->v[DIM_DEVICES] + 1, wheres[c->v[DIM_WHERE]],

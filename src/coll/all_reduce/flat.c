@@ -3,5 +3,5 @@
 #include "coll/flat.h"
 
 const struct algorithm all_reduce_flat = {
-    "flat", KIND_ALL_REDUCE, FLAT_BYTES, coll_one_phase, flat_put, flat_fold, "a slot a rank, everybody folds all: 1 wait, N reads, up to 64 KiB"
+    "flat", KIND_ALL_REDUCE, FLAT_BYTES, coll_one_phase, flat_put, flat_fold, .help = "a slot a rank, everybody folds all: 1 wait, N reads, up to 64 KiB"
 };

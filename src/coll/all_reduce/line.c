@@ -4,10 +4,10 @@
 #include "coll/line.h"
 
 const struct algorithm all_reduce_line = {
-    "line", KIND_ALL_REDUCE, LINE_BYTES, coll_one_phase, line_put, line_fold, "payload in the arrival line: the price of a barrier, up to 40 bytes"
+    "line", KIND_ALL_REDUCE, LINE_BYTES, coll_one_phase, line_put, line_fold, .help = "payload in the arrival line: the price of a barrier, up to 40 bytes"
 };
 
 /* The ranks' say on whether they can make an operation of the caller's: the largest errno. */
 const struct algorithm op_create_line = {
-    "line", KIND_OP_CREATE, LINE_BYTES, coll_one_phase, line_put, line_fold, "an all_reduce of one number"
+    "line", KIND_OP_CREATE, LINE_BYTES, coll_one_phase, line_put, line_fold, .help = "an all_reduce of one number"
 };

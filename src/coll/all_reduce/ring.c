@@ -7,5 +7,8 @@ static int all_reduce_ring_advance(struct op *op)
 }
 
 const struct algorithm all_reduce_ring = {
-    "ring", KIND_ALL_REDUCE, SIZE_MAX, all_reduce_ring_advance, NULL, NULL, "rings of chunks: each rank folds 1/N of it; pipelined, any size"
+    "ring", KIND_ALL_REDUCE, SIZE_MAX, all_reduce_ring_advance, NULL, NULL, .help = "rings of chunks: each rank folds 1/N of it; pipelined, any size"
+};
+const struct algorithm all_reduce_pull = {
+    "pull", KIND_ALL_REDUCE, SIZE_MAX, all_reduce_ring_advance, NULL, NULL, .help = FAR_HELP, .pulls = true
 };

@@ -42,8 +42,11 @@ static int many_ring_advance(struct op *op) { return ring_reduce_advance((struct
 
 const struct algorithm all_reduce_many_flat = {
     "flat", KIND_ALL_REDUCE_MANY, FLAT_BYTES, coll_one_phase, many_flat_before, many_flat_after,
-    "all buffers in a slot a rank, everybody folds all: 1 wait, up to 64 KiB in all"
+    .help = "all buffers in a slot a rank, everybody folds all: 1 wait, up to 64 KiB in all"
 };
 const struct algorithm all_reduce_many_ring = {
-    "ring", KIND_ALL_REDUCE_MANY, SIZE_MAX, many_ring_advance, NULL, NULL, "rings of chunks over all buffers: each rank folds 1/N of it; any size"
+    "ring", KIND_ALL_REDUCE_MANY, SIZE_MAX, many_ring_advance, NULL, NULL, .help = "rings of chunks over all buffers: each rank folds 1/N of it; any size"
+};
+const struct algorithm all_reduce_many_pull = {
+    "pull", KIND_ALL_REDUCE_MANY, SIZE_MAX, many_ring_advance, NULL, NULL, .help = FAR_HELP, .pulls = true
 };

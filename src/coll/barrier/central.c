@@ -40,5 +40,5 @@ static int barrier_central_advance(struct op *op)
 }
 
 const struct algorithm barrier_central = {
-    "central", KIND_BARRIER, SIZE_MAX, barrier_central_advance, coll_nothing, coll_nothing, "one counter, one sense word: N atomic adds, for more ranks than CPUs"
+    "central", KIND_BARRIER, SIZE_MAX, barrier_central_advance, coll_nothing, coll_nothing, .help = "one counter, one sense word: N atomic adds, for more ranks than CPUs"
 };

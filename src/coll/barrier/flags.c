@@ -14,5 +14,5 @@ static int barrier_flags_advance(struct op *op)
 }
 
 const struct algorithm barrier_flags = {
-    "flags", KIND_BARRIER, SIZE_MAX, barrier_flags_advance, coll_nothing, coll_nothing, "one line a rank, read by all: 1 hop, N-1 line transfers"
+    "flags", KIND_BARRIER, SIZE_MAX, barrier_flags_advance, coll_nothing, coll_nothing, .help = "one line a rank, read by all: 1 hop, N-1 line transfers"
 };

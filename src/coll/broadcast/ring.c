@@ -3,5 +3,8 @@
 #include "coll/ring.h"
 
 const struct algorithm broadcast_ring = {
-    "ring", KIND_BROADCAST, SIZE_MAX, ring_move_advance, NULL, NULL, "the root's ring of chunks: written once, read once by each; any size"
+    "ring", KIND_BROADCAST, SIZE_MAX, ring_move_advance, NULL, NULL, .help = "the root's ring of chunks: written once, read once by each; any size"
+};
+const struct algorithm broadcast_pull = {
+    "pull", KIND_BROADCAST, SIZE_MAX, ring_move_advance, NULL, NULL, .help = FAR_HELP, .pulls = true
 };

@@ -4,14 +4,20 @@
 #include "coll/ring.h"
 
 const struct algorithm gather_line = {
-    "line", KIND_GATHER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, "a block in the arrival line, the root reads: up to 40 bytes"
+    "line", KIND_GATHER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "a block in the arrival line, the root reads: up to 40 bytes"
 };
 const struct algorithm gather_flat = {
-    "flat", KIND_GATHER, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
+    "flat", KIND_GATHER, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
 };
 const struct algorithm gather_ring = {
-    "ring", KIND_GATHER, SIZE_MAX, ring_move_advance, NULL, NULL, "rings of chunks, or straight from buffers in the arena: written once, read once by each who takes; any size"
+    "ring", KIND_GATHER, SIZE_MAX, ring_move_advance, NULL, NULL, .help = "rings of chunks, or straight from buffers in the arena: written once, read once by each who takes; any size"
+};
+const struct algorithm gather_pull = {
+    "pull", KIND_GATHER, SIZE_MAX, ring_move_advance, NULL, NULL, .help = FAR_HELP, .pulls = true
 };
 const struct algorithm gather_v_ring = {
-    "ring", KIND_GATHER_V, SIZE_MAX, ring_move_advance, NULL, NULL, "counts compared by pairs, then rings of chunks; 2 waits; any size"
+    "ring", KIND_GATHER_V, SIZE_MAX, ring_move_advance, NULL, NULL, .help = "counts compared by pairs, then rings of chunks; 2 waits; any size"
+};
+const struct algorithm gather_v_pull = {
+    "pull", KIND_GATHER_V, SIZE_MAX, ring_move_advance, NULL, NULL, .help = "counts compared by pairs; then " FAR_HELP, .pulls = true
 };

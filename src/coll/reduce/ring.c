@@ -8,5 +8,8 @@ static int reduce_ring_advance(struct op *op)
 }
 
 const struct algorithm reduce_ring = {
-    "ring", KIND_REDUCE, SIZE_MAX, reduce_ring_advance, NULL, NULL, "rings of chunks: each rank folds 1/N of it, the root collects; any size"
+    "ring", KIND_REDUCE, SIZE_MAX, reduce_ring_advance, NULL, NULL, .help = "rings of chunks: each rank folds 1/N of it, the root collects; any size"
+};
+const struct algorithm reduce_pull = {
+    "pull", KIND_REDUCE, SIZE_MAX, reduce_ring_advance, NULL, NULL, .help = FAR_HELP, .pulls = true
 };

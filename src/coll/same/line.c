@@ -29,5 +29,5 @@ static int same_after(struct coll *c)
 }
 
 const struct algorithm same_line = {
-    "line", KIND_SAME, SIZE_MAX, coll_one_phase, same_before, same_after, "a digest of 128 bits in the arrival line: the price of a barrier and of reading the bytes"
+    "line", KIND_SAME, SIZE_MAX, coll_one_phase, same_before, same_after, .help = "a digest of 128 bits in the arrival line: the price of a barrier and of reading the bytes"
 };

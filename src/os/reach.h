@@ -1,0 +1,18 @@
+/* Job: memory that is private to another process, read where it lies (process_vm_readv).
+ * Owns: nothing.
+ * Never: whose memory it is, and whether it stays: whoever asks knows. */
+#ifndef TUTTI_OS_REACH_H
+#define TUTTI_OS_REACH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* All of it, or -errno: -ESRCH that process has no memory (any more), -EPERM it is not ours to read (Yama, another user, a filter),
+   -EFAULT some of it is not there, or is no ordinary memory, -ENOSYS. Some 0.5 us, and 0.1 us a page beside the copy. */
+int reach_read(pid_t pid, void *to, uint64_t at, size_t bytes);
+
+/* Can it be read like that by those who may? Asked of this process's own: its first and last byte. */
+int reach_own(const void *at, size_t bytes);
+
+#endif
