@@ -3,7 +3,7 @@
 
 # A compiler, or a wrapper of one, may be there without the headers and libraries: it is asked to make a small program.
 function(perf_try peer compiler text)
-  if(NOT DEFINED PERF_HAS_${peer})
+  if(NOT PERF_HAS_${peer})             # what was not there may have been installed since
     set(works OFF)
     if(compiler)
       set(source ${PROJECT_BINARY_DIR}/perf/try_${peer}.c)
