@@ -27,7 +27,8 @@ static inline bool all_reduce_plain(const struct tutti_comm *comm, const void *s
     uintptr_t a = (uintptr_t)send, b = (uintptr_t)recv;
     if (!a || !b || (a != b && a < b + bytes && b < a + bytes))
         return false;
-    return (device_host_known(comm->world, send) && device_host_known(comm->world, recv)) || !driver_loaded();
+    bool one_page = (a ^ b) >> 12 == 0;              /* then they are of one kind of memory */
+    return (device_host_known(comm->world, send) && (one_page || device_host_known(comm->world, recv))) || !driver_loaded();
 }
 
 static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct straight *s, const struct shape *shape, const void *send, void *recv)
@@ -51,10 +52,10 @@ static inline int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t st
     struct straight s;
     straight_begin(comm, &s, KIND_ALL_REDUCE, stamp, count, site);
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
-    if (!straight_met(comm, &s))
+    if (!straight_met(comm, &s, shape->bytes))
         return all_reduce_on(comm, &s, shape, send, recv);
     all_reduce_fold(&comm->watch, &s, shape, send, recv);
-    return straight_end(comm, &s, shape->bytes);
+    return straight_end(comm, &s);
 }
 
 int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t count, tutti_type type, tutti_op op,

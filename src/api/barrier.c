@@ -25,7 +25,7 @@ static inline int barrier(struct tutti_comm *comm, uint32_t site, const tutti_ca
     if (!straight_may(comm) || (call && call->work))
         return barrier_any(comm, site, call);
     straight_begin(comm, &s, KIND_BARRIER, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
-    return straight_met(comm, &s) ? straight_end(comm, &s, 0) : barrier_on(comm, &s, call);
+    return straight_met(comm, &s, 0) ? straight_end(comm, &s) : barrier_on(comm, &s, call);
 }
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)

@@ -26,29 +26,30 @@ static inline void straight_begin(struct tutti_comm *comm, struct straight *s, e
     comm->calls[kind]++;
     s->claim = (struct claim){ .seq = ++comm->seq, .descriptor = stamp, .count = count, .committer = -1 };
     s->site = site;
-    s->began = clock_tick();
-    journal_begin(&comm->watch, s->claim.seq, stamp, count, site, s->began);
+    journal_begin(&comm->watch, s->claim.seq, stamp, count, site, 0);
 }
 
-/* Arrives. True: all are there, and no verdict stands against it. */
-static inline bool straight_met(struct tutti_comm *comm, struct straight *s)
+/* Arrives. True: all are there, and no verdict stands against it. What nobody waits for is done while the lines are on their way. */
+static inline bool straight_met(struct tutti_comm *comm, struct straight *s, size_t bytes)
 {
     struct watch *w = &comm->watch;
     watch_arrive(w, &s->claim);
+    s->began = clock_tick();
+    journal_time(w, s->began);
+    journal_count(w, FIGURE_OPERATIONS, 1);
+    if (bytes)
+        journal_count(w, FIGURE_BYTES, bytes);
     return watch_arrived_soon(w, &s->claim, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &s->next, &s->pauses)
         && !load_relaxed32(&w->slot->devices)        /* relaxed: after E1. Where there are devices there may be more to wait for */
         && verdict_complete(w, &s->claim) == 0;
 }
 
-/* What run_end does for an operation that went well. */
-static inline int straight_end(struct tutti_comm *comm, const struct straight *s, size_t bytes)
+/* What run_end does for an operation that went well, as far as it is not done yet. */
+static inline int straight_end(struct tutti_comm *comm, const struct straight *s)
 {
     struct watch *w = &comm->watch;
     uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
     journal_end(w, 0, s->began + waited);
-    journal_count(w, FIGURE_OPERATIONS, 1);
-    if (bytes)
-        journal_count(w, FIGURE_BYTES, bytes);
     journal_count(w, s->pauses ? FIGURE_WAIT_TICKS : FIGURE_CAME_LAST, s->pauses ? waited : 1);
     store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */
     return 0;
@@ -59,6 +60,8 @@ static inline int straight_on(struct tutti_comm *comm, struct coll *c, const str
 {
     comm->seq--;                                     /* run_number gives it the same number again */
     run_number(comm, c, kind, s->site, timeout_ns);
+    journal_count(&comm->watch, FIGURE_OPERATIONS, (uint64_t)-1);   /* run_end counts it, and its bytes */
+    journal_count(&comm->watch, FIGURE_BYTES, -(uint64_t)c->bytes);
     c->op.keep = false;
     c->op.next = s->next;
     c->op.pauses = s->pauses;

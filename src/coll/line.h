@@ -11,13 +11,18 @@
 /* Into this rank's line of operation seq. */
 static inline void line_store(struct watch *w, uint64_t seq, const void *send, size_t bytes)
 {
-    uint64_t words[PAYLOAD_WORDS] = { 0 };
     struct arrival *mine = watch_arrival(w, w->me, seq);
-    if (bytes == 4)                                  /* a copy of a known length is an instruction, any other a call */
-        memcpy(words, send, 4);
-    else if (bytes == 8)
-        memcpy(words, send, 8);
-    else if (bytes)
+    if (bytes == 4 || bytes == 8) {                  /* by a register: a word put together in memory would be read before it is all there */
+        uint64_t word = 0;
+        if (bytes == 4)
+            memcpy(&word, send, 4);
+        else
+            memcpy(&word, send, 8);
+        store_relaxed64(&mine->payload[0], word);                    /* relaxed: E1 publishes it */
+        return;
+    }
+    uint64_t words[PAYLOAD_WORDS] = { 0 };
+    if (bytes)
         memcpy(words, send, bytes);
     for (size_t i = 0; i * 8 < bytes; i++)
         store_relaxed64(&mine->payload[i], words[i]);                /* relaxed: E1 publishes it */

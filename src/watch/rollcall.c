@@ -19,8 +19,11 @@
 
 enum { ROWS_MAX = 40, STATUS_LOOKS = 40, STATUS_LOOK_NS = 250000 };
 
+/* Tick 0: it is beginning at this moment (journal_time). */
 static uint64_t rollcall_age(const struct watch *w, uint64_t tick)
 {
+    if (!tick)
+        return 0;
     struct clock_point now = clock_now();
     uint64_t then = clock_tick_ns(tick, w->arena->header->origin, now);
     return now.ns > then ? now.ns - then : 0;
