@@ -130,18 +130,24 @@ void post_journal(struct watch *w, const struct post *post, uint64_t tick)
 
 static bool handle_late(const struct post_handle *h) { return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns; }
 
-/* Pumps while the budget of a wait lasts. */
+/* Pumps while the budget of a wait lasts, which begins anew with whatever moves. */
 static void handle_spin(struct p2p *p, struct post_handle *h)
 {
     const struct watch *w = p->watch;
     uint64_t began = clock_tick();
     uint32_t yields = 0;
     while (!bell_over(&h->bell)) {
+        bool moved = false;
         if (pthread_mutex_trylock(&p->lock) == 0) {
-            post_pump(p);
+            moved = post_pump(p);
             pthread_mutex_unlock(&p->lock);
         }
-        uint64_t passed = clock_tick() - began;
+        uint64_t now = clock_tick(), passed = now - began;
+        if (moved) {
+            began = now;
+            yields = 0;
+            continue;
+        }
         if (passed < w->budget.spin_ticks)
             cpu_pause();
         else if (yields++ < w->budget.yields && (!w->budget.yield_ticks || passed - w->budget.spin_ticks < w->budget.yield_ticks))
@@ -149,6 +155,19 @@ static void handle_spin(struct p2p *p, struct post_handle *h)
         else
             return;
     }
+}
+
+/* Where no CPU is to spare the progress thread keeps away meanwhile. What is left when this one is over it finds in its next nap. */
+static void handle_attend(struct p2p *p, struct post_handle *h)
+{
+    bool attends = progress_attends(p->comm->world);
+    if (attends)
+        fetch_add32(&p->attended, 1);
+    handle_spin(p, h);
+    if (attends)
+        fetch_sub32(&p->attended, 1);
+    if (attends && !bell_over(&h->bell))
+        progress_kick(p->comm->world);
 }
 
 /* A look of our own, and if it is in vain, watch/cycle is told. A deadline of this call's own ends it and breaks nothing. */
@@ -194,7 +213,7 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
     const struct threads *threads = w->threads;
     uint64_t began = clock_ns(), slice = 1000000;
     if (!bell_over(&h->bell))
-        handle_spin(comm->p2p, h);
+        handle_attend(comm->p2p, h);
     while (!bell_over(&h->bell)) {
         uint64_t now = clock_ns(), nap = slice;
         if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns) || (heed_late && handle_late(h)))
@@ -333,6 +352,6 @@ int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call
     bool kick = load_acquire32(&p->works) && (alone || (post->timeout_ns >= 0 && post->timeout_ns < LAST_SLICE));
     pthread_mutex_unlock(&p->lock);
     if (kick)
-        progress_kick(comm->world);
+        progress_tell(comm->world);
     return started ? 0 : handle_take(h, handle_await(h, -1, false));
 }

@@ -14,12 +14,16 @@
 #include <stdlib.h>
 
 enum { SLEEPS_MAX = 32, POLL_NS = 2000000 };    /* comms whose words one sleep can watch; how often the rest is looked at */
+enum { NAP_NS = 1000000, NAPS = 8 };            /* where no CPU is to spare: how soon it looks unasked, and how often in vain */
 
 struct progress {
     pthread_t thread;
     pthread_mutex_t door, round;
     shared32 bell;                     /* +1 by whoever has news for the thread; a private futex */
     shared32 stop;
+    shared32 naps;                     /* 1: it will look at all comms within NAP_NS, from the beginning; 0: only if it is rung for. Stored by it alone */
+    bool spare;                        /* there is a CPU for it beside those of the ranks */
+    int idle;                          /* naps in a row in which there was nothing to do */
     uint64_t seen_ns, seen_cpu_ns;     /* when it last looked at the clock, and its own CPU time then */
     int first;                         /* which comm with work is asked first: moves on, so that each gets its words watched */
 };
@@ -63,6 +67,10 @@ static int round_room(const struct round *r)
 
 static void round_queue(struct round *r, struct tutti_comm *c)
 {
+    if (load_acquire32(&c->attended)) {
+        round_limit(r, NAP_NS);
+        return;
+    }
     pthread_mutex_lock(&c->queue_lock);
     struct op *head = work_pump(c, true);
     int room = round_room(r);
@@ -80,6 +88,10 @@ static void round_queue(struct round *r, struct tutti_comm *c)
 
 static void round_letters(struct round *r, struct tutti_comm *c)
 {
+    if (load_acquire32(&c->p2p->attended)) {
+        round_limit(r, NAP_NS);
+        return;
+    }
     int used = 0, room = round_room(r);
     round_limit(r, post_watch(c, r->words + r->words_used, room, &r->sleeps[r->sleeps_used], &used));
     if (!room)
@@ -135,6 +147,22 @@ static void progress_gather(struct world *world, struct round *r)
     world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
 
+/* Where the ranks need all CPUs, each ringing for this thread takes one away from a rank. There it looks by itself for a while after there
+   was something to do, and who sees that need not ring (progress_tell): it will look, or its store of naps comes before that look of theirs. */
+static void round_nap(struct progress *p, struct round *r)
+{
+    if (r->comms_used)
+        p->idle = 0;
+    if (p->spare)
+        return;
+    if (r->slice == UINT64_MAX && p->idle < NAPS) {
+        p->idle++;
+        round_limit(r, NAP_NS);
+    }
+    if (r->slice <= NAP_NS)
+        store_release32(&p->naps, 1);
+}
+
 /* bell: as it was at the door; who rings after that ends this round. */
 static void progress_round(struct world *world, uint32_t bell)
 {
@@ -144,7 +172,12 @@ static void progress_round(struct world *world, uint32_t bell)
     r.sleeps_used = r.comms_used = r.waits = 0;
     r.slice = r.meant = UINT64_MAX;
     r.words[0] = (struct futex_word){ &p->bell, bell };
+    if (load_relaxed32(&p->naps)) {                  /* relaxed: our own word */
+        store_release32(&p->naps, 0);
+        fence_full();                                /* who saw it has added its work before: seen below */
+    }
     progress_gather(world, &r);
+    round_nap(p, &r);
     if (load_acquire32(&p->stop))
         r.slice = r.meant = 0;
     const struct wait_ways *ways = &wait_ways_kernel;
@@ -182,6 +215,7 @@ int progress_start(struct world *world)
     if (p) {
         pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
+        p->spare = load_acquire32(&world->arena.join->cpus) >= 2 * (uint32_t)world->size;          /* E12 acquire */
         p->seen_ns = clock_ns();                     /* as if it woke now: a stop may come before it does */
         world->progress = p;
         r = thread_start(&p->thread, progress_run, world);
@@ -202,6 +236,16 @@ void progress_kick(struct world *world)
     fetch_add32(&p->bell, 1);
     futex_wake(&p->bell, 1);
 }
+
+void progress_tell(struct world *world)
+{
+    struct progress *p = world->progress;
+    fence_full();                                    /* what it is told of, then naps */
+    if (p && !load_acquire32(&p->naps))
+        progress_kick(world);
+}
+
+bool progress_attends(const struct world *world) { return world->progress && !world->progress->spare; }
 
 void work_quiesce(struct world *world)
 {

@@ -158,7 +158,7 @@ static bool work_late(const struct tutti_work *work)
 
 /* Pumps, and tells the progress thread if what it sleeps on is no longer what the queue waits for. Copies the head's wait, and what to
    say of it to watch/cycle: seq 0, nothing. */
-static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said)
+static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said, bool attends)
 {
     const shared64 *before = NULL;
     pthread_mutex_lock(&comm->queue_lock);
@@ -171,7 +171,7 @@ static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_w
     bool says = head && !comm->watch.over;
     *said = says ? (struct cycle_wait){ stamp_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
     pthread_mutex_unlock(&comm->queue_lock);
-    if (moved)
+    if (moved && !attends)
         progress_kick(comm->world);
 }
 
@@ -197,8 +197,18 @@ static void work_cycle(struct watch *w, const struct cycle_wait *said, uint64_t 
         cycle_over(w->threads);
 }
 
+/* The progress thread is to carry on what this one attended to. */
+static void work_leave(struct tutti_comm *comm, bool *attends)
+{
+    if (!*attends)
+        return;
+    *attends = false;
+    fetch_sub32(&comm->attended, 1);
+    progress_kick(comm->world);
+}
+
 /* Until the work is over: 0. Else -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted. */
-static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late)
+static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late, bool *attends)
 {
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
@@ -206,7 +216,7 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
     while (!bell_over(&work->bell)) {
         struct wait wait;
         struct cycle_wait said;
-        work_push(comm, &wait, &said);
+        work_push(comm, &wait, &said, *attends);
         if (bell_over(&work->bell))
             break;
         uint64_t passed = clock_ns() - began;
@@ -220,6 +230,7 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
             deadlock_by_runner(comm, work->c.op.claim.seq);
         if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0))
             work_cycle(w, &said, slice);
+        work_leave(comm, attends);
         futex_wait(&work->bell.over, 0, work_nap(work, slice, patience_ns, passed, heed_late));
         slice = slice < 128000000 ? slice * 2 : 250000000;
         if (!bell_over(&work->bell) && drive_stop_asked(w)) {
@@ -233,7 +244,12 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
 static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late)
 {
     const struct threads *threads = comm->watch.threads;
-    int r = await_work(comm, work, patience_ns, heed_late);
+    bool attends = progress_attends(comm->world);
+    if (attends)
+        fetch_add32(&comm->attended, 1);
+    int r = await_work(comm, work, patience_ns, heed_late, &attends);
+    if (attends)
+        fetch_sub32(&comm->attended, 1);             /* what is behind it the progress thread finds in its next nap */
     cycle_over(threads);
     return r;
 }
@@ -266,7 +282,7 @@ static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
     struct op *head = work_pump(comm, false);
     pthread_mutex_unlock(&comm->queue_lock);
     if (head)
-        progress_kick(comm->world);
+        progress_tell(comm->world);
 }
 
 static struct tutti_work *work_make(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int *error)
@@ -393,7 +409,7 @@ int tutti_test(tutti_work *work)
         bool moved = head && comm->queue != first;
         pthread_mutex_unlock(&comm->queue_lock);
         if (moved)
-            progress_kick(comm->world);
+            progress_tell(comm->world);
     }
     if (bell_over(&work->bell))
         return work->result;

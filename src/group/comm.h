@@ -124,6 +124,7 @@ struct tutti_comm {
     struct { uint32_t *seen; uint8_t *gone, *lost; } aside;                  /* scratch as the watch's, for an agreement beside work under way */
     uint64_t turns;                    /* turns of this rank begun */
     bool in_turn;
+    shared32 attended;                 /* threads of this rank that spin and pump the queue: nobody else need */
     pthread_mutex_t queue_lock;        /* the queue of work, and advancing it */
     struct tutti_work *queue, *queue_tail;
     bool pumping;                      /* the thread that advances the queue has left the lock to call `done` */

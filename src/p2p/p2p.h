@@ -104,6 +104,7 @@ struct p2p {
     struct tutti_comm *comm;
     struct watch *watch;
     pthread_mutex_t lock;
+    shared32 attended;                               /* threads of this rank that spin and pump here: nobody else need */
     shared32 works;                                  /* handles under way; changes under lock */
     shared64 *table;                                 /* this rank's own channels, in its span */
     struct lane *lanes;                              /* [size] */
