@@ -16,10 +16,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <pythread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { ARGUMENTS = 13 };
+enum { ARGUMENTS = 13, ARGUMENTS_LEAST = 7 };
 
 struct raw_door {
     PyThread_type_lock lock;
@@ -31,7 +32,7 @@ struct raw_door {
 
 static PyObject *waiters;               /* address of a function's code -> the name of its local, or None: it always waits */
 static PyObject *threads_count;         /* _thread._count */
-static PyObject *name_code, *name_back, *name_locals;
+static PyObject *name_back, *name_locals;
 
 /* ---- the door ---- */
 
@@ -132,16 +133,17 @@ static int whole(PyObject *number)
     return value < INT_MIN ? INT_MIN : value > INT_MAX ? INT_MAX : (int)value;
 }
 
-static int arguments(struct asked *a, struct flight *f, PyObject *const *args)
+static int arguments(struct asked *a, struct flight *f, PyObject *const *args, Py_ssize_t n)
 {
+    bool all = n == ARGUMENTS;
     a->kind = f->kind = whole(args[0]);
     a->type = whole(args[5]);
     a->op = whole(args[6]);
-    a->root = whole(args[7]);
-    a->timeout_ms = whole(args[8]);
-    a->stream = (uintptr_t)PyLong_AsVoidPtr(args[9]);
+    a->root = all ? whole(args[7]) : 0;
+    a->timeout_ms = all ? whole(args[8]) : 0;
+    a->stream = all ? (uintptr_t)PyLong_AsVoidPtr(args[9]) : 0;
     if (PyErr_Occurred() || side_raw(&f->send, args[1], args[2]) < 0 || side_raw(&f->recv, args[3], args[4]) < 0
-        || side_raw(&f->factor, args[10], args[0]) < 0)       /* one element, whatever number stands for its count */
+        || side_raw(&f->factor, all ? args[10] : Py_None, args[0]) < 0)       /* one element, whatever number stands for its count */
         return -1;
     if (a->kind >= 0 && a->kind < KINDS)
         return 0;
@@ -207,17 +209,17 @@ PyObject *raw_collective(PyObject *object, PyObject *const *args, Py_ssize_t n)
     tutti_comm *comm = comm_of(self);
     if (!comm)
         return NULL;
-    if (n != ARGUMENTS)
-        return PyErr_Format(PyExc_TypeError, "_raw: %d arguments", ARGUMENTS);
+    if (n != ARGUMENTS && n != ARGUMENTS_LEAST)
+        return PyErr_Format(PyExc_TypeError, "_raw: %d or %d arguments", ARGUMENTS_LEAST, ARGUMENTS);
     work_reap(self, 0);
-    a.mode = args[11] != Py_False ? MODE_WORK : 0;
+    a.mode = n == ARGUMENTS && args[11] != Py_False ? MODE_WORK : 0;
     if (a.mode && !(f = calloc(1, sizeof *f)))
         return PyErr_NoMemory();
     f->result = a.mode ? args[12] : Py_None;
-    f->owner = args[12];
+    f->owner = n == ARGUMENTS ? args[12] : Py_None;
     Py_INCREF(f->result);
     Py_INCREF(f->owner);
-    if (arguments(&a, f, args) == 0) {
+    if (arguments(&a, f, args, n) == 0) {
         a.rank = tutti_rank(comm);
         a.size = tutti_size(comm);
         return raw_go(self, &a, f, comm);
@@ -254,7 +256,7 @@ static PyObject *raw_caller_waits(PyObject *module, PyObject *none)
     (void)none;
     PyObject *asking = (PyObject *)PyEval_GetFrame();
     PyObject *frame = asking ? PyObject_GetAttr(asking, name_back) : NULL;
-    PyObject *code = frame && frame != Py_None ? PyObject_GetAttr(frame, name_code) : NULL;
+    PyObject *code = frame && frame != Py_None ? (PyObject *)PyFrame_GetCode((PyFrameObject *)frame) : NULL;
     PyObject *address = code && waiters ? PyLong_FromVoidPtr(code) : NULL;
     PyObject *name = address ? PyDict_GetItemWithError(waiters, address) : NULL;
     PyObject *answer = name == Py_None ? Py_True : name ? Py_False : Py_None;
@@ -278,11 +280,10 @@ static PyMethodDef raw_methods[] = {
 
 int raw_setup(PyObject *module)
 {
-    name_code = PyUnicode_InternFromString("f_code");
     name_back = PyUnicode_InternFromString("f_back");
     name_locals = PyUnicode_InternFromString("f_locals");
     PyObject *threads = PyImport_ImportModule("_thread");
     threads_count = threads ? PyObject_GetAttrString(threads, "_count") : NULL;
     Py_XDECREF(threads);
-    return threads_count && name_code && name_back && name_locals ? PyModule_AddFunctions(module, raw_methods) : -1;
+    return threads_count && name_back && name_locals ? PyModule_AddFunctions(module, raw_methods) : -1;
 }

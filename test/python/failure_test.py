@@ -68,6 +68,16 @@ def differ(world):
     check(error.errno == errno.EPROTO and "barrier" in error.report and "all_reduce f64 sum 4" in error.report, error.report)
 
 
+def code_that_goes(world):
+    """A site is that of the code that called, though code before it, which is gone, lay at the same place."""
+    row = np.ones(1)
+    for line in range(1, 600):
+        code = compile("\n" * line + "world.recv(row, from_=0)\n" + "world.recv(row, from_=0)", "folder/made.py", "exec")
+        error = raises(tutti.Deadlock, exec, code, {"world": world, "row": row})
+        check(f"folder/made.py:{line + 1}:" in error.report, (line, error.report))
+        del code, error
+
+
 def too_late(world):
     if world.rank == 0:
         error = raises(tutti.Timeout, world.barrier, timeout=0.2)
@@ -158,6 +168,9 @@ class Failures(Case):
 
     def test_different_calls(self):
         self.ranks(2, differ)
+
+    def test_code_that_goes(self):
+        self.ranks(1, code_that_goes)
 
     def test_deadline(self):
         self.ranks(2, too_late)

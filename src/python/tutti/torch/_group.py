@@ -161,12 +161,14 @@ class Group(dist.ProcessGroup):
     def allreduce(self, tensors: Any, opts: Any = None, op: Any = None) -> Any:
         waits = _caller_waits()
         if waits and type(tensors) is list and len(tensors) == 1:       # the common case, by the shortest way
-            tensor, which = tensors[0], LOCAL_OPS.get(id(waits.get("op")))
-            number = TYPES.get(tensor.dtype)
-            if (number is not None and which is not None and type(tensor) is _Tensor and tensor.layout is _strided and tensor.is_contiguous()
-                    and tensor.is_cpu):
+            tensor = tensors[0]
+            try:
+                number, which = TYPES[tensor.dtype], LOCAL_OPS[id(waits["op"])]
+            except (KeyError, TypeError):                               # by the longer way, then
+                number = -1
+            if number >= 0 and type(tensor) is _Tensor and tensor.layout is _strided and tensor.is_contiguous() and tensor.is_cpu:
                 address, count = tensor.data_ptr(), tensor.numel()
-                self._raw(_ALL_REDUCE, address, count, address, count, number, which, 0, 0, 0, None, False, None)
+                self._raw(_ALL_REDUCE, address, count, address, count, number, which)
                 return DONE
         if type(tensors) is list and len(tensors) == 1:
             tensor = tensors[0]
@@ -332,7 +334,7 @@ class Group(dist.ProcessGroup):
     def barrier(self, opts: Any = None) -> Any:
         waits = _caller_waits()
         if waits:
-            self._raw(_BARRIER, None, 0, None, 0, _U8, 0, 0, 0, 0, None, False, None)
+            self._raw(_BARRIER, None, 0, None, 0, _U8, 0)
             return DONE
         return self._go(waits, _BARRIER, (None, 0), (None, 0), _U8, 0, 0, opts, 0, None, [])
 
