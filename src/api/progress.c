@@ -7,6 +7,7 @@
 #include "api/post.h"
 #include "api/work.h"
 #include "base/clock.h"
+#include "base/seeded.h"
 #include "os/thread.h"
 #include "watch/drive.h"
 
@@ -215,7 +216,8 @@ int progress_start(struct world *world)
     if (p) {
         pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
-        p->spare = load_acquire32(&world->arena.join->cpus) >= 2 * (uint32_t)world->size;          /* E12 acquire */
+        /* E12 acquire. What ends a nap is a timer: where all schedules are tried, nothing may have to wait for one */
+        p->spare = TINY(load_acquire32(&world->arena.join->cpus) >= 2 * (uint32_t)world->size, true);
         p->seen_ns = clock_ns();                     /* as if it woke now: a stop may come before it does */
         world->progress = p;
         r = thread_start(&p->thread, progress_run, world);
