@@ -1,6 +1,7 @@
 /* All waiting of collectives is here. A wait costs a spin of `budget`, then looks at everything that could end it (verdict_look), then
- * sleeps in slices (1, 16, 250 ms): the first on the word alone (one plain futex), later on the word, the verdict, the news and the alive
- * words at once, so that a death or an abort wakes us by itself; every long slice also asks the system for deaths without a mark.
+ * sleeps in slices: on the word, the verdict, the news and the alive words at once, so that a death or an abort wakes us by itself, 250 ms at
+ * a time; where ranks share CPUs, and sleeps are many and short, first 1 ms on the word alone (one plain futex), then 16 ms. After each long
+ * one the system is asked for deaths without a mark.
  * A device of this rank is asked, since no word tells when it is ready: again and again for 200 us, with the CPU offered to others, then
  * every 50 us; in between the same words wake us. */
 #include "watch/drive.h"
@@ -14,7 +15,7 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 1, THOROUGH_FROM = 2, ALIVE_FROM = 3 };     /* ns; slices before the first probe; words before the alive words */
+enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LAST_SLICE = 250000000, LONG_FROM = 2, PROBE_FROM = 1, THOROUGH_FROM = 2, ALIVE_FROM = 3 };     /* ns; slices before the long ones, before the first probe; words before the alive words */
 enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };         /* ns; looks between two questions whether to stop, two probes */
 
 
@@ -93,7 +94,7 @@ uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
 
 uint64_t drive_slice(struct op *op)
 {
-    uint64_t slice = op->wait.poll ? POLL_SLICE : op->slices < 2 ? (uint64_t)FIRST_SLICE << (4 * op->slices) : LAST_SLICE;        /* 1, 16, 250 ms */
+    uint64_t slice = op->wait.poll ? POLL_SLICE : op->slices < LONG_FROM ? (uint64_t)FIRST_SLICE << (4 * op->slices) : LAST_SLICE;        /* 1, 16, 250 ms */
     uint64_t waited = drive_waited(op);
     if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
         uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0, most = drive_slice_most(op->timeout_ns);
@@ -191,8 +192,9 @@ static int drive_sleep(struct op *op)
     struct watch *w = op->watch;
     struct futex_word words[FUTEX_WORDS];
     uint64_t slept = w->ways->now(w->ways->arg);
-    op->slices = 0;
-    for (;;) {
+    /* With a CPU of its own a rank seldom sleeps, and then long: all words at once, and no short slices, which cost as much as the sleep. */
+    op->slices = w->budget.spin_ticks ? LONG_FROM : 0;
+    for (bool first = true;; first = false) {
         uint64_t before = w->ways->now(w->ways->arg);
         w->excused_ns += drive_excess(0, before - slept);            /* a stop may come between two sleeps; before the deadline is judged */
         int r = drive_look(op);
@@ -203,8 +205,11 @@ static int drive_sleep(struct op *op)
         struct drive_sleep sleep;
         int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
         r = w->ways->sleep(w->ways->arg, words, n, slice);
-        if (r == -ENOSYS)
+        if (r == -ENOSYS) {                          /* one word at a time: then the short ones it is */
+            op->slices = first ? 0 : op->slices;
+            slice = drive_slice(op);
             w->ways->sleep(w->ways->arg, words, 1, slice);
+        }
         drive_retire(w->ways, &sleep);
         slept = w->ways->now(w->ways->arg);
         drive_slept(op, slice, slept - before);
