@@ -21,7 +21,7 @@ int far_open(struct coll *c)
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
     bool may = c->algorithm->pulls && w->size > 1 && !comm->devices && !c->device && comm->far.said != FAR_NO;
-    c->far = may ? comm->far.said : FAR_NO;
+    c->far = may ? (enum far)comm->far.said : FAR_NO;
     c->far_since = 0;
     if (may && !comm->far.window && posix_memalign((void **)&comm->far.window, 4096, w->size * far_stretch_bytes(c))) {
         comm->far.window = NULL;
