@@ -130,7 +130,8 @@ void post_journal(struct watch *w, const struct post *post, uint64_t tick)
 
 static bool handle_late(const struct post_handle *h) { return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns; }
 
-/* Pumps while the budget of a wait lasts, which begins anew with whatever moves. */
+/* Pumps while the budget of a wait lasts, which begins anew with each piece once its message has been matched: no deadline counts from then on.
+   Until then others' messages do not prolong it, since deadlines are judged by the progress thread. */
 static void handle_spin(struct p2p *p, struct post_handle *h)
 {
     const struct watch *w = p->watch;
@@ -139,7 +140,7 @@ static void handle_spin(struct p2p *p, struct post_handle *h)
     while (!bell_over(&h->bell)) {
         bool moved = false;
         if (pthread_mutex_trylock(&p->lock) == 0) {
-            moved = post_pump(p);
+            moved = post_pump(p) && h->post.moving;
             pthread_mutex_unlock(&p->lock);
         }
         uint64_t now = clock_tick(), passed = now - began;
