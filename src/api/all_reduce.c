@@ -66,8 +66,9 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
-    uint64_t stamp = check_stamp(KIND_ALL_REDUCE, count, type, op, 0);
-    const struct shape *shape = call || !straight_may(comm) ? NULL : all_reduce_shape(comm, stamp);
+    bool may = !call && count <= LINE_BYTES && straight_may(comm);           /* what is too long for a line is looked up once, by check_data */
+    uint64_t stamp = may ? check_stamp(KIND_ALL_REDUCE, count, type, op, 0) : 0;
+    const struct shape *shape = may ? all_reduce_shape(comm, stamp) : NULL;
     if (shape && all_reduce_plain(comm, send, recv, shape->bytes))
         return enter_leave(comm, all_reduce(comm, number, stamp, shape, send, recv, count));
     struct coll c;
