@@ -7,6 +7,7 @@
 
 #include "group/comm.h"
 #include "coll/coll.h"
+#include "os/reach.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -59,10 +61,47 @@ static int refused(tutti_comm *world, int rank)
     return 0;
 }
 
+/* Containers forbid to read peers, or to set filters: what is looked at here is then not there. */
+static bool may(int (*fn)(void))
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(fn());
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status == 0;
+}
+
+static int reads_parent(void)
+{
+    uint64_t got;
+    return reach_read(getppid(), &got, (uint64_t)(uintptr_t)&scene, sizeof got) != 0;
+}
+
+static int filters(void)
+{
+    const long none = -1;
+    return env_forbid(&none, 1, EPERM) != 0;
+}
+
+static void need_reach(void)
+{
+    if (may(reads_parent))
+        return;
+    print_message("ranks may not read each other's memory here: not looked at\n");
+    skip();
+}
+
 static void with_refusals(void **state)
 {
     static const struct { unsigned who; int error; } scenes[] = { { 0, 0 }, { 2, EPERM }, { 4, ENOSYS }, { 7, EPERM } };
     (void)state;
+    need_reach();
+    if (!may(filters)) {
+        print_message("no seccomp filter can be set here: not looked at\n");
+        skip();
+    }
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
         scene.refused = scenes[i].who;
         scene.error = scenes[i].error;
@@ -86,13 +125,13 @@ static int hole(tutti_comm *world, int rank)
         CHECK(strstr(tutti_explain(world), "memory of rank 0 cannot be read") != NULL);
     else
         CHECK(tutti_explain(world)[0] != 0);
-    fprintf(stderr, "rank %d: %d %s\n", rank, r, tutti_explain(world));
     return 0;
 }
 
 static void with_a_hole(void **state)
 {
     (void)state;
+    need_reach();
     assert_int_equal(ranks_run(2, hole, 0), 0);
 }
 
