@@ -203,7 +203,8 @@ void oracle_describe(const struct oracle_case *c, struct text *t)
     size_t count = oracle_count(c);
     stamp_add(t, stamp_make(c->kind, c->v[DIM_TYPE], (tutti_op)(op > TUTTI_PREMUL_SUM ? TUTTI_OP_USER : op), oracle_root(c), count), count);
     text_add(t, ", %d ranks, %s, gate %s, %s, offsets %d %d, data %s%s, %s, op %d, list %s, %s", oracle_ranks(c),
-             c->v[DIM_RULE] == RULE_DEFAULT ? "default" : names[c->v[DIM_RULE]], c->v[DIM_GATE] ? "central" : "flags", c->v[DIM_PLACE] == PLACE_IN_PLACE ? "in place" : "apart", c->v[DIM_SEND_AT], c->v[DIM_RECV_AT],
+             c->v[DIM_RULE] == RULE_DEFAULT ? "default" : names[c->v[DIM_RULE]], c->v[DIM_GATE] ? "central" : "flags",
+             c->v[DIM_PLACE] == PLACE_IN_PLACE ? "in place" : "apart", c->v[DIM_SEND_AT], c->v[DIM_RECV_AT],
              patterns[c->v[DIM_PATTERN]], modes[c->v[DIM_MODES]], memories[c->v[DIM_MEMORY]], op, lists[c->v[DIM_LIST]],
              c->v[DIM_HOW] == HOW_WORK ? "by work" : "blocking");
     text_add(t, "; road %s, %d devices, %s, %s, behind %s", roads[c->v[DIM_ROAD]], c->v[DIM_DEVICES] + 1, wheres[c->v[DIM_WHERE]],
