@@ -163,7 +163,20 @@ static int has_threads(void)
     return has;
 }
 
-static int raw_run(comm_object *self, const struct asked *a, struct flight *f, tutti_comm *comm)
+/* A while for what was started; -EAGAIN says that it goes on, and is then no failure. */
+static int raw_linger(comm_object *self, const char *site, struct flight *f, int patience_ms)
+{
+    PyThreadState *state = comm_enter(self);
+    int r = tutti_wait_at(site, f->work, patience_ms);
+    comm_leave(self, state);
+    if (r == -EAGAIN)
+        return 0;
+    f->work = NULL;
+    return r;
+}
+
+/* patience_ms: how long work that was asked for is awaited here; 0: not at all. */
+static int raw_run(comm_object *self, const struct asked *a, struct flight *f, tutti_comm *comm, int patience_ms)
 {
     struct raw_door *d = door_of(self);
     if (!d)
@@ -179,19 +192,15 @@ static int raw_run(comm_object *self, const struct asked *a, struct flight *f, t
     comm_leave(self, state);
     if (entered)
         door_out(d);
-    if (!f->work || a->mode)
+    if (!f->work || (a->mode && !patience_ms))
         return r;
-    state = comm_enter(self);
-    r = tutti_wait_at(site, f->work, -1);
-    comm_leave(self, state);
-    f->work = NULL;
-    return r;
+    return raw_linger(self, site, f, a->mode ? patience_ms : -1);
 }
 
 /* The value of a call that is over, or a Work; takes the flight over, which is the heap's where a Work was asked for. */
-static PyObject *raw_go(comm_object *self, const struct asked *a, struct flight *f, tutti_comm *comm)
+static PyObject *raw_go(comm_object *self, const struct asked *a, struct flight *f, tutti_comm *comm, int patience_ms)
 {
-    int r = raw_run(self, a, f, comm);
+    int r = raw_run(self, a, f, comm, patience_ms);
     if (f->work)
         return work_new(self, f);
     PyObject *value = comm_result(self, r) < 0 ? NULL : flight_value(f, r);
@@ -213,6 +222,7 @@ PyObject *raw_collective(PyObject *object, PyObject *const *args, Py_ssize_t n)
         return PyErr_Format(PyExc_TypeError, "_raw: %d or %d arguments", ARGUMENTS_LEAST, ARGUMENTS);
     work_reap(self, 0);
     a.mode = n == ARGUMENTS && args[11] != Py_False ? MODE_WORK : 0;
+    int patience_ms = a.mode && args[11] != Py_True ? whole(args[11]) : 0;
     if (a.mode && !(f = calloc(1, sizeof *f)))
         return PyErr_NoMemory();
     f->result = a.mode ? args[12] : Py_None;
@@ -222,7 +232,7 @@ PyObject *raw_collective(PyObject *object, PyObject *const *args, Py_ssize_t n)
     if (arguments(&a, f, args, n) == 0) {
         a.rank = tutti_rank(comm);
         a.size = tutti_size(comm);
-        return raw_go(self, &a, f, comm);
+        return raw_go(self, &a, f, comm, patience_ms);
     }
     flight_drop(f);
     if (a.mode)

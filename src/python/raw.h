@@ -9,9 +9,9 @@
 #include "python/comm.h"
 
 /* _raw(kind, send, sent, recv, received, type, op, root, timeout_ms, stream, factor, work, keep): a side is an address and a count, or two
- * sequences of them, or None. work False: blocks, and returns None; True: a Work, whose wait() returns keep; of recv (from, tag, count) in
- * both. keep is held until the operation has ended. factor: the address of one element. Any thread, several at once. What comes after op may be
- * left out, all of it: 0, 0, 0, None, False, None. */
+ * sequences of them, or None. work False: blocks, and returns None; True: a Work, whose wait() returns keep; a number: keep itself if all was over
+ * within so many milliseconds, else a Work. Of recv (from, tag, count) instead, always. keep is held until the operation has ended. factor: the
+ * address of one element. Any thread, several at once. What comes after op may be left out, all of it: 0, 0, 0, None, False, None. */
 PyObject *raw_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* With the comm. */

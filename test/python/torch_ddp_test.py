@@ -8,6 +8,7 @@ from torch_support import DEATH, Case, check, dist, main, raises, torch, tutti
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 nn = torch.nn
+dist._DEFAULT_FIRST_BUCKET_BYTES = 1                                    # else a small model has one bucket, whatever bucket_cap_mb says
 STEPS, BATCH = 4, 6
 
 
@@ -81,6 +82,24 @@ def simple(rank, size):
     model = DDP(Net().double())                                         # the weights are rank 0's
     torch.manual_seed(0)
     agree(model, Net().double(), size)
+
+
+def ahead(rank, size):
+    """A rank goes on with its backward pass while its peers have not come to the buckets that it has given: they wait for a letter from there."""
+    model, letter = DDP(net(), bucket_cap_mb=0.0001), torch.zeros(1)
+
+    def sends(gradient):
+        for peer in range(1, size):
+            dist.send(letter, peer)
+
+    def waits(gradient):
+        dist.recv(letter, 0)
+    if rank == 0:
+        model.module.body[0].weight.register_hook(sends)                # the last one; the heads' buckets have been given
+    else:
+        model.register_forward_hook(lambda module, given, out: out.register_hook(waits) and None)
+    train(rank, size, model)
+    agree(model, alone(size), size)
 
 
 def static(rank, size):
@@ -265,13 +284,13 @@ def differ(rank, size):
 
 class Training(Case):
     def test_two(self):
-        for body in (simple, static, unused, no_sync, hooks, join, zero, local_sgd, workers, differ):
+        for body in (simple, ahead, static, unused, no_sync, hooks, join, zero, local_sgd, workers, differ):
             with self.subTest(body=body.__name__):
                 self.ranks(2, body)
 
     def test_three(self):
         def everything(rank, size):
-            for body in (simple, unused, join, zero):
+            for body in (simple, ahead, unused, join, zero):
                 body(rank, size)
         self.ranks(3, everything)
 

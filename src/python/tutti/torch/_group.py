@@ -13,7 +13,7 @@ from ._sparse import all_reduce_sparse
 from ._tensors import LOCAL_OPS, OP_NAMES, OPS, PREMUL_SUM, TYPES, Side, is_plain, is_wrapped, plain, same_type
 from ._threads import Line
 from ._words import monitored, refused
-from ._work import DONE, Done, Flights, Work, owned
+from ._work import DONE, Done, Flights, Work, by_engine, owned
 
 _KIND = _tutti.KINDS
 _BARRIER, _BROADCAST, _REDUCE, _ALL_REDUCE = (_KIND[name] for name in ("barrier", "broadcast", "reduce", "all_reduce"))
@@ -26,6 +26,7 @@ _Tensor, _strided = torch.Tensor, torch.strided
 _by_dispatcher = sys.modules["torch._ops"].__file__
 _U8 = 1
 _ANY = -1
+_BRIEF_BYTES, _BRIEF_MS = 1 << 18, 1    # of a reducer's bucket: up to there it is awaited so long before a thread does that
 
 
 def _milliseconds(opts: Any) -> int:
@@ -137,22 +138,25 @@ class Group(dist.ProcessGroup):
     # ---- what all operations have in common ----
 
     def _go(self, waits: Any, kind: int, send: Any, recv: Any, number: int, op: int, root: int, opts: Any, stream: int,
-            held: Any, value: Any, finish: Optional[Callable[[Any], Any]] = None, factor: Any = None) -> Any:
+            held: Any, value: Any, finish: Optional[Callable[[Any], Any]] = None, factor: Any = None, brief: bool = False) -> Any:
         """waits: of caller_waits(): the caller waits at once (then it is the locals of that function); it does not; it is not known, and may
-        be C++."""
+        be C++. brief: it is worth a wait of _BRIEF_MS to have it over already."""
         element = factor.data_ptr() if factor is not None else None
         if waits:
             ended = self._raw(kind, *send, *recv, number, op, root, 0, stream, element, False, None)
             if finish is not None:
                 finish(ended)
             return DONE
+        held = held, factor
         try:
-            flight = self._raw(kind, *send, *recv, number, op, root, 0 if waits is False else _milliseconds(opts), stream, element, True,
-                               (held, factor))
+            flight = self._raw(kind, *send, *recv, number, op, root, 0 if waits is False else _milliseconds(opts), stream, element,
+                               _BRIEF_MS if brief else True, held)
         except Invalid:
             raise
         except Error as error:
             return Work.failed(error, value)
+        if flight is held:
+            return Done(value=value, keep=True)
         work = Work(flight, value, finish, None if kind in (_SEND, _RECV) else self._line)
         return owned(work) if waits is None and sys._getframe(2).f_code.co_filename == _by_dispatcher else work
 
@@ -186,8 +190,9 @@ class Group(dist.ProcessGroup):
             self._raw(_ALL_REDUCE, address, count, address, count, number, which, 0, 0, stream, None, False, None)
             return DONE
         factor = _factor(op or opts, tensor) if which == PREMUL_SUM else None
+        brief = waits is None and tensor.is_cpu and count * tensor.element_size() <= _BRIEF_BYTES and by_engine(sys._getframe().f_back)
         return self._go(waits, _ALL_REDUCE, (address, count), (address, count), number, which, 0, opts, stream, tensor, [tensor],
-                        factor=factor)
+                        factor=factor, brief=brief)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
         waits = _caller_waits()

@@ -28,6 +28,23 @@ def _let_go() -> None:
             _kept.pop(work, None)
 
 
+def _keep(work: Any) -> None:
+    if len(_kept) >= _KEPT_MOST:
+        _let_go()
+    _kept[work] = None
+
+
+def _wait_for(work: Any, caller: Any) -> None:
+    if _kept.pop(work, work) is None and by_engine(caller):
+        _waited.append(work)                                            # a reducer may ask for the future next
+
+
+def _ended_future(value: Any) -> Any:
+    future = torch.futures.Future()
+    future.set_result(value)
+    return future
+
+
 class Done(dist.Work):
     """What is over, and went well: a function that waits at once gets it, and nobody sees it."""
 
@@ -35,10 +52,10 @@ class Done(dist.Work):
         super().__init__()
         self._source, self._value = source, value
         if keep:
-            _kept[self] = None
+            _keep(self)
 
     def wait(self, timeout: Any = None) -> bool:
-        _kept.pop(self, None)
+        _wait_for(self, sys._getframe().f_back)
         return True
 
     def is_completed(self) -> bool:
@@ -57,9 +74,7 @@ class Done(dist.Work):
 
     def get_future(self) -> Any:
         _kept.pop(self, None)
-        future = torch.futures.Future()
-        future.set_result(self._value)
-        return future
+        return _ended_future(self._value)
 
     def _source_rank(self) -> int:
         return self._source
@@ -96,9 +111,7 @@ class Work(dist.Work):
         self._error: Optional[BaseException] = None
         self._future = None
         self._ended = None
-        if len(_kept) >= _KEPT_MOST:
-            _let_go()
-        _kept[self] = None
+        _keep(self)
 
     @classmethod
     def failed(cls, error: BaseException, value: Any) -> "Work":
@@ -135,8 +148,7 @@ class Work(dist.Work):
         self._flight = self._finish = None
 
     def wait(self, timeout: Any = None) -> bool:
-        if _kept.pop(self, self) is None and _by_engine(sys._getframe().f_back):
-            _waited.append(self)                                        # a reducer may ask for the future next
+        _wait_for(self, sys._getframe().f_back)
         self._end(timeout.total_seconds() if timeout else None)
         return True
 
@@ -212,7 +224,7 @@ def _settle(work: Work) -> None:
         pass
 
 
-def _by_engine(caller: Any) -> bool:
+def by_engine(caller: Any) -> bool:
     """Whether it is C++ code that calls, within a backward pass: the nearest Python code is the call that began it, or none."""
     return caller is None or caller.f_code.co_filename.startswith(_autograd)
 
@@ -227,7 +239,9 @@ def _future_of(work: Work, caller: Any) -> Any:
     For a hook written in Python that asks within a backward pass: completed before it is returned. What the hook hangs to it (then) may
     start more collectives, and these have to come in the same order on all ranks: run by a thread, they would not.
     """
-    if _by_engine(caller):
+    if work.is_completed() and work._error is None:
+        return _ended_future(work._value)
+    if by_engine(caller):
         _in_backward(work)
         ended = torch.futures.Future()
         made, value = ended.then(lambda _: work.result()), None
