@@ -1,11 +1,9 @@
-/* A tensor costs two integers here, no view. What a blocking call saves over work that is waited for at once (no handle, no wake of the
- * progress thread) is worth as much as a small operation, so caller_waits() tells a backend whether its caller is a function that waits
- * before anybody else sees the Work: those are told to it once, by watch_callers(), with the name of the local that says "do not wait".
+/* A tensor costs two integers here, no view.
  *
  * A comm is used by one thread at a time, a framework's group by any: the door lets them in one by one. From the second thread on no call
  * blocks behind it: it starts work, leaves, and waits outside; a send or receive does so as soon as there is a second thread in the
  * program, since another thread's call may be what it waits for.
- * Cost: two looks into the caller's frame, a site, an uncontended lock. */
+ * Cost: a site, an uncontended lock. */
 #include "python/raw.h"
 
 #include "python/object.h"
@@ -30,9 +28,7 @@ struct raw_door {
     pid_t              pid;             /* in a fork whoever was inside is not there to leave */
 };
 
-static PyObject *waiters;               /* address of a function's code -> the name of its local, or None: it always waits */
 static PyObject *threads_count;         /* _thread._count */
-static PyObject *name_back, *name_locals;
 
 /* ---- the door ---- */
 
@@ -112,18 +108,22 @@ static int side_list(struct side *s, PyObject *addresses, PyObject *counts)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static int side_raw(struct side *s, PyObject *address, PyObject *count)
+static void side_one(struct side *s, void *address, size_t count)
 {
     s->views = &s->one;
     s->ptrs = &s->one_ptr;
     s->counts = &s->one_count;
-    if (address == Py_None)
-        return 0;
-    if (!PyLong_Check(address))
-        return side_list(s, address, count);
     s->n = 1;
-    s->one_ptr = PyLong_AsVoidPtr(address);
-    s->one_count = PyLong_AsSize_t(count);
+    s->one_ptr = address;
+    s->one_count = count;
+}
+
+static int side_raw(struct side *s, PyObject *address, PyObject *count)
+{
+    if (address != Py_None && !PyLong_Check(address))
+        return side_list(s, address, count);
+    side_one(s, address == Py_None ? NULL : PyLong_AsVoidPtr(address), address == Py_None ? 0 : PyLong_AsSize_t(count));
+    s->n = address != Py_None;
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -210,6 +210,23 @@ static PyObject *raw_go(comm_object *self, const struct asked *a, struct flight 
     return value;
 }
 
+int raw_all_reduce(comm_object *self, void *address, size_t count, int type, int op)
+{
+    tutti_comm *comm = comm_of(self);
+    if (!comm)
+        return -1;
+    work_reap(self, 0);
+    struct asked a = { .kind = KIND_ALL_REDUCE, .type = type, .op = op, .rank = tutti_rank(comm), .size = tutti_size(comm) };
+    struct flight f = { .kind = KIND_ALL_REDUCE, .result = Py_None, .owner = Py_None };
+    Py_INCREF(Py_None);
+    Py_INCREF(Py_None);
+    side_one(&f.send, address, count);
+    side_one(&f.recv, address, count);
+    PyObject *value = raw_go(self, &a, &f, comm, 0);
+    Py_XDECREF(value);
+    return value ? 0 : -1;
+}
+
 PyObject *raw_collective(PyObject *object, PyObject *const *args, Py_ssize_t n)
 {
     comm_object *self = (comm_object *)object;
@@ -240,60 +257,11 @@ PyObject *raw_collective(PyObject *object, PyObject *const *args, Py_ssize_t n)
     return NULL;
 }
 
-/* ---- who waits at once ---- */
-
-static PyObject *raw_watch_callers(PyObject *module, PyObject *table)
-{
-    (void)module;
-    return object_keep(&waiters, table);
-}
-
-/* The frame's locals if the one of that name is False there; else NULL. */
-static PyObject *locals_that_say_no(PyObject *frame, PyObject *name)
-{
-    PyObject *locals = PyObject_GetAttr(frame, name_locals);
-    PyObject *value = locals ? PyObject_GetItem(locals, name) : NULL;
-    if (value != Py_False)
-        Py_CLEAR(locals);
-    Py_XDECREF(value);
-    return locals;
-}
-
-/* Of the function that called the one which asks: its locals, or True, if it waits; False; None: it is none of those that were told. */
-static PyObject *raw_caller_waits(PyObject *module, PyObject *none)
-{
-    (void)module;
-    (void)none;
-    PyObject *asking = (PyObject *)PyEval_GetFrame();
-    PyObject *frame = asking ? PyObject_GetAttr(asking, name_back) : NULL;
-    PyObject *code = frame && frame != Py_None ? (PyObject *)PyFrame_GetCode((PyFrameObject *)frame) : NULL;
-    PyObject *address = code && waiters ? PyLong_FromVoidPtr(code) : NULL;
-    PyObject *name = address ? PyDict_GetItemWithError(waiters, address) : NULL;
-    PyObject *answer = name == Py_None ? Py_True : name ? Py_False : Py_None;
-    PyObject *locals = answer == Py_False ? locals_that_say_no(frame, name) : NULL;
-    Py_INCREF(answer);
-    Py_XDECREF(address);
-    Py_XDECREF(code);
-    Py_XDECREF(frame);
-    PyErr_Clear();
-    if (!locals)
-        return answer;
-    Py_DECREF(answer);
-    return locals;
-}
-
-static PyMethodDef raw_methods[] = {
-    { "watch_callers", raw_watch_callers, METH_O, NULL },
-    { "caller_waits", raw_caller_waits, METH_NOARGS, NULL },
-    { 0 }
-};
-
 int raw_setup(PyObject *module)
 {
-    name_back = PyUnicode_InternFromString("f_back");
-    name_locals = PyUnicode_InternFromString("f_locals");
+    (void)module;
     PyObject *threads = PyImport_ImportModule("_thread");
     threads_count = threads ? PyObject_GetAttrString(threads, "_count") : NULL;
     Py_XDECREF(threads);
-    return threads_count && name_back && name_locals ? PyModule_AddFunctions(module, raw_methods) : -1;
+    return threads_count ? 0 : -1;
 }

@@ -1,5 +1,5 @@
 /* Job: calls on addresses: for memory that has no buffer object (tensors). The caller has checked types and sizes.
- * Owns: the door of a comm that several threads call; which functions of a framework wait at once for what they start.
+ * Owns: the door of a comm that several threads call.
  * Never: a check of a pointer. */
 #ifndef PYTHON_RAW_H
 #define PYTHON_RAW_H
@@ -13,6 +13,9 @@
  * within so many milliseconds, else a Work. Of recv (from, tag, count) instead, always. keep is held until the operation has ended. factor: the
  * address of one element. Any thread, several at once. What comes after op may be left out, all of it: 0, 0, 0, None, False, None. */
 PyObject *raw_collective(PyObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* all_reduce in place, blocking: -1 with an exception. */
+int raw_all_reduce(comm_object *, void *address, size_t count, int type, int op);
 
 /* With the comm. */
 void raw_forget(comm_object *);

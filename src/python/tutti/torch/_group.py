@@ -22,7 +22,7 @@ _ALL_REDUCE_MANY, _ALL_GATHER_V, _GATHER_V, _SCATTER_V, _REDUCE_SCATTER_V, _ALL_
     _KIND[name] for name in ("all_reduce_many", "all_gather_v", "gather_v", "scatter_v", "reduce_scatter_v", "all_to_all_v"))
 _SEND, _RECV = _KIND["send"], _KIND["recv"]
 _caller_waits = _tutti.caller_waits
-_Tensor, _strided = torch.Tensor, torch.strided
+_Tensor = torch.Tensor
 _by_dispatcher = sys.modules["torch._ops"].__file__
 _U8 = 1
 _ANY = -1
@@ -162,18 +162,8 @@ class Group(dist.ProcessGroup):
 
     # ---- reductions ----
 
-    def allreduce(self, tensors: Any, opts: Any = None, op: Any = None) -> Any:
+    def _allreduce(self, tensors: Any, opts: Any = None, op: Any = None) -> Any:
         waits = _caller_waits()
-        if waits and type(tensors) is list and len(tensors) == 1:       # the common case, by the shortest way
-            tensor = tensors[0]
-            try:
-                number, which = TYPES[tensor.dtype], LOCAL_OPS[id(waits["op"])]
-            except (KeyError, TypeError):                               # by the longer way, then
-                number = -1
-            if number >= 0 and type(tensor) is _Tensor and tensor.layout is _strided and tensor.is_contiguous() and tensor.is_cpu:
-                address, count = tensor.data_ptr(), tensor.numel()
-                self._raw(_ALL_REDUCE, address, count, address, count, number, which)
-                return DONE
         if type(tensors) is list and len(tensors) == 1:
             tensor = tensors[0]
         elif isinstance(tensors, torch.Tensor):
@@ -193,6 +183,8 @@ class Group(dist.ProcessGroup):
         brief = waits is None and tensor.is_cpu and count * tensor.element_size() <= _BRIEF_BYTES and by_engine(sys._getframe().f_back)
         return self._go(waits, _ALL_REDUCE, (address, count), (address, count), number, which, 0, opts, stream, tensor, [tensor],
                         factor=factor, brief=brief)
+
+    allreduce = _tutti.usual_all_reduce(_allreduce, TYPES, LOCAL_OPS, _Tensor, torch.strided, DONE)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Any:
         waits = _caller_waits()
