@@ -84,7 +84,7 @@ static bool measure_python(const struct perf_options *o, int ranks)
     return from && pclose(from) == 0;
 }
 
-enum { ROUNDS = 30 };
+enum { ROUNDS = 200 };
 
 static int run_c(tutti_comm *world, void *arg)
 {
@@ -158,7 +158,7 @@ static void show_alone(struct report *report)
     char text[3][32];
     struct table *t = report_table(report, 4, heads, width);
     snprintf(t->title, sizeof t->title, "what a call costs, one rank");
-    snprintf(t->note, sizeof t->note, "torch.distributed's function and tutti.h's: one rank waits for nobody, so all of it is the call; of 30 batches the one "
+    snprintf(t->note, sizeof t->note, "torch.distributed's function and tutti.h's: one rank waits for nobody, so all of it is the call; of 200 batches the one "
              "that is slower than a tenth. Some 1 us of it is torch.distributed's own.");
     for (int i = 0; i < ALONE; i++) {
         double c = series_quantile(&alone[i].rounds[PLAIN_C], 0.1), python = series_quantile(&alone[i].rounds[PYTHON], 0.1);

@@ -26,7 +26,7 @@ _Tensor = torch.Tensor
 _by_dispatcher = sys.modules["torch._ops"].__file__
 _U8 = 1
 _ANY = -1
-_BRIEF_BYTES, _BRIEF_MS = 1 << 18, 1    # of a reducer's bucket: up to there it is awaited so long before a thread does that
+_BRIEF_COUNT, _BRIEF_MS = 1 << 16, 1    # of a reducer's bucket: up to there it is awaited so long before a thread does that
 
 
 def _milliseconds(opts: Any) -> int:
@@ -138,32 +138,50 @@ class Group(dist.ProcessGroup):
     # ---- what all operations have in common ----
 
     def _go(self, waits: Any, kind: int, send: Any, recv: Any, number: int, op: int, root: int, opts: Any, stream: int,
-            held: Any, value: Any, finish: Optional[Callable[[Any], Any]] = None, factor: Any = None, brief: bool = False) -> Any:
+            held: Any, value: Any, finish: Optional[Callable[[Any], Any]] = None, factor: Any = None) -> Any:
         """waits: of caller_waits(): the caller waits at once (then it is the locals of that function); it does not; it is not known, and may
-        be C++. brief: it is worth a wait of _BRIEF_MS to have it over already."""
+        be C++."""
         element = factor.data_ptr() if factor is not None else None
         if waits:
             ended = self._raw(kind, *send, *recv, number, op, root, 0, stream, element, False, None)
             if finish is not None:
                 finish(ended)
             return DONE
-        held = held, factor
         try:
-            flight = self._raw(kind, *send, *recv, number, op, root, 0 if waits is False else _milliseconds(opts), stream, element,
-                               _BRIEF_MS if brief else True, held)
+            flight = self._raw(kind, *send, *recv, number, op, root, 0 if waits is False else _milliseconds(opts), stream, element, True,
+                               (held, factor))
         except Invalid:
             raise
         except Error as error:
             return Work.failed(error, value)
-        if flight is held:
-            return Done(value=value, keep=True)
         work = Work(flight, value, finish, None if kind in (_SEND, _RECV) else self._line)
         return owned(work) if waits is None and sys._getframe(2).f_code.co_filename == _by_dispatcher else work
 
     # ---- reductions ----
 
+    def _bucket(self, tensor: Any, opts: Any) -> Any:
+        """A reducer's all_reduce, which sets no deadline, of a few dense elements: awaited a moment, for then it is mostly over. None: it is
+        another one."""
+        number, count = TYPES.get(tensor.dtype), tensor.numel()
+        if number is None or count > _BRIEF_COUNT or type(tensor) is not _Tensor or not tensor.is_cpu or not is_plain(tensor):
+            return None
+        address, which = tensor.data_ptr(), _op(opts)
+        if which == PREMUL_SUM:
+            return None
+        try:
+            flight = self._raw(_ALL_REDUCE, address, count, address, count, number, which, 0, 0, 0, None, _BRIEF_MS, tensor)
+        except Invalid:
+            raise
+        except Error as error:
+            return Work.failed(error, [tensor])
+        return Done(-1, [tensor], True) if flight is tensor else Work(flight, [tensor], None, self._line)
+
     def _allreduce(self, tensors: Any, opts: Any = None, op: Any = None) -> Any:
         waits = _caller_waits()
+        if waits is None and type(tensors) is list and len(tensors) == 1 and by_engine(sys._getframe().f_back):
+            work = self._bucket(tensors[0], opts)
+            if work is not None:
+                return work
         if type(tensors) is list and len(tensors) == 1:
             tensor = tensors[0]
         elif isinstance(tensors, torch.Tensor):
@@ -180,9 +198,8 @@ class Group(dist.ProcessGroup):
             self._raw(_ALL_REDUCE, address, count, address, count, number, which, 0, 0, stream, None, False, None)
             return DONE
         factor = _factor(op or opts, tensor) if which == PREMUL_SUM else None
-        brief = waits is None and tensor.is_cpu and count * tensor.element_size() <= _BRIEF_BYTES and by_engine(sys._getframe().f_back)
         return self._go(waits, _ALL_REDUCE, (address, count), (address, count), number, which, 0, opts, stream, tensor, [tensor],
-                        factor=factor, brief=brief)
+                        factor=factor)
 
     allreduce = _tutti.usual_all_reduce(_allreduce, TYPES, LOCAL_OPS, _Tensor, torch.strided, DONE)
 
