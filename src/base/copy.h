@@ -1,9 +1,13 @@
-/* Job: copy memory that nobody will read soon, past the caches.
+/* Job: copy memory where memcpy is not the best there is: between places that lie badly, and past the caches.
  * Owns: nothing.
- * Never: decides when that is worth while.
+ * Never: decides when a streaming copy is worth while.
  *
  * A plain store to a line that is not in the caches fetches it first; a streaming store does not. It loses where the line is there, or
- * is read again soon. */
+ * is read again soon.
+ *
+ * The C library copies some KiB and more by one instruction (rep movsb). On AMD's Zen 3 that takes 15 times as long where the target lies 1 to 31
+ * bytes behind the source within their pages, which is just where malloc's large blocks and whole pages of ours lie to each other: measured, 64 KiB
+ * 32 us instead of 1.3 us. There a loop copies. */
 #ifndef TUTTI_BASE_COPY_H
 #define TUTTI_BASE_COPY_H
 
@@ -13,9 +17,38 @@
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
-enum { COPY_STREAMS = 1 };
+enum { COPY_STREAMS = 1, COPY_BY_INSTRUCTION = 2048, COPY_PAGE = 4096, COPY_BADLY = 64 };
 
-/* No overlap. Ordered before all later stores of this thread. */
+/* No overlap. */
+static inline void copy_by_loop(void *to, const void *from, size_t bytes)
+{
+    char *d = to;
+    const char *s = from;
+    size_t head = -(uintptr_t)d & 15;
+    for (size_t i = 0; i < head; i++)
+        d[i] = s[i];
+    for (d += head, s += head, bytes -= head; bytes >= 64; bytes -= 64, d += 64, s += 64) {
+        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)s), b = _mm_loadu_si128((const __m128i *)(const void *)(s + 16));
+        __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(s + 32)), e = _mm_loadu_si128((const __m128i *)(const void *)(s + 48));
+        _mm_store_si128((__m128i *)(void *)d, a);
+        _mm_store_si128((__m128i *)(void *)(d + 16), b);
+        _mm_store_si128((__m128i *)(void *)(d + 32), c);
+        _mm_store_si128((__m128i *)(void *)(d + 48), e);
+    }
+    memcpy(d, s, bytes);
+}
+
+/* What memcpy does, as fast wherever the two lie. */
+static inline void copy_plain(void *to, const void *from, size_t bytes)
+{
+    size_t behind = ((uintptr_t)to - (uintptr_t)from) % COPY_PAGE;
+    if (bytes >= COPY_BY_INSTRUCTION && behind && behind < COPY_BADLY)
+        copy_by_loop(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* As above, past the caches. Ordered before all later stores of this thread. */
 static inline void copy_streaming(void *to, const void *from, size_t bytes)
 {
     char *d = to;
@@ -39,6 +72,7 @@ static inline void copy_streaming(void *to, const void *from, size_t bytes)
 }
 #else
 enum { COPY_STREAMS = 0 };
+static inline void copy_plain(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 static inline void copy_streaming(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 #endif
 

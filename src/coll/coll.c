@@ -78,11 +78,11 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
         return;
     }
     if (bytes < TIMED_BYTES) {
-        memcpy(to, from, bytes);
+        copy_plain(to, from, bytes);
         return;
     }
     uint64_t began = clock_tick();
-    memcpy(to, from, bytes);
+    copy_plain(to, from, bytes);
     c->fold_ticks += clock_tick() - began;
 }
 

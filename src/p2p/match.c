@@ -3,11 +3,11 @@
  * most programs, and the order of posting is then simply theirs. */
 #include "p2p/p2p.h"
 
+#include "base/copy.h"
 #include "fold/fold.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { STRAIGHT_SPINS = 256 };
 
@@ -87,7 +87,7 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     post->generation = e->far.generation;
     post->moving = true;
     if (direct) {
-        memcpy(post->to, post->stage, e->bytes);
+        copy_plain(post->to, post->stage, e->bytes);
         if (deal_step(p, from, deal, e->far.generation, DEAL_GRANTED, DEAL_DONE))
             post_over(p, post, 0);
         else
@@ -126,7 +126,7 @@ static bool match_deliver(struct p2p *p, struct post *post, uint32_t from, const
         return match_grant(p, post, from, e);
     else {
         if (e->bytes)
-            memcpy(post->to, data, e->bytes);
+            copy_plain(post->to, data, e->bytes);
         post_over(p, post, 0);
     }
     return true;
@@ -177,7 +177,7 @@ static bool match_set_aside(struct p2p *p, uint32_t from, const struct envelope 
     parcel->next = NULL;
     parcel->from = from;
     parcel->envelope = *e;
-    memcpy(parcel->data, data, bytes);
+    copy_plain(parcel->data, data, bytes);
     *p->parcels_end = parcel;
     p->parcels_end = &parcel->next;
     return true;
@@ -249,7 +249,7 @@ bool lane_collect(struct p2p *p, struct lane *lane)
     for (struct post *post; (post = lane->moving.head) != NULL;) {
         while (post->piece < post->pieces && load_acquire64(&lane->in->filled) > post->start + post->piece) {        /* E38 acquire */
             size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-            memcpy(post->to + at, post->stage + lane->drained % PIECES * PIECE, n);
+            copy_plain(post->to + at, post->stage + lane->drained % PIECES * PIECE, n);
             store_fence64(&lane->in->drained, ++lane->drained);      /* E39 release, E40 fence */
             p2p_ring(p, lane_peer(p, lane));
             moved = true;

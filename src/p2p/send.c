@@ -3,10 +3,10 @@
  * pieces of 64 KiB: measured best at 16 MiB where two CPUs share their last cache; a message in the arena is copied once. */
 #include "p2p/p2p.h"
 
+#include "base/copy.h"
 #include "group/place.h"
 
 #include <errno.h>
-#include <string.h>
 
 /* An offer of what stays here. To ourselves the place of any memory can be named. */
 static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
@@ -50,7 +50,7 @@ static int send_fill(struct p2p *p, struct lane *lane, struct post *post, struct
         e->far.end = end;
     }
     if (post->bytes)
-        memcpy(at, post->from, post->bytes);
+        copy_plain(at, post->from, post->bytes);
     return 0;
 }
 
@@ -118,7 +118,7 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     /* E39 acquire */
     while (post->piece < post->pieces && lane->filled - load_acquire64(&lane->out->drained) < PIECES) {
         size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-        memcpy(lane->stage + lane->filled % PIECES * PIECE, post->from + at, n);
+        copy_plain(lane->stage + lane->filled % PIECES * PIECE, post->from + at, n);
         store_fence64(&lane->out->filled, ++lane->filled);           /* E38 release, E40 fence */
         p2p_ring(p, lane_peer(p, lane));
         moved = true;

@@ -1,4 +1,5 @@
-/* The streaming copy moves exactly its bytes, at every alignment of both sides and every length around its lines of 64. */
+/* Each copy moves exactly its bytes: the streaming one at every alignment of both sides and every length around its lines of 64, the plain one
+ * wherever the two lie to each other within their pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,28 +8,55 @@
 
 #include "base/copy.h"
 
-enum { GUARD = 128, LINES = 5 * 64 };
+enum { GUARD = 128, LINES = 5 * 64, PAGE = 4096, LONG = 2300 };
+
+static unsigned char *filled(unsigned char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        from[i] = (unsigned char)(i * 7 + i / 251 + 1);
+    return from;
+}
+
+static void check(const unsigned char *to, size_t room, const unsigned char *at, const unsigned char *from, size_t bytes)
+{
+    assert_memory_equal(at, from, bytes);
+    for (const unsigned char *p = to; p < to + room; p++)
+        if (p < at || p >= at + bytes)
+            assert_int_equal(*p, 0xee);
+}
 
 static void test_every_alignment(void **state)
 {
     (void)state;
     static _Alignas(64) unsigned char from[GUARD + LINES], to[2 * GUARD + LINES];
-    for (size_t i = 0; i < sizeof from; i++)
-        from[i] = (unsigned char)(i * 7 + 1);
+    filled(from, sizeof from);
     for (size_t source = 0; source < 64; source += 3)
         for (size_t target = 0; target < 64; target++)
             for (size_t bytes = 0; bytes <= LINES - 64; bytes += bytes < 70 ? 1 : 37) {
                 memset(to, 0xee, sizeof to);
                 copy_streaming(to + GUARD + target, from + source, bytes);
-                assert_memory_equal(to + GUARD + target, from + source, bytes);
-                for (size_t i = 0; i < sizeof to; i++)
-                    if (i < GUARD + target || i >= GUARD + target + bytes)
-                        assert_int_equal(to[i], 0xee);
+                check(to, sizeof to, to + GUARD + target, from + source, bytes);
+            }
+}
+
+static void test_every_distance(void **state)
+{
+    (void)state;
+    static _Alignas(4096) unsigned char from[2 * PAGE], to[3 * PAGE];
+    filled(from, sizeof from);
+    const size_t sources[] = { 0, 1, 15, 16, 40 }, lengths[] = { 2047, 2048, 2049, 2111, LONG };
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        for (size_t behind = 0; behind < PAGE; behind += behind < 66 ? 1 : 509)
+            for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+                unsigned char *at = to + sources[i] + behind;
+                memset(to, 0xee, sizeof to);
+                copy_plain(at, from + sources[i], lengths[k]);
+                check(to, sizeof to, at, from + sources[i], lengths[k]);
             }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_alignment) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_alignment), cmocka_unit_test(test_every_distance) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
