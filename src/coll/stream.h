@@ -1,6 +1,6 @@
-/* Job: are the results of large operations better written past the caches? Found out by doing both.
+/* Job: which stores the results of a large operation are written with (base/streams).
  * Owns: tutti_comm.streams.
- * Never: anything that a peer could notice: each rank chooses for itself. */
+ * Never: anything that a peer could notice. */
 #ifndef TUTTI_COLL_STREAM_H
 #define TUTTI_COLL_STREAM_H
 

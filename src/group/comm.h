@@ -6,6 +6,7 @@
 
 #include "arena/arena.h"
 #include "arena/span.h"
+#include "base/streams.h"
 #include "os/ground.h"
 #include "watch/threads.h"
 #include "watch/watch.h"
@@ -13,7 +14,7 @@
 #include <pthread.h>
 #include <tutti.h>
 
-enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, STREAM_CLASSES = 16, FAULTS_MAX = 8, OPS_MAX = 7168 };
+enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, FAULTS_MAX = 8, OPS_MAX = 7168 };
 
 struct progress;                       /* api/work: the world's progress thread */
 struct tutti_work;
@@ -111,7 +112,7 @@ struct tutti_comm {
     struct world *world;
     struct tutti_comm *next;
     uint64_t birth;
-    struct streams { uint64_t best[2]; uint32_t n; } streams[STREAM_CLASSES];  /* coll/stream: plain and streaming stores, ticks a KiB */
+    struct streams streams[STREAM_CLASSES];          /* coll/stream */
     uint64_t splits;
     struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
     uint32_t ops_made, ops_room;

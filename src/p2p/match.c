@@ -3,13 +3,14 @@
  * most programs, and the order of posting is then simply theirs. */
 #include "p2p/p2p.h"
 
+#include "base/clock.h"
 #include "base/copy.h"
 #include "fold/fold.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { STRAIGHT_SPINS = 256 };
+enum { STRAIGHT_SPINS = 256, STREAMED_FROM = 2 << 20 };      /* a message of 1 MiB lost by streaming: it is still in a cache */
 
 static bool fits(const struct post *post, uint32_t from, uint32_t tag)
 {
@@ -63,6 +64,26 @@ static const char *match_direct(const struct p2p *p, uint32_t from, const struct
     return NULL;
 }
 
+static void match_copy(struct post *post, char *to, const char *from, size_t bytes)
+{
+    if (!post->streams) {
+        copy_plain(to, from, bytes);
+        return;
+    }
+    uint64_t began = clock_tick();
+    if (post->streamed)
+        copy_streaming(to, from, bytes);
+    else
+        copy_plain(to, from, bytes);
+    post->ticks += clock_tick() - began;
+}
+
+static void match_learn(struct post *post)
+{
+    if (post->streams)
+        streams_learn(post->streams, post->streamed, post->ticks, post->bytes);
+}
+
 /* Takes an offer: from here on it goes through. False: it was withdrawn. */
 static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e)
 {
@@ -86,15 +107,19 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     post->deal = deal;
     post->generation = e->far.generation;
     post->moving = true;
+    post->bytes = e->bytes;
+    post->ticks = 0;
+    post->streams = e->bytes < STREAMED_FROM ? NULL : streams_of(p->streams, e->bytes);
+    post->streamed = post->streams && streams_choose(post->streams);
     if (direct) {
-        copy_plain(post->to, post->stage, e->bytes);
+        match_copy(post, post->to, post->stage, e->bytes);
+        match_learn(post);
         if (deal_step(p, from, deal, e->far.generation, DEAL_GRANTED, DEAL_DONE))
             post_over(p, post, 0);
         else
             match_broken(p, post);
         return true;
     }
-    post->bytes = e->bytes;
     post->start = lane->granted;
     post->pieces = (e->bytes + PIECE - 1) / PIECE;
     post->piece = 0;
@@ -249,14 +274,16 @@ bool lane_collect(struct p2p *p, struct lane *lane)
     for (struct post *post; (post = lane->moving.head) != NULL;) {
         while (post->piece < post->pieces && load_acquire64(&lane->in->filled) > post->start + post->piece) {        /* E38 acquire */
             size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-            copy_plain(post->to + at, post->stage + lane->drained % PIECES * PIECE, n);
+            match_copy(post, post->to + at, post->stage + lane->drained % PIECES * PIECE, n);
             store_fence64(&lane->in->drained, ++lane->drained);      /* E39 release, E40 fence */
             p2p_ring(p, lane_peer(p, lane));
             moved = true;
         }
         uint64_t state = load_acquire64(&post->deal->state);         /* E37 acquire */
-        if (post->piece == post->pieces)
+        if (post->piece == post->pieces) {
+            match_learn(post);
             post_over(p, post, 0);
+        }
         else if (state != deal_word(post->generation, DEAL_GRANTED)
                  && load_acquire64(&lane->in->filled) <= post->start + post->piece)          /* E38 acquire */
             match_broken(p, post);                                   /* the deal is over, and not all has come */

@@ -36,7 +36,7 @@
 #include "watch/drive.h"
 
 enum { SMALL = TINY(64 << 10, 64), STORE_FIRST = 64 << 10, STORE_MOST = 4 << 20, RING_FIRST = 30, RING_MOST = 7680 };
-enum { PIECE = TINY(64 << 10, 64), PIECES = TINY(4, 2) };           /* of a stage */
+enum { PIECE = TINY(32 << 10, 64), PIECES = TINY(8, 2) };           /* of a stage */
 #define NOT_IN_ARENA UINT64_MAX                      /* envelope.far.at of an offer whose data the receiver cannot reach */
 
 struct post_list { struct post *head, *tail; };
@@ -63,6 +63,9 @@ struct post {
     struct deal *deal;                               /* recv: the sender's */
     const char *stage;                               /* … or where it lies */
     uint64_t generation, start, pieces, piece;       /* piece: how many have gone through */
+    struct streams *streams;                         /* recv of a large one: which stores it is written with, and what they take */
+    uint64_t ticks;
+    bool streamed;
     int64_t timeout_ns;                              /* < 0: none */
     uint64_t began_ns;
 };
@@ -108,6 +111,7 @@ struct p2p {
     shared32 works;                                  /* handles under way; changes under lock */
     shared64 *table;                                 /* this rank's own channels, in its span */
     struct lane *lanes;                              /* [size] */
+    struct streams streams[STREAM_CLASSES];          /* for receives */
     struct lane *active;                             /* those with sends or transfers */
     struct post_list posted;                         /* recvs and probes without a message, in posting order */
     struct parcel *parcels, **parcels_end;           /* in the order in which they came */

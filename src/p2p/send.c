@@ -1,6 +1,7 @@
 /* The sender's half. A small message costs its copy into the line or the store and one store with a fence; a large one is copied by its
- * sender into the stage, a piece ahead of the receiver who copies it out, so that both copies run side by side in the caches. Four
- * pieces of 64 KiB: measured best at 16 MiB where two CPUs share their last cache; a message in the arena is copied once. */
+ * sender into the stage, a piece ahead of the receiver who copies it out, so that both copies run side by side in the caches. Eight
+ * pieces of 32 KiB: measured, 256 KiB both ways at once 20 us, by four pieces of 64 KiB 24, and the same from 1 MiB on. A message in the arena is
+ * copied once. */
 #include "p2p/p2p.h"
 
 #include "base/copy.h"
