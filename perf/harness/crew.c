@@ -48,9 +48,7 @@ static bool pools(struct rank *r, const struct setting *how)
         r->recvs = tutti_alloc(r->room, r->comm);
         return r->sends && r->recvs;
     }
-    r->sends = mmap(NULL, 2 * r->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    r->recvs = r->sends + r->room;
-    return r->sends != MAP_FAILED;
+    return operation_pools(r);
 }
 
 static int crew_body(tutti_comm *world, void *arg)

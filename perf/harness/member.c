@@ -58,13 +58,9 @@ int member_serve(struct stage *s, int me, const struct system *system)
     struct rank r = { .me = me, .size = s->size, .crowded = s->crowded, .bare = &s->bare, .room = s->pool, .system = system };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     stamp_calibrate();
-    if (s->pool) {
-        r.sends = mmap(NULL, 2 * s->pool, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        if (r.sends == MAP_FAILED) {
-            perror("perf: buffers");
-            return 1;
-        }
-        r.recvs = r.sends + s->pool;
+    if (s->pool && !operation_pools(&r)) {
+        perror("perf: buffers");
+        return 1;
     }
     int error = perform_tasks(s, &r, &only);
     if (error < 0)

@@ -3,8 +3,10 @@
 #include "harness/operation.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
-enum { ROTATE_FROM = 1 << 20, PERIOD = 61 };
+enum { ROTATE_FROM = 1 << 20, PERIOD = 61, OWN_MOST = 64 << 10 };
 
 const struct operation operations[OPS] = {
     [OP_BARRIER] = { "barrier", "Barrier", BLOCKS_NONE, BLOCKS_NONE, WHO_ALL, WHO_ALL, true, "nothing but the meeting" },
@@ -52,10 +54,24 @@ double operation_moves(enum operation_id op, int ranks, size_t bytes)
            (double)operation_recv_bytes(op, ranks, bytes) * how_many(o->receivers, ranks);
 }
 
+bool operation_pools(struct rank *r)
+{
+    r->sends = mmap(NULL, 2 * r->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    r->recvs = r->sends + r->room;
+    r->small[0] = aligned_alloc(4096, OWN_MOST);
+    r->small[1] = aligned_alloc(4096, OWN_MOST);
+    return r->sends != MAP_FAILED && r->small[0] && r->small[1];
+}
+
 static void next_buffers(struct rank *r)
 {
     size_t room = operation_room(r->op, r->size, r->bytes), sets = r->bytes < ROTATE_FROM || r->hot || !room ? 1 : r->room / room;
     r->turn++;
+    if (room <= OWN_MOST && r->small[0]) {
+        r->send = r->small[0];
+        r->recv = r->small[1];
+        return;
+    }
     r->send = r->sends + (sets ? r->turn % sets : 0) * room;
     r->recv = r->recvs + (sets ? r->turn % sets : 0) * room;
 }

@@ -42,6 +42,7 @@ struct rank {
     size_t bytes;                          /* of the message, where there is one */
     bool hot;
     char *send, *recv;                     /* of this sample */
+    char *small[2];                        /* to send and to receive; NULL: small messages are in the pools, too */
     char *sends, *recvs;                   /* pools of the rank */
     size_t room;                           /* bytes of a pool */
     uint64_t turn;
@@ -62,6 +63,10 @@ size_t operation_recv_bytes(enum operation_id op, int ranks, size_t bytes);
 size_t operation_room(enum operation_id op, int ranks, size_t bytes);           /* of the larger buffer */
 /* What all ranks together must at least read and write: every byte that is sent once, every byte that is received once. */
 double operation_moves(enum operation_id op, int ranks, size_t bytes);
+
+/* Private buffers for messages of up to r->room. What is small lies on the heap, as in programs: whose memory a mapping is tutti has to ask anew
+   for each operation, some 20 ns. */
+bool operation_pools(struct rank *r);
 
 /* The owner writes its contribution before each operation, as a program would; from 1 MiB on into the next of its buffers, so that it
    is not found in the caches, unless r->hot. */
