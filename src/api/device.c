@@ -168,7 +168,7 @@ int device_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const 
     struct device_buffer b = { .at = at, .bytes = bytes };
     char words[200];
     struct text why = TEXT_IN(words);
-    if (!bytes || !driver_loaded())
+    if (!bytes || device_host_known(comm->world, at) || !driver_loaded())
         return 0;
     text_clear(&why);
     if (buffer_ask(&b, NULL, &why) < 0)
