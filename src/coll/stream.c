@@ -1,3 +1,5 @@
+/* fold_ticks is the time of all copies and folds of an operation, whichever of them write results: where the others are as long each time, they do
+ * not change which is less. */
 #include "coll/stream.h"
 
 void stream_choose(struct coll *c, size_t bytes, bool in_place)

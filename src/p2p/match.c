@@ -283,8 +283,7 @@ bool lane_collect(struct p2p *p, struct lane *lane)
         if (post->piece == post->pieces) {
             match_learn(post);
             post_over(p, post, 0);
-        }
-        else if (state != deal_word(post->generation, DEAL_GRANTED)
+        } else if (state != deal_word(post->generation, DEAL_GRANTED)
                  && load_acquire64(&lane->in->filled) <= post->start + post->piece)          /* E38 acquire */
             match_broken(p, post);                                   /* the deal is over, and not all has come */
         else {

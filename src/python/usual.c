@@ -1,4 +1,4 @@
-/* What this saves is a Python frame and what it loads: half a microsecond of three. The object is no builtin function on purpose: C++ code that
+/* What this saves is a Python frame and what it loads: a third of a microsecond of three. The object is no builtin function on purpose: C++ code that
  * looks whether a Python class has a method of its own takes those for its own (pybind11). */
 #include "python/usual.h"
 
