@@ -19,37 +19,8 @@
 #include <emmintrin.h>
 enum { COPY_STREAMS = 1, COPY_BY_INSTRUCTION = 2048, COPY_PAGE = 4096, COPY_BADLY = 64 };
 
-/* No overlap. */
-static inline void copy_by_loop(void *to, const void *from, size_t bytes)
-{
-    char *d = to;
-    const char *s = from;
-    size_t head = -(uintptr_t)d & 15;
-    for (size_t i = 0; i < head; i++)
-        d[i] = s[i];
-    for (d += head, s += head, bytes -= head; bytes >= 64; bytes -= 64, d += 64, s += 64) {
-        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)s), b = _mm_loadu_si128((const __m128i *)(const void *)(s + 16));
-        __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(s + 32)), e = _mm_loadu_si128((const __m128i *)(const void *)(s + 48));
-        _mm_store_si128((__m128i *)(void *)d, a);
-        _mm_store_si128((__m128i *)(void *)(d + 16), b);
-        _mm_store_si128((__m128i *)(void *)(d + 32), c);
-        _mm_store_si128((__m128i *)(void *)(d + 48), e);
-    }
-    memcpy(d, s, bytes);
-}
-
-/* What memcpy does, as fast wherever the two lie. */
-static inline void copy_plain(void *to, const void *from, size_t bytes)
-{
-    size_t behind = ((uintptr_t)to - (uintptr_t)from) % COPY_PAGE;
-    if (bytes >= COPY_BY_INSTRUCTION && behind && behind < COPY_BADLY)
-        copy_by_loop(to, from, bytes);
-    else
-        memcpy(to, from, bytes);
-}
-
-/* As above, past the caches. Ordered before all later stores of this thread. */
-static inline void copy_streaming(void *to, const void *from, size_t bytes)
+/* No overlap. `streaming` is a constant where this is called. */
+static inline __attribute__((always_inline)) void copy_lines(void *to, const void *from, size_t bytes, int streaming)
 {
     char *d = to;
     const char *s = from;
@@ -60,14 +31,32 @@ static inline void copy_streaming(void *to, const void *from, size_t bytes)
     s += head;
     bytes -= head;
     for (; bytes >= 64; bytes -= 64, d += 64, s += 64) {
-        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)s), b = _mm_loadu_si128((const __m128i *)(const void *)(s + 16));
-        __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(s + 32)), e = _mm_loadu_si128((const __m128i *)(const void *)(s + 48));
-        _mm_stream_si128((__m128i *)(void *)d, a);
-        _mm_stream_si128((__m128i *)(void *)(d + 16), b);
-        _mm_stream_si128((__m128i *)(void *)(d + 32), c);
-        _mm_stream_si128((__m128i *)(void *)(d + 48), e);
+        __m128i x[4];
+        for (int i = 0; i < 4; i++)
+            x[i] = _mm_loadu_si128((const __m128i *)(const void *)(s + 16 * i));
+        for (int i = 0; i < 4; i++)
+            if (streaming)
+                _mm_stream_si128((__m128i *)(void *)(d + 16 * i), x[i]);
+            else
+                _mm_store_si128((__m128i *)(void *)(d + 16 * i), x[i]);
     }
     memcpy(d, s, bytes);
+}
+
+/* What memcpy does, as fast wherever the two lie. */
+static inline void copy_plain(void *to, const void *from, size_t bytes)
+{
+    size_t behind = ((uintptr_t)to - (uintptr_t)from) % COPY_PAGE;
+    if (bytes >= COPY_BY_INSTRUCTION && behind && behind < COPY_BADLY)
+        copy_lines(to, from, bytes, 0);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* The same past the caches. Ordered before all later stores of this thread. */
+static inline void copy_streaming(void *to, const void *from, size_t bytes)
+{
+    copy_lines(to, from, bytes, 1);
     _mm_sfence();
 }
 #else
