@@ -67,11 +67,12 @@ static int usual_try(const struct usual *u, PyObject *group, PyObject *tensors)
 {
     PyObject *caller = (PyObject *)PyEval_GetFrame();
     PyObject *tensor = PyList_Check(tensors) && PyList_Size(tensors) == 1 ? PyList_GetItem(tensors, 0) : NULL;
-    if (!caller || !tensor || !is_usual(u, tensor))
+    int op = caller && tensor ? number_of_op(u, caller) : -1;
+    if (op < 0 || !is_usual(u, tensor))
         return 0;
-    int op = number_of_op(u, caller), type = number_of(u->types, PyObject_GetAttr(tensor, name_dtype));
-    bool failed = op < 0 || type < 0;
-    size_t address = ask(u->data_ptr, tensor, &failed), count = ask(u->numel, tensor, &failed);
+    int type = number_of(u->types, PyObject_GetAttr(tensor, name_dtype));
+    bool failed = type < 0;
+    size_t address = failed ? 0 : ask(u->data_ptr, tensor, &failed), count = failed ? 0 : ask(u->numel, tensor, &failed);
     PyObject *comm = failed ? NULL : PyObject_GetAttr(group, name_comm);
     if (!comm || !PyObject_TypeCheck(comm, comm_type)) {
         Py_XDECREF(comm);
