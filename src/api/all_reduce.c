@@ -4,6 +4,7 @@
 #include "api/collective.h"
 #include "api/straight.h"
 #include "coll/line.h"
+#include "coll/modes.h"
 
 static void all_reduce_describe(struct coll *c, const void *send, void *recv, const struct shape *shape, size_t count, tutti_type type, tutti_op op)
 {
@@ -43,8 +44,25 @@ static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, stru
 static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, const struct straight *s, const struct shape *shape, const void *send, void *recv)
 {
     const void *from[RANKS_MAX];
+    unsigned modes = modes_enter();
+    from[0] = send;                                  /* for compilers that reckon with comms of no rank */
     line_sources(w, s->claim.seq, send, from);
-    coll_fold_by(shape->fold, recv, from, w->size, s->claim.count);
+    shape->fold(recv, from, (int)w->size, s->claim.count, (int)w->size);
+    modes_leave(modes);
+}
+
+/* A single element that is a word, of two ranks or more. */
+static inline void all_reduce_word(const struct watch *w, const struct straight *s, const struct shape *shape, const void *send, void *recv)
+{
+    unsigned modes = modes_enter();
+    uint64_t acc = 0;
+    for (uint32_t p = 0; p < w->size; p++) {
+        /* relaxed: after E1 */
+        uint64_t word = p == w->me ? line_word(send, shape->bytes) : load_relaxed64(&watch_arrival(w, p, s->claim.seq)->payload[0]);
+        acc = p == 0 ? word : shape->word(acc, word, p + 1 == w->size ? w->size : 0);
+    }
+    line_put_word(recv, acc, shape->bytes);
+    modes_leave(modes);
 }
 
 static inline int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t stamp, const struct shape *shape, const void *send, void *recv, size_t count)
@@ -54,7 +72,10 @@ static inline int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t st
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
     if (!straight_met(comm, &s, shape->bytes))
         return all_reduce_on(comm, &s, shape, send, recv);
-    all_reduce_fold(&comm->watch, &s, shape, send, recv);
+    if (shape->word && comm->watch.size > 1)
+        all_reduce_word(&comm->watch, &s, shape, send, recv);
+    else
+        all_reduce_fold(&comm->watch, &s, shape, send, recv);
     return straight_end(comm, &s);
 }
 

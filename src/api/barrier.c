@@ -19,7 +19,7 @@ static __attribute__((noinline)) int barrier_on(struct tutti_comm *comm, const s
     return straight_on(comm, &c, s, KIND_BARRIER, enter_timeout(comm, call));
 }
 
-static inline int barrier(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
+static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
 {
     struct straight s;
     if (!straight_may(comm) || (call && call->work))

@@ -7,6 +7,7 @@
 #include "api/enter.h"
 #include "coll/parts.h"
 #include "coll/select.h"
+#include "fold/word.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,9 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
         r = check_shape(comm, c, kind, site);
         if (r == 0 && stamp) {
             c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->scaled ? FACTOR_BYTES : 0));
-            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold, c->scaled };
+            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold, c->scaled, NULL };
+            if (kind == KIND_ALL_REDUCE && c->count == 1)
+                shape->word = fold_word(c->type, c->oper);
         }
     }
     return r < 0 || (!call && !c->scaled) ? r : check_call(comm, c, kind, site, call);

@@ -121,7 +121,8 @@ static inline int run_straight(struct coll *c)
     if (!SEEDED(torn_payload))
         watch_arrive(w, &c->op.claim);
     c->phase = GATE_WAIT;
-    if (!watch_arrived_soon(w, &c->op.claim, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
+    uint32_t settle = c->bytes <= SETTLE_MOST ? SETTLE : 0;
+    if (!watch_arrived_soon(w, &c->op.claim, settle, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
         return WAITING;
     if (load_relaxed32(&w->slot->devices))           /* relaxed: after E1. Then there may be more to wait for */
         return WAITING;

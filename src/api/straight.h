@@ -39,7 +39,7 @@ static inline bool straight_met(struct tutti_comm *comm, struct straight *s, siz
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (bytes)
         journal_count(w, FIGURE_BYTES, bytes);
-    return watch_arrived_soon(w, &s->claim, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &s->next, &s->pauses)
+    return watch_arrived_soon(w, &s->claim, SETTLE_NOTED, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &s->next, &s->pauses)
         && !load_relaxed32(&w->slot->devices)        /* relaxed: after E1. Where there are devices there may be more to wait for */
         && verdict_complete(w, &s->claim) == 0;
 }

@@ -78,6 +78,23 @@ static inline void store_fence64(shared64 *w, uint64_t v)
 }
 #endif
 
+/* About so many cycles, without a look at memory. */
+static inline void cpu_steps(uint32_t n)
+{
+    while (n--)
+        __asm__ __volatile__("");
+}
+
+/* The line at `at` will soon be written here: fetch it, and take it away from whoever has read it. A hint. */
+static inline void cpu_own(const void *at)
+{
+#if defined(__x86_64__)
+    __asm__ __volatile__("prefetchw %0" : : "m"(*(const char *)at));  /* compilers make this of __builtin_prefetch only for some processors */
+#else
+    __builtin_prefetch(at, 1, 3);
+#endif
+}
+
 static inline void cpu_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,43 +1,12 @@
-/* What all algorithms share: publishing and finding each other's memory, and arithmetic under the default floating-point modes.
- * A rank that runs with flush-to-zero would otherwise get 0 where the others get 6e-39; looking costs 2 ns an operation. */
+/* What all algorithms share: publishing and finding each other's memory, and arithmetic under the default floating-point modes. */
 #include "coll/coll.h"
 
 #include "base/clock.h"
 #include "base/copy.h"
+#include "coll/modes.h"
 #include "watch/verdict.h"
 
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-enum { MODES_DEFAULT = 0x1f80, MODES_MASK = 0xffc0 };        /* all exceptions masked, round to nearest, no FTZ, no DAZ; flags ignored */
-static unsigned modes_enter(void)
-{
-    unsigned modes = _mm_getcsr();
-    if ((modes & MODES_MASK) != MODES_DEFAULT)
-        _mm_setcsr(MODES_DEFAULT);
-    return modes;
-}
-static void modes_leave(unsigned modes)
-{
-    if ((modes & MODES_MASK) != MODES_DEFAULT)
-        _mm_setcsr(modes);
-}
-#else
-#include <fenv.h>
-static unsigned modes_enter(void)
-{
-    int round = fegetround();
-    if (round != FE_TONEAREST)
-        fesetround(FE_TONEAREST);
-    return (unsigned)round;
-}
-static void modes_leave(unsigned modes)
-{
-    if ((int)modes != FE_TONEAREST)
-        fesetround((int)modes);
-}
-#endif
 
 enum { TIMED_BYTES = 4096 };          /* less costs about as much as reading the time */
 
@@ -158,13 +127,6 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
         coll_fold_user(c, to, from, n, count);
     modes_leave(modes);
     c->fold_ticks += timed ? clock_tick() - began : 0;
-}
-
-void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count)
-{
-    unsigned modes = modes_enter();
-    fold(to, from, (int)n, count, (int)n);
-    modes_leave(modes);
 }
 
 int coll_nothing(struct coll *c)

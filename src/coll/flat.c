@@ -52,8 +52,21 @@ int flat_put_parts(struct coll *c)
     return r;
 }
 
+/* After the gate nobody reads the slot of the next operation any more: the lines that one of its size will write are fetched while the peers' are read.
+   Measured, 1 KiB 0.86 of the time without; from 4 KiB on it is in the way of the reading. */
+static void flat_own(const struct coll *c)
+{
+    enum { OWN_MOST = 1024, LINE_OF_CPU = 64 };
+    const struct stage *stage = &c->comm->stage;
+    uint64_t next = (c->op.claim.seq + 1) & 1;
+    if (c->bytes <= OWN_MOST && stage->flat_bytes[next] >= c->bytes)
+        for (size_t at = 0; at < c->bytes; at += LINE_OF_CPU)
+            cpu_own(stage->flat[next] + at);
+}
+
 int flat_fold(struct coll *c)
 {
+    flat_own(c);
     const struct watch *w = &c->comm->watch;
     const void *from[RANKS_MAX];
     for (uint32_t p = 0; p < w->size; p++) {
@@ -73,4 +86,8 @@ static struct spot flat_at(const struct coll *c, uint32_t p, size_t first, size_
     return (struct spot){ slot ? slot + parts_offset(c, p, c->comm->watch.me) : NULL, 0 };
 }
 
-int flat_take(struct coll *c) { return parts_take(c, flat_at, 0, SIZE_MAX, NULL); }
+int flat_take(struct coll *c)
+{
+    flat_own(c);
+    return parts_take(c, flat_at, 0, SIZE_MAX, NULL);
+}

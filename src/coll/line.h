@@ -8,17 +8,34 @@
 
 #include <string.h>
 
+/* A word of memory, of 4 bytes or 8, in a register. */
+static inline uint64_t line_word(const void *at, size_t bytes)
+{
+    uint32_t half;
+    uint64_t word;
+    if (bytes == 8) {
+        memcpy(&word, at, 8);
+        return word;
+    }
+    memcpy(&half, at, 4);
+    return half;
+}
+
+static inline void line_put_word(void *at, uint64_t word, size_t bytes)
+{
+    uint32_t half = (uint32_t)word;
+    if (bytes == 8)
+        memcpy(at, &word, 8);
+    else
+        memcpy(at, &half, 4);
+}
+
 /* Into this rank's line of operation seq. */
 static inline void line_store(struct watch *w, uint64_t seq, const void *send, size_t bytes)
 {
     struct arrival *mine = watch_arrival(w, w->me, seq);
     if (bytes == 4 || bytes == 8) {                  /* by a register: a word put together in memory would be read before it is all there */
-        uint64_t word = 0;
-        if (bytes == 4)
-            memcpy(&word, send, 4);
-        else
-            memcpy(&word, send, 8);
-        store_relaxed64(&mine->payload[0], word);                    /* relaxed: E1 publishes it */
+        store_relaxed64(&mine->payload[0], line_word(send, bytes));  /* relaxed: E1 publishes it */
         return;
     }
     uint64_t words[PAYLOAD_WORDS] = { 0 };

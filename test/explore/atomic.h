@@ -33,6 +33,8 @@ static inline uint32_t fetch_and32(shared32 *w, uint32_t v) { return (uint32_t)e
 static inline void store_fence64(shared64 *w, uint64_t v) { explore_change(w, v, 8, EXPLORE_SET); }
 static inline void fence_full(void) { explore_fence(); }
 static inline void cpu_pause(void) { explore_pause(); }
+static inline void cpu_steps(uint32_t n) { (void)n; }
+static inline void cpu_own(const void *at) { (void)at; }
 
 static inline bool swap_if32(shared32 *w, uint32_t *seen, uint32_t v)
 {
