@@ -95,6 +95,7 @@ void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter)
     reel_on(&lane->write);
     store_fence64(&letter->seq, ++lane->sent);       /* E35 release, E40 fence */
     p2p_ring(p, lane_peer(p, lane));
+    cpu_own(&lane->write.at[lane->write.index]);     /* its receiver has read what was there long ago */
 }
 
 static char *store_fit(struct lane *lane, uint64_t bytes, uint64_t *end)
