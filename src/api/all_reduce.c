@@ -32,37 +32,35 @@ static inline bool all_reduce_plain(const struct tutti_comm *comm, const void *s
     return (device_host_known(comm->world, send) && (one_page || device_host_known(comm->world, recv))) || !driver_loaded();
 }
 
-static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct straight *s, const struct shape *shape, const void *send, void *recv)
+static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct straight s, const struct shape *shape, const void *send, void *recv)
 {
     struct coll c;
-    uint64_t stamp = s->claim.descriptor;
-    all_reduce_describe(&c, send, recv, shape, s->claim.count, (tutti_type)stamp_type(stamp), (tutti_op)stamp_op(stamp));
+    uint64_t stamp = s.claim.descriptor;
+    all_reduce_describe(&c, send, recv, shape, s.claim.count, (tutti_type)stamp_type(stamp), (tutti_op)stamp_op(stamp));
     return straight_on(comm, &c, s, KIND_ALL_REDUCE, comm->watch.timeout_ns);
 }
 
 /* A function of its own, as the places of all ranks' lines are a page of stack. */
-static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, const struct straight *s, const struct shape *shape, const void *send, void *recv)
+static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uint64_t seq, size_t count, const struct shape *shape, const void *send, void *recv)
 {
     const void *from[RANKS_MAX];
     unsigned modes = modes_enter();
     from[0] = send;                                  /* for compilers that reckon with comms of no rank */
-    line_sources(w, s->claim.seq, send, from);
-    shape->fold(recv, from, (int)w->size, s->claim.count, (int)w->size);
+    line_sources(w, seq, send, from);
+    shape->fold(recv, from, (int)w->size, count, (int)w->size);
     modes_leave(modes);
 }
 
-/* A single element that is a word, of two ranks or more. */
-static inline void all_reduce_word(const struct watch *w, const struct straight *s, const struct shape *shape, const void *send, void *recv)
+/* A single element that is a word, of two ranks or more, under the usual modes. */
+static inline void all_reduce_word(const struct watch *w, uint64_t seq, const struct shape *shape, const void *send, void *recv)
 {
-    unsigned modes = modes_enter();
     uint64_t acc = 0;
     for (uint32_t p = 0; p < w->size; p++) {
         /* relaxed: after E1 */
-        uint64_t word = p == w->me ? line_word(send, shape->bytes) : load_relaxed64(&watch_arrival(w, p, s->claim.seq)->payload[0]);
+        uint64_t word = p == w->me ? line_word(send, shape->bytes) : load_relaxed64(&watch_arrival(w, p, seq)->payload[0]);
         acc = p == 0 ? word : shape->word(acc, word, p + 1 == w->size ? w->size : 0);
     }
     line_put_word(recv, acc, shape->bytes);
-    modes_leave(modes);
 }
 
 static inline int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t stamp, const struct shape *shape, const void *send, void *recv, size_t count)
@@ -70,12 +68,14 @@ static inline int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t st
     struct straight s;
     straight_begin(comm, &s, KIND_ALL_REDUCE, stamp, count, site);
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
-    if (!straight_met(comm, &s, shape->bytes))
-        return all_reduce_on(comm, &s, shape, send, recv);
-    if (shape->word && comm->watch.size > 1)
-        all_reduce_word(&comm->watch, &s, shape, send, recv);
+    straight_arrive(comm, &s, shape->bytes);
+    bool word = shape->word && modes_usual() && comm->watch.size > 1;        /* to read the modes takes as long as to fold a word */
+    if (!straight_met(comm, &s))
+        return all_reduce_on(comm, s, shape, send, recv);
+    if (word)
+        all_reduce_word(&comm->watch, s.claim.seq, shape, send, recv);
     else
-        all_reduce_fold(&comm->watch, &s, shape, send, recv);
+        all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv);
     return straight_end(comm, &s);
 }
 

@@ -5,14 +5,14 @@
 #include "api/enter.h"
 #include "api/straight.h"
 
-static int barrier_any(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
+static __attribute__((noinline)) int barrier_any(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
 {
     struct coll c;
     check_describe(&c, NULL, NULL, 0, TUTTI_I8, TUTTI_SUM, 0);
     return run_collective(comm, &c, KIND_BARRIER, site, call);
 }
 
-static __attribute__((noinline)) int barrier_on(struct tutti_comm *comm, const struct straight *s, const tutti_call *call)
+static __attribute__((noinline)) int barrier_on(struct tutti_comm *comm, struct straight s, const tutti_call *call)
 {
     struct coll c;
     check_describe(&c, NULL, NULL, 0, TUTTI_I8, TUTTI_SUM, 0);
@@ -25,7 +25,8 @@ static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm
     if (!straight_may(comm) || (call && call->work))
         return barrier_any(comm, site, call);
     straight_begin(comm, &s, KIND_BARRIER, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
-    return straight_met(comm, &s, 0) ? straight_end(comm, &s) : barrier_on(comm, &s, call);
+    straight_arrive(comm, &s, 0);
+    return straight_met(comm, &s) ? straight_end(comm, &s) : barrier_on(comm, s, call);
 }
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)

@@ -12,6 +12,7 @@
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
+/* Passed to what is rarely called by value: so it stays in registers. */
 struct straight { struct claim claim; uint64_t began; uint32_t site, next, pauses; };
 
 /* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
@@ -29,8 +30,8 @@ static inline void straight_begin(struct tutti_comm *comm, struct straight *s, e
     journal_begin(&comm->watch, s->claim.seq, stamp, count, site, 0);
 }
 
-/* Arrives. True: all are there, and no verdict stands against it. What nobody waits for is done while the lines are on their way. */
-static inline bool straight_met(struct tutti_comm *comm, struct straight *s, size_t bytes)
+/* Arrives. What nobody waits for is done after this, while the lines are on their way. */
+static inline void straight_arrive(struct tutti_comm *comm, struct straight *s, size_t bytes)
 {
     struct watch *w = &comm->watch;
     watch_arrive(w, &s->claim);
@@ -39,9 +40,15 @@ static inline bool straight_met(struct tutti_comm *comm, struct straight *s, siz
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (bytes)
         journal_count(w, FIGURE_BYTES, bytes);
+}
+
+/* True: all are there, and no verdict stands against it. */
+static inline bool straight_met(struct tutti_comm *comm, struct straight *s)
+{
+    struct watch *w = &comm->watch;
     return watch_arrived_soon(w, &s->claim, SETTLE_NOTED, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &s->next, &s->pauses)
         && !load_relaxed32(&w->slot->devices)        /* relaxed: after E1. Where there are devices there may be more to wait for */
-        && verdict_complete(w, &s->claim) == 0;
+        && verdict_none(w);
 }
 
 /* What run_end does for an operation that went well, as far as it is not done yet. */
@@ -56,15 +63,15 @@ static inline int straight_end(struct tutti_comm *comm, const struct straight *s
 }
 
 /* It has arrived, and is not over: c says what it is, as for run_collective. */
-static inline int straight_on(struct tutti_comm *comm, struct coll *c, const struct straight *s, enum kind kind, int64_t timeout_ns)
+static inline int straight_on(struct tutti_comm *comm, struct coll *c, struct straight s, enum kind kind, int64_t timeout_ns)
 {
     comm->seq--;                                     /* run_number gives it the same number again */
-    run_number(comm, c, kind, s->site, timeout_ns);
+    run_number(comm, c, kind, s.site, timeout_ns);
     journal_count(&comm->watch, FIGURE_OPERATIONS, (uint64_t)-1);   /* run_end counts it, and its bytes */
     journal_count(&comm->watch, FIGURE_BYTES, -(uint64_t)c->bytes);
     c->op.keep = false;
-    c->op.next = s->next;
-    c->op.pauses = s->pauses;
+    c->op.next = s.next;
+    c->op.pauses = s.pauses;
     c->phase = GATE_WAIT;
     return run_end(c, drive_to_end(&c->op));
 }

@@ -5,9 +5,13 @@
 #ifndef TUTTI_COLL_MODES_H
 #define TUTTI_COLL_MODES_H
 
+#include <stdbool.h>
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 enum { MODES_DEFAULT = 0x1f80, MODES_MASK = 0xffc0 };        /* all exceptions masked, round to nearest, no FTZ, no DAZ; flags ignored */
+static inline bool modes_usual(void) { return (_mm_getcsr() & MODES_MASK) == MODES_DEFAULT; }
+
 static inline unsigned modes_enter(void)
 {
     unsigned modes = _mm_getcsr();
@@ -23,6 +27,8 @@ static inline void modes_leave(unsigned modes)
 }
 #else
 #include <fenv.h>
+static inline bool modes_usual(void) { return fegetround() == FE_TONEAREST; }
+
 static inline unsigned modes_enter(void)
 {
     int round = fegetround();

@@ -56,10 +56,11 @@ bool claim_holds(const struct watch *w, const struct claim *c);                 
 
 /* The end of an operation whose algorithm is done. 0 success, or the failure's negative errno. Inline: one load on the fast path. */
 int verdict_contested(struct watch *w, const struct claim *c);
-static inline int verdict_complete(struct watch *w, const struct claim *c)
+static inline bool verdict_none(const struct watch *w)
 {
-    return SEEDED(no_verdict_load) || load_acquire64(&w->slot->verdict) == 0 ? 0 : verdict_contested(w, c);     /* E6 acquire */
+    return SEEDED(no_verdict_load) || load_acquire64(&w->slot->verdict) == 0;        /* E6 acquire */
 }
+static inline int verdict_complete(struct watch *w, const struct claim *c) { return verdict_none(w) ? 0 : verdict_contested(w, c); }
 
 /* One look while waiting. 1: go on (the word waited for has come, or C(k) holds). 0: nothing yet, sleep. Negative: failed.
    late: our deadline has passed. */

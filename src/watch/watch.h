@@ -153,9 +153,11 @@ static inline uint64_t watch_seq(const struct arrival *a)
    *pauses: how often it had to pause. `steps`: how long the peers' lines are left alone before the first look.
    Two transfers of a line are all that ranks cost each other who come at the same time: each takes its own line away from its reader to write
    into it, and reads the other's. There is a third where one looks while the other is about to write: the line goes to the reader once more, with
-   the old number in it. And the first can be had beforehand: when all have arrived at this operation, nobody reads the line of the next. */
+   the old number in it. And the first can be had beforehand: when all have arrived at this operation, nobody reads the line of the next.
+   Who looked too early looks again soon, a few times: after a whole pause it would itself be what the other waits for, and then the other, for ever. */
 static inline bool watch_arrived_soon(const struct watch *w, const struct claim *c, uint32_t steps, uint32_t spins, uint32_t *next, uint32_t *pauses)
 {
+    enum { SOON = 4, SOON_STEPS = 16 };
     *pauses = 0;
     cpu_steps(steps);
     for (uint32_t p = 0; p < w->size; p++) {
@@ -167,7 +169,10 @@ static inline bool watch_arrived_soon(const struct watch *w, const struct claim 
             if (i >= spins)
                 return false;
             ++*pauses;
-            cpu_pause();
+            if (i < SOON)
+                cpu_steps(SOON_STEPS);
+            else
+                cpu_pause();
         }
         if (!claim_agrees(c, a))
             return false;
