@@ -63,20 +63,28 @@ static inline void all_reduce_word(const struct watch *w, uint64_t seq, const st
     line_put_word(recv, acc, shape->bytes);
 }
 
-static inline int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t stamp, const struct shape *shape, const void *send, void *recv, size_t count)
+static inline __attribute__((always_inline)) int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t stamp, const struct shape *shape, const void *send, void *recv, size_t count)
 {
     struct straight s;
     straight_begin(comm, &s, KIND_ALL_REDUCE, stamp, count, site);
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
     straight_arrive(comm, &s, shape->bytes);
     bool word = shape->word && modes_usual() && comm->watch.size > 1;        /* to read the modes takes as long as to fold a word */
-    if (!straight_met(comm, &s))
+    if (!straight_met(comm, &s, SETTLE_READY))
         return all_reduce_on(comm, s, shape, send, recv);
     if (word)
         all_reduce_word(&comm->watch, s.claim.seq, shape, send, recv);
     else
         all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv);
     return straight_end(comm, &s);
+}
+
+static __attribute__((noinline)) int all_reduce_any(struct tutti_comm *comm, uint32_t site, const void *send, void *recv, size_t count, tutti_type type,
+                                                    tutti_op op, const tutti_call *call)
+{
+    struct coll c;
+    check_describe(&c, send, recv, count, type, op, 0);
+    return collective_entered(comm, &c, KIND_ALL_REDUCE, site, call);
 }
 
 int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t count, tutti_type type, tutti_op op,
@@ -92,9 +100,7 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     const struct shape *shape = may ? all_reduce_shape(comm, stamp) : NULL;
     if (shape && all_reduce_plain(comm, send, recv, shape->bytes))
         return enter_leave(comm, all_reduce(comm, number, stamp, shape, send, recv, count));
-    struct coll c;
-    check_describe(&c, send, recv, count, type, op, 0);
-    return collective_entered(comm, &c, KIND_ALL_REDUCE, number, call);
+    return all_reduce_any(comm, number, send, recv, count, type, op, call);
 }
 
 int tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)

@@ -42,11 +42,11 @@ static inline void straight_arrive(struct tutti_comm *comm, struct straight *s, 
         journal_count(w, FIGURE_BYTES, bytes);
 }
 
-/* True: all are there, and no verdict stands against it. */
-static inline bool straight_met(struct tutti_comm *comm, struct straight *s)
+/* True: all are there, and no verdict stands against it. settle: see run.h. */
+static inline bool straight_met(struct tutti_comm *comm, struct straight *s, uint32_t settle)
 {
     struct watch *w = &comm->watch;
-    return watch_arrived_soon(w, &s->claim, SETTLE_NOTED, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &s->next, &s->pauses)
+    return watch_arrived_soon(w, &s->claim, settle, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &s->next, &s->pauses)
         && !load_relaxed32(&w->slot->devices)        /* relaxed: after E1. Where there are devices there may be more to wait for */
         && verdict_none(w);
 }
