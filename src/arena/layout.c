@@ -15,7 +15,7 @@ enum { LIBC_KIND = 2 };
 
 static const size_t layout_words[] = {
     LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
-    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, DECISIONS, PAYLOAD_WORDS, DEVICE_WORD, CARD_WORD, OUTCOME_WORD,
+    RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS, DECISIONS, PAYLOAD_WORDS, COUNT_WORD, DEVICE_WORD, CARD_WORD, OUTCOME_WORD,
     ABORT_TEXT, RULES_TEXT, LETTER_TEXT, LOANS, THREADS_MAX, STORY_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
 
     sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash), AT(arena_header, bytes), AT(arena_header, birth),

@@ -23,7 +23,8 @@ enum {
     SLOTS_MAX = 1024,
     JOURNAL_RECORDS = 32,
     DECISIONS = 8,                    /* agreements of a comm that are remembered, besides the last that all voted for */
-    PAYLOAD_WORDS = 5,                /* 40 bytes travel in the arrival line itself */
+    PAYLOAD_WORDS = 11,               /* 88 bytes travel in the arrival line itself */
+    COUNT_WORD = 4,                   /* of the payload */
     DEVICE_WORD = 6, CARD_WORD = 7,   /* of arrival.more */
     OUTCOME_WORD = 8,
     ABORT_TEXT = 120,
@@ -189,9 +190,14 @@ struct store_entry {                  /* as it is from the moment a chain leads 
 struct arrival {
     shared64 seq;                     /* owner, stored last | all, futex on lo32 | E1. Only grows */
     shared64 descriptor;              /* group/stamp: kind, type, operation, root, count */
-    shared64 payload[PAYLOAD_WORDS];  /* a small contribution, or [0] the staging, [2..3] the factor; [4] the count where the descriptor holds only its hash */
-    shared64 more[9];                 /* of a large operation: [0 … 2] at, lo, hi of its send buffer in the arena, [3 … 5] of the receive buffer; [8] outcomes so far | E1
+    union {
+        shared64 payload[PAYLOAD_WORDS];              /* a small contribution; of a larger one [0] the staging, [2..3] the factor */
+        struct {
+            shared64 lead[5];                         /* [COUNT_WORD] the count where the descriptor holds only its hash */
+            shared64 more[9];         /* of a large operation: [0 … 2] at, lo, hi of its send buffer in the arena, [3 … 5] of the receive buffer; [8] outcomes so far | E1
                                          [6] seq, if this rank's buffers are device memory: another number says that they are not; then [7] is where its card lies (gpu/), 0: it has none */
+        };
+    };
 };
 
 /* Beside a rank's rings, by parity of seq: what it gives to each rank in an operation of uneven parts. By that rank, before it arrives | E1 */
@@ -305,6 +311,7 @@ _Static_assert(sizeof(struct lent) == 144 && sizeof(struct loan) == 2 * LINE, "w
 _Static_assert(sizeof(struct letter) == LINE && offsetof(struct envelope, text) == 24, "a letter");
 _Static_assert(sizeof(struct channel) == 2 * LINE && sizeof(struct deal) == 64, "lines of a channel");
 _Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, more) == 56, "what an arrival says is one cache line");
+_Static_assert(offsetof(struct arrival, payload[PAYLOAD_WORDS]) == offsetof(struct arrival, more[DEVICE_WORD]), "a contribution ends before what all operations say");
 _Static_assert(sizeof(struct vote) == 16 && DECISIONS * 8 < LINE, "agreements: a line each");
 _Static_assert(sizeof(struct waiter) == 64, "a waiter is one cache line");
 _Static_assert(sizeof(struct record) == 64, "a record is one cache line");

@@ -150,6 +150,6 @@ extern const struct algorithm exscan_line, exscan_flat, exscan_ring, exscan_pull
 
 enum { LINE_BYTES = PAYLOAD_WORDS * 8, FLAT_BYTES = 65536 };
 /* What travels beside the data of PREMUL_SUM: the factor, in payload[2 … 3]. So its lines hold 16 bytes of data. */
-enum { FACTOR_WORD = 2, FACTOR_BYTES = 24 };
+enum { FACTOR_WORD = 2, FACTOR_BYTES = LINE_BYTES - 16 };
 
 #endif

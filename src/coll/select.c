@@ -7,14 +7,14 @@
 
 const char select_default[] =
     "barrier:-inf=flags;barrier/crowded:-inf=central;"
-    "broadcast:-40=line,-64k=flat,-inf=ring;"
-    "reduce:-40=line,-64k=flat,-inf=ring;"
-    "all_reduce:-40=line,-32k=flat,-inf=ring;all_reduce_many:-32k=flat,-inf=ring;"
-    "reduce_scatter:-40=line,-64k=flat,-inf=ring;reduce_scatter_v:-64k=flat,-inf=ring;"
-    "all_gather:-40=line,-32k=flat,-inf=ring;all_gather_v:-32k=flat,-inf=ring;"
-    "gather:-40=line,-32k=flat,-inf=ring;gather_v:-inf=ring;scatter:-40=line,-64k=flat,-inf=ring;scatter_v:-inf=ring;"
-    "all_to_all:-40=line,-64k=flat,-inf=ring;all_to_all_v:-inf=ring;"
-    "scan:-40=line,-64k=flat,-inf=ring;exscan:-40=line,-64k=flat,-inf=ring;same:-inf=line;"
+    "broadcast:-88=line,-64k=flat,-inf=ring;"
+    "reduce:-88=line,-64k=flat,-inf=ring;"
+    "all_reduce:-88=line,-32k=flat,-inf=ring;all_reduce_many:-32k=flat,-inf=ring;"
+    "reduce_scatter:-88=line,-64k=flat,-inf=ring;reduce_scatter_v:-64k=flat,-inf=ring;"
+    "all_gather:-88=line,-32k=flat,-inf=ring;all_gather_v:-32k=flat,-inf=ring;"
+    "gather:-88=line,-32k=flat,-inf=ring;gather_v:-inf=ring;scatter:-88=line,-64k=flat,-inf=ring;scatter_v:-inf=ring;"
+    "all_to_all:-88=line,-64k=flat,-inf=ring;all_to_all_v:-inf=ring;"
+    "scan:-88=line,-64k=flat,-inf=ring;exscan:-88=line,-64k=flat,-inf=ring;same:-inf=line;"
     "device:-64k=pinned,-inf=leader";
 
 static const struct algorithm *const algorithms[] = {
@@ -142,7 +142,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
 {
     char *list = strchr(clause, ':'), *rest = NULL;
     if (!list) {
-        text_add(why, "\"%s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in all_reduce:-40=line,-inf=ring", clause);
+        text_add(why, "\"%s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in all_reduce:-88=line,-inf=ring", clause);
         return -EINVAL;
     }
     *list++ = 0;

@@ -252,7 +252,7 @@ static bool rollcall_there(const struct watch *w, const struct claim *c, uint32_
     return load_acquire64(&watch_arrival(w, p, c->seq)->seq) >= c->seq;      /* E1 acquire */
 }
 
-static uint64_t rollcall_count(const struct arrival *a) { return load_relaxed64(&a->payload[PAYLOAD_WORDS - 1]); }  /* relaxed: after E1 */
+static uint64_t rollcall_count(const struct arrival *a) { return load_relaxed64(&a->payload[COUNT_WORD]); }  /* relaxed: after E1 */
 
 /* Have p and q called the same thing? Both are there. */
 static bool rollcall_same(const struct watch *w, const struct claim *c, uint32_t p, uint32_t q)

@@ -113,7 +113,7 @@ static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
     /* relaxed: read after an acquire of a->seq (E1), which its owner stored last */
     return load_relaxed64(&a->descriptor) == c->descriptor
         /* relaxed: as above */
-        && (!stamp_hashed(c->descriptor) || load_relaxed64(&a->payload[PAYLOAD_WORDS - 1]) == c->count);
+        && (!stamp_hashed(c->descriptor) || load_relaxed64(&a->payload[COUNT_WORD]) == c->count);
 }
 
 /* L1 and L2: this rank is there. Its payload has been written before. The descriptor goes right before seq, and nothing else with it: a
@@ -178,7 +178,9 @@ static inline bool watch_arrived_soon(const struct watch *w, const struct claim 
             return false;
     }
     *next = w->size;
-    cpu_own(watch_arrival(w, w->me, c->seq + 1));
+    struct arrival *mine = watch_arrival(w, w->me, c->seq + 1);
+    cpu_own(mine);
+    cpu_own((const char *)mine + LINE / 2);          /* the caches' lines are half of ours */
     return true;
 }
 

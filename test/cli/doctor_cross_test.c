@@ -79,7 +79,7 @@ static void test_a_threshold_goes_down(void **state)
     assert_string_equal(by(KIND_REDUCE, false, 8192), "flat");
     assert_string_equal(by(KIND_REDUCE, false, 8193), "ring");
     assert_string_equal(by(KIND_REDUCE, true, 8193), "flat");            /* the crowd has said nothing */
-    assert_string_equal(by(KIND_REDUCE, false, 40), "line");
+    assert_string_equal(by(KIND_REDUCE, false, 88), "line");
     assert_string_equal(by(KIND_ALL_REDUCE, false, 16384), "flat");
 }
 
@@ -100,15 +100,16 @@ static void test_the_smallest_ones(void **state)
     (void)state;
     even();
     for (int t = 0; t < 3; t++) {
+        set(t, REDUCE, LINE_FLAT, 88, 0.7);
         set(t, REDUCE, LINE_FLAT, 40, 0.7);
         set(t, REDUCE, LINE_FLAT, 8, 0.7);
         for (int i = 0; i < TUNE_SIZES; i++)
             set(t, REDUCE, FLAT_RING, tune_pairs[FLAT_RING].sizes[i], 0.7);
     }
     assert_int_equal(decide(), 4);
-    assert_string_equal(by(KIND_REDUCE, false, 40), "flat");
+    assert_string_equal(by(KIND_REDUCE, false, 88), "flat");
     assert_string_equal(by(KIND_REDUCE, true, 1), "flat");
-    assert_string_equal(by(KIND_REDUCE, false, 41), "ring");
+    assert_string_equal(by(KIND_REDUCE, false, 89), "ring");
 }
 
 static void test_a_crowd_alone(void **state)

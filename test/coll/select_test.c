@@ -39,16 +39,16 @@ static void the_default(void **state)
     CHOSEN(KIND_BARRIER, true, 0, barrier_central);
     for (int crowded = 0; crowded < 2; crowded++) {
         CHOSEN(KIND_ALL_REDUCE, crowded, 0, all_reduce_line);
-        CHOSEN(KIND_ALL_REDUCE, crowded, 40, all_reduce_line);
-        CHOSEN(KIND_ALL_REDUCE, crowded, 41, all_reduce_flat);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 88, all_reduce_line);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 89, all_reduce_flat);
         CHOSEN(KIND_ALL_REDUCE, crowded, 32768, all_reduce_flat);
         CHOSEN(KIND_ALL_REDUCE, crowded, 32769, all_reduce_ring);
         CHOSEN(KIND_ALL_REDUCE, crowded, SIZE_MAX, all_reduce_ring);
-        CHOSEN(KIND_REDUCE, crowded, 40, reduce_line);
+        CHOSEN(KIND_REDUCE, crowded, 88, reduce_line);
         CHOSEN(KIND_REDUCE, crowded, 65536, reduce_flat);
         CHOSEN(KIND_REDUCE, crowded, 65537, reduce_ring);
-        CHOSEN(KIND_BROADCAST, crowded, 40, broadcast_line);
-        CHOSEN(KIND_BROADCAST, crowded, 41, broadcast_flat);
+        CHOSEN(KIND_BROADCAST, crowded, 88, broadcast_line);
+        CHOSEN(KIND_BROADCAST, crowded, 89, broadcast_flat);
         CHOSEN(KIND_BROADCAST, crowded, 65537, broadcast_ring);
     }
 }
@@ -176,7 +176,7 @@ static void roads(void **state)
     assert_int_equal(select_road(&rules, 1 << 20), ROAD_PEERS);
     assert_int_equal(select_road(&rules, (2 << 20) + 1), ROAD_LEADER);
     assert_string_equal(road_name(ROAD_PEERS), "peers");
-    CHOSEN(KIND_ALL_REDUCE, false, 40, all_reduce_line);
+    CHOSEN(KIND_ALL_REDUCE, false, 88, all_reduce_line);
     parse("device:-1=peers,-2=peers,-3=peers,-4=peers,-5=peers,-6=peers,-7=peers,-8=peers");
     assert_int_equal(select_road(&rules, 8), ROAD_PEERS);
     assert_int_equal(select_road(&rules, 9), ROAD_PINNED);

@@ -48,7 +48,7 @@ static int arrive_by_hand(tutti_comm *world)
     struct arrival *mine = line_of(world, world->watch.me), *first = line_of(world, 0);
     if (await(&first->seq, seq_next(world)))
         return 1;
-    store_relaxed64(&mine->payload[PAYLOAD_WORDS - 1], load_relaxed64(&first->payload[PAYLOAD_WORDS - 1]));
+    store_relaxed64(&mine->payload[COUNT_WORD], load_relaxed64(&first->payload[COUNT_WORD]));
     store_relaxed64(&mine->descriptor, load_relaxed64(&first->descriptor));
     raise_word(&mine->seq, seq_next(world));
     return 0;

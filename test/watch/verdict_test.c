@@ -732,7 +732,7 @@ static void counts_with_the_same_hash_differ(void **state)
     assert_true(two != 0 && one != two);
     uint64_t stamp = stamp_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one);
     for (uint32_t p = 0; p < N; p++) {
-        store_relaxed64(&rig.members[p].arrival[1].payload[PAYLOAD_WORDS - 1], p == 2 ? two : one);
+        store_relaxed64(&rig.members[p].arrival[1].payload[COUNT_WORD], p == 2 ? two : one);
         arrive_as(p, 5, stamp);
     }
     struct claim c = { .seq = 5, .descriptor = stamp, .count = one, .committer = -1 };

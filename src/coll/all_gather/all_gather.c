@@ -4,7 +4,7 @@
 #include "coll/ring.h"
 
 const struct algorithm all_gather_line = {
-    "line", KIND_ALL_GATHER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "a block in the arrival line, up to 40 bytes: the price of a barrier"
+    "line", KIND_ALL_GATHER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "a block in the arrival line, up to 88 bytes: the price of a barrier"
 };
 const struct algorithm all_gather_flat = {
     "flat", KIND_ALL_GATHER, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"

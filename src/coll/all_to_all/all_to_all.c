@@ -4,7 +4,7 @@
 #include "coll/ring.h"
 
 const struct algorithm all_to_all_line = {
-    "line", KIND_ALL_TO_ALL, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "all blocks in the arrival line, up to 40 bytes a rank"
+    "line", KIND_ALL_TO_ALL, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "all blocks in the arrival line, up to 88 bytes a rank"
 };
 const struct algorithm all_to_all_flat = {
     "flat", KIND_ALL_TO_ALL, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"

@@ -42,7 +42,7 @@ static int broadcast_flat_after(struct coll *c)
 }
 
 const struct algorithm broadcast_line = {
-    "line", KIND_BROADCAST, LINE_BYTES, coll_one_phase, broadcast_line_before, broadcast_line_after, .help = "payload in the root's arrival line: up to 40 bytes"
+    "line", KIND_BROADCAST, LINE_BYTES, coll_one_phase, broadcast_line_before, broadcast_line_after, .help = "payload in the root's arrival line: up to 88 bytes"
 };
 const struct algorithm broadcast_flat = {
     "flat", KIND_BROADCAST, FLAT_BYTES, coll_one_phase, broadcast_flat_before, broadcast_flat_after, .help = "through the root's slot: 1 wait, 2 copies, up to 64 KiB"

@@ -4,7 +4,7 @@
 #include "coll/ring.h"
 
 const struct algorithm gather_line = {
-    "line", KIND_GATHER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "a block in the arrival line, the root reads: up to 40 bytes"
+    "line", KIND_GATHER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "a block in the arrival line, the root reads: up to 88 bytes"
 };
 const struct algorithm gather_flat = {
     "flat", KIND_GATHER, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"

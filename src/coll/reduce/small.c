@@ -23,7 +23,7 @@ static int reduce_flat_after(struct coll *c)
 }
 
 const struct algorithm reduce_line = {
-    "line", KIND_REDUCE, LINE_BYTES, coll_one_phase, line_put, reduce_line_after, .help = "payload in the arrival line, the root folds: up to 40 bytes"
+    "line", KIND_REDUCE, LINE_BYTES, coll_one_phase, line_put, reduce_line_after, .help = "payload in the arrival line, the root folds: up to 88 bytes"
 };
 const struct algorithm reduce_flat = {
     "flat", KIND_REDUCE, FLAT_BYTES, coll_one_phase, reduce_flat_before, reduce_flat_after, .help = "a slot a rank, the root folds all: 1 wait, up to 64 KiB"

@@ -5,7 +5,7 @@
 #include "coll/ring.h"
 
 const struct algorithm reduce_scatter_line = {
-    "line", KIND_REDUCE_SCATTER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "all blocks in the arrival line, up to 40 bytes a rank: the price of a barrier"
+    "line", KIND_REDUCE_SCATTER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "all blocks in the arrival line, up to 88 bytes a rank: the price of a barrier"
 };
 const struct algorithm reduce_scatter_flat = {
     "flat", KIND_REDUCE_SCATTER, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "blocks in a slot a rank, each folds its own from N places: 1 wait, up to 64 KiB a rank"

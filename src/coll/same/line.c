@@ -11,7 +11,7 @@ static int same_before(struct coll *c)
     store_relaxed64(&mine->payload[0], digest(c->send, c->count, 1));
     store_relaxed64(&mine->payload[1], digest(c->send, c->count, 2));             /* relaxed: as above */
     if (stamp_hashed(c->op.claim.descriptor))
-        store_relaxed64(&mine->payload[PAYLOAD_WORDS - 1], c->op.claim.count);       /* relaxed: as above */
+        store_relaxed64(&mine->payload[COUNT_WORD], c->op.claim.count);       /* relaxed: as above */
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include "coll/ring.h"
 
 const struct algorithm scan_line = {
-    "line", KIND_SCAN, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "payload in the arrival line: up to 40 bytes"
+    "line", KIND_SCAN, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "payload in the arrival line: up to 88 bytes"
 };
 const struct algorithm scan_flat = {
     "flat", KIND_SCAN, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "a slot a rank, each folds those of the lower ranks: 1 wait, up to 64 KiB"
@@ -17,7 +17,7 @@ const struct algorithm scan_pull = {
     "pull", KIND_SCAN, SIZE_MAX, ring_move_advance, NULL, NULL, .help = FAR_HELP, .pulls = true
 };
 const struct algorithm exscan_line = {
-    "line", KIND_EXSCAN, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "payload in the arrival line: up to 40 bytes"
+    "line", KIND_EXSCAN, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "payload in the arrival line: up to 88 bytes"
 };
 const struct algorithm exscan_flat = {
     "flat", KIND_EXSCAN, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "a slot a rank, each folds those of the lower ranks: 1 wait, up to 64 KiB"

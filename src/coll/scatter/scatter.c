@@ -4,7 +4,7 @@
 #include "coll/ring.h"
 
 const struct algorithm scatter_line = {
-    "line", KIND_SCATTER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "all blocks in the root's arrival line, up to 40 bytes"
+    "line", KIND_SCATTER, LINE_BYTES, coll_one_phase, line_put_parts, line_take, .help = "all blocks in the root's arrival line, up to 88 bytes"
 };
 const struct algorithm scatter_flat = {
     "flat", KIND_SCATTER, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
