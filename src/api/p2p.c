@@ -89,20 +89,27 @@ static int call_letter(const char *site, struct post *post, const void *buf, tut
 
 int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
 {
-    struct post post = { .kind = KIND_SEND, .peer = to, .tag = tag, .type = type, .from = buf, .count = count };
+    struct post post;
+    post_describe(&post, KIND_SEND, to, tag, type, count);
+    post.from = buf;
     return call_letter(site, &post, buf, comm, call);
 }
 
 int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm,
                   const tutti_call *call)
 {
-    struct post post = { .kind = KIND_RECV, .peer = from, .tag = tag, .type = type, .to = buf, .count = count, .got = got };
+    struct post post;
+    post_describe(&post, KIND_RECV, from, tag, type, count);
+    post.to = buf;
+    post.got = got;
     return call_letter(site, &post, buf, comm, call);
 }
 
 int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
 {
-    struct post post = { .kind = KIND_PROBE, .peer = from, .tag = tag, .type = TUTTI_U8, .width = 1, .got = got };
+    struct post post;
+    post_describe(&post, KIND_PROBE, from, tag, TUTTI_U8, 0);
+    post.got = got;
     return call_letter(site, &post, NULL, comm, call);
 }
 

@@ -289,7 +289,7 @@ void lane_took(struct lane *lane, const struct envelope *envelope)
 void lane_tell(struct p2p *p, struct lane *lane)
 {
     store_release64(&lane->in->freed, lane->got_end);                /* E36 release */
-    store_fence64(&lane->in->taken, lane->got);      /* E36 release, E40 fence */
+    store_fence64(&lane->in->taken, lane->told = lane->got);         /* E36 release, E40 fence */
     p2p_ring(p, lane_peer(p, lane));
 }
 

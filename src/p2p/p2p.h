@@ -22,6 +22,7 @@
  *
  * E35 letter: the sender writes message and envelope, then the letter's seq (release); the receiver loads seq (acquire), then those.
  * E36 taken: the receiver has read letter and store, then taken and freed (release); the sender loads them (acquire) and writes there again.
+ *    Of letters that hold all there is it says so after every few, for that takes as long as all else it does with them.
  * E37 deal: whoever changes a deal's state does so by CAS (release) when what goes with it is written; the other loads it (acquire).
  * E38 filled: the sender has written a piece into the stage, then filled (release); the receiver loads it (acquire), then the piece.
  * E39 drained: the receiver has read a piece, then drained (release); the sender loads it (acquire) and writes the next one there.
@@ -90,7 +91,7 @@ struct lane {
     struct offer *offers;                            /* free ones */
     struct post_list unsent, offered;                /* sends: not in the channel yet; offered, or moving */
     shared64 *table;                                 /* the peer's table of channels */
-    uint64_t got, got_end;                           /* letters read; stored bytes read */
+    uint64_t got, got_end, told;                     /* letters read; stored bytes read; letters of which the sender knows that */
     struct envelope front;                           /* of the letter in hand: what has been looked at, whatever becomes of the one in the arena */
     int moves;                                       /* rings begun in `in` */
     bool damaged;                                    /* what the peer has left there cannot be true: nothing more is read */
@@ -144,6 +145,36 @@ static inline void p2p_ring(struct p2p *p, uint32_t peer)
         return;
     fetch_add32(&m->bell, 1);                        /* E40 release */
     p->watch->ways->wake(p->watch->ways->arg, &m->bell, INT32_MAX);
+}
+
+/* A call, before its peer, tag and buffer are known to be any good. Field by field: cleared all at once it takes the processor 10 ns. */
+static inline void post_describe(struct post *post, enum kind kind, int peer, int tag, tutti_type type, size_t count)
+{
+    post->prev = post->next = NULL;
+    post->in = NULL;
+    post->kind = kind;
+    post->peer = peer;
+    post->tag = tag;
+    post->type = type;
+    post->site = 0;
+    post->from = NULL;
+    post->to = NULL;
+    post->bytes = 0;
+    post->width = 1;
+    post->count = count;
+    post->got = NULL;
+    post->work = post->waited = post->over = post->moving = post->direct = post->keep = post->late = post->gone = false;
+    post->result = 0;
+    post->sender = 0;
+    post->offer = NULL;
+    post->deal = NULL;
+    post->stage = NULL;
+    post->generation = post->start = post->pieces = post->piece = 0;
+    post->streams = NULL;
+    post->ticks = 0;
+    post->streamed = false;
+    post->timeout_ns = -1;
+    post->began_ns = 0;
 }
 
 void post_append(struct post_list *list, struct post *post);
