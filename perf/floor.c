@@ -3,6 +3,7 @@
 #include "harness/report.h"
 #include "harness/switch.h"
 #include "os/futex.h"
+#include "parts/across.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 
 static const struct perf_program program = {
     .name = "floor",
-    .question = "What does the machine itself cost: a cache line to another CPU and back, a system call, a wake, a copy?",
+    .question = "What does the machine itself cost: a cache line to another CPU and back, a system call, a wake, a copy, "
+                "and one out of another CPU's cache?",
     .ranks = "2",
     .seconds = 4,
     .examples = "  floor\n  floor --seconds 20 --json floor.json\n",
@@ -169,7 +171,7 @@ static void copies_table(struct report *report, struct team *team, const struct 
     snprintf(t->note, sizeof t->note, "Bytes copied a second; source and target are taken in turn out of 128 MiB each.");
     for (int k = 0; k < SIZES; k++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds / 2 / SIZES, o->quick, false, sizes[k], 0.5 + 0.5 * k / SIZES, 0.5 / SIZES, OP_NONE, false };
+        struct effort e = { o->seconds * 0.4 / SIZES, o->quick, false, sizes[k], 0.4 + 0.4 * k / SIZES, 0.4 / SIZES, OP_NONE, false };
         measure(team, &e, m);
         char text[4][32];
         double rate[2] = { 0, 0 };
@@ -200,12 +202,14 @@ int main(int argc, char **argv)
     switch_measure(&passed, options.quick ? 4 : 40);
     team_open(&team, &(struct team_plan){ .ranks = options.ranks[0], .contenders = contenders, .shared_bytes = 4096, .pool_bytes = options.quick ? LARGE : POOL });
     if (!team.crowded) {
-        struct effort e = { options.seconds / 2, options.quick, true, 0, 0, 0.5, OP_NONE, false };
+        struct effort e = { options.seconds * 0.4, options.quick, true, 0, 0, 0.4, OP_NONE, false };
         measure(&team, &e, m);
     }
     times_table(&report, team.ranks, m, &passed);
     if (!team.crowded)
         copies_table(&report, &team, &options);
     team_close(&team);
+    if (!team.crowded && team.ranks > 1)
+        part_across(&(struct part){ &report, &options, 2, options.seconds * 0.2, 0.8, 0.2 });
     return report_end(&report, &options);
 }

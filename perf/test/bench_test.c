@@ -1,6 +1,6 @@
 /* What the bench says of itself is tested here without ranks: that results are known to be right, and to be wrong; that figures which contradict
  * each other are remarks; that a promise is judged in its direction. Each operation is done by hand, by its definition. */
-#include "parts/part.h"
+#include "parts/across.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -173,12 +173,22 @@ static void test_promises_are_judged_in_their_direction(void **state)
         assert_true(!none.promises[i].measured && !none.promises[i].kept);
 }
 
+static void test_placements_are_told_apart(void **state)
+{
+    (void)state;
+    const char *core = across_placement(7), *cache = across_placement(21), *far = across_placement(140);
+    assert_ptr_equal(across_placement(70), cache);         /* a cache spread over a socket is one, too */
+    assert_ptr_equal(across_placement(90), far);
+    assert_true(core != cache && cache != far && far != core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_results_are_known),
         cmocka_unit_test(test_contradictions_are_remarks),
         cmocka_unit_test(test_promises_are_judged_in_their_direction),
+        cmocka_unit_test(test_placements_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
