@@ -42,6 +42,8 @@ int main(int argc, char **argv)
             few.without = "mpich,gloo,torch";
         part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.2, at + share * 0.1, share * 0.2 }, &large);
         part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.3, share * 0.6 }, &rest);
+        if (o.ranks[k] == 2)
+            part_promised(&(struct part){ &report, &o, 2, s * 0.04, at, share * 0.1 });
         part_wait(&(struct part){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.9, share * 0.1 });
         large.most = less(most, MOST);               /* with more ranks there is more of everything */
     }

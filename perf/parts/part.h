@@ -20,6 +20,8 @@ void part_barrier(const struct part *p);
 struct part_sizes { const enum operation_id *operations; int count; size_t least, most; bool work, brief; };
 void part_collective(const struct part *p, const struct part_sizes *sizes);
 void part_wait(const struct part *p);
+/* What each of the barrier's promises costs; 2 ranks, a CPU each. */
+void part_promised(const struct part *p);
 void part_start(const struct part *p);
 /* Barriers of so many ranks, ascending, in one plot; count 0: of 1, 2, 4 and 16 times as many as CPUs. */
 void part_crowd(const struct part *p, const int *ranks, int count);

@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm
         return barrier_any(comm, site, call);
     straight_begin(comm, &s, KIND_BARRIER, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
     straight_arrive(comm, &s, 0);
-    return straight_met(comm, &s, SETTLE_NOTED) ? straight_end(comm, &s) : barrier_on(comm, s, call);
+    return straight_met(comm, &s, SETTLED(SETTLE_NOTED)) ? straight_end(comm, &s) : barrier_on(comm, s, call);
 }
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
@@ -35,7 +35,7 @@ int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
     int r = enter(comm);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(comm, site);
+    uint32_t number = PROMISED(journal) ? comm_site(comm, site) : 0;
     if (call)
         r = call->stream ? enter_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
                          : enter_call(comm, KIND_BARRIER, number, call);

@@ -32,6 +32,8 @@ static inline int enter(struct tutti_comm *comm)
 {
     if (!comm)
         return -EINVAL;
+    if (!PROMISED(alive))
+        return 0;
     if (*comm->fork_word != 1)
         return -ECHILD;
     enter_known(comm);
@@ -43,7 +45,8 @@ static inline int enter(struct tutti_comm *comm)
 
 static inline int enter_leave(struct tutti_comm *comm, int result)
 {
-    store_relaxed32(&comm->busy, 0);                 /* relaxed: as above */
+    if (PROMISED(alive))
+        store_relaxed32(&comm->busy, 0);             /* relaxed: as above */
     return result;
 }
 

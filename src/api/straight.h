@@ -35,7 +35,7 @@ static inline void straight_arrive(struct tutti_comm *comm, struct straight *s, 
 {
     struct watch *w = &comm->watch;
     watch_arrive(w, &s->claim);
-    s->began = clock_tick();
+    s->began = PROMISED(journal) ? clock_tick() : 0;
     journal_time(w, s->began);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (bytes)
@@ -46,8 +46,10 @@ static inline void straight_arrive(struct tutti_comm *comm, struct straight *s, 
 static inline bool straight_met(struct tutti_comm *comm, struct straight *s, uint32_t settle)
 {
     struct watch *w = &comm->watch;
-    return watch_arrived_soon(w, &s->claim, settle, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &s->next, &s->pauses)
-        && !load_relaxed32(&w->slot->devices)        /* relaxed: after E1. Where there are devices there may be more to wait for */
+    uint32_t spins = !PROMISED(alive) ? UINT32_MAX : w->budget.spin_ticks ? STRAIGHT_SPINS : 0;
+    return watch_arrived_soon(w, &s->claim, settle, spins, &s->next, &s->pauses)
+        /* relaxed: after E1. Where there are devices there may be more to wait for */
+        && (!PROMISED(verdict) || !load_relaxed32(&w->slot->devices))
         && verdict_none(w);
 }
 
@@ -58,7 +60,8 @@ static inline int straight_end(struct tutti_comm *comm, const struct straight *s
     uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
     journal_end(w, 0, s->began + waited);
     journal_count(w, s->pauses ? FIGURE_WAIT_TICKS : FIGURE_CAME_LAST, s->pauses ? waited : 1);
-    store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */
+    if (PROMISED(alive))
+        store_release64(&w->mine->ended, s->claim.seq);              /* E74 release */
     return 0;
 }
 

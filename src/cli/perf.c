@@ -13,6 +13,7 @@ static const struct question { const char *name, *program, *summary; } questions
     { "overview", "overview", "all of it, shortly: the default" },
     { "barrier", "barrier", "barriers: tutti's, the textbook's, those of MPI, OpenMP, pthreads" },
     { "collective", "collective", "several collectives, or all of them" },
+    { "promises", "promises", "what a barrier pays for what it promises" },
     { "crowd", "crowd", "barriers of more and more ranks on the same CPUs" },
     { "wait", "wait", "CPU time burnt while waiting 100 ms" },
     { "start", "start", "from the start of a job to the end of its first barrier" },

@@ -16,6 +16,8 @@ static inline struct record *journal_hand(const struct member *m)
 
 static inline void journal_begin(struct watch *w, uint64_t seq, uint64_t descriptor, uint64_t count, uint32_t site, uint64_t tick)
 {
+    if (!PROMISED(journal))
+        return;
     uint64_t head = load_relaxed64(&w->mine->head) + 1;              /* relaxed: our own word */
     struct record *r = &w->mine->journal[head % JOURNAL_RECORDS];
     /* relaxed: all of a record is a hint for people, and the owner alone writes it */
@@ -31,11 +33,14 @@ static inline void journal_begin(struct watch *w, uint64_t seq, uint64_t descrip
    arrives, and costs nothing while it waits. */
 static inline void journal_time(struct watch *w, uint64_t tick)
 {
-    store_relaxed64(&journal_hand(w->mine)->began, tick);            /* relaxed: a hint for people */
+    if (PROMISED(journal))
+        store_relaxed64(&journal_hand(w->mine)->began, tick);        /* relaxed: a hint for people */
 }
 
 static inline void journal_end(struct watch *w, int result, uint64_t tick)
 {
+    if (!PROMISED(journal))
+        return;
     struct record *r = journal_hand(w->mine);
     store_relaxed32(&r->result, (uint32_t)result);                   /* relaxed: as above */
     store_relaxed64(&r->ended, tick);                                /* relaxed: as above */
@@ -44,6 +49,8 @@ static inline void journal_end(struct watch *w, int result, uint64_t tick)
 static inline void journal_count(struct watch *w, enum figure f, uint64_t more)
 {
     shared64 *word = &w->mine->figures[f];
+    if (!PROMISED(journal))
+        return;
     store_relaxed64(word, load_relaxed64(word) + more);              /* relaxed: our own counter, a figure for people */
 }
 

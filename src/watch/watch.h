@@ -8,6 +8,7 @@
 #define TUTTI_WATCH_WATCH_H
 
 #include "arena/arena.h"
+#include "base/promised.h"
 #include "base/seeded.h"
 #include "sync/wait.h"
 #include "watch/stamp.h"
@@ -110,6 +111,8 @@ static inline bool watch_past(const struct watch *w, uint32_t p, uint64_t seq)
 
 static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
 {
+    if (!PROMISED(fingerprint))
+        return true;
     /* relaxed: read after an acquire of a->seq (E1), which its owner stored last */
     return load_relaxed64(&a->descriptor) == c->descriptor
         /* relaxed: as above */
@@ -123,14 +126,15 @@ static inline void watch_arrive(struct watch *w, const struct claim *c)
     struct arrival *a = &w->mine->arrival[c->seq & 1];
     if (w->verify)
         store_relaxed64(&a->more[OUTCOME_WORD], w->outcome);         /* relaxed: E1 publishes it */
-    store_relaxed64(&a->descriptor, c->descriptor);                  /* relaxed: E1 publishes it */
-    if (SEEDED(no_fence_completer))
+    if (PROMISED(fingerprint))
+        store_relaxed64(&a->descriptor, c->descriptor);              /* relaxed: E1 publishes it */
+    if (SEEDED(no_fence_completer) || !PROMISED(alive))
         store_release64(&a->seq, c->seq);
     else if (SEEDED(weak_release))
         store_relaxed64(&a->seq, c->seq);                            /* relaxed: the bug */
     else
         store_fence64(&a->seq, c->seq);                              /* E1 release, E2 fence */
-    if (load_relaxed32(&w->mine->sleepers) && !SEEDED(lost_wake))    /* relaxed: E2, ordered by the fence */
+    if (PROMISED(alive) && load_relaxed32(&w->mine->sleepers) && !SEEDED(lost_wake))         /* relaxed: E2, ordered by the fence */
         w->ways->wake(w->ways->arg, low_half(&a->seq), INT32_MAX);
     if (SEEDED(reset_counter))
         store_release32(&w->mine->sleepers, 0);
