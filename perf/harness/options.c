@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const size_t MOST = (size_t)64 << 20;
+
 /* How it was called: "barrier", or "tutti perf barrier" by the verb. */
 static const char *called;
 
@@ -19,7 +21,7 @@ static void help(const struct perf_program *p, FILE *to)
             p->ranks ? p->ranks : "by CPUs");
     fprintf(to, "  --seconds S      time for each number of ranks; default %g\n", p->seconds);
     if (p->sizes) {
-        fprintf(to, "  --most BYTES     largest message, as 64k or 16M; default 64M\n");
+        fprintf(to, "  --most BYTES     largest message, as 64k or 16M; default %zuM\n", (p->most ? p->most : MOST) >> 20);
         fprintf(to, "  --hot            use the same buffers again and again, so that they stay cached\n");
     }
     if (p->words)
@@ -86,7 +88,7 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
         { "json", required_argument, NULL, 'j' },  { "html", required_argument, NULL, 'w' },    { "strict", no_argument, NULL, 'S' },
         { "quick", no_argument, NULL, 'q' },       { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 }
     };
-    *o = (struct perf_options){ .seconds = p->seconds, .most = (size_t)64 << 20, .tutti = p->launches ? foreign_tutti() : NULL };
+    *o = (struct perf_options){ .seconds = p->seconds, .most = p->most ? p->most : MOST, .tutti = p->launches ? foreign_tutti() : NULL };
     called = !strncmp(argv[0], "tutti ", 6) ? argv[0] : p->name;
     if (p->ranks)
         ranks(o, p, p->ranks);

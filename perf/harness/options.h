@@ -32,6 +32,7 @@ struct perf_program {
     bool sizes, launches;                  /* it knows --hot and --most; it knows --tutti */
     const char *examples;                  /* lines of --help */
     bool peers;                            /* it knows --without */
+    size_t most;                           /* the default of --most; 0: 64 MiB */
     const char *words;                     /* what its arguments are, "OPERATION..."; NULL: it takes none */
 };
 

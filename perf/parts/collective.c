@@ -2,6 +2,7 @@
  * peers, and the floor, a bare barrier and the copies that no system can do without. All operations share the crews: to start them takes
  * longer than to measure a size. */
 #include "parts/part.h"
+#include "parts/room.h"
 #include "parts/tutti.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 enum { TUTTI, ARENA, NAIVE, FLOOR, OPENMPI, MPICH, GLOO, TORCH, COUNT };
-enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, GLOO_MOST = 16 << 20, ROTATED_MOST = 32 << 20, CREWS = COUNT - 2 };       /* tutti, naive, floor share one */
+enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, GLOO_MOST = 16 << 20, CREWS = COUNT - 2 };       /* tutti, naive, floor share one */
 
 static void naive_barrier(struct rank *r)
 {
@@ -145,45 +146,6 @@ static void tell(struct report *report, const struct page *p, const struct team 
     table_row(p->table, false, cells);
 }
 
-/* ---- how much of it there is room for ---- */
-
-static size_t available(void)
-{
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return (size_t)kib << 10;
-}
-
-/* Of each of a rank's two pools: two buffers in turn, but for those that no cache holds anyway. */
-static size_t pool_of(const struct part_sizes *s, int ranks, size_t most)
-{
-    size_t pool = 0;
-    for (int k = 0; k < s->count; k++)
-        for (size_t bytes = 4; bytes <= most; bytes *= 4) {
-            size_t room = operation_room(s->operations[k], ranks, bytes) * (bytes > ROTATED_MOST ? 1 : 2);
-            pool = room > pool ? room : pool;
-        }
-    return pool;
-}
-
-/* The largest message whose buffers take no more than half of the memory that is free. */
-static size_t affordable(const struct part *p, const struct part_sizes *s)
-{
-    size_t most = 4;
-    while (most * 4 <= s->most && pool_of(s, p->ranks, most * 4) * 2 * (size_t)p->ranks * CREWS <= available() / 2)
-        most *= 4;
-    if (most * 4 <= s->most)
-        report_remark(p->report, false, "%d ranks: messages above %zu bytes are left out, for there are %zu MiB of memory", p->ranks, most,
-                      available() >> 20);
-    return most;
-}
-
 /* Which operations of all that were asked for a contender has not, [1] as work: a line for each, and not one for each operation. */
 struct lacks { unsigned operations[2][COUNT]; };
 
@@ -227,9 +189,9 @@ void part_collective(const struct part *p, const struct part_sizes *s)
 {
     struct team team;
     struct lacks lacks = { { { 0 } } };
-    size_t most = affordable(p, s), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
+    size_t most = room_most(p, s, CREWS), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
     team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .without = p->options->without,
-                                          .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = pool_of(s, p->ranks, most),
+                                          .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = room_pool(s, p->ranks, most),
                                           .done = p->done });
     for (int k = 0; k < s->count; k++)
         for (int work = 0; work <= s->work; work++)

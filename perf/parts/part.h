@@ -25,6 +25,9 @@ void part_promised(const struct part *p);
 void part_start(const struct part *p);
 /* Barriers of so many ranks, ascending, in one plot; count 0: of 1, 2, 4 and 16 times as many as CPUs. */
 void part_crowd(const struct part *p, const int *ranks, int count);
+/* Of 1 to 64 ranks at four sizes; of one number of ranks at 4 bytes, 16, 64 … most. Kinks are remarks. */
+void part_growth_ranks(const struct part *p);
+void part_growth_sizes(const struct part *p, size_t most);
 
 /* A program that asks one question, for each number of ranks; it may have been started as a rank by part_start. The exit status. */
 int part_program(const struct perf_program *program, int argc, char **argv, void (*one)(const struct part *p));

@@ -1,6 +1,7 @@
 /* What the bench says of itself is tested here without ranks: that results are known to be right, and to be wrong; that figures which contradict
  * each other are remarks; that a promise is judged in its direction. Each operation is done by hand, by its definition. */
 #include "parts/across.h"
+#include "parts/kink.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -182,6 +183,60 @@ static void test_placements_are_told_apart(void **state)
     assert_true(core != cache && cache != far && far != core);
 }
 
+/* Times of 4 B, 16 B, 64 B …, or of 2, 4, 8 … ranks, each with a spread of 5 % to both sides. */
+static void curve(struct kink_point *to, double first, double step, const double *ns, int count)
+{
+    for (int i = 0; i < count; i++, first *= step)
+        to[i] = (struct kink_point){ first, 0.95 * ns[i], ns[i], 1.05 * ns[i], 9 };
+}
+
+static bool says(const struct report *r, const char *text)
+{
+    for (int i = 0; i < r->remark_count; i++)
+        if (strstr(r->remarks[i].text, text))
+            return true;
+    return false;
+}
+
+static void test_kinks_over_bytes(void **state)
+{
+    static const double even[] = { 100, 104, 110, 400, 1600, 7000, 28000 }, bent[] = { 100, 104, 400, 2840, 9000, 4000 };
+    struct report none = fresh(), two = fresh(), few = fresh();
+    struct kink_point points[8];
+    (void)state;
+    curve(points, 4, 4, even, 7);
+    assert_int_equal(kink_sizes(&none, OP_ALL_REDUCE, 2, points, 7), 0);
+    assert_int_equal(none.remark_count, 0);
+    curve(points, 4096, 4, bent, 6);
+    assert_int_equal(kink_sizes(&two, OP_ALL_REDUCE, 2, points, 6), 2);
+    assert_true(says(&two, "all_reduce, 2 ranks: 64 KiB -> 256 KiB takes 7.1 times as long"));
+    assert_true(says(&two, "1 MiB -> 4 MiB takes 0.44 of the time"));
+    assert_int_equal(bad(&two), 1);                  /* that more bytes take less contradicts itself */
+    points[3].low = 1000;                            /* their spreads touch */
+    points[4].low = 3000;
+    points[5].count = 2;                             /* too few to say */
+    assert_int_equal(kink_sizes(&few, OP_ALL_REDUCE, 2, points, 6), 0);
+}
+
+static void test_kinks_over_ranks(void **state)
+{
+    static const double twice[] = { 1000, 2100, 4200, 8400 }, fourfold[] = { 1000, 4000, 16000, 64000 };
+    struct report r = fresh();                       /* two CPUs */
+    struct kink_point points[4];
+    (void)state;
+    curve(points, 4, 2, twice, 4);
+    assert_int_equal(kink_ranks(&r, OP_BARRIER, 0, points, 4), 0);
+    curve(points, 4, 2, fourfold, 4);
+    assert_int_equal(kink_ranks(&r, OP_ALL_GATHER, 1024, points, 4), 0);         /* each reads what all give */
+    assert_int_equal(kink_ranks(&r, OP_BROADCAST, 1024, points, 4), 3);
+    assert_int_equal(kink_ranks(&r, OP_BARRIER, 0, points, 4), 3);
+    assert_true(says(&r, "barrier: 16 -> 32 ranks takes 4.0 times as long; 2 times is expected"));
+    curve(points, 1, 2, fourfold, 3);                /* 1 -> 2: nobody to wait for; 2 -> 4: two CPUs no longer enough */
+    assert_int_equal(kink_ranks(&r, OP_BARRIER, 0, points, 3), 0);
+    assert_true(fabs(kink_expected(OP_BARRIER, 0, 2, 4, 8) - 3) < 1e-9);         /* lines of others: 1, 3 */
+    assert_true(fabs(kink_expected(OP_ALL_REDUCE, 1 << 20, 8, 16, 4) - 2) < 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +244,8 @@ int main(void)
         cmocka_unit_test(test_contradictions_are_remarks),
         cmocka_unit_test(test_promises_are_judged_in_their_direction),
         cmocka_unit_test(test_placements_are_told_apart),
+        cmocka_unit_test(test_kinks_over_bytes),
+        cmocka_unit_test(test_kinks_over_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

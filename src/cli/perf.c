@@ -15,6 +15,7 @@ static const struct question { const char *name, *program, *summary; } questions
     { "collective", "collective", "several collectives, or all of them" },
     { "promises", "promises", "what a barrier pays for what it promises" },
     { "crowd", "crowd", "barriers of more and more ranks on the same CPUs" },
+    { "growth", "growth", "how time grows with ranks, 1 to 64, and bytes; where the kinks are" },
     { "wait", "wait", "CPU time burnt while waiting 100 ms" },
     { "start", "start", "from the start of a job to the end of its first barrier" },
     { "arena", "arena", "what an all_reduce gains when its buffers lie in the arena" },
