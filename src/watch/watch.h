@@ -172,7 +172,7 @@ static inline bool watch_arrived_soon(const struct watch *w, const struct claim 
         for (uint32_t i = 0; watch_seq(a) < c->seq; i++) {
             if (i >= spins)
                 return false;
-            ++*pauses;
+            *pauses += i == 0 || i >= SOON;                          /* the soon ones are one pause together */
             if (i < SOON)
                 cpu_steps(SOON_STEPS);
             else
