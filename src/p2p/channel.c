@@ -95,7 +95,7 @@ void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter)
     reel_on(&lane->write);
     store_fence64(&letter->seq, ++lane->sent);       /* E35 release, E40 fence */
     p2p_ring(p, lane_peer(p, lane));
-    cpu_own(&lane->write.at[lane->write.index]);     /* its receiver has read what was there long ago */
+    cpu_own(&lane->write.at[lane->write.index]);     /* as a rule its receiver has read what was there long ago */
 }
 
 static char *store_fit(struct lane *lane, uint64_t bytes, uint64_t *end)
@@ -289,7 +289,7 @@ void lane_took(struct lane *lane, const struct envelope *envelope)
 void lane_tell(struct p2p *p, struct lane *lane)
 {
     store_release64(&lane->in->freed, lane->got_end);                /* E36 release */
-    store_fence64(&lane->in->taken, lane->told = lane->got);         /* E36 release, E40 fence */
+    store_fence64(&lane->in->taken, lane->got);      /* E36 release, E40 fence */
     p2p_ring(p, lane_peer(p, lane));
 }
 

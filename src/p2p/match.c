@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { TOLD_EVERY = 8 };              /* of the RING_FIRST letters that a ring holds at least */
 enum { STRAIGHT_SPINS = 256, STREAMED_FROM = 2 << 20 };      /* a message of 1 MiB lost by streaming: it is still in a cache */
 
 static bool fits(const struct post *post, uint32_t from, uint32_t tag)
@@ -311,10 +310,8 @@ bool match_now(struct p2p *p, struct post *post)
     }
     if (!e || e->mode == LETTER_OFFERED || !fits(post, (uint32_t)post->peer, e->tag))
         return false;
-    bool stored = e->mode == LETTER_STORED;
-    match_deliver(p, post, (uint32_t)post->peer, e, stored ? p2p_at(p, e->far.at) : e->text);
+    match_deliver(p, post, (uint32_t)post->peer, e, e->mode == LETTER_STORED ? p2p_at(p, e->far.at) : e->text);
     lane_took(lane, e);
-    if (stored || lane->got - lane->told >= TOLD_EVERY)
-        lane_tell(p, lane);
+    lane_tell(p, lane);
     return true;
 }

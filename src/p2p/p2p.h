@@ -22,7 +22,6 @@
  *
  * E35 letter: the sender writes message and envelope, then the letter's seq (release); the receiver loads seq (acquire), then those.
  * E36 taken: the receiver has read letter and store, then taken and freed (release); the sender loads them (acquire) and writes there again.
- *    Of letters that hold all there is it says so after every few, for that takes as long as all else it does with them.
  * E37 deal: whoever changes a deal's state does so by CAS (release) when what goes with it is written; the other loads it (acquire).
  * E38 filled: the sender has written a piece into the stage, then filled (release); the receiver loads it (acquire), then the piece.
  * E39 drained: the receiver has read a piece, then drained (release); the sender loads it (acquire) and writes the next one there.
@@ -91,7 +90,7 @@ struct lane {
     struct offer *offers;                            /* free ones */
     struct post_list unsent, offered;                /* sends: not in the channel yet; offered, or moving */
     shared64 *table;                                 /* the peer's table of channels */
-    uint64_t got, got_end, told;                     /* letters read; stored bytes read; letters of which the sender knows that */
+    uint64_t got, got_end;                           /* letters read; stored bytes read */
     struct envelope front;                           /* of the letter in hand: what has been looked at, whatever becomes of the one in the arena */
     int moves;                                       /* rings begun in `in` */
     bool damaged;                                    /* what the peer has left there cannot be true: nothing more is read */
