@@ -41,17 +41,15 @@ static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, stru
 }
 
 /* A function of its own, as the places of all ranks' lines are a page of stack. */
-static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uint64_t seq, size_t count, const struct shape *shape, const void *send, void *recv)
+static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uint64_t seq, size_t count, const struct shape *shape, const void *send,
+                                                      void *recv)
 {
     const void *from[RANKS_MAX];
-    unsigned modes = modes_enter();
-    from[0] = send;                                  /* for compilers that reckon with comms of no rank */
     line_sources(w, seq, send, from);
-    shape->fold(recv, from, (int)w->size, count, (int)w->size);
-    modes_leave(modes);
+    coll_fold_by(shape->fold, recv, from, w->size, count);
 }
 
-/* A single element that is a word, of two ranks or more, under the usual modes. */
+/* A single element that is a word, under the usual modes. */
 static inline void all_reduce_word(const struct watch *w, uint64_t seq, const struct shape *shape, const void *send, void *recv)
 {
     uint64_t acc = 0;
@@ -63,13 +61,14 @@ static inline void all_reduce_word(const struct watch *w, uint64_t seq, const st
     line_put_word(recv, acc, shape->bytes);
 }
 
-static inline __attribute__((always_inline)) int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t stamp, const struct shape *shape, const void *send, void *recv, size_t count)
+static inline __attribute__((always_inline)) int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t stamp, const struct shape *shape,
+                                                            const void *send, void *recv, size_t count)
 {
     struct straight s;
     straight_begin(comm, &s, KIND_ALL_REDUCE, stamp, count, site);
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
     straight_arrive(comm, &s, shape->bytes);
-    bool word = shape->word && modes_usual() && comm->watch.size > 1;        /* to read the modes takes as long as to fold a word */
+    bool word = shape->word && modes_usual();        /* to read the modes takes as long as to fold a word */
     if (!straight_met(comm, &s, SETTLE_READY))
         return all_reduce_on(comm, s, shape, send, recv);
     if (word)

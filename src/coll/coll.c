@@ -129,6 +129,13 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
     c->fold_ticks += timed ? clock_tick() - began : 0;
 }
 
+void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count)
+{
+    unsigned modes = modes_enter();
+    fold(to, from, (int)n, count, (int)n);
+    modes_leave(modes);
+}
+
 int coll_nothing(struct coll *c)
 {
     (void)c;

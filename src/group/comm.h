@@ -87,7 +87,7 @@ struct shape {
     const struct algorithm *algorithm;
     void (*fold)(void *dst, const void *const src[], int n, size_t count, int divisor);
     void (*scaled)(void *dst, const void *const src[], const void *const factor[], int n, size_t count);
-    uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);          /* fold/word.h, of a single element; NULL: none */
+    uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);          /* fold/word.h, of a single element of several ranks; NULL: none */
 };
 
 /* An operation of the caller's own (tutti_op_create). */

@@ -48,7 +48,7 @@ void world_open(const struct scenario *s)
     }
     for (int p = 0; p < s->ranks; p++)
         for (int i = 0; i < 2; i++)    /* payloads are folded in place */
-            words_declare((void *)explore_world[0]->watch.members[p].arrival[i].payload, sizeof(shared64[PAYLOAD_WORDS]));
+            words_declare((void *)explore_world[0]->watch.members[p].arrival[i].lead, sizeof(shared64[COUNT_WORD + 1]));
     for (int p = 0; p < s->ranks && (s->events & KILL); p++)
         words_declare((void *)process_mark_word(&arena.seats[p].mark), 8);       /* the kernel writes there */
     pages_watch(arena.base, arena.bytes);

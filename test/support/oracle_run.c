@@ -169,6 +169,8 @@ static int run_case(struct run *run)
     return r;
 }
 
+enum { AGAIN_MOST = 256 };           /* bytes */
+
 int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, struct oracle_board *board, const struct oracle_device *device)
 {
     struct run run = { .comm = comm, .board = board, .device = device, .me = tutti_rank(comm) };
@@ -181,6 +183,10 @@ int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, stru
         run.c = &cases[i];
         run.nth = i;
         r = run_case(&run);
+        /* A blocking call like one before it may go a shorter way. */
+        run.nth = i & ~(size_t)1;
+        if (r == 0 && run.c->kind == KIND_ALL_REDUCE && oracle_count(run.c) * oracle_width(run.c->v[DIM_TYPE]) <= AGAIN_MOST)
+            r = run_case(&run);
     }
     return r;
 }
