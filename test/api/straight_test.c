@@ -1,0 +1,86 @@
+/* ctest: timeout=60
+ * What a call of a few bytes leaves behind, and what it is computed with: the second of two alike goes a shorter way than the first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tutti.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+enum { FLUSH = 0x8040 };                             /* flush to zero, and denormals are zeros */
+static void flush(void) { _mm_setcsr(_mm_getcsr() | FLUSH); }
+#else
+static void flush(void) { }
+#endif
+
+enum { RANKS = 2, TIMES = 20, LINE = 11, PLACES = 5, MANY = 100000 };         /* words of a line; the first that is a place's */
+
+/* 2^-149 of each rank: with either rank's modes nothing would be left. As words, for comparing floats would flush, too. */
+static int sum_of_denormals(tutti_comm *world, void *arg)
+{
+    const uint32_t least = 1;
+    (void)arg;
+    if (tutti_rank(world) == 1)
+        flush();
+    for (int i = 0; i < TIMES; i++) {
+        uint32_t sum = 0;
+        int r = tutti_all_reduce(&least, &sum, 1, TUTTI_F32, TUTTI_SUM, world, NULL);
+        if (r < 0 || sum != RANKS)
+            return 1;
+    }
+    return 0;
+}
+
+static void a_rank_that_flushes_denormals_gets_what_the_others_get(void **state)
+{
+    (void)state;
+    assert_int_equal(tutti_spawn(RANKS, sum_of_denormals, NULL, NULL, NULL), 0);
+}
+
+/* 88 bytes lie where larger operations say in what part of the arena their buffers are, or at what address: so a place that would be believed, all
+   over it, is left there by both parities of an operation's number, and then come operations that look. */
+static int lines_and_larger(tutti_comm *world, void *arg)
+{
+    static uint32_t give[MANY], get[RANKS * MANY];
+    uint64_t line[LINE], sum[LINE];
+    int me = tutti_rank(world);
+    (void)arg;
+    for (int i = 0; i < TIMES; i++) {
+        for (int k = 0; k < LINE; k++)
+            line[k] = (k - PLACES) % 3 == 0 ? 4096 + (uint64_t)i * 4096 : (k - PLACES) % 3 == 1 ? 0 : UINT64_C(1) << 40;
+        for (int parity = 0; parity < 2; parity++) {
+            int r = tutti_all_reduce(line, sum, LINE, TUTTI_U64, TUTTI_MAX, world, NULL);
+            if (r < 0 || memcmp(line, sum, sizeof sum) != 0)
+                return 1;
+        }
+        size_t n = i % 4 < 2 ? MANY : 3;
+        for (size_t k = 0; k < n; k++)
+            give[k] = (uint32_t)(k + (size_t)(me + i));
+        int r = i % 2 ? tutti_all_gather(give, get, n, TUTTI_U32, world, NULL) : tutti_all_reduce(give, get, n, TUTTI_U32, TUTTI_SUM, world, NULL);
+        for (size_t k = 0; k < n && r == 0; k++)
+            r = i % 2 ? get[k] != k + (size_t)i || get[n + k] != k + (size_t)i + 1 : get[k] != 2 * (k + (size_t)i) + 1;
+        if (r)
+            return 2;
+    }
+    return 0;
+}
+
+static void what_a_line_said_is_nobodys_place(void **state)
+{
+    (void)state;
+    assert_int_equal(tutti_spawn(RANKS, lines_and_larger, NULL, NULL, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_that_flushes_denormals_gets_what_the_others_get),
+        cmocka_unit_test(what_a_line_said_is_nobodys_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
