@@ -6,9 +6,19 @@
 #include "base/text.h"
 #include "os/file.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { PATH_ROOM = 1024, TEXT_ROOM = 8192 };
+
+/* One of its components is "..": not a name that merely begins so. */
+static bool climbs(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "/..")) != NULL; at += 3)
+        if (at[3] == '/' || !at[3])
+            return true;
+    return false;
+}
 
 /* dir = mount + path, then one component less at a time, the mount itself last. */
 static void walk_up(const char *mount, const char *path, size_t path_len, void (*look)(const char *, void *), void *arg)
@@ -19,7 +29,7 @@ static void walk_up(const char *mount, const char *path, size_t path_len, void (
     size_t mount_len = dir.used;
     text_add(&dir, "%.*s", (int)path_len, path);
     /* Longer than the buffer, or outside the namespace's root ("/../x"): nothing below the mount can be named. */
-    if (dir.used + 1 >= dir.room || strstr(room + mount_len, "/.."))
+    if (dir.used + 1 >= dir.room || climbs(room + mount_len))
         dir.used = mount_len;
     while (dir.used > mount_len) {
         room[dir.used] = 0;

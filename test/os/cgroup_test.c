@@ -57,6 +57,8 @@ static void test_nonsense_gives_the_roots(void **state)
     assert_string_equal(walked(&v, "", "cpu"), "|/cpu|");
     assert_string_equal(walked(&v, "\n\nx\n1:cpu", "cpu"), "|/cpu|");
     assert_string_equal(walked(&v, "0::/../elsewhere\n", "cpu"), "|/unified||/cpu|");
+    assert_string_equal(walked(&v, "0::/a/..\n", "cpu"), "|/unified||/cpu|");
+    assert_string_equal(walked(&v, "0::/..x\n", "cpu"), "/..x||/unified/..x|/unified||/cpu|");
     char endless[3000];
     memset(endless, 'p', sizeof endless);
     memcpy(endless, "0::/", 4);
