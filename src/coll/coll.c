@@ -12,8 +12,7 @@ enum { TIMED_BYTES = 4096 };          /* less costs about as much as reading the
 
 char *coll_at(const struct coll *c, uint64_t at, size_t bytes)
 {
-    const struct arena *arena = &c->comm->world->arena;
-    return at && at <= arena->bytes && bytes <= arena->bytes - at ? arena->base + at : NULL;
+    return coll_place(c->comm, at, bytes);
 }
 
 char *coll_peer(const struct coll *c, uint32_t p, size_t bytes)
@@ -53,6 +52,24 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
     uint64_t began = clock_tick();
     copy_plain(to, from, bytes);
     c->fold_ticks += clock_tick() - began;
+}
+
+void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
+{
+    struct either *staged = &c->comm->staged;
+    if (!COPY_STREAMS || c->mover || bytes < STAGED_LEAST || to == from) {
+        coll_copy(c, to, from, bytes);
+        return;
+    }
+    bool streamed = either_choose(staged, STAGED_WORTH);
+    uint64_t began = clock_tick();
+    if (streamed)
+        copy_streaming(to, from, bytes);
+    else
+        copy_plain(to, from, bytes);
+    uint64_t ticks = clock_tick() - began;
+    either_learn(staged, streamed, ticks, bytes);
+    c->fold_ticks += ticks;
 }
 
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)

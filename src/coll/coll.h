@@ -85,7 +85,7 @@ struct coll {
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */
     uint64_t fold_ticks;
-    struct streams *stream;            /* coll/stream.h */
+    struct either *stream;             /* coll/stream.h */
     size_t stream_bytes;
     bool streams;
     struct device_call *device;        /* NULL: this rank's buffers are host memory. Set by check_describe, then by who found it otherwise */
@@ -96,7 +96,7 @@ struct coll {
     enum far { FAR_ASKS, FAR_NO, FAR_YES } far;      /* coll/far.h; set where an algorithm of large operations opens */
     uint64_t far_since;                /* when memory of a peer was first found gone, 0: never */
     int phase;
-    struct { char *at; size_t piece, slot, large; uint64_t total, base, in, fold, out, mine, taken, steps, asked, taking; } ring;
+    struct { char *at; size_t piece, slot, depth, large; uint64_t total, base, in, fold, out, mine, taken, steps, asked, taking; } ring;
                                        /* elements, bytes, rounds; mine, taken: of what this rank gives, and takes;
                                           asked >= in, taking >= out: handed to a mover, and ended */
 };
@@ -108,12 +108,18 @@ int coll_one_phase(struct op *op);
 int coll_nothing(struct coll *c);                            /* before or after, where there is nothing to do */
 
 /* Memory of peers; NULL if it does not lie in the arena. */
+static inline char *coll_place(const struct tutti_comm *comm, uint64_t at, size_t bytes)
+{
+    const struct arena *arena = &comm->world->arena;
+    return at && at <= arena->bytes && bytes <= arena->bytes - at ? arena->base + at : NULL;
+}
 char *coll_at(const struct coll *c, uint64_t at, size_t bytes);                      /* at this offset */
 char *coll_peer(const struct coll *c, uint32_t p, size_t bytes);                     /* at what p published in payload[0] */
 /* This rank's staging, before it arrives; with the factor, and the count where the stamp holds a hash. */
 void coll_publish(struct coll *c, const char *at);
 void coll_publish_factor(struct coll *c);
 void coll_copy(struct coll *c, void *to, const void *from, size_t bytes);            /* timed; nothing if it is the same place */
+void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes);         /* the same into what peers will read */
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);        /* the same for results, past the caches if c->streams */
 /* from[0 … n-1], the contributions of ranks 0 … n-1, in that order; timed; default floating-point modes. */
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);

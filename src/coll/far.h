@@ -16,10 +16,6 @@
 
 #define FAR_HELP "private memory is read where it lies, written once; else as ring"
 
-/* A place with this bit is an address in its owner's private memory, and no offset in the arena. */
-#define FAR_BIT (UINT64_C(1) << 63)
-static inline bool far_is(uint64_t at) { return at & FAR_BIT; }
-
 /* Before the arrival, after the staging is published: sets c->far, publishes what peers need to find out. 0 or -ENOMEM (no window). */
 int far_open(struct coll *c);
 /* Where peers can read a private buffer of ours; nowhere, where they cannot. */

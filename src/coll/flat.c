@@ -1,7 +1,8 @@
-/* The slot of parity k may be overwritten, or given up for a larger one, for k + 2: its owner is then past k + 1, which everybody has reached only after returning
- * from k. Own data is folded from the caller's buffer, not from the slot. */
+/* The slot of parity k may be overwritten, or given up for a larger one, for k + 2: its owner is then past k + 1, which everybody has
+ * reached only after returning from k. Own data is folded from the caller's buffer, not from the slot. */
 #include "coll/flat.h"
 
+#include "base/copy.h"
 #include "coll/parts.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ static int flat_put_bytes(struct coll *c, size_t bytes)
     int r = flat_slot(c, &slot);
     if (r < 0)
         return r;
-    coll_copy(c, slot, c->send, bytes);
+    coll_copy_in(c, slot, c->send, bytes);
     coll_publish(c, slot);
     return 0;
 }
@@ -41,41 +42,63 @@ int flat_put_parts(struct coll *c)
     if (!(how & PARTS_UNEVEN))
         return flat_put(c);
     int r = flat_slot(c, &slot);
+    if (r < 0)
+        return r;
     to = slot;
     for (uint32_t p = 0; slot && p < c->comm->watch.size; p++) {
         size_t bytes = parts_count(c, c->comm->watch.me, p) * c->width;
-        coll_copy(c, to, parts_send(c, p), bytes);
+        coll_copy_in(c, to, parts_send(c, p), bytes);
         to += bytes;
     }
-    if (r == 0)
-        coll_publish(c, slot);                       /* without an element there is no slot, but still the counts' hash */
-    return r;
+    coll_publish(c, slot);                           /* without an element there is no slot, but still the counts' hash */
+    return 0;
 }
 
 /* After the gate nobody reads the slot of the next operation any more: the lines that one of its size will write are fetched while the peers' are read.
    Measured, 1 KiB 0.86 of the time without; from 4 KiB on it is in the way of the reading. */
-static void flat_own(const struct coll *c)
+static void flat_own(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {
     enum { OWN_MOST = 1024, LINE_OF_CPU = 64 };
-    const struct stage *stage = &c->comm->stage;
-    uint64_t next = (c->op.claim.seq + 1) & 1;
-    if (c->bytes <= OWN_MOST && stage->flat_bytes[next] >= c->bytes)
-        for (size_t at = 0; at < c->bytes; at += LINE_OF_CPU)
+    const struct stage *stage = &comm->stage;
+    uint64_t next = (seq + 1) & 1;
+    if (bytes <= OWN_MOST && stage->flat_bytes[next] >= bytes)
+        for (size_t at = 0; at < bytes; at += LINE_OF_CPU)
             cpu_own(stage->flat[next] + at);
+}
+
+bool flat_sources(const struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes, const void **from)
+{
+    const struct watch *w = &comm->watch;
+    flat_own(comm, seq, bytes);
+    for (uint32_t p = 0; p < w->size; p++) {
+        /* relaxed: after E1 */
+        from[p] = p == w->me ? send : coll_place(comm, load_relaxed64(&watch_arrival(w, p, seq)->payload[0]), bytes);
+        if (!from[p] && bytes)
+            return false;
+    }
+    return true;
 }
 
 int flat_fold(struct coll *c)
 {
-    flat_own(c);
-    const struct watch *w = &c->comm->watch;
     const void *from[RANKS_MAX];
-    for (uint32_t p = 0; p < w->size; p++) {
-        from[p] = p == w->me ? c->send : coll_peer(c, p, c->bytes);
-        if (!from[p] && c->bytes)
-            return -EPROTO;
-    }
-    coll_fold(c, c->recv, from, w->size, c->count);
+    if (!flat_sources(c->comm, c->op.claim.seq, c->send, c->bytes, from))
+        return -EPROTO;
+    coll_fold(c, c->recv, from, c->comm->watch.size, c->count);
     return 0;
+}
+
+bool flat_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
+{
+    return bytes < FLAT_TURNS && bytes <= comm->stage.flat_bytes[seq & 1];
+}
+
+void flat_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes)
+{
+    char *slot = comm->stage.flat[seq & 1];
+    copy_plain(slot, send, bytes);
+    /* relaxed: E1 publishes it */
+    store_relaxed64(&comm->watch.mine->arrival[seq & 1].payload[0], (uint64_t)(slot - comm->world->arena.base));
 }
 
 static struct spot flat_at(const struct coll *c, uint32_t p, size_t first, size_t n)
@@ -88,6 +111,6 @@ static struct spot flat_at(const struct coll *c, uint32_t p, size_t first, size_
 
 int flat_take(struct coll *c)
 {
-    flat_own(c);
+    flat_own(c->comm, c->op.claim.seq, c->bytes);
     return parts_take(c, flat_at, 0, SIZE_MAX, NULL);
 }

@@ -16,4 +16,9 @@ int flat_put_nothing(struct coll *c);
 int flat_fold(struct coll *c);                       /* everybody's slots into c->recv */
 int flat_take(struct coll *c);                       /* the blocks that are meant for this rank (parts.h) */
 
+/* The same for who has no description of the operation: so many bytes, for operation seq. */
+bool flat_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes);                  /* there is a slot, so that flat_store cannot fail */
+void flat_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes);
+bool flat_sources(const struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes, const void **from);    /* false: -EPROTO */
+
 #endif

@@ -6,11 +6,12 @@ int ring_stage(struct coll *c, bool needed)
 {
     uint32_t size = c->comm->watch.size;
     c->ring.slot = ring_slot_now(c);
+    c->ring.depth = ring_depth_now(c);
     c->ring.in = c->ring.asked = c->ring.fold = c->ring.taking = c->ring.out = c->ring.total = c->ring.mine = 0;
     c->ring.base = c->comm->rounds;
     c->ring.at = NULL;                 /* one that this operation has no need of may be lent to another comm at any moment */
     if (needed || c->far != FAR_NO) {  /* whether private memory is read where it lies is known after the gate */
-        int r = comm_stage_ring(c->comm, RING_DEPTH * c->ring.slot + 2 * ring_rows_bytes(size));
+        int r = comm_stage_ring(c->comm, ring_all_slots(c) + 2 * ring_rows_bytes(size));
         if (r < 0)
             return r;
         c->ring.at = c->comm->stage.ring;
@@ -36,18 +37,18 @@ void ring_close(struct coll *c)
 
 char *ring_slot(char *ring, const struct coll *c, uint64_t round)
 {
-    return ring + (c->ring.base + round) % RING_DEPTH * c->ring.slot;
+    return ring + (c->ring.base + round) % c->ring.depth * c->ring.slot;
 }
 
 struct part_row *ring_rows(const struct coll *c, char *ring)
 {
     uint32_t size = c->comm->watch.size;
-    return (struct part_row *)(void *)(ring + RING_DEPTH * c->ring.slot + (c->op.claim.seq & 1) * ring_rows_bytes(size));
+    return (struct part_row *)(void *)(ring + ring_all_slots(c) + (c->op.claim.seq & 1) * ring_rows_bytes(size));
 }
 
 const struct part_row *ring_rows_of(const struct coll *c, uint32_t p)
 {
-    char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot + 2 * ring_rows_bytes(c->comm->watch.size));
+    char *ring = coll_peer(c, p, ring_all_slots(c) + 2 * ring_rows_bytes(c->comm->watch.size));
     return ring ? ring_rows(c, ring) : NULL;
 }
 
@@ -111,9 +112,9 @@ static int ring_consumed(struct coll *c, uint64_t need, ring_who_fn *who)
 int ring_licence(struct coll *c, uint64_t round, ring_who_fn *who)
 {
     uint64_t now = c->ring.base + round;
-    if (now < RING_DEPTH || SEEDED(no_licence))
+    if (now < c->ring.depth || SEEDED(no_licence))
         return DONE;
-    uint64_t need = now - RING_DEPTH + 1;
+    uint64_t need = now - c->ring.depth + 1;
     return ring_consumed(c, need, need <= c->ring.base ? NULL : who);
 }
 

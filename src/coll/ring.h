@@ -2,8 +2,8 @@
  * Owns: this rank's ring and its words produced, folded, consumed.
  * Never: what an operation does with a slot (ring_reduce.c, ring_move.c).
  *
- * "Ring" is the lock-free queue of chunks, not a ring of neighbours. A rank's ring has RING_DEPTH slots. Rounds are counted since the
- * comm began; what a rank gives in round r is in slot r % RING_DEPTH of its ring, or, where its buffer lies in the arena, in that buffer:
+ * "Ring" is the lock-free queue of chunks, not a ring of neighbours. A rank's ring has `depth` slots. Rounds are counted since the
+ * comm began; what a rank gives in round r is in slot r % depth of its ring, or, where its buffer lies in the arena, in that buffer:
  * peers read it there, and its owner stays until they have (exit). Which of the two holds for a chunk follows from what the owner has
  * published: a chunk that lies wholly between lo and hi is read in place, any other from the slot.
  *
@@ -22,12 +22,20 @@
 #include "coll/far.h"
 #include "pattern/chunk.h"
 
-enum { RING_DEPTH = TINY(4, 2), RING_ROUND_BYTES = TINY(262144, 128), RING_PIECE_LEAST = TINY(4096, 64), RING_PIECE_MOST = TINY(65536, 64) };
+enum { RING_DEPTH = TINY(4, 2), RING_DEPTH_MOST = TINY(12, 2), RING_DEPTH_ALL = TINY(24, 2) };
+enum { RING_ROUND_BYTES = TINY(262144, 128), RING_PIECE_LEAST = TINY(4096, 64), RING_PIECE_MOST = TINY(65536, 64) };
 
 static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so that a round of all ranks stays in the cache */
 {
     size_t bytes = (size_t)RING_ROUND_BYTES / ranks / 64 * 64;
     return bytes < RING_PIECE_LEAST ? RING_PIECE_LEAST : bytes > RING_PIECE_MOST ? RING_PIECE_MOST : bytes;
+}
+/* How many slots: so many that a slot's lines have left their readers' second caches when they are written again (base/either.h); where many
+   ranks share the memory, and where a driver has to register it, as many as keep all busy. */
+static inline uint32_t ring_depth(uint32_t ranks)
+{
+    uint32_t depth = RING_DEPTH_ALL / ranks;
+    return depth < RING_DEPTH ? RING_DEPTH : depth > RING_DEPTH_MOST ? RING_DEPTH_MOST : depth;
 }
 static inline size_t ring_slot_bytes(uint32_t ranks) { return ring_piece_bytes(ranks) * (ranks + 1); }
 /* Of a comm with devices: a copy to or from one has to be large to be worth its start; all ranks' slots together are bounded, as that is
@@ -46,6 +54,10 @@ static inline size_t ring_slot_now(const struct coll *c)
     uint32_t size = c->comm->watch.size;
     return c->comm->devices ? ring_device_slot_bytes(size, c->comm->world->arena.header->span_bytes) : ring_slot_bytes(size);
 }
+/* It changes in the life of a comm once, behind an operation that has ended for all before it ended for anybody (E70): slots that lie otherwise
+   in the same memory are then nobody's. */
+static inline uint32_t ring_depth_now(const struct coll *c) { return c->comm->devices ? RING_DEPTH : ring_depth(c->comm->watch.size); }
+static inline size_t ring_all_slots(const struct coll *c) { return c->ring.depth * c->ring.slot; }
 /* Where a buffer of this rank can be read by peers: with devices nowhere, since they copy from registered memory only. */
 static inline struct place ring_may_lie(const struct coll *c, const void *at, size_t bytes)
 {

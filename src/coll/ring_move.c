@@ -76,7 +76,7 @@ static void move_copy_in(struct coll *c, uint32_t to, char *slot)
 {
     size_t first = (size_t)c->ring.asked * c->ring.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
     if (n && move_staged(c, to, c->ring.asked))
-        coll_copy(c, slot, parts_send(c, to) + first * c->width, n * c->width);
+        coll_copy_in(c, slot, parts_send(c, to) + first * c->width, n * c->width);
 }
 
 /* A device rank that folds reads its slot itself: free when that round has been folded. */
@@ -129,7 +129,7 @@ static struct spot move_at(const struct coll *c, uint32_t p, size_t first, size_
     uint64_t at = place.at + first * c->width;
     if (place.at && ring_in_place(&place, first * c->width, n * c->width))
         return far_is(at) ? (struct spot){ NULL, at } : (struct spot){ coll_at(c, at, n * c->width), 0 };
-    char *ring = coll_peer(c, p, RING_DEPTH * c->ring.slot);
+    char *ring = coll_peer(c, p, ring_all_slots(c));
     size_t in_slot = (how & PARTS_EACH ? me * c->ring.piece : 0) + first - (size_t)c->ring.taking * c->ring.piece;
     return ring ? (struct spot){ ring_slot(ring, c, c->ring.taking) + in_slot * c->width, 0 } : nowhere;
 }

@@ -69,7 +69,7 @@ static void reduce_copy_in(struct coll *c, char *to, struct chunk chunk)
 {
     for (size_t done = 0; done < chunk.count;) {
         struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
-        coll_copy(c, to + done * c->width, run.send, run.count * c->width);
+        coll_copy_in(c, to + done * c->width, run.send, run.count * c->width);
         done += run.count;
     }
 }
@@ -188,7 +188,7 @@ static int reduce_source(const struct coll *c, uint32_t p, int which, struct chu
     *source = (struct source){ NULL, reduce_side(c, p, which) };
     if (reduce_lies(c, &source->side, chunk))
         return 0;
-    char *ring = chunk.count <= c->ring.piece ? coll_peer(c, p, RING_DEPTH * c->ring.slot) : NULL;
+    char *ring = chunk.count <= c->ring.piece ? coll_peer(c, p, ring_all_slots(c)) : NULL;
     source->slot = ring ? ring_slot(ring, c, round) + part * c->ring.piece * c->width : NULL;
     return ring ? 0 : -EPROTO;
 }

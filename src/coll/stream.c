@@ -2,16 +2,18 @@
  * not change which is less. */
 #include "coll/stream.h"
 
+#include "base/copy.h"
+
 void stream_choose(struct coll *c, size_t bytes, bool in_place)
 {
-    c->stream = in_place || c->mover ? NULL : streams_of(c->comm->streams, bytes);
-    c->streams = c->stream && streams_choose(c->stream);
+    c->stream = !COPY_STREAMS || in_place || c->mover ? NULL : either_of(c->comm->streams, bytes, STREAM_LEAST);
+    c->streams = c->stream && either_choose(c->stream, 1);
     c->stream_bytes = bytes;
 }
 
 void stream_learn(struct coll *c)
 {
     if (c->stream)
-        streams_learn(c->stream, c->streams, c->fold_ticks, c->stream_bytes);
+        either_learn(c->stream, c->streams, c->fold_ticks, c->stream_bytes);
     c->stream = NULL;
 }

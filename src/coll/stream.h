@@ -1,4 +1,4 @@
-/* Job: which stores the results of a large operation are written with (base/streams).
+/* Job: which stores the results of a large operation are written with (base/either).
  * Owns: tutti_comm.streams.
  * Never: anything that a peer could notice. */
 #ifndef TUTTI_COLL_STREAM_H

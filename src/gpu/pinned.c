@@ -18,7 +18,7 @@ static int pinned_register(struct coll *c, const char *at)
 {
     const struct watch *w = &c->comm->watch;
     const struct arena *arena = &c->comm->world->arena;
-    size_t bytes = RING_DEPTH * c->ring.slot;
+    size_t bytes = ring_all_slots(c);
     if (at < arena->base || (uint64_t)(at - arena->base) >= arena->bytes)
         return 0;
     for (uint32_t i = 0; i < w->size; i++) {

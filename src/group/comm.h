@@ -6,7 +6,7 @@
 
 #include "arena/arena.h"
 #include "arena/span.h"
-#include "base/streams.h"
+#include "base/either.h"
 #include "os/ground.h"
 #include "watch/threads.h"
 #include "watch/watch.h"
@@ -65,14 +65,18 @@ struct world {
 
 struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
 
+enum { FLAT_TURNS = 8192, FLAT_MOST = 1 << 20 };
 struct held { struct held *next; void *at; };        /* of p2p/: read by peers as long as they hold the comm */
 
 /* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it.
- * flat: a slot for each parity of the operation's number, which grows with what goes through it. The ring may be lent on to another
- * comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under the world's lock. */
+ * flat: a block for each parity of the operation's number, which grows with what goes through it; slots of FLAT_TURNS bytes and more take
+ * turns in it, since lines that come round too soon are still in their readers' caches, and slow to write (base/either.h). The ring may be
+ * lent on to another comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under the
+ * world's lock. */
 struct stage {
     char *flat[2], *ring;
     size_t flat_bytes[2], ring_bytes;
+    size_t flat_at[2], flat_passed[2]; /* of slots that take turns: where the next may begin; bytes that have gone through since it grew */
     bool ring_busy;                    /* an operation of this comm is in it */
     uint64_t ring_rounds, ring_used;   /* the comm's rounds when it was last left; when that was, in the world's count */
     struct held *held;
@@ -113,7 +117,8 @@ struct tutti_comm {
     struct world *world;
     struct tutti_comm *next;
     uint64_t birth;
-    struct streams streams[STREAM_CLASSES];          /* coll/stream */
+    struct either streams[EITHER_CLASSES];           /* coll/stream */
+    struct either staged;                            /* coll: copies into the staging */
     uint64_t splits;
     struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
     uint32_t ops_made, ops_room;
@@ -146,13 +151,14 @@ void stage_close(struct tutti_comm *comm);
 void comm_close_world(struct world *world);                  /* the last of it, when the span is closed with its books */
 
 /* Staging for an operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. The flat slot is that of operation seq, which has
-   begun: its content and its memory were operation seq - 2's, from which everybody has returned (coll/flat.c). */
-int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes);
+   begun: what its block holds, and the block, were operation seq - 2's, from which everybody has returned (coll/flat.c). */
+int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot);
 static inline int comm_flat_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {
-    int r = comm->stage.flat_bytes[seq & 1] >= bytes ? 0 : comm_stage_flat(comm, seq, bytes);
+    if (bytes >= FLAT_TURNS || bytes > comm->stage.flat_bytes[seq & 1])
+        return comm_stage_flat(comm, seq, bytes, slot);
     *slot = comm->stage.flat[seq & 1];
-    return r;
+    return 0;
 }
 /* The ring stays this comm's until comm_ring_leave, when its rounds are counted; after a failure for good. */
 int  comm_stage_ring(struct tutti_comm *comm, size_t bytes);

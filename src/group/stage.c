@@ -1,7 +1,7 @@
-/* Staging is what makes comms cost: so a comm has as much of it as goes through it. Flat slots grow in three steps. Rings are large and
- * the same for all comms of a size, so a rank that has some takes one over from a comm that does not need it now, instead of a new one:
- * one that no operation is in, and out of which every peer has read all; not that of a comm with devices, which may be registered with
- * their driver. Costs two uncontended locks for an operation through rings. */
+/* Staging is what makes comms cost: so a comm has as much of it as goes through it. Flat blocks grow in steps of four, to what one slot
+ * needs, and further while many go through. Rings are large and the same for all comms of a size, so a rank that has some takes one over
+ * from a comm that does not need it now, instead of a new one: one that no operation is in, and out of which every peer has read all; not
+ * that of a comm with devices, which may be registered with their driver. Costs two uncontended locks for an operation through rings. */
 #include "group/comm.h"
 
 #include "watch/death.h"
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { RINGS_KEPT = 4, FLAT_LEAST = 4096, FLAT_STEP = 4 };
+enum { RINGS_KEPT = 4, FLAT_LEAST = 4096, FLAT_STEP = 4, FLAT_BUSY = 8, FLAT_ALIGN = 64 };
 
 /* Staging of a comm that is closed here while peers may still read the last operation out of it. */
 struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; struct drain *next; };
@@ -135,24 +135,43 @@ static int stage_explain(struct tutti_comm *comm, size_t bytes, int error)
     return error;
 }
 
-int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes)
+/* In place of the parity's block. 0 or -errno: then the old one is still there. */
+static int flat_grow(struct tutti_comm *comm, int parity, size_t room)
 {
     struct world *world = comm->world;
     struct stage *stage = &comm->stage;
-    size_t room = FLAT_LEAST;
-    int error;
-    while (room < bytes)
-        room *= FLAT_STEP;
+    int error = 0;
     pthread_mutex_lock(&world->lock);
     drain_sweep(world);
     char *got = span_take(world->span, room, &error);
     if (got) {
-        stage_give(world, stage->flat[seq & 1]);
-        stage->flat[seq & 1] = got;
-        stage->flat_bytes[seq & 1] = room;
+        stage_give(world, stage->flat[parity]);
+        stage->flat[parity] = got;
+        stage->flat_bytes[parity] = room;
     }
     pthread_mutex_unlock(&world->lock);
-    return got ? 0 : stage_explain(comm, room, error);
+    stage->flat_passed[parity] = 0;
+    return got ? 0 : error;
+}
+
+int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
+{
+    struct stage *stage = &comm->stage;
+    int parity = seq & 1;
+    size_t room = FLAT_LEAST, *at = &stage->flat_at[parity];
+    while (room < bytes)
+        room *= FLAT_STEP;
+    int r = stage->flat_bytes[parity] < bytes ? flat_grow(comm, parity, room) : 0;
+    if (r < 0)
+        return stage_explain(comm, room, r);
+    stage->flat_passed[parity] += bytes;
+    if (stage->flat_passed[parity] > FLAT_BUSY * stage->flat_bytes[parity] && stage->flat_bytes[parity] < FLAT_MOST)
+        flat_grow(comm, parity, FLAT_STEP * stage->flat_bytes[parity]);      /* if it cannot, it goes on as it was */
+    if (*at + bytes > stage->flat_bytes[parity])
+        *at = 0;
+    *slot = stage->flat[parity] + *at;
+    *at += layout_round(bytes, FLAT_ALIGN);
+    return 0;
 }
 
 /* Of the rings that nobody needs now, the one that was used longest ago. NULL if there are few rings: then another one may stay. */

@@ -3,21 +3,34 @@
 #include "os/reach.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-int reach_read(pid_t pid, void *to, uint64_t at, size_t bytes)
+/* One call of the system is about one process: what is read of it first says which. */
+int reach_read_known(pid_t pid, struct reach_known known, void *to, uint64_t at, size_t bytes)
 {
+    char is[REACH_KNOWN];
     for (size_t done = 0; done < bytes;) {
-        struct iovec here = { (char *)to + done, bytes - done }, there = { (void *)(uintptr_t)(at + done), bytes - done };
-        ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+        struct iovec here[2] = { { is, known.bytes }, { (char *)to + done, bytes - done } };
+        struct iovec there[2] = { { (void *)(uintptr_t)known.at, known.bytes }, { (void *)(uintptr_t)(at + done), bytes - done } };
+        bool asks = known.bytes > 0;
+        ssize_t n = process_vm_readv(pid, asks ? here : here + 1, asks ? 2 : 1, asks ? there : there + 1, asks ? 2 : 1, 0);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
+        if (asks && ((n < 0 && errno == EFAULT) || (n >= 0 && ((size_t)n < known.bytes || memcmp(is, known.known, known.bytes)))))
+            return -ESRCH;
+        if (n <= (ssize_t)known.bytes)
             return n < 0 ? -errno : -EFAULT;
-        done += (size_t)n;
+        done += (size_t)n - known.bytes;
     }
     return 0;
+}
+
+int reach_read(pid_t pid, void *to, uint64_t at, size_t bytes)
+{
+    return reach_read_known(pid, (struct reach_known){ NULL, 0, 0 }, to, at, bytes);
 }
 
 int reach_own(const void *at, size_t bytes)

@@ -11,6 +11,10 @@
 /* All of it, or -errno: -ESRCH that process has no memory (any more), -EPERM it is not ours to read (Yama, another user, a filter),
    -EFAULT some of it is not there, or is no ordinary memory, -ENOSYS. Some 0.5 us, and 0.1 us a page beside the copy. */
 int reach_read(pid_t pid, void *to, uint64_t at, size_t bytes);
+/* The same out of the process that has `known` at known_at, at the moment of the reading: -ESRCH, another process has that number by now. */
+struct reach_known { const void *known; size_t bytes; uint64_t at; };        /* up to REACH_KNOWN bytes */
+enum { REACH_KNOWN = 64 };
+int reach_read_known(pid_t pid, struct reach_known known, void *to, uint64_t at, size_t bytes);
 
 /* Can it be read like that by those who may? Asked of this process's own: its first and last byte. */
 int reach_own(const void *at, size_t bytes);

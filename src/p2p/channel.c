@@ -5,6 +5,7 @@
 #include "p2p/p2p.h"
 
 #include "fold/fold.h"
+#include "group/place.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -141,7 +142,7 @@ int lane_stage(struct p2p *p, struct lane *lane)
 {
     int error = 0;
     if (!lane->stage)
-        lane->stage = comm_hold(p->comm, (size_t)PIECE * PIECES, &error);
+        lane->stage = comm_hold(p->comm, (size_t)PIECE * p->pieces, &error);
     return lane->stage ? 0 : error;
 }
 
@@ -241,7 +242,8 @@ static bool front_sound(const struct p2p *p, const struct lane *lane)
     case LETTER_STORED: return e->bytes <= SMALL && p2p_of_peer(p, peer, e->far.at, e->bytes);
     case LETTER_OFFERED:
         return p2p_of_peer(p, peer, e->far.deal, sizeof(struct deal))
-            && (e->far.at == NOT_IN_ARENA || peer == p->watch->me || p2p_of_arena(p, e->far.at, e->bytes));
+            && (e->far.at == NOT_IN_ARENA || peer == p->watch->me
+                || (far_is(e->far.at) ? e->bytes >= FAR_LEAST : p2p_of_arena(p, e->far.at, e->bytes) != NULL));
     default: return false;
     }
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/copy.h"
 #include "fold/fold.h"
+#include "group/place.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static bool fits(const struct post *post, uint32_t from, uint32_t tag)
     return (post->peer == TUTTI_ANY || post->peer == (int)from) && (post->tag == TUTTI_ANY || post->tag == (int)tag);
 }
 
-static bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation, enum deal_state is, enum deal_state to)
+bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation, enum deal_state is, enum deal_state to)
 {
     uint64_t seen = deal_word(generation, is);
     if (!swap_if64(&deal->state, &seen, deal_word(generation, to)))  /* E37 release */
@@ -28,7 +29,7 @@ static bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t 
 }
 
 /* The sender gave up in the middle: its comm has failed, and with this message ours. */
-static void match_broken(struct p2p *p, struct post *post)
+void match_broken(struct p2p *p, struct post *post)
 {
     fetch_or32(&p->watch->attention, ATTENTION_BROKEN);
     comm_explain(p->comm, "rank %u gave up in the middle of the message that is received here at %s: its comm has failed", post->sender,
@@ -78,10 +79,12 @@ static void match_copy(struct post *post, char *to, const char *from, size_t byt
     post->ticks += clock_tick() - began;
 }
 
-static void match_learn(struct post *post)
+void match_learn(struct post *post)
 {
+    if (post->ways)
+        either_learn(post->ways, post->start == START_FAR, clock_tick() - post->granted_tick, post->bytes);
     if (post->streams)
-        streams_learn(post->streams, post->streamed, post->ticks, post->bytes);
+        either_learn(post->streams, post->streamed, post->ticks, post->bytes);
 }
 
 /* Takes an offer: from here on it goes through. False: it was withdrawn. */
@@ -89,19 +92,21 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
 {
     struct lane *lane = p2p_lane(p, from);
     struct deal *deal = (struct deal *)(void *)p2p_at(p, e->far.deal);
-    bool direct = e->far.at != NOT_IN_ARENA;
+    bool direct = from == p->watch->me || !far_is(e->far.at);
+    post->ways = NULL;
+    bool far = !direct && far_choose(p, lane, post, e);
     uint64_t stage = load_relaxed64(&deal->stage);                   /* relaxed: after E35 */
     if (load_acquire64(&deal->state) != deal_word(e->far.generation, DEAL_OFFERED))          /* E37 acquire */
         return false;
     /* If it is withdrawn now, the next generation is not granted before this one is refused below. Once granted, it may end, and the
        deal be another one's, before we come to its data. */
-    post->stage = direct ? match_direct(p, from, e, deal) : p2p_of_peer(p, from, stage, (uint64_t)PIECE * PIECES);
+    post->stage = direct ? match_direct(p, from, e, deal) : p2p_of_peer(p, from, stage, (uint64_t)PIECE * p->pieces);
     if (!post->stage) {
         lane->damaged = true;
         return false;
     }
     if (!direct)
-        store_relaxed64(&deal->start, lane->granted);                /* relaxed: the grant publishes it, E37 */
+        store_relaxed64(&deal->start, far ? START_FAR : lane->granted);              /* relaxed: the grant publishes it, E37 */
     if (!deal_step(p, from, deal, e->far.generation, DEAL_OFFERED, DEAL_GRANTED))
         return false;
     post->deal = deal;
@@ -109,8 +114,8 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     post->moving = true;
     post->bytes = e->bytes;
     post->ticks = 0;
-    post->streams = e->bytes < STREAMED_FROM ? NULL : streams_of(p->streams, e->bytes);
-    post->streamed = post->streams && streams_choose(post->streams);
+    post->streams = far || !COPY_STREAMS || e->bytes < STREAMED_FROM ? NULL : either_of(p->streams, e->bytes, STREAM_LEAST);
+    post->streamed = post->streams && either_choose(post->streams, 1);
     if (direct) {
         match_copy(post, post->to, post->stage, e->bytes);
         match_learn(post);
@@ -120,6 +125,9 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
             match_broken(p, post);
         return true;
     }
+    post->start = START_FAR;
+    if (far && far_take(p, lane, post, e))
+        return true;
     post->start = lane->granted;
     post->pieces = (e->bytes + PIECE - 1) / PIECE;
     post->piece = 0;
@@ -274,7 +282,7 @@ bool lane_collect(struct p2p *p, struct lane *lane)
     for (struct post *post; (post = lane->moving.head) != NULL;) {
         while (post->piece < post->pieces && load_acquire64(&lane->in->filled) > post->start + post->piece) {        /* E38 acquire */
             size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-            match_copy(post, post->to + at, post->stage + lane->drained % PIECES * PIECE, n);
+            match_copy(post, post->to + at, post->stage + lane->drained % p->pieces * PIECE, n);
             store_fence64(&lane->in->drained, ++lane->drained);      /* E39 release, E40 fence */
             p2p_ring(p, lane_peer(p, lane));
             moved = true;
@@ -287,7 +295,9 @@ bool lane_collect(struct p2p *p, struct lane *lane)
                  && load_acquire64(&lane->in->filled) <= post->start + post->piece)          /* E38 acquire */
             match_broken(p, post);                                   /* the deal is over, and not all has come */
         else {
-            /* Our own word, on the sender's page: put right if it was written over, or both would wait for ever. */
+            /* Our own words, on the sender's pages: put right if they were written over, or both would wait for ever. */
+            if (load_relaxed64(&post->deal->start) != post->start)           /* relaxed: our own word */
+                store_fence64(&post->deal->start, post->start);      /* E37 release, E40 fence */
             if (load_relaxed64(&lane->in->drained) != lane->drained)         /* relaxed: our own word */
                 store_fence64(&lane->in->drained, lane->drained);    /* E39 release, E40 fence */
             break;

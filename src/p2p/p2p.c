@@ -73,6 +73,7 @@ int p2p_open(struct tutti_comm *comm)
     }
     p->comm = comm;
     p->watch = &comm->watch;
+    p->pieces = PIECES_ALL / size > PIECES_MOST ? PIECES_MOST : PIECES_ALL / size < PIECES_LEAST ? PIECES_LEAST : PIECES_ALL / size;
     p->lanes = lanes;
     p->seen = seen;
     p->parcels_end = &p->parcels;
@@ -167,8 +168,8 @@ static const shared64 *post_word(struct p2p *p, const struct post *post, uint64_
         *value = lane->taken + 1;
         return &lane->out->taken;
     }
-    if (post->moving && !post->direct) {
-        *value = lane->filled - PIECES + 1;
+    if (post_staged(post)) {
+        *value = lane->filled - p->pieces + 1;
         return &lane->out->drained;
     }
     *value = deal_word(post->offer->generation, post->moving ? DEAL_DONE : DEAL_GRANTED);

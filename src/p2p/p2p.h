@@ -8,6 +8,7 @@
  *   up to SMALL bytes         lie in the sender's store, a ring of bytes; the letter says where
  *   more                      stay with the sender: the letter offers a deal. Who receives it grants it; then the data go through the channel's
  *                             stage, piece by piece (or the receiver copies them from where they lie in the arena), in the order of grants.
+ *                             From FAR_LEAST on the receiver may also read them out of the sender's memory (far.c), which it grants first.
  * Rings and stores begin small and grow fourfold when they are full: to STORE_MOST bytes and RING_MOST letters on their way from one rank
  * to one other; only then does a small send wait. A receiver that waits takes letters nobody asked for into private memory, so no message
  * stands in the way of another that a receive could take; one that does not wait leaves them in the channel.
@@ -36,8 +37,12 @@
 #include "watch/drive.h"
 
 enum { SMALL = TINY(64 << 10, 64), STORE_FIRST = 64 << 10, STORE_MOST = 4 << 20, RING_FIRST = 30, RING_MOST = 7680 };
-enum { PIECE = TINY(32 << 10, 64), PIECES = TINY(8, 2) };           /* of a stage */
-#define NOT_IN_ARENA UINT64_MAX                      /* envelope.far.at of an offer whose data the receiver cannot reach */
+/* Of a stage. Its lines come round when the reader's second cache has forgotten them, or each has to be taken from there; what a comm of
+   many ranks could come to is bounded. */
+enum { PIECE = TINY(32 << 10, 64), PIECES_MOST = TINY(64, 2), PIECES_LEAST = TINY(8, 2), PIECES_ALL = TINY(128, 4) };
+#define NOT_IN_ARENA UINT64_MAX                      /* envelope.far.at of an offer whose data the receiver cannot reach; an address has FAR_BIT */
+#define START_FAR UINT64_MAX                         /* deal.start: the receiver reads where it lies, or says later where in the stage it begins */
+enum { FAR_LEAST = TINY(128 << 10, 1 << 30) };       /* fewer bytes go through the stage; the explorer knows no process to read from */
 
 struct post_list { struct post *head, *tail; };
 
@@ -63,7 +68,9 @@ struct post {
     struct deal *deal;                               /* recv: the sender's */
     const char *stage;                               /* … or where it lies */
     uint64_t generation, start, pieces, piece;       /* piece: how many have gone through */
-    struct streams *streams;                         /* recv of a large one: which stores it is written with, and what they take */
+    struct either *ways;                             /* recv of one that can be read where it lies: by the stage, or there; … begun at */
+    uint64_t granted_tick;
+    struct either *streams;                          /* recv of a large one: which stores it is written with, and what they take */
     uint64_t ticks;
     bool streamed;
     int64_t timeout_ns;                              /* < 0: none */
@@ -95,6 +102,7 @@ struct lane {
     int moves;                                       /* rings begun in `in` */
     bool damaged;                                    /* what the peer has left there cannot be true: nothing more is read */
     uint64_t drained, granted;                       /* pieces read; promised to receives */
+    bool shut;                                       /* the peer's memory cannot be read */
     struct post_list moving;                         /* receives, in the order of their grants */
     struct lane *next_active;
     bool active;
@@ -109,9 +117,11 @@ struct p2p {
     pthread_mutex_t lock;
     shared32 attended;                               /* threads of this rank that spin and pump here: nobody else need */
     shared32 works;                                  /* handles under way; changes under lock */
+    uint32_t pieces;                                 /* of each stage, from and to all */
     shared64 *table;                                 /* this rank's own channels, in its span */
     struct lane *lanes;                              /* [size] */
-    struct streams streams[STREAM_CLASSES];          /* for receives */
+    struct either streams[EITHER_CLASSES];           /* for receives */
+    struct either ways[EITHER_CLASSES];              /* likewise: far.c */
     struct lane *active;                             /* those with sends or transfers */
     struct post_list posted;                         /* recvs and probes without a message, in posting order */
     struct parcel *parcels, **parcels_end;           /* in the order in which they came */
@@ -125,6 +135,8 @@ struct p2p {
     int slices;                                      /* of the progress thread's sleep since something moved */
 };
 
+/* A send whose message has been granted, and goes through the stage. */
+static inline bool post_staged(const struct post *post) { return post->moving && !post->direct && post->start != START_FAR; }
 /* Who has to do something next for it; TUTTI_ANY: whoever sends. */
 static inline int post_other(const struct post *post) { return post->kind != KIND_SEND && post->moving ? (int)post->sender : post->peer; }
 static inline struct lane *p2p_lane(struct p2p *p, uint32_t peer) { return &p->lanes[peer]; }
@@ -169,6 +181,8 @@ static inline void post_describe(struct post *post, enum kind kind, int peer, in
     post->deal = NULL;
     post->stage = NULL;
     post->generation = post->start = post->pieces = post->piece = 0;
+    post->ways = NULL;
+    post->granted_tick = 0;
     post->streams = NULL;
     post->ticks = 0;
     post->streamed = false;
@@ -207,6 +221,16 @@ bool match_lane(struct p2p *p, struct lane *lane, bool force);       /* reads wh
 bool match_posted(struct p2p *p);                                    /* of all lanes that the posted ask for */
 bool lane_collect(struct p2p *p, struct lane *lane);                 /* what is moving */
 bool match_now(struct p2p *p, struct post *post);                    /* the quick way, with nothing else under way: over, or not begun */
+
+bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation, enum deal_state is, enum deal_state to);
+void match_broken(struct p2p *p, struct post *post);
+void match_learn(struct post *post);                                 /* it is here */
+
+/* ---- far.c: what is read out of the sender's memory ---- */
+void far_offer(const struct p2p *p, const struct post *post, struct envelope *e);    /* says where it lies, if that may help */
+bool far_choose(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e);      /* read it there? */
+/* The granted post, whose deal says START_FAR. True: it is over. False: it goes through the stage after all, as lane->granted says. */
+bool far_take(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e);
 
 /* ---- p2p.c ---- */
 int  p2p_open(struct tutti_comm *comm);              /* comm->p2p is there: 0, or -ENOMEM */

@@ -1,7 +1,7 @@
 /* The sender's half. A small message costs its copy into the line or the store and one store with a fence; a large one is copied by its
- * sender into the stage, a piece ahead of the receiver who copies it out, so that both copies run side by side in the caches. Eight
- * pieces of 32 KiB: measured, 256 KiB both ways at once 20 us, by four pieces of 64 KiB 24, and the same from 1 MiB on. A message in the arena is
- * copied once. */
+ * sender into the stage, some pieces ahead of the receiver who copies it out, so that both copies run side by side in the caches. Pieces of
+ * 32 KiB: measured, 256 KiB both ways at once 20 us, by pieces of 64 KiB 24, and the same from 1 MiB on. A message in the arena is copied
+ * once, and so is one that its receiver reads out of its sender's memory. */
 #include "p2p/p2p.h"
 
 #include "base/copy.h"
@@ -30,6 +30,8 @@ static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struc
     post->piece = 0;
     e->mode = LETTER_OFFERED;
     e->far.at = post->direct ? p2p_offset(p, post->from) : NOT_IN_ARENA;
+    if (!post->direct)
+        far_offer(p, post, e);
     e->far.deal = p2p_offset(p, deal);
     e->far.generation = offer->generation;
     return 0;
@@ -89,7 +91,8 @@ static bool start_sound(const struct lane *lane, const struct post *post)
     uint64_t pieces = 0;
     for (const struct post *other = lane->offered.head; other; other = other->next)
         pieces += other->direct ? 0 : other->pieces;
-    return post->direct || (post->start >= lane->filled && post->start - lane->filled < pieces);
+    return post->direct || (post->start == START_FAR && post->bytes >= FAR_LEAST)
+        || (post->start >= lane->filled && post->start - lane->filled < pieces);
 }
 
 /* What the receiver has granted, as far as the stage has room. True: something moved. */
@@ -102,24 +105,24 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
         post_over(p, post, 0);
         return true;
     }
-    bool moved = !post->moving;
+    bool moved = !post->moving, begins = moved || (!post->direct && post->start == START_FAR);
     if (state == deal_word(post->offer->generation, DEAL_OFFERED) && moved)
         return false;
-    if (moved)
-        post->start = load_relaxed64(&deal->start);                  /* relaxed: after E37 */
+    if (begins)
+        post->start = load_relaxed64(&deal->start);                  /* relaxed: after E37; one said later publishes nothing else */
     post->moving = true;
     /* relaxed: the receiver has stored it, or will: what it says never gets ahead */
     bool sound = state == deal_word(post->offer->generation, DEAL_GRANTED) && load_relaxed64(&lane->out->drained) <= lane->filled;
-    if (!sound || (moved && !start_sound(lane, post))) {
+    if (!sound || (begins && !start_sound(lane, post))) {
         p2p_abandon(p, post, p2p_fail(p, post, -EPROTO));
         return true;
     }
-    if (post->direct || lane->filled != post->start + post->piece)
+    if (!post_staged(post) || lane->filled != post->start + post->piece)
         return moved;
     /* E39 acquire */
-    while (post->piece < post->pieces && lane->filled - load_acquire64(&lane->out->drained) < PIECES) {
+    while (post->piece < post->pieces && lane->filled - load_acquire64(&lane->out->drained) < p->pieces) {
         size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-        copy_plain(lane->stage + lane->filled % PIECES * PIECE, post->from + at, n);
+        copy_plain(lane->stage + lane->filled % p->pieces * PIECE, post->from + at, n);
         store_fence64(&lane->out->filled, ++lane->filled);           /* E38 release, E40 fence */
         p2p_ring(p, lane_peer(p, lane));
         moved = true;
@@ -149,7 +152,7 @@ static bool lane_has_turn(const struct lane *lane)
 {
     bool any = false;
     for (const struct post *post = lane->offered.head; post; post = post->next) {
-        bool staged = post->moving && !post->direct;
+        bool staged = post_staged(post);
         if (staged && lane->filled == post->start + post->piece)
             return true;
         any |= staged;
@@ -163,7 +166,7 @@ static void lane_stuck(struct p2p *p, struct lane *lane)
 {
     for (struct post *post = lane->offered.head, *next; post; post = next) {
         next = post->next;
-        if (post->moving && !post->direct)
+        if (post_staged(post))
             p2p_abandon(p, post, p2p_fail(p, post, -EPROTO));
     }
 }

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { REDUCE = 1, ALL_REDUCE = 2, LINE_FLAT = 0, FLAT_RING = 1 };
+enum { REDUCE = 1, ALL_REDUCE = 2, GATHER = 5, LINE_FLAT = 0, FLAT_RING = 1 };
 
 static struct tune_team teams[3];
 static struct tune_change changes[TUNE_CHANGES];
@@ -87,12 +87,12 @@ static void test_a_threshold_goes_up(void **state)
 {
     (void)state;
     even();
-    set(1, ALL_REDUCE, FLAT_RING, 65536, 1.3);
-    set(2, ALL_REDUCE, FLAT_RING, 65536, 1.3);
+    set(1, GATHER, FLAT_RING, 65536, 1.3);
+    set(2, GATHER, FLAT_RING, 65536, 1.3);
     assert_int_equal(decide(), 2);
-    assert_string_equal(by(KIND_ALL_REDUCE, false, 65536), "flat");
-    assert_string_equal(by(KIND_ALL_REDUCE, true, 65536), "flat");
-    assert_string_equal(by(KIND_ALL_REDUCE, false, 65537), "ring");
+    assert_string_equal(by(KIND_GATHER, false, 65536), "flat");
+    assert_string_equal(by(KIND_GATHER, true, 65536), "flat");
+    assert_string_equal(by(KIND_GATHER, false, 65537), "ring");
 }
 
 static void test_the_smallest_ones(void **state)

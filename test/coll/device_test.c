@@ -238,7 +238,7 @@ static int rings_change(tutti_comm *world, int rank)
         x[i] = give(rank, i, 1);
     CHECK_IS(reduces(world, 0, NULL, &right), 0);
     CHECK(right);
-    CHECK(stage->ring_bytes == RING_DEPTH * ring_slot_bytes(size) + 2 * ring_rows_bytes(size));
+    CHECK(stage->ring_bytes == ring_depth(size) * ring_slot_bytes(size) + 2 * ring_rows_bytes(size));
     for (int k = 0; k < 4; k++) {
         struct device_call d = { .after = 2, .to = far, .bytes = count * sizeof *far };
         CHECK_IS(dummy_call(world, KIND_ALL_REDUCE, x, y, count, TUTTI_F32, TUTTI_SUM, 0, mine && k < 2 ? &d : NULL, NULL), 0);
@@ -254,7 +254,7 @@ static int rings_change(tutti_comm *world, int rank)
         CHECK_IS(placed, k == 0 && !mine);           /* read in place in the first one only, in which nobody could know */
         size_t slot = k == 0 ? ring_slot_bytes(size) : ring_device_slot_bytes(size, world->world->arena.header->span_bytes);
         if (k > 0 || mine)
-            CHECK(stage->ring_bytes == RING_DEPTH * slot + 2 * ring_rows_bytes(size));
+            CHECK(stage->ring_bytes == (k == 0 ? ring_depth(size) : RING_DEPTH) * slot + 2 * ring_rows_bytes(size));
         CHECK_IS(staged(world), layout_round(stage->ring_bytes, 4096));      /* that was too small is given back */
         CHECK(load_acquire64(&world->watch.mine->placed) == world->seq - (uint64_t)(k > 1 ? k - 1 : 0));
     }
@@ -284,6 +284,7 @@ static void sizes_of_rings(void **state)
     assert_true(RING_DEPTH * ring_device_slot_bytes(2, UINT64_C(1) << 40) <= 16 << 20);
     for (uint32_t ranks = 1; ranks <= RANKS_MAX; ranks++) {
         size_t slot = ring_device_slot_bytes(ranks, UINT64_C(1) << 40);
+        assert_in_range(ring_depth(ranks), RING_DEPTH, RING_DEPTH_MOST);
         assert_true(slot >= ring_slot_bytes(ranks) && slot % ((ranks + 1) * 64) == 0);
         assert_true(RING_DEPTH * slot <= 16 << 20 || slot == ring_slot_bytes(ranks));
         assert_true(RING_DEPTH * slot * ranks <= 65 << 20 || RING_DEPTH * slot <= 1 << 20 || slot == ring_slot_bytes(ranks));

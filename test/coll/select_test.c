@@ -41,8 +41,8 @@ static void the_default(void **state)
         CHOSEN(KIND_ALL_REDUCE, crowded, 0, all_reduce_line);
         CHOSEN(KIND_ALL_REDUCE, crowded, 88, all_reduce_line);
         CHOSEN(KIND_ALL_REDUCE, crowded, 89, all_reduce_flat);
-        CHOSEN(KIND_ALL_REDUCE, crowded, 32768, all_reduce_flat);
-        CHOSEN(KIND_ALL_REDUCE, crowded, 32769, all_reduce_ring);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 65536, all_reduce_flat);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 65537, all_reduce_ring);
         CHOSEN(KIND_ALL_REDUCE, crowded, SIZE_MAX, all_reduce_ring);
         CHOSEN(KIND_REDUCE, crowded, 88, reduce_line);
         CHOSEN(KIND_REDUCE, crowded, 65536, reduce_flat);
@@ -118,7 +118,7 @@ static void never_nothing(void **state)
     }
     parse("all_reduce:-8=line");
     CHOSEN(KIND_ALL_REDUCE, false, 20000, all_reduce_flat);
-    CHOSEN(KIND_ALL_REDUCE, false, 50000, all_reduce_ring);          /* as select_default has it: flat up to 32k only */
+    CHOSEN(KIND_ALL_REDUCE, false, 70000, all_reduce_ring);          /* as select_default has it: flat up to 64k only */
     parse("barrier:5-6=central");
     CHOSEN(KIND_BARRIER, true, 0, barrier_central);
 }

@@ -16,7 +16,7 @@ enum { RANKS = 3, LITTLE = 5 };
 
 static size_t least;                    /* what the last rank takes of each */
 
-static size_t count_of(int to) { return to == RANKS - 1 ? least : (3 * RING_DEPTH + 1) * ring_slot_bytes(RANKS) / RANKS; }
+static size_t count_of(int to) { return to == RANKS - 1 ? least : (3 * ring_depth(RANKS) + 1) * ring_slot_bytes(RANKS) / RANKS; }
 static unsigned char value(int from, int to, size_t i) { return (unsigned char)(i * 7 + i / 251 + (size_t)(from * 31 + to * 11)); }
 
 static int body(tutti_comm *world, int rank)

@@ -100,7 +100,7 @@ static struct hostile_stretch deals(tutti_comm *c)
 }
 static struct hostile_stretch ring(tutti_comm *c)
 {
-    return c->stage.ring ? (struct hostile_stretch){ c->stage.ring, (size_t)(256 + 128 * 32) << 10 } : NONE;
+    return c->stage.ring ? (struct hostile_stretch){ c->stage.ring, c->stage.ring_bytes } : NONE;
 }
 static struct hostile_stretch flat(tutti_comm *c)
 {

@@ -120,7 +120,7 @@ static void test_waited_for(void **state)
 /* A ring of everything: small and large, blocking and as work. One is killed at any moment; the others all end, and none has read a torn message. */
 static int body_ring(tutti_comm *world, int rank, struct team *team)
 {
-    enum { MOST = PIECE * 6 };
+    enum { MOST = PIECE * 10 };
     unsigned char *out = malloc(MOST), *in = malloc(MOST);
     int size = team->size, right = (rank + 1) % size, left = (rank + size - 1) % size, r = 0;
     for (uint64_t n = 0; r == 0; n++) {

@@ -13,10 +13,10 @@
 #include <cmocka.h>
 
 static const size_t lengths[] = { 0, 1, 4, LETTER_TEXT - 1, LETTER_TEXT, LETTER_TEXT + 1, 4096, SMALL - 1, SMALL, SMALL + 1, PIECE * 2 - 1, PIECE * 2,
-                                  PIECE * 2 + 1, PIECE * PIECES, PIECE * PIECES + 1, 1 << 20, 16 << 20 };
+                                  PIECE * 2 + 1, PIECE * PIECES_MOST, PIECE * PIECES_MOST + 1, 1 << 20, 16 << 20 };
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
-static unsigned char byte_of(size_t i, int seed) { return (unsigned char)((i * 2654435761u >> 13) + (unsigned)seed * 37u); }
+static unsigned char byte_of(size_t i, int seed) { return (unsigned char)((i * 2654435761u >> 13) + (i >> 16) * 7 + (unsigned)seed * 37u); }
 
 static void fill(unsigned char *buf, size_t n, int seed)
 {
@@ -303,7 +303,7 @@ static int sleep_long(void *arg, const struct futex_word *words, int n, uint64_t
 static int body_wakes(tutti_comm *world, int rank)
 {
     struct wait_ways ways = wait_ways_kernel;
-    unsigned char *buf = malloc(1 << 20);
+    unsigned char *buf = malloc(lengths[LENGTHS - 1]);
     CHECK(buf != NULL);
     ways.sleep = sleep_long;
     world->watch.ways = &ways;

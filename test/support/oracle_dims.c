@@ -107,7 +107,7 @@ size_t oracle_count(const struct oracle_case *c)
     case SIZE_ROUND_LESS: case SIZE_ROUND: case SIZE_ROUND_MORE:
     case SIZE_DEVICE_ROUND_LESS: case SIZE_DEVICE_ROUND: case SIZE_DEVICE_ROUND_MORE: bytes = round; break;
     case SIZE_RING_LESS: case SIZE_RING: case SIZE_RING_MORE:
-    case SIZE_DEVICE_RING_LESS: case SIZE_DEVICE_RING: case SIZE_DEVICE_RING_MORE: bytes = round * RING_DEPTH; break;
+    case SIZE_DEVICE_RING_LESS: case SIZE_DEVICE_RING: case SIZE_DEVICE_RING_MORE: bytes = round * (device ? RING_DEPTH : ring_depth((uint32_t)ranks)); break;
     case SIZE_DEVICE_LARGE: bytes = round * (2 * RING_DEPTH + 1) + round / 3; break;
     case SIZE_ODD: bytes = 100003 / blocks; break;
     case SIZE_LARGE: bytes = 1500007 / blocks / (oracle_uneven(c->kind) || c->kind == KIND_ALL_GATHER || c->kind == KIND_GATHER ? ranks : 1); break;

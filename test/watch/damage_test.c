@@ -211,7 +211,7 @@ static int body_places(tutti_comm *world, int rank, struct team *team)
     uint64_t said[6] = { (uint64_t)(send - arena->base), 0, LARGE, (uint64_t)(recv - arena->base), 0, LARGE };
     for (int i = 0; i < 6; i++)
         store_relaxed64(&line->more[i], said[i]);
-    store_relaxed64(&line->payload[0], arena->bytes - RING_DEPTH * ring_slot_bytes(2));
+    store_relaxed64(&line->payload[0], arena->bytes - ring_depth(2) * ring_slot_bytes(2));
     if (arrive_by_hand(world))
         return 1;
     raise_word(&mine->produced, 1);

@@ -13,7 +13,7 @@ static int many_flat_before(struct coll *c)
         return r;
     to = slot;
     for (int i = 0; i < c->lists.n; i++) {
-        coll_copy(c, to, c->lists.send[i], c->lists.send_counts[i] * c->width);
+        coll_copy_in(c, to, c->lists.send[i], c->lists.send_counts[i] * c->width);
         to += c->lists.send_counts[i] * c->width;
     }
     coll_publish(c, slot);

@@ -1,0 +1,75 @@
+/* Which way is chosen, when told what each takes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/either.h"
+
+enum { WORTH = 6, BYTES = 1024, MANY = 640, TRIED = MANY / 64 + 4 };
+
+/* How many of so many went the second way, where the first takes so many ticks and the second so many. */
+static int run(struct either *e, int calls, uint64_t first, uint64_t second)
+{
+    int n = 0;
+    for (int i = 0; i < calls; i++) {
+        bool chosen = either_choose(e, WORTH);
+        n += chosen;
+        either_learn(e, chosen, chosen ? second : first, BYTES);
+    }
+    return n;
+}
+
+/* The second way is taken where it is so many times faster, and not where it is only faster; either gets its tries. */
+static void test_cost(void **state)
+{
+    (void)state;
+    struct either far = { { 0, 0 }, 0 }, near = { { 0, 0 }, 0 };
+    assert_in_range(run(&far, MANY, 1600, 100), MANY - TRIED, MANY - 4);
+    assert_in_range(run(&near, MANY, 400, 100), 4, TRIED);
+}
+
+/* What was true once is not believed for ever, of neither way. */
+static void test_changes(void **state)
+{
+    (void)state;
+    struct either e = { { 0, 0 }, 0 };
+    run(&e, 200, 50, 100);
+    run(&e, 400, 1600, 100);
+    assert_in_range(run(&e, MANY, 1600, 100), MANY - TRIED, MANY);
+    run(&e, 400, 50, 100);
+    assert_in_range(run(&e, MANY, 50, 100), 0, TRIED);
+}
+
+/* One that was held up, or went through pages that were not there yet, decides nothing for long. */
+static void test_held_up(void **state)
+{
+    (void)state;
+    struct either e = { { 0, 0 }, 0 };
+    either_learn(&e, false, 100000, BYTES);
+    run(&e, 64, 200, 100);
+    either_learn(&e, false, 100000, BYTES);
+    assert_in_range(run(&e, MANY, 200, 100), 0, TRIED);
+}
+
+/* Sizes decide for themselves, class by class; the largest are one. */
+static void test_classes(void **state)
+{
+    (void)state;
+    struct either classes[EITHER_CLASSES];
+    assert_null(either_of(classes, 4095, 4096));
+    assert_null(either_of(classes, 0, 4096));
+    assert_ptr_equal(either_of(classes, 4096, 4096), &classes[0]);
+    assert_ptr_equal(either_of(classes, 8191, 4096), &classes[0]);
+    assert_ptr_equal(either_of(classes, 8192, 4096), &classes[1]);
+    assert_ptr_equal(either_of(classes, SIZE_MAX, 4096), &classes[EITHER_CLASSES - 1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cost), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
