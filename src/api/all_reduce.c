@@ -1,10 +1,13 @@
-/* All_reduce. What fits an arrival line goes in a straight line where a call like it has passed the checks before and everybody is there soon:
- * the time of a barrier and of a fold. All else is a collective like any other. */
+/* All_reduce. What fits an arrival line, or a small slot, goes in a straight line where a call like it has passed the checks before and everybody
+ * is there soon: the time of a barrier and of a fold. All else is a collective like any other. */
 #define TUTTI_NO_SITES
 #include "api/collective.h"
 #include "api/straight.h"
+#include "coll/flat.h"
 #include "coll/line.h"
 #include "coll/modes.h"
+
+enum { STRAIGHT_BYTES = 4096 };        /* more takes so long that what is saved does not show */
 
 static void all_reduce_describe(struct coll *c, const void *send, void *recv, const struct shape *shape, size_t count, tutti_type type, tutti_op op)
 {
@@ -15,11 +18,12 @@ static void all_reduce_describe(struct coll *c, const void *send, void *recv, co
     c->fold = shape->fold;
 }
 
-/* The shape of calls like this one, if they go by lines: one element or more. NULL: they do not, or there was none yet. */
+/* The shape of calls like this one, if they go in a straight line: one element or more. NULL: they do not, or there was none yet. */
 static inline const struct shape *all_reduce_shape(struct tutti_comm *comm, uint64_t stamp)
 {
     const struct shape *shape = check_remembered(comm, stamp);
-    return stamp && shape->stamp == stamp && shape->algorithm == &all_reduce_line && shape->fold && shape->bytes ? shape : NULL;
+    bool straight = shape->algorithm == &all_reduce_line || (shape->algorithm == &all_reduce_flat && shape->bytes <= STRAIGHT_BYTES);
+    return stamp && shape->stamp == stamp && straight && shape->fold && shape->bytes ? shape : NULL;
 }
 
 /* Nothing is the matter with the buffers that needs words, or a device. */
@@ -30,6 +34,27 @@ static inline bool all_reduce_plain(const struct tutti_comm *comm, const void *s
         return false;
     bool one_page = (a ^ b) >> 12 == 0;              /* then they are of one kind of memory */
     return (device_host_known(comm->world, send) && (one_page || device_host_known(comm->world, recv))) || !driver_loaded();
+}
+
+/* One that has just been here: in one comparison. */
+static inline bool all_reduce_again(const struct tutti_comm *comm, const void *send, const void *recv, size_t count, tutti_type type, tutti_op op)
+{
+    const struct again *a = &comm->again;
+    uint64_t differs = ((uintptr_t)a->send ^ (uintptr_t)send) | ((uintptr_t)a->recv ^ (uintptr_t)recv) | (a->count ^ count)
+                     | (uint64_t)(unsigned)(a->type ^ type) | (uint64_t)(unsigned)(a->op ^ op);
+    return !differs && (a->how == AGAIN_FIXED || (a->how == AGAIN_ASK && all_reduce_plain(comm, send, recv, a->shape->bytes)));
+}
+
+/* Another one than the last that may go in a straight line: remembers it. */
+static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, const void *send, void *recv, size_t count, tutti_type type,
+                                                       tutti_op op)
+{
+    const struct shape *shape = all_reduce_shape(comm, check_stamp(KIND_ALL_REDUCE, count, type, op, 0));
+    if (!shape || !all_reduce_plain(comm, send, recv, shape->bytes))
+        return false;
+    bool fixed = device_host_fixed(comm->world, send) && device_host_fixed(comm->world, recv);
+    comm->again = (struct again){ send, recv, count, type, op, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
+    return true;
 }
 
 static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct straight s, const struct shape *shape, const void *send, void *recv)
@@ -49,33 +74,65 @@ static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uin
     coll_fold_by(shape->fold, recv, from, w->size, count);
 }
 
-/* A single element that is a word, under the usual modes. */
-static inline void all_reduce_word(const struct watch *w, uint64_t seq, const struct shape *shape, const void *send, void *recv)
+/* Everybody's word, after the gate; `mine` is this rank's. */
+static inline uint64_t all_reduce_words(const struct watch *w, uint64_t seq, const struct shape *shape, uint64_t mine)
 {
+    if (w->size == 2) {
+        uint64_t other = load_relaxed64(&watch_arrival(w, !w->me, seq)->payload[0]);             /* relaxed: after E1 */
+        return w->me == 0 ? shape->word(mine, other, 2) : shape->word(other, mine, 2);
+    }
     uint64_t acc = 0;
     for (uint32_t p = 0; p < w->size; p++) {
-        /* relaxed: after E1 */
-        uint64_t word = p == w->me ? line_word(send, shape->bytes) : load_relaxed64(&watch_arrival(w, p, seq)->payload[0]);
+        uint64_t word = p == w->me ? mine : load_relaxed64(&watch_arrival(w, p, seq)->payload[0]);           /* relaxed: as above */
         acc = p == 0 ? word : shape->word(acc, word, p + 1 == w->size ? w->size : 0);
     }
-    line_put_word(recv, acc, shape->bytes);
+    return acc;
 }
 
-static inline __attribute__((always_inline)) int all_reduce(struct tutti_comm *comm, uint32_t site, uint64_t stamp, const struct shape *shape,
-                                                            const void *send, void *recv, size_t count)
+/* A single element that is a word. The modes are read first of all, since that takes as long as all else before the arrival, but beside it. */
+static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send,
+                                                                 void *recv)
 {
     struct straight s;
-    straight_begin(comm, &s, KIND_ALL_REDUCE, stamp, count, site);
-    line_store(&comm->watch, s.claim.seq, send, shape->bytes);
-    straight_arrive(comm, &s, shape->bytes);
-    bool word = shape->word && modes_usual();        /* to read the modes takes as long as to fold a word */
-    if (!straight_met(comm, &s, SETTLE_READY))
+    bool usual = !shape->floats || modes_usual();
+    uint64_t mine = line_word(send, shape->bytes);
+    straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, 1, site);
+    store_relaxed64(&comm->watch.mine->arrival[s.claim.seq & 1].payload[0], mine);               /* relaxed: E1 publishes it */
+    uint64_t first = straight_arrive(comm, &s, shape->bytes, settle_steps(&comm->settle[1], SETTLE));
+    if (!straight_met(comm, &s, first))
         return all_reduce_on(comm, s, shape, send, recv);
-    if (word)
-        all_reduce_word(&comm->watch, s.claim.seq, shape, send, recv);
+    if (usual)
+        line_put_word(recv, all_reduce_words(&comm->watch, s.claim.seq, shape, mine), shape->bytes);
     else
-        all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv);
-    return straight_end(comm, &s);
+        all_reduce_fold(&comm->watch, s.claim.seq, 1, shape, send, recv);
+    return straight_end(comm, &s, KIND_ALL_REDUCE);
+}
+
+static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send, void *recv,
+                                                    size_t count)
+{
+    struct straight s;
+    straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, site);
+    line_store(&comm->watch, s.claim.seq, send, shape->bytes);
+    uint64_t first = straight_arrive(comm, &s, shape->bytes, settle_steps(&comm->settle[1], SETTLE));
+    if (!straight_met(comm, &s, first))
+        return all_reduce_on(comm, s, shape, send, recv);
+    all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv);
+    return straight_end(comm, &s, KIND_ALL_REDUCE);
+}
+
+static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send, void *recv,
+                                                      size_t count)
+{
+    struct straight s;
+    const void *from[RANKS_MAX];
+    straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, site);
+    flat_store(comm, s.claim.seq, send, shape->bytes);
+    uint64_t first = straight_arrive(comm, &s, shape->bytes, shape->bytes <= SETTLE_MOST ? settle_steps(&comm->settle[1], SETTLE) : 0);
+    if (!straight_met(comm, &s, first) || !flat_sources(comm, s.claim.seq, send, shape->bytes, from))
+        return all_reduce_on(comm, s, shape, send, recv);
+    coll_fold_by(shape->fold, recv, from, comm->watch.size, count);
+    return straight_end(comm, &s, KIND_ALL_REDUCE);
 }
 
 static __attribute__((noinline)) int all_reduce_any(struct tutti_comm *comm, uint32_t site, const void *send, void *recv, size_t count, tutti_type type,
@@ -94,12 +151,20 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
-    bool may = !call && count <= LINE_BYTES && straight_may(comm);           /* what is too long for a line is looked up once, by check_data */
-    uint64_t stamp = may ? check_stamp(KIND_ALL_REDUCE, count, type, op, 0) : 0;
-    const struct shape *shape = may ? all_reduce_shape(comm, stamp) : NULL;
-    if (shape && all_reduce_plain(comm, send, recv, shape->bytes))
-        return enter_leave(comm, all_reduce(comm, number, stamp, shape, send, recv, count));
-    return all_reduce_any(comm, number, send, recv, count, type, op, call);
+    if (call || count > STRAIGHT_BYTES || !straight_may(comm))   /* what is too long is looked up once, by check_data */
+        return all_reduce_any(comm, number, send, recv, count, type, op, call);
+    if (!all_reduce_again(comm, send, recv, count, type, op) && !all_reduce_first(comm, send, recv, count, type, op))
+        return all_reduce_any(comm, number, send, recv, count, type, op, call);
+    const struct shape *shape = comm->again.shape;
+    if (shape->word)
+        r = all_reduce_word(comm, number, shape, send, recv);
+    else if (shape->algorithm == &all_reduce_line)
+        r = all_reduce_few(comm, number, shape, send, recv, count);
+    else if (flat_ready(comm, comm->seq + 1, shape->bytes))
+        r = all_reduce_slots(comm, number, shape, send, recv, count);
+    else
+        return all_reduce_any(comm, number, send, recv, count, type, op, call);
+    return enter_leave(comm, r);
 }
 
 int tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)

@@ -75,8 +75,10 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
         r = check_shape(comm, c, kind, site);
         if (r == 0 && stamp) {
             c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->scaled ? FACTOR_BYTES : 0));
-            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold, c->scaled, NULL };
-            if (kind == KIND_ALL_REDUCE && c->count == 1 && comm->watch.size > 1)
+            if (comm->again.shape == shape)
+                comm->again.how = AGAIN_NEVER;
+            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold, c->scaled, NULL, c->type >= TUTTI_F16 };
+            if (c->algorithm == &all_reduce_line && c->count == 1 && comm->watch.size > 1)
                 shape->word = fold_word(c->type, c->oper);
         }
     }

@@ -14,11 +14,16 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
 /* For functions that take host memory only: 0, or refused because this is not. */
 int device_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what, const void *at, size_t bytes);
 
+/* The arena's, the program's own: for as long as the world lasts. */
+static inline bool device_host_fixed(const struct world *world, const void *at)
+{
+    return ground_fixed(&world->ground, (uintptr_t)at) || (uintptr_t)at - (uintptr_t)world->arena.base < world->arena.bytes;
+}
+
 /* The arena's, the program's own, or none at all: known without a question. */
 static inline bool device_host_known(const struct world *world, const void *at)
 {
-    return !at || ground_fixed(&world->ground, (uintptr_t)at) || (uintptr_t)at - (uintptr_t)world->arena.base < world->arena.bytes
-        || ground_heap(&world->ground, (uintptr_t)at);
+    return !at || device_host_fixed(world, at) || ground_heap(&world->ground, (uintptr_t)at);
 }
 
 /* Is it worth asking whose memory the buffers of a call are? The first byte tells, as it tells the driver. Lists: always. */

@@ -116,13 +116,15 @@ static inline int run_straight(struct coll *c)
     if (SEEDED(torn_payload))
         watch_arrive(w, &c->op.claim);
     int r = c->algorithm->before(c);
+    if (r >= 0 && !SEEDED(torn_payload))
+        watch_arrive(w, &c->op.claim);
+    run_begin(c, clock_tick());                      /* in the place of a pause: the first peer's line cannot be there yet */
     if (r < 0)
         return r;
-    if (!SEEDED(torn_payload))
-        watch_arrive(w, &c->op.claim);
     c->phase = GATE_WAIT;
-    uint32_t settle = c->bytes <= SETTLE_MOST ? SETTLE : 0;
-    if (!watch_arrived_soon(w, &c->op.claim, settle, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
+    uint32_t settle = c->bytes <= SETTLE_MOST ? settle_steps(&c->comm->settle[1], SETTLE) : 0;
+    uint64_t first = watch_first(w, &c->op.claim, settle);
+    if (!watch_arrived_soon(w, &c->op.claim, first, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
         return WAITING;
     if (load_relaxed32(&w->slot->devices))           /* relaxed: after E1. Then there may be more to wait for */
         return WAITING;
@@ -144,11 +146,12 @@ int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint
         deadlock_by_runner(comm, comm->seq + 1);     /* if so, the operation finds it in its first look */
     run_number(comm, c, kind, site, enter_timeout(comm, call));
     c->op.keep = false;
-    run_begin(c, clock_tick());
     if (c->gate == &barrier_flags && c->algorithm->before && !c->device) {
         r = run_straight(c);
         if (r != WAITING)
             return run_end(c, r < 0 ? r : 0);
+    } else {
+        run_begin(c, clock_tick());
     }
     return run_end(c, drive_to_end(&c->op));
 }

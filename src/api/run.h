@@ -6,10 +6,9 @@
 
 #include "coll/coll.h"
 
-/* How long the straight line waits for each peer before the state machine does. And from its arrival to its first look, in cycles: who makes notes in
-   between needs less, who also gets ready for what comes after least, and where many lines are on their way it is as well to look at once.
-   Measured: with 10 less a barrier takes half as long again, with 20 more a tenth longer. */
-enum { STRAIGHT_SPINS = 256, SETTLE = 32, SETTLE_NOTED = 36, SETTLE_READY = 12, SETTLE_MOST = 1024 };
+/* How long the straight line waits for each peer before the state machine does. And from its arrival to its first look, in cycles, as long as
+   base/settle.h has not found out better; what takes longer than a line's way is looked for at once. */
+enum { STRAIGHT_SPINS = 256, SETTLE = 32, SETTLE_MOST = 1024 };
 
 /* c->send, recv, count, type, oper, root, fold are set. Runs it to its end, or, with call->work or work under way, through the queue. */
 int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);

@@ -22,39 +22,40 @@ static inline bool straight_may(const struct tutti_comm *comm)
 }
 
 /* The next operation of this comm; its payload is to be written after this. `count` fits the stamp. */
-static inline void straight_begin(struct tutti_comm *comm, struct straight *s, enum kind kind, uint64_t stamp, uint64_t count, uint32_t site)
+static inline __attribute__((always_inline)) void straight_begin(struct tutti_comm *comm, struct straight *s, enum kind kind, uint64_t stamp,
+                                                                 uint64_t count, uint32_t site)
 {
     comm->calls[kind]++;
     s->claim = (struct claim){ .seq = ++comm->seq, .descriptor = stamp, .count = count, .committer = -1 };
     s->site = site;
-    journal_begin(&comm->watch, s->claim.seq, stamp, count, site, 0);
 }
 
-/* Arrives. What nobody waits for is done after this, while the lines are on their way. */
-static inline void straight_arrive(struct tutti_comm *comm, struct straight *s, size_t bytes)
+/* Arrives, and looks for the first peer. What nobody waits for is done between, while its line cannot be there yet. settle: see run.h. */
+static inline __attribute__((always_inline)) uint64_t straight_arrive(struct tutti_comm *comm, struct straight *s, size_t bytes, uint32_t settle)
 {
     struct watch *w = &comm->watch;
     watch_arrive(w, &s->claim);
     s->began = PROMISED(journal) ? clock_tick() : 0;
-    journal_time(w, s->began);
+    journal_begin(w, s->claim.seq, s->claim.descriptor, s->claim.count, s->site, s->began);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (bytes)
         journal_count(w, FIGURE_BYTES, bytes);
+    return watch_first(w, &s->claim, settle);
 }
 
-/* True: all are there, and no verdict stands against it. settle: see run.h. */
-static inline bool straight_met(struct tutti_comm *comm, struct straight *s, uint32_t settle)
+/* True: all are there, and no verdict stands against it. first: what straight_arrive gave. */
+static inline __attribute__((always_inline)) bool straight_met(struct tutti_comm *comm, struct straight *s, uint64_t first)
 {
     struct watch *w = &comm->watch;
     uint32_t spins = !PROMISED(alive) ? UINT32_MAX : w->budget.spin_ticks ? STRAIGHT_SPINS : 0;
-    return watch_arrived_soon(w, &s->claim, settle, spins, &s->next, &s->pauses)
+    return watch_arrived_soon(w, &s->claim, first, spins, &s->next, &s->pauses)
         /* relaxed: after E1. Where there are devices there may be more to wait for */
         && (!PROMISED(verdict) || !load_relaxed32(&w->slot->devices))
         && verdict_none(w);
 }
 
 /* What run_end does for an operation that went well, as far as it is not done yet. */
-static inline int straight_end(struct tutti_comm *comm, const struct straight *s)
+static inline __attribute__((always_inline)) int straight_end(struct tutti_comm *comm, const struct straight *s, enum kind kind)
 {
     struct watch *w = &comm->watch;
     uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
@@ -62,6 +63,7 @@ static inline int straight_end(struct tutti_comm *comm, const struct straight *s
     journal_count(w, s->pauses ? FIGURE_WAIT_TICKS : FIGURE_CAME_LAST, s->pauses ? waited : 1);
     if (PROMISED(alive))
         store_release64(&w->mine->ended, s->claim.seq);              /* E74 release */
+    settle_learn(&comm->settle[kind != KIND_BARRIER], s->claim.seq, s->began, comm->calls[kind]);
     return 0;
 }
 

@@ -15,12 +15,12 @@
 #if defined(TUTTI_WITHOUT)             /* the sum of those left out */
 #include <stdint.h>
 extern uint32_t promised_settle;       /* who does less between arrival and first look must wait longer, or looks too early: see SETTLE in api/run.h */
-#define SETTLED(steps) promised_settle
+#define SETTLED(settle, steps) promised_settle
 enum { PROMISE_fingerprint = 1, PROMISE_journal = 2, PROMISE_verdict = 4, PROMISE_alive = 8 };
 #define PROMISED(what) (!((TUTTI_WITHOUT) & PROMISE_##what))
 #else
 #define PROMISED(what) 1
-#define SETTLED(steps) (steps)
+#define SETTLED(settle, steps) settle_steps(&(settle), steps)
 #endif
 
 #endif

@@ -7,6 +7,7 @@
 #include "arena/arena.h"
 #include "arena/span.h"
 #include "base/either.h"
+#include "base/settle.h"
 #include "os/ground.h"
 #include "watch/threads.h"
 #include "watch/watch.h"
@@ -91,7 +92,19 @@ struct shape {
     const struct algorithm *algorithm;
     void (*fold)(void *dst, const void *const src[], int n, size_t count, int divisor);
     void (*scaled)(void *dst, const void *const src[], const void *const factor[], int n, size_t count);
-    uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);          /* fold/word.h, of a single element of several ranks; NULL: none */
+    uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);          /* fold/word.h, of a single element of several ranks by lines; NULL: none */
+    bool floats;                                     /* which floating-point modes change */
+};
+
+/* The last all_reduce that went in a straight line: one like it, with the same buffers, has passed all checks. */
+struct again {
+    const void *send;
+    void *recv;
+    size_t count;
+    tutti_type type;
+    tutti_op op;
+    enum { AGAIN_NEVER, AGAIN_ASK, AGAIN_FIXED } how;    /* there was none; ask whose memory it is; it is ordinary for good */
+    const struct shape *shape;         /* as long as nothing else takes its place: then there was none */
 };
 
 /* An operation of the caller's own (tutti_op_create). */
@@ -100,6 +113,7 @@ struct comm_op { void (*fn)(const void *in, void *inout, size_t count, tutti_typ
 struct tutti_comm {
     struct watch watch;                /* first: everything the fast path touches */
     uint64_t seq;                      /* number of the last operation begun here */
+    struct settle settle[2];           /* from arrival to first look: of barriers, and of what carries something */
     const uint64_t *fork_word;
     shared64 caller;                   /* threads_self of the last that called; any of them, relaxed */
     shared32 busy;                     /* a thread is inside: plain load and store, no locked instruction */
@@ -111,6 +125,7 @@ struct tutti_comm {
     const struct algorithm *gate;      /* its barrier, which is the gate of every one-phase algorithm */
     struct site_seen sites[SITE_CACHE];
     struct shape shapes[SHAPES];
+    struct again again;
     uint64_t centrals;                 /* operations that went through the central gate */
     uint64_t rounds;                   /* rounds that went through the rings */
     uint64_t calls[KIND_COUNT];

@@ -29,14 +29,6 @@ static inline void journal_begin(struct watch *w, uint64_t seq, uint64_t descrip
     store_release64(&w->mine->head, head);
 }
 
-/* When the operation in hand began, which journal_begin was told as 0: to read the time takes as long as all else a rank does before it
-   arrives, and costs nothing while it waits. */
-static inline void journal_time(struct watch *w, uint64_t tick)
-{
-    if (PROMISED(journal))
-        store_relaxed64(&journal_hand(w->mine)->began, tick);        /* relaxed: a hint for people */
-}
-
 static inline void journal_end(struct watch *w, int result, uint64_t tick)
 {
     if (!PROMISED(journal))

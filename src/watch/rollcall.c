@@ -19,7 +19,7 @@
 
 enum { ROWS_MAX = 40, STATUS_LOOKS = 40, STATUS_LOOK_NS = 250000 };
 
-/* Tick 0: it is beginning at this moment (journal_time). */
+/* Tick 0: of a record that nobody has written yet. */
 static uint64_t rollcall_age(const struct watch *w, uint64_t tick)
 {
     if (!tick)

@@ -153,23 +153,31 @@ static inline uint64_t watch_seq(const struct arrival *a)
     return SEEDED(weak_acquire) ? load_relaxed64(&a->seq) : load_acquire64(&a->seq);     /* E1 acquire; relaxed: the bug */
 }
 
+/* The first look of L3, at the first peer: its number, which is on its way for as long as it takes, so that who has something else to do does it
+   between this and watch_arrived_soon. `steps`: how long the peer's line is left alone before that. */
+static inline uint64_t watch_first(const struct watch *w, const struct claim *c, uint32_t steps)
+{
+    cpu_steps(steps);
+    return w->size == 1 ? c->seq : watch_seq(watch_arrival(w, w->me == 0, c->seq));
+}
+
 /* L3 in a straight line, with a short spin for each peer: true if all have arrived and agree. `next` is the first who has not;
-   *pauses: how often it had to pause. `steps`: how long the peers' lines are left alone before the first look.
+   *pauses: how often it had to pause. `first`: as watch_first saw it.
    Two transfers of a line are all that ranks cost each other who come at the same time: each takes its own line away from its reader to write
    into it, and reads the other's. There is a third where one looks while the other is about to write: the line goes to the reader once more, with
    the old number in it. And the first can be had beforehand: when all have arrived at this operation, nobody reads the line of the next.
    Who looked too early looks again soon, a few times: after a whole pause it would itself be what the other waits for, and then the other, for ever. */
-static inline bool watch_arrived_soon(const struct watch *w, const struct claim *c, uint32_t steps, uint32_t spins, uint32_t *next, uint32_t *pauses)
+static inline bool watch_arrived_soon(const struct watch *w, const struct claim *c, uint64_t first, uint32_t spins, uint32_t *next, uint32_t *pauses)
 {
     enum { SOON = 4, SOON_STEPS = 16 };
     *pauses = 0;
-    cpu_steps(steps);
     for (uint32_t p = 0; p < w->size; p++) {
-        struct arrival *a = watch_arrival(w, p, c->seq);
         if (p == w->me)
             continue;                                                /* our own line may be at a peer's by now: no reason to fetch it back */
+        struct arrival *a = watch_arrival(w, p, c->seq);
+        uint64_t there = p == (w->me == 0) ? first : watch_seq(a);
         *next = p;
-        for (uint32_t i = 0; watch_seq(a) < c->seq; i++) {
+        for (uint32_t i = 0; there < c->seq; i++) {
             if (i >= spins)
                 return false;
             *pauses += i == 0 || i >= SOON;                          /* the soon ones are one pause together */
@@ -177,6 +185,7 @@ static inline bool watch_arrived_soon(const struct watch *w, const struct claim 
                 cpu_steps(SOON_STEPS);
             else
                 cpu_pause();
+            there = watch_seq(a);
         }
         if (!claim_agrees(c, a))
             return false;

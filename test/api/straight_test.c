@@ -8,6 +8,7 @@
 
 #include "tutti.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -76,11 +77,85 @@ static void what_a_line_said_is_nobodys_place(void **state)
     assert_int_equal(tutti_spawn(RANKS, lines_and_larger, NULL, NULL, NULL), 0);
 }
 
+/* One property of the call at a time is another than the last time, now and then none, through the same few buffers. */
+static int nearly_alike(tutti_comm *world, void *arg)
+{
+    enum { BUFFERS = 2, MOST = 1100, CALLS = 4000 };
+    static union { uint32_t u[MOST]; float f[MOST]; } give[BUFFERS], get[BUFFERS];
+    const size_t counts[] = { 1, 2, 22, 23, 256, 1000, MOST, 3 };
+    int me = tutti_rank(world), size = tutti_size(world), send = 0, recv = 0, floats = 0, largest = 0, which = 0;
+    uint32_t seed = 7;                               /* the same in all ranks */
+    (void)arg;
+    for (int i = 0; i < CALLS; i++) {
+        seed = seed * 1664525 + 1013904223;
+        switch (seed >> 28) {
+        case 0: send ^= 1; break;
+        case 1: recv ^= 1; break;
+        case 2: floats ^= 1; break;
+        case 3: largest ^= 1; break;
+        case 4: which = (int)(seed >> 8) & 7; break;
+        default: break;
+        }
+        size_t n = counts[which];
+        for (size_t k = 0; k < n; k++) {
+            uint32_t x = (uint32_t)i + (uint32_t)k + (uint32_t)me;
+            if (floats)
+                give[send].f[k] = (float)x;
+            else
+                give[send].u[k] = x;
+        }
+        int r = tutti_all_reduce(&give[send], &get[recv], n, floats ? TUTTI_F32 : TUTTI_U32, largest ? TUTTI_MAX : TUTTI_SUM, world, NULL);
+        for (size_t k = 0; k < n && r == 0; k++) {
+            uint32_t first = (uint32_t)i + (uint32_t)k, last = first + (uint32_t)size - 1, sum = (first + last) * (uint32_t)size / 2;
+            uint32_t expected = largest ? last : sum;
+            r = floats ? get[recv].f[k] != (float)expected : get[recv].u[k] != expected;
+        }
+        if (r)
+            return 1;
+    }
+    return 0;
+}
+
+static void calls_nearly_like_the_last_are_taken_for_what_they_are(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 3; ranks++)
+        assert_int_equal(tutti_spawn(ranks, nearly_alike, NULL, NULL, NULL), 0);
+    setenv("TUTTI_ALGORITHM", "all_reduce:-inf=flat", 1);            /* also of one element, which goes by a line by itself */
+    for (int ranks = 1; ranks <= 3; ranks++)
+        assert_int_equal(tutti_spawn(ranks, nearly_alike, NULL, NULL, NULL), 0);
+    unsetenv("TUTTI_ALGORITHM");
+}
+
+/* After many that were alike, one rank wants something else with the same buffers: nobody gets a result. */
+static int then_another(tutti_comm *world, void *arg)
+{
+    static float give[1024], get[1024];
+    size_t n = *(const size_t *)arg;
+    int r = 0;
+    for (int i = 0; i < TIMES && r == 0; i++)
+        r = tutti_all_reduce(give, get, n, TUTTI_F32, TUTTI_SUM, world, NULL);
+    if (r < 0)
+        return 1;
+    r = tutti_all_reduce(give, get, n, TUTTI_F32, tutti_rank(world) ? TUTTI_MAX : TUTTI_SUM, world, NULL);
+    return r < 0 ? 0 : 2;
+}
+
+static void another_operation_with_the_same_buffers_is_a_mismatch(void **state)
+{
+    (void)state;
+    size_t counts[] = { 1, 20, 200, 1024 };
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(tutti_spawn(RANKS, then_another, &counts[i], NULL, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rank_that_flushes_denormals_gets_what_the_others_get),
         cmocka_unit_test(what_a_line_said_is_nobodys_place),
+        cmocka_unit_test(calls_nearly_like_the_last_are_taken_for_what_they_are),
+        cmocka_unit_test(another_operation_with_the_same_buffers_is_a_mismatch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ static int run_case(struct run *run)
     return r;
 }
 
-enum { AGAIN_MOST = 256 };           /* bytes */
+enum { AGAIN_MOST = 4096 };          /* bytes */
 
 int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, struct oracle_board *board, const struct oracle_device *device)
 {

@@ -1,0 +1,99 @@
+/* Which pause is chosen, when told how long operations take with each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/settle.h"
+
+enum { USUAL = 32, TRIAL = (SETTLE_ARMS * SETTLE_PASSES + 2) * SETTLE_BLOCK, PERIOD = SETTLE_PERIOD * SETTLE_BLOCK };
+
+struct rank {
+    struct settle settle;
+    uint64_t seq, tick, calls;
+    uint32_t best;                     /* an operation takes 100 ticks with this pause, and one more for each cycle beside it */
+};
+
+static void run(struct rank *r, uint64_t operations)
+{
+    while (operations--) {
+        uint32_t steps = settle_steps(&r->settle, USUAL);
+        r->tick += 100 + (steps > r->best ? steps - r->best : r->best - steps);
+        settle_learn(&r->settle, ++r->seq, r->tick, ++r->calls);
+    }
+}
+
+/* All the pauses there are, one by one the best: each is found by the first trial, and kept. */
+static void test_finds(void **state)
+{
+    (void)state;
+    struct rank first = { .best = USUAL };
+    uint32_t tried[SETTLE_ARMS] = { 0 }, n = 0;
+    for (int i = 0; i < TRIAL; i += SETTLE_BLOCK) {
+        uint32_t steps = settle_steps(&first.settle, USUAL), k = 0;
+        while (k < n && tried[k] != steps)
+            k++;
+        if (k == n)
+            tried[n++] = steps;
+        run(&first, SETTLE_BLOCK);
+    }
+    assert_int_equal(n, SETTLE_ARMS);
+    for (uint32_t k = 0; k < n; k++) {
+        struct rank r = { .best = tried[k] };
+        run(&r, TRIAL);
+        for (int i = 0; i < 10; i++, run(&r, 1000))
+            assert_int_equal(settle_steps(&r.settle, USUAL), r.best);
+    }
+}
+
+/* Ranks are put elsewhere: the next trial finds that out. */
+static void test_changes(void **state)
+{
+    (void)state;
+    struct rank r = { .best = 0 };
+    run(&r, TRIAL);
+    assert_int_equal(settle_steps(&r.settle, USUAL), 0);
+    r.best = USUAL;
+    run(&r, PERIOD);
+    assert_int_equal(settle_steps(&r.settle, USUAL), USUAL);
+}
+
+/* Two ranks of a comm try the same pauses at the same operations, also if one of them sees no trial's end for long. */
+static void test_together(void **state)
+{
+    (void)state;
+    struct rank a = { .best = 0 }, b = { .best = USUAL };
+    for (int i = 1; i < TRIAL - SETTLE_BLOCK; i++) {
+        run(&a, 1);
+        run(&b, 1);
+        assert_int_equal(a.settle.arm, b.settle.arm);
+    }
+}
+
+/* Blocks with operations of other kinds between them say nothing; one that was held up is overlooked. */
+static void test_mixed(void **state)
+{
+    (void)state;
+    struct rank mixed = { .best = 0 }, held = { .best = 0 };
+    for (int i = 0; i < TRIAL; i++) {
+        run(&mixed, 1);
+        mixed.calls -= (uint64_t)i % 2;
+    }
+    assert_int_equal(settle_steps(&mixed.settle, USUAL), USUAL);
+    run(&mixed, PERIOD);
+    assert_int_equal(settle_steps(&mixed.settle, USUAL), 0);
+    for (int i = 0; i < TRIAL; i++) {
+        run(&held, 1);
+        held.tick += i < TRIAL / 2 ? 100000 : 0;
+    }
+    assert_int_equal(settle_steps(&held.settle, USUAL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_finds), cmocka_unit_test(test_changes), cmocka_unit_test(test_together), cmocka_unit_test(test_mixed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
