@@ -131,7 +131,11 @@ static inline int run_straight(struct coll *c)
     r = verdict_complete(w, &c->op.claim);
     if (r == 0)
         r = c->algorithm->after(c);
-    return r < 0 ? r : DONE;
+    coll_given(c);
+    if (r < 0 || !c->lends)
+        return r < 0 ? r : DONE;
+    c->phase = SETTLING;
+    return coll_returned(c);
 }
 
 int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)

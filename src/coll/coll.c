@@ -159,6 +159,23 @@ int coll_nothing(struct coll *c)
     return 0;
 }
 
+void coll_given(struct coll *c)
+{
+    if (c->bytes >= LEND_LEAST)
+        watch_raise(&c->comm->watch, &c->comm->watch.mine->given, c->op.claim.seq);          /* E22 release */
+}
+
+int coll_returned(struct coll *c)
+{
+    struct watch *w = &c->comm->watch;
+    for (uint32_t p = 0; p < w->size && !SEEDED(lender_leaves); p++)
+        if (p != w->me && load_acquire64(&w->members[p].given) < c->op.claim.seq && !watch_past(w, p, c->op.claim.seq)) {        /* E22 acquire */
+            c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, true, false, false };
+            return WAITING;
+        }
+    return DONE;
+}
+
 int coll_one_phase(struct op *op)
 {
     struct coll *c = (struct coll *)op;
@@ -171,9 +188,11 @@ int coll_one_phase(struct op *op)
         if (c->gate->advance(op) == WAITING)
             return WAITING;
         int r = c->algorithm->after(c);
+        coll_given(c);
         if (r < 0)
             return r;
         c->phase = SETTLING;
     }
-    return coll_settle(c);
+    int r = coll_settle(c);
+    return r == DONE && c->lends ? coll_returned(c) : r;
 }

@@ -84,6 +84,7 @@ struct coll {
     uint64_t list_hash;                /* of the counts that all ranks must have alike; 0: none */
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */
+    bool lends;                        /* flat: peers read the caller's buffer where it lies, so this rank stays until they have (coll_returned) */
     uint64_t fold_ticks;
     struct either *stream;             /* coll/stream.h */
     size_t stream_bytes;
@@ -106,6 +107,11 @@ enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2, SETTLING = 3 };
 /* before, the gate (arrive, and wait until all have: by the barrier algorithm that the rules name for this comm), after. */
 int coll_one_phase(struct op *op);
 int coll_nothing(struct coll *c);                            /* before or after, where there is nothing to do */
+/* From so many bytes on an algorithm of one phase may have peers read a buffer where it lies in the arena: a wait more, a copy less.
+   So all say after it that what they read is read (E22); who lends waits for that: DONE, or WAITING. */
+enum { LEND_LEAST = TINY(8192, 64) };
+void coll_given(struct coll *c);
+int  coll_returned(struct coll *c);
 
 /* Memory of peers; NULL if it does not lie in the arena. */
 static inline char *coll_place(const struct tutti_comm *comm, uint64_t at, size_t bytes)

@@ -18,13 +18,25 @@ int flat_slot(struct coll *c, char **slot)
     return comm_flat_slot(c->comm, c->op.claim.seq, c->bytes, slot);
 }
 
+/* Peers may read it where it lies: all of it is in the arena, and nothing is written there before they have. Not where ranks share CPUs, as
+   they wait once more for that, and not of a comm with devices, which copy out of registered memory only. */
+static char *flat_lent(const struct coll *c, size_t bytes)
+{
+    if (bytes < LEND_LEAST || c->comm->crowded || c->comm->devices || c->device || (c->send == c->recv && c->algorithm->kind != KIND_BROADCAST))
+        return NULL;
+    struct place place = comm_place(c->comm, c->send, bytes);
+    return place.lo == 0 && place.hi == bytes ? c->comm->world->arena.base + place.at : NULL;
+}
+
 static int flat_put_bytes(struct coll *c, size_t bytes)
 {
-    char *slot;
-    int r = flat_slot(c, &slot);
+    char *slot = flat_lent(c, bytes);
+    c->lends = slot != NULL;
+    int r = c->lends ? 0 : flat_slot(c, &slot);
     if (r < 0)
         return r;
-    coll_copy_in(c, slot, c->send, bytes);
+    if (!c->lends)
+        coll_copy_in(c, slot, c->send, bytes);
     coll_publish(c, slot);
     return 0;
 }
@@ -79,12 +91,27 @@ bool flat_sources(const struct tutti_comm *comm, uint64_t seq, const void *send,
     return true;
 }
 
+static void flat_fold_part(struct coll *c, const void *const from[], size_t first, size_t count)
+{
+    uint32_t size = c->comm->watch.size;
+    const void *part[RANKS_MAX];
+    for (uint32_t p = 0; p < size; p++)
+        part[p] = (const char *)from[p] + first * c->width;
+    coll_fold(c, (char *)c->recv + first * c->width, part, size, count);
+}
+
+/* Of what is lent a rank reads its own beside its peers, who read it, too: who begin at the same end wait for each other at every line. Measured,
+   2 ranks, 64 KiB: 3.4 us from one end, 2.3 each from another. */
 int flat_fold(struct coll *c)
 {
     const void *from[RANKS_MAX];
+    uint32_t size = c->comm->watch.size;
     if (!flat_sources(c->comm, c->op.claim.seq, c->send, c->bytes, from))
         return -EPROTO;
-    coll_fold(c, c->recv, from, c->comm->watch.size, c->count);
+    size_t first = c->lends ? c->count / size / LINE * LINE * c->comm->watch.me : 0;
+    if (first)
+        flat_fold_part(c, from, first, c->count - first);
+    flat_fold_part(c, from, 0, first ? first : c->count);
     return 0;
 }
 

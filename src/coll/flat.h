@@ -1,4 +1,4 @@
-/* Job: contributions that lie in this rank's slot in the arena when it arrives.
+/* Job: contributions that lie in the arena when this rank arrives: in its slot, or, where the caller's buffer lies there, where they are.
  * Owns: the slot, one for each parity of the operation's number.
  * Never: more than FLAT_BYTES. */
 #ifndef TUTTI_COLL_FLAT_H
@@ -8,7 +8,7 @@
 
 /* This rank's slot of this operation. 0 or -errno. */
 int flat_slot(struct coll *c, char **slot);
-/* Before the gate: into the slot, which is then published. 0 or -errno. */
+/* Before the gate: into the slot, or lent (coll.h), and published. 0 or -errno. */
 int flat_put(struct coll *c);                        /* c->bytes of c->send */
 int flat_put_parts(struct coll *c);                  /* all blocks that this rank gives, packed */
 int flat_put_nothing(struct coll *c);

@@ -12,7 +12,7 @@
  * E18 consumed: a rank has read all it needs of a round, then stores consumed (release): the licence to overwrite that round's slots, and,
  *    at the operation's total, the owner's leave to return with a buffer that was read in place.
  * E22 given: of an operation of uneven parts or one that pulls: what the rank gives is in the arena, and what it pulls is taken, then given (release);
- *     a reader (acquire) needs it no more. */
+ *     a reader (acquire) needs it no more. Of a small one what is lent (coll.h) is read, then given. */
 #ifndef TUTTI_COLL_RING_H
 #define TUTTI_COLL_RING_H
 

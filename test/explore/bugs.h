@@ -21,6 +21,7 @@
     B(store_half_written)       /* a chain leads to an entry before it is written */ \
     B(takeover_twice)           /* a key is taken by a store, not by a swap */ \
     B(wrong_rank)               /* another than the dead is named */ \
+    B(lender_leaves)            /* a rank returns while a buffer of its caller's is still read where it lies */ \
     B(torn_payload)             /* a rank arrives before its payload is written */ \
     B(no_verdict_load)          /* success without a look at the verdict */ \
     B(proposal_ignored)         /* a proposal of another's is no reason to do anything */ \

@@ -10,7 +10,7 @@
     S(barrier_flags) S(barrier_flags_events) S(barrier_flags_tso) S(barrier_flags_yield) S(barrier_central) S(barrier_central_tso) \
     S(barrier_central_events) S(central_deadline) S(central_abort) S(line) S(line_events) S(line_tso) S(line_weak) S(deadline) S(verdict) \
     S(verdict_events) S(verdict_abort) S(leave) S(leave_events) S(abort) S(abort_events) S(verdict3) S(verdict3_late) S(kill3) S(late3) \
-    S(flat) S(flat_events) S(flat_weak) S(ring) S(ring_events) S(ring_rounds_events) S(ring_tso) S(broadcast_line) S(broadcast_flat) \
+    S(flat) S(flat_events) S(flat_weak) S(flat_lent) S(flat_lent_events) S(ring) S(ring_events) S(ring_rounds_events) S(ring_tso) S(broadcast_line) S(broadcast_flat) \
     S(broadcast_ring) S(broadcast_events) S(broadcast_line_events) S(broadcast_flat_events) S(broadcast_line_deadline) \
     S(broadcast_flat_deadline) S(broadcast_line_abort) S(broadcast_flat_abort) S(line_deadline) S(flat_deadline) S(ring_deadline) \
     S(broadcast_deadline) S(line_abort) S(flat_abort) S(ring_abort) S(broadcast_abort) S(once) S(once_events) S(once_deadline) S(once_abort) \

@@ -7,28 +7,49 @@ enum { CALLS = 2, SMALL = 6, ROUNDS_2 = 24, ROUNDS_3 = 40 };
 
 static uint64_t value(int rank, int i, int k) { return (uint64_t)(1 + rank) * 1000000 + (uint64_t)i * 1000 + (uint64_t)k; }
 
-static void reduces(int rank, tutti_comm *world, int count, int calls)
+static void summed(int rank, int n, int k, const uint64_t *y, int count)
+{
+    for (int i = 0; i < count; i++) {
+        uint64_t sum = 0;
+        for (int p = 0; p < n; p++)
+            sum += value(p, i, k);
+        if (y[i] != sum)
+            explore_wrong("torn payload: rank %d, call %d, element %d: %llu and not %llu", rank, k, i, (unsigned long long)y[i], (unsigned long long)sum);
+    }
+}
+
+/* x is written anew as soon as a call is over: where it lies in the arena, peers must have read it. */
+static void reduces_of(int rank, tutti_comm *world, uint64_t *x, int count, int calls)
 {
     bool failed = false;
-    int n = tutti_size(world);
     for (int k = 0; k < calls; k++) {
-        uint64_t x[ROUNDS_3], y[ROUNDS_3];
+        uint64_t y[ROUNDS_3];
         for (int i = 0; i < count; i++)
             x[i] = value(rank, i, k);
         memset(y, 0, sizeof y);
         int r = tutti_all_reduce_at("explore", x, y, (size_t)count, TUTTI_U64, TUTTI_SUM, world, NULL);
+        memset(x, 0, (size_t)count * sizeof *x);
         explore_note(rank, k, r);
         failed |= r < 0;
-        for (int i = 0; i < count && r == 0; i++) {
-            uint64_t sum = 0;
-            for (int p = 0; p < n; p++)
-                sum += value(p, i, k);
-            if (y[i] != sum)
-                explore_wrong("torn payload: rank %d, call %d, element %d: %llu and not %llu", rank, k, i, (unsigned long long)y[i], (unsigned long long)sum);
-        }
+        if (r == 0)
+            summed(rank, tutti_size(world), k, y, count);
     }
     if (failed)
         explore_failed(rank, world);
+}
+
+static void reduces(int rank, tutti_comm *world, int count, int calls)
+{
+    uint64_t x[ROUNDS_3];
+    reduces_of(rank, world, x, count, calls);
+}
+
+static void lends(int rank, tutti_comm *world)
+{
+    enum { COUNT = 8 };
+    uint64_t *x = tutti_alloc(COUNT * sizeof *x, world);
+    if (x)
+        reduces_of(rank, world, x, COUNT, CALLS);
 }
 
 void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL, CALLS); }
@@ -64,6 +85,12 @@ const struct scenario scenario_flat_events = {
 };
 const struct scenario scenario_flat_weak = {
     .name = "flat_weak", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 2, .memory = MEMORY_WEAK
+};
+const struct scenario scenario_flat_lent = {
+    .name = "flat_lent", .ranks = 2, .rules = FLAT, .body = lends, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_flat_lent_events = {
+    .name = "flat_lent_events", .ranks = 2, .rules = FLAT, .body = lends, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_ring = { .name = "ring", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_good, .preemptions = 2 };
 const struct scenario scenario_ring_events = {

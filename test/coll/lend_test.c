@@ -1,0 +1,149 @@
+/* A small collective out of the arena is read where it lies: so its owner stays until its peers have read it, and goes on if they die. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "support/ranks.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = 65536, COUNT = MOST / 4 };             /* bytes, i32 */
+enum { GONE, READING };                              /* words of the page */
+enum { PATIENCE_NS = 50000000 };                     /* for a lender that leaves too early: one that is right costs a test that long */
+
+static int last_one, dies;
+
+static int value(int rank, size_t i) { return (int)(i * 7) + (rank + 1) * 1000003; }
+
+/* The last rank reads slowly: the lender has all the time that it needs to leave, and to write its buffer anew; or it dies of it. */
+static void add_slowly(const void *in, void *inout, size_t count, tutti_type type)
+{
+    (void)type;
+    if (last_one && ranks_count(READING) == 0) {
+        if (dies)
+            ranks_die();
+        for (uint64_t began = clock_ns(); !load_acquire32(&page->word[GONE]) && clock_ns() - began < PATIENCE_NS; ) { }
+    }
+    for (size_t i = 0; i < count; i++) {
+        int a, b;
+        memcpy(&a, (const char *)in + i * sizeof a, sizeof a);
+        memcpy(&b, (char *)inout + i * sizeof b, sizeof b);
+        a += b;
+        memcpy((char *)inout + i * sizeof a, &a, sizeof a);
+    }
+}
+
+/* No expectations here: the program of a rank that is to die has to come to that first. */
+static int reduce_slowly(tutti_comm *world, int rank, int *result)
+{
+    int size = tutti_size(world), *send = tutti_alloc(MOST, world), wrong = 0;
+    static int recv[COUNT];
+    tutti_op op;
+    last_one = rank == size - 1;
+    CHECK(send != NULL);
+    CHECK_IS(tutti_op_create(add_slowly, 1, &op, world), 0);
+    for (size_t i = 0; i < COUNT; i++)
+        send[i] = value(rank, i);
+    *result = tutti_all_reduce(send, recv, COUNT, TUTTI_I32, op, world, NULL);
+    memset(send, 0, MOST);
+    if (rank == 0)
+        ranks_say(GONE, 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        int sum = 0;
+        for (int p = 0; p < size; p++)
+            sum += value(p, i);
+        wrong += recv[i] != sum;
+    }
+    CHECK_IS(wrong, 0);
+    return 0;
+}
+
+static int body_stays(tutti_comm *world, int rank)
+{
+    int r;
+    if (reduce_slowly(world, rank, &r))
+        return 1;
+    CHECK_IS(r, 0);
+    return 0;
+}
+
+static int body_dies(tutti_comm *world, int rank)
+{
+    int r;
+    dies = 1;
+    if (reduce_slowly(world, rank, &r))
+        return 1;
+    CHECK_IS(r, 0);                                  /* everybody had arrived: all who live have it */
+    CHECK(tutti_barrier(world, NULL) < 0);
+    return 0;
+}
+
+/* Every kind, of sizes on both sides of where lending begins; what is given is written anew as soon as a call is over. */
+static int body_kinds(tutti_comm *world, int rank)
+{
+    static const size_t counts[] = { 2047, 2048, 2049, 4100, COUNT / 4 };
+    int size = tutti_size(world), *x = tutti_alloc((size_t)size * MOST, world), *y = tutti_alloc((size_t)size * MOST, world);
+    CHECK(x != NULL && y != NULL);
+    for (int round = 0; round < 300; round++) {
+        size_t n = counts[round % 5];
+        int root = round % size, wrong = 0, r = 0, kind = round / 5 % 6;
+        for (size_t i = 0; i < n * (size_t)size; i++)
+            x[i] = value(rank, i) + round;
+        switch (kind) {
+        case 0: r = tutti_all_gather(x, y, n, TUTTI_I32, world, NULL); break;
+        case 1: r = tutti_reduce_scatter(x, y, n, TUTTI_I32, TUTTI_SUM, world, NULL); break;
+        case 2: r = tutti_scan(x, y, n, TUTTI_I32, TUTTI_SUM, world, NULL); break;
+        case 3: r = tutti_all_to_all(x, y, n, TUTTI_I32, world, NULL); break;
+        case 4: r = tutti_gather(x, y, n, TUTTI_I32, root, world, NULL); break;
+        default: memcpy(y, x, n * 4); r = tutti_broadcast(y, n, TUTTI_I32, root, world, NULL); break;
+        }
+        memset(x, 0, (size_t)size * MOST);
+        CHECK_IS(r, 0);
+        for (size_t i = 0; i < n; i++) {
+            int sum = 0, below = 0;
+            for (int p = 0; p < size; p++) {
+                sum += value(p, (size_t)rank * n + i) + round;
+                below += p <= rank ? value(p, i) + round : 0;
+                wrong += kind == 0 && y[(size_t)p * n + i] != value(p, i) + round;
+                wrong += kind == 3 && y[(size_t)p * n + i] != value(p, (size_t)rank * n + i) + round;
+                wrong += kind == 4 && rank == root && y[(size_t)p * n + i] != value(p, i) + round;
+            }
+            wrong += (kind == 1 && y[i] != sum) || (kind == 2 && y[i] != below) || (kind == 5 && y[i] != value(root, i) + round);
+        }
+        CHECK_IS(wrong, 0);
+    }
+    return 0;
+}
+
+static void test_a_lender_stays(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(2, body_stays, 0), 0);
+}
+
+static void test_a_lender_goes_when_its_reader_is_dead(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(2, body_dies, 1u << 1), 0);
+}
+
+static void test_every_kind(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(2, body_kinds, 0), 0);
+    assert_int_equal(ranks_run(3, body_kinds, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_lender_stays),
+        cmocka_unit_test(test_a_lender_goes_when_its_reader_is_dead),
+        cmocka_unit_test(test_every_kind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
