@@ -104,6 +104,30 @@ static double ratio_at(const struct report *r, const struct must *m, const char 
     return least;
 }
 
+/* Which sizes of which operations a row about the worst of many is not kept at: one line an operation. */
+static void tell_below(struct report *r, const struct must *m)
+{
+    const char *row = m->text;
+    char size[32];
+    for (int op = OP_ALL_REDUCE; op < OPS; op++) {
+        double worst = m->must;
+        size_t at = 0;
+        int below = 0, sizes = 0;
+        for (size_t bytes = 4; bytes <= m->most && !(op == OP_ALL_REDUCE && m->what == OTHERS); bytes *= 4) {
+            double ratio = ratio_at(r, m, operations[op].name, bytes);
+            sizes += ratio > 0;
+            below += ratio > 0 && ratio < m->must;
+            if (ratio > 0 && ratio < worst) {
+                worst = ratio;
+                at = bytes;
+            }
+        }
+        if (below)
+            report_remark(r, false, "%.*s: %s below %.2g at %d of %d sizes, worst %.2f at %s", (int)strcspn(row, ":"), row, operations[op].name,
+                          m->must, below, sizes, worst, unit_text(size, sizeof size, UNIT_BYTES, (double)at));
+    }
+}
+
 static double folded(const struct report *r, const struct must *m, const char *what)
 {
     struct series all = { 0 };
@@ -145,6 +169,8 @@ void part_promises(struct report *r, bool all)
         p.measured = p.value > 0;
         if (p.measured || all)
             report_judge(r, &p);
+        if (at && m->fold == WORST)
+            tell_below(r, m);
         if (p.measured && !strcmp(m->top, "MPI") && !(is_there(r, "Open MPI") && is_there(r, "MPICH")))
             report_remark(r, false, "only one MPI was measured: \"MPI\" is not the faster of two");
     }

@@ -167,6 +167,7 @@ static void test_promises_are_judged_in_their_direction(void **state)
     assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->kept);
     assert_true(fabs(promise_of(&r, "all_reduce 1 KiB: MPI / it")->value - 1.8) < 1e-9);        /* the faster of both */
     assert_false(promise_of(&r, "others, 2, worst: MPI / gather")->kept);
+    assert_string_equal(r.remarks[r.remark_count - 1].text, "others, 2, worst: gather below 1 at 1 of 1 sizes, worst 0.90 at 4 B");
     int judged = r.promise_count;
     part_promises(&none, true);
     assert_true(none.promise_count > judged);
