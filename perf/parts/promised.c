@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum { WHOLE, FINGERPRINT, JOURNAL, VERDICT, ALIVE, ALL, VARIANTS, SETTLES = 6 };
+enum { WHOLE, FINGERPRINT, JOURNAL, VERDICT, ALIVE, ALL, VARIANTS, SETTLES = 7 };
 enum { CREWS = 4 };                                    /* which pages a job gets is worth some ns: so several, one after the other */
 enum { TUTTI, FIRST, EXCHANGE = FIRST + VARIANTS * SETTLES, COUNT };       /* of the contenders */
 enum { COST_MOST = 10, COST_AIM = 5 };                 /* percent of a barrier */
@@ -26,7 +26,8 @@ uint32_t promised_settle;
             error = at("promised", r->comm, NULL);                                                                                \
         return error;                                                                                                             \
     }
-#define RUNS(name, at) RUN(name, at, 0) RUN(name, at, 12) RUN(name, at, 24) RUN(name, at, 36) RUN(name, at, 48) RUN(name, at, 60)
+/* The pauses that the library chooses from (base/settle.c). */
+#define RUNS(name, at) RUN(name, at, 0) RUN(name, at, 8) RUN(name, at, 20) RUN(name, at, 32) RUN(name, at, 48) RUN(name, at, 72) RUN(name, at, 104)
 RUNS(whole, promised_without_nothing_at)
 RUNS(fingerprint, promised_without_fingerprint_at)
 RUNS(journal, promised_without_journal_at)
@@ -43,7 +44,7 @@ static int run_exchange(struct rank *r, uint64_t times)
 }
 
 struct variant { const char *name, *help; int (*runs[SETTLES])(struct rank *r, uint64_t times); };
-#define EACH(name) { name##_0, name##_12, name##_24, name##_36, name##_48, name##_60 }
+#define EACH(name) { name##_0, name##_8, name##_20, name##_32, name##_48, name##_72, name##_104 }
 static const struct variant variants[VARIANTS] = {
     [WHOLE] = { "whole", "the library's, compiled as these are", EACH(whole) },
     [FINGERPRINT] = { "without fingerprint", "does not look what the others call", EACH(fingerprint) },
