@@ -62,7 +62,8 @@ void part_wait(const struct part *p)
     for (int i = 0; i < COUNT || (!p->options->quick && stamp_seconds() - began < p->seconds); i++) {
         double share = (stamp_seconds() - began) / p->seconds;
         int k = i % COUNT;
-        struct task task = { .form = FORM_LATE, .samples = p->options->quick ? 1 : 2, .warm = 4, .times = 1, .op = OP_BARRIER };
+        /* The first two of a task, one for each who waits, find cold caches: they are not to be the median. */
+        struct task task = { .form = FORM_LATE, .samples = p->options->quick ? 1 : 6, .warm = 4, .times = 1, .op = OP_BARRIER };
         progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: %s waits", team.ranks, contenders[k].name);
         if (!m[k].why[0])
             measure_task(&team, k, &task, &burnt[k], &back[k], &m[k]);
