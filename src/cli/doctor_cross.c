@@ -137,22 +137,16 @@ static bool cross(const struct tune_team *teams, int n, int k, bool crowded, int
     return true;
 }
 
-int tune_decide(const struct tune_team *teams, int n, struct tune_change changes[TUNE_CHANGES])
+int tune_decide(const struct rules *rules, const struct tune_team *teams, int n, struct tune_change changes[TUNE_CHANGES])
 {
-    char ignored[100];
-    struct text why = TEXT_IN(ignored);
-    struct rules *rules = malloc(sizeof *rules);
     int found = 0;
-    text_clear(&why);
-    if (rules && select_parse(rules, NULL, &why) == 0)
-        for (int k = 0; k < TUNE_KINDS; k++)
-            for (int crowded = 0; crowded < 2; crowded++)
-                for (int pair = 0; pair < TUNE_PAIRS; pair++) {
-                    size_t now = built_in(rules, tune_kinds[k], crowded, tune_pairs[pair].small);
-                    if (now < SIZE_MAX)
-                        found += cross(teams, n, k, crowded, pair, now, &changes[found]);
-                }
-    free(rules);
+    for (int k = 0; k < TUNE_KINDS; k++)
+        for (int crowded = 0; crowded < 2; crowded++)
+            for (int pair = 0; pair < TUNE_PAIRS; pair++) {
+                size_t now = built_in(rules, tune_kinds[k], crowded, tune_pairs[pair].small);
+                if (now < SIZE_MAX)
+                    found += cross(teams, n, k, crowded, pair, now, &changes[found]);
+            }
     return found;
 }
 

@@ -154,6 +154,18 @@ static int measure_all(struct doctor *d, struct tune_team *teams, int seconds)
     return n;
 }
 
+/* How many changes. -ENOMEM counts as none: nothing is known then. */
+static int decide(const struct tune_team *teams, int n, struct tune_change changes[TUNE_CHANGES])
+{
+    char ignored[100];
+    struct text why = TEXT_IN(ignored);
+    struct rules *rules = malloc(sizeof *rules);
+    text_clear(&why);
+    int found = rules && select_parse(rules, NULL, &why) == 0 ? tune_decide(rules, teams, n, changes) : 0;
+    free(rules);
+    return found;
+}
+
 int doctor_tune(int seconds, bool dry)
 {
     struct doctor d = { .wrong = 0 };
@@ -169,7 +181,7 @@ int doctor_tune(int seconds, bool dry)
         doctor_wrong(&d, "see tutti doctor", "no memory to share with ranks: %s", strerror(errno));
         return doctor_end(&d);
     }
-    int n = measure_all(&d, teams, seconds), found = n > 0 ? tune_decide(teams, n, changes) : 0;
+    int n = measure_all(&d, teams, seconds), found = n > 0 ? decide(teams, n, changes) : 0;
     munmap(teams, TUNE_TEAMS * sizeof *teams);
     if (n < 0)
         return doctor_end(&d);

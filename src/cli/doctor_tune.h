@@ -25,8 +25,10 @@ struct tune_team { int ranks; bool crowded; struct tune_cell cell[TUNE_KINDS][TU
    rounds and their middle half, where it is most, at `at` bytes with so many ranks. */
 struct tune_change { enum kind kind; bool crowded; size_t from, to, at; const char *name, *instead; double gain, low, high; int ranks; };
 
-/* doctor_cross.c: pure. What n teams have shown: how many changes. And the rules that they are: those for which there is room. */
-int tune_decide(const struct tune_team *teams, int n, struct tune_change changes[TUNE_CHANGES]);
+/* doctor_cross.c: pure. What n teams have shown to be better than `rules`, the built-in ones: how many changes. And the rules that they are: those
+   for which there is room. */
+struct rules;
+int tune_decide(const struct rules *rules, const struct tune_team *teams, int n, struct tune_change changes[TUNE_CHANGES]);
 void tune_write_rules(const struct tune_change *changes, int n, struct text *rules);
 
 /* doctor_measure.c: compares everything with so many ranks until clock_ns is ends_ns; a bar on stderr, if that is a terminal, that goes from

@@ -28,38 +28,49 @@ static char *flat_lent(const struct coll *c, size_t bytes)
     return place.lo == 0 && place.hi == bytes ? c->comm->world->arena.base + place.at : NULL;
 }
 
-static int flat_put_bytes(struct coll *c, size_t bytes)
+/* All but the bytes from `own` to `after`, which nobody else reads. */
+static int flat_put_bytes(struct coll *c, size_t bytes, size_t own, size_t after)
 {
     char *slot = flat_lent(c, bytes);
+    const char *send = c->send;
     c->lends = slot != NULL;
     int r = c->lends ? 0 : flat_slot(c, &slot);
     if (r < 0)
         return r;
-    if (!c->lends)
-        coll_copy_in(c, slot, c->send, bytes);
+    if (!c->lends) {
+        coll_copy_in(c, slot, send, own);
+        coll_copy_in(c, slot + after, send + after, bytes - after);
+    }
     coll_publish(c, slot);
     return 0;
 }
 
-int flat_put(struct coll *c) { return flat_put_bytes(c, c->bytes); }
+int flat_put(struct coll *c) { return flat_put_bytes(c, c->bytes, c->bytes, c->bytes); }
 
 int flat_put_parts(struct coll *c)
 {
     unsigned how = parts_how(c);
+    uint32_t me = c->comm->watch.me;
     char *slot, *to;
-    if (!parts_gives(c, c->comm->watch.me))
+    if (!parts_gives(c, me)) {
+        if (parts_keeps(c) && !(how & PARTS_FOLD))
+            parts_keep(c);                           /* while those who give put what they give into their slots */
         return flat_put_nothing(c);
-    if (!(how & PARTS_EACH))
-        return flat_put_bytes(c, parts_count(c, c->comm->watch.me, 0) * c->width);
+    }
+    if (!(how & PARTS_EACH)) {
+        size_t bytes = parts_count(c, me, 0) * c->width;
+        return flat_put_bytes(c, bytes, bytes, bytes);
+    }
     if (!(how & PARTS_UNEVEN))
-        return flat_put(c);
+        return flat_put_bytes(c, c->bytes, me * c->count * c->width, (me + 1) * c->count * c->width);
     int r = flat_slot(c, &slot);
     if (r < 0)
         return r;
     to = slot;
     for (uint32_t p = 0; slot && p < c->comm->watch.size; p++) {
-        size_t bytes = parts_count(c, c->comm->watch.me, p) * c->width;
-        coll_copy_in(c, to, parts_send(c, p), bytes);
+        size_t bytes = parts_count(c, me, p) * c->width;
+        if (p != me)
+            coll_copy_in(c, to, parts_send(c, p), bytes);
         to += bytes;
     }
     coll_publish(c, slot);                           /* without an element there is no slot, but still the counts' hash */

@@ -149,6 +149,13 @@ bool parts_keeps(const struct coll *c)
     return !(how & PARTS_ROOT_TAKES) || c->comm->watch.me == (uint32_t)c->root;
 }
 
+void parts_keep(struct coll *c)
+{
+    uint32_t me = c->comm->watch.me;
+    coll_copy(c, parts_recv(c, me), parts_send(c, me), parts_count(c, me, me) * c->width);
+    c->kept = true;
+}
+
 int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
 {
     unsigned how = parts_how(c);
@@ -158,7 +165,7 @@ int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *sc
     /* Each rank begins with its neighbour, so that not all read from the same one at once. */
     for (uint32_t i = 0; i < size; i++) {
         uint32_t p = me + i < size ? me + i : me + i - size;
-        bool kept = p == me && parts_keeps(c);
+        bool kept = p == me && parts_keeps(c) && !c->kept;
         if (!kept && !parts_moves(c, p, me))
             continue;
         size_t some = parts_cut(parts_count(c, p, me), first, n);

@@ -26,6 +26,7 @@ static inline unsigned parts_how(const struct coll *c) { return parts_of(c->algo
 bool parts_gives(const struct coll *c, uint32_t p);                          /* has p anything for others? */
 bool parts_takes(const struct coll *c);                                       /* does this rank take anything, be it its own? */
 bool parts_keeps(const struct coll *c);                                       /* has this rank a block for itself? */
+void parts_keep(struct coll *c);                                             /* copies that; parts_take then does not. Of a kind that does not fold */
 bool parts_moves(const struct coll *c, uint32_t from, uint32_t to);          /* is there a block from -> to? from != to */
 /* Elements of a block. PARTS_PAIRS: of this rank's own alone. */
 size_t parts_count(const struct coll *c, uint32_t from, uint32_t to);

@@ -16,7 +16,7 @@ enum { REDUCE = 1, ALL_REDUCE = 2, GATHER = 5, LINE_FLAT = 0, FLAT_RING = 1 };
 
 static struct tune_team teams[3];
 static struct tune_change changes[TUNE_CHANGES];
-static struct rules rules;
+static struct rules rules, built_in;
 
 /* Two teams that fit and a crowd; every ratio 1, which says nothing. */
 static void even(void)
@@ -42,17 +42,21 @@ static void set(int team, int kind, int pair, size_t bytes, double ratio)
             teams[team].cell[kind][pair][i].ratio[r] = ratio + 0.001 * r;
 }
 
-/* The rules of what is decided, laid over the default. */
-static int decide(void)
+/* The rules of what is decided, laid over the default; held against the default with `given` laid over it. */
+static int decide_from(const char *given)
 {
     char text[RULES_TEXT], said[200];
     struct text t = TEXT_IN(text), why = TEXT_IN(said);
-    int n = tune_decide(teams, 3, changes);
+    text_clear(&why);
+    assert_int_equal(select_parse(&built_in, given, &why), 0);
+    int n = tune_decide(&built_in, teams, 3, changes);
     tune_write_rules(changes, n, &t);
     text_clear(&why);
     assert_int_equal(select_parse(&rules, text, &why), 0);
     return n;
 }
+
+static int decide(void) { return decide_from(NULL); }
 
 static const char *by(enum kind kind, bool crowded, size_t bytes) { return select_algorithm(&rules, kind, crowded, bytes)->name; }
 
@@ -89,9 +93,15 @@ static void test_a_threshold_goes_up(void **state)
     even();
     set(1, GATHER, FLAT_RING, 65536, 1.3);
     set(2, GATHER, FLAT_RING, 65536, 1.3);
-    assert_int_equal(decide(), 2);
+    assert_int_equal(decide_from("gather:-88=line,-32k=flat,-inf=ring"), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(changes[i].kind, KIND_GATHER);
+        assert_int_equal(changes[i].crowded, i);
+        assert_int_equal(changes[i].from, 32769);
+        assert_int_equal(changes[i].to, 65536);
+        assert_string_equal(changes[i].name, "flat");
+    }
     assert_string_equal(by(KIND_GATHER, false, 65536), "flat");
-    assert_string_equal(by(KIND_GATHER, true, 65536), "flat");
     assert_string_equal(by(KIND_GATHER, false, 65537), "ring");
 }
 
@@ -151,7 +161,9 @@ static void test_rules_that_do_not_fit_are_left_out_whole(void **state)
     even();
     for (int k = 0; k < TUNE_KINDS; k++)
         set(0, k, FLAT_RING, 32768, 0.5);
-    int n = tune_decide(teams, 3, changes);
+    text_clear(&why);
+    assert_int_equal(select_parse(&built_in, NULL, &why), 0);
+    int n = tune_decide(&built_in, teams, 3, changes);
     assert_true(n >= TUNE_KINDS - 4);
     tune_write_rules(changes, n, &t);
     text_clear(&why);

@@ -43,7 +43,7 @@ shows "^  ranks: these limits allow [0-9]+ "
 shows "^launcher: none; "
 shows "^  barrier +any +flags +one line a rank"
 shows "^  all_reduce +to 88 B +line +"
-shows "^ +to 32 KiB +flat +"
+shows "^ +to 64 KiB +flat +"
 shows "^ +above +ring +"
 shows "^  device +to 64 KiB +pinned"
 
