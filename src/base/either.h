@@ -24,25 +24,29 @@
 /* Ticks a KiB of late, the first way's and the second's. All zeros: nothing is known. */
 struct either { uint64_t cost[2]; uint32_t n; };
 
-enum { EITHER_CLASSES = 16 };
+enum { EITHER_CLASSES = 16, EITHER_TRIES = 8 };
 enum { STREAM_LEAST = 1 << 20, STAGED_LEAST = 8 << 10, STAGED_WORTH = 6 };
 
-/* The class of so many bytes: doublings of `least`. NULL: fewer are not worth a thought. */
+/* The class of so many bytes: doublings of `least`. NULL: fewer are not worth a thought. One that nothing is known of believes what the one below
+   has found out, which is not far from it, until it sees that it costs more: tries of large operations are dear. */
 static inline struct either *either_of(struct either classes[EITHER_CLASSES], size_t bytes, size_t least)
 {
     if (bytes < least)
         return NULL;
     int class = 63 - __builtin_clzll((unsigned long long)(bytes / least));
-    return &classes[class < EITHER_CLASSES ? class : EITHER_CLASSES - 1];
+    struct either *e = &classes[class < EITHER_CLASSES ? class : EITHER_CLASSES - 1];
+    if (e->n == 0 && e > classes && e[-1].n >= EITHER_TRIES)
+        *e = (struct either){ { e[-1].cost[0], e[-1].cost[1] }, EITHER_TRIES };
+    return e;
 }
 
 /* Which way this time: true, the second, which has to be `worth` times as fast as the first. */
 static inline bool either_choose(struct either *e, unsigned worth)
 {
-    enum { TRIES = 8, AGAIN = 64 };
+    enum { AGAIN = 64 };
     uint32_t n = e->n++;
     bool second = e->cost[1] * worth < e->cost[0];
-    return n < TRIES ? n & 1 : n % AGAIN ? second : !second;
+    return n < EITHER_TRIES ? n & 1 : n % AGAIN ? second : !second;
 }
 
 /* What it took. */

@@ -146,6 +146,29 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
     c->fold_ticks += timed ? clock_tick() - began : 0;
 }
 
+void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
+{
+    enum { BLOCK = 8192 };
+    _Alignas(64) char block[BLOCK];
+    size_t most = BLOCK / c->width;
+    if (!COPY_STREAMS || !c->streams || !c->fold || c->bytes < FOLD_STREAM_LEAST) {
+        coll_fold(c, to, from, n, count);
+        return;
+    }
+    uint64_t began = clock_tick();
+    unsigned modes = modes_enter();
+    for (size_t first = 0; first < count; first += most) {
+        size_t some = count - first < most ? count - first : most, at = first * c->width;
+        const void *part[RANKS_MAX];
+        for (uint32_t p = 0; p < n; p++)
+            part[p] = (const char *)from[p] + at;
+        c->fold(block, part, (int)n, some, (int)n);
+        copy_streaming((char *)to + at, block, some * c->width);
+    }
+    modes_leave(modes);
+    c->fold_ticks += clock_tick() - began;
+}
+
 void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count)
 {
     unsigned modes = modes_enter();

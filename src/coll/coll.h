@@ -130,6 +130,9 @@ void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes);    
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);        /* the same for results, past the caches if c->streams */
 /* from[0 … n-1], the contributions of ranks 0 … n-1, in that order; timed; default floating-point modes. */
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
+/* The same into results that are too large to stay in any cache until somebody reads them: past the caches if c->streams. */
+enum { FOLD_STREAM_LEAST = 64 << 20 };
+void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
 void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count);    /* the same by a kernel, not timed */
 
 /* A rank with device memory: before it arrives. card: an offset in the arena, 0 none. */

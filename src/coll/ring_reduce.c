@@ -229,7 +229,10 @@ static int reduce_fold(struct coll *c, bool wants)
                 return r;
         }
         from[w->me] = c->mover ? own + done * c->width : run.send;
-        coll_fold(c, lies ? run.recv : slot + done * c->width, from, w->size, run.count);
+        if (lies)
+            coll_fold_out(c, run.recv, from, w->size, run.count);
+        else
+            coll_fold(c, slot + done * c->width, from, w->size, run.count);
         done += run.count;
     }
     c->ring.fold++;

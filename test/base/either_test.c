@@ -57,7 +57,7 @@ static void test_held_up(void **state)
 static void test_classes(void **state)
 {
     (void)state;
-    struct either classes[EITHER_CLASSES];
+    struct either classes[EITHER_CLASSES] = { { { 0, 0 }, 0 } };
     assert_null(either_of(classes, 4095, 4096));
     assert_null(either_of(classes, 0, 4096));
     assert_ptr_equal(either_of(classes, 4096, 4096), &classes[0]);
@@ -66,10 +66,25 @@ static void test_classes(void **state)
     assert_ptr_equal(either_of(classes, SIZE_MAX, 4096), &classes[EITHER_CLASSES - 1]);
 }
 
+/* A larger class begins with what the one below has found, if that has found something, and finds out for itself. */
+static void test_inherited(void **state)
+{
+    (void)state;
+    struct either classes[EITHER_CLASSES] = { { { 0, 0 }, 0 } };
+    run(either_of(classes, 4096, 4096), 2, 1600, 100);
+    assert_int_equal(either_of(classes, 8192, 4096)->n, 0);
+    run(either_of(classes, 4096, 4096), 20, 1600, 100);
+    struct either *next = either_of(classes, 8192, 4096);
+    assert_int_equal(run(next, 20, 1600, 100), 20);
+    assert_int_equal(either_of(classes, 8192, 4096)->n, EITHER_TRIES + 20);      /* once */
+    run(next, 200, 300, 3000);
+    assert_in_range(run(next, MANY, 300, 3000), 0, TRIED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_cost), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

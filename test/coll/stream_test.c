@@ -9,6 +9,7 @@
 #include "coll/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { BYTES = 4 << 20, MANY = 640 };
 
@@ -59,8 +60,33 @@ static void test_never(void **state)
     free(comm);
 }
 
+/* The same bits as by plain stores, and not one byte beside them. */
+static void test_folds(void **state)
+{
+    (void)state;
+    enum { MOST = 40000, ROOM = MOST * 8 + 64, RANKS = 3 };
+    static const tutti_type types[] = { TUTTI_I8, TUTTI_BF16, TUTTI_F32, TUTTI_F64 };
+    static const size_t counts[] = { 1, 1023, 1024, 2049, 8192, 8193, MOST };
+    static unsigned char given[RANKS][ROOM], plain[ROOM], streamed[ROOM];
+    const void *from[RANKS] = { given[0], given[1] + 8, given[2] + 16 };
+    const char *why;
+    for (size_t i = 0; i < ROOM; i++)
+        for (int p = 0; p < RANKS; p++)
+            given[p][i] = (unsigned char)(i * 31 + i / 251 + (size_t)p * 7);
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+            struct coll c = { .width = fold_type_size(types[t]), .fold = fold_find(types[t], TUTTI_AVG, &why), .bytes = FOLD_STREAM_LEAST };
+            memset(plain, 0xee, ROOM);
+            memset(streamed, 0xee, ROOM);
+            coll_fold(&c, plain + 8, from, RANKS, counts[n]);
+            c.streams = true;
+            coll_fold_out(&c, streamed + 8, from, RANKS, counts[n]);
+            assert_memory_equal(plain, streamed, ROOM);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles), cmocka_unit_test(test_never) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles), cmocka_unit_test(test_never), cmocka_unit_test(test_folds) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
