@@ -28,16 +28,17 @@ struct either { uint64_t cost[2]; uint32_t n; };
 enum { EITHER_CLASSES = 16, EITHER_TRIES = 8 };
 enum { STREAM_LEAST = 1 << 20, STAGED_LEAST = 8 << 10, STAGED_WORTH = 4 };
 
-/* The class of so many bytes: doublings of `least`. NULL: fewer are not worth a thought. One that nothing is known of believes what the one below
-   has found out, which is not far from it, until it sees that it costs more: tries of large operations are dear. */
+/* The class of so many bytes: doublings of `least`. NULL: fewer are not worth a thought. One that nothing is known of believes what the next below
+   that has found something has found, until it sees that it costs more: tries of large operations are dear. */
 static inline struct either *either_of(struct either classes[EITHER_CLASSES], size_t bytes, size_t least)
 {
     if (bytes < least)
         return NULL;
     int class = 63 - __builtin_clzll((unsigned long long)(bytes / least));
     struct either *e = &classes[class < EITHER_CLASSES ? class : EITHER_CLASSES - 1];
-    if (e->n == 0 && e > classes && e[-1].n >= EITHER_TRIES)
-        *e = (struct either){ { e[-1].cost[0], e[-1].cost[1] }, EITHER_TRIES };
+    for (const struct either *below = e; e->n == 0 && below-- > classes;)
+        if (below->n >= EITHER_TRIES)
+            *e = (struct either){ { below->cost[0], below->cost[1] }, EITHER_TRIES };
     return e;
 }
 

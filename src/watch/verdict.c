@@ -179,7 +179,7 @@ static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
 
 static bool verdict_reached(const struct watch *w, const struct wait *wait, uint64_t seq)
 {
-    if (load_acquire64(wait->word) >= wait->value)                   /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire, E70 acquire */
+    if (load_acquire64(wait->word) >= wait->value)                   /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire, E22 acquire, E70 acquire */
         return true;
     return wait->leave && wait->owner >= 0 && watch_past(w, (uint32_t)wait->owner, seq);
 }
