@@ -25,11 +25,11 @@
 /* Ticks a KiB of late, the first way's and the second's. All zeros: nothing is known. */
 struct either { uint64_t cost[2]; uint32_t n; };
 
-enum { EITHER_CLASSES = 16, EITHER_TRIES = 8 };
+enum { EITHER_CLASSES = 16, EITHER_TRIES = 8, EITHER_AGAIN = 64, EITHER_SOON = EITHER_AGAIN - 4 };
 enum { STREAM_LEAST = 1 << 20, STAGED_LEAST = 8 << 10, STAGED_WORTH = 4 };
 
 /* The class of so many bytes: doublings of `least`. NULL: fewer are not worth a thought. One that nothing is known of believes what the next below
-   that has found something has found, until it sees that it costs more: tries of large operations are dear. */
+   that has found something has found, and tries the other after a few: tries of large operations are dear. */
 static inline struct either *either_of(struct either classes[EITHER_CLASSES], size_t bytes, size_t least)
 {
     if (bytes < least)
@@ -38,17 +38,16 @@ static inline struct either *either_of(struct either classes[EITHER_CLASSES], si
     struct either *e = &classes[class < EITHER_CLASSES ? class : EITHER_CLASSES - 1];
     for (const struct either *below = e; e->n == 0 && below-- > classes;)
         if (below->n >= EITHER_TRIES)
-            *e = (struct either){ { below->cost[0], below->cost[1] }, EITHER_TRIES };
+            *e = (struct either){ { below->cost[0], below->cost[1] }, EITHER_SOON };
     return e;
 }
 
 /* Which way this time: true, the second, which has to be `worth` times as fast as the first. */
 static inline bool either_choose(struct either *e, unsigned worth)
 {
-    enum { AGAIN = 64 };
     uint32_t n = e->n++;
     bool second = e->cost[1] * worth < e->cost[0];
-    return n < EITHER_TRIES ? n & 1 : n % AGAIN ? second : !second;
+    return n < EITHER_TRIES ? n & 1 : n % EITHER_AGAIN ? second : !second;
 }
 
 /* What it took. */

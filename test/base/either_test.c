@@ -75,8 +75,9 @@ static void test_inherited(void **state)
     assert_int_equal(either_of(classes, 16384, 4096)->n, 0);
     run(either_of(classes, 4096, 4096), 20, 1600, 100);
     struct either *next = either_of(classes, 16384, 4096);
-    assert_int_equal(run(next, 20, 1600, 100), 20);
-    assert_int_equal(either_of(classes, 16384, 4096)->n, EITHER_TRIES + 20);     /* once */
+    assert_int_equal(run(next, 4, 1600, 100), 4);
+    assert_int_equal(run(next, 16, 1600, 100), 15);                  /* the other is tried soon */
+    assert_int_equal(either_of(classes, 16384, 4096)->n, EITHER_SOON + 20);     /* once */
     assert_int_equal(either_of(classes, 8192, 4096)->cost[0], classes[0].cost[0]);
     run(next, 200, 300, 3000);
     assert_in_range(run(next, MANY, 300, 3000), 0, TRIED);
