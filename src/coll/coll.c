@@ -182,12 +182,6 @@ int coll_nothing(struct coll *c)
     return 0;
 }
 
-void coll_given(struct coll *c)
-{
-    if (c->bytes >= LEND_LEAST)
-        watch_raise(&c->comm->watch, &c->comm->watch.mine->given, c->op.claim.seq);          /* E22 release */
-}
-
 int coll_returned(struct coll *c)
 {
     struct watch *w = &c->comm->watch;

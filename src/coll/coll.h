@@ -111,7 +111,11 @@ int coll_nothing(struct coll *c);                            /* before or after,
 /* From so many bytes on an algorithm of one phase may have peers read a buffer where it lies in the arena: a wait more, a copy less.
    So all say after it that what they read is read (E22); who lends waits for that: DONE, or WAITING. */
 enum { LEND_LEAST = TINY(8192, 64) };
-void coll_given(struct coll *c);
+static inline void coll_given(struct coll *c)
+{
+    if (c->bytes >= LEND_LEAST)
+        watch_raise(&c->comm->watch, &c->comm->watch.mine->given, c->op.claim.seq);          /* E22 release */
+}
 int  coll_returned(struct coll *c);
 
 /* Memory of peers; NULL if it does not lie in the arena. */

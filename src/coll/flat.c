@@ -18,14 +18,15 @@ int flat_slot(struct coll *c, char **slot)
     return comm_flat_slot(c->comm, c->op.claim.seq, c->bytes, slot);
 }
 
-/* Peers may read it where it lies: all of it is in the arena, and nothing is written there before they have. Not where ranks share CPUs, as
-   they wait once more for that, and not of a comm with devices, which copy out of registered memory only. */
+/* Where peers may read it where it lies: all of it is in the arena, with as much behind it as they expect of the longest, and nothing is
+   written there before they have. NULL: they may not. Not where ranks share CPUs, as they wait once more for that, and not of a comm with
+   devices, which copy out of registered memory only. */
 static char *flat_lent(const struct coll *c, size_t bytes)
 {
     if (bytes < LEND_LEAST || c->comm->crowded || c->comm->devices || c->device || (c->send == c->recv && c->algorithm->kind != KIND_BROADCAST))
         return NULL;
     struct place place = comm_place(c->comm, c->send, bytes);
-    return place.lo == 0 && place.hi == bytes ? c->comm->world->arena.base + place.at : NULL;
+    return place.lo == 0 && place.hi == bytes ? coll_at(c, place.at, c->bytes) : NULL;
 }
 
 /* All but the bytes from `own` to `after`, which nobody else reads. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "support/ranks.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -119,6 +120,47 @@ static int body_kinds(tutti_comm *world, int rank)
     return 0;
 }
 
+/* Blocks of different lengths, the shortest at the very end of the arena: where the longest would not fit. */
+enum { SPAN = 8 << 20 };
+static int body_end(tutti_comm *world, void *arg)
+{
+    enum { BLOCK = 8192 };
+    int size = tutti_size(world), rank = tutti_rank(world), *send = NULL, wrong = 0;
+    (void)arg;
+    size_t counts[2] = { COUNT, BLOCK / 4 };
+    int *recv[2] = { malloc(MOST), malloc(MOST) };
+    CHECK(size == 2 && recv[0] && recv[1]);
+    if (rank == 0)
+        send = tutti_alloc(MOST, world);
+    int *all[SPAN / BLOCK], n = 0;
+    while (rank == 1 && n < SPAN / BLOCK && (all[n] = tutti_alloc(BLOCK, world)) != NULL) {      /* what there is; the last of it */
+        send = all[n] > send ? all[n] : send;
+        n++;
+    }
+    while (n-- > 0)
+        if (all[n] != send)
+            tutti_free(all[n], world);
+    CHECK(send != NULL);
+    for (size_t i = 0; i < counts[rank]; i++)
+        send[i] = value(rank, i);
+    CHECK_IS(tutti_all_gather_v(send, counts[rank], (void *const *)recv, counts, TUTTI_I32, world, NULL), 0);
+    for (int p = 0; p < 2; p++)
+        for (size_t i = 0; i < counts[p]; i++)
+            wrong += recv[p][i] != value(p, i);
+    CHECK_IS(wrong, 0);
+    free(recv[0]);
+    free(recv[1]);
+    return 0;
+}
+
+static void test_a_lender_at_the_end(void **state)
+{
+    (void)state;
+    const tutti_options small = { .span_bytes = SPAN };
+    int status[2];
+    assert_int_equal(tutti_spawn(2, body_end, NULL, &small, status), 0);
+}
+
 static void test_a_lender_stays(void **state)
 {
     (void)state;
@@ -144,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_a_lender_stays),
         cmocka_unit_test(test_a_lender_goes_when_its_reader_is_dead),
         cmocka_unit_test(test_every_kind),
+        cmocka_unit_test(test_a_lender_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
