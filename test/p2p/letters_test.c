@@ -143,6 +143,31 @@ static void test_room(void **state)
     assert_int_equal(ranks_run_either(2, body_room), 0);
 }
 
+/* The same in a channel that was busy: its store has grown to a stage's size, and has the same room as ever. */
+static int body_busy(tutti_comm *world, int rank)
+{
+    static _Thread_local unsigned char buf[SMALL];
+    enum { BUSY = 256, TURN = 8 };                   /* 16 MiB, some at a time */
+    for (int i = 0; i < BUSY; i++) {
+        if (rank == 0) {
+            fill(buf, SMALL, i);
+            CHECK_IS(tutti_send(buf, SMALL, TUTTI_U8, 1, 0, world, NULL), 0);
+        } else {
+            CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 0, NULL, world, NULL), 0);
+            CHECK(!wrong(buf, SMALL, i));
+        }
+        if (i % TURN == TURN - 1)
+            CHECK_IS(tutti_barrier(world, NULL), 0);
+    }
+    return body_room(world, rank);
+}
+
+static void test_busy_room(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_busy), 0);
+}
+
 /* The store's end, met exactly and in every other way: lengths that fill it to the byte, and a reader one or two messages behind. */
 static int body_store(tutti_comm *world, int rank)
 {
@@ -371,7 +396,7 @@ static void test_offers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_busy_room),
         cmocka_unit_test(test_store), cmocka_unit_test(test_places),
         cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers), cmocka_unit_test(test_wakes),
     };
