@@ -57,20 +57,18 @@ static inline bool swap_if64(shared64 *w, uint64_t *seen, uint64_t v)
 }
 
 /* fence_full orders every access before it against every access after it, stores before loads included.
- * store_fence64 is a release store followed by a full fence: one xchg on x86, where it is cheaper than mov + mfence. */
+ * store_fence64 is a release store followed by a full fence. Not one xchg, on x86 as good: that begins when all stores before it are done, so that
+ * of two to one line, as an arrival is, a reader who spins there comes between them, and the line has to be fetched back. As stores they leave
+ * together. Measured on Zen 5, an all_gather of 4 bytes: 57 ns for 90. */
 #if defined(TUTTI_TSAN)
 static inline void fence_full(void)
 {
     static shared32 dummy;
     fetch_add32(&dummy, 0);
 }
-#else
-static inline void fence_full(void) { atomic_thread_fence(memory_order_seq_cst); }
-#endif
-
-#if defined(__x86_64__) || defined(TUTTI_TSAN)
 static inline void store_fence64(shared64 *w, uint64_t v) { (void)atomic_exchange_explicit(w, v, memory_order_seq_cst); }
 #else
+static inline void fence_full(void) { atomic_thread_fence(memory_order_seq_cst); }
 static inline void store_fence64(shared64 *w, uint64_t v)
 {
     store_release64(w, v);
