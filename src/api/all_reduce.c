@@ -12,10 +12,7 @@ enum { STRAIGHT_BYTES = 4096 };        /* more takes so long that what is saved 
 static void all_reduce_describe(struct coll *c, const void *send, void *recv, const struct shape *shape, size_t count, tutti_type type, tutti_op op)
 {
     check_describe(c, send, recv, count, type, op, 0);
-    c->width = shape->width;
-    c->bytes = shape->bytes;
-    c->algorithm = shape->algorithm;
-    c->fold = shape->fold;
+    check_shaped(c, shape);
 }
 
 /* The shape of calls like this one, if they go in a straight line: one element or more. NULL: they do not, or there was none yet. */
@@ -53,7 +50,7 @@ static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, 
     if (!shape || !all_reduce_plain(comm, send, recv, shape->bytes))
         return false;
     bool fixed = device_host_fixed(comm->world, send) && device_host_fixed(comm->world, recv);
-    comm->again = (struct again){ send, recv, count, type, op, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
+    comm->again = (struct again){ send, recv, count, type, op, 0, KIND_ALL_REDUCE, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
     return true;
 }
 
@@ -74,21 +71,6 @@ static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uin
     coll_fold_by(shape->fold, recv, from, w->size, count);
 }
 
-/* Everybody's word, after the gate; `mine` is this rank's. */
-static inline uint64_t all_reduce_words(const struct watch *w, uint64_t seq, const struct shape *shape, uint64_t mine)
-{
-    if (w->size == 2) {
-        uint64_t other = load_relaxed64(&watch_arrival(w, !w->me, seq)->payload[0]);             /* relaxed: after E1 */
-        return w->me == 0 ? shape->word(mine, other, 2) : shape->word(other, mine, 2);
-    }
-    uint64_t acc = 0;
-    for (uint32_t p = 0; p < w->size; p++) {
-        uint64_t word = p == w->me ? mine : load_relaxed64(&watch_arrival(w, p, seq)->payload[0]);           /* relaxed: as above */
-        acc = p == 0 ? word : shape->word(acc, word, p + 1 == w->size ? w->size : 0);
-    }
-    return acc;
-}
-
 /* A single element that is a word. The modes are read first of all, since that takes as long as all else before the arrival, but beside it. */
 static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send,
                                                                  void *recv)
@@ -102,7 +84,7 @@ static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_co
     if (!straight_met(comm, &s, first))
         return all_reduce_on(comm, s, shape, send, recv);
     if (usual)
-        line_put_word(recv, all_reduce_words(&comm->watch, s.claim.seq, shape, mine), shape->bytes);
+        line_put_word(recv, line_words(&comm->watch, s.claim.seq, comm->watch.size, 0, shape->bytes, shape->word, mine), shape->bytes);
     else
         all_reduce_fold(&comm->watch, s.claim.seq, 1, shape, send, recv);
     return straight_end(comm, &s, KIND_ALL_REDUCE);

@@ -41,6 +41,7 @@ static int check_shape(struct tutti_comm *comm, struct coll *c, enum kind kind, 
     if (c->root < 0 || (uint32_t)c->root >= comm->watch.size)
         return enter_refuse(comm, kind, site, "root %d is no rank of this comm; there are 0 to %u", c->root, comm->watch.size - 1);
     c->bytes = c->count * c->width * (check_each(kind) ? comm->watch.size : 1);
+    c->even = parts_even(kind, &comm->watch, (uint32_t)c->root, c->count * c->width);
     return kind_reduces(kind) ? check_fold(comm, c, kind, site) : 0;
 }
 
@@ -66,19 +67,17 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
     struct shape *shape = check_remembered(comm, stamp);
     int r = 0;
     if (stamp && shape->stamp == stamp) {
-        c->width = shape->width;
-        c->bytes = shape->bytes;
-        c->algorithm = shape->algorithm;
-        c->fold = shape->fold;
-        c->scaled = shape->scaled;
+        check_shaped(c, shape);
     } else {
         r = check_shape(comm, c, kind, site);
         if (r == 0 && stamp) {
             c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->scaled ? FACTOR_BYTES : 0));
             if (comm->again.shape == shape)
                 comm->again.how = AGAIN_NEVER;
-            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold, c->scaled, NULL, c->type >= TUTTI_F16 };
-            if (c->algorithm == &all_reduce_line && c->count == 1 && comm->watch.size > 1)
+            if (comm->again_parts.shape == shape)
+                comm->again_parts.how = AGAIN_NEVER;
+            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold, c->scaled, NULL, c->type >= TUTTI_F16, c->even };
+            if (c->fold && c->algorithm->most == LINE_BYTES && c->count == 1 && comm->watch.size > 1)
                 shape->word = fold_word(c->type, c->oper);
         }
     }

@@ -20,6 +20,7 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->fold = NULL;
     c->scaled = NULL;
     c->user = NULL;
+    c->word = NULL;
     c->algorithm = NULL;
     c->lists.n = 0;
     c->lists.first = NULL;
@@ -30,6 +31,19 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->ways = NULL;
     c->mover = NULL;
     c->far = FAR_NO;
+}
+
+/* What was chosen for a call like it. */
+static inline void check_shaped(struct coll *c, const struct shape *shape)
+{
+    c->width = shape->width;
+    c->bytes = shape->bytes;
+    c->algorithm = shape->algorithm;
+    c->fold = shape->fold;
+    c->scaled = shape->scaled;
+    c->word = shape->word;
+    c->floats = shape->floats;
+    c->even = shape->even;
 }
 
 /* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says too little. */

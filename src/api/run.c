@@ -2,6 +2,7 @@
 #include "api/run.h"
 
 #include "api/enter.h"
+#include "api/straight.h"
 #include "api/verify.h"
 #include "api/work.h"
 #include "base/clock.h"
@@ -14,6 +15,17 @@
 
 #include <stdio.h>
 #include <string.h>
+
+static inline uint64_t run_stamp(const struct coll *c, enum kind kind)
+{
+    return c->list_hash ? stamp_make_list(kind, c->type, c->oper, c->list_hash) : stamp_make(kind, c->type, c->oper, c->root, c->count);
+}
+
+static inline void run_gate(struct tutti_comm *comm)
+{
+    if (!comm->gate)
+        comm->gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
+}
 
 /* Field by field: most of struct coll is nobody's business before its algorithm has set it, and clearing all of it costs as much as a
    quarter of a barrier. */
@@ -32,13 +44,12 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     op->slices = op->warned = 0;
     op->pauses = 0;
     op->claim.seq = ++comm->seq;
-    op->claim.descriptor = c->list_hash ? stamp_make_list(kind, c->type, c->oper, c->list_hash) : stamp_make(kind, c->type, c->oper, c->root, c->count);
+    op->claim.descriptor = run_stamp(c, kind);
     op->claim.count = c->list_hash ? c->list_hash : c->count;
     op->claim.commit_at = 0;
     op->claim.differs = 0;
     op->claim.whole = false;
-    if (!comm->gate)
-        comm->gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
+    run_gate(comm);
     c->gate = comm->gate;
     if (!c->algorithm)
         c->algorithm = kind == KIND_BARRIER ? comm->gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
@@ -108,54 +119,73 @@ int run_end(struct coll *c, int result)
     return result < 0 ? result : c->answer;
 }
 
-/* The common case in a straight line: one phase, through the flags, everybody there within a short spin, no verdict. Else WAITING: the
-   state machine goes on from where this stopped. */
-static inline int run_straight(struct coll *c)
+/* It does not come to its end as simply as others do: what it found cannot be true, what it did was timed, or its buffer is lent. r: what it came
+   to so far. */
+static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, const struct straight *s, enum kind kind, int64_t timeout_ns,
+                                              int r)
 {
-    struct watch *w = &c->comm->watch;
-    if (SEEDED(torn_payload))
-        watch_arrive(w, &c->op.claim);
-    int r = c->algorithm->before(c);
-    if (r >= 0 && !SEEDED(torn_payload))
-        watch_arrive(w, &c->op.claim);
-    run_begin(c, clock_tick());                      /* in the place of a pause: the first peer's line cannot be there yet */
-    if (r < 0)
-        return r;
-    c->phase = GATE_WAIT;
-    uint32_t settle = c->bytes <= SETTLE_MOST ? settle_steps(&c->comm->settle[1], SETTLE) : 0;
-    uint64_t first = watch_first(w, &c->op.claim, settle);
-    if (!watch_arrived_soon(w, &c->op.claim, first, w->budget.spin_ticks ? STRAIGHT_SPINS : 0, &c->op.next, &c->op.pauses))
-        return WAITING;
-    if (load_relaxed32(&w->slot->devices))           /* relaxed: after E1. Then there may be more to wait for */
-        return WAITING;
-    r = verdict_complete(w, &c->op.claim);
-    if (r == 0)
-        r = c->algorithm->after(c);
-    coll_given(c);
-    if (r < 0 || !c->lends)
-        return r < 0 ? r : DONE;
+    uint64_t ticks = c->fold_ticks;
+    int answer = c->answer;
+    straight_off(comm, c, s, kind, timeout_ns);
+    c->fold_ticks = ticks;
+    c->answer = answer;
     c->phase = SETTLING;
-    return coll_returned(c);
+    if (r >= 0 && c->lends && coll_returned(c) == WAITING)
+        r = drive_to_end(&c->op);
+    return run_end(c, r < 0 ? r : 0);
+}
+
+/* It could not give what it was to: nobody has seen it arrive. */
+static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int r)
+{
+    comm->seq--;
+    run_number(comm, c, kind, site, timeout_ns);
+    run_begin(c, clock_tick());
+    return run_end(c, r);
+}
+
+/* The common case in a straight line: one phase, through the flags, everybody there within a short spin, no verdict. Else the state machine goes
+   on from where this stopped. */
+static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+{
+    struct straight s;
+    straight_begin(comm, &s, kind, run_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
+    c->comm = comm;
+    c->op.claim = s.claim;
+    c->fold_ticks = 0;
+    c->answer = 0;
+    if (SEEDED(torn_payload))
+        watch_arrive(&comm->watch, &s.claim);
+    int r = c->algorithm->before(c);
+    if (r < 0)
+        return run_empty(comm, c, kind, site, timeout_ns, r);
+    uint64_t first = straight_arrive(comm, &s, c->bytes, c->bytes <= SETTLE_MOST ? settle_steps(&comm->settle[1], SETTLE) : 0);
+    if (!straight_met(comm, &s, first))
+        return straight_on(comm, c, s, kind, timeout_ns);
+    r = c->algorithm->after(c);
+    coll_given(c);
+    if (r < 0 || c->lends || c->fold_ticks)
+        return run_rest(comm, c, &s, kind, timeout_ns, r);
+    straight_end(comm, &s, kind);
+    return c->answer;
 }
 
 int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
+    bool work = call && call->work;
+    run_gate(comm);
+    if (!work && straight_may(comm) && c->algorithm && c->algorithm->before && !c->ways)
+        return run_straight(comm, c, kind, site, enter_timeout(comm, call));
     int r = enter_operation(comm, kind, site);
     if (r < 0)
         return r;
-    uint32_t attention = load_acquire32(&comm->watch.attention);     /* 0 as a rule: asked first, as that is one instruction for both */
-    if ((call && call->work) || (attention && (attention & ATTENTION_WORK)))
+    uint32_t attention = load_acquire32(&comm->watch.attention);
+    if (work || (attention & ATTENTION_WORK))
         return work_collective(comm, c, kind, site, call);
-    if (attention && (attention & ATTENTION_KEYS))
+    if (attention & ATTENTION_KEYS)
         deadlock_by_runner(comm, comm->seq + 1);     /* if so, the operation finds it in its first look */
     run_number(comm, c, kind, site, enter_timeout(comm, call));
     c->op.keep = false;
-    if (c->gate == &barrier_flags && c->algorithm->before && !c->device) {
-        r = run_straight(c);
-        if (r != WAITING)
-            return run_end(c, r < 0 ? r : 0);
-    } else {
-        run_begin(c, clock_tick());
-    }
+    run_begin(c, clock_tick());
     return run_end(c, drive_to_end(&c->op));
 }

@@ -1,5 +1,5 @@
-/* Job: the operations whose price is one transfer of a line from rank to rank, in a straight line: no description of the operation is filled in, as
- *      long as everybody is there soon and nothing is out of the common. What is goes the way of all operations, from where this stopped.
+/* Job: the operations whose price is one transfer of a line from rank to rank, in a straight line: no more of a description is filled in than what
+ *      it gives and takes, as long as everybody is there soon and nothing is out of the common. What is goes the way of all operations, from where this stopped.
  * Owns: nothing of its own; seq, journal and arrival as run.c does.
  * Never: sleeps, checks arguments. */
 #ifndef TUTTI_API_STRAIGHT_H
@@ -67,17 +67,23 @@ static inline __attribute__((always_inline)) int straight_end(struct tutti_comm 
     return 0;
 }
 
-/* It has arrived, and is not over: c says what it is, as for run_collective. */
-static inline int straight_on(struct tutti_comm *comm, struct coll *c, struct straight s, enum kind kind, int64_t timeout_ns)
+/* It has arrived, and goes on as an operation like any other: c says what it is, as for run_collective. */
+static inline void straight_off(struct tutti_comm *comm, struct coll *c, const struct straight *s, enum kind kind, int64_t timeout_ns)
 {
     comm->seq--;                                     /* run_number gives it the same number again */
-    run_number(comm, c, kind, s.site, timeout_ns);
+    run_number(comm, c, kind, s->site, timeout_ns);
     journal_count(&comm->watch, FIGURE_OPERATIONS, (uint64_t)-1);   /* run_end counts it, and its bytes */
     journal_count(&comm->watch, FIGURE_BYTES, -(uint64_t)c->bytes);
     c->op.keep = false;
-    c->op.next = s.next;
-    c->op.pauses = s.pauses;
+    c->op.next = s->next;
+    c->op.pauses = s->pauses;
     c->phase = GATE_WAIT;
+}
+
+/* The same to its end, for not all are there. */
+static inline int straight_on(struct tutti_comm *comm, struct coll *c, struct straight s, enum kind kind, int64_t timeout_ns)
+{
+    straight_off(comm, c, &s, kind, timeout_ns);
     return run_end(c, drive_to_end(&c->op));
 }
 

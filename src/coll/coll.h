@@ -14,6 +14,7 @@
 #define TUTTI_COLL_COLL_H
 
 #include "fold/fold.h"
+#include "fold/word.h"
 #include "group/comm.h"
 #include "group/place.h"
 
@@ -79,7 +80,10 @@ struct coll {
     fold_fn *fold;                     /* exactly one of these where the kind reduces */
     fold_scaled_fn *scaled;
     coll_user_fn *user;
+    fold_word_fn *word;                /* of a single element by lines: the same in registers; NULL: there is none. `floats`: as in struct shape */
+    bool floats;
     uint64_t factor[2];                /* TUTTI_PREMUL_SUM: this rank's own */
+    struct even even;              /* of even parts of up to FLAT_BYTES; else zeros */
     struct lists lists;
     uint64_t list_hash;                /* of the counts that all ranks must have alike; 0: none */
     int answer;                        /* what the call returns on success */

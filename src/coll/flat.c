@@ -50,20 +50,26 @@ int flat_put(struct coll *c) { return flat_put_bytes(c, c->bytes, c->bytes, c->b
 
 int flat_put_parts(struct coll *c)
 {
-    unsigned how = parts_how(c);
+    const struct even *even = &c->even;
+    if (even->gives) {
+        bool each = even->gives > c->count * c->width;               /* then its own block stays where it is */
+        return flat_put_bytes(c, even->gives, each ? even->at : even->gives, each ? even->at + c->count * c->width : even->gives);
+    }
+    if (even->keeps)
+        parts_keep(c);                               /* while those who give put what they give into their slots */
+    return flat_put_nothing(c);
+}
+
+int flat_put_lists(struct coll *c)
+{
     uint32_t me = c->comm->watch.me;
     char *slot, *to;
-    if (!parts_gives(c, me)) {
-        if (parts_keeps(c) && !(how & PARTS_FOLD))
-            parts_keep(c);                           /* while those who give put what they give into their slots */
+    if (!parts_gives(c, me))
         return flat_put_nothing(c);
-    }
-    if (!(how & PARTS_EACH)) {
+    if (!(parts_how(c) & PARTS_EACH)) {
         size_t bytes = parts_count(c, me, 0) * c->width;
         return flat_put_bytes(c, bytes, bytes, bytes);
     }
-    if (!(how & PARTS_UNEVEN))
-        return flat_put_bytes(c, c->bytes, me * c->count * c->width, (me + 1) * c->count * c->width);
     int r = flat_slot(c, &slot);
     if (r < 0)
         return r;
@@ -148,8 +154,54 @@ static struct spot flat_at(const struct coll *c, uint32_t p, size_t first, size_
     return (struct spot){ slot ? slot + parts_offset(c, p, c->comm->watch.me) : NULL, 0 };
 }
 
-int flat_take(struct coll *c)
+int flat_take_lists(struct coll *c)
 {
     flat_own(c->comm, c->op.claim.seq, c->bytes);
     return parts_take(c, flat_at, 0, SIZE_MAX, NULL);
+}
+
+static inline int flat_take_from(struct coll *c, uint32_t p)
+{
+    const char *slot = coll_peer(c, p, c->bytes);
+    if (!slot)
+        return -EPROTO;
+    coll_copy_out(c, (char *)c->recv + p * c->even.step, slot + c->even.at, c->even.takes);
+    return 0;
+}
+
+int flat_take(struct coll *c)
+{
+    const struct even *even = &c->even;
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    flat_own(c->comm, c->op.claim.seq, c->bytes);
+    if (even->keeps && !c->kept)
+        coll_copy_out(c, (char *)c->recv + me * even->step, (const char *)c->send + even->at, even->keeps);
+    if (!even->takes)
+        return 0;
+    if (size == 2 || even->end - even->first == 1)
+        return flat_take_from(c, size == 2 ? !me : even->first);
+    /* Each rank begins with its neighbour, so that not all read from the same one at once. */
+    for (uint32_t i = 1; i < size; i++) {
+        int r = flat_take_from(c, me + i < size ? me + i : me + i - size);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int flat_take_folded(struct coll *c)
+{
+    const struct even *even = &c->even;
+    const void *from[RANKS_MAX];
+    if (even->end == 0 || c->count == 0)
+        return 0;
+    flat_own(c->comm, c->op.claim.seq, c->bytes);
+    for (uint32_t p = 0; p < even->end; p++) {
+        const char *slot = p == c->comm->watch.me ? c->send : coll_peer(c, p, c->bytes);
+        if (!slot)
+            return -EPROTO;
+        from[p] = slot + even->at;
+    }
+    coll_fold(c, c->recv, from, even->end, c->count);
+    return 0;
 }

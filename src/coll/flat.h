@@ -10,11 +10,14 @@
 int flat_slot(struct coll *c, char **slot);
 /* Before the gate: into the slot, or lent (coll.h), and published. 0 or -errno. */
 int flat_put(struct coll *c);                        /* c->bytes of c->send */
-int flat_put_parts(struct coll *c);                  /* all blocks that this rank gives, packed */
+int flat_put_parts(struct coll *c);                  /* all blocks that this rank gives, as c->even says */
+int flat_put_lists(struct coll *c);                  /* the same by lists, packed */
 int flat_put_nothing(struct coll *c);
 /* After the gate. 0, or -EPROTO where a peer's slot lies nowhere. */
 int flat_fold(struct coll *c);                       /* everybody's slots into c->recv */
-int flat_take(struct coll *c);                       /* the blocks that are meant for this rank (parts.h) */
+int flat_take(struct coll *c);                       /* the blocks that are meant for this rank, as c->even says */
+int flat_take_folded(struct coll *c);                /* those of a kind that folds, into one */
+int flat_take_lists(struct coll *c);                 /* the blocks that are meant for this rank, by lists */
 
 /* The same for who has no description of the operation: so many bytes, for operation seq. */
 bool flat_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes);                  /* there is a slot, so that flat_store cannot fail */

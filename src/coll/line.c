@@ -2,6 +2,7 @@
  * their owners store the one after that only then. */
 #include "coll/line.h"
 
+#include "coll/modes.h"
 #include "coll/parts.h"
 
 int line_put(struct coll *c)
@@ -12,32 +13,72 @@ int line_put(struct coll *c)
     return 0;
 }
 
-int line_put_parts(struct coll *c)
-{
-    return parts_gives(c, c->comm->watch.me) ? line_put(c) : 0;
-}
+int line_put_parts(struct coll *c) { return c->even.gives ? line_put(c) : 0; }
 
-void line_get(const struct coll *c, uint32_t p, uint64_t words[PAYLOAD_WORDS])
+/* The first `ranks` ranks' element, `at` bytes into their lines, if it is a word and nothing but the usual modes are set. */
+static bool line_fold_word(struct coll *c, uint32_t ranks, size_t at, const void *own, void *to)
 {
-    const struct arrival *a = watch_arrival(&c->comm->watch, p, c->op.claim.seq);
-    for (size_t i = 0; i * 8 < c->bytes; i++)
-        words[i] = load_relaxed64(&a->payload[i]);                   /* relaxed: after E1 */
+    if (!c->word || ranks < 2 || (c->floats && !modes_usual()))
+        return false;
+    uint64_t word = line_words(&c->comm->watch, c->op.claim.seq, ranks, at, c->width, c->word, line_word(own, c->width));
+    line_put_word(to, word, c->width);
+    return true;
 }
 
 int line_fold(struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
     const void *from[RANKS_MAX];
+    if (line_fold_word(c, w->size, 0, c->send, c->recv))
+        return 0;
     line_sources(w, c->op.claim.seq, c->send, from);
     coll_fold(c, c->recv, from, w->size, c->count);
     return 0;
 }
 
-static struct spot line_at(const struct coll *c, uint32_t p, size_t first, size_t n)
+/* At most what a line holds; a word by a register, as most are. */
+static inline void line_copy(void *to, const void *from, size_t bytes)
 {
-    (void)first;
-    (void)n;
-    return (struct spot){ (const char *)watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload + parts_offset(c, p, c->comm->watch.me), 0 };
+    if (bytes == 4 || bytes == 8)
+        line_put_word(to, line_word(from, bytes), bytes);
+    else
+        memcpy(to, from, bytes);
 }
 
-int line_take(struct coll *c) { return parts_take(c, line_at, 0, SIZE_MAX, NULL); }
+static inline const char *line_block(const struct coll *c, uint32_t p)
+{
+    return (const char *)watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload + c->even.at;
+}
+
+int line_take(struct coll *c)
+{
+    const struct even *even = &c->even;
+    uint32_t me = c->comm->watch.me;
+    char *to = c->recv;
+    const char *own = (const char *)c->send + even->at;
+    if (even->keeps && to + me * even->step != own)
+        line_copy(to + me * even->step, own, even->keeps);
+    if (!even->takes)
+        return 0;
+    if (c->comm->watch.size == 2) {
+        line_copy(to + !me * even->step, line_block(c, !me), even->takes);
+        return 0;
+    }
+    for (uint32_t p = even->first; p < even->end; p++)
+        if (p != me)
+            line_copy(to + p * even->step, line_block(c, p), even->takes);
+    return 0;
+}
+
+int line_take_folded(struct coll *c)
+{
+    const struct even *even = &c->even;
+    const char *own = (const char *)c->send + even->at;
+    const void *from[RANKS_MAX];
+    if (even->end == 0 || line_fold_word(c, even->end, even->at, own, c->recv))
+        return 0;
+    for (uint32_t p = 0; p < even->end; p++)
+        from[p] = p == c->comm->watch.me ? own : line_block(c, p);
+    coll_fold(c, c->recv, from, even->end, c->count);
+    return 0;
+}

@@ -52,12 +52,29 @@ static inline void line_sources(const struct watch *w, uint64_t seq, const void 
         from[p] = p == w->me ? send : (const void *)watch_arrival(w, p, seq)->payload;
 }
 
+/* Ranks 0 … ranks - 1, at least 2 of them, each one word `at` bytes into its line, after the gate; `mine` is this rank's. Two ranks without a
+   loop: how long a rank has waited is never the same, and after that the processor foresees no turn of a loop. */
+static inline __attribute__((always_inline)) uint64_t line_words(const struct watch *w, uint64_t seq, uint32_t ranks, size_t at, size_t bytes,
+                                                                 fold_word_fn *word, uint64_t mine)
+{
+    if (w->size == 2) {
+        uint64_t other = line_word((const char *)watch_arrival(w, !w->me, seq)->payload + at, bytes);
+        return w->me == 0 ? word(mine, other, 2) : word(other, mine, 2);
+    }
+    uint64_t acc = 0;
+    for (uint32_t p = 0; p < ranks; p++) {
+        uint64_t next = p == w->me ? mine : line_word((const char *)watch_arrival(w, p, seq)->payload + at, bytes);
+        acc = p == 0 ? next : word(acc, next, p + 1 == ranks ? ranks : 0);
+    }
+    return acc;
+}
+
 /* Before the gate: all that this rank gives, c->bytes of it. 0. */
 int line_put(struct coll *c);                        /* c->send */
 int line_put_parts(struct coll *c);                  /* nothing where it gives nothing */
-void line_get(const struct coll *c, uint32_t p, uint64_t words[PAYLOAD_WORDS]);      /* p's, after the gate */
 /* After the gate. 0. */
 int line_fold(struct coll *c);                       /* everybody's into c->recv */
-int line_take(struct coll *c);                       /* the blocks that are meant for this rank (parts.h) */
+int line_take(struct coll *c);                       /* the blocks that are meant for this rank (c->even) */
+int line_take_folded(struct coll *c);                /* those of a kind that folds, into one */
 
 #endif

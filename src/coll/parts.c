@@ -109,6 +109,34 @@ size_t parts_offset(const struct coll *c, uint32_t from, uint32_t to)
     return before * c->width;
 }
 
+struct even parts_even(enum kind kind, const struct watch *w, uint32_t root, size_t block)
+{
+    unsigned how = table[kind];
+    uint32_t size = w->size, me = w->me, bytes = (uint32_t)block;
+    bool each = how & PARTS_EACH, gives = size > 1, takes = size > 1, keeps = !(how & PARTS_FOLD);
+    if (block > FLAT_BYTES / (each ? size : 1))
+        return (struct even){ 0 };
+    if (how & PARTS_ROOT_GIVES) {
+        gives = gives && me == root;
+        takes = me != root;
+        keeps = each && me == root;
+    } else if (how & PARTS_ROOT_TAKES) {
+        gives = me != root;
+        keeps = me == root;
+        takes = takes && me == root;
+    } else if (how & PARTS_LOWER)
+        gives = me + 1 < size;
+    return (struct even){
+        .gives = gives ? bytes * (each ? size : 1) : 0,
+        .takes = takes ? bytes : 0,
+        .first = how & PARTS_ROOT_GIVES ? root : 0,
+        .end = how & PARTS_ROOT_GIVES ? root + 1 : how & PARTS_LOWER ? me + !(how & PARTS_STRICT) : size,
+        .at = each ? me * bytes : 0,
+        .step = how & (PARTS_FOLD | PARTS_ROOT_GIVES) ? 0 : bytes,
+        .keeps = keeps ? bytes : 0,
+    };
+}
+
 static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
 {
     unsigned how = parts_how(c);

@@ -35,6 +35,9 @@ char *parts_recv(const struct coll *c, uint32_t from);
 /* Bytes before block (from -> to) where all that `from` gives lies packed. Not for PARTS_PAIRS. */
 size_t parts_offset(const struct coll *c, uint32_t from, uint32_t to);
 
+/* Of even blocks of so many bytes; zeros where they are more than FLAT_BYTES together. */
+struct even parts_even(enum kind kind, const struct watch *w, uint32_t root, size_t block);
+
 /* How many of the elements [first, first + n) a block of `count` has. */
 static inline size_t parts_cut(size_t count, size_t first, size_t n)
 {

@@ -85,6 +85,17 @@ struct stage {
 
 struct site_seen { const char *site; uint32_t number; };
 
+/* What a rank does in a collective of even blocks: the same for all calls alike, so worked out once (coll/parts.h). How long a rank has waited is
+   never the same, and what the processor foresees by what came before, it does not foresee after that: small blocks that were found by asking
+   of each rank what it gives to whom took twice as long as a barrier, which they now do not. All in bytes. */
+struct even {
+    uint32_t gives;                    /* what this rank gives in all; 0: nothing */
+    uint32_t takes;                    /* of each block that it takes; 0: it takes none … */
+    uint32_t first, end;               /* … from ranks first to end - 1 but itself */
+    uint32_t at, step;                 /* where in what any rank gives its block begins; from block to block in c->recv */
+    uint32_t keeps;                    /* its block for itself: 0, none; not where it is folded with those it takes */
+};
+
 /* A call whose type, operation, count and root have passed the checks before, under its stamp; and what was chosen for it. */
 struct shape {
     uint64_t stamp;
@@ -94,15 +105,18 @@ struct shape {
     void (*scaled)(void *dst, const void *const src[], const void *const factor[], int n, size_t count);
     uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);          /* fold/word.h, of a single element of several ranks by lines; NULL: none */
     bool floats;                                     /* which floating-point modes change */
+    struct even even;
 };
 
-/* The last all_reduce that went in a straight line: one like it, with the same buffers, has passed all checks. */
+/* A blocking call that has passed all checks: one like it, with the same buffers, passes them, too. */
 struct again {
     const void *send;
     void *recv;
     size_t count;
     tutti_type type;
     tutti_op op;
+    int root;
+    unsigned kind;
     enum { AGAIN_NEVER, AGAIN_ASK, AGAIN_FIXED } how;    /* there was none; ask whose memory it is; it is ordinary for good */
     const struct shape *shape;         /* as long as nothing else takes its place: then there was none */
 };
@@ -125,7 +139,7 @@ struct tutti_comm {
     const struct algorithm *gate;      /* its barrier, which is the gate of every one-phase algorithm */
     struct site_seen sites[SITE_CACHE];
     struct shape shapes[SHAPES];
-    struct again again;
+    struct again again, again_parts;   /* the last all_reduce that went in a straight line; the last other collective of even parts */
     uint64_t centrals;                 /* operations that went through the central gate */
     uint64_t rounds;                   /* rounds that went through the rings */
     uint64_t calls[KIND_COUNT];

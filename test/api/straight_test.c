@@ -8,6 +8,7 @@
 
 #include "tutti.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,103 @@ static void calls_nearly_like_the_last_are_taken_for_what_they_are(void **state)
     unsetenv("TUTTI_ALGORITHM");
 }
 
+enum { KINDS = 9, WORDS = 600, WIDEST = 3 };
+
+/* Element k of block b of what rank p gives in call i. */
+static uint32_t given(int i, int p, size_t b, size_t k) { return (uint32_t)(i * 31 + p * 7 + (int)b * 3) + (uint32_t)k; }
+
+/* What of ranks 0 … ranks - 1 comes out of their block b. */
+static uint32_t folded(int i, int ranks, size_t b, size_t k, bool largest)
+{
+    uint32_t all = 0;
+    for (int p = 0; p < ranks; p++) {
+        uint32_t x = given(i, p, b, k);
+        all = largest ? (x > all ? x : all) : all + x;
+    }
+    return all;
+}
+
+struct alike { int kind, root; size_t n; bool largest; };
+
+static int alike_call(tutti_comm *world, const struct alike *a, uint32_t *give, uint32_t *get)
+{
+    tutti_op op = a->largest ? TUTTI_MAX : TUTTI_SUM;
+    switch (a->kind) {
+    case 0: return tutti_broadcast(give, a->n, TUTTI_U32, a->root, world, NULL);
+    case 1: return tutti_reduce(give, get, a->n, TUTTI_U32, op, a->root, world, NULL);
+    case 2: return tutti_gather(give, get, a->n, TUTTI_U32, a->root, world, NULL);
+    case 3: return tutti_scatter(give, get, a->n, TUTTI_U32, a->root, world, NULL);
+    case 4: return tutti_all_gather(give, get, a->n, TUTTI_U32, world, NULL);
+    case 5: return tutti_all_to_all(give, get, a->n, TUTTI_U32, world, NULL);
+    case 6: return tutti_reduce_scatter(give, get, a->n, TUTTI_U32, op, world, NULL);
+    case 7: return tutti_scan(give, get, a->n, TUTTI_U32, op, world, NULL);
+    default: return tutti_exscan(give, get, a->n, TUTTI_U32, op, world, NULL);
+    }
+}
+
+/* What element k of block b of the result must be; false: no matter. */
+static bool alike_wants(const struct alike *a, int i, int me, int size, size_t b, size_t k, uint32_t *wanted)
+{
+    bool root = me == a->root;
+    switch (a->kind) {
+    case 0: *wanted = given(i, a->root, 0, k); return b == 0;
+    case 1: *wanted = folded(i, size, 0, k, a->largest); return b == 0 && root;
+    case 2: *wanted = given(i, (int)b, 0, k); return root;
+    case 3: *wanted = given(i, a->root, (size_t)me, k); return b == 0;
+    case 4: *wanted = given(i, (int)b, 0, k); return true;
+    case 5: *wanted = given(i, (int)b, (size_t)me, k); return true;
+    case 7: *wanted = folded(i, me + 1, 0, k, a->largest); return b == 0;
+    case 8: *wanted = folded(i, me, 0, k, a->largest); return b == 0 && me > 0;
+    default: *wanted = folded(i, size, (size_t)me, k, a->largest); return b == 0;
+    }
+}
+
+static int alike_judge(const struct alike *a, int i, int me, int size, const uint32_t *get)
+{
+    for (size_t b = 0; b < (size_t)size; b++)
+        for (size_t k = 0; k < a->n; k++) {
+            uint32_t wanted = 0;
+            if (alike_wants(a, i, me, size, b, k, &wanted) && get[b * a->n + k] != wanted)
+                return 1;
+        }
+    return 0;
+}
+
+/* As above, for all collectives of even parts: kind, root, count and operation change now and then, the buffers hardly ever. */
+static int every_kind(tutti_comm *world, void *arg)
+{
+    static uint32_t give[2][WIDEST * WORDS], get[2][WIDEST * WORDS];
+    const size_t counts[] = { 1, 2, 4, 7, 16, 22, 64, WORDS };
+    int me = tutti_rank(world), size = tutti_size(world), with = 0;
+    struct alike a = { .n = 1 };
+    uint32_t seed = 11;
+    (void)arg;
+    for (int i = 0; i < 6000; i++) {
+        seed = seed * 1664525 + 1013904223;
+        switch (seed >> 28) {
+        case 0: with ^= 1; break;
+        case 1: a.root = (a.root + 1) % size; break;
+        case 2: a.largest = !a.largest; break;
+        case 3: a.n = counts[seed >> 8 & 7]; break;
+        case 4: a.kind = (int)(seed >> 8 & 0xff) % KINDS; break;
+        default: break;
+        }
+        for (size_t b = 0; b < (size_t)size; b++)
+            for (size_t k = 0; k < a.n; k++)
+                give[with][b * a.n + k] = given(i, me, b, k);
+        if (alike_call(world, &a, give[with], get[with]) < 0 || alike_judge(&a, i, me, size, a.kind ? get[with] : give[with]))
+            return 1;
+    }
+    return 0;
+}
+
+static void calls_of_every_kind_nearly_like_the_last_are_taken_for_what_they_are(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= WIDEST; ranks++)
+        assert_int_equal(tutti_spawn(ranks, every_kind, NULL, NULL, NULL), 0);
+}
+
 /* After many that were alike, one rank wants something else with the same buffers: nobody gets a result. */
 static int then_another(tutti_comm *world, void *arg)
 {
@@ -155,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_flushes_denormals_gets_what_the_others_get),
         cmocka_unit_test(what_a_line_said_is_nobodys_place),
         cmocka_unit_test(calls_nearly_like_the_last_are_taken_for_what_they_are),
+        cmocka_unit_test(calls_of_every_kind_nearly_like_the_last_are_taken_for_what_they_are),
         cmocka_unit_test(another_operation_with_the_same_buffers_is_a_mismatch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

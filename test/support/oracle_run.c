@@ -185,7 +185,7 @@ int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, stru
         r = run_case(&run);
         /* A blocking call like one before it may go a shorter way. */
         run.nth = i & ~(size_t)1;
-        if (r == 0 && run.c->kind == KIND_ALL_REDUCE && oracle_count(run.c) * oracle_width(run.c->v[DIM_TYPE]) <= AGAIN_MOST)
+        if (r == 0 && oracle_count(run.c) * oracle_width(run.c->v[DIM_TYPE]) <= AGAIN_MOST)
             r = run_case(&run);
     }
     return r;

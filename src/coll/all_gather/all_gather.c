@@ -16,7 +16,7 @@ const struct algorithm all_gather_pull = {
     "pull", KIND_ALL_GATHER, SIZE_MAX, ring_move_advance, NULL, NULL, .help = FAR_HELP, .pulls = true
 };
 const struct algorithm all_gather_v_flat = {
-    "flat", KIND_ALL_GATHER_V, FLAT_BYTES, coll_one_phase, flat_put_parts, flat_take, .help = "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
+    "flat", KIND_ALL_GATHER_V, FLAT_BYTES, coll_one_phase, flat_put_lists, flat_take_lists, .help = "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
 };
 const struct algorithm all_gather_v_ring = {
     "ring", KIND_ALL_GATHER_V, SIZE_MAX, ring_move_advance, NULL, NULL, .help = "rings of chunks, or straight from buffers in the arena: written once, read once by each who takes; any size"
