@@ -163,13 +163,11 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
     return r;
 }
 
-int device_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what, const void *at, size_t bytes)
+int device_refuse_asked(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what, const void *at, size_t bytes)
 {
     struct device_buffer b = { .at = at, .bytes = bytes };
     char words[200];
     struct text why = TEXT_IN(words);
-    if (!bytes || device_host_known(comm->world, at) || !driver_loaded())
-        return 0;
     text_clear(&why);
     if (buffer_ask(&b, NULL, &why) < 0)
         return enter_refuse(comm, kind, site, "%s is %s", what, words);

@@ -11,8 +11,7 @@
 /* All of a collective's buffers. 0, with c->device set (device_end lets go of it) if any is a device's. Negative: refused, nothing is held. */
 int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call, struct device_call *d);
 
-/* For functions that take host memory only: 0, or refused because this is not. */
-int device_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what, const void *at, size_t bytes);
+int device_refuse_asked(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what, const void *at, size_t bytes);
 
 /* The arena's, the program's own: for as long as the world lasts. */
 static inline bool device_host_fixed(const struct world *world, const void *at)
@@ -24,6 +23,12 @@ static inline bool device_host_fixed(const struct world *world, const void *at)
 static inline bool device_host_known(const struct world *world, const void *at)
 {
     return !at || device_host_fixed(world, at) || ground_heap(&world->ground, (uintptr_t)at);
+}
+
+/* For functions that take host memory only: 0, or refused because this is not. */
+static inline int device_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what, const void *at, size_t bytes)
+{
+    return !bytes || device_host_known(comm->world, at) || !driver_loaded() ? 0 : device_refuse_asked(comm, kind, site, what, at, bytes);
 }
 
 /* Is it worth asking whose memory the buffers of a call are? The first byte tells, as it tells the driver. Lists: always. */
