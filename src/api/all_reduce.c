@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_co
     uint64_t mine = line_word(send, shape->bytes);
     straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, 1, site);
     store_relaxed64(&comm->watch.mine->arrival[s.claim.seq & 1].payload[0], mine);               /* relaxed: E1 publishes it */
-    uint64_t first = straight_arrive(comm, &s, shape->bytes, settle_steps(&comm->settle[1], SETTLE));
+    uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, &comm->settle[1]);
     if (!straight_met(comm, &s, first))
         return all_reduce_on(comm, s, shape, send, recv);
     if (usual)
@@ -96,7 +96,7 @@ static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uin
     struct straight s;
     straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, site);
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
-    uint64_t first = straight_arrive(comm, &s, shape->bytes, settle_steps(&comm->settle[1], SETTLE));
+    uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, &comm->settle[1]);
     if (!straight_met(comm, &s, first))
         return all_reduce_on(comm, s, shape, send, recv);
     all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv);
@@ -110,7 +110,7 @@ static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, u
     const void *from[RANKS_MAX];
     straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, site);
     flat_store(comm, s.claim.seq, send, shape->bytes);
-    uint64_t first = straight_arrive(comm, &s, shape->bytes, shape->bytes <= SETTLE_MOST ? settle_steps(&comm->settle[1], SETTLE) : 0);
+    uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, straight_settle(comm, shape->bytes));
     if (!straight_met(comm, &s, first) || !flat_sources(comm, s.claim.seq, send, shape->bytes, from))
         return all_reduce_on(comm, s, shape, send, recv);
     coll_fold_by(shape->fold, recv, from, comm->watch.size, count);

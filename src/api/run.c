@@ -159,7 +159,7 @@ static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind,
     int r = c->algorithm->before(c);
     if (r < 0)
         return run_empty(comm, c, kind, site, timeout_ns, r);
-    uint64_t first = straight_arrive(comm, &s, c->bytes, c->bytes <= SETTLE_MOST ? settle_steps(&comm->settle[1], SETTLE) : 0);
+    uint64_t first = straight_arrive(comm, &s, c->bytes, 0, straight_settle(comm, c->bytes));
     if (!straight_met(comm, &s, first))
         return straight_on(comm, c, s, kind, timeout_ns);
     r = c->algorithm->after(c);

@@ -12,8 +12,8 @@
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
-/* Passed to what is rarely called by value: so it stays in registers. */
-struct straight { struct claim claim; uint64_t began; uint32_t site, next, pauses; };
+/* Passed to what is rarely called by value: so it stays in registers. alone: its pause is learned from whether it looked too early. */
+struct straight { struct claim claim; uint64_t began; uint32_t site, next, pauses; bool alone; };
 
 /* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
 static inline bool straight_may(const struct tutti_comm *comm)
@@ -30,8 +30,10 @@ static inline __attribute__((always_inline)) void straight_begin(struct tutti_co
     s->site = site;
 }
 
-/* Arrives, and looks for the first peer. What nobody waits for is done between, while its line cannot be there yet. settle: see run.h. */
-static inline __attribute__((always_inline)) uint64_t straight_arrive(struct tutti_comm *comm, struct straight *s, size_t bytes, uint32_t settle)
+/* Arrives, and looks for the first peer. What nobody waits for is done between, while its line cannot be there yet. steps: how long
+   it leaves that alone; or as `settle` says, where there is one. */
+static inline __attribute__((always_inline)) uint64_t straight_arrive(struct tutti_comm *comm, struct straight *s, size_t bytes, uint32_t steps,
+                                                                      struct settle *settle)
 {
     struct watch *w = &comm->watch;
     watch_arrive(w, &s->claim);
@@ -40,8 +42,14 @@ static inline __attribute__((always_inline)) uint64_t straight_arrive(struct tut
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (bytes)
         journal_count(w, FIGURE_BYTES, bytes);
-    return watch_first(w, &s->claim, settle);
+    s->alone = false;
+    if (settle)
+        steps = settle_pause(settle, s->began, SETTLE, &s->alone);
+    return watch_first(w, &s->claim, steps);
 }
+
+/* For what carries so much. */
+static inline struct settle *straight_settle(struct tutti_comm *comm, size_t bytes) { return bytes <= SETTLE_MOST ? &comm->settle[1] : NULL; }
 
 /* True: all are there, and no verdict stands against it. first: what straight_arrive gave. */
 static inline __attribute__((always_inline)) bool straight_met(struct tutti_comm *comm, struct straight *s, uint64_t first)
@@ -63,7 +71,10 @@ static inline __attribute__((always_inline)) int straight_end(struct tutti_comm 
     journal_count(w, s->pauses ? FIGURE_WAIT_TICKS : FIGURE_CAME_LAST, s->pauses ? waited : 1);
     if (PROMISED(alive))
         store_release64(&w->mine->ended, s->claim.seq);              /* E74 release */
-    settle_learn(&comm->settle[kind != KIND_BARRIER], s->claim.seq, s->began, comm->calls[kind]);
+    struct settle *settle = &comm->settle[kind != KIND_BARRIER];
+    if (s->alone)
+        later_learn(&settle->later, SETTLE, s->pauses > 0);
+    settle_learn(settle, s->claim.seq, s->began, comm->calls[kind]);
     return 0;
 }
 

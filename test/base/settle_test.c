@@ -90,10 +90,53 @@ static void test_mixed(void **state)
     assert_int_equal(settle_steps(&held.settle, USUAL), 0);
 }
 
+/* What comes alone: a peer's line is there `way` cycles after this rank's arrival. How many of the last `times` looks were too early. */
+static int looks(int32_t *later, uint32_t way, int times)
+{
+    int early = 0;
+    for (int i = 0; i < times; i++) {
+        bool missed = later_steps(*later, USUAL) < way;
+        early += missed;
+        later_learn(later, USUAL, missed);
+    }
+    return early;
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    int32_t later = 0;
+    for (uint32_t way = 1; way <= USUAL + LATER_MOST - LATER_STEP; way += 9) {
+        looks(&later, way, 100);
+        int early = looks(&later, way, 1000);
+        assert_true(early > 0 && early <= 1000 / (1 + LATER_STEP / LATER_BACK) + 1);
+        assert_in_range(later_steps(later, USUAL), way < LATER_BACK ? 0 : way - LATER_BACK, way + LATER_STEP);
+    }
+    looks(&later, 0, 100);                           /* always the last: looks at once */
+    assert_int_equal(later_steps(later, USUAL), 0);
+    looks(&later, UINT32_MAX, 100);                  /* the peer always comes late: no later than this */
+    assert_int_equal(later_steps(later, USUAL), USUAL + LATER_MOST);
+}
+
+/* Back to back counts what the trials have found, alone what the looks have said. */
+static void test_pause(void **state)
+{
+    (void)state;
+    struct settle s = { .less = 12, .later = 20 };
+    bool alone = false;
+    assert_int_equal(settle_pause(&s, 1000000, USUAL, &alone), USUAL + 20);
+    assert_true(alone);
+    assert_int_equal(settle_pause(&s, 1000000 + SETTLE_ALONE, USUAL, &alone), USUAL - 12);
+    assert_false(alone);
+    assert_int_equal(settle_pause(&s, 1000001 + 2 * SETTLE_ALONE, USUAL, &alone), USUAL + 20);
+    assert_true(alone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds), cmocka_unit_test(test_changes), cmocka_unit_test(test_together), cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
