@@ -57,14 +57,10 @@ static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call
 }
 
 /* With a collective under way as work the journal belongs to whoever carries that on: this call then stands in no table. */
-static int call_letter(const char *site, struct post *post, const void *buf, tutti_comm *comm, const tutti_call *call)
+static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_comm *comm, const tutti_call *call)
 {
-    enter_clear(call);
-    int r = enter(comm);
-    if (r < 0)
-        return r;
-    post->site = comm_site(comm, site);
-    r = call_check(comm, post, buf, call);
+    post->site = site;
+    int r = call_check(comm, post, buf, call);
     if (r == 0)
         r = enter_operation(comm, post->kind, post->site);
     if (r < 0)
@@ -87,7 +83,35 @@ static int call_letter(const char *site, struct post *post, const void *buf, tut
     return enter_leave(comm, r);
 }
 
-int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
+/* Nothing is out of the common, and nothing else of this comm under way: a small message goes in a straight line, without a post. */
+static inline bool straight_letter(const struct tutti_comm *comm, const tutti_call *call)
+{
+    return !call && comm->p2p && !load_acquire32(&comm->watch.attention) && !p2p_under_way(comm);
+}
+
+/* No word need be said about these arguments, but perhaps about the tag. */
+static inline bool straight_plain(const struct tutti_comm *comm, struct note *note, const void *buf, size_t count)
+{
+    note->width = fold_type_size(note->type);
+    note->bytes = count * note->width;
+    return (uint32_t)note->peer < comm->watch.size && note->width && count <= UINT32_MAX
+        && (!count || (buf && (device_host_known(comm->world, buf) || !driver_loaded())));
+}
+
+/* It is done. */
+static inline int straight_done(struct tutti_comm *comm, enum kind kind, const struct note *note, size_t count)
+{
+    struct watch *w = &comm->watch;
+    uint64_t tick = clock_tick();
+    comm->calls[kind]++;
+    post_journal_note(w, kind, note, count, tick);
+    journal_end(w, 0, tick);
+    journal_count(w, FIGURE_OPERATIONS, 1);
+    journal_count(w, FIGURE_BYTES, note->bytes);
+    return enter_leave(comm, 0);
+}
+
+static int send_slow(uint32_t site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
 {
     struct post post;
     post_describe(&post, KIND_SEND, to, tag, type, count);
@@ -95,8 +119,8 @@ int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type ty
     return call_letter(site, &post, buf, comm, call);
 }
 
-int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm,
-                  const tutti_call *call)
+static int recv_slow(uint32_t site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm,
+                     const tutti_call *call)
 {
     struct post post;
     post_describe(&post, KIND_RECV, from, tag, type, count);
@@ -105,12 +129,42 @@ int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, in
     return call_letter(site, &post, buf, comm, call);
 }
 
+int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
+{
+    enter_clear(call);
+    int r = enter(comm);
+    if (r < 0)
+        return r;
+    struct note note = { .peer = to, .tag = tag, .type = type, .site = comm_site(comm, site) };
+    if (straight_letter(comm, call) && tag >= 0 && straight_plain(comm, &note, buf, count) && send_now(comm->p2p, &note, buf))
+        return straight_done(comm, KIND_SEND, &note, count);
+    return send_slow(note.site, buf, count, type, to, tag, comm, call);
+}
+
+int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm,
+                  const tutti_call *call)
+{
+    enter_clear(call);
+    int r = enter(comm);
+    if (r < 0)
+        return r;
+    struct note note = { .peer = from, .tag = tag, .type = type, .site = comm_site(comm, site) };
+    bool straight = straight_letter(comm, call) && (tag >= 0 || tag == TUTTI_ANY) && straight_plain(comm, &note, buf, count);
+    if (straight && p2p_well(comm->p2p, TUTTI_ANY) && match_now(comm->p2p, &note, buf, got))
+        return straight_done(comm, KIND_RECV, &note, count);
+    return recv_slow(note.site, buf, count, type, from, tag, got, comm, call);
+}
+
 int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
 {
     struct post post;
+    enter_clear(call);
+    int r = enter(comm);
+    if (r < 0)
+        return r;
     post_describe(&post, KIND_PROBE, from, tag, TUTTI_U8, 0);
     post.got = got;
-    return call_letter(site, &post, NULL, comm, call);
+    return call_letter(comm_site(comm, site), &post, NULL, comm, call);
 }
 
 int tutti_send(const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)

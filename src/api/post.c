@@ -121,11 +121,8 @@ void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 
 void post_journal(struct watch *w, const struct post *post, uint64_t tick)
 {
-    /* A number that is no collective's: reports look for those by number. */
-    journal_begin(w, UINT64_MAX, stamp_make(post->kind, post->type, 0, 0, post->count), post->count, post->site, tick);
-    struct record *r = journal_hand(w->mine);
-    store_relaxed32(&r->about, (uint32_t)(post->peer + 1));          /* relaxed: a hint for people */
-    store_relaxed32(&r->tag, (uint32_t)post->tag + 1);               /* relaxed: as above */
+    const struct note note = { .peer = post->peer, .tag = post->tag, .type = post->type, .site = post->site };
+    post_journal_note(w, post->kind, &note, post->count, tick);
 }
 
 static bool handle_late(const struct post_handle *h) { return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns; }

@@ -234,6 +234,15 @@ static bool lane_find(struct p2p *p, struct lane *lane)
     return true;
 }
 
+/* No more of it than says something: of most messages that is one line of the processor's. */
+static inline void front_copy(struct envelope *to, const struct envelope *from)
+{
+    enum { FIRST = offsetof(struct envelope, far) + sizeof to->far };
+    memcpy(to, from, FIRST);
+    if (to->mode == LETTER_WHOLE && to->bytes > FIRST - offsetof(struct envelope, text))
+        memcpy((char *)to + FIRST, (const char *)from + FIRST, sizeof *to - FIRST);
+}
+
 /* Can the envelope in hand be true? To itself a rank offers memory that may lie anywhere. */
 static bool front_sound(const struct p2p *p, const struct lane *lane)
 {
@@ -275,7 +284,7 @@ const struct envelope *lane_next(struct p2p *p, struct lane *lane)
         uint64_t seq = load_acquire64(&letter->seq);                 /* E35 acquire */
         if (seq <= lane->got)
             return NULL;
-        lane->front = letter->envelope;
+        front_copy(&lane->front, &letter->envelope);
         if (seq == lane->got + 1 && lane->front.mode != LETTER_MOVED && front_sound(p, lane))
             return &lane->front;
         if (seq != lane->got + 1 || lane->front.mode != LETTER_MOVED)

@@ -11,6 +11,17 @@
 
 const char *post_what(const struct post *post) { return post->kind == KIND_SEND ? "to send, for a receive" : "for a message"; }
 
+static bool rank_gone(struct p2p *p, int peer, int slices)
+{
+    return peer != (int)p->watch->me && patience_lost(p->watch, (uint32_t)peer, slices);
+}
+
+bool p2p_well(struct p2p *p, int peer)
+{
+    const struct watch *w = p->watch;
+    return (peer == TUTTI_ANY || !rank_gone(p, peer, 0)) && !load_acquire32(&w->slot->news) && !load_acquire64(&w->slot->verdict);        /* E7 acquire */
+}
+
 int p2p_check(struct p2p *p, const struct post *post)
 {
     const struct watch *w = p->watch;
@@ -22,11 +33,6 @@ int p2p_check(struct p2p *p, const struct post *post)
             return cause;
     }
     return gone ? p2p_fail(p, post, -EOWNERDEAD) : 0;
-}
-
-static bool rank_gone(struct p2p *p, int peer, int slices)
-{
-    return peer != (int)p->watch->me && patience_lost(p->watch, (uint32_t)peer, slices);
 }
 
 /* Who is gone of those it waits for; -1: nobody. */

@@ -307,20 +307,24 @@ bool lane_collect(struct p2p *p, struct lane *lane)
     return moved;
 }
 
-bool match_now(struct p2p *p, struct post *post)
+bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *got)
 {
     const struct watch *w = p->watch;
-    if (post->peer == TUTTI_ANY || post->kind != KIND_RECV || p->parcels || p->posted.head)
+    if (note->peer == TUTTI_ANY || p->parcels || p->posted.head)
         return false;
-    struct lane *lane = p2p_lane(p, (uint32_t)post->peer);
+    struct lane *lane = p2p_lane(p, (uint32_t)note->peer);
     const struct envelope *e = lane_next(p, lane);
     for (int i = 0; !e && w->budget.spin_ticks && i < STRAIGHT_SPINS; i++) {
         cpu_pause();
         e = lane_next(p, lane);
     }
-    if (!e || e->mode == LETTER_OFFERED || !fits(post, (uint32_t)post->peer, e->tag))
-        return false;
-    match_deliver(p, post, (uint32_t)post->peer, e, e->mode == LETTER_STORED ? p2p_at(p, e->far.at) : e->text);
+    if (!e || e->mode == LETTER_OFFERED || (note->tag != TUTTI_ANY && note->tag != (int)e->tag) || e->type != (uint16_t)note->type
+        || e->bytes > note->bytes)
+        return false;                                /* what does not fit is found to be wrong where there are words for it */
+    if (e->bytes)
+        copy_plain(to, e->mode == LETTER_STORED ? p2p_at(p, e->far.at) : e->text, e->bytes);
+    if (got)
+        *got = (tutti_message){ note->peer, (int)e->tag, e->bytes / note->width };
     lane_took(lane, e);
     lane_tell(p, lane);
     return true;

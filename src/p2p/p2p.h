@@ -81,6 +81,9 @@ struct post {
    was withdrawn. Because a deal stays with one peer, that peer can look whether it is past before it writes `start`. */
 struct offer { struct deal *deal; uint64_t generation; struct offer *next; };
 
+/* A blocking call of which no more needs to be said: bytes are those there are, or that fit. */
+struct note { int peer, tag; tutti_type type; uint32_t site; size_t bytes, width; };
+
 struct offer_page { struct offer_page *next; struct offer *offers; };
 
 struct reel { struct letter *at; uint32_t size, index; uint64_t begun; };        /* begun: letters sent before this ring */
@@ -199,6 +202,8 @@ void lane_wake(struct p2p *p, struct lane *lane);                    /* it has s
 /* The message into the lane's channel: 1 sent or offered (then the post is on its list), 0 no room, or -errno. */
 int  lane_send(struct p2p *p, struct lane *lane, struct post *post);
 bool lane_push(struct p2p *p, struct lane *lane);    /* whatever can go on; true: something did */
+/* The quick way, without anything else under way: the message is in the channel. False: it is not, for whatever reason; nothing was begun. */
+bool send_now(struct p2p *p, const struct note *note, const void *from);
 
 /* ---- channel.c: rings, stores and deals ---- */
 int  lane_open(struct p2p *p, struct lane *lane);                            /* the channel to the peer. 0 or -errno */
@@ -220,7 +225,8 @@ void match_begin(struct p2p *p, struct post *post);
 bool match_lane(struct p2p *p, struct lane *lane, bool force);       /* reads what the posted ask for; force: all there is */
 bool match_posted(struct p2p *p);                                    /* of all lanes that the posted ask for */
 bool lane_collect(struct p2p *p, struct lane *lane);                 /* what is moving */
-bool match_now(struct p2p *p, struct post *post);                    /* the quick way, with nothing else under way: over, or not begun */
+/* The quick way, likewise: there is such a message, or is soon, it fits, and is in `to`. */
+bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *got);
 
 bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation, enum deal_state is, enum deal_state to);
 void match_broken(struct p2p *p, struct post *post);
@@ -243,6 +249,7 @@ int  p2p_run(struct p2p *p, struct post *post);      /* to its end, in this thre
 bool p2p_stuck(const struct p2p *p, const struct post *post);        /* it waits for its own caller: never */
 
 /* ---- look.c: deaths, deadlines, failures ---- */
+bool p2p_well(struct p2p *p, int peer);                      /* nothing is to be said against a call; peer: of a send, else TUTTI_ANY */
 int  p2p_check(struct p2p *p, const struct post *post);      /* before anything begins: has the comm failed, is the receiver gone? 0 or the cause */
 bool p2p_gone(struct p2p *p, const struct post *post, int slices);   /* the rank it waits for is */
 bool p2p_withdraw(struct p2p *p, struct post *post, int result);     /* ends it unless its message has been matched */

@@ -37,42 +37,53 @@ static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struc
     return 0;
 }
 
-static int send_fill(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
+/* What fits the channel: into the letter, or beside it. 0, or -errno: -EAGAIN, there is no room now. */
+static inline int send_whole(struct p2p *p, struct lane *lane, const char *from, size_t bytes, struct envelope *e)
 {
-    if (post->bytes > SMALL)
-        return send_offer(p, lane, post, e);
     char *at = e->text;
     uint64_t end = 0;
     e->mode = LETTER_WHOLE;
-    if (post->bytes > LETTER_TEXT) {
-        at = lane_store(p, lane, post->bytes, &end);
+    if (bytes > LETTER_TEXT) {
+        at = lane_store(p, lane, bytes, &end);
         if (!at)
             return lane->store ? -EAGAIN : -ENOMEM;
         e->mode = LETTER_STORED;
         e->far.at = p2p_offset(p, at);
         e->far.end = end;
     }
-    if (post->bytes)
-        copy_plain(at, post->from, post->bytes);
+    if (bytes)
+        copy_plain(at, from, bytes);
     return 0;
+}
+
+static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t site, tutti_type type)
+{
+    e->bytes = bytes;
+    e->tag = (uint32_t)tag;
+    e->site = site;
+    e->type = (uint16_t)type;
+}
+
+/* The next letter, to be filled in. NULL: full. */
+static inline struct letter *send_letter(struct p2p *p, struct lane *lane)
+{
+    struct letter *letter = lane_letter(p, lane);
+    if (letter && SEEDED(letter_early))
+        store_release64(&letter->seq, lane->sent + 1);
+    return letter;
 }
 
 int lane_send(struct p2p *p, struct lane *lane, struct post *post)
 {
     int error = lane_open(p, lane);
-    struct letter *letter = error < 0 ? NULL : lane_letter(p, lane);
+    struct letter *letter = error < 0 ? NULL : send_letter(p, lane);
     if (!letter)
         return error;
     struct envelope *e = &letter->envelope;
-    if (SEEDED(letter_early))
-        store_release64(&letter->seq, lane->sent + 1);
-    error = send_fill(p, lane, post, e);
+    error = post->bytes > SMALL ? send_offer(p, lane, post, e) : send_whole(p, lane, post->from, post->bytes, e);
     if (error < 0)
         return error == -EAGAIN ? 0 : error;
-    e->bytes = post->bytes;
-    e->tag = (uint32_t)post->tag;
-    e->site = post->site;
-    e->type = (uint16_t)post->type;
+    send_sign(e, post->bytes, post->tag, post->site, post->type);
     bool offered = e->mode == LETTER_OFFERED;
     lane_publish(p, lane, letter);
     if (offered) {
@@ -83,6 +94,19 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
     } else
         post_over(p, post, 0);
     return 1;
+}
+
+bool send_now(struct p2p *p, const struct note *note, const void *from)
+{
+    struct lane *lane = p2p_lane(p, (uint32_t)note->peer);
+    if (note->bytes > SMALL || !lane->out || lane->unsent.head || !p2p_well(p, note->peer))
+        return false;
+    struct letter *letter = send_letter(p, lane);
+    if (!letter || send_whole(p, lane, from, note->bytes, &letter->envelope) < 0)
+        return false;
+    send_sign(&letter->envelope, note->bytes, note->tag, note->site, note->type);
+    lane_publish(p, lane, letter);
+    return true;
 }
 
 /* Grants follow each other without a gap: what is granted begins no later than all that is offered has pieces. */

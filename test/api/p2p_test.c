@@ -21,7 +21,8 @@ enum { GO = 0, HERE = 1, LARGE = 1 << 20 };
 
 static char large[LARGE];
 
-static int body_refused(tutti_comm *world, int rank)
+/* Nothing of all that is sent, or received. */
+static int refusals(tutti_comm *world)
 {
     int x = 0;
     tutti_work *work = (tutti_work *)(void *)&x;
@@ -48,7 +49,14 @@ static int body_refused(tutti_comm *world, int rank)
     CHECK_IS(tutti_send(&x, 1, TUTTI_I32, 0, 0, world, &flag), -EINVAL);
     CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, &keep), -EINVAL);
     CHECK_IS(tutti_send(&x, 1, TUTTI_I32, 0, 0, world, &(tutti_call){ .stream = &x }), -EINVAL);
-    CHECK_IS(tutti_send(NULL, 0, TUTTI_I32, !rank, 0x7fffffff, world, NULL), 0);             /* nothing of that was sent */
+    return 0;
+}
+
+static int body_refused(tutti_comm *world, int rank)
+{
+    int x = 0;
+    CHECK_IS(refusals(world), 0);
+    CHECK_IS(tutti_send(NULL, 0, TUTTI_I32, !rank, 0x7fffffff, world, NULL), 0);
     tutti_message got = { 9, 9, 9 };
     CHECK_IS(tutti_recv(NULL, 0, TUTTI_I32, TUTTI_ANY, TUTTI_ANY, &got, world, NULL), 0);
     CHECK(got.from == !rank && got.tag == 0x7fffffff && got.count == 0);
@@ -68,6 +76,51 @@ static void test_refused(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run(2, body_refused, 0), 0);
+}
+
+/* The same and more once small messages have gone to and fro: they go a shorter way then, as long as nothing is the matter with them. */
+static int body_after_many(tutti_comm *world, int rank)
+{
+    float f[4] = { 0 };
+    tutti_message got = { 9, 9, 9 };
+    int x = 0;
+    for (int i = 0; i < 10; i++) {
+        CHECK_IS(tutti_send(&i, 1, TUTTI_I32, !rank, i, world, NULL), 0);
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, !rank, i % 2 ? i : TUTTI_ANY, &got, world, NULL), 0);
+        CHECK(x == i && got.from == !rank && got.tag == i && got.count == 1);
+    }
+    CHECK_IS(refusals(world), 0);
+    for (int i = 0; i < 3; i++) {
+        for (int tag = 0; tag < 4; tag++) {
+            f[0] = (float)(10 * i + tag);
+            CHECK_IS(tutti_send(f, tag == 1 ? 4 : 1, TUTTI_F32, !rank, tag, world, NULL), 0);
+        }
+        CHECK_IS(tutti_barrier(world, NULL), 0);                       /* so that all are there, and the shorter way could be gone */
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, !rank, 0, &got, world, NULL), -EPROTO);
+        CHECK(strstr(tutti_explain(world), "the types differ") != NULL);
+        CHECK_IS(tutti_recv(f, 3, TUTTI_F32, !rank, 1, &got, world, NULL), -EMSGSIZE);
+        CHECK_IS(got.count, 4);
+        CHECK_IS(tutti_recv(f, 4, TUTTI_F32, !rank, 3, &got, world, NULL), 0);
+        CHECK(f[0] == (float)(10 * i + 3) && got.count == 1);
+        CHECK_IS(tutti_recv(f, 4, TUTTI_F32, TUTTI_ANY, 2, &got, world, NULL), 0);
+        CHECK(f[0] == (float)(10 * i + 2) && got.from == !rank && got.tag == 2 && got.count == 1);
+    }
+    for (int i = 0; i < 5; i++) {                                      /* to oneself */
+        CHECK_IS(tutti_send(&i, 1, TUTTI_I32, rank, 0, world, NULL), 0);
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, rank, 0, &got, world, NULL), 0);
+        CHECK(x == i && got.from == rank);
+    }
+    tutti_figures figures;
+    CHECK_IS(tutti_stats(world, &figures), 0);
+    CHECK_IS(figures.operations, 20 + 3 * 9 + 10);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static void test_after_many(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(2, body_after_many, 0), 0);
 }
 
 struct calls { tutti_comm *world; int n, error, nested; };
@@ -331,7 +384,7 @@ static void test_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_done), cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_after_many), cmocka_unit_test(test_done), cmocka_unit_test(test_keep),
         cmocka_unit_test(test_aside), cmocka_unit_test(test_comms), cmocka_unit_test(test_table), cmocka_unit_test(test_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
