@@ -70,8 +70,9 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
         check_shaped(c, shape);
     } else {
         r = check_shape(comm, c, kind, site);
-        if (r == 0 && stamp) {
+        if (r == 0)
             c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->scaled ? FACTOR_BYTES : 0));
+        if (r == 0 && stamp) {
             if (comm->again.shape == shape)
                 comm->again.how = AGAIN_NEVER;
             if (comm->again_parts.shape == shape)
