@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 void crew_open(struct crew *crew)
@@ -37,14 +38,25 @@ void crew_close(struct crew *crew)
     munmap((void *)crew->let_go, CREW_MOST * sizeof *crew->report + 4096);
 }
 
-static void child(struct crew *crew, struct crew_report *report, const struct join_request *request)
+/* The kernel kills this process `ns` from now, whoever has the CPU then: a parent that would have to see and kill it may not be given one. */
+static void die_in(uint64_t ns)
+{
+    struct sigevent death = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) } };
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, &death, &timer) != 0 || timer_settime(timer, 0, &when, NULL) != 0)
+        abort();
+}
+
+static void child(struct crew *crew, struct crew_report *report, const struct join_request *request, uint64_t dies_ns)
 {
     struct text why = TEXT_IN(report->why);
     struct arena arena;
     int host_fd;
     int fds = crew_open_fds(), maps = crew_maps();
+    if (dies_ns)
+        die_in(dies_ns);
     report->began_ns = clock_ns();
-    store_release32(&report->stage, 1);
     report->error = join_world(&arena, request, &host_fd, &why);
     report->ended_ns = clock_ns();
     report->hosted = host_fd >= 0;
@@ -69,7 +81,7 @@ static void child(struct crew *crew, struct crew_report *report, const struct jo
     }
 }
 
-void crew_start(struct crew *crew, int slot, const struct join_request *request)
+void crew_start_mortal(struct crew *crew, int slot, const struct join_request *request, uint64_t dies_ns)
 {
     struct crew_report *report = &crew->report[slot];
     if (crew->pid[slot])
@@ -81,10 +93,15 @@ void crew_start(struct crew *crew, int slot, const struct join_request *request)
         abort();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        child(crew, report, request);
+        child(crew, report, request, dies_ns);
         _exit(0);
     }
     crew->pid[slot] = pid;
+}
+
+void crew_start(struct crew *crew, int slot, const struct join_request *request)
+{
+    crew_start_mortal(crew, slot, request, 0);
 }
 
 struct crew_report *crew_wait(struct crew *crew, int slot)

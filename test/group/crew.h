@@ -13,7 +13,6 @@ enum { CREW_MOST = 160, CREW_PATIENCE_S = 60 };
 
 struct crew_report {
     shared32 done;                    /* 1: all below is written */
-    shared32 stage;                   /* 1: about to join */
     int error, hosted;
     uint32_t cpus, size, mark_mine;
     uint64_t birth, began_ns, ended_ns;
@@ -29,6 +28,8 @@ struct crew {
 void crew_open(struct crew *crew);
 void crew_close(struct crew *crew);                        /* kills and reaps who is left */
 void crew_start(struct crew *crew, int slot, const struct join_request *request);
+/* The same, and it is killed `dies_ns` after it began to join, wherever it is then; crew_reap waits for that. */
+void crew_start_mortal(struct crew *crew, int slot, const struct join_request *request, uint64_t dies_ns);
 struct crew_report *crew_wait(struct crew *crew, int slot);        /* until it has reported; NULL: it died or patience ran out */
 void crew_let_go(struct crew *crew);                       /* all leave in good order and are reaped */
 void crew_kill(struct crew *crew, int slot);               /* SIGKILL and reaped */

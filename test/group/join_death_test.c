@@ -167,7 +167,7 @@ static bool kill_at_random(int size, bool by_name, uint64_t window, unsigned see
     struct text why = TEXT_IN(room);
     int victim = rand_r(&seed) % size, first = rand_r(&seed) % size;
     bool again = false;
-    uint64_t delay = (uint64_t)rand_r(&seed) % window;
+    uint64_t delay = 1 + (uint64_t)rand_r(&seed) % window;
     struct join_request r = crew_request(name_room, 0, size);
     r.timeout_ms = by_name ? 700 : 300;
     if (!by_name) {
@@ -176,14 +176,11 @@ static bool kill_at_random(int size, bool by_name, uint64_t window, unsigned see
     }
     for (int i = 0; i < size; i++) {
         r.rank = (first + i) % size;
-        crew_start(&crew, r.rank, &r);
+        crew_start_mortal(&crew, r.rank, &r, r.rank == victim ? delay : 0);
     }
-    while (load_acquire32(&crew.report[victim].stage) == 0)
-        ;
-    for (uint64_t end = clock_ns() + delay; clock_ns() < end;)
-        ;
     pid_t pid = crew.pid[victim];
-    crew_kill(&crew, victim);
+    int status = crew_reap(&crew, victim);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     if (by_name) {
         r.rank = victim;
         r.timeout_ms = 300;
