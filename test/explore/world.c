@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { CPUS = 2 };                     /* whatever this machine has: ranks that share one choose other algorithms */
+
 tutti_comm *explore_world[ACTORS_MOST];
 int world_making;
 
@@ -36,6 +38,7 @@ void world_open(const struct scenario *s)
         must(seat_take(&arena, (uint32_t)world_making, &card, &why), "seat", &why);
         gather_seated(&gather);
     }
+    store_release32(&arena.join->cpus, CPUS);
     for (world_making = 0; world_making < s->ranks; world_making++) {
         tutti_options o = { .timeout_ms = s->timeout_ms[world_making] ? s->timeout_ms[world_making] : -1, .warn_ms = -1, .flags = TUTTI_NO_SPIN };
         struct arena copy = arena;
