@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* gcc has a macro for ThreadSanitizer, clang a question. */
@@ -103,6 +104,15 @@ static inline void cpu_pause(void)
 }
 
 #endif
+
+enum { CPU_LINE = 64 };                /* of the caches: half of what the arena keeps apart */
+
+/* All lines from `at`, the beginning of one, to at + bytes. */
+static inline void cpu_own_all(const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += CPU_LINE)
+        cpu_own((const char *)at + i);
+}
 
 /* The low half of a 64-bit word, which is what a futex can sleep on. */
 static inline shared32 *low_half(shared64 *w)

@@ -16,6 +16,7 @@ enum { DEALS_A_PAGE = 4096 / sizeof(struct deal), STORE_ALIGN = 64 };
    in their reader's caches, and slow to write. Measured, 2 ranks, 64 KiB both ways: 5.5 us through 1 MiB, 3.7 through 2, 4.8 through 4, with
    16 KiB 1.9, 1.5, 2.6. */
 enum { BUSY_ROUNDS = 8 };
+enum { LETTER_FIRST = CPU_LINE - offsetof(struct letter, envelope.text), OWN_MOST = 1024 };
 enum { MOVES_MOST = 8 };                             /* a ring grows from RING_FIRST to RING_MOST in fewer */
 
 static int table_open(struct p2p *p)
@@ -92,12 +93,23 @@ struct letter *lane_letter(struct p2p *p, struct lane *lane)
     return &lane->write.at[lane->write.index];
 }
 
-void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter)
+/* What the next message of this size will be written to is fetched: as a rule its receiver has read what was there long ago. A store to a line that is
+   not there holds up the letter's seq behind it, too. Measured between CPUs far apart, both ways: 64 bytes 624 ns without their letter's second line, 226
+   with it, 256 bytes 645 and 504. */
+static void lane_own(const struct lane *lane, size_t bytes)
+{
+    const struct letter *next = &lane->write.at[lane->write.index];
+    cpu_own_all(next, bytes > LETTER_FIRST && bytes <= LETTER_TEXT ? sizeof *next : CPU_LINE);
+    if (bytes > LETTER_TEXT && bytes <= OWN_MOST && lane->store_at + bytes <= lane->store_bytes)
+        cpu_own_all(lane->store + lane->store_at, bytes);
+}
+
+void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_t bytes)
 {
     reel_on(&lane->write);
     store_fence64(&letter->seq, ++lane->sent);       /* E35 release, E40 fence */
     p2p_ring(p, lane_peer(p, lane));
-    cpu_own(&lane->write.at[lane->write.index]);     /* as a rule its receiver has read what was there long ago */
+    lane_own(lane, bytes);
 }
 
 static char *store_fit(struct lane *lane, uint64_t bytes, uint64_t *end)

@@ -208,7 +208,7 @@ bool send_now(struct p2p *p, const struct note *note, const void *from);
 /* ---- channel.c: rings, stores and deals ---- */
 int  lane_open(struct p2p *p, struct lane *lane);                            /* the channel to the peer. 0 or -errno */
 struct letter *lane_letter(struct p2p *p, struct lane *lane);                /* the next one to be written; NULL: full */
-void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter);
+void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_t bytes);
 char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end);       /* room for a message; NULL: full */
 int  lane_stage(struct p2p *p, struct lane *lane);
 struct offer *offer_take(struct p2p *p, struct lane *lane, int *error);

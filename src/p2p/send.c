@@ -85,7 +85,7 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
         return error == -EAGAIN ? 0 : error;
     send_sign(e, post->bytes, post->tag, post->site, post->type);
     bool offered = e->mode == LETTER_OFFERED;
-    lane_publish(p, lane, letter);
+    lane_publish(p, lane, letter, post->bytes);
     if (offered) {
         if (post->in)
             post_remove(post);
@@ -105,7 +105,7 @@ bool send_now(struct p2p *p, const struct note *note, const void *from)
     if (!letter || send_whole(p, lane, from, note->bytes, &letter->envelope) < 0)
         return false;
     send_sign(&letter->envelope, note->bytes, note->tag, note->site, note->type);
-    lane_publish(p, lane, letter);
+    lane_publish(p, lane, letter, note->bytes);
     return true;
 }
 

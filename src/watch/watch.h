@@ -192,8 +192,7 @@ static inline bool watch_arrived_soon(const struct watch *w, const struct claim 
     }
     *next = w->size;
     struct arrival *mine = watch_arrival(w, w->me, c->seq + 1);
-    cpu_own(mine);
-    cpu_own((const char *)mine + LINE / 2);          /* the caches' lines are half of ours */
+    cpu_own_all(mine, LINE);
     return true;
 }
 
