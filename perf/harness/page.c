@@ -94,9 +94,9 @@ static void put_cards(FILE *to, const struct report *r)
 /* The same as a table, where there are too many to be taken in as cards. */
 static void put_promises(FILE *to, const struct report *r)
 {
-    static const char *const heads[] = { "promise", "measured", "must", "aim", "kept" };
-    struct table t = { .title = "Promises", .columns = 5, .width = { -40, 9, 11, 11, 8 } };
-    char text[4][40], number[32];
+    static const char *const heads[] = { "promise", "measured", "must", "aim", "at the floor", "kept" };
+    struct table t = { .title = "Promises", .columns = 6, .width = { -40, 9, 11, 11, 11, 8 } };
+    char text[3][40], floor[32], number[32];
     for (int i = 0; i < t.columns; i++)
         snprintf(t.heads[i], sizeof t.heads[i], "%s", heads[i]);
     for (int i = 0; i < r->promise_count; i++) {
@@ -105,7 +105,8 @@ static void put_promises(FILE *to, const struct report *r)
         snprintf(text[0], sizeof text[0], "%s", p->measured ? unit_text(number, sizeof number, p->unit, p->value) : "not measured");
         snprintf(text[1], sizeof text[1], "%s %s", sign, unit_short(number, sizeof number, p->unit, p->limit));
         snprintf(text[2], sizeof text[2], "%s %s", sign, unit_short(number, sizeof number, p->unit, p->aim));
-        const char *cells[] = { p->what, text[0], text[1], p->aim > 0 ? text[2] : "", !p->measured ? "-" : p->kept ? "yes" : "no" };
+        const char *cells[] = { p->what, text[0], text[1], p->aim > 0 ? text[2] : "",
+                                p->floor > 0 ? unit_text(floor, sizeof floor, p->unit, p->floor) : "", !p->measured ? "-" : p->kept ? "yes" : "no" };
         table_row(&t, p->measured && !p->kept, cells);
     }
     put_table(to, &t);

@@ -46,8 +46,9 @@ struct plot {
     struct curve *curves;
 };
 
-/* limit: what must be; aim: where it should come to, 0: none. measured false: there are no figures to judge it by. */
-struct promise { char what[80]; double value, limit, aim; enum unit unit; bool at_least, measured, kept; };
+/* limit: what must be; aim: where it should come to, 0: none. measured false: there are no figures to judge it by. floor: what it would be if the
+   library were as fast as the floor measured beside it, 0: there is none. A limit beyond that cannot be kept on this machine. */
+struct promise { char what[80]; double value, limit, aim, floor; enum unit unit; bool at_least, measured, kept; };
 
 /* What a reader has to know of the figures. bad: they contradict each other, or are wrong; with --strict that is a failure. */
 struct remark { char text[200]; bool bad; };

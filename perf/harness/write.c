@@ -54,17 +54,23 @@ static void put_limit(FILE *to, const struct promise *p, double value)
 static void put_promises(FILE *to, const struct report *r)
 {
     char value[32];
-    fprintf(to, "promises\n  %-42s%9s%10s%10s%7s\n", "", "measured", "must", "aim", "kept");
+    bool floors = false;
+    for (int i = 0; i < r->promise_count; i++)
+        floors |= r->promises[i].floor > 0;
+    fprintf(to, "promises\n  %-39s%9s%10s%10s%6s%5s\n", "", "measured", "must", "aim", floors ? "floor" : "", "kept");
     for (int i = 0; i < r->promise_count; i++) {
         const struct promise *p = &r->promises[i];
         fprintf(to, "  ");
-        put_cell(to, p->what, -42);
+        put_cell(to, p->what, -39);
         put_cell(to, p->measured ? unit_text(value, sizeof value, p->unit, p->value) : "-", 9);
         put_limit(to, p, p->limit);
         put_limit(to, p, p->aim);
-        put_cell(to, !p->measured ? "-" : p->kept ? "yes" : "NO", 7);
+        put_cell(to, p->floor > 0 ? unit_text(value, sizeof value, p->unit, p->floor) : "", 6);
+        put_cell(to, !p->measured ? "-" : p->kept ? "yes" : "NO", 5);
         fputc('\n', to);
     }
+    if (floors)
+        put_text(to, "floor: what it would be if the library were as fast as bare barriers and copies of the bytes that must move, in the same rounds", "  ");
     fputc('\n', to);
 }
 
@@ -170,6 +176,8 @@ void write_json(FILE *to, const struct report *r)
         put_member(to, "unit", unit_name(p->unit), ", ");
         put_member(to, "must", p->at_least ? "at least" : "at most", ", ");
         fprintf(to, "\"limit\": %.9g, \"aim\": %.9g, ", p->limit, p->aim);
+        if (p->floor > 0)
+            fprintf(to, "\"floor\": %.9g, ", p->floor);
         if (p->measured)
             fprintf(to, "\"value\": %.9g, \"kept\": %s }", p->value, p->kept ? "true" : "false");
         else

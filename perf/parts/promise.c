@@ -87,6 +87,14 @@ static bool is_there(const struct report *r, const char *contender)
     return any;
 }
 
+/* The same row of a library that is as fast as the floor. */
+static struct must at_floor(const struct must *m)
+{
+    struct must floor = *m;
+    floor.bottom = "floor";
+    return floor;
+}
+
 /* 0: not measured. */
 static double ratio_at(const struct report *r, const struct must *m, const char *what, size_t bytes)
 {
@@ -108,7 +116,8 @@ static double ratio_at(const struct report *r, const struct must *m, const char 
 static void tell_below(struct report *r, const struct must *m)
 {
     const char *row = m->text;
-    char size[32];
+    char size[32], floor[32];
+    const struct must best = at_floor(m);
     for (int op = OP_ALL_REDUCE; op < OPS; op++) {
         double worst = m->must;
         size_t at = 0;
@@ -122,9 +131,11 @@ static void tell_below(struct report *r, const struct must *m)
                 at = bytes;
             }
         }
+        double there = below ? ratio_at(r, &best, operations[op].name, at) : 0;
+        snprintf(floor, sizeof floor, there > 0 ? ", the floor %.2f" : "", there);
         if (below)
-            report_remark(r, false, "%.*s: %s below %.2g at %d of %d sizes, worst %.2f at %s", (int)strcspn(row, ":"), row, operations[op].name,
-                          m->must, below, sizes, worst, unit_text(size, sizeof size, UNIT_BYTES, (double)at));
+            report_remark(r, false, "%.*s: %s below %.2g at %d of %d sizes, worst %.2f at %s%s", (int)strcspn(row, ":"), row, operations[op].name,
+                          m->must, below, sizes, worst, unit_text(size, sizeof size, UNIT_BYTES, (double)at), floor);
     }
 }
 
@@ -163,8 +174,10 @@ void part_promises(struct report *r, bool all)
     for (size_t i = 0; i < sizeof musts / sizeof *musts; i++) {
         const struct must *m = &musts[i];
         struct promise p = { .limit = m->must, .aim = m->aim, .unit = m->unit, .at_least = m->at_least };
-        const char *at = strstr(m->text, "%s"), *which = "";
+        const struct must best = at_floor(m);
+        const char *at = strstr(m->text, "%s"), *which = "", *its;
         p.value = at ? least_of(r, m, &which) : folded(r, m, m->what);
+        p.floor = m->unit != UNIT_RATIO || !m->at_least ? 0 : at ? least_of(r, &best, &its) : folded(r, &best, m->what);
         snprintf(p.what, sizeof p.what, "%.*s%s", at ? (int)(at - m->text) : 60, m->text, which);
         p.measured = p.value > 0;
         if (p.measured || all)

@@ -161,13 +161,18 @@ static void test_promises_are_judged_in_their_direction(void **state)
     add(&r, "scan", "MPICH", 4, 120);
     add(&r, "gather", "tutti", 4, 100);
     add(&r, "gather", "MPICH", 4, 90);
+    add(&r, "all_reduce", "floor", 1024, 60);
+    add(&r, "gather", "floor", 4, 95);
     part_promises(&r, false);
     assert_false(promise_of(&r, "barrier, 2 ranks / bare exchange")->kept);
     assert_true(fabs(promise_of(&r, "barrier, 2 ranks / bare exchange")->value - 1.5) < 1e-9);
     assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->kept);
     assert_true(fabs(promise_of(&r, "all_reduce 1 KiB: MPI / it")->value - 1.8) < 1e-9);        /* the faster of both */
     assert_false(promise_of(&r, "others, 2, worst: MPI / gather")->kept);
-    assert_string_equal(r.remarks[r.remark_count - 1].text, "others, 2, worst: gather below 1 at 1 of 1 sizes, worst 0.90 at 4 B");
+    assert_string_equal(r.remarks[r.remark_count - 1].text, "others, 2, worst: gather below 1 at 1 of 1 sizes, worst 0.90 at 4 B, the floor 0.95");
+    assert_true(fabs(promise_of(&r, "all_reduce 1 KiB: MPI / it")->floor - 3) < 1e-9);
+    assert_true(fabs(promise_of(&r, "others, 2, worst: MPI / gather")->floor - 90.0 / 95) < 1e-9);
+    assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->floor == 0);
     int judged = r.promise_count;
     part_promises(&none, true);
     assert_true(none.promise_count > judged);
