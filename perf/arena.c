@@ -167,7 +167,7 @@ static void compare(struct report *report, const struct perf_options *o, int k)
         plot_curve(plot, contenders[i].name, i)->marks = true;
     for (size_t bytes = least; bytes <= o->most; bytes *= 4, done++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (k + (double)done / sizes) / o->lists, 1.0 / sizes / o->lists, OP_NONE, false };
+        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (k + (double)done / sizes) / o->lists, 1.0 / sizes / o->lists, OP_NONE, false, 1 };
         measure(&team, &e, m);
         tell(report, table, &report->plots[report->plot_count - 1], &team, bytes, m);
         measured_free(m, COUNT);

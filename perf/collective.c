@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     struct report report;
     enum operation_id chosen[OPS];
     perf_options(&options, &program, argc, argv);
-    struct part_sizes sizes = { chosen, named(&options, chosen), 4, options.most, options.work, options.quick };
+    struct part_sizes sizes = { chosen, named(&options, chosen), 4, options.most, options.work, options.quick, 1 };
     stamp_calibrate();
     report_begin(&report, &program);
     for (int k = 0; k < options.lists; k++)

@@ -171,7 +171,7 @@ static void copies_table(struct report *report, struct team *team, const struct 
     snprintf(t->note, sizeof t->note, "Bytes copied a second; source and target are taken in turn out of 128 MiB each.");
     for (int k = 0; k < SIZES; k++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds * 0.4 / SIZES, o->quick, false, sizes[k], 0.4 + 0.4 * k / SIZES, 0.4 / SIZES, OP_NONE, false };
+        struct effort e = { o->seconds * 0.4 / SIZES, o->quick, false, sizes[k], 0.4 + 0.4 * k / SIZES, 0.4 / SIZES, OP_NONE, false, 1 };
         measure(team, &e, m);
         char text[4][32];
         double rate[2] = { 0, 0 };
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
     switch_measure(&passed, options.quick ? 4 : 40);
     team_open(&team, &(struct team_plan){ .ranks = options.ranks[0], .contenders = contenders, .shared_bytes = 4096, .pool_bytes = options.quick ? LARGE : POOL });
     if (!team.crowded) {
-        struct effort e = { options.seconds * 0.4, options.quick, true, 0, 0, 0.4, OP_NONE, false };
+        struct effort e = { options.seconds * 0.4, options.quick, true, 0, 0, 0.4, OP_NONE, false, 1 };
         measure(&team, &e, m);
     }
     times_table(&report, team.ranks, m, &passed);

@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     perf_options(&o, &program, argc, argv);
     for (int op = OP_BARRIER + 1; op < OPS && (!o.quick || count < 1); op++)
         all[count++] = (enum operation_id)op;
-    struct part_sizes sizes = { all, count, 4, o.quick ? 1024 : o.most_given ? o.most : MOST, false, true };
+    struct part_sizes sizes = { all, count, 4, o.quick ? 1024 : o.most_given ? o.most : MOST, false, true, 1 };
     stamp_calibrate();
     report_begin(&report, &program);
     for (int k = 0; k < o.lists; k++) {

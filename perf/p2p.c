@@ -132,7 +132,7 @@ static void compare(struct report *report, const struct perf_options *o)
     plot_curve(p, "memcpy", 1)->marks = true;
     for (size_t bytes = 4; bytes <= o->most; bytes *= 4, done++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (double)done / sizes, 1.0 / sizes, OP_NONE, false };
+        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (double)done / sizes, 1.0 / sizes, OP_NONE, false, 1 };
         measure(&team, &e, m);
         tell(report, table, &team, bytes, m);
         if (m[LINE_BACK].rounds.n)

@@ -16,6 +16,7 @@ static const struct perf_program program = {
 };
 
 enum { MOST_OF_ALL = 256 << 20, MOST = 16 << 20 };
+enum { PASSES = 4, MOMENTS = 4 };      /* a machine that is fast now and slow in a minute is to show both to every row */
 
 static size_t less(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -31,20 +32,26 @@ int main(int argc, char **argv)
     for (int op = OP_ALL_REDUCE + 1; op < OPS; op++)
         others[count++] = (enum operation_id)op;
     size_t most = o.most_given || o.quick ? o.most : MOST_OF_ALL;
-    struct part_sizes large = { sums, 1, 4, most, false, o.quick }, rest = { others, o.quick ? 1 : count, 4, less(most, MOST), false, o.quick };
+    struct part_sizes large = { sums, 1, 4, most, false, o.quick, PASSES }, rest = { others, o.quick ? 1 : count, 4, less(most, MOST), false, o.quick, PASSES };
     stamp_calibrate();
     report_begin(&report, &program);
     for (int k = 0; k < o.lists; k++) {
         double share = 0.9 / o.lists, at = k * share, s = o.seconds / o.lists;
-        part_barrier(&(struct part){ &report, &o, o.ranks[k], s * 0.08, at, share * 0.1 });
+        struct part barrier = { &report, &o, o.ranks[k], s * 0.08, at, share * 0.1 };
+        struct barriers *barriers = part_barriers_open(&barrier, MOMENTS);
+        part_barriers_measure(barriers, at, share * 0.05);
         struct perf_options few = o;
         if (o.ranks[k] > 4 && !o.without)            /* nothing is promised about the others there, and they take ten times as long */
             few.without = "mpich,gloo,torch";
         part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.2, at + share * 0.1, share * 0.2 }, &large);
-        part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.3, share * 0.6 }, &rest);
+        part_barriers_measure(barriers, at + share * 0.3, share * 0.02);
+        part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.32, share * 0.58 }, &rest);
+        part_barriers_measure(barriers, at + share * 0.9, share * 0.02);
         if (o.ranks[k] == 2)
             part_promised(&(struct part){ &report, &o, 2, s * 0.04, at, share * 0.1 });
-        part_wait(&(struct part){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.9, share * 0.1 });
+        part_wait(&(struct part){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.92, share * 0.06 });
+        part_barriers_measure(barriers, at + share * 0.98, share * 0.02);
+        part_barriers_close(barriers);
         large.most = less(most, MOST);               /* with more ranks there is more of everything */
     }
     static const int starts[] = { 2, 8, 64 };

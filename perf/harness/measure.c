@@ -160,6 +160,8 @@ void measure(struct team *t, const struct effort *e, struct measured *results)
     }
     double began = stamp_seconds(), budget = e->quick ? 0.05 : e->seconds;
     int least = e->quick ? 2 : e->bytes > LARGE ? ROUNDS_LEAST - 2 : ROUNDS_LEAST;
+    if (e->passes > 1)
+        least = (least + e->passes - 1) / e->passes;
     for (int round = 0; round < least || stamp_seconds() - began < budget; round++) {
         for (int k = 0; k < t->count; k++) {
             int i = round & 1 ? t->count - 1 - k : k;

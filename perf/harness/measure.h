@@ -49,6 +49,7 @@ struct effort {
     double done, share;                    /* of the progress bar */
     enum operation_id op;
     bool work;
+    int passes;                            /* it is one of so many calls for the same results */
 };
 
 /* results[team->count], zero or from an earlier call, which is added to. Contenders that take part are first checked for being right:

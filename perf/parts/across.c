@@ -112,10 +112,10 @@ void part_across(const struct part *p)
     snprintf(t->note, sizeof t->note, "Rank 1 copies what it has written itself, and what rank 0 has just written: bytes copied a second, and the "
              "time for each 64 of them.");
     team_open(&team, &(struct team_plan){ .ranks = 2, .contenders = contenders, .shared_bytes = MOST, .pool_bytes = MOST, .done = p->done });
-    place(p->report, t, &team, (struct effort){ seconds, p->options->quick, true, 0, p->done, share, OP_NONE, false });
+    place(p->report, t, &team, (struct effort){ seconds, p->options->quick, true, 0, p->done, share, OP_NONE, false, 1 });
     for (int k = 0; k < SIZES; k++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { seconds, p->options->quick, true, sizes[k], p->done + share * (k + 1), share, OP_NONE, false };
+        struct effort e = { seconds, p->options->quick, true, sizes[k], p->done + share * (k + 1), share, OP_NONE, false, 1 };
         measure(&team, &e, m);
         if (m[OWN].in && m[PEER_S].in)
             tell(p->report, t, sizes[k], m);

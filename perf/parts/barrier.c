@@ -110,24 +110,57 @@ static void tell(struct report *report, const struct team *team, const struct me
     }
 }
 
-void part_barrier(const struct part *p)
-{
+struct barriers {
+    const struct part *part;
     struct team team;
-    struct measured m[CONTENDERS_MAX] = { 0 };
-    struct effort e = { p->seconds, p->options->quick, true, 0, p->done, p->share, OP_BARRIER, false };
-    team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = rows(), .shared_bytes = 4096,
-                                          .without = p->options->without, .done = p->done });
-    measure(&team, &e, m);
-    team_close(&team);
-    int exchange = row_of(&team, "bare exchange"), central = row_of(&team, "bare central"), flags = row_of(&team, "bare flags");
-    int posix = row_of(&team, "pthread_barrier");
-    tell(p->report, &team, m, m[exchange].in ? exchange : team.crowded ? central : flags);
-    distribution(p->report, &team, m, "its own kinds and the textbook's", FOUR_BYTES + 1, posix);
+    struct measured measured[CONTENDERS_MAX];
+    int moments;
+};
+
+struct barriers *part_barriers_open(const struct part *p, int moments)
+{
+    struct barriers *b = calloc(1, sizeof *b);
+    if (!b) {
+        perror("barrier");
+        abort();
+    }
+    b->part = p;
+    b->moments = moments;
+    team_open(&b->team, &(struct team_plan){ .ranks = p->ranks, .contenders = rows(), .shared_bytes = 4096, .without = p->options->without,
+                                             .done = p->done });
+    return b;
+}
+
+void part_barriers_measure(struct barriers *b, double done, double share)
+{
+    const struct part *p = b->part;
+    struct effort e = { p->seconds / b->moments, p->options->quick, true, 0, done, share, OP_BARRIER, false, b->moments };
+    measure(&b->team, &e, b->measured);
+}
+
+void part_barriers_close(struct barriers *b)
+{
+    const struct team *team = &b->team;
+    const struct measured *m = b->measured;
+    struct report *report = b->part->report;
+    team_close(&b->team);
+    int exchange = row_of(team, "bare exchange"), central = row_of(team, "bare central"), flags = row_of(team, "bare flags");
+    int posix = row_of(team, "pthread_barrier");
+    tell(report, team, m, m[exchange].in ? exchange : team->crowded ? central : flags);
+    distribution(report, team, m, "its own kinds and the textbook's", FOUR_BYTES + 1, posix);
     bool any = false;
-    for (int i = posix + 1; i < team.count; i++)
+    for (int i = posix + 1; i < team->count; i++)
         any |= m[i].in;
     if (any)
-        distribution(p->report, &team, m, "those of other systems", posix, team.count - 1);
-    part_systems(p->report, &team, m);
-    measured_free(m, team.count);
+        distribution(report, team, m, "those of other systems", posix, team->count - 1);
+    part_systems(report, team, m);
+    measured_free(b->measured, team->count);
+    free(b);
+}
+
+void part_barrier(const struct part *p)
+{
+    struct barriers *b = part_barriers_open(p, 1);
+    part_barriers_measure(b, p->done, p->share);
+    part_barriers_close(b);
 }

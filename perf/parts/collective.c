@@ -6,8 +6,8 @@
 #include "parts/tutti.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TUTTI, ARENA, NAIVE, FLOOR, OPENMPI, MPICH, GLOO, TORCH, COUNT };
 enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, GLOO_MOST = 16 << 20, CREWS = COUNT - 2 };       /* tutti, naive, floor share one */
@@ -162,23 +162,52 @@ static void say_lacks(struct report *report, const struct lacks *lacks)
         }
 }
 
-static void compare(const struct part *p, struct team *team, const struct part_sizes *s, int k, bool work, size_t most, struct lacks *lacks)
+enum { SIZES_MOST = 15 };                          /* 4 B to 1 GiB */
+
+/* All that is measured of one operation, of one size: a cell. */
+struct cells { const struct part *part; struct team *team; const struct part_sizes *sizes; size_t most; int lines, columns, passes; struct measured *at; };
+
+static size_t step_of(const struct part_sizes *s) { return s->brief ? 16 : 4; }
+static int forms(const struct part_sizes *s) { return s->work ? 2 : 1; }
+static struct measured *cell_at(const struct cells *c, int line, int column) { return &c->at[(line * c->columns + column) * COUNT]; }
+
+static void cells_open(struct cells *c)
 {
-    enum operation_id op = s->operations[k];
-    struct page to = page(p->report, team, op, work, p->options->hot);
-    int sizes = 0, done = 0;
-    size_t step = s->brief ? 16 : 4;
-    for (size_t bytes = s->least; bytes <= most; bytes *= step)
-        sizes++;
-    int parts = s->count * (s->work ? 2 : 1) * sizes;
-    for (size_t bytes = s->least; bytes <= most; bytes *= step, done++) {
-        struct measured m[CONTENDERS_MAX] = { 0 };
-        double share = p->share / parts;
-        struct effort e = { p->seconds / parts, p->options->quick, p->options->hot, bytes,
-                            p->done + share * ((k * (s->work ? 2 : 1) + work) * sizes + done), share, op, work };
-        measure(team, &e, m);
-        tell(p->report, &to, team, op, work, bytes, m);
-        part_systems(p->report, team, m);
+    c->lines = c->sizes->count * forms(c->sizes);
+    c->passes = c->part->options->quick && c->sizes->passes > 2 ? 2 : c->sizes->passes;
+    for (size_t bytes = c->sizes->least; bytes <= c->most && c->columns < SIZES_MOST; bytes *= step_of(c->sizes))
+        c->columns++;
+    c->at = calloc((size_t)(c->lines * c->columns * COUNT) + 1, sizeof *c->at);
+    if (!c->at) {
+        perror("collective");
+        abort();
+    }
+}
+
+static void cells_measure(const struct cells *c, int pass, int line)
+{
+    const struct part *p = c->part;
+    int all = c->passes * c->lines * c->columns;
+    double share = p->share / all;
+    size_t bytes = c->sizes->least;
+    for (int column = 0; column < c->columns; column++, bytes *= step_of(c->sizes)) {
+        int done = (pass * c->lines + line) * c->columns + column;
+        struct effort e = { p->seconds / all, p->options->quick, p->options->hot, bytes, p->done + share * done, share,
+                            c->sizes->operations[line / forms(c->sizes)], line % forms(c->sizes), c->passes };
+        measure(c->team, &e, cell_at(c, line, column));
+    }
+}
+
+static void cells_tell(const struct cells *c, int line, struct lacks *lacks)
+{
+    enum operation_id op = c->sizes->operations[line / forms(c->sizes)];
+    bool work = line % forms(c->sizes);
+    struct page to = page(c->part->report, c->team, op, work, c->part->options->hot);
+    size_t bytes = c->sizes->least;
+    for (int column = 0; column < c->columns; column++, bytes *= step_of(c->sizes)) {
+        struct measured *m = cell_at(c, line, column);
+        tell(c->part->report, &to, c->team, op, work, bytes, m);
+        part_systems(c->part->report, c->team, m);
         for (int i = 0; i < COUNT; i++)
             lacks->operations[work][i] |= m[i].lacks ? 1u << op : 0;
         measured_free(m, COUNT);
@@ -190,12 +219,17 @@ void part_collective(const struct part *p, const struct part_sizes *s)
     struct team team;
     struct lacks lacks = { { { 0 } } };
     size_t most = room_most(p, s, CREWS), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
+    struct cells cells = { p, &team, s, most, 0, 0, 0, NULL };
+    cells_open(&cells);
     team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .without = p->options->without,
                                           .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = room_pool(s, p->ranks, most),
                                           .done = p->done });
-    for (int k = 0; k < s->count; k++)
-        for (int work = 0; work <= s->work; work++)
-            compare(p, &team, s, k, work, most, &lacks);
+    for (int pass = 0; pass < cells.passes; pass++)
+        for (int line = 0; line < cells.lines; line++)
+            cells_measure(&cells, pass, line);
+    for (int line = 0; line < cells.lines; line++)
+        cells_tell(&cells, line, &lacks);
+    free(cells.at);
     team_close(&team);
     say_lacks(p->report, &lacks);
 }

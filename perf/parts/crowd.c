@@ -47,7 +47,7 @@ void part_crowd(const struct part *p, const int *ranks, int count)
         struct team team;
         struct measured m[CONTENDERS_MAX] = { 0 };
         double done = p->done + p->share * k / count;
-        struct effort e = { p->seconds / count, p->options->quick, true, 0, done, p->share / count, OP_BARRIER, false };
+        struct effort e = { p->seconds / count, p->options->quick, true, 0, done, p->share / count, OP_BARRIER, false, 1 };
         char text[COUNT + 1][32];
         const char *cells[COUNT + 1];
         team_open(&team, &(struct team_plan){ .ranks = ranks[k], .contenders = contenders, .shared_bytes = 4096,

@@ -38,7 +38,7 @@ static void crew(struct team *team, const struct part *p, size_t pool)
 static struct kink_point point(const struct part *p, struct team *team, struct line what, double at, const struct kink_point *before, size_t fewer)
 {
     struct measured m[CONTENDERS_MAX] = { 0 };
-    struct effort e = { p->seconds, p->options->quick, p->options->hot, what.bytes, p->done, p->share, what.op, false };
+    struct effort e = { p->seconds, p->options->quick, p->options->hot, what.bytes, p->done, p->share, what.op, false, 1 };
     struct kink_point found = { .at = at };
     double longest = p->options->seconds / 20 * 1e9, guess = before && before->count ? before->median * (double)what.bytes / (double)fewer : 0;
     char bytes[32], time[32];
@@ -149,7 +149,7 @@ void part_growth_ranks(const struct part *p)
         struct team team;
         size_t pool = 0;
         for (int o = 0; o < MOVING; o++) {
-            fits[o] = (struct part_sizes){ &moving[o], 1, 4, most, false, false };
+            fits[o] = (struct part_sizes){ &moving[o], 1, 4, most, false, false, 1 };
             fits[o].most = room_most(&all, &fits[o], 1);
             size_t room = room_pool(&fits[o], all.ranks, fits[o].most);
             pool = room > pool ? room : pool;
@@ -207,7 +207,7 @@ void part_growth_sizes(const struct part *p, size_t most)
     for (size_t bytes = 4; bytes <= most && sizes < POINTS_MOST; bytes *= 4)
         sizes++;
     for (int o = 0; o < MOVING; o++) {
-        fits[o] = (struct part_sizes){ &moving[o], 1, 4, most, false, false };
+        fits[o] = (struct part_sizes){ &moving[o], 1, 4, most, false, false, 1 };
         fits[o].most = room_most(p, &fits[o], 1);
         size_t room = room_pool(&fits[o], p->ranks, fits[o].most);
         pool = room > pool ? room : pool;

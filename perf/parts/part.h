@@ -16,8 +16,14 @@ struct part {
 };
 
 void part_barrier(const struct part *p);
-/* Each of the operations at all sizes up to `most`: 4 bytes, 16, 64 …. work: started and waited for. brief: every other size. */
-struct part_sizes { const enum operation_id *operations; int count; size_t least, most; bool work, brief; };
+/* The same at several moments, between which other things are measured; `p` stays until close, which tells. */
+struct barriers;
+struct barriers *part_barriers_open(const struct part *p, int moments);
+void part_barriers_measure(struct barriers *b, double done, double share);
+void part_barriers_close(struct barriers *b);
+/* Each of the operations at all sizes up to `most`: 4 bytes, 16, 64 …. work: started and waited for. brief: every other size. passes: all of them so
+   often, one after the other, so that each is measured at several moments. */
+struct part_sizes { const enum operation_id *operations; int count; size_t least, most; bool work, brief; int passes; };
 void part_collective(const struct part *p, const struct part_sizes *sizes);
 void part_wait(const struct part *p);
 /* What each of the barrier's promises costs; 2 ranks, a CPU each. */

@@ -95,7 +95,7 @@ static void alone(const struct part *p, double one[VARIANTS])
     struct contender rows[COUNT + 1];
     struct measured m[CONTENDERS_MAX] = { 0 };
     struct team team;
-    struct effort e = { 0.1 * p->seconds, p->options->quick, true, 0, p->done + 0.9 * p->share, 0.1 * p->share, OP_BARRIER, false };
+    struct effort e = { 0.1 * p->seconds, p->options->quick, true, 0, p->done + 0.9 * p->share, 0.1 * p->share, OP_BARRIER, false, 1 };
     contend(rows, 1);
     team_open(&team, &(struct team_plan){ .ranks = 1, .contenders = rows, .shared_bytes = 4096, .done = e.done });
     measure(&team, &e, m);
@@ -162,7 +162,7 @@ void part_promised(const struct part *p)
     contend(rows, SETTLES);
     for (int i = 0; i < crews; i++) {
         double share = 0.9 * p->share / crews;
-        struct effort e = { 0.9 * p->seconds / crews, p->options->quick, true, 0, p->done + share * i, share, OP_BARRIER, false };
+        struct effort e = { 0.9 * p->seconds / crews, p->options->quick, true, 0, p->done + share * i, share, OP_BARRIER, false, 1 };
         team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = rows, .shared_bytes = 4096, .done = e.done });
         measure(&team, &e, m);
         team_close(&team);
