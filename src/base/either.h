@@ -14,6 +14,10 @@
  * then it is read at the speed of memory, 6 us instead of 2 to 5. So there streaming has to save more than that: three quarters of the copy. (Where
  * it had to save five sixths, and saved a little less, all_reduce of 256 MiB took 120 ms for a while, and 45 before and after.)
  *
+ * A fold into what is staged takes these lines one by one with its own stores. Folded into blocks of the first cache and copied from there, they are
+ * taken over unread, by an instruction of the C library's copy. Measured, all_reduce of 256 KiB, 2 ranks: on a Zen 5, CPUs far apart, 27 us by its
+ * own stores and 19 by blocks; on the Zen 4, near, 15 and 16.
+ *
  * Large messages: by a stage, or out of the sender's private memory. */
 #ifndef TUTTI_BASE_EITHER_H
 #define TUTTI_BASE_EITHER_H

@@ -146,15 +146,11 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
     c->fold_ticks += timed ? clock_tick() - began : 0;
 }
 
-void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
+/* In blocks that stay in the first cache, each of which goes from there to the slot, the result or both. */
+static void coll_fold_blocks(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count)
 {
-    enum { BLOCK = 8192 };
-    _Alignas(64) char block[BLOCK];
-    size_t most = BLOCK / c->width;
-    if (!COPY_STREAMS || !c->streams || !c->fold || c->bytes < FOLD_STREAM_LEAST) {
-        coll_fold(c, to, from, n, count);
-        return;
-    }
+    _Alignas(64) char block[FOLD_BLOCK];
+    size_t most = (slot ? FOLD_BLOCK : FOLD_BLOCK / 2) / c->width;
     uint64_t began = clock_tick();
     unsigned modes = modes_enter();
     for (size_t first = 0; first < count; first += most) {
@@ -163,10 +159,43 @@ void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t 
         for (uint32_t p = 0; p < n; p++)
             part[p] = (const char *)from[p] + at;
         c->fold(block, part, (int)n, some, (int)n);
-        copy_streaming((char *)to + at, block, some * c->width);
+        if (slot)
+            copy_plain((char *)slot + at, block, some * c->width);
+        if (result && c->streams)
+            copy_streaming((char *)result + at, block, some * c->width);
+        else if (result)
+            copy_plain((char *)result + at, block, some * c->width);
     }
     modes_leave(modes);
     c->fold_ticks += clock_tick() - began;
+}
+
+void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
+{
+    if (COPY_STREAMS && c->streams && c->fold && c->bytes >= FOLD_STREAM_LEAST)
+        coll_fold_blocks(c, NULL, to, from, n, count);
+    else
+        coll_fold(c, to, from, n, count);
+}
+
+static void coll_fold_plain(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count)
+{
+    coll_fold(c, slot, from, n, count);
+    if (result)
+        coll_copy_out(c, result, slot, count * c->width);
+}
+
+void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count)
+{
+    size_t bytes = count * c->width;
+    if (!c->fold || c->mover || bytes < FOLD_STAGED_LEAST) {
+        coll_fold_plain(c, slot, result, from, n, count);
+        return;
+    }
+    bool blocks = either_choose(&c->comm->folded, 1);
+    uint64_t began = c->fold_ticks;
+    (blocks ? coll_fold_blocks : coll_fold_plain)(c, slot, result, from, n, count);
+    either_learn(&c->comm->folded, blocks, c->fold_ticks - began, bytes);
 }
 
 void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count)

@@ -141,6 +141,9 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
 /* The same into results that are too large to stay in any cache until somebody reads them: past the caches if c->streams. */
 enum { FOLD_STREAM_LEAST = 64 << 20 };
 void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
+/* The same into a slot that peers have read, and, where there is one, into a result; by the faster of two ways. */
+enum { FOLD_BLOCK = 16384, FOLD_STAGED_LEAST = TINY(16385, 32) };
+void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count);
 void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count);    /* the same by a kernel, not timed */
 
 /* A rank with device memory: before it arrives. card: an offset in the arena, 0 none. */

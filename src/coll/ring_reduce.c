@@ -74,15 +74,6 @@ static void reduce_copy_in(struct coll *c, char *to, struct chunk chunk)
     }
 }
 
-static void reduce_copy_out(struct coll *c, const char *from, struct chunk chunk)
-{
-    for (size_t done = 0; done < chunk.count;) {
-        struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
-        coll_copy_out(c, run.recv, from + done * c->width, run.count * c->width);
-        done += run.count;
-    }
-}
-
 /* Where in the arena one side of a rank's buffers lies: a place, or for many buffers a row for each. */
 struct side { struct place place; const struct part_row *rows; };
 
@@ -232,13 +223,11 @@ static int reduce_fold(struct coll *c, bool wants)
         if (lies)
             coll_fold_out(c, run.recv, from, w->size, run.count);
         else
-            coll_fold(c, slot + done * c->width, from, w->size, run.count);
+            coll_fold_staged(c, slot + done * c->width, wants ? run.recv : NULL, from, w->size, run.count);
         done += run.count;
     }
     c->ring.fold++;
     watch_raise(w, &w->mine->folded, c->ring.base + reduce_said(c, c->ring.fold));   /* E17 release */
-    if (wants && chunk.count && !lies)
-        reduce_copy_out(c, slot, chunk);
     return DONE;
 }
 

@@ -147,7 +147,7 @@ struct tutti_comm {
     struct tutti_comm *next;
     uint64_t birth;
     struct either streams[EITHER_CLASSES];           /* coll/stream */
-    struct either staged;                            /* coll: copies into the staging */
+    struct either staged, folded;                    /* coll: copies into the staging, folds into it */
     uint64_t splits;
     struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
     uint32_t ops_made, ops_room;
