@@ -6,7 +6,9 @@
  * only lost time. When a line comes depends on the processor, and on where the system has put the ranks, which it changes. Measured, on one
  * machine within minutes: a barrier took 34 ns by looking at once and 54 by waiting for 36 cycles, then 61 and 44. Two ranks disturb each other,
  * so all of a comm go through the same trials at the same operations: blocks of operations of one kind, back to back, the pauses in turn,
- * the fastest block of each counts; what is best for a barrier is not so for one that carries something.
+ * the middle one of each's five blocks counts; what is best for a barrier is not so for one that carries something. (With a pause that is a little
+ * off, two ranks fall in and out of step. Measured on the Zen 4: when the fastest block counted, one pause was chosen for all_reduce that had it in 40 ns
+ * for a block now and then and in 60 otherwise; in the middle there is none below 46.)
  *
  * An operation that comes alone cannot be timed so. It tells by itself: whoever found the line still on its way looked too early, and waits some
  * cycles more the next time; whoever did not waits fewer. So one look in five is too early, and a rank that always comes last looks at once.
@@ -21,14 +23,14 @@
 enum { SETTLE_ALONE = 4096 };          /* ticks since the one before */
 enum { LATER_STEP = 8, LATER_BACK = 2, LATER_MOST = 96 };            /* cycles more after an early look, less after another; the most */
 /* SETTLE_BLOCK operations with one pause; SETTLE_PERIOD blocks from trial to trial. */
-enum { SETTLE_BLOCK = 64, SETTLE_ARMS = 7, SETTLE_PASSES = 4, SETTLE_PERIOD = 1024 };
+enum { SETTLE_BLOCK = 64, SETTLE_ARMS = 7, SETTLE_PASSES = 5, SETTLE_PERIOD = 1024 };
 
 /* All zeros: nothing is known, the usual pause. */
 struct settle {
     int32_t less;                      /* cycles that a pause is shorter than the usual one now */
     uint32_t arm, chosen;              /* of now; of what was best in the last trial */
     uint64_t since, calls;             /* as the last block ended */
-    uint64_t least[SETTLE_ARMS];       /* ticks of a block in this trial; 0: none that counts */
+    uint32_t ticks[SETTLE_ARMS][SETTLE_PASSES];      /* of the blocks of this trial that count, the fastest first; 0: no more */
     int32_t later;                     /* cycles that the pause of one that comes alone is longer than the usual one */
     uint64_t last;                     /* when the one before came */
 };

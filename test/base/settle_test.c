@@ -85,9 +85,23 @@ static void test_mixed(void **state)
     assert_int_equal(settle_steps(&mixed.settle, USUAL), 0);
     for (int i = 0; i < TRIAL; i++) {
         run(&held, 1);
-        held.tick += i < TRIAL / 2 ? 100000 : 0;
+        held.tick += i < TRIAL / 3 ? 100000 : 0;
     }
     assert_int_equal(settle_steps(&held.settle, USUAL), 0);
+}
+
+/* A pause with which some blocks are fast, and most are not, is none to keep. */
+static void test_lucky(void **state)
+{
+    (void)state;
+    struct rank r = { .best = 0 };
+    for (int turn = 0; turn < TRIAL / SETTLE_BLOCK; turn++) {
+        bool lucky = settle_steps(&r.settle, USUAL) == USUAL && turn / SETTLE_ARMS % 2 == 0;
+        run(&r, SETTLE_BLOCK - 1);
+        r.tick -= lucky ? 50 * (SETTLE_BLOCK - 1) : 0;
+        run(&r, 1);
+    }
+    assert_int_equal(settle_steps(&r.settle, USUAL), 0);
 }
 
 /* What comes alone: a peer's line is there `way` cycles after this rank's arrival. How many of the last `times` looks were too early. */
@@ -136,7 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds), cmocka_unit_test(test_changes), cmocka_unit_test(test_together), cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
