@@ -132,7 +132,9 @@ static void tell_below(struct report *r, const struct must *m)
             }
         }
         double there = below ? ratio_at(r, &best, operations[op].name, at) : 0;
-        snprintf(floor, sizeof floor, there > 0 ? ", the floor %.2f" : "", there);
+        floor[0] = '\0';
+        if (there > 0)
+            snprintf(floor, sizeof floor, ", the floor %.2f", there);
         if (below)
             report_remark(r, false, "%.*s: %s below %.2g at %d of %d sizes, worst %.2f at %s%s", (int)strcspn(row, ":"), row, operations[op].name,
                           m->must, below, sizes, worst, unit_text(size, sizeof size, UNIT_BYTES, (double)at), floor);
