@@ -26,8 +26,22 @@ static void test_cost(void **state)
 {
     (void)state;
     struct either far = { { 0, 0 }, 0 }, near = { { 0, 0 }, 0 };
-    assert_in_range(run(&far, MANY, 1600, 100), MANY - TRIED, MANY - 4);
+    assert_in_range(run(&far, MANY, 1600, 100), MANY - TRIED, MANY - 2);
     assert_in_range(run(&near, MANY, 400, 100), 4, TRIED);
+}
+
+/* What takes several times as long gets two tries, one more, and then as much fewer; what takes a little longer gets all of them. */
+static void test_dear(void **state)
+{
+    (void)state;
+    enum { LONG = 8 * 64 * EITHER_SELDOM };
+    struct either dear = { { 0, 0 }, 0 }, other = { { 0, 0 }, 0 }, near = { { 0, 0 }, 0 };
+    assert_int_equal(run(&dear, EITHER_TRIES, 100, 1000), 2);
+    assert_int_equal(run(&dear, LONG - EITHER_TRIES, 100, 1000), 8);
+    assert_int_equal(run(&other, EITHER_TRIES, 1000, 100), EITHER_TRIES - 2);
+    assert_int_equal(run(&other, LONG - EITHER_TRIES, 1000, 100), LONG - EITHER_TRIES - 8);
+    assert_int_equal(run(&near, EITHER_TRIES, 100, 150), 4);
+    assert_int_equal(run(&near, LONG - EITHER_TRIES, 100, 150), LONG / EITHER_AGAIN - 1);
 }
 
 /* What was true once is not believed for ever, of neither way. */
@@ -38,7 +52,7 @@ static void test_changes(void **state)
     run(&e, 200, 50, 100);
     run(&e, 400, 1600, 100);
     assert_in_range(run(&e, MANY, 1600, 100), MANY - TRIED, MANY);
-    run(&e, 400, 50, 100);
+    run(&e, EITHER_AGAIN * EITHER_SELDOM, 50, 100);
     assert_in_range(run(&e, MANY, 50, 100), 0, TRIED);
 }
 
@@ -86,7 +100,7 @@ static void test_inherited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_cost), cmocka_unit_test(test_dear), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
