@@ -1,4 +1,5 @@
-/* A descriptor is made for those alone who wait in a ring on a kernel whose rings know no futex: one more write at the end of their work. */
+/* Who sleeps says so in the word itself, so that the end of a handle nobody sleeps for, as most are, is no system call.
+ * A descriptor is made for those alone who wait in a ring on a kernel whose rings know no futex: one more write at the end of their work. */
 #include "api/bell.h"
 
 #include "os/futex.h"
@@ -7,12 +8,18 @@
 #include <sched.h>
 #include <unistd.h>
 
+void bell_sleep(struct bell *bell, uint64_t ns)
+{
+    if (bell_heard(bell))
+        futex_wait(&bell->over, BELL_HEARD, ns);
+}
+
 void bell_ring(struct bell *bell)
 {
     const uint64_t one = 1;
     int event = bell->event;
-    store_release32(&bell->over, 1);
-    futex_wake(&bell->over, INT_MAX);                /* of an address: nothing is read there */
+    if (fetch_or32(&bell->over, BELL_OVER) & BELL_HEARD)
+        futex_wake(&bell->over, INT_MAX);            /* of an address: nothing is read there */
     if (!event)
         return;
     ssize_t wrote = write(event - 1, &one, sizeof one);

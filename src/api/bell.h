@@ -8,11 +8,17 @@
 
 #include <stdbool.h>
 
-/* over: 1 once the result may be read; a futex private to the process. event: an eventfd + 1, 0 none; under the handle's lock. rung: 1 once
+/* over: BELL_ bits, which are only ever set; a futex private to the process. event: an eventfd + 1, 0 none; under the handle's lock. rung: 1 once
    it has been written: until then its owner may not close it. */
+enum { BELL_OVER = 1, BELL_HEARD = 2 };              /* the result may be read; somebody sleeps for that, or will: a ringer that sees it wakes */
 struct bell { shared32 over, rung; int event; };
 
-static inline bool bell_over(const struct bell *bell) { return load_acquire32(&bell->over); }
+static inline bool bell_over(const struct bell *bell) { return load_acquire32(&bell->over) & BELL_OVER; }
+
+/* Says that somebody will sleep while `over` is BELL_HEARD. False: it is over. */
+static inline bool bell_heard(struct bell *bell) { return !(fetch_or32(&bell->over, BELL_HEARD) & BELL_OVER); }
+/* Sleeps until it is over, for so long at most. */
+void bell_sleep(struct bell *bell, uint64_t ns);
 
 /* Under the handle's lock. Once over is set its owner may free it, if it has no event. */
 void bell_ring(struct bell *bell);

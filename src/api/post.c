@@ -223,7 +223,7 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
         bool told = slice >= CYCLE_FROM_NS && patience_ns < 0 && !(heed_late && h->keep_ns >= 0);
         if (told)
             handle_cycle(h);
-        futex_wait(&h->bell.over, 0, nap);
+        bell_sleep(&h->bell, nap);
         if (told && cycle_doomed(threads))
             return handle_stuck(h);
         slice = slice < 128000000 ? slice * 2 : 250000000;

@@ -31,13 +31,14 @@ static void clear(struct io_uring_sqe *sqe)
     sqe->user_data = data;
 }
 
-static void prep_futex(struct io_uring_sqe *sqe, const shared32 *word)
+static void prep_futex(struct io_uring_sqe *sqe, struct bell *bell)
 {
     clear(sqe);
+    bell_heard(bell);                                /* if it is over by now, the word is another, and the wait ends at once */
     sqe->opcode = OP_FUTEX_WAIT;
     sqe->fd = SIZE_32;                               /* not private: who wakes does not say so, either */
-    sqe->addr = (uint64_t)(uintptr_t)word;
-    sqe->addr2 = 0;                                  /* while it is that */
+    sqe->addr = (uint64_t)(uintptr_t)&bell->over;
+    sqe->addr2 = BELL_HEARD;                         /* while it is that */
     sqe->addr3 = UINT32_MAX;                         /* any waker */
 }
 
@@ -79,6 +80,6 @@ int tutti_uring_prep_wait(struct io_uring_sqe *sqe, tutti_work *work)
         return -ECHILD;
     if (!has_futex(of.comm->world))
         return prep_event(sqe, of.bell, of.lock);
-    prep_futex(sqe, &of.bell->over);
+    prep_futex(sqe, of.bell);
     return 0;
 }

@@ -231,7 +231,7 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
         if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0))
             work_cycle(w, &said, slice);
         work_leave(comm, attends);
-        futex_wait(&work->bell.over, 0, work_nap(work, slice, patience_ns, passed, heed_late));
+        bell_sleep(&work->bell, work_nap(work, slice, patience_ns, passed, heed_late));
         slice = slice < 128000000 ? slice * 2 : 250000000;
         if (!bell_over(&work->bell) && drive_stop_asked(w)) {
             verdict_quit(w, QUIT_INTERRUPT);
