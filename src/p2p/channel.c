@@ -132,6 +132,9 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
     int error;
     uint64_t whole = layout_round(bytes, STORE_ALIGN);
     uint64_t most = (uint64_t)PIECE * p->pieces;
+    bool medium = bytes > SMALL;
+    if (medium && lane->stored - load_acquire64(&lane->out->freed) + whole > STORE_MOST / 2)        /* E36 acquire */
+        return NULL;                                 /* the other half is for small ones */
     bool busy = lane->store && lane->store_bytes < most && lane->stored - lane->store_begun > BUSY_ROUNDS * lane->store_bytes;
     char *at = busy ? NULL : store_fit(lane, whole, end);
     if (at)
@@ -139,7 +142,9 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
     lane->taken = load_acquire64(&lane->out->taken);                 /* E36 acquire: before freed, so that the next letter read is waited for */
     lane->freed = load_acquire64(&lane->out->freed);                 /* E36 acquire */
     at = busy ? NULL : store_fit(lane, whole, end);
-    uint64_t more = lane->store ? lane->store_bytes * 4 : STORE_FIRST, room = busy ? most : STORE_MOST;
+    uint64_t more = lane->store ? lane->store_bytes * 4 : STORE_FIRST, room = busy || medium ? most : STORE_MOST;
+    while (more < whole)
+        more *= 4;
     if (more > room)
         more = room;
     if (at || more <= lane->store_bytes)
@@ -264,7 +269,7 @@ static bool front_sound(const struct p2p *p, const struct lane *lane)
         return false;
     switch (e->mode) {
     case LETTER_WHOLE: return e->bytes <= LETTER_TEXT;
-    case LETTER_STORED: return e->bytes <= SMALL && p2p_of_peer(p, peer, e->far.at, e->bytes);
+    case LETTER_STORED: return e->bytes <= MEDIUM && p2p_of_peer(p, peer, e->far.at, e->bytes);
     case LETTER_OFFERED:
         return p2p_of_peer(p, peer, e->far.deal, sizeof(struct deal))
             && (e->far.at == NOT_IN_ARENA || peer == p->watch->me

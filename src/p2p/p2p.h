@@ -6,6 +6,7 @@
  * A channel leads from one rank to one other; its sender makes it, in its own span, when it first sends there. In it is a ring of letters.
  *   up to LETTER_TEXT bytes   travel in the letter itself
  *   up to SMALL bytes         lie in the sender's store, a ring of bytes; the letter says where
+ *   up to MEDIUM bytes        likewise, if there is room now in half of it, and the receiver cannot copy them from where they lie
  *   more                      stay with the sender: the letter offers a deal. Who receives it grants it; then the data go through the channel's
  *                             stage, piece by piece (or the receiver copies them from where they lie in the arena), in the order of grants.
  *                             From FAR_LEAST on the receiver may also read them out of the sender's memory (far.c), which it grants first.
@@ -36,13 +37,13 @@
 #include "group/comm.h"
 #include "watch/drive.h"
 
-enum { SMALL = TINY(64 << 10, 64), STORE_FIRST = 64 << 10, STORE_MOST = 4 << 20, RING_FIRST = 30, RING_MOST = 7680 };
+enum { SMALL = TINY(64 << 10, 64), MEDIUM = TINY(256 << 10, 64), STORE_FIRST = 64 << 10, STORE_MOST = 4 << 20, RING_FIRST = 30, RING_MOST = 7680 };
 /* Of a stage. Its lines come round when the reader's second cache has forgotten them, or each has to be taken from there; what a comm of
    many ranks could come to is bounded. */
 enum { PIECE = TINY(32 << 10, 64), PIECES_MOST = TINY(64, 2), PIECES_LEAST = TINY(8, 2), PIECES_ALL = TINY(128, 4) };
 #define NOT_IN_ARENA UINT64_MAX                      /* envelope.far.at of an offer whose data the receiver cannot reach; an address has FAR_BIT */
 #define START_FAR UINT64_MAX                         /* deal.start: the receiver reads where it lies, or says later where in the stage it begins */
-enum { FAR_LEAST = TINY(128 << 10, 1 << 30) };       /* fewer bytes go through the stage; the explorer knows no process to read from */
+enum { FAR_LEAST = TINY(256 << 10, 1 << 30) };       /* fewer bytes go through store or stage; the explorer knows no process to read from */
 
 struct post_list { struct post *head, *tail; };
 
@@ -209,7 +210,8 @@ bool send_now(struct p2p *p, const struct note *note, const void *from);
 int  lane_open(struct p2p *p, struct lane *lane);                            /* the channel to the peer. 0 or -errno */
 struct letter *lane_letter(struct p2p *p, struct lane *lane);                /* the next one to be written; NULL: full */
 void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_t bytes);
-char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end);       /* room for a message; NULL: full */
+/* Room for a message; NULL: full. For more than SMALL bytes it does not grow beyond a stage. */
+char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end);
 int  lane_stage(struct p2p *p, struct lane *lane);
 struct offer *offer_take(struct p2p *p, struct lane *lane, int *error);
 void offer_give(struct lane *lane, struct offer *offer);

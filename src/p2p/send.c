@@ -9,13 +9,17 @@
 
 #include <errno.h>
 
-/* An offer of what stays here. To ourselves the place of any memory can be named. */
+/* Can the receiver copy it from where it lies? To ourselves the place of any memory can be named. */
+static bool send_direct(const struct p2p *p, const struct lane *lane, const struct post *post)
+{
+    struct place place = comm_place(p->comm, post->from, post->bytes);
+    return lane_peer(p, lane) == p->watch->me || (place.lo == 0 && place.hi == post->bytes);
+}
+
+/* An offer of what stays here. */
 static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
 {
     int error = 0;
-    struct place place = comm_place(p->comm, post->from, post->bytes);
-    bool self = lane_peer(p, lane) == p->watch->me;
-    post->direct = self || (place.lo == 0 && place.hi == post->bytes);
     if (!post->direct)
         error = lane_stage(p, lane);
     struct offer *offer = error < 0 ? NULL : offer_take(p, lane, &error);
@@ -73,6 +77,15 @@ static inline struct letter *send_letter(struct p2p *p, struct lane *lane)
     return letter;
 }
 
+/* An offer takes its sender and its receiver a turn more each, of which a message of this size is worth one; so it is made where the store is full. */
+static int send_large(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
+{
+    post->direct = send_direct(p, lane, post);
+    if (!post->direct && post->bytes <= MEDIUM && send_whole(p, lane, post->from, post->bytes, e) == 0)
+        return 0;
+    return send_offer(p, lane, post, e);
+}
+
 int lane_send(struct p2p *p, struct lane *lane, struct post *post)
 {
     int error = lane_open(p, lane);
@@ -80,7 +93,7 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
     if (!letter)
         return error;
     struct envelope *e = &letter->envelope;
-    error = post->bytes > SMALL ? send_offer(p, lane, post, e) : send_whole(p, lane, post->from, post->bytes, e);
+    error = post->bytes > SMALL ? send_large(p, lane, post, e) : send_whole(p, lane, post->from, post->bytes, e);
     if (error < 0)
         return error == -EAGAIN ? 0 : error;
     send_sign(e, post->bytes, post->tag, post->site, post->type);

@@ -120,7 +120,7 @@ static void test_waited_for(void **state)
 /* A ring of everything: small and large, blocking and as work. One is killed at any moment; the others all end, and none has read a torn message. */
 static int body_ring(tutti_comm *world, int rank, struct team *team)
 {
-    enum { MOST = PIECE * 10 };
+    enum { MOST = MEDIUM * 2 };
     unsigned char *out = malloc(MOST), *in = malloc(MOST);
     int size = team->size, right = (rank + 1) % size, left = (rank + size - 1) % size, r = 0;
     for (uint64_t n = 0; r == 0; n++) {
@@ -258,16 +258,16 @@ static int body_deadline_race(tutti_comm *world, int rank)
     for (int i = 0, rounds = ranks_many(150, 30); i < rounds; i++) {
         CHECK_IS(tutti_barrier(world, NULL), 0);
         if (rank == 0) {
-            memset(large, i & 127, SMALL * 2);
-            int r = tutti_send(large, SMALL * 2, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = 1 });
+            memset(large, i & 127, MEDIUM * 2);
+            int r = tutti_send(large, MEDIUM * 2, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = 1 });
             CHECK(r == 0 || r == -ETIMEDOUT);
-            memset(large, 0xee, SMALL * 2);
+            memset(large, 0xee, MEDIUM * 2);
             sent += r == 0;
         } else {
             team_spin((uint64_t)(900 + i * 2) * 1000);
             int r = tutti_recv(large, LARGE, TUTTI_U8, 0, 1, NULL, world, &(tutti_call){ .timeout_ms = 1 });
             CHECK(r == 0 || r == -ETIMEDOUT);
-            for (size_t k = 0; r == 0 && k < SMALL * 2; k++)
+            for (size_t k = 0; r == 0 && k < MEDIUM * 2; k++)
                 CHECK_IS(large[k], i & 127);
             got += r == 0;
         }

@@ -136,14 +136,14 @@ static int body_aborts(tutti_comm *world, int rank)
     memset(large, 1, LARGE);
     for (int turn = 0; turn < TIMES; turn++) {
         if (rank == 1) {
-            int r = tutti_recv(large, PIECE * 8, TUTTI_U8, 0, 0, NULL, world, NULL);
+            int r = tutti_recv(large, PIECE * 12, TUTTI_U8, 0, 0, NULL, world, NULL);
             CHECK_IS(r, calls ? -ECANCELED : 0);
             if (r < 0)
                 return 0;
             continue;
         }
         tutti_work *work;
-        CHECK_IS(tutti_send(large, PIECE * 8, TUTTI_U8, 1, 0, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_send(large, PIECE * 12, TUTTI_U8, 1, 0, world, &(tutti_call){ .work = &work }), 0);
         while (tutti_test(work) == -EAGAIN && !load_acquire32(&page->word[READING]))
             ;
         if (load_acquire32(&page->word[READING]))

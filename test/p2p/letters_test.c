@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static const size_t lengths[] = { 0, 1, 4, LETTER_TEXT - 1, LETTER_TEXT, LETTER_TEXT + 1, 4096, SMALL - 1, SMALL, SMALL + 1, PIECE * 2 - 1, PIECE * 2,
-                                  PIECE * 2 + 1, PIECE * PIECES_MOST, PIECE * PIECES_MOST + 1, 1 << 20, 16 << 20 };
+                                  PIECE * 2 + 1, MEDIUM - 1, MEDIUM, MEDIUM + 1, PIECE * PIECES_MOST, PIECE * PIECES_MOST + 1, 1 << 20, 16 << 20 };
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static unsigned char byte_of(size_t i, int seed) { return (unsigned char)((i * 2654435761u >> 13) + (i >> 16) * 7 + (unsigned)seed * 37u); }
@@ -143,7 +143,61 @@ static void test_room(void **state)
     assert_int_equal(ranks_run_either(2, body_room), 0);
 }
 
-/* The same in a channel that was busy: its store has grown to a stage's size, and has the same room as ever. */
+/* Medium ones lie in the store while there is room in half of it, and are offered then; small ones have theirs all the same. What lies in the arena
+   is always offered: a copy less. */
+static int body_medium(tutti_comm *world, int rank)
+{
+    enum { FEW = STORE_MOST / 2 / SMALL, MORE = STORE_MOST / 2 / MEDIUM };
+    unsigned char *buf = malloc(MEDIUM), *there = tutti_alloc(MEDIUM, world);
+    int sent = 0;
+    CHECK(buf && there);
+    if (rank == 0)
+        CHECK_IS(tutti_send(there, MEDIUM, TUTTI_U8, 1, 0, world, &(tutti_call){ .timeout_ms = 20 }), -ETIMEDOUT);
+    for (int r = 0; rank == 0 && r == 0; sent += r == 0) {
+        fill(buf, MEDIUM, sent);
+        r = tutti_send(buf, MEDIUM, TUTTI_U8, 1, 0, world, &(tutti_call){ .timeout_ms = 20 });
+        CHECK(r == 0 || r == -ETIMEDOUT);
+        CHECK(sent <= MORE);
+    }
+    if (rank == 0) {
+        CHECK(sent >= 2);
+        for (int i = 0; i < FEW; i++) {
+            fill(buf, SMALL, i);
+            CHECK_IS(tutti_send(buf, SMALL, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = 20 }), 0);
+        }
+        page->number[0] = (uint64_t)sent;
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    for (int i = 0; rank == 1 && i < (int)page->number[0]; i++) {
+        CHECK_IS(tutti_recv(buf, MEDIUM, TUTTI_U8, 0, 0, NULL, world, NULL), 0);
+        CHECK(!wrong(buf, MEDIUM, i));
+    }
+    for (int i = 0; rank == 1 && i < FEW; i++) {
+        CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 1, NULL, world, NULL), 0);
+        CHECK(!wrong(buf, SMALL, i));
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    if (rank == 0) {                                 /* there is room again */
+        fill(buf, MEDIUM, 1);
+        CHECK_IS(tutti_send(buf, MEDIUM, TUTTI_U8, 1, 0, world, &(tutti_call){ .timeout_ms = 20 }), 0);
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    if (rank == 1) {
+        CHECK_IS(tutti_recv(buf, MEDIUM, TUTTI_U8, 0, 0, NULL, world, NULL), 0);
+        CHECK(!wrong(buf, MEDIUM, 1));
+    }
+    free(buf);
+    CHECK_IS(tutti_free(there, world), 0);
+    return 0;
+}
+
+static void test_medium(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_medium), 0);
+}
+
+/* Room in a channel that was busy: its store has grown to a stage's size, and has the same as ever. */
 static int body_busy(tutti_comm *world, int rank)
 {
     static _Thread_local unsigned char buf[SMALL];
@@ -396,7 +450,7 @@ static void test_offers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_busy_room),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_medium), cmocka_unit_test(test_busy_room),
         cmocka_unit_test(test_store), cmocka_unit_test(test_places),
         cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers), cmocka_unit_test(test_wakes),
     };

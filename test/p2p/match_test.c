@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { MANY = 120, TAGS = 4, SENDERS = 3, MOST = PIECE * 3 };
+enum { MANY = 120, TAGS = 4, SENDERS = 3, MOST = MEDIUM + PIECE };
 
 struct message { int tag; size_t bytes; bool taken; };
 struct posted { int from, tag, nth; tutti_work *work; tutti_message got; unsigned char *buf; };
@@ -23,8 +23,8 @@ static uint64_t seed_of_run;
 
 static size_t random_length(uint64_t *random)
 {
-    static const size_t some[] = { 0, 1, 8, LETTER_TEXT, LETTER_TEXT + 1, 1000, SMALL, SMALL + 1, PIECE * 2 + 7, MOST };
-    size_t n = some[team_random(random) % 10];
+    static const size_t some[] = { 0, 1, 8, LETTER_TEXT, LETTER_TEXT + 1, 1000, SMALL, SMALL + 1, PIECE * 2 + 7, MEDIUM, MEDIUM + 1, MOST };
+    size_t n = some[team_random(random) % (sizeof some / sizeof *some)];
     return n > 1000 && team_random(random) % 4 ? n % 777 : n;        /* few large ones */
 }
 
