@@ -22,7 +22,7 @@
 #include "coll/far.h"
 #include "pattern/chunk.h"
 
-enum { RING_DEPTH = TINY(4, 2), RING_DEPTH_MOST = TINY(12, 2), RING_DEPTH_ALL = TINY(24, 2), RING_DEPTH_TURNS = TINY(8, 2), RING_TURNS_MOST = 16 };
+enum { RING_DEPTH = TINY(4, 2), RING_DEPTH_MOST = TINY(12, 2), RING_DEPTH_ALL = TINY(24, 2) };
 enum { RING_ROUND_BYTES = TINY(262144, 128), RING_PIECE_LEAST = TINY(4096, 64), RING_PIECE_MOST = TINY(65536, 64) };
 
 static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so that a round of all ranks stays in the cache */
@@ -31,14 +31,11 @@ static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so
     return bytes < RING_PIECE_LEAST ? RING_PIECE_LEAST : bytes > RING_PIECE_MOST ? RING_PIECE_MOST : bytes;
 }
 /* How many slots: so many that a slot's lines have left their readers' second caches when they are written again (base/either.h); where many
-   ranks share the memory, and where a driver has to register it, as many as keep all busy. That is more where ranks are likely to share CPUs: who
-   has filled its ring waits until all others have had their turn on one. Measured, 8 ranks on 2 CPUs where a switch takes
-   5 us, 4 slots -> 8: scatter of 256 KiB 227 -> 186 us, of 1 MiB 1.14 -> 0.85 ms, all_to_all, all_reduce, reduce_scatter the same; 4 ranks, 6 slots -> 12:
-   nothing from 1 MiB on, and 256 KiB slower by a tenth. */
+   ranks share the memory, and where a driver has to register it, as many as keep all busy. */
 static inline uint32_t ring_depth(uint32_t ranks)
 {
-    uint32_t depth = RING_DEPTH_ALL / ranks, least = ranks >= RING_DEPTH_TURNS && ranks <= RING_TURNS_MOST ? RING_DEPTH_TURNS : RING_DEPTH;
-    return depth < least ? least : depth > RING_DEPTH_MOST ? RING_DEPTH_MOST : depth;
+    uint32_t depth = RING_DEPTH_ALL / ranks;
+    return depth < RING_DEPTH ? RING_DEPTH : depth > RING_DEPTH_MOST ? RING_DEPTH_MOST : depth;
 }
 static inline size_t ring_slot_bytes(uint32_t ranks) { return ring_piece_bytes(ranks) * (ranks + 1); }
 /* Of a comm with devices: a copy to or from one has to be large to be worth its start; all ranks' slots together are bounded, as that is
