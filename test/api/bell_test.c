@@ -1,4 +1,4 @@
-/* The end of a handle reaches who sleeps for it, and costs no system call where nobody does. */
+/* The end of a handle reaches who sleeps for it, whenever that one lies down. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -450,8 +450,8 @@ static void test_offers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_medium), cmocka_unit_test(test_busy_room),
-        cmocka_unit_test(test_store), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_medium),
+        cmocka_unit_test(test_busy_room), cmocka_unit_test(test_store), cmocka_unit_test(test_places),
         cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers), cmocka_unit_test(test_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
