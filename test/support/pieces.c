@@ -1,6 +1,7 @@
 /* Buffers of several pieces with guards around and between them, private or in the arena. */
 #include "support/pieces.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,11 @@ unsigned char *pieces_see(const struct pieces *b, const void *at) { return b->se
 
 bool pieces_take_registered(struct pieces *b, tutti_comm *world, size_t offset)
 {
-    return pieces_take(b, world, false, offset) && (b->registered = tutti_register(b->mem, b->bytes + 2 * PIECES_GUARD + offset, world) == 0);
+    if (!pieces_take(b, world, false, offset))
+        return false;
+    int r = tutti_register(b->mem, pieces_room(b), world);
+    b->registered = r == 0;
+    return r == 0 || r == -ENOSPC;                   /* the span is full: it was only a wish */
 }
 
 void pieces_give(struct pieces *b, tutti_comm *world)

@@ -21,7 +21,7 @@ struct pieces {
 
 void pieces_add(struct pieces *b, size_t bytes, size_t gap);                         /* one more piece; then take */
 bool pieces_take(struct pieces *b, tutti_comm *world, bool shared, size_t offset);
-/* The same in malloc memory that is registered: its ends share pages with strangers. Not while work is under way anywhere. */
+/* The same in malloc memory that is registered, if the span has room: its ends share pages with strangers. Not while work is under way anywhere. */
 bool pieces_take_registered(struct pieces *b, tutti_comm *world, size_t offset);
 void pieces_give(struct pieces *b, tutti_comm *world);
 unsigned char *pieces_piece(const struct pieces *b, int i);
