@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/knob.h"
+#include "base/staged.h"
 #include "coll/select.h"
 #include "gpu/own.h"
 #include "group/directory.h"
@@ -128,6 +129,7 @@ static void life_set_limits(struct world *world, const tutti_options *o)
     world->spin_given = o->spin_us > 0;
     world->spin_ticks = (uint64_t)((double)(o->spin_us ? o->spin_us : SPIN_US) * 1000.0 * rate);
     world->yield_ticks = (uint64_t)(YIELD_US * 1000.0 * rate);
+    world->staged_less = (uint64_t)(STAGED_LESS * rate);
     world->pause_ticks = life_pause_ticks();
     world->flags = o->flags;
     world->interrupt = o->interrupt;

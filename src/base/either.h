@@ -11,14 +11,9 @@
  * Results of large operations: plain stores, or past the caches. Measured, 16 MiB between cold buffers takes 2.0 ms with plain stores, 1.4 ms
  * with streaming ones, on one processor; on others they lost at every size.
  *
- * What is staged for peers to read lies in lines that they have read before, and each of these has to be taken from them. Measured on AMD's
- * Zen 4, 64 KiB: 10 us where both share a cache, 38 us where they do not (1.2 us where nobody else has read it); past the caches 2.4 us, but
- * then it is read at the speed of memory, 6 us instead of 2 to 5. So there streaming has to save more than that: three quarters of the copy. (Where
- * it had to save five sixths, and saved a little less, all_reduce of 256 MiB took 120 ms for a while, and 45 before and after.)
- *
  * A fold into what is staged takes these lines one by one with its own stores. Folded into blocks of the first cache and copied from there, they are
  * taken over unread, by an instruction of the C library's copy. Measured, all_reduce of 256 KiB, 2 ranks: on a Zen 5, CPUs far apart, 27 us by its
- * own stores and 19 by blocks; on the Zen 4, near, 15 and 16.
+ * own stores and 19 by blocks; on the Zen 4, near, 15 and 16. Or the blocks go past the caches, as copies do (base/staged.h).
  *
  * Large messages: by a stage, or out of the sender's private memory. */
 #ifndef TUTTI_BASE_EITHER_H
@@ -33,7 +28,7 @@ struct either { uint64_t cost[2]; uint32_t n; };
 
 enum { EITHER_CLASSES = 16, EITHER_TRIES = 8, EITHER_AGAIN = 64, EITHER_SOON = EITHER_AGAIN - 4 };
 enum { EITHER_LEAST = 4, EITHER_DEAR = 4, EITHER_SELDOM = 8 };         /* tries of both before one may be too dear; times as long; the most seldom */
-enum { STREAM_LEAST = 1 << 20, STAGED_LEAST = 8 << 10, STAGED_WORTH = 4 };
+enum { STREAM_LEAST = 1 << 20 };
 
 /* The class of so many bytes: doublings of `least`. NULL: fewer are not worth a thought. One that nothing is known of believes what the next below
    that has found something has found, and tries the other after a few: tries of large operations are dear. */
@@ -56,11 +51,11 @@ static inline uint64_t either_dear(const struct either *e, bool second)
     return times < 1 ? 1 : times < EITHER_SELDOM ? times : EITHER_SELDOM;
 }
 
-/* Which way this time: true, the second, which has to be `worth` times as fast as the first. */
-static inline bool either_choose(struct either *e, unsigned worth)
+/* Which way this time, true: the second. So far the second is the better one, or not. */
+static inline bool either_turn(struct either *e, bool second)
 {
     uint32_t n = e->n++;
-    bool second = e->cost[1] * worth < e->cost[0], turn = n & 1;
+    bool turn = n & 1;
     if (n < EITHER_TRIES)
         return n >= EITHER_LEAST && either_dear(e, turn) >= EITHER_DEAR ? !turn : turn;
     if (n % EITHER_AGAIN)
@@ -68,6 +63,10 @@ static inline bool either_choose(struct either *e, unsigned worth)
     uint64_t dear = either_dear(e, !second);
     return n / EITHER_AGAIN % dear == 1 % dear ? !second : second;
 }
+
+/* The second has to be `worth` times as fast as the first; or to take so many ticks a KiB less. */
+static inline bool either_choose(struct either *e, unsigned worth) { return either_turn(e, e->cost[1] * worth < e->cost[0]); }
+static inline bool either_choose_less(struct either *e, uint64_t less) { return either_turn(e, e->cost[1] + less < e->cost[0]); }
 
 /* What it took. */
 static inline void either_learn(struct either *e, bool second, uint64_t ticks, size_t bytes)

@@ -2,7 +2,7 @@
 #include "coll/coll.h"
 
 #include "base/clock.h"
-#include "base/copy.h"
+#include "base/staged.h"
 #include "coll/modes.h"
 #include "watch/verdict.h"
 
@@ -56,20 +56,10 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
 
 void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
 {
-    struct either *staged = &c->comm->staged;
-    if (!COPY_STREAMS || c->mover || bytes < STAGED_LEAST || to == from) {
+    if (!COPY_STREAMS || c->mover || bytes < STAGED_LEAST || to == from)
         coll_copy(c, to, from, bytes);
-        return;
-    }
-    bool streamed = either_choose(staged, STAGED_WORTH);
-    uint64_t began = clock_tick();
-    if (streamed)
-        copy_streaming(to, from, bytes);
     else
-        copy_plain(to, from, bytes);
-    uint64_t ticks = clock_tick() - began;
-    either_learn(staged, streamed, ticks, bytes);
-    c->fold_ticks += ticks;
+        c->fold_ticks += staged_copy(&c->comm->staged, c->comm->world->staged_less, to, from, bytes);
 }
 
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
@@ -147,7 +137,7 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
 }
 
 /* In blocks that stay in the first cache, each of which goes from there to the slot, the result or both. */
-static void coll_fold_blocks(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count)
+static void coll_fold_blocks(struct coll *c, void *slot, bool streamed, void *result, const void *const from[], uint32_t n, size_t count)
 {
     _Alignas(64) char block[FOLD_BLOCK];
     size_t most = (slot ? FOLD_BLOCK : FOLD_BLOCK / 2) / c->width;
@@ -159,7 +149,9 @@ static void coll_fold_blocks(struct coll *c, void *slot, void *result, const voi
         for (uint32_t p = 0; p < n; p++)
             part[p] = (const char *)from[p] + at;
         c->fold(block, part, (int)n, some, (int)n);
-        if (slot)
+        if (slot && streamed)
+            copy_streaming((char *)slot + at, block, some * c->width);
+        else if (slot)
             copy_plain((char *)slot + at, block, some * c->width);
         if (result && c->streams)
             copy_streaming((char *)result + at, block, some * c->width);
@@ -173,7 +165,7 @@ static void coll_fold_blocks(struct coll *c, void *slot, void *result, const voi
 void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
 {
     if (COPY_STREAMS && c->streams && c->fold && c->bytes >= FOLD_STREAM_LEAST)
-        coll_fold_blocks(c, NULL, to, from, n, count);
+        coll_fold_blocks(c, NULL, false, to, from, n, count);
     else
         coll_fold(c, to, from, n, count);
 }
@@ -192,10 +184,17 @@ void coll_fold_staged(struct coll *c, void *slot, void *result, const void *cons
         coll_fold_plain(c, slot, result, from, n, count);
         return;
     }
-    bool blocks = either_choose(&c->comm->folded, 1);
+    bool streamed = COPY_STREAMS && either_choose_less(&c->comm->folds_streamed, c->comm->world->staged_less);
+    bool blocks = streamed || either_choose(&c->comm->folded, 1);
     uint64_t began = c->fold_ticks;
-    (blocks ? coll_fold_blocks : coll_fold_plain)(c, slot, result, from, n, count);
-    either_learn(&c->comm->folded, blocks, c->fold_ticks - began, bytes);
+    if (blocks)
+        coll_fold_blocks(c, slot, streamed, result, from, n, count);
+    else
+        coll_fold_plain(c, slot, result, from, n, count);
+    uint64_t ticks = c->fold_ticks - began;
+    either_learn(&c->comm->folds_streamed, streamed, ticks, bytes);
+    if (!streamed)
+        either_learn(&c->comm->folded, blocks, ticks, bytes);
 }
 
 void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count)

@@ -42,6 +42,7 @@ struct world {
     uint64_t spin_ticks;               /* when ranks fit the CPUs */
     uint32_t pause_ticks;              /* what a pause of the CPU costs */
     uint64_t yield_ticks;              /* longest time of yielding */
+    uint64_t staged_less;              /* STAGED_LESS in ticks */
     unsigned flags;
     bool spin_given;
     int (*interrupt)(void *arg);
@@ -147,7 +148,7 @@ struct tutti_comm {
     struct tutti_comm *next;
     uint64_t birth;
     struct either streams[EITHER_CLASSES];           /* coll/stream */
-    struct either staged, folded;                    /* coll: copies into the staging, folds into it */
+    struct either staged, folded, folds_streamed;    /* coll: copies into the staging, folds into it: by blocks, and those by which stores */
     uint64_t splits;
     struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
     uint32_t ops_made, ops_room;

@@ -126,6 +126,7 @@ struct p2p {
     struct lane *lanes;                              /* [size] */
     struct either streams[EITHER_CLASSES];           /* for receives */
     struct either ways[EITHER_CLASSES];              /* likewise: far.c */
+    struct either staged;                            /* for sends: what goes through store and stage */
     struct lane *active;                             /* those with sends or transfers */
     struct post_list posted;                         /* recvs and probes without a message, in posting order */
     struct parcel *parcels, **parcels_end;           /* in the order in which they came */

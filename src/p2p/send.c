@@ -4,7 +4,7 @@
  * once, and so is one that its receiver reads out of its sender's memory. */
 #include "p2p/p2p.h"
 
-#include "base/copy.h"
+#include "base/staged.h"
 #include "group/place.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const char *from,
         e->far.end = end;
     }
     if (bytes)
-        copy_plain(at, from, bytes);
+        staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
     return 0;
 }
 
@@ -159,7 +159,7 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     /* E39 acquire */
     while (post->piece < post->pieces && lane->filled - load_acquire64(&lane->out->drained) < p->pieces) {
         size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-        copy_plain(lane->stage + lane->filled % p->pieces * PIECE, post->from + at, n);
+        staged_copy(&p->staged, p->comm->world->staged_less, lane->stage + lane->filled % p->pieces * PIECE, post->from + at, n);
         store_fence64(&lane->out->filled, ++lane->filled);           /* E38 release, E40 fence */
         p2p_ring(p, lane_peer(p, lane));
         moved = true;

@@ -30,6 +30,27 @@ static void test_cost(void **state)
     assert_in_range(run(&near, MANY, 400, 100), 4, TRIED);
 }
 
+/* The second way is taken where it saves so much, however much both take beside. */
+static int run_less(struct either *e, uint64_t less, uint64_t first, uint64_t second)
+{
+    int n = 0;
+    for (int i = 0; i < MANY; i++) {
+        bool chosen = either_choose_less(e, less);
+        n += chosen;
+        either_learn(e, chosen, chosen ? second : first, BYTES);
+    }
+    return n;
+}
+
+static void test_less(void **state)
+{
+    (void)state;
+    struct either cold = { { 0, 0 }, 0 }, hot = { { 0, 0 }, 0 }, near = { { 0, 0 }, 0 };
+    assert_in_range(run_less(&cold, 300, 1900, 1500), MANY - TRIED, MANY - 2);
+    assert_in_range(run_less(&hot, 300, 500, 100), MANY - TRIED, MANY - 2);
+    assert_in_range(run_less(&near, 300, 390, 100), 1, TRIED);
+}
+
 /* What takes several times as long gets two tries, one more, and then as much fewer; what takes a little longer gets all of them. */
 static void test_dear(void **state)
 {
@@ -100,7 +121,7 @@ static void test_inherited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost), cmocka_unit_test(test_dear), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_cost), cmocka_unit_test(test_less), cmocka_unit_test(test_dear), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
