@@ -28,6 +28,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { STRETCH_BYTES = TINY(1 << 20, 1024) };
+
 static bool move_gives(const struct coll *c, uint32_t p) { return parts_gives(c, p); }
 static bool move_gives_me(const struct coll *c, uint32_t p) { return parts_moves(c, p, c->comm->watch.me); }
 static bool move_takes_mine(const struct coll *c, uint32_t p) { return parts_moves(c, c->comm->watch.me, p); }
@@ -134,17 +136,46 @@ static struct spot move_at(const struct coll *c, uint32_t p, size_t first, size_
     return ring ? (struct spot){ ring_slot(ring, c, c->ring.taking) + in_slot * c->width, 0 } : nowhere;
 }
 
+/* Does every block that this rank takes lie where it was given from, to its end? */
+static bool move_lies(const struct coll *c)
+{
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    for (uint32_t p = 0; p < size; p++) {
+        if (!parts_moves(c, p, me))
+            continue;
+        const struct part_row *rows = parts_how(c) & PARTS_UNEVEN ? ring_rows_of(c, p) : NULL;
+        size_t bytes = parts_count(c, p, me) * c->width;
+        if ((parts_how(c) & PARTS_UNEVEN) && !rows)
+            return false;
+        struct place place = move_place(c, p, me, rows);
+        if (bytes && !(place.at && ring_in_place(&place, 0, bytes)))
+            return false;
+    }
+    return true;
+}
+
+/* How many rounds are taken at once. What lies where it was given from has been there since its owner arrived, and is cut only by how long a rank
+   may be deaf. A rank that still has to bring something in goes round by round, as those go on whose licences that waits for. */
+static uint64_t move_step(const struct coll *c)
+{
+    uint64_t left = c->ring.taken - c->ring.taking, most = STRETCH_BYTES / (c->ring.piece * c->width);
+    if (c->mover || (parts_how(c) & PARTS_FOLD) || c->ring.in < c->ring.mine || left < 2 || most < 2 || !move_lies(c))
+        return 1;
+    return left < most ? left : most;
+}
+
 static int move_hand_out(struct coll *c)
 {
-    if (ring_await(c, offsetof(struct member, produced), c->ring.taking + 1, move_gives_me) == WAITING)
+    uint64_t rounds = move_step(c);
+    if (rounds == 1 && ring_await(c, offsetof(struct member, produced), c->ring.taking + 1, move_gives_me) == WAITING)
         return WAITING;
     if (c->mover && (!c->mover->room(c, MOVER_OUT) || c->ring.taking >= c->ring.out + RING_DEPTH))
         return WAITING;
     char *scratch = c->mover && (parts_how(c) & PARTS_FOLD) ? c->mover->scratch(c, c->ring.taking) : NULL;
-    int r = parts_take(c, move_at, (size_t)c->ring.taking * c->ring.piece, c->ring.piece, scratch);
+    int r = parts_take(c, move_at, (size_t)c->ring.taking * c->ring.piece, (size_t)rounds * c->ring.piece, scratch);
     if (r != DONE)
         return r;
-    c->ring.taking++;
+    c->ring.taking += rounds;
     return ring_handed(c, MOVER_OUT);
 }
 
