@@ -94,6 +94,7 @@ struct coll {
     struct either *stream;             /* coll/stream.h */
     size_t stream_bytes;
     bool streams;
+    struct { struct either *ways; size_t bytes; uint64_t began; bool yes; } ringed;          /* coll/ringed.h */
     struct device_call *device;        /* NULL: this rank's buffers are host memory. Set by check_describe, then by who found it otherwise */
     struct disk_call *disk;            /* of load and save alone; set with `ways` */
     int (*place)(struct coll *c);      /* only where there is a device: brings the result there. DONE, WAITING (watch_poll), -errno; NULL: it is there */

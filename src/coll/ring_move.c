@@ -22,6 +22,7 @@
 #include "coll/ring.h"
 
 #include "coll/parts.h"
+#include "coll/ringed.h"
 #include "coll/stream.h"
 
 #include <errno.h>
@@ -254,6 +255,9 @@ static int move_open(struct coll *c)
         return r;
     if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
         c->sends = ring_may_lie(c, c->send, bytes);
+    bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->far == FAR_YES && far_is(c->sends.at);
+    if (ringed_choose(c, may ? c->comm->ringed.sends : NULL, bytes, RINGED_SENDS_LEAST))
+        c->sends = (struct place){ 0, 0, 0 };
     r = ring_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)));
     if (r < 0)
         return r;
@@ -334,6 +338,7 @@ static int move_close(struct coll *c)
 {
     ring_close(c);
     stream_learn(c);
+    ringed_learn(c);
     if ((parts_how(c) & PARTS_PAIRS) || c->algorithm->pulls) {
         if (far_given(c) == WAITING)
             return WAITING;
@@ -367,7 +372,7 @@ int ring_move_advance(struct op *op)
     int r = c->mover && c->phase != SETTLING ? c->mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->far == FAR_NO && c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
+        while ((c->far == FAR_NO || c->ringed.yes) && c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
         if (r >= 0 && (watch_all_arrived(op) == WAITING || far_settle(c) == WAITING))
             return ring_waits(c);
         r = r < 0 ? r : DONE;

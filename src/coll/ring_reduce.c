@@ -15,6 +15,7 @@
  * the first and the last round are as ever, and what is between them goes in fewer steps, of larger pieces.
  * In place in the arena: my piece of p's buffer is read by me alone, and p writes there only after I have folded it. */
 #include "coll/ring.h"
+#include "coll/ringed.h"
 #include "coll/stream.h"
 
 #include <errno.h>
@@ -287,6 +288,15 @@ static void reduce_fill_rows(struct coll *c)
     }
 }
 
+/* Would this rank's part of the result be taken out of its receive buffer? Then its ring may be the better place. */
+static void reduce_ring_results(struct coll *c, size_t bytes)
+{
+    bool may = c->algorithm->kind == KIND_ALL_REDUCE && !c->comm->crowded && c->send != c->recv && c->sends.lo == 0 && c->sends.hi == bytes
+            && !far_is(c->recvs.at) && c->recvs.lo == 0 && c->recvs.hi == bytes && c->comm->watch.size > 1;
+    if (ringed_choose(c, may ? c->comm->ringed.results[c->streams] : NULL, bytes, RINGED_RESULTS_LEAST))
+        c->recvs = (struct place){ 0, 0, 0 };
+}
+
 static int reduce_open(struct coll *c, bool all_want)
 {
     uint32_t size = c->comm->watch.size;
@@ -300,6 +310,8 @@ static int reduce_open(struct coll *c, bool all_want)
         c->recvs = all_want ? ring_may_lie(c, c->recv, bytes) : c->recvs;
     } else if (!c->lists.first && !c->mover)
         c->sends = c->recvs = (struct place){ 0, 0, bytes };         /* nobody else reads them, wherever they lie */
+    stream_choose(c, bytes, c->send == c->recv || c->lists.first);
+    reduce_ring_results(c, bytes);
     bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0 && c->recvs.hi == bytes;
     r = ring_stage(c, !whole && c->count);
     if (r < 0)
@@ -314,7 +326,6 @@ static int reduce_open(struct coll *c, bool all_want)
     c->op.claim.commit = c->algorithm->pulls ? c->op.claim.seq : c->ring.base + c->ring.total;
     c->op.claim.committer = -1;
     ring_publish_places(c);
-    stream_choose(c, bytes, c->send == c->recv || c->lists.first);
     return 0;
 }
 
@@ -385,6 +396,7 @@ int ring_reduce_advance(struct coll *c, bool wants)
     c->phase = SETTLING;
     ring_close(c);
     stream_learn(c);
+    ringed_learn(c);
     if (c->algorithm->pulls && far_given(c) == WAITING)
         return WAITING;
     r = coll_settle(c);

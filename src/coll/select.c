@@ -12,7 +12,8 @@ const char select_default[] =
     "all_reduce:-88=line,-64k=flat,-inf=ring;all_reduce_many:-64k=flat,-inf=ring;"
     "reduce_scatter:-88=line,-64k=flat,-inf=ring;reduce_scatter_v:-64k=flat,-inf=ring;"
     "all_gather:-88=line,-64k=flat,-inf=ring;all_gather_v:-64k=flat,-inf=ring;"
-    "gather:-88=line,-64k=flat,-inf=ring;gather_v:-inf=ring;scatter:-88=line,-64k=flat,-inf=ring;scatter_v:-inf=ring;"
+    "gather:-88=line,-64k=flat,-inf=ring;gather_v:-inf=ring;"
+    "scatter:-88=line,-64k=flat,-inf=ring;scatter/crowded:-88=line,-64k=flat,-inf=pull;scatter_v:-inf=ring;"
     "all_to_all:-88=line,-64k=flat,-inf=ring;all_to_all_v:-inf=ring;"
     "scan:-88=line,-64k=flat,-inf=ring;exscan:-88=line,-64k=flat,-inf=ring;same:-inf=line;"
     "device:-64k=pinned,-inf=leader";

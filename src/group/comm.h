@@ -148,6 +148,7 @@ struct tutti_comm {
     struct tutti_comm *next;
     uint64_t birth;
     struct either streams[EITHER_CLASSES];           /* coll/stream */
+    struct { struct either sends[EITHER_CLASSES], results[2][EITHER_CLASSES]; } ringed;      /* coll/ringed; results: by which stores */
     struct either staged, folded, folds_streamed;    /* coll: copies into the staging, folds into it: by blocks, and those by which stores */
     uint64_t splits;
     struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */

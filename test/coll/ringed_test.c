@@ -1,0 +1,62 @@
+/* A rank that may lend what it gives, or what it has folded, chooses by what operations took of late, from their call to their end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "coll/ringed.h"
+
+#include <stdlib.h>
+
+enum { BYTES = 8 << 20, MANY = 200 };
+
+/* Both get their tries, what is known decides between them, and each operation leaves what it took. */
+static void test_chooses(void **state)
+{
+    (void)state;
+    struct tutti_comm *comm = calloc(1, sizeof *comm);
+    assert_non_null(comm);
+    for (int faster = 0; faster < 2; faster++) {
+        struct either *row = comm->ringed.results[faster];
+        int ringed = 0;
+        for (int i = 0; i < EITHER_TRIES; i++) {
+            struct coll c = { .comm = comm };
+            ringed += ringed_choose(&c, row, BYTES, RINGED_RESULTS_LEAST);
+            c.ringed.began = 0;                      /* so it took long */
+            ringed_learn(&c);
+            assert_null(c.ringed.ways);
+        }
+        struct either *own = either_of(row, BYTES, RINGED_RESULTS_LEAST);
+        assert_true(ringed > 0 && own->cost[0] > 0 && own->cost[1] > 0);
+        ringed = 0;
+        for (int i = 0; i < MANY; i++) {
+            struct coll c = { .comm = comm };
+            own->cost[faster] = 1000;
+            own->cost[!faster] = 2000;
+            ringed += ringed_choose(&c, row, BYTES, RINGED_RESULTS_LEAST);
+        }
+        assert_in_range(ringed, faster ? MANY - 4 : 1, faster ? MANY - 1 : 4);
+    }
+    free(comm);
+}
+
+/* Where there is no choice, and where it is not worth one, peers read it where it lies; nothing is learnt from that. */
+static void test_has_none(void **state)
+{
+    (void)state;
+    struct either classes[EITHER_CLASSES] = { { { 1000, 1 }, EITHER_AGAIN + 1 } };
+    struct coll c = { .ringed = { .yes = true } };
+    assert_false(ringed_choose(&c, NULL, BYTES, RINGED_RESULTS_LEAST));
+    ringed_learn(&c);
+    assert_false(ringed_choose(&c, classes, RINGED_SENDS_LEAST - 1, RINGED_SENDS_LEAST));
+    ringed_learn(&c);
+    assert_int_equal(classes[0].cost[1], 1);
+    assert_true(ringed_choose(&c, classes, RINGED_SENDS_LEAST, RINGED_SENDS_LEAST));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_chooses), cmocka_unit_test(test_has_none) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
