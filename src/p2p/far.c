@@ -4,7 +4,10 @@
  * The sender stays in its call until the deal is done, and says so by the deal's state before it returns for another reason: what was read
  * is the message if the deal still stood when all was read. Its process is known by its identity, read in the same call as the data. Where
  * it cannot be read at all, this time or ever, the data come through the stage; of a sender that is gone nothing comes there, which is
- * found out as for any other. */
+ * found out as for any other.
+ *
+ * Not where ranks share CPUs: what comes through the stage waits for the sender's turns there, so that reading seems to be faster by far, while it
+ * keeps the CPU from those who would send. Measured, 8 ranks on 2 CPUs, both ways at once: 1 MiB 1064 us so, 817 by the stage alone, 16 MiB 18 ms and 11. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -28,7 +31,7 @@ void far_offer(const struct p2p *p, const struct post *post, struct envelope *e)
 
 bool far_choose(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e)
 {
-    bool can = e->far.at != NOT_IN_ARENA && !lane->shut;
+    bool can = e->far.at != NOT_IN_ARENA && !lane->shut && !p->comm->crowded;
     post->ways = can ? either_of(p->ways, e->bytes, FAR_LEAST) : NULL;
     post->granted_tick = post->ways ? clock_tick() : 0;
     return post->ways && either_choose(post->ways, FAR_WORTH);

@@ -81,6 +81,7 @@ static int exchange(tutti_comm *world, int rank)
 
 static int body_read(tutti_comm *world, int rank)
 {
+    world->crowded = false;                          /* also where there is one CPU */
     CHECK(exchange(world, rank) == 0);
     CHECK(calls >= TIMES / 2);                       /* it was read there, half of the times at first */
     CHECK(!world->p2p->lanes[!rank].shut);
@@ -92,9 +93,20 @@ static int body_read(tutti_comm *world, int rank)
     return 0;
 }
 
+/* Where ranks share CPUs, nobody reads. */
+static int body_crowded(tutti_comm *world, int rank)
+{
+    world->crowded = true;
+    CHECK(exchange(world, rank) == 0);
+    CHECK_IS(calls, 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
 /* The first refusal is believed. */
 static int body_refused(tutti_comm *world, int rank)
 {
+    world->crowded = false;
     scene.error = rank ? EPERM : ENOSYS;
     CHECK(exchange(world, rank) == 0);
     CHECK_IS(calls, 1);
@@ -106,6 +118,7 @@ static int body_refused(tutti_comm *world, int rank)
 /* This memory cannot be read, but another may be. */
 static int body_no_memory(tutti_comm *world, int rank)
 {
+    world->crowded = false;
     scene.hole = true;
     CHECK(exchange(world, rank) == 0);
     CHECK(calls > 1);
@@ -119,6 +132,7 @@ static int body_no_memory(tutti_comm *world, int rank)
 /* Whoever has the sender's number now is not the sender. */
 static int body_another(tutti_comm *world, int rank)
 {
+    world->crowded = false;
     if (rank)
         world->world->self.pid ^= 1;
     CHECK(exchange(world, rank) == 0);
@@ -130,6 +144,7 @@ static int body_another(tutti_comm *world, int rank)
 /* Until a message is read where it lies; then, in the middle of that, rank 0 aborts, and writes over it when its call has ended. */
 static int body_aborts(tutti_comm *world, int rank)
 {
+    world->crowded = false;
     char *large = malloc(LARGE);
     CHECK(large != NULL);
     scene.until = rank == 1 ? until_over : NULL;
@@ -162,6 +177,7 @@ static int body_aborts(tutti_comm *world, int rank)
 /* The same, and rank 0 dies: what has not been read yet does not come. */
 static int body_dies(tutti_comm *world, int rank)
 {
+    world->crowded = false;
     char *large = malloc(LARGE);
     CHECK(large != NULL);
     scene.until = rank == 1 ? until_dead : NULL;
@@ -208,6 +224,12 @@ static void test_read(void **state)
     assert_int_equal(ranks_run(2, body_read, 0), 0);
 }
 
+static void test_crowded(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(2, body_crowded, 0), 0);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -244,7 +266,7 @@ static void test_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read), cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_read), cmocka_unit_test(test_crowded), cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_another), cmocka_unit_test(test_aborts), cmocka_unit_test(test_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
