@@ -75,4 +75,17 @@ static inline void either_learn(struct either *e, bool second, uint64_t ticks, s
     *cost = *cost == 0 || now < faded ? now : faded;
 }
 
+/* The same where a way takes now this long and now that, as with ranks that share CPUs, and what counts is what it takes on the whole. What takes
+   more than four times as long was held up. */
+static inline void either_learn_mean(struct either *e, bool second, uint64_t ticks, size_t bytes)
+{
+    uint64_t now = ticks * 1024 / bytes + 1, *cost = &e->cost[second];
+    if (*cost == 0)
+        *cost = now;
+    else if (now < *cost)
+        *cost -= (*cost - now) / 4;
+    else
+        *cost += ((now < 4 * *cost ? now : 4 * *cost) - *cost) / 8;
+}
+
 #endif

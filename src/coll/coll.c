@@ -192,7 +192,7 @@ void coll_fold_staged(struct coll *c, void *slot, void *result, const void *cons
     else
         coll_fold_plain(c, slot, result, from, n, count);
     uint64_t ticks = c->fold_ticks - began;
-    either_learn(&c->comm->folds_streamed, streamed, ticks, bytes);
+    either_learn_mean(&c->comm->folds_streamed, streamed, ticks, bytes);
     if (!streamed)
         either_learn(&c->comm->folded, blocks, ticks, bytes);
 }

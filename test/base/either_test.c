@@ -51,6 +51,26 @@ static void test_less(void **state)
     assert_in_range(run_less(&near, 300, 390, 100), 1, TRIED);
 }
 
+/* What takes now this, now that counts as what it takes on the whole; who was held up now and then is believed no slower; and a change is seen soon. */
+static void test_mean(void **state)
+{
+    (void)state;
+    struct either e = { { 0, 0 }, 0 };
+    for (int i = 0; i < MANY; i++)
+        either_learn_mean(&e, false, i % 2 ? 100 : 1000, BYTES);
+    assert_in_range(e.cost[0], 300, 700);
+    for (int i = 0; i < 24; i++)
+        either_learn_mean(&e, false, 100, BYTES);
+    assert_in_range(e.cost[0], 100, 110);
+    for (int i = 0; i < MANY; i++) {
+        either_learn_mean(&e, false, i % 16 ? 100 : 1000000, BYTES);
+        assert_in_range(e.cost[0], 95, 150);
+    }
+    for (int i = 0; i < 24; i++)
+        either_learn_mean(&e, false, 1000, BYTES);
+    assert_in_range(e.cost[0], 900, 1001);
+}
+
 /* What takes several times as long gets two tries, one more, and then as much fewer; what takes a little longer gets all of them. */
 static void test_dear(void **state)
 {
@@ -121,7 +141,7 @@ static void test_inherited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost), cmocka_unit_test(test_less), cmocka_unit_test(test_dear), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_cost), cmocka_unit_test(test_less), cmocka_unit_test(test_mean), cmocka_unit_test(test_dear), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
