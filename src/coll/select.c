@@ -13,7 +13,7 @@ const char select_default[] =
     "reduce_scatter:-88=line,-64k=flat,-inf=ring;reduce_scatter_v:-64k=flat,-inf=ring;"
     "all_gather:-88=line,-64k=flat,-inf=ring;all_gather_v:-64k=flat,-inf=ring;"
     "gather:-88=line,-64k=flat,-inf=ring;gather_v:-inf=ring;"
-    "scatter:-88=line,-64k=flat,-inf=ring;scatter/crowded:-88=line,-64k=flat,-inf=pull;scatter_v:-inf=ring;"
+    "scatter:-88=line,-64k=flat,-inf=ring;scatter/crowded:-88=line,-64k=flat,-2m=ring,-inf=pull;scatter_v:-inf=ring;"
     "all_to_all:-88=line,-64k=flat,-inf=ring;all_to_all_v:-inf=ring;"
     "scan:-88=line,-64k=flat,-inf=ring;exscan:-88=line,-64k=flat,-inf=ring;same:-inf=line;"
     "device:-64k=pinned,-inf=leader";
