@@ -142,7 +142,7 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
 /* The same into results that are too large to stay in any cache until somebody reads them: past the caches if c->streams. */
 enum { FOLD_STREAM_LEAST = 64 << 20 };
 void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
-/* The same into a slot that peers have read, and, where there is one, into a result; by the faster of two ways. */
+/* The same into a slot that peers have read, and, where there is one, into a result; by the fastest of three ways (base/either.h). */
 enum { FOLD_BLOCK = 16384, FOLD_STAGED_LEAST = TINY(16385, 32) };
 void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count);
 void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count);    /* the same by a kernel, not timed */

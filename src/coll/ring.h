@@ -30,7 +30,7 @@ static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so
     size_t bytes = (size_t)RING_ROUND_BYTES / ranks / 64 * 64;
     return bytes < RING_PIECE_LEAST ? RING_PIECE_LEAST : bytes > RING_PIECE_MOST ? RING_PIECE_MOST : bytes;
 }
-/* How many slots: so many that a slot's lines have left their readers' second caches when they are written again (base/either.h); where many
+/* How many slots: so many that a slot's lines have left their readers' second caches when they are written again (base/staged.h); where many
    ranks share the memory, and where a driver has to register it, as many as keep all busy. */
 static inline uint32_t ring_depth(uint32_t ranks)
 {

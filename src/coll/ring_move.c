@@ -29,7 +29,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STRETCH_BYTES = TINY(1 << 20, 1024) };
+enum { STRETCH_BYTES = TINY(1 << 20, 1024) };        /* of each block: what is taken out of where it lies before this rank looks about again */
 
 static bool move_gives(const struct coll *c, uint32_t p) { return parts_gives(c, p); }
 static bool move_gives_me(const struct coll *c, uint32_t p) { return parts_moves(c, p, c->comm->watch.me); }

@@ -72,7 +72,7 @@ struct held { struct held *next; void *at; };        /* of p2p/: read by peers a
 
 /* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it.
  * flat: a block for each parity of the operation's number, which grows with what goes through it; slots of FLAT_TURNS bytes and more take
- * turns in it, since lines that come round too soon are still in their readers' caches, and slow to write (base/either.h). The ring may be
+ * turns in it, since lines that come round too soon are still in their readers' caches, and slow to write (base/staged.h). The ring may be
  * lent on to another comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under the
  * world's lock. */
 struct stage {
