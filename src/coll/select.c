@@ -9,7 +9,7 @@ const char select_default[] =
     "barrier:-inf=flags;barrier/crowded:-inf=central;"
     "broadcast:-88=line,-64k=flat,-inf=ring;"
     "reduce:-88=line,-64k=flat,-inf=ring;"
-    "all_reduce:-88=line,-64k=flat,-inf=ring;all_reduce_many:-64k=flat,-inf=ring;"
+    "all_reduce:-88=line,-64k=flat,-inf=ring;all_reduce/crowded:-88=line,-32k=flat,-inf=ring;all_reduce_many:-64k=flat,-inf=ring;"
     "reduce_scatter:-88=line,-64k=flat,-inf=ring;reduce_scatter_v:-64k=flat,-inf=ring;"
     "all_gather:-88=line,-64k=flat,-inf=ring;all_gather_v:-64k=flat,-inf=ring;"
     "gather:-88=line,-64k=flat,-inf=ring;gather_v:-inf=ring;"

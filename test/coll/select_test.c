@@ -37,11 +37,17 @@ static void the_default(void **state)
     parse(NULL);
     CHOSEN(KIND_BARRIER, false, 0, barrier_flags);
     CHOSEN(KIND_BARRIER, true, 0, barrier_central);
+    CHOSEN(KIND_ALL_REDUCE, false, 65536, all_reduce_flat);
+    CHOSEN(KIND_ALL_REDUCE, true, 32769, all_reduce_ring);           /* not everybody folds everything on CPUs that are shared */
+    CHOSEN(KIND_SCATTER, true, 65536, scatter_flat);
+    CHOSEN(KIND_SCATTER, true, 2 << 20, scatter_ring);
+    CHOSEN(KIND_SCATTER, true, (2 << 20) + 1, scatter_pull);
+    CHOSEN(KIND_SCATTER, false, SIZE_MAX, scatter_ring);
     for (int crowded = 0; crowded < 2; crowded++) {
         CHOSEN(KIND_ALL_REDUCE, crowded, 0, all_reduce_line);
         CHOSEN(KIND_ALL_REDUCE, crowded, 88, all_reduce_line);
         CHOSEN(KIND_ALL_REDUCE, crowded, 89, all_reduce_flat);
-        CHOSEN(KIND_ALL_REDUCE, crowded, 65536, all_reduce_flat);
+        CHOSEN(KIND_ALL_REDUCE, crowded, 32768, all_reduce_flat);
         CHOSEN(KIND_ALL_REDUCE, crowded, 65537, all_reduce_ring);
         CHOSEN(KIND_ALL_REDUCE, crowded, SIZE_MAX, all_reduce_ring);
         CHOSEN(KIND_REDUCE, crowded, 88, reduce_line);
