@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -143,7 +144,11 @@ static void forks_are_known(void **state)
     PASSES(fork_after_pointer, NULL);
     PASSES(fork_before_begin, NULL);
     PASSES(fork_after_refusal, "FAKE_CUDA_DEVICES=0", "RESULT=19", "SAY=no GPU", "SAY2=", NULL);
-    PASSES(fork_in_the_midst, NULL);
+    /* What the sanitizer has put in malloc's place is locked for good in a child that is forked while another thread allocates (gcc 12). */
+    if (getenv("TUTTI_TEST_SANITIZED"))
+        print_message("skipped with sanitizers: forks in the midst of threads' questions\n");
+    else
+        PASSES(fork_in_the_midst, NULL);
 }
 
 int main(int argc, char **argv)
