@@ -9,17 +9,19 @@
 
 enum { WORTH = 6, BYTES = 1024, MANY = 640, TRIED = MANY / 64 + 4 };
 
-/* How many of so many went the second way, where the first takes so many ticks and the second so many. */
-static int run(struct either *e, int calls, uint64_t first, uint64_t second)
+/* How many of so many went the second way, where the first takes so many ticks and the second so many. less: what it has to save, 0: WORTH times. */
+static int run_by(struct either *e, uint64_t less, int calls, uint64_t first, uint64_t second)
 {
     int n = 0;
     for (int i = 0; i < calls; i++) {
-        bool chosen = either_choose(e, WORTH);
+        bool chosen = less ? either_choose_less(e, less) : either_choose(e, WORTH);
         n += chosen;
         either_learn(e, chosen, chosen ? second : first, BYTES);
     }
     return n;
 }
+
+static int run(struct either *e, int calls, uint64_t first, uint64_t second) { return run_by(e, 0, calls, first, second); }
 
 /* The second way is taken where it is so many times faster, and not where it is only faster; either gets its tries. */
 static void test_cost(void **state)
@@ -31,24 +33,13 @@ static void test_cost(void **state)
 }
 
 /* The second way is taken where it saves so much, however much both take beside. */
-static int run_less(struct either *e, uint64_t less, uint64_t first, uint64_t second)
-{
-    int n = 0;
-    for (int i = 0; i < MANY; i++) {
-        bool chosen = either_choose_less(e, less);
-        n += chosen;
-        either_learn(e, chosen, chosen ? second : first, BYTES);
-    }
-    return n;
-}
-
 static void test_less(void **state)
 {
     (void)state;
     struct either cold = { { 0, 0 }, 0 }, hot = { { 0, 0 }, 0 }, near = { { 0, 0 }, 0 };
-    assert_in_range(run_less(&cold, 300, 1900, 1500), MANY - TRIED, MANY - 2);
-    assert_in_range(run_less(&hot, 300, 500, 100), MANY - TRIED, MANY - 2);
-    assert_in_range(run_less(&near, 300, 390, 100), 1, TRIED);
+    assert_in_range(run_by(&cold, 300, MANY, 1900, 1500), MANY - TRIED, MANY - 2);
+    assert_in_range(run_by(&hot, 300, MANY, 500, 100), MANY - TRIED, MANY - 2);
+    assert_in_range(run_by(&near, 300, MANY, 390, 100), 1, TRIED);
 }
 
 /* What takes now this, now that counts as what it takes on the whole; who was held up now and then is believed no slower; and a change is seen soon. */
