@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_co
     store_relaxed64(&comm->watch.mine->arrival[s.claim.seq & 1].payload[0], mine);               /* relaxed: E1 publishes it */
     uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, &comm->settle[1]);
     if (!straight_met(comm, &s, first))
-        return all_reduce_on(comm, s, shape, send, recv);
+        return all_reduce_on(comm, straight_left(&s), shape, send, recv);
     if (usual)
         line_put_word(recv, line_words(&comm->watch, s.claim.seq, comm->watch.size, 0, shape->bytes, shape->word, mine), shape->bytes);
     else
@@ -98,7 +98,7 @@ static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uin
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
     uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, &comm->settle[1]);
     if (!straight_met(comm, &s, first))
-        return all_reduce_on(comm, s, shape, send, recv);
+        return all_reduce_on(comm, straight_left(&s), shape, send, recv);
     all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv);
     return straight_end(comm, &s, KIND_ALL_REDUCE);
 }
@@ -112,7 +112,7 @@ static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, u
     flat_store(comm, s.claim.seq, send, shape->bytes);
     uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, straight_settle(comm, shape->bytes));
     if (!straight_met(comm, &s, first) || !flat_sources(comm, s.claim.seq, send, shape->bytes, from))
-        return all_reduce_on(comm, s, shape, send, recv);
+        return all_reduce_on(comm, straight_left(&s), shape, send, recv);
     coll_fold_by(shape->fold, recv, from, comm->watch.size, count);
     return straight_end(comm, &s, KIND_ALL_REDUCE);
 }

@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm
         return barrier_any(comm, site, call);
     straight_begin(comm, &s, KIND_BARRIER, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
     uint64_t first = straight_arrive(comm, &s, 0, SETTLED(comm->settle[0], SETTLE), NULL);
-    return straight_met(comm, &s, first) ? straight_end(comm, &s, KIND_BARRIER) : barrier_on(comm, s, call);
+    return straight_met(comm, &s, first) ? straight_end(comm, &s, KIND_BARRIER) : barrier_on(comm, straight_left(&s), call);
 }
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)

@@ -121,12 +121,11 @@ int run_end(struct coll *c, int result)
 
 /* It does not come to its end as simply as others do: what it found cannot be true, what it did was timed, or its buffer is lent. r: what it came
    to so far. */
-static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, const struct straight *s, enum kind kind, int64_t timeout_ns,
-                                              int r)
+static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, struct straight s, enum kind kind, int64_t timeout_ns, int r)
 {
     uint64_t ticks = c->fold_ticks;
     int answer = c->answer;
-    straight_off(comm, c, s, kind, timeout_ns);
+    straight_off(comm, c, &s, kind, timeout_ns);
     c->fold_ticks = ticks;
     c->answer = answer;
     c->phase = SETTLING;
@@ -151,7 +150,9 @@ static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind,
     struct straight s;
     straight_begin(comm, &s, kind, run_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
     c->comm = comm;
-    c->op.claim = s.claim;
+    c->op.claim.seq = s.claim.seq;
+    c->op.claim.descriptor = s.claim.descriptor;
+    c->op.claim.count = s.claim.count;
     c->fold_ticks = 0;
     c->answer = 0;
     if (SEEDED(torn_payload))
@@ -161,11 +162,11 @@ static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind,
         return run_empty(comm, c, kind, site, timeout_ns, r);
     uint64_t first = straight_arrive(comm, &s, c->bytes, 0, straight_settle(comm, c->bytes));
     if (!straight_met(comm, &s, first))
-        return straight_on(comm, c, s, kind, timeout_ns);
+        return straight_on(comm, c, straight_left(&s), kind, timeout_ns);
     r = c->algorithm->after(c);
     coll_given(c);
     if (r < 0 || c->lends || c->fold_ticks)
-        return run_rest(comm, c, &s, kind, timeout_ns, r);
+        return run_rest(comm, c, straight_left(&s), kind, timeout_ns, r);
     straight_end(comm, &s, kind);
     return c->answer;
 }

@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) uint64_t line_words(const struct wa
                                                                  fold_word_fn *word, uint64_t mine)
 {
     if (w->size == 2) {
-        uint64_t other = line_word((const char *)watch_arrival(w, !w->me, seq)->payload + at, bytes);
+        uint64_t other = line_word((const char *)w->first[seq & 1].payload + at, bytes);
         return w->me == 0 ? word(mine, other, 2) : word(other, mine, 2);
     }
     uint64_t acc = 0;

@@ -285,8 +285,8 @@ static void agree_watch(struct agreement *a)
     if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK))
         return;
     const struct watch *w = &comm->watch;
-    a->view = (struct watch){ .slot = w->slot, .members = w->members, .mine = w->mine, .me = w->me, .size = w->size, .budget = w->budget,
-                              .ways = w->ways, .arena = w->arena, .seats = w->seats, .handles = w->handles, .pause_ticks = w->pause_ticks,
+    a->view = (struct watch){ .slot = w->slot, .members = w->members, .mine = w->mine, .me = w->me, .size = w->size, .first = w->first,
+                              .budget = w->budget, .ways = w->ways, .arena = w->arena, .seats = w->seats, .handles = w->handles, .pause_ticks = w->pause_ticks,
                               .timeout_ns = w->timeout_ns, .warn_ns = w->warn_ns, .interrupt = w->interrupt,
                               .interrupt_arg = w->interrupt_arg, .name = w->name,
                               .seen = comm->aside.seen, .gone = comm->aside.gone, .lost = comm->aside.lost };

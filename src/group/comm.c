@@ -73,10 +73,7 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     }
     struct watch *w = &comm->watch;
     w->slot = slot;
-    w->members = members;
-    w->mine = &members[mine];
-    w->me = mine;
-    w->size = size;
+    watch_begin(w, members, mine, size);
     w->ways = &wait_ways_kernel;
     w->arena = &world->arena;
     w->handles = world->handles;

@@ -14,28 +14,34 @@ static inline struct record *journal_hand(const struct member *m)
     return (struct record *)&m->journal[load_relaxed64(&m->head) % JOURNAL_RECORDS];   /* relaxed: a hint for people */
 }
 
-static inline void journal_begin(struct watch *w, uint64_t seq, uint64_t descriptor, uint64_t count, uint32_t site, uint64_t tick)
+/* The record of what begins; where there are none, NULL. */
+static inline struct record *journal_begin(struct watch *w, uint64_t seq, uint64_t descriptor, uint64_t count, uint32_t site, uint64_t tick)
+{
+    if (!PROMISED(journal))
+        return NULL;
+    struct member *mine = w->mine;
+    uint64_t head = load_relaxed64(&mine->head) + 1;                 /* relaxed: our own word */
+    struct record *r = &mine->journal[head % JOURNAL_RECORDS];
+    /* relaxed: all of a record is a hint for people, and the owner alone writes it */
+    store_relaxed64(&r->ended, 0); store_relaxed64(&r->seq, seq); store_relaxed64(&r->descriptor, descriptor);
+    /* relaxed: as above. The result counts only with `ended`; about and tag are a send's or receive's, who sets them after this */
+    store_relaxed64(&r->count, count); store_relaxed64(&r->began, tick); store_relaxed32(&r->site, site);
+    store_release64(&mine->head, head);
+    return r;
+}
+
+static inline void journal_record_end(struct record *r, int result, uint64_t tick)
 {
     if (!PROMISED(journal))
         return;
-    uint64_t head = load_relaxed64(&w->mine->head) + 1;              /* relaxed: our own word */
-    struct record *r = &w->mine->journal[head % JOURNAL_RECORDS];
-    /* relaxed: all of a record is a hint for people, and the owner alone writes it */
-    store_relaxed64(&r->ended, 0); store_relaxed64(&r->seq, seq); store_relaxed64(&r->descriptor, descriptor);
-    /* relaxed: as above */
-    store_relaxed64(&r->count, count); store_relaxed64(&r->began, tick); store_relaxed32(&r->site, site);
-    /* relaxed: as above */
-    store_relaxed32(&r->result, 0);                                  /* about and tag are a send's or receive's, who sets them after this */
-    store_release64(&w->mine->head, head);
+    store_relaxed32(&r->result, (uint32_t)result);                   /* relaxed: as above */
+    store_relaxed64(&r->ended, tick);                                /* relaxed: as above */
 }
 
 static inline void journal_end(struct watch *w, int result, uint64_t tick)
 {
-    if (!PROMISED(journal))
-        return;
-    struct record *r = journal_hand(w->mine);
-    store_relaxed32(&r->result, (uint32_t)result);                   /* relaxed: as above */
-    store_relaxed64(&r->ended, tick);                                /* relaxed: as above */
+    if (PROMISED(journal))
+        journal_record_end(journal_hand(w->mine), result, tick);
 }
 
 static inline void journal_count(struct watch *w, enum figure f, uint64_t more)

@@ -23,6 +23,7 @@ struct watch {
     struct member *members;           /* [size] */
     struct member *mine;
     uint32_t me, size;
+    struct arrival *first;            /* [2] of the member that this one looks for first: 0, or 1 for 0 itself; of one alone its own */
     shared32 attention;               /* ATTENTION_ bits; 0 on the fast path. Any thread of this process, by fetch_or and fetch_and */
     struct wait_budget budget;
     const struct wait_ways *ways;
@@ -96,6 +97,16 @@ static inline void watch_meanwhile(const struct watch *w)
         w->meanwhile->run(w->meanwhile->arg);
 }
 
+/* Whose view this is: member `me` of so many. */
+static inline void watch_begin(struct watch *w, struct member *members, uint32_t me, uint32_t size)
+{
+    w->members = members;
+    w->mine = &members[me];
+    w->me = me;
+    w->size = size;
+    w->first = members[size > 1 && me == 0].arrival;
+}
+
 /* By what this rank looked up when it opened the comm: not by the slot, over which a peer may have written since. */
 static inline uint32_t watch_world_rank(const struct watch *w, uint32_t p) { return (uint32_t)(w->seats[p] - w->arena->seats); }
 static inline struct arrival *watch_arrival(const struct watch *w, uint32_t p, uint64_t seq) { return &w->members[p].arrival[seq & 1]; }
@@ -158,41 +169,48 @@ static inline uint64_t watch_seq(const struct arrival *a)
 static inline uint64_t watch_first(const struct watch *w, const struct claim *c, uint32_t steps)
 {
     cpu_steps(steps);
-    return w->size == 1 ? c->seq : watch_seq(watch_arrival(w, w->me == 0, c->seq));
+    return watch_seq(&w->first[c->seq & 1]);
 }
 
-/* L3 in a straight line, with a short spin for each peer: true if all have arrived and agree. `next` is the first who has not;
-   *pauses: how often it had to pause. `first`: as watch_first saw it.
-   Two transfers of a line are all that ranks cost each other who come at the same time: each takes its own line away from its reader to write
-   into it, and reads the other's. There is a third where one looks while the other is about to write: the line goes to the reader once more, with
-   the old number in it. And the first can be had beforehand: when all have arrived at this operation, nobody reads the line of the next.
-   Who looked too early looks again soon, a few times: after a whole pause it would itself be what the other waits for, and then the other, for ever. */
-static inline bool watch_arrived_soon(const struct watch *w, const struct claim *c, uint64_t first, uint32_t spins, uint32_t *next, uint32_t *pauses)
+/* Is it there, or soon? there: its number, as just seen. One who looked too early looks again soon, a few times: after a whole pause it would
+   itself be what the other waits for, and then the other, for ever. */
+static inline bool watch_soon(const struct watch *w, const struct claim *c, const struct arrival *a, uint64_t there, uint32_t spins, uint32_t *pauses)
 {
     enum { SOON = 4, SOON_STEPS = 16 };
+    for (uint32_t i = 0; there < c->seq; i++) {
+        if (i >= spins || (PROMISED(alive) && !w->budget.spin_ticks))
+            return false;
+        *pauses += i == 0 || i >= SOON;                              /* the soon ones are one pause together */
+        if (i < SOON)
+            cpu_steps(SOON_STEPS);
+        else
+            cpu_pause();
+        there = watch_seq(a);
+    }
+    return claim_agrees(c, a);
+}
+
+/* L3 in a straight line, with a short spin for each peer, where ranks have CPUs to spin on: true if all have arrived and agree. `next` is the first
+   who has not; *pauses: how often it had to pause. `first`: as watch_first saw it.
+   Two transfers of a line are all that ranks cost each other who come at the same time: each takes its own line away from its reader to write
+   into it, and reads the other's. There is a third where one looks while the other is about to write: the line goes to the reader once more, with
+   the old number in it. And the first can be had beforehand: when all have arrived at this operation, nobody reads the line of the next. */
+static inline bool watch_arrived_soon(const struct watch *w, const struct claim *c, uint64_t first, uint32_t spins, uint32_t *next, uint32_t *pauses)
+{
     *pauses = 0;
-    for (uint32_t p = 0; p < w->size; p++) {
+    *next = w->me == 0;
+    if (!watch_soon(w, c, &w->first[c->seq & 1], first, spins, pauses))
+        return false;
+    for (uint32_t p = *next + 1; p < w->size; p++) {
         if (p == w->me)
             continue;                                                /* our own line may be at a peer's by now: no reason to fetch it back */
         struct arrival *a = watch_arrival(w, p, c->seq);
-        uint64_t there = p == (w->me == 0) ? first : watch_seq(a);
         *next = p;
-        for (uint32_t i = 0; there < c->seq; i++) {
-            if (i >= spins)
-                return false;
-            *pauses += i == 0 || i >= SOON;                          /* the soon ones are one pause together */
-            if (i < SOON)
-                cpu_steps(SOON_STEPS);
-            else
-                cpu_pause();
-            there = watch_seq(a);
-        }
-        if (!claim_agrees(c, a))
+        if (!watch_soon(w, c, a, watch_seq(a), spins, pauses))
             return false;
     }
     *next = w->size;
-    struct arrival *mine = watch_arrival(w, w->me, c->seq + 1);
-    cpu_own_all(mine, LINE);
+    cpu_own_all(&w->mine->arrival[(c->seq + 1) & 1], LINE);
     return true;
 }
 

@@ -103,8 +103,8 @@ static void rig_open(uint32_t size, const struct wait_ways *ways)
         store_release32(mark(p), (1000 + p) | FUTEX_WAITERS);        /* held: nobody looks whether there is such a thread */
         store_release32(&rig.seats[p].state, SEAT_JOINED);
         process_self(&rig.seats[p].id);
-        *w = (struct watch){ .slot = rig.slot, .members = rig.members, .mine = &rig.members[p], .me = p, .size = size, .ways = &rig.ways,
-                             .arena = &rig.arena, .timeout_ns = -1, .warn_ns = -1, .name = "rig" };
+        *w = (struct watch){ .slot = rig.slot, .ways = &rig.ways, .arena = &rig.arena, .timeout_ns = -1, .warn_ns = -1, .name = "rig" };
+        watch_begin(w, rig.members, p, size);
         w->seats = zeroed(size, sizeof *w->seats);
         w->seen = zeroed(size, sizeof *w->seen);
         w->gone = zeroed(size, 1);
