@@ -6,7 +6,7 @@
 
 #include "harness/crew.h"
 
-enum { CONTENDERS_MAX = 48, SETTINGS_MAX = 16, REASON_BYTES = 160 };
+enum { CONTENDERS_MAX = 64, SETTINGS_MAX = 16, REASON_BYTES = 160 };
 
 struct team {
     int ranks, count, settings;

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum { WHOLE, FINGERPRINT, JOURNAL, VERDICT, ALIVE, ALL, VARIANTS, SETTLES = 7 };
+enum { WHOLE, FINGERPRINT, JOURNAL, VERDICT, ALIVE, ALL, VARIANTS, SETTLES = 9 };
 enum { CREWS = 4 };                                    /* which pages a job gets is worth some ns: so several, one after the other */
 enum { TUTTI, FIRST, EXCHANGE = FIRST + VARIANTS * SETTLES, COUNT };       /* of the contenders */
 enum { COST_MOST = 10, COST_AIM = 5 };                 /* percent of a barrier */
@@ -27,7 +27,9 @@ uint32_t promised_settle;
         return error;                                                                                                             \
     }
 /* The pauses that the library chooses from (base/settle.c). */
-#define RUNS(name, at) RUN(name, at, 0) RUN(name, at, 8) RUN(name, at, 20) RUN(name, at, 32) RUN(name, at, 48) RUN(name, at, 72) RUN(name, at, 104)
+#define RUNS(name, at)                                                                                                             \
+    RUN(name, at, 0) RUN(name, at, 16) RUN(name, at, 32) RUN(name, at, 60) RUN(name, at, 90) RUN(name, at, 102) RUN(name, at, 114)  \
+    RUN(name, at, 126) RUN(name, at, 172)
 RUNS(whole, promised_without_nothing_at)
 RUNS(fingerprint, promised_without_fingerprint_at)
 RUNS(journal, promised_without_journal_at)
@@ -44,7 +46,7 @@ static int run_exchange(struct rank *r, uint64_t times)
 }
 
 struct variant { const char *name, *help; int (*runs[SETTLES])(struct rank *r, uint64_t times); };
-#define EACH(name) { name##_0, name##_8, name##_20, name##_32, name##_48, name##_72, name##_104 }
+#define EACH(name) { name##_0, name##_16, name##_32, name##_60, name##_90, name##_102, name##_114, name##_126, name##_172 }
 static const struct variant variants[VARIANTS] = {
     [WHOLE] = { "whole", "the library's, compiled as these are", EACH(whole) },
     [FINGERPRINT] = { "without fingerprint", "does not look what the others call", EACH(fingerprint) },

@@ -84,6 +84,21 @@ static inline void cpu_steps(uint32_t n)
         __asm__ __volatile__("");
 }
 
+/* 0, some n cycles from now. Added to an address it makes that load late, and nothing else: a loop would hold up what stands behind it, takes
+ * what two ranks on the halves of one core have least of, turns, and a load behind it starts whenever the processor foresees its end, which it now
+ * does and now does not. */
+static inline size_t cpu_later(uint32_t n)
+{
+    enum { PRODUCT = 3 };                            /* cycles of a product, on all processors that matter here */
+    size_t zero = 0, one = 1;
+    __asm__ __volatile__("" : "+r"(zero), "+r"(one));                /* no compiler knows what they are */
+    for (; n >= PRODUCT; n -= PRODUCT) {
+        zero *= one;
+        __asm__ __volatile__("" : "+r"(zero));
+    }
+    return zero;
+}
+
 /* The line at `at` will soon be written here: fetch it, and take it away from whoever has read it. A hint. */
 static inline void cpu_own(const void *at)
 {

@@ -1,11 +1,11 @@
-/* Trials by the number of the operation: turn 0 of a period forgets, then each pause has a block, several times over, then the choice is made. */
+/* Trials by the number of calls: turn 0 of a period forgets, then each pause has a block, several times over, then the choice is made. */
 #include "base/settle.h"
 
 #include <string.h>
 
 enum { TURNS = SETTLE_ARMS * SETTLE_PASSES };
 
-static const int32_t arms[SETTLE_ARMS] = { 0, 32, 24, 12, -16, -40, -72 };
+static const int32_t arms[SETTLE_ARMS] = { 0, 32, 16, -28, -58, -70, -82, -94, -140 };
 
 static void keep(uint32_t sorted[SETTLE_PASSES], uint64_t ticks)
 {
@@ -36,15 +36,15 @@ static void choose(struct settle *s)
 
 void settle_block(struct settle *s, uint64_t seq, uint64_t tick, uint64_t calls)
 {
-    uint64_t turn = seq / SETTLE_BLOCK % SETTLE_PERIOD;
+    uint64_t turn = calls / SETTLE_BLOCK % SETTLE_PERIOD;
     if (turn == 0)
         memset(s->ticks, 0, sizeof s->ticks);
-    if (turn > 1 && turn <= TURNS + 1 && calls - s->calls == SETTLE_BLOCK)
+    if (turn > 1 && turn <= TURNS + 1 && seq - s->seq == SETTLE_BLOCK)
         keep(s->ticks[s->arm], tick - s->since);
     if (turn == TURNS + 1)
         choose(s);
     s->arm = turn >= 1 && turn <= TURNS ? (uint32_t)turn % SETTLE_ARMS : s->chosen;
     s->less = arms[s->arm];
     s->since = tick;
-    s->calls = calls;
+    s->seq = seq;
 }

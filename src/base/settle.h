@@ -23,13 +23,13 @@
 enum { SETTLE_ALONE = 4096 };          /* ticks since the one before */
 enum { LATER_STEP = 8, LATER_BACK = 2, LATER_MOST = 96 };            /* cycles more after an early look, less after another; the most */
 /* SETTLE_BLOCK operations with one pause; SETTLE_PERIOD blocks from trial to trial. */
-enum { SETTLE_BLOCK = 64, SETTLE_ARMS = 7, SETTLE_PASSES = 5, SETTLE_PERIOD = 1024 };
+enum { SETTLE_BLOCK = 64, SETTLE_ARMS = 9, SETTLE_PASSES = 5, SETTLE_PERIOD = 1024 };
 
 /* All zeros: nothing is known, the usual pause. */
 struct settle {
     int32_t less;                      /* cycles that a pause is shorter than the usual one now */
     uint32_t arm, chosen;              /* of now; of what was best in the last trial */
-    uint64_t since, calls;             /* as the last block ended */
+    uint64_t since, seq;               /* as the last block ended */
     uint32_t ticks[SETTLE_ARMS][SETTLE_PASSES];      /* of the blocks of this trial that count, the fastest first; 0: no more */
     int32_t later;                     /* cycles that the pause of one that comes alone is longer than the usual one */
     uint64_t last;                     /* when the one before came */
@@ -58,12 +58,12 @@ static inline uint32_t settle_pause(struct settle *s, uint64_t tick, uint32_t us
     return *alone ? later_steps(s->later, usual) : settle_steps(s, usual);
 }
 
-/* Operation seq, the last of a block, has arrived at `tick`; `calls`: how many of its kind there were. A block in which there were others
-   does not count. */
+/* Operation seq, the last of a block, has arrived at `tick`; `calls`: how many of its kind there were, by which trials are counted, so that each
+   kind has its own, whatever comes between. A block in which there were others does not count. */
 void settle_block(struct settle *s, uint64_t seq, uint64_t tick, uint64_t calls);
 static inline void settle_learn(struct settle *s, uint64_t seq, uint64_t tick, uint64_t calls)
 {
-    if (__builtin_expect(seq % SETTLE_BLOCK == 0, 0))
+    if (__builtin_expect(calls % SETTLE_BLOCK == 0, 0))
         settle_block(s, seq, tick, calls);
 }
 

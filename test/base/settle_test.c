@@ -78,7 +78,7 @@ static void test_mixed(void **state)
     struct rank mixed = { .best = 0 }, held = { .best = 0 };
     for (int i = 0; i < TRIAL; i++) {
         run(&mixed, 1);
-        mixed.calls -= (uint64_t)i % 2;
+        mixed.seq += (uint64_t)i % 2;
     }
     assert_int_equal(settle_steps(&mixed.settle, USUAL), USUAL);
     run(&mixed, PERIOD);
@@ -88,6 +88,18 @@ static void test_mixed(void **state)
         held.tick += i < TRIAL / 3 ? 100000 : 0;
     }
     assert_int_equal(settle_steps(&held.settle, USUAL), 0);
+}
+
+/* A kind that comes in turns with another one, always after it, has its trials all the same. */
+static void test_turns(void **state)
+{
+    (void)state;
+    struct rank r = { .best = 0 };
+    for (int turn = 0; turn < 4; turn++) {
+        r.seq += PERIOD / 2;                         /* of the other */
+        run(&r, PERIOD / 2);
+    }
+    assert_int_equal(settle_steps(&r.settle, USUAL), 0);
 }
 
 /* A pause with which some blocks are fast, and most are not, is none to keep. */
@@ -149,7 +161,7 @@ static void test_pause(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds), cmocka_unit_test(test_changes), cmocka_unit_test(test_together), cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_finds), cmocka_unit_test(test_changes), cmocka_unit_test(test_together), cmocka_unit_test(test_mixed), cmocka_unit_test(test_turns),
         cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,7 @@ static inline void store_fence64(shared64 *w, uint64_t v) { explore_change(w, v,
 static inline void fence_full(void) { explore_fence(); }
 static inline void cpu_pause(void) { explore_pause(); }
 static inline void cpu_steps(uint32_t n) { (void)n; }
+static inline size_t cpu_later(uint32_t n) { return n - n; }
 static inline void cpu_own(const void *at) { (void)at; }
 
 static inline bool swap_if32(shared32 *w, uint32_t *seen, uint32_t v)
