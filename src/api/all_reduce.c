@@ -64,29 +64,30 @@ static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, stru
 
 /* A function of its own, as the places of all ranks' lines are a page of stack. */
 static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uint64_t seq, size_t count, const struct shape *shape, const void *send,
-                                                      void *recv)
+                                                      void *recv, bool usual)
 {
     const void *from[RANKS_MAX];
     line_sources(w, seq, send, from);
-    coll_fold_by(shape->fold, recv, from, w->size, count);
+    coll_fold_by(shape->fold, recv, from, w->size, count, usual);
 }
 
-/* A single element that is a word. The modes are read first of all, since that takes as long as all else before the arrival, but beside it. */
+/* A single element that is a word. */
 static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send,
                                                                  void *recv)
 {
     struct straight s;
-    bool usual = !shape->floats || modes_usual();
     uint64_t mine = line_word(send, shape->bytes);
-    straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, 1, site);
+    straight_begin(comm, &s, shape->stamp, 1, site);
     store_relaxed64(&comm->watch.mine->arrival[s.claim.seq & 1].payload[0], mine);               /* relaxed: E1 publishes it */
-    uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, &comm->settle[1]);
+    straight_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
+    bool usual = !shape->floats || modes_usual();
+    uint64_t first = straight_look(comm, &s, 0, &comm->settle[1]);
     if (!straight_met(comm, &s, first))
         return all_reduce_on(comm, straight_left(&s), shape, send, recv);
     if (usual)
         line_put_word(recv, line_words(&comm->watch, s.claim.seq, comm->watch.size, 0, shape->bytes, shape->word, mine), shape->bytes);
     else
-        all_reduce_fold(&comm->watch, s.claim.seq, 1, shape, send, recv);
+        all_reduce_fold(&comm->watch, s.claim.seq, 1, shape, send, recv, false);
     return straight_end(comm, &s, KIND_ALL_REDUCE);
 }
 
@@ -94,12 +95,14 @@ static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uin
                                                     size_t count)
 {
     struct straight s;
-    straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, site);
+    straight_begin(comm, &s, shape->stamp, count, site);
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
-    uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, &comm->settle[1]);
+    straight_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
+    bool usual = modes_usual();
+    uint64_t first = straight_look(comm, &s, 0, &comm->settle[1]);
     if (!straight_met(comm, &s, first))
         return all_reduce_on(comm, straight_left(&s), shape, send, recv);
-    all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv);
+    all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv, usual);
     return straight_end(comm, &s, KIND_ALL_REDUCE);
 }
 
@@ -108,12 +111,14 @@ static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, u
 {
     struct straight s;
     const void *from[RANKS_MAX];
-    straight_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, site);
+    straight_begin(comm, &s, shape->stamp, count, site);
     flat_store(comm, s.claim.seq, send, shape->bytes);
-    uint64_t first = straight_arrive(comm, &s, shape->bytes, 0, straight_settle(comm, shape->bytes));
+    straight_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
+    bool usual = modes_usual();
+    uint64_t first = straight_look(comm, &s, 0, straight_settle(comm, shape->bytes));
     if (!straight_met(comm, &s, first) || !flat_sources(comm, s.claim.seq, send, shape->bytes, from))
         return all_reduce_on(comm, straight_left(&s), shape, send, recv);
-    coll_fold_by(shape->fold, recv, from, comm->watch.size, count);
+    coll_fold_by(shape->fold, recv, from, comm->watch.size, count, usual);
     return straight_end(comm, &s, KIND_ALL_REDUCE);
 }
 

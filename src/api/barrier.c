@@ -24,8 +24,9 @@ static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm
     struct straight s;
     if (!straight_may(comm) || (call && call->work))
         return barrier_any(comm, site, call);
-    straight_begin(comm, &s, KIND_BARRIER, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
-    uint64_t first = straight_arrive(comm, &s, 0, SETTLED(comm->settle[0], SETTLE), NULL);
+    straight_begin(comm, &s, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
+    straight_arrive(comm, &s, KIND_BARRIER, 0);
+    uint64_t first = straight_look(comm, &s, SETTLED(comm->settle[0], SETTLE), NULL);
     return straight_met(comm, &s, first) ? straight_end(comm, &s, KIND_BARRIER) : barrier_on(comm, straight_left(&s), call);
 }
 

@@ -25,7 +25,7 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->lists.n = 0;
     c->lists.first = NULL;
     c->list_hash = 0;
-    c->kept = c->lends = false;
+    c->kept = c->lends = c->usual = false;
     c->streams = false;
     c->device = NULL;
     c->ways = NULL;

@@ -6,6 +6,7 @@
 #include "api/verify.h"
 #include "api/work.h"
 #include "base/clock.h"
+#include "coll/modes.h"
 #include "coll/select.h"
 #include "order/deadlock.h"
 #include "watch/drive.h"
@@ -137,7 +138,7 @@ static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct co
 /* It could not give what it was to: nobody has seen it arrive. */
 static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int r)
 {
-    comm->seq--;
+    comm->calls[kind]++;
     run_number(comm, c, kind, site, timeout_ns);
     run_begin(c, clock_tick());
     return run_end(c, r);
@@ -148,7 +149,7 @@ static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct c
 static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
 {
     struct straight s;
-    straight_begin(comm, &s, kind, run_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
+    straight_begin(comm, &s, run_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
     c->comm = comm;
     c->op.claim.seq = s.claim.seq;
     c->op.claim.descriptor = s.claim.descriptor;
@@ -160,7 +161,9 @@ static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind,
     int r = c->algorithm->before(c);
     if (r < 0)
         return run_empty(comm, c, kind, site, timeout_ns, r);
-    uint64_t first = straight_arrive(comm, &s, c->bytes, 0, straight_settle(comm, c->bytes));
+    straight_arrive(comm, &s, kind, c->bytes);
+    c->usual = (c->fold || c->scaled) && modes_usual();
+    uint64_t first = straight_look(comm, &s, 0, straight_settle(comm, c->bytes));
     if (!straight_met(comm, &s, first))
         return straight_on(comm, c, straight_left(&s), kind, timeout_ns);
     r = c->algorithm->after(c);

@@ -29,39 +29,43 @@ static inline bool straight_may(const struct tutti_comm *comm)
     return !load_acquire32(&comm->watch.attention) && comm->gate == &barrier_flags && !comm->watch.verify;
 }
 
-/* The next operation of this comm; its payload is to be written after this. `count` fits the stamp. */
-static inline __attribute__((always_inline)) void straight_begin(struct tutti_comm *comm, struct straight *s, enum kind kind, uint64_t stamp,
-                                                                 uint64_t count, uint32_t site)
+/* The next operation of this comm; its payload is to be written after this, and before straight_arrive. `count` fits the stamp. */
+static inline __attribute__((always_inline)) void straight_begin(const struct tutti_comm *comm, struct straight *s, uint64_t stamp, uint64_t count,
+                                                                 uint32_t site)
 {
-    comm->calls[kind]++;
-    s->claim.seq = ++comm->seq;
+    s->claim.seq = comm->seq + 1;
     s->claim.descriptor = stamp;
     s->claim.count = count;
     s->site = site;
 }
 
-/* Arrives, and looks for the first peer. What nobody waits for is done between, while its line cannot be there yet. steps: how long
-   it leaves that alone; or as `settle` says, where there is one. */
-static inline __attribute__((always_inline)) uint64_t straight_arrive(struct tutti_comm *comm, struct straight *s, size_t bytes, uint32_t steps,
-                                                                      struct settle *settle)
+/* Arrives, and counts it. What nobody waits for is done after that, here and before straight_look, while the peers' lines cannot be there yet. */
+static inline __attribute__((always_inline)) void straight_arrive(struct tutti_comm *comm, struct straight *s, enum kind kind, size_t bytes)
 {
     struct watch *w = &comm->watch;
     watch_arrive(w, &s->claim);
+    comm->seq = s->claim.seq;
+    comm->calls[kind]++;
     s->began = PROMISED(journal) ? clock_tick() : 0;
     s->record = journal_begin(w, s->claim.seq, s->claim.descriptor, s->claim.count, s->site, s->began);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (bytes)
         journal_count(w, FIGURE_BYTES, bytes);
     s->alone = false;
+}
+
+/* Looks for the first peer, `steps` after the arrival; or as `settle` says, where there is one. */
+static inline __attribute__((always_inline)) uint64_t straight_look(struct tutti_comm *comm, struct straight *s, uint32_t steps, struct settle *settle)
+{
     if (settle)
         steps = settle_pause(settle, s->began, SETTLE, &s->alone);
-    return watch_first(w, &s->claim, steps);
+    return watch_first(&comm->watch, &s->claim, steps);
 }
 
 /* For what carries so much. */
 static inline struct settle *straight_settle(struct tutti_comm *comm, size_t bytes) { return bytes <= SETTLE_MOST ? &comm->settle[1] : NULL; }
 
-/* True: all are there, and no verdict stands against it. first: what straight_arrive gave. */
+/* True: all are there, and no verdict stands against it. first: what straight_look gave. */
 static inline __attribute__((always_inline)) bool straight_met(struct tutti_comm *comm, struct straight *s, uint64_t first)
 {
     struct watch *w = &comm->watch;

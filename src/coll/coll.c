@@ -125,7 +125,7 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
         return;
     bool timed = c->bytes >= TIMED_BYTES;
     uint64_t began = timed ? clock_tick() : 0;
-    unsigned modes = modes_enter();
+    unsigned modes = modes_enter_as(c->usual);
     if (c->fold)
         c->fold(to, from, (int)n, count, (int)n);
     else if (c->scaled)
@@ -197,9 +197,9 @@ void coll_fold_staged(struct coll *c, void *slot, void *result, const void *cons
         either_learn(&c->comm->folded, blocks, ticks, bytes);
 }
 
-void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count)
+void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count, bool usual)
 {
-    unsigned modes = modes_enter();
+    unsigned modes = modes_enter_as(usual);
     fold(to, from, (int)n, count, (int)n);
     modes_leave(modes);
 }

@@ -82,6 +82,7 @@ struct coll {
     coll_user_fn *user;
     fold_word_fn *word;                /* of a single element by lines: the same in registers; NULL: there is none. `floats`: as in struct shape */
     bool floats;
+    bool usual;                        /* the floating-point modes were looked at before the wait, and are (modes.h) */
     uint64_t factor[2];                /* TUTTI_PREMUL_SUM: this rank's own */
     struct even even;              /* of even parts of up to FLAT_BYTES; else zeros */
     struct lists lists;
@@ -145,7 +146,8 @@ void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t 
 /* The same into a slot that peers have read, and, where there is one, into a result; by the fastest of three ways (base/either.h). */
 enum { FOLD_BLOCK = 16384, FOLD_STAGED_LEAST = TINY(16385, 32) };
 void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count);
-void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count);    /* the same by a kernel, not timed */
+/* The same by a kernel, not timed; usual: as modes_usual found them in this call. */
+void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count, bool usual);
 
 /* A rank with device memory: before it arrives. card: an offset in the arena, 0 none. */
 void coll_publish_device(struct coll *c, uint64_t card);

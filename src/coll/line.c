@@ -18,7 +18,7 @@ int line_put_parts(struct coll *c) { return c->even.gives ? line_put(c) : 0; }
 /* The first `ranks` ranks' element, `at` bytes into their lines, if it is a word and nothing but the usual modes are set. */
 static bool line_fold_word(struct coll *c, uint32_t ranks, size_t at, const void *own, void *to)
 {
-    if (!c->word || ranks < 2 || (c->floats && !modes_usual()))
+    if (!c->word || ranks < 2 || (c->floats && !c->usual && !modes_usual()))
         return false;
     uint64_t word = line_words(&c->comm->watch, c->op.claim.seq, ranks, at, c->width, c->word, line_word(own, c->width));
     line_put_word(to, word, c->width);
