@@ -54,12 +54,13 @@ static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, 
     return true;
 }
 
-static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct straight s, const struct shape *shape, const void *send, void *recv)
+/* The one that has just been found to be like the last. */
+static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct left left)
 {
     struct coll c;
-    uint64_t stamp = s.claim.descriptor;
-    all_reduce_describe(&c, send, recv, shape, s.claim.count, (tutti_type)stamp_type(stamp), (tutti_op)stamp_op(stamp));
-    return straight_on(comm, &c, s, KIND_ALL_REDUCE, comm->watch.timeout_ns);
+    const struct again *a = &comm->again;
+    all_reduce_describe(&c, a->send, a->recv, a->shape, a->count, a->type, a->op);
+    return straight_on(comm, &c, left, KIND_ALL_REDUCE, comm->watch.timeout_ns);
 }
 
 /* A function of its own, as the places of all ranks' lines are a page of stack. */
@@ -83,7 +84,7 @@ static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_co
     bool usual = !shape->floats || modes_usual();
     uint64_t first = straight_look(comm, &s, 0, &comm->settle[1]);
     if (!straight_met(comm, &s, first))
-        return all_reduce_on(comm, straight_left(&s), shape, send, recv);
+        return all_reduce_on(comm, straight_left(&s));
     if (usual)
         line_put_word(recv, line_words(&comm->watch, s.claim.seq, comm->watch.size, 0, shape->bytes, shape->word, mine), shape->bytes);
     else
@@ -101,7 +102,7 @@ static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uin
     bool usual = modes_usual();
     uint64_t first = straight_look(comm, &s, 0, &comm->settle[1]);
     if (!straight_met(comm, &s, first))
-        return all_reduce_on(comm, straight_left(&s), shape, send, recv);
+        return all_reduce_on(comm, straight_left(&s));
     all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv, usual);
     return straight_end(comm, &s, KIND_ALL_REDUCE);
 }
@@ -117,7 +118,7 @@ static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, u
     bool usual = modes_usual();
     uint64_t first = straight_look(comm, &s, 0, straight_settle(comm, shape->bytes));
     if (!straight_met(comm, &s, first) || !flat_sources(comm, s.claim.seq, send, shape->bytes, from))
-        return all_reduce_on(comm, straight_left(&s), shape, send, recv);
+        return all_reduce_on(comm, straight_left(&s));
     coll_fold_by(shape->fold, recv, from, comm->watch.size, count, usual);
     return straight_end(comm, &s, KIND_ALL_REDUCE);
 }

@@ -122,11 +122,11 @@ int run_end(struct coll *c, int result)
 
 /* It does not come to its end as simply as others do: what it found cannot be true, what it did was timed, or its buffer is lent. r: what it came
    to so far. */
-static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, struct straight s, enum kind kind, int64_t timeout_ns, int r)
+static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, struct left left, enum kind kind, int64_t timeout_ns, int r)
 {
     uint64_t ticks = c->fold_ticks;
     int answer = c->answer;
-    straight_off(comm, c, &s, kind, timeout_ns);
+    straight_off(comm, c, left, kind, timeout_ns);
     c->fold_ticks = ticks;
     c->answer = answer;
     c->phase = SETTLING;
@@ -172,6 +172,12 @@ static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind,
         return run_rest(comm, c, straight_left(&s), kind, timeout_ns, r);
     straight_end(comm, &s, kind);
     return c->answer;
+}
+
+int run_settle(struct tutti_comm *comm, enum kind kind, uint64_t tick)
+{
+    settle_block(&comm->settle[kind != KIND_BARRIER], comm->seq, tick, comm->calls[kind]);
+    return 0;
 }
 
 int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)

@@ -16,6 +16,8 @@ int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint
 /* Fills in number, descriptor, algorithm and gate, in call order; begins the journal's record when it becomes the operation in hand. */
 void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns);
 void run_begin(struct coll *c, uint64_t tick);
+/* After the last operation of a block of its kind, which began at `tick`: its pause is looked at. 0. */
+int  run_settle(struct tutti_comm *comm, enum kind kind, uint64_t tick);
 /* After the end: report, journal, figures. Returns result. */
 int  run_end(struct coll *c, int result);
 

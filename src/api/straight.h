@@ -12,15 +12,17 @@
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
-/* alone: its pause is learned from whether it looked too early. Of the claim no more is set than it has. */
-struct straight { struct claim claim; struct record *record; uint64_t began; uint32_t site, next, pauses; bool alone; };
+/* wakes: somebody may sleep. alone: its pause is learned from whether it looked too early. Of the claim no more is set than it has. */
+struct straight { struct claim claim; struct record *record; uint64_t began; uint32_t site, next, pauses; bool wakes, alone; };
 
-/* What goes on elsewhere gets it by value and made anew: so all of this stays in registers. Measured, a dozen stores of what only that needs were
-   a tenth of a barrier, as the next arrival waits for every store before it. */
-static inline __attribute__((always_inline)) struct straight straight_left(const struct straight *s)
+/* Where it has left off, for the rest: two registers, made only then. What a straight line stores for that, each time, the next arrival waits for:
+   a dozen stores were a tenth of a barrier. */
+struct left { uint64_t began; uint32_t site; uint16_t next; uint16_t pauses : 15, wakes : 1; };
+_Static_assert(RANKS_MAX < 1 << 16 && RANKS_MAX / 2 + STRAIGHT_SPINS <= 1 << 15 && sizeof(struct left) == 16, "in two registers");
+
+static inline __attribute__((always_inline)) struct left straight_left(const struct straight *s)
 {
-    return (struct straight){ .claim = { .seq = s->claim.seq, .descriptor = s->claim.descriptor, .count = s->claim.count, .committer = -1 },
-                              .began = s->began, .site = s->site, .next = s->next, .pauses = s->pauses };
+    return (struct left){ s->began, s->site, (uint16_t)s->next, s->pauses & 0x7fff, s->wakes };
 }
 
 /* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
@@ -43,7 +45,8 @@ static inline __attribute__((always_inline)) void straight_begin(const struct tu
 static inline __attribute__((always_inline)) void straight_arrive(struct tutti_comm *comm, struct straight *s, enum kind kind, size_t bytes)
 {
     struct watch *w = &comm->watch;
-    watch_arrive(w, &s->claim);
+    s->next = s->pauses = 0;
+    s->wakes = watch_say(w, &s->claim);
     comm->seq = s->claim.seq;
     comm->calls[kind]++;
     s->began = PROMISED(journal) ? clock_tick() : 0;
@@ -65,11 +68,11 @@ static inline __attribute__((always_inline)) uint64_t straight_look(struct tutti
 /* For what carries so much. */
 static inline struct settle *straight_settle(struct tutti_comm *comm, size_t bytes) { return bytes <= SETTLE_MOST ? &comm->settle[1] : NULL; }
 
-/* True: all are there, and no verdict stands against it. first: what straight_look gave. */
+/* True: all are there, nobody has to be woken, and no verdict stands against it. first: what straight_look gave. */
 static inline __attribute__((always_inline)) bool straight_met(struct tutti_comm *comm, struct straight *s, uint64_t first)
 {
     struct watch *w = &comm->watch;
-    return watch_arrived_soon(w, &s->claim, first, PROMISED(alive) ? STRAIGHT_SPINS : UINT32_MAX, &s->next, &s->pauses)
+    return !s->wakes && watch_arrived_soon(w, &s->claim, first, PROMISED(alive) ? STRAIGHT_SPINS : UINT32_MAX, &s->next, &s->pauses)
         /* relaxed: after E1. Where there are devices there may be more to wait for */
         && (!PROMISED(verdict) || !load_relaxed32(&w->slot->devices))
         && verdict_none(w);
@@ -84,30 +87,30 @@ static inline __attribute__((always_inline)) int straight_end(struct tutti_comm 
     journal_count(w, s->pauses ? FIGURE_WAIT_TICKS : FIGURE_CAME_LAST, s->pauses ? waited : 1);
     if (PROMISED(alive))
         store_release64(&w->mine->ended, s->claim.seq);              /* E74 release */
-    struct settle *settle = &comm->settle[kind != KIND_BARRIER];
     if (s->alone)
-        later_learn(&settle->later, SETTLE, s->pauses > 0);
-    settle_learn(settle, s->claim.seq, s->began, comm->calls[kind]);
-    return 0;
+        later_learn(&comm->settle[kind != KIND_BARRIER].later, SETTLE, s->pauses > 0);
+    return settle_due(comm->calls[kind]) ? run_settle(comm, kind, s->began) : 0;
 }
 
 /* It has arrived, and goes on as an operation like any other: c says what it is, as for run_collective. */
-static inline void straight_off(struct tutti_comm *comm, struct coll *c, const struct straight *s, enum kind kind, int64_t timeout_ns)
+static inline void straight_off(struct tutti_comm *comm, struct coll *c, struct left left, enum kind kind, int64_t timeout_ns)
 {
+    if (left.wakes)
+        watch_wake(&comm->watch, comm->seq);
     comm->seq--;                                     /* run_number gives it the same number again */
-    run_number(comm, c, kind, s->site, timeout_ns);
+    run_number(comm, c, kind, left.site, timeout_ns);
     journal_count(&comm->watch, FIGURE_OPERATIONS, (uint64_t)-1);   /* run_end counts it, and its bytes */
     journal_count(&comm->watch, FIGURE_BYTES, -(uint64_t)c->bytes);
     c->op.keep = false;
-    c->op.next = s->next;
-    c->op.pauses = s->pauses;
+    c->op.next = left.next;
+    c->op.pauses = left.pauses;
     c->phase = GATE_WAIT;
 }
 
 /* The same to its end, for not all are there. */
-static inline int straight_on(struct tutti_comm *comm, struct coll *c, struct straight s, enum kind kind, int64_t timeout_ns)
+static inline int straight_on(struct tutti_comm *comm, struct coll *c, struct left left, enum kind kind, int64_t timeout_ns)
 {
-    straight_off(comm, c, &s, kind, timeout_ns);
+    straight_off(comm, c, left, kind, timeout_ns);
     return run_end(c, drive_to_end(&c->op));
 }
 

@@ -130,9 +130,10 @@ static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
         && (!stamp_hashed(c->descriptor) || load_relaxed64(&a->payload[COUNT_WORD]) == c->count);
 }
 
-/* L1 and L2: this rank is there. Its payload has been written before. The descriptor goes right before seq, and nothing else with it: a
-   peer that spins on this line takes it away between two stores, and each time costs a transfer. (The site is in the journal.) */
-static inline void watch_arrive(struct watch *w, const struct claim *c)
+/* L1: this rank is there. True: somebody may sleep until then, and watch_wake is to be called at once. Its payload has been written before. The
+   descriptor goes right before seq, and nothing else with it: a peer that spins on this line takes it away between two stores, and each time costs a
+   transfer. (The site is in the journal.) */
+static inline __attribute__((always_inline)) bool watch_say(struct watch *w, const struct claim *c)
 {
     struct arrival *a = &w->mine->arrival[c->seq & 1];
     if (w->verify)
@@ -145,8 +146,19 @@ static inline void watch_arrive(struct watch *w, const struct claim *c)
         store_relaxed64(&a->seq, c->seq);                            /* relaxed: the bug */
     else
         store_fence64(&a->seq, c->seq);                              /* E1 release, E2 fence */
-    if (PROMISED(alive) && load_relaxed32(&w->mine->sleepers) && !SEEDED(lost_wake))         /* relaxed: E2, ordered by the fence */
-        w->ways->wake(w->ways->arg, low_half(&a->seq), INT32_MAX);
+    return PROMISED(alive) && load_relaxed32(&w->mine->sleepers) && !SEEDED(lost_wake);     /* relaxed: E2, ordered by the fence */
+}
+
+static inline void watch_wake(struct watch *w, uint64_t seq)
+{
+    w->ways->wake(w->ways->arg, low_half(&w->mine->arrival[seq & 1].seq), INT32_MAX);
+}
+
+/* L1 and L2. */
+static inline void watch_arrive(struct watch *w, const struct claim *c)
+{
+    if (watch_say(w, c))
+        watch_wake(w, c->seq);
     if (SEEDED(reset_counter))
         store_release32(&w->mine->sleepers, 0);
 }
@@ -173,7 +185,8 @@ static inline uint64_t watch_first(const struct watch *w, const struct claim *c,
 
 /* Is it there, or soon? there: its number, as just seen. One who looked too early looks again soon, a few times: after a whole pause it would
    itself be what the other waits for, and then the other, for ever. */
-static inline bool watch_soon(const struct watch *w, const struct claim *c, const struct arrival *a, uint64_t there, uint32_t spins, uint32_t *pauses)
+static inline __attribute__((always_inline)) bool watch_soon(const struct watch *w, const struct claim *c, const struct arrival *a, uint64_t there,
+                                                             uint32_t spins, uint32_t *pauses)
 {
     enum { SOON = 4, SOON_STEPS = 16 };
     for (uint32_t i = 0; there < c->seq; i++) {
@@ -194,7 +207,8 @@ static inline bool watch_soon(const struct watch *w, const struct claim *c, cons
    Two transfers of a line are all that ranks cost each other who come at the same time: each takes its own line away from its reader to write
    into it, and reads the other's. There is a third where one looks while the other is about to write: the line goes to the reader once more, with
    the old number in it. And the first can be had beforehand: when all have arrived at this operation, nobody reads the line of the next. */
-static inline bool watch_arrived_soon(const struct watch *w, const struct claim *c, uint64_t first, uint32_t spins, uint32_t *next, uint32_t *pauses)
+static inline __attribute__((always_inline)) bool watch_arrived_soon(const struct watch *w, const struct claim *c, uint64_t first, uint32_t spins,
+                                                                     uint32_t *next, uint32_t *pauses)
 {
     *pauses = 0;
     *next = w->me == 0;
