@@ -48,10 +48,11 @@ static inline __attribute__((always_inline)) void straight_arrive(struct tutti_c
     s->next = s->pauses = 0;
     s->wakes = watch_say(w, &s->claim);
     comm->seq = s->claim.seq;
-    comm->calls[kind]++;
+    comm->calls[COUNTED(kind)]++;
     s->began = PROMISED(journal) ? clock_tick() : 0;
     s->record = journal_begin(w, s->claim.seq, s->claim.descriptor, s->claim.count, s->site, s->began);
     journal_count(w, FIGURE_OPERATIONS, 1);
+    journal_count(w, FIGURE_CAME_LAST, 1);           /* as it seems */
     if (bytes)
         journal_count(w, FIGURE_BYTES, bytes);
     s->alone = false;
@@ -78,18 +79,26 @@ static inline __attribute__((always_inline)) bool straight_met(struct tutti_comm
         && verdict_none(w);
 }
 
-/* What run_end does for an operation that went well, as far as it is not done yet. */
+/* The figures have it as come last. */
+static inline void straight_waited(struct watch *w, uint64_t ticks)
+{
+    journal_count(w, FIGURE_CAME_LAST, (uint64_t)-1);
+    journal_count(w, FIGURE_WAIT_TICKS, ticks);
+}
+
+/* What run_end does for an operation that went well, as far as it is not done yet: as little as can be, for all of it stands before the next arrival. */
 static inline __attribute__((always_inline)) int straight_end(struct tutti_comm *comm, const struct straight *s, enum kind kind)
 {
     struct watch *w = &comm->watch;
     uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
-    journal_record_end(s->record, 0, s->began + waited);
-    journal_count(w, s->pauses ? FIGURE_WAIT_TICKS : FIGURE_CAME_LAST, s->pauses ? waited : 1);
+    journal_well(s->record, s->began + waited);
+    if (s->pauses)
+        straight_waited(w, waited);
     if (PROMISED(alive))
         store_release64(&w->mine->ended, s->claim.seq);              /* E74 release */
     if (s->alone)
         later_learn(&comm->settle[kind != KIND_BARRIER].later, SETTLE, s->pauses > 0);
-    return settle_due(comm->calls[kind]) ? run_settle(comm, kind, s->began) : 0;
+    return SETTLES && settle_due(comm->calls[kind]) ? run_settle(comm, kind, s->began) : 0;
 }
 
 /* It has arrived, and goes on as an operation like any other: c says what it is, as for run_collective. */
@@ -99,7 +108,8 @@ static inline void straight_off(struct tutti_comm *comm, struct coll *c, struct 
         watch_wake(&comm->watch, comm->seq);
     comm->seq--;                                     /* run_number gives it the same number again */
     run_number(comm, c, kind, left.site, timeout_ns);
-    journal_count(&comm->watch, FIGURE_OPERATIONS, (uint64_t)-1);   /* run_end counts it, and its bytes */
+    journal_count(&comm->watch, FIGURE_OPERATIONS, (uint64_t)-1);   /* run_end counts it, and its bytes, and whether it came last */
+    journal_count(&comm->watch, FIGURE_CAME_LAST, (uint64_t)-1);
     journal_count(&comm->watch, FIGURE_BYTES, -(uint64_t)c->bytes);
     c->op.keep = false;
     c->op.next = left.next;

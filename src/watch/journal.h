@@ -24,24 +24,28 @@ static inline struct record *journal_begin(struct watch *w, uint64_t seq, uint64
     struct record *r = &mine->journal[head % JOURNAL_RECORDS];
     /* relaxed: all of a record is a hint for people, and the owner alone writes it */
     store_relaxed64(&r->ended, 0); store_relaxed64(&r->seq, seq); store_relaxed64(&r->descriptor, descriptor);
-    /* relaxed: as above. The result counts only with `ended`; about and tag are a send's or receive's, who sets them after this */
+    /* relaxed: as above */
     store_relaxed64(&r->count, count); store_relaxed64(&r->began, tick); store_relaxed32(&r->site, site);
+    /* relaxed: as above */
+    store_relaxed32(&r->result, 0);                                  /* about and tag are a send's or receive's, who sets them after this */
     store_release64(&mine->head, head);
     return r;
 }
 
-static inline void journal_record_end(struct record *r, int result, uint64_t tick)
+/* It went well. */
+static inline void journal_well(struct record *r, uint64_t tick)
 {
-    if (!PROMISED(journal))
-        return;
-    store_relaxed32(&r->result, (uint32_t)result);                   /* relaxed: as above */
-    store_relaxed64(&r->ended, tick);                                /* relaxed: as above */
+    if (PROMISED(journal))
+        store_relaxed64(&r->ended, tick);                            /* relaxed: as above */
 }
 
 static inline void journal_end(struct watch *w, int result, uint64_t tick)
 {
-    if (PROMISED(journal))
-        journal_record_end(journal_hand(w->mine), result, tick);
+    if (!PROMISED(journal))
+        return;
+    struct record *r = journal_hand(w->mine);
+    store_relaxed32(&r->result, (uint32_t)result);                   /* relaxed: as above */
+    store_relaxed64(&r->ended, tick);                                /* relaxed: as above */
 }
 
 static inline void journal_count(struct watch *w, enum figure f, uint64_t more)
