@@ -18,11 +18,13 @@ struct straight { struct claim claim; struct record *record; uint64_t began; uin
 /* Where it has left off, for the rest: two registers, made only then. What a straight line stores for that, each time, the next arrival waits for:
    a dozen stores were a tenth of a barrier. */
 struct left { uint64_t began; uint32_t site; uint16_t next; uint16_t pauses : 15, wakes : 1; };
-_Static_assert(RANKS_MAX < 1 << 16 && RANKS_MAX / 2 + STRAIGHT_SPINS <= 1 << 15 && sizeof(struct left) == 16, "in two registers");
+enum { LEFT_PAUSES = (1 << 15) - 1 };                /* more are not counted */
+_Static_assert(RANKS_MAX < 1 << 16 && sizeof(struct left) == 16, "in two registers");
 
 static inline __attribute__((always_inline)) struct left straight_left(const struct straight *s)
 {
-    return (struct left){ s->began, s->site, (uint16_t)s->next, s->pauses & 0x7fff, s->wakes };
+    uint32_t pauses = s->pauses < LEFT_PAUSES ? s->pauses : LEFT_PAUSES;
+    return (struct left){ s->began, s->site, (uint16_t)s->next, pauses & LEFT_PAUSES, s->wakes };
 }
 
 /* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
