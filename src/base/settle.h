@@ -62,10 +62,5 @@ static inline uint32_t settle_pause(struct settle *s, uint64_t tick, uint32_t us
    kind has its own, whatever comes between. A block in which there were others does not count. */
 void settle_block(struct settle *s, uint64_t seq, uint64_t tick, uint64_t calls);
 static inline bool settle_due(uint64_t calls) { return __builtin_expect(calls % SETTLE_BLOCK == 0, 0); }
-static inline void settle_learn(struct settle *s, uint64_t seq, uint64_t tick, uint64_t calls)
-{
-    if (settle_due(calls))
-        settle_block(s, seq, tick, calls);
-}
 
 #endif
