@@ -10,7 +10,8 @@
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
-enum { MODES_DEFAULT = 0x1f80, MODES_MASK = 0xffc0, MODES_USUAL = MODES_DEFAULT };        /* all exceptions masked, round to nearest, no FTZ, no DAZ; flags ignored */
+/* All exceptions masked, round to nearest, no FTZ, no DAZ; flags ignored. */
+enum { MODES_DEFAULT = 0x1f80, MODES_MASK = 0xffc0, MODES_USUAL = MODES_DEFAULT };
 static inline bool modes_usual(void) { return (_mm_getcsr() & MODES_MASK) == MODES_DEFAULT; }
 
 static inline unsigned modes_enter(void)

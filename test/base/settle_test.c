@@ -163,8 +163,8 @@ static void test_pause(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds), cmocka_unit_test(test_changes), cmocka_unit_test(test_together), cmocka_unit_test(test_mixed), cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_finds), cmocka_unit_test(test_changes), cmocka_unit_test(test_together), cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_turns), cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
