@@ -49,6 +49,12 @@ static const struct knob rows[KNOB_COUNT] = {
         "the file of rules that tutti doctor --tune has written; empty or none: no file" },
     [KNOB_PYTHON_PLAIN] = { "TUTTI_PYTHON_PLAIN", KNOB_FLAG, 0, 1, "0",
         "1: the Python package goes by ctypes, not by its extension" },
+    [KNOB_AS_GLOO] = { "TUTTI_AS_GLOO", KNOB_FLAG, 0, 1, "0",
+        "1: PyTorch programs that ask for gloo get tutti where a group's ranks share this host" },
+    [KNOB_AS_GLOO_QUIET] = { "TUTTI_AS_GLOO_QUIET", KNOB_FLAG, 0, 1, "0",
+        "1: nothing is said of who is in gloo's place" },
+    [KNOB_CACHE] = { "TUTTI_CACHE", KNOB_TEXT, 0, 0, "~/.cache/tutti",
+        "the folder for the extension that tutti.torch builds once for each version of PyTorch" },
 };
 
 const struct knob *knob_row(enum knob_id id)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { GRACE_MS = 5000, RESTARTS_MOST = 1000000 };
-enum { OPT_NPROC = 256, OPT_BIND, OPT_TIMEOUT, OPT_GRACE, OPT_RESTART, OPT_TAG, OPT_LOCAL_RANK };
+enum { OPT_NPROC = 256, OPT_BIND, OPT_TIMEOUT, OPT_GRACE, OPT_RESTART, OPT_TAG, OPT_LOCAL_RANK, OPT_AS_GLOO };
 
 static const struct option options[] = {
     { "nproc_per_node", required_argument, NULL, OPT_NPROC },
@@ -22,6 +22,7 @@ static const struct option options[] = {
     { "restart", required_argument, NULL, OPT_RESTART },
     { "tag", no_argument, NULL, OPT_TAG },
     { "local-rank-arg", no_argument, NULL, OPT_LOCAL_RANK },
+    { "as-gloo", no_argument, NULL, OPT_AS_GLOO },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
@@ -43,6 +44,8 @@ static const char help[] =
     "                             most N times; default: 0\n"
     "  --tag                      put \"[rank] \" before each line of output\n"
     "  --local-rank-arg           add --local_rank=R to each rank's arguments\n"
+    "  --as-gloo                  PyTorch programs that ask for gloo get tutti\n"
+    "                             (TUTTI_AS_GLOO=1 for each rank)\n"
     "  -h, --help                 this text\n"
     "\n"
     "Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR\n"
@@ -98,6 +101,8 @@ static int take_option(struct job *job, int option)
     case OPT_RESTART:
         return text_parse_int(optarg, 0, RESTARTS_MOST, &job->restarts)
                    ? verb_refuse("run", "--restart wants a number from 0 to %d, not '%.40s'", RESTARTS_MOST, optarg) : 0;
+    case OPT_AS_GLOO:
+        return setenv("TUTTI_AS_GLOO", "1", 1) == 0 ? 0 : verb_refuse("run", "--as-gloo: no memory for a variable");
     case OPT_TAG:
         job->tag = true;
         return 0;

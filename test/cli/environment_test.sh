@@ -26,6 +26,8 @@ run -n 3 --local-rank-arg sh -c 'echo "$0 $*"' --local_rank=9 'x y'
 [ "$(sort "$here/out")" = "--local_rank=9 x y --local_rank=0
 --local_rank=9 x y --local_rank=1
 --local_rank=9 x y --local_rank=2" ] || fail "--local-rank-arg"
+run -n 2 --as-gloo sh -c 'echo "as gloo: $TUTTI_AS_GLOO"'
+[ "$(sort -u "$here/out")" = "as gloo: 1" ] || fail "--as-gloo"
 run -n 1 echo x
 prints x
 
