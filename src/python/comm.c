@@ -9,7 +9,6 @@
 #include "python/methods.h"
 #include "python/object.h"
 #include "python/ops.h"
-#include "python/raw.h"
 #include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
@@ -90,7 +89,6 @@ static void comm_dealloc(comm_object *self)
         tutti_comm_free(self->comm);
         ops_drop(self);
     }
-    raw_forget(self);
     Py_CLEAR(self->told);
     Py_CLEAR(self->raised);
     Py_CLEAR(self->world);
@@ -326,7 +324,6 @@ static PyMethodDef comm_methods[] = {
     TABLE_METHOD("_collective", table_collective, METH_FASTCALL, NULL),
     TABLE_METHOD("_op_create", ops_create, METH_O, NULL),
     TABLE_METHOD("_op_free", ops_free, METH_O, NULL),
-    TABLE_METHOD("_raw", raw_collective, METH_FASTCALL, NULL),
     TABLE_METHOD("_once", methods_once, METH_VARARGS, NULL),
     TABLE_METHOD("_first_begin", methods_first_begin, METH_VARARGS, NULL),
     TABLE_METHOD("_first_end", methods_first_end, METH_VARARGS, NULL),

@@ -18,7 +18,6 @@ typedef struct comm_object {
     PyObject           *told;           /* the report of the last exception, and its number */
     int                 told_error;
     PyObject           *raised;         /* by an operation of the program's own: for the next call that ends here */
-    struct raw_door    *door;           /* of raw.c */
     Py_ssize_t          regions;        /* of a world: memory of the arena that Python objects show */
 } comm_object;
 

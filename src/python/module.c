@@ -2,12 +2,9 @@
 #include "python/comm.h"
 #include "python/ended.h"
 #include "python/ops.h"
-#include "python/raw.h"
 #include "python/shown.h"
 #include "python/site.h"
 #include "python/table.h"
-#include "python/usual.h"
-#include "python/waiter.h"
 #include "python/work.h"
 
 static PyObject *module_version(PyObject *module, PyObject *none)
@@ -32,8 +29,7 @@ PyMODINIT_FUNC PyInit__tutti(void)
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
-    int (*const setups[])(PyObject *) = { site_setup, table_setup, comm_setup,  work_setup, ended_setup,
-                                          ops_setup,  shown_setup, waiter_setup, raw_setup,  usual_setup };
+    int (*const setups[])(PyObject *) = { site_setup, table_setup, comm_setup, work_setup, ended_setup, ops_setup, shown_setup };
     for (size_t i = 0; module && i < sizeof setups / sizeof *setups; i++)
         if (setups[i](module) < 0)
             Py_CLEAR(module);

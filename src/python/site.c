@@ -17,7 +17,6 @@ enum { WHOLE = -2 };                                    /* of a place: all of it
 
 static PyObject *texts;                                 /* (file name, line) -> address of the text */
 static PyObject *package;                               /* the folder of the package: frames of its files are not the caller's */
-static PyObject *passed;                                /* another such folder, or NULL: of a framework between us and the caller */
 static PyObject *name_filename, *name_back, *name_lasti;
 static struct place { PyObject *code; long lasti; const char *text; } places[PLACES];    /* under the interpreter's lock; text NULL: passed over */
 
@@ -51,13 +50,6 @@ static PyObject *site_set_package(PyObject *module, PyObject *folder)
     (void)module;
     places_forget();
     return object_keep(&package, folder);
-}
-
-static PyObject *site_pass_over(PyObject *module, PyObject *folder)
-{
-    (void)module;
-    places_forget();
-    return object_keep(&passed, folder);
 }
 
 static int site_is_below(PyObject *file, PyObject *folder)
@@ -118,8 +110,6 @@ static const char *site_look(PyObject *frame, PyObject *code, long lasti, bool *
     PyObject *file = PyObject_GetAttr(code, name_filename);
     int ours = file ? site_is_below(file, package) : -1;
     if (ours == 0)
-        ours = site_is_below(file, passed);
-    if (ours == 0)
         text = site_find(file, PyFrame_GetLineNumber((PyFrameObject *)frame));
     *over = ours != 1;
     if (ours == 1)
@@ -160,7 +150,6 @@ const char *site_of_caller(void)
 
 static PyMethodDef site_methods[] = {
     { "set_package", site_set_package, METH_O, NULL },
-    { "pass_over", site_pass_over, METH_O, NULL },
     { 0 }
 };
 

@@ -1,4 +1,4 @@
-/* Job: the call site of a call from Python: file and line of the first frame outside the package, and outside those that are passed over, too.
+/* Job: the call site of a call from Python: file and line of the first frame outside the package.
  * Owns: the texts of call sites, which live as long as the process, as the library asks.
  * Never: an exception: a site that cannot be told is "?". */
 #ifndef PYTHON_SITE_H

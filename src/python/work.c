@@ -45,8 +45,6 @@ PyObject *flight_value(struct flight *f, int result)
         return shown_loaded(f);
     if (f->kind == KIND_SAME)
         return PyBool_FromLong(result);
-    if (f->kind == KIND_RECV && f->owner)
-        return Py_BuildValue("iin", f->got.from, f->got.tag, (Py_ssize_t)f->got.count);
     if (f->kind == KIND_RECV && f->result != Py_None)
         return PyObject_CallFunction(f->result, "iin", f->got.from, f->got.tag, (Py_ssize_t)f->got.count);
     Py_INCREF(f->result);
@@ -58,7 +56,6 @@ void flight_drop(struct flight *f)
     side_drop(&f->send);
     side_drop(&f->recv);
     side_drop(&f->factor);
-    Py_CLEAR(f->owner);
     Py_CLEAR(f->result);
     if (f->data && comm_world(f->comm)->comm)           /* loaded, and nobody took it */
         tutti_free((void *)(uintptr_t)f->data, comm_world(f->comm)->comm);

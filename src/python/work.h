@@ -13,7 +13,6 @@ struct flight {
     int            kind;                /* a row of the table, or KIND_LOAD, KIND_SAVE */
     int            keep;                /* TUTTI_KEEP */
     struct side    send, recv, factor;
-    PyObject      *owner;               /* owned, may be NULL: whose memory it is where there are no views */
     PyObject      *result;              /* owned: what wait() returns; of recv: what is called with (from, tag, count) */
     tutti_message  got;
     tutti_work    *work;

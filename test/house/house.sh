@@ -24,8 +24,8 @@ house() {
   fi
 }
 
-# The C files below the given folders of the current tree; one a line, none is no error.
-c_files() { find "$@" -name '*.[ch]' 2>/dev/null | sort; }
+# The C and C++ files below the given folders of the current tree; one a line, none is no error.
+c_files() { find "$@" \( -name '*.[ch]' -o -name '*.cc' \) 2>/dev/null | sort; }
 
 # lines PROGRAM FILES...: runs an awk program that finds, on each line, its code in CODE and its comments in
 # NOTE (delimiters included); a string's contents count as code.

@@ -8,7 +8,7 @@ rule() {
     function close_room() {
         if (file ~ /\.h$/ && (opening !~ /Job:/ || opening !~ /Owns:/ || opening !~ /Never:/))
             print file ":1: the header does not open with Job:, Owns: and Never:"
-        if (file ~ /\.c$/ && opening == "") print file ":1: the file does not open with a comment"
+        if (file ~ /\.cc?$/ && opening == "") print file ":1: the file does not open with a comment"
     }
     FNR == 1 { if (file != "") close_room(); file = FILENAME; opening = ""; open = 1 }
     open && CODE !~ /^[ \t]*$/ { open = 0 }

@@ -10,7 +10,7 @@ rule() {
   fi | while read -r name; do
     case $name in
       include|src|test|perf) ;;
-      README.md|LICENSE|CHANGELOG|CONTRIBUTING.md|CMakeLists.txt|CMakePresets.json|bootstrap) ;;
+      README.md|LICENSE|CHANGELOG|CONTRIBUTING.md|SECURITY.md|pyproject.toml|CMakeLists.txt|CMakePresets.json|bootstrap) ;;
       .*) ;;
       expected) [ "$1" != "$TUTTI_SOURCE" ] || echo "$name:0: has no place at the top" ;;
       *) echo "$name:0: has no place at the top" ;;

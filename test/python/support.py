@@ -14,7 +14,7 @@ def skip(why):
 try:
     import numpy as np
 except ImportError:
-    skip(f"NumPy is missing for {sys.executable}: install python3-numpy")
+    skip(f"NumPy is missing for {sys.executable}: ./bootstrap test makes a Python that has it, build/venv")
 try:
     import tutti
 except ImportError as error:

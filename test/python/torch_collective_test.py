@@ -2,7 +2,8 @@
 # Every operation of torch.distributed against a plain computation, for every type it takes, waited for at once and later.
 import itertools
 
-from torch_support import Case, check, dist, main, raises, same, torch, tutti
+from torch_support import Case, backend_of, check, default, dist, main, raises, same, torch, tutti
+import torch.distributed._functional_collectives  # noqa: F401
 
 WHOLE = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -38,7 +39,9 @@ FOLDS = {"SUM": lambda a, b: a + b, "PRODUCT": lambda a, b: a * b, "MIN": torch.
 def fold(parts, op):
     if op == "AVG":
         total = fold(parts, "SUM")
-        return total / len(parts) if total.is_floating_point() or total.is_complex() else torch.div(total, len(parts), rounding_mode="trunc")
+        if total.is_complex():
+            return torch.view_as_complex(torch.view_as_real(total) / len(parts))
+        return total / len(parts) if total.is_floating_point() else torch.div(total, len(parts), rounding_mode="trunc")
     total = parts[0].clone()
     for other in parts[1:]:
         total = FOLDS[op](total, other)
@@ -110,9 +113,7 @@ def moves(rank, size):
 
         def all_gather_one(later):
             into = torch.zeros((size * 3, 5), dtype=dtype)
-            if dtype in COMPLEX:                        # torch's own function does not view these as real ones
-                return Seen
-            work = dist.all_gather_into_tensor(into, mine, async_op=later)
+            work = dist.all_gather_single(into, mine, async_op=later)
             work and work.wait()
             same(into, torch.cat(every), dtype)
             return work
@@ -136,13 +137,6 @@ def moves(rank, size):
             both(call)
 
 
-class Seen:
-    """Nothing to be waited for."""
-    wait = staticmethod(lambda: True)
-    is_completed = is_success = wait
-    exception = staticmethod(lambda: None)
-
-
 def reduce_scatter(rank, size):
     for dtype, op in itertools.product([torch.int64, torch.float16, torch.float64], ["SUM", "PRODUCT", "AVG"]):
         pieces = [[part(peer * size + piece, dtype) for piece in range(size)] for peer in range(size)]
@@ -158,7 +152,7 @@ def reduce_scatter(rank, size):
 
         def one(later):
             got = torch.zeros_like(expected)
-            work = dist.reduce_scatter_tensor(got, torch.cat(pieces[rank]), how, async_op=later)
+            work = dist.reduce_scatter_single(got, torch.cat(pieces[rank]), how, async_op=later)
             work and work.wait()
             same(got, expected, (dtype, op))
             return work
@@ -236,42 +230,37 @@ def sparse(rank, size):
     dist.all_reduce(tensor)
     check(tensor.is_sparse, tensor.layout)
     same(tensor.to_dense(), sum(mine(peer).to_dense() for peer in range(size)))
-    work = dist.distributed_c10d._get_default_group().allreduce([mine(rank)])
+    work = default().allreduce([mine(rank)])
     same(work.get_future().wait()[0].to_dense(), sum(mine(peer).to_dense() for peer in range(size)))
-    raises(ValueError, dist.all_reduce, mine(rank), dist.ReduceOp.MAX)
+    raises(tutti.Invalid, dist.all_reduce, mine(rank), dist.ReduceOp.MAX)
     dist.barrier()
-
-
-def pieces(rank, size):
-    """Tensors that do not lie in one piece: copied where that is no harm, refused where the result would have to come back into them."""
-    grid = torch.arange(6.0).reshape(2, 3) + rank
-    error = raises(ValueError, dist.all_reduce, grid.t())
-    check("contiguous()" in str(error), error)
-    raises(ValueError, dist.broadcast, grid.t(), 0)
-    raises(ValueError, dist.send, grid.t(), 0)
-    into = [torch.zeros(2, 3).t() for _ in range(size)]
-    dist.all_gather(into, grid.t())
-    for peer, got in enumerate(into):
-        same(got.contiguous(), (torch.arange(6.0).reshape(2, 3) + peer).t().contiguous())
-    out = torch.zeros(4, 2)[:, 0]
-    dist.reduce_scatter(out, [torch.ones(4, 2)[:, 1] for _ in range(size)])
-    same(out.contiguous(), torch.full((4,), float(size)))
 
 
 def refused(rank, size):
     """A wrong argument is refused on the rank that has it, before anything is under way; then the group still works."""
-    group = dist.distributed_c10d._get_default_group()
-    raises(ValueError, group.allgather, [[torch.ones(2)] * (size + 1)], [torch.ones(2)])
-    raises(ValueError, dist.all_gather, [torch.ones(2)] * (size - 1), torch.ones(2))
-    raises(ValueError, dist.all_gather_into_tensor, torch.ones(3 * size), torch.ones(2))
-    raises(ValueError, dist.reduce_scatter_tensor, torch.ones(3), torch.ones(2 * size))
-    raises((ValueError, RuntimeError), dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [1] * size, [2] * size)
-    raises(ValueError, group.allreduce, [torch.ones(1), torch.ones(2)])
-    raises(ValueError, group.reduce_scatter, [torch.ones(2)], [[torch.ones(2, dtype=torch.int32)] * size])
-    raises(TypeError, group.allreduce, [torch.quantize_per_tensor(torch.ones(2), 1.0, 0, torch.qint8)])
-    raises(tutti.Invalid, dist.all_reduce, torch.ones(2), dist.ReduceOp.BAND)
-    if not hasattr(dist.ReduceOp, "__getstate__") or torch.__version__.startswith("1."):
-        raises(NotImplementedError, dist.all_reduce, torch.ones(2), torch._C._distributed_c10d._make_nccl_premul_sum(2.0))
+    group, one, two = default(), torch.ones(1), torch.ones(2)
+    for call, *args in (
+            (group.allgather, [[two] * (size + 1)], [two]), (dist.all_gather, [two] * (size + 1), two),
+            (dist.all_gather_single, torch.ones(3 * size), two), (dist.reduce_scatter_single, torch.ones(3), torch.ones(2 * size)),
+            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [1] * size, [2] * size),
+            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [2] * (size + 1), [2] * size),
+            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [3] + [2] * (size - 2) + [-1], [2] * size),
+            (dist.all_to_all, [one] * size, [one] * (size + 1)),
+            (group.allreduce, [one, two]), (group.reduce_scatter, [two], [[torch.ones(2, dtype=torch.int32)] * size]),
+            (dist.all_gather_single, torch.ones(2 * size, dtype=torch.int32), two),
+            (dist.all_reduce, torch.quantize_per_tensor(two, 1.0, 0, torch.qint8)),
+            (dist.all_reduce, two, dist.ReduceOp.BAND), (dist.all_reduce, two.to(torch.complex64), dist.ReduceOp.MAX),
+            (dist.send, two, (rank + 1) % size, None, -1),
+            (dist.scatter, two, [one] * size if rank == 0 else None)):
+        if call is dist.send and size == 1 or call is dist.scatter and rank != 0:
+            continue
+        try:
+            got = call(*args)
+        except (ValueError, RuntimeError, TypeError):
+            continue
+        raise AssertionError((call, args, got))
+    error = raises(tutti.Invalid, group.allreduce, [one, two])
+    check(isinstance(error, ValueError) and isinstance(error, dist.DistBackendError), type(error).__mro__)
     tensor = torch.ones(1)
     dist.all_reduce(tensor)
     check(tensor.item() == size, tensor)
@@ -279,8 +268,9 @@ def refused(rank, size):
 
 def direct(rank, size):
     """The process group's own methods, in all their forms."""
-    group = dist.distributed_c10d._get_default_group()
-    check((group.rank(), group.size(), group.name()) == (rank, size, "tutti"), group.name())
+    group = default()
+    check((group.rank(), group.size(), dist.get_backend(group)) == (rank, size, "tutti"), dist.get_backend(group))
+    check((backend_of().rank(), backend_of().size(), backend_of().name()) == (rank, size, "tutti"), backend_of().name())
     tensor = torch.ones(2)
     group.allreduce(tensor).wait()
     group.allreduce([tensor], dist.ReduceOp.MAX).wait()
@@ -294,7 +284,9 @@ def direct(rank, size):
     group.allgather(into, torch.ones(1) * rank).wait()
     check([t.item() for t in into] == list(range(size)), into)
     into = [torch.zeros(1) for _ in range(size)]
-    group.gather(into if rank == 0 else [], torch.ones(1) * rank, root=0).wait()
+    options = dist.GatherOptions()
+    options.rootRank = 0
+    group.gather([into] if rank == 0 else [], [torch.ones(1) * rank], options).wait()
     check(rank or [t.item() for t in into] == list(range(size)), into)
     got = torch.zeros(1)
     group.scatter(got, [torch.ones(1) * peer for peer in range(size)] if rank == 0 else [], root=0).wait()
@@ -309,21 +301,61 @@ def direct(rank, size):
     group.barrier().wait()
 
 
+def coalescing(rank, size):
+    """Several calls as one work: each is done, and what it returns is waited for once."""
+    tensors = [part(rank, torch.int64, (count,)) for count in (3, 1000, 1)]
+    with dist.distributed_c10d._coalescing_manager(async_ops=True) as manager:
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    manager.wait()
+    for tensor in tensors:
+        same(tensor, fold([part(peer, torch.int64, tensor.shape) for peer in range(size)], "SUM"))
+    into, outs = [torch.zeros(2 * size) for _ in range(3)], [torch.zeros(2) for _ in range(3)]
+    with dist.distributed_c10d._coalescing_manager():
+        for i in range(3):
+            dist.all_gather_single(into[i], torch.full((2,), float(10 * i + rank)))
+    with dist.distributed_c10d._coalescing_manager():
+        for i in range(3):
+            dist.reduce_scatter_single(outs[i], into[i])
+    for i in range(3):
+        same(into[i], torch.cat([torch.full((2,), float(10 * i + peer)) for peer in range(size)]), i)
+        same(outs[i], torch.full((2,), float(10 * i + rank)) * size, i)
+
+
+def functional(rank, size):
+    """The collectives of compiled programs: new tensors, which are waited for when they are used."""
+    ours = dist._functional_collectives
+    mine, every = part(rank, torch.float32), [part(peer, torch.float32) for peer in range(size)]
+    same(ours.all_reduce(mine, "sum", default()) + 0, fold(every, "SUM"))
+    same(ours.all_gather_tensor(mine, 0, default()) + 0, torch.cat(every))
+    same(ours.broadcast(mine, size - 1, default()) + 0, every[-1])
+    same(ours.reduce_scatter_tensor(torch.cat([mine] * size), "max", 0, default()) + 0, fold(every, "MAX"))
+    same(ours.all_to_all_single(torch.cat([mine[:1]] * size), None, None, default()) + 0, torch.cat([other[:1] for other in every]))
+    for times, got in zip((1, 2), ours.all_reduce_coalesced([mine, mine * 2], "sum", default())):
+        same(got + 0, fold(every, "SUM") * times)
+    for got in ours.all_gather_into_tensor_coalesced([mine, mine], default()):
+        same(got + 0, torch.cat(every))
+    both = ours.reduce_scatter_tensor_coalesced([torch.cat([mine] * size)] * 2, "sum", [0, 0], default())
+    for got in both:
+        same(got + 0, fold(every, "SUM"))
+
+
+ALL_BODIES = (all_reduce, reduce, moves, reduce_scatter, all_to_all, coalesced, sizes, sparse, refused, direct, coalescing, functional)
+
+
 class Collectives(Case):
     def test_two(self):
-        for body in (all_reduce, reduce, moves, reduce_scatter, all_to_all, coalesced, sizes, sparse, pieces, refused, direct):
-            with self.subTest(body=body.__name__):
-                self.ranks(2, body)
+        self.each(2, *ALL_BODIES)
 
     def test_three(self):
         def everything(rank, size):
-            for body in (all_reduce, reduce, moves, reduce_scatter, all_to_all, coalesced, sparse, pieces, direct):
+            for body in ALL_BODIES:
                 body(rank, size)
         self.ranks(3, everything)
 
     def test_alone(self):
         def everything(rank, size):
-            for body in (all_reduce, reduce, moves, reduce_scatter, all_to_all, coalesced, sparse, direct):
+            for body in ALL_BODIES:
                 body(rank, size)
         self.ranks(1, everything)
 

@@ -1,11 +1,12 @@
 # ctest: timeout=180 labels=nosan
 # Groups of some of the ranks, send and recv, objects, and groups one after the other.
 import datetime
+import gc
 import itertools
 import os
 import tempfile
 
-from torch_support import Case, check, dist, main, plain, raises, same, torch, tutti
+from torch_support import Case, backend_of, check, default, dist, hear, main, plain, raises, same, tell, torch, tutti
 
 
 def groups(rank, size):
@@ -45,7 +46,7 @@ def crossed(rank, size):
     """Two groups waited for in the other order: that no wait ends is found, and said to all who wait."""
     one, two = dist.new_group([0, 1]), dist.new_group([0, 1])
     if rank < 2:
-        error = raises(tutti.Deadlock, dist.barrier, two if rank else one)
+        error = raises(tutti.Deadlock, lambda: dist.barrier(two if rank else one))
         check("rank 0" in error.report and "rank 1" in error.report and "torch_group_test.py" in error.report, error.report)
     dist.barrier()
 
@@ -129,16 +130,48 @@ def objects(rank, size):
     check(got == [mine], got)
 
 
+def seconds(n):
+    return datetime.timedelta(seconds=n)
+
+
 def monitored(rank, size):
-    """torch keeps its monitored_barrier for gloo: tutti.torch's is the same for tutti's groups."""
-    raises(RuntimeError, dist.monitored_barrier)
-    tutti.torch.monitored_barrier()
-    tutti.torch.monitored_barrier(timeout=datetime.timedelta(seconds=50), wait_all_ranks=True)
-    hold = dist.new_group()
-    if rank == 0:
-        error = raises(tutti.Timeout, tutti.torch.monitored_barrier, timeout=datetime.timedelta(milliseconds=100))
-        check("rank 1" in error.report or "ranks 1, 2" in error.report, error.report)
-    dist.barrier(hold)
+    """torch keeps its monitored_barrier for gloo: tutti.torch's is the same for tutti's groups. Who is missing is named, and the group stays
+    whole, for latecomers, too."""
+    raises(ValueError, dist.monitored_barrier)
+    monitored_barrier = tutti.torch.monitored_barrier
+    monitored_barrier()
+    monitored_barrier(timeout=seconds(50), wait_all_ranks=True)
+    for everybody in (False, True):
+        if rank == 0:
+            error = raises(tutti.Timeout, monitored_barrier, timeout=datetime.timedelta(milliseconds=100), wait_all_ranks=everybody)
+            said = "Ranks 1, 2" if everybody else "Rank 1"
+            check(said in error.report and error.ranks == ((1, 2) if everybody else (1,)), (error.report, error.ranks))
+            tell(f"late-{everybody}")
+        else:
+            hear(f"late-{everybody}")
+            error = raises(tutti.Timeout, monitored_barrier, timeout=seconds(50), wait_all_ranks=everybody)
+            check("rank 0" in error.report, error.report)
+        monitored_barrier()
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor)
+        check(tensor.item() == size, tensor)
+    if rank == 2:                                                       # one is missing: the one that came is told as well
+        hear("missed")
+    else:
+        limit = datetime.timedelta(milliseconds=300) if rank == 0 else seconds(50)
+        error = raises(tutti.Timeout, monitored_barrier, timeout=limit, wait_all_ranks=True)
+        check(rank or error.ranks == (2,), (error.report, error.ranks))
+        if rank == 0:
+            tell("missed")
+    if rank == 2:
+        raises(tutti.Timeout, monitored_barrier)
+    monitored_barrier()
+
+
+def monitored_direct(rank, size):
+    """torch's process group asks the backend of its device."""
+    default().monitored_barrier(seconds(50))
+    default().monitored_barrier(seconds(50), wait_all_ranks=True)
 
 
 def other_backends(rank, size):
@@ -162,6 +195,41 @@ def beside_gloo(rank, size):
         check(tensor.item() == 2, tensor)
 
 
+def below_gloo(rank, size):
+    """Groups of tutti's below a default group that is gloo's: some of the ranks, all of them, two of the same ones, one after the other, each
+    with worlds of their own, which are shared."""
+    for turn in range(3):
+        groups = [([0, 1], dist.new_group([0, 1], backend="tutti")), ([0, 1], dist.new_group([0, 1], backend="tutti")),
+                  (list(range(size)), dist.new_group(backend="tutti")), ([1, 2], dist.new_group([1, 2], backend="tutti"))]
+        for i, (members, group) in enumerate(groups):
+            if rank not in members:
+                continue
+            check(dist.get_backend(group) == "tutti" and backend_of(group).size() == len(members), group)
+            tensor = torch.tensor([10 ** rank + i])
+            dist.all_reduce(tensor, group=group)
+            check(tensor.item() == sum(10 ** member + i for member in members), (turn, i, tensor))
+            dist.barrier(group)
+        for members, group in groups[turn:]:                            # what is left is destroyed with the default group, or not at all
+            if rank in members:
+                dist.destroy_process_group(group)
+        dist.barrier()
+
+
+def inited_again(rank, size):
+    """Destroyed and initialised again, in the same store, where the groups have the same names as before. Gloo itself needs another one."""
+    common, backend = dist.FileStore(os.environ["TUTTI_TEST_STORE"], size), os.environ["TUTTI_TEST_BACKEND"]
+    for turn in range(3):
+        where = common if backend == "tutti" else dist.PrefixStore(str(turn), common)
+        dist.init_process_group(backend, store=where, rank=rank, world_size=size)
+        group = dist.new_group([0, 1], backend="tutti")
+        tensor = torch.ones(1)
+        if rank < 2:
+            dist.all_reduce(tensor, group=group)
+        dist.all_reduce(tensor)
+        check(tensor.item() == 2 * 2 + size - 2, tensor)
+        dist.destroy_process_group()
+
+
 def mapped():
     """Mappings of arenas in this process."""
     with open("/proc/self/maps") as maps:
@@ -179,30 +247,43 @@ def one_after_the_other(rank, size):
         dist.all_reduce(tensor)
         dist.all_reduce(tensor, group=group)
         check(tensor.item() == size * size, tensor)
-        group = None
+        del group
         dist.destroy_process_group()
+    gc.collect()
     check(mapped() == before, (before, mapped()))
 
 
 def hosts(rank, size):
     """Ranks that say they are elsewhere: one error on all of them, which says who is where."""
     if rank == 1:
-        tutti.torch._meet._host = lambda: "another-kernel elsewhere"
+        tutti.torch._meet._host = lambda: "another-kernel"
+        tutti.torch._meet.socket.gethostname = lambda: "elsewhere"
     error = raises(RuntimeError, dist.init_process_group, "tutti", init_method=f"file://{os.environ['TUTTI_TEST_STORE']}", rank=rank,
                    world_size=size)
     check("several hosts" in str(error) and "rank 1 on elsewhere" in str(error), error)
+    check(not dist.is_initialized(), "nothing is left")
+
+
+def one_is_missing(rank, size):
+    """A rank that never comes to the meeting: the others say which."""
+    path = os.environ["TUTTI_TEST_STORE"]
+    if rank == 2:
+        return
+    store = dist.FileStore(path, size)
+    error = raises(RuntimeError, dist.init_process_group, "tutti", store=store, rank=rank, world_size=size, timeout=seconds(1))
+    check("rank 2 did not come" in str(error), error)
 
 
 class Groups(Case):
     def test_groups(self):
-        for body in (groups, a_group_breaks, crossed, messages, tags, in_a_group, objects, monitored, other_backends):
-            with self.subTest(body=body.__name__):
-                self.ranks(3, body)
+        self.each(3, groups, a_group_breaks, crossed, messages, tags, in_a_group, objects, monitored, monitored_direct, other_backends)
 
     def test_worlds(self):
-        for body in (one_after_the_other, hosts):
-            with self.subTest(body=body.__name__), tempfile.TemporaryDirectory() as folder:
+        for backend, body in (("tutti", one_after_the_other), ("tutti", hosts), ("tutti", one_is_missing), ("tutti", inited_again),
+                              ("gloo", inited_again)):
+            with self.subTest(body=body.__name__, backend=backend), tempfile.TemporaryDirectory() as folder:
                 os.environ["TUTTI_TEST_STORE"] = os.path.join(folder, "store")
+                os.environ["TUTTI_TEST_BACKEND"] = backend
                 self.assertEqual(plain(3, body), [0, 0, 0])
 
 
@@ -210,7 +291,7 @@ class BesideGloo(Case):
     backend = "gloo"
 
     def test_group(self):
-        self.ranks(3, beside_gloo)
+        self.each(3, beside_gloo, below_gloo)
 
 
 if __name__ == "__main__":

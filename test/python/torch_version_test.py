@@ -1,86 +1,70 @@
-# ctest: timeout=120 labels=nosan
-# What differs between versions of torch. What can be tried with any version is; the rest waits for torch 2, and says so.
-import inspect
-import types
-import unittest
+# ctest: timeout=180 labels=nosan
+# How torch comes to know the backend: by its entry points, by an import, by neither; and what torch's other backends notice of it: nothing.
+import os
+import subprocess
+import sys
+import tempfile
 
-from torch_support import Case, check, dist, main, same, torch, tutti
-from tutti.torch import _split, _versions
+from torch_support import Case, check, dist, main, raises, torch, tutti
 
-TWO = int(torch.__version__.split(".")[0]) >= 2
-
-
-class Recorder:
-    """Stands for another backend's group: notes what it is called with."""
-
-    def __init__(self):
-        self.calls = []
-
-    def __getattr__(self, name):
-        return lambda *args, **words: self.calls.append(name) or tutti.torch._work.DONE
-
-
-def split(rank, size):
-    """Tensors of a device that another backend has go there, all others and the barrier to tutti."""
-    comm = dist.distributed_c10d._get_default_group()._comm
-    other = Recorder()
-    group = _split.SplitGroup({"meta": other}, comm, rank, size, False)
-    away, here = torch.ones(2, device="meta"), torch.ones(2)
-    group.allreduce([away]).wait()
-    group.broadcast([away], dist.BroadcastOptions()).wait()
-    group.allgather([[away] * size], [away]).wait()
-    group._allgather_base(torch.ones(2 * size, device="meta"), away).wait()
-    group.send([away], 0, 0).wait()
-    check(other.calls == ["allreduce", "broadcast", "allgather", "_allgather_base", "send"], other.calls)
-    group.allreduce([here]).wait()
-    group.barrier().wait()
-    same(here, torch.full((2,), float(size)))
-    check(len(other.calls) == 5, other.calls)
+PROGRAM = """
+import torch, torch.distributed as dist
+{before}
+dist.init_process_group("{backend}", init_method="file://{path}", rank=0, world_size=1)
+group = dist.group.WORLD
+x = torch.ones(3)
+dist.all_reduce(x)
+print(dist.get_backend(), group._get_backend(torch.device("cpu")).name(), not group._has_hooks())
+dist.destroy_process_group()
+"""
 
 
-class Any(Case):
-    def test_split(self):
-        self.ranks(2, split)
-
-    def test_who_has_a_device(self):
-        """As torch 2 keeps it while it makes a group."""
-        def _new_process_group_helper(devices):
-            backend_config = types.SimpleNamespace(get_device_backend_map=lambda: devices)
-            check(backend_config is not None, "used by name")
-            return _versions._other_backends(inspect.currentframe())
-        self.assertEqual(_new_process_group_helper({"cpu": "tutti", "cuda": "nccl"}), {"cuda": "nccl"})
-        self.assertEqual(_new_process_group_helper({"cpu": "tutti", "cuda": "tutti"}), {})
-        self.assertEqual(_versions._other_backends(None), {})
-        with self.assertRaisesRegex(ValueError, "mpi"):
-            _split.other_group("mpi", dist.HashStore(), 0, 1, None)
-
-    def test_callers_that_wait(self):
-        """torch's functions are told apart from others by their code: none of them is missed."""
-        table = _versions._waiters()
-        names = {name for name, function in list(vars(dist.distributed_c10d).items())
-                 if isinstance(function, types.FunctionType) and id(inspect.unwrap(function).__code__) in table}
-        for name in ("all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all", "barrier", "send",
-                     "recv"):
-            self.assertIn(name, names)
-        self.assertFalse({"isend", "irecv"} & names)
-
-    def test_once(self):
-        """Registered by the import, however often."""
-        tutti.torch._register()
-        self.assertEqual(dist.Backend("tutti"), "tutti")
+def program(backend, before="", **environment):
+    """What a program of its own prints; its error's last line where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = PROGRAM.format(before=before, backend=backend, path=os.path.join(folder, "store"))
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], env={**os.environ, **environment}, capture_output=True, text=True,
+                              timeout=100)
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
 
 
-@unittest.skipUnless(TWO, f"torch is {torch.__version__}: devices shared out among backends need torch 2")
-class Two(Case):
-    backend = "cpu:tutti,cuda:gloo"
+def two_plugins(rank, size):
+    dist.Backend.register_backend("stranger", lambda *args: None, devices=["cpu"])
+    error = raises(ValueError, dist.new_group, backend="cpu:tutti,cuda:stranger")
+    check("stranger" in str(error) and "tutti" in str(error), error)
 
-    def test_devices(self):
-        def body(rank, size):
-            tensor = torch.ones(1)
-            dist.all_reduce(tensor)
-            check(tensor.item() == size, tensor)
-            check(isinstance(dist.distributed_c10d._get_default_group(), _split.SplitGroup), "two backends")
-        self.ranks(2, body)
+
+class Versions(Case):
+    def test_no_import(self):
+        self.assertEqual(program("tutti"), "tutti tutti True")
+
+    def test_a_device_of_it(self):
+        self.assertEqual(program("cpu:tutti"), "cpu:tutti tutti True")
+
+    def test_switched_off(self):
+        self.assertIn("tutti", program("tutti", TORCH_DEVICE_BACKEND_AUTOLOAD="0"))
+        self.assertNotEqual(program("tutti", TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "tutti tutti True")
+        self.assertEqual(program("tutti", "import tutti.torch", TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "tutti tutti True")
+
+    def test_others_as_before(self):
+        for backend in ("gloo", "cpu:gloo"):
+            for load in "01":
+                self.assertEqual(program(backend, TORCH_DEVICE_BACKEND_AUTOLOAD=load), f"{backend} gloo True")
+
+    def test_nothing_breaks_torch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "_tutti_autoload.py"), "w") as file:
+                with open(sys.modules["_tutti_autoload"].__file__) as ours:
+                    file.write(ours.read().replace("def put() -> None:", "def put() -> None:\n    raise LookupError('on purpose')\n\n\ndef unused() -> None:"))
+            path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+            self.assertEqual(program("gloo", PYTHONPATH=path), "gloo gloo True")
+
+    def test_two_plugins(self):
+        self.ranks(2, two_plugins)
+
+    def test_gloo_untouched(self):
+        self.assertIs(dist.ProcessGroupGloo, torch._C._distributed_c10d.ProcessGroupGloo)
+        self.assertTrue(torch.__version__ and tutti.__version__)
 
 
 if __name__ == "__main__":

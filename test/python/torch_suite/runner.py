@@ -1,8 +1,10 @@
-# Runs cases one after another, keeps what each said and how long it took, and sums up. What a case and its ranks write goes to a file of
-# its own, so that of a failure there is all, and of the rest nothing.
+# Runs cases one after another, keeps what each said and how long it took, and sums up. What a case and its ranks write goes to a
+# file of its own, so that of a failure there is all, and of the rest nothing.
 import collections
+import json
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 import time
@@ -18,6 +20,7 @@ class Results(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self.rows = {}
+        self.end, self.why, self.kept = PASSED, "", None
 
     @staticmethod
     def name(case):
@@ -62,11 +65,18 @@ class Results(unittest.TestResult):
         self.end, self.why = FAILED, "it was expected to fail"
 
 
+def one(results, case):
+    """A case by itself, so that what its class prepares and leaves is its own."""
+    results.end, results.why, results._previousTestClass = FAILED, "it was not begun", None
+    unittest.TestSuite([case]).run(results)
+    results.rows.setdefault(Results.name(case), {"end": results.end, "seconds": 0, "why": results.why})
+
+
 def apart(case, process, bound):
     """A case that makes no ranks, in a process of its own: its threads are not those of the process that ranks are forked from."""
     def body():
         results = Results()
-        unittest.TestSuite([case]).run(results)
+        one(results, case)
         there.send(results.rows)
 
     here, there = multiprocessing.Pipe(False)
@@ -83,6 +93,7 @@ def apart(case, process, bound):
     child.join(1)
     child.kill()
     child.join()
+    here.close()
     if not rows:
         seconds = time.monotonic() - began
         why = f"its process ended by {child.exitcode} after {seconds:.0f} s"
@@ -90,13 +101,18 @@ def apart(case, process, bound):
     return rows
 
 
-def run(cases, makes_ranks, process, bound):
+def run(cases, makes_ranks, process, bound, lines=None):
+    """`lines`: a file to which each row is added when it is known, for one who may have to end this."""
     results = Results()
     for case in cases:
         if isinstance(case, makes_ranks):
-            unittest.TestSuite([case]).run(results)
+            one(results, case)
         else:
             results.rows.update(apart(case, process, bound))
+        if lines:
+            name = Results.name(case)
+            with open(lines, "a") as file:
+                print(json.dumps({name: results.rows[name]}), file=file)
     return results.rows
 
 
@@ -104,10 +120,13 @@ def of(rows, *ends):
     return [name for name, row in rows.items() if row["end"] in ends]
 
 
-def tail(text, lines=40):
-    """The last lines, without the frames of C++ and what the tests' own machinery says of itself."""
-    noise = ("INFO:torch.testing", "frame #", "^")
-    kept = [line for line in text.rstrip().splitlines() if not line.strip().startswith(noise) and line.strip()]
+NOISE = re.compile(r"\s*(INFO:torch.testing|frame #|\^|\[rank\d+\]:[A-Z]|$"
+                   r"|To execute this test|python \S+\.py |This message can be suppressed)")
+
+
+def tail(text, lines=25):
+    """The last lines, without the frames of C++ and what the tests' own machinery says of itself, or says twice."""
+    kept = [line for line in text.rstrip().splitlines() if not NOISE.match(line)]
     return "\n".join("    " + line for line in kept[-lines:])
 
 
@@ -118,8 +137,8 @@ def short(name):
 def summary(what, rows, slowest=8):
     """Prints what a run came to: counts, skips by their reason, what took longest."""
     seconds = sum(row["seconds"] for row in rows.values())
-    print(f"{what}: {len(rows)} cases, {len(of(rows, PASSED))} passed, {len(of(rows, SKIPPED))} skipped, {len(of(rows, FAILED))} failed, "
-          f"{seconds:.0f} s")
+    passed, skipped, failed = (len(of(rows, end)) for end in (PASSED, SKIPPED, FAILED))
+    print(f"{what}: {len(rows)} cases, {passed} passed, {skipped} skipped, {failed} failed, {seconds:.0f} s")
     for why, count in collections.Counter(rows[name]["why"] for name in of(rows, SKIPPED)).most_common():
         print(f"  skipped {count:3}: {why}")
     long = sorted(rows, key=lambda name: -rows[name]["seconds"])[:slowest]

@@ -1,48 +1,100 @@
-"""How the ranks of a process group find each other: through the store that init_process_group has made."""
+"""How the ranks of a process group find each other: through the store that torch has made for it.
+
+Each says where it is and which worlds it has joined; rank 0 sees what they have in common and says what is to be done: the same for all. Keys
+carry the number of the meeting, so that a store may be used again.
+"""
+import datetime
+import json
 import os
 import secrets
 import socket
-from typing import Any, Dict, List, Optional
+import time
+from typing import Any, Dict, List, NamedTuple, Optional
 
-from ..comm import Comm
-from ..world import init
+from ._extension import extension
 
-_worlds: Dict[int, Any] = {}                                            # at most one: the world of the default group
+
+_LATER = datetime.timedelta(seconds=10)
+
+
+class Plan(NamedTuple):
+    """job: of the world; join: it is a new one, which all join now; members: their ranks in it. why: they cannot, and why."""
+    job: str = ""
+    join: bool = False
+    members: List[int] = []
+    why: str = ""
 
 
 def _host() -> str:
-    """What differs from host to host, and what people call it."""
+    """What differs from host to host."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as boot:
-            kernel = boot.read().strip()
+            return boot.read().strip()
     except OSError:
-        kernel = socket.gethostname()
-    return f"{kernel} {socket.gethostname()}"
+        return socket.gethostname()
 
 
-def _elsewhere(hosts: List[str]) -> Optional[str]:
-    kernels = [host.split(" ")[0] for host in hosts]
-    others = [rank for rank, kernel in enumerate(kernels) if kernel != kernels[0]]
+def _elsewhere(said: List[Dict[str, Any]]) -> str:
+    others = [rank for rank, one in enumerate(said) if one["host"] != said[0]["host"]]
     if not others:
-        return None
-    rank = others[0]
-    return (f"tutti: the ranks are on several hosts: rank 0 on {hosts[0].split(' ')[1]}, rank {rank} on {hosts[rank].split(' ')[1]}"
-            f"{' and others' if len(others) > 1 else ''}. tutti is for the ranks of one host; use gloo or nccl between hosts, "
-            "or a group of each host's ranks with backend=\"tutti\".")
+        return ""
+    return (f"the ranks are on several hosts: rank 0 on {said[0]['name']}, rank {others[0]} on {said[others[0]]['name']}"
+            f"{' and others' if len(others) > 1 else ''}")
 
 
-def _job(store: Any, rank: int, size: int) -> str:
-    """The name they meet under: rank 0 makes it when it knows where all are."""
-    store.set(f"tutti/host/{rank}", _host())
-    if rank == 0:
-        why = _elsewhere([store.get(f"tutti/host/{peer}").decode() for peer in range(size)])
-        store.set("tutti/job", f"!{why}" if why else f"torch-{os.getpid()}-{secrets.token_hex(8)}")
-    said = store.get("tutti/job").decode()
-    if said.startswith("!"):
-        raise RuntimeError(said[1:])
-    return said
+def _planned(said: List[Dict[str, Any]]) -> Plan:
+    why = next((f"rank {rank}: {one['why']}" for rank, one in enumerate(said) if one["why"]), "") or _elsewhere(said)
+    if why:
+        return Plan(why=why)
+    for job in said[0]["worlds"]:
+        if all(job in one["worlds"] for one in said):
+            return Plan(job, False, [one["worlds"][job] for one in said])
+    return Plan(f"torch-{os.getpid()}-{secrets.token_hex(8)}", True, list(range(len(said))))
 
 
-def world(store: Any, rank: int, size: int, timeout: float) -> Comm:
-    """A world of its own. The store has brought them all here, so the meeting itself is a matter of moments."""
-    return init(job=_job(store, rank, size), rank=rank, size=size, timeout=timeout)
+class Meeting:
+    """One meeting of a group's ranks in its store."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta):
+        self.store, self.rank, self.size, self.timeout = store, rank, size, timeout
+        self._at = f"tutti/{store.add(f'tutti/count/{rank}', 1)}"
+
+    def tell(self, what: str, value: Any) -> None:
+        self.store.set(f"{self._at}/{what}/{self.rank}", json.dumps(value))
+
+    def hear(self, what: str, rank: int, timeout: Optional[datetime.timedelta] = None) -> Any:
+        key = f"{self._at}/{what}/{rank}"
+        self.store.wait([key], timeout or self.timeout)
+        return json.loads(self.store.get(key))
+
+    def all(self, what: str) -> List[Any]:
+        return [self.hear(what, rank) for rank in range(self.size)]
+
+    def plan(self, why: str = "") -> Plan:
+        """why: this rank cannot take part, and why."""
+        worlds = {} if why else extension().worlds()
+        self.tell("rank", {"host": _host(), "name": socket.gethostname(), "worlds": worlds, "why": why})
+        if self.rank == 0:
+            self.tell("plan", self._gathered()._asdict())
+        return Plan(**self.hear("plan", 0, self.timeout + _LATER))      # rank 0 waits for the others as long as they would for it
+
+    def _gathered(self) -> Plan:
+        said: List[Dict[str, Any]] = []
+        end = time.monotonic() + self.timeout.total_seconds()
+        for rank in range(self.size):
+            try:
+                said.append(self.hear("rank", rank, datetime.timedelta(seconds=max(end - time.monotonic(), 0.001))))
+            except Exception as error:                                  # of the store: nobody said anything in time
+                return Plan(why=f"rank {rank} did not come to the meeting within {self.timeout.total_seconds():g} s "
+                                f"({type(error).__name__}: {error})".splitlines()[0])
+        return _planned(said)
+
+
+def made(meeting: Meeting, plan: Plan, name: str, timeout: Optional[datetime.timedelta] = None) -> Any:
+    """The backend that was agreed upon."""
+    module = extension()
+    if plan.join:
+        world = module.join(plan.job, meeting.rank, meeting.size, meeting.timeout)
+    else:
+        world = module.world(plan.job)
+    return module.make(world, plan.members, name, timeout or meeting.timeout)

@@ -1,13 +1,24 @@
 """Idioms of training programs: one rank first; seeds; a barrier that says who is missing."""
-from typing import Any, ContextManager, Optional
+from typing import Any, ContextManager, Dict, Optional
 
 import torch
 import torch.distributed as dist
 
 from .._order import seed_everything as _seed_all
-from ._versions import group_of
 
 _WORD = 0xFFFFFFFFFFFFFFFF
+
+
+def backend_of(group: Any = None) -> Any:
+    """tutti's backend of a process group, of the default one for None; None: it has none."""
+    from torch.distributed import distributed_c10d as c10d
+    from ._extension import extension
+    group = c10d._get_default_group() if group is None else group
+    for device in getattr(group, "_device_types", ()):
+        backend = group._get_backend(device)
+        if isinstance(backend, extension().Backend):
+            return backend
+    return None
 
 
 def _mixed(x: int) -> int:
@@ -42,25 +53,24 @@ class _Barriers:
             dist.barrier()
 
 
-class _Turn:
-    """Rank 0's turn is its block. The others' turns are short: they come after it, and their blocks after that."""
+class _First:
+    """Rank 0's block; the others' come after it."""
 
-    def __init__(self, comm: Any):
-        self._comm, self._mine = comm, comm.rank == 0
+    def __init__(self, backend: Any):
+        self._backend, self._mine = backend, backend.rank() == 0
 
     def __enter__(self) -> bool:
-        self._comm._turn_begin(0)
         if not self._mine:
-            self._comm._turn_end()
+            self._backend.first_awaited()
         return self._mine
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if not self._mine:
             return
         if kind is not None:
-            self._comm.abort(f"rank 0, which went first, raised {kind.__name__}: {value}"[:110])
+            self._backend.break_off(f"rank 0, which went first, raised {kind.__name__}: {value}"[:110])
             return
-        self._comm._turn_end()
+        self._backend.first_done()
 
 
 def first(rank: Optional[int] = None) -> ContextManager[bool]:
@@ -76,8 +86,8 @@ def first(rank: Optional[int] = None) -> ContextManager[bool]:
     """
     if rank == -1 or not dist.is_available() or not dist.is_initialized():
         return _Nobody()
-    group = group_of()
-    return _Barriers() if group is None else _Turn(group._comm)
+    backend = backend_of()
+    return _Barriers() if backend is None else _First(backend)
 
 
 def seed_everything(base: int, deterministic: bool = True) -> int:
@@ -98,11 +108,22 @@ def seed_everything(base: int, deterministic: bool = True) -> int:
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
     """torch.distributed.monitored_barrier, which torch lets nobody but gloo have: a barrier whose error names the ranks that did not come.
 
-    timeout: a timedelta; None: the group's. Every rank that waits gets tutti.Timeout, with all that are missing, whatever
-    wait_all_ranks says. A group of another backend: torch's own.
+    timeout: a timedelta; None: the group's. Rank 0 names the first rank that is missing, or all of them with wait_all_ranks; the others that
+    wait point at rank 0. All of it is tutti.Timeout, and the group stays whole. A group of another backend: torch's own.
     """
-    ours = group_of(group)
+    ours = backend_of(group)
     if ours is None:
         dist.monitored_barrier(group, timeout, wait_all_ranks)
     else:
         ours.monitored_barrier(timeout, wait_all_ranks)
+
+
+def stats(group: Any = None) -> Dict[str, Any]:
+    """A group's figures on this rank since it was made: operations, bytes, wait_ns, fold_ns, came_last, sleeps, and its backend's name.
+
+    ValueError: the group is another backend's.
+    """
+    ours = backend_of(group)
+    if ours is None:
+        raise ValueError("stats: the group has no tensors' device that tutti serves: its backend is another one")
+    return {"backend": ours.name(), **ours.stats()}

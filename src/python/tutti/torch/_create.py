@@ -1,0 +1,21 @@
+"""What torch calls for a group of the backend "tutti"."""
+from typing import Any
+
+from ._extension import extension
+from ._meet import Meeting, made
+
+
+def create(options: Any, more: Any = None) -> Any:
+    """On each member, by init_process_group and new_group; options: torch's _DistributedBackendOptions; more: of the program, whose timeout torch
+    has taken over by then."""
+    if getattr(options, "enable_reconfigure", False):                   # torch 2.14: its ranks are told by reconfigure()
+        return extension().unmade("tutti", options.timeout)
+    meeting = Meeting(options.store, options.group_rank, options.group_size, options.timeout)
+    plan = meeting.plan()
+    if plan.why:
+        raise RuntimeError(f"tutti: {plan.why}. tutti is for the ranks of one host; use gloo or nccl between hosts, or a group of each "
+                           "host's ranks with backend=\"tutti\".")
+    backend = made(meeting, plan, "tutti", options.timeout)
+    backend.options.global_ranks_in_group = list(options.global_ranks_in_group)
+    backend.options.group_name = options.group_id
+    return backend

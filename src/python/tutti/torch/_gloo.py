@@ -1,0 +1,133 @@
+"""tutti in gloo's place: programs ask for "gloo", and groups whose ranks share this host get tutti.
+
+torch makes such a group by ProcessGroupGloo(store, rank, size, ...). The class that stands in for it there lets the ranks meet in that store; what
+they agree upon is the same for all: tutti, if all are on one host, have it, and have joined; else gloo itself. torch's own classes are
+untouched: whatever took the name ProcessGroupGloo from torch before as_gloo() goes on to make gloo's groups.
+"""
+import datetime
+import os
+import sys
+from typing import Any, Optional
+
+from ._extension import extension
+from ._meet import Meeting, Plan, made
+
+_DEFAULT = datetime.timedelta(minutes=30)
+_real: Any = None                                                       # torch's own class, once something stands in its place
+_said = set()
+_SWITCH = "TUTTI_AS_GLOO"
+
+
+def _say(text: str) -> None:
+    """Each line once; TUTTI_AS_GLOO_QUIET=1: never."""
+    if os.environ.get("TUTTI_AS_GLOO_QUIET", "0") in ("", "0") and text not in _said:
+        _said.add(text)
+        print(f"tutti: {text}", file=sys.stderr, flush=True)
+
+
+class _Meeting(Meeting):
+    """A rank without the switch makes gloo's group, and says so to gloo alone: its address stands in the store under its rank."""
+
+    def hear(self, what: str, rank: int, timeout: Optional[datetime.timedelta] = None) -> Any:
+        end = datetime.datetime.now() + (timeout or self.timeout)
+        key = f"{self._at}/{what}/{rank}"
+        while not self.store.check([key]):
+            try:
+                self.store.wait([key], min(timeout or self.timeout, datetime.timedelta(seconds=1)))
+            except Exception:
+                if what == "rank" and self._is_gloo(rank):
+                    raise RuntimeError(f"rank {rank} makes a group of gloo itself: set {_SWITCH}=1 for all ranks or for none") from None
+                if datetime.datetime.now() >= end:
+                    raise
+        return super().hear(what, rank, timeout)
+
+    def _is_gloo(self, rank: int) -> bool:
+        return any(self.store.check([key]) for key in (str(rank), f"0/{rank}", f"rank_{rank}", f"0/rank_{rank}"))
+
+
+def _agreed(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:
+    """tutti's backend; None: all take gloo."""
+    meeting = _Meeting(store, rank, size, timeout)
+    try:
+        extension()
+        why = ""
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+    plan = meeting.plan(why)
+    if "makes a group of gloo itself" in plan.why:
+        raise RuntimeError(f"tutti: {plan.why}")
+    backend = None if plan.why else _joined(meeting, plan, timeout)
+    if rank == 0:
+        why = plan.why or ("" if backend else "a rank could not join")
+        _say(f"gloo serves a group of {size} ranks, as asked for: {why.splitlines()[0]}" if why else
+             "in gloo's place for groups whose ranks share this host")
+    return backend
+
+
+def _joined(meeting: Meeting, plan: Plan, timeout: datetime.timedelta) -> Any:
+    """All have joined, or none uses what it has made."""
+    try:
+        backend, why = made(meeting, plan, "gloo", timeout), ""
+        for name in ("create_device", "create_default_device"):         # of gloo's class, which programs ask any of its groups for
+            if hasattr(_real, name):
+                setattr(type(backend), name, staticmethod(getattr(_real, name)))
+    except Exception as error:
+        backend, why = None, f"{type(error).__name__}: {error}"
+    meeting.tell("joined", why)
+    wrong = [(rank, said) for rank, said in enumerate(meeting.all("joined")) if said]
+    if not wrong:
+        return backend
+    _say(f"rank {wrong[0][0]} could not join: {wrong[0][1].splitlines()[0]}")
+    return None
+
+
+class _Place(type):
+    """The class of the class that stands in for gloo's."""
+
+    def __instancecheck__(cls, it: Any) -> bool:
+        return isinstance(it, _real) or (isinstance(it, extension().Backend) and it.name() == "gloo")
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, _real)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(_real, name)
+
+
+class ProcessGroupGloo(metaclass=_Place):
+    """torch.distributed.ProcessGroupGloo, by whoever the ranks agree upon."""
+
+    def __new__(cls, store: Any, rank: int, size: int, *args: Any, **words: Any) -> Any:
+        options = args[0] if args else words.get("options", words.get("timeout", _DEFAULT))
+        timeout = options if isinstance(options, datetime.timedelta) else getattr(options, "_timeout", _DEFAULT)
+        import torch.distributed as dist
+        backend = _agreed(dist.PrefixStore("tutti", store), rank, size, timeout)
+        return _real(store, rank, size, *args, **words) if backend is None else backend
+
+
+def _with_real(make: Any, c10d: Any) -> Any:
+    """torch's wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL takes gloo's own C++ class for its helper group."""
+    import functools
+
+    @functools.wraps(make)
+    def call(*args: Any, **words: Any) -> Any:
+        c10d.ProcessGroupGloo = _real
+        try:
+            return make(*args, **words)
+        finally:
+            c10d.ProcessGroupGloo = ProcessGroupGloo
+    return call
+
+
+def as_gloo() -> None:
+    """Puts tutti in gloo's place, for groups that are made from now on. All ranks of a group call it, or none."""
+    global _real
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+    if not dist.is_available() or not dist.is_gloo_available():
+        raise RuntimeError("as_gloo: this torch is built without gloo, so there is no place to take: ask for the backend \"tutti\"")
+    if _real is not None:
+        return
+    _real = c10d.ProcessGroupGloo
+    c10d.ProcessGroupGloo = dist.ProcessGroupGloo = ProcessGroupGloo
+    c10d._create_process_group_wrapper = _with_real(c10d._create_process_group_wrapper, c10d)

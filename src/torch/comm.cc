@@ -1,0 +1,413 @@
+/* Every operation is started as work and then awaited, also one that the caller waits for at once: so the door is never held while a thread
+ * waits, a blocked recv does not hold up another thread's send, and collectives come in the order in which they were called. A blocking call of
+ * the library would save 0.3 us of the 5 that a call of torch takes, and hold up others.
+ *
+ * A comm that has failed answers -ECANCELED to whatever comes later. A program wants to know what broke it, in whatever call it notices: so the
+ * first cause is kept, and is what every later failure says.
+ *
+ * The library asks `asked()` in every slice of a sleep: in the main thread Python's signal handlers run there. */
+#include "torch/comm.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "torch/line.h"
+
+namespace py = pybind11;
+
+namespace tutti {
+
+static const int GRACE_MS = 2000;       /* for what is under way when a group is left: its peers may be about to come */
+
+static const char DEATH_TOLD[] = "told by a message: rank ";    /* in an abort's text */
+
+static uint64_t generation;             /* +1 in each fork: what was made before is the parent's */
+static std::mutex *open_lock = new std::mutex;
+static std::vector<std::weak_ptr<Comm>> *open_comms = new std::vector<std::weak_ptr<Comm>>;
+static std::vector<std::weak_ptr<World>> *open_worlds = new std::vector<std::weak_ptr<World>>;
+static thread_local std::exception_ptr raised;          /* by a signal's handler, in a wait of this thread */
+
+uint64_t forks() { return generation; }
+
+static void fork_child()
+{
+    generation++;
+    open_lock = new std::mutex;
+    open_comms = new std::vector<std::weak_ptr<Comm>>;
+    open_worlds = new std::vector<std::weak_ptr<World>>;
+    later_forked();
+}
+
+void comm_setup() { pthread_atfork(nullptr, nullptr, fork_child); }
+
+int milliseconds(std::chrono::milliseconds ms)
+{
+    int64_t n = ms.count();
+    return n <= 0 ? 0 : n > INT_MAX ? INT_MAX : (int)n;
+}
+
+/* Python runs signal handlers in the main thread only. */
+static int asked(void *)
+{
+    if (gettid() != getpid() || !python_runs())
+        return 0;
+    py::gil_scoped_acquire lock;
+    if (!PyErr_Occurred() && PyErr_CheckSignals() == 0)
+        return 0;
+    raised = exception_set();
+    return 1;
+}
+
+static void throw_raised()
+{
+    if (!raised)
+        return;
+    std::exception_ptr it = raised;
+    raised = nullptr;
+    std::rethrow_exception(it);
+}
+
+/* ---- world ---- */
+
+World::World(const Joining &j) : job(j.job)
+{
+    tutti_options options{};
+    options.job = j.job.c_str();
+    options.rank = j.rank;
+    options.size = j.size;
+    options.join_timeout_ms = milliseconds(j.join_timeout);
+    options.interrupt = asked;
+    int r = tutti_init(&whole, &options);
+    if (r >= 0)
+        return;
+    throw_raised();
+    fail(failure_of(r, nullptr));
+}
+
+World::~World()
+{
+    if (born == generation)
+        tutti_finalize(whole);
+}
+
+std::shared_ptr<World> World::join(const Joining &j)
+{
+    auto world = std::make_shared<World>(j);
+    std::lock_guard<std::mutex> hold(*open_lock);
+    open_worlds->push_back(world);
+    return world;
+}
+
+std::vector<std::shared_ptr<World>> World::all()
+{
+    std::lock_guard<std::mutex> hold(*open_lock);
+    std::vector<std::shared_ptr<World>> worlds;
+    for (const auto &it : *open_worlds)
+        if (auto world = it.lock())
+            worlds.push_back(std::move(world));
+    open_worlds->assign(worlds.begin(), worlds.end());
+    return worlds;
+}
+
+/* ---- life ---- */
+
+Comm::Comm(std::shared_ptr<World> w, tutti_comm *c, std::vector<int> m)
+    : rank(tutti_rank(c)), size(tutti_size(c)), world(std::move(w)), members(std::move(m)), comm(c)
+{
+}
+
+static std::shared_ptr<Comm> opened(std::shared_ptr<Comm> made, std::chrono::milliseconds timeout)
+{
+    made->set_timeout(timeout);
+    std::lock_guard<std::mutex> hold(*open_lock);
+    open_comms->erase(std::remove_if(open_comms->begin(), open_comms->end(), [](const auto &it) { return it.expired(); }), open_comms->end());
+    open_comms->push_back(made);
+    return made;
+}
+
+std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector<int> &ranks, std::chrono::milliseconds timeout)
+{
+    tutti_comm *made = nullptr;
+    int r;
+    {
+        std::lock_guard<std::mutex> hold(world->making);
+        tutti_set_timeout(world->whole, milliseconds(timeout));
+        r = tutti_comm_create_at(line_here(), world->whole, ranks.data(), (int)ranks.size(), &made);
+    }
+    if (r < 0) {
+        throw_raised();
+        fail(failure_of(r, world->whole));
+    }
+    return opened(std::make_shared<Comm>(std::move(world), made, ranks), timeout);
+}
+
+std::shared_ptr<Comm> Comm::create(const std::vector<int> &ranks)
+{
+    check();
+    std::vector<int> theirs;
+    for (int r : ranks)
+        theirs.push_back(members.at(r));
+    return make(world, theirs, limit);
+}
+
+/* Waits a moment for each of these, and then ends what goes on. How many had to be ended. */
+static int see_off(tutti_comm *comm, std::vector<std::unique_ptr<Flight>> &flights, std::chrono::steady_clock::time_point until)
+{
+    int late = 0;
+    for (auto &flight : flights) {
+        auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+        int r = tutti_wait_at(flight->site, flight->work, late || rest < 1 ? 1 : (int)rest);
+        if (r == -EAGAIN) {
+            if (!late++)
+                tutti_comm_abort(comm, "the process group was left with this operation under way");
+            r = tutti_wait_at(flight->site, flight->work, -1);
+        }
+        if (r >= 0 && python_runs())
+            flight->held.write_back();
+        raised = nullptr;
+    }
+    if (late)
+        fprintf(stderr, "tutti: rank %d: %d operation%s under way when a process group was left, and ended there: wait for each Work before\n",
+                tutti_rank(comm), late, late == 1 ? " was" : "s were");
+    flights.clear();
+    return late;
+}
+
+static std::chrono::steady_clock::time_point moment() { return std::chrono::steady_clock::now() + std::chrono::milliseconds(GRACE_MS); }
+
+Comm::~Comm()
+{
+    if (is_fork()) {
+        for (auto &flight : left)
+            flight.release();           /* the parent's: not ours to wait for, and its memory stays */
+        return;
+    }
+    reap();
+    if (left.empty()) {
+        tutti_comm_free(comm);
+        return;
+    }
+    auto rest = std::make_shared<std::vector<std::unique_ptr<Flight>>>(std::move(left));
+    later_run([comm = comm, world = world, rest] {
+        see_off(comm, *rest, moment());
+        tutti_comm_free(comm);
+    });
+}
+
+bool comms_leave()
+{
+    std::vector<std::shared_ptr<Comm>> all;
+    {
+        std::lock_guard<std::mutex> hold(*open_lock);
+        for (const auto &it : *open_comms)
+            if (auto comm = it.lock())
+                all.push_back(std::move(comm));
+    }
+    auto until = moment();
+    int late = 0;
+    for (auto &comm : all)
+        late += comm->see_off_left(until);
+    all.clear();
+    if (!later_stop(std::chrono::duration<double>(until - std::chrono::steady_clock::now()).count())) {
+        late++;
+        for (auto &it : *open_comms)
+            if (auto comm = it.lock())
+                comm->abort("the program has ended");
+        later_stop(2);
+    }
+    return !late;
+}
+
+int Comm::see_off_left(std::chrono::steady_clock::time_point until)
+{
+    std::vector<std::unique_ptr<Flight>> rest;
+    {
+        std::lock_guard<std::mutex> hold(left_lock);
+        rest.swap(left);
+        left_count = 0;
+    }
+    return see_off(comm, rest, until);
+}
+
+void Comm::check() const
+{
+    const bool forked = is_fork();
+    if (!forked && !is_closed)
+        return;
+    Failure f;
+    f.error = forked ? -ECHILD : -EINVAL;
+    f.report = forked ? "this process is a fork of a rank, not the rank: its process groups are the parent's; make ranks by torch.multiprocessing with spawn"
+                      : "this process group was destroyed or shut down: it can be used no more";
+    fail(f);
+}
+
+/* ---- operations ---- */
+
+static bool is_out_of_place(int error) { return error == -EBUSY || error == -ECHILD || error == -EAGAIN; }     /* of these the library has no report */
+
+static bool breaks(int error, bool message)
+{
+    if (is_out_of_place(error) || error == -EINVAL)
+        return false;
+    return !message || error == -EOWNERDEAD || error == -ECANCELED || error == -EINTR;
+}
+
+Failure Comm::failed(int error, bool message)
+{
+    Failure f = failure_of(error, comm);
+    if (is_out_of_place(error))
+        f.report = tutti_strerror(error);
+    if (!breaks(error, message))
+        return f;
+    bool aborted = f.report.find(" aborted: ") != std::string::npos && f.report.find(DEATH_TOLD) == std::string::npos;
+    if (error == -ECANCELED && !f.ranks.empty() && !aborted)
+        f.error = error = -EOWNERDEAD;                  /* another operation, or another rank, met the death first */
+    bool first;
+    {
+        std::lock_guard<std::mutex> hold(cause_lock);
+        first = !cause.error;
+        if (first)
+            cause = f;
+        else if (error == -ECANCELED || error == -EOWNERDEAD) {
+            f.error = cause.error;
+            f.report = cause.report;
+        }
+        broken = true;
+    }
+    if (first && message && error == -EOWNERDEAD)       /* of a message the library tells those two alone; the others wait for who has heard of it */
+        tutti_comm_abort(comm, c10::str(DEATH_TOLD, f.ranks.empty() ? -1 : f.ranks[0], " died or left").c_str());
+    if (first)
+        hooks->run();
+    return f;
+}
+
+int Comm::error()
+{
+    std::lock_guard<std::mutex> hold(cause_lock);
+    return cause.error;
+}
+
+bool Comm::is_over(const Flight &flight) const { return is_fork() || tutti_test(flight.work) != -EAGAIN; }
+
+int Comm::await(Flight &flight, int patience_ms, Failure *failure)
+{
+    check_fork();
+    int r = tutti_wait_at(flight.site, flight.work, patience_ms);
+    if (r == -EAGAIN) {
+        throw_raised();
+        return r;
+    }
+    flight.work = nullptr;
+    if (flight.extends)
+        *flight.extends = true;
+    if (r < 0)
+        *failure = failed(r, flight.message);
+    else
+        flight.held.write_back();
+    flight.held = Held();
+    flight.factor = at::Tensor();
+    reap();
+    throw_raised();
+    return r;
+}
+
+void Comm::leave(std::unique_ptr<Flight> flight)
+{
+    std::lock_guard<std::mutex> hold(left_lock);
+    left.push_back(std::move(flight));
+    left_count++;
+}
+
+/* What has ended by now is written back: whoever dropped its Work may wait for a later operation, and then read. */
+void Comm::reap()
+{
+    if (!left_count)
+        return;
+    std::vector<std::unique_ptr<Flight>> over;
+    {
+        std::lock_guard<std::mutex> hold(left_lock);
+        for (auto &flight : left)
+            if (tutti_test(flight->work) != -EAGAIN)
+                over.push_back(std::move(flight));
+        left.erase(std::remove(left.begin(), left.end(), nullptr), left.end());
+        left_count = left.size();
+    }
+    for (auto &flight : over)
+        if (tutti_wait_at(flight->site, flight->work, -1) >= 0)
+            flight->held.write_back();
+}
+
+void Comm::abort(const std::string &why)
+{
+    if (is_fork())
+        return;
+    hooks->run();
+    tutti_comm_abort_at(line_here(), comm, why.c_str());
+}
+
+void Hooks::add(int64_t id, std::function<void()> hook)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    hooks[id] = std::move(hook);
+}
+
+void Hooks::remove(int64_t id)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    hooks.erase(id);
+}
+
+/* Each runs once: what it is for has happened. */
+void Hooks::run()
+{
+    std::map<int64_t, std::function<void()>> all;
+    {
+        std::lock_guard<std::mutex> hold(lock);
+        all.swap(hooks);
+    }
+    for (auto &[id, hook] : all) {
+        try {
+            hook();
+        } catch (const std::exception &error) {
+            fprintf(stderr, "tutti: an abort hook raised: %s\n", error.what());
+        }
+    }
+}
+
+void Comm::extend(std::chrono::milliseconds more)
+{
+    std::lock_guard<std::mutex> hold(door);
+    extensions.push_back({ more, std::make_shared<std::atomic<bool>>(false), false });
+    extended = true;
+}
+
+int Comm::deadline_ms(int given, Flight *flight)
+{
+    if (!extended)
+        return given;
+    std::lock_guard<std::mutex> hold(door);
+    extensions.erase(std::remove_if(extensions.begin(), extensions.end(), [](const Extension &it) { return it.over->load(); }), extensions.end());
+    extended = !extensions.empty();
+    auto sum = std::chrono::milliseconds(given ? given : milliseconds(limit));
+    for (Extension &it : extensions) {
+        sum += it.more;
+        if (!it.given)
+            flight->extends = it.over;
+        it.given = true;
+    }
+    return extensions.empty() || sum.count() == 0 ? given : milliseconds(sum);
+}
+
+void Comm::set_timeout(std::chrono::milliseconds timeout)
+{
+    std::lock_guard<std::mutex> hold(door);
+    limit = timeout;
+    tutti_set_timeout(comm, milliseconds(timeout));
+}
+
+}

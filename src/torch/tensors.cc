@@ -1,0 +1,192 @@
+/* Addresses are all that the library sees, so everything a tensor may be beyond dense memory is taken care of here: strides, lazy conjugates and
+ * negatives, layouts, devices, types. The stream of a device is asked for by the guard that torch registers for it: no header of CUDA is
+ * needed, and one build serves both kinds of torch. Cost: for a dense tensor its checks; for another one a copy in, a copy out, or both. */
+#include "torch/tensors.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "torch/failure.h"
+
+namespace tutti {
+
+static const int NO_TYPE = -1;
+
+static int type_number(at::ScalarType scalar)
+{
+    switch (scalar) {
+    case at::kChar: return TUTTI_I8;
+    case at::kByte: return TUTTI_U8;
+    case at::kShort: return TUTTI_I16;
+    case at::kUInt16: return TUTTI_U16;
+    case at::kInt: return TUTTI_I32;
+    case at::kUInt32: return TUTTI_U32;
+    case at::kLong: return TUTTI_I64;
+    case at::kUInt64: return TUTTI_U64;
+    case at::kHalf: return TUTTI_F16;
+    case at::kBFloat16: return TUTTI_BF16;
+    case at::kFloat: return TUTTI_F32;
+    case at::kDouble: return TUTTI_F64;
+    case at::kBool: return TUTTI_BOOL;
+    case at::kComplexFloat: return TUTTI_C64;
+    case at::kComplexDouble: return TUTTI_C128;
+    case at::kFloat8_e4m3fn: return TUTTI_F8E4M3;
+    case at::kFloat8_e5m2: return TUTTI_F8E5M2;
+    default: return NO_TYPE;
+    }
+}
+
+static bool lies_plainly(const at::Tensor &t)
+{
+    return t.layout() == c10::kStrided && !t.is_conj() && !t.is_neg() && t.is_contiguous();
+}
+
+static void check_kind(const char *what, const at::Tensor &t)
+{
+    if (!t.defined())
+        refuse(what, "a tensor is undefined");
+    if (t.layout() != c10::kStrided)
+        refuse(what, c10::str("unsupported layout ", t.layout(), ": give a dense tensor, by to_dense(); all_reduce with SUM takes sparse ones, too"));
+    if (!t.is_cpu() && !t.is_cuda())
+        refuse(what, c10::str("unsupported device type ", t.device().type(), ": give tensors of the CPU or of CUDA"));
+}
+
+/* What takes the place of a tensor that does not lie plainly. */
+static at::Tensor stand_in(const char *what, const at::Tensor &t, Way way, Held &held)
+{
+    if (way == Way::IN)
+        return t.resolve_conj().resolve_neg().contiguous();
+    if (at::has_internal_overlap(t) == at::MemOverlap::Yes)
+        refuse(what, "a result tensor has several elements in one place (it is expanded): give one with memory for each element");
+    at::Tensor copy = way == Way::BOTH ? t.resolve_conj().resolve_neg().contiguous()
+                                       : at::empty(t.sizes(), t.options().memory_format(at::MemoryFormat::Contiguous));
+    if (way == Way::BOTH && copy.is_alias_of(t))
+        copy = copy.clone(at::MemoryFormat::Contiguous);
+    held.back.emplace_back(t, copy);
+    return copy;
+}
+
+Side::Side(const char *what, c10::ArrayRef<at::Tensor> tensors, Way way, Held &held)
+{
+    bool first = true;
+    for (const at::Tensor &given : tensors) {
+        check_kind(what, given);
+        at::Tensor t = lies_plainly(given) ? given : stand_in(what, given, way, held);
+        if (first) {
+            scalar = t.scalar_type();
+            device = t.device();
+            int number = type_number(scalar);
+            type = number == NO_TYPE ? TUTTI_U8 : (tutti_type)number;
+        } else if (t.scalar_type() != scalar)
+            refuse(what, c10::str("invalid tensor type: tensors must all have the same type; there are ", scalar, " and ", t.scalar_type()));
+        else if (t.device() != device)
+            refuse(what, c10::str("invalid tensor device: tensors must all be on the same device; there are ", device, " and ", t.device()));
+        first = false;
+        at.push_back(!t.numel() ? nullptr : way == Way::IN ? const_cast<void *>(t.const_data_ptr()) : t.mutable_data_ptr());
+        if (t.numel() && !at.back())
+            refuse(what, "a tensor has no memory: it is a fake one, or its storage was resized to nothing");
+        counts.push_back((size_t)t.numel() * (type_number(scalar) == NO_TYPE ? t.element_size() : 1));
+        held.tensors.push_back(std::move(t));
+    }
+}
+
+size_t Side::bytes() const
+{
+    size_t sum = 0;
+    for (size_t n : counts)
+        sum += n;
+    return sum * (type_number(scalar) == NO_TYPE ? 1 : c10::elementSize(scalar));
+}
+
+const Side &side_same(const char *what, const Side &send, const Side &recv)
+{
+    if (send.at.empty())
+        return recv;
+    if (recv.at.empty())
+        return send;
+    if (send.scalar != recv.scalar)
+        refuse(what, c10::str("invalid tensor type: the input is of ", send.scalar, ", the output of ", recv.scalar, ": give the same type"));
+    if (send.device != recv.device)
+        refuse(what, c10::str("invalid tensor device: the input is on ", send.device, ", the output on ", recv.device, ": give the same device"));
+    return recv;
+}
+
+void Held::write_back()
+{
+    if (back.empty())
+        return;
+    c10::Device device{ c10::kCPU };
+    at::NoGradGuard without;
+    for (auto &[theirs, ours] : back) {
+        theirs.copy_(ours);
+        device = theirs.device();
+    }
+    if (device.is_cuda()) {
+        c10::impl::VirtualGuardImpl guard(device.type());
+        guard.synchronizeStream(guard.getStream(device));
+    }
+    back.clear();
+}
+
+tutti_op op_of(const char *what, const c10d::ReduceOp &op)
+{
+    switch ((c10d::ReduceOp::RedOpType)op) {
+    case c10d::ReduceOp::SUM: return TUTTI_SUM;
+    case c10d::ReduceOp::AVG: return TUTTI_AVG;
+    case c10d::ReduceOp::PRODUCT: return TUTTI_PROD;
+    case c10d::ReduceOp::MIN: return TUTTI_MIN;
+    case c10d::ReduceOp::MAX: return TUTTI_MAX;
+    case c10d::ReduceOp::BAND: return TUTTI_BAND;
+    case c10d::ReduceOp::BOR: return TUTTI_BOR;
+    case c10d::ReduceOp::BXOR: return TUTTI_BXOR;
+    case c10d::ReduceOp::PREMUL_SUM: return TUTTI_PREMUL_SUM;
+    default: refuse(what, "unknown ReduceOp: expected SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR or PREMUL_SUM");
+    }
+}
+
+static bool is_bitwise(c10d::ReduceOp::RedOpType op)
+{
+    return op == c10d::ReduceOp::BAND || op == c10d::ReduceOp::BOR || op == c10d::ReduceOp::BXOR;
+}
+
+void side_arithmetic(const char *what, Side &side, const c10d::ReduceOp &op)
+{
+    auto kind = (c10d::ReduceOp::RedOpType)op;
+    if (is_bitwise(kind) && !c10::isIntegralType(side.scalar, true))
+        refuse(what, c10::str("Cannot use ReduceOp.", kind == c10d::ReduceOp::BAND ? "BAND" : kind == c10d::ReduceOp::BOR ? "BOR" : "BXOR",
+                              " with non-integral dtype"));
+    if (type_number(side.scalar) != NO_TYPE || side.at.empty())
+        return;
+    if (side.scalar != at::kComplexHalf || (kind != c10d::ReduceOp::SUM && kind != c10d::ReduceOp::AVG))
+        refuse(what, c10::str("Invalid scalar type: there is no arithmetic for ", side.scalar,
+                              ": integers, bool, float16, bfloat16, float32, float64, complex, float8_e4m3fn and float8_e5m2 have one"));
+    side.type = TUTTI_F16;
+    for (size_t &n : side.counts)
+        n /= 2;                         /* bytes until now: halves, two of each number */
+}
+
+at::Tensor factor_of(const c10d::ReduceOp &op, const Side &side)
+{
+    if (op != c10d::ReduceOp::PREMUL_SUM)
+        return at::Tensor();
+    auto *given = dynamic_cast<c10d::PreMulSumSupplement *>(op.supplement_.get());
+    if (!given)
+        refuse("PREMUL_SUM", "the factor is missing: make the operation by torch.distributed._make_nccl_premul_sum(factor)");
+    if (given->tensor_factor.defined())
+        return given->tensor_factor.detach().reshape({ 1 }).to(at::kCPU, side.scalar, false, true).contiguous();
+    return at::full({ 1 }, given->double_factor, at::TensorOptions().dtype(side.scalar));
+}
+
+void *stream_of(c10::Device device)
+{
+    if (!device.is_cuda())
+        return nullptr;
+    c10::impl::VirtualGuardImpl guard(device.type());
+    return guard.getStreamNativeHandle(guard.getStream(device));
+}
+
+}
