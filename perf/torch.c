@@ -1,6 +1,6 @@
 /* The backend of torch.distributed: perf/torch/ranks.py measures, in Python, tutti's beside torch's gloo, in the same processes and in turns;
- * here its lines become figures, ratios by rounds, and promises. What a call from Python costs above one from C is told by ranks that are
- * alone, in one language and the other: they wait for nobody.
+ * here its lines become figures, ratios by rounds, and promises. What a call from Python costs, and how much of that is torch's own road to any
+ * backend, is told by ranks that are alone: they wait for nobody.
  *
  * Without torch (or the extension) only the figures of C are there, and a line says so. */
 #include "harness/progress.h"
@@ -26,19 +26,24 @@ static const struct perf_program program = {
 enum { TUTTI, GLOO, COUNT };
 static const char *const names[COUNT] = { "tutti", "gloo" };
 
-struct operation { const char *key, *what; double limit; struct series rounds[COUNT], single[COUNT]; };
+struct operation { const char *key, *what; double limit; struct series rounds[COUNT], single[COUNT], bare; };
 
-/* limit: of tutti's time by gloo's. */
+/* limit: of tutti's time by gloo's; 0: none. The steps are of a transformer of four blocks of 128. */
 static struct operation operations[] = {
-    { .key = "barrier", .what = "barrier", .limit = 1.0 / 25 },
-    { .key = "all_reduce_4", .what = "all_reduce 4 B", .limit = 1.0 / 25 },
-    { .key = "all_reduce_1048576", .what = "all_reduce 1 MiB", .limit = 1.0 / 5 },
-    { .key = "all_reduce_67108864", .what = "all_reduce 64 MiB", .limit = 1.0 / 3 },
-    { .key = "DDP_step", .what = "DDP step of small MLP", .limit = 1.0 / 2 },
+    { .key = "barrier", .what = "barrier", .limit = 1.0 / 60 },
+    { .key = "all_reduce_4", .what = "all_reduce 4 B", .limit = 1.0 / 60 },
+    { .key = "all_reduce_4096", .what = "all_reduce 4 KiB" },
+    { .key = "async_4096", .what = "async 4 KiB" },
+    { .key = "all_reduce_65536", .what = "all_reduce 64 KiB", .limit = 1.0 / 60 },
+    { .key = "all_reduce_1048576", .what = "all_reduce 1 MiB", .limit = 1.0 / 12 },
+    { .key = "all_reduce_67108864", .what = "all_reduce 64 MiB", .limit = 1.0 / 5 },
+    { .key = "plain_step", .what = "step, no comm" },
+    { .key = "DDP_step", .what = "step, DDP", .limit = 1 / 1.3 },
+    { .key = "FSDP2_step", .what = "step, FSDP2", .limit = 1 / 2.4 },
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
-/* One rank: what the same call takes from Python and from C. */
+/* One rank: what the same call takes from Python, on tutti and on a backend of torch's that does nothing, and from C. */
 static struct operation alone[] = { { .key = "alone_barrier", .what = "barrier" }, { .key = "alone_all_reduce_4", .what = "all_reduce 4 B" } };
 enum { ALONE = sizeof alone / sizeof alone[0], BATCH = 500, PYTHON = 0, PLAIN_C = 1 };
 
@@ -60,6 +65,10 @@ static void take_line(char *line)
     struct operation *o = whole ? find(key) : NULL;
     if (!o)
         return;
+    if (strcmp(who, "nothing") == 0) {
+        series_add(&o->bare, strtod(whole, NULL) / strtod(times, NULL));
+        return;
+    }
     int i = strcmp(who, names[GLOO]) == 0 ? GLOO : TUTTI;
     series_add(&o->rounds[i], strtod(whole, NULL) / strtod(times, NULL));
     for (char *each; (each = strtok_r(NULL, " \n", &at));)
@@ -117,6 +126,28 @@ static bool measure_c(void)
 
 /* ---- what came of it ---- */
 
+/* Of the time of a step, what is not its computing. */
+static void show_shares(struct report *report)
+{
+    static const char *const heads[] = { "", "tutti", "gloo" };
+    static const int width[] = { -20, 10, 10 };
+    struct table *t = report_table(report, 3, heads, width);
+    snprintf(t->title, sizeof t->title, "share of communication in a step");
+    snprintf(t->note, sizeof t->note, "one less the time of the same step without a process group by its time with one.");
+    const struct operation *plain = find("plain_step");
+    static const char *const steps[] = { "DDP_step", "FSDP2_step" };
+    for (int i = 0; i < 2; i++) {
+        char text[COUNT][32];
+        struct operation *o = find(steps[i]);
+        if (!plain->rounds[TUTTI].n || !o->rounds[GLOO].n)
+            continue;
+        for (int who = 0; who < COUNT; who++)
+            snprintf(text[who], sizeof text[who], "%.0f %%", 100 - 100 * series_median(&plain->rounds[TUTTI]) / series_median(&o->rounds[who]));
+        const char *cells[] = { o->what, text[TUTTI], text[GLOO] };
+        table_row(t, false, cells);
+    }
+}
+
 static void show(struct report *report, int ranks)
 {
     static const char *const heads[] = { "", "tutti", "gloo", "gloo / tutti", "tutti p99", "gloo p99" };
@@ -147,34 +178,42 @@ static void show(struct report *report, int ranks)
         table_row(t, false, cells);
         char what[80];
         snprintf(what, sizeof what, "%d ranks: %s, tutti / gloo", ranks, o->what);
-        report_promise(report, what, ratio.median, o->limit, UNIT_RATIO);
+        if (o->limit > 0)
+            report_promise(report, what, ratio.median, o->limit, UNIT_RATIO);
     }
+    struct operation *now = find("all_reduce_4096"), *later = find("async_4096");
+    if (now->rounds[TUTTI].n && later->rounds[TUTTI].n)
+        report_promise(report, "all_reduce 4 KiB, asynchronous / synchronous", series_ratio(&later->rounds[TUTTI], &now->rounds[TUTTI]).median, 1.5,
+                       UNIT_RATIO);
+    show_shares(report);
 }
 
 static void show_alone(struct report *report)
 {
-    static const char *const heads[] = { "", "from Python", "from C", "difference" };
-    static const int width[] = { -20, 13, 13, 13 };
-    char text[3][32];
-    struct table *t = report_table(report, 4, heads, width);
+    static const char *const heads[] = { "", "from Python", "torch alone", "difference", "from C" };
+    static const int width[] = { -20, 13, 13, 13, 13 };
+    char text[4][32];
+    struct table *t = report_table(report, 5, heads, width);
     snprintf(t->title, sizeof t->title, "what a call costs, one rank");
-    snprintf(t->note, sizeof t->note, "torch.distributed's function and tutti.h's: one rank waits for nobody, so all of it is the call; of 200 batches the one "
-             "that is slower than a tenth. Some 1 us of it is torch.distributed's own.");
+    snprintf(t->note, sizeof t->note, "torch.distributed's function on tutti, the same on a backend of torch's that does nothing, and tutti.h's: one rank waits for "
+             "nobody, so all of it is the call; of 200 batches the one that is slower than a tenth.");
     for (int i = 0; i < ALONE; i++) {
         double c = series_quantile(&alone[i].rounds[PLAIN_C], 0.1), python = series_quantile(&alone[i].rounds[PYTHON], 0.1);
+        double bare = series_quantile(&alone[i].bare, 0.1);
         struct figure *f = report_figure(report, alone[i].what, "C alone", UNIT_NS, 1);
         figure_single(f, &alone[i].single[PLAIN_C]);
         f->value = c;
-        if (alone[i].rounds[PYTHON].n) {
+        if (alone[i].rounds[PYTHON].n && alone[i].bare.n) {
             f = report_figure(report, alone[i].what, "Python alone", UNIT_NS, 1);
             figure_single(f, &alone[i].single[PYTHON]);
             f->value = python;
             char what[80];
-            snprintf(what, sizeof what, "%s: a call from Python, above one from C", alone[i].what);
-            report_promise(report, what, python - c, 3000, UNIT_NS);
+            snprintf(what, sizeof what, "%s: a call from Python, above torch's own", alone[i].what);
+            report_promise(report, what, python - bare, 1000, UNIT_NS);
         }
-        const char *cells[] = { alone[i].what, python > 0 ? unit_text(text[0], 32, UNIT_NS, python) : "", unit_text(text[1], 32, UNIT_NS, c),
-                                python > 0 ? unit_text(text[2], 32, UNIT_NS, python - c) : "" };
+        bool there = python > 0 && bare > 0;
+        const char *cells[] = { alone[i].what, there ? unit_text(text[0], 32, UNIT_NS, python) : "", there ? unit_text(text[1], 32, UNIT_NS, bare) : "",
+                                there ? unit_text(text[2], 32, UNIT_NS, python - bare) : "", unit_text(text[3], 32, UNIT_NS, c) };
         table_row(t, false, cells);
     }
 }
@@ -197,7 +236,7 @@ int main(int argc, char **argv)
     report_begin(&report, &program);
     bool there = *PERF_PYTHON && system("'" PERF_PYTHON "' -c 'import torch' 2>/dev/null") == 0;
     if (!there)
-        fprintf(stderr, "torch: PyTorch is missing for '%s': C alone is measured (Debian: python3-torch)\n", PERF_PYTHON);
+        fprintf(stderr, "torch: PyTorch is missing for '%s': C alone is measured (./bootstrap test makes build/venv, which has it)\n", PERF_PYTHON);
     for (int k = 0; there && k < options.lists; k++) {
         for (int i = 0; i < OPERATIONS; i++)
             forget(&operations[i]);

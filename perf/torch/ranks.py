@@ -1,7 +1,7 @@
 """What perf/torch runs: ranks that measure a backend of torch.distributed beside another one, in the same processes, in turns.
 
 A line a round on stdout: operation, contender, number of operations, their time together, then the time of each, in nanoseconds; each time is
-that of the slowest rank. "alone": one rank, which waits for nobody.
+that of the slowest rank. "alone": one rank, which waits for nobody; "nothing": the same on a backend of torch's that does nothing.
 """
 import argparse
 import datetime
@@ -19,6 +19,32 @@ from torch.nn.parallel import DistributedDataParallel
 NOW = time.perf_counter_ns
 
 
+def model():
+    """A transformer of four blocks of 128."""
+    torch.manual_seed(1)
+    return torch.nn.Sequential(*(torch.nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True) for _ in range(4)))
+
+
+def sharded(group):
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.fsdp import fully_shard
+    mesh, net = DeviceMesh.from_group(group, "cpu"), model()
+    for block in net:
+        fully_shard(block, mesh=mesh)
+    return fully_shard(net, mesh=mesh)
+
+
+def step(net):
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    x = torch.randn(2, 16, 128)
+
+    def run():
+        optimizer.zero_grad()
+        net(x).square().mean().backward()
+        optimizer.step()
+    return run
+
+
 def operations(groups, most):
     """name -> contender -> a function; and how many make a batch."""
     def barrier(group):
@@ -27,25 +53,19 @@ def operations(groups, most):
     def all_reduce(group, tensor):
         return lambda: dist.all_reduce(tensor, group=group)
 
-    def step(group):
-        torch.manual_seed(1)
-        net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
-        model = DistributedDataParallel(net, process_group=group)
-        optimizer = torch.optim.SGD(model.parameters(), 0.01)
-        x, y = torch.randn(16, 64), torch.randint(0, 10, (16,))
-
-        def run():
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(x), y).backward()
-            optimizer.step()
-        return run
+    def later(group, tensor):
+        return lambda: dist.all_reduce(tensor, group=group, async_op=True).wait()
 
     made = {"barrier": (50, {name: barrier(group) for name, group in groups.items()})}
-    for bytes_, times in ((4, 50), (1 << 20, 5), (64 << 20, 1)):
+    for bytes_, times in ((4, 50), (4096, 50), (65536, 20), (1 << 20, 5), (64 << 20, 1)):
         if bytes_ <= most:
             tensor = torch.ones(bytes_ // 4)
             made[f"all_reduce {bytes_}"] = times, {name: all_reduce(group, tensor) for name, group in groups.items()}
-    made["DDP step"] = 20, {name: step(group) for name, group in groups.items()}
+    small = torch.ones(1024)
+    made["async 4096"] = 50, {name: later(group, small) for name, group in groups.items()}
+    made["plain step"] = 3, {name: step(model()) for name in groups}
+    made["DDP step"] = 3, {name: step(DistributedDataParallel(model(), process_group=group)) for name, group in groups.items()}
+    made["FSDP2 step"] = 3, {name: step(sharded(group)) for name, group in groups.items()}
     return made
 
 
@@ -90,14 +110,19 @@ def rank(world, path, seconds, most):
     os._exit(0)                                                         # gloo's threads are not waited for
 
 
-def alone(world, path):
+def alone(world, path, backend):
+    """backend: tutti, or torch's own that does nothing."""
     torch.set_num_threads(1)
-    dist.init_process_group("tutti", init_method=f"file://{path}", rank=0, world_size=1)
+    if backend == "fake":
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
+    else:
+        dist.init_process_group(backend, init_method=f"file://{path}", rank=0, world_size=1)
     tensor = torch.ones(1)
     for name, run in (("barrier", dist.barrier), ("all_reduce_4", lambda: dist.all_reduce(tensor))):
         for _ in range(100):
             took = batch(run, 500)
-            print("alone_" + name, "tutti", 500, *(f"{value:.0f}" for value in took.tolist()), flush=True)
+            print("alone_" + name, "nothing" if backend == "fake" else "tutti", 500, *(f"{value:.0f}" for value in took.tolist()), flush=True)
 
 
 def main():
@@ -107,9 +132,9 @@ def main():
     parser.add_argument("--most", type=int, default=64 << 20)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        ends = tutti.spawn(alone, 1, os.path.join(folder, "before"))
+        ends = [end for backend in ("tutti", "fake") for end in tutti.spawn(alone, 1, os.path.join(folder, "before"), backend)]
         ends += tutti.spawn(rank, options.ranks, os.path.join(folder, "store"), options.seconds, options.most, timeout=options.seconds + 100)
-        ends += tutti.spawn(alone, 1, os.path.join(folder, "after"))     # so that one slow phase of the machine is not all that it sees
+        ends += [end for backend in ("tutti", "fake") for end in tutti.spawn(alone, 1, os.path.join(folder, "after"), backend)]     # so that one slow phase of the machine is not all that it sees
     sys.exit(any(ends))
 
 
