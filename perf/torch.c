@@ -37,9 +37,9 @@ static struct operation operations[] = {
     { .key = "all_reduce_65536", .what = "all_reduce 64 KiB", .limit = 1.0 / 60 },
     { .key = "all_reduce_1048576", .what = "all_reduce 1 MiB", .limit = 1.0 / 12 },
     { .key = "all_reduce_67108864", .what = "all_reduce 64 MiB", .limit = 1.0 / 5 },
-    { .key = "plain_step", .what = "step, no comm" },
-    { .key = "DDP_step", .what = "step, DDP", .limit = 1 / 1.3 },
-    { .key = "FSDP2_step", .what = "step, FSDP2", .limit = 1 / 2.4 },
+    { .key = "plain_step", .what = "step alone" },
+    { .key = "DDP_step", .what = "DDP step", .limit = 1 / 1.3 },
+    { .key = "FSDP2_step", .what = "FSDP2 step", .limit = 1 / 2.4 },
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -183,7 +183,7 @@ static void show(struct report *report, int ranks)
     }
     struct operation *now = find("all_reduce_4096"), *later = find("async_4096");
     if (now->rounds[TUTTI].n && later->rounds[TUTTI].n)
-        report_promise(report, "all_reduce 4 KiB, asynchronous / synchronous", series_ratio(&later->rounds[TUTTI], &now->rounds[TUTTI]).median, 1.5,
+        report_promise(report, "all_reduce 4 KiB: asynchronous / synchronous", series_ratio(&later->rounds[TUTTI], &now->rounds[TUTTI]).median, 1.5,
                        UNIT_RATIO);
     show_shares(report);
 }
