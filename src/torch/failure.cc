@@ -6,7 +6,7 @@
 #include <c10/util/Exception.h>
 
 #include <errno.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 namespace py = pybind11;
 
@@ -70,7 +70,20 @@ std::exception_ptr failure_exception(const Failure &f)
     return made;
 }
 
-void fail(const Failure &f) { std::rethrow_exception(failure_exception(f)); }
+void signals_look()
+{
+    if (gettid() != getpid() || !python_runs())
+        return;
+    py::gil_scoped_acquire lock;
+    if (!PyErr_Occurred() && PyErr_CheckSignals() < 0)
+        std::rethrow_exception(exception_set());
+}
+
+void fail(const Failure &f)
+{
+    signals_look();
+    std::rethrow_exception(failure_exception(f));
+}
 
 void refuse(const char *what, const std::string &why)
 {

@@ -5,9 +5,9 @@
  * The handler stands in front of Python's and calls it. Cost: one sigaction() for each future that is given away while it is incomplete. */
 #include "torch/interrupt.h"
 
+#include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <mutex>
@@ -26,13 +26,16 @@ static sem_t called;
 static std::mutex *hooking = new std::mutex;
 static bool watched;
 
+/* Python's handler first: whoever is woken here finds the signal noted there. */
 static void on_interrupt(int number, siginfo_t *info, void *context)
 {
-    sem_post(&called);
     if (before.sa_flags & SA_SIGINFO)
         before.sa_sigaction(number, info, context);
     else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
         before.sa_handler(number);
+    int saved = errno;
+    sem_post(&called);
+    errno = saved;
 }
 
 static bool raises()
@@ -75,15 +78,6 @@ void signals_hook()
     ours.sa_flags |= SA_SIGINFO;
     ours.sa_sigaction = on_interrupt;
     sigaction(SIGINT, &ours, nullptr);
-}
-
-void signals_look()
-{
-    if (gettid() != getpid() || !python_runs())
-        return;
-    py::gil_scoped_acquire lock;
-    if (!PyErr_Occurred() && PyErr_CheckSignals() < 0)
-        std::rethrow_exception(exception_set());
 }
 
 void interrupt_setup(void *function) { is_default = (PyObject *)function; }

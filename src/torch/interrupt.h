@@ -9,9 +9,6 @@ namespace tutti {
 /* Before a future is given to torch: our handler stands in front, also if the program has set one meanwhile. */
 void signals_hook();
 
-/* In a wait of ours: runs Python's signal handlers if this is the main thread; throws what they raise. Any thread, without the interpreter's lock. */
-void signals_look();
-
 /* is_default() -> bool: SIGINT raises KeyboardInterrupt, and no handler of the program's has it. */
 void interrupt_setup(void *is_default);
 
