@@ -7,6 +7,7 @@ untouched: whatever took the name ProcessGroupGloo from torch before as_gloo() g
 import datetime
 import os
 import sys
+import time
 from typing import Any, Optional
 
 from ._extension import extension
@@ -26,23 +27,26 @@ def _say(text: str) -> None:
 
 
 class _Meeting(Meeting):
-    """A rank without the switch makes gloo's group, and says so to gloo alone: its address stands in the store under its rank."""
+    """A rank without the switch makes gloo's group, and says so to gloo alone: its address stands in the group's store under "0/its rank"."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta):
+        import torch.distributed as dist
+        super().__init__(dist.PrefixStore("tutti", store), rank, size, timeout)
+        self._whole = store
 
     def hear(self, what: str, rank: int, timeout: Optional[datetime.timedelta] = None) -> Any:
-        end = datetime.datetime.now() + (timeout or self.timeout)
+        end = time.monotonic() + (timeout or self.timeout).total_seconds()
         key = f"{self._at}/{what}/{rank}"
         while not self.store.check([key]):
+            left = max(end - time.monotonic(), 0.001)
             try:
-                self.store.wait([key], min(timeout or self.timeout, datetime.timedelta(seconds=1)))
+                self.store.wait([key], datetime.timedelta(seconds=min(left, 1)))
             except Exception:
-                if what == "rank" and self._is_gloo(rank):
+                if self._whole.check([f"0/{rank}"]) and not self.store.check([key]):
                     raise RuntimeError(f"rank {rank} makes a group of gloo itself: set {_SWITCH}=1 for all ranks or for none") from None
-                if datetime.datetime.now() >= end:
+                if left <= 1:
                     raise
         return super().hear(what, rank, timeout)
-
-    def _is_gloo(self, rank: int) -> bool:
-        return any(self.store.check([key]) for key in (str(rank), f"0/{rank}", f"rank_{rank}", f"0/rank_{rank}"))
 
 
 def _agreed(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:
@@ -100,8 +104,7 @@ class ProcessGroupGloo(metaclass=_Place):
     def __new__(cls, store: Any, rank: int, size: int, *args: Any, **words: Any) -> Any:
         options = args[0] if args else words.get("options", words.get("timeout", _DEFAULT))
         timeout = options if isinstance(options, datetime.timedelta) else getattr(options, "_timeout", _DEFAULT)
-        import torch.distributed as dist
-        backend = _agreed(dist.PrefixStore("tutti", store), rank, size, timeout)
+        backend = _agreed(store, rank, size, timeout)
         return _real(store, rank, size, *args, **words) if backend is None else backend
 
 
