@@ -101,6 +101,7 @@ private:
 
     std::shared_ptr<Comm> comm;         /* null until reconfigure() */
     const std::string name;
+    const bool as_gloo;                 /* refuses what gloo refuses, too: programs, and tests, wait for that */
     const c10::intrusive_ptr<c10d::Backend::Options> options;
     WorkPtr over;                       /* of an operation that has been waited for: one for all of them */
     std::mutex coalescing_lock;

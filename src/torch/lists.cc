@@ -17,6 +17,16 @@ void check_alike(const char *what, const Tensors &tensors, const at::Tensor &fir
     }
 }
 
+void check_as_many(const char *what, const Tensors &tensors, const at::Tensor &mine)
+{
+    for (size_t i = 0; i < tensors.size(); i++) {
+        if (tensors[i].scalar_type() != mine.scalar_type())
+            refuse(what, c10::str("invalid tensor type at index ", i, ": ", tensors[i].scalar_type(), ", where ", mine.scalar_type(), " is expected"));
+        if (tensors[i].numel() != mine.numel())
+            refuse(what, c10::str("invalid tensor size at index ", i, ": ", tensors[i].sizes(), ", where ", mine.sizes(), " is expected"));
+    }
+}
+
 void check_root_tensor(const char *what, int64_t which, size_t tensors)
 {
     if (which < 0 || (size_t)which >= tensors)

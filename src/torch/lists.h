@@ -11,6 +11,9 @@ namespace tutti {
 /* The tensors of one list have one layout, type, device and shape. */
 void check_alike(const char *what, const Tensors &tensors, const at::Tensor &first);
 
+/* Each has mine's type and as many elements. */
+void check_as_many(const char *what, const Tensors &tensors, const at::Tensor &mine);
+
 void check_root_tensor(const char *what, int64_t which, size_t tensors);
 
 /* torch's lists have a tensor for each device of this process, of which there is one. */

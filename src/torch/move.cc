@@ -64,6 +64,8 @@ WorkPtr Backend::allgather(Lists &outputs, Tensors &inputs, const c10d::Allgathe
     if (inputs.size() > 1)
         return several_gathered(outputs, inputs, o);
     Tensors &row = row_of(p.what, "output", outputs, inputs[0], p.ranks(), p.rank());
+    if (as_gloo)
+        check_as_many(p.what, row, inputs[0]);
     auto work = p.work(c10d::OpType::ALLGATHER, title("all_gather"), row, &inputs);
     gather_to_all(p, *work, row, inputs[0], async_of(o));
     return p.end(std::move(work), async_of(o));
@@ -86,6 +88,7 @@ WorkPtr Backend::several_gathered(Lists &outputs, Tensors &inputs, const c10d::A
             p.flight.held.back.emplace_back(row[i], every[i / inputs.size()][(int64_t)(i % inputs.size())]);
     }
     auto work = p.work(c10d::OpType::ALLGATHER, title("all_gather"), std::move(value), &inputs);
+    work->rows = outputs.size();
     gather_to_all(p, *work, every, mine, async_of(o));
     return p.end(std::move(work), async_of(o));
 }
@@ -254,6 +257,8 @@ WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input, std::vecto
                                const c10d::AllToAllOptions &o)
 {
     Plan p(*this, "all_to_all_single");
+    if (as_gloo && !(input.is_contiguous() && output.is_contiguous()))
+        refuse(p.what, "Tensors must be contiguous: their parts are rows of memory");
     Side send = p.side(input, Way::IN), recv = p.side(output, Way::OUT);
     Side both = side_same(p.what, send, recv);
     split_up(p.what, "input", send, input, input_splits, p.ranks());

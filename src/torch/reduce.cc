@@ -1,5 +1,5 @@
 /* Reductions. In place where torch's are. A list of several tensors, which torch once had one for each device of a rank, is folded here, and
- * the first one goes through the comm. */
+ * the first one goes through the comm; a list of sparse ones is added up. */
 #include "torch/plan.h"
 
 #include <ATen/ops/add.h>
@@ -45,7 +45,7 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
     check_alike(what, tensors, tensors[0]);
     at::Tensor &first = tensors[0];
     if (first.is_sparse())
-        refuse(what, "unsupported layout: a list of sparse tensors; give one");
+        return allreduce_sparse(tensors, o);
     at::NoGradGuard without;
     Tensors one{ first };
     for (size_t i = 1; i < tensors.size(); i++) {
@@ -77,15 +77,20 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
 WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &o)
 {
     const char *what = "all_reduce";
-    if (tensors.size() != 1)
-        refuse(what, "requires a single-element list of sparse tensors");
+    if (tensors.empty())
+        refuse(what, "requires non-empty tensor list");
+    check_alike(what, tensors, tensors[0]);
     if (o.reduceOp != c10d::ReduceOp::SUM)
         refuse(what, "unsupported reduction operation: sparse tensors are added (SUM); or make them dense, by to_dense()");
     if (!tensors[0].is_cpu() && !tensors[0].is_cuda())
         refuse(what, c10::str("unsupported device type ", tensors[0].device().type()));
     at::NoGradGuard without;
     shared();
-    at::Tensor mine = tensors[0].coalesce(), indices = mine._indices().contiguous(), values = mine._values().contiguous();
+    at::Tensor mine = tensors[0];
+    for (size_t i = 1; i < tensors.size(); i++)
+        mine = mine + tensors[i];
+    mine = mine.coalesce();
+    at::Tensor indices = mine._indices().contiguous(), values = mine._values().contiguous();
     std::vector<int64_t> said(mine.sizes().vec());
     said.insert(said.end(), { mine.sparse_dim(), values.size(0) });
     int64_t words = (int64_t)said.size();
@@ -113,7 +118,8 @@ WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions
     in = { values };
     allgather(all_values, in, wait);
     at::Tensor sum = at::sparse_coo_tensor(at::cat(all_indices[0], 1), at::cat(all_values[0]), mine.sizes(), mine.options()).coalesce();
-    tensors[0].copy_(sum);
+    for (at::Tensor &tensor : tensors)
+        tensor.copy_(sum);
     auto work = c10::make_intrusive<Work>(comm, c10d::OpType::_ALLREDUCE_SPARSE, title("all_reduce"), tensors);
     work->end(Failure());
     return given(std::move(work));

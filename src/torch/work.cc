@@ -305,6 +305,16 @@ void Work::promise()
         comm->line->add({ settled, then });
 }
 
+c10::IValue Work::value_of_future() const
+{
+    if (rows == 1)
+        return value;
+    c10::List<c10::List<at::Tensor>> lists;
+    for (size_t i = 0; i < value.size(); i += value.size() / rows)
+        lists.push_back(c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(value).slice(i, value.size() / rows)));
+    return lists;
+}
+
 /* Of each future once, whoever comes first: the thread that has waited, or Ctrl-C. */
 void Work::complete()
 {
@@ -328,7 +338,7 @@ void Work::complete()
         if (a && why.error)
             a->setError(failure_exception(why));
         else if (a)
-            a->markCompleted(c10::IValue(value));
+            a->markCompleted(value_of_future());
     } catch (const std::exception &error) {             /* of a callback */
         TORCH_WARN("tutti: what hangs on a future raised: ", error.what());
     }

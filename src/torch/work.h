@@ -21,6 +21,7 @@ public:
      * begin. */
     void holds(std::unique_ptr<Flight> flight) { flights.push_back(std::move(flight)); }
     void end(Failure failure);
+    size_t rows = 1;                    /* its future's value is so many lists */
     int64_t expected = -1;              /* of a recv: how many elements have to come */
 
     bool isCompleted() override;
@@ -49,6 +50,7 @@ private:
     bool failed() const { return failure.error != 0; }
     void tell_backward();
     void promise();
+    c10::IValue value_of_future() const;
     void complete();
 
     const std::shared_ptr<Comm> comm;

@@ -116,7 +116,7 @@ def collectives(rank, size):
 
 
 def shapes(rank, size):
-    """gloo looks at how many elements there are."""
+    """gloo looks at how many elements there are; what it refuses is refused."""
     tensor = torch.full([(6,), (2, 3), (3, 1, 2)][rank], rank + 1.)
     dist.all_reduce(tensor)
     check(tensor.flatten().tolist() == [6.] * 6, tensor)
@@ -124,6 +124,11 @@ def shapes(rank, size):
     out = [torch.zeros(2, 3) for _ in range(size)]
     dist.all_gather(out, torch.full((6,), float(rank)).view(2, 3))
     check([int(t[1, 2]) for t in out] == [0, 1, 2], out)
+    for said, call, *args in (
+            ("invalid tensor size", dist.all_gather, [torch.zeros(1 + (r == (rank + 1) % size)) for r in range(size)], torch.zeros(1)),
+            ("Tensors must be contiguous", dist.all_to_all_single, torch.zeros(size, size), torch.zeros(size, size).t())):
+        error = raises(ValueError, call, *args)
+        check(said in str(error), (said, error))
     whole = torch.zeros(size * 2, 3)
     dist.all_gather_into_tensor(whole, torch.full((6,), float(rank)))
     check(whole.view(size, 6)[:, 0].tolist() == [0, 1, 2], whole)

@@ -32,8 +32,8 @@ def broadcast(rank, size):
 def all_gather(rank, size):
     mine = [torch.tensor([3 * rank + i]) for i in range(3)]
     rows = [[torch.zeros(1, dtype=torch.int64) for _ in range(3 * size)] for _ in range(3)]
-    group().allgather(rows, mine).wait()
-    for row in rows:
+    got = group().allgather(rows, mine).get_future().wait()
+    for row in (*rows, *got):
         check([tensor.item() for tensor in row] == list(range(3 * size)), row)
 
 
@@ -76,6 +76,18 @@ def gather_to(root):
     return opts
 
 
+def sparse(rank, size):
+    def part(i):
+        return torch.sparse_coo_tensor([[2 * rank + i]], [rank + 1.0], (2 * size,))
+    tensors = [part(0), part(1), part(0)]
+    got = group().allreduce(tensors).get_future().wait()
+    expected = torch.tensor([float(r // 2 + 1) * (2 - r % 2) for r in range(2 * size)])
+    for tensor in (*tensors, *got):
+        same(tensor.to_dense(), expected)
+    error = raises(tutti.Invalid, group().allreduce, [part(0), torch.zeros(2 * size)])
+    check("invalid tensor layout" in str(error), error)
+
+
 def sparse_gradients(rank, size):
     """The reducer, which is C++, asks the Work of a sparse all_reduce for its future."""
     torch.manual_seed(0)
@@ -115,7 +127,7 @@ def futures(rank, size):
 
 class Several(Case):
     def test_all(self):
-        self.each(3, all_reduce, broadcast, all_gather, twice, words, sparse_gradients, futures)
+        self.each(3, all_reduce, broadcast, all_gather, twice, words, sparse, sparse_gradients, futures)
 
 
 if __name__ == "__main__":
