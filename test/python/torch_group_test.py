@@ -6,7 +6,7 @@ import itertools
 import os
 import tempfile
 
-from torch_support import Case, backend_of, check, default, dist, hear, main, plain, raises, same, tell, torch, tutti
+from torch_support import DEATH, Case, backend_of, check, default, die, dist, hear, main, plain, raises, same, tell, torch, tutti
 
 
 def groups(rank, size):
@@ -40,6 +40,44 @@ def a_group_breaks(rank, size):
     tensor = torch.ones(1)
     dist.all_reduce(tensor)
     check(tensor.item() == size, tensor)
+
+
+def split(rank, size):
+    """ProcessGroup.split_group, which dist.split_group calls for bound accelerators alone: made by its members, and longer-lived than its parent."""
+    parent = dist.new_group()
+    group = parent.split_group([0, 2], timeout=seconds(7))
+    check((group is None) == (rank == 1), group)
+    del parent
+    if rank != 1:
+        tensor = torch.full((4,), float(rank + 1))
+        group.allreduce([tensor]).wait()
+        same(tensor, torch.full((4,), 4.0))
+        check((group.rank(), group.size()) == (rank // 2, 2), group)
+        check(backend_of(group).options._timeout == seconds(7), backend_of(group).options._timeout)
+    check(backend_of().supports_splitting and backend_of().supports_shrinking, "what torch asks first")
+    raises(tutti.Invalid, default().split_group, [rank, 7])
+    dist.barrier()
+
+
+def shrunk(rank, size):
+    """After a death: what is left of the default group becomes the default group, and goes on when torch has destroyed the old one."""
+    pair = dist.new_group([0, 2])
+    if rank == 1:
+        hear("first", "third")
+        die()
+    tell("first" if rank == 0 else "third")
+    raises(tutti.RankDied, dist.barrier)
+    pair = dist.shrink_group([1], shrink_flags=dist.distributed_c10d.SHRINK_ABORT)
+    check(pair is default() and (dist.get_rank(), dist.get_world_size()) == (rank // 2, 2), pair)
+    for value in range(3):
+        tensor = torch.full((100,), float(value))
+        dist.all_reduce(tensor)
+        same(tensor, torch.full((100,), 2.0 * value))
+    alone = dist.shrink_group([1 - dist.get_rank()], group=dist.new_group())
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor, group=alone)
+    same(tensor, torch.ones(1))
+    dist.barrier()
 
 
 def crossed(rank, size):
@@ -276,7 +314,10 @@ def one_is_missing(rank, size):
 
 class Groups(Case):
     def test_groups(self):
-        self.each(3, groups, a_group_breaks, crossed, messages, tags, in_a_group, objects, monitored, monitored_direct, other_backends)
+        self.each(3, groups, a_group_breaks, split, crossed, messages, tags, in_a_group, objects, monitored, monitored_direct, other_backends)
+
+    def test_shrunk(self):
+        self.ranks(3, shrunk, ends={1: DEATH})
 
     def test_worlds(self):
         for backend, body in (("tutti", one_after_the_other), ("tutti", hosts), ("tutti", one_is_missing), ("tutti", inited_again),
