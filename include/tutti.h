@@ -443,7 +443,7 @@ int  tutti_save(const char *path, const void *data, size_t bytes, tutti_comm *, 
 /* The kind of an error in one sentence; immortal. */
 const char *tutti_strerror(int error);
 
-/* The last failure of this rank on comm, in words and with its table; "" if none. Valid until the next failure on comm.
+/* The last failure of this rank on comm, in words and with its table; "" if none. Valid until this thread asks again.
  * NULL: of tutti_init and tutti_spawn in this thread. */
 const char *tutti_explain(const tutti_comm *comm);
 

@@ -26,14 +26,14 @@ int tutti_cuda_alloc(void **ptr, size_t bytes, int device, tutti_comm *comm)
     if (r < 0)
         return r;
     if (device < -1) {
-        memory_say(comm, "cuda_alloc: device is %d; expected -1 or the number of a device", device);
+        comm_explain(comm, "cuda_alloc: device is %d; expected -1 or the number of a device", device);
         return -EINVAL;
     }
     r = own_alloc(comm->world, bytes, device, local_rank(comm->world), ptr, &why);
     if (r < 0) {
         text_clear(&s);
         text_add_bytes(&s, bytes);
-        memory_say(comm, "cuda_alloc: no %s of device memory: %s", size, said);
+        comm_explain(comm, "cuda_alloc: no %s of device memory: %s", size, said);
     }
     return r;
 }
@@ -48,6 +48,6 @@ int tutti_cuda_free(void *ptr, tutti_comm *comm)
         return r;
     r = own_free(comm->world, ptr, &why);
     if (r < 0)
-        memory_say(comm, "cuda_free: 0x%zx: %s", (size_t)ptr, said);
+        comm_explain(comm, "cuda_free: 0x%zx: %s", (size_t)ptr, said);
     return r;
 }

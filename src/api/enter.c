@@ -39,12 +39,12 @@ int enter_busy(struct tutti_comm *comm)
 
 int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...)
 {
+    char why[REPORT_TEXT];
     va_list args;
     va_start(args, format);
-    int n = snprintf(comm->report, sizeof comm->report, "%s at %s refused: ", kind_name(kind), arena_site_text(&comm->world->arena, site));
-    if (n >= 0 && (size_t)n < sizeof comm->report)
-        vsnprintf(comm->report + n, sizeof comm->report - (size_t)n, format, args);
+    vsnprintf(why, sizeof why, format, args);
     va_end(args);
+    comm_explain(comm, "%s at %s refused: %s", kind_name(kind), arena_site_text(&comm->world->arena, site), why);
     if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK)) {        /* with work under way the journal is another thread's */
         uint64_t tick = clock_tick();
         journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, tick);

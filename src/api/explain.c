@@ -11,7 +11,15 @@
 
 const char *tutti_version(void) { return TUTTI_VERSION; }
 const char *tutti_strerror(int error) { return error_text(error); }
-const char *tutti_explain(const tutti_comm *comm) { return comm ? comm->report : life_report; }
+
+const char *tutti_explain(const tutti_comm *comm)
+{
+    static _Thread_local char report[REPORT_TEXT];
+    if (!comm)
+        return life_report;
+    comm_read(comm, report);
+    return report;
+}
 
 static uint64_t stats_ns(const struct tutti_comm *comm, uint64_t ticks)
 {

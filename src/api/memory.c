@@ -44,24 +44,13 @@ void memory_close(struct world *world)
     store_release64(&world->readonly_base, 0);
 }
 
-/* Several threads may be refused at once. */
-void memory_say(struct tutti_comm *comm, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    pthread_mutex_lock(&comm->world->lock);
-    vsnprintf(comm->report, sizeof comm->report, format, args);
-    pthread_mutex_unlock(&comm->world->lock);
-    va_end(args);
-}
-
 int memory_enter(struct tutti_comm *comm, const char *name)
 {
     if (!comm)
         return -EINVAL;
     if (*comm->fork_word == 1)
         return 0;
-    memory_say(comm, "%s: this process is a fork of the rank, not the rank", name);
+    comm_explain(comm, "%s: this process is a fork of the rank, not the rank", name);
     return -ECHILD;
 }
 
@@ -70,7 +59,7 @@ int memory_enter_whole(struct tutti_comm *comm, const char *name)
     int r = memory_enter(comm, name);
     if (r < 0 || !(load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN))
         return r;
-    memory_say(comm, "%s: the comm is broken by an earlier failure; take another comm of this world", name);
+    comm_explain(comm, "%s: the comm is broken by an earlier failure; take another comm of this world", name);
     return -ECANCELED;
 }
 
@@ -81,9 +70,9 @@ static void say_no_memory(struct tutti_comm *comm, size_t bytes, int error)
     text_add_bytes(&s, bytes);
     text_add_bytes(&room, comm->world->arena.header->span_bytes);
     if (error == -ENOSPC)
-        memory_say(comm, "alloc: no place for %s in this rank's span of %s; raise TUTTI_SPAN_BYTES (or options.span_bytes)", size, span);
+        comm_explain(comm, "alloc: no place for %s in this rank's span of %s; raise TUTTI_SPAN_BYTES (or options.span_bytes)", size, span);
     else
-        memory_say(comm, "alloc: the system has no memory left for %s (RAM or cgroup limit)", size);
+        comm_explain(comm, "alloc: the system has no memory left for %s (RAM or cgroup limit)", size);
 }
 
 void *tutti_alloc(size_t bytes, tutti_comm *comm)
@@ -108,7 +97,7 @@ int tutti_free(void *ptr, tutti_comm *comm)
     if (r < 0)
         r = loaded_free(comm->world, ptr);
     if (r < 0)
-        memory_say(comm, "free: 0x%zx is not the beginning of memory that this rank has from tutti_alloc or tutti_load and has not freed yet", (size_t)ptr);
+        comm_explain(comm, "free: 0x%zx is not the beginning of memory that this rank has from tutti_alloc or tutti_load and has not freed yet", (size_t)ptr);
     return r;
 }
 
@@ -127,7 +116,7 @@ int tutti_register(void *ptr, size_t bytes, tutti_comm *comm)
     else if (r == 0)
         r = adopt_in(comm->world->adopt, ptr, bytes, &why);
     if (r < 0)
-        memory_say(comm, "register: %zu bytes at 0x%zx cannot become part of the arena: %s", bytes, (size_t)ptr, said);
+        comm_explain(comm, "register: %zu bytes at 0x%zx cannot become part of the arena: %s", bytes, (size_t)ptr, said);
     return r;
 }
 
@@ -150,12 +139,12 @@ int tutti_unregister(void *ptr, tutti_comm *comm)
     if (r < 0)
         return r;
     if (any_under_way(comm->world)) {
-        memory_say(comm, "unregister: work is under way on a comm of this world, which may use the memory; wait for it first");
+        comm_explain(comm, "unregister: work is under way on a comm of this world, which may use the memory; wait for it first");
         return -EBUSY;
     }
     r = own_is_registered(comm->world, ptr) ? own_unregister(comm->world, ptr, &why) : adopt_out(comm->world->adopt, ptr, &why);
     if (r < 0)
-        memory_say(comm, "unregister: %s", said);
+        comm_explain(comm, "unregister: %s", said);
     return r;
 }
 
@@ -185,12 +174,12 @@ int tutti_handle(const void *ptr, uint64_t *handle, tutti_comm *comm)
     if (r < 0)
         return r;
     if (!handle) {
-        memory_say(comm, "handle: handle is NULL; give the address of a uint64_t");
+        comm_explain(comm, "handle: handle is NULL; give the address of a uint64_t");
         return -EINVAL;
     }
     struct place place = comm_place(comm, ptr, 1);
     if (place.lo == place.hi || !is_named(comm->world, place.at)) {
-        memory_say(comm, "handle: 0x%zx is not in the arena: it is neither of tutti_alloc or tutti_view, nor in the whole pages of registered memory",
+        comm_explain(comm, "handle: 0x%zx is not in the arena: it is neither of tutti_alloc or tutti_view, nor in the whole pages of registered memory",
                    (size_t)ptr);
         return -EINVAL;
     }
@@ -205,7 +194,7 @@ static uint64_t handle_open(struct tutti_comm *comm, uint64_t handle, const char
     uint64_t offset = handle & HANDLE_MASK;
     if (offset >= arena->header->spans_at && offset < arena->bytes && handle == handle_make(arena, offset))
         return offset;
-    memory_say(comm, "%s: 0x%llx is no handle of this job", name, (unsigned long long)handle);
+    comm_explain(comm, "%s: 0x%llx is no handle of this job", name, (unsigned long long)handle);
     return 0;
 }
 
@@ -221,6 +210,6 @@ const void *tutti_view_readonly(uint64_t handle, tutti_comm *comm)
     int error = 0;
     const char *base = offset ? place_readonly(comm->world, &error) : NULL;
     if (offset && !base)
-        memory_say(comm, "view_readonly: the arena cannot be mapped a second time: %s", error_text(error));
+        comm_explain(comm, "view_readonly: the arena cannot be mapped a second time: %s", error_text(error));
     return base ? base + offset : NULL;
 }

@@ -12,6 +12,5 @@ void memory_close(struct world *world);              /* registered memory become
 /* For functions about memory: 0, or -EINVAL (no comm), -ECHILD; and -ECANCELED on a broken one. What is said stands in tutti_explain. */
 int  memory_enter(struct tutti_comm *comm, const char *name);
 int  memory_enter_whole(struct tutti_comm *comm, const char *name);
-__attribute__((format(printf, 2, 3))) void memory_say(struct tutti_comm *comm, const char *format, ...);
 
 #endif

@@ -190,7 +190,8 @@ static int handle_stuck(struct post_handle *h)
 {
     struct tutti_comm *comm = h->comm;
     struct watch *w = &comm->watch;
-    struct text t = TEXT_IN(comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     pthread_mutex_lock(&comm->p2p->lock);
     if (!h->post.over)
         p2p_withdraw(comm->p2p, &h->post, -EDEADLK);
@@ -200,6 +201,7 @@ static int handle_stuck(struct post_handle *h)
     text_add(&t, "a wait that can never end: this rank waits for the work of a %s on %s; by ranks of the world:\n", kind_name(h->post.kind), w->name);
     cycle_tell(w, w->me, &t);
     rollcall_table(&t, w, NULL);
+    comm_show(comm, &t);
     return -EDEADLK;
 }
 

@@ -68,7 +68,9 @@ void run_begin(struct coll *c, uint64_t tick)
 static void run_pass_on(struct tutti_comm *comm, int error)
 {
     struct watch *w = &comm->watch;
-    snprintf(w->mine->why, sizeof w->mine->why, "it failed: %.*s", ABORT_TEXT - 12, comm->report[0] ? comm->report : strerror(-error));
+    char report[REPORT_TEXT];
+    comm_read(comm, report);
+    snprintf(w->mine->why, sizeof w->mine->why, "it failed: %.*s", ABORT_TEXT - 12, report[0] ? report : strerror(-error));
     verdict_quit(w, QUIT_ABORT);
 }
 
@@ -79,9 +81,32 @@ static bool run_device_failed(struct coll *c, int error)
     /* relaxed: our own word */
     if (!c->device || error != -EIO || load_relaxed64(&w->mine->placed) >= c->op.claim.seq)
         return false;
-    snprintf(w->mine->why, sizeof w->mine->why, "%.*s", ABORT_TEXT - 1, c->comm->report[0] ? c->comm->report : "it did not say how");
+    char report[REPORT_TEXT];
+    comm_read(c->comm, report);
+    snprintf(w->mine->why, sizeof w->mine->why, "%.*s", ABORT_TEXT - 1, report[0] ? report : "it did not say how");
     verdict_quit(w, QUIT_DEVICE);
     return true;
+}
+
+/* How it failed: in the report, and to those who still wait for this rank. Its texts stay off the road of what succeeds. */
+static __attribute__((noinline, cold)) void run_explain(struct coll *c, int result)
+{
+    struct tutti_comm *comm = c->comm;
+    struct watch *w = &comm->watch;
+    if (w->failed) {
+        char room[REPORT_TEXT];
+        struct text t = TEXT_IN(room);
+        rollcall_failure(&t, w, &c->op);
+        comm_show(comm, &t);
+    } else if (result == -EINTR)
+        comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
+                     kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
+    else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN) && !run_device_failed(c, result)) {
+        if (result == -EPROTO || result == -EIO)
+            comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
+                         kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
+        run_pass_on(comm, result);
+    }
 }
 
 int run_end(struct coll *c, int result)
@@ -92,18 +117,8 @@ int run_end(struct coll *c, int result)
     if (result == 0 && w->verify)
         result = verify_end(c);
     uint64_t ended = c->op.waited || c->fold_ticks || result < 0 ? clock_tick() : began + (uint64_t)c->op.pauses * w->pause_ticks;
-    if (result < 0 && w->failed) {
-        struct text t = TEXT_IN(comm->report);
-        rollcall_failure(&t, w, &c->op);
-    } else if (result == -EINTR)
-        comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
-                     kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-    else if (result < 0 && result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN) && !run_device_failed(c, result)) {
-        if (result == -EPROTO || result == -EIO)
-            comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
-                         kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-        run_pass_on(comm, result);
-    }
+    if (result < 0)
+        run_explain(c, result);
     journal_end(w, result, ended);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (c->bytes)

@@ -74,7 +74,8 @@ static void call_name(const struct store_call *c, struct text *t)
 static void call_explain(const struct store_call *c, int error)
 {
     const struct arena *arena = &c->comm->world->arena;
-    struct text t = TEXT_IN(c->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     uint64_t keys, used;
     call_name(c, &t);
     switch (error) {
@@ -104,6 +105,7 @@ static void call_explain(const struct store_call *c, int error)
     default:
         text_add(&t, "%s", error_text(error));
     }
+    comm_show(c->comm, &t);
 }
 
 static int call_end(const struct store_call *c, int result)
@@ -123,12 +125,14 @@ static void get_table(struct store_call *c, struct text *t)
 {
     text_add(t, "\n");
     rollcall_table(t, &c->comm->watch, NULL);
+    comm_show(c->comm, t);
     c->said = true;
 }
 
 static int get_late(struct store_call *c, const struct patience *p)
 {
-    struct text t = TEXT_IN(c->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     call_name(c, &t);
     text_add(&t, "the deadline of ");
     text_add_duration(&t, (uint64_t)p->timeout_ns);
@@ -139,7 +143,8 @@ static int get_late(struct store_call *c, const struct patience *p)
 
 static int get_alone(struct store_call *c)
 {
-    struct text t = TEXT_IN(c->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     call_name(c, &t);
     bool alone = c->comm->world->size == 1;
     text_add(&t, "nobody is left to set it: %s", alone ? "this rank is alone in the job" : "all other ranks of the job are dead or gone");
@@ -147,11 +152,13 @@ static int get_alone(struct store_call *c)
     return -EOWNERDEAD;
 }
 
-static int get_small(struct store_call *c, size_t room, size_t bytes)
+static int get_small(struct store_call *c, size_t limit, size_t bytes)
 {
-    struct text t = TEXT_IN(c->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     call_name(c, &t);
-    text_add(&t, "its value has %zu bytes, and there is room for %zu", bytes, room);
+    text_add(&t, "its value has %zu bytes, and there is room for %zu", bytes, limit);
+    comm_show(c->comm, &t);
     c->said = true;
     return -EMSGSIZE;
 }

@@ -15,7 +15,8 @@ static uint64_t verify_said(const struct coll *c, uint32_t p)
 static int verify_differ(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    struct text t = TEXT_IN(c->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     text_clear(&t);
     text_add(&t, "TUTTI_VERIFY: the ranks had different results before ");
     stamp_add(&t, c->op.claim.descriptor, c->count);
@@ -24,6 +25,7 @@ static int verify_differ(struct coll *c)
     for (uint32_t p = 0; p < w->size; p++)
         text_add(&t, "  rank %-4u %016llx\n", p, (unsigned long long)verify_said(c, p));
     text_add(&t, "  the digests are of all results so far that must be alike; look at the operations before this one, newest first\n");
+    comm_show(c->comm, &t);
     fetch_or32(&w->attention, ATTENTION_BROKEN);
     return -EPROTO;
 }

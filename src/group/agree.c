@@ -251,7 +251,8 @@ static void agree_parties(const struct agreement *a, struct text *t)
 
 static int agree_fail(struct agreement *a, struct decision d, int64_t timeout_ns)
 {
-    struct text t = TEXT_IN(a->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     const char *name = kind_name(a->kind);
     uint32_t by = d.value >> 16, who = d.value & 0xffff;
     int error = d.outcome == OUTCOME_LATE ? -ETIMEDOUT : d.outcome == OUTCOME_MIXED ? -EPROTO : by == a->watch->me ? -EINTR : -ECANCELED;
@@ -274,6 +275,7 @@ static int agree_fail(struct agreement *a, struct decision d, int64_t timeout_ns
     } else
         text_add(&t, "rank %u was interrupted in %s on %s while it waited for rank %u; this ended it for all\n", by, name, a->watch->name, who);
     agree_report(a, &t);
+    comm_show(a->comm, &t);
     return error;
 }
 

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Measured at 4 and 8 ranks on 2 CPUs: fewer lets ranks fall asleep in a barrier that is under way, more only burns time. */
 enum { YIELDS = TINY(80, 0) };
@@ -42,6 +43,7 @@ static void comm_free_memory(struct tutti_comm *comm)
     pthread_mutex_lock(&comm->queue_lock);           /* whoever ended the last work may not have left it yet */
     pthread_mutex_unlock(&comm->queue_lock);
     pthread_mutex_destroy(&comm->queue_lock);
+    pthread_mutex_destroy(&comm->report_lock);
     free(comm);
 }
 
@@ -67,6 +69,7 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
         return NULL;
     *comm = (struct tutti_comm){ .world = world, .fork_word = world->fork_word, .seq = world->arena.header->first_seq, .birth = slot->birth };
     pthread_mutex_init(&comm->queue_lock, NULL);
+    pthread_mutex_init(&comm->report_lock, NULL);
     if (comm_alloc(comm, size) < 0) {
         comm_free_memory(comm);
         return NULL;
@@ -165,10 +168,29 @@ void comm_callback_end(struct tutti_comm *comm, struct tutti_comm *outer)
     comm_callback = outer;
 }
 
+/* In a fork of the rank a thread that is not there may have the lock for ever: it goes without. */
+static void report_copy(const struct tutti_comm *comm, char *into, const char *from, size_t bytes)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&comm->report_lock;
+    bool locks = *comm->fork_word == 1;
+    if (locks)
+        pthread_mutex_lock(lock);
+    memcpy(into, from, bytes);
+    if (locks)
+        pthread_mutex_unlock(lock);
+}
+
+void comm_show(struct tutti_comm *comm, const struct text *t) { report_copy(comm, comm->report, t->at, t->used + 1); }
+void comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]) { report_copy(comm, into, comm->report, REPORT_TEXT); }
+
 void comm_explain(struct tutti_comm *comm, const char *format, ...)
 {
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     va_list args;
     va_start(args, format);
-    vsnprintf(comm->report, sizeof comm->report, format, args);
+    int n = vsnprintf(room, sizeof room, format, args);
     va_end(args);
+    t.used = n < 0 ? 0 : (size_t)n < sizeof room ? (size_t)n : sizeof room - 1;
+    comm_show(comm, &t);
 }

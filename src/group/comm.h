@@ -170,7 +170,8 @@ struct tutti_comm {
     struct fault faults[FAULTS_MAX];
     int fault_count;
     char name[32];
-    char report[REPORT_TEXT];          /* what tutti_explain shows */
+    pthread_mutex_t report_lock;       /* the innermost of all */
+    char report[REPORT_TEXT];          /* what tutti_explain shows: comm_show writes it whole, comm_read takes it whole */
 };
 
 /* Opens this rank's handle on a slot; `mine` is its rank there. Member pages of its own are populated. NULL: *error. */
@@ -207,6 +208,9 @@ static inline uint32_t comm_site(struct tutti_comm *comm, const char *site)
     return seen->site == site ? seen->number : comm_site_slow(comm, site);
 }
 
+/* The report. Several threads may fail at once on a comm, and others read meanwhile: each composes in a room of its own, and shows it whole. */
+void comm_show(struct tutti_comm *comm, const struct text *t);
+void comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]);
 __attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format, ...);
 
 /* The comm whose callback this thread is running now, or NULL. Its calls on that comm are -EDEADLK. */

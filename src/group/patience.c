@@ -95,7 +95,8 @@ static int patience_cause(const struct watch *w, uint64_t verdict)
 static int patience_broken(struct patience *p, int cause, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
-    struct text t = TEXT_IN(p->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     verdict_note(w, load_acquire64(&w->slot->verdict));              /* E7 acquire */
     text_clear(&t);
     text_add(&t, "the comm failed while this rank waited ");
@@ -107,6 +108,7 @@ static int patience_broken(struct patience *p, int cause, int about, const char 
             text_add(&t, quit & QUIT_ABORT ? "rank %u aborted: %.*s\n" : "the device of rank %u failed: %.*s\n", q, ABORT_TEXT - 1, w->members[q].why);
     }
     rollcall_table(&t, w, NULL);
+    comm_show(p->comm, &t);
     fetch_or32(&w->attention, ATTENTION_BROKEN);
     p->broken = true;
     return cause;
@@ -146,13 +148,15 @@ static void patience_tell(struct patience *p, uint64_t waited, int about)
 static int patience_stuck(struct patience *p, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
-    struct text t = TEXT_IN(p->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     text_clear(&t);
     text_add(&t, "a wait that can never end: this rank waits ");
     patience_whom(&t, about, what);
     text_add(&t, " on %s; by ranks of the world:\n", w->name);
     cycle_tell(w, w->me, &t);
     rollcall_table(&t, w, NULL);
+    comm_show(p->comm, &t);
     return -EDEADLK;
 }
 
@@ -197,12 +201,14 @@ static int slice_end(struct patience *p, const struct slice *s, int about, const
         return patience_stuck(p, about, what);
     watch_meanwhile(w);
     if (w->interrupt && w->interrupt(w->interrupt_arg)) {
-        struct text t = TEXT_IN(p->comm->report);
+        char room[REPORT_TEXT];
+        struct text t = TEXT_IN(room);
         verdict_quit(w, QUIT_INTERRUPT);
         text_clear(&t);
         text_add(&t, "interrupted while waiting ");
         patience_whom(&t, about, what);
         text_add(&t, "; the comm is aborted");
+        comm_show(p->comm, &t);
         return -EINTR;
     }
     return 0;

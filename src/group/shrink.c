@@ -108,11 +108,13 @@ static int shrink_failed(struct agreement *a, struct decision d)
 {
     int error = -(int)(d.value >> 16);
     error = error ? error : -EIO;                                    /* no rank says so: the word was written over */
-    struct text t = TEXT_IN(a->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     text_clear(&t);
     text_add(&t, "comm_shrink: rank %u could not make the new comm: %s\n", d.value & 0xffff,
              error == -ENOSPC ? "too many comms are open; free some" : error_text(error));
     agree_report(a, &t);
+    comm_show(a->comm, &t);
     return error;
 }
 

@@ -40,8 +40,10 @@ static int comm_exchange(struct tutti_comm *comm, enum kind kind, uint32_t site,
     journal_begin(w, x.op.claim.seq, x.op.claim.descriptor, 0, site, clock_tick());
     int r = drive_to_end(&x.op);
     if (r < 0 && w->failed) {
-        struct text t = TEXT_IN(comm->report);
+        char room[REPORT_TEXT];
+        struct text t = TEXT_IN(room);
         rollcall_failure(&t, w, &x.op);
+        comm_show(comm, &t);
     }
     journal_end(w, r, clock_tick());
     *seq = x.op.claim.seq;
@@ -199,7 +201,9 @@ int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int 
     uint64_t seq;
     r = comm_exchange(made, KIND_CREATE, site, 0, 0, &seq);
     if (r < 0) {
-        memcpy(parent->report, made->report, sizeof parent->report);
+        char room[REPORT_TEXT];
+        comm_read(made, room);
+        comm_explain(parent, "%s", room);
         comm_drop(made);
         return r;
     }

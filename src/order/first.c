@@ -81,23 +81,27 @@ void order_forget(struct tutti_comm *comm)
 
 static int first_stuck(struct tutti_comm *comm, struct key *key, uint32_t runner)
 {
-    struct text t = TEXT_IN(comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     text_clear(&t);
     text_add(&t, "a wait that can never end: key \"%.255s\" was run by rank %u, which came to a collective that waits for this rank\n", key->text, runner);
     rollcall_table(&t, &comm->watch, NULL);
+    comm_show(comm, &t);
     deadlock_met(comm->world);
     return -EDEADLK;
 }
 
 static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner, const struct patience *p)
 {
-    struct text t = TEXT_IN(comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     text_clear(&t);
     text_add(&t, "the deadline of ");
     text_add_duration(&t, (uint64_t)p->timeout_ns);
     text_add(&t, " passed while waiting for key \"%.255s\", which rank %u runs: ", key->text, runner);
     rollcall_rank(&t, &comm->watch, runner);
     text_add(&t, "\n");
+    comm_show(comm, &t);
     if (SEEDED(late_breaks))
         fetch_or32(&comm->watch.attention, ATTENTION_BROKEN);
     return -ETIMEDOUT;

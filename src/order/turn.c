@@ -22,7 +22,8 @@ static bool turn_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
 
 static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const struct patience *p)
 {
-    struct text t = TEXT_IN(comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     struct watch *w = &comm->watch;
     if (!p->broken && (error == -ETIMEDOUT || error == -EOWNERDEAD)) {
         text_clear(&t);
@@ -35,6 +36,7 @@ static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const
         text_add(&t, "waiting for the turn of rank %u: ", about);
         rollcall_rank(&t, w, about);
         text_add(&t, "\n");
+        comm_show(comm, &t);
     }
     if (error == -EOWNERDEAD)
         fetch_or32(&w->attention, ATTENTION_BROKEN);

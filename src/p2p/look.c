@@ -104,7 +104,8 @@ static void fail_peer(struct text *t, struct p2p *p, int who)
 
 int p2p_fail(struct p2p *p, const struct post *post, int error)
 {
-    struct text t = TEXT_IN(p->comm->report);
+    char room[REPORT_TEXT];
+    struct text t = TEXT_IN(room);
     int who = gone_who(p, post, 0);
     if (error == -EOWNERDEAD)
         fetch_or32(&p->watch->attention, ATTENTION_BROKEN);
@@ -128,6 +129,7 @@ int p2p_fail(struct p2p *p, const struct post *post, int error)
     else
         text_add(&t, "no memory for messages in the arena: %s\n",
                  error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)");
+    comm_show(p->comm, &t);
     return error;
 }
 
