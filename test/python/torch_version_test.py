@@ -42,8 +42,10 @@ class Versions(Case):
         self.assertEqual(program("cpu:tutti"), "cpu:tutti tutti True")
 
     def test_switched_off(self):
-        self.assertIn("tutti", program("tutti", TORCH_DEVICE_BACKEND_AUTOLOAD="0"))
-        self.assertNotEqual(program("tutti", TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "tutti tutti True")
+        """Since 2.14 torch has a second way to the name, which that variable does not touch."""
+        said = program("tutti", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+        self.assertIn("tutti", said)
+        self.assertEqual(said == "tutti tutti True", torch.__version__ >= (2, 14))
         self.assertEqual(program("tutti", "import tutti.torch", TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "tutti tutti True")
 
     def test_others_as_before(self):
