@@ -199,25 +199,26 @@ Comm::~Comm()
     });
 }
 
+static std::vector<std::shared_ptr<Comm>> comms_now()
+{
+    std::lock_guard<std::mutex> hold(*open_lock);
+    std::vector<std::shared_ptr<Comm>> all;
+    for (const auto &it : *open_comms)
+        if (auto comm = it.lock())
+            all.push_back(std::move(comm));
+    return all;
+}
+
 bool comms_leave()
 {
-    std::vector<std::shared_ptr<Comm>> all;
-    {
-        std::lock_guard<std::mutex> hold(*open_lock);
-        for (const auto &it : *open_comms)
-            if (auto comm = it.lock())
-                all.push_back(std::move(comm));
-    }
     auto until = moment();
     int late = 0;
-    for (auto &comm : all)
+    for (auto &comm : comms_now())
         late += comm->see_off_left(until);
-    all.clear();
     if (!later_stop(std::chrono::duration<double>(until - std::chrono::steady_clock::now()).count())) {
         late++;
-        for (auto &it : *open_comms)
-            if (auto comm = it.lock())
-                comm->abort("the program has ended");
+        for (auto &comm : comms_now())
+            comm->abort("the program has ended");
         later_stop(2);
     }
     return !late;

@@ -2,6 +2,7 @@
  * used again. They are detached, and counted: a std::thread that is there when the process ends would end it by abort(). */
 #include "torch/later.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -44,6 +45,7 @@ static void thread_loop(Thread *me)
             me->stop = true;
         pool->ended.notify_all();
     }
+    pool->idle.erase(std::find(pool->idle.begin(), pool->idle.end(), me));
     pool->alive--;
     pool->ended.notify_all();
     lock.unlock();

@@ -104,6 +104,17 @@ def used_after(rank, size):
     check(group.size() == size, group)
 
 
+def receive_after_others(rank, size):
+    """Threads that have completed futures and are idle, and one that is still needed when the program ends."""
+    for _ in range(3):
+        futures = [dist.irecv(torch.ones(1), 1 - rank, tag=tag).get_future() for tag in range(20)]
+        for tag in range(20):
+            dist.send(torch.ones(1), 1 - rank, tag=tag)
+        for future in futures:
+            future.wait()
+    KEPT.append(dist.irecv(torch.ones(1), 1 - rank).get_future())
+
+
 def raised(rank, size):
     """An uncaught exception on one rank, while the other waits for it."""
     if rank == 1:
@@ -173,7 +184,7 @@ def fork_with_groups_of_its_own(rank, size):
 
 class Ends(Case):
     def test_under_way(self):
-        for body in (work_under_way, work_dropped, future_under_way, continuation_under_way, functional_unwaited, receive_under_way,
+        for body in (work_under_way, work_dropped, future_under_way, continuation_under_way, functional_unwaited, receive_under_way, receive_after_others,
                      nothing_destroyed, destroyed_under_way, destroyed_and_left, used_after):
             with self.subTest(body=body.__name__):
                 for said in self.whole(2, body):
