@@ -104,6 +104,8 @@ class ProcessGroupGloo(metaclass=_Place):
     def __new__(cls, store: Any, rank: int, size: int, *args: Any, **words: Any) -> Any:
         options = args[0] if args else words.get("options", words.get("timeout", _DEFAULT))
         timeout = options if isinstance(options, datetime.timedelta) else getattr(options, "_timeout", _DEFAULT)
+        if getattr(options, "enable_reconfigure", False):               # torch 2.14: its ranks are not known yet, nor where they are
+            return _real(store, rank, size, *args, **words)
         backend = _agreed(store, rank, size, timeout)
         return _real(store, rank, size, *args, **words) if backend is None else backend
 
