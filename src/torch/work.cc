@@ -212,7 +212,7 @@ void Work::abort() { comm->abort("Work.abort() was called"); }
 /* ---- futures ---- */
 
 static const size_t BRIEF_BYTES = 256 << 10;            /* up to there an operation is awaited so long before a thread is given to it */
-static const std::chrono::milliseconds BRIEF{ 1 };
+static const std::chrono::milliseconds BRIEF{ 1 }, NONE{ -1 };
 
 static c10d::WorkResult outcome_of(const Failure &failure)
 {
@@ -243,20 +243,40 @@ void Work::tell_backward()
     torch::autograd::Engine::get_default_engine().queue_callback([self] { self->wait(); });
 }
 
-/* A small operation is mostly over when it has been started, and a thread costs more than it. */
-c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
+/* A small operation is mostly over when it has been started, and a thread costs more than it.
+ *
+ * A hook of DDP that is Python may call collectives in what hangs on a future (PowerSGD): in a thread of ours they would come before or after those
+ * of the next bucket as it happens, on each rank another way. So in a backward pass Python gets the future of a collective when that is over: what
+ * it hangs on it runs at once, on all ranks in one order. The reducer itself, which asks without the interpreter's lock, waits for nothing. */
+std::chrono::milliseconds Work::patience_of_future() const
 {
-    bool brief = flights.size() == 1 && !flights[0]->message;
+    bool message = false, brief = flights.size() == 1;
+    for (const auto &flight : flights)
+        message = message || flight->message;
     for (const at::Tensor &tensor : value)
         brief = brief && tensor.nbytes() <= BRIEF_BYTES && tensor.is_cpu();
+    if (message)
+        return NONE;
+    if (torch::autograd::get_current_graph_task_id() != -1 && python_runs() && PyGILState_Check())
+        return kNoTimeout;
+    return brief ? BRIEF : NONE;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
+{
     {
         std::lock_guard<std::mutex> hold(mutex_);
         if (future)
             return future;
         future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices_of(value));
     }
-    if (brief)
-        settle(BRIEF);
+    auto patience = patience_of_future();
+    if (patience != NONE) {
+        std::optional<pybind11::gil_scoped_release> released;
+        if (python_runs() && PyGILState_Check())
+            released.emplace();
+        settle(patience);
+    }
     tell_backward();
     promise();
     return future;

@@ -49,6 +49,7 @@ private:
     void close(Failure why);                            /* under the lock */
     bool failed() const { return failure.error != 0; }
     void tell_backward();
+    std::chrono::milliseconds patience_of_future() const;
     void promise();
     c10::IValue value_of_future() const;
     void complete();

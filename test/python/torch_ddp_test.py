@@ -143,8 +143,14 @@ def hooks(rank, size):
             return dist.all_reduce(half, dist.ReduceOp.MAX, async_op=True).get_future().wait()[0]
         return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(more)
 
+    def twice_and_late(state, bucket):
+        """One rank is late, so the others' first operation is not over when the next bucket comes: the order of the second ones is the same."""
+        if rank == 1:
+            time.sleep(0.005)
+        return twice(state, bucket)
+
     half = {"tolerance": 2e-2}
-    for hook, words in ((default_hooks.allreduce_hook, {}), (mean, {}), (twice, {}), (default_hooks.fp16_compress_hook, half),
+    for hook, words in ((default_hooks.allreduce_hook, {}), (mean, {}), (twice, {}), (twice_and_late, {}), (default_hooks.fp16_compress_hook, half),
                         (default_hooks.fp16_compress_wrapper(mean), half)):
         for cap in (25, 0.0001):
             model = DDP(net(), bucket_cap_mb=cap)
