@@ -65,7 +65,7 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
     side_arithmetic(what, x, o.reduceOp);
     tutti_op op = op_of(what, o.reduceOp);
     for (size_t i = 1; i < tensors.size(); i++)
-        p.flight.held.back.emplace_back(tensors[i], first);
+        p.flight.held.put_back(tensors[i], first);
     return p.go(c10d::OpType::ALLREDUCE, title("all_reduce"), tensors, x.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
                     return tutti_all_reduce_at(site, x.data(), x.data(), x.count(), x.type, op, c, k);
@@ -156,7 +156,7 @@ WorkPtr Backend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoal
         Plan q(*this, p.what);
         at::Tensor copy = op == TUTTI_PREMUL_SUM ? tensor : tensor.clone();
         if (!copy.is_same(tensor))
-            q.flight.held.back.emplace_back(tensor, copy);
+            q.flight.held.put_back(tensor, copy);
         Side y = q.side(copy, Way::BOTH);
         side_arithmetic(q.what, y, o.reduceOp);
         q.flight.factor = factor_of(o.reduceOp, y);

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "torch/failure.h"
@@ -66,7 +67,7 @@ static at::Tensor stand_in(const char *what, const at::Tensor &t, Way way, Held 
                                        : at::empty(t.sizes(), t.options().memory_format(at::MemoryFormat::Contiguous));
     if (way == Way::BOTH && copy.is_alias_of(t))
         copy = copy.clone(at::MemoryFormat::Contiguous);
-    held.back.emplace_back(t, copy);
+    held.put_back(t, copy);
     return copy;
 }
 
@@ -115,20 +116,25 @@ const Side &side_same(const char *what, const Side &send, const Side &recv)
     return recv;
 }
 
+void Held::put_back(const at::Tensor &theirs, const at::Tensor &ours)
+{
+    back.emplace_back(theirs, ours);
+    if (theirs.is_cuda() && !stream)
+        stream = c10::impl::VirtualGuardImpl(theirs.device().type()).getStream(theirs.device());
+}
+
 void Held::write_back()
 {
     if (back.empty())
         return;
-    c10::Device device{ c10::kCPU };
     at::NoGradGuard without;
-    for (auto &[theirs, ours] : back) {
+    std::optional<c10::StreamGuard> there;
+    if (stream)
+        there.emplace(*stream);
+    for (auto &[theirs, ours] : back)
         theirs.copy_(ours);
-        device = theirs.device();
-    }
-    if (device.is_cuda()) {
-        c10::impl::VirtualGuardImpl guard(device.type());
-        guard.synchronizeStream(guard.getStream(device));
-    }
+    if (stream)
+        c10::impl::VirtualGuardImpl(stream->device_type()).synchronizeStream(*stream);
     back.clear();
 }
 

@@ -14,10 +14,13 @@ namespace tutti {
 
 enum class Way { IN, OUT, BOTH };       /* what the operation does with a tensor: reads it, fills it, or both */
 
-/* What an operation has in use until its end. `back`: the caller's tensor and our copy of it, which is written back at the end. */
+/* What an operation has in use until its end. `back`: the caller's tensor and our copy of it, which is written back at the end: on a device in the
+ * stream that was current at the beginning, behind what that had to do with the tensor, whatever thread it is then. */
 struct Held {
     c10::SmallVector<at::Tensor, 4> tensors;
     std::vector<std::pair<at::Tensor, at::Tensor>> back;
+    std::optional<c10::Stream> stream;
+    void put_back(const at::Tensor &theirs, const at::Tensor &ours);
     void write_back();
 };
 
