@@ -40,6 +40,7 @@ static struct operation operations[] = {
     { .key = "plain_step", .what = "step alone" },
     { .key = "DDP_step", .what = "DDP step", .limit = 1 / 1.3 },
     { .key = "FSDP2_step", .what = "FSDP2 step", .limit = 1 / 2.4 },
+    { .key = "ZeRO3_step", .what = "ZeRO-3 step" },     /* of DeepSpeed, where it is installed */
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -135,8 +136,8 @@ static void show_shares(struct report *report)
     snprintf(t->title, sizeof t->title, "share of communication in a step");
     snprintf(t->note, sizeof t->note, "one less the time of the same step without a process group by its time with one.");
     const struct operation *plain = find("plain_step");
-    static const char *const steps[] = { "DDP_step", "FSDP2_step" };
-    for (int i = 0; i < 2; i++) {
+    static const char *const steps[] = { "DDP_step", "FSDP2_step", "ZeRO3_step" };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         char text[COUNT][32];
         struct operation *o = find(steps[i]);
         if (!plain->rounds[TUTTI].n || !o->rounds[GLOO].n)

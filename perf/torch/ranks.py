@@ -5,6 +5,7 @@ that of the slowest rank. "alone": one rank, which waits for nobody; "nothing": 
 """
 import argparse
 import datetime
+import logging
 import os
 import sys
 import tempfile
@@ -45,7 +46,46 @@ def step(net):
     return run
 
 
-def operations(groups, most):
+class Replicas:
+    """DeepSpeed's word for a group over which it shards: here not the default one."""
+
+    def __init__(self, group):
+        self.get_data_parallel_group = lambda: group
+        self.get_data_parallel_world_size = lambda: dist.get_world_size(group)
+        self.get_data_parallel_rank = lambda: dist.get_rank(group)
+        self.get_model_parallel_group = lambda: None
+        self.get_model_parallel_world_size = lambda: 1
+        self.get_model_parallel_rank = lambda: 0
+
+
+def deepspeed_here():
+    """DeepSpeed, set up for processors; None: it is not installed."""
+    os.environ.update(DS_ACCELERATOR="cpu", LOCAL_RANK=str(dist.get_rank()))
+    try:
+        import deepspeed
+    except ImportError:
+        return None
+    logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False      # as where there is no compiler: built in a minute, and for inference
+    deepspeed.init_distributed(dist_backend="tutti", verbose=False)
+    return deepspeed
+
+
+def zero3(deepspeed, group):
+    net = model()
+    config = {"train_micro_batch_size_per_gpu": 2, "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False,
+              "gradient_clipping": 0.0, "zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0}}
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    engine, *_ = deepspeed.initialize(model=net, optimizer=optimizer, mpu=Replicas(group), dist_init_required=False, config=config)
+    x = torch.randn(2, 16, 128)
+
+    def run():
+        engine.backward(engine(x).square().mean())
+        engine.step()
+    return run
+
+
+def operations(groups, most, deepspeed):
     """name -> contender -> a function; and how many make a batch."""
     def barrier(group):
         return lambda: dist.barrier(group)
@@ -66,6 +106,8 @@ def operations(groups, most):
     made["plain step"] = 3, {name: step(model()) for name in groups}
     made["DDP step"] = 3, {name: step(DistributedDataParallel(model(), process_group=group)) for name, group in groups.items()}
     made["FSDP2 step"] = 3, {name: step(sharded(group)) for name, group in groups.items()}
+    if deepspeed:
+        made["ZeRO3 step"] = 2, {name: zero3(deepspeed, group) for name, group in groups.items()}
     return made
 
 
@@ -90,7 +132,7 @@ def rank(world, path, seconds, most):
     groups = {"tutti": dist.new_group(), "gloo": dist.new_group(backend="gloo")}
     if world.size <= len(os.sched_getaffinity(0)):                      # this thread alone: gloo's run where they like
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[world.rank]})
-    made = operations(groups, most)
+    made = operations(groups, most, deepspeed_here() if seconds >= 1 else None)
     began, turn, on = time.monotonic(), 0, torch.ones(1)
     for _, contenders in made.values():
         for run in contenders.values():
