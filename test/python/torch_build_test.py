@@ -112,6 +112,10 @@ class Build(unittest.TestCase):
     def made(self, folder=None):
         return sorted(os.listdir(folder or self.cache))
 
+    def test_free_threaded_python_is_refused(self):
+        free = "import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n"
+        self.assertIn("not made for free-threaded Python", self.refused(free + USE))
+
     # ---- where --------------------------------------------------------------------------
 
     def test_built_once_and_kept(self):
