@@ -14,7 +14,7 @@ else
 fi
 
 # The tree without what is built, its sdist, and a wheel of what that holds. What either leaves behind is seen.
-export CFLAGS=-O1 TUTTI_CACHE=$scratch/cache
+export CFLAGS=-O1 HOME=$scratch TUTTI_CACHE=$scratch/cache
 made() {  # TREE COMMAND...
   local tree=$1
   shift

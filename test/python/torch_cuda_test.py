@@ -410,11 +410,11 @@ def death(rank, size):
         tell("under way")
     for _ in range(2):
         error = raises(tutti.RankDied, work.wait)
-        check(error.ranks == (1,) and isinstance(error, dist.DistBackendError), error)
+        check(1 in error.ranks and isinstance(error, dist.DistBackendError), error)
         raises(tutti.RankDied, future.wait)
     error = raises(RuntimeError, seen.wait)
     check("RankDied" in str(error) or "died" in str(error), error)
-    check(raises(tutti.RankDied, dist.all_reduce, on(ramp(9, rank))).ranks == (1,), "from then on")
+    check(1 in raises(tutti.RankDied, dist.all_reduce, on(ramp(9, rank))).ranks, "from then on")
     raises(tutti.RankDied, lambda: dist.all_reduce(on(ramp(9, rank)), async_op=True).get_future().wait())
 
 
