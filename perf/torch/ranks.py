@@ -96,13 +96,13 @@ def operations(groups, most, deepspeed):
     def later(group, tensor):
         return lambda: dist.all_reduce(tensor, group=group, async_op=True).wait()
 
-    made = {"barrier": (50, {name: barrier(group) for name, group in groups.items()})}
-    for bytes_, times in ((4, 50), (4096, 50), (65536, 20), (1 << 20, 5), (64 << 20, 1)):
+    made = {"barrier": (200, {name: barrier(group) for name, group in groups.items()})}
+    for bytes_, times in ((4, 200), (4096, 200), (65536, 100), (1 << 20, 20), (64 << 20, 2)):
         if bytes_ <= most:
             tensor = torch.ones(bytes_ // 4)
             made[f"all_reduce {bytes_}"] = times, {name: all_reduce(group, tensor) for name, group in groups.items()}
     small = torch.ones(1024)
-    made["async 4096"] = 50, {name: later(group, small) for name, group in groups.items()}
+    made["async 4096"] = 200, {name: later(group, small) for name, group in groups.items()}
     made["plain step"] = 3, {name: step(model()) for name in groups}
     made["DDP step"] = 3, {name: step(DistributedDataParallel(model(), process_group=group)) for name, group in groups.items()}
     made["FSDP2 step"] = 3, {name: step(sharded(group)) for name, group in groups.items()}

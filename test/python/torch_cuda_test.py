@@ -31,7 +31,7 @@ def built():
     try:
         path = _build._made(torch, source, _build._key(torch, source), folder, ["-Werror"])
     except ImportError as error:
-        if "install" in str(error):
+        if "apt-get install" in str(error):                             # there is no compiler
             skip(str(error))
         raise
     for stale in glob.glob(os.path.join(glob.escape(folder), "_c10d-*.so")):

@@ -222,10 +222,8 @@ struct Memory final : c10::Allocator {
 
 Memory memory;
 
-using Maybe = std::optional<at::MemoryFormat>;
-
-at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<Device> device, std::optional<bool>,
-                 Maybe format)
+at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<Device> device,
+                 std::optional<bool>, std::optional<at::MemoryFormat> format)
 {
     c10::DeviceGuard there(*device);
     return at::detail::empty_generic(size, &memory, c10::DispatchKeySet(c10::DispatchKey::CUDA), c10::dtype_or_default(type), format);
