@@ -245,9 +245,10 @@ void Work::tell_backward()
 
 /* A small operation is mostly over when it has been started, and a thread costs more than it.
  *
- * A hook of DDP that is Python may call collectives in what hangs on a future (PowerSGD): in a thread of ours they would come before or after those
- * of the next bucket as it happens, on each rank another way. So in a backward pass Python gets the future of a collective when that is over: what
- * it hangs on it runs at once, on all ranks in one order. The reducer itself, which asks without the interpreter's lock, waits for nothing. */
+ * A hook of DDP that is Python may call collectives in what hangs on a future (PowerSGD): in a thread of ours they would come before or
+ * after those of the next bucket as it happens, on each rank another way. So in a backward pass Python gets the future of a collective
+ * when that is over: what it hangs on it runs at once, on all ranks in one order. The reducer itself, which asks without the
+ * interpreter's lock, waits for nothing. */
 std::chrono::milliseconds Work::patience_of_future() const
 {
     bool message = false, brief = flights.size() == 1;
@@ -268,14 +269,18 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
         std::lock_guard<std::mutex> hold(mutex_);
         if (future)
             return future;
-        future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices_of(value));
     }
     auto patience = patience_of_future();
     if (patience != NONE) {
         std::optional<pybind11::gil_scoped_release> released;
         if (python_runs() && PyGILState_Check())
             released.emplace();
-        settle(patience);
+        settle(patience);               /* throws what a signal's handler raises: then there is no future that nobody would complete */
+    }
+    {
+        std::lock_guard<std::mutex> hold(mutex_);
+        if (!future)
+            future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices_of(value));
     }
     tell_backward();
     promise();

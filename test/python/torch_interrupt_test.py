@@ -96,12 +96,17 @@ def monitored():
 
 def in_backward(rank, size, hook):
     """The reducer waits for futures in C++ at the end of the pass."""
-    model = DDP(torch.nn.Linear(3, 2))
+    model, works = DDP(torch.nn.Linear(3, 2)), []
+
+    def in_python(state, bucket):
+        works.append(dist.all_reduce(bucket.buffer(), async_op=True))
+        return works[-1].get_future().then(lambda ended: ended.value()[0])
     if hook:
-        model.register_comm_hook(None, lambda state, bucket: dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(
-            lambda ended: ended.value()[0]))
+        model.register_comm_hook(None, in_python)
     loss = model(torch.ones(4, 3)).sum()
     interrupted(rank, size, lambda: loss.backward())
+    for work in works:                                                  # what was interrupted has ended: a future of it does not wait for ever
+        raises(tutti.Error, work.get_future().wait)
 
 
 def own_handler(rank, size, call):
