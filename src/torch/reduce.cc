@@ -42,10 +42,10 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
     const char *what = "all_reduce";
     if (tensors.empty())
         refuse(what, "requires non-empty tensor list");
-    check_alike(what, tensors, tensors[0]);
     at::Tensor &first = tensors[0];
     if (first.is_sparse())
         return allreduce_sparse(tensors, o);
+    check_alike(what, tensors, first);
     at::NoGradGuard without;
     Tensors one{ first };
     for (size_t i = 1; i < tensors.size(); i++) {
