@@ -16,7 +16,6 @@
 #include "group/place.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 enum { HANDLE_BITS = 48 };
@@ -70,7 +69,8 @@ static void say_no_memory(struct tutti_comm *comm, size_t bytes, int error)
     text_add_bytes(&s, bytes);
     text_add_bytes(&room, comm->world->arena.header->span_bytes);
     if (error == -ENOSPC)
-        comm_explain(comm, "alloc: no place for %s in this rank's span of %s; raise TUTTI_SPAN_BYTES (or options.span_bytes)", size, span);
+        comm_explain(comm, "alloc: no place for %s in this rank's span of %s; raise TUTTI_SPAN_BYTES (or options.span_bytes)", size,
+                     span);
     else
         comm_explain(comm, "alloc: the system has no memory left for %s (RAM or cgroup limit)", size);
 }
@@ -97,7 +97,8 @@ int tutti_free(void *ptr, tutti_comm *comm)
     if (r < 0)
         r = loaded_free(comm->world, ptr);
     if (r < 0)
-        comm_explain(comm, "free: 0x%zx is not the beginning of memory that this rank has from tutti_alloc or tutti_load and has not freed yet", (size_t)ptr);
+        comm_explain(comm, "free: 0x%zx is not the beginning of memory that this rank has from tutti_alloc or tutti_load and has not freed "
+                     "yet", (size_t)ptr);
     return r;
 }
 

@@ -208,7 +208,8 @@ static inline uint32_t comm_site(struct tutti_comm *comm, const char *site)
     return seen->site == site ? seen->number : comm_site_slow(comm, site);
 }
 
-/* The report. Several threads may fail at once on a comm, and others read meanwhile: each composes in a room of its own, and shows it whole. */
+/* The report. Several threads may fail at once on a comm, and others read meanwhile: each composes in a room of its own, and shows it
+   whole. */
 void comm_show(struct tutti_comm *comm, const struct text *t);
 void comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]);
 __attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format, ...);

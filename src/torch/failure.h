@@ -28,10 +28,11 @@ Failure failure_of(int error, const tutti_comm *comm);
 /* As an exception of Python, to be thrown in any thread, any number of times. */
 std::exception_ptr failure_exception(const Failure &);
 
-/* In a wait of ours: runs Python's signal handlers if this is the main thread; throws what they raise. Any thread, without the interpreter's lock. */
+/* In a wait of ours: runs Python's signal handlers if this is the main thread; throws what they raise. Any thread, without the
+ * interpreter's lock. */
 void signals_look();
 
-/* Throws it. The main thread looks at signals first: Ctrl-C may be the cause, and then KeyboardInterrupt is what the program is to catch. */
+/* Throws it. The main thread looks at signals first: Ctrl-C may be the cause, and then KeyboardInterrupt is what comes out. */
 [[noreturn]] void fail(const Failure &);
 
 /* "the op: why", as tutti.Invalid: found before anything was touched. */

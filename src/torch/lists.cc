@@ -20,10 +20,11 @@ void check_alike(const char *what, const Tensors &tensors, const at::Tensor &fir
 void check_as_many(const char *what, const Tensors &tensors, const at::Tensor &mine)
 {
     for (size_t i = 0; i < tensors.size(); i++) {
-        if (tensors[i].scalar_type() != mine.scalar_type())
-            refuse(what, c10::str("invalid tensor type at index ", i, ": ", tensors[i].scalar_type(), ", where ", mine.scalar_type(), " is expected"));
-        if (tensors[i].numel() != mine.numel())
-            refuse(what, c10::str("invalid tensor size at index ", i, ": ", tensors[i].sizes(), ", where ", mine.sizes(), " is expected"));
+        const at::Tensor &t = tensors[i];
+        if (t.scalar_type() != mine.scalar_type())
+            refuse(what, c10::str("invalid tensor type at index ", i, ": ", t.scalar_type(), ", where ", mine.scalar_type(), " is expected"));
+        if (t.numel() != mine.numel())
+            refuse(what, c10::str("invalid tensor size at index ", i, ": ", t.sizes(), ", where ", mine.sizes(), " is expected"));
     }
 }
 

@@ -5,6 +5,7 @@
 #define TORCH_TENSORS_H
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
@@ -14,8 +15,8 @@ namespace tutti {
 
 enum class Way { IN, OUT, BOTH };       /* what the operation does with a tensor: reads it, fills it, or both */
 
-/* What an operation has in use until its end. `back`: the caller's tensor and our copy of it, which is written back at the end: on a device in the
- * stream that was current at the beginning, behind what that had to do with the tensor, whatever thread it is then. */
+/* What an operation has in use until its end. `back`: the caller's tensor and our copy of it, which is written back at the end: on a
+ * device in the stream that was current at the beginning, behind what that had to do with the tensor, whatever thread it is then. */
 struct Held {
     c10::SmallVector<at::Tensor, 4> tensors;
     std::vector<std::pair<at::Tensor, at::Tensor>> back;

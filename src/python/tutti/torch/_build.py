@@ -52,8 +52,9 @@ def _torch() -> Any:
     """torch, where the sources are for it."""
     import torch
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise ImportError(f"tutti.torch is not made for free-threaded Python; this is {sys.version.split()[0]} without its lock: take the Python with it "
-                          f"(python{sys.version_info[0]}.{sys.version_info[1]}, not python{sys.version_info[0]}.{sys.version_info[1]}t)")
+        name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        raise ImportError(f"tutti.torch is not made for free-threaded Python; this is {sys.version.split()[0]} without its lock: "
+                          f"take the Python with it ({name}, not {name}t)")
     version = re.match(r"(\d+)\.(\d+)", torch.__version__)
     number = (int(version[1]), int(version[2])) if version else OLDEST
     if number < OLDEST:
