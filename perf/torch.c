@@ -26,7 +26,8 @@ static const struct perf_program program = {
 enum { TUTTI, GLOO, COUNT };
 static const char *const names[COUNT] = { "tutti", "gloo" };
 
-struct operation { const char *key, *what; double limit; struct series rounds[COUNT], single[COUNT], bare; };
+/* bare: over a backend that does nothing; engine: the library without torch. */
+struct operation { const char *key, *what; double limit; struct series rounds[COUNT], single[COUNT], bare, engine; };
 
 /* limit: of tutti's time by gloo's; 0: none. The steps are of a transformer of four blocks of 128. */
 static struct operation operations[] = {
@@ -66,8 +67,9 @@ static void take_line(char *line)
     struct operation *o = whole ? find(key) : NULL;
     if (!o)
         return;
-    if (strcmp(who, "nothing") == 0) {
-        series_add(&o->bare, strtod(whole, NULL) / strtod(times, NULL));
+    struct series *floor = strcmp(who, "nothing") == 0 ? &o->bare : strcmp(who, "engine") == 0 ? &o->engine : NULL;
+    if (floor) {
+        series_add(floor, strtod(whole, NULL) / strtod(times, NULL));
         return;
     }
     int i = strcmp(who, names[GLOO]) == 0 ? GLOO : TUTTI;
@@ -149,20 +151,28 @@ static void show_shares(struct report *report)
     }
 }
 
+/* What torch takes without any communication and what the library takes without torch: no backend of this library can be faster. 0: not known. */
+static double floor_of(const struct operation *o)
+{
+    return (o->bare.n ? series_median(&o->bare) : 0) + (o->engine.n ? series_median(&o->engine) : 0);
+}
+
 static void show(struct report *report, int ranks)
 {
-    static const char *const heads[] = { "", "tutti", "gloo", "gloo / tutti", "tutti p99", "gloo p99" };
-    static const int width[] = { -20, 10, 10, 13, 11, 11 };
-    char text[5][32], title[16];
-    struct table *t = report_table(report, 6, heads, width);
+    static const char *const heads[] = { "", "tutti", "gloo", "gloo / tutti", "floor", "gloo / floor", "tutti p99" };
+    static const int width[] = { -17, 8, 8, 13, 8, 13, 11 };
+    char text[6][32], title[16];
+    struct table *t = report_table(report, 7, heads, width);
     snprintf(t->title, sizeof t->title, "%s ranks, gloo of the same PyTorch", unit_text(title, sizeof title, UNIT_COUNT, ranks));
-    snprintf(t->note, sizeof t->note, "an operation out of a batch, median of the rounds; p99 of operations measured one by one. The ranks' main threads "
-             "have a CPU each, if there are as many; gloo's other threads run anywhere.");
+    snprintf(t->note, sizeof t->note, "an operation out of a batch, median of the rounds; p99 of operations measured one by one. floor: the same over a "
+             "backend that does nothing (DDP: one rank), and the library's own call. Main threads have a CPU each, if there are as many; gloo's "
+             "other threads run anywhere.");
     for (int i = 0; i < OPERATIONS; i++) {
         struct operation *o = &operations[i];
         if (o->rounds[TUTTI].n == 0 || o->rounds[GLOO].n == 0)
             continue;
         struct ratio ratio = series_ratio(&o->rounds[TUTTI], &o->rounds[GLOO]);
+        double floor = floor_of(o);
         for (int who = 0; who < COUNT; who++) {
             struct figure *f = report_figure(report, o->what, names[who], UNIT_NS, ranks);
             figure_single(f, &o->single[who]);
@@ -174,8 +184,9 @@ static void show(struct report *report, int ranks)
         }
         const char *cells[] = { o->what, unit_text(text[0], 32, UNIT_NS, series_median(&o->rounds[TUTTI])),
                                 unit_text(text[1], 32, UNIT_NS, series_median(&o->rounds[GLOO])), unit_text(text[2], 32, UNIT_RATIO, 1 / ratio.median),
-                                unit_text(text[3], 32, UNIT_NS, series_quantile(&o->single[TUTTI], 0.99)),
-                                unit_text(text[4], 32, UNIT_NS, series_quantile(&o->single[GLOO], 0.99)) };
+                                floor > 0 ? unit_text(text[3], 32, UNIT_NS, floor) : "",
+                                floor > 0 ? unit_text(text[4], 32, UNIT_RATIO, series_median(&o->rounds[GLOO]) / floor) : "",
+                                unit_text(text[5], 32, UNIT_NS, series_quantile(&o->single[TUTTI], 0.99)) };
         table_row(t, false, cells);
         char what[80];
         snprintf(what, sizeof what, "%d ranks: %s, tutti / gloo", ranks, o->what);
@@ -226,6 +237,9 @@ static void forget(struct operation *o)
         series_free(&o->single[who]);
         o->rounds[who] = o->single[who] = (struct series){ 0 };
     }
+    series_free(&o->bare);
+    series_free(&o->engine);
+    o->bare = o->engine = (struct series){ 0 };
 }
 
 int main(int argc, char **argv)

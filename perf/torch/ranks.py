@@ -1,7 +1,8 @@
 """What perf/torch runs: ranks that measure a backend of torch.distributed beside another one, in the same processes, in turns.
 
 A line a round on stdout: operation, contender, number of operations, their time together, then the time of each, in nanoseconds; each time is
-that of the slowest rank. "alone": one rank, which waits for nobody; "nothing": the same on a backend of torch's that does nothing.
+that of the slowest rank. "alone": one rank, which waits for nobody; "nothing": the same on a backend of torch's that does nothing; for DDP, which
+wants results, on a group of one rank; "engine": the same call of tutti's own package, without torch.
 """
 import argparse
 import datetime
@@ -16,6 +17,7 @@ import torch.distributed as dist
 import tutti
 import tutti.torch  # noqa: F401
 from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 NOW = time.perf_counter_ns
 
@@ -85,29 +87,34 @@ def zero3(deepspeed, group):
     return run
 
 
-def operations(groups, most, deepspeed):
-    """name -> contender -> a function; and how many make a batch."""
+def operations(groups, one, world, most, deepspeed):
+    """name -> contender -> a function; and how many make a batch. one: a group of this rank alone."""
+    communicate = {name: group for name, group in groups.items() if name != "nothing"}
     def barrier(group):
         return lambda: dist.barrier(group)
 
     def all_reduce(group, tensor):
         return lambda: dist.all_reduce(tensor, group=group)
 
+    def engine(tensor):
+        array = tensor.numpy()
+        return lambda: world.all_reduce(array)
+
     def later(group, tensor):
         return lambda: dist.all_reduce(tensor, group=group, async_op=True).wait()
 
-    made = {"barrier": (200, {name: barrier(group) for name, group in groups.items()})}
+    made = {"barrier": (200, {**{name: barrier(group) for name, group in groups.items()}, "engine": world.barrier})}
     for bytes_, times in ((4, 200), (4096, 200), (65536, 100), (1 << 20, 20), (64 << 20, 2)):
         if bytes_ <= most:
             tensor = torch.ones(bytes_ // 4)
-            made[f"all_reduce {bytes_}"] = times, {name: all_reduce(group, tensor) for name, group in groups.items()}
+            made[f"all_reduce {bytes_}"] = times, {**{name: all_reduce(group, tensor) for name, group in groups.items()}, "engine": engine(tensor)}
     small = torch.ones(1024)
     made["async 4096"] = 200, {name: later(group, small) for name, group in groups.items()}
-    made["plain step"] = 3, {name: step(model()) for name in groups}
-    made["DDP step"] = 3, {name: step(DistributedDataParallel(model(), process_group=group)) for name, group in groups.items()}
+    made["plain step"] = 3, {name: step(model()) for name in communicate}
+    made["DDP step"] = 3, {name: step(DistributedDataParallel(model(), process_group=group)) for name, group in {**groups, "nothing": one}.items()}
     made["FSDP2 step"] = 3, {name: step(sharded(group)) for name, group in groups.items()}
     if deepspeed:
-        made["ZeRO3 step"] = 2, {name: zero3(deepspeed, group) for name, group in groups.items()}
+        made["ZeRO3 step"] = 2, {name: zero3(deepspeed, group) for name, group in communicate.items()}
     return made
 
 
@@ -129,10 +136,11 @@ def rank(world, path, seconds, most):
     torch.set_num_threads(1)
     dist.init_process_group("tutti", init_method=f"file://{path}", rank=world.rank, world_size=world.size,
                             timeout=datetime.timedelta(seconds=100))
-    groups = {"tutti": dist.new_group(), "gloo": dist.new_group(backend="gloo")}
+    groups = {"tutti": dist.new_group(), "gloo": dist.new_group(backend="gloo"), "nothing": dist.new_group(backend="fake")}
+    one, _ = dist.new_subgroups(1)
     if world.size <= len(os.sched_getaffinity(0)):                      # this thread alone: gloo's run where they like
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[world.rank]})
-    made = operations(groups, most, deepspeed_here() if seconds >= 1 else None)
+    made = operations(groups, one, world, most, deepspeed_here() if seconds >= 1 else None)
     began, turn, on = time.monotonic(), 0, torch.ones(1)
     for _, contenders in made.values():
         for run in contenders.values():
@@ -156,7 +164,6 @@ def alone(world, path, backend):
     """backend: tutti, or torch's own that does nothing."""
     torch.set_num_threads(1)
     if backend == "fake":
-        from torch.testing._internal.distributed.fake_pg import FakeStore
         dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
     else:
         dist.init_process_group(backend, init_method=f"file://{path}", rank=0, world_size=1)
@@ -176,7 +183,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         ends = [end for backend in ("tutti", "fake") for end in tutti.spawn(alone, 1, os.path.join(folder, "before"), backend)]
         ends += tutti.spawn(rank, options.ranks, os.path.join(folder, "store"), options.seconds, options.most, timeout=options.seconds + 100)
-        ends += [end for backend in ("tutti", "fake") for end in tutti.spawn(alone, 1, os.path.join(folder, "after"), backend)]     # so that one slow phase of the machine is not all that it sees
+        # Once more, so that one slow phase of the machine is not all that it sees.
+        ends += [end for backend in ("tutti", "fake") for end in tutti.spawn(alone, 1, os.path.join(folder, "after"), backend)]
     sys.exit(any(ends))
 
 
