@@ -96,6 +96,7 @@ private:
     int root(const char *what, int64_t rank) const;
     WorkPtr several_reduced(Tensors &tensors, const c10d::AllreduceOptions &);
     WorkPtr several_broadcast(Tensors &tensors, const c10d::BroadcastOptions &);
+    WorkPtr row_gathered(Tensors &row, Tensors &inputs, const c10d::AllgatherOptions &);
     WorkPtr several_gathered(Lists &outputs, Tensors &inputs, const c10d::AllgatherOptions &);
     WorkPtr receive(Tensors &tensors, int from, int tag, c10d::OpType type);
 

@@ -125,7 +125,12 @@ std::string listed(const std::vector<int> &ranks)
     fail(f);
 }
 
-/* Rank 0: who did not come in time. Every rank has the whole time if all the missing are to be named. */
+std::string failed(const std::vector<int> &ranks, bool all)
+{
+    return c10::str("[Rank 0]: ", all ? "Ranks " : "Rank ", all ? listed(ranks) : std::to_string(ranks[0]), " failed to pass monitoredBarrier");
+}
+
+/* Rank 0: who did not come in time. Every rank has the whole time if all the missing are to be named. A rank that has died or left cannot come. */
 std::vector<int> missing_of(Comm &comm, uint64_t number, std::chrono::milliseconds limit, bool all)
 {
     std::vector<int> missing;
@@ -139,7 +144,11 @@ std::vector<int> missing_of(Comm &comm, uint64_t number, std::chrono::millisecon
             error = hear(comm, r, MONITOR_TAG, &word, left_until(until), &why);
         if (error == -ETIMEDOUT)
             missing.push_back(r);
-        else if (error)
+        else if (error == -EOWNERDEAD) {
+            missing.push_back(r);
+            why.report = failed(missing, all) + "\n" + why.report;
+            fail(why);
+        } else if (error)
             fail(why);
         if (!missing.empty() && !all)
             break;
@@ -178,8 +187,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions &o, bool wait_all_rank
         tell(*comm, r, MONITOR_TAG, &word, std::max(limit, std::chrono::milliseconds(1000)), &why);
     if (missing.empty())
         return;
-    std::string who = wait_all_ranks ? "Ranks " + listed(missing) : "Rank " + std::to_string(missing[0]);
-    late(c10::str("[Rank 0]: ", who, " failed to pass monitoredBarrier in ", limit.count(), " ms"), missing);
+    late(c10::str(failed(missing, wait_all_ranks), " in ", limit.count(), " ms"), missing);
 }
 
 /* ---- one first ---- */

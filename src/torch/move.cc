@@ -66,6 +66,13 @@ WorkPtr Backend::allgather(Lists &outputs, Tensors &inputs, const c10d::Allgathe
     Tensors &row = row_of(p.what, "output", outputs, inputs[0], p.ranks(), p.rank());
     if (as_gloo)
         check_as_many(p.what, row, inputs[0]);
+    return row_gathered(row, inputs, o);
+}
+
+/* A tensor from each rank, of any sizes, in gloo's place too. */
+WorkPtr Backend::row_gathered(Tensors &row, Tensors &inputs, const c10d::AllgatherOptions &o)
+{
+    Plan p(*this, "all_gather");
     auto work = p.work(c10d::OpType::ALLGATHER, title("all_gather"), row, &inputs);
     gather_to_all(p, *work, row, inputs[0], async_of(o));
     return p.end(std::move(work), async_of(o));

@@ -95,29 +95,29 @@ WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions
     said.insert(said.end(), { mine.sparse_dim(), values.size(0) });
     int64_t words = (int64_t)said.size();
     at::Tensor told = at::tensor(said, at::kLong);
-    Lists heard(1), all_indices(1), all_values(1);
+    Tensors heard, all_indices, all_values;
     for (int r = 0; r < comm->size; r++)
-        heard[0].push_back(at::empty_like(told));
+        heard.push_back(at::empty_like(told));
     c10d::AllgatherOptions wait;
     wait.timeout = o.timeout;
     wait.asyncOp = false;
     Tensors in{ told };
-    allgather(heard, in, wait);
+    row_gathered(heard, in, wait);
     for (int r = 0; r < comm->size; r++) {
-        const at::Tensor &other = heard[0][r];
+        const at::Tensor &other = heard[r];
         if (!other.slice(0, 0, words - 1).equal(told.slice(0, 0, words - 1)))
             refuse(what, c10::str("Sparse dimensions do not match: sizes and sparse dimensions differ between this rank and rank ", r));
         int64_t n = other[words - 1].item<int64_t>();
         auto shape = values.sizes().vec();
         shape[0] = n;
-        all_indices[0].push_back(at::empty({ indices.size(0), n }, indices.options()));
-        all_values[0].push_back(at::empty(shape, values.options()));
+        all_indices.push_back(at::empty({ indices.size(0), n }, indices.options()));
+        all_values.push_back(at::empty(shape, values.options()));
     }
     in = { indices };
-    allgather(all_indices, in, wait);
+    row_gathered(all_indices, in, wait);
     in = { values };
-    allgather(all_values, in, wait);
-    at::Tensor sum = at::sparse_coo_tensor(at::cat(all_indices[0], 1), at::cat(all_values[0]), mine.sizes(), mine.options()).coalesce();
+    row_gathered(all_values, in, wait);
+    at::Tensor sum = at::sparse_coo_tensor(at::cat(all_indices, 1), at::cat(all_values), mine.sizes(), mine.options()).coalesce();
     for (at::Tensor &tensor : tensors)
         tensor.copy_(sum);
     auto work = c10::make_intrusive<Work>(comm, c10d::OpType::_ALLREDUCE_SPARSE, title("all_reduce"), tensors);

@@ -54,13 +54,16 @@ class Place(unittest.TestCase):
                 self.ranks(n, body, **words)
 
     def test_group(self):
-        self.each(3, names, collectives, shapes, groups, again, monitored, patience)
+        self.each(3, names, collectives, shapes, sparse, groups, again, monitored, patience)
 
     def test_detail(self):
         self.ranks(2, detail)
 
     def test_death(self):
         self.ranks(3, death, ends={1: -9})
+
+    def test_monitored_gone(self):
+        self.ranks(3, monitored_gone, ends={2: -9})
 
     def test_said(self):
         said = self.ranks(3, collectives)
@@ -134,6 +137,13 @@ def shapes(rank, size):
     check(whole.view(size, 6)[:, 0].tolist() == [0, 1, 2], whole)
 
 
+def sparse(rank, size):
+    """Each rank has another number of elements."""
+    tensor = torch.sparse_coo_tensor([list(range(rank + 1))], [1.] * (rank + 1), size=(size,))
+    dist.all_reduce(tensor)
+    check(tensor.to_dense().tolist() == [3., 2., 1.], tensor)
+
+
 def groups(rank, size):
     pair = dist.new_group([0, 2], backend="gloo")
     if rank != 1:
@@ -172,6 +182,16 @@ def monitored(rank, size):
         tell("named")
     else:
         hear("named")
+
+
+def monitored_gone(rank, size):
+    """A rank that died does not pass, and is named as one that does not come."""
+    if rank == 2:
+        hear("zero", "one")
+        die()
+    tell("zero" if rank == 0 else "one")
+    error = raises(tutti.RankDied, lambda: dist.monitored_barrier(wait_all_ranks=True))
+    check(("Ranks 2 failed to pass monitoredBarrier" if rank == 0 else "Please check rank 0 logs for faulty rank") in str(error), error)
 
 
 def patience(rank, size):
