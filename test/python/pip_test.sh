@@ -40,6 +40,13 @@ for source in "$TUTTI_SOURCE"/src/torch/*.*; do
   grep -qx "tutti/torch/csrc/torch/$(basename "$source")" "$scratch/held" || wrong "the wheel lacks $source"
 done
 
+# A Python that says of itself that it is free-threaded is refused.
+mkdir "$scratch/free"
+echo 'import sysconfig; sysconfig.get_config_vars()["Py_GIL_DISABLED"] = 1' >"$scratch/free/sitecustomize.py"
+! PYTHONPATH=$scratch/free cmake -G Ninja -S "$scratch/tree" -B "$scratch/refused" -DSKBUILD=2 -DPython3_EXECUTABLE="$python" >"$scratch/log" 2>&1 ||
+  wrong "a free-threaded Python was taken"
+tr -s ' \n' ' ' <"$scratch/log" | grep -q 'not made for free-threaded Python' || { cat "$scratch/log"; exit 1; }
+
 # An environment with this wheel and, from the other one, torch and NumPy.
 "$python" -m venv --without-pip "$scratch/venv"
 site=$("$scratch/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
