@@ -4,11 +4,13 @@
 #include "api/fault.h"
 #include "api/life.h"
 #include "base/clock.h"
+#include "p2p/p2p.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
 /* A function under once is in the way of its comm and its world; `done` may run in a round of the progress thread, which looks at all comms. */
 bool enter_nested(const struct tutti_comm *comm)
@@ -85,6 +87,21 @@ static void enter_take_over(struct tutti_comm *comm)
     pthread_mutex_unlock(&world->lock);
 }
 
+/* Another thread may have met the failure, in work under way, and still write the report: it does so in its lock. So who gets -ECANCELED can read
+   the report. Half a second at most: what is in the lock may be a function of the caller's that has come here. */
+static int enter_broken(struct tutti_comm *comm)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (until.tv_nsec + 500000000) / 1000000000;
+    until.tv_nsec = (until.tv_nsec + 500000000) % 1000000000;
+    pthread_mutex_t *locks[] = { &comm->queue_lock, comm->p2p ? &comm->p2p->lock : NULL };
+    for (size_t i = 0; i < sizeof locks / sizeof locks[0]; i++)
+        if (locks[i] && pthread_mutex_timedlock(locks[i], &until) == 0)
+            pthread_mutex_unlock(locks[i]);
+    return -ECANCELED;
+}
+
 int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     uint32_t attention = load_acquire32(&comm->watch.attention);
@@ -97,11 +114,11 @@ int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
         enter_take_over(comm);
     bool mends = (kind == KIND_SHRINK || kind == KIND_AGREE) && !SEEDED(broken_refused);     /* for them a broken comm is the normal case */
     if ((attention & ATTENTION_BROKEN) && !mends)
-        return -ECANCELED;
+        return enter_broken(comm);
     if (attention & ATTENTION_FAULT) {
         fault_strike(comm, kind);
         if ((load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN) && !mends)
-            return -ECANCELED;
+            return enter_broken(comm);
     }
     return 0;
 }
