@@ -2,6 +2,7 @@
  * Costs two barriers or so: a line per rank written once and read by all. The slices of the sleep are those of watch/drive. */
 #include "group/agree.h"
 
+#include "os/say.h"
 #include "watch/death.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { NUMBER_BITS = 28, ALIVE_FROM = 3, SITE_BITS = 26 };
 
@@ -234,8 +234,7 @@ static void agree_warn(struct reach *r)
     text_add(&t, " in %s on %s\n", kind_name(r->a->kind), w->name);
     agree_missing(r->a, &t, r->missing);
     agree_report(r->a, &t);
-    ssize_t written = write(STDERR_FILENO, buffer, t.used);
-    (void)written;
+    say(buffer, t.used);
 }
 
 /* Who called what, as far as the votes still say. */

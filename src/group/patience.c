@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/seeded.h"
+#include "os/say.h"
 #include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/drive.h"
@@ -11,7 +12,6 @@
 #include "watch/verdict.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4 };
 
@@ -74,8 +74,7 @@ static void patience_warn(struct patience *p, uint64_t waited, int about, const 
     text_add(&t, "\n");
     if (about == TUTTI_ANY)
         rollcall_table(&t, w, NULL);
-    ssize_t written = write(STDERR_FILENO, line, t.used);
-    (void)written;
+    say(line, t.used);
     p->warned = true;
 }
 

@@ -4,6 +4,7 @@
 #include "watch/rollcall.h"
 
 #include "base/clock.h"
+#include "os/say.h"
 #include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/journal.h"
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { ROWS_MAX = 40, STATUS_LOOKS = 40, STATUS_LOOK_NS = 250000 };
 
@@ -487,6 +487,5 @@ void rollcall_warn(const struct op *op, uint64_t waited_ns)
     text_add(&t, "\n");
     rollcall_called_here(&t, w, op);
     rollcall_table(&t, w, &op->claim);
-    ssize_t written = write(STDERR_FILENO, buffer, t.used);
-    (void)written;
+    say(buffer, t.used);
 }
