@@ -133,7 +133,8 @@ typedef struct tutti_options {
     int         timeout_ms;             /* deadline of every operation; 0: 30 minutes; negative: none */
     int         join_timeout_ms;        /* for all ranks to arrive; 0: 60 s */
     int         warn_ms;                /* a wait older than this prints the roll-call on stderr; 0: 30 s; negative: never */
-    unsigned    spin_us;                /* longest spin before yielding or sleeping; 0: chosen, none when ranks outnumber CPUs */
+    unsigned    spin_us;                /* longest spin before yielding or sleeping; 0: chosen, none when ranks outnumber CPUs. Deaths and
+                                           deadlines are looked at every 2 ms of it; messages spin 2 ms at most */
     unsigned    flags;                  /* TUTTI_BIND_CORE, TUTTI_BIND_NUMA, TUTTI_NO_SPIN, TUTTI_LOCAL */
     size_t      span_bytes;             /* address space of each rank's own memory in the arena, touched only as used */
     int       (*interrupt)(void *arg);  /* asked in every slice of a sleep (<= 250 ms): not 0 ends the wait with -EINTR and aborts the comm

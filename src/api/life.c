@@ -29,7 +29,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SPIN_US = 30, YIELD_US = 1000 };
+enum { SPIN_US = 30, SPIN_ROUND_US = 2000, YIELD_US = 1000 };
 
 static struct { pthread_mutex_t lock; struct world *worlds; pthread_once_t once; pthread_key_t thread_end; } life = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT
@@ -120,14 +120,27 @@ static uint32_t life_pause_ticks(void)
     return each > 1000 ? 1000 : (uint32_t)each;      /* we may have been interrupted */
 }
 
+/* Ticks a nanosecond. What a counter that stands still, jumps or differs between CPUs gives is brought to what processors have: the length of a spin
+   comes from it. */
+static double life_rate(struct clock_point origin, struct clock_point now)
+{
+    const double least = 0.01, most = 10;
+    if (now.ns <= origin.ns || now.tick <= origin.tick)
+        return 1;
+    double rate = (double)(now.tick - origin.tick) / (double)(now.ns - origin.ns);
+    return rate < least ? least : rate > most ? most : rate;
+}
+
 static void life_set_limits(struct world *world, const tutti_options *o)
 {
     struct clock_point origin = world->arena.header->origin, now = clock_now();
-    double rate = now.ns > origin.ns ? (double)(now.tick - origin.tick) / (double)(now.ns - origin.ns) : 1.0;
+    double rate = life_rate(origin, now);
     world->timeout_ns = o->timeout_ms < 0 ? -1 : (int64_t)o->timeout_ms * 1000000;
     world->warn_ns = o->warn_ms < 0 ? -1 : (int64_t)o->warn_ms * 1000000;
     world->spin_given = o->spin_us > 0;
-    world->spin_ticks = (uint64_t)((double)(o->spin_us ? o->spin_us : SPIN_US) * 1000.0 * rate);
+    unsigned spin_us = o->spin_us ? o->spin_us : SPIN_US;
+    world->spin_ticks = (uint64_t)((double)(spin_us < SPIN_ROUND_US ? spin_us : SPIN_ROUND_US) * 1000.0 * rate);
+    world->spin_rounds = spin_us / SPIN_ROUND_US + (spin_us % SPIN_ROUND_US != 0);
     world->yield_ticks = (uint64_t)(YIELD_US * 1000.0 * rate);
     world->staged_less = (uint64_t)(STAGED_LESS * rate);
     world->pause_ticks = life_pause_ticks();

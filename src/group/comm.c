@@ -53,7 +53,8 @@ static void comm_set_budget(struct tutti_comm *comm)
     uint32_t cpus = load_acquire32(&world->arena.join->cpus);                        /* E12 acquire */
     comm->crowded = comm->watch.size > cpus;
     bool spin = !comm->crowded || world->spin_given;
-    comm->watch.budget = (struct wait_budget){ spin && !(world->flags & TUTTI_NO_SPIN) ? world->spin_ticks : 0, comm->crowded ? YIELDS : YIELDS / 5, world->yield_ticks };
+    comm->watch.budget = (struct wait_budget){ spin && !(world->flags & TUTTI_NO_SPIN) ? world->spin_ticks : 0,
+                                                comm->crowded ? YIELDS : YIELDS / 5, world->yield_ticks, world->spin_rounds };
 }
 
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error)

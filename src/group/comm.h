@@ -39,7 +39,8 @@ struct world {
     struct tutti_comm *comms;          /* all open comms, the world's own last */
     struct tutti_comm *whole;          /* the comm of all ranks */
     int64_t timeout_ns, warn_ns;       /* defaults of its comms */
-    uint64_t spin_ticks;               /* when ranks fit the CPUs */
+    uint64_t spin_ticks;               /* when ranks fit the CPUs: of one round … */
+    uint32_t spin_rounds;              /* … of so many, with a look at deaths and deadlines behind each */
     uint32_t pause_ticks;              /* what a pause of the CPU costs */
     uint64_t yield_ticks;              /* longest time of yielding */
     uint64_t staged_less;              /* STAGED_LESS in ticks */

@@ -10,7 +10,8 @@
 
 #include <sched.h>
 
-enum { LOOK_EVERY = 256 };            /* spins between two looks at the ends: no measurable cost */
+/* Spins between two looks at the ends: no measurable cost. And how many looks at most, whatever the counter says: a tenth of a second and more. */
+enum { LOOK_EVERY = 256, LOOKS_MOST = 1 << 16 };
 
 static bool wait_ended(struct wait_ends ends)
 {
@@ -22,7 +23,7 @@ int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends, struc
 {
     if (budget.spin_ticks) {
         uint64_t began = 0;
-        for (;;) {
+        for (int looks = 0; looks < LOOKS_MOST; looks++) {
             for (int i = 0; i < LOOK_EVERY; i++) {
                 if (load_acquire64(word) >= value)
                     return 1;

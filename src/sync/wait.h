@@ -22,6 +22,7 @@ struct wait_budget {
     uint64_t spin_ticks;              /* of the time stamp counter; 0 where ranks outnumber CPUs */
     uint32_t yields;                  /* how often the CPU is offered to others before sleeping */
     uint64_t yield_ticks;             /* and for how long at most: a busy neighbour keeps it for milliseconds; 0: no such bound */
+    uint32_t spin_rounds;             /* how often one spins for spin_ticks before sleeping, for who looks between at what may end the wait; 0: once */
 };
 
 struct wait_ends { const shared64 *verdict; const shared32 *news; };   /* a wait ends early when either is not 0 */

@@ -218,9 +218,32 @@ static int drive_sleep(struct op *op)
     }
 }
 
+/* Who asked for a long spin gets it in rounds, with a look behind each. 1: go on; 0: sleep; negative: why the operation failed. */
+static int drive_spin_on(struct op *op)
+{
+    struct watch *w = op->watch;
+    struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
+    struct wait_budget round = { w->budget.spin_ticks, 0, 0, 0 };
+    if (op->wait.value == UINT64_MAX || !round.spin_ticks)
+        return 0;
+    for (uint32_t i = 1; i < w->budget.spin_rounds; i++) {
+        int r = drive_look(op);
+        if (r == 0 && wait_spin(op->wait.word, op->wait.value, ends, round, w->ways))
+            r = 1;
+        if (r == 0 && drive_stop_asked(w) && (r = drive_interrupted(op)) == 0)
+            r = 1;
+        if (r != 0)
+            return r;
+    }
+    return 0;
+}
+
 static int drive_wait(struct op *op)
 {
-    int r = drive_sleep(op);
+    int r = drive_spin_on(op);
+    if (r == 0)
+        r = drive_sleep(op);
+    r = r > 0 ? 0 : r;
     cycle_over(op->watch->threads);
     return r;
 }

@@ -56,7 +56,7 @@ static void there_already(void **state)
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
     store_release64(&word, 7);
-    const struct wait_budget budgets[] = { { 0, 0, 0 }, { 0, 10, 0 }, { 1000, 0, 0 }, { 1000, 10, 0 } };
+    const struct wait_budget budgets[] = { { 0, 0, 0, 0 }, { 0, 10, 0, 0 }, { 1000, 0, 0, 0 }, { 1000, 10, 0, 0 } };
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(wait_spin(&word, 7, ends, budgets[i], &ways), 1);
         assert_int_equal(wait_spin(&word, 6, ends, budgets[i], &ways), 1);           /* more than asked for is there, too */
@@ -70,13 +70,14 @@ static void a_budget_is_a_bound(void **state)
     (void)state;
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 0, 0, 0 }, &ways), 0);
     assert_int_equal(p.yields, 0);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 17, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 17, 0, 0 }, &ways), 0);
     assert_int_equal(p.yields, 17);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 0, 0 }, &ways), 0);     /* ends by itself */
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 0, 0, 0 }, &ways), 0);     /* ends by itself */
     assert_int_equal(p.yields, 17);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 3, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 3, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 0, 0, 0 }, &ways), 0);       /* whatever the counter says */
     assert_int_equal(p.yields, 20);
 }
 
@@ -88,13 +89,13 @@ static void comes_while_yielding(void **state)
         fresh(state);
         struct play p = { .at = at, .word = &word, .value = 3 };
         struct wait_ways ways = ways_of(&p);
-        assert_int_equal(wait_spin(&word, 3, ends, (struct wait_budget){ 0, 5, 0 }, &ways), 1);
+        assert_int_equal(wait_spin(&word, 3, ends, (struct wait_budget){ 0, 5, 0, 0 }, &ways), 1);
         assert_int_equal(p.yields, at);
     }
     fresh(state);
     struct play less = { .at = 1, .word = &word, .value = 2 };
     struct wait_ways ways = ways_of(&less);
-    assert_int_equal(wait_spin(&word, 3, ends, (struct wait_budget){ 0, 5, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 3, ends, (struct wait_budget){ 0, 5, 0, 0 }, &ways), 0);
     assert_int_equal(less.yields, 5);
 }
 
@@ -113,9 +114,9 @@ static void yielding_is_bounded_in_time(void **state)
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
     ways.yield = slow_yield;
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100000, 5000 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100000, 5000, 0 }, &ways), 0);
     assert_in_range(p.yields, 1, 6);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 30, 0 }, &ways), 0);         /* 0: no such bound */
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 30, 0, 0 }, &ways), 0);         /* 0: no such bound */
     assert_in_range(p.yields, 31, 36);
 }
 
@@ -124,23 +125,23 @@ static void ends_end_it(void **state)
     (void)state;
     struct play by_verdict = { .at = 2, .verdict = &verdict }, by_news = { .at = 3, .news = &news };
     struct wait_ways ways = ways_of(&by_verdict);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100, 0, 0 }, &ways), 0);
     assert_int_equal(by_verdict.yields, 2);
     fresh(state);
     ways = ways_of(&by_news);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100, 0, 0 }, &ways), 0);
     assert_int_equal(by_news.yields, 3);
     /* Set before: a spin without end in sight is not begun, and nothing is yielded. */
     struct play none = { 0 };
     ways = ways_of(&none);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 }, &ways), 0);
     fresh(state);
     store_release64(&verdict, 5);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 }, &ways), 0);
     assert_int_equal(none.yields, 0);
     /* A word that has come wins over an end: who has what it waited for goes on, and looks at the verdict there. */
     store_release64(&word, 1);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0 }, &ways), 1);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 }, &ways), 1);
 }
 
 /* Whole 64-bit values: a word beyond 2^32 is not taken for a small one, nor the other way round. */
@@ -150,13 +151,13 @@ static void whole_words(void **state)
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
     store_release64(&word, UINT64_C(1) << 32);
-    assert_int_equal(wait_spin(&word, 0xffffffff, ends, (struct wait_budget){ 0, 1, 0 }, &ways), 1);
+    assert_int_equal(wait_spin(&word, 0xffffffff, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways), 1);
     store_release64(&word, 0xffffffff);
-    assert_int_equal(wait_spin(&word, UINT64_C(1) << 32, ends, (struct wait_budget){ 0, 1, 0 }, &ways), 0);
-    assert_int_equal(wait_spin(&word, UINT64_MAX, ends, (struct wait_budget){ 0, 1, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, UINT64_C(1) << 32, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, UINT64_MAX, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways), 0);
 }
 
-/* The word comes from another thread, with what was written before it. The budget is without end: only the word can end it. */
+/* The word comes from another thread, with what was written before it. Only the word, or a great number of looks, ends a spin of such a budget. */
 static int payload;
 
 static void *writer(void *arg)
@@ -174,7 +175,7 @@ static void spins_until_it_comes(void **state)
     struct wait_ways ways = ways_of(&p);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, writer, NULL), 0);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 0, 0 }, &ways), 1);
+    while (!wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 0, 0, 0 }, &ways)) { }
     assert_int_equal(payload, 42);
     pthread_join(thread, NULL);
 }
