@@ -27,6 +27,33 @@ static inline void modes_leave(unsigned modes)
     if ((modes & MODES_MASK) != MODES_DEFAULT)
         _mm_setcsr(modes);
 }
+#elif defined(__aarch64__)
+/* Of FPCR: no trap enabled, FZ16, rounding, FZ, DN, AHP, and FIZ, AH, NEP of later processors: 0 is the default of all. */
+enum { MODES_DEFAULT = 0, MODES_MASK = 0x07c8ff07, MODES_USUAL = MODES_DEFAULT };
+
+static inline unsigned modes_get(void)
+{
+    unsigned long modes;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(modes));
+    return (unsigned)modes;
+}
+
+static inline void modes_set(unsigned modes) { __asm__ volatile("msr fpcr, %0" : : "r"((unsigned long)modes)); }
+static inline bool modes_usual(void) { return (modes_get() & MODES_MASK) == MODES_DEFAULT; }
+
+static inline unsigned modes_enter(void)
+{
+    unsigned modes = modes_get();
+    if ((modes & MODES_MASK) != MODES_DEFAULT)
+        modes_set(modes & ~(unsigned)MODES_MASK);
+    return modes;
+}
+
+static inline void modes_leave(unsigned modes)
+{
+    if ((modes & MODES_MASK) != MODES_DEFAULT)
+        modes_set(modes);
+}
 #else
 #include <fenv.h>
 enum { MODES_USUAL = FE_TONEAREST };
