@@ -1,9 +1,11 @@
 /* The collectives of even parts but all_reduce, which has a shorter way beside this one. */
 #define TUTTI_NO_SITES
 #include "api/collective.h"
+#include "os/caller.h"
 
 int collective_device(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call)
 {
+    CALLER_KEPT;
     struct device_call d;
     int r = device_check(comm, c, kind, number, call, &d);
     if (r == 0)

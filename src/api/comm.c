@@ -6,6 +6,7 @@
 #include "gpu/own.h"
 #include "order/deadlock.h"
 #include "order/order.h"
+#include "os/caller.h"
 #include "p2p/p2p.h"
 #include "base/clock.h"
 #include "watch/death.h"
@@ -21,6 +22,7 @@ int tutti_size(const tutti_comm *comm) { return comm ? (int)comm->watch.size : -
 
 int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key, tutti_comm **comm)
 {
+    CALLER_KEPT;
     int r = enter(parent);
     if (r < 0)
         return r;
@@ -59,6 +61,7 @@ static int create_check(tutti_comm *parent, uint32_t site, const int ranks[], in
 
 int tutti_comm_create_at(const char *site, tutti_comm *parent, const int ranks[], int size, tutti_comm **comm)
 {
+    CALLER_KEPT;
     int r = enter(parent);
     if (r < 0)
         return r;
@@ -76,6 +79,7 @@ int tutti_comm_create_at(const char *site, tutti_comm *parent, const int ranks[]
 /* May run in a signal handler: no lock, no memory. */
 int tutti_comm_abort_at(const char *site, tutti_comm *comm, const char *why)
 {
+    CALLER_KEPT;
     (void)site;
     if (!comm)
         return -EINVAL;
@@ -96,6 +100,7 @@ int tutti_comm_abort_at(const char *site, tutti_comm *comm, const char *why)
 
 int tutti_comm_free(tutti_comm *comm)
 {
+    CALLER_KEPT;
     if (!comm)
         return -EINVAL;
     if (*comm->fork_word != 1)
@@ -125,6 +130,7 @@ int tutti_comm_free(tutti_comm *comm)
 
 int tutti_failed(const tutti_comm *comm, int ranks[], int most)
 {
+    CALLER_KEPT;
     if (!comm || most < 0 || (most > 0 && !ranks))
         return -EINVAL;
     if (*comm->fork_word != 1)
@@ -143,6 +149,7 @@ int tutti_failed(const tutti_comm *comm, int ranks[], int most)
 
 int tutti_set_timeout(tutti_comm *comm, int timeout_ms)
 {
+    CALLER_KEPT;
     if (!comm)
         return -EINVAL;
     if (*comm->fork_word != 1)
@@ -153,6 +160,7 @@ int tutti_set_timeout(tutti_comm *comm, int timeout_ms)
 
 int tutti_finalize_at(const char *site, tutti_comm *world)
 {
+    CALLER_KEPT;
     if (!world)
         return -EINVAL;
     if (*world->fork_word != 1)

@@ -1,6 +1,7 @@
 /* Device memory for the caller: all of it is local, as in memory.c. */
 #include "api/memory.h"
 #include "gpu/own.h"
+#include "os/caller.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ static int local_rank(const struct world *world)
 
 int tutti_cuda_alloc(void **ptr, size_t bytes, int device, tutti_comm *comm)
 {
+    CALLER_KEPT;
     char said[512], size[32];
     struct text why = TEXT_IN(said), s = TEXT_IN(size);
     text_clear(&why);
@@ -40,6 +42,7 @@ int tutti_cuda_alloc(void **ptr, size_t bytes, int device, tutti_comm *comm)
 
 int tutti_cuda_free(void *ptr, tutti_comm *comm)
 {
+    CALLER_KEPT;
     char said[512];
     struct text why = TEXT_IN(said);
     text_clear(&why);

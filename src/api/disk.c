@@ -5,6 +5,7 @@
 #include "api/check.h"
 #include "api/enter.h"
 #include "api/run.h"
+#include "os/caller.h"
 
 /* c->disk is described, or r says why not. */
 static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call, int r)
@@ -37,6 +38,7 @@ static int disk_enter(const char *site, struct tutti_comm *comm, struct coll *c,
 
 int tutti_load_at(const char *site, const char *path, const void **data, size_t *bytes, tutti_comm *comm, const tutti_call *call)
 {
+    CALLER_KEPT;
     struct coll c;
     uint32_t number;
     int r = disk_enter(site, comm, &c, KIND_LOAD, path, 0, call, &number);
@@ -51,6 +53,7 @@ int tutti_load_at(const char *site, const char *path, const void **data, size_t 
 
 int tutti_save_at(const char *site, const char *path, const void *data, size_t bytes, tutti_comm *comm, const tutti_call *call)
 {
+    CALLER_KEPT;
     struct coll c;
     uint32_t number;
     int r = disk_enter(site, comm, &c, KIND_SAVE, path, bytes, call, &number);

@@ -5,6 +5,7 @@
 #include "api/life.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "os/caller.h"
 #include "watch/journal.h"
 
 #include <string.h>
@@ -14,6 +15,7 @@ const char *tutti_strerror(int error) { return error_text(error); }
 
 const char *tutti_explain(const tutti_comm *comm)
 {
+    CALLER_KEPT;
     static _Thread_local char report[REPORT_TEXT];
     if (!comm)
         return life_report;
@@ -29,6 +31,7 @@ static uint64_t stats_ns(const struct tutti_comm *comm, uint64_t ticks)
 
 int tutti_stats(const tutti_comm *comm, tutti_figures *figures)
 {
+    CALLER_KEPT;
     if (!comm || !figures)
         return -EINVAL;
     if (*comm->fork_word != 1)
@@ -46,6 +49,7 @@ int tutti_stats(const tutti_comm *comm, tutti_figures *figures)
 
 int tutti_fault(tutti_comm *comm, const char *what)
 {
+    CALLER_KEPT;
     if (!comm)
         return -EINVAL;
     if (*comm->fork_word != 1)

@@ -8,6 +8,7 @@
 #include "coll/tuned.h"
 #include "group/environment.h"
 #include "group/join.h"
+#include "os/caller.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -205,6 +206,7 @@ static int init_steps(tutti_comm **world, const tutti_options *options, struct t
 
 int tutti_init(tutti_comm **world, const tutti_options *options)
 {
+    CALLER_KEPT;
     struct text why = TEXT_IN(life_report);
     text_clear(&why);
     if (!world) {

@@ -14,6 +14,7 @@
 #include "disk/loaded.h"
 #include "gpu/own.h"
 #include "group/place.h"
+#include "os/caller.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -77,6 +78,7 @@ static void say_no_memory(struct tutti_comm *comm, size_t bytes, int error)
 
 void *tutti_alloc(size_t bytes, tutti_comm *comm)
 {
+    CALLER_KEPT;
     int error;
     if (memory_enter_whole(comm, "alloc") < 0)
         return NULL;
@@ -90,6 +92,7 @@ void *tutti_alloc(size_t bytes, tutti_comm *comm)
 
 int tutti_free(void *ptr, tutti_comm *comm)
 {
+    CALLER_KEPT;
     int r = memory_enter(comm, "free");
     if (r < 0)
         return r;
@@ -104,6 +107,7 @@ int tutti_free(void *ptr, tutti_comm *comm)
 
 int tutti_register(void *ptr, size_t bytes, tutti_comm *comm)
 {
+    CALLER_KEPT;
     char said[256];
     struct text why = TEXT_IN(said);
     text_clear(&why);
@@ -133,6 +137,7 @@ static bool any_under_way(struct world *world)
 
 int tutti_unregister(void *ptr, tutti_comm *comm)
 {
+    CALLER_KEPT;
     char said[256];
     struct text why = TEXT_IN(said);
     text_clear(&why);
@@ -171,6 +176,7 @@ static bool is_named(struct world *world, uint64_t offset)
 
 int tutti_handle(const void *ptr, uint64_t *handle, tutti_comm *comm)
 {
+    CALLER_KEPT;
     int r = memory_enter(comm, "handle");
     if (r < 0)
         return r;
@@ -201,12 +207,14 @@ static uint64_t handle_open(struct tutti_comm *comm, uint64_t handle, const char
 
 void *tutti_view(uint64_t handle, tutti_comm *comm)
 {
+    CALLER_KEPT;
     uint64_t offset = memory_enter(comm, "view") == 0 ? handle_open(comm, handle, "view") : 0;
     return offset ? comm->world->arena.base + offset : NULL;
 }
 
 const void *tutti_view_readonly(uint64_t handle, tutti_comm *comm)
 {
+    CALLER_KEPT;
     uint64_t offset = memory_enter(comm, "view_readonly") == 0 ? handle_open(comm, handle, "view_readonly") : 0;
     int error = 0;
     const char *base = offset ? place_readonly(comm->world, &error) : NULL;

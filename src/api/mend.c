@@ -3,9 +3,11 @@
 #include "api/enter.h"
 #include "api/work.h"
 #include "group/agree.h"
+#include "os/caller.h"
 
 int tutti_comm_agree_at(const char *site, tutti_comm *comm, int *flag)
 {
+    CALLER_KEPT;
     int r = enter(comm);
     if (r < 0)
         return r;
@@ -19,6 +21,7 @@ int tutti_comm_agree_at(const char *site, tutti_comm *comm, int *flag)
 /* Work under way ends first: on a broken comm by failing, and how it ended is told by its handles. */
 int tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm)
 {
+    CALLER_KEPT;
     int r = enter(broken);
     if (r < 0)
         return r;

@@ -4,6 +4,7 @@
 #include "api/run.h"
 #include "api/check.h"
 #include "api/work.h"
+#include "os/caller.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
 
 int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *op, tutti_comm *comm)
 {
+    CALLER_KEPT;
     (void)commutative;                               /* in rank order it is applied in any case, so that the bits are the same in every run */
     int r = enter(comm);
     if (r < 0)
@@ -88,6 +90,7 @@ int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t
 
 int tutti_op_free_at(const char *site, tutti_op *op, tutti_comm *comm)
 {
+    CALLER_KEPT;
     int r = enter(comm);
     if (r < 0)
         return r;

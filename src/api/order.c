@@ -2,6 +2,7 @@
 #define TUTTI_NO_SITES
 #include "api/enter.h"
 #include "order/order.h"
+#include "os/caller.h"
 
 static int order_enter(struct tutti_comm *comm, enum kind kind, const char *site, const char *key, const tutti_call *call, uint32_t *number)
 {
@@ -28,6 +29,7 @@ static int64_t order_patience(const tutti_call *call)
 
 int tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *arg, tutti_comm *comm, const tutti_call *call)
 {
+    CALLER_KEPT;
     uint32_t number;
     int r = order_enter(comm, KIND_ONCE, site, key, call, &number);
     if (r < 0)
@@ -43,6 +45,7 @@ int tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *ar
 
 int tutti_first_begin_at(const char *site, const char *key, tutti_comm *comm, const tutti_call *call)
 {
+    CALLER_KEPT;
     uint32_t number;
     int r = order_enter(comm, KIND_FIRST_BEGIN, site, key, call, &number);
     return r < 0 ? r : enter_leave(comm, order_first_begin(comm, number, key, order_patience(call)));
@@ -50,6 +53,7 @@ int tutti_first_begin_at(const char *site, const char *key, tutti_comm *comm, co
 
 int tutti_first_end_at(const char *site, const char *key, int error, tutti_comm *comm)
 {
+    CALLER_KEPT;
     int r = enter(comm);
     if (r < 0)
         return r;
@@ -63,6 +67,7 @@ int tutti_first_end_at(const char *site, const char *key, int error, tutti_comm 
 
 int tutti_turn_begin_at(const char *site, tutti_comm *comm, const tutti_call *call)
 {
+    CALLER_KEPT;
     uint32_t number;
     int r = order_enter(comm, KIND_TURN_BEGIN, site, "turn", call, &number);
     return r < 0 ? r : enter_leave(comm, order_turn_begin(comm, number, enter_timeout(comm, call)));
@@ -70,6 +75,7 @@ int tutti_turn_begin_at(const char *site, tutti_comm *comm, const tutti_call *ca
 
 int tutti_turn_end_at(const char *site, tutti_comm *comm)
 {
+    CALLER_KEPT;
     int r = enter(comm);
     if (r < 0)
         return r;

@@ -6,6 +6,7 @@
 #include "api/post.h"
 #include "base/clock.h"
 #include "fold/fold.h"
+#include "os/caller.h"
 #include "watch/journal.h"
 
 #include <limits.h>
@@ -59,6 +60,7 @@ static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call
 /* With a collective under way as work the journal belongs to whoever carries that on: this call then stands in no table. */
 static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_comm *comm, const tutti_call *call)
 {
+    CALLER_KEPT;
     post->site = site;
     int r = call_check(comm, post, buf, call);
     if (r == 0)

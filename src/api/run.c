@@ -9,6 +9,7 @@
 #include "coll/modes.h"
 #include "coll/select.h"
 #include "order/deadlock.h"
+#include "os/caller.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
@@ -139,6 +140,7 @@ int run_end(struct coll *c, int result)
    to so far. */
 static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, struct left left, enum kind kind, int64_t timeout_ns, int r)
 {
+    CALLER_KEPT;
     uint64_t ticks = c->fold_ticks;
     int answer = c->answer;
     straight_off(comm, c, left, kind, timeout_ns);
@@ -153,6 +155,7 @@ static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct co
 /* It could not give what it was to: nobody has seen it arrive. */
 static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int r)
 {
+    CALLER_KEPT;
     comm->calls[kind]++;
     run_number(comm, c, kind, site, timeout_ns);
     run_begin(c, clock_tick());
@@ -195,12 +198,10 @@ int run_settle(struct tutti_comm *comm, enum kind kind, uint64_t tick)
     return 0;
 }
 
-int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
+    CALLER_KEPT;
     bool work = call && call->work;
-    run_gate(comm);
-    if (!work && straight_may(comm) && c->algorithm && c->algorithm->before && !c->ways)
-        return run_straight(comm, c, kind, site, enter_timeout(comm, call));
     int r = enter_operation(comm, kind, site);
     if (r < 0)
         return r;
@@ -213,4 +214,12 @@ int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint
     c->op.keep = false;
     run_begin(c, clock_tick());
     return run_end(c, drive_to_end(&c->op));
+}
+
+int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+{
+    run_gate(comm);
+    if (!(call && call->work) && straight_may(comm) && c->algorithm && c->algorithm->before && !c->ways)
+        return run_straight(comm, c, kind, site, enter_timeout(comm, call));
+    return run_any(comm, c, kind, site, call);
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "group/patience.h"
+#include "os/caller.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
 
@@ -234,6 +235,7 @@ static int get_value(struct store_call *c, void *value, size_t *len, int64_t tim
 
 int tutti_set_at(const char *site, const char *key, const void *value, size_t len, tutti_comm *comm)
 {
+    CALLER_KEPT;
     struct store_call c;
     int r = call_open(&c, comm, KIND_SET, site, key);
     if (r < 0)
@@ -248,6 +250,7 @@ int tutti_set_at(const char *site, const char *key, const void *value, size_t le
 
 int tutti_get_at(const char *site, const char *key, void *value, size_t *len, tutti_comm *comm, const tutti_call *call)
 {
+    CALLER_KEPT;
     struct store_call c;
     enter_clear(call);
     int r = call_open(&c, comm, KIND_GET, site, key);
@@ -272,6 +275,7 @@ int tutti_get_at(const char *site, const char *key, void *value, size_t *len, tu
 
 int tutti_add_at(const char *site, const char *key, int64_t delta, int64_t *now, tutti_comm *comm)
 {
+    CALLER_KEPT;
     struct store_call c;
     int64_t sum = 0;
     int r = call_open(&c, comm, KIND_ADD, site, key);
@@ -289,6 +293,7 @@ int tutti_add_at(const char *site, const char *key, int64_t delta, int64_t *now,
 int tutti_compare_set_at(const char *site, const char *key, const void *expected, size_t expected_len, const void *desired, size_t desired_len,
                          tutti_comm *comm)
 {
+    CALLER_KEPT;
     struct store_call c;
     int r = call_open(&c, comm, KIND_COMPARE_SET, site, key);
     if (r < 0)
@@ -306,6 +311,7 @@ int tutti_compare_set_at(const char *site, const char *key, const void *expected
 
 int tutti_delete_at(const char *site, const char *key, tutti_comm *comm)
 {
+    CALLER_KEPT;
     struct store_call c;
     int r = call_open(&c, comm, KIND_DELETE, site, key);
     if (r < 0)

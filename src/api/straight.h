@@ -8,6 +8,7 @@
 #include "api/run.h"
 
 #include "base/clock.h"
+#include "os/caller.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
@@ -122,6 +123,7 @@ static inline void straight_off(struct tutti_comm *comm, struct coll *c, struct 
 /* The same to its end, for not all are there. */
 static inline int straight_on(struct tutti_comm *comm, struct coll *c, struct left left, enum kind kind, int64_t timeout_ns)
 {
+    CALLER_KEPT;
     straight_off(comm, c, left, kind, timeout_ns);
     return run_end(c, drive_to_end(&c->op));
 }

@@ -2,6 +2,7 @@
  * this request from 2.5 on, kernels from 6.7 on, which is asked of the kernel once per world. */
 #include "api/bell.h"
 #include "api/work.h"
+#include "os/caller.h"
 #include "os/uring.h"
 
 #include <errno.h>
@@ -68,6 +69,7 @@ static int prep_event(struct io_uring_sqe *sqe, struct bell *bell, pthread_mutex
 
 int tutti_uring_prep_wait(struct io_uring_sqe *sqe, tutti_work *work)
 {
+    CALLER_KEPT;
     if (!sqe || !work)
         return -EINVAL;
     struct work_bell of = work_bell(work);

@@ -10,6 +10,7 @@
 #include "api/run.h"
 #include "base/clock.h"
 #include "order/deadlock.h"
+#include "os/caller.h"
 #include "watch/cycle.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
@@ -369,6 +370,7 @@ static int work_check(const struct tutti_work *work)
 /* Patience is what the caller gave, except that the moment in which TUTTI_KEEP's deadline passes ends it. */
 int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
 {
+    CALLER_KEPT;
     (void)site;
     if (!work)
         return -EINVAL;
@@ -393,6 +395,7 @@ int tutti_wait(tutti_work *work, int timeout_ms) { return tutti_wait_at(NULL, wo
 
 int tutti_test(tutti_work *work)
 {
+    CALLER_KEPT;
     if (!work)
         return -EINVAL;
     if (work_shape(work))

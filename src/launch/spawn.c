@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "coll/tuned.h"
 #include "group/join.h"
+#include "os/caller.h"
 #include "os/file.h"
 #include "os/reap.h"
 
@@ -99,6 +100,7 @@ static void spawn_kill(const struct spawn *s)
 /* Until all have ended or the job's life is over. Sleeps on the children's descriptors; without them, in slices. */
 static int spawn_wait(struct spawn *s, int64_t life_ms)
 {
+    CALLER_KEPT;
     struct pollfd *polls = calloc((size_t)s->size, sizeof *polls);
     uint64_t began = clock_ns();
     int r = 0;
@@ -142,6 +144,7 @@ static int spawn_start(struct spawn *s, int (*fn)(tutti_comm *world, void *arg),
 
 static int spawn_prepare(struct spawn *s, const tutti_options *options, struct text *why)
 {
+    CALLER_KEPT;
     struct arena_plan plan;
     int r = life_options(&s->options, options, why);
     if (r == 0)
@@ -173,7 +176,7 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
     /* options->timeout_ms is the life of the job; its operations have the environment's deadline or the default. */
     tutti_options own = options ? *options : (tutti_options){ 0 };
     own.timeout_ms = 0;
-    int failed = 0, r = spawn_prepare(&s, &own, &why);
+    int error = errno, failed = 0, r = spawn_prepare(&s, &own, &why);
     if (r == 0) {
         r = spawn_start(&s, fn, arg, &why);
         if (r == 0)
@@ -192,5 +195,6 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
     free(s.status);
     if (r < 0 && !why.used)
         text_add(&why, "tutti_spawn: %s", error_text(r));
+    errno = error;
     return r < 0 ? r : failed;
 }
