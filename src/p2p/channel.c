@@ -116,8 +116,8 @@ static char *store_fit(struct lane *lane, uint64_t bytes, uint64_t *end)
 {
     uint64_t rest = lane->store_bytes - lane->store_at;
     bool round = rest < bytes;                       /* from its beginning again, what is left at its end unused */
-    uint64_t skip = round ? rest : 0;
     uint64_t freed = lane->freed > lane->store_begun ? lane->freed : lane->store_begun;
+    uint64_t skip = round && lane->stored != freed ? rest : 0;       /* of an empty one all is free, wherever it was left */
     if (!lane->store || lane->stored - freed + skip + bytes > lane->store_bytes)
         return NULL;
     char *at = round ? lane->store : lane->store + lane->store_at;
@@ -127,9 +127,9 @@ static char *store_fit(struct lane *lane, uint64_t bytes, uint64_t *end)
     return at;
 }
 
-char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end)
+char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end, int *error)
 {
-    int error;
+    *error = -EAGAIN;
     uint64_t whole = layout_round(bytes, STORE_ALIGN);
     uint64_t most = (uint64_t)PIECE * p->pieces;
     bool medium = bytes > SMALL;
@@ -149,7 +149,10 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
         more = room;
     if (at || more <= lane->store_bytes)
         return at;
-    char *store = comm_hold(p->comm, more, &error);
+    int refused;
+    char *store = comm_hold(p->comm, more, &refused);
+    if (!store && whole > lane->store_bytes)         /* there is no store that will ever have room for it */
+        *error = refused;
     if (!store)
         return busy ? store_fit(lane, whole, end) : NULL;
     lane->store = store;

@@ -211,8 +211,9 @@ bool send_now(struct p2p *p, const struct note *note, const void *from);
 int  lane_open(struct p2p *p, struct lane *lane);                            /* the channel to the peer. 0 or -errno */
 struct letter *lane_letter(struct p2p *p, struct lane *lane);                /* the next one to be written; NULL: full */
 void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_t bytes);
-/* Room for a message; NULL: full. For more than SMALL bytes it does not grow beyond a stage. */
-char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end);
+/* Room for a message. NULL: *error -EAGAIN, it is full, or why there never is any. For more than SMALL bytes it does not grow
+   beyond a stage. */
+char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end, int *error);
 int  lane_stage(struct p2p *p, struct lane *lane);
 struct offer *offer_take(struct p2p *p, struct lane *lane, int *error);
 void offer_give(struct lane *lane, struct offer *offer);

@@ -48,9 +48,10 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const char *from,
     uint64_t end = 0;
     e->mode = LETTER_WHOLE;
     if (bytes > LETTER_TEXT) {
-        at = lane_store(p, lane, bytes, &end);
+        int error;
+        at = lane_store(p, lane, bytes, &end, &error);
         if (!at)
-            return lane->store ? -EAGAIN : -ENOMEM;
+            return error;
         e->mode = LETTER_STORED;
         e->far.at = p2p_offset(p, at);
         e->far.end = end;

@@ -267,7 +267,8 @@ static int body_places(tutti_comm *world, int rank)
     for (uint64_t i = 0; i < 200000; i++) {
         uint64_t n = i % 3 ? SMALL / (1 + i % 4) : (i * 2654435761u >> 7) % SMALL + 1, end;
         store_release64(&lane->out->freed, live[i % BEHIND].end);    /* the receiver has read all but the last few */
-        char *at = lane_store(p, lane, n, &end);
+        int error;
+        char *at = lane_store(p, lane, n, &end, &error);
         CHECK(at != NULL);
         CHECK(at >= lane->store && at + n <= lane->store + lane->store_bytes);
         uint64_t from = (uint64_t)(uintptr_t)at, to = from + n;
@@ -286,6 +287,51 @@ static void test_places(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run(1, body_places, 0), 0);
+}
+
+/* The sender's span is full, so its store cannot grow: but what has been read is free, wherever in the store it ended. Each
+   message is read before the next one is sent. Where there never was a store, that is said. */
+static int body_full(tutti_comm *world, int rank)
+{
+    enum { ROUNDS = 300 };
+    unsigned char *buf = malloc(SMALL);
+    tutti_comm *other;
+    CHECK(buf != NULL);
+    CHECK_IS(tutti_comm_split(world, 0, 0, &other), 0);
+    fill(buf, SMALL, 0);
+    for (int i = 0; i <= ROUNDS; i++) {
+        int bytes = i % 2 ? SMALL - i * 97 % 5000 : (i + 5) * 7919 % SMALL + 1;      /* the first one opens the store */
+        size_t n = (size_t)bytes;
+        if (rank == 0) {
+            fill(buf, n, i);
+            CHECK_IS(tutti_send(buf, n, TUTTI_U8, 1, 0, world, NULL), 0);
+            CHECK_IS(tutti_recv(NULL, 0, TUTTI_U8, 1, 1, NULL, world, NULL), 0);
+        } else {
+            tutti_message got;
+            CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 0, &got, world, NULL), 0);
+            CHECK(got.count == n && !wrong(buf, n, i));
+            CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, 0, 1, world, NULL), 0);
+        }
+        if (i == 0 && rank == 0) {
+            CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, 1, 2, other, NULL), 0);   /* a channel, and no store */
+            for (size_t take = 1 << 20; take >= 4096; take /= 2)
+                while (tutti_alloc(take, world)) { }
+            CHECK_IS(tutti_send(buf, 4096, TUTTI_U8, 1, 2, other, NULL), -ENOSPC);
+            CHECK(strstr(tutti_explain(other), "raise TUTTI_SPAN_BYTES") != NULL);
+        }
+    }
+    free(buf);
+    CHECK_IS(tutti_barrier(other, NULL), 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+static void test_full(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("TUTTI_SPAN_BYTES", "16777216", 1), 0);
+    assert_int_equal(ranks_run_either(2, body_full), 0);
+    assert_int_equal(unsetenv("TUTTI_SPAN_BYTES"), 0);
 }
 
 /* To oneself: small ones in any number, a large one where a receive waits for it. */
@@ -451,7 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_medium),
-        cmocka_unit_test(test_busy_room), cmocka_unit_test(test_store), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_busy_room), cmocka_unit_test(test_store), cmocka_unit_test(test_places), cmocka_unit_test(test_full),
         cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers), cmocka_unit_test(test_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
