@@ -27,11 +27,13 @@
  * wait and test of handles. An error that all ranks agree on and that has nothing to do with peers leaves the comm whole. A bad
  * argument is refused on that rank alone; peers that wait for it read in their report that its last call was refused, and where.
  *
- * WAITS THAT CAN NEVER END. Ranks that wait for each other in a cycle, in whatever calls and comms, get -EDEADLK within two seconds, and
- * the report says who waits where for whom. Of a collective all ranks get it, and its comm has failed; once, first_begin, turn_begin
- * (a turn taken), send (not sent), recv, probe and get fail alone, their comm is whole. A thread of these ranks that has called on the comm
- * waited in, lives and does not wait itself could help, and so could work under way and its `done`: then it is no cycle. A call of the
- * latter kind to which a deadline was given ends by itself and is part of none. comm_agree and comm_shrink: only their deadline.
+ * WAITS THAT CAN NEVER END. Ranks that wait for each other in a cycle, in whatever calls and comms, get -EDEADLK within two
+ * seconds, and the report says who waits where for whom. Of a collective all ranks get it, and its comm has failed; once,
+ * first_begin, turn_begin (a turn taken), send (not sent), recv, probe and get fail alone, their comm is whole. It is no cycle
+ * where somebody could still help: a thread of these ranks that has ever called the library in this job, lives and does not wait
+ * itself; work under way and its `done`; a deadline that was given, to the call, the comm (tutti_set_timeout) or the options
+ * (TUTTI_TIMEOUT_MS), which ends a wait by itself, a collective for all. The default of 30 minutes was given by nobody.
+ * comm_agree and comm_shrink: only their deadline.
  *
  * ALL OR NONE holds for every collective: no rank gets 0 for an operation for which a living rank gets an error. Every collective
  * therefore waits until all ranks have arrived, also with count 0.
@@ -61,8 +63,9 @@
  *  - A rank that is stopped (SIGSTOP, a debugger) is alive: the others wait until their deadline, or for ever if there is none. Set one. Time
  *    in which the waiter itself did not run (stopped, suspended, starved of its CPU) is not counted: on a machine that is overloaded many
  *    times over, deadlines come late.
- *  - Cycles of waits are found where they can be proved: not through comm_agree and comm_shrink, not where more than 8 threads of a rank have
- *    called, or 256 waits hang together. There the deadline ends them.
+ *  - Cycles of waits are found where they can be proved: not through comm_agree and comm_shrink, not where a thread that has
+ *    called lives on and does something else, where more than 8 threads of a rank have called, or 256 waits hang together. There
+ *    the deadline ends them.
  *  - A death that leaves no mark in the kernel (memory reaped by the OOM killer first, an exec by another thread, a robust list replaced by
  *    another library) is noticed at the end of a waiting slice (up to 250 ms, where ranks share a pid namespace or /proc shows them)
  *    instead of at once; without /proc, in another pid namespace, only by the deadline.
@@ -214,7 +217,8 @@ int  tutti_comm_free(tutti_comm *comm);
  * when most is 0. Any thread. */
 int  tutti_failed(const tutti_comm *comm, int ranks[], int most);
 
-/* The deadline of this rank's later operations on comm, milliseconds; 0: the world's own default; negative: none. */
+/* The deadline of this rank's later operations on comm, milliseconds; 0: the world's own default; negative: none. Waits with
+ * one that is given here, like that of a call, end by themselves: they are part of no cycle. */
 int  tutti_set_timeout(tutti_comm *comm, int timeout_ms);
 
 /* ---- collectives: every rank of comm calls them, in the same order ---- */
@@ -289,7 +293,8 @@ typedef struct tutti_message { int from, tag; size_t count; } tutti_message;
  * two has room (4 MiB, 7,000 messages), also to oneself; a larger one returns when it is on its way out of buf: it may wait for its
  * tutti_recv. A dead or gone receiver: -EOWNERDEAD, also the failure of the comm on this rank. A deadline fails this call alone: the
  * message was not sent (-ETIMEDOUT). What was sent is received even if the sender leaves or dies meanwhile.
- * -EDEADLK: a large one to oneself that no tutti_recv of this rank waits for. With call->work: buf is in use until the work has ended. */
+ * -EDEADLK: a large one to oneself that no tutti_recv of this rank waits for, at once where no deadline was given. With
+ * call->work: buf is in use until the work has ended. -ENOSPC: it needs room in this rank's span, which is full. */
 int  tutti_send(const void *buf, size_t count, tutti_type, int to, int tag, tutti_comm *, const tutti_call *);
 
 /* Waits for a message from rank `from` (or TUTTI_ANY) with this tag (or TUTTI_ANY) and puts it into buf, which has room for count elements.
@@ -320,7 +325,7 @@ int  tutti_test(tutti_work *work);
 /* Runs fn(arg) on the first rank that calls this key; ranks that call meanwhile wait for its end; later ones pass at once; done for
  * the life of comm. fn returns 0, or an error (not 0): it goes to that rank alone, and the next waiting rank takes over; likewise
  * if the runner dies. key: up to 255 bytes. A wait on a living runner has no deadline unless call gives one; it fails this call alone.
- * -EDEADLK: the runner entered a collective that waits for ranks that wait for the key. */
+ * -EDEADLK: the runner waits for ranks that wait for the key. */
 int  tutti_once(const char *key, int (*fn)(void *arg), void *arg, tutti_comm *, const tutti_call *);
 
 /* "First one prepares, the others use it", for code that is not a function. 1: you go first, call tutti_first_end when done;

@@ -4,7 +4,6 @@
 #include "api/life.h"
 #include "api/work.h"
 #include "gpu/own.h"
-#include "order/deadlock.h"
 #include "order/order.h"
 #include "os/caller.h"
 #include "p2p/p2p.h"
@@ -17,8 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tutti_rank(const tutti_comm *comm) { return comm ? (int)comm->watch.me : -EINVAL; }
-int tutti_size(const tutti_comm *comm) { return comm ? (int)comm->watch.size : -EINVAL; }
+int tutti_rank(const tutti_comm *comm)
+{
+    if (comm && *comm->fork_word == 1)
+        enter_aside(comm);
+    return comm ? (int)comm->watch.me : -EINVAL;
+}
+
+int tutti_size(const tutti_comm *comm)
+{
+    if (comm && *comm->fork_word == 1)
+        enter_aside(comm);
+    return comm ? (int)comm->watch.size : -EINVAL;
+}
 
 int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key, tutti_comm **comm)
 {
@@ -33,8 +43,6 @@ int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key
     r = enter_operation(parent, KIND_SPLIT, number);
     if (r == 0)
         r = work_drain(parent, KIND_SPLIT, number);
-    if (r == 0 && (load_acquire32(&parent->watch.attention) & ATTENTION_KEYS))
-        deadlock_by_runner(parent, parent->seq + 1); /* if so, the exchange finds it in its first look */
     if (r == 0)
         r = comm_split(parent, number, color, key, comm);
     return enter_leave(parent, r);
@@ -109,6 +117,7 @@ int tutti_comm_free(tutti_comm *comm)
         comm_explain(comm, "comm_free: this is a world; tutti_finalize frees it");
         return -EINVAL;
     }
+    enter_aside(comm);
     if (enter_nested(comm))
         return -EDEADLK;
     if (load_acquire32(&comm->busy))
@@ -135,6 +144,7 @@ int tutti_failed(const tutti_comm *comm, int ranks[], int most)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
+    enter_aside(comm);
     int n = 0;
     for (uint32_t p = 0; p < comm->watch.size; p++) {
         if (p == comm->watch.me)
@@ -154,7 +164,8 @@ int tutti_set_timeout(tutti_comm *comm, int timeout_ms)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
-    comm->watch.timeout_ns = timeout_ms == 0 ? comm->world->timeout_ns : timeout_ms < 0 ? -1 : (int64_t)timeout_ms * 1000000;
+    enter_aside(comm);
+    comm->watch.timeout_ns = timeout_ms == 0 ? comm->world->timeout_ns : timeout_give(timeout_ms);
     return 0;
 }
 

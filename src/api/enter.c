@@ -21,16 +21,21 @@ bool enter_nested(const struct tutti_comm *comm)
     return inside == comm || comm == comm->world->whole || (load_acquire32(&inside->watch.attention) & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER));
 }
 
-/* The lock is for a thread's first call on a comm; two that take turns there only store their numbers. */
-void enter_stranger(struct tutti_comm *comm)
+/* The lock is for a thread's first call; two that take turns on a comm only store their numbers. */
+void enter_aside(const struct tutti_comm *comm)
 {
     struct world *world = comm->world;
-    if (!threads_known(&world->threads, comm->watch.mine)) {
-        pthread_mutex_lock(&world->lock);
-        threads_call(&world->threads, comm->watch.mine);
-        pthread_mutex_unlock(&world->lock);
-        life_thread_calls();
-    }
+    if (threads_known(&world->threads))
+        return;
+    pthread_mutex_lock(&world->lock);
+    threads_call(&world->threads);
+    pthread_mutex_unlock(&world->lock);
+    life_thread_calls();
+}
+
+void enter_stranger(struct tutti_comm *comm)
+{
+    enter_aside(comm);
     store_relaxed64(&comm->caller, threads_self());                  /* relaxed: each thread stores its own, and looks for no other's */
 }
 

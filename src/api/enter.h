@@ -9,6 +9,8 @@
 #include <errno.h>
 
 void enter_stranger(struct tutti_comm *comm);
+/* A thread calls what any may call at any time: it, too, can be of help from now on. */
+void enter_aside(const struct tutti_comm *comm);
 int enter_busy(struct tutti_comm *comm);
 int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
 bool enter_nested(const struct tutti_comm *comm);            /* freeing comm would pull the ground from under the callback this thread is in */
@@ -68,7 +70,7 @@ static inline int64_t enter_timeout(const struct tutti_comm *comm, const tutti_c
 {
     if (!call || call->timeout_ms == 0)
         return comm->watch.timeout_ns;
-    return call->timeout_ms < 0 ? -1 : (int64_t)call->timeout_ms * 1000000;
+    return timeout_give(call->timeout_ms);
 }
 
 #endif

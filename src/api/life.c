@@ -65,13 +65,11 @@ void life_thread_calls(void)
 static void life_thread_gone(struct world *w)
 {
     pthread_mutex_lock(&w->lock);
-    uint32_t bit = threads_end(&w->threads);
-    for (struct tutti_comm *c = w->comms; c && bit; c = c->next) {
-        fetch_and32(&c->watch.mine->callers, ~bit);                  /* E62 release */
+    bool known = threads_end(&w->threads);
+    for (struct tutti_comm *c = w->comms; c && known; c = c->next)
         /* relaxed: a new thread may be given this one's number, which must then not be found there */
         if (load_relaxed64(&c->caller) == threads_self())
             store_relaxed64(&c->caller, 0);                          /* relaxed: as above */
-    }
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -135,7 +133,7 @@ static void life_set_limits(struct world *world, const tutti_options *o)
 {
     struct clock_point origin = world->arena.header->origin, now = clock_now();
     double rate = life_rate(origin, now);
-    world->timeout_ns = o->timeout_ms < 0 ? -1 : (int64_t)o->timeout_ms * 1000000;
+    world->timeout_ns = o->timeout_ms == 0 ? TIMEOUT_BUILT_IN : timeout_give(o->timeout_ms);
     world->warn_ns = o->warn_ms < 0 ? -1 : (int64_t)o->warn_ms * 1000000;
     world->spin_given = o->spin_us > 0;
     unsigned spin_us = o->spin_us ? o->spin_us : SPIN_US;

@@ -12,7 +12,7 @@ int  life_close(struct tutti_comm *world);           /* -EBUSY with work under w
 void life_thread_calls(void);                        /* its end shall be noticed: another thread than the one that joined calls */
 void life_leave_all(void);                           /* an orderly end of the process: leave every world, touch nothing else */
 
-/* Lays options over their environment twins: every field resolved. 0 or -EINVAL. */
+/* Lays options over their environment twins: every field resolved; timeout_ms 0: nobody has given one. 0 or -EINVAL. */
 int  life_options(tutti_options *resolved, const tutti_options *given, struct text *why);
 
 /* The plan of an arena for this job, the environment's algorithms and all, checked. The texts are not copied. 0 or -EINVAL, -ENOMEM. */

@@ -6,6 +6,7 @@
  * are refused but for 1 in 65,536. */
 #include "api/memory.h"
 
+#include "api/enter.h"
 #include "api/work.h"
 #include "arena/adopt.h"
 #include "arena/heap.h"
@@ -48,8 +49,10 @@ int memory_enter(struct tutti_comm *comm, const char *name)
 {
     if (!comm)
         return -EINVAL;
-    if (*comm->fork_word == 1)
+    if (*comm->fork_word == 1) {
+        enter_aside(comm);
         return 0;
+    }
     comm_explain(comm, "%s: this process is a fork of the rank, not the rank", name);
     return -ECHILD;
 }

@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 30 * 60 * 1000, JOIN_TIMEOUT_MS = 60 * 1000, WARN_MS = 30 * 1000 };
+enum { JOIN_TIMEOUT_MS = 60 * 1000, WARN_MS = 30 * 1000 };
 
 static const struct { const char *name; unsigned flag; } flags[] = {
     { "bind_core", TUTTI_BIND_CORE }, { "bind_numa", TUTTI_BIND_NUMA }, { "no_spin", TUTTI_NO_SPIN }, { "local", TUTTI_LOCAL },
@@ -82,7 +82,7 @@ int life_options(tutti_options *o, const tutti_options *given, struct text *why)
     if (r == 0)
         r = options_flags(&o->flags, why);
     if (r == 0)
-        r = options_int(KNOB_TIMEOUT_MS, &o->timeout_ms, TIMEOUT_MS, why);
+        r = options_int(KNOB_TIMEOUT_MS, &o->timeout_ms, 0, why);
     if (r == 0)
         r = options_int(KNOB_JOIN_TIMEOUT_MS, &o->join_timeout_ms, JOIN_TIMEOUT_MS, why);
     if (r == 0)

@@ -24,7 +24,7 @@ static int order_enter(struct tutti_comm *comm, enum kind kind, const char *site
 
 static int64_t order_patience(const tutti_call *call)
 {
-    return call && call->timeout_ms > 0 ? (int64_t)call->timeout_ms * 1000000 : -1;
+    return call && call->timeout_ms > 0 ? timeout_give(call->timeout_ms) : -1;
 }
 
 int tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *arg, tutti_comm *comm, const tutti_call *call)

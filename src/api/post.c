@@ -168,7 +168,18 @@ static void handle_attend(struct p2p *p, struct post_handle *h)
         progress_kick(p->comm->world);
 }
 
-/* A look of our own, and if it is in vain, watch/cycle is told. A deadline of this call's own ends it and breaks nothing. */
+static bool post_given(const struct post *post) { return !post->keep && timeout_given(post->timeout_ns); }
+
+/* It goes on, or has a deadline that was given; or one has that stands in front of it, and then there may be room. */
+static bool post_hopes(const struct post *post)
+{
+    bool hopes = post->moving || post_given(post);
+    for (const struct post *first = post->kind == KIND_SEND && post->in ? post->prev : NULL; first && !hopes; first = first->prev)
+        hopes = post_given(first);
+    return hopes;
+}
+
+/* A look of our own, and if it is in vain, watch/cycle is told. A deadline that was given ends it and breaks nothing. */
 static void handle_cycle(struct post_handle *h)
 {
     struct watch *w = &h->comm->watch;
@@ -176,7 +187,7 @@ static void handle_cycle(struct post_handle *h)
     const struct post *post = &h->post;
     pthread_mutex_lock(&p->lock);
     bool moved = post_pump(p);
-    bool ends = post->moving || post->peer == (int)w->me || (!post->keep && post->timeout_ns >= 0 && post->timeout_ns != w->timeout_ns);
+    bool ends = post_hopes(post);
     struct cycle_wait said = { post->kind, post->site, 0, post->peer };
     pthread_mutex_unlock(&p->lock);
     if (moved || ends || bell_over(&h->bell))
@@ -200,6 +211,7 @@ static int handle_stuck(struct post_handle *h)
     text_clear(&t);
     text_add(&t, "a wait that can never end: this rank waits for the work of a %s on %s; by ranks of the world:\n", kind_name(h->post.kind), w->name);
     cycle_tell(w, w->me, &t);
+    verdict_met(w);
     rollcall_table(&t, w, NULL);
     comm_show(comm, &t);
     return -EDEADLK;
@@ -222,7 +234,8 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
             nap = began + (uint64_t)patience_ns - now + 1;
         if (heed_late && h->keep_ns >= 0 && (uint64_t)h->keep_ns - now < nap)
             nap = (uint64_t)h->keep_ns - now + 1;
-        bool told = slice >= CYCLE_FROM_NS && patience_ns < 0 && !(heed_late && h->keep_ns >= 0);
+        bool late = heed_late && h->keep_ns >= 0 && timeout_given(h->post.timeout_ns);
+        bool told = slice >= CYCLE_FROM_NS && patience_ns < 0 && !late;
         if (told)
             handle_cycle(h);
         bell_sleep(&h->bell, nap);

@@ -10,6 +10,7 @@
 #include "base/seeded.h"
 #include "os/thread.h"
 #include "watch/drive.h"
+#include "watch/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -197,6 +198,7 @@ static void *progress_run(void *arg)
 {
     struct world *world = arg;
     struct progress *p = world->progress;
+    threads_serves = true;
     while (!load_acquire32(&p->stop)) {
         pthread_mutex_lock(&p->door);
         pthread_mutex_lock(&p->round);

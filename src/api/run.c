@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "coll/modes.h"
 #include "coll/select.h"
-#include "order/deadlock.h"
 #include "os/caller.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
@@ -205,11 +204,8 @@ static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct col
     int r = enter_operation(comm, kind, site);
     if (r < 0)
         return r;
-    uint32_t attention = load_acquire32(&comm->watch.attention);
-    if (work || (attention & ATTENTION_WORK))
+    if (work || (load_acquire32(&comm->watch.attention) & ATTENTION_WORK))
         return work_collective(comm, c, kind, site, call);
-    if (attention & ATTENTION_KEYS)
-        deadlock_by_runner(comm, comm->seq + 1);     /* if so, the operation finds it in its first look */
     run_number(comm, c, kind, site, enter_timeout(comm, call));
     c->op.keep = false;
     run_begin(c, clock_tick());

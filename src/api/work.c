@@ -9,7 +9,6 @@
 #include "api/progress.h"
 #include "api/run.h"
 #include "base/clock.h"
-#include "order/deadlock.h"
 #include "os/caller.h"
 #include "watch/cycle.h"
 #include "watch/drive.h"
@@ -27,6 +26,7 @@ struct tutti_work {
     int result;
     enum kind kind;
     bool begun, blocking, fence;       /* fence: no operation, only a place in the queue */
+    bool given, ends;                  /* its deadline was given by a caller; … and ends what is under way here for all */
     int64_t keep_ns;                   /* TUTTI_KEEP: from when on it is late; -1 never */
     void (*done)(int error, void *arg);
     void *done_arg;
@@ -49,6 +49,13 @@ static void work_call_done(struct tutti_comm *comm, struct tutti_work *work)
     comm->pumping = false;
 }
 
+/* Does a deadline that was given end what is under way here? Whoever looks for cycles is told. Before any of it arrives. */
+static void work_deadlines(struct tutti_comm *comm, int more)
+{
+    comm->deadlines += (uint32_t)more;
+    cycle_patient(&comm->watch, comm->deadlines ? 0 : comm->seq);
+}
+
 /* Ends the head. Once `over` is set its owner may free it, and find the comm without work: so that is said before. */
 static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int result)
 {
@@ -61,6 +68,8 @@ static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int re
         fetch_sub32(&comm->world->threads.seat->promises, 1);        /* E62 release */
     }
     comm->queue = work->next;
+    if (work->ends)
+        work_deadlines(comm, -1);
     if (!comm->queue) {
         comm->queue_tail = NULL;
         fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_WORK);
@@ -169,7 +178,7 @@ static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_w
     struct op *head = work_pump(comm, false);
     bool moved = head && (comm->queue != first || head->wait.word != before);
     *wait = head ? head->wait : (struct wait){ NULL, 0, 0, false, false, false };
-    bool says = head && !comm->watch.over;
+    bool says = head && !comm->watch.over && !comm->deadlines;
     *said = says ? (struct cycle_wait){ stamp_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
     pthread_mutex_unlock(&comm->queue_lock);
     if (moved && !attends)
@@ -227,9 +236,7 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
             continue;
         if (slice == 1000000 && wait.word && wait.value != UINT64_MAX && wait_spin(wait.word, wait.value, ends, w->budget, w->ways))
             continue;
-        if (patience_ns < 0 && (load_acquire32(&w->attention) & ATTENTION_KEYS))
-            deadlock_by_runner(comm, work->c.op.claim.seq);
-        if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0))
+        if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0 && work->given))
             work_cycle(w, &said, slice);
         work_leave(comm, attends);
         bell_sleep(&work->bell, work_nap(work, slice, patience_ns, passed, heed_late));
@@ -278,6 +285,9 @@ static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
     drive_started(&work->c.op);
     if (work->c.op.keep && work->c.op.timeout_ns >= 0)
         work->keep_ns = (int64_t)work->c.op.began_ns + work->c.op.timeout_ns;
+    work->given = timeout_given(work->c.op.timeout_ns);
+    work->ends = work->given && !work->c.op.keep;
+    work_deadlines(comm, work->ends);
     store_release64(&comm->watch.mine->queued, comm->seq);           /* E21 release */
     work_append(comm, work);
     struct op *head = work_pump(comm, false);

@@ -40,7 +40,7 @@ static const size_t layout_words[] = {
     sizeof(struct site), AT(site, claim), AT(site, hash), AT(site, text),
 
     sizeof(struct key), AT(key, owner), AT(key, ready), AT(key, kind), AT(key, hash), AT(key, state), AT(key, sleepers),
-    AT(key, deadlocked), AT(key, text),
+    AT(key, text),
 
     SLOT_FREE, SLOT_USED,
     sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, devices), AT(slot, counter), AT(slot, sense), AT(slot, sense_sleepers), AT(slot, decision), AT(slot, kept), AT(slot, state),
@@ -63,10 +63,11 @@ static const size_t layout_words[] = {
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
     AT(record, site), AT(record, result), AT(record, about), AT(record, tag), AT(record, room),
 
-    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_DEADLOCK, QUIT_INTERRUPT, QUIT_OVER, QUIT_DEVICE,
+    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_INTERRUPT, QUIT_OVER, QUIT_DEVICE,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
     AT(member, placed), AT(member, mapped), AT(member, ended), AT(member, queued),
-    AT(member, sleepers), AT(member, listeners), AT(member, bell), AT(member, callers), AT(member, mail), AT(member, letters), AT(member, quit), AT(member, why),
+    AT(member, sleepers), AT(member, listeners), AT(member, bell), AT(member, mail), AT(member, letters), AT(member, patient),
+    AT(member, quit), AT(member, why),
     AT(member, vote), AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),
 
     LENT_NOT, LENT_LEGACY, LENT_DESCRIPTOR,

@@ -96,7 +96,7 @@ struct seat {
     uint32_t quota;                   /* CPUs by cgroup quota, 0: none */
     uint64_t cpu_mask[RANKS_MAX / 64];
     char program[32];
-    shared32 waits_key;               /* the key this rank sleeps for, and its round (order/keys.h), 0: none | the key's runner | E15 */
+    shared32 waits_key;               /* which key this rank sleeps for, from 1; 0: none | whoever looks from outside */
     shared32 threads;                 /* a bit for each number in `waiters` whose thread lives, THREADS_MORE; under the world's lock | E62 */
     shared32 promises;                /* works under way that will call `done`, which may do anything | E62 */
     struct waiter waiters[THREADS_MAX];
@@ -119,7 +119,6 @@ struct key {
     uint64_t hash;
     _Alignas(LINE) shared64 state;    /* hi32 rounds done; lo32 version:17 | runner:14 | running:1; by CAS of ranks of the comm | futex on lo32 | E15 */
     shared32 sleepers;                /* by the sleepers: +1 before, -1 after */
-    shared32 deadlocked;              /* how often runner and waiters were found to wait for each other; +1 by the finder, before the version is raised | E15 */
     char text[KEY_TEXT];
 };
 
@@ -221,7 +220,7 @@ struct vote {
 };
 
 /* OVER: freed, and its owner writes nothing there any more: once that is so of all, the slot may be made anew. */
-enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_DEADLOCK = 8, QUIT_INTERRUPT = 16, QUIT_OVER = 32, QUIT_DEVICE = 64 };
+enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_INTERRUPT = 16, QUIT_OVER = 32, QUIT_DEVICE = 64 };
 
 /* One rank in one comm. Everything in it is written by that rank, but for `sleepers` and, in one case, `quit`. */
 struct member {
@@ -236,9 +235,9 @@ struct member {
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
     shared32 listeners;               /* how many threads of this rank sleep on its bell; by them: +1 before, -1 after | whoever sends to it | E40 */
     shared32 bell;                    /* +1 by whoever has something for this rank and finds listeners | futex | E40 */
-    shared32 callers;                 /* threads of this rank that have called here and live, by number, THREADS_MORE; by this rank | E62 */
     shared64 mail;                    /* offset of this rank's table of channels, shared64 by receiver; 0 none yet; once, by the owner | E41 */
     shared32 letters[2];              /* sends, receives under way as work; this rank | E62 */
+    shared64 patient;                 /* in its operations up to that number this rank has no given deadline | E64 */
     _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, where the owner has said that it has no hold (group/shrink, split) */
     char why[ABORT_TEXT];             /* the abort's text, or what its device said, before the bit */
     _Alignas(LINE) struct vote vote[2];

@@ -108,9 +108,7 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     if (load_relaxed32(&world->adrift))
         fetch_or32(&w->attention, ATTENTION_ADRIFT);
     pthread_mutex_lock(&world->lock);
-    threads_call(&world->threads, w->mine);
-    if (load_acquire32(&world->running_keys))
-        fetch_or32(&w->attention, ATTENTION_KEYS);
+    threads_call(&world->threads);
     comm->next = world->comms;
     world->comms = comm;
     pthread_mutex_unlock(&world->lock);

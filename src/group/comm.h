@@ -55,7 +55,6 @@ struct world {
     struct progress *progress;
     void *keys;                        /* order/: this rank's counts of keys, and what it runs */
     struct threads threads;            /* of this rank, that call; changes under lock */
-    shared32 running_keys;             /* how many keys this rank runs now */
     struct rules *rules;               /* which algorithm when, parsed from the arena's header */
     struct meanwhile meanwhile;        /* set by whoever makes `share` */
     struct loaded_file *loaded;        /* disk/: files that this rank has loaded, or made room for; under lock */
@@ -166,6 +165,7 @@ struct tutti_comm {
     shared32 attended;                 /* threads of this rank that spin and pump the queue: nobody else need */
     pthread_mutex_t queue_lock;        /* the queue of work, and advancing it */
     struct tutti_work *queue, *queue_tail;
+    uint32_t deadlines;                /* how many in the queue have a deadline that was given and ends the head for all */
     bool pumping;                      /* the thread that advances the queue has left the lock to call `done` */
     struct p2p *p2p;                   /* sends and receives; NULL until the first. Set under the world's lock */
     struct fault faults[FAULTS_MAX];

@@ -47,7 +47,6 @@ static void directory_drop_keys(const struct arena *arena, uint64_t birth)
         if (load_acquire64(&key->owner) != birth)                                    /* E14 acquire */
             continue;
         store_release32(&key->ready, 0);
-        store_release32(&key->deadlocked, 0);
         store_release64(&key->state, 0);
         store_release64(&key->owner, KEY_DROPPED);                                   /* E14 release */
     }

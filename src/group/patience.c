@@ -78,15 +78,15 @@ static void patience_warn(struct patience *p, uint64_t waited, int about, const 
     p->warned = true;
 }
 
-/* Somebody aborted the comm or found a deadlock, or an operation of it failed: 0 or the cause. No verdict is needed here: nobody can undo these. */
+/* Somebody aborted the comm, or an operation of it failed: 0 or the cause. No verdict is needed here: nobody can undo these. */
 static int patience_cause(const struct watch *w, uint64_t verdict)
 {
     if (verdict_state(verdict) == VERDICT_CONFIRMED)
         return verdict_error(verdict);
     for (uint32_t p = 0; p < w->size; p++) {
         uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
-        if (quit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEADLOCK | QUIT_DEVICE))
-            return quit & QUIT_DEADLOCK ? -EDEADLK : quit & QUIT_DEVICE ? -EIO : -ECANCELED;
+        if (quit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEVICE))
+            return quit & QUIT_DEVICE ? -EIO : -ECANCELED;
     }
     return 0;
 }
@@ -130,13 +130,12 @@ void patience_moved(struct patience *p)
     p->told = false;
 }
 
-/* A deadline that the call brought along ends this wait and breaks nothing: then its thread goes on, and may be of help. */
+/* A deadline that was given ends this wait and breaks nothing: then its thread goes on, and may be of help. */
 static void patience_tell(struct patience *p, uint64_t waited, int about)
 {
     struct watch *w = &p->comm->watch;
-    bool ends = p->timeout_ns >= 0 && p->timeout_ns != w->timeout_ns;
     struct cycle_wait wait = { p->kind, p->site, 0, about };
-    if (p->kind == KIND_NONE || waited < CYCLE_FROM_NS || ends || about == (int)w->me) {
+    if (p->kind == KIND_NONE || waited < CYCLE_FROM_NS || timeout_given(p->timeout_ns) || about == (int)w->me) {
         patience_moved(p);
         return;
     }
@@ -154,6 +153,7 @@ static int patience_stuck(struct patience *p, int about, const char *what)
     patience_whom(&t, about, what);
     text_add(&t, " on %s; by ranks of the world:\n", w->name);
     cycle_tell(w, w->me, &t);
+    verdict_met(w);
     rollcall_table(&t, w, NULL);
     comm_show(p->comm, &t);
     return -EDEADLK;
@@ -176,6 +176,8 @@ static int slice_begin(struct patience *p, struct slice *s, const shared64 *word
     int cause = s->news || s->verdict ? patience_cause(w, s->verdict) : 0;
     if (cause && word && load_acquire64(word) != seen)               /* E15 acquire, E19 acquire, E31 acquire: after E7 */
         return 1;
+    if (cause == -EDEADLK && p->told && cycle_ended(w->threads))
+        return patience_stuck(p, about, what);
     if (cause)
         return patience_broken(p, cause, about, what);
     if (p->timeout_ns >= 0 && waited >= (uint64_t)p->timeout_ns)

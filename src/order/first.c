@@ -2,7 +2,6 @@
 #include "order/order.h"
 
 #include "base/clock.h"
-#include "order/deadlock.h"
 #include "order/keys.h"
 #include "group/patience.h"
 #include "watch/journal.h"
@@ -39,26 +38,6 @@ void order_close(struct world *world)
     world->keys = NULL;
 }
 
-/* While this rank runs a key, each of its collectives looks whether it waits for a rank that waits for the key. */
-static void first_mark_running(struct world *world, struct key_call *call, bool running)
-{
-    call->running = running;
-    uint32_t n = running ? fetch_add32(&world->running_keys, 1) + 1 : fetch_sub32(&world->running_keys, 1) - 1;
-    for (struct tutti_comm *c = world->comms; c; c = c->next) {
-        if (n)
-            fetch_or32(&c->watch.attention, ATTENTION_KEYS);
-        else
-            fetch_and32(&c->watch.attention, ~(uint32_t)ATTENTION_KEYS);
-    }
-}
-
-static void first_count_running(struct world *world, struct key_call *call, bool running)
-{
-    pthread_mutex_lock(&world->lock);
-    first_mark_running(world, call, running);
-    pthread_mutex_unlock(&world->lock);
-}
-
 void order_forget(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
@@ -72,23 +51,9 @@ void order_forget(struct tutti_comm *comm)
                 continue;
             }
             *at = call->next;
-            if (call->running)
-                first_mark_running(world, call, false);
             free(call);
         }
     pthread_mutex_unlock(&world->lock);
-}
-
-static int first_stuck(struct tutti_comm *comm, struct key *key, uint32_t runner)
-{
-    char room[REPORT_TEXT];
-    struct text t = TEXT_IN(room);
-    text_clear(&t);
-    text_add(&t, "a wait that can never end: key \"%.255s\" was run by rank %u, which came to a collective that waits for this rank\n", key->text, runner);
-    rollcall_table(&t, &comm->watch, NULL);
-    comm_show(comm, &t);
-    deadlock_met(comm->world);
-    return -EDEADLK;
 }
 
 static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner, const struct patience *p)
@@ -107,23 +72,16 @@ static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
     return -ETIMEDOUT;
 }
 
-/* Sleeps while `state` says that another living rank runs it. 0: look again. stuck: key.deadlocked when this call began. */
-static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t n, uint64_t state, uint32_t stuck, struct patience *p)
+/* Sleeps while `state` says that another living rank runs it. 0: look again. */
+static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state, struct patience *p)
 {
-    struct watch *w = &comm->watch;
     struct seat *me = &comm->world->arena.seats[comm->world->rank];
     uint32_t runner = state_runner(state);
-    store_release32(&me->waits_key, key_waited(&comm->world->arena, key, n));  /* E15 release */
-    fence_full();                                    /* E15 fence: then look whether the runner waits for us */
+    store_release32(&me->waits_key, (uint32_t)(key - comm->world->arena.keys) + 1);
     char what[KEY_TEXT + 16];
     snprintf(what, sizeof what, "for key \"%.255s\"", key->text);
-    int r = 0;
-    if (load_acquire32(&key->deadlocked) != stuck                    /* E15 acquire */
-        || deadlock_by_waiter(comm, key, state, watch_world_rank(w, runner)))
-        r = first_stuck(comm, key, runner);
-    if (r == 0)
-        r = patience_sleep(p, &key->state, state, &key->sleepers, runner, what);
-    store_release32(&me->waits_key, 0);              /* E15 release */
+    int r = patience_sleep(p, &key->state, state, &key->sleepers, runner, what);
+    store_release32(&me->waits_key, 0);
     return r == -ETIMEDOUT && !p->broken ? first_late(comm, key, runner, p) : r;
 }
 
@@ -131,7 +89,6 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
 {
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
-    uint32_t stuck = load_acquire32(&key->deadlocked);               /* E15 acquire */
     for (;;) {
         uint64_t state = load_acquire64(&key->state);                /* E15 acquire */
         uint32_t runner = state_runner(state);
@@ -144,13 +101,11 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
         if (state_running(state) && runner < w->size && !patience_gone(p, runner)) {
             if (p->slices == 0 && wait_spin(&key->state, state + 1, ends, w->budget, w->ways))
                 continue;
-            int r = first_sleep(comm, key, n, state, stuck, p);
+            int r = first_sleep(comm, key, state, p);
             if (r < 0)
                 return r;
             continue;
         }
-        if (p->slices && load_acquire32(&key->deadlocked) != stuck)           /* E15 acquire: found while we slept, and the runner is past it */
-            return first_stuck(comm, key, runner);
         int r = patience_check(p, runner < w->size ? (int)runner : 0, "for a key");
         if (r < 0)
             return r;
@@ -219,10 +174,9 @@ int order_once(struct tutti_comm *comm, uint32_t site, const char *name, int (*f
     r = first_enter(comm, KIND_ONCE, site, key, 1, timeout_ns);
     if (r != 1)
         return first_return(comm, journal, r);
-    call->round = 1;                                 /* read by this thread alone until it is marked as running */
-    first_count_running(comm->world, call, true);
+    call->running = true;
     r = fn(arg);
-    first_count_running(comm->world, call, false);
+    call->running = false;
     first_change(comm, key, r == 0);
     return first_return(comm, journal, r);
 }
@@ -237,10 +191,8 @@ int order_first_begin(struct tutti_comm *comm, uint32_t site, const char *name, 
     r = first_enter(comm, KIND_FIRST_BEGIN, site, call->key, call->calls + 1, timeout_ns);
     if (r >= 0 || SEEDED(late_counts))
         call->calls++;
-    if (r == 1) {
-        call->round = call->calls;
-        first_count_running(comm->world, call, true);
-    }
+    if (r == 1)
+        call->running = true;
     return first_return(comm, journal, r);
 }
 
@@ -253,7 +205,7 @@ int order_first_end(struct tutti_comm *comm, uint32_t site, const char *name, in
         return r == -EMSGSIZE ? r : -EPERM;
     }
     bool journal = first_journal(comm, KIND_FIRST_END, site);
-    first_count_running(comm->world, call, false);
+    call->running = false;
     if (error)
         call->calls--;                               /* its round is still to be done: the next call of this rank asks for it again */
     first_change(comm, call->key, error == 0);

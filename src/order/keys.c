@@ -40,7 +40,6 @@ static struct key *keys_add(struct tutti_comm *comm, enum kind kind, uint64_t ha
         key->hash = hash;
         strcpy(key->text, name);
         store_release64(&key->state, 0);
-        store_release32(&key->deadlocked, 0);
         store_release64(&key->owner, comm->birth);                                   /* E14 release */
         store_release32(&key->ready, 1);                                             /* E14 release */
         comm->watch.slot->keys++;

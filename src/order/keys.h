@@ -14,8 +14,7 @@ struct key_call {                      /* this rank and one key of one comm; sta
     uint64_t birth, hash;
     struct key *key;
     uint64_t calls;                    /* rounds asked for */
-    uint64_t round;                    /* the one it runs; under world.lock */
-    bool running;                      /* this rank runs it now; under world.lock */
+    bool running;                      /* this rank runs it now */
 };
 
 enum { KEYS_BUCKETS = 256 };
@@ -23,13 +22,6 @@ struct keys { struct key_call *bucket[KEYS_BUCKETS]; };
 
 /* The call's books, the key being added if it is new. NULL: *error = -ENOMEM (the table is full), -EMSGSIZE, -ETIMEDOUT (the lock). */
 struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error);
-
-/* seat.waits_key: key and round. A rank that is just coming out of an earlier round's wait does not wait for this one. */
-static inline uint32_t key_waited(const struct arena *arena, const struct key *key, uint64_t round)
-{
-    return ((uint32_t)(key - arena->keys) + 1) | (uint32_t)round << 13;
-}
-_Static_assert(KEYS_MAX < 1 << 13, "a key's index and more fits below its round");
 
 static inline uint64_t key_state_changed(uint64_t s)
 {

@@ -12,8 +12,7 @@
  * E14 key: whoever adds a key writes its text, then owner and ready (release), under join.lock; a finder loads ready (acquire), then the text.
  * E15 key state: the runner's work is done, then the state (release); who loads done >= n (acquire) may use it.
  * E19 turns: a rank's turn is over, then turns (release); the next loads it (acquire) and begins.
- * E21 queued: a rank that leaves an operation under way stores its number (release) before it goes to wait for a key; whoever finds that
- *    rank asleep for the key loads it (acquire). Without it: a deadlock is seen where the operation goes on by itself. */
+ * That a runner and those who wait for its key wait for each other, watch/cycle finds, as of all waits. */
 #ifndef TUTTI_ORDER_ORDER_H
 #define TUTTI_ORDER_ORDER_H
 

@@ -151,7 +151,8 @@ bool p2p_pump(struct p2p *p)
 bool p2p_stuck(const struct p2p *p, const struct post *post)
 {
     const struct watch *w = p->watch;
-    return !post->over && !post->moving && (post->peer == (int)w->me || (post->peer == TUTTI_ANY && w->size == 1));
+    bool waits = !post->over && !post->moving && !timeout_given(post->timeout_ns);
+    return waits && (post->peer == (int)w->me || (post->peer == TUTTI_ANY && w->size == 1));
 }
 
 /* The word that says that the post can go on; NULL: there are several. */

@@ -107,21 +107,25 @@ static bool memory_confirms(struct cycle_memory *memory, const struct graph *g)
 
 /* ---- ending them ---- */
 
-static void doom_collective(const struct watch *w, const struct graph *g, const struct node *n)
+/* False: it has moved after all, or somebody has a reason of his own to end it. */
+static bool doom_collective(const struct watch *w, const struct graph *g, const struct node *n)
 {
     const struct group *lacks = &g->group[n->first];
     while (!graph_group_stuck(g, lacks))
         lacks++;
     uint64_t none = 0, v = verdict_make(n->seq, WHY_DEADLOCK, n->me, lacks->member);
-    if (!swap_if64(&n->slot->verdict, &none, v))                     /* E4 release: else somebody has a reason of his own */
-        return;
+    if (!swap_if64(&n->slot->verdict, &none, v))         /* E4 release: else it may be what was said for another rank there */
+        return verdict_why(none) == WHY_DEADLOCK && verdict_after(none, n->seq) == 0;
     fence_full();                                                    /* E4 fence */
     const shared64 *arrived = &arena_member(n->slot, lacks->member)->arrival[n->seq & 1].seq;
     uint64_t seen = v;
-    if (load_acquire64(arrived) >= n->seq)                           /* E1 acquire */
+    if (load_acquire64(arrived) >= n->seq) {                         /* E1 acquire */
         swap_if64(&n->slot->verdict, &seen, 0);                      /* E8 release */
-    else if (swap_if64(&n->slot->verdict, &seen, verdict_confirmed(v)))                              /* E7 release */
+        return false;
+    }
+    if (swap_if64(&n->slot->verdict, &seen, verdict_confirmed(v)))                              /* E7 release */
         w->ways->wake(w->ways->arg, low_half(&n->slot->verdict), INT32_MAX);
+    return true;
 }
 
 static void cycle_doom(const struct watch *w, const struct graph *g)
@@ -133,14 +137,12 @@ static void cycle_doom(const struct watch *w, const struct graph *g)
     for (int i = 0; i < g->nodes; i++)
         if (g->node[i].back)
             memcpy(g->arena->seats[g->node[i].rank].story, story, sizeof story);
-    for (int i = 0; i < g->nodes; i++) {
-        if (!g->node[i].back)
-            continue;
-        if (g->node[i].seq)
-            doom_collective(w, g, &g->node[i]);
-        else
+    for (int i = 0; i < g->nodes; i++)
+        if (g->node[i].back && g->node[i].seq && !doom_collective(w, g, &g->node[i]))
+            return;
+    for (int i = 0; i < g->nodes; i++)
+        if (g->node[i].back && !g->node[i].seq)
             store_release64(&graph_waiter(g, &g->node[i])->doomed, g->node[i].stamp);        /* E63 release */
-    }
 }
 
 static void cycle_walk(struct watch *w, uint32_t thread)
@@ -171,15 +173,40 @@ void cycle_look(struct watch *w, const struct cycle_wait *wait)
         cycle_walk(w, (uint32_t)(own - w->threads->seat->waiters));
 }
 
+static bool waiter_doomed(const struct waiter *own)
+{
+    /* relaxed: our own word */
+    uint64_t stamp = own ? load_relaxed64(&own->stamp) : 0;
+    return (stamp & 1) && load_acquire64(&own->doomed) == stamp;     /* E63 acquire */
+}
+
+/* Whoever found a cycle is through with all of it. */
+static void cycle_settle(const struct threads *t)
+{
+    if (arena_lock(t->arena, STORY_PATIENCE_NS) == 0)
+        arena_unlock(t->arena);
+}
+
 bool cycle_doomed(const struct threads *t)
 {
-    const struct waiter *own = cycle_own(t);
-    /* relaxed: our own word */
-    if (!own || !(load_relaxed64(&own->stamp) & 1) || load_acquire64(&own->doomed) != load_relaxed64(&own->stamp))           /* E63 acquire */
+    if (!waiter_doomed(cycle_own(t)))
         return false;
-    if (arena_lock(t->arena, STORY_PATIENCE_NS) == 0)                 /* whoever found it is through with all of them */
-        arena_unlock(t->arena);
+    cycle_settle(t);
     return true;
+}
+
+bool cycle_ended(const struct threads *t)
+{
+    if (!cycle_own(t))
+        return false;
+    cycle_settle(t);
+    return waiter_doomed(cycle_own(t));
+}
+
+void cycle_patient(const struct watch *w, uint64_t seq)
+{
+    if (w->threads)
+        store_release64(&w->mine->patient, seq);                     /* E64 release */
 }
 
 void cycle_over(const struct threads *t)

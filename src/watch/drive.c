@@ -182,8 +182,10 @@ static int drive_interrupted(struct op *op)
 static void drive_cycle(struct op *op)
 {
     struct cycle_wait wait = { stamp_kind(op->claim.descriptor), op->site, op->claim.seq, -1 };
-    if (!op->watch->over && drive_waited(op) >= CYCLE_FROM_NS)
-        cycle_look(op->watch, &wait);
+    if (op->watch->over || timeout_given(op->timeout_ns) || drive_waited(op) < CYCLE_FROM_NS)
+        return;
+    cycle_patient(op->watch, op->claim.seq);
+    cycle_look(op->watch, &wait);
 }
 
 /* Sleeps until the word has come (0) or the operation has failed. */

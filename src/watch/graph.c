@@ -52,23 +52,21 @@ static int graph_node(struct graph *g, uint32_t rank, uint32_t thread)
 
 /* ---- the groups ---- */
 
-/* The threads of a rank that could do something on a comm; 0: nobody knows. */
-static uint32_t rank_callers(const struct seat *seat, const struct member *m)
+/* The threads of a rank that could do something, on whatever comm; 0: nobody knows. */
+static uint32_t rank_callers(const struct seat *seat)
 {
-    uint32_t callers = m ? load_acquire32(&m->callers) : 0;          /* E62 acquire */
-    if (!callers)                                                    /* it has not come to this comm yet, or who did has ended: all it has */
-        callers = load_acquire32(&seat->threads);                    /* E62 acquire */
+    uint32_t callers = load_acquire32(&seat->threads);               /* E62 acquire */
     if (load_acquire32(&seat->promises) || (callers & THREADS_MORE))                         /* E62 acquire */
         return 0;
     return callers & ((UINT32_C(1) << THREADS_MAX) - 1);             /* there are no others, whatever stands there */
 }
 
-/* True: all threads of that rank that could help wait themselves. m NULL: on any comm. */
-static bool graph_add(struct graph *g, int node, uint32_t rank, const struct member *m, uint32_t member)
+/* True: all threads of that rank that could help wait themselves. Of its own rank that may be itself. */
+static bool graph_add(struct graph *g, int node, uint32_t rank, uint32_t member)
 {
-    uint32_t callers = rank == RANK_NOBODY ? 0 : rank_callers(&g->arena->seats[rank], m);
-    if (rank == g->node[node].rank)
-        callers &= ~(UINT32_C(1) << g->node[node].thread);
+    uint32_t callers = rank == RANK_NOBODY ? 0 : rank_callers(&g->arena->seats[rank]), own = UINT32_C(1) << g->node[node].thread;
+    if (rank == g->node[node].rank && callers != own)
+        callers &= ~own;
     if (g->groups == GROUPS_MAX)
         g->full = true;
     if (!callers || g->full)
@@ -92,15 +90,28 @@ static bool rank_absent(const struct member *m, uint64_t seq)
     return load_acquire64(&m->arrival[seq & 1].seq) < seq && load_acquire64(&m->queued) < seq;      /* E1 acquire, E21 acquire */
 }
 
+/* Nothing is known of what this wait rests on. */
+static void node_forget(struct graph *g, int i)
+{
+    g->groups = g->node[i].first;
+    g->node[i].groups = 0;
+}
+
+/* A deadline of one that has come ends it for all. So does whoever has another reason to end it. */
 static void grow_collective(struct graph *g, int i)
 {
     const struct node n = g->node[i];
     uint32_t size = arena_slot_size(g->arena, n.slot);
-    for (uint32_t p = 0; p < size && g->node[i].groups < WITNESSES; p++) {
+    bool ends = load_acquire64(&n.slot->verdict) != 0;               /* E7 acquire */
+    for (uint32_t p = 0; p < size && !ends; p++) {
         struct member *m = arena_member(n.slot, p);
-        if (p != n.me && rank_absent(m, n.seq))
-            graph_add(g, i, arena_slot_rank(g->arena, n.slot, p), m, p);
+        if (p == n.me || !rank_absent(m, n.seq))
+            ends = load_acquire64(&m->patient) < n.seq;              /* E64 acquire */
+        else if (g->node[i].groups < WITNESSES)
+            graph_add(g, i, arena_slot_rank(g->arena, n.slot, p), p);
     }
+    if (ends)
+        node_forget(g, i);
 }
 
 static bool letters_under_way(const struct node *n, const struct member *m)
@@ -113,14 +124,14 @@ static bool letters_under_way(const struct node *n, const struct member *m)
 static bool add_peer(struct graph *g, int i, uint32_t p)
 {
     struct slot *slot = g->node[i].slot;
-    return !letters_under_way(&g->node[i], arena_member(slot, p)) && graph_add(g, i, arena_slot_rank(g->arena, slot, p), arena_member(slot, p), p);
+    return !letters_under_way(&g->node[i], arena_member(slot, p)) && graph_add(g, i, arena_slot_rank(g->arena, slot, p), p);
 }
 
 static bool add_any(struct graph *g, int i)
 {
     uint32_t size = arena_slot_size(g->arena, g->node[i].slot);
     for (uint32_t p = 0; p < size; p++)
-        if (p != g->node[i].me && !add_peer(g, i, p))
+        if ((p != g->node[i].me || size == 1) && !add_peer(g, i, p))
             return false;
     return true;
 }
@@ -134,7 +145,7 @@ static bool add_job(struct graph *g, int i)
         bool alone = p == g->node[i].rank && !load_acquire32(&seat->promises) && load_acquire32(&seat->threads) == own;      /* E62 acquire */
         if (alone || load_acquire32(&seat->state) == SEAT_LEFT || death_of(&g->arena->seats[p]) != GONE_NO)  /* E11 acquire */
             continue;
-        if (!graph_add(g, i, p, NULL, 0))
+        if (!graph_add(g, i, p, 0))
             return false;
     }
     return true;
@@ -150,10 +161,8 @@ static void graph_grow(struct graph *g, int i)
     }
     n->all = true;
     bool held = n->kind == KIND_GET ? add_job(g, i) : n->about == 0 ? add_any(g, i) : n->about <= arena_slot_size(g->arena, n->slot) && add_peer(g, i, n->about - 1);
-    if (!held) {
-        g->groups = n->first;
-        n->groups = 0;
-    }
+    if (!held)
+        node_forget(g, i);
 }
 
 /* ---- what is stuck ---- */
@@ -220,6 +229,12 @@ static void graph_mark(struct graph *g)
     }
 }
 
+/* It waits for nobody but itself. */
+static bool node_alone(const struct graph *g, const struct node *n)
+{
+    return n->groups == 1 && g->group[n->first].n == 1 && &g->node[g->group[n->first].to[0]] == n;
+}
+
 bool graph_walk(struct graph *g, const struct arena *arena, uint32_t rank, uint32_t thread)
 {
     g->arena = arena;
@@ -240,7 +255,7 @@ bool graph_walk(struct graph *g, const struct arena *arena, uint32_t rank, uint3
         in += g->node[i].back;
         g->node[i].beats = load_acquire64(&graph_waiter(g, &g->node[i])->beats);     /* E61 acquire: after all stamps */
     }
-    return in > 1;
+    return in > 1 || node_alone(g, &g->node[0]);
 }
 
 bool graph_same(const struct graph *g)
@@ -253,9 +268,9 @@ bool graph_same(const struct graph *g)
 
 /* ---- before a walk ---- */
 
-static bool rank_waits(const struct seat *seat, const struct member *m)
+static bool rank_waits(const struct seat *seat)
 {
-    uint32_t callers = rank_callers(seat, m);
+    uint32_t callers = rank_callers(seat);
     for (uint32_t n = 0; n < THREADS_MAX; n++)
         if ((callers >> n & 1) && !(load_acquire64(&seat->waiters[n].stamp) & 1))    /* E60 acquire */
             return false;
@@ -265,7 +280,7 @@ static bool rank_waits(const struct seat *seat, const struct member *m)
 bool graph_worth(const struct watch *w, uint64_t seq)
 {
     for (uint32_t p = 0; p < w->size; p++)
-        if (p != w->me && rank_absent(&w->members[p], seq) && rank_waits(w->seats[p], &w->members[p]))
+        if (p != w->me && rank_absent(&w->members[p], seq) && rank_waits(w->seats[p]))
             return true;
     return false;
 }

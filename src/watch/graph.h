@@ -4,8 +4,10 @@
  *
  * A node is a thread that waits (its struct waiter says for what). It has groups: the threads of one rank that could bring what is
  * missing, all of which wait themselves. A rank of which a thread could still come makes no group. A collective can never end if one
- * group of it is stuck: that rank will not arrive. A wait for any rank can never end only if all ranks make groups and all are stuck.
- * What is left when nothing more can be struck out is stuck; a node that also leads back to itself is in a cycle. */
+ * group of it is stuck: that rank will not arrive; and if nobody who has come to it has a deadline that ends it. A wait for any
+ * rank can never end only if all ranks make groups and all are stuck. What is left when nothing more can be struck out is stuck;
+ * a node that also leads back to itself is in a cycle; one that waits for a message of its own rank, of which it is the only
+ * thread, is one. */
 #ifndef TUTTI_WATCH_GRAPH_H
 #define TUTTI_WATCH_GRAPH_H
 

@@ -446,12 +446,8 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
         text_add(t, "\n");
         break;
     case WHY_DEADLOCK:
-        if (load_acquire32(&w->members[who].quit) & QUIT_DEADLOCK)   /* E7 acquire */
-            text_add(t, "a wait that can never end: rank %u waits for a key whose runner waits here for it\n", who);
-        else {
-            text_add(t, "a wait that can never end, by ranks of the world:\n");
-            cycle_tell(w, by, t);
-        }
+        text_add(t, "a wait that can never end, by ranks of the world:\n");
+        cycle_tell(w, by, t);
         text_add(t, "  this ended ");
         rollcall_here(t, w, op);
         text_add(t, "\n");

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+_Thread_local bool threads_serves;
+
 int threads_number(const struct threads *t)
 {
     uint64_t self = threads_self();
@@ -14,11 +16,9 @@ int threads_number(const struct threads *t)
     return -1;
 }
 
-bool threads_known(const struct threads *t, const struct member *mine)
+bool threads_known(const struct threads *t)
 {
-    int n = threads_number(t);
-    uint32_t bit = n < 0 ? THREADS_MORE : UINT32_C(1) << n;
-    return load_acquire32(&mine->callers) & bit;                     /* E62 acquire */
+    return threads_serves || threads_number(t) >= 0 || (load_acquire32(&t->seat->threads) & THREADS_MORE);       /* E62 acquire */
 }
 
 static int threads_take(struct threads *t)
@@ -32,26 +32,25 @@ static int threads_take(struct threads *t)
     return -1;
 }
 
-void threads_call(struct threads *t, struct member *mine)
+void threads_call(struct threads *t)
 {
     int n = threads_number(t);
     n = n < 0 ? threads_take(t) : n;
     uint32_t bit = n < 0 ? THREADS_MORE : UINT32_C(1) << n;
     fetch_or32(&t->seat->threads, bit);                              /* E62 release */
-    fetch_or32(&mine->callers, bit);                                 /* E62 release */
 }
 
-uint32_t threads_end(struct threads *t)
+bool threads_end(struct threads *t)
 {
     int n = threads_number(t);
     if (n < 0)
-        return 0;
+        return false;
     shared64 *stamp = &t->seat->waiters[n].stamp;
     if (load_relaxed64(stamp) & 1)                                   /* relaxed: our own word; it was cancelled in a wait */
         fetch_add64(stamp, 1);
     fetch_and32(&t->seat->threads, ~(UINT32_C(1) << n));             /* E62 release */
     store_relaxed64(&t->self[n], 0);                                 /* relaxed: under the world's lock */
-    return UINT32_C(1) << n;
+    return true;
 }
 
 void threads_close(struct threads *t)

@@ -1,8 +1,8 @@
-/* Job: numbers for the threads of a rank that call tutti, and which of them has called on which comm.
- * Owns: seat.threads and member.callers of this rank; struct threads.
+/* Job: numbers for the threads of a rank that call tutti.
+ * Owns: seat.threads of this rank; struct threads.
  * Never: what they wait for (cycle.h).
  *
- * E62 callers: a thread sets its bit (release) before it does anything on the comm; who looks for cycles loads it (acquire). So for the
+ * E62 callers: a thread sets its bit (release) before it does anything else; who looks for cycles loads it (acquire). So for the
  *    counts of works under way: raised (release) before the call that starts one returns, lowered after it and its `done` are over. */
 #ifndef TUTTI_WATCH_THREADS_H
 #define TUTTI_WATCH_THREADS_H
@@ -22,11 +22,15 @@ struct threads {
 static inline uint64_t threads_self(void) { return (uint64_t)(uintptr_t)__builtin_thread_pointer(); }
 
 int  threads_number(const struct threads *t);        /* the calling thread's; -1: it has none */
-bool threads_known(const struct threads *t, const struct member *mine);      /* it has called on that comm before */
+bool threads_known(const struct threads *t);         /* it has called before */
+
+/* The library's own thread, which calls for a caller: `done` is all it does on its own, and that is counted by itself
+   (seat.promises). */
+extern _Thread_local bool threads_serves;
 
 /* All under the world's lock. */
-void threads_call(struct threads *t, struct member *mine);   /* the calling thread calls on that comm */
-uint32_t threads_end(struct threads *t);                     /* it ends: its bit in `callers`, 0 if it had no number. The caller clears those */
+void threads_call(struct threads *t);                /* the calling thread calls for the first time */
+bool threads_end(struct threads *t);                 /* it ends; false: it had no number */
 void threads_close(struct threads *t);                       /* with the world */
 
 #endif

@@ -84,6 +84,14 @@ void verdict_note(struct watch *w, uint64_t v)
         w->lost[who] = GONE_DIED;
 }
 
+void verdict_met(struct watch *w)
+{
+    uint64_t v = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
+    verdict_note(w, v);
+    if (verdict_state(v) == VERDICT_CONFIRMED)
+        fetch_or32(&w->attention, ATTENTION_BROKEN);
+}
+
 static int verdict_fail(struct watch *w, uint64_t v)
 {
     verdict_note(w, v);
@@ -117,8 +125,6 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
     for (uint32_t p = 0; p < w->size; p++) {
         uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
         *who = p;
-        if (quit & QUIT_DEADLOCK)
-            return WHY_DEADLOCK;
         if (quit & QUIT_INTERRUPT)
             return WHY_INTERRUPT;
         if (quit & QUIT_ABORT)
@@ -262,7 +268,7 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
 
 void verdict_quit(struct watch *w, uint32_t bit)
 {
-    if (bit & (QUIT_ABORT | QUIT_DEADLOCK | QUIT_INTERRUPT | QUIT_DEVICE))
+    if (bit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEVICE))
         fetch_or32(&w->attention, ATTENTION_BROKEN);
     if (!SEEDED(news_before_quit))
         fetch_or32(&w->mine->quit, bit);                             /* E7 release */

@@ -69,9 +69,11 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
 int verdict_error(uint64_t v);                                                       /* the errno of a verdict */
 /* Whom a confirmed verdict calls dead is dead to this rank, too, even if it left no mark and only the proposer asked the system. */
 void verdict_note(struct watch *w, uint64_t v);
+/* This rank has been told the cause otherwise: is the comm broken, then here, too. */
+void verdict_met(struct watch *w);
 
-/* Abort, free, leave, deadlock, a device's failure: sets a quit bit of this rank on this comm, in the order flag, bit, news, wake. Safe in a signal handler.
-   After FREED nothing of the comm may be touched. */
+/* Abort, free, leave, a device's failure: sets a quit bit of this rank on this comm, in the order flag, bit, news, wake. Safe
+   in a signal handler. After FREED nothing of the comm may be touched. */
 void verdict_quit(struct watch *w, uint32_t bit);
 
 #endif

@@ -15,6 +15,16 @@
 
 struct threads;                        /* threads.h */
 
+/* A deadline in ns; < 0: none. One that a caller gave to a call, a comm or the options ends its wait by itself. The built-in
+   one can be told from all of these: 30 minutes that a caller gave are a nanosecond more. */
+#define TIMEOUT_BUILT_IN INT64_C(1800000000000)
+static inline int64_t timeout_give(int ms)
+{
+    int64_t ns = (int64_t)ms * 1000000;
+    return ms < 0 ? -1 : ns + (ns == TIMEOUT_BUILT_IN);
+}
+static inline bool timeout_given(int64_t timeout_ns) { return timeout_ns >= 0 && timeout_ns != TIMEOUT_BUILT_IN; }
+
 /* What a rank does for others while it waits for them, after each slice of a sleep: the world's; on is set once it has something to do. */
 struct meanwhile { shared32 on; void (*run)(void *arg); void *arg; };
 
@@ -49,7 +59,7 @@ struct watch {
 };
 
 enum attention {
-    ATTENTION_BROKEN = 1, ATTENTION_WORK = 2, ATTENTION_FAULT = 4, ATTENTION_KEYS = 8, ATTENTION_ADRIFT = 16,
+    ATTENTION_BROKEN = 1, ATTENTION_WORK = 2, ATTENTION_FAULT = 4, ATTENTION_ADRIFT = 16,
     ATTENTION_NESTED = 32, ATTENTION_NESTED_LETTER = 64              /* a thread is in `done`, of a collective, of a send or receive */
 };
 enum gone { GONE_NO, GONE_DIED, GONE_LEFT };

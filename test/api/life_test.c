@@ -221,6 +221,14 @@ static void test_precedence(void **state)
     unsetenv("TUTTI_WARN_MS");
     assert_int_equal(tutti_init(&world, NULL), 0);
     assert_true(world->watch.timeout_ns == 1800 * INT64_C(1000000000) && world->watch.warn_ns == 30 * INT64_C(1000000000));
+    /* Whoever gives as much gives a deadline, which the default is not. */
+    assert_false(timeout_given(world->watch.timeout_ns));
+    assert_int_equal(tutti_set_timeout(world, 30 * 60 * 1000), 0);
+    assert_true(timeout_given(world->watch.timeout_ns) && world->watch.timeout_ns / 1000000 == 30 * 60 * 1000);
+    assert_int_equal(tutti_set_timeout(world, 0), 0);
+    assert_false(timeout_given(world->watch.timeout_ns));
+    assert_int_equal(tutti_set_timeout(world, -1), 0);
+    assert_false(timeout_given(world->watch.timeout_ns));
     assert_int_equal(tutti_finalize(world), 0);
     /* The launcher says two ranks, the variable one, the option another: nobody would come if the wrong one won. */
     setenv("RANK", "1", 1);

@@ -38,7 +38,13 @@ static uint64_t next_of(int comm) { return comm_of[0][comm]->seq + 1; }
 
 static void letter(int r, enum kind kind, int about) { play[r] = (struct play){ W, { kind, 0, 0, about } }; }
 static void barrier(int r, int comm) { play[r] = (struct play){ comm, { KIND_BARRIER, 0, next_of(comm), -1 } }; }
-static void look(int r) { cycle_look(watch_of(r), &play[r].wait); }
+
+static void look(int r)
+{
+    if (play[r].wait.seq)
+        cycle_patient(watch_of(r), play[r].wait.seq);
+    cycle_look(watch_of(r), &play[r].wait);
+}
 
 static bool doomed(int r)
 {
@@ -155,28 +161,45 @@ static int queued(void)
     return EACH("two barriers", rows);
 }
 
+/* Rank 2 is in what rank 0 waits for: with a deadline of its own, as long as it has not said that it has none. */
+static int deadlines(void)
+{
+    const uint32_t next = (uint32_t)next_of(A);
+    shared64 *patient = &member(A, 2)->patient;
+    const struct row come[] = {
+        { "rank 2 has come", low_half(&member(A, 2)->arrival[next & 1].seq), next, true },
+        { "rank 2 has queued it", low_half(&member(A, 2)->queued), next, true },
+    };
+    const struct row said[] = {
+        { "rank 2 has come, without a deadline", low_half(&member(A, 2)->arrival[next & 1].seq), next, false },
+        { "rank 2 has queued it, without a deadline", low_half(&member(A, 2)->queued), next, false },
+    };
+    int wrong = 0;
+    players = 2;
+    barrier(0, A);
+    barrier(1, B);
+    store_release64(patient, next - 1);
+    wrong += EACH("not said", come);
+    store_release64(patient, next);
+    wrong += EACH("said", said);
+    store_release64(patient, 0);
+    return wrong;
+}
+
 static int threads(void)
 {
-    shared32 *callers = &member(A, 1)->callers, *all = &seat(1)->threads;
+    shared32 *all = &seat(1)->threads;
     const struct row rows[] = {
-        { "a second thread of rank 1 has called there", callers, 1 | 2, true },
-        { "more threads have than there are numbers", callers, 1 | THREADS_MORE, true },
-        { "a second thread of rank 1 that never called there", all, 1 | 2, false },
-        { "rank 1 has not come to that comm, and has one thread", callers, 0, false },
-    };
-    const struct row not_come[] = {
-        { "rank 1 has not come to that comm, and has two threads", all, 1 | 2, true },
-        { "… more than there are numbers", all, 1 | THREADS_MORE, true },
-        { "… none at all", all, 0, true },
+        { "a second thread of rank 1 has called", all, 1 | 2, true },
+        { "more threads have than there are numbers", all, 1 | THREADS_MORE, true },
+        { "all that have called are gone", all, 0, true },
+        { "a second thread of rank 2, which has no part in it", &seat(2)->threads, 1 | 2, false },
     };
     int wrong = 0;
     players = 2;
     barrier(0, A);
     barrier(1, B);
     wrong += EACH("two barriers", rows);
-    store_release32(callers, 0);
-    wrong += EACH("rank 1 is new", not_come);
-    store_release32(callers, 1);
     letter(0, KIND_GET, 0);
     const struct row get[] = {
         { "a second thread of rank 0", &seat(0)->threads, 1 | 2, true },
@@ -194,7 +217,7 @@ static int threads(void)
 static int both_threads_wait(void)
 {
     struct threads *t = threads_of(1);
-    shared32 *callers = &member(A, 1)->callers;
+    shared32 *callers = &seat(1)->threads;
     int wrong = 0;
     players = 2;
     barrier(0, A);
@@ -453,7 +476,7 @@ static int another_reason(void)
         look(1);
     }
     wrong += load_acquire64(&watch_of(0)->slot->verdict) != v;
-    wrong += !doomed(1);
+    wrong += doomed(1);                              /* rank 0's wait ends by that, and then it may come */
     over();
     return wrong;
 }
@@ -462,23 +485,26 @@ static int another_reason(void)
 
 static int numbers(void)
 {
-    struct shared { struct seat seat; struct member mine; } *s = aligned_alloc(128, (sizeof *s + 127) / 128 * 128);
+    struct shared { struct seat seat; } *s = aligned_alloc(128, (sizeof *s + 127) / 128 * 128);
     struct threads t = { 0 };
     int wrong = !s;
     memset((void *)s, 0, sizeof *s);
     t.seat = &s->seat;
     for (int i = 0; i < THREADS_MAX; i++)
         store_release64(&t.self[i], i == 3 ? 0 : 1);                 /* others */
-    wrong += threads_number(&t) != -1 || threads_known(&t, &s->mine);
-    threads_call(&t, &s->mine);
-    wrong += threads_number(&t) != 3 || !threads_known(&t, &s->mine) || load_acquire32(&s->mine.callers) != 8 || load_acquire32(&s->seat.threads) != 8;
+    wrong += threads_number(&t) != -1 || threads_known(&t);
+    threads_serves = true;
+    wrong += !threads_known(&t);                     /* the library's own thread is none to reckon with */
+    threads_serves = false;
+    threads_call(&t);
+    wrong += threads_number(&t) != 3 || !threads_known(&t) || load_acquire32(&s->seat.threads) != 8;
     store_release64(&s->seat.waiters[3].stamp, 5);                   /* cancelled in a wait */
-    wrong += threads_end(&t) != 8 || load_acquire64(&s->seat.waiters[3].stamp) != 6 || load_acquire32(&s->seat.threads) != 0;
-    wrong += threads_number(&t) != -1 || threads_end(&t) != 0;
+    wrong += !threads_end(&t) || load_acquire64(&s->seat.waiters[3].stamp) != 6 || load_acquire32(&s->seat.threads) != 0;
+    wrong += threads_number(&t) != -1 || threads_end(&t);
     store_release64(&t.self[3], 1);                                  /* no number is left */
-    threads_call(&t, &s->mine);
+    threads_call(&t);
     wrong += threads_number(&t) != -1 || load_acquire32(&s->seat.threads) != THREADS_MORE;
-    wrong += !(load_acquire32(&s->mine.callers) & THREADS_MORE) || !threads_known(&t, &s->mine);
+    wrong += !threads_known(&t);
     free((void *)s);
     return wrong;
 }
@@ -524,6 +550,7 @@ static int body(tutti_comm *world, int rank)
 OF(promises)
 OF(letters)
 OF(queued)
+OF(deadlines)
 OF(threads)
 OF(both_threads_wait)
 OF(any_and_all)
@@ -545,7 +572,8 @@ static void test_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_promises), cmocka_unit_test(test_letters), cmocka_unit_test(test_queued), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_promises), cmocka_unit_test(test_letters), cmocka_unit_test(test_queued),
+        cmocka_unit_test(test_deadlines), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_both_threads_wait), cmocka_unit_test(test_any_and_all), cmocka_unit_test(test_twice),
         cmocka_unit_test(test_ever_anew), cmocka_unit_test(test_something_else), cmocka_unit_test(test_old_doom),
         cmocka_unit_test(test_moved_since_the_walk), cmocka_unit_test(test_moves_in_the_walk), cmocka_unit_test(test_nonsense),

@@ -162,6 +162,39 @@ static int body_own_deadline(tutti_comm *world, int rank)
     return 0;
 }
 
+/* The barrier that rank 0 waits for has no deadline, but the one behind it has: that ends both. */
+static int body_deadline_behind(tutti_comm *world, int rank)
+{
+    tutti_work *first, *second;
+    CHECK_IS(make_comms(world), 0);
+    if (rank == 0) {
+        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &first }), 0);
+        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &second, .timeout_ms = 1500 }), 0);
+        CHECK_IS(tutti_wait(first, -1), -ETIMEDOUT);
+        CHECK_IS(tutti_wait(second, -1), -ECANCELED);
+    }
+    CHECK_IS(tutti_barrier(b, NULL), 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
+/* A message to oneself that only the deadline ends: it was given, so it does. */
+static int body_to_itself(tutti_comm *world, int rank)
+{
+    static char large[1 << 20];
+    const tutti_call soon = { .timeout_ms = 30 };
+    tutti_work *other;
+    CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, rank, 0, world, &soon), -ETIMEDOUT);
+    CHECK_IS(tutti_recv(large, 1, TUTTI_U8, rank, 0, NULL, world, &soon), -ETIMEDOUT);
+    CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, rank, 0, world, NULL), -EDEADLK);
+    CHECK_IS(tutti_recv(large, 1, TUTTI_U8, rank, 9, NULL, world, &(tutti_call){ .work = &other }), 0);
+    CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, rank, 0, world, &soon), -ETIMEDOUT);
+    CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, rank, 0, world, NULL), -EDEADLK);
+    CHECK_IS(tutti_send(large, 1, TUTTI_U8, rank, 9, world, NULL), 0);
+    CHECK_IS(tutti_wait(other, 0), 0);
+    return 0;
+}
+
 static tutti_work *promised;
 
 static void keep_promise(int error, void *arg)
@@ -346,6 +379,8 @@ OF(stopped, 3, 0)
 OF(stopped_in_barrier, 3, 0)
 OF(ping_pong, 2, 0)
 OF(own_deadline, 2, 0)
+OF(deadline_behind, 2, 0)
+OF(to_itself, 1, 0)
 OF(promise, 3, 0)
 OF(under_way, 3, 0)
 OF(killed, 3, 1u << 1)
@@ -355,7 +390,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_thread_lives), cmocka_unit_test(test_slow), cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_stopped_in_barrier), cmocka_unit_test(test_own_deadline), cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_stopped_in_barrier), cmocka_unit_test(test_own_deadline), cmocka_unit_test(test_deadline_behind),
+        cmocka_unit_test(test_to_itself), cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_promise),
         cmocka_unit_test(test_under_way), cmocka_unit_test(test_killed),
         cmocka_unit_test(test_program),
     };

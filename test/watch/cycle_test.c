@@ -212,6 +212,24 @@ static int body_handles(tutti_comm *world, int rank)
     return 0;
 }
 
+/* The only thread of a rank waits for what it alone could do. */
+static int body_itself(tutti_comm *world, int rank)
+{
+    static _Thread_local char large[LARGE];
+    tutti_work *work;
+    const tutti_call start = { .work = &work };
+    int x;
+    CHECK_IS(tutti_comm_split(world, rank, 0, &a), 0);
+    CHECK_IS(tutti_send(large, LARGE, TUTTI_U8, 0, 3, a, &start), 0);
+    CHECK_IS(tutti_wait(work, -1), -EDEADLK);
+    CHECK(strstr(tutti_explain(a), "never end") && strstr(tutti_explain(a), rank ? "waits for rank 1" : "waits for rank 0"));
+    CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, 3, NULL, a, &start), 0);
+    CHECK_IS(tutti_wait(work, 0), -EDEADLK);
+    CHECK_IS(tutti_barrier(a, NULL), 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
+}
+
 /* Making comms is waiting, too. */
 static int body_making(tutti_comm *world, int rank)
 {
@@ -242,6 +260,33 @@ static void *call_barrier(void *arg)
     struct call *call = arg;
     call->result = tutti_barrier(call->comm, NULL);
     return NULL;
+}
+
+static void call_on_b(int error, void *arg)
+{
+    ranks_say(BEGUN, error == 0 && tutti_set("k", "v", 1, arg) == 0 ? 1 : 2);
+}
+
+/* `done` of rank 1 has called on the comm, in the library's own thread; that does nothing of its own any more. */
+static int body_after_done(tutti_comm *world, int rank)
+{
+    tutti_work *work;
+    int x;
+    CHECK_IS(tutti_comm_split(world, 0, 0, &a), 0);
+    CHECK_IS(tutti_comm_split(world, 0, 0, &b), 0);
+    if (rank == 1) {
+        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &work, .done = call_on_b, .done_arg = b }), 0);
+        ranks_say(GO, 1);
+        CHECK_IS(ranks_await(BEGUN, 1), 0);
+        CHECK_IS(load_acquire32(&page->word[BEGUN]), 1);
+        CHECK_IS(tutti_wait(work, 0), 0);
+    } else {
+        CHECK_IS(ranks_await(GO, 1), 0);
+        CHECK_IS(tutti_barrier(a, NULL), 0);
+    }
+    CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1 - rank, 0, NULL, b, NULL), -EDEADLK);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    return 0;
 }
 
 /* Rank 1's first barrier on a is another thread's, which has ended since; its second thread waits as it does. */
@@ -314,7 +359,9 @@ OF(letters, 2)
 OF(receive, 3)
 OF(get, 2)
 OF(handles, 2)
+OF(itself, 2)
 OF(making, 2)
+OF(after_done, 2)
 OF(ended_thread, 2)
 OF(two_threads, 2)
 
@@ -323,8 +370,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_comms), cmocka_unit_test(test_three_comms), cmocka_unit_test(test_bystanders),
         cmocka_unit_test(test_key), cmocka_unit_test(test_turn), cmocka_unit_test(test_letters), cmocka_unit_test(test_receive),
-        cmocka_unit_test(test_get), cmocka_unit_test(test_handles), cmocka_unit_test(test_making),
-        cmocka_unit_test(test_ended_thread), cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_get), cmocka_unit_test(test_handles), cmocka_unit_test(test_itself), cmocka_unit_test(test_making),
+        cmocka_unit_test(test_after_done), cmocka_unit_test(test_ended_thread), cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

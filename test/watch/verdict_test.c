@@ -670,7 +670,6 @@ static void reasons_in_their_order(void **state)
         { { { LIVES, 0, 1 }, { LIVES, QUIT_FREED, 0 }, { LIVES, QUIT_ABORT | QUIT_LEFT, 0 } }, false, WHY_ABORT, 2 },
         { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT, 0 }, { LIVES, QUIT_INTERRUPT, 0 } }, false, WHY_ABORT, 1 },
         { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT | QUIT_INTERRUPT, 0 }, { LIVES, 0, 0 } }, false, WHY_INTERRUPT, 1 },
-        { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT | QUIT_DEADLOCK, 0 }, { LIVES, 0, 0 } }, false, WHY_DEADLOCK, 1 },
         { { { LIVES, 0, 1 }, { LIVES, 0, 2 }, { DIED, 0, 0 } }, true, WHY_MISMATCH, 1 },          /* 2: arrived with something else */
         { { { LIVES, 0, 1 }, { DIED, 0, 0 }, { LIVES, 0, 2 } }, true, WHY_DIED, 1 },
         { { { LIVES, 0, 1 }, { LIVES, 0, 0 }, { DIED, 0, 2 } }, false, WHY_MISMATCH, 2 },
