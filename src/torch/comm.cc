@@ -51,6 +51,8 @@ int milliseconds(std::chrono::milliseconds ms)
     return n <= 0 ? 0 : n > INT_MAX ? INT_MAX : (int)n;
 }
 
+int group_limit(std::chrono::milliseconds ms) { return ms == kBackendDefaultTimeout ? 0 : milliseconds(ms); }
+
 /* Python runs signal handlers in the main thread only. */
 static int asked(void *)
 {
@@ -136,7 +138,7 @@ std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector
     int r;
     {
         std::lock_guard<std::mutex> hold(world->making);
-        tutti_set_timeout(world->whole, milliseconds(timeout));
+        tutti_set_timeout(world->whole, group_limit(timeout));
         r = tutti_comm_create_at(line_here(), world->whole, ranks.data(), (int)ranks.size(), &made);
     }
     if (r < 0) {
@@ -408,7 +410,7 @@ void Comm::set_timeout(std::chrono::milliseconds timeout)
 {
     std::lock_guard<std::mutex> hold(door);
     limit = timeout;
-    tutti_set_timeout(comm, milliseconds(timeout));
+    tutti_set_timeout(comm, group_limit(timeout));
 }
 
 }

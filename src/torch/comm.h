@@ -154,6 +154,9 @@ private:
 bool comms_leave();
 
 int milliseconds(std::chrono::milliseconds);    /* as the library has them: 0 the default, at most INT_MAX */
+/* Of a group. torch gives each one 30 minutes of which nobody has spoken: those are the library's default, a wait with them
+   may be part of a cycle. */
+int group_limit(std::chrono::milliseconds);
 void comm_setup();
 
 }

@@ -89,6 +89,24 @@ def crossed(rank, size):
     dist.barrier()
 
 
+def one_skips(rank, size):
+    """A rank does not come to a group's operation, and waits in the default group. What was given a deadline ends by that, and the
+    default group, whose 30 minutes nobody has given, is whole. Of two groups without one it is said that no wait ends."""
+    by_group = dist.new_group(timeout=seconds(1))
+    one, two = dist.new_group(), dist.new_group()
+    if rank != 1:
+        raises(tutti.Timeout, dist.all_reduce, torch.ones(1), group=by_group)
+    dist.barrier()
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor)
+    same(tensor, torch.full((1,), float(size)))
+    if rank == 1:
+        raises(tutti.Deadlock, dist.barrier, one)
+    else:
+        raises(tutti.Deadlock, dist.barrier, two)
+    dist.barrier()
+
+
 def messages(rank, size):
     left, right = (rank - 1) % size, (rank + 1) % size
     for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64):
@@ -317,7 +335,8 @@ def one_is_missing(rank, size):
 
 class Groups(Case):
     def test_groups(self):
-        self.each(3, groups, a_group_breaks, split, crossed, messages, tags, in_a_group, objects, monitored, monitored_direct, other_backends)
+        self.each(3, groups, a_group_breaks, split, crossed, one_skips, messages, tags, in_a_group, objects,
+                  monitored, monitored_direct, other_backends)
 
     def test_shrunk(self):
         self.ranks(3, shrunk, ends={1: DEATH})
