@@ -18,24 +18,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { JOBS_MAX = 256 };
-
 _Thread_local char life_report[2048];
 
-/* The how-many-th init of this job with this rank in this process: a part of the meeting name. */
+/* The how-many-th init of this job with this rank in this process: a part of the meeting name. 0: no memory. */
 static unsigned init_count(const char *job, int rank)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct { uint64_t hash; unsigned n; } jobs[JOBS_MAX];
+    static struct joined { struct joined *next; uint64_t hash; unsigned n; } *jobs;
     uint64_t hash = text_hash(job, strlen(job), (uint64_t)rank + 1);
-    unsigned n = 1;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < JOBS_MAX; i++)
-        if (jobs[i].hash == hash || jobs[i].hash == 0) {
-            jobs[i].hash = hash;
-            n = ++jobs[i].n;
-            break;
-        }
+    struct joined *j = jobs;
+    while (j && j->hash != hash)
+        j = j->next;
+    if (!j && (j = malloc(sizeof *j)) != NULL) {
+        *j = (struct joined){ jobs, hash, 0 };
+        jobs = j;
+    }
+    unsigned n = j ? ++j->n : 0;
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -53,7 +52,7 @@ static int init_place(struct launch_place *place, const tutti_options *o, struct
     bool launcher = r == 0 && strcmp(place->launcher, "alone") != 0;
     if (!o->size) {
         if (r == 0 && o->job)
-            snprintf(place->job, sizeof place->job, "%s", o->job);
+            environment_set_job(place, o->job);
         return r;
     }
     /* The options say who we are; a launcher, if there is one, may still name the job. */
@@ -71,7 +70,7 @@ static int init_place(struct launch_place *place, const tutti_options *o, struct
     place->rank = o->rank;
     place->size = o->size;
     if (o->job)
-        snprintf(place->job, sizeof place->job, "%s", o->job);
+        environment_set_job(place, o->job);
     return 0;
 }
 
@@ -140,20 +139,23 @@ static int init_alone(struct join_request *request, struct text *why)
     return r;
 }
 
-static void init_name(char *name, size_t room, const struct launch_place *place)
+/* To be freed. NULL: no memory. */
+static char *init_name(const struct launch_place *place)
 {
     const char *path;
+    char *name = NULL;
     unsigned n = init_count(place->job, place->rank);
-    if (knob_text(KNOB_MEET, &path))
-        snprintf(name, room, n == 1 ? "%s" : "%s.%u", path, n);
-    else
-        snprintf(name, room, "tutti.%u.%.32s.%016llx.%u", (unsigned)getuid(), place->job,
-                 (unsigned long long)text_hash(place->job, strlen(place->job), 0), n);
+    if (n == 0)
+        return NULL;
+    int r = knob_text(KNOB_MEET, &path)
+        ? asprintf(&name, n == 1 ? "%s" : "%s.%u", path, n)
+        : asprintf(&name, "tutti.%u.%.32s.%016llx.%u", (unsigned)getuid(), place->job,
+                   (unsigned long long)text_hash(place->job, strlen(place->job), 0), n);
+    return r < 0 ? NULL : name;
 }
 
 static int init_join(struct arena *arena, struct launch_place *place, const tutti_options *o, int *host_fd, struct text *why)
 {
-    char name[128];
     struct join_request request = { .fd = -1, .rank = place->rank, .size = place->size, .timeout_ms = o->join_timeout_ms,
                                     .lay = tuned_lay };
     int r = life_plan(&request.plan, place->size, place->job, o, why);
@@ -174,9 +176,13 @@ static int init_join(struct arena *arena, struct launch_place *place, const tutt
         text_clear(why);
         request.fd = -1;
     }
-    init_name(name, sizeof name, place);
+    char *name = init_name(place);
+    if (!name)
+        return -ENOMEM;
     request.name = name;
-    return join_world(arena, &request, host_fd, why);
+    r = join_world(arena, &request, host_fd, why);
+    free(name);
+    return r;
 }
 
 static int init_steps(tutti_comm **world, const tutti_options *options, struct text *why)

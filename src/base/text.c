@@ -110,6 +110,19 @@ void text_add_ranks(struct text *t, const int *ranks, int n)
     }
 }
 
+void text_add_name(struct text *t, const char *name, size_t most)
+{
+    enum { HASH = 17 };                  /* with the sign before it */
+    size_t n = strlen(name), cut = most - HASH;
+    if (n <= most) {
+        text_add(t, "%s", name);
+        return;
+    }
+    for (int i = 0; i < 3 && cut > 0 && ((unsigned char)name[cut] & 0xC0u) == 0x80u; i++)
+        cut--;                           /* at a character's border */
+    text_add(t, "%.*s~%016llx", (int)cut, name, (unsigned long long)text_hash(name, n, 0));
+}
+
 /* printf pads by bytes; a column holds a character. */
 void text_add_padded(struct text *t, const char *s, int width)
 {

@@ -34,18 +34,23 @@ static int find(struct launched *l, const struct launcher_ways *ways, struct tex
     return first_half.used ? -EINVAL : 0;
 }
 
-/* A name that is too long keeps its beginning for people and a hash of all of it for truth. */
+void environment_set_job(struct launch_place *place, const char *name)
+{
+    struct text job = TEXT_IN(place->job);
+    text_clear(&job);
+    text_add_name(&job, name, sizeof place->job - 1);
+}
+
 static void set_job(struct launch_place *place, const struct launched *l, const char *node)
 {
-    char whole[sizeof l->room + 64];
-    struct text t = TEXT_IN(whole), job = TEXT_IN(place->job);
+    char whole[sizeof l->room + LAUNCHER_PART + 16];
+    struct text t = TEXT_IN(whole);
     text_add(&t, "%s", l->room);
-    if (node)
-        text_add(&t, ".node%s", node);
-    if (t.used < sizeof place->job)
-        text_add(&job, "%s", whole);
-    else
-        text_add(&job, "%.96s~%016llx", whole, (unsigned long long)text_hash(whole, t.used, 0));
+    if (node) {
+        text_add(&t, ".node");
+        text_add_name(&t, node, LAUNCHER_PART);
+    }
+    environment_set_job(place, whole);
 }
 
 static int make_local(struct launch_place *place, const struct launched *l, struct text *why)

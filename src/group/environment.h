@@ -11,11 +11,14 @@ struct launch_place {
     int  rank, size;            /* of the world to join */
     int  local_size;            /* ranks on this host as the launcher says; 0: it does not */
     int  global_rank, global_size;
-    char job[128];              /* what the meeting name is made of, without uid and count */
+    char job[128];              /* what the meeting name is made of, without uid and count; by environment_set_job alone */
 };
 
 /* lookup is getenv in life, a table in tests. 0 with launcher "alone" and size 1 where there is none; -EINVAL with a sentence:
    a variable that is there and wrong, or one of a pair missing; -EXDEV: fewer ranks local than the world has (and local_only is 0). */
 int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why);
+
+/* Under this name the ranks meet. Of any length: names that differ stay different. */
+void environment_set_job(struct launch_place *place, const char *name);
 
 #endif

@@ -41,7 +41,7 @@ static int look_inside(struct meeting *m, int fd)
     int held = same_job(&arena, m->request->plan.job) && rank < arena.header->size && seat_use(&arena.seats[rank]) == SEAT_LIVE;
     if (held) {
         struct seat *seat = &arena.seats[rank];
-        text_add(m->why, "the job '%s' is full: rank %u is pid %d (%.*s), %s", m->request->name, rank, (int)seat->id.pid,
+        text_add(m->why, "the job '%.200s' is full: rank %u is pid %d (%.*s), %s", m->request->name, rank, (int)seat->id.pid,
                  (int)sizeof seat->program, seat->program, process_state(&seat->id, NULL));
     }
     arena_detach(&arena);
@@ -57,7 +57,7 @@ static int look_at_host(struct meeting *m, pid_t pid)
     if (!directory) {
         if (pid > 0 && errno == ENOENT)
             return 0;                                /* it has ended meanwhile */
-        text_add(m->why, "the job '%s' is full (its host, pid %d, cannot be looked at)", m->request->name, (int)pid);
+        text_add(m->why, "the job '%.200s' is full (its host, pid %d, cannot be looked at)", m->request->name, (int)pid);
         return -EPERM;
     }
     int found = 0;

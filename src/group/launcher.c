@@ -22,7 +22,7 @@ int launcher_int(const struct launcher_ways *ways, const char *name, int low, in
     if (!said)
         return 0;
     if (text_parse_int(said, low, high, &v) < 0) {
-        text_add(why, "%s=%s: expected an integer between %d and %d", name, said, low, high);
+        text_add(why, "%s=%.60s: expected an integer between %d and %d", name, said, low, high);
         return -EINVAL;
     }
     *value = (int)v;
@@ -39,8 +39,11 @@ void launcher_begin(struct launched *l, const char *launcher)
 
 void launcher_add(struct launched *l, const char *part)
 {
-    if (part)
-        text_add(&l->job, l->job.used ? ".%s" : "%s", part);
+    if (!part)
+        return;
+    if (l->job.used)
+        text_add(&l->job, ".");
+    text_add_name(&l->job, part, LAUNCHER_PART);
 }
 
 void launcher_add_variable(struct launched *l, const struct launcher_ways *ways, const char *name)

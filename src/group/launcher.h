@@ -15,13 +15,15 @@ struct launcher_ways {
     int (*ancestor)(const char *name, pid_t *pid, uint64_t *start);
 };
 
+enum { LAUNCHER_PARTS = 8, LAUNCHER_PART = 120 };        /* of a job's name, and bytes of one: a longer part ends in its hash */
+
 struct launched {
     const char *launcher;
     int rank, size;
     int local_rank, local_size;       /* -1, 0: it does not say */
     const char *node;                 /* which of the job's hosts this is; NULL: it does not say */
     struct text job;                  /* parts joined by dots, in room */
-    char room[512];
+    char room[LAUNCHER_PARTS * (LAUNCHER_PART + 1)];
 };
 
 /* 1: all there. 0: not this launcher. -ENODATA: half of it is there (sentence in why). -EINVAL: there and wrong (sentence in why). */

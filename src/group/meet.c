@@ -33,14 +33,10 @@ static bool too_late(const struct meeting *m) { return clock_ns() >= m->gather.e
 /* Names that are too long for a socket keep their beginning, and a hash of all of it. */
 static void make_names(struct meeting *m)
 {
-    const char *name = m->request->name;
     char base[MEET_NAME];
     struct text t = TEXT_IN(base);
-    size_t n = strlen(name);
-    if (n <= NAME_MOST)
-        text_add(&t, "%s", name);
-    else
-        text_add(&t, "%.80s~%016llx", name, (unsigned long long)text_hash(name, n, 0));
+    text_clear(&t);
+    text_add_name(&t, m->request->name, NAME_MOST);
     m->candidates = MEET_CANDIDATES;
     for (int i = 0; i < MEET_CANDIDATES; i++) {
         struct text one = TEXT_IN(m->name[i]);
@@ -55,7 +51,8 @@ static void make_names(struct meeting *m)
 static int make_path(struct meeting *m)
 {
     if (strlen(m->request->name) >= MEET_NAME) {
-        text_add(m->why, "the meeting path %s is too long: %d characters are the most", m->request->name, MEET_NAME - 1);
+        text_add(m->why, "the meeting path %.200s is too long: %zu characters; %d are the most", m->request->name,
+                 strlen(m->request->name), MEET_NAME - 1);
         return -ENAMETOOLONG;
     }
     m->candidates = 1;
@@ -218,7 +215,7 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
     if (*arena_fd >= 0)
         close(*arena_fd);
     if (!refused) {
-        text_add(m->why, "whoever meets at %s is no tutti of this kind", m->request->name);
+        text_add(m->why, "whoever meets at %.200s is no tutti of this kind", m->request->name);
         return -EPROTO;
     }
     text_add(m->why, "%.*s", MEET_TEXT, answer->text);
@@ -299,7 +296,7 @@ static void add_stranger(const struct meeting *m)
 
 static int nobody_answers(struct meeting *m)
 {
-    text_add(m->why, "rank %d found nobody to meet at %s, nor could it host", m->request->rank, m->request->name);
+    text_add(m->why, "rank %d found nobody to meet at %.200s, nor could it host", m->request->rank, m->request->name);
     add_stranger(m);
     return -ETIMEDOUT;
 }
@@ -338,8 +335,8 @@ static int meet_once(struct meeting *m, int *host_fd)
     if (hard)
         text_add(m->why, "no meeting at %s: %s%s", m->name[0], error_text(hard), meet_remedy(hard));
     else
-        text_add(m->why, "every meeting name of %s is another user's, and there is no directory for this user alone: set TUTTI_MEET to a path",
-                 m->request->name);
+        text_add(m->why, "every meeting name of %.200s is another user's, and there is no directory for this user alone: set TUTTI_MEET "
+                 "to a path", m->request->name);
     add_stranger(m);
     return hard ? hard : -EPERM;
 }

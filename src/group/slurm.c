@@ -37,6 +37,8 @@ static int tasks_of_node(const char *list, int node)
             if (*end++ != ')')
                 return 0;
         }
+        if (repeat < 1 || repeat > INT_MAX)
+            return 0;
         if (node < repeat)
             return tasks > 0 && tasks <= INT_MAX ? (int)tasks : 0;
         node -= (int)repeat;

@@ -142,7 +142,7 @@ static void test_durations_are_understood(void **state)
     (void)state;
     static const struct { const char *text; int64_t ms; } rows[] = {
         { "0", 0 }, { "500", 500 }, { "500ms", 500 }, { "30s", 30000 }, { "2min", 120000 }, { "1h", 3600000 }, { "-1", -1 },
-        { "never", -1 }, { "none", -1 }, { "9223372036854775807", INT64_MAX }, { "9223372036854775s", 9223372036854775000 },
+        { "never", -1 }, { "none", -1 }, { "9223372036854", 9223372036854 }, { "9223372036s", 9223372036000 }, { "2562047h", 9223369200000 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t ms = -7;
@@ -150,7 +150,8 @@ static void test_durations_are_understood(void **state)
         assert_true(ms == rows[i].ms);
     }
     static const char *const wrong[] = {
-        "", "s", "-2", "-", "30 s", " 30s", "30s ", "30sec", "3x", "1.5s", "never!", "9223372036854775808", "9223372036854776s",
+        "", "s", "-2", "-", "30 s", " 30s", "30s ", "30sec", "3x", "1.5s", "never!", "9223372036855", "9223372037s", "2562048h", "9223372036854775808",
+        "9223372036854775807", "9223372036854776s",
         "18446744073709551616", "99999999999999999999h", "0x10",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -202,6 +203,30 @@ static void test_integers_are_understood(void **state)
     assert_true(v == INT64_MIN);
 }
 
+/* However long it is: within its room, the same for the same name, and another one for each other name. */
+static void test_long_names_stay_apart(void **state)
+{
+    (void)state;
+    char name[400], room[2][64], whole[64];
+    for (size_t n = 1; n < sizeof name; n++) {
+        memset(name, 'n', n);
+        name[n] = 0;
+        for (int i = 0; i < 2; i++) {
+            struct text t = TEXT_IN(room[i]);
+            text_clear(&t);
+            name[n - 1] = i ? 'b' : 'a';
+            text_add_name(&t, name, 48);
+            assert_int_equal(t.used, n < 48 ? n : 48);
+        }
+        assert_string_not_equal(room[0], room[1]);
+        assert_int_equal(strcmp(room[1], name) == 0, n <= 48);
+    }
+    struct text t = TEXT_IN(whole);
+    text_clear(&t);
+    text_add_name(&t, "kölnkölnkölnkölnkölnkölnkölnkölnkölnköln", 35);      /* the cut lies within a letter */
+    assert_true(!strncmp(whole, "kölnkölnkölnk~", strlen("kölnkölnkölnk~")) || !strncmp(whole, "kölnkölnkölnkö~", strlen("kölnkölnkölnkö~")));
+}
+
 /* Ranks built by different compilers must agree on a hash: these numbers are for ever. */
 static void test_hashes_are_the_same_everywhere(void **state)
 {
@@ -232,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_durations_are_understood),
         cmocka_unit_test(test_sizes_are_understood),
         cmocka_unit_test(test_integers_are_understood),
+        cmocka_unit_test(test_long_names_stay_apart),
         cmocka_unit_test(test_hashes_are_the_same_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,20 +230,47 @@ static void test_nested(void **state)
     expect_place("MPICH", 5, 8, 8, "pmi.slurm.88.0");
 }
 
-/* Long names are told apart by all of their text. */
+/* The job's name where one variable is of `n` letters, the last of them `last`. */
+static void job_of(char job[128], const char *variable, size_t n, char last)
+{
+    static char said[3000];
+    const char *torch[] = { TORCH, said, NULL }, *node[] = { "RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", said, NULL };
+    const char *ompi[] = { OMPI, said, NULL }, *pmi[] = { "PMI_RANK=0", "PMI_SIZE=2", said, NULL };
+    const char *srun[] = { "SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_STEP_ID=0", said, NULL };
+    const char *const *all[] = { ['T'] = torch, ['M'] = torch, ['O'] = ompi, ['P'] = pmi, ['S'] = srun, ['G'] = node };
+    size_t head = (size_t)snprintf(said, sizeof said, "%s=", variable);
+    memset(said + head, 'n', n);
+    said[head + n - 1] = last;
+    said[head + n] = 0;
+    assert_int_equal(read_table(all[(unsigned char)variable[0]], variable[0] == 'G'), 0);
+    strcpy(job, place.job);
+}
+
+/* Names are told apart by all of their text, however long, whichever variable has it. */
 static void test_long_job(void **state)
 {
+    static const char *const variables[] = { "TUTTI_RUN_ID", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR",
+                                             "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PMI_KVSNAME", "SLURM_JOB_ID", "GROUP_RANK" };
     (void)state;
-    char id[400], first[128];
-    memset(id, 'i', sizeof id - 1);
-    id[sizeof id - 1] = 0;
-    memcpy(id, "TUTTI_RUN_ID=", 13);
-    assert_int_equal(READ(0, TORCH, id), 0);
-    strcpy(first, place.job);
-    assert_true(strlen(first) > 100 && strlen(first) < sizeof place.job);
-    id[sizeof id - 2] = 'j';
-    assert_int_equal(READ(0, TORCH, id), 0);
-    assert_string_not_equal(place.job, first);
+    for (size_t v = 0; v < sizeof variables / sizeof *variables; v++)
+        for (size_t n = 1; n < 2500; n += n < 700 ? 1 : 100) {
+            char first[128], other[128];
+            job_of(first, variables[v], n, 'i');
+            job_of(other, variables[v], n, 'j');
+            if (!strcmp(first, other))
+                fail_msg("two jobs whose %s differ in letter %zu are one: %s", variables[v], n, first);
+            assert_true(strlen(first) < sizeof place.job);
+        }
+    for (size_t n = 1; n < 2500; n += n < 700 ? 1 : 100) {
+        char name[2500], first[128];
+        memset(name, 'n', n);
+        name[n] = 0;
+        environment_set_job(&place, name);
+        strcpy(first, place.job);
+        name[n - 1] = 'j';
+        environment_set_job(&place, name);
+        assert_string_not_equal(first, place.job);
+    }
 }
 
 /* ---- the real ones ---- */
