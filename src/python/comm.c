@@ -205,7 +205,11 @@ static PyObject *comm_create(comm_object *self, PyObject *list)
         return PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
         PyObject *item = PySequence_GetItem(list, i);
-        ranks[i] = item ? (int)PyLong_AsLong(item) : -1;
+        int beyond = 0;
+        long rank = item ? PyLong_AsLongAndOverflow(item, &beyond) : -1;
+        if (beyond || rank < INT_MIN || rank > INT_MAX)
+            fail_number(PyUnicode_FromString("create: a rank"), item);
+        ranks[i] = (int)rank;
         Py_XDECREF(item);
     }
     int r = -1;

@@ -66,6 +66,16 @@ PyObject *fail_said(int error, const char *text)
     return fail_raise(error, fail_text(text), fail_text(text), fail_ranks(NULL));
 }
 
+void fail_number(PyObject *what, PyObject *number)
+{
+    PyObject *module = PyErr_Occurred() ? NULL : PyImport_ImportModule("tutti._number");
+    PyObject *none = !module ? NULL : what ? PyObject_CallMethod(module, "refuse", "OO", what, number)
+                                           : PyObject_CallMethod(module, "refuse_timeout", "O", number);
+    Py_XDECREF(none);
+    Py_XDECREF(module);
+    Py_XDECREF(what);
+}
+
 PyObject *fail_comm(int error, const tutti_comm *comm, PyObject **told, int *told_error)
 {
     PyObject *report = report_of(error, comm, told, told_error);

@@ -15,6 +15,10 @@ PyObject *fail_comm(int error, const tutti_comm *comm, PyObject **told, int *tol
 /* Raises with a text of one's own, where the library has none: an errno, positive. Always NULL. */
 PyObject *fail_said(int error, const char *text);
 
+/* Raises what tutti/_number.py says of a number that does not fit into an int; or of a timeout, where `what` is NULL. `what` is the
+ * callee's from then on. */
+void fail_number(PyObject *what, PyObject *number);
+
 /* The ranks known to be dead or gone, as a tuple. */
 PyObject *fail_ranks(const tutti_comm *comm);
 

@@ -5,6 +5,7 @@
 #include "python/table.h"
 
 #include "python/comm.h"
+#include "python/fail.h"
 #include "python/site.h"
 #include "python/work.h"
 
@@ -158,6 +159,18 @@ static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_
     return value;
 }
 
+/* What does not fit into an int. In words of tutti/_number.py. */
+static int refuse_number(int kind, int field, PyObject *number)
+{
+    enum { OP = 4, ROOT = 5 };
+    int known = field > 0 && kind >= 0 && kind < KINDS, letter = kind == KIND_SEND || kind == KIND_RECV;
+    const char *peer = kind == KIND_SEND ? "to" : letter ? "from_" : "root";
+    const char *name = field == OP ? letter ? "tag" : "op" : field == ROOT ? peer : "a number";
+    PyObject *what = PyUnicode_FromFormat("%s: %s", known ? rows[kind].name : "_collective", name);
+    fail_number(what, number);
+    return -1;
+}
+
 static int arguments(struct asked *a, PyObject *const *args, Py_ssize_t n)
 {
     int *fields[] = { &a->kind, NULL, NULL, &a->type, &a->op, &a->root, &a->timeout_ms, &a->mode };
@@ -167,10 +180,13 @@ static int arguments(struct asked *a, PyObject *const *args, Py_ssize_t n)
     }
     for (int i = 0; i < 8; i++)
         if (fields[i]) {
-            long value = PyLong_AsLong(args[i]);
+            int beyond;
+            long value = PyLong_AsLongAndOverflow(args[i], &beyond);
             if (value == -1 && PyErr_Occurred())
                 return -1;
-            *fields[i] = value < INT_MIN ? INT_MIN : value > INT_MAX ? INT_MAX : (int)value;
+            if (beyond || value < INT_MIN || value > INT_MAX)
+                return refuse_number(a->kind, i, args[i]);
+            *fields[i] = (int)value;
         }
     if (a->kind >= 0 && a->kind < KINDS)
         return 0;
@@ -189,7 +205,13 @@ static int streamed(struct asked *a, const struct flight *f, PyObject *said)
     }
     if (said != Py_None) {
         a->stream = (uintptr_t)PyLong_AsUnsignedLongLong(said);
-        return PyErr_Occurred() ? -1 : 0;
+        if (!PyErr_Occurred())
+            return 0;
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_ValueError, "%s: stream is %S: no CUstream is such a number", name, said);
+        }
+        return -1;
     }
     if (!f->send.stream || !f->recv.stream || f->send.stream == f->recv.stream)
         return 0;

@@ -12,6 +12,8 @@
 #include "python/table.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct work_object {
@@ -157,7 +159,12 @@ static int patience(PyObject *timeout, int *ms)
     double seconds = timeout == Py_None ? 0 : PyFloat_AsDouble(timeout);
     if (PyErr_Occurred())
         return -1;
-    *ms = timeout == Py_None ? 0 : seconds < 0 || seconds > 2e6 ? -1 : seconds < 0.001 ? 1 : (int)(seconds * 1000);
+    int none = seconds < 0 || (seconds > 0 && isinf(seconds));
+    if (!none && !(seconds <= INT_MAX / 1000)) {         /* nor is it a number, if it is none */
+        fail_number(NULL, timeout);
+        return -1;
+    }
+    *ms = timeout == Py_None ? 0 : none ? -1 : seconds < 0.001 ? 1 : (int)(seconds * 1000);
     return 0;
 }
 

@@ -1,4 +1,5 @@
 """Comm: a group of ranks, and everything its ranks do together."""
+import errno
 import functools
 import math
 import struct
@@ -7,7 +8,9 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tupl
 
 from . import _foreign, _order, _worlds
 from ._core import core as _tutti
+from ._number import INT, LONG, SIZE, milliseconds, whole
 from ._op import Op
+from .errors import Invalid
 from .work import Work
 
 #: send, recv, probe: whoever sends; whatever tag.
@@ -27,15 +30,6 @@ class Message(NamedTuple):
     from_: int
     tag: int
     count: int  # type: ignore[assignment]
-
-
-def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
-    """Seconds as the library wants them; None: the default; negative or infinite: no deadline."""
-    if timeout is None:
-        return zero
-    if timeout == 0:
-        raise ValueError("a timeout of 0 seconds: give more, or test() of the Work; None is the default, a negative one none")
-    return -1 if timeout < 0 or timeout > 2e6 else max(1, math.ceil(timeout * 1000))
 
 
 def _mode(async_: bool, keep: bool, timeout: Optional[float]) -> int:
@@ -66,8 +60,13 @@ def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
         return factor
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
-        known = isinstance(factor, (int, float, complex, list, tuple, numpy.ndarray, numpy.generic))
-        return numpy.asarray(factor, array.dtype) if known else factor
+        if not isinstance(factor, (int, float, complex, list, tuple, numpy.ndarray, numpy.generic)):
+            return factor
+        made = numpy.asarray(factor, array.dtype)
+        if array.dtype.kind in "iu" and not numpy.array_equal(made, numpy.asarray(factor)):
+            raise Invalid(f"factor is {factor}: expected an integer that fits into {array.dtype}, as the array's elements are",
+                          errno.EINVAL)
+        return made
     if not isinstance(factor, (int, float, complex)):
         return factor
     try:
@@ -328,17 +327,17 @@ class Comm(_tutti.Comm):
 
     def probe(self, from_: int = ANY, tag: int = ANY, *, timeout: Optional[float] = None) -> Message:
         """Waits until such a message is there, and leaves it there; count is in bytes."""
-        return Message(*self._probe(from_, tag, milliseconds(timeout)))
+        return Message(*self._probe(whole("probe: from_", from_), whole("probe: tag", tag), milliseconds(timeout)))
 
     # ---- comms ----
 
     def split(self, color: Optional[int], key: int = 0) -> Optional["Comm"]:
         """Ranks with the same color form a comm, ordered by (key, rank). color None or negative: take part, get None."""
-        return self._split(-1 if color is None else color, key)
+        return self._split(-1 if color is None else whole("split: color", color), whole("split: key", key))
 
     def create(self, ranks: Iterable[int]) -> "Comm":
         """A comm of these ranks, in this order; called by them alone, with the same list."""
-        return self._create(list(ranks))
+        return self._create([whole("create: a rank", rank) for rank in ranks])
 
     def shrink(self) -> "Comm":
         """A fresh comm of the ranks that are left of this one, in their old order; all of them call it."""
@@ -346,7 +345,10 @@ class Comm(_tutti.Comm):
 
     def agree(self, flag: int = 1) -> int:
         """Bitwise AND of flag over all living ranks, the same on all, on a broken comm, too."""
-        return self._agree(int(flag))
+        number = int(flag)
+        if number != flag:
+            raise Invalid(f"agree: flag is {flag}: expected an integer from {INT[0]} to {INT[1]}", errno.EINVAL)
+        return self._agree(whole("agree: flag", number))
 
     def abort(self, why: str = "aborted") -> None:
         """Breaks the comm on purpose: all ranks get Aborted, with this text. Any thread."""
@@ -378,8 +380,8 @@ class Comm(_tutti.Comm):
         return _order.Turn(self, milliseconds(timeout))
 
     def seed(self, base: int) -> int:
-        """A seed of 64 bits per rank: independent streams, fixed by (base, rank) alone."""
-        return self._seed(base & 0xFFFFFFFFFFFFFFFF)
+        """A seed of 64 bits per rank: independent streams, fixed by (base, rank) alone. A negative base is its two's complement."""
+        return self._seed(whole("seed: base", base, (LONG[0], SIZE[1])) & SIZE[1])
 
     def seed_everything(self, base: int) -> int:
         """Seeds random, NumPy if it is installed, torch if it is imported, by this rank's seed(base). Returns it."""
@@ -397,7 +399,7 @@ class Comm(_tutti.Comm):
 
     def add(self, key: str, delta: int = 1) -> int:
         """Adds to a number that starts at 0; what it has become. No two callers see the same."""
-        return self._add(key, delta)
+        return self._add(key, whole("add: delta", delta, LONG))
 
     def compare_set(self, key: str, expected: bytes, desired: bytes) -> bool:
         """If key is expected (b"": is missing), it is desired from now on. Whether it was."""

@@ -7,10 +7,11 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
 from .. import errors
+from .._number import SIZE, whole
 from . import calls, inside
 from .calls import ROWS, Flight
 from .binding import Call, Library, Message, Options
-from .methods import Methods
+from .methods import Methods, text_of
 from .work import Work
 
 _USER = 1024                            # TUTTI_OP_USER
@@ -105,16 +106,21 @@ class Comm(Methods):
                     stream: Optional[int]) -> Any:
         self._open()
         self._reap(False)
+        name, letter = ROWS[kind][0], kind in (calls.SEND, calls.RECV)
+        op = whole(f"{name}: {'tag' if letter else 'op'}", op)
+        root = whole(f"{name}: {'to' if kind == calls.SEND else 'from_' if letter else 'root'}", root)
+        if stream is not None and not 0 <= stream <= SIZE[1]:
+            raise ValueError(f"{name}: stream is {stream}: no CUstream is such a number")
         flight = Flight(self, kind, value, stream)
-        flight.op, flight.root = op, max(-1 << 31, min(root, (1 << 31) - 1))
-        flight.folds = op >= _USER and kind not in (calls.SEND, calls.RECV)
+        flight.op, flight.root = op, root
+        flight.folds = op >= _USER and not letter
         try:
             flight.take(send, recv, type, factor)
             flight.call.stream, flight.call.factor = flight.stream() or None, flight.factor.address
         except BaseException:
             flight.drop()
             raise
-        return self._go(ROWS[kind][0] + "_at", flight, mode, timeout_ms, flight.arguments())
+        return self._go(name + "_at", flight, mode, timeout_ms, flight.arguments())
 
     def _go(self, name: str, flight: Flight, mode: int, timeout_ms: int, args: List[Any]) -> Any:
         call, site = flight.call, inside.site()
@@ -144,7 +150,7 @@ class Comm(Methods):
     def _load(self, path: Any, timeout_ms: int, mode: int) -> Any:
         flight = Flight(self, calls.LOAD, None)
         self._reap(False)
-        name = ctypes.create_string_buffer(os.fsencode(path))
+        name = ctypes.create_string_buffer(text_of(os.fsencode(path)))
         return self._go("load_at", flight, mode, timeout_ms,
                         [ctypes.addressof(name), ctypes.addressof(flight.data), ctypes.addressof(flight.bytes)])
 
@@ -152,7 +158,7 @@ class Comm(Methods):
         flight = Flight(self, calls.SAVE, None)
         self._reap(False)
         flight.send.take_bytes(data)
-        name = ctypes.create_string_buffer(os.fsencode(path))
+        name = ctypes.create_string_buffer(text_of(os.fsencode(path)))
         return self._go("save_at", flight, mode, timeout_ms, [ctypes.addressof(name), flight.send.address, flight.send.count])
 
     # ---- life ----
@@ -243,8 +249,8 @@ def _shown_no_more(root: Comm, address: int) -> None:
 
 def init(library: Library, made: Type[Comm], job: Optional[str], rank: int, size: int, timeout_ms: int, join_timeout_ms: int, warn_ms: int,
          spin_us: int, flags: int, span_bytes: int) -> Comm:
-    options = Options(job.encode() if job is not None else None, rank, size, timeout_ms, join_timeout_ms, warn_ms, spin_us, flags, span_bytes,
-                      inside.INTERRUPT)
+    options = Options(text_of(job) if job is not None else None, rank, size, timeout_ms, join_timeout_ms, warn_ms, spin_us, flags,
+                      span_bytes, inside.INTERRUPT)
     handle = ctypes.c_void_p()
 
     def undo(result: int) -> None:

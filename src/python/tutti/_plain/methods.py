@@ -2,7 +2,7 @@
 import ctypes
 import errno
 import weakref
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple, Union
 
 from . import inside
 from .binding import Call, Message
@@ -13,10 +13,12 @@ _FOLD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 with_ops: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
-def _text(words: str) -> bytes:
-    if "\0" in words:
+def text_of(words: Union[str, bytes]) -> bytes:
+    """As C reads it: to the first byte 0."""
+    text = words.encode() if isinstance(words, str) else words
+    if b"\0" in text:
         raise ValueError("embedded null character")
-    return words.encode()
+    return text
 
 
 class Methods:
@@ -57,10 +59,10 @@ class Methods:
         self._check(self._library.set_timeout(self._open(), ms))
 
     def _fault(self, what: str) -> None:
-        self._check(self._library.fault(self._open(), _text(what)))
+        self._check(self._library.fault(self._open(), text_of(what)))
 
     def _abort(self, why: str) -> None:
-        self._check(self._library.comm_abort_at(inside.site(), self._open(), _text(why)))
+        self._check(self._library.comm_abort_at(inside.site(), self._open(), text_of(why)))
 
     def _agree(self, flag: int) -> int:
         word = ctypes.c_int(flag)
@@ -73,7 +75,8 @@ class Methods:
         ends: List[Any] = []
         call = Call(timeout_ms)
         shielded = inside.shielded(function, ends)
-        result = self._run("once_at", inside.site(), _text(key), ctypes.cast(shielded, ctypes.c_void_p), None, self._open(), ctypes.addressof(call))
+        result = self._run("once_at", inside.site(), text_of(key), ctypes.cast(shielded, ctypes.c_void_p), None, self._open(),
+                           ctypes.addressof(call))
         if ends and ends[0][1] is not None:
             raise ends[0][1]
         self._check(result)
@@ -84,11 +87,11 @@ class Methods:
 
         def undo(result: int) -> None:
             if result == 1:
-                self._library.first_end_at(site, _text(key), -errno.EINTR, self._handle)
-        return bool(self._check(self._run("first_begin_at", site, _text(key), self._open(), ctypes.addressof(call), undo=undo)))
+                self._library.first_end_at(site, text_of(key), -errno.EINTR, self._handle)
+        return bool(self._check(self._run("first_begin_at", site, text_of(key), self._open(), ctypes.addressof(call), undo=undo)))
 
     def _first_end(self, key: str, error: int) -> None:
-        result = self._library.first_end_at(inside.site(), _text(key), error, self._open())
+        result = self._library.first_end_at(inside.site(), text_of(key), error, self._open())
         if result != error:
             self._check(result)
 
@@ -110,14 +113,14 @@ class Methods:
 
     def _set(self, key: str, value: Any) -> None:
         data = bytes(value)
-        self._check(self._run("set_at", inside.site(), _text(key), data, len(data), self._open()))
+        self._check(self._run("set_at", inside.site(), text_of(key), data, len(data), self._open()))
 
     def _get(self, key: str, timeout_ms: int) -> bytes:
         """It does not know how long a value is: it asks with a small room first, and with the length it was told."""
         call, site, room = Call(timeout_ms), inside.site(), 256
         while True:
             value, length = ctypes.create_string_buffer(max(1, room)), ctypes.c_size_t(room)
-            result = self._run("get_at", site, _text(key), value, ctypes.addressof(length), self._open(), ctypes.addressof(call))
+            result = self._run("get_at", site, text_of(key), value, ctypes.addressof(length), self._open(), ctypes.addressof(call))
             if result != -errno.EMSGSIZE or length.value <= room:
                 self._check(result)
                 return value.raw[:length.value]
@@ -125,15 +128,16 @@ class Methods:
 
     def _add(self, key: str, delta: int) -> int:
         now = ctypes.c_int64()
-        self._check(self._run("add_at", inside.site(), _text(key), delta, ctypes.addressof(now), self._open()))
+        self._check(self._run("add_at", inside.site(), text_of(key), delta, ctypes.addressof(now), self._open()))
         return now.value
 
     def _compare_set(self, key: str, expected: Any, desired: Any) -> bool:
         old, new = bytes(expected), bytes(desired)
-        return bool(self._check(self._run("compare_set_at", inside.site(), _text(key), old, len(old), new, len(new), self._open())))
+        return bool(self._check(self._run("compare_set_at", inside.site(), text_of(key), old, len(old), new, len(new),
+                                          self._open())))
 
     def _delete(self, key: str) -> bool:
-        result = self._run("delete_at", inside.site(), _text(key), self._open())
+        result = self._run("delete_at", inside.site(), text_of(key), self._open())
         if result != -errno.ENOENT:
             self._check(result)
         return result == 0

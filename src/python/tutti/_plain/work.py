@@ -5,6 +5,7 @@ import time
 from typing import Any, List, Optional
 
 from .. import errors
+from .._number import patience
 from . import inside
 
 
@@ -34,7 +35,7 @@ class Work:
         the operation's own deadline; negative: until it ends. Of a call with keep=True a deadline that has passed is
         Timeout, once or again; the operation goes on. Any number of threads may wait.
         """
-        ms = 0 if timeout is None else -1 if timeout < 0 or timeout > 2e6 else max(1, int(timeout * 1000))
+        ms = patience(timeout)
         if self._flight is not None:
             got: List[bool] = []
             try:

@@ -1,0 +1,48 @@
+"""Python's numbers have no end, the library's have. What does not fit is refused, with its name and the range, never cut or clamped."""
+import errno
+import math
+import operator
+from typing import Any, NoReturn, Optional, Tuple
+
+from .errors import Invalid
+
+INT: Tuple[int, int] = (-1 << 31, (1 << 31) - 1)
+UNSIGNED: Tuple[int, int] = (0, (1 << 32) - 1)
+LONG: Tuple[int, int] = (-1 << 63, (1 << 63) - 1)
+SIZE: Tuple[int, int] = (0, (1 << 64) - 1)
+LONGEST = INT[1] // 1000                # seconds whose milliseconds are an int
+
+
+def refuse(what: str, value: Any, within: Tuple[int, int] = INT) -> NoReturn:
+    shown = str(value) if -1 << 200 < value < 1 << 200 else f"an integer of {value.bit_length()} bits"
+    raise Invalid(f"{what} is {shown}: expected an integer from {within[0]} to {within[1]}", errno.EINVAL)
+
+
+def whole(what: str, value: Any, within: Tuple[int, int] = INT) -> int:
+    number = operator.index(value)
+    if within[0] <= number <= within[1]:
+        return number
+    refuse(what, number, within)
+
+
+def refuse_timeout(timeout: Any) -> NoReturn:
+    raise Invalid(f"timeout is {timeout}: expected seconds, at most {LONGEST}; None is the default, a negative one or math.inf none",
+                  errno.EINVAL)
+
+
+def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
+    """Seconds as the library wants them; None: the default; negative or infinite: no deadline."""
+    if timeout is None:
+        return zero
+    if timeout == 0:
+        raise ValueError("a timeout of 0 seconds: give more, or test() of the Work; None is the default, a negative one none")
+    if timeout < 0 or timeout == math.inf:
+        return -1
+    if not timeout <= LONGEST:          # nor is it a number, if it is none
+        refuse_timeout(timeout)
+    return max(1, math.ceil(timeout * 1000))
+
+
+def patience(timeout: Optional[float]) -> int:
+    """Of Work.wait: less than a millisecond is one."""
+    return 1 if timeout == 0 else milliseconds(timeout)
