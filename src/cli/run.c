@@ -52,8 +52,9 @@ static const char help[] =
     "and MASTER_PORT in its environment. Rank 0 has our standard input.\n"
     "\n"
     "Exit status: 0 if every rank's was 0, else that of the rank that failed\n"
-    "first (128 + signal if it was killed); 124 after --timeout, 126 or 127 if\n"
-    "PROGRAM cannot be started, 2 for a wrong command line.\n";
+    "first (128 + signal if it was killed); 124 after --timeout, 141 if nobody\n"
+    "reads the output any more (| head), 126 or 127 if PROGRAM cannot be started,\n"
+    "2 for a wrong command line.\n";
 
 /* A bare number would be milliseconds to us and seconds to whoever wrote it. */
 static int parse_time(const char *s, int64_t *ms)

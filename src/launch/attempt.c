@@ -1,8 +1,9 @@
 /* One loop over everything that can happen: a rank ends, a rank writes, a signal comes, a time is up.
  *
  * The end of a job. A rank fails at t: the others are left alone for MOMENT, because most fail or end by themselves, with a
- * better message than we could give; then SIGTERM, at t + grace SIGKILL. A signal to end, or the deadline: the same without
- * the moment. When all ranks are gone, what they left behind (launch/strays) gets a moment, SIGTERM, grace, SIGKILL.
+ * better message than we could give; then SIGTERM, at t + grace SIGKILL. A signal to end, the deadline, or a reader of our output
+ * that has gone (where a program by itself would get SIGPIPE): the same without the moment. When all ranks are gone, what they left
+ * behind (launch/strays) gets a moment, SIGTERM, grace, SIGKILL.
  * Start-up cost: the arena and one fork a rank; nothing waits for an exec. */
 #include "launch/attempt.h"
 
@@ -156,6 +157,8 @@ static void steps(struct attempt *a, uint64_t now)
         begin_end(a, ENDING_FAILED, now, now + MOMENT_NS);
     if (now >= a->deadline_ns && a->crew.living)
         begin_end(a, ENDING_TIMED_OUT, now, now);
+    if (relay_unread(a->relay) && a->crew.living)
+        begin_end(a, ENDING_UNREAD, now, now);
     if (now >= a->term_ns) {
         a->term_ns = UINT64_MAX;
         tell(a, SIGTERM);

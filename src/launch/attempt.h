@@ -10,7 +10,7 @@
 #include "launch/start.h"
 
 /* What set off the end; the first one stands, but NOT_STARTED replaces FAILED (the failed rank was none). */
-enum attempt_ending { ENDING_NONE, ENDING_FAILED, ENDING_TIMED_OUT, ENDING_TOLD, ENDING_NOT_STARTED };
+enum attempt_ending { ENDING_NONE, ENDING_FAILED, ENDING_TIMED_OUT, ENDING_TOLD, ENDING_UNREAD, ENDING_NOT_STARTED };
 
 struct attempt {
     const struct job *job;

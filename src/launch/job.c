@@ -95,7 +95,7 @@ static int read_knobs(struct attempt *plan, struct text *why)
 static int cannot_start(struct launcher *l, int error)
 {
     const char *interpreter = error == ENOENT && access(l->path, F_OK) == 0 ? " (the interpreter or loader it names)" : "";
-    relay_say(&l->relay, "tutti run: cannot start '%s': %s%s", l->job->argv[0], strerror(error), interpreter);
+    relay_say(&l->relay, "tutti run: cannot start '%.300s': %s%s", l->job->argv[0], strerror(error), interpreter);
     return error == ENOENT ? JOB_NOT_FOUND : JOB_NOT_EXECUTABLE;
 }
 
@@ -168,6 +168,15 @@ static int end_told(struct launcher *l, const struct attempt *a)
     return 128 + a->told_by;
 }
 
+/* Where stderr is what nobody reads, nobody reads this. */
+static int end_unread(struct launcher *l, const struct attempt *a)
+{
+    relay_say(&l->relay, "tutti run: nobody reads the output any more; %d of %d ranks had to be ended", a->living_then,
+              l->job->size);
+    say_killed(l, a);
+    return JOB_UNREAD;
+}
+
 static int end_failed(struct launcher *l, const struct attempt *a)
 {
     char said[512];
@@ -186,6 +195,7 @@ static int end(struct launcher *l, const struct attempt *a)
     case ENDING_NOT_STARTED: return end_not_started(l, a);
     case ENDING_TIMED_OUT:   return end_timed_out(l, a);
     case ENDING_TOLD:        return end_told(l, a);
+    case ENDING_UNREAD:      return end_unread(l, a);
     case ENDING_FAILED:      return end_failed(l, a);
     case ENDING_NONE:        break;
     }
@@ -223,10 +233,12 @@ static int run_all(struct launcher *l)
     }
 }
 
-/* A reader that went away (EPIPE) has had enough; any other error means that output is lost. */
+/* A reader that went away (EPIPE) has had enough: as if SIGPIPE had ended us. Any other error means that output is lost. */
 static int look_at_output(struct launcher *l, int status)
 {
     int error = l->relay.outlets[0].error;
+    if (relay_unread(&l->relay) && status == 0)
+        return JOB_UNREAD;
     if (error == 0 || error == EPIPE)
         return status;
     relay_say(&l->relay, "tutti run: cannot write standard output: %s", strerror(error));
@@ -251,7 +263,8 @@ int job_run(const struct job *job)
     if (status == 0)
         status = run_all(&l);
     signals_let_end();
-    outlet_write_all(&l.relay.outlets[0]);
+    for (int i = 0; i < 2; i++)
+        outlet_write_all(&l.relay.outlets[i]);
     status = look_at_output(&l, status);
     relay_end(&l.relay);
     signals_end(&l.signals);

@@ -9,7 +9,7 @@
 
 enum job_bind { JOB_BIND_NONE, JOB_BIND_CORE, JOB_BIND_NUMA };
 
-enum { JOB_TIMED_OUT = 124, JOB_NOT_EXECUTABLE = 126, JOB_NOT_FOUND = 127 };   /* exit statuses, as in env and timeout */
+enum { JOB_TIMED_OUT = 124, JOB_NOT_EXECUTABLE = 126, JOB_NOT_FOUND = 127, JOB_UNREAD = 141 };   /* as env, timeout, and a shell */
 
 struct job {
     int size;
@@ -23,7 +23,8 @@ struct job {
 };
 
 /* Runs it to its end and says on stderr what went wrong. The exit status for the shell: 0 if every rank's was 0, else that of
-   the rank that failed first (128 + signal if it was killed), 128 + signal if we were told to end, or one of the above. */
+   the rank that failed first (128 + signal if it was killed), 128 + signal if we were told to end, or one of the above.
+   JOB_UNREAD: something was to be written that nobody reads any more. */
 int job_run(const struct job *job);
 
 #endif

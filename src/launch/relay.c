@@ -297,6 +297,11 @@ void relay_finish(struct relay *r)
     }
 }
 
+bool relay_unread(const struct relay *r)
+{
+    return r->out->error == EPIPE || r->err->error == EPIPE;
+}
+
 void relay_say(struct relay *r, const char *format, ...)
 {
     char line[1024];

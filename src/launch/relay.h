@@ -55,6 +55,9 @@ void relay_round(struct relay *r, const struct pollfd *polls, int n, uint64_t no
 /* When an unfinished line of rank 0 is to be shown because it may be a prompt; UINT64_MAX: there is none. */
 uint64_t relay_due(const struct relay *r);
 
+/* The reader of an output has gone, and what was to be written there is lost (EPIPE). */
+bool relay_unread(const struct relay *r);
+
 /* A line of the launcher's own on stderr, among those of the ranks. */
 __attribute__((format(printf, 2, 3))) void relay_say(struct relay *r, const char *format, ...);
 

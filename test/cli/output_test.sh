@@ -53,12 +53,30 @@ run -n 8 sh -c 'for i in $(seq 500); do echo "line $i of $RANK"; done; kill -9 $
 [ "$(sort -u "$here/out" | wc -l)" -ge 500 ] || fail "lines of a rank that ended are lost"
 for rank in 0 1 2 3; do run -n 4 sh -c "[ \$RANK = $rank ] || exec sleep 60; seq 2000; kill -9 \$\$"; [ "$(wc -l <"$here/out")" = 2000 ] || fail "lines of rank $rank are lost"; done
 
-# A closed stdout ends nothing; the other stream goes on.
-code=0
-{ timeout 60 "$tutti" run -n 2 sh -c 'for i in $(seq 3000); do echo $RANK $i; done; echo end $RANK >&2' 2>"$here/err"; echo $? >"$here/code"; } | head -n 1 >"$here/out"
+# A reader that goes ends the job, as SIGPIPE ends a program: endless printers, also where they ignore it, on either stream.
+: >"$here/err"
+{ timeout 60 "$tutti" run -n 2 yes 2>"$here/err"; echo $? >"$here/code"; } | head -n 1 >"$here/out"
 code=$(cat "$here/code")
-exits 0 "with a closed stdout"
-[ "$(sort "$here/err" | xargs)" = "end 0 end 1" ] || fail "stderr after stdout was closed"
+exits 141 "when nobody reads stdout"
+prints y
+says 'nobody reads the output any more; 2 of 2 ranks had to be ended'
+{ timeout 60 "$tutti" run -n 2 --grace 100ms sh -c 'trap "" PIPE TERM; while :; do echo y; done' 2>"$here/err"; echo $? >"$here/code"; } | head -n 1 >"$here/out"
+code=$(cat "$here/code")
+exits 141 "when ranks ignore that nobody reads"
+{ timeout 60 "$tutti" run -n 2 sh -c 'yes >&2' 2>&1 >/dev/null; echo $? >"$here/code"; } | head -n 1 >"$here/out"
+code=$(cat "$here/code")
+exits 141 "when nobody reads stderr"
+# Ranks that have nothing more to write go on to their own end: what was not written is not missed.
+mkfifo "$here/gone"
+exec 8<>"$here/gone"
+env --default-signal=PIPE "$tutti" run -n 2 sh -c 'until [ -e "$0" ]; do sleep 0.02; done; exit 7' "$here/go" >"$here/gone" 2>"$here/err" &
+job=$!
+eventually pgrep -P "$job" >/dev/null || fail "no ranks"
+exec 8<&-
+rm "$here/gone"
+touch "$here/go"
+finish
+exits 7 "when nobody reads and nobody writes"
 code=0
 timeout 60 "$tutti" run -n 2 echo x >&- 2>"$here/err" || code=$?
 exits 0 "without a stdout"
