@@ -39,8 +39,8 @@ static const size_t layout_words[] = {
 
     sizeof(struct site), AT(site, claim), AT(site, hash), AT(site, text),
 
-    sizeof(struct key), AT(key, owner), AT(key, ready), AT(key, kind), AT(key, hash), AT(key, state), AT(key, sleepers),
-    AT(key, text),
+    sizeof(struct key), AT(key, owner), AT(key, ready), AT(key, kind), AT(key, hash), AT(key, state), AT(key, rounds),
+    AT(key, sleepers), AT(key, text),
 
     SLOT_FREE, SLOT_USED,
     sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, devices), AT(slot, counter), AT(slot, sense), AT(slot, sense_sleepers), AT(slot, decision), AT(slot, kept), AT(slot, state),

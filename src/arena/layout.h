@@ -117,7 +117,8 @@ struct key {
     shared32 ready;                   /* 1, stored by the adder after the text | E14: the text is whole */
     uint32_t kind;                    /* once or first: two name spaces */
     uint64_t hash;
-    _Alignas(LINE) shared64 state;    /* hi32 rounds done; lo32 version:17 | runner:14 | running:1; by CAS of ranks of the comm | futex on lo32 | E15 */
+    _Alignas(LINE) shared64 state;    /* version:49 | runner:14 | running:1; by CAS of ranks of the comm | futex on lo32 | E15 */
+    shared64 rounds;                  /* rounds done; by the runner, before its state; read after a state | E15. Only grows */
     shared32 sleepers;                /* by the sleepers: +1 before, -1 after */
     char text[KEY_TEXT];
 };

@@ -48,6 +48,7 @@ static void directory_drop_keys(const struct arena *arena, uint64_t birth)
             continue;
         store_release32(&key->ready, 0);
         store_release64(&key->state, 0);
+        store_release64(&key->rounds, 0);
         store_release64(&key->owner, KEY_DROPPED);                                   /* E14 release */
     }
 }

@@ -13,12 +13,10 @@
 #include <string.h>
 
 /* The state's fields: keys.h. */
-static uint64_t state_done(uint64_t s) { return s >> 32; }
 static bool state_running(uint64_t s) { return s & 1; }
 static uint32_t state_runner(uint64_t s) { return (uint32_t)(s >> 1) & 0x3fff; }
 static uint64_t state_idle(uint64_t s) { return key_state_changed(s) & ~UINT64_C(0x7fff); }
 static uint64_t state_run_by(uint64_t s, uint32_t rank) { return state_idle(s) | (uint64_t)rank << 1 | 1; }
-static uint64_t state_finished(uint64_t s) { return state_idle(s) + (UINT64_C(1) << 32); }
 
 int order_open(struct world *world)
 {
@@ -85,6 +83,23 @@ static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state,
     return r == -ETIMEDOUT && !p->broken ? first_late(comm, key, runner, p) : r;
 }
 
+static void first_change(struct tutti_comm *comm, struct key *key)
+{
+    uint64_t state = load_acquire64(&key->state);                    /* E15 acquire */
+    while (!swap_if64(&key->state, &state, state_idle(state))) { }   /* E15 release */
+    if (load_acquire32(&key->sleepers))
+        comm->watch.ways->wake(comm->watch.ways->arg, low_half(&key->state), INT32_MAX);
+}
+
+/* As first_await. The one before may have died between its rounds and its state: its round is done. */
+static int first_taken(struct tutti_comm *comm, struct key *key, uint64_t n)
+{
+    if (load_acquire64(&key->rounds) < n)                            /* E15 acquire */
+        return 1;
+    first_change(comm, key);
+    return 0;
+}
+
 static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, struct patience *p)
 {
     struct watch *w = &comm->watch;
@@ -92,7 +107,7 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
     for (;;) {
         uint64_t state = load_acquire64(&key->state);                /* E15 acquire */
         uint32_t runner = state_runner(state);
-        if (state_done(state) >= n)
+        if (load_acquire64(&key->rounds) >= n)                       /* E15 acquire: after the state, which it belongs to */
             return 0;
         if (state_running(state) && runner == w->me) {
             comm_explain(comm, "first_begin of key \"%.255s\" twice: this rank runs it already; call first_end before", key->text);
@@ -114,7 +129,7 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
             return 1;
         }
         if (swap_if64(&key->state, &state, state_run_by(state, w->me)))      /* E15 release */
-            return 1;
+            return first_taken(comm, key, n);
     }
 }
 
@@ -129,12 +144,12 @@ static int first_enter(struct tutti_comm *comm, enum kind kind, uint32_t site, s
     return r;
 }
 
-static void first_change(struct tutti_comm *comm, struct key *key, bool done)
+/* Its round is over. done: the round's number, or 0: it is still to be done. */
+static void first_finish(struct tutti_comm *comm, struct key *key, uint64_t done)
 {
-    uint64_t state = load_acquire64(&key->state);                    /* E15 acquire */
-    while (!swap_if64(&key->state, &state, done ? state_finished(state) : state_idle(state))) { }    /* E15 release */
-    if (load_acquire32(&key->sleepers))
-        comm->watch.ways->wake(comm->watch.ways->arg, low_half(&key->state), INT32_MAX);
+    if (done)
+        store_release64(&key->rounds, done);                         /* E15 release */
+    first_change(comm, key);
 }
 
 static struct key_call *first_books(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error)
@@ -177,7 +192,7 @@ int order_once(struct tutti_comm *comm, uint32_t site, const char *name, int (*f
     call->running = true;
     r = fn(arg);
     call->running = false;
-    first_change(comm, key, r == 0);
+    first_finish(comm, key, r == 0 ? 1 : 0);
     return first_return(comm, journal, r);
 }
 
@@ -208,7 +223,7 @@ int order_first_end(struct tutti_comm *comm, uint32_t site, const char *name, in
     call->running = false;
     if (error)
         call->calls--;                               /* its round is still to be done: the next call of this rank asks for it again */
-    first_change(comm, call->key, error == 0);
+    first_finish(comm, call->key, error ? 0 : call->calls);
     first_return(comm, journal, 0);
     return error;
 }

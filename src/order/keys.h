@@ -2,8 +2,8 @@
  * Owns: the table's entries up to `ready`, under join.lock; the private counts.
  * Never: who runs a key.
  *
- * A key's state is one word: rounds done:32 | version:17 | runner:14 | running:1. Each change raises the version, so that the low half,
- * which sleepers watch, differs from what they saw; the version wraps within its bits and never carries into the rounds. */
+ * A key's state is one word: version:49 | runner:14 | running:1. Each change raises the version, so that the low half, which
+ * sleepers watch, differs from what they saw. How many rounds are done is a word of its own: there may be more than 2^32. */
 #ifndef TUTTI_ORDER_KEYS_H
 #define TUTTI_ORDER_KEYS_H
 
@@ -23,10 +23,6 @@ struct keys { struct key_call *bucket[KEYS_BUCKETS]; };
 /* The call's books, the key being added if it is new. NULL: *error = -ENOMEM (the table is full), -EMSGSIZE, -ETIMEDOUT (the lock). */
 struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error);
 
-static inline uint64_t key_state_changed(uint64_t s)
-{
-    const uint64_t version = UINT64_C(0x1ffff) << 15;
-    return (s & ~version) | ((s + (UINT64_C(1) << 15)) & version);
-}
+static inline uint64_t key_state_changed(uint64_t s) { return s + (UINT64_C(1) << 15); }
 
 #endif

@@ -2,15 +2,17 @@
  * Owns: the keys' states with all ranks of the comm; member.turns of this rank; seat.waits_key of this rank.
  * Never: a barrier: a rank that does not call any of these holds up nobody.
  *
- * A key's state is one word: rounds done | version | runner | running. A rank's n-th call of a key asks for round n:
- *     done >= n                -> it is done, go on
+ * A key has two words: its state (version | runner | running), and the rounds done. A rank's n-th call of a key asks for round n;
+ * it loads the state, then the rounds:
+ *     rounds >= n              -> it is done, go on
  *     nobody runs              -> CAS: I run
  *     the runner is gone       -> CAS: I take over
  *     else                     -> sleep on the word, the runner's alive word and the comm's news
- * The end is a CAS too: done + 1, or, failed, nobody runs. Rounds are done in order, because a rank asks for n only after n - 1 is done.
+ * The end: rounds = n, unless it failed; then, by CAS, nobody runs. A runner that dies between the two has done its round, which
+ * who takes over finds. Rounds are done in order, because a rank asks for n only after n - 1 is done.
  *
  * E14 key: whoever adds a key writes its text, then owner and ready (release), under join.lock; a finder loads ready (acquire), then the text.
- * E15 key state: the runner's work is done, then the state (release); who loads done >= n (acquire) may use it.
+ * E15 key state: the runner's work is done, then the rounds, then the state (release); who loads rounds >= n (acquire) may use it.
  * E19 turns: a rank's turn is over, then turns (release); the next loads it (acquire) and begins.
  * That a runner and those who wait for its key wait for each other, watch/cycle finds, as of all waits. */
 #ifndef TUTTI_ORDER_ORDER_H

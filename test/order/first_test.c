@@ -1,10 +1,11 @@
 /* ctest: timeout=300 labels=tsan */
 /* first_begin and first_end: who goes first, round by round, and what becomes of the rest when that one fails, dies or does not come. */
 #include "arena/layout.h"
-#include "group/comm.h"
+#include "order/keys.h"
 #include "support/ranks.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -81,6 +82,63 @@ static void test_version_wraps(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run_either(2, body_version_wraps), 0);
+}
+
+/* Rounds are counted in 64 bits. Every rank's books and the key's are set near the end of 32 here, as after that many rounds. */
+static int body_rounds_beyond_32_bits(tutti_comm *world, int rank)
+{
+    const uint64_t near = UINT32_MAX - UINT64_C(3);
+    int error;
+    struct key_call *call = keys_find(world, KIND_FIRST_BEGIN, "many", true, &error);
+    CHECK(call);
+    call->calls = near;
+    if (rank == 0)
+        store_release64(&call->key->rounds, near);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    for (int n = 0; n < 10; n++) {
+        int first = tutti_first_begin("many", world, NULL);
+        CHECK(first == 0 || first == 1);
+        if (first) {
+            fetch_add64(&page->number[n], 1);
+            CHECK_IS(tutti_first_end("many", 0, world), 0);
+        }
+        CHECK_IS(load_acquire64(&page->number[n]), 1);
+    }
+    CHECK_IS(load_acquire64(&call->key->rounds), near + 10);
+    call->calls = 0;                                         /* a rank that comes late by any number of rounds goes on */
+    CHECK_IS(tutti_first_begin("many", world, NULL), 0);
+    return 0;
+}
+
+static void test_rounds_beyond_32_bits(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_rounds_beyond_32_bits), 0);
+}
+
+/* A runner that dies when its round is done, but before it has said that nobody runs: the round is not run again. */
+static int body_dies_behind_its_round(tutti_comm *world, int rank)
+{
+    int error;
+    struct key_call *call = keys_find(world, KIND_FIRST_BEGIN, "done", true, &error);
+    CHECK(call);
+    if (rank == 0) {
+        CHECK_IS(tutti_first_begin("done", world, NULL), 1);
+        store_release64(&call->key->rounds, 1);
+        ranks_die();
+    }
+    while (load_acquire64(&call->key->rounds) < 1)
+        sched_yield();
+    CHECK_IS(tutti_first_begin("done", world, NULL), 0);
+    CHECK_IS(tutti_first_begin("done", world, NULL), 1);     /* of the dead one nobody has to be told any more */
+    CHECK_IS(tutti_first_end("done", 0, world), 0);
+    return 0;
+}
+
+static void test_dies_behind_its_round(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(2, body_dies_behind_its_round, 1 << 0), 0);
 }
 
 /* The well-known trap: a block that rank 0 alone reaches, with a "rank 0 first" inside. Nobody waits for those who never call. */
@@ -385,6 +443,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_version_wraps),
+        cmocka_unit_test(test_rounds_beyond_32_bits),
+        cmocka_unit_test(test_dies_behind_its_round),
         cmocka_unit_test(test_only_some),
         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_error_in_end),
