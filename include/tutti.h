@@ -16,7 +16,7 @@
  *     -EDEADLK     a wait that can never end       -EINVAL     a bad argument, found before anything is touched
  *     -EBUSY       another thread is inside this comm, or (finalize, comm_free) work is under way
  *     -EAGAIN      not done yet                    -EINTR      the interrupt function said stop
- *     -EPERM       not yours to join or to end     -ECHILD     the caller is a fork of a rank, not the rank
+ *     -EPERM       not yours to join or to end     -ECHILD     the caller is a fork of a rank, not the rank; see tutti_spawn
  *     -EIO         a device failed, or the arena has been written over
  *     -EXDEV       the ranks are not on one host   -EMSGSIZE, -ENOTSUP, -ENOMEM, and the system's own
  *
@@ -167,7 +167,8 @@ int  tutti_finalize(tutti_comm *world);
 /* Forks `size` children, each a rank of one world, and runs fn(world, arg) in each; a child leaves by _exit(value & 255) after
  * fflush. Waits for all. A killed rank does not end the others. Returns how many ranks did not exit with 0, or a negative error if
  * not all could be started; status[r] (may be NULL) as waitpid gives it. options->timeout_ms > 0 limits the life of the whole job:
- * then SIGKILL to all and -ETIMEDOUT. Call it from one thread of a process that is itself not inside a collective.
+ * then SIGKILL to all and -ETIMEDOUT. Call it from one thread of a process that is itself not inside a collective. Meanwhile
+ * SIGCHLD is not ignored in it. -ECHILD: something else in the process has waited for a rank, whose end is not known (status 0xffff).
  *     static int body(tutti_comm *world, void *arg) { return tutti_barrier(world, NULL) ? 1 : 0; }
  *     int failed = tutti_spawn(4, body, NULL, NULL, NULL); */
 int  tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, const tutti_options *options, int status[]);

@@ -2,6 +2,7 @@
 #include "cli/verb.h"
 
 #include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,7 +80,10 @@ int main(int argc, char **argv)
         if (!strcmp(name, flags[i].flag))
             name = flags[i].verb;
     for (const struct verb *v = verbs; v->name; v++)
-        if (!strcmp(name, v->name))
+        if (!strcmp(name, v->name)) {
+            if (v->run != verb_run)
+                signal(SIGCHLD, SIG_DFL);            /* else how children end could not be read; run sees to it itself */
             return v->run(argc - 1, argv + 1);
+        }
     return unknown(name);
 }

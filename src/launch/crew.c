@@ -59,6 +59,9 @@ void crew_reap(struct crew *crew)
             }
         reap_take(pid);
     }
+    for (int r = 0; pid < 0 && r < crew->size; r++)          /* no child is left: those we know of have ended, nobody knows how */
+        if (crew->hands[r].started && !crew->hands[r].ended)
+            note(crew, r, PROCESS_END_UNKNOWN);
 }
 
 void crew_pass(const struct crew *crew, int number)

@@ -29,6 +29,9 @@ struct spawn {
     pid_t *pids;
     int *fds;                          /* descriptors of the children, readable when one has ended; -1 where there are none */
     int *status;
+    bool ignores;                      /* this process ignores how its children end, but not now; as `children` says */
+    struct sigaction children;
+    int unknown;                       /* a rank whose end could not be read, + 1; 0: none */
 };
 
 static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_comm *world, void *arg), void *arg)
@@ -36,6 +39,8 @@ static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_com
     /* A test that is killed leaves no ranks behind. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != s->parent)
         _exit(255);
+    if (s->ignores)
+        sigaction(SIGCHLD, &s->children, NULL);
     struct arena arena;
     struct text why = TEXT_IN(life_report);
     tutti_comm *world = NULL;
@@ -83,9 +88,11 @@ static int spawn_reap(struct spawn *s)
             left++;
             continue;
         }
-        spawn_note(s, r, got > 0 ? status : 0);      /* none: the program ignores SIGCHLD, the kernel kept no status */
+        spawn_note(s, r, got > 0 ? status : PROCESS_END_UNKNOWN);
         if (got > 0)
             reap_take(pid);
+        else if (!s->unknown)
+            s->unknown = r + 1;
     }
     return left;
 }
@@ -178,11 +185,19 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
     own.timeout_ms = 0;
     int error = errno, failed = 0, r = spawn_prepare(&s, &own, &why);
     if (r == 0) {
+        s.ignores = reap_begin(&s.children);
         r = spawn_start(&s, fn, arg, &why);
         if (r == 0)
             r = spawn_wait(&s, life_ms);
+        if (s.ignores)
+            sigaction(SIGCHLD, &s.children, NULL);
         if (r == -ETIMEDOUT)
             text_add(&why, "tutti_spawn: the job's time, %lld ms, was up; its ranks were killed", (long long)life_ms);
+        if (r == 0 && s.unknown) {
+            r = -ECHILD;
+            text_add(&why, "tutti_spawn: how rank %d ended cannot be known: something else in this process waits for its children",
+                     s.unknown - 1);
+        }
         arena_detach(&s.arena);
     }
     for (int p = 0; s.status && p < size; p++) {

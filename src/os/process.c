@@ -276,7 +276,9 @@ static void add_signal(struct text *t, const char *what, int signal)
 
 void process_add_status(struct text *t, int status)
 {
-    if (WIFEXITED(status))
+    if (status == PROCESS_END_UNKNOWN)
+        text_add(t, "an end that could not be read");
+    else if (WIFEXITED(status))
         text_add(t, "exit status %d", WEXITSTATUS(status));
     else if (WIFSIGNALED(status)) {
         add_signal(t, "killed", WTERMSIG(status));

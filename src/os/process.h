@@ -49,6 +49,9 @@ int  process_ancestor(const char *name, pid_t *pid, uint64_t *start);
    cannot tell (reaped, out of sight). A process that dies of a signal says so before its memory is given back. */
 int  process_end(const struct process_id *id, int *status);
 
+/* In place of a waitpid status: somebody else was told it, or nobody. It is that of no end. */
+enum { PROCESS_END_UNKNOWN = 0xffff };
+
 /* waitpid status in words: "exit status 3", "killed by signal 9 (SIGKILL)". */
 void process_add_status(struct text *t, int status);
 

@@ -20,3 +20,15 @@ void reap_take(pid_t pid)
 {
     while (waitpid(pid, NULL, WNOHANG) < 0 && errno == EINTR) { }
 }
+
+bool reap_begin(struct sigaction *found)
+{
+    sigaction(SIGCHLD, NULL, found);
+    if (found->sa_handler != SIG_IGN && !(found->sa_flags & SA_NOCLDWAIT))
+        return false;
+    struct sigaction kept = *found;
+    kept.sa_flags &= ~SA_NOCLDWAIT;
+    if (!(kept.sa_flags & SA_SIGINFO) && kept.sa_handler == SIG_IGN)
+        kept.sa_handler = SIG_DFL;
+    return sigaction(SIGCHLD, &kept, NULL) == 0;
+}

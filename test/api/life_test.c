@@ -318,6 +318,48 @@ static void test_spawn(void **state)
     unsetenv("TUTTI_ALGORITHM");
 }
 
+static bool ignores_children(void)
+{
+    struct sigaction now;
+    return sigaction(SIGCHLD, NULL, &now) == 0 && (now.sa_handler == SIG_IGN || (now.sa_flags & SA_NOCLDWAIT));
+}
+
+static int spawn_codes_if_ignoring(tutti_comm *world, void *arg)
+{
+    return ignores_children() ? spawn_codes(world, arg) : 1;
+}
+
+static void takes_all(int number)
+{
+    int error = errno;
+    (void)number;
+    while (waitpid(-1, NULL, WNOHANG) > 0) { }
+    errno = error;
+}
+
+/* An end that was not there to be read is not a good one: of a program that ignores its children's ends, or waits for them itself. */
+static void test_spawn_unread(void **state)
+{
+    struct sigaction old, ways[] = { { .sa_handler = SIG_IGN }, { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT },
+                                     { .sa_handler = takes_all, .sa_flags = SA_NOCLDWAIT }, { .sa_handler = takes_all } };
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        int status[3] = { -1, -1, -1 };
+        bool taken = ways[i].sa_handler == takes_all;
+        sigaction(SIGCHLD, &ways[i], i ? NULL : &old);
+        int r = tutti_spawn(3, i < 3 ? spawn_codes_if_ignoring : spawn_codes, NULL, NULL, status);
+        if (r != 2) {
+            assert_true(taken);
+            assert_int_equal(r, -ECHILD);
+            assert_non_null(strstr(tutti_explain(NULL), "cannot be known"));
+        }
+        for (int p = 0; p < 3; p++)
+            assert_true((WIFEXITED(status[p]) && WEXITSTATUS(status[p]) == (int[]){ 0, 3, 7 }[p]) || (r != 2 && status[p] == 0xffff));
+        assert_int_equal(ignores_children(), i < 3);
+    }
+    sigaction(SIGCHLD, &old, NULL);
+}
+
 static void test_spawn_flushes(void **state)
 {
     char text[32] = "";
@@ -400,6 +442,51 @@ static void test_named(void **state)
     assert_int_equal(mappings(), 0);
 }
 
+/* What the two of a job that is named so get from tutti_init. */
+static void meet(const char *const name[2], bool by_path, int expected)
+{
+    pid_t child[2];
+    for (int r = 0; r < 2; r++) {
+        fflush(NULL);
+        child[r] = fork();
+        if (child[r] == 0) {
+            tutti_options o = { .job = by_path ? "one" : name[r], .rank = r, .size = 2, .join_timeout_ms = expected ? 200 : 20000 };
+            tutti_comm *world;
+            if (by_path)
+                setenv("TUTTI_MEET", name[r], 1);
+            int error = tutti_init(&world, &o);
+            if (error != expected)
+                fprintf(stderr, "rank %d: %d %s\n", r, error, tutti_explain(NULL));
+            if (error == 0)
+                error = tutti_barrier(world, NULL);
+            if (error == 0)
+                tutti_finalize(world);
+            _exit(error != expected);
+        }
+    }
+    for (int r = 0; r < 2; r++) {
+        int status = -1;
+        assert_int_equal(waitpid(child[r], &status, 0), child[r]);
+        assert_int_equal(status, 0);
+    }
+}
+
+/* Jobs whose names differ do not meet, wherever they differ. */
+static void test_long_names(void **state)
+{
+    char a[600], b[600];
+    (void)state;
+    for (int by_path = 0; by_path < 2; by_path++) {
+        int n = snprintf(a, sizeof a, "%s-%d", ranks_job(), by_path);
+        memset(a + n, 'x', 500);
+        a[n + 500] = 0;
+        strcpy(b, a);
+        meet((const char *const[]){ a, b }, by_path, 0);
+        b[n + 499] = 'y';
+        meet((const char *const[]){ a, b }, by_path, -ETIMEDOUT);
+    }
+}
+
 /* The ways to go in good order, and the one that is a death: what the rank that waits reads of it. */
 static tutti_comm *handler_world;
 
@@ -478,7 +565,9 @@ int main(void)
         cmocka_unit_test_setup(test_bad_knobs, clean),
         cmocka_unit_test_setup(test_bad_options, clean),
         cmocka_unit_test_setup(test_precedence, clean),
+        cmocka_unit_test_setup(test_long_names, clean),
         cmocka_unit_test_setup(test_spawn, clean),
+        cmocka_unit_test_setup(test_spawn_unread, clean),
         cmocka_unit_test_setup(test_spawn_flushes, clean),
         cmocka_unit_test_setup(test_fork_fails, clean),
         cmocka_unit_test_setup(test_named, clean),

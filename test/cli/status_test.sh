@@ -18,6 +18,16 @@ run -n 4 sh -c '[ $RANK = 3 ] && kill -SEGV $$; exec sleep 60'
 exits 139 "of a rank with a segmentation fault"
 says 'rank 3 .* was killed by signal 11 \(SIGSEGV'
 
+# Whoever starts us may ignore the ends of its children, which we inherit: ours are read all the same, and ranks find what we found.
+code=0
+timeout 60 env --ignore-signal=CHLD "$tutti" run -n 2 sh -c 'exit 5' >"$here/out" 2>"$here/err" || code=$?
+exits 5 "where SIGCHLD is ignored"
+says 'ended with exit status 5'
+timeout 60 env --ignore-signal=CHLD "$tutti" run -n 2 grep -q '^SigIgn:.*[13579bdf][0-9a-f]\{4\}$' /proc/self/status || fail "a rank does not find what we found"
+timeout 60 env --ignore-signal=CHLD "$tutti" doctor >"$here/out" 2>&1 </dev/null
+"$tutti" doctor >"$here/err" 2>&1 </dev/null
+[ "$(grep -cE "hangs|reading of peers +no" "$here/out")" = "$(grep -cE "hangs|reading of peers +no" "$here/err")" ] || fail "doctor is wrong where SIGCHLD is ignored"
+
 # A rank that ends early and well is no failure; the others go on.
 run -n 3 sh -c '[ $RANK = 0 ] && exit 0; sleep 0.5; echo done $RANK'
 exits 0 "though rank 0 ended early"

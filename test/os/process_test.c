@@ -368,7 +368,7 @@ static void test_statuses_have_words(void **state)
     expect_status(child_reap(child_start(is_killed, &signal)), "killed by signal 9 (SIGKILL)");
     expect_status(SIGSEGV | 0x80, "killed by signal 11 (SIGSEGV), core dumped");
     expect_status(SIGSTOP << 8 | 0x7f, "stopped by signal 19 (SIGSTOP)");
-    expect_status(0xffff, "status 0xffff");
+    expect_status(0xffff, "an end that could not be read");
 }
 
 int main(void)

@@ -204,6 +204,23 @@ class Spawn(Case):
             return 4 if world.rank == 2 else None
         self.ranks(3, ends, ends={1: 9, 2: 4})
 
+    def test_ends_of_a_program_that_ignores_them(self):
+        """As those of one that does not; and an end that nobody could read is not a good one."""
+        def ends(world):
+            check(signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN, "the rank's own affair")
+            return 4 if world.rank else 0
+        before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        try:
+            self.ranks(2, ends, ends={1: 4})
+            self.assertIs(signal.getsignal(signal.SIGCHLD), signal.SIG_IGN)
+            thread = threading.Thread(target=lambda: said.append(raises(ChildProcessError, tutti.spawn, ends, 2)))
+            said = []
+            thread.start()
+            thread.join()
+            self.assertRegex(str(said), "cannot be known")
+        finally:
+            signal.signal(signal.SIGCHLD, before)
+
     def test_timeout(self):
         with self.assertRaises(TimeoutError):
             tutti.spawn(lambda world: world.get("never", timeout=-1) if world.rank else threading.Event().wait(), 2, timeout=0.5)

@@ -208,8 +208,13 @@ class Build(unittest.TestCase):
         with open(log) as file:
             self.assertIn("-std=c++20", file.read())
         self.assertEqual([name for name in self.made() if name.endswith(".so") or "build-" in name], [])
+        ignoring = "import signal, threading; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+        self.assertIn("c++ ended with 1:", self.refused(ignoring + USE))
+        threaded = ignoring + "said = []\ndef run():\n  try:\n    exec(program)\n  except ImportError as error: said.append(error)\n"
+        end = "thread = threading.Thread(target=run); thread.start(); thread.join(); raise said[0]"
+        self.assertIn("c++ ended with a status that something else", self.refused(f"program = {USE!r}\n" + threaded + end))
         write(OTHER, self.torch, "csrc/torch/other.cc")
-        self.used()
+        self.used(ignoring + USE)
 
     def test_versions_of_torch(self):
         self.of_torch("2.6.0")

@@ -9,8 +9,10 @@ import traceback
 from typing import Any, Callable, List, Optional
 
 from . import _worlds
+from ._children import Kept
 from ._core import core as _tutti
-from .comm import Comm, milliseconds
+from ._number import LONGEST, SIZE, UNSIGNED, milliseconds, refuse_timeout, whole
+from .comm import Comm
 
 _BIND = {None: 0, "core": 1, "numa": 2}
 _NO_SPIN, _LOCAL = 4, 8
@@ -39,8 +41,9 @@ def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0, timeout: Op
     if bind not in _BIND:
         raise ValueError(f"bind={bind!r}: expected None, 'core' or 'numa'")
     flags = _BIND[bind] | (0 if spin else _NO_SPIN) | (_LOCAL if local else 0)
-    world = _tutti.init(Comm, job, rank, size, milliseconds(timeout), milliseconds(join_timeout), milliseconds(warn), spin_us, flags,
-                        span_bytes)
+    world = _tutti.init(Comm, job, whole("init: rank", rank), whole("init: size", size), milliseconds(timeout),
+                        milliseconds(join_timeout), milliseconds(warn), whole("init: spin_us", spin_us, UNSIGNED), flags,
+                        whole("init: span_bytes", span_bytes, SIZE))
     _worlds.made(world)
     return world
 
@@ -64,11 +67,12 @@ def _rank(fn: Callable[..., Any], args: Any, options: Any) -> int:
         return 1
 
 
-def _fork(fn: Callable[..., Any], args: Any, options: Any) -> int:
+def _fork(fn: Callable[..., Any], args: Any, options: Any, kept: Kept) -> int:
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
+            kept.__exit__()
             status = _rank(fn, args, options)
             sys.stdout.flush()
             sys.stderr.flush()
@@ -77,17 +81,30 @@ def _fork(fn: Callable[..., Any], args: Any, options: Any) -> int:
     return pid
 
 
-def _reap(pid: int, deadline: Optional[float]) -> Optional[int]:
+def _reap(rank: int, pid: int, deadline: Optional[float]) -> Optional[int]:
     """Its end, as subprocess has it: the exit status, or minus the signal. None: the deadline passed."""
-    fd = os.pidfd_open(pid)
     try:
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        if not poll.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000):
-            return None
-    finally:
-        os.close(fd)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        fd = os.pidfd_open(pid)
+        try:
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            if not poll.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000):
+                return None
+        finally:
+            os.close(fd)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except (ChildProcessError, ProcessLookupError):
+        raise ChildProcessError(f"spawn: how rank {rank} (pid {pid}) ended cannot be known: something else in this process waits for "
+                                "its children, or ignores SIGCHLD; set that to signal.SIG_DFL first") from None
+
+
+def _kill(pid: int) -> None:
+    try:
+        if os.waitpid(pid, os.WNOHANG)[0] == 0:         # else the number may be another process's by now
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    except (ChildProcessError, ProcessLookupError):
+        pass                            # it has ended, and somebody else has been told how
 
 
 def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: Optional[float] = None, **options: Any) -> List[int]:
@@ -98,21 +115,23 @@ def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: Optional[float] =
     options: as of init(). Call it where no other thread runs; a thread does not survive the fork.
     """
     job = f"spawn-{os.getpid()}-{next(_number)}-{time.time_ns()}"
+    if timeout is not None and not timeout <= LONGEST:
+        refuse_timeout(timeout)
     deadline = None if timeout is None else time.monotonic() + timeout
     sys.stdout.flush()
     sys.stderr.flush()
     ends: List[Optional[int]] = [None] * n
     pids: List[int] = []
-    try:
-        for rank in range(n):
-            pids.append(_fork(fn, args, {**options, "job": job, "rank": rank, "size": n}))
-        for rank, pid in enumerate(pids):
-            ends[rank] = _reap(pid, deadline)
-            if ends[rank] is None:
-                raise TimeoutError(f"spawn: the ranks were not done within {timeout} seconds")
-    finally:
-        for rank, pid in enumerate(pids):
-            if ends[rank] is None:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+    with Kept() as kept:
+        try:
+            for rank in range(n):
+                pids.append(_fork(fn, args, {**options, "job": job, "rank": rank, "size": n}, kept))
+            for rank, pid in enumerate(pids):
+                ends[rank] = _reap(rank, pid, deadline)
+                if ends[rank] is None:
+                    raise TimeoutError(f"spawn: the ranks were not done within {timeout} seconds")
+        finally:
+            for rank, pid in enumerate(pids):
+                if ends[rank] is None:
+                    _kill(pid)
     return [end for end in ends if end is not None]

@@ -99,16 +99,18 @@ def _library() -> str:
 
 def _run(commands: List[List[str]], log: str) -> None:
     """All at once; what they said goes to the log, and into the error of the one that failed."""
+    from tutti._children import Kept
     outputs = [tempfile.TemporaryFile("w+", errors="replace") for _ in commands]
-    running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "LC_ALL": "C"})
-               for command, output in zip(commands, outputs)]
-    try:
-        ends = [process.wait() for process in running]
-    except BaseException:
-        for process in running:
-            process.kill()
-            process.wait()
-        raise
+    with Kept():
+        running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                    env={**os.environ, "LC_ALL": "C"}) for command, output in zip(commands, outputs)]
+        try:
+            ends: List[Any] = [process.wait() for process in running]
+        except BaseException:
+            for process in running:
+                process.kill()
+                process.wait()
+            raise
     texts = []
     with open(log, "a") as file:
         for command, output in zip(commands, outputs):
@@ -117,6 +119,8 @@ def _run(commands: List[List[str]], log: str) -> None:
             output.close()
             file.write(shlex.join(command) + "\n" + texts[-1])
     for command, end, text in zip(commands, ends, texts):
+        if not end and not os.path.exists(command[command.index("-o") + 1]):
+            end = "a status that something else in this process was told"
         if end:
             lines = [line for line in text.splitlines() if "error" in line][:8] or text.splitlines()[-8:]
             raise ImportError("\n  ".join([f"tutti.torch: the extension could not be built, {command[0]} ended with {end}:", *lines,
