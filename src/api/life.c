@@ -168,20 +168,20 @@ static void life_free(struct world *world)
 static int life_faults(struct tutti_comm *comm, struct text *why)
 {
     const char *list;
-    char copy[512], *rest = NULL;
+    char *rest = NULL;
     if (!knob_text(KNOB_FAULT, &list))
         return 0;
-    snprintf(copy, sizeof copy, "%s", list);
-    for (char *s = strtok_r(copy, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
+    char *copy = strdup(list);
+    int r = copy ? 0 : -ENOMEM;
+    for (char *s = copy ? strtok_r(copy, ",", &rest) : NULL; s; s = strtok_r(NULL, ",", &rest)) {
         text_add(why, "TUTTI_FAULT: ");
-        size_t before = why->used;
-        int r = fault_add(comm, s, why);
+        r = fault_add(comm, s, why);
         if (r < 0)
-            return r;
-        why->used = before;
+            break;
         text_clear(why);
     }
-    return 0;
+    free(copy);
+    return r;
 }
 
 static int life_open_comm(struct world *world, struct text *why)

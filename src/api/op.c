@@ -63,7 +63,7 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
             return -most[0];
         }
         if (most[1] == -most[2]) {
-            comm->ops_made += from + 1;
+            comm->ops_made = (comm->ops_made + from + 1) % OPS_MAX;
             return 0;
         }
         from = (uint32_t)most[1];

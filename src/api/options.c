@@ -50,7 +50,7 @@ static int options_flags(unsigned *field, struct text *why)
             if (strlen(flags[i].name) == n && !strncmp(s, flags[i].name, n))
                 break;
         if (i == sizeof flags / sizeof flags[0]) {
-            text_add(why, "TUTTI_FLAGS=%s: expected bind_core, bind_numa, no_spin, local, separated by commas", list);
+            text_add(why, "TUTTI_FLAGS=%.60s: expected bind_core, bind_numa, no_spin, local, separated by commas", list);
             return -EINVAL;
         }
         *field |= flags[i].flag;

@@ -39,7 +39,7 @@ int text_parse_duration_ms(const char *s, int64_t *ms)
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(s, units[i].name) != 0)
             continue;
-        if (v > (uint64_t)INT64_MAX / units[i].factor)
+        if (v > (uint64_t)INT64_MAX / 1000000 / units[i].factor)     /* clocks count nanoseconds */
             return -EINVAL;
         *ms = (int64_t)(v * units[i].factor);
         return 0;

@@ -3,11 +3,12 @@
 #include "cli/perf.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ROOM = 2048 };
+enum { ROOM = 2 * PATH_MAX };
 
 int perf_exec(const char *program, char **args)
 {

@@ -77,14 +77,14 @@ static char *select_range(char *s, size_t *low, size_t *high, struct text *why)
 {
     char *name = strchr(s, '='), *dash = strchr(s, '-');
     if (!name || !dash || dash > name) {
-        text_add(why, "\"%s\": expected LOW-HIGH=ALGORITHM, as in -64k=flat", s);
+        text_add(why, "\"%.60s\": expected LOW-HIGH=ALGORITHM, as in -64k=flat", s);
         return NULL;
     }
     *name++ = 0;
     *dash++ = 0;
     *low = 0;
     if ((*s && select_size(s, low) < 0) || select_size(dash, high) < 0 || *low > *high) {
-        text_add(why, "\"%s-%s\": expected sizes in bytes, low to high, with k, M, G, or inf", s, dash);
+        text_add(why, "\"%.30s-%.30s\": expected sizes in bytes, low to high, with k, M, G, or inf", s, dash);
         return NULL;
     }
     return name;
@@ -98,7 +98,7 @@ static int select_choice(enum kind kind, char *s, struct choice *choice, struct 
     choice->algorithm = select_named(kind, name);
     if (choice->algorithm)
         return 0;
-    text_add(why, "\"%s\" is no algorithm of %s; there are:", name, kind_name(kind));
+    text_add(why, "\"%.60s\" is no algorithm of %s; there are:", name, kind_name(kind));
     for (const struct algorithm *const *a = algorithms; *a; a++)
         if ((*a)->kind == kind)
             text_add(why, " %s", (*a)->name);
@@ -122,7 +122,7 @@ static int select_roads(struct rules *rules, const struct rules *under, char *li
         while (road < ROADS && strcmp(roads[road], name))
             road++;
         if (road == ROADS) {
-            text_add(why, "\"%s\" is no road of device memory; there are: pinned leader peers", name);
+            text_add(why, "\"%.60s\" is no road of device memory; there are: pinned leader peers", name);
             return -EINVAL;
         }
         choices[n++].road = (enum road)road;
@@ -143,7 +143,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
 {
     char *list = strchr(clause, ':'), *rest = NULL;
     if (!list) {
-        text_add(why, "\"%s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in all_reduce:-88=line,-inf=ring", clause);
+        text_add(why, "\"%.60s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in all_reduce:-88=line,-inf=ring", clause);
         return -EINVAL;
     }
     *list++ = 0;
@@ -155,7 +155,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         *slash = 0;
     enum kind kind = select_kind(clause);
     if (kind == KIND_NONE) {
-        text_add(why, "\"%s\" has no algorithms to choose from; kinds:", clause);
+        text_add(why, "\"%.60s\" has no algorithms to choose from; kinds:", clause);
         for (const struct algorithm *const *a = algorithms; *a; a++)
             if (a == algorithms || a[-1]->kind != (*a)->kind)
                 text_add(why, " %s", kind_name((*a)->kind));
@@ -166,7 +166,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
     int n = 0;
     for (char *s = strtok_r(list, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
         if (n == CHOICES_MAX) {
-            text_add(why, "%s: more than %d choices", clause, CHOICES_MAX);
+            text_add(why, "%.60s: more than %d choices", clause, CHOICES_MAX);
             return -EINVAL;
         }
         int r = select_choice(kind, s, &choices[n++], why);
@@ -174,7 +174,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
             return r;
     }
     if (n == 0) {
-        text_add(why, "%s: no choice; expected LOW-HIGH=ALGORITHM, as in -64k=flat", clause);
+        text_add(why, "%.60s: no choice; expected LOW-HIGH=ALGORITHM, as in -64k=flat", clause);
         return -EINVAL;
     }
     /* A plain clause holds for crowded comms too, until one of their own says otherwise. */

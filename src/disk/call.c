@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { AT_BITS = 44, ERROR_BITS = 12, END_PATIENCE_NS = 1000000000 };
+#define AT_MOST ((UINT64_C(1) << AT_BITS) - 1)       /* 16 TiB, or behind */
 
 static struct disk_call *call_make(const char *path)
 {
@@ -79,7 +80,8 @@ bool disk_call_end(struct disk_call *d)
 
 uint64_t disk_outcome(enum disk_what what, int error, uint64_t at)
 {
-    return (uint64_t)what << (AT_BITS + ERROR_BITS) | (uint64_t)(-error & ((1 << ERROR_BITS) - 1)) << AT_BITS | (at & ((UINT64_C(1) << AT_BITS) - 1));
+    return (uint64_t)what << (AT_BITS + ERROR_BITS) | (uint64_t)(-error & ((1 << ERROR_BITS) - 1)) << AT_BITS
+         | (at < AT_MOST ? at : AT_MOST);
 }
 
 int disk_which(int fd, uint64_t *which, uint64_t *size)
@@ -141,7 +143,7 @@ static void explain(struct coll *c, uint32_t p, enum disk_what what, int error, 
     };
     char place[64] = "";
     if (what == DISK_READ || what == DISK_WRITE || what == DISK_ENDED)
-        snprintf(place, sizeof place, " at byte %llu", (unsigned long long)at);
+        snprintf(place, sizeof place, at < AT_MOST ? " at byte %llu" : " at byte %llu or behind", (unsigned long long)at);
     bool known = (unsigned)what < sizeof sentence / sizeof sentence[0] && sentence[what];
     comm_explain(c->comm, "%s of \"%.300s\" at %s, on rank %u: %s%s%s%s", kind_name(stamp_kind(c->op.claim.descriptor)), c->disk->path,
                  arena_site_text(c->comm->watch.arena, c->op.site), p, known ? sentence[what] : "an error without a name", place,
@@ -156,7 +158,7 @@ int disk_judge(struct coll *c)
         int error = -(int)(said >> AT_BITS & ((1 << ERROR_BITS) - 1));
         if (!said)
             continue;
-        explain(c, p, (enum disk_what)(said >> (AT_BITS + ERROR_BITS)), error, said & ((UINT64_C(1) << AT_BITS) - 1));
+        explain(c, p, (enum disk_what)(said >> (AT_BITS + ERROR_BITS)), error, said & AT_MOST);
         return error ? error : -EIO;
     }
     return 0;

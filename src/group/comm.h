@@ -152,7 +152,7 @@ struct tutti_comm {
     struct either staged, folded, folds_streamed;    /* coll: copies into the staging, folds into it: by blocks, and those by which stores */
     uint64_t splits;
     struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
-    uint32_t ops_made, ops_room;
+    uint32_t ops_made, ops_room;       /* the next number, below OPS_MAX */
     struct creation { uint64_t list_hash, n; } *creations;                  /* how often each list was created on this comm */
     size_t creations_used;
     struct stage stage;

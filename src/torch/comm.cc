@@ -53,6 +53,14 @@ int milliseconds(std::chrono::milliseconds ms)
 
 int group_limit(std::chrono::milliseconds ms) { return ms == kBackendDefaultTimeout ? 0 : milliseconds(ms); }
 
+std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds ms)
+{
+    using Clock = std::chrono::steady_clock;
+    auto now = Clock::now();
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - now);
+    return ms < left ? now + ms : Clock::time_point::max();
+}
+
 /* Python runs signal handlers in the main thread only. */
 static int asked(void *)
 {

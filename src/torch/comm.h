@@ -153,6 +153,9 @@ private:
  * lock. Whether nothing had to be given up. */
 bool comms_leave();
 
+/* From now on; of a time beyond what the clock counts to: never. */
+std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds);
+
 int milliseconds(std::chrono::milliseconds);    /* as the library has them: 0 the default, at most INT_MAX */
 /* Of a group. torch gives each one 30 minutes of which nobody has spoken: those are the library's default, a wait with them
    may be part of a cycle. */

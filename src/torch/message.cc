@@ -134,7 +134,7 @@ std::string failed(const std::vector<int> &ranks, bool all)
 std::vector<int> missing_of(Comm &comm, uint64_t number, std::chrono::milliseconds limit, bool all)
 {
     std::vector<int> missing;
-    auto end = std::chrono::steady_clock::now() + limit;
+    auto end = deadline_after(limit);
     for (int r = 1; r < comm.size; r++) {
         Word word{ 0, 0 };
         Failure why;

@@ -182,9 +182,13 @@ at::Tensor factor_of(const c10d::ReduceOp &op, const Side &side)
     auto *given = dynamic_cast<c10d::PreMulSumSupplement *>(op.supplement_.get());
     if (!given)
         refuse("PREMUL_SUM", "the factor is missing: make the operation by torch.distributed._make_nccl_premul_sum(factor)");
-    if (given->tensor_factor.defined())
-        return given->tensor_factor.detach().reshape({ 1 }).to(at::kCPU, side.scalar, false, true).contiguous();
-    return at::full({ 1 }, given->double_factor, at::TensorOptions().dtype(side.scalar));
+    at::Tensor said = given->tensor_factor.defined()
+        ? given->tensor_factor.detach().reshape({ 1 }).to(at::kCPU)
+        : at::full({ 1 }, given->double_factor, at::TensorOptions().dtype(at::kDouble));
+    at::Tensor made = said.to(at::kCPU, side.scalar, false, true).contiguous();
+    if (c10::isIntegralType(side.scalar, false) && !made.to(said.scalar_type()).equal(said))
+        refuse("PREMUL_SUM", c10::str("the factor is no integer that fits into ", side.scalar, ", as the tensor's elements are"));
+    return made;
 }
 
 void *stream_of(c10::Device device)

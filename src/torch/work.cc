@@ -103,7 +103,7 @@ int Work::take(int patience_ms, Failure *why)
 bool Work::settle(std::chrono::milliseconds timeout)
 {
     comm->check_fork();                 /* before the lock, which a thread of the parent may have had */
-    auto until = timeout == kNoTimeout ? std::chrono::steady_clock::time_point::max() : std::chrono::steady_clock::now() + timeout;
+    auto until = timeout == kNoTimeout ? std::chrono::steady_clock::time_point::max() : deadline_after(timeout);
     std::unique_lock<std::mutex> lock(mutex_);
     while (!completed_) {
         if (waiting) {

@@ -86,6 +86,11 @@ static void a_wrong_variable_fails_the_init(void **state)
     assert_null(world);
     assert_non_null(strstr(tutti_explain(NULL), "TUTTI_FAULT"));
     assert_non_null(strstr(tutti_explain(NULL), "expected kill, stop, delay=MS or abort"));
+    char list[1024];                                         /* also where it comes late in a long list */
+    memset(list, ',', sizeof list);
+    strcpy(list + sizeof list - 32, "0:barrier#1:perish");
+    setenv("TUTTI_FAULT", list, 1);
+    assert_int_equal(tutti_init(&world, NULL), -EINVAL);
 }
 
 /* ---- what they do ---- */

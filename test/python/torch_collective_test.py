@@ -250,6 +250,8 @@ def refused(rank, size):
             (dist.all_gather_single, torch.ones(2 * size, dtype=torch.int32), two),
             (dist.all_reduce, torch.quantize_per_tensor(two, 1.0, 0, torch.qint8)),
             (dist.all_reduce, two, dist.ReduceOp.BAND), (dist.all_reduce, two.to(torch.complex64), dist.ReduceOp.MAX),
+            (dist.all_reduce, two.to(torch.int32), dist._make_nccl_premul_sum(2.5)),
+            (dist.all_reduce, two.to(torch.int8), dist._make_nccl_premul_sum(300.0)),
             (dist.send, two, (rank + 1) % size, None, -1),
             (dist.scatter, two, [one] * size if rank == 0 else None)):
         if call is dist.send and size == 1 or call is dist.scatter and rank != 0:

@@ -87,9 +87,20 @@ def of_messages(rank, size):
     check(tensor.item() == size, tensor)
 
 
+def beyond_the_clock(rank, size):
+    """A time of more nanoseconds than 63 bits count is not one that is over."""
+    if rank == 0:
+        tell("waiting")
+        tutti.torch.monitored_barrier(timeout=datetime.timedelta(days=200_000))
+    else:
+        hear("waiting")
+        tutti.torch.monitored_barrier()
+    check(dist.barrier(async_op=True).wait(datetime.timedelta(days=200_000)), "a wait")
+
+
 class Timeouts(Case):
     def test_all(self):
-        self.each(2, of_one_wait, of_one_call, of_a_group, set_later, of_messages)
+        self.each(2, of_one_wait, of_one_call, of_a_group, set_later, of_messages, beyond_the_clock)
 
 
 class TimeoutsBelowGloo(Case):
