@@ -63,6 +63,7 @@ static void end_it(void *arg)
         close(d->fd);
     if (d->direct >= 0)
         close(d->direct);
+    free(d->book);
     free(d->target);
     free(d->name);
     free(d->path);

@@ -24,6 +24,7 @@ struct disk_call {
     uint64_t at;                       /* load: the memory, 0 none; save, rank 0: where the name stands */
     const void **data;                 /* load: the caller's */
     size_t *bytes;
+    struct loaded_file *book;          /* load: the entry for the books of this rank, until it is theirs */
     const void *from;                  /* save: the caller's */
     char *name, *target;               /* save: the file that is written; what it becomes (rank 0) */
     bool there;                        /* save: `name` may be on the disk, and is not to stay */

@@ -39,6 +39,8 @@ static void load_start(struct coll *c)
     int error = 0;
     if (!outcome && !place_readonly(c->comm->world, &error))
         outcome = disk_outcome(DISK_MEMORY, error, 0);
+    if (!outcome && !(d->book = loaded_book()))
+        outcome = disk_outcome(DISK_MEMORY, -ENOMEM, 0);
     if (!outcome && c->comm->watch.me == 0) {
         d->at = loaded_make(c->comm, d->size, &error);
         outcome = d->at ? 0 : disk_outcome(DISK_MEMORY, error, 0);
@@ -81,9 +83,9 @@ static int load_end(struct coll *c)
     struct world *world = c->comm->world;
     int r = disk_judge(c), error;
     const char *base = r == 0 ? place_readonly(world, &error) : NULL;
-    if (base)
-        r = loaded_give(world, base + d->at, d->at, d->size);
-    if (r == 0) {
+    if (base) {
+        loaded_give(world, d->book, base + d->at, d->at, d->size);
+        d->book = NULL;
         *d->data = base + d->at;
         *d->bytes = d->size;
         d->at = 0;                                   /* the caller's now */

@@ -24,17 +24,15 @@ static struct loaded *page_of(const struct world *world, uint64_t at, uint64_t b
     return (struct loaded *)(void *)(world->arena.base + at + page_up(bytes));
 }
 
-static int list_add(struct world *world, struct loaded_file file)
+struct loaded_file *loaded_book(void) { return calloc(1, sizeof(struct loaded_file)); }
+
+static void list_add(struct world *world, struct loaded_file *new, struct loaded_file file)
 {
-    struct loaded_file *new = malloc(sizeof *new);
-    if (!new)
-        return -ENOMEM;
     *new = file;
     pthread_mutex_lock(&world->lock);
     new->next = world->loaded;
     world->loaded = new;
     pthread_mutex_unlock(&world->lock);
-    return 0;
 }
 
 static void give_back(struct world *world, const struct loaded_file *file)
@@ -56,8 +54,10 @@ uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error)
     struct loaded *page = page_of(world, offset, bytes);
     struct loaded_file file = { .at = offset, .bytes = bytes, .owned = true };
     nodes_share(&world->arena, at, room_of(bytes), &file.before);
-    *error = memory_populate(page, sizeof *page);
+    struct loaded_file *book = loaded_book();
+    *error = book ? memory_populate(page, sizeof *page) : -ENOMEM;
     if (*error < 0) {
+        free(book);
         give_back(world, &file);
         return 0;
     }
@@ -66,11 +66,7 @@ uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error)
         uint32_t rank = watch_world_rank(&comm->watch, p);
         fetch_or32(&page->held[rank / 32], UINT32_C(1) << rank % 32);            /* nobody knows of it yet */
     }
-    *error = list_add(world, file);
-    if (*error < 0) {
-        give_back(world, &file);
-        return 0;
-    }
+    list_add(world, book, file);
     return offset;
 }
 
@@ -88,9 +84,9 @@ void loaded_drop(struct world *world, uint64_t at, uint64_t bytes)
     fetch_and32(&page->held[world->rank / 32], ~(UINT32_C(1) << world->rank % 32));      /* E75 release */
 }
 
-int loaded_give(struct world *world, const void *data, uint64_t at, uint64_t bytes)
+void loaded_give(struct world *world, struct loaded_file *book, const void *data, uint64_t at, uint64_t bytes)
 {
-    return list_add(world, (struct loaded_file){ .data = data, .at = at, .bytes = bytes });
+    list_add(world, book, (struct loaded_file){ .data = data, .at = at, .bytes = bytes });
 }
 
 /* Takes it out of the list. NULL: there is none. */

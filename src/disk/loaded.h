@@ -16,8 +16,10 @@ uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error);
 bool loaded_there(const struct world *world, uint64_t at, uint64_t bytes);
 /* This rank's bit out. */
 void loaded_drop(struct world *world, uint64_t at, uint64_t bytes);
-/* Given to this rank's caller, at that address: 0 or -ENOMEM. loaded_free: what loaded_give gave; 0 or -EINVAL. */
-int  loaded_give(struct world *world, const void *data, uint64_t at, uint64_t bytes);
+/* An entry for the books, or NULL; free gives it back. It is made before the others are told that this rank can load. */
+struct loaded_file *loaded_book(void);
+/* Given to this rank's caller, at that address; the entry is the books' then. loaded_free: what loaded_give gave; 0 or -EINVAL. */
+void loaded_give(struct world *world, struct loaded_file *book, const void *data, uint64_t at, uint64_t bytes);
 int  loaded_free(struct world *world, const void *data);
 /* What nobody holds any more goes back to the span: of what this rank made. True: some did. */
 bool loaded_reclaim(struct world *world);

@@ -107,8 +107,9 @@ static uint64_t begin_file(struct coll *c, uint64_t *which)
         outcome = make_file(c);
     if (!outcome)
         outcome = make_room(d, mode);
-    if (!outcome && disk_which(d->fd, which, &size) < 0)
-        outcome = disk_outcome(DISK_CREATE, -EIO, 0);
+    int r = outcome ? 0 : disk_which(d->fd, which, &size);
+    if (r < 0)
+        outcome = disk_outcome(DISK_CREATE, r, 0);
     return outcome ? outcome : publish_name(c);
 }
 
@@ -125,7 +126,10 @@ static uint64_t open_file(struct coll *c)
     d->fd = d->name ? open(d->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (d->fd < 0)
         return disk_outcome(DISK_CREATE, d->name ? -errno : -ENOMEM, 0);
-    if (disk_which(d->fd, &which, &size) < 0 || which != disk_said(c, 0, DISK_WHICH))
+    int r = disk_which(d->fd, &which, &size);
+    if (r < 0)
+        return disk_outcome(DISK_CREATE, r, 0);
+    if (which != disk_said(c, 0, DISK_WHICH))
         return disk_outcome(DISK_OTHER, -ESTALE, 0);
     d->there = true;
     return 0;
