@@ -26,6 +26,8 @@
  * agree, shrink, failed, explain, stats, rank, size, abort, finalize, set_timeout, comm_free, tutti_free, unregister, handle, view,
  * wait and test of handles. An error that all ranks agree on and that has nothing to do with peers leaves the comm whole. A bad
  * argument is refused on that rank alone; peers that wait for it read in their report that its last call was refused, and where.
+ * What a rank lacks for a call that others wait in (memory, a thread, a descriptor) ends it for all, at once: there it is -ENOMEM, -EAGAIN …,
+ * on the others -ECANCELED, with the reason in their reports, and the comm has failed; or, as each function says, the same error on all.
  *
  * WAITS THAT CAN NEVER END. Ranks that wait for each other in a cycle, in whatever calls and comms, get -EDEADLK within two
  * seconds, and the report says who waits where for whom. Of a collective all ranks get it, and its comm has failed; once,
@@ -188,7 +190,8 @@ int  tutti_comm_split(tutti_comm *parent, int color, int key, tutti_comm **comm)
 
 /* Makes a comm of the listed ranks of parent, in that order; called by those ranks alone, with the same list. Matched by the list
  * and its how-many-th creation on this parent. A death, deadline or abort during it is an error on the listed ranks alone; the
- * parent stays whole. -EINVAL: the caller is not in ranks, a rank twice, a rank out of range. */
+ * parent stays whole. So is what one of them lacks (-ENOSPC, too many comms; -ENOMEM …), the same on all of them, whenever they come. Where the
+ * parent has failed or is aborted, nobody waits: the cause, or -ECANCELED; where a listed rank has freed it, -EOWNERDEAD. -EINVAL: the caller is not in ranks, a rank twice, a rank out of range. */
 int  tutti_comm_create(tutti_comm *parent, const int ranks[], int size, tutti_comm **comm);
 
 /* A fresh comm of the ranks that are left of `broken`, in their old order. All of them call it, after any kind of failure, or none;

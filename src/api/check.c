@@ -173,7 +173,7 @@ static int check_list_overlaps(struct tutti_comm *comm, const struct coll *c, en
     struct stretch *all = calloc((size_t)s.gives + s.takes + 1, sizeof *all);
     size_t n = 0;
     if (!all)
-        return -ENOMEM;
+        return enter_fail(comm, kind, site, -ENOMEM, "no memory to compare %u buffers", s.gives + s.takes);
     for (uint32_t p = 0; p < s.takes; p++)
         n = stretch_add(all, n, c->lists.recv[p], c->lists.recv_counts[s.takes == 1 && (parts_of(kind) & PARTS_FOLD) ? comm->watch.me : p] * c->width, true);
     for (uint32_t p = 0; p < s.gives; p++) {

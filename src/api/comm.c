@@ -12,7 +12,6 @@
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,12 +127,10 @@ int tutti_comm_free(tutti_comm *comm)
     }
     work_quiesce(comm->world);
     own_leave(comm->world);
-    while (load_acquire32(&comm->aborting))          /* an abort of another thread is a few stores long */
-        sched_yield();
+    comm_aborted(comm);
     order_forget(comm);
-    verdict_quit(&comm->watch, QUIT_FREED);
     p2p_close(comm);
-    comm_close(comm);
+    comm_drop(comm);
     return 0;
 }
 

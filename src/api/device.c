@@ -56,15 +56,13 @@ static int even_buffers(struct tutti_comm *comm, const struct coll *c, enum kind
     return 0;
 }
 
-static int list_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, struct device_call *d)
+static int list_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site, struct device_call *d)
 {
     struct sides s = parts_sides(comm, c, kind);
     bool folds = parts_of(kind) & PARTS_FOLD;
     d->given = calloc((size_t)s.gives + s.takes + 1, sizeof *d->given);
-    if (!d->given) {
-        comm_explain(comm, "no memory for a list of %u buffers", s.gives + s.takes);
-        return -ENOMEM;
-    }
+    if (!d->given)
+        return enter_fail(comm, kind, site, -ENOMEM, "no memory for a list of %u buffers", s.gives + s.takes);
     d->taken = d->given + s.gives;
     d->gives = s.gives;
     d->takes = s.takes;
@@ -130,7 +128,7 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
     const struct device_buffer *some = NULL;
     memset(d, 0, sizeof *d);
     d->stream = call ? call->stream : NULL;
-    int r = c->lists.n ? list_buffers(comm, c, kind, d) : even_buffers(comm, c, kind, d);
+    int r = c->lists.n ? list_buffers(comm, c, kind, site, d) : even_buffers(comm, c, kind, d);
     if (r == 0)
         r = buffers_ask(comm, kind, site, d, d->given, d->gives, "send", &some);
     if (r == 0 && d->error == 0)

@@ -10,8 +10,8 @@
 /* c->disk is described, or r says why not. */
 static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call, int r)
 {
-    if (r == -ENOMEM)
-        comm_explain(comm, "%s: no memory for the call", kind_name(kind));
+    if (r < 0)
+        r = enter_fail(comm, kind, number, r, "no memory for the call");
     if (r == 0)
         r = run_collective(comm, c, kind, number, call);
     if (c->ways)                                     /* it has not come to its end */

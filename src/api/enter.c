@@ -4,6 +4,7 @@
 #include "api/fault.h"
 #include "api/life.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "p2p/p2p.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
@@ -44,6 +45,16 @@ int enter_busy(struct tutti_comm *comm)
     return comm_callback == comm ? -EDEADLK : -EBUSY;
 }
 
+static int enter_journal(struct tutti_comm *comm, enum kind kind, uint32_t site, int error)
+{
+    if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK)) {        /* with work under way the journal is another thread's */
+        uint64_t tick = clock_tick();
+        journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, tick);
+        journal_end(&comm->watch, error, tick);
+    }
+    return error;
+}
+
 int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...)
 {
     char why[REPORT_TEXT];
@@ -52,12 +63,20 @@ int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const c
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
     comm_explain(comm, "%s at %s refused: %s", kind_name(kind), arena_site_text(&comm->world->arena, site), why);
-    if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK)) {        /* with work under way the journal is another thread's */
-        uint64_t tick = clock_tick();
-        journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, tick);
-        journal_end(&comm->watch, -EINVAL, tick);
-    }
-    return -EINVAL;
+    return enter_journal(comm, kind, site, -EINVAL);
+}
+
+int enter_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error, const char *format, ...)
+{
+    char why[ABORT_TEXT], words[2 * ABORT_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    snprintf(words, sizeof words, "%s: %s", why, error_system(error));
+    comm_explain(comm, "%s at %s: %s", kind_name(kind), arena_site_text(&comm->world->arena, site), words);
+    comm_give_up(comm, words);
+    return enter_journal(comm, kind, site, error);
 }
 
 int enter_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call)

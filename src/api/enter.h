@@ -62,6 +62,9 @@ static inline int enter_operation(struct tutti_comm *comm, enum kind kind, uint3
 /* A bad argument: said in the report and in the journal, where waiting peers read it. Returns -EINVAL. */
 __attribute__((format(printf, 4, 5))) int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...);
 
+/* What this rank lacks for a call whose arguments are good: its peers, who may wait for it, hear it at once. Returns error. */
+__attribute__((format(printf, 5, 6))) int enter_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error, const char *format, ...);
+
 /* Checks a tutti_call: unknown flags, reserved fields, KEEP without work. 0 or -EINVAL (refused). */
 int enter_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call);
 

@@ -276,6 +276,8 @@ int life_close(struct tutti_comm *comm)
             break;
         }
     pthread_mutex_unlock(&life.lock);
+    for (struct tutti_comm *c = world->comms; c; c = c->next)
+        comm_aborted(c);
     bool mine = process_mark_mine(&world->arena.seats[world->rank].mark);
     own_leave(world);
     life_leave(world);

@@ -4,6 +4,7 @@
 #include "api/run.h"
 #include "api/check.h"
 #include "api/work.h"
+#include "base/error.h"
 #include "os/caller.h"
 
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
         from = op_next(comm, from);
         *number = (comm->ops_made + from) % OPS_MAX;
         int r = from == OPS_MAX ? -ENOSPC : op_room(comm, *number);
-        int32_t most[3] = { -r, (int32_t)from, -(int32_t)from };     /* trouble, the furthest, the nearest */
+        int32_t trouble = r < 0 ? -r * RANKS_MAX + (int32_t)comm->watch.me : 0;      /* what, and whose */
+        int32_t most[3] = { trouble, (int32_t)from, -(int32_t)from };        /* trouble, the furthest, the nearest */
         struct coll c;
         check_describe(&c, most, most, 3, TUTTI_I32, TUTTI_MAX, 0);
         c.width = sizeof most[0];
@@ -58,9 +60,10 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
         if (r < 0)
             return r;
         if (most[0]) {
-            comm_explain(comm, "op_create: a rank has no room for another operation: %s",
-                         most[0] == ENOSPC ? "all 7168 numbers are in use there; free those that are not needed" : strerror(most[0]));
-            return -most[0];
+            int error = most[0] / RANKS_MAX;
+            comm_explain(comm, "op_create: rank %d has no room for another operation: %s", most[0] % RANKS_MAX,
+                         error == ENOSPC ? "all 7168 numbers are in use there; free those that are not needed" : error_system(error));
+            return -error;
         }
         if (most[1] == -most[2]) {
             comm->ops_made = (comm->ops_made + from + 1) % OPS_MAX;

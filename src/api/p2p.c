@@ -49,8 +49,9 @@ static int call_check(struct tutti_comm *comm, struct post *post, const void *bu
 static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call *call)
 {
     int r = p2p_open(comm);
-    if (r == 0)
-        r = p2p_check(comm->p2p, post);
+    if (r < 0)
+        return enter_fail(comm, post->kind, post->site, r, "no memory for sends and receives between %u ranks", comm->watch.size);
+    r = p2p_check(comm->p2p, post);
     if (r < 0)
         return r;
     bool work = (call && call->work) || p2p_under_way(comm);

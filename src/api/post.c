@@ -259,12 +259,18 @@ static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_la
     return r;
 }
 
-static int handle_take(struct post_handle *h, int awaited)
+static int handle_end(struct post_handle *h, int awaited)
 {
     while (!bell_over(&h->bell))
         handle_await(h, -1, false);
     int r = (awaited == -EINTR || awaited == -EDEADLK) && h->result < 0 ? awaited : h->result;
     bell_drop(&h->bell);
+    return r;
+}
+
+static int handle_take(struct post_handle *h, int awaited)
+{
+    int r = handle_end(h, awaited);
     free(h);
     return r;
 }
@@ -327,32 +333,34 @@ static struct work_bell handle_bell(struct tutti_work *work)
 
 static const struct work_shape post_shape = { handle_wait, handle_test, handle_bell };
 
-int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call *call)
+static void handle_describe(struct post_handle *h, struct tutti_comm *comm, const struct post *post)
 {
-    struct p2p *p = comm->p2p;
-    bool started = call && call->work;
-    struct post_handle *h = malloc(sizeof *h);
-    int r = h ? progress_start(comm->world) : -ENOMEM;
-    if (r < 0) {
-        free(h);
-        comm_explain(comm, "%s: no memory or no thread for work under way", kind_name(post->kind));
-        return r;
-    }
     *h = (struct post_handle){ .shape = &post_shape, .comm = comm, .post = *post, .keep_ns = -1 };
     h->post.work = true;
     h->post.began_ns = clock_ns();
-    if (started) {
-        h->started = true;
-        fetch_add32(handle_letters(h), 1);           /* E62 release */
-        if (call->done)
-            fetch_add32(&comm->world->threads.seat->promises, 1);    /* E62 release */
-        h->done = call->done;
-        h->done_arg = call->done_arg;
-        h->post.keep = call->flags & TUTTI_KEEP;
-        if (h->post.keep && h->post.timeout_ns >= 0)
-            h->keep_ns = (int64_t)h->post.began_ns + h->post.timeout_ns;
-        *call->work = (struct tutti_work *)(void *)h;
-    }
+}
+
+static void handle_start(struct post_handle *h, const tutti_call *call)
+{
+    h->started = true;
+    fetch_add32(handle_letters(h), 1);               /* E62 release */
+    if (call->done)
+        fetch_add32(&h->comm->world->threads.seat->promises, 1);     /* E62 release */
+    h->done = call->done;
+    h->done_arg = call->done_arg;
+    h->post.keep = call->flags & TUTTI_KEEP;
+    if (h->post.keep && h->post.timeout_ns >= 0)
+        h->keep_ns = (int64_t)h->post.began_ns + h->post.timeout_ns;
+    *call->work = (struct tutti_work *)(void *)h;
+}
+
+/* Among the works under way, and as far as it goes at once. The handle of one that was started may be gone when this returns. */
+static void handle_enter(struct post_handle *h)
+{
+    struct tutti_comm *comm = h->comm;
+    struct p2p *p = comm->p2p;
+    int64_t timeout_ns = h->post.timeout_ns;
+    bool started = h->started;
     pthread_mutex_lock(&p->lock);
     bool alone = fetch_add32(&p->works, 1) == 0;
     p2p_begin(p, &h->post);
@@ -362,9 +370,33 @@ int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call
         post_tell(p);
     }
     /* The progress thread watches the bell for all of them; only a deadline that may pass while it sleeps is news to it. */
-    bool kick = load_acquire32(&p->works) && (alone || (post->timeout_ns >= 0 && post->timeout_ns < LAST_SLICE));
+    bool kick = load_acquire32(&p->works) && (alone || (timeout_ns >= 0 && timeout_ns < LAST_SLICE));
     pthread_mutex_unlock(&p->lock);
     if (kick)
         progress_tell(comm->world);
-    return started ? 0 : handle_take(h, handle_await(h, -1, false));
+}
+
+/* One that its call waits for needs no memory, and no thread that is not there: whoever has work under way has both. */
+static int handle_run(struct tutti_comm *comm, const struct post *post)
+{
+    struct post_handle h;
+    handle_describe(&h, comm, post);
+    handle_enter(&h);
+    return handle_end(&h, handle_await(&h, -1, false));
+}
+
+int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call *call)
+{
+    if (!call || !call->work)
+        return handle_run(comm, post);
+    struct post_handle *h = malloc(sizeof *h);
+    int r = h ? progress_start(comm->world) : -ENOMEM;
+    if (r < 0) {
+        free(h);
+        return enter_fail(comm, post->kind, post->site, r, "no memory or no thread for work under way");
+    }
+    handle_describe(h, comm, post);
+    handle_start(h, call);
+    handle_enter(h);
+    return 0;
 }

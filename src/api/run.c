@@ -6,6 +6,7 @@
 #include "api/verify.h"
 #include "api/work.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "coll/modes.h"
 #include "coll/select.h"
 #include "os/caller.h"
@@ -64,14 +65,16 @@ void run_begin(struct coll *c, uint64_t tick)
     journal_begin(&c->comm->watch, c->op.claim.seq, c->op.claim.descriptor, c->count, c->op.site, tick);
 }
 
-/* A rank that cannot take part (no memory for its staging) tells the others before it gives up. */
-static void run_pass_on(struct tutti_comm *comm, int error)
+/* A rank that cannot take part (no memory for its staging) tells the others before it gives up. What an older operation has left in the
+   report is no reason. */
+static void run_pass_on(struct coll *c, int error)
 {
-    struct watch *w = &comm->watch;
     char report[REPORT_TEXT];
-    comm_read(comm, report);
-    snprintf(w->mine->why, sizeof w->mine->why, "it failed: %.*s", ABORT_TEXT - 12, report[0] ? report : strerror(-error));
-    verdict_quit(w, QUIT_ABORT);
+    bool said = comm_read(c->comm, report) >= c->op.claim.seq && report[0];
+    if (!said)
+        comm_explain(c->comm, "%s at %s: %s", kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(c->comm->watch.arena, c->op.site),
+                     error_system(error));
+    comm_give_up(c->comm, said ? report : error_system(error));
 }
 
 /* Its device failed before the result was in place, so C(k) holds for nobody: a reason of its own. The report says which and how. */
@@ -105,7 +108,7 @@ static __attribute__((noinline, cold)) void run_explain(struct coll *c, int resu
         if (result == -EPROTO || result == -EIO)
             comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
                          kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-        run_pass_on(comm, result);
+        run_pass_on(c, result);
     }
 }
 
@@ -157,6 +160,7 @@ static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct c
     CALLER_KEPT;
     comm->calls[kind]++;
     run_number(comm, c, kind, site, timeout_ns);
+    comm->reported = comm->seq;                      /* it was explained before it had its number */
     run_begin(c, clock_tick());
     return run_end(c, r);
 }

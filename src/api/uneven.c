@@ -82,7 +82,7 @@ static int many_refuse(const char *site, tutti_comm *comm, const tutti_call *cal
     if (r < 0)
         return r;
     if (error == -ENOMEM)
-        comm_explain(comm, "all_reduce_many: no memory for the list of %d buffers", buffers);
+        enter_fail(comm, KIND_ALL_REDUCE_MANY, comm_site(comm, site), error, "no memory for the list of %d buffers", buffers);
     else
         enter_refuse(comm, KIND_ALL_REDUCE_MANY, comm_site(comm, site), buffers < 0 ? "%d buffers; expected 0 or more" : "the list of %d counts is NULL", buffers);
     return enter_leave(comm, error);

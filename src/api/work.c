@@ -262,13 +262,20 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
     return r;
 }
 
-/* The result of work that is or will shortly be over; frees it. After an interrupt the abort ends it: its buffers are in use until then. */
-static int work_take(struct tutti_work *work, int interrupted)
+/* The result of work that is or will shortly be over. After an interrupt the abort ends it: its buffers are in use until then. */
+static int work_end(struct tutti_work *work, int interrupted)
 {
     while (!bell_over(&work->bell))
         work_await(work->c.comm, work, -1, false);
     int r = interrupted && work->result < 0 ? interrupted : work->result;    /* all or none: what succeeded for the others did here */
     bell_drop(&work->bell);
+    return r;
+}
+
+/* The same, and frees it. */
+static int work_take(struct tutti_work *work, int interrupted)
+{
+    int r = work_end(work, interrupted);
     free(work->lists);
     free(work);
     return r;
@@ -296,58 +303,72 @@ static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
         progress_tell(comm->world);
 }
 
+static void work_describe(struct tutti_comm *comm, struct tutti_work *work, const struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+{
+    *work = (struct tutti_work){ .kind = kind, .blocking = true, .keep_ns = -1 };
+    if (c)
+        work->c = *c;
+    work->c.comm = comm;
+    work->c.op.watch = &comm->watch;
+    work->c.op.site = site;
+    work->c.op.timeout_ns = timeout_ns;
+    work->c.op.keep = work->c.op.late = work->c.op.began = false;
+}
+
+/* Its device, its file are the work's now. */
+static void work_owns(struct coll *c)
+{
+    if (!c->ways)
+        return;
+    c->ways = NULL;
+    c->device = NULL;
+}
+
+/* What outlives the call. NULL: it cannot, and the peers know. */
 static struct tutti_work *work_make(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int *error)
 {
     struct tutti_work *work = malloc(sizeof *work);
     *error = work ? progress_start(comm->world) : -ENOMEM;
     if (*error == 0) {
-        *work = (struct tutti_work){ .kind = kind, .blocking = true, .keep_ns = -1 };
-        if (c)
-            work->c = *c;
-        work->c.comm = comm;
-        *error = c ? coll_keep_lists(&work->c, kind, &work->lists) : 0;
+        work_describe(comm, work, c, kind, site, timeout_ns);
+        *error = coll_keep_lists(&work->c, kind, &work->lists);
         if (*error == 0 && work->c.ways && (*error = work->c.ways->keep(&work->c)) < 0)
             free(work->lists);
-        if (*error == 0 && c && c->ways) {           /* its device is the work's now */
-            c->ways = NULL;
-            c->device = NULL;
-        }
     }
     if (*error < 0) {
         free(work);
-        comm_explain(comm, "%s: no memory or no thread for work under way", kind_name(kind));
+        enter_fail(comm, kind, site, *error, "no memory or no thread for work under way");
         return NULL;
     }
-    work->c.op.watch = &comm->watch;
-    work->c.op.site = site;
-    work->c.op.timeout_ns = timeout_ns;
-    work->c.op.keep = work->c.op.late = work->c.op.began = false;
+    work_owns(c);
     return work;
+}
+
+/* One that its call waits for needs no memory, and no thread that is not there: whoever has work under way has both. c NULL: a fence. */
+static int work_run(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+{
+    struct tutti_work work;
+    work_describe(comm, &work, c, kind, site, timeout_ns);
+    work.fence = !c;
+    if (c)
+        work_owns(c);
+    work_enter(comm, &work);
+    return work_end(&work, work_await(comm, &work, -1, false));
 }
 
 int work_drain(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
-    int r;
-    if (!work_under_way(comm))
-        return 0;
-    struct tutti_work *work = work_make(comm, NULL, kind, site, comm->watch.timeout_ns, &r);
-    if (!work)
-        return r;
-    work->fence = true;
-    work_enter(comm, work);
-    return work_take(work, work_await(comm, work, -1, false));
+    return work_under_way(comm) ? work_run(comm, NULL, kind, site, comm->watch.timeout_ns) : 0;
 }
 
 int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
     int r;
+    if (!call || !call->work)
+        return work_run(comm, c, kind, site, enter_timeout(comm, call));
     struct tutti_work *work = work_make(comm, c, kind, site, enter_timeout(comm, call), &r);
     if (!work)
         return r;
-    if (!call || !call->work) {
-        work_enter(comm, work);
-        return work_take(work, work_await(comm, work, -1, false));
-    }
     work->blocking = false;
     work->done = call->done;
     work->done_arg = call->done_arg;

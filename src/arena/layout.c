@@ -67,8 +67,8 @@ static const size_t layout_words[] = {
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
     AT(member, placed), AT(member, mapped), AT(member, ended), AT(member, queued),
     AT(member, sleepers), AT(member, listeners), AT(member, bell), AT(member, mail), AT(member, letters), AT(member, patient),
-    AT(member, quit), AT(member, why),
-    AT(member, vote), AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),
+    AT(member, quit), AT(member, why), AT(member, vote), AT(member, declines), sizeof(struct decline), AT(decline, list), AT(decline, range),
+    AT(member, listed), AT(member, head), AT(member, figures), AT(member, journal),
 
     LENT_NOT, LENT_LEGACY, LENT_DESCRIPTOR,
     sizeof(struct loaded), AT(loaded, held),

@@ -28,6 +28,7 @@ enum {
     DEVICE_WORD = 6, CARD_WORD = 7,   /* of arrival.more */
     OUTCOME_WORD = 8,
     ABORT_TEXT = 120,
+    DECLINES = 16,                    /* lists of creations that a rank could not take part in and that may still be asked for */
     RULES_TEXT = 1024,
     STORE_KEY_MOST = 255, STORE_VALUE_MOST = 1 << 20,
     STORE_GROUPS = 64, STORE_CLASSES = 288,
@@ -220,6 +221,12 @@ struct vote {
     shared64 stance;                  /* kind:6 | site:26 | value:32 */
 };
 
+/* Creations of one list of ranks (comm_create) that a rank could not take part in. */
+struct decline {
+    shared64 list;                    /* hash of the list; owner, while range is 0 */
+    shared64 range;                   /* first:25 | last:25 | error:13 | held:1, 0 none; held: the owner had a hold on the slot and has let go of it | E76 */
+};
+
 /* OVER: freed, and its owner writes nothing there any more: once that is so of all, the slot may be made anew. */
 enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_INTERRUPT = 16, QUIT_OVER = 32, QUIT_DEVICE = 64 };
 
@@ -239,9 +246,10 @@ struct member {
     shared64 mail;                    /* offset of this rank's table of channels, shared64 by receiver; 0 none yet; once, by the owner | E41 */
     shared32 letters[2];              /* sends, receives under way as work; this rank | E62 */
     shared64 patient;                 /* in its operations up to that number this rank has no given deadline | E64 */
-    _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, where the owner has said that it has no hold (group/shrink, split) */
+    _Alignas(LINE) shared32 quit;     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, where the owner has said that it has no hold (group/shrink, split, create) */
     char why[ABORT_TEXT];             /* the abort's text, or what its device said, before the bit */
     _Alignas(LINE) struct vote vote[2];
+    struct decline declines[DECLINES];
     shared64 listed[RANKS_MAX / 64];  /* shrink: the ranks that this rank proposes to go on with, a bit each; before its proposal | E46 */
     _Alignas(LINE) shared64 head;     /* journal: records ever begun; the last one is the operation in hand */
     shared64 figures[8];              /* owner: operations, bytes, wait ns, fold ns, came last, sleeps */
@@ -313,6 +321,7 @@ _Static_assert(sizeof(struct channel) == 2 * LINE && sizeof(struct deal) == 64, 
 _Static_assert(sizeof(struct arrival) == LINE && offsetof(struct arrival, more) == 56, "what an arrival says is one cache line");
 _Static_assert(offsetof(struct arrival, payload[PAYLOAD_WORDS]) == offsetof(struct arrival, more[DEVICE_WORD]), "a contribution ends before what all operations say");
 _Static_assert(sizeof(struct vote) == 16 && DECISIONS * 8 < LINE, "agreements: a line each");
+_Static_assert(sizeof(struct decline) == 16, "four in a line");
 _Static_assert(sizeof(struct waiter) == 64, "a waiter is one cache line");
 _Static_assert(sizeof(struct record) == 64, "a record is one cache line");
 _Static_assert(offsetof(struct slot, counter) == LINE && offsetof(struct slot, sense) == 2 * LINE, "lines of a slot");

@@ -7,6 +7,7 @@
 #include "watch/verdict.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,13 +122,8 @@ void comm_inherit(struct tutti_comm *comm, const struct tutti_comm *parent)
     comm->watch.timeout_ns = parent->watch.timeout_ns;
 }
 
-void comm_drop(struct tutti_comm *comm)
-{
-    verdict_quit(&comm->watch, QUIT_FREED);
-    comm_close(comm);
-}
-
-void comm_close(struct tutti_comm *comm)
+/* From here on no other thread of this rank finds the comm, or its slot by it. */
+static void comm_unlist(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
     if (comm->lanes_close)
@@ -140,7 +136,26 @@ void comm_close(struct tutti_comm *comm)
         }
     stage_close(comm);
     pthread_mutex_unlock(&world->lock);
+}
+
+/* The slot last: once it is given up it may be another comm's. */
+void comm_drop(struct tutti_comm *comm)
+{
+    comm_unlist(comm);
+    verdict_quit(&comm->watch, QUIT_FREED);
     comm_free_memory(comm);
+}
+
+void comm_close(struct tutti_comm *comm)
+{
+    comm_unlist(comm);
+    comm_free_memory(comm);
+}
+
+void comm_aborted(struct tutti_comm *comm)
+{
+    while (load_acquire32(&comm->aborting))
+        sched_yield();
 }
 
 uint32_t comm_site_slow(struct tutti_comm *comm, const char *site)
@@ -148,6 +163,14 @@ uint32_t comm_site_slow(struct tutti_comm *comm, const char *site)
     struct site_seen *seen = &comm->sites[((uintptr_t)site >> 3) % SITE_CACHE];
     *seen = (struct site_seen){ site, arena_site(&comm->world->arena, site) };
     return seen->number;
+}
+
+void comm_give_up(struct tutti_comm *comm, const char *reason)
+{
+    struct member *mine = comm->watch.mine;
+    if (!(load_acquire32(&mine->quit) & QUIT_ABORT))
+        snprintf(mine->why, sizeof mine->why, "it failed: %.*s", ABORT_TEXT - 12, reason);
+    verdict_quit(&comm->watch, QUIT_ABORT);
 }
 
 _Thread_local struct tutti_comm *comm_callback;
@@ -168,19 +191,28 @@ void comm_callback_end(struct tutti_comm *comm, struct tutti_comm *outer)
 }
 
 /* In a fork of the rank a thread that is not there may have the lock for ever: it goes without. */
-static void report_copy(const struct tutti_comm *comm, char *into, const char *from, size_t bytes)
+static void report_lock(const struct tutti_comm *comm, int (*change)(pthread_mutex_t *))
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&comm->report_lock;
-    bool locks = *comm->fork_word == 1;
-    if (locks)
-        pthread_mutex_lock(lock);
-    memcpy(into, from, bytes);
-    if (locks)
-        pthread_mutex_unlock(lock);
+    if (*comm->fork_word == 1)
+        change((pthread_mutex_t *)&comm->report_lock);
 }
 
-void comm_show(struct tutti_comm *comm, const struct text *t) { report_copy(comm, comm->report, t->at, t->used + 1); }
-void comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]) { report_copy(comm, into, comm->report, REPORT_TEXT); }
+void comm_show(struct tutti_comm *comm, const struct text *t)
+{
+    report_lock(comm, pthread_mutex_lock);
+    memcpy(comm->report, t->at, t->used + 1);
+    comm->reported = comm->seq;
+    report_lock(comm, pthread_mutex_unlock);
+}
+
+uint64_t comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT])
+{
+    report_lock(comm, pthread_mutex_lock);
+    memcpy(into, comm->report, REPORT_TEXT);
+    uint64_t reported = comm->reported;
+    report_lock(comm, pthread_mutex_unlock);
+    return reported;
+}
 
 void comm_explain(struct tutti_comm *comm, const char *format, ...)
 {

@@ -153,7 +153,7 @@ struct tutti_comm {
     uint64_t splits;
     struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
     uint32_t ops_made, ops_room;       /* the next number, below OPS_MAX */
-    struct creation { uint64_t list_hash, n; } *creations;                  /* how often each list was created on this comm */
+    struct creation { uint64_t list, n, made; } *creations;     /* how often each list was asked for on this comm; the last that was made */
     size_t creations_used;
     struct stage stage;
     struct { int said; char *window; } far;          /* coll/far: may its ranks read each other's memory; what is folded out of then, NULL: none yet */
@@ -172,11 +172,14 @@ struct tutti_comm {
     int fault_count;
     char name[32];
     pthread_mutex_t report_lock;       /* the innermost of all */
+    uint64_t reported;                 /* seq when the report was last shown; by report_lock */
     char report[REPORT_TEXT];          /* what tutti_explain shows: comm_show writes it whole, comm_read takes it whole */
 };
 
 /* Opens this rank's handle on a slot; `mine` is its rank there. Member pages of its own are populated. NULL: *error. */
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error);
+/* Waits for tutti_comm_abort calls of other threads: they are a few stores long. */
+void comm_aborted(struct tutti_comm *comm);
 /* Takes it off the list and frees it; its staging goes back to the span's books as soon as no peer can read it any more. */
 void comm_close(struct tutti_comm *comm);
 /* stage.c, for comm_close, under the world's lock: the comm's staging waits in the world for the end of its readers. */
@@ -212,8 +215,11 @@ static inline uint32_t comm_site(struct tutti_comm *comm, const char *site)
 /* The report. Several threads may fail at once on a comm, and others read meanwhile: each composes in a room of its own, and shows it
    whole. */
 void comm_show(struct tutti_comm *comm, const struct text *t);
-void comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]);
+uint64_t comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]);     /* the comm's seq when it was shown: no older operation's */
 __attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format, ...);
+
+/* This rank cannot take part, for a reason that only it knows: its peers hear it at once, and the comm has failed. A reason given before stands. */
+void comm_give_up(struct tutti_comm *comm, const char *reason);
 
 /* The comm whose callback this thread is running now, or NULL. Its calls on that comm are -EDEADLK. */
 extern _Thread_local struct tutti_comm *comm_callback;

@@ -78,8 +78,8 @@ static void patience_warn(struct patience *p, uint64_t waited, int about, const 
     p->warned = true;
 }
 
-/* Somebody aborted the comm, or an operation of it failed: 0 or the cause. No verdict is needed here: nobody can undo these. */
-static int patience_cause(const struct watch *w, uint64_t verdict)
+/* No verdict is needed here: nobody can undo these. */
+int patience_cause(const struct watch *w, uint64_t verdict)
 {
     if (verdict_state(verdict) == VERDICT_CONFIRMED)
         return verdict_error(verdict);

@@ -43,6 +43,9 @@ bool patience_lost(struct watch *w, uint32_t about, int slices);
 /* The slice of a sleep that was preceded by so many, ns: 1 ms growing to 250 ms. */
 uint64_t patience_slice(int slices);
 
+/* Somebody aborted the comm or found a deadlock, or an operation of it failed, as this word of the slot says: 0 or the cause. */
+int patience_cause(const struct watch *w, uint64_t verdict);
+
 /* Has the comm failed? 0, or the cause, and it is broken here: nobody begins anything on a comm that others have given up.
    about: a rank, TUTTI_ANY, or PATIENCE_NOBODY where `what` says it all. */
 enum { PATIENCE_NOBODY = -2 };

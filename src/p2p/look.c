@@ -8,6 +8,7 @@
 #include "watch/rollcall.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 const char *post_what(const struct post *post) { return post->kind == KIND_SEND ? "to send, for a receive" : "for a message"; }
 
@@ -102,6 +103,14 @@ static void fail_peer(struct text *t, struct p2p *p, int who)
     text_add(t, "\n");
 }
 
+/* Its peer may wait for the message and cannot know that it will not come. */
+static void fail_rest(struct p2p *p, const char *reason)
+{
+    char words[ABORT_TEXT];
+    snprintf(words, sizeof words, "no memory for messages in the arena: %s", reason);
+    comm_give_up(p->comm, words);
+}
+
 int p2p_fail(struct p2p *p, const struct post *post, int error)
 {
     char room[REPORT_TEXT];
@@ -126,9 +135,11 @@ int p2p_fail(struct p2p *p, const struct post *post, int error)
         text_add(&t, "this rank waits here for itself; nobody else can end that\n");
     else if (error == -EOWNERDEAD)
         fail_peer(&t, p, who >= 0 ? who : post->peer >= 0 ? post->peer : (int)p->watch->me);
-    else
-        text_add(&t, "no memory for messages in the arena: %s\n",
-                 error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)");
+    else {
+        const char *reason = error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)";
+        text_add(&t, "no memory for messages in the arena: %s\n", reason);
+        fail_rest(p, reason);
+    }
     comm_show(p->comm, &t);
     return error;
 }

@@ -68,7 +68,6 @@ int p2p_open(struct tutti_comm *comm)
         free(p);
         free(lanes);
         free(seen);
-        comm_explain(comm, "no memory for sends and receives between %u ranks", size);
         return -ENOMEM;
     }
     p->comm = comm;

@@ -141,6 +141,10 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
         words[n++] = (struct futex_word){ low_half(&w->slot->verdict), w->over ? (uint32_t)load_acquire64(&w->slot->verdict) : 0 };
         n -= SEEDED(verdict_not_watched);
         words[n++] = (struct futex_word){ &w->slot->news, w->over ? load_acquire32(&w->slot->news) : w->news_seen };
+        if (w->beyond && room >= ALIVE_FROM + 3) {
+            words[n++] = (struct futex_word){ w->beyond->news, w->beyond->news_seen };
+            words[n++] = (struct futex_word){ low_half(w->beyond->verdict), w->beyond->verdict_seen };
+        }
         /* Above 125 ranks each sleeper watches its neighbours: whoever finds a death proposes the verdict, and that wakes the rest. */
         for (uint32_t i = 1; i < w->size && n < room; i++) {
             uint32_t p = (w->me + i) % w->size;

@@ -440,6 +440,11 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
         rollcall_here(t, w, op);
         text_add(t, "\n");
         break;
+    case WHY_BEYOND:
+        text_add(t, "%.*s\n  this ended ", ABORT_TEXT - 1, w->members[who].why);
+        rollcall_here(t, w, op);
+        text_add(t, "\n");
+        break;
     case WHY_INTERRUPT:
         text_add(t, "rank %u was interrupted\n  this ended ", who);
         rollcall_here(t, w, op);

@@ -72,6 +72,7 @@ int verdict_error(uint64_t v)
     case WHY_DEVICE: return -EIO;
     case WHY_ABORT:
     case WHY_INTERRUPT:
+    case WHY_BEYOND:
     case WHY_NONE: break;
     }
     return -ECANCELED;
@@ -131,6 +132,10 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
             return WHY_ABORT;
         if (quit & QUIT_DEVICE)
             return WHY_DEVICE;
+    }
+    if (w->beyond && w->beyond->ended(w->beyond)) {
+        *who = w->me;
+        return WHY_BEYOND;
     }
     if (c->differs) {
         *who = c->differs - 1;

@@ -28,6 +28,10 @@ static inline bool timeout_given(int64_t timeout_ns) { return timeout_ns >= 0 &&
 /* What a rank does for others while it waits for them, after each slice of a sleep: the world's; on is set once it has something to do. */
 struct meanwhile { shared32 on; void (*run)(void *arg); void *arg; };
 
+/* What a comm in the making looks at besides its own words: can those who are missing still come? ended: they cannot, and mine->why says why;
+   it leaves in news_seen and verdict_seen what it has seen. */
+struct beyond { shared32 *news; shared64 *verdict; uint32_t news_seen, verdict_seen; bool (*ended)(struct beyond *beyond); };
+
 struct watch {
     struct slot *slot;
     struct member *members;           /* [size] */
@@ -55,6 +59,7 @@ struct watch {
     void    *interrupt_arg;
     const char *name;                 /* "world", "comm 3": for reports */
     const struct meanwhile *meanwhile;        /* NULL: nothing */
+    struct beyond *beyond;            /* NULL: nothing. Looked at after the quit bits, before who is gone: one who aborted there and left has aborted */
     struct threads *threads;          /* the world's; NULL: what waits here is not looked at by watch/cycle */
 };
 

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -126,6 +128,60 @@ static void test_finalize_elsewhere(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run(2, body_other_thread, 0), 0);
+}
+
+/* An abort of another thread is under way, on the world or a comm of it: finalize waits for that one's end. It waits by yielding, which its
+   thread's CPU time shows. */
+struct ender { bool of_world; shared32 *aborting; shared32 ready, done; int result; };
+
+static void *live_and_end(void *arg)
+{
+    struct ender *e = arg;
+    tutti_comm *world, *comm;
+    e->result = tutti_init(&world, NULL);
+    if (e->result == 0)
+        e->result = tutti_comm_split(world, 0, 0, &comm);
+    if (e->result == 0) {
+        e->aborting = e->of_world ? &world->aborting : &comm->aborting;
+        fetch_add32(e->aborting, 1);                 /* what tutti_comm_abort does first */
+        store_release32(&e->ready, 1);
+        e->result = tutti_finalize(world);
+    }
+    store_release32(&e->done, 1);
+    return NULL;
+}
+
+static uint64_t ran_ns(pthread_t thread)
+{
+    clockid_t clock;
+    struct timespec ran = { 0, 0 };
+    if (pthread_getcpuclockid(thread, &clock) == 0)
+        clock_gettime(clock, &ran);
+    return (uint64_t)ran.tv_sec * 1000000000u + (uint64_t)ran.tv_nsec;
+}
+
+static void finalize_waits(bool of_world)
+{
+    enum { ENOUGH_NS = 10000000 };
+    struct ender e = { .of_world = of_world };
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, live_and_end, &e), 0);
+    while (!load_acquire32(&e.ready) && !load_acquire32(&e.done))
+        sched_yield();
+    uint64_t before = ran_ns(thread);
+    while (!load_acquire32(&e.done) && ran_ns(thread) - before < ENOUGH_NS)
+        sched_yield();
+    assert_int_equal(load_acquire32(&e.done), 0);
+    fetch_sub32(e.aborting, 1);                      /* and last */
+    pthread_join(thread, NULL);
+    assert_int_equal(e.result, 0);
+}
+
+static void test_finalize_awaits_aborts(void **state)
+{
+    (void)state;
+    finalize_waits(true);
+    finalize_waits(false);
 }
 
 static void expect_refused(const char *name, const char *value, const char *words)
@@ -562,6 +618,7 @@ int main(void)
         cmocka_unit_test_setup(test_alone, clean),
         cmocka_unit_test_setup(test_again_and_again, clean),
         cmocka_unit_test_setup(test_finalize_elsewhere, clean),
+        cmocka_unit_test_setup(test_finalize_awaits_aborts, clean),
         cmocka_unit_test_setup(test_bad_knobs, clean),
         cmocka_unit_test_setup(test_bad_options, clean),
         cmocka_unit_test_setup(test_precedence, clean),
