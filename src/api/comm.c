@@ -146,7 +146,8 @@ int tutti_failed(const tutti_comm *comm, int ranks[], int most)
     for (uint32_t p = 0; p < comm->watch.size; p++) {
         if (p == comm->watch.me)
             continue;
-        bool gone = comm->watch.lost[p] || death_of(comm->watch.seats[p]) != GONE_NO
+        /* relaxed: sticky, and all who write it say the same */
+        bool gone = load_relaxed8(&comm->watch.lost[p]) || death_of(comm->watch.seats[p]) != GONE_NO
             || (load_acquire32(&comm->watch.members[p].quit) & (QUIT_FREED | QUIT_LEFT));    /* E7 acquire */
         if (gone && n++ < most)
             ranks[n - 1] = (int)p;

@@ -46,6 +46,7 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     op->slices = op->warned = 0;
     op->pauses = 0;
     op->claim.seq = ++comm->seq;
+    store_relaxed64(&comm->numbered, comm->seq);     /* relaxed: only says whether a report is old */
     op->claim.descriptor = run_stamp(c, kind);
     op->claim.count = c->list_hash ? c->list_hash : c->count;
     op->claim.commit_at = 0;
@@ -160,7 +161,7 @@ static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct c
     CALLER_KEPT;
     comm->calls[kind]++;
     run_number(comm, c, kind, site, timeout_ns);
-    comm->reported = comm->seq;                      /* it was explained before it had its number */
+    store_relaxed64(&comm->reported, comm->seq);     /* relaxed: as in comm_show. It was explained before it had its number */
     run_begin(c, clock_tick());
     return run_end(c, r);
 }

@@ -21,11 +21,15 @@
 #endif
 #endif
 
+typedef _Atomic(uint8_t) shared8;      /* of one process: what several of its threads note */
 typedef _Atomic(uint32_t) shared32;
 typedef _Atomic(uint64_t) shared64;
 
 _Static_assert(sizeof(shared32) == 4 && sizeof(shared64) == 8, "shared words are plain words");
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared words need no lock");
+
+static inline uint8_t load_relaxed8(const shared8 *w) { return atomic_load_explicit(w, memory_order_relaxed); }
+static inline void store_relaxed8(shared8 *w, uint8_t v) { atomic_store_explicit(w, v, memory_order_relaxed); }
 
 #if defined(TUTTI_EXPLORE)
 #include <explore/atomic.h>           /* the same names, behind a scheduler: test/explore */

@@ -399,9 +399,9 @@ void pull_end(struct coll *c, int result)
 {
     struct device_call *d = c->device;
     struct pull *p = d->pull;
-    struct share *share = share_if(c->comm->world);
     if (!p)
-        return;
+        return;                                      /* it may not so much as have been numbered: no comm is known */
+    struct share *share = share_if(c->comm->world);
     if (!d->lane || !d->lane->given_up)              /* else what it reads stays open for good */
         close_all(c);
     uint64_t deadline = clock_ns() + PATIENCE_NS;

@@ -25,7 +25,7 @@ static int comm_alloc(struct tutti_comm *comm, uint32_t size)
     w->lost = calloc(size, sizeof *w->lost);
     comm->aside.seen = calloc(size, sizeof *comm->aside.seen);
     comm->aside.gone = calloc(size, 2 * sizeof *comm->aside.gone);
-    comm->aside.lost = comm->aside.gone ? comm->aside.gone + size : NULL;
+    comm->aside.lost = comm->aside.gone ? (shared8 *)(comm->aside.gone + size) : NULL;
     return w->seats && w->seen && w->gone && w->lost && comm->aside.seen && comm->aside.gone ? 0 : -ENOMEM;
 }
 
@@ -201,7 +201,8 @@ void comm_show(struct tutti_comm *comm, const struct text *t)
 {
     report_lock(comm, pthread_mutex_lock);
     memcpy(comm->report, t->at, t->used + 1);
-    comm->reported = comm->seq;
+    /* relaxed: only says whether a report is old */
+    store_relaxed64(&comm->reported, load_relaxed64(&comm->numbered));
     report_lock(comm, pthread_mutex_unlock);
 }
 
@@ -209,7 +210,7 @@ uint64_t comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT])
 {
     report_lock(comm, pthread_mutex_lock);
     memcpy(into, comm->report, REPORT_TEXT);
-    uint64_t reported = comm->reported;
+    uint64_t reported = load_relaxed64(&comm->reported);             /* relaxed: as above */
     report_lock(comm, pthread_mutex_unlock);
     return reported;
 }

@@ -159,7 +159,7 @@ struct tutti_comm {
     struct { int said; char *window; } far;          /* coll/far: may its ranks read each other's memory; what is folded out of then, NULL: none yet */
     struct card *cards;                /* [2] in the span, by parity of the operation's number: what it lends of device memory (gpu/pull); NULL: none yet */
     uint64_t agreements;               /* number of the last one this rank has come to (agree.h) */
-    struct { uint32_t *seen; uint8_t *gone, *lost; } aside;                  /* scratch as the watch's, for an agreement beside work under way */
+    struct { uint32_t *seen; uint8_t *gone; shared8 *lost; } aside;                  /* scratch as the watch's, for an agreement beside work under way */
     uint64_t turns;                    /* turns of this rank begun */
     bool in_turn;
     shared32 attended;                 /* threads of this rank that spin and pump the queue: nobody else need */
@@ -172,7 +172,8 @@ struct tutti_comm {
     int fault_count;
     char name[32];
     pthread_mutex_t report_lock;       /* the innermost of all */
-    uint64_t reported;                 /* seq when the report was last shown; by report_lock */
+    shared64 numbered;                 /* the number last given to an operation that may fail for want of something; for any thread that reports */
+    shared64 reported;                 /* `numbered` when the report was last shown */
     char report[REPORT_TEXT];          /* what tutti_explain shows: comm_show writes it whole, comm_read takes it whole */
 };
 

@@ -22,13 +22,14 @@ struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns)
 
 bool patience_lost(struct watch *w, uint32_t about, int slices)
 {
-    if (w->lost[about] || death_of(w->seats[about]) != GONE_NO)
+    /* relaxed: sticky, and all who write it say the same */
+    if (load_relaxed8(&w->lost[about]) || death_of(w->seats[about]) != GONE_NO)
         return true;
     if (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED))          /* E7 acquire */
         return true;
     if (slices <= PROBE_FROM || !death_without_mark(w, about, slices > THOROUGH_FROM))
         return false;
-    w->lost[about] = death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED;
+    store_relaxed8(&w->lost[about], death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);    /* relaxed: sticky, and all say the same */
     return true;
 }
 

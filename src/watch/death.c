@@ -28,7 +28,8 @@ void death_look(struct watch *w)
 {
     for (uint32_t p = 0; p < w->size; p++) {
         w->seen[p] = load_acquire32(process_mark_word(&w->seats[p]->mark));          /* E5 acquire */
-        w->gone[p] = w->lost[p] ? w->lost[p] : (uint8_t)death_judge(w->seats[p], w->seen[p]);
+        /* relaxed: sticky, and all who write it say the same */
+        w->gone[p] = load_relaxed8(&w->lost[p]) ? load_relaxed8(&w->lost[p]) : (uint8_t)death_judge(w->seats[p], w->seen[p]);
     }
 }
 
@@ -89,9 +90,10 @@ int death_probe(struct watch *w, bool thorough)
 {
     int found = 0;
     for (uint32_t p = 0; p < w->size; p++) {
-        if (p == w->me || w->lost[p] || w->gone[p] != GONE_NO || !death_without_mark(w, p, thorough))
+    /* relaxed: sticky, and all who write it say the same */
+        if (p == w->me || load_relaxed8(&w->lost[p]) || w->gone[p] != GONE_NO || !death_without_mark(w, p, thorough))
             continue;
-        w->lost[p] = death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED;
+        store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);        /* relaxed: sticky, and all say the same */
         found++;
     }
     return found;

@@ -78,7 +78,8 @@ static void rollcall_operation(struct text *t, const struct watch *w, const stru
 
 static enum gone rollcall_gone(const struct watch *w, uint32_t p)
 {
-    return w->lost[p] ? (enum gone)w->lost[p] : death_of(w->seats[p]);
+    /* relaxed: sticky, and all who write it say the same */
+    return load_relaxed8(&w->lost[p]) ? (enum gone)load_relaxed8(&w->lost[p]) : death_of(w->seats[p]);
 }
 
 /* How the dead rank ended, as its parent or the system says: its wait status << 1 | 1; 0: not known (yet). */

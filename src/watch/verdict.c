@@ -81,8 +81,9 @@ int verdict_error(uint64_t v)
 void verdict_note(struct watch *w, uint64_t v)
 {
     uint32_t who = verdict_who(v);
-    if (verdict_state(v) == VERDICT_CONFIRMED && verdict_why(v) == WHY_DIED && who < w->size && who != w->me && w->lost[who] == GONE_NO)
-        w->lost[who] = GONE_DIED;
+    /* relaxed: sticky, and all who write it say the same */
+    if (verdict_state(v) == VERDICT_CONFIRMED && verdict_why(v) == WHY_DIED && who < w->size && who != w->me && load_relaxed8(&w->lost[who]) == GONE_NO)
+        store_relaxed8(&w->lost[who], GONE_DIED);                    /* relaxed: as above */
 }
 
 void verdict_met(struct watch *w)

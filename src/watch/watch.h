@@ -46,7 +46,7 @@ struct watch {
     uint32_t *seen;                   /* [size] scratch: alive words at the last look */
     uint8_t  *gone;                   /* [size] scratch: enum gone at the last look */
     shared32 *handles;                /* [ranks of the world] the world's: process descriptors + 1, opened when first asked for; 0 none yet */
-    uint8_t  *lost;                   /* [size] sticky: found dead without a mark */
+    shared8  *lost;                   /* [size] sticky: found dead without a mark; by any thread of this rank */
     bool     over;                    /* at the last look the operation had succeeded, and only readers of its buffers were waited for */
     uint32_t pause_ticks;             /* what a pause costs here */
     uint32_t news_seen;

@@ -1,4 +1,4 @@
-/* ctest: timeout=120 labels=faults,tsan */
+/* ctest: timeout=120 labels=faults */
 /* comm_create where a rank of the list will not come: the parent has been aborted, has failed, was freed there; or that rank has no slot, or
  * could not so much as count. Whoever waits for it, or comes later, hears it at once, and what was declined leaves nothing behind. The
  * deadline is one that no run reaches. */
