@@ -55,7 +55,8 @@
  *
  * THREADS. A comm is used by one thread at a time; a second one inside gets -EBUSY. Different comms are independent.
  * tutti_comm_abort (also from a signal handler), tutti_explain, tutti_failed, tutti_stats, tutti_rank, tutti_size and tutti_test
- * may be called by any thread at any time. Ranks may also be threads of one process, each with a world of its own.
+ * may be called by any thread at any time. Ranks may also be threads of one process, each with a world of its own. A thread that is
+ * cancelled in a call is cancelled behind it (deferred cancellation; with the asynchronous kind no call may be made).
  *
  * CAVEATS. What can still go wrong, and what to do.
  *  - The arena is memory that all ranks can write. Where a rank scribbles over it, numbers, offsets and lengths that make no sense end the
