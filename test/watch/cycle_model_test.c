@@ -9,6 +9,7 @@
  * The seconds are the test's own, as in cycle_time_test: the clock goes on only while all threads sleep. */
 #include "group/comm.h"
 #include "support/ranks.h"
+#include "watch/own_time.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +22,6 @@
 
 #include <cmocka.h>
 
-#define MS UINT64_C(1000000)
 enum { RANKS = 4, THREADS = 3, COMMS = 4, LARGE = 1 << 20 };
 enum { MOST = RANKS * THREADS, CONTROL = MOST, SLEEPERS = MOST + 1 };
 /* Delays of coming, what is promised, deadlines that are given, the end. */
@@ -30,101 +30,11 @@ enum { READY, START };                               /* of the page */
 
 /* ---- the clock ---- */
 
-struct sleeper { const struct futex_word *words; int n; uint64_t until; };
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    uint64_t now;
-    int running;
-    struct sleeper *asleep[SLEEPERS];
-} time_here = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
-
-static struct sleeper mine[SLEEPERS];
-static struct wait_ways ways[SLEEPERS];
-
-static uint64_t time_now(void *arg)
-{
-    (void)arg;
-    pthread_mutex_lock(&time_here.lock);
-    uint64_t now = time_here.now;
-    pthread_mutex_unlock(&time_here.lock);
-    return now;
-}
-
-static bool sleeper_is_woken(const struct sleeper *s)
-{
-    for (int i = 0; i < s->n; i++)
-        if (load_acquire32(s->words[i].word) != s->words[i].seen)
-            return true;
-    return time_here.now >= s->until;
-}
-
-/* All of them sleep, and none has been woken: on to the first who wakes by itself. */
-static void time_goes_on(void)
-{
-    uint64_t first = UINT64_MAX;
-    if (time_here.running > 0)
-        return;
-    for (int i = 0; i < SLEEPERS; i++) {
-        const struct sleeper *s = time_here.asleep[i];
-        if (s && sleeper_is_woken(s))
-            return;
-        first = s && s->until < first ? s->until : first;
-    }
-    if (first != UINT64_MAX)
-        time_here.now = first;
-    pthread_cond_broadcast(&time_here.moved);
-}
-
-static int time_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
-{
-    struct sleeper *s = arg;
-    pthread_mutex_lock(&time_here.lock);
-    *s = (struct sleeper){ words, n, time_here.now + ns };
-    time_here.asleep[s - mine] = s;
-    time_here.running--;
-    while (!sleeper_is_woken(s)) {
-        time_goes_on();
-        if (!sleeper_is_woken(s))
-            pthread_cond_wait(&time_here.moved, &time_here.lock);
-    }
-    time_here.running++;
-    time_here.asleep[s - mine] = NULL;
-    bool woken = time_here.now < s->until;
-    pthread_mutex_unlock(&time_here.lock);
-    return woken ? 0 : -ETIMEDOUT;
-}
-
-static int time_wake(void *arg, shared32 *word, int n)
-{
-    (void)arg;
-    futex_wake(word, n);
-    pthread_mutex_lock(&time_here.lock);
-    pthread_cond_broadcast(&time_here.moved);
-    pthread_mutex_unlock(&time_here.lock);
-    return 0;
-}
-
-static void time_yield(void *arg)
-{
-    (void)arg;
-    sched_yield();
-}
-
 static void time_until(int sleeper, uint64_t ms)
 {
     uint64_t now = time_now(NULL), until = ms * MS;
     if (until > now)
-        time_sleep(&mine[sleeper], NULL, 0, until - now);
-}
-
-static void time_leave(void)
-{
-    pthread_mutex_lock(&time_here.lock);
-    time_here.running--;
-    time_goes_on();
-    pthread_mutex_unlock(&time_here.lock);
+        time_sleep(sleeper, until - now);
 }
 
 /* ---- a case ---- */
@@ -373,10 +283,10 @@ static int call_now(int r, int t)
 static void play(int r, int t)
 {
     int sleeper = r * THREADS + t;
-    ways[sleeper] = (struct wait_ways){ time_now, time_sleep, time_wake, time_yield, &mine[sleeper] };
+    struct wait_ways *ways = time_ways(sleeper);
     for (int c = 0; c < COMMS; c++)
         if (in_comm(c, r) && job.comm[c].owner[r] == t)
-            handle[r][c]->watch.ways = &ways[sleeper];
+            handle[r][c]->watch.ways = ways;
     ranks_count(READY);
     ranks_await(START, 1);
     time_until(sleeper, job.call[r][t].from_ms);
@@ -438,8 +348,7 @@ static int body(tutti_comm *world, int rank)
         for (int r = 0; r < job.ranks; r++)
             all += (uint32_t)job.threads[r];
         CHECK_IS(ranks_await(READY, all - 1), 0);
-        time_here.now = 0;
-        time_here.running = (int)all + 1;
+        time_open(0, (int)all + 1);
         CHECK_IS(pthread_create(&controller, NULL, control, NULL), 0);
         ranks_say(START, 1);
     }

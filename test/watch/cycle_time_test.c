@@ -6,6 +6,7 @@
 #include "group/comm.h"
 #include "support/ranks.h"
 #include "watch/cycle.h"
+#include "watch/own_time.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,103 +18,18 @@
 
 #include <cmocka.h>
 
-#define MS UINT64_C(1000000)
 enum { MOST = 8, PROMISED_MS = 2000, SILENT_MS = 50 };
 
 /* ---- the clock ---- */
 
-struct sleeper { const struct futex_word *words; int n; uint64_t until; const shared64 *stamp; uint64_t began; };
+static struct { const shared64 *stamp; uint64_t began; } mine[MOST];                  /* what each rank is about */
+static uint64_t last_begin, last_end;
+static int early;                                    /* waits that were published before their time */
 
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    uint64_t now, last_begin, last_end;
-    int running, early;                              /* early: waits that were published before their time */
-    struct sleeper *asleep[MOST];
-} time_here = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
-
-static struct sleeper mine[MOST];                    /* what each rank is about */
-static struct wait_ways ways[MOST];
-
-static uint64_t time_now(void *arg)
+static void falls_asleep(int rank)
 {
-    (void)arg;
-    pthread_mutex_lock(&time_here.lock);
-    uint64_t now = time_here.now;
-    pthread_mutex_unlock(&time_here.lock);
-    return now;
-}
-
-static bool sleeper_is_woken(const struct sleeper *s)
-{
-    for (int i = 0; i < s->n; i++)
-        if (load_acquire32(s->words[i].word) != s->words[i].seen)
-            return true;
-    return time_here.now >= s->until;
-}
-
-/* All of them sleep, and none has been woken: on to the first who wakes by itself. */
-static void time_goes_on(void)
-{
-    uint64_t first = UINT64_MAX;
-    if (time_here.running > 0)
-        return;
-    for (int r = 0; r < MOST; r++) {
-        const struct sleeper *s = time_here.asleep[r];
-        if (s && sleeper_is_woken(s))
-            return;
-        first = s && s->until < first ? s->until : first;
-    }
-    if (first != UINT64_MAX)
-        time_here.now = first;
-    pthread_cond_broadcast(&time_here.moved);
-}
-
-static int time_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
-{
-    struct sleeper *s = arg;
-    pthread_mutex_lock(&time_here.lock);
-    s->words = words;
-    s->n = n;
-    s->until = time_here.now + ns;
-    if (s->stamp && time_here.now - s->began < SILENT_MS * MS && (load_acquire64(s->stamp) & 1))
-        time_here.early++;
-    time_here.asleep[s - mine] = s;
-    time_here.running--;
-    while (!sleeper_is_woken(s)) {
-        time_goes_on();
-        if (!sleeper_is_woken(s))
-            pthread_cond_wait(&time_here.moved, &time_here.lock);
-    }
-    time_here.running++;
-    time_here.asleep[s - mine] = NULL;
-    bool woken = time_here.now < s->until;
-    pthread_mutex_unlock(&time_here.lock);
-    return woken ? 0 : -ETIMEDOUT;
-}
-
-static int time_wake(void *arg, shared32 *word, int n)
-{
-    (void)arg;
-    futex_wake(word, n);
-    pthread_mutex_lock(&time_here.lock);
-    pthread_cond_broadcast(&time_here.moved);
-    pthread_mutex_unlock(&time_here.lock);
-    return 0;
-}
-
-static void time_yield(void *arg)
-{
-    (void)arg;
-    sched_yield();
-}
-
-static void time_open(int ranks)
-{
-    time_here.now = 1000 * MS;
-    time_here.last_begin = time_here.last_end = 0;
-    time_here.running = ranks;
-    time_here.early = 0;
+    const shared64 *stamp = mine[rank].stamp;
+    early += stamp && time_here.now - mine[rank].began < SILENT_MS * MS && (load_acquire64(stamp) & 1);
 }
 
 static void time_note(int rank, const shared64 *stamp)
@@ -122,11 +38,10 @@ static void time_note(int rank, const shared64 *stamp)
     mine[rank].stamp = stamp;
     mine[rank].began = time_here.now;
     if (stamp)
-        time_here.last_begin = time_here.now > time_here.last_begin ? time_here.now : time_here.last_begin;
+        last_begin = time_here.now > last_begin ? time_here.now : last_begin;
     else {
-        time_here.last_end = time_here.now > time_here.last_end ? time_here.now : time_here.last_end;
-        time_here.running--;
-        time_goes_on();
+        last_end = time_here.now > last_end ? time_here.now : last_end;
+        time_leave_locked();
     }
     pthread_mutex_unlock(&time_here.lock);
 }
@@ -169,10 +84,9 @@ static int body(tutti_comm *world, int rank)
     if (scene == KEY && rank == 1)
         CHECK_IS(tutti_first_begin("key", behind, NULL), 1);
     CHECK_IS(tutti_barrier(world, NULL), 0);
-    ways[rank] = (struct wait_ways){ time_now, time_sleep, time_wake, time_yield, &mine[rank] };
-    ahead->watch.ways = behind->watch.ways = world->watch.ways = &ways[rank];
+    ahead->watch.ways = behind->watch.ways = world->watch.ways = time_ways(rank);
     if (rank && step_ms)
-        time_sleep(&mine[rank], NULL, 0, (uint64_t)(rank * step_ms) * MS);
+        time_sleep(rank, (uint64_t)(rank * step_ms) * MS);
     time_note(rank, &world->world->threads.seat->waiters[0].stamp);
     int r = waits(world, ahead, rank);
     time_note(rank, NULL);
@@ -189,11 +103,14 @@ static void one(int what, int ranks, int step)
 {
     scene = what;
     step_ms = step;
-    time_open(ranks);
+    last_begin = last_end = 0;
+    early = 0;
+    time_here.falls_asleep = falls_asleep;
+    time_open(1000 * MS, ranks);
     assert_int_equal(ranks_run_threads(ranks, body), 0);
-    uint64_t took = time_here.last_end - time_here.last_begin;
-    if (took > PROMISED_MS * MS || time_here.early)
-        fail_msg("%s, %d ranks, %d ms apart: %d ms; %d waits were published early", names[what], ranks, step, (int)(took / MS), time_here.early);
+    uint64_t took = last_end - last_begin;
+    if (took > PROMISED_MS * MS || early)
+        fail_msg("%s, %d ranks, %d ms apart: %d ms; %d waits were published early", names[what], ranks, step, (int)(took / MS), early);
     worst = took > worst ? took : worst;
 }
 
