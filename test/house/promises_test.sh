@@ -1,4 +1,4 @@
-# Every test that test/README.md names as a proof is there: test/<floor>/<room>_test.c or .sh, or perf/<name>. A line that says
+# Every test that test/README.md names as a proof is there: test/<floor>/<room>_test.c, .sh or .py, <room>_ranks.py, or perf/<name>. A line that says
 # *in work* may be ahead of its tests. Tests that a CMakeLists.txt names (examples.*) and patterns (floor.*) are not looked at.
 . "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
@@ -14,7 +14,7 @@ rule() {
       examples) continue ;;
       perf) [ -e "perf/$room.c" ] || [ -d "perf/$room" ] && continue ;;
       *) [ -d "test/$floor" ] || continue
-         [ -e "test/$floor/${room}_test.c" ] || [ -e "test/$floor/${room}_test.sh" ] && continue
+         ls "test/$floor/${room}"_{test.c,test.sh,test.py,ranks.py} 2>/dev/null | grep -q . && continue
          grep -qs "NAME $floor\.\($room\b\|\$\)" "test/$floor/CMakeLists.txt" && continue ;;
     esac
     echo "test/README.md:$line: $floor.$room is no test"
