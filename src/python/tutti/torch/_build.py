@@ -119,7 +119,7 @@ def _run(commands: List[List[str]], log: str) -> None:
             output.close()
             file.write(shlex.join(command) + "\n" + texts[-1])
     for command, end, text in zip(commands, ends, texts):
-        if not end and not os.path.exists(command[command.index("-o") + 1]):
+        if not end and "-o" in command and not os.path.exists(command[command.index("-o") + 1]):
             end = "a status that something else in this process was told"
         if end:
             lines = [line for line in text.splitlines() if "error" in line][:8] or text.splitlines()[-8:]
