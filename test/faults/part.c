@@ -175,7 +175,9 @@ static int then(struct part *s, int gave)
 {
     struct trial_rank *mine = &s->page->rank[s->rank];
     unsigned flags = s->act->flags;
-    bool broken = (flags & ACT_BROKEN) || (gave < 0 && (flags & ACT_BREAKS));
+    /* comm_create returns what its parent failed of, when another rank has met that before: then this rank has met it, too. */
+    bool parent = gave < 0 && strstr(tutti_explain(s->world), "world has failed");
+    bool broken = (flags & ACT_BROKEN) || (gave < 0 && (flags & ACT_BREAKS)) || parent;
     tutti_comm *comm = NULL;
     for (int i = 0; i < 2; i++) {
         int r = mine->then[i] = tutti_barrier(s->world, NULL);
