@@ -84,7 +84,9 @@ static bool making_ended(struct beyond *beyond)
             text_add(&why, "rank %u aborted %s: %.*s", p, parent->name, ABORT_TEXT - 1, parent->members[p].why);
             return true;
         }
-    if (cause)
+    if (cause && verdict_state(verdict) == VERDICT_CONFIRMED && verdict_who(verdict) < parent->size)
+        text_add(&why, "%s has failed: rank %u: %s", parent->name, verdict_who(verdict), error_text(cause));
+    else if (cause)
         text_add(&why, "%s has failed: %s", parent->name, error_text(cause));
     return cause != 0;
 }
