@@ -11,6 +11,7 @@
 
 static int uneven(const char *site, tutti_comm *comm, struct coll *c, enum kind kind, const tutti_call *call)
 {
+    CALLER_KEPT;
     enter_clear(call);
     int r = enter(comm);
     if (r < 0)
@@ -34,7 +35,6 @@ static int uneven(const char *site, tutti_comm *comm, struct coll *c, enum kind 
 int tutti_all_gather_v_at(const char *site, const void *send, size_t sendcount, void *const recv[], const size_t counts[], tutti_type type,
                           tutti_comm *comm, const tutti_call *call)
 {
-    CALLER_KEPT;
     struct coll c;
     check_describe(&c, send, NULL, 0, type, TUTTI_SUM, 0);
     c.lists = (struct lists){ .n = 1, .send = &send, .send_counts = &sendcount, .recv = recv, .recv_counts = counts };
@@ -44,7 +44,6 @@ int tutti_all_gather_v_at(const char *site, const void *send, size_t sendcount, 
 int tutti_gather_v_at(const char *site, const void *send, size_t sendcount, void *const recv[], const size_t counts[], tutti_type type, int root,
                       tutti_comm *comm, const tutti_call *call)
 {
-    CALLER_KEPT;
     struct coll c;
     check_describe(&c, send, NULL, 0, type, TUTTI_SUM, root);
     c.lists = (struct lists){ .n = 1, .send = &send, .send_counts = &sendcount, .recv = recv, .recv_counts = counts };
@@ -54,7 +53,6 @@ int tutti_gather_v_at(const char *site, const void *send, size_t sendcount, void
 int tutti_scatter_v_at(const char *site, const void *const send[], const size_t counts[], void *recv, size_t recvcount, tutti_type type, int root,
                        tutti_comm *comm, const tutti_call *call)
 {
-    CALLER_KEPT;
     struct coll c;
     check_describe(&c, NULL, recv, 0, type, TUTTI_SUM, root);
     c.lists = (struct lists){ .n = 1, .send = send, .send_counts = counts, .recv = &recv, .recv_counts = &recvcount };
@@ -64,7 +62,6 @@ int tutti_scatter_v_at(const char *site, const void *const send[], const size_t 
 int tutti_reduce_scatter_v_at(const char *site, const void *const send[], const size_t counts[], void *recv, tutti_type type, tutti_op op,
                               tutti_comm *comm, const tutti_call *call)
 {
-    CALLER_KEPT;
     struct coll c;
     check_describe(&c, NULL, recv, 0, type, op, 0);
     c.lists = (struct lists){ .n = 1, .send = send, .send_counts = counts, .recv = &recv, .recv_counts = counts };
@@ -74,7 +71,6 @@ int tutti_reduce_scatter_v_at(const char *site, const void *const send[], const 
 int tutti_all_to_all_v_at(const char *site, const void *const send[], const size_t sendcounts[], void *const recv[], const size_t recvcounts[],
                           tutti_type type, tutti_comm *comm, const tutti_call *call)
 {
-    CALLER_KEPT;
     struct coll c;
     check_describe(&c, NULL, NULL, 0, type, TUTTI_SUM, 0);
     c.lists = (struct lists){ .n = 1, .send = send, .send_counts = sendcounts, .recv = recv, .recv_counts = recvcounts };

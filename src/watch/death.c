@@ -28,8 +28,8 @@ void death_look(struct watch *w)
 {
     for (uint32_t p = 0; p < w->size; p++) {
         w->seen[p] = load_acquire32(process_mark_word(&w->seats[p]->mark));          /* E5 acquire */
-        /* relaxed: sticky, and all who write it say the same */
-        w->gone[p] = load_relaxed8(&w->lost[p]) ? load_relaxed8(&w->lost[p]) : (uint8_t)death_judge(w->seats[p], w->seen[p]);
+        uint8_t lost = load_relaxed8(&w->lost[p]);                   /* relaxed: sticky, and all who write it say the same */
+        w->gone[p] = lost ? lost : (uint8_t)death_judge(w->seats[p], w->seen[p]);
     }
 }
 
@@ -90,7 +90,7 @@ int death_probe(struct watch *w, bool thorough)
 {
     int found = 0;
     for (uint32_t p = 0; p < w->size; p++) {
-    /* relaxed: sticky, and all who write it say the same */
+        /* relaxed: sticky, and all who write it say the same */
         if (p == w->me || load_relaxed8(&w->lost[p]) || w->gone[p] != GONE_NO || !death_without_mark(w, p, thorough))
             continue;
         store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);        /* relaxed: sticky, and all say the same */
