@@ -306,7 +306,8 @@ int  tutti_send(const void *buf, size_t count, tutti_type, int to, int tag, tutt
  * *got (may be NULL): who sent it, its tag, how many elements came; fewer than count are fine. Receives take messages in the order in
  * which they were called (posted). The message's type is not this one: -EPROTO; it is longer: -EMSGSIZE; both are this rank's own
  * error, the message is lost, comm stays whole, the report names both calls. The rank waited for is dead or gone and has sent no such
- * message: -EOWNERDEAD, also the failure of the comm on this rank; from TUTTI_ANY: likewise if any rank is. A deadline fails this call alone.
+ * message: -EOWNERDEAD, also the failure of the comm on this rank; from TUTTI_ANY: likewise if any rank is. A rank that has met a
+ * death in a send, a receive or a turn takes part in none of them any more, and counts here as gone. A deadline fails this call alone.
  *     float x[100]; tutti_message got;
  *     tutti_recv(x, 100, TUTTI_F32, TUTTI_ANY, TUTTI_ANY, &got, world, NULL); */
 int  tutti_recv(void *buf, size_t count, tutti_type, int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);

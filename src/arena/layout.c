@@ -63,7 +63,7 @@ static const size_t layout_words[] = {
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count), AT(record, began), AT(record, ended),
     AT(record, site), AT(record, result), AT(record, about), AT(record, tag), AT(record, room),
 
-    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_INTERRUPT, QUIT_OVER, QUIT_DEVICE,
+    QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_INTERRUPT, QUIT_OVER, QUIT_DEVICE, QUIT_ALONE,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded), AT(member, consumed), AT(member, turns), AT(member, given),
     AT(member, placed), AT(member, mapped), AT(member, ended), AT(member, queued),
     AT(member, sleepers), AT(member, listeners), AT(member, bell), AT(member, mail), AT(member, letters), AT(member, patient),

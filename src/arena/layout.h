@@ -227,8 +227,9 @@ struct decline {
     shared64 range;                   /* first:25 | last:25 | error:13 | held:1, 0 none; held: the owner had a hold on the slot and has let go of it | E76 */
 };
 
-/* OVER: freed, and its owner writes nothing there any more: once that is so of all, the slot may be made anew. */
-enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_INTERRUPT = 16, QUIT_OVER = 32, QUIT_DEVICE = 64 };
+/* OVER: freed, and its owner writes nothing there any more: once that is so of all, the slot may be made anew.
+   ALONE: this rank has met the death of a peer in a send, a receive or a turn. It takes part in none of these any more. */
+enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_INTERRUPT = 16, QUIT_OVER = 32, QUIT_DEVICE = 64, QUIT_ALONE = 128 };
 
 /* One rank in one comm. Everything in it is written by that rank, but for `sleepers` and, in one case, `quit`. */
 struct member {

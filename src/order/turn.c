@@ -34,12 +34,11 @@ static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const
             text_add(&t, " passed; ");
         }
         text_add(&t, "waiting for the turn of rank %u: ", about);
-        rollcall_rank(&t, w, about);
-        text_add(&t, "\n");
+        rollcall_whom(&t, w, about);
         comm_show(comm, &t);
     }
     if (error == -EOWNERDEAD)
-        fetch_or32(&w->attention, ATTENTION_BROKEN);
+        verdict_quit(w, QUIT_ALONE);
     if (!SEEDED(turn_not_taken))
         watch_raise(w, &w->mine->turns, comm->turns);                /* E19 release */
     return error;
@@ -51,7 +50,8 @@ static int turn_await(struct tutti_comm *comm, uint32_t about, uint64_t turns, s
     shared64 *word = &w->members[about].turns;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
     for (;;) {
-        bool gone = patience_gone(p, about);         /* E5: before its word */
+        bool gone = patience_gone(p, about)          /* E5: before its word */
+            || (load_acquire32(&w->members[about].quit) & QUIT_ALONE);               /* E7 acquire: it lives, and begins no turn any more */
         uint64_t seen = load_acquire64(word);                        /* E19 acquire */
         if (seen >= turns)
             return 0;

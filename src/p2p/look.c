@@ -6,6 +6,7 @@
 #include "group/patience.h"
 #include "watch/drive.h"
 #include "watch/rollcall.h"
+#include "watch/verdict.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,12 +37,18 @@ int p2p_check(struct p2p *p, const struct post *post)
     return gone ? p2p_fail(p, post, -EOWNERDEAD) : 0;
 }
 
+/* Gone, or it lives and neither sends nor receives any more. What it sent before still comes. */
+static bool rank_quits(struct p2p *p, int peer, int slices)
+{
+    return rank_gone(p, peer, slices) || (load_acquire32(&p->watch->members[peer].quit) & QUIT_ALONE);      /* E7 acquire */
+}
+
 /* Who is gone of those it waits for; -1: nobody. */
 static int gone_who(struct p2p *p, const struct post *post, int slices)
 {
     int peer = post_other(post);
     if (peer != TUTTI_ANY)
-        return rank_gone(p, peer, slices) ? peer : -1;
+        return rank_quits(p, peer, slices) ? peer : -1;
     for (uint32_t q = 0; q < p->watch->size; q++)
         if (rank_gone(p, (int)q, slices))
             return (int)q;
@@ -99,8 +106,7 @@ static void fail_call(struct text *t, const struct p2p *p, const struct post *po
 static void fail_peer(struct text *t, struct p2p *p, int who)
 {
     text_add(t, "rank %d ", who);
-    rollcall_rank(t, p->watch, (uint32_t)who);
-    text_add(t, "\n");
+    rollcall_whom(t, p->watch, (uint32_t)who);
 }
 
 /* Its peer may wait for the message and cannot know that it will not come. */
@@ -117,7 +123,7 @@ int p2p_fail(struct p2p *p, const struct post *post, int error)
     struct text t = TEXT_IN(room);
     int who = gone_who(p, post, 0);
     if (error == -EOWNERDEAD)
-        fetch_or32(&p->watch->attention, ATTENTION_BROKEN);
+        verdict_quit(p->watch, QUIT_ALONE);
     text_clear(&t);
     fail_call(&t, p, post);
     if (error == -ETIMEDOUT) {

@@ -7,6 +7,7 @@
 #include "base/copy.h"
 #include "fold/fold.h"
 #include "group/place.h"
+#include "watch/verdict.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generat
 /* The sender gave up in the middle: its comm has failed, and with this message ours. */
 void match_broken(struct p2p *p, struct post *post)
 {
-    fetch_or32(&p->watch->attention, ATTENTION_BROKEN);
+    verdict_quit(p->watch, QUIT_ALONE);
     comm_explain(p->comm, "rank %u gave up in the middle of the message that is received here at %s: its comm has failed", post->sender,
                  arena_site_text(p->watch->arena, post->site));
     post_over(p, post, -ECANCELED);

@@ -123,6 +123,8 @@ static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_
         text_add(t, "freed the comm");
     else if (gone == GONE_LEFT || (quit & QUIT_LEFT))
         text_add(t, "left");
+    else if (quit & QUIT_ALONE)
+        text_add(t, "has met a failure of the comm and takes part no more");
 }
 
 void rollcall_end(struct text *t, struct watch *w, uint32_t p) { rollcall_end_by(t, w, p, rollcall_status(w->seats[p])); }

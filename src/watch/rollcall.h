@@ -16,6 +16,15 @@ void rollcall_table(struct text *t, struct watch *w, const struct claim *claim);
 /* What rank p does, in one line without the rank: "barrier #3 at a.c:12 for 2.0 s" … */
 void rollcall_rank(struct text *t, struct watch *w, uint32_t p);
 
+/* The same with the line's end; and where p has met a failure alone, the table, which says whose. */
+static inline void rollcall_whom(struct text *t, struct watch *w, uint32_t p)
+{
+    rollcall_rank(t, w, p);
+    text_add(t, "\n");
+    if (load_acquire32(&w->members[p].quit) & QUIT_ALONE)            /* E7 acquire */
+        rollcall_table(t, w, NULL);
+}
+
 /* How p ended: "died, killed by signal 9 (SIGKILL)", "left", "freed the comm"; "" while it lives. */
 void rollcall_end(struct text *t, struct watch *w, uint32_t p);
 

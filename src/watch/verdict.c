@@ -274,7 +274,7 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
 
 void verdict_quit(struct watch *w, uint32_t bit)
 {
-    if (bit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEVICE))
+    if (bit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEVICE | QUIT_ALONE))
         fetch_or32(&w->attention, ATTENTION_BROKEN);
     if (!SEEDED(news_before_quit))
         fetch_or32(&w->mine->quit, bit);                             /* E7 release */

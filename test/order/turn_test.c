@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -122,6 +123,31 @@ static void test_death(void **state)
     assert_int_equal(ranks_run(3, body_death, 1 << 1), 0);
 }
 
+/* Rank 2 dies, which only rank 0 meets, in a receive: it begins no turn any more, and rank 1 behind it hears so, and of whom. */
+static int body_death_elsewhere(tutti_comm *world, int rank)
+{
+    int x;
+    tutti_call long_enough = { .timeout_ms = 30000 };
+    if (rank == 2)
+        ranks_die();
+    if (rank == 0) {
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 2, 0, NULL, world, &long_enough), -EOWNERDEAD);
+        CHECK_IS(tutti_turn_begin(world, NULL), -ECANCELED);
+        return ranks_await(GO, 1);
+    }
+    CHECK_IS(tutti_turn_begin(world, &long_enough), -EOWNERDEAD);
+    CHECK(strstr(tutti_explain(world), "rank 0: has met a failure of the comm") != NULL);
+    CHECK(strstr(tutti_explain(world), "signal 9") != NULL);
+    ranks_say(GO, 1);
+    return 0;
+}
+
+static void test_death_elsewhere(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(3, body_death_elsewhere, 1 << 2), 0);
+}
+
 /* Who has had its turn owes nothing any more: rank 0 leaves after it, and the round goes on. */
 static int body_left_after_turn(tutti_comm *world, int rank)
 {
@@ -220,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_death),
+        cmocka_unit_test(test_death_elsewhere),
         cmocka_unit_test(test_left_after_turn),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_failed_comm),

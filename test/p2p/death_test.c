@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { SENT = 0, GO = 1, LARGE = 4 << 20 };
+enum { SENT = 0, GO = 1, OVER = 2, LARGE = 4 << 20 };
 
 static char large[LARGE];
 
@@ -115,6 +115,52 @@ static void test_waited_for(void **state)
         }
         team_free(team);
     }
+}
+
+/* Rank 2 dies, which only rank 0 meets, in a receive. From then on rank 0 neither sends nor receives: who waits for it, or comes to wait, hears so
+   and of whom; what it sent before still comes. Where rank 0 meets the death while rank 1 waits (twice), and before. */
+static int body_alone(tutti_comm *world, int rank)
+{
+    tutti_call long_enough = { .timeout_ms = 30000 };
+    int x = 0;
+    for (int round = 0; round < 3; round++) {
+        tutti_comm *comm;
+        CHECK_IS(tutti_comm_split(world, 0, 0, &comm), 0);
+        if (rank == 2) {
+            CHECK_IS(ranks_await(GO, (uint32_t)round + 1), 0);
+            CHECK_IS(tutti_comm_free(comm), 0);
+        } else if (rank == 0) {
+            CHECK_IS(tutti_send(&round, 1, TUTTI_I32, 1, 1, comm, NULL), 0);
+            CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 2, 0, NULL, comm, &long_enough), -EOWNERDEAD);
+            ranks_say(SENT, (uint32_t)round + 1);
+            CHECK_IS(tutti_send(&round, 1, TUTTI_I32, 1, 0, comm, NULL), -ECANCELED);
+            CHECK_IS(ranks_await(OVER, (uint32_t)round + 1), 0);
+            CHECK_IS(tutti_comm_free(comm), 0);
+        } else {
+            if (round == 0)
+                ranks_say(GO, 1);
+            else if (round == 1)
+                ranks_say(GO, 2);
+            else {
+                ranks_say(GO, 3);
+                CHECK_IS(ranks_await(SENT, 3), 0);
+            }
+            int r = round == 1 ? tutti_send(large, LARGE, TUTTI_U8, 0, 0, comm, &long_enough)
+                               : tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, comm, &long_enough);
+            CHECK_IS(r, -EOWNERDEAD);
+            CHECK(strstr(tutti_explain(comm), "rank 0 has met a failure of the comm") != NULL);
+            CHECK(strstr(tutti_explain(comm), "freed") != NULL);
+            ranks_say(OVER, (uint32_t)round + 1);
+            CHECK_IS(tutti_comm_free(comm), 0);
+        }
+    }
+    return tutti_barrier(world, NULL);
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(3, body_alone, 0), 0);
 }
 
 /* A ring of everything: small and large, blocking and as work. One is killed at any moment; the others all end, and none has read a torn message. */
@@ -346,7 +392,7 @@ static void test_interrupt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sent_and_died), cmocka_unit_test(test_sent_and_left), cmocka_unit_test(test_waited_for), cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_sent_and_died), cmocka_unit_test(test_sent_and_left), cmocka_unit_test(test_waited_for), cmocka_unit_test(test_alone), cmocka_unit_test(test_ring),
         cmocka_unit_test(test_deadline), cmocka_unit_test(test_store_full), cmocka_unit_test(test_deadline_race), cmocka_unit_test(test_abort), cmocka_unit_test(test_interrupt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
