@@ -118,21 +118,9 @@ static uint32_t life_pause_ticks(void)
     return each > 1000 ? 1000 : (uint32_t)each;      /* we may have been interrupted */
 }
 
-/* Ticks a nanosecond. What a counter that stands still, jumps or differs between CPUs gives is brought to what processors have: the length of a spin
-   comes from it. */
-static double life_rate(struct clock_point origin, struct clock_point now)
-{
-    const double least = 0.01, most = 10;
-    if (now.ns <= origin.ns || now.tick <= origin.tick)
-        return 1;
-    double rate = (double)(now.tick - origin.tick) / (double)(now.ns - origin.ns);
-    return rate < least ? least : rate > most ? most : rate;
-}
-
 static void life_set_limits(struct world *world, const tutti_options *o)
 {
-    struct clock_point origin = world->arena.header->origin, now = clock_now();
-    double rate = life_rate(origin, now);
+    double rate = clock_rate(world->arena.header->origin, clock_now());
     world->timeout_ns = o->timeout_ms == 0 ? TIMEOUT_BUILT_IN : timeout_give(o->timeout_ms);
     world->warn_ns = o->warn_ms < 0 ? -1 : (int64_t)o->warn_ms * 1000000;
     world->spin_given = o->spin_us > 0;

@@ -33,3 +33,12 @@ uint64_t clock_tick_ns(uint64_t tick, struct clock_point then, struct clock_poin
     wide at = passed + then.ns;
     return at > UINT64_MAX ? UINT64_MAX : (uint64_t)at;
 }
+
+double clock_rate(struct clock_point then, struct clock_point now)
+{
+    const double least = 0.01, most = 10;
+    if (now.ns <= then.ns || now.tick <= then.tick)
+        return 1;
+    double rate = (double)(now.tick - then.tick) / (double)(now.ns - then.ns);
+    return rate < least ? least : rate > most ? most : rate;
+}

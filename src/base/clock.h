@@ -44,6 +44,10 @@ struct clock_point { uint64_t tick, ns; };
 /* A pair taken together: the tick lies between two reads of the clock. */
 struct clock_point clock_now(void);
 
+/* Ticks a nanosecond, between two points: never more or less than processors have, whatever a counter does that stands still, jumps or differs
+   between CPUs. How long one spins comes from it. */
+double clock_rate(struct clock_point then, struct clock_point now);
+
 /* When the tick was, on the monotonic clock, by the line through `then` and `now`. Ticks before `then` give then.ns. */
 uint64_t clock_tick_ns(uint64_t tick, struct clock_point then, struct clock_point now);
 

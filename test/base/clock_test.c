@@ -43,6 +43,21 @@ static void test_a_year_does_not_overflow(void **state)
     assert_true(clock_tick_ns(UINT64_MAX, then, steep) == UINT64_MAX);
 }
 
+static void test_a_rate_is_one_that_processors_have(void **state)
+{
+    (void)state;
+    const struct clock_point stood = { 1000, 900000 }, back = { 999, 900000 }, slow = { 1001, 900000000 };
+    const struct clock_point jumped = { 1000 + (UINT64_C(1) << 62), 500001 }, year = { UINT64_MAX, UINT64_MAX };
+    assert_true(clock_rate(then, now) == 2);
+    assert_true(clock_rate(then, then) == 1);
+    assert_true(clock_rate(then, stood) == 1);
+    assert_true(clock_rate(then, back) == 1);
+    assert_true(clock_rate(now, then) == 1);
+    assert_true(clock_rate(then, slow) == 0.01);
+    assert_true(clock_rate(then, jumped) == 10);
+    assert_true(clock_rate(then, year) > 0.9 && clock_rate(then, year) < 1.1);
+}
+
 static void test_a_point_lies_between_its_neighbours(void **state)
 {
     (void)state;
@@ -76,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ticks_lie_on_the_line),
+        cmocka_unit_test(test_a_rate_is_one_that_processors_have),
         cmocka_unit_test(test_before_the_first_point_is_the_first_point),
         cmocka_unit_test(test_no_line_through_one_point),
         cmocka_unit_test(test_a_year_does_not_overflow),
