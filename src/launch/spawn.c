@@ -26,6 +26,7 @@ struct spawn {
     tutti_options options;
     int size;
     pid_t parent;
+    struct caller caller;              /* as the children find it, too */
     pid_t *pids;
     int *fds;                          /* descriptors of the children, readable when one has ended; -1 where there are none */
     int *status;
@@ -60,6 +61,7 @@ static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_com
         fflush(NULL);
         _exit(255);
     }
+    caller_end(&s->caller);
     int value = fn(world, arg);
     life_leave_all();                                /* a return from fn is an orderly end: left, not died */
     fflush(NULL);
@@ -107,7 +109,6 @@ static void spawn_kill(const struct spawn *s)
 /* Until all have ended or the job's life is over. Sleeps on the children's descriptors; without them, in slices. */
 static int spawn_wait(struct spawn *s, int64_t life_ms)
 {
-    CALLER_KEPT;
     struct pollfd *polls = calloc((size_t)s->size, sizeof *polls);
     uint64_t began = clock_ns();
     int r = 0;
@@ -151,7 +152,6 @@ static int spawn_start(struct spawn *s, int (*fn)(tutti_comm *world, void *arg),
 
 static int spawn_prepare(struct spawn *s, const tutti_options *options, struct text *why)
 {
-    CALLER_KEPT;
     struct arena_plan plan;
     int r = life_options(&s->options, options, why);
     if (r == 0)
@@ -172,7 +172,8 @@ static int spawn_prepare(struct spawn *s, const tutti_options *options, struct t
 
 int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, const tutti_options *options, int status[])
 {
-    struct spawn s = { .size = size, .parent = getpid() };
+    CALLER_KEPT;
+    struct spawn s = { .size = size, .parent = getpid(), .caller = caller_kept };
     struct text why = TEXT_IN(life_report);
     int64_t life_ms = options ? options->timeout_ms : 0;
     text_clear(&why);
@@ -183,7 +184,7 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
     /* options->timeout_ms is the life of the job; its operations have the environment's deadline or the default. */
     tutti_options own = options ? *options : (tutti_options){ 0 };
     own.timeout_ms = 0;
-    int error = errno, failed = 0, r = spawn_prepare(&s, &own, &why);
+    int failed = 0, r = spawn_prepare(&s, &own, &why);
     if (r == 0) {
         s.ignores = reap_begin(&s.children);
         r = spawn_start(&s, fn, arg, &why);
@@ -210,6 +211,5 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
     free(s.status);
     if (r < 0 && !why.used)
         text_add(&why, "tutti_spawn: %s", error_text(r));
-    errno = error;
     return r < 0 ? r : failed;
 }

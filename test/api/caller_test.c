@@ -140,8 +140,31 @@ static void spinning(void **state)
     }
 }
 
+static int looks(tutti_comm *world, void *arg)
+{
+    int cancel;
+    (void)world;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    return cancel != *(int *)arg;
+}
+
+/* The function that a child of tutti_spawn runs can be cancelled if the caller of tutti_spawn could. */
+static void spawned(void **state)
+{
+    (void)state;
+    const int states[] = { PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DISABLE };
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        int cancel = states[i], before, status[2];
+        pthread_setcancelstate(cancel, &before);
+        int failed = tutti_spawn(2, looks, &cancel, &(tutti_options){ .timeout_ms = 20000 }, status);
+        pthread_setcancelstate(before, &cancel);
+        if (failed)
+            fail_msg("%d: %x %x", failed, status[0], status[1]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(cancelled), cmocka_unit_test(spinning) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cancelled), cmocka_unit_test(spinning), cmocka_unit_test(spawned) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
