@@ -17,21 +17,21 @@ void bell_sleep(struct bell *bell, uint64_t ns)
 void bell_ring(struct bell *bell)
 {
     const uint64_t one = 1;
-    int event = bell->event;
+    struct kept event = bell->event;
     if (fetch_or32(&bell->over, BELL_OVER) & BELL_HEARD)
         futex_wake(&bell->over, INT_MAX);            /* of an address: nothing is read there */
-    if (!event)
+    if (!event.file)
         return;
-    ssize_t wrote = write(event - 1, &one, sizeof one);
+    ssize_t wrote = kept_is(&event) ? write(event.fd, &one, sizeof one) : 0;
     (void)wrote;                                     /* a count of one always fits */
     store_release32(&bell->rung, 1);
 }
 
 void bell_drop(struct bell *bell)
 {
-    if (!bell->event)
+    if (!bell->event.file)
         return;
     while (!load_acquire32(&bell->rung))             /* whoever rings is between two instructions */
         sched_yield();
-    close(bell->event - 1);
+    kept_close(&bell->event);
 }

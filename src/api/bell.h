@@ -5,13 +5,14 @@
 #define TUTTI_API_BELL_H
 
 #include "base/atomic.h"
+#include "os/kept.h"
 
 #include <stdbool.h>
 
-/* over: BELL_ bits, which are only ever set; a futex private to the process. event: an eventfd + 1, 0 none; under the handle's lock. rung: 1 once
+/* over: BELL_ bits, which are only ever set; a futex private to the process. event: an eventfd, 0 in `file`: none; under the handle's lock. rung: 1 once
    it has been written: until then its owner may not close it. */
 enum { BELL_OVER = 1, BELL_HEARD = 2 };              /* the result may be read; somebody sleeps for that, or will: a ringer that sees it wakes */
-struct bell { shared32 over, rung; int event; };
+struct bell { shared32 over, rung; struct kept event; };
 
 static inline bool bell_over(const struct bell *bell) { return load_acquire32(&bell->over) & BELL_OVER; }
 

@@ -20,6 +20,7 @@
 #include "order/order.h"
 #include "os/memory.h"
 #include "p2p/p2p.h"
+#include "watch/death.h"
 #include "watch/verdict.h"
 
 #include <errno.h>
@@ -145,8 +146,7 @@ static void life_free(struct world *world)
     order_close(world);
     threads_close(&world->threads);
     for (int p = 0; world->handles && p < world->size; p++)
-        if (load_acquire32(&world->handles[p]))
-            close((int)load_acquire32(&world->handles[p]) - 1);
+        death_handle_close(&world->handles[p]);
     free((void *)world->handles);
     pthread_mutex_destroy(&world->lock);
     free(world->rules);
@@ -199,7 +199,7 @@ int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_
         return -ENOMEM;
     pthread_once(&life.once, life_setup);
     pthread_mutex_init(&world->lock, NULL);
-    *world = (struct world){ .arena = *arena, .rank = rank, .size = (int)arena->header->size, .host_fd = host_fd, .lock = world->lock };
+    *world = (struct world){ .arena = *arena, .rank = rank, .size = (int)arena->header->size, .host = kept_of(host_fd), .lock = world->lock };
     life_set_limits(world, o);
     process_self(&world->self);
     ground_find(&world->ground);
@@ -275,8 +275,7 @@ int life_close(struct tutti_comm *comm)
         comm_close(world->comms);
     }
     comm_close_world(world);
-    if (world->host_fd >= 0)
-        close(world->host_fd);
+    kept_close(&world->host);
     struct arena arena = world->arena;
     life_free(world);
     if (mine)                                        /* else the holder's robust lock lies in there until its thread ends */

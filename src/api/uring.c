@@ -47,22 +47,22 @@ static int prep_event(struct io_uring_sqe *sqe, struct bell *bell, pthread_mutex
 {
     int error = 0;
     pthread_mutex_lock(lock);
-    if (!bell_over(bell) && !bell->event) {
+    if (!bell_over(bell) && !bell->event.file) {
         int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         error = fd < 0 ? -errno : 0;
-        bell->event = fd + 1;
+        bell->event = kept_of(fd);
     }
-    int event = bell->event;
+    struct kept event = bell->event;
     pthread_mutex_unlock(lock);
     if (error < 0)
         return error;
     clear(sqe);
-    if (!event) {
+    if (!event.file) {
         sqe->opcode = IORING_OP_NOP;
         return 0;
     }
     sqe->opcode = IORING_OP_POLL_ADD;
-    sqe->fd = event - 1;
+    sqe->fd = event.fd;
     sqe->poll32_events = POLLIN;
     return 0;
 }

@@ -148,11 +148,11 @@ static int back(struct adopt *adopt, struct range *r)
             return error;
         error = memory_populate(here, bytes);
         if (error) {
-            memory_map_over(adopt->arena.fd, r->at, here, bytes);
+            memory_map_over(arena_fd(&adopt->arena), adopt->arena.base, r->at, here, bytes);
             return error;
         }
         memcpy(here, there, bytes);
-        memory_release(adopt->arena.fd, adopt->arena.base, there, bytes);
+        memory_release(arena_fd(&adopt->arena), adopt->arena.base, there, bytes);
         r->lo += bytes;
         r->at += bytes;
     }
@@ -174,10 +174,10 @@ static int over(struct adopt *adopt, struct range *r)
         error = large ? memory_populate_huge(there, bytes, 0, &huge) : memory_populate(there, bytes);
         if (!error) {
             memcpy(there, here, bytes);
-            error = memory_map_over(adopt->arena.fd, offset, here, bytes);
+            error = memory_map_over(arena_fd(&adopt->arena), adopt->arena.base, offset, here, bytes);
         }
         if (error) {
-            memory_release(adopt->arena.fd, adopt->arena.base, there, bytes);
+            memory_release(arena_fd(&adopt->arena), adopt->arena.base, there, bytes);
             break;
         }
         memory_populate(here, bytes);                /* the pages are there; this spares the caller the faults, if it works */

@@ -9,12 +9,14 @@
 
 #include "arena/layout.h"
 #include "base/text.h"
+#include "os/kept.h"
 
 struct arena {
     char *base;
     uint64_t bytes;
-    int fd;
+    int fd;                           /* its number while it is made and joined; from then on arena_fd */
     int readonly;
+    struct kept file;                 /* what fd is */
     struct arena_header *header;      /* a private copy: what a peer may write over the shared one concerns nobody who is in */
     struct arena_join *join;
     struct seat *seats;
@@ -24,6 +26,9 @@ struct arena {
 };
 
 struct arena_plan { int size; const char *job; uint64_t span_bytes; const char *rules; uint64_t first_seq, store_bytes; int verify; };
+
+/* The arena's descriptor, or -EBADF: the program has closed it. */
+static inline int arena_fd(const struct arena *arena) { return kept_fd(&arena->file); }
 
 /* Creates and maps. span_bytes 0: a quarter of RAM a rank, at most 1 TiB in all, halved until it maps, at least 16 MiB. store_bytes 0: 64 MiB,
    less where addresses are short.

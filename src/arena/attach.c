@@ -31,7 +31,7 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
     struct arena_header copy;
     uint64_t bytes;
     int error;
-    *arena = (struct arena){ .fd = -1 };
+    *arena = (struct arena){ .fd = -1, .file = KEPT_NONE };
     error = read_header(fd, &copy, &bytes, why);
     if (error)
         return error;
@@ -48,13 +48,13 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
         shared_map_give(base);
         return -EINVAL;
     }
-    *arena = (struct arena){ .base = base, .bytes = bytes, .fd = fd, .readonly = readonly };
+    *arena = (struct arena){ .base = base, .bytes = bytes, .fd = fd, .file = kept_of(fd), .readonly = readonly };
     arena_point(arena);
     error = arena_own(arena, &copy);
     if (error) {
         text_add(why, "no memory for a copy of the arena's header");
         shared_map_give(base);
-        *arena = (struct arena){ .fd = -1 };
+        *arena = (struct arena){ .fd = -1, .file = KEPT_NONE };
     }
     return error;
 }
@@ -70,7 +70,7 @@ int arena_attach(struct arena *arena, int fd, struct text *why)
         text_add(why, "no memory for the arena's control pages: %s", error_text(error));
         arena_disown(arena);
         shared_map_give(arena->base);
-        *arena = (struct arena){ .fd = -1 };
+        *arena = (struct arena){ .fd = -1, .file = KEPT_NONE };
         return error;
     }
     arena_dump(arena);
@@ -88,6 +88,6 @@ void arena_detach(struct arena *arena)
     if (arena->base)
         shared_map_give(arena->base);
     if (arena->fd >= 0)
-        close(arena->fd);
-    *arena = (struct arena){ .fd = -1 };
+        kept_close(&arena->file);
+    *arena = (struct arena){ .fd = -1, .file = KEPT_NONE };
 }

@@ -60,7 +60,7 @@ static int try_map(struct arena *arena, const struct wish *wish)
         close(fd);
         return error;
     }
-    *arena = (struct arena){ .base = base, .bytes = places.bytes, .fd = fd };
+    *arena = (struct arena){ .base = base, .bytes = places.bytes, .fd = fd, .file = kept_of(fd) };
     return 0;
 }
 
@@ -182,7 +182,7 @@ static int check_plan(const struct arena_plan *plan, struct text *why)
 
 int arena_create(struct arena *arena, const struct arena_plan *plan, struct text *why)
 {
-    *arena = (struct arena){ .fd = -1 };
+    *arena = (struct arena){ .fd = -1, .file = KEPT_NONE };
     int error = check_plan(plan, why);
     if (error)
         return error;

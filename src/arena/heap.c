@@ -92,7 +92,7 @@ static void drop_empty(struct heap *heap)
     if (!slab)
         return;
     heap->empty = NULL;
-    memory_release(heap->arena.fd, heap->arena.base, slab->at, SLAB_BYTES);
+    memory_release(arena_fd(&heap->arena), heap->arena.base, slab->at, SLAB_BYTES);
     span_give(heap->span, slab->at);
     free(slab);
 }
@@ -190,7 +190,7 @@ static void *pages_alloc(struct heap *heap, size_t bytes, bool bare, int *error)
         return NULL;
     int failed = !bare ? populate(at, bytes, &huge) : bytes >= ASK_FROM && bytes > memory_available() ? -ENOMEM : 0;
     if (failed)                                      /* some of it may be there */
-        memory_release(heap->arena.fd, heap->arena.base, at, layout_round(bytes, 4096));
+        memory_release(arena_fd(&heap->arena), heap->arena.base, at, layout_round(bytes, 4096));
     pthread_mutex_lock(heap->lock);
     if (failed)
         span_give(heap->span, at);
@@ -234,7 +234,7 @@ int heap_free(struct heap *heap, void *ptr)
     pthread_mutex_unlock(heap->lock);
     if (!whole)
         return error;
-    memory_release(heap->arena.fd, heap->arena.base, ptr, piece.bytes);
+    memory_release(arena_fd(&heap->arena), heap->arena.base, ptr, piece.bytes);
     pthread_mutex_lock(heap->lock);
     span_give(heap->span, ptr);
     pthread_mutex_unlock(heap->lock);

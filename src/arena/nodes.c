@@ -83,7 +83,7 @@ void nodes_share(const struct arena *arena, char *at, uint64_t bytes, struct num
     if (!numa_several() || numa_policy_at(at, before) < 0)
         return;
     struct numa_policy policy = shared_policy(arena);
-    memory_release(arena->fd, arena->base, at, bytes);
+    memory_release(arena_fd(arena), arena->base, at, bytes);
     settle(at, bytes, &policy);
 }
 

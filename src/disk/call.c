@@ -21,7 +21,7 @@ static struct disk_call *call_make(const char *path)
     struct disk_call *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
-    d->fd = d->direct = -1;
+    d->file = d->direct = KEPT_NONE;
     d->path = strdup(path);
     if (!d->path) {
         free(d);
@@ -59,10 +59,8 @@ static void end_it(void *arg)
         stripe_end(&d->stripe);
     if (d->there && d->name)
         unlink(d->name);
-    if (d->fd >= 0)
-        close(d->fd);
-    if (d->direct >= 0)
-        close(d->direct);
+    kept_close(&d->file);
+    kept_close(&d->direct);
     free(d->book);
     free(d->target);
     free(d->name);

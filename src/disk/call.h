@@ -16,7 +16,7 @@ enum disk_what {
 
 struct disk_call {
     char *path;                        /* as the caller gave it */
-    int fd, direct;                    /* -1: not open */
+    struct kept file, direct;          /* no fd: not open */
     uint64_t size;
     struct stripe stripe;
     bool begun, told;                  /* the stripe; this rank's outcome has been given */

@@ -15,20 +15,18 @@ enum { READING, TOLD };
 /* O_NONBLOCK: a FIFO nobody writes to would keep us for ever. What it is, is looked at before anything is read. */
 static uint64_t open_it(struct disk_call *d, uint64_t *which)
 {
-    d->fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (d->fd < 0)
+    d->file = kept_of(open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (d->file.fd < 0)
         return disk_outcome(DISK_OPEN, -errno, 0);
-    int r = disk_which(d->fd, which, &d->size);
+    int r = disk_which(d->file.fd, which, &d->size);
     if (r == -EINVAL)
         return disk_outcome(DISK_KIND, r, 0);
     if (r < 0)
         return disk_outcome(DISK_OPEN, r, 0);
     uint64_t other = 0, size;
-    d->direct = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_DIRECT);      /* -1: a file system that has no such way */
-    if (d->direct >= 0 && (disk_which(d->direct, &other, &size) < 0 || other != *which)) {
-        close(d->direct);                            /* another file has taken the name since */
-        d->direct = -1;
-    }
+    d->direct = kept_of(open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_DIRECT));      /* none: a file system that has no such way */
+    if (d->direct.fd >= 0 && (disk_which(d->direct.fd, &other, &size) < 0 || other != *which))
+        kept_close(&d->direct);                      /* another file has taken the name since */
     return 0;
 }
 
@@ -72,7 +70,7 @@ static int load_read(struct coll *c, uint64_t *outcome)
             return DONE;
         }
     }
-    struct stripe_plan plan = { d->fd, d->direct, false, c->comm->world->arena.base + d->at, 0, 0 };
+    struct stripe_plan plan = { d->file, d->direct, false, c->comm->world->arena.base + d->at, 0, 0 };
     stripe_share(d->size, w->size, w->me, &plan.from, &plan.to);
     return disk_stripe(c, &plan, DISK_MEMORY, outcome);
 }

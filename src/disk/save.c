@@ -66,9 +66,9 @@ static uint64_t make_file(struct coll *c)
 {
     struct disk_call *d = c->disk;
     name_it(c);
-    d->fd = d->name ? open(d->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666) : -1;
+    d->file = kept_of(d->name ? open(d->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666) : -1);
     int error = d->name ? -errno : -ENOMEM;
-    d->there = d->fd >= 0;
+    d->there = d->file.fd >= 0;
     return d->there ? 0 : disk_outcome(DISK_CREATE, error, 0);
 }
 
@@ -78,9 +78,9 @@ static uint64_t make_room(const struct disk_call *d, mode_t mode)
     struct rlimit most;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && d->size > most.rlim_cur)
         return disk_outcome(DISK_ROOM, -EFBIG, 0);   /* else a signal would end the process */
-    if (mode && fchmod(d->fd, mode) < 0)
+    if (mode && fchmod(d->file.fd, mode) < 0)
         return disk_outcome(DISK_CREATE, -errno, 0);
-    int r = d->size ? posix_fallocate(d->fd, 0, (off_t)d->size) : 0;
+    int r = d->size ? posix_fallocate(d->file.fd, 0, (off_t)d->size) : 0;
     return r ? disk_outcome(DISK_ROOM, -r, 0) : 0;
 }
 
@@ -107,7 +107,7 @@ static uint64_t begin_file(struct coll *c, uint64_t *which)
         outcome = make_file(c);
     if (!outcome)
         outcome = make_room(d, mode);
-    int r = outcome ? 0 : disk_which(d->fd, which, &size);
+    int r = outcome ? 0 : disk_which(kept_fd(&d->file), which, &size);
     if (r < 0)
         outcome = disk_outcome(DISK_CREATE, r, 0);
     return outcome ? outcome : publish_name(c);
@@ -123,10 +123,10 @@ static uint64_t open_file(struct coll *c)
     free(d->name);
     size_t room = at ? (size_t)(c->comm->world->arena.base + c->comm->world->arena.bytes - at) : 0;
     d->name = at ? strndup(at, room < NAME_MOST ? room : NAME_MOST) : NULL;
-    d->fd = d->name ? open(d->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
-    if (d->fd < 0)
+    d->file = kept_of(d->name ? open(d->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1);
+    if (d->file.fd < 0)
         return disk_outcome(DISK_CREATE, d->name ? -errno : -ENOMEM, 0);
-    int r = disk_which(d->fd, &which, &size);
+    int r = disk_which(d->file.fd, &which, &size);
     if (r < 0)
         return disk_outcome(DISK_CREATE, r, 0);
     if (which != disk_said(c, 0, DISK_WHICH))
@@ -162,7 +162,7 @@ static int save_write(struct coll *c, uint64_t *outcome)
         if (*outcome || disk_said(c, 0, DISK_START))
             return DONE;
     }
-    struct stripe_plan plan = { d->fd, -1, true, (char *)(uintptr_t)d->from, 0, 0 };
+    struct stripe_plan plan = { d->file, KEPT_NONE, true, (char *)(uintptr_t)d->from, 0, 0 };
     stripe_share(d->size, w->size, w->me, &plan.from, &plan.to);
     return disk_stripe(c, &plan, DISK_MEMORY, outcome);
 }
@@ -182,8 +182,8 @@ static uint64_t take_name(struct disk_call *d)
         return disk_outcome(DISK_RENAME, -errno, 0);
     d->there = false;
     char *copy = strdup(d->target);
-    close(d->fd);
-    d->fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;         /* a folder that cannot be read cannot be synced */
+    kept_close(&d->file);
+    d->file = kept_of(copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);         /* a folder that cannot be read cannot be synced */
     free(copy);
     return 0;
 }
@@ -199,7 +199,7 @@ static int save_finish(struct coll *c, uint64_t *outcome)
                 return WAITING;
             if (!all_wrote(c, *outcome))
                 return DONE;
-            stripe_sync(&d->stripe, d->fd);
+            stripe_sync(&d->stripe, &d->file);
             d->step = SYNCING;
             break;
         case SYNCING:
@@ -213,9 +213,9 @@ static int save_finish(struct coll *c, uint64_t *outcome)
             if (d->step == SYNCING_NAME)
                 return DONE;
             *outcome = take_name(d);
-            if (*outcome || d->fd < 0)
+            if (*outcome || d->file.fd < 0)
                 return DONE;
-            stripe_sync(&d->stripe, d->fd);
+            stripe_sync(&d->stripe, &d->file);
             d->step = SYNCING_NAME;
             break;
         default: return DONE;

@@ -58,9 +58,10 @@ static void hand_over(struct stripe *s, unsigned slot)
     uint64_t offset = s->piece[slot].offset;
     size_t bytes = s->piece[slot].bytes;
     bool direct = s->piece[slot].direct;
-    struct transfer_piece piece = { s->plan.write ? TRANSFER_WRITE : TRANSFER_READ, direct ? s->plan.direct : s->plan.fd, s->plan.at + offset,
+    int fd = kept_fd(direct ? &s->plan.direct : &s->plan.file);
+    struct transfer_piece piece = { s->plan.write ? TRANSFER_WRITE : TRANSFER_READ, fd, s->plan.at + offset,
                                     direct ? (bytes + STRIPE_PAGE - 1) / STRIPE_PAGE * STRIPE_PAGE : bytes, offset };
-    int r = transfer_give(s->transfer, &piece, slot);
+    int r = fd < 0 ? fd : transfer_give(s->transfer, &piece, slot);
     if (r < 0)
         fail(s, r, offset);
     else
@@ -94,9 +95,15 @@ static void next_piece(struct stripe *s)
     }
     s->piece[slot].offset = s->next;
     s->piece[slot].bytes = bytes;
-    s->piece[slot].direct = s->plan.direct >= 0 && s->next % STRIPE_PAGE == 0 && !is_cached(s->plan.fd, s->next, bytes);
+    s->piece[slot].direct = s->plan.direct.fd >= 0 && !s->indirect && s->next % STRIPE_PAGE == 0 && !is_cached(s->plan.file.fd, s->next, bytes);
     s->next += bytes;
     hand_over(s, slot);
+}
+
+/* Still the same file behind the read as before it: then it has been that all the time. */
+static bool was_read_of_it(const struct stripe *s, unsigned slot)
+{
+    return s->plan.write || kept_is(s->piece[slot].direct ? &s->plan.direct : &s->plan.file);
 }
 
 static void piece_ended(struct stripe *s, const struct transfer_end *end)
@@ -104,10 +111,14 @@ static void piece_ended(struct stripe *s, const struct transfer_end *end)
     unsigned slot = end->tag;
     s->busy &= ~(1u << slot);
     uint64_t offset = s->piece[slot].offset;
+    if (!was_read_of_it(s, slot)) {
+        fail(s, -EBADF, offset);
+        return;
+    }
     size_t wanted = s->piece[slot].bytes, got = end->result > 0 ? (size_t)end->result : 0;
     got = got < wanted ? got : wanted;               /* a piece past the cache is read by whole pages */
     if (end->result == -EINVAL && s->piece[slot].direct)
-        s->plan.direct = -1;                         /* this file system wants more than we know: through the cache, then */
+        s->indirect = true;                          /* through the cache, then */
     else if (end->result < 0 && end->result != -EAGAIN && end->result != -EINTR) {
         fail(s, (int)end->result, offset);
         return;
@@ -168,11 +179,12 @@ int stripe_advance(struct stripe *s)
     return s->busy == 0 && (s->error || s->next == s->plan.to);
 }
 
-void stripe_sync(struct stripe *s, int fd)
+void stripe_sync(struct stripe *s, const struct kept *file)
 {
+    int fd = kept_fd(file);
     const struct transfer_piece sync = { TRANSFER_SYNC, fd, NULL, 0, 0 };
     s->syncing = true;
-    int r = transfer_give(s->transfer, &sync, 0);
+    int r = fd < 0 ? fd : transfer_give(s->transfer, &sync, 0);
     if (r < 0)
         fail(s, r, s->plan.to);
     else

@@ -1,18 +1,20 @@
 /* Job: one rank's share of a file: pieces handed over one behind the other, short ones completed, the first error kept.
  * Owns: one transfer.
- * Never: opens a file, waits, speaks with other ranks. */
+ * Never: opens a file, waits, speaks with other ranks. A file that the program has closed meanwhile is -EBADF, and what has its number by then
+ * is neither read into the result nor written. */
 #ifndef TUTTI_DISK_STRIPE_H
 #define TUTTI_DISK_STRIPE_H
 
+#include "os/kept.h"
 #include "os/transfer.h"
 
 #include <stdbool.h>
 
 enum { STRIPE_DEPTH = 8, STRIPE_PIECE = 2 << 20, STRIPE_PAGE = 4096 };
 
-/* fd through the page cache. direct: the same file past it, -1: cannot be had. at: where byte 0 of the file lies in memory; for reads it has
+/* file through the page cache. direct: the same file past it, none: cannot be had. at: where byte 0 of the file lies in memory; for reads it has
    room up to the next multiple of STRIPE_PAGE behind the file's end, begins on a page, and is made present here, piece by piece. */
-struct stripe_plan { int fd, direct; bool write; char *at; uint64_t from, to; };
+struct stripe_plan { struct kept file, direct; bool write; char *at; uint64_t from, to; };
 
 struct stripe {
     struct stripe_plan plan;
@@ -27,6 +29,7 @@ struct stripe {
     uint64_t moved;                    /* bytes that are where they belong */
     int error;                         /* the first, -errno; with where in the file */
     uint64_t error_at;
+    bool indirect;                     /* what can be had past the cache wants more than we know */
     bool ended;                        /* the error is that the file ends there */
     bool syncing;
 };
@@ -39,7 +42,7 @@ int  stripe_begin(struct stripe *s, const struct stripe_plan *plan);
 /* 1: over, well or with s->error; nothing is under way then. 0: ask again. */
 int  stripe_advance(struct stripe *s);
 /* After a stripe of writes is over: fsync, ended by stripe_advance as well. */
-void stripe_sync(struct stripe *s, int fd);
+void stripe_sync(struct stripe *s, const struct kept *file);
 void stripe_end(struct stripe *s);                                   /* waits for what is under way; also for one that never began */
 
 #endif

@@ -3,6 +3,7 @@
 #include "gpu/descriptors.h"
 
 #include "os/handover.h"
+#include "os/kept.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,14 +12,14 @@
 
 enum { PARCELS = 64, GATHER_MOST = 1024 };
 
-struct parcel { uint64_t buffer; uint32_t owner; int fd; };
+struct parcel { uint64_t buffer; uint32_t owner; struct kept file; };
 struct message { uint64_t birth, buffer; uint32_t owner, spare; };
 
 struct descriptors {
     pthread_mutex_t lock;
     uint64_t birth;
     uint32_t mine, next;
-    int box;                                         /* -1: none */
+    struct kept box;                                 /* no fd: none */
     struct parcel parcels[PARCELS];
 };
 
@@ -39,17 +40,15 @@ struct descriptors *descriptors_new(uint64_t birth, uint32_t mine)
     d->birth = birth;
     d->mine = mine;
     for (int i = 0; i < PARCELS; i++)
-        d->parcels[i].fd = -1;
+        d->parcels[i].file = KEPT_NONE;
     name_of(birth, mine, name, sizeof name);
-    d->box = handover_box(name);
+    d->box = kept_of(handover_box(name));
     return d;
 }
 
 static void drop(struct parcel *p)
 {
-    if (p->fd >= 0)
-        close(p->fd);
-    p->fd = -1;
+    kept_close(&p->file);
 }
 
 void descriptors_free(struct descriptors *d)
@@ -58,7 +57,7 @@ void descriptors_free(struct descriptors *d)
         return;
     for (int i = 0; i < PARCELS; i++)
         drop(&d->parcels[i]);
-    handover_close(d->box, NULL);
+    kept_close(&d->box);
     pthread_mutex_destroy(&d->lock);
     free(d);
 }
@@ -79,7 +78,7 @@ int descriptors_put(struct descriptors *d, uint32_t to, uint64_t buffer, int fd)
 static struct parcel *find(struct descriptors *d, uint32_t owner, uint64_t buffer)
 {
     for (int i = 0; i < PARCELS; i++)
-        if (d->parcels[i].fd >= 0 && d->parcels[i].owner == owner && d->parcels[i].buffer == buffer)
+        if (kept_is(&d->parcels[i].file) && d->parcels[i].owner == owner && d->parcels[i].buffer == buffer)
             return &d->parcels[i];
     return NULL;
 }
@@ -90,16 +89,16 @@ static void keep(struct descriptors *d, const struct message *m, int fd)
     if (!p)
         p = &d->parcels[d->next++ % PARCELS];
     drop(p);
-    *p = (struct parcel){ m->buffer, m->owner, fd };
+    *p = (struct parcel){ m->buffer, m->owner, kept_of(fd) };
 }
 
 /* Bounded: whoever sends without end holds nobody up. */
 void descriptors_gather(struct descriptors *d)
 {
     pthread_mutex_lock(&d->lock);
-    for (int i = 0; d->box >= 0 && i < GATHER_MOST; i++) {
+    for (int i = 0; i < GATHER_MOST && kept_is(&d->box); i++) {
         struct message m;
-        int fd, got = handover_recv(d->box, &m, sizeof m, &fd, 0);
+        int fd, got = handover_recv(d->box.fd, &m, sizeof m, &fd, 0);
         if (got == -EAGAIN)
             break;
         if (got == sizeof m && m.birth == d->birth && fd >= 0)
@@ -114,9 +113,9 @@ int descriptors_take(struct descriptors *d, uint32_t owner, uint64_t buffer)
 {
     pthread_mutex_lock(&d->lock);
     struct parcel *p = find(d, owner, buffer);
-    int fd = p ? p->fd : -1;
+    int fd = p ? p->file.fd : -1;
     if (p)
-        p->fd = -1;
+        p->file = KEPT_NONE;
     pthread_mutex_unlock(&d->lock);
     return fd;
 }

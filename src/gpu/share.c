@@ -20,7 +20,7 @@
 
 enum { SLICE_NS = 5000000 };
 
-struct lending { uint64_t buffer, base, bytes, generation, used; unsigned char handle[64], device[16]; enum lent_how how; bool taken; int fd; char words[120]; };
+struct lending { uint64_t buffer, base, bytes, generation, used; unsigned char handle[64], device[16]; enum lent_how how; bool taken; struct kept file; char words[120]; };
 
 /* Memory that may stay open at peers. gone: let go while somebody had it open. */
 struct stretch { uint64_t at, bytes, buffer; bool ours, gone; struct stretch *next; };
@@ -157,7 +157,7 @@ static struct lending *lending_find(struct share *s, uint64_t buffer)
 static void lending_drop(struct lending *l)
 {
     if (l->taken && l->how == LENT_DESCRIPTOR)
-        close(l->fd);
+        kept_close(&l->file);
     l->taken = false;
 }
 
@@ -207,12 +207,15 @@ static int lending_export(struct lending *l, const struct cuda_api *call, const 
         driver_failed(call, "cuMemRetainAllocationHandle", error, words);
         return 0;
     }
-    error = call->cuMemExportToShareableHandle(&l->fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    int fd = -1;
+    error = call->cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     call->cuMemRelease(memory);
     if (error)
         driver_failed(call, "cuMemExportToShareableHandle", error, words);
-    else
+    else {
+        l->file = kept_of(fd);
         l->how = LENT_DESCRIPTOR;
+    }
     return 0;
 }
 
@@ -313,7 +316,8 @@ int share_hand_out(struct share *share, const struct lent *lent, const struct wa
     for (uint32_t p = 0; p < w->size && r == 0; p++) {
         if (share_of_process(&share->world->arena, watch_world_rank(w, p), (uint32_t)share->world->rank))
             continue;
-        r = descriptors_put(share->descriptors, watch_world_rank(w, p), lent->buffer, l->fd);
+        int fd = kept_fd(&l->file);
+        r = fd < 0 ? fd : descriptors_put(share->descriptors, watch_world_rank(w, p), lent->buffer, fd);
         if (r < 0)
             text_add(why, "the descriptor of its memory could not be handed to rank %u: %s", p, error_text(r));
     }

@@ -32,7 +32,8 @@ struct world {
     struct heap *heap;                 /* tutti_alloc, out of the span */
     struct adopt *adopt;               /* tutti_register, into the span */
     shared64 readonly_base;            /* the second mapping of the arena, for tutti_view_readonly; 0: none yet. Set once, under lock */
-    int rank, size, host_fd;
+    int rank, size;
+    struct kept host;                  /* what tells late comers that the world has met */
     const uint64_t *fork_word;         /* 1 in the process that joined, 0 in a forked child of it */
     void *fork_page;
     pthread_mutex_t lock;
@@ -50,7 +51,7 @@ struct world {
     void *interrupt_arg;
     struct process_id self;
     struct ground ground;              /* memory of this process that is no device's: nobody need be asked about it */
-    shared32 *handles;                 /* [size] for watch/death */
+    shared64 *handles;                 /* [size] for watch/death */
     shared32 adrift;                   /* the joining thread has ended */
     struct progress *progress;
     void *keys;                        /* order/: this rank's counts of keys, and what it runs */

@@ -79,7 +79,7 @@ static int join_inherited(struct meeting *m)
 int join_world(struct arena *arena, const struct join_request *request, int *host_fd, struct text *why)
 {
     *host_fd = -1;
-    *arena = (struct arena){ .fd = -1 };
+    *arena = (struct arena){ .fd = -1, .file = KEPT_NONE };
     int error = check_request(request, why);
     if (error)
         return error;

@@ -14,7 +14,7 @@ const char *place_readonly(struct world *world, int *error)
     pthread_mutex_lock(&world->lock);
     const char *base = (const char *)(uintptr_t)load_acquire64(&world->readonly_base);
     if (!base) {
-        base = shared_map_take(world->arena.fd, world->arena.bytes, 1, error);
+        base = shared_map_take(arena_fd(&world->arena), world->arena.bytes, 1, error);
         store_release64(&world->readonly_base, (uint64_t)(uintptr_t)base);
     }
     pthread_mutex_unlock(&world->lock);
@@ -24,7 +24,7 @@ const char *place_readonly(struct world *world, int *error)
 void place_keep(struct world *world)
 {
     int error;
-    shared_map_take(world->arena.fd, world->arena.bytes, 0, &error);         /* and never given back; if it fails, nobody is worse off */
+    shared_map_take(arena_fd(&world->arena), world->arena.bytes, 0, &error);         /* and never given back; if it fails, nobody is worse off */
 }
 
 struct place comm_place(const struct tutti_comm *comm, const void *ptr, size_t bytes)

@@ -180,6 +180,8 @@ int memory_release(int fd, void *base, void *at, size_t bytes)
         return -EINVAL;
     if (bytes == 0)
         return 0;
+    if (fd < 0)
+        return madvise(at, bytes, MADV_REMOVE) == 0 ? 0 : -errno;
     off_t offset = (off_t)((char *)at - (char *)base);
     while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)bytes) != 0)
         if (errno != EINTR)
@@ -192,8 +194,19 @@ static int map_over(void *at, size_t bytes, int flags, int fd, uint64_t offset)
     return mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED ? -errno : 0;
 }
 
-int memory_map_over(int fd, uint64_t offset, void *at, size_t bytes)
+/* A mapping of no length, moved, is a second one of the same pages. It is as the first one is; only forks shall have it all the same. */
+static int map_again(void *from, void *at, size_t bytes)
 {
+    if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+        return -errno;
+    madvise(at, bytes, MADV_DOFORK);
+    return 0;
+}
+
+int memory_map_over(int fd, void *base, uint64_t offset, void *at, size_t bytes)
+{
+    if (fd < 0)
+        return base ? map_again((char *)base + offset, at, bytes) : -EBADF;
     return map_over(at, bytes, MAP_SHARED | MAP_NORESERVE, fd, offset);
 }
 

@@ -35,11 +35,12 @@ size_t memory_huge(void *at, size_t bytes);
 bool memory_populates(void);
 bool memory_collapses(void);
 bool memory_scans(void);
-/* Gives the pages back to the system (hole punch); the bytes read as zero afterwards. */
+/* Gives the pages back to the system (hole punch); the bytes read as zero afterwards. fd < 0: by the mapping alone, of whole pages. */
 int memory_release(int fd, void *base, void *at, size_t bytes);
 
-/* Puts whole pages of fd, or fresh private ones, in the place of what is mapped at `at`. 0, or -errno and all is as it was. */
-int memory_map_over(int fd, uint64_t offset, void *at, size_t bytes);
+/* Puts whole pages of fd, mapped at base, or fresh private ones, in the place of what is mapped at `at`. 0, or -errno and all is as it was.
+   fd < 0: out of the mapping alone. */
+int memory_map_over(int fd, void *base, uint64_t offset, void *at, size_t bytes);
 int memory_private_over(void *at, size_t bytes);
 
 /* Can the CPU read the byte there? Where the system does not say: yes. Costs a system call. */

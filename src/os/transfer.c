@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/knob.h"
 #include "os/futex.h"
+#include "os/kept.h"
 #include "os/thread.h"
 #include "os/uring.h"
 
@@ -26,7 +27,7 @@ struct job { struct transfer_piece piece; unsigned tag; int64_t result; struct j
 struct transfer {
     struct uring *ring;                /* NULL: threads */
     shared64 ends;                     /* +1 by the threads, of either way; a futex */
-    int event;                         /* the ring's, read by `listener`; -1 there is none */
+    struct kept event;                 /* the ring's, read by `listener`; no fd: there is none */
     pthread_t listener;
     shared32 closing;                  /* 1: the event is the last; by transfer_close */
     unsigned depth, under_way;
@@ -100,7 +101,7 @@ static void *listen_to(void *arg)
     struct transfer *t = arg;
     uint64_t ends;
     for (;;)
-        if (read(t->event, &ends, sizeof ends) < 0 && errno != EINTR)
+        if (!kept_is(&t->event) || (read(t->event.fd, &ends, sizeof ends) < 0 && errno != EINTR))
             return NULL;                             /* as little as it can happen: whoever sleeps looks by itself, now and then */
         else if (load_acquire32(&t->closing))
             return NULL;
@@ -111,25 +112,27 @@ static void *listen_to(void *arg)
 static void stop_listening(struct transfer *t)
 {
     const uint64_t one = 1;
-    if (t->event < 0)
+    if (t->event.fd < 0)
         return;
     store_release32(&t->closing, 1);
-    while (write(t->event, &one, sizeof one) < 0 && errno == EINTR) { }
+    if (kept_is(&t->event))
+        while (write(t->event.fd, &one, sizeof one) < 0 && errno == EINTR) { }
+    else
+        pthread_cancel(t->listener);                 /* it sleeps on what was the event, and holds nothing */
     pthread_join(t->listener, NULL);
-    close(t->event);
+    kept_close(&t->event);
 }
 
 shared64 *transfer_ends(struct transfer *t)
 {
-    if (!t->ring || t->event >= 0)
+    if (!t->ring || t->event.fd >= 0)
         return &t->ends;
-    t->event = eventfd(0, EFD_CLOEXEC);
-    if (t->event < 0)
+    t->event = kept_of(eventfd(0, EFD_CLOEXEC));
+    if (t->event.fd < 0)
         return NULL;
-    if (uring_event(t->ring, t->event) == 0 && thread_start(&t->listener, listen_to, t) == 0)
+    if (uring_event(t->ring, t->event.fd) == 0 && thread_start(&t->listener, listen_to, t) == 0)
         return &t->ends;
-    close(t->event);                                 /* the ring has its own hold on it */
-    t->event = -1;
+    kept_close(&t->event);                           /* the ring has its own hold on it */
     return NULL;
 }
 
@@ -147,7 +150,7 @@ struct transfer *transfer_open(unsigned depth, int *error)
     *error = -ENOMEM;
     if (!t)
         return NULL;
-    t->event = -1;
+    t->event = KEPT_NONE;
     t->depth = depth < TRANSFER_DEPTH ? depth : TRANSFER_DEPTH;
     t->ring = ring_wanted() ? uring_open(t->depth, error) : NULL;
     if (t->ring)

@@ -3,13 +3,16 @@
  * pins pages once instead of once per request, and here each page is used once; to register a stripe as a whole costs its huge pages. */
 #include "os/uring.h"
 
+#include "os/kept.h"
+
 #include <errno.h>
 #include <liburing.h>
+#include <sched.h>
 #include <stdlib.h>
 
 enum { AT_ONCE = 1 << 30 };            /* bytes of one operation: what its result can say */
 
-struct uring { struct io_uring ring; };
+struct uring { struct io_uring ring; struct kept file; };
 
 /* Some sandboxes allow to make a ring and forbid to use it. */
 static int try_it(struct io_uring *ring)
@@ -35,6 +38,7 @@ struct uring *uring_open(unsigned depth, int *error)
         free(ring);
         return NULL;
     }
+    ring->file = kept_of(ring->ring.ring_fd);
     return ring;
 }
 
@@ -49,10 +53,10 @@ bool uring_knows(int request)
 
 int uring_give(struct uring *ring, const struct transfer_piece *piece, unsigned tag)
 {
-    struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->ring);
+    struct io_uring_sqe *sqe = kept_is(&ring->file) ? io_uring_get_sqe(&ring->ring) : NULL;
     unsigned bytes = piece->bytes < AT_ONCE ? (unsigned)piece->bytes : AT_ONCE;
     if (!sqe)
-        return -EAGAIN;
+        return kept_is(&ring->file) ? -EAGAIN : -EBADF;
     if (piece->kind == TRANSFER_SYNC)
         io_uring_prep_fsync(sqe, piece->fd, 0);
     else if (piece->kind == TRANSFER_READ)
@@ -67,7 +71,7 @@ int uring_give(struct uring *ring, const struct transfer_piece *piece, unsigned 
 int uring_take(struct uring *ring, struct transfer_end *end)
 {
     struct io_uring_cqe *cqe;
-    if (io_uring_sq_ready(&ring->ring))
+    if (io_uring_sq_ready(&ring->ring) && kept_is(&ring->file))
         io_uring_submit(&ring->ring);
     if (io_uring_peek_cqe(&ring->ring, &cqe) != 0)
         return 0;
@@ -76,17 +80,23 @@ int uring_take(struct uring *ring, struct transfer_end *end)
     return 1;
 }
 
-int uring_event(struct uring *ring, int event) { return io_uring_register_eventfd(&ring->ring, event); }
+int uring_event(struct uring *ring, int event) { return kept_is(&ring->file) ? io_uring_register_eventfd(&ring->ring, event) : -EBADF; }
 
 void uring_wait(struct uring *ring)
 {
     struct io_uring_cqe *cqe;
+    if (!kept_is(&ring->file)) {                     /* what has been asked for ends all the same, and is shown in memory */
+        sched_yield();
+        return;
+    }
     io_uring_submit(&ring->ring);
     io_uring_wait_cqe(&ring->ring, &cqe);
 }
 
 void uring_close(struct uring *ring)
 {
+    if (!kept_is(&ring->file))
+        ring->ring.ring_fd = ring->ring.enter_ring_fd = -1;          /* its memory is given back; the number is another's */
     io_uring_queue_exit(&ring->ring);
     free(ring);
 }

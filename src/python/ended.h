@@ -1,5 +1,5 @@
 /* Job: tells Python of works that have ended, in a thread of the package: the library's own threads never wait for the interpreter.
- * Owns: the list of ends that nobody has fetched yet, and the descriptor that says there are some.
+ * Owns: the list of ends that nobody has fetched yet, and the semaphore that says there are some.
  * Never: Python code run here; tutti/_later.py calls what a program has added. */
 #ifndef PYTHON_ENDED_H
 #define PYTHON_ENDED_H

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { HANDLES_MAX = 128 };
@@ -53,23 +54,38 @@ static int death_adrift_alive(const struct seat *seat)
     return !ready;
 }
 
-/* A descriptor of the process makes asking cheap (6 us instead of 50): opened at the first question, kept for the world's life. Not in
-   very large worlds: the program needs descriptors too. */
+static struct kept *handle_at(uint64_t word) { return (struct kept *)(uintptr_t)word; }
+
+/* A descriptor of the process makes asking cheap (6 us instead of 50): opened at the first question, kept for the world's life;
+   the program may have closed it. Not in very large worlds: the program needs descriptors too. */
 static int death_handle(struct watch *w, uint32_t p)
 {
     if (w->arena->header->size > HANDLES_MAX)
         return -1;
-    shared32 *handle = &w->handles[watch_world_rank(w, p)];
-    uint32_t have = load_acquire32(handle);
+    shared64 *handle = &w->handles[watch_world_rank(w, p)];
+    uint64_t have = load_acquire64(handle);                          /* E85 acquire */
     if (have)
-        return (int)have - 1;
+        return kept_fd(handle_at(have));
     int fd = process_pidfd(&w->seats[p]->id);
-    uint32_t none = 0;
-    if (fd >= 0 && !swap_if32(handle, &none, (uint32_t)fd + 1)) {
-        close(fd);                                   /* another thread was first */
-        return (int)none - 1;
+    if (fd < 0)
+        return fd;
+    struct kept *kept = malloc(sizeof *kept);
+    if (kept)
+        *kept = kept_of(fd);
+    if (!kept || !swap_if64(handle, &have, (uint64_t)(uintptr_t)kept)) {            /* E85 release */
+        free(kept);
+        close(fd);                                   /* no memory, or another thread was first */
+        return have ? kept_fd(handle_at(have)) : -ENOMEM;
     }
     return fd;
+}
+
+void death_handle_close(shared64 *handle)
+{
+    struct kept *kept = handle_at(load_acquire64(handle));          /* E85 acquire */
+    if (kept)
+        kept_close(kept);
+    free(kept);
 }
 
 bool death_without_mark(struct watch *w, uint32_t p, bool thorough)

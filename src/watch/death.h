@@ -1,6 +1,8 @@
 /* Job: who of a comm is gone, by the kernel's mark or by asking after the process.
  * Owns: the watch's scratch `seen`, `gone`, `lost`.
- * Never: whose fault that makes an operation's end: verdict.h judges. */
+ * Never: whose fault that makes an operation's end: verdict.h judges.
+ *
+ * E85 handle: a thread fills a `struct kept`, then puts its address into `handles` (swap, release); the others load it (acquire), then read. */
 #ifndef TUTTI_WATCH_DEATH_H
 #define TUTTI_WATCH_DEATH_H
 
@@ -16,6 +18,9 @@ int death_probe(struct watch *w, bool thorough);
 
 /* The same for one member: gone without a mark? For those who wait for one rank. */
 bool death_without_mark(struct watch *w, uint32_t p, bool thorough);
+
+/* With the world, of each entry of `handles`. */
+void death_handle_close(shared64 *handle);
 
 /* Is this world seat's rank dead or gone? For tutti_failed and the order rooms. */
 enum gone death_of(struct seat *seat);

@@ -45,7 +45,7 @@ struct watch {
     struct seat **seats;              /* [size]: each member's seat */
     uint32_t *seen;                   /* [size] scratch: alive words at the last look */
     uint8_t  *gone;                   /* [size] scratch: enum gone at the last look */
-    shared32 *handles;                /* [ranks of the world] the world's: process descriptors + 1, opened when first asked for; 0 none yet */
+    shared64 *handles;                /* [ranks of the world] the world's: `struct kept` of their processes, opened when first asked for; 0 none yet */
     shared8  *lost;                   /* [size] sticky: found dead without a mark; by any thread of this rank */
     bool     over;                    /* at the last look the operation had succeeded, and only readers of its buffers were waited for */
     uint32_t pause_ticks;             /* what a pause costs here */

@@ -27,7 +27,7 @@ static void test_sleeper(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
-        struct bell bell = { 0, 0, 0 };
+        struct bell bell = { 0 };
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, sleep_for, &bell), 0);
         while (i % 2 && load_acquire32(&bell.over) != BELL_HEARD)
@@ -42,7 +42,7 @@ static void test_sleeper(void **state)
 static void test_words(void **state)
 {
     (void)state;
-    struct bell bell = { 0, 0, 0 }, other = { 0, 0, 0 };
+    struct bell bell = { 0 }, other = { 0 };
     assert_false(bell_over(&bell));
     assert_true(bell_heard(&bell));
     assert_false(bell_over(&bell));

@@ -66,7 +66,7 @@ static void read_back(bool cached)
     for (uint32_t ranks = 1; ranks < 5; ranks++) {
         memset(memory, 0xee, BYTES);
         for (uint32_t me = 0; me < ranks; me++) {
-            struct stripe_plan plan = { fd, direct, false, memory, 0, 0 };
+            struct stripe_plan plan = { kept_of(fd), kept_of(direct), false, memory, 0, 0 };
             stripe_share(BYTES, ranks, me, &plan.from, &plan.to);
             if (!cached)
                 drop_from_cache();
@@ -98,13 +98,13 @@ static void write_out(void)
     snprintf(other, sizeof other, "%s.out", path);
     int fd = open(other, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     for (uint32_t me = 0; me < 3; me++) {
-        struct stripe_plan plan = { fd, -1, true, (char *)content, 0, 0 };
+        struct stripe_plan plan = { kept_of(fd), KEPT_NONE, true, (char *)content, 0, 0 };
         stripe_share(BYTES, 3, me, &plan.from, &plan.to);
         struct stripe s;
         assert_int_equal(stripe_begin(&s, &plan), 0);
         while (!stripe_advance(&s))
             sched_yield();
-        stripe_sync(&s, fd);
+        stripe_sync(&s, &plan.file);
         while (!stripe_advance(&s))
             sched_yield();
         assert_int_equal(s.error, 0);
@@ -130,7 +130,7 @@ static void ends_early(void)
 {
     int fd = open_it(O_RDONLY), direct = open_it(O_RDONLY | O_DIRECT);
     for (int i = 0; i < 2; i++) {
-        struct stripe s = run((struct stripe_plan){ fd, i ? direct : -1, false, memory, 0, BYTES + 2 * MIB });
+        struct stripe s = run((struct stripe_plan){ kept_of(fd), kept_of(i ? direct : -1), false, memory, 0, BYTES + 2 * MIB });
         assert_true(s.ended && s.error == -EIO && s.error_at >= BYTES);
         assert_memory_equal(memory, content, BYTES / MIB * MIB);
     }
@@ -152,20 +152,57 @@ static void test_errors(void **state)
 {
     (void)state;
     int wrong = open_it(O_WRONLY), fd = open_it(O_RDONLY);
-    struct stripe s = run((struct stripe_plan){ wrong, -1, false, memory, MIB, BYTES });
+    struct stripe s = run((struct stripe_plan){ kept_of(wrong), KEPT_NONE, false, memory, MIB, BYTES });
     assert_true(s.error == -EBADF && s.error_at >= MIB && s.busy == 0 && s.moved == 0);
-    s = run((struct stripe_plan){ fd, -1, true, memory, 0, BYTES });
+    s = run((struct stripe_plan){ kept_of(fd), KEPT_NONE, true, memory, 0, BYTES });
     assert_true(s.error == -EBADF && s.busy == 0);
     struct stripe sync;
-    assert_int_equal(stripe_begin(&sync, &(struct stripe_plan){ fd, -1, true, memory, 0, 0 }), 0);
+    assert_int_equal(stripe_begin(&sync, &(struct stripe_plan){ kept_of(fd), KEPT_NONE, true, memory, 0, 0 }), 0);
     assert_true(stripe_advance(&sync));
-    stripe_sync(&sync, -1);
+    stripe_sync(&sync, &KEPT_NONE);
     while (!stripe_advance(&sync))
         sched_yield();
     assert_int_equal(sync.error, -EBADF);
     stripe_end(&sync);
     close(wrong);
     close(fd);
+}
+
+/* The program closes the descriptor while the file is read or written, and opens another file under its number: an error, and nothing of the
+   other file is in the result, nor anything of ours in it. */
+static void is_replaced(bool write)
+{
+    char other[80];
+    snprintf(other, sizeof other, "%s.other", path);
+    int fd = open_it(O_RDWR), another = open(other, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    static const char theirs[4096] = "theirs";
+    assert_int_equal(pwrite(another, theirs, sizeof theirs, 0), sizeof theirs);
+    assert_int_equal(ftruncate(another, BYTES), 0);
+    struct stripe s;
+    assert_int_equal(stripe_begin(&s, &(struct stripe_plan){ kept_of(fd), KEPT_NONE, write, memory, 0, BYTES }), 0);
+    assert_int_equal(dup3(another, fd, O_CLOEXEC), fd);
+    while (!stripe_advance(&s))
+        sched_yield();
+    assert_int_equal(s.error, -EBADF);
+    assert_int_equal(s.moved, 0);
+    stripe_end(&s);
+    char is[sizeof theirs];
+    assert_int_equal(pread(another, is, sizeof is, 0), sizeof is);
+    assert_memory_equal(is, theirs, sizeof is);
+    close(fd);
+    close(another);
+    unlink(other);
+}
+
+static void test_replaced(void **state)
+{
+    (void)state;
+    is_replaced(false);
+    is_replaced(true);
+    setenv("TUTTI_URING", "0", 1);
+    is_replaced(false);
+    is_replaced(true);
+    unsetenv("TUTTI_URING");
 }
 
 /* A descriptor for whole pages that takes something else: the file comes through the cache. Memory that begins within a page is what
@@ -176,7 +213,7 @@ static void test_pages_refused(void **state)
     int fd = open_it(O_RDONLY), direct = open_it(O_RDONLY | O_DIRECT);
     drop_from_cache();
     struct stripe s;
-    assert_int_equal(stripe_begin(&s, &(struct stripe_plan){ fd, direct, false, memory + 1, 0, BYTES }), 0);
+    assert_int_equal(stripe_begin(&s, &(struct stripe_plan){ kept_of(fd), kept_of(direct), false, memory + 1, 0, BYTES }), 0);
     while (!stripe_advance(&s))
         sched_yield();
     if (s.error == 0)                                /* else it is memory_populate that wants pages */
@@ -194,7 +231,7 @@ static void test_end_waits(void **state)
     for (int i = 0; i < 20; i++) {
         struct stripe s;
         drop_from_cache();
-        assert_int_equal(stripe_begin(&s, &(struct stripe_plan){ fd, direct, false, memory, 0, BYTES }), 0);
+        assert_int_equal(stripe_begin(&s, &(struct stripe_plan){ kept_of(fd), kept_of(direct), false, memory, 0, BYTES }), 0);
         stripe_advance(&s);
         stripe_end(&s);
         memset(memory, 0, BYTES);
@@ -229,7 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares), cmocka_unit_test(test_reads), cmocka_unit_test(test_writes), cmocka_unit_test(test_a_file_that_ends_early),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_pages_refused), cmocka_unit_test(test_end_waits),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_replaced), cmocka_unit_test(test_pages_refused), cmocka_unit_test(test_end_waits),
     };
     return cmocka_run_group_tests(tests, make, drop);
 }

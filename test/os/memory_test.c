@@ -331,7 +331,7 @@ static void test_over_what_is_mapped(void **state)
     char *at = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memset(at, 1, 5 * 4096);
     strcpy(all + 8192, "from the memfd");
-    assert_int_equal(memory_map_over(fd, 8192, at + 4096, 4096), 0);
+    assert_int_equal(memory_map_over(fd, all, 8192, at + 4096, 4096), 0);
     assert_string_equal(at + 4096, "from the memfd");
     at[4096] = 'F';
     assert_int_equal(all[8192], 'F');
@@ -341,7 +341,12 @@ static void test_over_what_is_mapped(void **state)
     at[4096] = 2;
     assert_int_equal(all[8192], 'F');
     assert_true(at[4095] == 1 && at[8192] == 1);
-    assert_int_equal(memory_map_over(-1, 0, at, 4096), -EBADF);
+    assert_int_equal(memory_map_over(-1, NULL, 0, at, 4096), -EBADF);
+    close(fd);                                       /* without it: by the mapping */
+    assert_int_equal(memory_map_over(-1, all, 8192, at + 4096, 4096), 0);
+    assert_string_equal(at + 4096, "From the memfd");
+    assert_int_equal(memory_release(-1, all, all + 8192, 4096), 0);
+    assert_true(at[4096] == 0 && all[8192] == 0);
     munmap(at, 5 * 4096);
     memory_unmap(all, size);
     close(fd);

@@ -1,0 +1,68 @@
+/* fstat tells files, sockets, memory apart, and from Linux 6.9 on processes. All that has no inode of its own (eventfd, io_uring, a process before
+ * that) shows one and the same: there the kernel's name of its kind is taken, and the number that /proc shows of it. Without /proc all of
+ * these are alike, and believed. Of a process that has been reaped the number is gone: the kind alone is left. */
+#include "os/kept.h"
+
+#include "base/text.h"
+#include "os/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 64, KIND_ROOM = 64, INFO_ROOM = 1024 };
+
+static const char *const numbered[] = { "anon_inode:[pidfd]", "\nPid:", "anon_inode:[eventfd]", "\neventfd-id:" };
+
+static uint64_t number_of(int fd, const char *kind)
+{
+    char path_room[PATH_ROOM], info[INFO_ROOM];
+    struct text path = TEXT_IN(path_room);
+    for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i += 2) {
+        if (strcmp(kind, numbered[i]))
+            continue;
+        text_add(&path, "/proc/self/fdinfo/%d", fd);
+        if (file_read(path_room, info, sizeof info) <= 0)
+            return 0;
+        const char *at = strstr(info, numbered[i + 1]);
+        long long number = at ? strtoll(at + strlen(numbered[i + 1]), NULL, 10) : 0;
+        return number > 0 ? (uint64_t)number + 1 : 0;
+    }
+    return 0;
+}
+
+struct kept kept_of(int fd)
+{
+    char path_room[PATH_ROOM], kind[KIND_ROOM] = "";
+    struct text path = TEXT_IN(path_room);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return KEPT_NONE;
+    uint64_t number = 0;
+    if ((st.st_mode & S_IFMT) == 0) {
+        text_add(&path, "/proc/self/fd/%d", fd);
+        if (readlink(path_room, kind, sizeof kind - 1) > 0)
+            number = number_of(fd, kind);
+    }
+    uint64_t words[] = { st.st_dev, st.st_ino, st.st_mode & S_IFMT };
+    return (struct kept){ fd, text_hash(kind, strlen(kind), text_hash((const char *)words, sizeof words, 0)), number };
+}
+
+bool kept_is(const struct kept *kept)
+{
+    if (kept->fd < 0)
+        return false;
+    struct kept now = kept_of(kept->fd);
+    return now.fd >= 0 && now.file == kept->file && (now.number == kept->number || !now.number || !kept->number);
+}
+
+int kept_fd(const struct kept *kept) { return kept_is(kept) ? kept->fd : -EBADF; }
+
+void kept_close(struct kept *kept)
+{
+    if (kept_is(kept))
+        close(kept->fd);
+    *kept = KEPT_NONE;
+}

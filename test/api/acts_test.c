@@ -1,0 +1,261 @@
+/* ctest: timeout=300 labels=faults,nosan serial */
+/* What the process around us does to itself, at any time: ranks go through every kind of operation, then one or all of them do such a thing, and go
+ * through them again; then one is killed, which the others must hear, and leave. */
+#include "group/comm.h"
+#include "support/team.h"
+#include "watch/death.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 3, VICTIM = 2, LARGE = 300000, SMALL = 100 };
+
+/* before: tutti_init; after: the first course; last: what is to be so when the world is over. 0: well. */
+struct act {
+    int (*before)(int rank);
+    int (*after)(tutti_comm *world, int rank, struct team *team);
+    int (*last)(int rank);
+};
+
+static const char pulls[] = "all_reduce:-inf=pull;all_gather:-inf=pull;broadcast:-inf=pull";
+
+static struct { struct act act; char job[64], folder[64]; } scene;
+
+/* ---- the course: 0, or the line of what went wrong ---- */
+
+#define OR_LINE(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: rank %d: %s\n%s\n", __FILE__, __LINE__, tutti_rank(world), #condition, tutti_explain(world)); \
+            return __LINE__; \
+        } \
+    } while (0)
+
+static int large_ones(tutti_comm *world, int rank, float *x, float *y)
+{
+    for (size_t i = 0; i < LARGE; i++)
+        x[i] = (float)(rank + 1);
+    OR_LINE(tutti_all_reduce(x, x, LARGE, TUTTI_F32, TUTTI_SUM, world, NULL) == 0);
+    for (size_t i = 0; i < LARGE; i++)
+        OR_LINE(x[i] == 6);
+    for (size_t i = 0; i < LARGE; i++)
+        x[i] = (float)rank;
+    OR_LINE(tutti_all_gather(x, y, LARGE, TUTTI_F32, world, NULL) == 0);
+    for (size_t i = 0; i < (size_t)RANKS * LARGE; i++)
+        OR_LINE(y[i] == (float)(i / LARGE));
+    OR_LINE(tutti_broadcast(x, LARGE, TUTTI_F32, 1, world, NULL) == 0);
+    OR_LINE(x[0] == 1 && x[LARGE - 1] == 1);
+    if (rank == 0)
+        OR_LINE(tutti_send(y, LARGE, TUTTI_F32, 2, 5, world, NULL) == 0);
+    if (rank == 2) {
+        memset(x, 1, LARGE * sizeof *x);
+        OR_LINE(tutti_recv(x, LARGE, TUTTI_F32, 0, 5, NULL, world, NULL) == 0);
+        OR_LINE(x[0] == 0 && x[LARGE - 1] == 0);
+    }
+    return 0;
+}
+
+static int memory_ones(tutti_comm *world, int rank, float *x, float *y)
+{
+    float *mine = tutti_alloc(LARGE * sizeof *mine, world);
+    uint64_t handle;
+    OR_LINE(mine);
+    for (size_t i = 0; i < LARGE; i++)
+        mine[i] = 1;
+    OR_LINE(tutti_handle(mine, &handle, world) == 0);
+    const float *seen = tutti_view(handle, world);
+    OR_LINE(seen && seen[LARGE - 1] == 1);
+    OR_LINE(tutti_all_reduce(mine, x, LARGE, TUTTI_F32, TUTTI_SUM, world, NULL) == 0);
+    OR_LINE(x[LARGE - 1] == RANKS);
+    OR_LINE(tutti_free(mine, world) == 0);
+    y[LARGE] = (float)rank;
+    OR_LINE(tutti_register(y, 2 * LARGE * sizeof *y, world) == 0);
+    OR_LINE(y[LARGE] == (float)rank);
+    OR_LINE(tutti_unregister(y, world) == 0);
+    OR_LINE(y[LARGE] == (float)rank);
+    return 0;
+}
+
+static int file_ones(tutti_comm *world, float *x)
+{
+    char path[100];
+    const void *data;
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/saved", scene.folder);
+    OR_LINE(tutti_broadcast(x, LARGE, TUTTI_F32, 0, world, NULL) == 0);
+    OR_LINE(tutti_save(path, x, LARGE * sizeof *x, world, NULL) == 0);
+    OR_LINE(tutti_load(path, &data, &bytes, world, NULL) == 0);
+    OR_LINE(bytes == LARGE * sizeof *x && !memcmp(data, x, bytes));
+    OR_LINE(tutti_free((void *)(uintptr_t)data, world) == 0);
+    return 0;
+}
+
+static int course(tutti_comm *world, int rank)
+{
+    float *x = malloc(LARGE * sizeof *x), *y = malloc((size_t)RANKS * LARGE * sizeof *y), small[SMALL];
+    tutti_comm *part;
+    tutti_work *work;
+    char key[16];
+    int64_t ticket;
+    OR_LINE(x && y);
+    for (int i = 0; i < SMALL; i++)
+        small[i] = 1;
+    OR_LINE(tutti_barrier(world, NULL) == 0);
+    OR_LINE(tutti_all_reduce(small, small, SMALL, TUTTI_F32, TUTTI_SUM, world, NULL) == 0);
+    OR_LINE(small[SMALL - 1] == RANKS);
+    OR_LINE(tutti_comm_split(world, 0, 0, &part) == 0);
+    OR_LINE(tutti_all_reduce(small, small, SMALL, TUTTI_F32, TUTTI_SUM, part, &(tutti_call){ .work = &work }) == 0);
+    OR_LINE(tutti_wait(work, 0) == 0);
+    OR_LINE(small[0] == RANKS * RANKS);
+    OR_LINE(tutti_comm_free(part) == 0);
+    int r = large_ones(world, rank, x, y);
+    if (!r)
+        r = memory_ones(world, rank, x, y);
+    if (!r)
+        r = file_ones(world, x);
+    free(x);
+    free(y);
+    snprintf(key, sizeof key, "key%d", rank);
+    OR_LINE(tutti_set(key, key, sizeof key, world) == 0);
+    OR_LINE(tutti_add("ticket", 1, &ticket, world) == 0);
+    return r;
+}
+
+/* ---- the ranks ---- */
+
+static int life(tutti_comm *none, int rank, struct team *team)
+{
+    (void)none;
+    tutti_comm *world;
+    const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size };
+    if (scene.act.before && scene.act.before(rank))
+        return 2;
+    int r = tutti_init(&world, &options);
+    if (r < 0) {
+        snprintf(team->rank[rank].report, TEAM_TEXT, "%s", tutti_explain(NULL));
+        fprintf(stderr, "rank %d: tutti_init: %d %s\n", rank, r, tutti_explain(NULL));
+        return 3;
+    }
+    if (course(world, rank))
+        return 4;
+    if (scene.act.after && scene.act.after(world, rank, team))
+        return 5;
+    if (course(world, rank))
+        return 6;
+    OR_LINE(tutti_barrier(world, NULL) == 0);
+    if (rank == VICTIM)
+        raise(SIGKILL);
+    team->rank[rank].error[0] = tutti_barrier(world, NULL);
+    team_note(team, rank, world);
+    OR_LINE(tutti_finalize(world) == 0);
+    return scene.act.last ? scene.act.last(rank) : 0;
+}
+
+static void through(struct act act, const char *rule)
+{
+    static int count;
+    scene.act = act;
+    snprintf(scene.job, sizeof scene.job, "acts-%d-%d", (int)getpid(), count++);
+    if (rule)
+        setenv("TUTTI_ALGORITHM", rule, 1);
+    struct team *team = team_start_named(RANKS, life, true);
+    unsetenv("TUTTI_ALGORITHM");
+    int hung = team_end(team);
+    for (int r = 0; r < RANKS; r++) {
+        int wanted = r == VICTIM ? SIGKILL : 0;
+        if (hung || team->status[r] != wanted || (r != VICTIM && team->rank[r].error[0] != -EOWNERDEAD)) {
+            fail_msg("rank %d ended with status 0x%x, hears of the death by %d%s\n%s\n%s", r, (unsigned)team->status[r], team->rank[r].error[0],
+                     hung ? "; it hangs" : "", team->rank[r].report, team_stderr(team));
+        }
+    }
+    team_free(team);
+}
+
+/* ---- it closes what it has not opened ---- */
+
+enum { FIRST = 3, NUMBERS = 300 };
+static const char theirs[] = "the program's";
+static bool replaced[NUMBERS];
+
+/* Each number that was open is a pipe of the program's, with something in it: readable, as the descriptor of a dead process is. */
+static int closes_all(tutti_comm *world, int rank, struct team *team)
+{
+    (void)team;
+    for (uint32_t p = 0; p < RANKS; p++)
+        if ((int)p != rank)
+            OR_LINE(!death_without_mark(&world->world->whole->watch, p, true));      /* which keeps a descriptor of it */
+    for (int fd = FIRST; fd < NUMBERS; fd++)
+        if (fcntl(fd, F_GETFD) >= 0) {
+            replaced[fd] = true;
+            close(fd);
+        }
+    int pipes[2], high = NUMBERS;
+    for (int fd = FIRST; fd < NUMBERS; fd++) {
+        if (!replaced[fd])
+            continue;
+        OR_LINE(pipe2(pipes, O_CLOEXEC) == 0 && write(pipes[1], theirs, sizeof theirs) == sizeof theirs);
+        int in = fcntl(pipes[0], F_DUPFD, high), out = fcntl(pipes[1], F_DUPFD, high);
+        OR_LINE(in >= high && out >= high);
+        close(pipes[0]);
+        close(pipes[1]);
+        OR_LINE(dup2(in, fd) == fd);
+        close(in);                                   /* the other end stays, or ours would be read to its end */
+    }
+    return 0;
+}
+
+static int none_was_touched(int rank)
+{
+    int wrong = 0;
+    for (int fd = FIRST; fd < NUMBERS; fd++) {
+        char is[sizeof theirs] = "";
+        if (!replaced[fd] || (read(fd, is, sizeof is) == sizeof is && !strcmp(is, theirs)))
+            continue;
+        fprintf(stderr, "rank %d: descriptor %d of the program was read or closed: %s\n", rank, fd, strerror(errno));
+        wrong++;
+    }
+    return wrong;
+}
+
+static void test_closes_all(void **state)
+{
+    (void)state;
+    through((struct act){ .after = closes_all, .last = none_was_touched }, NULL);
+    through((struct act){ .after = closes_all, .last = none_was_touched }, pulls);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(scene.folder, "/tmp/tutti-acts-XXXXXX");
+    setenv("TUTTI_SPAN_BYTES", "64M", 1);
+    return mkdtemp(scene.folder) && chmod(scene.folder, 0777) == 0 ? 0 : -1;
+}
+
+static int drop_folder(void **state)
+{
+    (void)state;
+    char path[100];
+    snprintf(path, sizeof path, "%s/saved", scene.folder);
+    unlink(path);
+    return rmdir(scene.folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_closes_all),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
