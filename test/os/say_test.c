@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +88,46 @@ static void full(void **state)
     assert_int_equal(does(p[1], twice), 7 << 8);
 }
 
+/* While one text hangs, the next is dropped: threads do not pile up behind a reader that sleeps. */
+static void dropped(void **state)
+{
+    (void)state;
+    static char got[1 << 20];
+    int p[2], over[2], status;
+    size_t filled, n = 0;
+    char byte = 0;
+    assert_int_equal(pipe(p), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, over), 0);
+    fills(p[1]);
+    filled = (size_t)fcntl(p[1], F_GETPIPE_SZ);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(LONG);
+        dup2(p[1], STDERR_FILENO);
+        close(p[0]);
+        close(p[1]);
+        close(over[1]);
+        twice();
+        _exit(write(over[0], &byte, 1) == 1 && read(over[0], &byte, 1) == 0 ? 7 : 8);        /* when the reader has had the first one */
+    }
+    close(p[1]);
+    close(over[0]);
+    assert_int_equal(read(over[1], &byte, 1), 1);
+    while (n < filled + TEXT) {
+        ssize_t more = read(p[0], got + n, sizeof got - n);
+        assert_true(more > 0);
+        n += (size_t)more;
+    }
+    close(over[1]);
+    for (ssize_t more; (more = read(p[0], got + n, sizeof got - n)) > 0;)
+        n += (size_t)more;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 7 << 8);
+    assert_int_equal(n, filled + TEXT);
+    assert_memory_equal(got + filled, text, TEXT);
+    close(p[0]);
+}
+
 static void closed(void **state)
 {
     (void)state;
@@ -114,6 +155,6 @@ int main(void)
 {
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)('a' + i % 26);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(arrives), cmocka_unit_test(full), cmocka_unit_test(closed), cmocka_unit_test(without_threads) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(arrives), cmocka_unit_test(full), cmocka_unit_test(dropped), cmocka_unit_test(closed), cmocka_unit_test(without_threads) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
