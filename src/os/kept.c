@@ -1,6 +1,6 @@
 /* fstat tells files, sockets, memory apart, and from Linux 6.9 on processes. All that has no inode of its own (eventfd, io_uring, a process before
  * that) shows one and the same: there the kernel's name of its kind is taken, and the number that /proc shows of it. Without /proc all of
- * these are alike, and believed. Of a process that has been reaped the number is gone: the kind alone is left. */
+ * these are alike, and believed; so is what fstat may not look at. Of a process that has been reaped the number is gone: the kind alone is left. */
 #include "os/kept.h"
 
 #include "base/text.h"
@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define UNKNOWN UINT64_MAX             /* a file that the system does not tell: believed */
 
 enum { PATH_ROOM = 64, KIND_ROOM = 64, INFO_ROOM = 1024 };
 
@@ -38,8 +40,10 @@ struct kept kept_of(int fd)
     char path_room[PATH_ROOM], kind[KIND_ROOM] = "";
     struct text path = TEXT_IN(path_room);
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0)
+    if (fd < 0)
         return KEPT_NONE;
+    if (fstat(fd, &st) != 0)
+        return errno == EBADF ? KEPT_NONE : (struct kept){ fd, UNKNOWN, 0 };
     uint64_t number = 0;
     if ((st.st_mode & S_IFMT) == 0) {
         text_add(&path, "/proc/self/fd/%d", fd);
@@ -55,6 +59,8 @@ bool kept_is(const struct kept *kept)
     if (kept->fd < 0)
         return false;
     struct kept now = kept_of(kept->fd);
+    if (now.fd >= 0 && (now.file == UNKNOWN || kept->file == UNKNOWN))
+        return true;
     return now.fd >= 0 && now.file == kept->file && (now.number == kept->number || !now.number || !kept->number);
 }
 

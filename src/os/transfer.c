@@ -20,7 +20,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { THREADS_MOST = 4, AT_ONCE = 1 << 30 };
+enum { THREADS_MOST = 4, AT_ONCE = 1 << 30, DEAF_SLICE = 1000000 };
 
 struct job { struct transfer_piece piece; unsigned tag; int64_t result; struct job *next; };
 
@@ -100,13 +100,13 @@ static void *listen_to(void *arg)
 {
     struct transfer *t = arg;
     uint64_t ends;
-    for (;;)
+    while (!load_acquire32(&t->closing)) {
         if (!kept_is(&t->event) || (read(t->event.fd, &ends, sizeof ends) < 0 && errno != EINTR))
-            return NULL;                             /* as little as it can happen: whoever sleeps looks by itself, now and then */
-        else if (load_acquire32(&t->closing))
-            return NULL;
-        else
+            futex_wait(&t->closing, 0, DEAF_SLICE);  /* nothing says any more that there is an end: who sleeps looks each time */
+        if (!load_acquire32(&t->closing))
             announce(t);
+    }
+    return NULL;
 }
 
 static void stop_listening(struct transfer *t)
@@ -115,6 +115,7 @@ static void stop_listening(struct transfer *t)
     if (t->event.fd < 0)
         return;
     store_release32(&t->closing, 1);
+    futex_wake(&t->closing, 1);
     if (kept_is(&t->event))
         while (write(t->event.fd, &one, sizeof one) < 0 && errno == EINTR) { }
     else
