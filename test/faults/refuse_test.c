@@ -294,6 +294,8 @@ static int registers(tutti_comm *w, int rank)
     return r < 0 ? r : back;
 }
 
+#define OLDER "a key of an older failure"
+
 enum { ALONE = 1 };                                  /* not all or none: one may have what it asked for where another has not */
 struct act { const char *name; int (*run)(tutti_comm *world, int rank); unsigned flags; };
 
@@ -330,6 +332,9 @@ static int body(tutti_comm *world, int rank)
 {
     tutti_set_timeout(world, DEADLINE_MS);
     memset(gives, 1, sizeof gives);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    CHECK_IS(tutti_delete(OLDER, world), -ENOENT);   /* its report is none of what comes then */
+    CHECK(strstr(tutti_explain(world), OLDER));
     CHECK_IS(tutti_barrier(world, NULL), 0);
     uint64_t began = clock_ns();
     if (rank == trial.victim)
@@ -380,6 +385,9 @@ static const char *judge(enum outcome *outcome)
     *outcome = failed ? FAILED : PASSED;
     if (trial.nth && load_acquire64(&page->number[NUMBER_CALLS + trial.call]) < trial.nth)
         *outcome = NOT_MET;
+    for (int r = 0; r < RANKS; r++)
+        if (result_of(r) < 0 && strstr(report_of(r), OLDER))
+            return "the report of an older failure";
     if (acts[trial.act].flags & ALONE)
         return NULL;
     if (failed && failed < RANKS)
