@@ -68,6 +68,7 @@ struct arena_join {
     shared32 cpus;                    /* CPUs that all ranks together may use; the last joiner, before COMPLETE | E12 */
     _Alignas(LINE) pthread_mutex_t lock;      /* robust: guards the directory of slots and the births; held for microseconds, never in an operation */
     uint64_t births;                  /* under lock: slots ever made */
+    shared32 reached;                 /* slots from the front that were ever used; under lock, raised before the first use of one | E80. Only grows */
 };
 
 #define THREADS_MORE (UINT32_C(1) << 31)        /* more threads called than there are numbers */
@@ -143,7 +144,7 @@ struct slot {
     uint64_t key_hash;                /* how comm_create and split find it */
     uint64_t parent, nth;             /* birth of the parent, which creation on it, and … */
     int32_t  color;                   /* … by split: the color; by create: -1 */
-    uint32_t keys;                    /* keys ever added for this comm, under join.lock */
+    shared32 keys;                    /* not 0: there may be keys of `birth`. Under join.lock: raised before one is there, 0 when all are forgotten | E81 */
     uint32_t world_rank[];            /* [size] */
 };
 

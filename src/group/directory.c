@@ -1,7 +1,8 @@
 /* Slots are found by what the comm is made of, so that its members agree without speaking: whoever comes first makes the slot, the
  * others find it. A slot is made anew only when each of its members has freed it and said its last word there, left, or died: nobody
  * looks at it then, and nobody writes into it.
- * Everything happens under one robust lock; a holder that dies leaves at worst a slot whose state is still FREE. */
+ * Everything happens under one robust lock; a holder that dies leaves at worst a slot whose state is still FREE, with anything in it but
+ * keys that it does not speak of. */
 #include "group/directory.h"
 
 #include "os/memory.h"
@@ -40,8 +41,19 @@ static bool directory_abandoned(const struct arena *arena, struct slot *slot)
     return true;
 }
 
-static void directory_drop_keys(const struct arena *arena, uint64_t birth)
+/* How many slots there are to look at; never more than there are at all, whatever stands there. */
+static uint32_t directory_reached(const struct arena *arena)
 {
+    uint32_t reached = load_acquire32(&arena->join->reached);                        /* E80 acquire */
+    return reached < arena->header->slots ? reached : arena->header->slots;
+}
+
+/* Those of the comm that was in this slot, which nobody uses any more. False: it had none. */
+static bool directory_drop_keys(const struct arena *arena, struct slot *slot)
+{
+    uint64_t birth = slot->birth;
+    if (!load_acquire32(&slot->keys))                                                /* E81 acquire */
+        return false;
     for (uint32_t i = 0; i < KEYS_MAX; i++) {
         struct key *key = &arena->keys[i];
         if (load_acquire64(&key->owner) != birth)                                    /* E14 acquire */
@@ -51,18 +63,18 @@ static void directory_drop_keys(const struct arena *arena, uint64_t birth)
         store_release64(&key->rounds, 0);
         store_release64(&key->owner, KEY_DROPPED);                                   /* E14 release */
     }
+    store_release32(&slot->keys, 0);                                                 /* E81 release */
+    return true;
 }
 
 static int directory_fill(const struct arena *arena, struct slot *slot, const struct directory_key *key, uint64_t hash)
 {
-    uint64_t old = slot->keys ? slot->birth : 0;
     size_t head = layout_slot_head(key->size);
     if (memory_populate(slot, head + key->size * sizeof(struct member)) < 0)
         return -ENOMEM;
+    directory_drop_keys(arena, slot);
     memset((void *)slot, 0, head);
     memset((char *)slot + head, 0, key->size * sizeof(struct member));       /* not by the slot's size, which is none now */
-    if (old)
-        directory_drop_keys(arena, old);
     slot->size = key->size;
     slot->birth = ++arena->join->births;
     slot->key_hash = hash;
@@ -70,25 +82,37 @@ static int directory_fill(const struct arena *arena, struct slot *slot, const st
     slot->nth = key->nth;
     slot->color = key->color;
     memcpy(slot->world_rank, key->world_rank, key->size * sizeof *key->world_rank);
-    store_release32(&slot->state, SLOT_USED);
+    store_release32(&slot->state, SLOT_USED);                                        /* E80 release */
     return 0;
 }
 
 int directory_sweep(const struct arena *arena)
 {
     int n = 0;
-    for (uint32_t i = 0; i < arena->header->slots; i++) {
+    uint32_t reached = directory_reached(arena);
+    for (uint32_t i = 0; i < reached; i++) {
         struct slot *slot = arena_slot(arena, i);
-        if (slot->birth == 0)
-            break;                                           /* nothing behind a virgin one */
-        if (load_acquire32(&slot->state) != SLOT_USED || !directory_abandoned(arena, slot))
+        bool free = load_acquire32(&slot->state) == SLOT_FREE;
+        if (!free && !directory_abandoned(arena, slot))
             continue;
         store_release32(&slot->state, SLOT_FREE);
-        if (slot->keys)
-            directory_drop_keys(arena, slot->birth);
-        n++;
+        bool dropped = directory_drop_keys(arena, slot);     /* also those that a sweeper who died has left */
+        n += !free || dropped;
     }
     return n;
+}
+
+/* One more slot, of which nothing was ever used. */
+static int directory_reach(const struct arena *arena, uint32_t reached, struct slot **room)
+{
+    struct slot *next = arena_slot(arena, reached);
+    if (!next)
+        return -ENOSPC;
+    if (load_acquire32(&next->state) != SLOT_FREE)
+        return -EIO;                                         /* somebody wrote over how many there are */
+    store_release32(&arena->join->reached, reached + 1);     /* E80 release */
+    *room = next;
+    return 0;
 }
 
 int directory_find_or_make(const struct arena *arena, const struct directory_key *key, struct slot **slot)
@@ -99,25 +123,23 @@ int directory_find_or_make(const struct arena *arena, const struct directory_key
     int r = arena_lock(arena, (uint64_t)LOCK_PATIENCE_S * 1000000000u);
     if (r < 0)
         return r;
-    uint32_t slots = arena->header->slots;
-    for (uint32_t i = 0; i < slots && !*slot; i++) {
+    uint32_t reached = directory_reached(arena);
+    for (uint32_t i = 0; i < reached && !*slot; i++) {
         struct slot *s = arena_slot(arena, i);
-        if (load_acquire32(&s->state) == SLOT_FREE) {
-            room = room ? room : s;
-            if (s->birth == 0)
-                break;                                       /* slots are used from the front: nothing behind a virgin one */
-        } else if (directory_same(s, key, hash))
+        bool free = load_acquire32(&s->state) == SLOT_FREE;
+        if (!free && directory_same(s, key, hash))
             *slot = s;
-        else if (!room && directory_abandoned(arena, s))
+        else if (!room && (free || directory_abandoned(arena, s)))
             room = s;
     }
+    if (!*slot && !room)
+        r = directory_reach(arena, reached, &room);
     if (!*slot && room) {
         store_release32(&room->state, SLOT_FREE);
         r = directory_fill(arena, room, key, hash);
         if (r == 0)
             *slot = room;
-    } else if (!*slot)
-        r = -ENOSPC;
+    }
     arena_unlock(arena);
     return r;
 }

@@ -30,7 +30,7 @@ static int by_join(const struct crew *crew)
 
 static int by_verdict(const struct crew *crew, enum why why)
 {
-    uint64_t slots = crew->arena->join->births;      /* all ranks have ended: nobody changes it any more */
+    uint32_t slots = load_acquire32(&crew->arena->join->reached);                          /* E80 acquire */
     for (uint32_t i = 0; i < slots && i < crew->arena->header->slots; i++) {
         struct slot *slot = arena_slot(crew->arena, i);
         uint64_t v = load_acquire64(&slot->verdict);                                       /* E7 acquire */

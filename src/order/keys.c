@@ -41,9 +41,9 @@ static struct key *keys_add(struct tutti_comm *comm, enum kind kind, uint64_t ha
         strcpy(key->text, name);
         store_release64(&key->state, 0);
         store_release64(&key->rounds, 0);
-        store_release64(&key->owner, comm->birth);                                   /* E14 release */
+        store_release32(&comm->watch.slot->keys, 1);
+        store_release64(&key->owner, comm->birth);                                   /* E14 release, E81 release */
         store_release32(&key->ready, 1);                                             /* E14 release */
-        comm->watch.slot->keys++;
         return key;
     }
     return NULL;

@@ -123,6 +123,46 @@ static int creates(struct part *s)
     return s->rank == s->victim || s->rank == other(s) ? tutti_comm_create(s->world, ranks, 2, &s->comm) : 0;
 }
 
+/* The victim makes a comm of its own where another one of its own was, while the next rank, in a comm without it, has made one behind that
+   place and waits for the third, which comes when the victim is dead: it is there, and so it is found. */
+static tutti_comm *pair;
+
+static int third(const struct part *s) { return (s->victim + 2) % s->size; }
+
+static int anew_prepare(struct part *s)
+{
+    int both[2] = { other(s), third(s) };
+    int r = s->rank == s->victim ? tutti_comm_create(s->world, &s->rank, 1, &s->comm) : 0;
+    if (r == 0 && (r = tutti_barrier(s->world, NULL)) == 0 && s->rank != s->victim)
+        r = tutti_comm_create(s->world, both, 2, &pair);
+    return r ? r : tutti_barrier(s->world, NULL);
+}
+
+static int creates_anew(struct part *s)
+{
+    int r = tutti_comm_free(s->comm);
+    s->comm = NULL;
+    return r ? r : tutti_comm_create(s->world, &s->rank, 1, &s->comm);
+}
+
+static int anew_peer(struct part *s)
+{
+    const int both[2] = { 0, 1 };
+    while (s->rank == third(s)) {
+        char state = step_state(s->page->rank[s->victim].pid);
+        if (!state || state == 'Z' || state == 'X')
+            break;
+        nanosleep(&(struct timespec){ 0, 200000 }, NULL);            /* how often to ask */
+    }
+    return tutti_comm_create(pair, both, 2, &s->comm);
+}
+
+static int anew_check(struct part *s, int gave)
+{
+    int r = gave == 0 ? tutti_barrier(s->comm, NULL) : gave;
+    return r ? part_wrong(s, "barrier of a comm without the victim: %d", r) : 0;
+}
+
 static int frees_comm(struct part *s) { return tutti_comm_free(s->comm); }
 static int barrier_of_comm(struct part *s)
 {
@@ -215,6 +255,15 @@ static int turn(struct part *s)
 
 /* ---- point to point: the victim and the next rank ---- */
 
+/* No channel yet: it is made on the way. */
+static int unsent_prepare(struct part *s)
+{
+    s->memory = tutti_alloc(LARGE * sizeof(int), s->world);
+    for (int i = 0; s->memory && i < LARGE; i++)
+        ((int *)(void *)s->memory)[i] = i * 3 + s->rank;
+    return s->memory ? 0 : -ENOMEM;
+}
+
 static int letter_prepare(struct part *s)
 {
     int x = 7, to = s->rank == s->victim ? other(s) : s->victim, r = 0;
@@ -223,10 +272,7 @@ static int letter_prepare(struct part *s)
     /* Both ways once, so that the channels are there. */
     if ((r = tutti_send(&x, 1, TUTTI_I32, to, 1, s->world, NULL)) == 0)
         r = tutti_recv(&x, 1, TUTTI_I32, to, 1, NULL, s->world, NULL);
-    s->memory = tutti_alloc(LARGE * sizeof(int), s->world);
-    for (int i = 0; s->memory && i < LARGE; i++)
-        ((int *)(void *)s->memory)[i] = i * 3 + s->rank;
-    return r == 0 && !s->memory ? -ENOMEM : r;
+    return r ? r : unsent_prepare(s);
 }
 
 static int sends_few(struct part *s) { return tutti_send(s->memory, 10, TUTTI_I32, other(s), 2, s->world, NULL); }
@@ -477,6 +523,7 @@ const struct act acts[] = {
     { .name = "init", .flags = ACT_JOINS, .size = 3, .victim = barrier, .allowed = { -EOWNERDEAD, -ETIMEDOUT } },
     { .name = "split", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = splits, .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
     { .name = "create", .size = 3, .victim = creates, .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
+    { .name = "create_anew", .size = 3, .prepare = anew_prepare, .victim = creates_anew, .peer = anew_peer, .check = anew_check },
     { .name = "comm_free", .size = 3, .prepare = splits, .victim = frees_comm, .peer = barrier_of_comm, .check = freed_check },
     { .name = "agree", .flags = ACT_ALIKE | ACT_NUMBER, .size = 3, .victim = agrees, .check = agree_check },
     { .name = "agree_broken", .flags = ACT_ALIKE | ACT_NUMBER | ACT_BROKEN, .size = 4, .victim = agrees, .check = agree_check },
@@ -487,6 +534,8 @@ const struct act acts[] = {
     { .name = "turn", .flags = ACT_BREAKS, .size = 3, .victim = turn, .allowed = { -EOWNERDEAD } },
     { .name = "op_create", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = makes_op, .allowed = { -EOWNERDEAD } },
     LETTER("send", sends_few, takes, taken_check),
+    { .name = "send_first", .flags = ACT_BREAKS | ACT_SPANS, .size = 3, .prepare = unsent_prepare, .victim = sends_some, .peer = takes,
+      .check = taken_check, .allowed = { -EOWNERDEAD } },
     LETTER("send_stored", sends_some, takes, taken_check),
     LETTER("send_offered", sends_many, takes, taken_check),
     LETTER("recv", receives, gives_few, NULL),

@@ -54,8 +54,8 @@ static void verdict(struct fixture *f, uint32_t slot_index, enum why why, uint32
         slot->world_rank[i] = ranks[i];
     store_release64(&slot->verdict, verdict_confirmed(verdict_make(7, why, by, who)));
     store_release32(&slot->state, SLOT_USED);
-    if (f->arena.join->births <= slot_index)
-        f->arena.join->births = slot_index + 1;
+    if (load_acquire32(&f->arena.join->reached) <= slot_index)
+        store_release32(&f->arena.join->reached, slot_index + 1);
 }
 
 static void test_order(void **state)
