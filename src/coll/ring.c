@@ -2,7 +2,7 @@
  * a licence waits for those who take in this operation, and, for slots last used by an earlier one, for everybody's return from that. */
 #include "coll/ring.h"
 
-int ring_stage(struct coll *c, bool needed)
+int ring_stage(struct coll *c, bool needed, uint64_t rounds, size_t used)
 {
     uint32_t size = c->comm->watch.size;
     c->ring.slot = ring_slot_now(c);
@@ -11,7 +11,10 @@ int ring_stage(struct coll *c, bool needed)
     c->ring.base = c->comm->rounds;
     c->ring.at = NULL;                 /* one that this operation has no need of may be lent to another comm at any moment */
     if (needed || c->far != FAR_NO) {  /* whether private memory is read where it lies is known after the gate */
-        int r = comm_stage_ring(c->comm, ring_all_slots(c) + 2 * ring_rows_bytes(size));
+        bool all = c->comm->devices || c->mover;     /* the driver registers it whole */
+        struct ring_need need = { ring_all_slots(c) + 2 * ring_rows_bytes(size), c->ring.slot, used, ring_depth_now(c),
+                                  (uint32_t)(c->ring.base % ring_depth_now(c)), all ? RING_ANY : rounds };
+        int r = comm_stage_ring(c->comm, &need);
         if (r < 0)
             return r;
         c->ring.at = c->comm->stage.ring;

@@ -32,6 +32,7 @@ static inline size_t ring_piece_bytes(uint32_t ranks)        /* of one piece: so
 }
 /* How many slots: so many that a slot's lines have left their readers' second caches when they are written again (base/staged.h); where many
    ranks share the memory, and where a driver has to register it, as many as keep all busy. */
+_Static_assert((int)RING_DEPTH_MOST <= (int)RING_SLOTS, "a comm keeps books of each slot");
 static inline uint32_t ring_depth(uint32_t ranks)
 {
     uint32_t depth = RING_DEPTH_ALL / ranks;
@@ -74,8 +75,10 @@ enum { RING_ROWS_LEAST = 128 };
 static inline uint32_t ring_rows_count(uint32_t ranks) { return ranks > RING_ROWS_LEAST ? ranks : RING_ROWS_LEAST; }
 static inline size_t ring_rows_bytes(uint32_t ranks) { return ring_rows_count(ranks) * sizeof(struct part_row); }
 
-/* Makes sure that this rank has its ring; publishes it. c->far is set, so places may be looked for after it. 0, -ENOMEM, -ENOSPC. */
-int ring_stage(struct coll *c, bool needed);
+/* Makes sure that this rank has its ring, for so many rounds from here on (RING_ANY: not known yet, or its rows are needed, too), that use so many
+   bytes of a slot; publishes it. c->far is set, so places may be looked for after it. 0, -ENOMEM, -ENOSPC. */
+#define RING_ANY UINT64_MAX
+int ring_stage(struct coll *c, bool needed, uint64_t rounds, size_t used);
 /* From now on the operation takes this many rounds. */
 void ring_begin(struct coll *c, uint64_t total);
 /* The end, also by an error: nothing of this operation concerns this rank any more, so nobody stays for it. */

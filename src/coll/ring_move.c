@@ -258,7 +258,10 @@ static int move_open(struct coll *c)
     bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->far == FAR_YES && far_is(c->sends.at);
     if (ringed_choose(c, may ? c->comm->ringed.sends : NULL, bytes, RINGED_SENDS_LEAST))
         c->sends = (struct place){ 0, 0, 0 };
-    r = ring_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)));
+    c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
+    uint64_t given = move_rounds(c, move_most(c));
+    r = ring_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)),
+                   how & PARTS_UNEVEN ? RING_ANY : given, c->ring.piece * c->width * (how & PARTS_EACH ? size : 1));
     if (r < 0)
         return r;
     if (how & PARTS_UNEVEN)
@@ -267,8 +270,7 @@ static int move_open(struct coll *c)
         ring_publish_places(c);
     size_t taken = (how & PARTS_FOLD) || !parts_takes(c) ? 0 : how & PARTS_UNEVEN ? c->lists.most * c->width : bytes;
     stream_choose(c, taken, c->algorithm->kind != KIND_BROADCAST && c->send == c->recv && !(how & PARTS_UNEVEN));
-    c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
-    c->ring.mine = move_rounds(c, move_most(c));
+    c->ring.mine = given;
     r = c->mover && (how & PARTS_FOLD) && c->ring.mine ? c->mover->reserve(c, c->ring.piece * c->width) : 0;
     if (r < 0)
         return r;

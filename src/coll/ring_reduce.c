@@ -313,13 +313,14 @@ static int reduce_open(struct coll *c, bool all_want)
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
     reduce_ring_results(c, bytes);
     bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0 && c->recvs.hi == bytes;
-    r = ring_stage(c, !whole && c->count);
+    c->ring.piece = chunk_piece(c->count, size, c->width, most);
+    uint64_t rounds = chunk_rounds(c->count, size, c->ring.piece);
+    r = ring_stage(c, !whole && c->count, c->lists.first ? RING_ANY : rounds, c->ring.piece * c->width * (size + 1));
     if (r < 0)
         return r;
     if (c->lists.first && c->count)
         reduce_fill_rows(c);
-    c->ring.piece = chunk_piece(c->count, size, c->width, most);
-    ring_begin(c, chunk_rounds(c->count, size, c->ring.piece));
+    ring_begin(c, rounds);
     c->ring.steps = c->ring.total;
     c->ring.large = 0;
     c->op.claim.commit_at = c->algorithm->pulls ? offsetof(struct member, given) : c->ring.total ? offsetof(struct member, folded) : 0;

@@ -7,6 +7,7 @@
 #include "arena/arena.h"
 #include "arena/span.h"
 #include "base/either.h"
+#include "base/fresh.h"
 #include "base/settle.h"
 #include "os/ground.h"
 #include "watch/threads.h"
@@ -68,18 +69,25 @@ struct world {
 
 struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
 
-enum { FLAT_TURNS = 8192, FLAT_MOST = 1 << 20 };
+enum { FLAT_TURNS = 8192, FLAT_MOST = 1 << 20, FLAT_CHUNK = 16384 };
+enum { RING_SLOTS = 12 };
 struct held { struct held *next; void *at; };        /* of p2p/: read by peers as long as they hold the comm */
 
 /* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it.
- * flat: a block for each parity of the operation's number, which grows with what goes through it; slots of FLAT_TURNS bytes and more take
- * turns in it, since lines that come round too soon are still in their readers' caches, and slow to write (base/staged.h). The ring may be
- * lent on to another comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under the
- * world's lock. */
+ * flat: a block for each parity of the operation's number. Slots of FLAT_TURNS bytes and more take turns in it, since lines that come round too
+ * soon are still in their readers' caches, and slow to write (base/staged.h): that takes FLAT_MOST, less is as good as nothing. `next` is a block of
+ * that size in the making, whose pages come one chunk after the other as the copies earn them (base/fresh.h); whole, it takes the place of the first.
+ * The ring may be lent on to another comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under
+ * the world's lock. */
 struct stage {
-    char *flat[2], *ring;
-    size_t flat_bytes[2], ring_bytes;
-    size_t flat_at[2], flat_passed[2]; /* of slots that take turns: where the next may begin; bytes that have gone through since it grew */
+    char *flat[2], *next[2], *ring;
+    size_t flat_room[2];               /* of addresses … */
+    size_t flat_bytes[2], next_bytes[2], ring_bytes;         /* … and pages that are there; of the ring, addresses */
+    size_t flat_at[2];                 /* of slots that take turns: where the next may begin */
+    struct fresh fresh;
+    size_t ring_slot;                  /* what the ring is cut into; of each slot bytes from its beginning whose pages are there … */
+    uint32_t ring_there[RING_SLOTS];
+    bool ring_whole;                   /* … or of all of it */
     bool ring_busy;                    /* an operation of this comm is in it */
     uint64_t ring_rounds, ring_used;   /* the comm's rounds when it was last left; when that was, in the world's count */
     struct held *held;
@@ -198,8 +206,14 @@ static inline int comm_flat_slot(struct tutti_comm *comm, uint64_t seq, size_t b
     *slot = comm->stage.flat[seq & 1];
     return 0;
 }
-/* The ring stays this comm's until comm_ring_leave, when its rounds are counted; after a failure for good. */
-int  comm_stage_ring(struct tutti_comm *comm, size_t bytes);
+/* A ring, populated as far as it is needed. It stays this comm's until comm_ring_leave, when its rounds are counted; after a failure for good. */
+struct ring_need {
+    size_t bytes;                      /* of the ring, with what lies behind its slots */
+    size_t slot, used;                 /* of each slot, and from its beginning what is used of it */
+    uint32_t depth, first;             /* slots, at most RING_SLOTS; the first that is used */
+    uint64_t rounds;                   /* how many in turn; UINT64_MAX: all, and what lies behind them */
+};
+int  comm_stage_ring(struct tutti_comm *comm, const struct ring_need *need);
 void comm_ring_leave(struct tutti_comm *comm);
 void comm_ring_lose(struct tutti_comm *comm);        /* a device may write into it at any time from now on: nobody gets it again */
 

@@ -1,10 +1,12 @@
-/* Where slots lie: as much as is asked for, of one parity never in the other's block; large ones take turns in a block that grows while it is busy. */
+/* Where slots lie: as much as is asked for, of one parity never in the other's block; large ones take turns in a block. And its pages: no more of them
+ * than are needed or have been earned, none but those that the books know of. */
 #include "group/comm.h"
 #include "support/ranks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -15,6 +17,20 @@ static bool inside(const tutti_comm *c, uint64_t seq, const char *slot, size_t b
     const struct stage *s = &c->stage;
     return slot >= s->flat[seq & 1] && slot + bytes <= s->flat[seq & 1] + s->flat_bytes[seq & 1];
 }
+
+/* How many bytes of pages the system has there. */
+static size_t there(const char *at, size_t bytes)
+{
+    unsigned char seen[4 * FLAT_MOST / 4096];
+    size_t pages = 0;
+    if (!at || bytes > 4 * FLAT_MOST || mincore((void *)(uintptr_t)at, bytes, seen) != 0)
+        return SIZE_MAX;
+    for (size_t i = 0; i < (bytes + 4095) / 4096; i++)
+        pages += seen[i] & 1;
+    return pages * 4096;
+}
+
+enum { CHEAP = 1 << 24 };                            /* ticks a KiB that a larger block would spare */
 
 static bool apart(const struct stage *s)
 {
@@ -41,6 +57,7 @@ static int body_turns(tutti_comm *world, int rank)
     size_t bytes[2] = { 0, 0 };
     int same = 0;
     (void)rank;
+    world->world->staged_less = CHEAP;
     for (uint64_t seq = 0; seq < MANY; seq++) {
         CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
         CHECK(inside(world, seq, slot, LARGE));
@@ -78,6 +95,101 @@ static int body_more(tutti_comm *world, int rank)
     return 0;
 }
 
+/* No page more than an operation needs; one that needs more gets it behind what is there, as long as there is room. */
+static int body_first(tutti_comm *world, int rank)
+{
+    const struct stage *s = &world->stage;
+    char *slot, *block;
+    (void)rank;
+    world->world->staged_less = 0;
+    CHECK_IS(comm_flat_slot(world, 2, 20000, &slot), 0);
+    block = s->flat[0];
+    CHECK_IS(there(block, s->flat_room[0]), 20480);
+    CHECK_IS(comm_flat_slot(world, 4, 40000, &slot), 0);
+    CHECK(s->flat[0] == block);
+    CHECK_IS(there(block, s->flat_room[0]), 40960);
+    CHECK_IS(s->flat_bytes[0], 40960);
+    CHECK_IS(comm_flat_slot(world, 6, 70000, &slot), 0);
+    CHECK_IS(there(s->flat[0], s->flat_room[0]), 73728);
+    CHECK(inside(world, 6, slot, 70000));
+    return 0;
+}
+
+/* Where pages are dear, a comm goes round in what it has. */
+static int body_dear(tutti_comm *world, int rank)
+{
+    const struct stage *s = &world->stage;
+    char *slot;
+    (void)rank;
+    world->world->staged_less = 0;
+    for (uint64_t seq = 0; seq < MANY; seq++)
+        CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_IS(s->flat_bytes[i], layout_round(LARGE, 4096));
+        CHECK(s->next[i] == NULL);
+    }
+    return 0;
+}
+
+/* The larger block comes chunk by chunk, one an operation at most, and is gone to when it is whole; after that nothing comes any more. */
+static int body_steps(tutti_comm *world, int rank)
+{
+    const struct stage *s = &world->stage;
+    size_t before[2] = { 0, 0 };
+    int chunks = 0;
+    char *slot;
+    (void)rank;
+    world->world->staged_less = CHEAP;
+    for (uint64_t seq = 0; seq < MANY; seq++) {
+        int i = seq & 1;
+        CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
+        CHECK(inside(world, seq, slot, LARGE));
+        if (s->next[i]) {
+            CHECK_IS(s->next_bytes[i] - before[i], FLAT_CHUNK);
+            CHECK_IS(there(s->next[i], FLAT_MOST), s->next_bytes[i]);
+            CHECK_IS(s->flat_bytes[i], layout_round(LARGE, 4096));
+            chunks++;
+        } else if (before[i])
+            CHECK_IS(s->flat_bytes[i], FLAT_MOST);
+        before[i] = s->next_bytes[i];
+    }
+    CHECK_IS(chunks, 2 * (FLAT_MOST / FLAT_CHUNK - 1));
+    uint64_t spent = s->fresh.spent;
+    for (uint64_t seq = MANY; seq < 2 * MANY; seq++)
+        CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
+    CHECK(s->fresh.spent == spent);
+    return 0;
+}
+
+/* No room for it: all goes on as it was, and it is not asked for every time. What was begun is given back when a larger slot makes it needless. */
+static int body_refused(tutti_comm *world, int rank)
+{
+    enum { PIECES = 4096 };
+    static void *all[PIECES];
+    const struct stage *s = &world->stage;
+    int n = 0;
+    char *slot;
+    (void)rank;
+    CHECK_IS(comm_flat_slot(world, 0, LARGE, &slot), 0);
+    CHECK_IS(comm_flat_slot(world, 1, LARGE, &slot), 0);
+    while (n < PIECES && (all[n] = tutti_alloc(FLAT_MOST / 2, world)) != NULL)
+        n++;
+    CHECK(n > 0 && n < PIECES);
+    world->world->staged_less = CHEAP;
+    CHECK_IS(comm_flat_slot(world, 2, LARGE, &slot), 0);
+    CHECK(inside(world, 2, slot, LARGE));
+    CHECK(s->next[0] == NULL);
+    CHECK(!fresh_may(&s->fresh, 1));
+    while (n > 0)
+        tutti_free(all[--n], world);
+    CHECK_IS(comm_flat_slot(world, 4, 2 * LARGE, &slot), 0);
+    CHECK_IS(comm_flat_slot(world, 6, 2 * LARGE, &slot), 0);
+    CHECK(s->next[0] != NULL);
+    CHECK_IS(comm_flat_slot(world, 8, 2 * FLAT_MOST, &slot), 0);
+    CHECK(s->next[0] == NULL);
+    return 0;
+}
+
 static void test_small(void **state)
 {
     (void)state;
@@ -96,12 +208,47 @@ static void test_more(void **state)
     assert_int_equal(ranks_run(1, body_more, 0), 0);
 }
 
+static void test_first(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(1, body_first, 0), 0);
+}
+
+static void test_dear(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(1, body_dear, 0), 0);
+}
+
+static void test_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(1, body_steps, 0), 0);
+}
+
+static int small_body(tutti_comm *world, void *arg)
+{
+    (void)arg;
+    return body_refused(world, 0);
+}
+
+static void test_refused(void **state)
+{
+    const tutti_options small = { .span_bytes = 16 << 20 };
+    (void)state;
+    assert_int_equal(tutti_spawn(1, small_body, NULL, &small, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_more),
+        cmocka_unit_test(test_first),
+        cmocka_unit_test(test_dear),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
