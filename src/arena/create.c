@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "os/memory.h"
+#include "os/process.h"
 
 #include <errno.h>
 #include <string.h>
@@ -119,6 +120,7 @@ static void fill_header(struct arena_header *h, const struct arena_plan *plan, c
     h->spans_at = p.spans_at;
     h->span_bytes = wish->span_bytes;
     h->origin = clock_now();
+    h->origin.ns -= (uint64_t)process_clock_ahead();
     h->first_seq = plan->first_seq;
     h->verify = (uint32_t)plan->verify;
     h->uid = (uint32_t)geteuid();

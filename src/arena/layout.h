@@ -49,7 +49,7 @@ struct arena_header {
     uint32_t size;                    /* ranks of the world */
     uint32_t slots;                   /* comm slots there are */
     uint64_t seats_at, sites_at, keys_at, slots_at, slot_bytes, store_at, store_bytes, spans_at, span_bytes;
-    struct clock_point origin;        /* ticks become time by this and a later pair */
+    struct clock_point origin;        /* ticks become time by this and a later pair; ns by the machine's clock, in `arena->header` by this process's */
     uint64_t first_seq;               /* number before a comm's first operation */
     uint32_t uid;                     /* whose arena it is */
     uint32_t verify;                  /* TUTTI_VERIFY of the creator holds for all */

@@ -44,6 +44,7 @@ int arena_own(struct arena *arena, const struct arena_header *checked)
     if (!own)
         return -ENOMEM;
     memcpy((void *)own, (const void *)checked, sizeof *own);
+    own->origin.ns += (uint64_t)process_clock_ahead();
     arena->header = own;
     return 0;
 }

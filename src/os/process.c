@@ -4,7 +4,11 @@
  *
  * Two traps. Numbers of another pid namespace mean other processes here: the namespace is compared first. And /proc may
  * belong to another namespace than ours (unshare --pid without a mount of its own): /proc/self then is not our pid, and
- * nothing in /proc/PID may be believed, so that only the system calls are left. */
+ * nothing in /proc/PID may be believed, so that only the system calls are left.
+ *
+ * A third: start times are shown by the clock of whoever reads, which a time namespace puts ahead or behind (a container's that was restored
+ * from a checkpoint). What is told to others is by the machine's clock. That the reader's is another one is looked at only where two times
+ * differ, 10 us more. */
 #include "os/process.h"
 
 #include "os/file.h"
@@ -20,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NUMBER_OF_PIDFD_OPEN = 434, PATH_ROOM = 80, STAT_ROOM = 1024, STATUS_ROOM = 4096, NAME_BYTES = 15, ANCESTORS = 4096 };
+enum { NUMBER_OF_PIDFD_OPEN = 434, NS_ROOM = 64, PATH_ROOM = 80, STAT_ROOM = 1024, STATUS_ROOM = 4096, NAME_BYTES = 15, ANCESTORS = 4096 };
 
 struct facts { char name[64]; char state; int32_t parent; uint64_t cpu_ticks, start; int exit_code; };
 
@@ -106,12 +110,71 @@ static bool proc_is_ours(void)
     return number(self) == (uint64_t)getpid();
 }
 
+/* Of a process that has made a time namespace and is not in it itself the file tells the children's. */
+static bool offsets_are_ours(void)
+{
+    char own[NS_ROOM], children[NS_ROOM];
+    ssize_t n = readlink("/proc/self/ns/time", own, sizeof own), m = readlink("/proc/self/ns/time_for_children", children, sizeof children);
+    return n == m && (n <= 0 || memcmp(own, children, (size_t)n) == 0);
+}
+
+struct ahead { int64_t seconds, ns; };
+
+/* By how much our clock of that name is ahead of the machine's. False: that cannot be known. A line is "boottime SECONDS NANOSECONDS"; the seconds
+   may be negative. Before Linux 5.6 there is no such file, and one clock. */
+static bool clock_ahead(const char *clock, struct ahead *ahead)
+{
+    char offsets[STAT_ROOM];
+    *ahead = (struct ahead){ 0, 0 };
+    if (file_read("/proc/self/timens_offsets", offsets, sizeof offsets) <= 0)
+        return true;
+    const char *line = strstr(offsets, clock);
+    char *behind;
+    if (!line || !offsets_are_ours())
+        return false;
+    ahead->seconds = strtoll(line + strlen(clock), &behind, 10);
+    ahead->ns = strtoll(behind, NULL, 10);
+    return true;
+}
+
+static bool ticks_ahead(int64_t *ticks)
+{
+    struct ahead ahead;
+    long rate = sysconf(_SC_CLK_TCK);
+    bool known = rate > 0 && clock_ahead("boottime", &ahead);
+    *ticks = known ? ahead.seconds * rate + ahead.ns / (1000000000 / rate) : 0;
+    return known;
+}
+
+int64_t process_clock_ahead(void)
+{
+    struct ahead ahead;
+    return clock_ahead("monotonic", &ahead) ? ahead.seconds * 1000000000 + ahead.ns : 0;
+}
+
+/* What /proc shows us, by the machine's clock; 0: unknown. */
+static uint64_t start_told(uint64_t shown)
+{
+    int64_t ahead;
+    return shown && ticks_ahead(&ahead) ? shown - (uint64_t)ahead : 0;
+}
+
+/* May /proc show this of a process that has told us that? Parts of a tick are lost on the way to another clock. */
+static bool is_start(uint64_t shown, uint64_t told)
+{
+    int64_t ahead;
+    if (told == 0 || shown == told || !ticks_ahead(&ahead))
+        return true;
+    uint64_t start = shown - (uint64_t)ahead;
+    return start == told || (ahead != 0 && start - told + 1 <= 2);
+}
+
 int process_self(struct process_id *id)
 {
     struct facts facts = { 0 };
     int error = read_facts("/proc/self/stat", &facts);
     uint64_t namespace = own_namespace();
-    *id = (struct process_id){ getpid(), gettid(), facts.start, namespace ? namespace : PROCESS_NAMESPACE_UNKNOWN };
+    *id = (struct process_id){ getpid(), gettid(), start_told(facts.start), namespace ? namespace : PROCESS_NAMESPACE_UNKNOWN };
     return error;
 }
 
@@ -155,7 +218,7 @@ int process_alive(const struct process_id *id, int pidfd)
         int error = process_facts(id->pid, &facts);
         if (error == -ENOENT || error == -ESRCH)
             return thread_there(id);          /* hidden from us (hidepid) or gone meanwhile */
-        if (!error && id->start != 0 && facts.start != id->start)
+        if (!error && !is_start(facts.start, id->start))
             return 0;
     }
     return past_running(id) && proc_is_ours() ? 0 : 1;
@@ -169,7 +232,7 @@ int process_pidfd(const struct process_id *id)
     if (fd < 0)
         return -errno;
     struct facts facts;
-    bool other = proc_is_ours() && process_facts(id->pid, &facts) == 0 && id->start != 0 && facts.start != id->start;
+    bool other = proc_is_ours() && process_facts(id->pid, &facts) == 0 && !is_start(facts.start, id->start);
     if (other) {
         close(fd);
         return -ESRCH;
@@ -210,7 +273,7 @@ const char *process_state(const struct process_id *id, uint64_t *cpu_ns)
         *cpu_ns = 0;
     if (elsewhere(id) || !proc_is_ours())
         return "out of sight";
-    if (process_facts(id->pid, &process) != 0 || (id->start != 0 && process.start != id->start))
+    if (process_facts(id->pid, &process) != 0 || !is_start(process.start, id->start))
         return "gone";
     if (cpu_ns)
         *cpu_ns = cpu_time(id->pid, process.cpu_ticks);
@@ -225,7 +288,7 @@ const char *process_state(const struct process_id *id, uint64_t *cpu_ns)
 int process_end(const struct process_id *id, int *status)
 {
     struct facts facts;
-    if (elsewhere(id) || !proc_is_ours() || process_facts(id->pid, &facts) != 0 || (id->start != 0 && facts.start != id->start))
+    if (elsewhere(id) || !proc_is_ours() || process_facts(id->pid, &facts) != 0 || !is_start(facts.start, id->start))
         return 0;
     bool over = strchr("ZXx", facts.state) != NULL;
     if (!over && (facts.exit_code == 0 || strchr("Tt", facts.state)))
@@ -258,7 +321,7 @@ int process_ancestor(const char *name, pid_t *pid, uint64_t *start)
             return -ENOENT;
         if (strncmp(facts.name, name, NAME_BYTES) == 0) {
             *pid = at;
-            *start = facts.start;
+            *start = start_told(facts.start);
             return 0;
         }
         at = facts.parent;

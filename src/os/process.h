@@ -27,11 +27,14 @@ bool process_mark_held(uint32_t word);                      /* a tid in it and n
 bool process_mark_died(uint32_t word);
 bool process_mark_mine(struct process_mark *mark);          /* is the calling thread the holder? */
 
-/* start: clock ticks since boot, field 22 of /proc/PID/stat. pid_namespace: 0 whoever asks says that it is his own; UNKNOWN without /proc. */
+/* start: clock ticks since boot, by the clock of the machine; 0: unknown, which is like any other. /proc/PID/stat shows it by the reader's clock,
+   which is another one in a time namespace. pid_namespace: 0 whoever asks says that it is his own; UNKNOWN without /proc. */
 struct process_id { int32_t pid, tid; uint64_t start; uint64_t pid_namespace; };
 #define PROCESS_NAMESPACE_UNKNOWN UINT64_MAX
 
 int  process_self(struct process_id *id);
+/* By how many ns this process's CLOCK_MONOTONIC is ahead of the machine's: it is in a time namespace. Unknown: 0. */
+int64_t process_clock_ahead(void);
 /* Is that very process still there and able to run? 1 yes; 0 no: gone, another with the same pid, a zombie, dumping core
    (CoreDumping: 1), or its thread tid gone (exec by another thread). -EXDEV: in another pid namespace, or perhaps (no /proc): cannot tell. With a
    pidfd (>= 0, of this namespace) a process that has ended costs 0.2 µs; for a living one a core dump is looked for in /proc,

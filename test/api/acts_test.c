@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -235,6 +237,70 @@ static void test_closes_all(void **state)
     through((struct act){ .after = closes_all, .last = none_was_touched }, pulls);
 }
 
+/* ---- it lives in a namespace of its own ---- */
+
+static struct { int flags; unsigned who; const char *file, *text; } apart;
+
+/* Namespaces of time and processes are for children: the rank is a child from here on, and whoever it was ends as it does. */
+static int goes_apart(int rank)
+{
+    int status;
+    if (!(apart.who >> rank & 1))
+        return 0;
+    if (unshare(apart.flags))
+        return -1;
+    int fd = apart.file ? open(apart.file, O_WRONLY | O_CLOEXEC) : -1;
+    if (apart.file && (fd < 0 || write(fd, apart.text, strlen(apart.text)) < 0))
+        return -1;
+    close(fd);
+    pid_t pid = fork();
+    if (pid == 0)
+        return prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        _exit(9);
+    if (WIFSIGNALED(status))
+        raise(WTERMSIG(status));
+    _exit(WEXITSTATUS(status));
+}
+
+static bool can_go_apart(int flags)
+{
+    pid_t pid = fork();
+    int status = 1;
+    if (pid == 0)
+        _exit(unshare(flags) != 0);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* A life lasts for seconds, whatever the clocks show. */
+static int figures_are_of_now(tutti_comm *world, int rank, struct team *team)
+{
+    (void)team;
+    const uint64_t minutes = UINT64_C(600000000000);
+    tutti_figures f;
+    OR_LINE(tutti_stats(world, &f) == 0);
+    OR_LINE(f.wait_ns < minutes && f.fold_ns < minutes);
+    for (uint32_t p = 0; p < RANKS; p++)
+        if ((int)p != rank)
+            OR_LINE(!death_without_mark(&world->world->whole->watch, p, true));
+    return 0;
+}
+
+static void test_other_clock(void **state)
+{
+    (void)state;
+    enum { NEW_TIME = 0x80 };                        /* CLONE_NEWTIME, which some headers lack */
+    if (!can_go_apart(NEW_TIME))
+        skip();
+    for (unsigned who = 1; who < 1u << RANKS; who++) {
+        apart.flags = NEW_TIME;
+        apart.who = who;
+        apart.file = "/proc/self/timens_offsets";
+        apart.text = "monotonic 100000 5000\nboottime 100000 5000\n";
+        through((struct act){ .before = goes_apart, .after = figures_are_of_now }, NULL);
+    }
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -256,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closes_all),
+        cmocka_unit_test(test_other_clock),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

@@ -19,6 +19,9 @@
 
 #include <cmocka.h>
 
+/* CLONE_NEWTIME, which some headers lack. */
+enum { NEW_TIME = 0x80 };
+
 struct scene { struct process_id id, second; struct child_pipe here, go; };
 
 static struct scene *new_scene(void)
@@ -107,11 +110,91 @@ static void test_a_number_used_again_is_another(void **state)
     uint64_t cpu = 1;
     struct process_id id;
     process_self(&id);
-    id.start++;
+    id.start += 100;
     assert_int_equal(process_alive(&id, -1), 0);
     assert_true(process_pidfd(&id) < 0);
     assert_string_equal(process_state(&id, &cpu), "gone");
     assert_int_equal(cpu, 0);
+}
+
+/* ---- other clocks: a time namespace shows other start times ---- */
+
+struct clocks { struct process_id machine, other; };
+static const char *offset;
+
+static int enters(void *arg)
+{
+    struct clocks *c = arg;
+    CHILD_CHECK(process_self(&c->other) == 0);
+    CHILD_CHECK(c->other.start != 0);
+    CHILD_CHECK(process_alive(&c->machine, -1) == 1);
+    CHILD_CHECK(strcmp(process_state(&c->machine, NULL), "gone") != 0);
+    int pidfd = process_pidfd(&c->machine);
+    CHILD_CHECK(pidfd >= 0 || pidfd == -ENOSYS);
+    struct process_id another = c->machine;
+    another.start += 100;
+    CHILD_CHECK(process_alive(&another, -1) == 0);
+    return 0;
+}
+
+/* The namespace is its children's; itself it stays outside, and looks at them. */
+static int makes_a_clock(void *arg)
+{
+    struct clocks *c = arg;
+    int fd = unshare(NEW_TIME) == 0 ? open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC) : -1;
+    if (fd < 0 || write(fd, offset, strlen(offset)) < 0)
+        return CHILD_SKIP;
+    close(fd);
+    CHILD_CHECK(process_alive(&c->machine, -1) == 1);
+    return child_run(enters, c);
+}
+
+static void test_another_clock(void **state)
+{
+    (void)state;
+    static const char *const offsets[] = { "monotonic 100000 0\nboottime 100000 0\n", "monotonic 7 5000\nboottime 7 777777777\n" };
+    struct clocks *c = child_memory(sizeof *c);
+    assert_int_equal(process_self(&c->machine), 0);
+    for (int i = 0; i < 2; i++) {
+        offset = offsets[i];
+        int r = child_run(makes_a_clock, c);
+        if (r == CHILD_SKIP)
+            skip();
+        assert_int_equal(r, 0);
+        assert_in_range(c->other.start, c->machine.start, c->machine.start + 100 * PATIENCE_S);
+    }
+}
+
+/* The one who lives on there is seen from here. */
+static int lives_in_another_clock(void *arg)
+{
+    struct scene *s = arg;
+    int fd = unshare(NEW_TIME) == 0 ? open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC) : -1;
+    s->second.pid = fd >= 0 && write(fd, offset, strlen(offset)) > 0;
+    if (!s->second.pid)
+        child_say(&s->here);
+    return s->second.pid ? child_run(waits, s) : CHILD_SKIP;
+}
+
+static void test_somebody_in_another_clock(void **state)
+{
+    (void)state;
+    struct scene *s = new_scene();
+    offset = "monotonic 100000 0\nboottime 100000 0\n";
+    pid_t pid = start(s, lives_in_another_clock);
+    if (s->second.pid) {
+        int pidfd = process_pidfd(&s->id);
+        assert_true(pidfd >= 0 || pidfd == -ENOSYS);
+        expect_alive(&s->id, pidfd, 1);
+        assert_string_not_equal(process_state(&s->id, NULL), "gone");
+        child_say(&s->go);
+        close(pidfd);
+    }
+    int status = child_reap(pid);
+    end_scene(s);
+    if (WEXITSTATUS(status) == CHILD_SKIP)
+        skip();
+    assert_int_equal(status, 0);
 }
 
 static void test_another_namespace_cannot_be_asked(void **state)
@@ -377,6 +460,8 @@ int main(void)
         cmocka_unit_test(test_this_process_is_alive),
         cmocka_unit_test(test_a_child_lives_dies_and_is_reaped),
         cmocka_unit_test(test_a_number_used_again_is_another),
+        cmocka_unit_test(test_another_clock),
+        cmocka_unit_test(test_somebody_in_another_clock),
         cmocka_unit_test(test_another_namespace_cannot_be_asked),
         cmocka_unit_test(test_a_foreign_proc_is_not_believed),
         cmocka_unit_test(test_a_thread_that_ended_is_gone),
