@@ -20,16 +20,15 @@ static inline void fresh_earn(struct fresh *f, uint64_t ticks) { f->earned += ti
 
 static inline bool fresh_may(const struct fresh *f, size_t pages) { return f->page && f->earned >= f->spent + pages * f->page; }
 
-/* So many pages came in so many ticks; returns what that counts as. Pages that were there already make it cheap, rightly. */
-static inline uint64_t fresh_learn(struct fresh *f, uint64_t ticks, size_t pages)
+/* So many pages came in so many ticks. Pages that were there already make it cheap, rightly. */
+static inline void fresh_learn(struct fresh *f, uint64_t ticks, size_t pages)
 {
     uint64_t now = pages ? ticks / pages + 1 : f->page, most = f->page ? 2 * f->page : now;
     f->page = now < most ? now : most;
-    return f->page * pages;
 }
 
-/* The same of pages that were bought. */
-static inline void fresh_pay(struct fresh *f, uint64_t ticks, size_t pages) { f->spent += fresh_learn(f, ticks, pages); }
+/* What was learnt last was bought. */
+static inline void fresh_pay(struct fresh *f, size_t pages) { f->spent += f->page * pages; }
 
 /* They cannot be had now: to be earned all over again. */
 static inline void fresh_refused(struct fresh *f, size_t pages) { f->spent = f->earned + pages * f->page; }

@@ -13,11 +13,6 @@
 #include <string.h>
 
 enum { RINGS_KEPT = 4, FLAT_LEAST = 4096, FLAT_STEP = 4, FLAT_ALIGN = 64, PAGE = 4096 };
-/* What a KiB earns that goes through a block which comes round too soon: a quarter of STAGED_LESS. A larger one would spare about three times as much. Measured,
-   2 ranks on a Zen 4, with blocks of 16 KiB to 256 KiB, and of 1 MiB: broadcast of 16 KiB 2.0 us and 0.9, all_reduce 2.7 and 1.2, of 64 KiB 9.8 and 3.9,
-   all_gather 12 and 5.9. */
-enum { EARNS = 4 };
-
 /* Staging of a comm that is closed here while peers may still read the last operation out of it. */
 struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; struct drain *next; };
 
@@ -119,16 +114,26 @@ void comm_close_world(struct world *world)
     }
 }
 
-void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error)
+int comm_touch(void *at, size_t bytes, struct fresh *f)
+{
+    uint64_t began = clock_tick();
+    if (memory_populate(at, bytes) < 0)
+        return -ENOMEM;
+    fresh_learn(f, clock_tick() - began, layout_round(bytes, PAGE) / PAGE);
+    return 0;
+}
+
+static void *held_take(struct tutti_comm *comm, size_t bytes, bool bare, int *error)
 {
     struct held *held = malloc(sizeof *held);
+    struct world *world = comm->world;
     *error = -ENOMEM;
     if (!held)
         return NULL;
-    pthread_mutex_lock(&comm->world->lock);
-    drain_sweep(comm->world);
-    held->at = span_take(comm->world->span, bytes, error);
-    pthread_mutex_unlock(&comm->world->lock);
+    pthread_mutex_lock(&world->lock);
+    drain_sweep(world);
+    held->at = bare ? span_reserve(world->span, bytes, SPAN_STAGING, error) : span_take(world->span, bytes, error);
+    pthread_mutex_unlock(&world->lock);
     void *at = held->at;
     if (!at) {
         free(held);
@@ -139,20 +144,14 @@ void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error)
     return at;
 }
 
+void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error) { return held_take(comm, bytes, false, error); }
+void *comm_hold_bare(struct tutti_comm *comm, size_t bytes, int *error) { return held_take(comm, bytes, true, error); }
+
 static int stage_explain(struct tutti_comm *comm, size_t bytes, int error)
 {
     comm_explain(comm, "no memory for %zu bytes of staging in the arena: %s", bytes,
                  error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)");
     return error;
-}
-
-/* Pages of [at, at + bytes): 0 or -errno, and what they cost. */
-static int pages_touch(char *at, size_t bytes, uint64_t *ticks)
-{
-    uint64_t began = clock_tick();
-    int r = memory_populate(at, bytes);
-    *ticks = clock_tick() - began;
-    return r < 0 ? -ENOMEM : 0;
 }
 
 /* The parity's block has so many bytes, or another one takes its place. 0 or -errno: then it is as it was. */
@@ -163,7 +162,6 @@ static int flat_fit(struct tutti_comm *comm, int parity, size_t room, size_t byt
     bool anew = room > stage->flat_room[parity];
     size_t had = anew ? 0 : stage->flat_bytes[parity], more = layout_round(bytes, PAGE) - had;
     char *got = stage->flat[parity];
-    uint64_t ticks;
     int error = 0;
     if (anew) {
         pthread_mutex_lock(&world->lock);
@@ -171,8 +169,8 @@ static int flat_fit(struct tutti_comm *comm, int parity, size_t room, size_t byt
         got = span_reserve(world->span, room, SPAN_STAGING, &error);
         pthread_mutex_unlock(&world->lock);
     }
-    if (got && (error = pages_touch(got + had, more, &ticks)) == 0)
-        fresh_learn(&stage->fresh, ticks, more / PAGE);
+    if (got)
+        error = comm_touch(got + had, more, &stage->fresh);
     if (anew && got) {
         pthread_mutex_lock(&world->lock);
         stage_give(world, error ? got : stage->flat[parity]);
@@ -208,7 +206,6 @@ static void next_grow(struct tutti_comm *comm, int parity)
 {
     struct world *world = comm->world;
     struct stage *stage = &comm->stage;
-    uint64_t ticks;
     int error;
     if (!stage->next[parity]) {
         pthread_mutex_lock(&world->lock);
@@ -216,12 +213,12 @@ static void next_grow(struct tutti_comm *comm, int parity)
         stage->next[parity] = span_reserve(world->span, FLAT_MOST, SPAN_STAGING, &error);
         pthread_mutex_unlock(&world->lock);
     }
-    if (!stage->next[parity] || pages_touch(stage->next[parity] + stage->next_bytes[parity], FLAT_CHUNK, &ticks) < 0) {
+    if (!stage->next[parity] || comm_touch(stage->next[parity] + stage->next_bytes[parity], FLAT_CHUNK, &stage->fresh) < 0) {
         next_end(comm, parity, false);
         fresh_refused(&stage->fresh, FLAT_MOST / PAGE);
         return;
     }
-    fresh_pay(&stage->fresh, ticks, FLAT_CHUNK / PAGE);
+    fresh_pay(&stage->fresh, FLAT_CHUNK / PAGE);
     stage->next_bytes[parity] += FLAT_CHUNK;
     if (stage->next_bytes[parity] == FLAT_MOST)
         next_end(comm, parity, true);
@@ -238,7 +235,7 @@ int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **
     if (r < 0)
         return stage_explain(comm, room, r);
     if (stage->flat_bytes[parity] < FLAT_MOST) {
-        fresh_earn(&stage->fresh, bytes * comm->world->staged_less / (EARNS * 1024));
+        fresh_earn(&stage->fresh, comm_earns(comm, bytes));
         if (fresh_may(&stage->fresh, FLAT_CHUNK / PAGE))
             next_grow(comm, parity);
     } else if (stage->next[parity])                  /* not needed any more */

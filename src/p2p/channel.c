@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum { DEALS_A_PAGE = 4096 / sizeof(struct deal), STORE_ALIGN = 64 };
-/* A store through which so many times its size has gone grows, too, until it is as large as a stage: lines that come round too soon are still
-   in their reader's caches, and slow to write. Measured, 2 ranks, 64 KiB both ways: 5.5 us through 1 MiB, 3.7 through 2, 4.8 through 4, with
-   16 KiB 1.9, 1.5, 2.6. */
-enum { BUSY_ROUNDS = 8 };
+/* A store through which so much has gone that a larger one has earned its pages (base/fresh.h) becomes as large as a stage: lines that come round too
+   soon are still in their reader's caches, and slow to write. Measured, 2 ranks, 64 KiB both ways: 5.5 us through 1 MiB, 3.7 through 2, 4.8 through
+   4, with 16 KiB 1.9, 1.5, 2.6. */
+enum { PAGE = 4096, STORE_CHUNK = 16384 };
 enum { LETTER_FIRST = CPU_LINE - offsetof(struct letter, envelope.text), OWN_MOST = 1024 };
 enum { MOVES_MOST = 8 };                             /* a ring grows from RING_FIRST to RING_MOST in fewer */
 
@@ -112,17 +112,33 @@ void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_
     lane_own(lane, bytes);
 }
 
-static char *store_fit(struct lane *lane, uint64_t bytes, uint64_t *end)
+/* The store's pages up to there, some more at once. 0 or -ENOMEM. */
+static int store_touch(struct lane *lane, uint64_t end)
+{
+    uint64_t whole = layout_round(end, STORE_CHUNK), there = whole < lane->store_bytes ? whole : lane->store_bytes;
+    int r = end > lane->store_there ? comm_touch(lane->store + lane->store_there, there - lane->store_there, &lane->fresh) : 0;
+    if (r == 0 && end > lane->store_there)
+        lane->store_there = there;
+    return r;
+}
+
+/* NULL: *error, -EAGAIN where it is full. */
+static char *store_fit(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end, int *error)
 {
     uint64_t rest = lane->store_bytes - lane->store_at;
     bool round = rest < bytes;                       /* from its beginning again, what is left at its end unused */
     uint64_t freed = lane->freed > lane->store_begun ? lane->freed : lane->store_begun;
     uint64_t skip = round && lane->stored != freed ? rest : 0;       /* of an empty one all is free, wherever it was left */
+    *error = -EAGAIN;
     if (!lane->store || lane->stored - freed + skip + bytes > lane->store_bytes)
         return NULL;
     char *at = round ? lane->store : lane->store + lane->store_at;
+    *error = store_touch(lane, (uint64_t)(at - lane->store) + bytes);
+    if (*error < 0)
+        return NULL;
     lane->store_at = (uint64_t)(at - lane->store) + bytes;
     lane->stored += skip + bytes;
+    fresh_earn(&lane->fresh, comm_earns(p->comm, bytes));
     *end = lane->stored;
     return at;
 }
@@ -135,39 +151,50 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
     bool medium = bytes > SMALL;
     if (medium && lane->stored - load_acquire64(&lane->out->freed) + whole > STORE_MOST / 2)        /* E36 acquire */
         return NULL;                                 /* the other half is for small ones */
-    bool busy = lane->store && lane->store_bytes < most && lane->stored - lane->store_begun > BUSY_ROUNDS * lane->store_bytes;
-    char *at = busy ? NULL : store_fit(lane, whole, end);
-    if (at)
+    bool busy = lane->store && lane->store_bytes < most && fresh_may(&lane->fresh, most / PAGE);
+    char *at = busy ? NULL : store_fit(p, lane, whole, end, error);
+    if (at || *error == -ENOMEM)
         return at;
     lane->taken = load_acquire64(&lane->out->taken);                 /* E36 acquire: before freed, so that the next letter read is waited for */
     lane->freed = load_acquire64(&lane->out->freed);                 /* E36 acquire */
-    at = busy ? NULL : store_fit(lane, whole, end);
-    uint64_t more = lane->store ? lane->store_bytes * 4 : STORE_FIRST, room = busy || medium ? most : STORE_MOST;
+    at = busy ? NULL : store_fit(p, lane, whole, end, error);
+    uint64_t more = busy ? most : lane->store ? lane->store_bytes * 4 : STORE_FIRST, room = busy || medium ? most : STORE_MOST;
     while (more < whole)
         more *= 4;
     if (more > room)
         more = room;
-    if (at || more <= lane->store_bytes)
+    if (at || *error == -ENOMEM || more <= lane->store_bytes)
         return at;
     int refused;
-    char *store = comm_hold(p->comm, more, &refused);
+    char *store = comm_hold_bare(p->comm, more, &refused);
     if (!store && whole > lane->store_bytes)         /* there is no store that will ever have room for it */
         *error = refused;
+    if (!store && busy) {
+        fresh_refused(&lane->fresh, most / PAGE);
+        return store_fit(p, lane, whole, end, error);
+    }
     if (!store)
-        return busy ? store_fit(lane, whole, end) : NULL;
+        return NULL;
     lane->store = store;
     lane->store_bytes = more;
-    lane->store_at = 0;
+    lane->store_at = lane->store_there = 0;
     lane->store_begun = lane->stored;
-    return store_fit(lane, whole, end);
+    return store_fit(p, lane, whole, end, error);
 }
 
-int lane_stage(struct p2p *p, struct lane *lane)
+/* Pieces are filled in turn, no more of them than were offered. */
+int lane_stage(struct p2p *p, struct lane *lane, uint64_t pieces)
 {
     int error = 0;
+    uint64_t before = lane->offers_pieces, all = before + pieces < p->pieces ? before + pieces : p->pieces;
     if (!lane->stage)
-        lane->stage = comm_hold(p->comm, (size_t)PIECE * p->pieces, &error);
-    return lane->stage ? 0 : error;
+        lane->stage = comm_hold_bare(p->comm, (size_t)PIECE * p->pieces, &error);
+    if (!lane->stage)
+        return error;
+    if (before < all && (error = comm_touch(lane->stage + before * PIECE, (all - before) * PIECE, &lane->fresh)) < 0)
+        return error;
+    lane->offers_pieces = all;
+    return 0;
 }
 
 static int offers_more(struct p2p *p, struct lane *lane)

@@ -10,7 +10,7 @@
  *   more                      stay with the sender: the letter offers a deal. Who receives it grants it; then the data go through the channel's
  *                             stage, piece by piece (or the receiver copies them from where they lie in the arena), in the order of grants.
  *                             From FAR_LEAST on the receiver may also read them out of the sender's memory (far.c), which it grants first.
- * Rings and stores begin small and grow fourfold when they are full: to STORE_MOST bytes and RING_MOST letters on their way from one rank
+ * Rings and stores begin small, without the pages that nothing has lain in, and grow fourfold when they are full: to STORE_MOST bytes and RING_MOST letters on their way from one rank
  * to one other; only then does a small send wait. A receiver that waits takes letters nobody asked for into private memory, so no message
  * stands in the way of another that a receive could take; one that does not wait leaves them in the channel.
  *
@@ -96,8 +96,11 @@ struct lane {
     uint64_t sent, taken;                            /* letters; taken: when last looked */
     char *store;
     uint64_t store_bytes, store_at, store_begun, stored, freed;      /* stored, freed: bytes ever, as envelope.end */
+    uint64_t store_there;                            /* bytes from the store's beginning whose pages are there */
+    struct fresh fresh;                              /* … and what a larger store has earned */
     char *stage;
     uint64_t filled;                                 /* pieces */
+    uint64_t offers_pieces;                          /* of all that was offered through the stage: so far its pages are there */
     struct offer *offers;                            /* free ones */
     struct post_list unsent, offered;                /* sends: not in the channel yet; offered, or moving */
     shared64 *table;                                 /* the peer's table of channels */
@@ -214,7 +217,7 @@ void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_
 /* Room for a message. NULL: *error -EAGAIN, it is full, or why there never is any. For more than SMALL bytes it does not grow
    beyond a stage. */
 char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end, int *error);
-int  lane_stage(struct p2p *p, struct lane *lane);
+int  lane_stage(struct p2p *p, struct lane *lane, uint64_t pieces);          /* … and for so many pieces more. 0 or -errno */
 struct offer *offer_take(struct p2p *p, struct lane *lane, int *error);
 void offer_give(struct lane *lane, struct offer *offer);
 /* The next letter that has come from the peer; NULL: none. */

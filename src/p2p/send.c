@@ -19,9 +19,8 @@ static bool send_direct(const struct p2p *p, const struct lane *lane, const stru
 /* An offer of what stays here. */
 static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
 {
-    int error = 0;
-    if (!post->direct)
-        error = lane_stage(p, lane);
+    uint64_t pieces = (post->bytes + PIECE - 1) / PIECE;
+    int error = post->direct ? 0 : lane_stage(p, lane, pieces);
     struct offer *offer = error < 0 ? NULL : offer_take(p, lane, &error);
     if (!offer)
         return error;
@@ -30,7 +29,7 @@ static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struc
         store_relaxed64(&deal->stage, p2p_offset(p, lane->stage));   /* relaxed: the letter publishes it, E35 */
     store_relaxed64(&deal->state, deal_word(offer->generation, DEAL_OFFERED));       /* relaxed: the letter publishes it, E35 */
     post->offer = offer;
-    post->pieces = (post->bytes + PIECE - 1) / PIECE;
+    post->pieces = pieces;
     post->piece = 0;
     e->mode = LETTER_OFFERED;
     e->far.at = post->direct ? p2p_offset(p, post->from) : NOT_IN_ARENA;

@@ -9,6 +9,12 @@
 
 enum { PRICE = 1000, PAGES = 4, EARNED = 100 };
 
+static void pay(struct fresh *f, uint64_t ticks, size_t pages)
+{
+    fresh_learn(f, ticks, pages);
+    fresh_pay(f, pages);
+}
+
 /* How many pages were bought in so many operations. */
 static size_t bought(struct fresh *f, int operations, uint64_t price)
 {
@@ -16,7 +22,7 @@ static size_t bought(struct fresh *f, int operations, uint64_t price)
     for (int i = 0; i < operations; i++) {
         fresh_earn(f, EARNED);
         if (fresh_may(f, PAGES)) {
-            fresh_pay(f, price * PAGES, PAGES);
+            pay(f, price * PAGES, PAGES);
             pages += PAGES;
         }
     }
@@ -53,10 +59,10 @@ static void test_held_up(void **state)
     (void)state;
     fresh_learn(&f, PAGES * PRICE, PAGES);
     uint64_t before = f.page;
-    fresh_pay(&f, (uint64_t)PAGES * PRICE * 1000000, PAGES);
+    pay(&f, (uint64_t)PAGES * PRICE * 1000000, PAGES);
     assert_int_equal(f.page, 2 * before);
     assert_int_equal(f.spent, 2 * before * PAGES);
-    fresh_pay(&f, PAGES * PRICE, PAGES);
+    pay(&f, PAGES * PRICE, PAGES);
     assert_int_equal(f.page, before);
     for (int i = 0; i < 20; i++)
         fresh_learn(&f, (uint64_t)PAGES * PRICE * 1000, PAGES);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -283,6 +284,66 @@ static int body_places(tutti_comm *world, int rank)
     return 0;
 }
 
+/* How many bytes of pages the system has there. */
+static size_t there(const char *at, size_t bytes)
+{
+    static unsigned char seen[STORE_MOST / 4096];
+    size_t pages = 0;
+    if (bytes > STORE_MOST || mincore((void *)(uintptr_t)at, bytes, seen) != 0)
+        return SIZE_MAX;
+    for (size_t i = 0; i < (bytes + 4095) / 4096; i++)
+        pages += seen[i] & 1;
+    return pages * 4096;
+}
+
+static int pass(tutti_comm *world, struct lane *lane, int messages)
+{
+    for (int i = 0; i < messages; i++) {
+        uint64_t end;
+        int error;
+        CHECK(lane_store(world->p2p, lane, 20000, &end, &error) != NULL);
+        store_release64(&lane->out->freed, end);
+        CHECK_IS(there(lane->store, lane->store_bytes), lane->store_there);
+    }
+    return 0;
+}
+
+/* No pages but those that something lies in, or lay; a larger store when it has earned its pages, and not where these are too dear; none of a stage
+   but for what was offered. */
+static int body_pages(tutti_comm *world, int rank)
+{
+    CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, rank, 0, world, NULL), 0);
+    struct p2p *p = world->p2p;
+    struct lane *lane = p2p_lane(p, (uint32_t)rank);
+    world->world->staged_less = 0;
+    if (pass(world, lane, 1))
+        return 1;
+    CHECK_IS(lane->store_there, 32768);
+    if (pass(world, lane, 2000))
+        return 1;
+    CHECK_IS(lane->store_bytes, STORE_FIRST);
+    world->world->staged_less = 1 << 24;
+    if (pass(world, lane, 2))
+        return 1;
+    CHECK_IS(lane->store_bytes, PIECE * p->pieces);
+    CHECK_IS(lane->store_there, 32768);
+    if (pass(world, lane, 2000))
+        return 1;
+    CHECK_IS(lane->store_bytes, PIECE * p->pieces);
+    for (uint64_t pieces = 1, all = 0; pieces < 2 * p->pieces; pieces *= 2) {
+        all = all + pieces < p->pieces ? all + pieces : p->pieces;
+        CHECK_IS(lane_stage(p, lane, pieces), 0);
+        CHECK_IS(there(lane->stage, (size_t)PIECE * p->pieces), all * PIECE);
+    }
+    return 0;
+}
+
+static void test_pages(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(1, body_pages, 0), 0);
+}
+
 static void test_places(void **state)
 {
     (void)state;
@@ -497,7 +558,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_medium),
-        cmocka_unit_test(test_busy_room), cmocka_unit_test(test_store), cmocka_unit_test(test_places), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_busy_room), cmocka_unit_test(test_store), cmocka_unit_test(test_places), cmocka_unit_test(test_pages), cmocka_unit_test(test_full),
         cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers), cmocka_unit_test(test_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
