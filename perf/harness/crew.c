@@ -232,7 +232,7 @@ const char *crew_version(const struct crew *c) { return c->stage->version; }
 bool crew_can(const struct crew *c, enum operation_id op, bool work) { return c->stage->can[work] >> op & 1; }
 const char *crew_why(const struct crew *c) { return c->why; }
 
-/* The figure of sample i: from the first start to the last end. In a chain the start is the last end of the operation before. */
+/* The figure of sample i: from the first start to the last end. In a chain, behind the first, the start is the last end of the operation before. */
 static double crew_figure(const struct crew *c, const struct task *task, int i, double *returned)
 {
     uint64_t begin = UINT64_MAX, end = 0, late = 0, cpu = 0, before = 0;
@@ -247,7 +247,7 @@ static double crew_figure(const struct crew *c, const struct task *task, int i, 
         }
         begin = x->begin < begin ? x->begin : begin;
         end = x->end > end ? x->end : end;
-        if (task->form == FORM_CHAIN && i > 0) {
+        if ((task->form == FORM_CHAIN || task->form == FORM_FIRST) && i > 0) {
             uint64_t e = c->stage->samples[r][i - 1].end;
             before = e > before ? e : before;
         }
@@ -256,7 +256,7 @@ static double crew_figure(const struct crew *c, const struct task *task, int i, 
         *returned = stamp_ns(end - late);
         return (double)cpu;
     }
-    if (task->form == FORM_CHAIN)
+    if (task->form == FORM_CHAIN || (task->form == FORM_FIRST && i > 0))
         return i > 0 && end > before ? stamp_ns(end - before) : 0;
     return stamp_ns(end - begin) / (double)task->times;
 }

@@ -39,6 +39,7 @@ enum form {
     FORM_BATCH,     /* `times` operations back to back: the cost of one without the clock's */
     FORM_SINGLE,    /* one operation; ranks start together, at a time agreed on; when crowded, after a barrier that yields */
     FORM_CHAIN,     /* operations back to back, a stamp after each */
+    FORM_FIRST,     /* the same without a warm-up, and with the first of them, from a common start */
     FORM_LATE,      /* one rank comes late_ms late; CPU time of the others, and how long after it they are back */
     FORM_CHECK,     /* one operation on known numbers; figures are how many elements are wrong */
     FORM_END

@@ -10,6 +10,8 @@
 #include <string.h>
 
 enum { BATCH_MOST_BYTES = 1024, BATCHES = 5, SINGLES_MOST = 256, ROUNDS_LEAST = 5, TIMES_MOST = 1 << 20, CHECK_LATE_MS = 3, SLOW_NS = 2000000, LARGE = 64 << 20 };
+/* Before a contender is measured at a size: memory that it touches, and what it learns, belong to `first`. */
+enum { WARM_NS = 30000000, WARM_MOST = 1 << 14 };
 
 static const struct setting plain;
 
@@ -143,6 +145,16 @@ static double rough(struct team *t, const struct effort *e, int contender, doubl
     return ns > 1 ? ns : 1;
 }
 
+static void warm_up(struct team *t, const struct effort *e, int contender, double ns, struct measured *m)
+{
+    uint64_t times = (uint64_t)limit(WARM_NS / ns / (e->quick ? 50 : 1), 0, WARM_MOST);
+    struct task task = { .form = FORM_BATCH, .samples = 1, .warm = 1, .times = times, .bytes = e->bytes, .hot = e->hot, .op = e->op, .work = e->work };
+    struct series nobody = { 0 };
+    if (times)
+        measure_task(t, contender, &task, &nobody, NULL, m);
+    series_free(&nobody);
+}
+
 void measure(struct team *t, const struct effort *e, struct measured *results)
 {
     /* Back to back, a broadcast's root would be many operations ahead of the others: that is not how long one takes. */
@@ -156,6 +168,7 @@ void measure(struct team *t, const struct effort *e, struct measured *results)
         if (!results[i].in)
             continue;
         ns[i] = rough(t, e, i, target, &results[i]);
+        warm_up(t, e, i, ns[i], &results[i]);
         results[i].times = (uint64_t)limit(target / ns[i], 1, TIMES_MOST);
     }
     double began = stamp_seconds(), budget = e->quick ? 0.05 : e->seconds;

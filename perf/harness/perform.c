@@ -70,9 +70,10 @@ static int late(struct stage *s, struct rank *r, const struct contender *c, int 
 static int chain(struct stage *s, struct rank *r, const struct contender *c)
 {
     int error = 0;
-    align(s, r);
+    uint64_t began = align(s, r);
+    began = began ? began : stamp_now();
     for (int i = 0; i < s->task.samples && error == 0; i++) {
-        s->samples[r->me][i].begin = 1;
+        s->samples[r->me][i].begin = began;
         error = c->run(r, 1);
         s->samples[r->me][i].end = stamp_now();
     }
@@ -99,11 +100,11 @@ int perform(struct stage *s, struct rank *r, const struct contender *contenders)
     r->work = t->work;
     if (t->form == FORM_CHECK)
         return check(s, r, c);
-    if (t->warm && c->prepare)
+    if ((t->warm || t->form == FORM_FIRST) && c->prepare)
         c->prepare(r);
     if (t->warm)
         error = c->run(r, (uint64_t)t->warm);
-    if (error == 0 && t->form == FORM_CHAIN)
+    if (error == 0 && (t->form == FORM_CHAIN || t->form == FORM_FIRST))
         return chain(s, r, c);
     for (int i = 0; i < t->samples && error == 0; i++) {
         if (t->form == FORM_LATE) {

@@ -29,6 +29,8 @@ void part_wait(const struct part *p);
 /* What each of the barrier's promises costs; 2 ranks, a CPU each. */
 void part_promised(const struct part *p);
 void part_start(const struct part *p);
+/* The first operations of new jobs. */
+void part_first(const struct part *p);
 /* Barriers of so many ranks, ascending, in one plot; count 0: of 1, 2, 4 and 16 times as many as CPUs. */
 void part_crowd(const struct part *p, const int *ranks, int count);
 /* Of 1 to 64 ranks at four sizes; of one number of ranks at 4 bytes, 16, 64 … most. Kinks are remarks. */

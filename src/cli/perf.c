@@ -18,6 +18,7 @@ static const struct question { const char *name, *program, *summary; } questions
     { "growth", "growth", "how time grows with ranks, 1 to 64, and bytes; where the kinks are" },
     { "wait", "wait", "CPU time burnt while waiting 100 ms" },
     { "start", "start", "from the start of a job to the end of its first barrier" },
+    { "first", "first", "the first operations of a comm, while its memory is touched" },
     { "arena", "arena", "what an all_reduce gains when its buffers lie in the arena" },
     { "p2p", "p2p", "messages there and back" },
     { "disk", "disk", "one file to all ranks" },

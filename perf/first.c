@@ -1,0 +1,18 @@
+/* What first use costs: the first operations of a job, and not those that all other programs measure. */
+#include "parts/part.h"
+
+static const struct perf_program program = {
+    .name = "first",
+    .question = "How long do the first 240 operations of a comm take, while its memory is touched for the first time?",
+    .ranks = "2",
+    .seconds = 60,
+    .peers = true,
+    .sizes = true,
+    .most = 256 << 10,
+    .examples = "  first\n  first -n 2,4 --most 64k\n  first --strict --without mpich\n",
+};
+
+int main(int argc, char **argv)
+{
+    return part_program(&program, argc, argv, part_first);
+}
