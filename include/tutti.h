@@ -81,7 +81,8 @@
  *  - A fork of a rank is not the rank (-ECHILD): it must not use the buffers, either; what it writes into the arena is seen by all.
  *  - Another user who holds all eight meeting names of a job can stop it from starting only where this user has no directory of its own
  *    (XDG_RUNTIME_DIR, HOME); TUTTI_MEET names one. One who knocks without end costs the host CPU time while ranks join.
- *  - TUTTI_SITE strings must live for ever: do not dlclose code that has called tutti through the macros. */
+ *  - TUTTI_SITE strings must live for ever: do not dlclose code that has called tutti through the macros. libtutti.so itself stays in the
+ *    process and may be loaded and closed as often as one likes; a plugin that holds libtutti.a must not be unloaded (link it -z nodelete). */
 #ifndef TUTTI_H
 #define TUTTI_H
 

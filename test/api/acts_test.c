@@ -5,8 +5,10 @@
 #include "support/team.h"
 #include "watch/death.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -301,6 +303,77 @@ static void test_other_clock(void **state)
     }
 }
 
+/* ---- it loads the library, and unloads it ---- */
+
+struct plugin {
+    void *library;
+    int (*init)(void **world, const void *options), (*finalize)(const char *site, void *world);
+    int (*barrier)(const char *site, void *world, const tutti_call *call), (*wait)(const char *site, tutti_work *work, int ms);
+};
+
+static int load(struct plugin *l)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/libtutti.so.0", getenv("TUTTI_BUILD"));
+    l->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!l->library) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    *(void **)&l->init = dlsym(l->library, "tutti_init");
+    *(void **)&l->finalize = dlsym(l->library, "tutti_finalize_at");
+    *(void **)&l->barrier = dlsym(l->library, "tutti_barrier_at");
+    *(void **)&l->wait = dlsym(l->library, "tutti_wait_at");
+    return !l->init || !l->finalize || !l->barrier || !l->wait;
+}
+
+/* Its world stays open, if leave is NULL. */
+static void *uses_it(void *leave)
+{
+    struct plugin l;
+    void *world;
+    tutti_work *work;
+    if (load(&l) || l.init(&world, NULL) || l.barrier("here:1", world, NULL) || l.barrier("here:2", world, &(tutti_call){ .work = &work })
+        || l.wait("here:3", work, 0) || (leave && l.finalize("here:4", world)))
+        return NULL;
+    dlclose(l.library);
+    return &scene;
+}
+
+static int loads_and_unloads(void)
+{
+    enum { TIMES = 6 };
+    for (int i = 0; i < TIMES; i++) {
+        pthread_t thread;
+        void *well = NULL;
+        int status;
+        if (i % 2 == 0)
+            well = uses_it(i < TIMES - 2 ? &scene : NULL);
+        else if (pthread_create(&thread, NULL, uses_it, i < TIMES - 2 ? &scene : NULL) == 0)
+            pthread_join(thread, &well);
+        pid_t pid = fork();
+        if (pid == 0)
+            exit(0);
+        if (!well || waitpid(pid, &status, 0) != pid || status)
+            return 1 + i;
+    }
+    return 0;
+}
+
+static void test_loads_and_unloads(void **state)
+{
+    (void)state;
+    int status;
+    if (!getenv("TUTTI_BUILD"))
+        skip();
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        exit(loads_and_unloads());                   /* and what has been registered for the end runs */
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -321,7 +394,7 @@ static int drop_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_closes_all),
+        cmocka_unit_test(test_closes_all), cmocka_unit_test(test_loads_and_unloads),
         cmocka_unit_test(test_other_clock),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
