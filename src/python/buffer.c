@@ -1,6 +1,7 @@
 /* A buffer says what its elements are by a format of the struct module; NumPy's complex types are "Zf" and "Zd". Integers and floats are told
  * by letter and size, since a letter's size depends on the machine. What has no buffer protocol tutti/_foreign.py looks at; its view is filled
- * here, and holds what that says. */
+ * here, and holds what that says. It looks, too, at what is more than its buffer: a class made in Python (a masked array), elements that
+ * are none of the library's. Cost: for NumPy's own arrays, bytearrays and memoryviews of the usual elements a bit of their class is read. */
 #include "python/buffer.h"
 
 #include <stdlib.h>
@@ -50,6 +51,8 @@ static int type_of(const char *format, Py_ssize_t size)
 static int asked_type(const Py_buffer *view, int asked, const char *what)
 {
     Py_ssize_t size = (Py_ssize_t)type_size(asked);
+    if (asked == TYPE_AS_BYTES)
+        return TUTTI_U8;
     if ((view->itemsize == size || view->itemsize == 1) && view->len % size == 0)
         return asked;
     PyErr_Format(PyExc_TypeError, "%s: dtype has %zd bytes an element, the array %zd: view it as elements of that size", what, size,
@@ -66,15 +69,45 @@ static int own_type(const Py_buffer *view, const char *what)
     return type;
 }
 
+/* tutti/_foreign.py has a word with the object: 0, or -1 with what it raised. */
+static int foreign_says(const char *function, PyObject *object, const char *what, int asked)
+{
+    PyObject *module = PyImport_ImportModule("tutti._foreign"), *as_bytes = asked == TYPE_AS_BYTES ? Py_True : Py_False;
+    int looks = strcmp(function, "look") == 0;
+    PyObject *none = !module ? NULL : looks ? PyObject_CallMethod(module, function, "OsO", object, what, as_bytes)
+                                            : PyObject_CallMethod(module, function, "Os", object, what);
+    Py_XDECREF(module);
+    Py_XDECREF(none);
+    return none ? 0 : -1;
+}
+
+/* Some arrays have a buffer, but no format for it. 1: they have told the format, too; 0: they have not, and none is needed. */
+static int view_get(Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
+{
+    int flags = PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(object, view, flags | PyBUF_FORMAT) == 0)
+        return 1;
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
+        return -1;
+    PyErr_Clear();
+    if (asked != TYPE_BY_BUFFER) {
+        if (PyObject_GetBuffer(object, view, flags) == 0)
+            return 0;
+        PyErr_Clear();
+    }
+    if (foreign_says("refuse", object, what, asked) == 0)
+        PyErr_Format(PyExc_ValueError, "%s: the array gives no buffer", what);
+    return -1;
+}
+
 static int view_buffer(Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
 {
-    if (PyObject_GetBuffer(object, view, PyBUF_FORMAT | PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0)) < 0) {
-        if (writable && PyErr_ExceptionMatches(PyExc_BufferError) | PyErr_ExceptionMatches(PyExc_ValueError)) {
-            PyErr_Clear();
-            PyErr_Format(PyExc_ValueError, "%s: the array is read-only, and the result is to be written there", what);
-        }
+    int told = view_get(view, object, asked, writable, what);
+    if (told < 0)
         return -1;
-    }
+    int usual = told && type_of(view->format, view->itemsize) >= 0;
+    if ((!usual || PyType_GetFlags(Py_TYPE(object)) & Py_TPFLAGS_HEAPTYPE) && foreign_says("look", object, what, asked) < 0)
+        return -1;
     if (PyBuffer_IsContiguous(view, 'C'))
         return asked == TYPE_BY_BUFFER ? own_type(view, what) : asked_type(view, asked, what);
     PyErr_Format(PyExc_ValueError, "%s: the array does not lie in one piece in C order: give numpy.ascontiguousarray() of it", what);
@@ -121,7 +154,7 @@ static int view_take(struct side *s, Py_buffer *view, PyObject *object, int aske
 static void side_begin(struct side *s, int type)
 {
     s->n = 0;
-    s->type = type;
+    s->type = type == TYPE_AS_BYTES ? TUTTI_U8 : type;
     s->views = &s->one;
     s->ptrs = &s->one_ptr;
     s->counts = &s->one_count;
@@ -145,15 +178,6 @@ int side_take(struct side *s, PyObject *object, int type, int writable, const ch
     if (s->type < 0)
         return -1;
     side_has_one(s, type_size(s->type));
-    return 0;
-}
-
-int side_take_bytes(struct side *s, PyObject *object)
-{
-    side_begin(s, TUTTI_U8);
-    if (PyObject_GetBuffer(object, &s->one, PyBUF_SIMPLE) < 0)
-        return -1;
-    side_has_one(s, 1);
     return 0;
 }
 

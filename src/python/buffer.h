@@ -8,7 +8,7 @@
 
 #include "tutti.h"
 
-enum { TYPE_BY_BUFFER = -1 };
+enum { TYPE_BY_BUFFER = -1, TYPE_AS_BYTES = -2 };      /* what the elements say; whatever they are, as TUTTI_U8 */
 
 /* Counts are in elements of type. Do not move it: the pointers may lead into it. */
 struct side {
@@ -25,11 +25,11 @@ struct side {
     int        device;                  /* an array lies where only a device reaches it */
 };
 
-/* type: a tutti_type, or TYPE_BY_BUFFER. None is no buffer. -1 with an exception: what is no buffer, is read-only and is to be written,
- * does not lie in one piece in C order, or has elements that are no type of the library. Nothing is held then. */
+/* type: a tutti_type, or TYPE_BY_BUFFER, TYPE_AS_BYTES. None is no buffer. -1 with an exception: what is no buffer, is read-only and is to be
+ * written, does not lie in one piece in C order, has elements that are no type of the library, or is something else than its bytes say
+ * (tutti/_foreign.py). Nothing is held then. */
 int  side_take(struct side *, PyObject *object, int type, int writable, const char *what);
 int  side_take_list(struct side *, PyObject *list, int type, int writable, const char *what);
-int  side_take_bytes(struct side *, PyObject *object);      /* whatever the elements are, as bytes to read */
 int  side_lend(struct side *to, PyObject *object, const struct side *from);   /* 1: the same object stands there, and need not be asked again */
 void side_drop(struct side *);
 

@@ -107,8 +107,13 @@ PyObject *shown_save(comm_object *self, PyObject *args)
         return NULL;
     work_reap(self, 0);
     struct flight *f = calloc(1, sizeof *f);
-    if (f && side_take_bytes(&f->send, data) == 0)
-        return go(self, f, KIND_SAVE, path, &call, mode);
+    if (f && data != Py_None && side_take(&f->send, data, TYPE_AS_BYTES, 0, "save") == 0) {
+        if (!f->send.device)
+            return go(self, f, KIND_SAVE, path, &call, mode);
+        side_drop(&f->send);
+        PyErr_SetString(PyExc_ValueError, "save: an array in device memory; what is saved is in host memory: copy it");
+    } else if (f && data == Py_None)
+        PyErr_SetString(PyExc_TypeError, "save: None is no array");
     Py_DECREF(path);
     free(f);
     return f ? NULL : PyErr_NoMemory();

@@ -43,7 +43,7 @@ def raises(kind, call, *args, **words):
         value = call(*args, **words)
     except kind as error:
         return error
-    raise AssertionError(f"expected {kind.__name__}, got {value!r}")
+    raise AssertionError(f"expected {getattr(kind, '__name__', kind)}, got {value!r}")
 
 
 def line_of_caller():

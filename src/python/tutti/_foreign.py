@@ -2,16 +2,21 @@
 
 take() says where the elements lie and what they are. The memory is lent: the capsule of DLPack, or the array, is held while it is in
 use, and nothing is copied. Cost: some 10 µs an array; the buffer protocol, which is asked for first, has none of it.
+
+look() is for what has the buffer protocol and is more, or something else, than its bytes; refuse() for what has it and gives no buffer.
 """
 import ctypes
+import errno
 import math
+import re
 import struct
+import sys
 from typing import Any, Optional, Tuple
 
 from .errors import Invalid
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13        # DLDeviceType
-_READ_ONLY = 1                                              # in the flags of version 1.0
+_READ_ONLY, _COPIED = 1, 2                                  # in the flags of version 1.0
 _LEGACY_STREAM = 1                                          # CU_STREAM_LEGACY, as both protocols write it
 
 # (DLDataTypeCode, bits) -> tutti_type
@@ -22,6 +27,60 @@ _LETTERS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}         # of a typestr -> DL
 
 #: (address, bytes, bytes of an element, tutti_type or -1, stream or 0, whether only the device reaches it, what to hold)
 Taken = Tuple[int, int, int, int, int, bool, Any]
+
+
+def is_numpy(array: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic))
+
+
+def is_masked(array: Any) -> bool:
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(array, masked.MaskedArray)
+
+
+def _format(array: Any) -> str:
+    """Its letters, without the names of fields."""
+    try:
+        return re.sub(":[^:]*:", "", memoryview(array).format)
+    except (TypeError, ValueError, BufferError):
+        return ""
+
+
+def look(array: Any, what: str, as_bytes: bool) -> None:
+    """Refuses an array whose bytes are not its elements, with the reason. as_bytes: they are all that goes, and in the order they lie in."""
+    if is_masked(array):
+        raise Invalid(f"{what}: the array is masked, and its mask would stay behind: give filled() of it, or data and mask, each by "
+                      "itself", errno.EINVAL)
+    if is_numpy(array):
+        objects, native = array.dtype.hasobject, array.dtype.isnative
+    else:
+        text = _format(array)
+        objects, native = "O" in text, not set("!>" if sys.byteorder == "little" else "<").intersection(text)
+    if objects:
+        raise TypeError(f"{what}: an array of Python objects has addresses for elements, which mean nothing to another process: give "
+                        "one of numbers, or pickle it")
+    if not native and not as_bytes:
+        raise TypeError(f"{what}: the elements are in another byte order than this machine's: give x.astype(x.dtype.newbyteorder('=')) "
+                        "for x")
+
+
+def refuse(array: Any, what: str) -> None:
+    """Why it gives no buffer that can be used as it was asked for."""
+    look(array, what, False)
+    if is_numpy(array) and array.dtype.kind in "mM":
+        if array.flags.writeable:
+            raise TypeError(f"{what}: elements of {array.dtype} are no type of tutti: say dtype='i64', and they go as the 64 bits that "
+                            "they are")
+        read_only = True
+    else:
+        try:
+            read_only = memoryview(array).readonly
+        except (TypeError, ValueError, BufferError) as error:
+            raise ValueError(f"{what}: {type(array)} gives no buffer: {error}") from None
+    if read_only:
+        raise ValueError(f"{what}: the array is read-only, and the result is to be written there")
+    raise ValueError(f"{what}: the array does not lie in one piece in C order: give a contiguous copy of it")
 
 
 class _Tensor(ctypes.Structure):
@@ -46,6 +105,9 @@ def take(array: Any, writable: bool, what: str, stream: Optional[int], typed: bo
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is not None:
         return _cuda(array, interface, writable, what, typed)
+    if hasattr(array, "__array__") or hasattr(array, "__array_interface__"):
+        raise TypeError(f"{what}: {type(array)} makes an array when it is asked for one, perhaps a copy, in which a result would be lost: "
+                        "give numpy.asarray() of it, and read the result there")
     raise TypeError(f"{what}: {type(array)} is no array: give something with the buffer protocol (NumPy array, array.array, bytearray), "
                     "DLPack or __cuda_array_interface__")
 
@@ -65,9 +127,19 @@ def _capsule(array: Any, words: Any) -> Any:
         return array.__dlpack__(**words)
 
 
+def _lazy(array: Any, what: str) -> None:
+    """PyTorch's, of which one only is refused there: others go as what they are not."""
+    for asked, name, made in (("is_conj", "conjugate", "resolve_conj"), ("is_neg", "negative", "resolve_neg"),
+                              ("_is_zerotensor", "zero", "clone")):
+        question = getattr(array, asked, None)
+        if callable(question) and question() is True:
+            raise Invalid(f"{what}: the array is a lazy {name}, and its bytes say something else: give {made}() of it", errno.EINVAL)
+
+
 def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
     """The capsule stays whole: whoever drops it last, its own destructor gives the memory back. The producer orders its work before
     the stream that the library then waits for."""
+    _lazy(array, what)
     device, _ = array.__dlpack_device__()
     if device not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise Invalid(f"{what}: the array lies on a device that tutti does not reach (type {int(device)} of DLPack): "
@@ -79,6 +151,9 @@ def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed:
         if versioned.major != 1:
             raise Invalid(f"{what}: DLPack {versioned.major}.{versioned.minor}; expected 1")
         tensor, read_only = versioned.tensor, bool(versioned.flags & _READ_ONLY)
+        if versioned.flags & _COPIED and writable:
+            raise Invalid(f"{what}: {type(array)} lends a copy, in which the result would be lost: give the array that is to have it",
+                          errno.EINVAL)
     elif _is_valid(capsule, b"dltensor"):
         tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
     else:
@@ -87,7 +162,11 @@ def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed:
     strides = [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else None
     kind = _type(_TYPES.get((tensor.code, tensor.bits), -1) if tensor.lanes == 1 else -1, typed, what,
                  f"DLPack's code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes")
+    if tensor.bits * tensor.lanes % 8:
+        raise TypeError(f"{what}: elements of {tensor.bits} bits lie several in a byte: give them as bytes")
     size = tensor.bits * tensor.lanes // 8
+    if not tensor.data and 0 not in shape:
+        raise Invalid(f"{what}: the array has no memory", errno.EINVAL)
     _check(shape, strides, 1, read_only and writable, what)
     return ((tensor.data or 0) + tensor.byte_offset, math.prod(shape) * size, size, kind, 0, device == _CUDA, capsule)
 
@@ -95,12 +174,13 @@ def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed:
 def _cuda(array: Any, interface: Any, writable: bool, what: str, typed: bool) -> Taken:
     address, read_only = interface["data"]
     letters = interface["typestr"]
-    size = int(letters[2:])
-    native = letters[0] in "<|="                            # CUDA's machines are little-endian
-    kind = _type(_TYPES.get((_LETTERS.get(letters[1], -1), 8 * size), -1) if native else -1, typed, what, f"typestr {letters!r}")
+    size = int(re.split(r"\D", letters[2:])[0])              # of a date its unit stands behind
+    if letters[0] not in "<|=" and size > 1:                # CUDA's machines are little-endian
+        raise TypeError(f"{what}: typestr {letters!r}: the elements are in another byte order than this machine's")
+    kind = _type(_TYPES.get((_LETTERS.get(letters[1], -1), 8 * size), -1), typed, what, f"typestr {letters!r}")
     _check(interface["shape"], interface.get("strides"), size, read_only and writable, what)
     if interface.get("mask") is not None:
-        raise Invalid(f"{what}: the array is masked: give one without")
+        raise Invalid(f"{what}: the array is masked, and its mask would stay behind: give data and mask each by itself", errno.EINVAL)
     return (address or 0, math.prod(interface["shape"]) * size, size, kind, interface.get("stream") or 0, True, array)
 
 

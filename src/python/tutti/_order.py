@@ -1,10 +1,13 @@
 """What stands behind first, once, turn, share and seed_everything of a Comm."""
 import errno
 import functools
+import math
 import pickle
 import random
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, Tuple
+
+from . import _foreign
 
 _ECANCELED = -errno.ECANCELED
 
@@ -59,31 +62,35 @@ def seed_everything(seed: int) -> int:
     return seed
 
 
-def _described(array: Any) -> Any:
-    """What the others need to make the same of the bytes: how, element, shape."""
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(array, numpy.ndarray):
-        if array.dtype.hasobject:
-            raise TypeError("share: an array of Python objects has no bytes to share: give one of numbers")
-        return "numpy", array.dtype.descr if array.dtype.names else array.dtype.str, array.shape
+def _described(array: Any) -> Tuple[Any, Any]:
+    """What the others need to make the same of the bytes: how, element, shape; and the bytes."""
+    _foreign.look(array, "share", True)
+    if _foreign.is_numpy(array):
+        import numpy
+        array = numpy.asarray(array)
+        flat = numpy.ascontiguousarray(array).reshape(-1).view("u1") if array.nbytes else b""
+        return ("numpy", array.dtype, array.shape), flat
     view = memoryview(array)
-    return "view", view.format, view.shape
+    letter = view.format.lstrip("@=<" if sys.byteorder == "little" else "@=>")
+    try:
+        fits = memoryview(bytes(view.itemsize)).cast(letter).itemsize == view.itemsize      # type: ignore[call-overload]
+    except (ValueError, TypeError):
+        fits = False
+    if not fits:
+        raise TypeError(f"share: no memoryview shows elements of format {view.format!r}: give a NumPy array of them")
+    return ("view", letter, view.shape), view if view.c_contiguous else bytes(view)
 
 
 def _shown(memory: Any, how: Any) -> Any:
     kind, element, shape = how
     if kind == "numpy":
         import numpy
-        return numpy.frombuffer(memory, numpy.dtype(element), count=_product(shape)).reshape(shape)
+        full = math.prod(shape) * element.itemsize
+        array = numpy.frombuffer(memory, element).reshape(shape) if full else numpy.ndarray(shape, element, b"")
+        array.flags.writeable = False
+        return array
     view = memoryview(memory)
     return view if element == "B" and len(shape) == 1 else view.cast(element, shape)
-
-
-def _product(shape: Any) -> int:
-    n = 1
-    for edge in shape:
-        n *= edge
-    return n
 
 
 def share(comm: Any, array: Any, root: int) -> Any:
@@ -92,10 +99,8 @@ def share(comm: Any, array: Any, root: int) -> Any:
     failure = None
     if comm.rank == root:
         try:
-            how = _described(array)
-            view = memoryview(array)
-            flat = view if view.c_contiguous else memoryview(bytes(view))
-            said = pickle.dumps((comm._give(flat), view.nbytes, how))
+            how, flat = _described(array)
+            said = pickle.dumps((comm._give(flat), memoryview(flat).nbytes, how))
         except Exception as error:
             failure = error
             said = pickle.dumps(f"share: rank {root} could not: {error}")

@@ -17,7 +17,7 @@ from .work import Work
 ANY = -1
 
 _KIND = _tutti.KINDS
-_BY_BUFFER = -1
+_BY_BUFFER, _AS_BYTES = -1, -2
 _OPS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4, "band": 5, "bor": 6, "bxor": 7, "land": 8, "lor": 9, "lxor": 10,
         "premul_sum": 11}
 _TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u64": 7, "f16": 8, "bf16": 9, "f32": 10, "f64": 11,
@@ -62,6 +62,8 @@ def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
         if not isinstance(factor, (int, float, complex, list, tuple, numpy.ndarray, numpy.generic)):
             return factor
+        if _foreign.is_masked(factor):
+            _foreign.look(factor, "factor", True)
         made = numpy.asarray(factor, array.dtype)
         if array.dtype.kind in "iu" and not numpy.array_equal(made, numpy.asarray(factor)):
             raise Invalid(f"factor is {factor}: expected an integer that fits into {array.dtype}, as the array's elements are",
@@ -73,6 +75,15 @@ def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
         return struct.pack(memoryview(array).format, factor)
     except TypeError:
         return _foreign.element(array, factor)
+
+
+def _value(value: Any, what: str) -> Any:
+    """Of the store: a str as UTF-8, anything else as its bytes."""
+    if isinstance(value, str):
+        return value.encode()
+    if type(value) not in (bytes, bytearray, memoryview):
+        _foreign.look(value, what, True)
+    return value
 
 
 def _shape(array: Any) -> Tuple[int, ...]:
@@ -100,7 +111,8 @@ class Comm(_tutti.Comm):
 
     Arrays are NumPy arrays or anything with the buffer protocol, DLPack or __cuda_array_interface__ that lies in one piece in
     C order, in host memory or a GPU's. Their elements say the type; dtype= ("bf16", "f8e4m3" …) says another one of the
-    same size. Every rank calls the collectives in the same order, with the same sizes. Each takes
+    same size: dates go by "i64". Masked arrays, objects and another byte order are refused, since there the bytes are not the
+    elements. Every rank calls the collectives in the same order, with the same sizes. Each takes
 
         timeout   seconds; None: the comm's own (set_timeout); negative: none
         async_    True: start only, and return a Work; its wait() returns what the call would have returned.
@@ -274,8 +286,8 @@ class Comm(_tutti.Comm):
 
     def same(self, array: Any, *, stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
              keep: bool = False) -> Any:
-        """True if all ranks hold the same bytes, by digests of 128 bits; the array is as long on all."""
-        return self._collective(_KIND["same"], array, None, _BY_BUFFER, 0, 0, milliseconds(timeout), _mode(async_, keep, timeout),
+        """True if all ranks hold the same bytes, by digests of 128 bits; the array is as long on all, of any elements but objects."""
+        return self._collective(_KIND["same"], array, None, _AS_BYTES, 0, 0, milliseconds(timeout), _mode(async_, keep, timeout),
                                 None, None, stream)
 
     # ---- the general forms: a list of one array per rank, of any sizes; None in a list is an empty one ----
@@ -391,7 +403,7 @@ class Comm(_tutti.Comm):
 
     def set(self, key: str, value: Union[str, bytes, bytearray, memoryview]) -> None:
         """key is value from now on: bytes, up to 1 MiB; a str as UTF-8."""
-        self._set(key, value.encode() if isinstance(value, str) else value)
+        self._set(key, _value(value, "set"))
 
     def get(self, key: str, *, timeout: Optional[float] = None) -> bytes:
         """Waits until key is there; its value. Timeout fails this call alone."""
@@ -403,7 +415,7 @@ class Comm(_tutti.Comm):
 
     def compare_set(self, key: str, expected: bytes, desired: bytes) -> bool:
         """If key is expected (b"": is missing), it is desired from now on. Whether it was."""
-        return self._compare_set(key, expected, desired)
+        return self._compare_set(key, _value(expected, "compare_set"), _value(desired, "compare_set"))
 
     def delete(self, key: str) -> bool:
         """False: there was no such key."""
@@ -414,7 +426,7 @@ class Comm(_tutti.Comm):
     def share(self, array: Any, root: int = 0) -> Any:
         """One copy of root's array in the arena, seen by all ranks as a read-only array; array is None elsewhere.
 
-        A NumPy array for a NumPy array, else a memoryview. The copy stays until root leaves the world.
+        A NumPy array of any elements but objects for a NumPy array, else a memoryview. The copy stays until root leaves the world.
         """
         return _order.share(self, array, root)
 

@@ -38,7 +38,7 @@ class Flight:
 
     def __init__(self, comm: Any, kind: int, result: Any, said: Any = None):
         self.comm, self.kind, self.result = comm, kind, result
-        what = ROWS[kind][0] if kind < LOAD else ""
+        what = ROWS[kind][0] if kind < LOAD else "load" if kind == LOAD else "save"
         self.send, self.recv, self.factor = Side(what, said), Side(what, said), Side("factor")
         self.type = self.op = self.root = 0
         self.call = Call()

@@ -12,6 +12,7 @@ from . import calls, inside
 from .calls import ROWS, Flight
 from .binding import Call, Library, Message, Options
 from .methods import Methods, text_of
+from .side import AS_BYTES
 from .work import Work
 
 _USER = 1024                            # TUTTI_OP_USER
@@ -157,7 +158,15 @@ class Comm(Methods):
     def _save(self, path: Any, data: Any, timeout_ms: int, mode: int) -> Any:
         flight = Flight(self, calls.SAVE, None)
         self._reap(False)
-        flight.send.take_bytes(data)
+        try:
+            if data is None:
+                raise TypeError("save: None is no array")
+            flight.send.take(data, AS_BYTES, False)
+            if flight.send.device:
+                raise ValueError("save: an array in device memory; what is saved is in host memory: copy it")
+        except BaseException:
+            flight.drop()
+            raise
         name = ctypes.create_string_buffer(text_of(os.fsencode(path)))
         return self._go("save_at", flight, mode, timeout_ms, [ctypes.addressof(name), flight.send.address, flight.send.count])
 
@@ -224,7 +233,7 @@ class Comm(Methods):
     def _give(self, data: Any) -> int:
         handle = ctypes.c_uint64()
         flight = Flight(self, calls.SAVE, None)
-        side = flight.send.take_bytes(data)
+        side = flight.send.take(data, AS_BYTES, False)
         copy = self._library.alloc(max(1, side.count), self._open())
         if not copy:
             flight.drop()

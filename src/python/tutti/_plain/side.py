@@ -5,10 +5,11 @@ from typing import Any, List, Optional
 
 from .. import _foreign
 
-BY_BUFFER = -1
+BY_BUFFER, AS_BYTES = -1, -2
 SIZES = [1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 8, 16, 1, 1]           # by tutti_type
 
-_SIMPLE, _WRITABLE, _FORMAT, _STRIDES = 0, 1, 4, 0x18
+_WRITABLE, _FORMAT, _STRIDES = 1, 4, 0x18
+_PLAIN = (bytes, bytearray, memoryview)         # what is no more than its buffer
 
 
 class _View(ctypes.Structure):
@@ -77,7 +78,7 @@ class Side:
         return self.counts[0] if self.n else 0
 
     def take(self, array: Any, asked: int, writable: bool) -> "Side":
-        self.type = asked
+        self.type = 1 if asked == AS_BYTES else asked
         if array is not None:
             self._add(array, asked, writable)
         return self
@@ -93,13 +94,6 @@ class Side:
             self._add(array, asked, writable)
             if before not in (BY_BUFFER, self.type):
                 raise TypeError(f"{self.what}: array {i} has another type than those before it: give one type to all")
-        return self
-
-    def take_bytes(self, data: Any) -> "Side":
-        held = Held(data, _SIMPLE)
-        self._held.append(held)
-        self.type = 1
-        self._append(held.view.buf, held.view.len)
         return self
 
     def lend(self, other: "Side") -> "Side":
@@ -131,15 +125,27 @@ class Side:
         self.type = kind if asked == BY_BUFFER else self._asked(asked, size, length)
         self._append(address, length // SIZES[self.type])
 
-    def _buffer(self, array: Any, asked: int, writable: bool) -> None:
+    def _get(self, array: Any, asked: int, writable: bool) -> Held:
+        """Some arrays have a buffer, but no format for it."""
+        flags = _STRIDES | (_WRITABLE if writable else 0)
         try:
-            held = Held(array, _FORMAT | _STRIDES | (_WRITABLE if writable else 0))
+            return Held(array, flags | _FORMAT)
         except (BufferError, ValueError):
-            if not writable:
-                raise
-            raise ValueError(f"{self.what}: the array is read-only, and the result is to be written there") from None
+            pass
+        if asked != BY_BUFFER:
+            try:
+                return Held(array, flags)
+            except (BufferError, ValueError):
+                pass
+        _foreign.refuse(array, self.what)
+        raise ValueError(f"{self.what}: the array gives no buffer")
+
+    def _buffer(self, array: Any, asked: int, writable: bool) -> None:
+        held = self._get(array, asked, writable)
         view = held.view
         self._held.append(held)         # given back by drop(), whatever comes
+        if type(array) not in _PLAIN or view.format is None or _type(view.format.decode(), view.itemsize) < 0:
+            _foreign.look(array, self.what, asked == AS_BYTES)
         if not _whole(view, b"C"):
             raise ValueError(f"{self.what}: the array does not lie in one piece in C order: give numpy.ascontiguousarray() of it")
         text = (view.format or b"B").decode()
@@ -153,6 +159,8 @@ class Side:
         self._append(view.buf, view.len // SIZES[self.type])
 
     def _asked(self, asked: int, itemsize: int, length: int) -> int:
+        if asked == AS_BYTES:
+            return 1
         size = SIZES[asked]
         if itemsize not in (size, 1) or length % size:
             raise TypeError(f"{self.what}: dtype has {size} bytes an element, the array {itemsize}: view it as elements of that size")
