@@ -31,7 +31,7 @@ static WorkPtr over_work(const std::shared_ptr<Comm> &comm)
 
 Backend::Backend(std::shared_ptr<Comm> c, std::string n, std::chrono::milliseconds timeout)
     : c10d::Backend(c->rank, c->size), comm(std::move(c)), name(std::move(n)), as_gloo(name == "gloo"),
-      options(c10::make_intrusive<Options>(name, timeout)), over(over_work(comm))
+      options(c10::make_intrusive<OptionsOfOurs>(name, timeout)), over(over_work(comm))
 {
 }
 
@@ -154,7 +154,7 @@ static std::string handle_made()
 }
 
 Backend::Backend(std::string n, std::chrono::milliseconds timeout)
-    : c10d::Backend(0, 1), name(std::move(n)), as_gloo(false), options(c10::make_intrusive<Options>(name, timeout)), handle(handle_made())
+    : c10d::Backend(0, 1), name(std::move(n)), as_gloo(false), options(c10::make_intrusive<OptionsOfOurs>(name, timeout)), handle(handle_made())
 {
 }
 

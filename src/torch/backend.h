@@ -17,6 +17,9 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 struct Async { bool async; std::chrono::milliseconds timeout; };       /* what every options struct of torch has */
 template <class Options> Async async_of(const Options &o) { return { o.asyncOp, o.timeout }; }
 
+/* By its options a backend, or what wraps it, is known as one of this folder's. */
+struct OptionsOfOurs : c10d::Backend::Options { using Options::Options; };
+
 class Backend : public c10d::Backend {
 public:
     /* name: what get_backend_name() says; "gloo" in gloo's place. */

@@ -54,6 +54,9 @@ Tensors &row_of(const char *what, const char *side, Lists &lists, const at::Tens
     if (row.size() != ranks)
         refuse(what, c10::str("Incorrect ", side, " list size ", row.size(), ". ", side[0] == 'i' ? "Input" : "Output", " list size should be ", ranks,
                               ", a tensor for each rank"));
+    check_kind(what, mine);
+    for (const at::Tensor &t : row)
+        check_kind(what, t);
     if (row[rank].scalar_type() != mine.scalar_type())
         refuse(what, c10::str("invalid tensor type at index ", rank, ": ", row[rank].scalar_type(), " in the ", side, " list, ", mine.scalar_type(),
                               " beside it"));

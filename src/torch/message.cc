@@ -43,7 +43,7 @@ WorkPtr Backend::receive(Tensors &tensors, int from, int tag, c10d::OpType type)
     at::Tensor here = tensors[0];
     if (here.is_cuda()) {
         here = at::empty(here.sizes(), here.options().device(at::kCPU));
-        p.flight.held.put_back(tensors[0], here);
+        p.flight.held.put_back(p.what, tensors[0], here);
     }
     Side x = p.side(here, Way::OUT);
     p.flight.message = true;

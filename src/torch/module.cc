@@ -7,6 +7,7 @@
 
 #include "torch/backend.h"
 #include "torch/interrupt.h"
+#include "torch/lazy.h"
 #include "torch/line.h"
 
 namespace py = pybind11;
@@ -64,6 +65,7 @@ PYBIND11_MODULE(_c10d, m)
 {
     using Release = py::call_guard<py::gil_scoped_release>;
     comm_setup();
+    lazy_setup();
     py::class_<World, std::shared_ptr<World>>(m, "World");
     py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(m, "Backend")
         .def_property_readonly("members", [](const Backend &b) { return b.shared()->members; })

@@ -34,7 +34,7 @@ WorkPtr Backend::several_broadcast(Tensors &tensors, const c10d::BroadcastOption
     Side x = p.side(tensors[which], from == p.rank() ? Way::IN : Way::OUT);
     for (size_t i = 0; i < tensors.size(); i++)
         if (i != which)
-            p.flight.held.put_back(tensors[i], tensors[which]);
+            p.flight.held.put_back(p.what, tensors[i], tensors[which]);
     return p.go(c10d::OpType::BROADCAST, title("broadcast"), tensors, x.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
                     return tutti_broadcast_at(site, x.data(), x.count(), x.type, from, c, k);
@@ -92,7 +92,7 @@ WorkPtr Backend::several_gathered(Lists &outputs, Tensors &inputs, const c10d::A
         check_alike(p.what, row, inputs[0]);
         value.insert(value.end(), row.begin(), row.end());
         for (size_t i = 0; i < row.size(); i++)
-            p.flight.held.put_back(row[i], every[i / inputs.size()][(int64_t)(i % inputs.size())]);
+            p.flight.held.put_back(p.what, row[i], every[i / inputs.size()][(int64_t)(i % inputs.size())]);
     }
     auto work = p.work(c10d::OpType::ALLGATHER, title("all_gather"), std::move(value), &inputs);
     work->rows = outputs.size();

@@ -65,7 +65,7 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
     side_arithmetic(what, x, o.reduceOp);
     tutti_op op = op_of(what, o.reduceOp);
     for (size_t i = 1; i < tensors.size(); i++)
-        p.flight.held.put_back(tensors[i], first);
+        p.flight.held.put_back(p.what, tensors[i], first);
     return p.go(c10d::OpType::ALLREDUCE, title("all_reduce"), tensors, x.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
                     return tutti_all_reduce_at(site, x.data(), x.data(), x.count(), x.type, op, c, k);
@@ -125,13 +125,15 @@ WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions
     return given(std::move(work));
 }
 
-static bool is_one_twice(const Side &x)
+/* What is there for the second time is a copy, to be written back: what counts is what it was at the beginning. */
+static Tensors each_once(const Tensors &tensors)
 {
-    std::set<void *> seen;
-    for (void *at : x.at)
-        if (at && !seen.insert(at).second)
-            return true;
-    return false;
+    Tensors own = tensors;
+    std::set<const void *> seen;
+    for (at::Tensor &t : own)
+        if (t.defined() && t.numel() && t.has_storage() && !seen.insert(t.const_data_ptr()).second)
+            t = t.clone(at::MemoryFormat::Contiguous);
+    return own;
 }
 
 WorkPtr Backend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoalescedOptions &o)
@@ -144,21 +146,24 @@ WorkPtr Backend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoal
             refuse(p.what, "invalid tensor layout at index 1: all tensors have the same");
     tutti_op op = op_of(p.what, o.reduceOp);
     auto work = p.work(c10d::OpType::ALLREDUCE_COALESCED, title("all_reduce"), tensors);
-    Side x = p.side(tensors, Way::BOTH);
+    Tensors own = each_once(tensors);
+    Side x = p.side(own, Way::BOTH);
     side_arithmetic(p.what, x, o.reduceOp);
-    if (op != TUTTI_PREMUL_SUM && !is_one_twice(x)) {
+    for (size_t i = 0; i < own.size(); i++)
+        if (!own[i].is_same(tensors[i]))
+            p.flight.held.put_back(p.what, tensors[i], own[i]);
+    if (op != TUTTI_PREMUL_SUM) {
         p.start(*work, x.device, async_of(o), [&](const char *site, tutti_comm *c, const tutti_call *k) {
             return tutti_all_reduce_many_at(site, x.at.data(), x.at.data(), x.counts.data(), (int)x.at.size(), x.type, op, c, k);
         });
         return p.end(std::move(work), async_of(o));
     }
-    for (at::Tensor &tensor : tensors) {                /* one after another: each with a factor; or of a tensor that is there twice, a copy each */
+    for (size_t i = 0; i < own.size(); i++) {           /* one after another, each with a factor */
         Plan q(*this, p.what);
-        at::Tensor copy = op == TUTTI_PREMUL_SUM ? tensor : tensor.clone();
-        if (!copy.is_same(tensor))
-            q.flight.held.put_back(tensor, copy);
-        Side y = q.side(copy, Way::BOTH);
+        Side y = q.side(own[i], Way::BOTH);
         side_arithmetic(q.what, y, o.reduceOp);
+        if (!own[i].is_same(tensors[i]))
+            q.flight.held.put_back(q.what, tensors[i], own[i]);
         q.flight.factor = factor_of(o.reduceOp, y);
         q.start(*work, y.device, async_of(o), [&](const char *site, tutti_comm *c, const tutti_call *k) {
             return tutti_all_reduce_at(site, y.data(), y.data(), y.count(), y.type, op, c, k);

@@ -3,13 +3,14 @@
  * needed, and one build serves both kinds of torch. Cost: for a dense tensor its checks; for another one a copy in, a copy out, or both. */
 #include "torch/tensors.h"
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
 
 #include "torch/failure.h"
 
@@ -43,40 +44,100 @@ static int type_number(at::ScalarType scalar)
 
 static bool lies_plainly(const at::Tensor &t)
 {
-    return t.layout() == c10::kStrided && !t.is_conj() && !t.is_neg() && t.is_contiguous();
+    return !t.is_conj() && !t.is_neg() && !t._is_zerotensor() && t.is_contiguous();
 }
 
-static void check_kind(const char *what, const at::Tensor &t)
+void check_kind(const char *what, const at::Tensor &t)
 {
     if (!t.defined())
         refuse(what, "a tensor is undefined");
+    if (t.is_nested())
+        refuse(what, "a tensor is nested: its edges would stay behind: give its values() and its offsets(), each by itself");
+    if (t.is_quantized())
+        refuse(what, "a tensor is quantized: its scale and zero point would stay behind: give its int_repr(), and them beside it");
     if (t.layout() != c10::kStrided)
-        refuse(what, c10::str("unsupported layout ", t.layout(), ": give a dense tensor, by to_dense(); all_reduce with SUM takes sparse ones, too"));
+        refuse(what, c10::str("unsupported layout ", t.layout(), ": give a dense tensor, by to_dense()",
+                              t.is_sparse() ? "; all_reduce with SUM takes sparse ones, too" : ""));
     if (!t.is_cpu() && !t.is_cuda())
         refuse(what, c10::str("unsupported device type ", t.device().type(), ": give tensors of the CPU or of CUDA"));
+}
+
+/* Whether two elements share memory. Mostly the strides tell: each is beyond all that the smaller ones reach. Else every place is
+ * looked at. */
+static bool overlaps_itself(const at::Tensor &t)
+{
+    std::vector<std::pair<int64_t, int64_t>> axes;      /* stride, edge */
+    for (int64_t i = 0; i < t.dim(); i++)
+        if (t.size(i) > 1)
+            axes.emplace_back(t.stride(i), t.size(i));
+    std::sort(axes.begin(), axes.end());
+    int64_t reach = 0;
+    bool clear = true;
+    for (auto &[stride, edge] : axes) {
+        clear = clear && stride > reach;
+        reach += stride * (edge - 1);
+    }
+    if (clear || t.numel() < 2)
+        return false;
+    if (reach + 1 < t.numel())
+        return true;
+    std::vector<bool> taken((size_t)reach + 1);
+    std::vector<int64_t> index(axes.size());
+    for (int64_t at = 0;;) {
+        if (taken[(size_t)at])
+            return true;
+        taken[(size_t)at] = true;
+        size_t i = 0;
+        for (; i < axes.size() && ++index[i] == axes[i].second; i++) {
+            at -= axes[i].first * (index[i] - 1);
+            index[i] = 0;
+        }
+        if (i == axes.size())
+            return false;
+        at += axes[i].first;
+    }
+}
+
+static at::Tensor plain_copy(const at::Tensor &t)
+{
+    at::Tensor copy = (t._is_zerotensor() ? t.clone() : t).resolve_conj().resolve_neg().contiguous();
+    return copy.is_alias_of(t) ? copy.clone(at::MemoryFormat::Contiguous) : copy;
 }
 
 /* What takes the place of a tensor that does not lie plainly. */
 static at::Tensor stand_in(const char *what, const at::Tensor &t, Way way, Held &held)
 {
     if (way == Way::IN)
-        return t.resolve_conj().resolve_neg().contiguous();
-    if (at::has_internal_overlap(t) == at::MemOverlap::Yes)
-        refuse(what, "a result tensor has several elements in one place (it is expanded): give one with memory for each element");
-    at::Tensor copy = way == Way::BOTH ? t.resolve_conj().resolve_neg().contiguous()
-                                       : at::empty(t.sizes(), t.options().memory_format(at::MemoryFormat::Contiguous));
-    if (way == Way::BOTH && copy.is_alias_of(t))
-        copy = copy.clone(at::MemoryFormat::Contiguous);
-    held.put_back(t, copy);
+        return plain_copy(t);
+    at::Tensor copy = way == Way::BOTH ? plain_copy(t) : at::empty(t.sizes(), t.options().memory_format(at::MemoryFormat::Contiguous));
+    held.put_back(what, t, copy);
     return copy;
+}
+
+/* The library, which refuses results that share memory, sees the copies. So where there are some the tensors are looked at here: those
+ * that lie in one piece, in whatever order, and the beginning of others. */
+static void check_apart(const char *what, c10::ArrayRef<at::Tensor> tensors)
+{
+    std::vector<std::pair<const char *, const char *>> all;
+    for (const at::Tensor &t : tensors)
+        if (t.numel()) {
+            const char *begin = (const char *)t.const_data_ptr();
+            all.emplace_back(begin, begin + (t.is_non_overlapping_and_dense() ? t.nbytes() : 1));
+        }
+    std::sort(all.begin(), all.end());
+    for (size_t i = 1; i < all.size(); i++)
+        if (all[i].first < all[i - 1].second)
+            refuse(what, "two result tensors share memory: give each its own");
 }
 
 Side::Side(const char *what, c10::ArrayRef<at::Tensor> tensors, Way way, Held &held)
 {
-    bool first = true;
+    bool first = true, copied = false;
     for (const at::Tensor &given : tensors) {
         check_kind(what, given);
-        at::Tensor t = lies_plainly(given) ? given : stand_in(what, given, way, held);
+        bool plain = lies_plainly(given);
+        at::Tensor t = plain ? given : stand_in(what, given, way, held);
+        copied = copied || !plain;
         if (first) {
             scalar = t.scalar_type();
             device = t.device();
@@ -93,6 +154,8 @@ Side::Side(const char *what, c10::ArrayRef<at::Tensor> tensors, Way way, Held &h
         counts.push_back((size_t)t.numel() * (type_number(scalar) == NO_TYPE ? t.element_size() : 1));
         held.tensors.push_back(std::move(t));
     }
+    if (copied && way != Way::IN && tensors.size() > 1)
+        check_apart(what, tensors);
 }
 
 size_t Side::bytes() const
@@ -116,8 +179,14 @@ const Side &side_same(const char *what, const Side &send, const Side &recv)
     return recv;
 }
 
-void Held::put_back(const at::Tensor &theirs, const at::Tensor &ours)
+void Held::put_back(const char *what, const at::Tensor &theirs, const at::Tensor &ours)
 {
+    check_kind(what, theirs);
+    if (theirs._is_zerotensor())
+        refuse(what, "a result tensor is a lazy zero, which has no memory: give a clone() of it");
+    if (overlaps_itself(theirs))
+        refuse(what, "a result tensor has several elements in one place (it is expanded, or its strides overlap): give one with memory for "
+                     "each element");
     back.emplace_back(theirs, ours);
     if (theirs.is_cuda() && !stream)
         stream = c10::impl::VirtualGuardImpl(theirs.device().type()).getStream(theirs.device());

@@ -21,12 +21,16 @@ struct Held {
     c10::SmallVector<at::Tensor, 4> tensors;
     std::vector<std::pair<at::Tensor, at::Tensor>> back;
     std::optional<c10::Stream> stream;
-    void put_back(const at::Tensor &theirs, const at::Tensor &ours);
+    void put_back(const char *what, const at::Tensor &theirs, const at::Tensor &ours);      /* refuses what cannot be written */
     void write_back();
 };
 
+/* Refuses, with the reason, a tensor whose elements are not all that it is, or do not lie in memory. */
+void check_kind(const char *what, const at::Tensor &);
+
 /* A list of tensors as one side of a call: one type, one device. A tensor's elements are taken in the order of its indices, whatever its strides: one
- * that does not lie in one piece in that order, or is a lazy conjugate or negative, goes by a copy. So ranks may have different strides. */
+ * that does not lie in one piece in that order, or is a lazy conjugate, negative or zero, goes by a copy. So ranks may have different
+ * strides. All tensors of all operations come by here. */
 struct Side {
     c10::SmallVector<void *, 8> at;
     c10::SmallVector<size_t, 8> counts; /* of `type` */

@@ -164,7 +164,7 @@ def interrupt():
 
 def bits(tensor):
     """The bytes of its elements, in the order of its indices."""
-    return tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    return tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
 
 
 def same(got, expected, what=""):

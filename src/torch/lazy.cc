@@ -1,0 +1,164 @@
+/* What torch does with a lazy conjugate, negative or zero on the way to an operation that has no kernel of its own for them: it gives
+ * the operation a copy, and writes that back when the operation has returned, if its schema says that the tensor changes. Operations of
+ * c10d do not say so: their results would stay in the copy. Functional collectives do, and return before there is a result. So for
+ * groups of ours these operations take such tensors as they are, and the copy is the Side's, written back at the end. Only a lazy
+ * conjugate in a functional collective, which views it as pairs of numbers before it comes here, is copied by us. Quantized, nested and
+ * other tensors have no kernel at all, and torch would refuse them by a list of keys: they are let through, too, and refused with the
+ * reason.
+ * Cost: none for other tensors. Groups of other backends get what torch gives them. */
+#include "torch/lazy.h"
+
+#include <ATen/native/MathBitsFallback.h>
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/library.h>
+
+#include "torch/backend.h"
+
+namespace tutti {
+
+namespace {
+
+using c10::DispatchKey;
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+const char *const SPACES[] = { "c10d", "_c10d_functional" };
+
+/* Which argument says the group; -1: none does. */
+int group_at(const c10::FunctionSchema &schema)
+{
+    for (size_t i = 0; i < schema.arguments().size(); i++)
+        if (schema.arguments()[i].name() == "process_group" || schema.arguments()[i].name() == "group_name")
+            return (int)i;
+    return -1;
+}
+
+bool is_wait(const c10::FunctionSchema &schema) { return schema.name() == "_c10d_functional::wait_tensor"; }
+
+std::optional<c10::Device> device_of(const c10::IValue &value)
+{
+    if (value.isTensor())
+        return value.toTensor().defined() ? std::optional<c10::Device>(value.toTensor().device()) : std::nullopt;
+    if (value.isTensorList() && !value.toTensorList().empty())
+        return device_of(c10::IValue(value.toTensorList().get(0)));
+    return std::nullopt;
+}
+
+/* A wrapper, as torch's for TORCH_DISTRIBUTED_DEBUG=DETAIL, has the options of what it wraps. */
+bool is_ours(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
+{
+    if (is_wait(op.schema()))
+        return true;                    /* by its memory it knows what to wait for, of every backend: a copy's is another's */
+    auto args = torch::jit::last(stack, op.schema().arguments().size());
+    const c10::IValue &said = args[group_at(op.schema())];
+    std::optional<c10::Device> device;
+    for (size_t i = 0; i < args.size() && !device; i++)
+        device = device_of(args[i]);
+    try {
+        Group group = said.isString() ? c10d::resolve_process_group(said.toStringRef()) : said.toCustomClass<c10d::ProcessGroup>();
+        return device && dynamic_cast<OptionsOfOurs *>(group->getBackend(device->type())->getBackendOptions().get());
+    } catch (const c10::Error &) {      /* no such group, or it has no backend for the device, or one without options */
+        return false;
+    }
+}
+
+struct Torchs : at::native::MathOpFallback {
+    explicit Torchs(DispatchKey k) : MathOpFallback(k, c10::toString(k)) {}
+    bool is_bit_set(const at::Tensor &t) override
+    {
+        return key == DispatchKey::Conjugate ? t.is_conj() : key == DispatchKey::Negative ? t.is_neg() : t._is_zerotensor();
+    }
+};
+
+at::Tensor resolved(const at::Tensor &t) { return t.is_conj() ? t.clone() : t; }
+
+/* Each lazy conjugate is a copy; one that the operation changes is awaited here and written back. */
+void functional(const c10::OperatorHandle &op, c10::DispatchKeySet under, torch::jit::Stack *stack)
+{
+    const auto &arguments = op.schema().arguments();
+    std::vector<std::pair<at::Tensor, at::Tensor>> back;
+    std::optional<c10::IValue> changed;
+    for (size_t i = 0; i < arguments.size(); i++) {
+        c10::IValue &arg = torch::jit::peek(*stack, i, arguments.size());
+        bool written = arguments[i].alias_info() && arguments[i].alias_info()->isWrite();
+        auto copy = [&](const at::Tensor &t) {
+            at::Tensor mine = resolved(t);
+            if (written && !mine.is_same(t))
+                back.emplace_back(t, mine);
+            return mine;
+        };
+        if (written)
+            changed = arg;
+        if (arg.isTensor())
+            arg = copy(arg.toTensor());
+        else if (arg.isTensorList()) {
+            c10::List<at::Tensor> mine;
+            for (const at::Tensor &t : arg.toTensorVector())
+                mine.push_back(copy(t));
+            arg = mine;
+        }
+    }
+    op.redispatchBoxed(under, stack);
+    for (auto &[theirs, mine] : back)
+        theirs.copy_(c10d::wait_tensor(mine));
+    if (changed)
+        stack->back() = *changed;
+}
+
+/* Messages do not, and a wait for one that is to come would be one for ever. */
+bool views_as_pairs(const c10::FunctionSchema &schema)
+{
+    const std::string &name = schema.name();
+    bool message = name == "_c10d_functional::isend" || name == "_c10d_functional::irecv" || name == "_c10d_functional::batch_p2p_ops";
+    return name.rfind("_c10d_functional::", 0) == 0 && !is_wait(schema) && !message;
+}
+
+template <DispatchKey key> void lazy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    auto under = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, key);
+    if (!is_ours(op, *stack))
+        Torchs(key).fallback_impl(op, keys, stack);
+    else if (key == DispatchKey::Conjugate && views_as_pairs(op.schema()))
+        functional(op, under, stack);
+    else
+        op.redispatchBoxed(under, stack);
+}
+
+template <DispatchKey key> void strange(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack)
+{
+    TORCH_CHECK_NOT_IMPLEMENTED(is_ours(op, *stack), "Could not run '", op.schema().name(), "' with arguments from the '", key,
+                                "' backend.");
+    op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), stack);
+}
+
+template <DispatchKey key, void (*kernel)(const c10::OperatorHandle &, c10::DispatchKeySet, torch::jit::Stack *)> void put()
+{
+    auto &dispatcher = c10::Dispatcher::singleton();
+    for (const char *space : SPACES) {
+        auto *library = new torch::Library(torch::Library::IMPL, space, key, __FILE__, __LINE__);      /* for good, as the operations */
+        for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
+            auto op = dispatcher.findSchema(name);
+            if (name.getNamespace() != space || !op || op->hasKernelForDispatchKey(key))
+                continue;
+            if (group_at(op->schema()) >= 0 || is_wait(op->schema()))
+                library->impl(c10::str(name).c_str(), torch::CppFunction::makeFromBoxedFunction<kernel>());
+        }
+    }
+}
+
+}
+
+void lazy_setup()
+{
+    put<DispatchKey::Conjugate, lazy<DispatchKey::Conjugate>>();
+    put<DispatchKey::Negative, lazy<DispatchKey::Negative>>();
+    put<DispatchKey::ZeroTensor, lazy<DispatchKey::ZeroTensor>>();
+    put<DispatchKey::QuantizedCPU, strange<DispatchKey::QuantizedCPU>>();
+    put<DispatchKey::AutogradNestedTensor, strange<DispatchKey::AutogradNestedTensor>>();
+    put<DispatchKey::NestedTensorCPU, strange<DispatchKey::NestedTensorCPU>>();
+    put<DispatchKey::MkldnnCPU, strange<DispatchKey::MkldnnCPU>>();
+    put<DispatchKey::SparseCPU, strange<DispatchKey::SparseCPU>>();
+    put<DispatchKey::SparseCsrCPU, strange<DispatchKey::SparseCsrCPU>>();
+}
+
+}
