@@ -20,25 +20,6 @@
 
 _Thread_local char life_report[2048];
 
-/* The how-many-th init of this job with this rank in this process: a part of the meeting name. 0: no memory. */
-static unsigned init_count(const char *job, int rank)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct joined { struct joined *next; uint64_t hash; unsigned n; } *jobs;
-    uint64_t hash = text_hash(job, strlen(job), (uint64_t)rank + 1);
-    pthread_mutex_lock(&lock);
-    struct joined *j = jobs;
-    while (j && j->hash != hash)
-        j = j->next;
-    if (!j && (j = malloc(sizeof *j)) != NULL) {
-        *j = (struct joined){ jobs, hash, 0 };
-        jobs = j;
-    }
-    unsigned n = j ? ++j->n : 0;
-    pthread_mutex_unlock(&lock);
-    return n;
-}
-
 static const char *init_getenv(const char *name, void *arg)
 {
     (void)arg;
@@ -144,13 +125,10 @@ static char *init_name(const struct launch_place *place)
 {
     const char *path;
     char *name = NULL;
-    unsigned n = init_count(place->job, place->rank);
-    if (n == 0)
-        return NULL;
-    int r = knob_text(KNOB_MEET, &path)
-        ? asprintf(&name, n == 1 ? "%s" : "%s.%u", path, n)
-        : asprintf(&name, "tutti.%u.%.32s.%016llx.%u", (unsigned)getuid(), place->job,
-                   (unsigned long long)text_hash(place->job, strlen(place->job), 0), n);
+    if (knob_text(KNOB_MEET, &path))
+        return strdup(path);
+    int r = asprintf(&name, "tutti.%u.%.32s.%016llx", (unsigned)getuid(), place->job,
+                     (unsigned long long)text_hash(place->job, strlen(place->job), 0));
     return r < 0 ? NULL : name;
 }
 
@@ -166,21 +144,13 @@ static int init_join(struct arena *arena, struct launch_place *place, const tutt
         r = init_alone(&request, why);
     if (r < 0)
         return r;
-    if (request.fd >= 0) {
-        r = join_world(arena, &request, host_fd, why);
-        if (r < 0)
-            close(request.fd);
-        if (r != -ESTALE)
-            return r;
-        /* An earlier program of this launch has had this seat: meet by name. */
-        text_clear(why);
-        request.fd = -1;
-    }
-    char *name = init_name(place);
-    if (!name)
+    char *name = strcmp(place->launcher, "alone") ? init_name(place) : NULL;
+    if (!name && request.fd < 0)
         return -ENOMEM;
     request.name = name;
     r = join_world(arena, &request, host_fd, why);
+    if (request.fd >= 0 && (r < 0 || arena->fd != request.fd))
+        close(request.fd);
     free(name);
     return r;
 }

@@ -1,8 +1,7 @@
 /* A world's life: options, the place the launcher gave us, joining, opening; and the three ways of leaving: finalize, the end of the
  * thread that joined, the end of the process.
  *
- * State of the process (the one place that needs any): the list of its worlds, for the exit handler, and how often each job was
- * joined with each rank, which is part of the meeting name so that init may follow finalize. */
+ * State of the process (the one place that needs any): the list of its worlds, for the exit handler. */
 #define TUTTI_NO_SITES
 #include "api/life.h"
 

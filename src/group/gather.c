@@ -19,7 +19,7 @@ enum { SLICE_FIRST_NS = 1000000, SLICE_LAST_NS = 50000000, SLICE_ALONE_NS = 5000
 
 static void wake_all(struct arena_join *join) { futex_wake(&join->state, INT_MAX); }
 
-static int end_of(const struct gather *g)
+int gather_end(const struct gather *g)
 {
     struct arena_join *join = g->arena->join;
     uint32_t state = load_acquire32(&join->state);                       /* E12 acquire */
@@ -39,7 +39,7 @@ static int give_up(struct gather *g, uint32_t reason)
     swap_if32(&join->failed_rank, &none, reason);
     if (swap_if32(&join->state, &going, JOIN_FAILED))                    /* E12 release */
         wake_all(join);
-    return end_of(g);
+    return gather_end(g);
 }
 
 int gather_fail(struct gather *g, uint32_t rank) { return give_up(g, rank + 1); }
@@ -94,7 +94,7 @@ static int look_at_marks(struct gather *g)
 
 int gather_look(struct gather *g)
 {
-    int end = end_of(g);
+    int end = gather_end(g);
     if (end == GATHER_GOING)
         end = look_at_marks(g);
     if (end == GATHER_GOING && clock_ns() >= g->end_ns)
@@ -159,7 +159,7 @@ int gather_wait(struct gather *g)
     if (slept == -ENOSYS)
         slept = futex_wait(words[0].word, words[0].seen, slice < SLICE_ALONE_NS ? slice : SLICE_ALONE_NS);
     pass_on(words, n);
-    return slept == -ETIMEDOUT && end_of(g) == GATHER_GOING ? probe(g) : GATHER_GOING;
+    return slept == -ETIMEDOUT && gather_end(g) == GATHER_GOING ? probe(g) : GATHER_GOING;
 }
 
 static void add_timeout(const struct gather *g, struct text *why)
@@ -172,17 +172,27 @@ static void add_timeout(const struct gather *g, struct text *why)
         text_add(why, " within %d ms", g->timeout_ms);
 }
 
+void gather_again(struct gather *g)
+{
+    for (uint32_t p = 0; p < g->arena->header->size; p++)
+        if (p != g->rank && load_acquire32(&g->arena->seats[p].state) != SEAT_EMPTY)     /* E11 acquire */
+            g->came[p / 64] |= UINT64_C(1) << p % 64;
+    g->slice_ns = 0;
+}
+
 static void explain_late(const struct gather *g, struct text *why)
 {
-    int came[RANKS_MAX], missing[RANKS_MAX], n_came = 0, n_missing = 0;
+    int came[RANKS_MAX], missing[RANKS_MAX], before[RANKS_MAX], n_came = 0, n_missing = 0, n_before = 0;
     for (uint32_t p = 0; p < g->arena->header->size; p++) {
-        if (load_acquire32(&g->arena->seats[p].state) == SEAT_EMPTY)                     /* E11 acquire */
-            missing[n_missing++] = (int)p;
-        else
+        if (load_acquire32(&g->arena->seats[p].state) != SEAT_EMPTY)                     /* E11 acquire */
             came[n_came++] = (int)p;
+        else if (g->came[p / 64] >> p % 64 & 1)
+            before[n_before++] = (int)p;
+        else
+            missing[n_missing++] = (int)p;
     }
     if (n_missing == 0)
-        text_add(why, "the ranks did not all come");
+        text_add(why, "the ranks did not all come%s", n_before ? " at one time" : "");
     else {
         text_add(why, n_missing == 1 ? "rank " : "ranks ");
         text_add_ranks(why, missing, n_missing);
@@ -191,7 +201,12 @@ static void explain_late(const struct gather *g, struct text *why)
     add_timeout(g, why);
     text_add(why, " (joined: ");
     text_add_ranks(why, came, n_came);
-    text_add(why, " of %u)", g->arena->header->size);
+    text_add(why, " of %u", g->arena->header->size);
+    if (n_before) {
+        text_add(why, n_before == 1 ? "; given up before: rank " : "; given up before: ranks ");
+        text_add_ranks(why, before, n_before);
+    }
+    text_add(why, ")");
 }
 
 static void explain_gone(const struct gather *g, struct text *why)

@@ -6,7 +6,8 @@
  *   who sees a rank gone    CAS failed_rank 0 -> rank + 1, CAS state GATHERING -> FAILED, wakes all
  *   who is past its time    CAS failed_rank 0 -> GATHER_LATE, the same
  *
- * state leaves GATHERING once, and everybody returns what it then says; so nobody joins a world that another has given up. */
+ * state leaves GATHERING once, and everybody returns what it then says; so nobody joins a world that another has given up. Whose own
+ * time is not over then gathers elsewhere (meet.h). */
 #ifndef TUTTI_GROUP_GATHER_H
 #define TUTTI_GROUP_GATHER_H
 
@@ -22,6 +23,7 @@ struct gather {
     uint64_t end_ns;                  /* UINT64_MAX: none */
     uint64_t slice_ns;                /* of the next sleep: grows */
     uint32_t probed;                  /* the seat to ask the system about next */
+    uint64_t came[RANKS_MAX / 64];    /* ranks that sat in a gathering of this wait that was given up */
 };
 
 /* This rank sits: counts it, and completes the world if it is the last. */
@@ -37,6 +39,10 @@ int gather_wait(struct gather *g);
 uint64_t gather_slice(struct gather *g);
 
 int gather_fail(struct gather *g, uint32_t rank);    /* `rank` is gone: fails the gathering unless it has ended. As gather_look */
+int gather_end(const struct gather *g);              /* how it has ended, as gather_look; no look at anything else */
+
+/* Another rank's time was over, and ours is not: this gathering is left for another one, and who sat here is remembered. */
+void gather_again(struct gather *g);
 void gather_explain(const struct gather *g, int error, struct text *why);
 
 #endif

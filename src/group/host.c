@@ -24,6 +24,7 @@ struct guest { int fd; int rank; int32_t pid; bool gone; uint64_t since_ns; };  
 struct host {
     struct meeting *m;
     int listener;
+    const char *name;                 /* of the listener; NULL: it has lost it */
     int end;                          /* how it ended; GATHER_GOING before */
     bool deaf;                        /* accept failed (no descriptors): leave the listener alone for one round */
     int shut_out;                     /* … with this error, and nobody has come in since */
@@ -63,6 +64,27 @@ static const struct guest *same_rank(const struct host *h, int rank)
     return NULL;
 }
 
+/* Is there a seat for it? A rank that was here and is gone, which comes again, or in another process, belongs to the next meeting; so does who
+   comes to one that has ended. One that is between its first and its last step to a seat has its connection open, if it lives. */
+static int judge_seat(const struct host *h, int rank, struct meet_answer *answer, struct text *why)
+{
+    const struct arena *arena = h->m->arena;
+    enum seat_use use = seat_use(&arena->seats[rank]);
+    const struct guest *other = same_rank(h, rank);
+    bool sitting = load_acquire32(&arena->seats[rank].state) == SEAT_TAKEN;               /* E11 acquire */
+    if (use == SEAT_PAST || (use == SEAT_UNUSED && h->end) || (sitting && !other)) {
+        text_add(why, "this meeting is over");
+        return refuse(answer, -EAGAIN);
+    }
+    if (use == SEAT_LIVE && !sitting)
+        seat_say_taken(arena, (uint32_t)rank, why);
+    else if (other)
+        text_add(why, "rank %d is joining already (pid %d)", rank, other->pid);
+    else
+        return 0;
+    return refuse(answer, -EEXIST);
+}
+
 /* What is wrong with this guest, in words for it; 0: nothing. */
 static int judge(const struct host *h, const struct meet_hello *hello, int got, struct meet_answer *answer)
 {
@@ -85,20 +107,11 @@ static int judge(const struct host *h, const struct meet_hello *hello, int got, 
         text_add(&why, "rank %d does not exist in a job of %d", hello->rank, hello->size);
         return refuse(answer, -EINVAL);
     }
-    if (h->end < 0) {
+    if (h->end == -EOWNERDEAD) {
         gather_explain(&h->m->gather, h->end, &why);
         return refuse(answer, h->end);
     }
-    if (load_acquire32(&arena->seats[hello->rank].state) != SEAT_EMPTY) {                 /* E11 acquire */
-        seat_say_taken(arena, (uint32_t)hello->rank, &why);
-        return refuse(answer, -EEXIST);
-    }
-    const struct guest *other = same_rank(h, hello->rank);
-    if (other) {
-        text_add(&why, "rank %d is joining already (pid %d)", hello->rank, other->pid);
-        return refuse(answer, -EEXIST);
-    }
-    return 0;
+    return judge_seat(h, hello->rank, answer, &why);
 }
 
 static void greet(struct host *h, struct guest *guest)
@@ -207,15 +220,25 @@ static int serve(struct host *h)
     }
 }
 
-/* Whoever has knocked by now is told how it ended and need not find out by itself: after a failure the reason, else that its seat is
+/* Whoever has knocked by now is told how it ended and need not find out by itself: after a death the reason, after a deadline that it is to
+   look again, also if it has not said hello yet: this process may end at once, and would be taken for one that died. Else that its seat is
    taken. */
 static void say_end(struct host *h, int end)
 {
+    struct meet_answer again = { .magic = MEET_MAGIC, .status = -EAGAIN, .host_rank = h->m->request->rank, .text = "this meeting is over" };
+    bool given_up = end == -EAGAIN || end == -ETIMEDOUT;
     h->end = end;
+    if (given_up)
+        handover_deafen(h->listener, h->name);
+    h->name = given_up ? NULL : h->name;
     accept_guests(h);
-    for (int i = 0; i < h->guests; i++)
-        if (h->guest[i].rank < 0 && !h->guest[i].gone)
-            greet(h, &h->guest[i]);
+    for (int i = 0; i < h->guests; i++) {
+        struct guest *guest = &h->guest[i];
+        if (guest->rank < 0 && !guest->gone)
+            greet(h, guest);
+        if (guest->rank < 0 && !guest->gone && given_up)
+            handover_send(guest->fd, &again, sizeof again, -1, 0);
+    }
 }
 
 /* Another rank of ours may have bound another candidate at the same time, if a stranger's name came or went meanwhile. The lower
@@ -257,15 +280,17 @@ static int open_arena(struct meeting *m)
     return 0;
 }
 
-static int host_world(struct meeting *m, int listener)
+/* *name: NULL afterwards where the listener has lost it. */
+static int host_world(struct meeting *m, int listener, const char **name)
 {
-    struct host h = { .m = m, .listener = listener, .room = 2 * m->request->size + 64 };
+    struct host h = { .m = m, .listener = listener, .name = *name, .room = 2 * m->request->size + 64 };
     h.guest = calloc((size_t)h.room, sizeof *h.guest);
     h.poll = calloc((size_t)h.room + 1, sizeof *h.poll);
     int end = -ENOMEM;
     if (h.guest && h.poll) {
-        end = serve(&h);
+        end = meet_end(m, serve(&h));
         say_end(&h, end);
+        *name = h.name;
     } else
         text_add(m->why, "no memory for the meeting");
     if (end != GATHER_DONE)
@@ -281,13 +306,14 @@ static int host_world(struct meeting *m, int listener)
 
 int meet_host(struct meeting *m, int listener, int at, int *host_fd)
 {
+    const char *name = m->name[at];
     int error = is_second(m, at) ? -EAGAIN : open_arena(m);
     if (error == 0)
-        error = host_world(m, listener);
+        error = host_world(m, listener, &name);
     if (error == 0 && m->marker[0]) {                /* bound before the listener goes: a late comer always finds one of the two */
         int marker = handover_listen(m->marker);
         *host_fd = marker >= 0 ? marker : -1;
     }
-    handover_close(listener, m->name[at]);
+    handover_close(listener, name);
     return error;
 }

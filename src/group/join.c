@@ -1,5 +1,6 @@
 /* Two ways to an arena: a descriptor that a launcher handed down, or a name under which the ranks meet. After that both are the
- * same: take the seat, wait for the others, and leave nothing if it fails. No state outlives a call but what the caller is given. */
+ * same: take the seat, wait for the others, and leave nothing if it fails. No state outlives a call but what the caller is given: the name
+ * says nothing of how often a rank has tried, so that those who are there meet. */
 #include "group/join.h"
 
 #include "group/meet.h"
@@ -23,23 +24,26 @@ static int check_request(const struct join_request *r, struct text *why)
         text_add(why, "neither a name to meet under nor an inherited arena");
         return -EINVAL;
     }
-    if (r->fd < 0 && r->plan.size != r->size) {
+    if (r->name && r->plan.size != r->size) {
         text_add(why, "the plan has %d ranks, the request %d", r->plan.size, r->size);
         return -EINVAL;
     }
     return 0;
 }
 
-/* -ESTALE: an earlier program under the same launcher had this seat; the arena is of no use any more to this rank. */
-static int check_seat(const struct join_request *r, struct arena *arena, struct text *why)
+/* -ESTALE: an earlier program under the same launcher had this seat, or the others have given up: the arena is of no use any more to this rank. */
+static int check_seat(const struct meeting *m)
 {
+    const struct join_request *r = m->request;
+    struct arena *arena = m->arena;
+    struct text *why = m->why;
     if (arena->header->size != (uint32_t)r->size) {
         text_add(why, "this job has %u ranks, you said %d", arena->header->size, r->size);
         return -EPROTO;
     }
     enum seat_use use = seat_use(&arena->seats[r->rank]);
     if (use == SEAT_UNUSED)
-        return 0;
+        return r->name && gather_end(&m->gather) == -ETIMEDOUT ? -ESTALE : 0;
     seat_say_taken(arena, (uint32_t)r->rank, why);
     return use == SEAT_PAST ? -ESTALE : -EEXIST;
 }
@@ -59,7 +63,7 @@ static int join_inherited(struct meeting *m)
     if (error)
         return error;
     m->gather.arena = m->arena;
-    error = check_seat(r, m->arena, m->why);
+    error = check_seat(m);
     if (error == 0)
         error = seat_take(m->arena, (uint32_t)r->rank, &m->card, m->why);
     if (error)
@@ -68,9 +72,11 @@ static int join_inherited(struct meeting *m)
     int end = GATHER_GOING;
     while (end == GATHER_GOING)
         end = gather_wait(&m->gather);
+    if (r->name)
+        end = meet_end(m, end);
     if (end != GATHER_DONE) {
         meet_leave(m, end);
-        return leave_inherited(m->arena, end);
+        return leave_inherited(m->arena, end == -EAGAIN ? -ESTALE : end);
     }
     fcntl(r->fd, F_SETFD, FD_CLOEXEC);               /* ours now: nothing that this process starts shall keep the arena alive */
     return 0;
@@ -89,5 +95,9 @@ int join_world(struct arena *arena, const struct join_request *request, int *hos
     if (timeout_ms > 0)
         m.gather.end_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
     seat_card(&m.card, request->several);
-    return request->fd >= 0 ? join_inherited(&m) : meet_world(&m, host_fd);
+    error = request->fd >= 0 ? join_inherited(&m) : -ESTALE;
+    if (error != -ESTALE || !request->name)
+        return error;
+    text_clear(why);
+    return meet_world(&m, host_fd);
 }

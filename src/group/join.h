@@ -10,8 +10,8 @@
 #include "arena/arena.h"
 
 struct join_request {
-    const char *name;           /* meeting name (abstract or '/path'); NULL with fd >= 0 */
-    int  fd;                    /* arena handed down by inheritance, or -1; taken over on success only */
+    const char *name;           /* meeting name (abstract or '/path'); NULL: there is only fd */
+    int  fd;                    /* arena handed down by inheritance, or -1: then by name alone; taken over if arena->fd is it afterwards */
     int  rank, size;
     int  timeout_ms;            /* for all to arrive; < 0 none */
     int  several;               /* this process holds or will hold several ranks */
@@ -19,9 +19,10 @@ struct join_request {
     void (*lay)(const char *said, char rules[RULES_TEXT]);      /* the whole rules of that plan, from what it says; NULL: as it says */
 };
 
-/* Blocks until all `size` ranks sit, or fails with the sentence in why and nothing left behind.
-   -ETIMEDOUT names who did not come; -EOWNERDEAD: one that had come died; -EEXIST: this rank's seat is taken; -EPROTO: another size or
-   another build; -EPERM: the job is another user's, or full; -EINVAL, -ENOMEM …
+/* Blocks until all `size` ranks sit, or fails with the sentence in why and nothing left behind. An inherited arena in which this rank has
+   been before, or which others have given up, is left for the name. Without a name: -ESTALE, and their deadline is ours.
+   -ETIMEDOUT names who did not come; -EOWNERDEAD: one that had come died; -EEXIST: this rank has come already; -EPROTO: another size or
+   another build; -EPERM: the job is another user's; -EINVAL, -ENOMEM …
    *host_fd: a descriptor to keep open (and close at the end) or -1. */
 int join_world(struct arena *arena, const struct join_request *request, int *host_fd, struct text *why);
 

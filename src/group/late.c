@@ -45,7 +45,7 @@ static int look_inside(struct meeting *m, int fd)
                  (int)sizeof seat->program, seat->program, process_state(&seat->id, NULL));
     }
     arena_detach(&arena);
-    return held ? -EPERM : 0;
+    return held ? -EEXIST : 0;
 }
 
 static int look_at_host(struct meeting *m, pid_t pid)

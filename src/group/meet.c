@@ -11,10 +11,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define DOUBT_NS UINT64_C(500000000)
+#define NEARLY_NS UINT64_C(100000000)
 enum { PAUSE_NS = 200000, EXIT_MS = 20, NAME_MOST = MEET_NAME - 6 };        /* room for ".full" and a byte 0 */
 
 static void pause_briefly(void) { nanosleep(&(struct timespec){ 0, PAUSE_NS }, NULL); }
@@ -48,6 +50,22 @@ static void make_names(struct meeting *m)
     text_add(&marker, "%s.full", base);
 }
 
+/* The same path is the same place only in the same directory. */
+static void mark_path(struct meeting *m)
+{
+    char directory[MEET_NAME];
+    struct stat st;
+    strcpy(directory, m->name[0]);
+    char *slash = strrchr(directory, '/');
+    slash[slash == directory] = 0;
+    if (stat(directory, &st) != 0)
+        return;
+    const uint64_t where[2] = { (uint64_t)st.st_dev, (uint64_t)st.st_ino };
+    uint64_t hash = text_hash(m->name[0], strlen(m->name[0]), text_hash(where, sizeof where, 0));
+    struct text marker = TEXT_IN(m->marker);
+    text_add(&marker, "tutti.%u.path.%016llx.full", (unsigned)geteuid(), (unsigned long long)hash);
+}
+
 static int make_path(struct meeting *m)
 {
     if (strlen(m->request->name) >= MEET_NAME) {
@@ -57,6 +75,7 @@ static int make_path(struct meeting *m)
     }
     m->candidates = 1;
     strcpy(m->name[0], m->request->name);
+    mark_path(m);
     return 0;
 }
 
@@ -214,6 +233,8 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
         return 0;
     if (*arena_fd >= 0)
         close(*arena_fd);
+    if (refused && answer->status == -EAGAIN)
+        return -EAGAIN;
     if (!refused) {
         text_add(m->why, "whoever meets at %.200s is no tutti of this kind", m->request->name);
         return -EPROTO;
@@ -235,10 +256,25 @@ static int wait_with_host(struct meeting *m, int fd, const struct meet_answer *a
     }
 }
 
+int meet_end(const struct meeting *m, int end)
+{
+    uint64_t now = clock_ns(), end_ns = m->gather.end_ns, left = end_ns > now ? end_ns - now : 0, tenth = (uint64_t)m->gather.timeout_ms * 100000;
+    if (end != -ETIMEDOUT || left == 0)
+        return end;
+    if (left > (tenth < NEARLY_NS ? tenth : NEARLY_NS))
+        return -EAGAIN;
+    for (struct timespec rest = { 0, (long)left }; nanosleep(&rest, &rest) != 0 && errno == EINTR;) { }
+    return end;
+}
+
 void meet_leave(struct meeting *m, int error)
 {
     if (error == -EOWNERDEAD || error == -ETIMEDOUT)
         gather_explain(&m->gather, error, m->why);
+    if (error == -EAGAIN) {
+        gather_again(&m->gather);
+        memset(m->doubt_ns, 0, sizeof m->doubt_ns);  /* what was in doubt before the meeting was the meeting's */
+    }
     join_leave(m->arena, m->request->rank);
 }
 
@@ -264,7 +300,7 @@ static int sit(struct meeting *m, int fd, const struct meet_answer *answer)
     }
     gather_seated(&m->gather);
     handover_send(fd, "s", 1, -1, 0);                          /* wakes the host; that it cannot fail to see us is the mark's affair */
-    int end = wait_with_host(m, fd, answer);
+    int end = meet_end(m, wait_with_host(m, fd, answer));
     return end == GATHER_DONE ? 0 : meet_drop(m, end);
 }
 

@@ -189,9 +189,20 @@ int handover_accept(int listener)
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
             return fd;
+        if (errno == EINVAL)                         /* deafened, and nobody is left */
+            return -EAGAIN;
         if (errno != EINTR && errno != ECONNABORTED)
             return -errno;
     }
+}
+
+/* A path is taken away whole: a socket there that refuses would be taken for one of the dead. */
+void handover_deafen(int listener, const char *name)
+{
+    if (name[0] == '/')
+        unlink(name);
+    else
+        shutdown(listener, SHUT_RD);
 }
 
 void handover_close(int fd, const char *name_or_null)

@@ -14,6 +14,7 @@
 int handover_listen(const char *name);
 int handover_connect(const char *name);
 int handover_accept(int listener);           /* descriptor, -EAGAIN, -errno */
+void handover_deafen(int listener, const char *name);    /* nobody can connect any more; those who have can still be accepted, until the close */
 void handover_close(int fd, const char *name_or_null);   /* a listener on a path gives its name: it is unlinked */
 
 /* A path for this name in a directory that this user alone can write to ($XDG_RUNTIME_DIR, or $HOME), other on each boot and in each

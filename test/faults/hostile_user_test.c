@@ -44,7 +44,7 @@ static void setup_names(void)
     for (int i = 0; i <= MEET_CANDIDATES; i++) {
         char last[8];
         snprintf(last, sizeof last, i < MEET_CANDIDATES ? "%d" : "full", i);
-        snprintf(names[i], sizeof names[i], "tutti.%u.%.32s.%016llx.1.%s", (unsigned)getuid(), job,
+        snprintf(names[i], sizeof names[i], "tutti.%u.%.32s.%016llx.%s", (unsigned)getuid(), job,
                  (unsigned long long)text_hash(job, strlen(job), 0), last);
     }
 }

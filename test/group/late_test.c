@@ -63,7 +63,7 @@ static void test_full(void **state)
     for (int p = 0; p < 3; p++) {
         start(3 + p, p, 3);
         snprintf(who, sizeof who, "the job '%s' is full: rank %d is pid %d (", name_room, p, (int)crew.pid[p]);
-        assert_non_null(strstr(expect(3 + p, -EPERM)->why, who));
+        assert_non_null(strstr(expect(3 + p, -EEXIST)->why, who));
     }
 }
 
