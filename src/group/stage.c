@@ -273,18 +273,22 @@ static int ring_find(struct tutti_comm *comm, const struct ring_need *need)
         stage_give(world, stage->ring);
     stage->ring = NULL;
     struct tutti_comm *lender = ring_spare(world);
-    struct stage spare = lender ? lender->stage : (struct stage){ 0 };
-    if (lender)
-        lender->stage.ring = NULL;
-    if (spare.ring_bytes < need->bytes) {            /* of a smaller comm: its memory may do for the next such */
-        stage_give(world, spare.ring);
-        spare = (struct stage){ .ring = span_reserve(world->span, need->bytes, SPAN_STAGING, &error), .ring_bytes = need->bytes };
+    struct stage *from = lender ? &lender->stage : NULL;
+    if (from && from->ring_bytes >= need->bytes) {
+        stage->ring = from->ring;
+        stage->ring_bytes = from->ring_bytes;
+        stage->ring_slot = from->ring_slot;
+        stage->ring_whole = from->ring_whole;
+        memcpy(stage->ring_there, from->ring_there, sizeof stage->ring_there);
+    } else {                                         /* of a smaller comm: its memory may do for the next such */
+        stage_give(world, from ? from->ring : NULL);
+        stage->ring = span_reserve(world->span, need->bytes, SPAN_STAGING, &error);
+        stage->ring_bytes = need->bytes;
+        stage->ring_slot = 0;
+        stage->ring_whole = false;
     }
-    stage->ring = spare.ring;
-    stage->ring_bytes = spare.ring_bytes;
-    stage->ring_slot = spare.ring_slot;
-    stage->ring_whole = spare.ring_whole;
-    memcpy(stage->ring_there, spare.ring_there, sizeof stage->ring_there);
+    if (from)
+        from->ring = NULL;
     return error;
 }
 
