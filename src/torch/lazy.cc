@@ -44,6 +44,14 @@ std::optional<c10::Device> device_of(const c10::IValue &value)
     return std::nullopt;
 }
 
+/* By its name, or as an object, which for an argument of any type torch takes for a capsule. */
+Group group_of(const c10::IValue &said)
+{
+    if (said.isString())
+        return c10d::resolve_process_group(said.toStringRef());
+    return said.isCapsule() ? c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroup>(said.toCapsule()) : said.toCustomClass<c10d::ProcessGroup>();
+}
+
 /* A wrapper, as torch's for TORCH_DISTRIBUTED_DEBUG=DETAIL, has the options of what it wraps. */
 bool is_ours(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
 {
@@ -55,8 +63,8 @@ bool is_ours(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
     for (size_t i = 0; i < args.size() && !device; i++)
         device = device_of(args[i]);
     try {
-        Group group = said.isString() ? c10d::resolve_process_group(said.toStringRef()) : said.toCustomClass<c10d::ProcessGroup>();
-        return device && dynamic_cast<OptionsOfOurs *>(group->getBackend(device->type())->getBackendOptions().get());
+        Group group = group_of(said);
+        return group && device && dynamic_cast<OptionsOfOurs *>(group->getBackend(device->type())->getBackendOptions().get());
     } catch (const c10::Error &) {      /* no such group, or it has no backend for the device, or one without options */
         return false;
     }

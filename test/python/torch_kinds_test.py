@@ -197,10 +197,16 @@ def functional_in_place(rank, size, make, group):
     return list(zip(waited, expected)) + list(zip((t, u, a, b, into, piece), expected)) + [(got, values((rank - 1) % size))]
 
 
+def functional_by_object(rank, size, make, group):
+    t, u = make(values(rank)), make(values(rank, 1))
+    LAZY.wait_tensor(LAZY.all_reduce_(t, "sum", group))
+    return [(t, sums(rank, size)), (LAZY.wait_tensor(LAZY.all_reduce(u, "sum", group)), sums(rank, size, 1))]
+
+
 CALLS = [all_reduce, all_reduce_coalesced, twice, several_reduced, reduce, broadcast, all_gather, all_gather_one, all_gather_coalesced, gather,
          scatter, reduce_scatter, reduce_scatter_one, reduce_scatter_coalesced, all_to_all, all_to_all_one, messages, functional,
-         functional_in_place]
-ONE_LAYOUT = (all_to_all_one, functional, functional_in_place)          # where torch itself wants contiguous tensors
+         functional_in_place, functional_by_object]
+ONE_LAYOUT = (functional, functional_in_place, functional_by_object)    # where torch itself wants contiguous tensors
 
 
 def each_kind(rank, size):
