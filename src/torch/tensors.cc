@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -200,8 +201,12 @@ void Held::write_back()
     std::optional<c10::StreamGuard> there;
     if (stream)
         there.emplace(*stream);
-    for (auto &[theirs, ours] : back)
+    for (auto &[theirs, ours] : back) {
+        std::optional<c10::InferenceMode> inside;       /* of a thread that waits, where the program began it in that mode */
+        if (theirs.is_inference())
+            inside.emplace();
         theirs.copy_(ours);
+    }
     if (stream)
         c10::impl::VirtualGuardImpl(stream->device_type()).synchronizeStream(*stream);
     back.clear();
