@@ -52,6 +52,14 @@ Group group_of(const c10::IValue &said)
     return said.isCapsule() ? c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroup>(said.toCapsule()) : said.toCustomClass<c10d::ProcessGroup>();
 }
 
+std::optional<c10::Device> device_of(c10::ArrayRef<c10::IValue> args)
+{
+    std::optional<c10::Device> device;
+    for (size_t i = 0; i < args.size() && !device; i++)
+        device = device_of(args[i]);
+    return device;
+}
+
 /* A wrapper, as torch's for TORCH_DISTRIBUTED_DEBUG=DETAIL, has the options of what it wraps. */
 bool is_ours(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
 {
@@ -59,9 +67,7 @@ bool is_ours(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
         return true;                    /* by its memory it knows what to wait for, of every backend: a copy's is another's */
     auto args = torch::jit::last(stack, op.schema().arguments().size());
     const c10::IValue &said = args[group_at(op.schema())];
-    std::optional<c10::Device> device;
-    for (size_t i = 0; i < args.size() && !device; i++)
-        device = device_of(args[i]);
+    std::optional<c10::Device> device = device_of(args);
     try {
         Group group = group_of(said);
         return group && device && dynamic_cast<OptionsOfOurs *>(group->getBackend(device->type())->getBackendOptions().get());
@@ -136,7 +142,8 @@ template <DispatchKey key> void strange(const c10::OperatorHandle &op, c10::Disp
 {
     TORCH_CHECK_NOT_IMPLEMENTED(is_ours(op, *stack), "Could not run '", op.schema().name(), "' with arguments from the '", key,
                                 "' backend.");
-    op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), stack);
+    auto device = device_of(torch::jit::last(*stack, op.schema().arguments().size()));
+    op.redispatchBoxed(c10::DispatchKeySet(device && device->is_cuda() ? DispatchKey::CUDA : DispatchKey::CPU), stack);
 }
 
 template <DispatchKey key, void (*kernel)(const c10::OperatorHandle &, c10::DispatchKeySet, torch::jit::Stack *)> void put()
@@ -167,6 +174,10 @@ void lazy_setup()
     put<DispatchKey::MkldnnCPU, strange<DispatchKey::MkldnnCPU>>();
     put<DispatchKey::SparseCPU, strange<DispatchKey::SparseCPU>>();
     put<DispatchKey::SparseCsrCPU, strange<DispatchKey::SparseCsrCPU>>();
+    put<DispatchKey::QuantizedCUDA, strange<DispatchKey::QuantizedCUDA>>();
+    put<DispatchKey::NestedTensorCUDA, strange<DispatchKey::NestedTensorCUDA>>();
+    put<DispatchKey::SparseCUDA, strange<DispatchKey::SparseCUDA>>();
+    put<DispatchKey::SparseCsrCUDA, strange<DispatchKey::SparseCsrCUDA>>();
 }
 
 }

@@ -280,6 +280,7 @@ def refusals(rank, size):
     plain = [torch.zeros(2, 3) for _ in range(size)]
     quantized = torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.qint8)
     nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
+    jagged = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)], layout=torch.jagged)
     csr = torch.ones(2, 3).to_sparse_csr()
     coo = torch.ones(2, 3).to_sparse()
     mkldnn = torch.ones(2, 3).to_mkldnn()
@@ -290,7 +291,7 @@ def refusals(rank, size):
             check(text in str(raises(tutti.Invalid, call, tensor)), text)
         group.allgather([plain], [tensor]).wait()       # to be read it will do
         same(plain[0], tensor.clone() if tensor is not zero else torch.zeros(2, 3))
-    for text, tensor in (("quantized", quantized), ("nested", nested), ("layout SparseCsr", csr), ("layout Mkldnn", mkldnn)):
+    for text, tensor in (("quantized", quantized), ("nested", nested), ("nested", jagged), ("layout SparseCsr", csr), ("layout Mkldnn", mkldnn)):
         for call in (lambda t: group.allreduce([t]), lambda t: group.broadcast(t, 0), lambda t: group.send([t], 0, 0),
                      lambda t: group.recv([t], 0, 0), lambda t: group.allgather([[t] * size], [t]), lambda t: group.allgather([[t] * size], [plain[0]]),
                      lambda t: group._allgather_base(t, t), lambda t: group.gather([[t] * size] if rank == 0 else [], [t]),
