@@ -35,7 +35,8 @@ enum {
     LETTER_TEXT = 96,                 /* bytes of a message that travel in its letter */
     LOANS = 128,                      /* buffers of device memory that a rank lends at a time */
     THREADS_MAX = 8,                  /* threads of a rank that are told apart (watch/threads) */
-    STORY_TEXT = 1024
+    STORY_TEXT = 1024,
+    REFUSALS = 8, REFUSAL_TEXT = 112  /* what is remembered of those who were not let in */
 };
 
 #define ARENA_MAGIC 0x31697474757431ull
@@ -61,6 +62,12 @@ struct arena_header {
 enum join_state { JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED };
 
 /* ---- join: how the world came together ---- */
+struct refusal {                      /* by whoever refused somebody (group/refused) */
+    shared32 claim;                   /* 0 -> 1 by CAS of whoever fills it; never reset */
+    shared32 ready;                   /* 1, stored last | all | E82: the rest is whole */
+    int32_t rank, error;              /* what the refused one said it was, -1: nothing; -errno */
+    char text[REFUSAL_TEXT];
+};
 struct arena_join {
     _Alignas(LINE) shared32 joined;   /* each joiner adds 1, once, after its seat is filled | all | E11 seated */
     shared32 state;                   /* enum join_state; by CAS from GATHERING, the last joiner or whoever saw a failure | all, futex | E12 */
@@ -69,6 +76,7 @@ struct arena_join {
     _Alignas(LINE) pthread_mutex_t lock;      /* robust: guards the directory of slots and the births; held for microseconds, never in an operation */
     uint64_t births;                  /* under lock: slots ever made */
     shared32 reached;                 /* slots from the front that were ever used; under lock, raised before the first use of one | E80. Only grows */
+    struct refusal refusals[REFUSALS];
 };
 
 #define THREADS_MORE (UINT32_C(1) << 31)        /* more threads called than there are numbers */

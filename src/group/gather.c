@@ -69,6 +69,7 @@ void gather_seated(struct gather *g)
     struct arena_join *join = g->arena->join;
     uint32_t going = JOIN_GATHERING;
     nodes_settle_span(g->arena, g->rank);
+    refused_carry(&g->refused, g->arena);
     if (fetch_add32(&join->joined, 1) + 1 != g->arena->header->size)     /* E11 release, acquire: the last one has seen all seats filled */
         return;
     nodes_settle_shared(g->arena);
@@ -177,6 +178,7 @@ void gather_again(struct gather *g)
     for (uint32_t p = 0; p < g->arena->header->size; p++)
         if (p != g->rank && load_acquire32(&g->arena->seats[p].state) != SEAT_EMPTY)     /* E11 acquire */
             g->came[p / 64] |= UINT64_C(1) << p % 64;
+    refused_keep(&g->refused, g->arena);
     g->slice_ns = 0;
 }
 
@@ -207,6 +209,9 @@ static void explain_late(const struct gather *g, struct text *why)
         text_add_ranks(why, before, n_before);
     }
     text_add(why, ")");
+    struct refused refused = g->refused;
+    refused_keep(&refused, g->arena);
+    refused_explain(&refused, g->arena, why);
 }
 
 static void explain_gone(const struct gather *g, struct text *why)

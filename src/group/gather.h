@@ -11,7 +11,7 @@
 #ifndef TUTTI_GROUP_GATHER_H
 #define TUTTI_GROUP_GATHER_H
 
-#include "arena/arena.h"
+#include "group/refused.h"
 
 enum { GATHER_GOING = 0, GATHER_DONE = 1 };
 #define GATHER_LATE UINT32_MAX
@@ -24,6 +24,7 @@ struct gather {
     uint64_t slice_ns;                /* of the next sleep: grows */
     uint32_t probed;                  /* the seat to ask the system about next */
     uint64_t came[RANKS_MAX / 64];    /* ranks that sat in a gathering of this wait that was given up */
+    struct refused refused;           /* as far as these said */
 };
 
 /* This rank sits: counts it, and completes the world if it is the last. */

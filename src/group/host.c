@@ -66,7 +66,7 @@ static const struct guest *same_rank(const struct host *h, int rank)
 
 /* Is there a seat for it? A rank that was here and is gone, which comes again, or in another process, belongs to the next meeting; so does who
    comes to one that has ended. One that is between its first and its last step to a seat has its connection open, if it lives. */
-static int judge_seat(const struct host *h, int rank, struct meet_answer *answer, struct text *why)
+static int judge_seat(const struct host *h, int rank, int pid, struct meet_answer *answer, struct text *why)
 {
     const struct arena *arena = h->m->arena;
     enum seat_use use = seat_use(&arena->seats[rank]);
@@ -82,36 +82,42 @@ static int judge_seat(const struct host *h, int rank, struct meet_answer *answer
         text_add(why, "rank %d is joining already (pid %d)", rank, other->pid);
     else
         return 0;
+    refused_second(arena, rank, pid);
     return refuse(answer, -EEXIST);
 }
 
 /* What is wrong with this guest, in words for it; 0: nothing. */
-static int judge(const struct host *h, const struct meet_hello *hello, int got, struct meet_answer *answer)
+static int judge(const struct host *h, const struct meet_hello *hello, int got, int pid, struct meet_answer *answer)
 {
     struct text why = TEXT_IN(answer->text);
     const struct arena *arena = h->m->arena;
     if (got != (int)sizeof *hello || hello->magic != MEET_MAGIC || hello->bytes != sizeof *hello) {
         text_add(&why, "the host, tutti %s, does not understand this greeting: another version of tutti?", arena_version());
+        refused_note(arena, -1, -EPROTO, "somebody (pid %d), who greets as no tutti %s does", pid, arena_version());
         return refuse(answer, -EPROTO);
     }
     if (hello->layout_hash != layout_hash() || strncmp(hello->version, arena_version(), sizeof hello->version) != 0) {
         text_add(&why, "two builds of tutti in one job: the host has %s (layout %016llx), rank %d has %.*s (layout %016llx)", arena_version(),
                  (unsigned long long)layout_hash(), hello->rank, (int)sizeof hello->version, hello->version, (unsigned long long)hello->layout_hash);
+        refused_note(arena, hello->rank, -EPROTO, "rank %d (pid %d), which has another build of tutti, %.*s", hello->rank, pid,
+                     (int)sizeof hello->version, hello->version);
         return refuse(answer, -EPROTO);
     }
     if (hello->size != (int)arena->header->size) {
         text_add(&why, "this job has %u ranks, you said %d", arena->header->size, hello->size);
+        refused_size(arena, hello->rank, pid, hello->size);
         return refuse(answer, -EPROTO);
     }
     if (hello->rank < 0 || hello->rank >= hello->size) {
         text_add(&why, "rank %d does not exist in a job of %d", hello->rank, hello->size);
+        refused_note(arena, -1, -EINVAL, "rank %d (pid %d), which does not exist", hello->rank, pid);
         return refuse(answer, -EINVAL);
     }
     if (h->end == -EOWNERDEAD) {
         gather_explain(&h->m->gather, h->end, &why);
         return refuse(answer, h->end);
     }
-    return judge_seat(h, hello->rank, answer, &why);
+    return judge_seat(h, hello->rank, pid, answer, &why);
 }
 
 static void greet(struct host *h, struct guest *guest)
@@ -128,7 +134,7 @@ static void greet(struct host *h, struct guest *guest)
         guest->gone = true;
         return;
     }
-    int status = judge(h, &hello, got, &answer);
+    int status = judge(h, &hello, got, (int)guest->pid, &answer);
     if (handover_send(guest->fd, &answer, sizeof answer, status == 0 ? h->m->arena->fd : -1, 0) < 0 || status)
         guest->gone = true;
     else {
@@ -148,7 +154,11 @@ static void accept_guests(struct host *h)
             return;
         }
         h->shut_out = 0;
-        if (handover_peer(fd, &peer) < 0 || peer.uid != geteuid()) {
+        int error = handover_peer(fd, &peer);
+        if (error < 0 || peer.uid != geteuid()) {
+            if (error == 0)
+                refused_note(h->m->arena, -1, -EPERM, "user %u (pid %d), who is not user %u", (unsigned)peer.uid, (int)peer.pid,
+                             (unsigned)geteuid());
             close(fd);
             continue;
         }

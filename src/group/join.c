@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 enum { TIMEOUT_DEFAULT_MS = 60000 };
 
@@ -39,13 +40,17 @@ static int check_seat(const struct meeting *m)
     struct text *why = m->why;
     if (arena->header->size != (uint32_t)r->size) {
         text_add(why, "this job has %u ranks, you said %d", arena->header->size, r->size);
+        refused_size(arena, r->rank, (int)getpid(), r->size);
         return -EPROTO;
     }
     enum seat_use use = seat_use(&arena->seats[r->rank]);
     if (use == SEAT_UNUSED)
         return r->name && gather_end(&m->gather) == -ETIMEDOUT ? -ESTALE : 0;
     seat_say_taken(arena, (uint32_t)r->rank, why);
-    return use == SEAT_PAST ? -ESTALE : -EEXIST;
+    if (use == SEAT_PAST)
+        return -ESTALE;
+    refused_second(arena, r->rank, (int)getpid());
+    return -EEXIST;
 }
 
 /* A failure leaves the descriptor with the caller: a later program of the same launcher may be luckier with it. */

@@ -333,6 +333,7 @@ static void add_stranger(const struct meeting *m)
 static int nobody_answers(struct meeting *m)
 {
     text_add(m->why, "rank %d found nobody to meet at %.200s, nor could it host", m->request->rank, m->request->name);
+    refused_explain(&m->gather.refused, NULL, m->why);
     add_stranger(m);
     return -ETIMEDOUT;
 }

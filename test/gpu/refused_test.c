@@ -252,8 +252,8 @@ static void test_freed(void **state)
 /* ---- no memory, no handles ---------------------------------------------------------------------------------------------------------- */
 
 /* expected: rank 1's, others' of a failure are -ECANCELED for -ENOMEM. 0: there is another road, and rank 1 has noted why. */
-struct refusal { const char *fault; int expected; const char *says; };
-static const struct refusal *refusal;
+struct expected { const char *fault; int expected; const char *says; };
+static const struct expected *refusal;
 
 static int refused(tutti_comm *world, int rank)
 {
@@ -285,7 +285,7 @@ static int refused(tutti_comm *world, int rank)
     exit(0);
 }
 
-static void all_refused(const char *rule, const struct refusal *all, size_t n)
+static void all_refused(const char *rule, const struct expected *all, size_t n)
 {
     setenv("TUTTI_ALGORITHM", rule, 1);
     for (size_t i = 0; i < n; i++) {
@@ -299,7 +299,7 @@ static void all_refused(const char *rule, const struct refusal *all, size_t n)
 static void test_staging(void **state)
 {
     (void)state;
-    static const struct refusal of_staging[] = {
+    static const struct expected of_staging[] = {
         { "cuStreamCreate:1:2", -ENOMEM, "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
         { "cuStreamCreate:2:2", -ENOMEM, "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
         { "cuEventCreate:3:2", -ENOMEM, "cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
@@ -314,7 +314,7 @@ static void test_staging(void **state)
 static void test_handles(void **state)
 {
     (void)state;
-    static const struct refusal of_handles[] = {
+    static const struct expected of_handles[] = {
         { "cuIpcGetMemHandle:*:801", 0, "cuIpcGetMemHandle: CUDA_ERROR_NOT_SUPPORTED (801)" },
         { "cuIpcOpenMemHandle:*:801", 0, "s memory: cuIpcOpenMemHandle: CUDA_ERROR_NOT_SUPPORTED (801)" },
         { "cuIpcOpenMemHandle:*:304", 0, "s memory: cuIpcOpenMemHandle: CUDA_ERROR_OPERATING_SYSTEM (304)" },

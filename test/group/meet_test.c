@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +128,87 @@ static void test_refusals(void **state)
     expect(1, 0);
 }
 
+/* A child of another user that binds names, or knocks and says hello, and stays until it is killed. */
+static pid_t stranger(const char *const names[], int n, bool knocks)
+{
+    int ends[2];
+    char byte = 0;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setuid(NOBODY) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+            _exit(1);
+        for (int i = 0; i < n; i++) {
+            struct meet_hello hello = hello_of(1, 2);
+            int fd = knocks ? handover_connect(names[i]) : handover_listen(names[i]);
+            if (fd < 0)
+                _exit(1);
+            if (knocks)                              /* it asks for rank 1, and must not have the offer */
+                handover_send(fd, &hello, sizeof hello, -1, 1000);
+        }
+        if (write(ends[1], "k", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    return pid;
+}
+
+static void end_stranger(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* Those who wait in vain learn who was not let in, from whoever hosts: also from the next host, whom the first one's guest becomes. Who has come
+   since is not among them. */
+static void expect_refused(int rank, const char *const parts[])
+{
+    struct join_request r = crew_request(name_room, rank, 4);
+    r.timeout_ms = 300;
+    crew_start(&crew, rank, &r);
+    const char *why = expect(rank, -ETIMEDOUT)->why;
+    for (int i = 0; parts[i]; i++) {
+        bool wanted = parts[i][0] != '!';
+        if (!strstr(why, parts[i] + !wanted) == wanted)
+            fail_msg("\"%s\" is %sin \"%s\"", parts[i] + !wanted, wanted ? "not " : "", why);
+    }
+}
+
+static void test_says_who_was_refused(void **state)
+{
+    (void)state;
+    struct meet_hello hello;
+    char name[128];
+    pid_t pid = 0;
+    host_of(4);
+    hello = hello_of(3, 4), strcpy(hello.version, "99.0");
+    expect_refusal(hello, -EPROTO, "two builds");
+    hello = hello_of(2, 4), hello.magic++;
+    expect_refusal(hello, -EPROTO, "does not understand");
+    expect_refusal(hello_of(1, 7), -EPROTO, "this job has 4 ranks");
+    expect_refusal(hello_of(0, 4), -EEXIST, "rank 0 has joined already");
+    expect_refusal(hello_of(9, 4), -EINVAL, "rank 9 does not exist");
+    snprintf(name, sizeof name, "%s.0", name_room);
+    if (geteuid() == 0)
+        pid = stranger((const char *const[]){ name }, 1, true);
+    expect_refused(1, (const char *const[]){ "ranks 2, 3 did not come", "; refused: rank 3 (pid ", "which has another build of tutti, 99.0", "who greets as no tutti",
+                                             "a second rank 0 (pid ", "rank 9 (pid ", "!there are 7 ranks", NULL });
+    start(2, 2, 4);                                  /* it waits on, and so does rank 0: one of them hosts now */
+    assert_true(crew_sits(&crew, 0, 2));
+    expect_refused(3, (const char *const[]){ "rank 1 did not come", "rank 1 (pid ", "which says that there are 7 ranks", "a second rank 0 (pid ",
+                                             geteuid() == 0 ? "user 65534 (pid " : "", "!99.0", NULL });
+    if (pid)
+        end_stranger(pid);
+    start(1, 1, 4);
+    start(3, 3, 4);
+    for (int p = 0; p < 4; p++)
+        expect(p, 0);
+}
+
 /* A seat is offered on one connection at a time; when that ends, the rank may come again. */
 static void test_offer(void **state)
 {
@@ -203,41 +285,6 @@ static void test_closed_after_sitting(void **state)
 }
 
 /* ---- other users ---- */
-
-/* A child of another user that binds names, or knocks and says hello, and stays until it is killed. */
-static pid_t stranger(const char *const names[], int n, bool knocks)
-{
-    int ends[2];
-    char byte = 0;
-    assert_int_equal(pipe(ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (setuid(NOBODY) != 0)
-            _exit(1);
-        for (int i = 0; i < n; i++) {
-            struct meet_hello hello = hello_of(1, 2);
-            int fd = knocks ? handover_connect(names[i]) : handover_listen(names[i]);
-            if (fd < 0)
-                _exit(1);
-            if (knocks)                              /* it asks for rank 1, and must not have the offer */
-                handover_send(fd, &hello, sizeof hello, -1, 1000);
-        }
-        if (write(ends[1], "k", 1) != 1)
-            _exit(1);
-        for (;;)
-            pause();
-    }
-    close(ends[1]);
-    assert_int_equal(read(ends[0], &byte, 1), 1);
-    close(ends[0]);
-    return pid;
-}
-
-static void end_stranger(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-}
 
 static void test_stranger_on_some_names(void **state)
 {
@@ -428,7 +475,7 @@ int main(void)
 {
 #define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        OF(test_refusals), OF(test_offer), OF(test_noise), OF(test_closed_after_sitting),
+        OF(test_refusals), OF(test_says_who_was_refused), OF(test_offer), OF(test_noise), OF(test_closed_after_sitting),
         OF(test_stranger_on_some_names), OF(test_stranger_on_all_names), OF(test_stranger_knocks), OF(test_host_dies_unheard),
         OF(test_path), OF(test_path_failures),
     };
