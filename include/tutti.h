@@ -160,9 +160,10 @@ typedef struct tutti_figures { uint64_t operations, bytes, wait_ns, fold_ns, cam
  * options (job, rank, size). Without any of these: alone, rank 0 of 1. Blocks until all ranks have joined or the join deadline, each
  * rank until its own. May follow tutti_finalize (a new world of the same job) and a tutti_init that failed: ranks that come again, in the
  * same or in a new process, meet those that are there. options NULL: all defaults.
- * Errors: -ETIMEDOUT (tutti_explain(NULL) names who did not come, and who was refused), -EOWNERDEAD (one died on the way), -EXDEV (the launcher says the
- * ranks are on several hosts; TUTTI_LOCAL: this host's ranks), -EPERM (another user's job), -EPROTO (another size or another build
- * of the library), -EEXIST (that rank has joined already, or is joining, as this or another process), -EINVAL (options or environment), -ENOMEM. On error *world is NULL. */
+ * Errors: -ETIMEDOUT (tutti_explain(NULL) names who did not come, who was refused, and who waits elsewhere: another user, another network
+ * namespace), -EOWNERDEAD (one died on the way), -EXDEV (the launcher says the ranks are on several hosts; TUTTI_LOCAL: this host's ranks),
+ * -EPERM (another user's job), -EPROTO (another size or another build of the library), -EEXIST (that rank has joined already, or is joining,
+ * as this or another process), -EINVAL (options or environment), -ENOMEM. On error *world is NULL. */
 int  tutti_init(tutti_comm **world, const tutti_options *options);
 
 /* Leaves the world and frees all its comms. Waits for nobody. Peers that wait for this rank, now or later, get -EOWNERDEAD ("left").

@@ -219,10 +219,20 @@ static int poll_guests(struct host *h)
     return GATHER_GOING;
 }
 
+/* Half of the time is over: who is not here may wait elsewhere, and will have given up, too, when this meeting does. */
+static bool is_late(const struct gather *g)
+{
+    return g->end_ns != UINT64_MAX && clock_ns() + (uint64_t)g->timeout_ms * 500000 >= g->end_ns;
+}
+
 static int serve(struct host *h)
 {
-    for (;;) {
+    for (bool looked = false;;) {
         int end = gather_look(&h->m->gather);
+        if (end == GATHER_GOING && !looked && is_late(&h->m->gather)) {
+            meet_look_elsewhere(h->m);
+            looked = true;
+        }
         if (end == GATHER_GOING)
             end = poll_guests(h);
         if (end != GATHER_GOING)

@@ -5,6 +5,7 @@
 
 #include "arena/places.h"
 #include "base/error.h"
+#include "group/elsewhere.h"
 #include "os/handover.h"
 
 #include <errno.h>
@@ -267,8 +268,16 @@ int meet_end(const struct meeting *m, int end)
     return end;
 }
 
+void meet_look_elsewhere(const struct meeting *m)
+{
+    if (m->candidates > 1)
+        elsewhere_look(m->arena, m->name[0]);
+}
+
 void meet_leave(struct meeting *m, int error)
 {
+    if (error == -ETIMEDOUT)
+        meet_look_elsewhere(m);
     if (error == -EOWNERDEAD || error == -ETIMEDOUT)
         gather_explain(&m->gather, error, m->why);
     if (error == -EAGAIN) {

@@ -49,6 +49,9 @@ int meet_host(struct meeting *m, int listener, int at, int *host_fd);
    found out; else 0. */
 int meet_late(struct meeting *m);
 
+/* Looks for those who try to meet under this name elsewhere, and notes them, if the name is such that somebody could. */
+void meet_look_elsewhere(const struct meeting *m);
+
 /* Connects to a candidate. A descriptor; -ECONNREFUSED free, -EAGAIN somebody is there but busy, -EPERM another user's (noted). */
 int meet_try(struct meeting *m, const char *name);
 

@@ -75,13 +75,22 @@ static bool has_come(const struct arena *arena, int rank, int error)
         && load_acquire32(&arena->seats[rank].state) != SEAT_EMPTY;  /* E11 acquire */
 }
 
-void refused_explain(const struct refused *kept, const struct arena *arena, struct text *why)
+/* What group/elsewhere has found. */
+static bool is_elsewhere(int error) { return error == -EXDEV || error == -EACCES; }
+
+static void explain(const struct refused *kept, const struct arena *arena, bool elsewhere, struct text *why)
 {
-    const char *before = "; refused: ";
+    const char *before = elsewhere ? "; elsewhere meet under this name: " : "; refused: ";
     for (int i = 0; i < kept->n; i++) {
-        if (has_come(arena, kept->one[i].rank, kept->one[i].error))
+        if (is_elsewhere(kept->one[i].error) != elsewhere || has_come(arena, kept->one[i].rank, kept->one[i].error))
             continue;
         text_add(why, "%s%s", before, kept->one[i].text);
         before = ", ";
     }
+}
+
+void refused_explain(const struct refused *kept, const struct arena *arena, struct text *why)
+{
+    explain(kept, arena, false, why);
+    explain(kept, arena, true, why);
 }

@@ -1,4 +1,4 @@
-/* Job: who came to a meeting and was not let in, and why, so that a wait that ends in vain can say so.
+/* Job: who came to a meeting and was not let in, or could not come, and why, so that a wait that ends in vain can say so.
  * Owns: join.refusals, with all who refuse; what a rank remembers of them from one meeting to the next.
  * Never: refuses anybody; waits.
  *
@@ -20,7 +20,7 @@ void refused_second(const struct arena *arena, int rank, int pid);              
 void refused_keep(struct refused *kept, const struct arena *arena);
 void refused_carry(const struct refused *kept, const struct arena *arena);
 
-/* "; refused: …, …", without those that have come since (arena NULL: nobody has); or nothing. */
+/* "; refused: …, …; elsewhere meet under this name: …", without those that have come since (arena NULL: nobody has); or nothing. */
 void refused_explain(const struct refused *kept, const struct arena *arena, struct text *why);
 
 #endif
