@@ -62,7 +62,7 @@ struct arena_header {
 enum join_state { JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED };
 
 /* ---- join: how the world came together ---- */
-struct refusal {                      /* by whoever refused somebody (group/refused) */
+struct join_refusal {                 /* by whoever refused somebody (group/refused) */
     shared32 claim;                   /* 0 -> 1 by CAS of whoever fills it; never reset */
     shared32 ready;                   /* 1, stored last | all | E82: the rest is whole */
     int32_t rank, error;              /* what the refused one said it was, -1: nothing; -errno */
@@ -76,7 +76,7 @@ struct arena_join {
     _Alignas(LINE) pthread_mutex_t lock;      /* robust: guards the directory of slots and the births; held for microseconds, never in an operation */
     uint64_t births;                  /* under lock: slots ever made */
     shared32 reached;                 /* slots from the front that were ever used; under lock, raised before the first use of one | E80. Only grows */
-    struct refusal refusals[REFUSALS];
+    struct join_refusal refusals[REFUSALS];
 };
 
 #define THREADS_MORE (UINT32_C(1) << 31)        /* more threads called than there are numbers */

@@ -23,8 +23,8 @@ struct guest { int fd; int rank; int32_t pid; bool gone; uint64_t since_ns; };  
 
 struct host {
     struct meeting *m;
-    int listener;
-    const char *name;                 /* of the listener; NULL: it has lost it */
+    int listener;                     /* -1: it has been closed */
+    const char *name;                 /* of the listener */
     int end;                          /* how it ended; GATHER_GOING before */
     bool deaf;                        /* accept failed (no descriptors): leave the listener alone for one round */
     int shut_out;                     /* … with this error, and nobody has come in since */
@@ -241,8 +241,8 @@ static int serve(struct host *h)
 }
 
 /* Whoever has knocked by now is told how it ended and need not find out by itself: after a death the reason, after a deadline that it is to
-   look again, also if it has not said hello yet: this process may end at once, and would be taken for one that died. Else that its seat is
-   taken. */
+   look again, also if it has not said hello yet: this process may end at once, and would be taken for one that died. Nobody shall wait here
+   then. Else that its seat is taken. */
 static void say_end(struct host *h, int end)
 {
     struct meet_answer again = { .magic = MEET_MAGIC, .status = -EAGAIN, .host_rank = h->m->request->rank, .text = "this meeting is over" };
@@ -250,7 +250,6 @@ static void say_end(struct host *h, int end)
     h->end = end;
     if (given_up)
         handover_deafen(h->listener, h->name);
-    h->name = given_up ? NULL : h->name;
     accept_guests(h);
     for (int i = 0; i < h->guests; i++) {
         struct guest *guest = &h->guest[i];
@@ -258,6 +257,10 @@ static void say_end(struct host *h, int end)
             greet(h, guest);
         if (guest->rank < 0 && !guest->gone && given_up)
             handover_send(guest->fd, &again, sizeof again, -1, 0);
+    }
+    if (given_up) {
+        handover_close(h->listener, NULL);
+        h->listener = -1;
     }
 }
 
@@ -300,17 +303,17 @@ static int open_arena(struct meeting *m)
     return 0;
 }
 
-/* *name: NULL afterwards where the listener has lost it. */
-static int host_world(struct meeting *m, int listener, const char **name)
+/* *listener: -1 afterwards, where it has been closed. */
+static int host_world(struct meeting *m, int *listener, const char *name)
 {
-    struct host h = { .m = m, .listener = listener, .name = *name, .room = 2 * m->request->size + 64 };
+    struct host h = { .m = m, .listener = *listener, .name = name, .room = 2 * m->request->size + 64 };
     h.guest = calloc((size_t)h.room, sizeof *h.guest);
     h.poll = calloc((size_t)h.room + 1, sizeof *h.poll);
     int end = -ENOMEM;
     if (h.guest && h.poll) {
         end = meet_end(m, serve(&h));
         say_end(&h, end);
-        *name = h.name;
+        *listener = h.listener;
     } else
         text_add(m->why, "no memory for the meeting");
     if (end != GATHER_DONE)
@@ -326,14 +329,13 @@ static int host_world(struct meeting *m, int listener, const char **name)
 
 int meet_host(struct meeting *m, int listener, int at, int *host_fd)
 {
-    const char *name = m->name[at];
     int error = is_second(m, at) ? -EAGAIN : open_arena(m);
     if (error == 0)
-        error = host_world(m, listener, &name);
+        error = host_world(m, &listener, m->name[at]);
     if (error == 0 && m->marker[0]) {                /* bound before the listener goes: a late comer always finds one of the two */
         int marker = handover_listen(m->marker);
         *host_fd = marker >= 0 ? marker : -1;
     }
-    handover_close(listener, name);
+    handover_close(listener, listener >= 0 ? m->name[at] : NULL);
     return error;
 }

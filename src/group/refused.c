@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_ready(const struct refusal *r) { return load_acquire32(&r->ready) == 1; }             /* E82 acquire */
+static bool is_ready(const struct join_refusal *r) { return load_acquire32(&r->ready) == 1; }             /* E82 acquire */
 
 void refused_note(const struct arena *arena, int rank, int error, const char *format, ...)
 {
@@ -15,7 +15,7 @@ void refused_note(const struct arena *arena, int rank, int error, const char *fo
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    struct refusal *all = arena->join->refusals;
+    struct join_refusal *all = arena->join->refusals;
     for (int i = 0; i < REFUSALS; i++) {
         uint32_t none = 0;
         if (is_ready(&all[i]) && all[i].rank == rank && all[i].error == error)
@@ -51,7 +51,7 @@ static bool is_kept(const struct refused *kept, int rank, int error)
 void refused_keep(struct refused *kept, const struct arena *arena)
 {
     for (int i = 0; i < REFUSALS && kept->n < REFUSALS; i++) {
-        const struct refusal *r = &arena->join->refusals[i];
+        const struct join_refusal *r = &arena->join->refusals[i];
         if (!is_ready(r) || is_kept(kept, r->rank, r->error))
             continue;
         struct text t = TEXT_IN(kept->one[kept->n].text);

@@ -109,7 +109,7 @@ static struct hostile_stretch flat(tutti_comm *c)
 static char *base(tutti_comm *c) { return c->world->arena.base; }
 static struct hostile_stretch header(tutti_comm *c) { return (struct hostile_stretch){ base(c), sizeof(struct arena_header) }; }
 static struct hostile_stretch join(tutti_comm *c) { return (struct hostile_stretch){ base(c) + PLACES_JOIN, offsetof(struct arena_join, lock) }; }
-static struct hostile_stretch births(tutti_comm *c) { return FIELDS(c->world->arena.join, births, reached); }
+static struct hostile_stretch births(tutti_comm *c) { return FIELDS(c->world->arena.join, births, refusals); }
 static struct hostile_stretch sites(tutti_comm *c) { return (struct hostile_stretch){ (char *)c->world->arena.sites, SITES_MAX * sizeof(struct site) }; }
 static struct hostile_stretch keys(tutti_comm *c) { return (struct hostile_stretch){ (char *)c->world->arena.keys, KEYS_MAX * sizeof(struct key) }; }
 static struct hostile_stretch slots(tutti_comm *c)
