@@ -11,7 +11,7 @@
 
 enum { BATCH_MOST_BYTES = 1024, BATCHES = 5, SINGLES_MOST = 256, ROUNDS_LEAST = 5, TIMES_MOST = 1 << 20, CHECK_LATE_MS = 3, SLOW_NS = 2000000, LARGE = 64 << 20 };
 /* Before a contender is measured at a size: memory that it touches, and what it learns, belong to `first`. */
-enum { WARM_NS = 30000000, WARM_MOST = 1 << 14 };
+enum { WARM_NS = 60000000, WARM_MOST = 1 << 15 };
 
 static const struct setting plain;
 

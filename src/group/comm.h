@@ -69,14 +69,15 @@ struct world {
 
 struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
 
-enum { FLAT_TURNS = 8192, FLAT_MOST = 1 << 20, FLAT_CHUNK = 16384 };
+enum { FLAT_TURNS = 8192, FLAT_MOST = 1 << 20, FLAT_ENOUGH = FLAT_MOST / 2, FLAT_CHUNK = 16384 };
 enum { RING_SLOTS = 12 };
 struct held { struct held *next; void *at; };        /* of p2p/: read by peers as long as they hold the comm */
 
 /* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it.
  * flat: a block for each parity of the operation's number. Slots of FLAT_TURNS bytes and more take turns in it, since lines that come round too
- * soon are still in their readers' caches, and slow to write (base/staged.h): that takes FLAT_MOST, less is as good as nothing. `next` is a block of
- * that size in the making, whose pages come one chunk after the other as the copies earn them (base/fresh.h); whole, it takes the place of the first.
+ * soon are still in their readers' caches, and slow to write (base/staged.h): that takes FLAT_MOST, or at least half of it, less is as good as
+ * nothing. `next` is a block of that size in the making, whose pages come one chunk after the other as the copies earn them (base/fresh.h); from
+ * FLAT_ENOUGH on it takes the place of the first, and grows on.
  * The ring may be lent on to another comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under
  * the world's lock. */
 struct stage {
@@ -93,10 +94,10 @@ struct stage {
     struct held *held;
 };
 
-/* What a KiB earns that goes through a block which comes round too soon: a quarter of STAGED_LESS. A larger one would spare about three times as much.
-   Measured, 2 ranks on a Zen 4, with blocks of 16 KiB to 256 KiB, and of 1 MiB: broadcast of 16 KiB 2.0 us and 0.9, all_reduce 2.7 and 1.2, of 64 KiB
-   9.8 and 3.9, all_gather 12 and 5.9. */
-enum { STAGE_EARNS = 4 };
+/* What a KiB earns that goes through a block which comes round too soon: an eighth of STAGED_LESS, a sixth or so of what it would have been spared.
+   Measured, 2 ranks on a Zen 4, by blocks of 16 to 256 KiB, of 512 KiB and of 1 MiB: broadcast of 16 KiB 2.0, 1.5, 0.9 us, all_reduce 2.7, 1.9, 1.2, of
+   64 KiB 9.8, 5.9, 3.9, all_gather 12, 7.2, 5.9. */
+enum { STAGE_EARNS = 8 };
 
 struct site_seen { const char *site; uint32_t number; };
 

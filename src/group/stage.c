@@ -184,15 +184,16 @@ static int flat_fit(struct tutti_comm *comm, int parity, size_t room, size_t byt
     return 0;
 }
 
-/* The next block is whole, or given up. */
-static void next_end(struct tutti_comm *comm, int parity, bool whole)
+/* The block to come takes the place of the one there is, or is given up. */
+static void next_end(struct tutti_comm *comm, int parity, bool comes)
 {
     struct stage *stage = &comm->stage;
     char *old = stage->next[parity];
-    if (whole) {
+    if (comes) {
         old = stage->flat[parity];
         stage->flat[parity] = stage->next[parity];
-        stage->flat_room[parity] = stage->flat_bytes[parity] = FLAT_MOST;
+        stage->flat_room[parity] = FLAT_MOST;
+        stage->flat_bytes[parity] = stage->next_bytes[parity];
     }
     stage->next[parity] = NULL;
     stage->next_bytes[parity] = 0;
@@ -201,26 +202,35 @@ static void next_end(struct tutti_comm *comm, int parity, bool whole)
     pthread_mutex_unlock(&comm->world->lock);
 }
 
-/* A chunk more of the block to come. If it cannot be had, all goes on as it was. */
-static void next_grow(struct tutti_comm *comm, int parity)
+static void next_begin(struct tutti_comm *comm, int parity)
 {
     struct world *world = comm->world;
-    struct stage *stage = &comm->stage;
     int error;
-    if (!stage->next[parity]) {
-        pthread_mutex_lock(&world->lock);
-        drain_sweep(world);
-        stage->next[parity] = span_reserve(world->span, FLAT_MOST, SPAN_STAGING, &error);
-        pthread_mutex_unlock(&world->lock);
-    }
-    if (!stage->next[parity] || comm_touch(stage->next[parity] + stage->next_bytes[parity], FLAT_CHUNK, &stage->fresh) < 0) {
-        next_end(comm, parity, false);
+    pthread_mutex_lock(&world->lock);
+    drain_sweep(world);
+    comm->stage.next[parity] = span_reserve(world->span, FLAT_MOST, SPAN_STAGING, &error);
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* A chunk more: of the block, if it has room for it, else of the one to come. If it cannot be had, all goes on as it was. */
+static void flat_grow(struct tutti_comm *comm, int parity)
+{
+    struct stage *stage = &comm->stage;
+    bool own = stage->flat_room[parity] >= FLAT_MOST;
+    if (!own && !stage->next[parity])
+        next_begin(comm, parity);
+    char *block = own ? stage->flat[parity] : stage->next[parity];
+    size_t *there = own ? &stage->flat_bytes[parity] : &stage->next_bytes[parity];
+    size_t left = FLAT_MOST - *there, more = left < FLAT_CHUNK ? left : FLAT_CHUNK;
+    if (!block || comm_touch(block + *there, more, &stage->fresh) < 0) {
+        if (!own)
+            next_end(comm, parity, false);
         fresh_refused(&stage->fresh, FLAT_MOST / PAGE);
         return;
     }
-    fresh_pay(&stage->fresh, FLAT_CHUNK / PAGE);
-    stage->next_bytes[parity] += FLAT_CHUNK;
-    if (stage->next_bytes[parity] == FLAT_MOST)
+    fresh_pay(&stage->fresh, more / PAGE);
+    *there += more;
+    if (!own && *there >= FLAT_ENOUGH)
         next_end(comm, parity, true);
 }
 
@@ -234,12 +244,13 @@ int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **
     int r = stage->flat_bytes[parity] < bytes ? flat_fit(comm, parity, room, bytes) : 0;
     if (r < 0)
         return stage_explain(comm, room, r);
+    if (stage->next[parity] && stage->flat_room[parity] >= FLAT_MOST)            /* there is one that large already */
+        next_end(comm, parity, false);
     if (stage->flat_bytes[parity] < FLAT_MOST) {
         fresh_earn(&stage->fresh, comm_earns(comm, bytes));
         if (fresh_may(&stage->fresh, FLAT_CHUNK / PAGE))
-            next_grow(comm, parity);
-    } else if (stage->next[parity])                  /* not needed any more */
-        next_end(comm, parity, false);
+            flat_grow(comm, parity);
+    }
     if (*at + bytes > stage->flat_bytes[parity])
         *at = 0;
     *slot = stage->flat[parity] + *at;

@@ -119,11 +119,12 @@ static int body_dear(tutti_comm *world, int rank)
     return 0;
 }
 
-/* The larger block comes chunk by chunk, one an operation at most, and is gone to when it is whole; after that nothing comes any more. */
+/* The larger block comes chunk by chunk, one an operation at most, and is gone to when half of it is there; after the other half nothing comes
+   any more. */
 static int body_steps(tutti_comm *world, int rank)
 {
     const struct stage *s = &world->stage;
-    size_t before[2] = { 0, 0 };
+    size_t least = layout_round(LARGE, 4096), next[2] = { 0, 0 }, flat[2] = { least, least };
     int chunks = 0;
     char *slot;
     (void)rank;
@@ -133,15 +134,21 @@ static int body_steps(tutti_comm *world, int rank)
         CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
         CHECK(inside(world, seq, slot, LARGE));
         if (s->next[i]) {
-            CHECK_IS(s->next_bytes[i] - before[i], FLAT_CHUNK);
+            CHECK_IS(s->next_bytes[i] - next[i], FLAT_CHUNK);
             CHECK_IS(pages_there(s->next[i], FLAT_MOST), s->next_bytes[i]);
-            CHECK_IS(s->flat_bytes[i], layout_round(LARGE, 4096));
-            chunks++;
-        } else if (before[i])
-            CHECK_IS(s->flat_bytes[i], FLAT_MOST);
-        before[i] = s->next_bytes[i];
+            CHECK_IS(s->flat_bytes[i], least);
+        } else if (next[i])
+            CHECK_IS(s->flat_bytes[i], FLAT_ENOUGH);
+        else if (flat[i] >= FLAT_ENOUGH && flat[i] < FLAT_MOST)
+            CHECK_IS(s->flat_bytes[i] - flat[i], FLAT_CHUNK);
+        CHECK_IS(pages_there(s->flat[i], s->flat_room[i]), s->flat_bytes[i]);
+        chunks += s->next_bytes[i] > next[i] || s->flat_bytes[i] > flat[i];
+        next[i] = s->next_bytes[i];
+        flat[i] = s->flat_bytes[i];
     }
-    CHECK_IS(chunks, 2 * (FLAT_MOST / FLAT_CHUNK - 1));
+    CHECK_IS(chunks, 2 * (FLAT_MOST / FLAT_CHUNK));
+    CHECK_IS(flat[0], FLAT_MOST);
+    CHECK_IS(flat[1], FLAT_MOST);
     uint64_t spent = s->fresh.spent;
     for (uint64_t seq = MANY; seq < 2 * MANY; seq++)
         CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
