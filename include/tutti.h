@@ -78,7 +78,9 @@
  *  - Registered memory that is freed stays registered: the allocator hands it out again as memory that peers see and forked children
  *    share. Unregister first, or use tutti_alloc, which has neither trap.
  *  - Memory is promised when it is handed out; a cgroup limit lowered later kills whoever touches it, as any memory.
- *  - A fork of a rank is not the rank (-ECHILD): it must not use the buffers, either; what it writes into the arena is seen by all.
+ *  - A fork of a rank is not the rank (-ECHILD), and does not have the arena: memory of tutti_alloc, tutti_load and tutti_view is not there in a
+ *    child (SIGSEGV), and goes with the job's last rank, whoever lives on. Copy what a worker process is to read. Registered memory is the
+ *    program's own: a child shares it, and holds the arena's memory while it has it.
  *  - Another user who holds all eight meeting names of a job can stop it from starting only where this user has no directory of its own
  *    (XDG_RUNTIME_DIR, HOME); TUTTI_MEET names one. One who knocks without end costs the host CPU time while ranks join.
  *  - TUTTI_SITE strings must live for ever: do not dlclose code that has called tutti through the macros. libtutti.so itself stays in the
@@ -410,7 +412,8 @@ int  tutti_free(void *ptr, tutti_comm *);
  * While it is registered:
  *  - Unregister before free, realloc, munmap or mremap of it: an allocator that gets shared pages back hands them out, and calloc
  *    takes them for clean (after MADV_DONTNEED they keep their bytes); tutti_unregister would map over whoever has the addresses then.
- *  - A forked child shares it: what the child writes, the parent and its peers read. Do not register what such a child writes.
+ *  - A forked child shares it: what the child writes, the parent and its peers read. Do not register what such a child writes. A child that
+ *    lives on holds the arena's memory by it.
  *  - What was said of it by mlock or madvise (huge pages, DONTFORK, DONTDUMP) no longer holds, nor after tutti_unregister.
  *  - Memory that a device driver has pinned (CUDA) must not be registered, nor pinned while it is: the device goes on using the old
  *    pages. That cannot be told here.

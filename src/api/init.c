@@ -55,8 +55,8 @@ static int init_place(struct launch_place *place, const tutti_options *o, struct
     return 0;
 }
 
-/* The arena that `tutti run` handed down, "FD:INODE"; -1 if there is none or the descriptor is something else by now. */
-static int init_handed_down(const struct launch_place *place)
+/* The arena that `tutti run` handed down, "FD:INODE"; -1 if there is none or the descriptor is something else by now. *handed: its number there. */
+static int init_handed_down(const struct launch_place *place, int *handed)
 {
     const char *said;
     int fd;
@@ -66,6 +66,7 @@ static int init_handed_down(const struct launch_place *place)
         return -1;
     if (fstat(fd, &st) < 0 || st.st_ino != inode)
         return -1;
+    *handed = fd;
     return file_copy_up(fd);
 }
 
@@ -139,7 +140,8 @@ static int init_join(struct arena *arena, struct launch_place *place, const tutt
     int r = life_plan(&request.plan, place->size, place->job, o, why);
     if (r < 0)
         return r;
-    request.fd = init_handed_down(place);
+    int handed = -1;
+    request.fd = init_handed_down(place, &handed);
     if (request.fd < 0 && !strcmp(place->launcher, "alone"))
         r = init_alone(&request, why);
     if (r < 0)
@@ -149,8 +151,11 @@ static int init_join(struct arena *arena, struct launch_place *place, const tutt
         return -ENOMEM;
     request.name = name;
     r = join_world(arena, &request, host_fd, why);
-    if (request.fd >= 0 && (r < 0 || arena->fd != request.fd))
+    bool inherited = request.fd >= 0 && r == 0 && arena->fd == request.fd;
+    if (request.fd >= 0 && !inherited)
         close(request.fd);
+    if (inherited && handed >= 0)
+        close(handed);                               /* it would go on to every program that is started here, and keep the arena */
     free(name);
     return r;
 }

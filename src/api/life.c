@@ -8,6 +8,7 @@
 #include "api/fault.h"
 #include "api/memory.h"
 #include "api/work.h"
+#include "arena/shared_map.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/knob.h"
@@ -101,9 +102,26 @@ static void life_thread_end(void *arg)
     pthread_mutex_unlock(&life.lock);
 }
 
+/* A child that is forked has neither the arena's memory nor what would keep it: the memory goes with the last rank. Its worlds are its parent's,
+   and every call there is refused. */
+static void life_before_fork(void) { pthread_mutex_lock(&life.lock); }
+static void life_in_parent(void) { pthread_mutex_unlock(&life.lock); }
+
+static void life_in_child(void)
+{
+    for (struct world *w = life.worlds; w; w = w->next) {
+        kept_close(&w->arena.file);
+        kept_close(&w->host);
+        for (int p = 0; p < w->size; p++)
+            death_handle_close(&w->handles[p]);
+    }
+    pthread_mutex_unlock(&life.lock);
+}
+
 static void life_setup(void)
 {
     pthread_key_create(&life.thread_end, life_thread_end);
+    pthread_atfork(life_before_fork, life_in_parent, life_in_child);
     atexit(life_leave_all);
 }
 
@@ -232,6 +250,7 @@ int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_
         return r;
     }
     pthread_mutex_lock(&life.lock);
+    shared_map_not_for_forks(arena->base);
     world->next = life.worlds;
     life.worlds = world;
     pthread_mutex_unlock(&life.lock);

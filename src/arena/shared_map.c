@@ -1,6 +1,6 @@
 /* A list, since a process has an arena or two. A mapping is known by the memfd's device and inode and by the arena's birth, because
  * the kernel may give an inode number again. The lock is also taken around fork, so that a child never finds it locked by a thread
- * that it does not have; the child inherits mappings and table alike, which fit each other there as here.
+ * that it does not have; the child inherits mappings and table alike, which fit each other there as here: what is not for forks is in neither.
  * Cost: two system calls per take; a map only for the first. */
 #include "arena/shared_map.h"
 
@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,13 +21,28 @@ struct shared_map {
     dev_t device;
     ino_t inode;
     int readonly, references;
+    bool not_for_forks;
 };
 
 static struct { pthread_mutex_t lock; pthread_once_t once; struct shared_map *first; } table = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL };
 
 static void table_lock(void) { pthread_mutex_lock(&table.lock); }
 static void table_unlock(void) { pthread_mutex_unlock(&table.lock); }
-static void table_at_fork(void) { pthread_atfork(table_lock, table_unlock, table_unlock); }
+
+static void table_in_child(void)
+{
+    for (struct shared_map **at = &table.first; *at;) {
+        struct shared_map *m = *at;
+        if (m->not_for_forks) {
+            *at = m->next;
+            free(m);
+        } else
+            at = &m->next;
+    }
+    table_unlock();
+}
+
+static void table_at_fork(void) { pthread_atfork(table_lock, table_unlock, table_in_child); }
 
 static uint64_t birth_of(int fd)
 {
@@ -63,7 +79,7 @@ static void *table_add(int fd, uint64_t bytes, int readonly, const struct stat *
         free(m);
         return NULL;
     }
-    *m = (struct shared_map){ table.first, base, bytes, st->st_dev, st->st_ino, readonly, 1 };
+    *m = (struct shared_map){ table.first, base, bytes, st->st_dev, st->st_ino, readonly, 1, false };
     table.first = m;
     return base;
 }
@@ -88,6 +104,17 @@ void *shared_map_take(int fd, uint64_t bytes, int readonly, int *error)
         base = table_add(fd, bytes, readonly, &st, error);
     table_unlock();
     return base;
+}
+
+void shared_map_not_for_forks(void *base)
+{
+    table_lock();
+    for (struct shared_map *m = table.first; m; m = m->next)
+        if (m->base == base) {
+            memory_not_for_forks(m->base, m->bytes);
+            m->not_for_forks = true;
+        }
+    table_unlock();
 }
 
 void shared_map_give(void *base)

@@ -13,6 +13,9 @@
 /* Maps fd whole, or takes one reference more on the mapping of the same memfd. NULL and *error = -errno. */
 void *shared_map_take(int fd, uint64_t bytes, int readonly, int *error);
 
+/* From now on forked children of this process do not have the mapping: what they hold would outlive the job's last rank. */
+void shared_map_not_for_forks(void *base);
+
 /* Gives one reference back; the last one unmaps. */
 void shared_map_give(void *base);
 

@@ -15,6 +15,8 @@ const char *place_readonly(struct world *world, int *error)
     const char *base = (const char *)(uintptr_t)load_acquire64(&world->readonly_base);
     if (!base) {
         base = shared_map_take(arena_fd(&world->arena), world->arena.bytes, 1, error);
+        if (base)
+            shared_map_not_for_forks((void *)(uintptr_t)base);
         store_release64(&world->readonly_base, (uint64_t)(uintptr_t)base);
     }
     pthread_mutex_unlock(&world->lock);

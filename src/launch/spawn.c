@@ -54,8 +54,10 @@ static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_com
     int r = request.fd < 0 ? request.fd : life_bind(rank, s->options.flags, &why);
     if (r == 0)
         r = join_world(&arena, &request, &host_fd, &why);
-    if (r == 0)
+    if (r == 0) {
+        arena_detach(&s->arena);                     /* a rank has one descriptor of it, which it keeps from its own children */
         r = life_open(&world, &arena, rank, host_fd, &s->options, 0, &why);
+    }
     if (r < 0) {
         fprintf(stderr, "tutti_spawn: rank %d: %s\n", rank, why.used ? life_report : error_text(r));
         fflush(NULL);

@@ -129,6 +129,12 @@ static struct stretch whole_pages(void *at, size_t bytes)
     return (struct stretch){ (char *)at - head, (bytes + head + page - 1) / page * page };
 }
 
+void memory_not_for_forks(void *at, uint64_t bytes)
+{
+    struct stretch s = whole_pages(at, bytes);
+    madvise(s.at, s.bytes, MADV_DONTFORK);
+}
+
 void memory_dump(void *at, uint64_t bytes)
 {
     struct stretch s = whole_pages(at, bytes);

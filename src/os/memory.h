@@ -19,6 +19,7 @@ int memory_check(int fd, uint64_t *bytes);
 void *memory_map(int fd, uint64_t bytes, int *error);
 void *memory_map_readonly(int fd, uint64_t bytes, int *error);
 void memory_unmap(void *at, uint64_t bytes);
+void memory_not_for_forks(void *at, uint64_t bytes);  /* children that are forked from now on do not have it */
 void memory_dump(void *at, uint64_t bytes);           /* put this stretch back into core dumps */
 
 /* Makes the pages of [at, at + bytes) present and writable now (rounded out to pages). 0 or -ENOMEM, -EFAULT …

@@ -83,6 +83,7 @@ static int death_handle(struct watch *w, uint32_t p)
 void death_handle_close(shared64 *handle)
 {
     struct kept *kept = handle_at(load_acquire64(handle));          /* E85 acquire */
+    store_release64(handle, 0);                      /* E85 release */
     if (kept)
         kept_close(kept);
     free(kept);

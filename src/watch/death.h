@@ -19,7 +19,7 @@ int death_probe(struct watch *w, bool thorough);
 /* The same for one member: gone without a mark? For those who wait for one rank. */
 bool death_without_mark(struct watch *w, uint32_t p, bool thorough);
 
-/* With the world, of each entry of `handles`. */
+/* With the world, or in a fork of its process, of each entry of `handles`. */
 void death_handle_close(shared64 *handle);
 
 /* Is this world seat's rank dead or gone? For tutti_failed and the order rooms. */

@@ -5,6 +5,7 @@
 #include "support/team.h"
 #include "watch/death.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -166,6 +167,8 @@ static int life(tutti_comm *none, int rank, struct team *team)
     return scene.act.last ? scene.act.last(rank) : 0;
 }
 
+static void (*at_the_end)(struct team *team);        /* if all was well */
+
 static void through(struct act act, const char *rule)
 {
     static int count;
@@ -183,6 +186,8 @@ static void through(struct act act, const char *rule)
                      hung ? "; it hangs" : "", team->rank[r].report, team_stderr(team));
         }
     }
+    if (at_the_end)
+        at_the_end(team);
     team_free(team);
 }
 
@@ -237,6 +242,132 @@ static void test_closes_all(void **state)
     (void)state;
     through((struct act){ .after = closes_all, .last = none_was_touched }, NULL);
     through((struct act){ .after = closes_all, .last = none_was_touched }, pulls);
+}
+
+/* ---- it forks children that live on ---- */
+
+static const char arena_name[] = "/memfd:tutti";
+
+/* Nothing of any arena is in that process: neither mapped nor open. */
+static bool holds_no_arena(pid_t pid)
+{
+    char path[300], line[1024];
+    bool none = true;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *maps = fopen(path, "re");
+    while (maps && fgets(line, sizeof line, maps))
+        none &= !strstr(line, arena_name);
+    if (maps)
+        fclose(maps);
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *open_ones = opendir(path);
+    for (struct dirent *e; open_ones && (e = readdir(open_ones));) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%s", (int)pid, e->d_name);
+        ssize_t n = readlink(path, line, sizeof line - 1);
+        line[n > 0 ? n : 0] = 0;
+        none &= !strstr(line, arena_name);
+    }
+    if (open_ones)
+        closedir(open_ones);
+    return none && maps && open_ones;
+}
+
+/* What is the parent's is refused; a world of its own can be had. */
+static int child_is_no_rank(tutti_comm *world, tutti_work *work)
+{
+    tutti_comm *own;
+    uint64_t handle;
+    int x = 1;
+    tutti_figures f;
+    OR_LINE(tutti_barrier(world, NULL) == -ECHILD && tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, NULL) == -ECHILD);
+    OR_LINE(!tutti_alloc(4096, world) && tutti_free(&x, world) == -ECHILD && tutti_handle(&x, &handle, world) == -ECHILD);
+    OR_LINE(!tutti_view(1, world) && !tutti_view_readonly(1, world) && tutti_register(&x, 4096, world) == -ECHILD);
+    OR_LINE(tutti_set("k", "v", 1, world) == -ECHILD && tutti_add("k", 1, NULL, world) == -ECHILD && tutti_delete("k", world) == -ECHILD);
+    OR_LINE(tutti_send(&x, 1, TUTTI_I32, 0, 0, world, NULL) == -ECHILD && tutti_comm_shrink(world, &own) == -ECHILD);
+    OR_LINE(tutti_comm_agree(world, &x) == -ECHILD && tutti_comm_abort(world, "no") == -ECHILD && tutti_failed(world, NULL, 0) == -ECHILD);
+    OR_LINE(tutti_stats(world, &f) == -ECHILD && tutti_explain(world) && tutti_rank(world) >= 0);
+    OR_LINE(tutti_finalize(world) == -ECHILD);
+    tutti_seed(1, world);
+    tutti_test(work);
+    OR_LINE(tutti_init(&own, NULL) == 0);
+    world = own;
+    OR_LINE(tutti_barrier(world, NULL) == 0 && tutti_finalize(world) == 0);
+    return 0;
+}
+
+static int alive[2];                                 /* the writing end is the test's alone */
+
+/* A child that ends by exit, one that lives on, and a child of that one: their numbers are for the test. */
+static int leaves_children(tutti_comm *world, int rank, struct team *team)
+{
+    int ends[2], status = 0;
+    pid_t pid;
+    tutti_work *work;
+    close(alive[1]);
+    char *kept = tutti_alloc(1 << 20, world);
+    OR_LINE(kept);
+    memset(kept, 1, 1 << 20);
+    OR_LINE(tutti_barrier(world, &(tutti_call){ .work = &work }) == 0);
+    OR_LINE((pid = fork()) >= 0);
+    if (pid == 0)
+        exit(child_is_no_rank(world, work) != 0);
+    OR_LINE(waitpid(pid, &status, 0) == pid && status == 0);
+    OR_LINE(pipe2(ends, O_CLOEXEC) == 0);
+    OR_LINE((pid = fork()) >= 0);
+    if (pid == 0) {
+        pid_t next = fork();
+        pid_t who = getpid();
+        if (write(ends[1], &who, sizeof who) != sizeof who || next < 0)
+            _exit(1);
+        char byte;
+        _exit(read(alive[0], &byte, 1) != 0);        /* until the test is over */
+    }
+    for (int i = 0; i < 2; i++) {
+        pid_t who;
+        OR_LINE(read(ends[0], &who, sizeof who) == sizeof who);
+        team->rank[rank].number[i] = (uint64_t)who;
+        OR_LINE(holds_no_arena(who));
+    }
+    close(ends[0]);
+    close(ends[1]);
+    OR_LINE(tutti_wait(work, 0) == 0);
+    return 0;
+}
+
+static int ends_by_exit(tutti_comm *world, int rank, struct team *team)
+{
+    int r = leaves_children(world, rank, team);
+    exit(r != 0);
+}
+
+static void take_children(struct team *team)
+{
+    for (int r = 0; r < RANKS; r++)
+        for (int i = 0; i < 2; i++) {
+            pid_t pid = (pid_t)team->rank[r].number[i];
+            if (pid <= 0)
+                continue;
+            assert_true(holds_no_arena(pid));
+            kill(pid, SIGKILL);
+        }
+}
+
+static void test_children_live_on(void **state)
+{
+    (void)state;
+    at_the_end = take_children;
+    assert_int_equal(pipe2(alive, O_CLOEXEC), 0);
+    through((struct act){ .after = leaves_children }, NULL);
+    struct team *team = team_start(RANKS, ends_by_exit, true);       /* ranks of tutti_spawn */
+    int hung = team_end(team);
+    for (int r = 0; r < RANKS; r++)
+        if (hung || team->status[r])
+            fail_msg("rank %d ended with status 0x%x\n%s", r, (unsigned)team->status[r], team_stderr(team));
+    take_children(team);
+    team_free(team);
+    at_the_end = NULL;
+    close(alive[0]);
+    close(alive[1]);
 }
 
 /* ---- it lives in a namespace of its own ---- */
@@ -395,7 +526,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closes_all), cmocka_unit_test(test_loads_and_unloads),
-        cmocka_unit_test(test_other_clock),
+        cmocka_unit_test(test_children_live_on), cmocka_unit_test(test_other_clock),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

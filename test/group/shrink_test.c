@@ -7,6 +7,7 @@
 #include "support/ranks.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -288,6 +289,15 @@ static void test_death(void **state)
         assert_int_equal(ranks_run(5, body_death, 1u << 1 | 1u << 3), 0);
 }
 
+static void *kills_in_the_second(void *arg)
+{
+    const shared64 *number = arg;
+    while (load_acquire64(number) < 2)
+        sched_yield();
+    kill((pid_t)load_acquire32(&page->word[PID + 2]), SIGKILL);
+    return NULL;
+}
+
 /* A rank is killed when it is known to have voted for the list (step 1), or that it has opened the new comm (step 2). */
 static int body_death_on_the_way(tutti_comm *world, int rank)
 {
@@ -306,15 +316,9 @@ static int body_death_on_the_way(tutti_comm *world, int rank)
     }
     if (rank == 0 && step == 2) {
         /* This rank's part of the first agreement, by hand: the others go on to the second and wait there. */
-        pid_t child = fork();
-        CHECK(child >= 0);
-        if (child == 0) {
-            const shared64 *number = &c->watch.members[2].vote[0].number;
-            while (load_acquire64(number) < 2)
-                sched_yield();
-            kill((pid_t)load_acquire32(&page->word[PID + 2]), SIGKILL);
-            _exit(0);
-        }
+        pthread_t killer;
+        CHECK_IS(pthread_create(&killer, NULL, kills_in_the_second, &c->watch.members[2].vote[0].number), 0);
+        pthread_detach(killer);
     }
     CHECK_IS(tutti_comm_shrink(c, &d), 0);
     if (tutti_size(d) == 3)
