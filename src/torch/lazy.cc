@@ -71,7 +71,7 @@ bool is_ours(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
     try {
         Group group = group_of(said);
         return group && device && dynamic_cast<OptionsOfOurs *>(group->getBackend(device->type())->getBackendOptions().get());
-    } catch (const c10::Error &) {      /* no such group, or it has no backend for the device, or one without options */
+    } catch (const std::exception &) {  /* no such group, or it has no backend for the device, or one without options */
         return false;
     }
 }
@@ -113,6 +113,7 @@ void functional(const c10::OperatorHandle &op, c10::DispatchKeySet under, torch:
         }
     }
     op.redispatchBoxed(under, stack);
+    at::NoGradGuard without;
     for (auto &[theirs, mine] : back)
         theirs.copy_(c10d::wait_tensor(mine));
     if (changed)

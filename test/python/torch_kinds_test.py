@@ -210,9 +210,21 @@ def functional_by_object(rank, size, make, group):
     return [(t, sums(rank, size)), (LAZY.wait_tensor(LAZY.all_reduce(u, "sum", group)), sums(rank, size, 1))]
 
 
+def of_a_parameter(rank, size, make, group):
+    """No gradient goes through an operation in place, and a leaf's memory may be changed by one."""
+    leaf = torch.zeros(SHAPE, dtype=torch.complex64, requires_grad=True)
+    views = [leaf.conj(), torch._neg_view(leaf), leaf.t()]
+    for view in views:
+        with torch.no_grad():
+            view.copy_(values(rank).reshape(view.shape))
+        LAZY.wait_tensor(LAZY.all_reduce_(view, "sum", group.group_name)) if view.is_contiguous() else wait(group.allreduce([view]))
+        same(view, sums(rank, size).reshape(view.shape))
+    return []
+
+
 CALLS = [all_reduce, all_reduce_coalesced, twice, several_reduced, reduce, broadcast, all_gather, all_gather_one, all_gather_coalesced, gather,
          scatter, reduce_scatter, reduce_scatter_one, reduce_scatter_coalesced, all_to_all, all_to_all_one, messages, functional,
-         functional_in_place, functional_by_object]
+         functional_in_place, functional_by_object, of_a_parameter]
 ONE_LAYOUT = (functional, functional_in_place, functional_by_object)    # where torch itself wants contiguous tensors
 
 
