@@ -272,6 +272,34 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
     }
 }
 
+static bool verdict_all_came(const struct watch *w, uint64_t seq)
+{
+    for (uint32_t p = 0; p < w->size; p++)
+        if (load_acquire64(&watch_arrival(w, p, seq)->seq) < seq)    /* E1 acquire */
+            return false;
+    return true;
+}
+
+/* This rank aborts with an operation under way at which a peer has not arrived: it fails here and now. Else whoever arrives behind the abort could
+   complete it before this rank's waiting thread looks. As give up and decide, without a claim: as long as a rank has not arrived C(k) does not hold. */
+static void verdict_give_up(struct watch *w, enum why why)
+{
+    uint64_t a = load_acquire64(&w->mine->arrival[0].seq), b = load_acquire64(&w->mine->arrival[1].seq), seq = a > b ? a : b;
+    uint64_t v = load_acquire64(&w->slot->verdict), proposal = verdict_make(seq, why, w->me, w->me);
+    if (verdict_all_came(w, seq))
+        return;
+    if (v && verdict_after(v, seq) < 0 && verdict_state(v) == VERDICT_PROPOSED)
+        swap_if64(&w->slot->verdict, &v, 0);                         /* E8 release */
+    v = 0;
+    if (!swap_if64(&w->slot->verdict, &v, proposal))                 /* E4 release: else somebody was first, and decides */
+        return;
+    fence_full();                                                    /* E4 fence */
+    if (verdict_all_came(w, seq))
+        swap_if64(&w->slot->verdict, &proposal, 0);                  /* E8 release */
+    else if (verdict_confirm(w, proposal))
+        w->ways->wake(w->ways->arg, low_half(&w->slot->verdict), INT32_MAX);
+}
+
 void verdict_quit(struct watch *w, uint32_t bit)
 {
     if (bit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEVICE | QUIT_ALONE))
@@ -280,6 +308,8 @@ void verdict_quit(struct watch *w, uint32_t bit)
         fetch_or32(&w->mine->quit, bit);                             /* E7 release */
     fetch_add32(&w->slot->news, 1);                                  /* E7 release */
     w->ways->wake(w->ways->arg, &w->slot->news, INT32_MAX);
+    if (bit & (QUIT_ABORT | QUIT_INTERRUPT))
+        verdict_give_up(w, bit & QUIT_ABORT ? WHY_ABORT : WHY_INTERRUPT);
     if (SEEDED(news_before_quit))
         fetch_or32(&w->mine->quit, bit);
     if (bit & QUIT_FREED)

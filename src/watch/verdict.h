@@ -72,8 +72,9 @@ void verdict_note(struct watch *w, uint64_t v);
 /* This rank has been told the cause otherwise: is the comm broken, then here, too. */
 void verdict_met(struct watch *w);
 
-/* Abort, free, leave, a device's failure, a failure met alone: sets a quit bit of this rank on this comm, in the order flag, bit, news, wake. Safe
-   in a signal handler. After FREED nothing of the comm may be touched. */
+/* Abort, free, leave, a device's failure, a failure met alone: sets a quit bit of this rank on this comm, in the order flag, bit,
+   news, wake. An abort also fails the operation that this rank is in, where a peer has not arrived at it. Safe in a signal handler.
+   After FREED nothing of the comm may be touched. */
 void verdict_quit(struct watch *w, uint32_t bit);
 
 #endif

@@ -753,6 +753,50 @@ static void a_quit_is_told_in_its_order(void **state)
     assert_true(load_acquire32(&rig.watch[1].attention) & ATTENTION_BROKEN);
 }
 
+/* Who arrives after it finds it failed, though all have arrived then, and whoever aborted has not looked yet. */
+static void an_abort_fails_what_is_under_way(void **state)
+{
+    (void)state;
+    for (int interrupt = 0; interrupt < 2; interrupt++)
+        for (int stale = 0; stale < 2; stale++) {
+            rig_close();
+            rig_open(N, NULL);
+            struct claim c = claim_of(5);
+            arrive(0, 5);
+            if (stale)
+                say(verdict_make(4, WHY_DEADLINE, 1, 2));            /* of an operation that all have left */
+            verdict_quit(&rig.watch[0], interrupt ? QUIT_INTERRUPT : QUIT_ABORT);
+            expect_verdict(5, interrupt ? WHY_INTERRUPT : WHY_ABORT, 0);
+            assert_int_equal(verdict_state(said()), VERDICT_CONFIRMED);
+            for (uint32_t p = 1; p < N; p++)
+                arrive(p, 5);
+            for (uint32_t p = 0; p < N; p++)
+                assert_int_equal(verdict_complete(&rig.watch[p], &c), -ECANCELED);
+        }
+}
+
+/* All have arrived, or nothing is under way: what has come to its end has. Nor is another's verdict written over. */
+static void an_abort_fails_nothing_that_is_over(void **state)
+{
+    (void)state;
+    struct claim c = claim_of(5);
+    verdict_quit(&rig.watch[0], QUIT_ABORT);
+    assert_true(said() == 0);
+    for (uint32_t p = 0; p < N; p++)
+        arrive(p, 5);
+    verdict_quit(&rig.watch[0], QUIT_ABORT);
+    assert_true(said() == 0);
+    assert_int_equal(verdict_complete(&rig.watch[1], &c), 0);
+    arrive(0, 6);
+    for (int confirmed = 0; confirmed < 2; confirmed++) {
+        uint64_t other = verdict_make(6, WHY_DIED, 1, 2);
+        other = confirmed ? verdict_confirmed(other) : other;
+        say(other);
+        verdict_quit(&rig.watch[0], QUIT_ABORT);
+        assert_true(said() == other);
+    }
+}
+
 static void a_writer_leaves_the_sleepers_alone(void **state)
 {
     (void)state;
@@ -1282,6 +1326,7 @@ int main(void)
         CASE(a_finder_that_dies_is_blamed_for_that), CASE(a_difference_in_its_order),
         CASE(reasons_in_their_order), CASE(everybody_finds_the_mismatch), CASE(counts_with_the_same_hash_differ),
         CASE(a_quit_is_told_in_its_order), CASE(a_writer_leaves_the_sleepers_alone), CASE(a_sleep_watches_all_that_can_end_it),
+        CASE(an_abort_fails_what_is_under_way), CASE(an_abort_fails_nothing_that_is_over),
         CASE(a_death_is_passed_on_before_anything_else), CASE(without_a_wait_on_many_words), CASE(more_ranks_than_one_sleep_can_watch),
         CASE(a_kept_operation_is_late_and_whole), CASE(an_hour_asleep_is_not_counted),
         CASE(both_or_none_while_one_gives_up), CASE(both_or_none_over_a_dead_ranks_proposal), CASE(who_did_its_part_and_died_is_not_blamed),
