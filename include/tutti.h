@@ -77,6 +77,7 @@
  *  - A comm used by two threads whose calls overlap by less than a cache miss may slip past the -EBUSY check. Give each thread a comm.
  *  - Registered memory that is freed stays registered: the allocator hands it out again as memory that peers see and forked children
  *    share. Unregister first, or use tutti_alloc, which has neither trap.
+ *  - mlockall does not reach the arena, or all spans would become memory: who wants memory of tutti_alloc locked says so of it (mlock).
  *  - Memory is promised when it is handed out; a cgroup limit lowered later kills whoever touches it, as any memory.
  *  - A fork of a rank is not the rank (-ECHILD), and does not have the arena: memory of tutti_alloc, tutti_load and tutti_view is not there in a
  *    child (SIGSEGV), and goes with the job's last rank, whoever lives on. Copy what a worker process is to read. Registered memory is the

@@ -39,8 +39,9 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
     if (!base) {
         text_add(why, "the arena of ");
         text_add_bytes(why, bytes);
-        text_add(why, " cannot be mapped: %s%s", error_text(error), error == -ENOMEM ? " (ulimit -v? a smaller TUTTI_SPAN_BYTES makes it smaller)" : "");
-        return error;
+        text_add(why, " cannot be mapped: %s%s", error_text(error), error == -ENOMEM ? " (ulimit -v? a smaller TUTTI_SPAN_BYTES makes it smaller)"
+                 : error == -EAGAIN ? " (the program locks all its memory, mlockall, up to its limit: raise ulimit -l)" : "");
+        return error == -EAGAIN ? -ENOMEM : error;           /* not to be tried again */
     }
     struct arena_header *header = (struct arena_header *)(void *)base;
     if (load_acquire64(&header->layout_hash) != layout_hash() || memcmp(header, &copy, sizeof copy) != 0) {     /* E10 acquire */

@@ -40,6 +40,10 @@ struct wish { uint32_t size, slots; uint64_t store_bytes, span_bytes; bool span_
 static void say_no_memory_file(int error, struct text *why)
 {
     const char *remedy = "";
+    if (error == -EAGAIN) {
+        text_add(why, "no arena could be mapped: the program locks all its memory (mlockall), up to its limit: raise ulimit -l");
+        return;
+    }
     if (error == -EMFILE || error == -ENFILE)
         remedy = " (raise ulimit -n, or close some)";
     else if (error == -EPERM || error == -EACCES || error == -ENOSYS)
@@ -91,7 +95,7 @@ static int map_by_wish(struct arena *arena, struct wish *wish, struct text *why)
         if (error != -ENOMEM && error != -EFBIG && error != -ENOSPC) {
             if (error)
                 say_no_memory_file(error, why);
-            return error;
+            return error == -EAGAIN ? -ENOMEM : error;           /* not to be tried again */
         }
         if (!wish_less(wish)) {
             text_add(why, "no address space for an arena of %u ranks with ", wish->size);

@@ -74,6 +74,47 @@ int memory_check(int fd, uint64_t *bytes)
     return 0;
 }
 
+/* Address space and not memory, whatever the program has said of locking (mlockall, MCL_FUTURE): pages without any rights are not made present, and
+ * are unlocked before they get some. */
+static int map_empty(char *start, uint64_t bytes, int protection, int fd)
+{
+    if (mmap(start, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED)
+        return -errno;
+    munlock(start, bytes);
+    return mprotect(start, bytes, protection) == 0 ? 0 : -errno;
+}
+
+/* Where the limit of locked memory does not grant it, even without pages: one page that is mapped and unlocked grows, and what it becomes is
+ * unlocked as it is. A place for it is found by letting it grow anywhere first; in between another thread may take that. */
+static void *map_grown(int fd, uint64_t whole, int protection, int *error)
+{
+    enum { TRIES = 16 };
+    uint64_t page = memory_page(), reserved = whole + alignment;
+    *error = -EAGAIN;
+    for (int i = 0; i < TRIES; i++) {
+        char *at = mmap(NULL, page, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        if (at == MAP_FAILED)
+            break;
+        munlock(at, page);
+        char *room = mremap(at, page, reserved, MREMAP_MAYMOVE);
+        munmap(room == MAP_FAILED ? at : room, room == MAP_FAILED ? page : reserved);
+        if (room == MAP_FAILED) {
+            *error = -errno;
+            break;
+        }
+        char *start = room + (alignment - (uintptr_t)room % alignment) % alignment;
+        if (mmap(start, page, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0) != start)
+            continue;
+        munlock(start, page);
+        if (mremap(start, page, whole, 0) == start && mprotect(start, whole, protection) == 0) {
+            *error = 0;
+            return start;
+        }
+        munmap(start, page);
+    }
+    return NULL;
+}
+
 static void *map_aligned(int fd, uint64_t bytes, int protection, int *error)
 {
     uint64_t page = memory_page();
@@ -84,14 +125,20 @@ static void *map_aligned(int fd, uint64_t bytes, int protection, int *error)
     uint64_t whole = (bytes + page - 1) / page * page;
     uint64_t reserved = whole + alignment;
     char *at = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED && errno == EAGAIN) {
+        at = map_grown(fd, whole, protection, error);
+        if (at)
+            madvise(at, whole, MADV_DONTDUMP);
+        return at;
+    }
     if (at == MAP_FAILED) {
         *error = -errno;
         return NULL;
     }
     uint64_t head = (alignment - (uintptr_t)at % alignment) % alignment;
     char *start = at + head;
-    if (mmap(start, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
-        *error = -errno;
+    *error = map_empty(start, bytes, protection, fd);
+    if (*error) {
         munmap(at, reserved);
         return NULL;
     }

@@ -15,7 +15,8 @@ int memory_create(uint64_t bytes);
 /* 0 if fd is a memfd of ours: sealed so, and *bytes its size; else -EINVAL. */
 int memory_check(int fd, uint64_t *bytes);
 
-/* Maps all of fd shared, 2 MiB-aligned, MAP_NORESERVE; MADV_DONTDUMP on all of it. NULL and *error = -errno. */
+/* Maps all of fd shared, 2 MiB-aligned, MAP_NORESERVE; MADV_DONTDUMP on all of it. NULL and *error = -errno: -EAGAIN,
+   the program locks all its memory (mlockall) and its limit leaves no page. */
 void *memory_map(int fd, uint64_t bytes, int *error);
 void *memory_map_readonly(int fd, uint64_t bytes, int *error);
 void memory_unmap(void *at, uint64_t bytes);

@@ -17,14 +17,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-enum { RANKS = 3, VICTIM = 2, LARGE = 300000, SMALL = 100 };
+enum { RANKS = 3, VICTIM = 2, LARGE = 300000, SMALL = 100, LOCKED_MOST = 8 << 20 };
 
 /* before: tutti_init; after: the first course; last: what is to be so when the world is over. 0: well. */
 struct act {
@@ -370,6 +372,87 @@ static void test_children_live_on(void **state)
     close(alive[1]);
 }
 
+/* ---- it locks all memory that it has and will have ---- */
+
+static long status_kib(const char *name)
+{
+    char line[256];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, name, strlen(name)))
+            kib = strtol(line + strlen(name), NULL, 10);
+    if (f)
+        fclose(f);
+    return kib;
+}
+
+static int locks_all(int rank)
+{
+    (void)rank;
+    return mlockall(MCL_CURRENT | MCL_FUTURE);
+}
+
+static int little_is_memory(tutti_comm *world, int rank, struct team *team)
+{
+    (void)team;
+    (void)rank;
+    long mine = status_kib("RssShmem:");
+    OR_LINE(mine >= 0 && mine < 65536);              /* three spans of 64 MiB, of which each rank has used little */
+    return 0;
+}
+
+/* A user whose limit leaves some pages for books and none for a span, nor for the stack of a thread: blocking calls. */
+static int locked_user(tutti_comm *world, int rank, struct team *team)
+{
+    const struct rlimit limit = { LOCKED_MOST, LOCKED_MOST };
+    const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size };
+    int x = 1;
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) || setgid(65534) || setuid(65534) || mlockall(MCL_FUTURE))
+        return 2;
+    int r = tutti_init(&world, &options);
+    if (r < 0) {
+        fprintf(stderr, "rank %d: %d %s\n", rank, r, tutti_explain(NULL));
+        return 3;
+    }
+    OR_LINE(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, NULL) == 0 && x == RANKS);
+    if (little_is_memory(world, rank, team))
+        return 4;
+    return tutti_finalize(world);
+}
+
+/* The same without a page left: said, and not tried again until a deadline. */
+static int locked_out(tutti_comm *world, int rank, struct team *team)
+{
+    const struct rlimit limit = { 0, 0 };
+    const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size, .join_timeout_ms = -1 };
+    if (setgid(65534) || setuid(65534) || mlockall(MCL_FUTURE) || setrlimit(RLIMIT_MEMLOCK, &limit))
+        return 2;
+    int r = tutti_init(&world, &options);
+    if (r < 0 && strstr(tutti_explain(NULL), "mlockall"))
+        return 0;
+    fprintf(stderr, "rank %d: %d %s\n", rank, r, tutti_explain(NULL));
+    return 3;
+}
+
+static void test_locks_all(void **state)
+{
+    (void)state;
+    team_body *const bodies[] = { locked_user, locked_out };
+    if (geteuid() != 0)
+        skip();
+    through((struct act){ .before = locks_all, .after = little_is_memory }, NULL);
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        snprintf(scene.job, sizeof scene.job, "acts-locked-%d-%zu", (int)getpid(), i);
+        struct team *team = team_start_named(bodies[i] == locked_out ? 1 : RANKS, bodies[i], true);
+        int hung = team_end(team);
+        for (int r = 0; r < team->size; r++)
+            if (hung || team->status[r])
+                fail_msg("rank %d ended with status 0x%x\n%s", r, (unsigned)team->status[r], team_stderr(team));
+        team_free(team);
+    }
+}
+
 /* ---- it lives in a namespace of its own ---- */
 
 static struct { int flags; unsigned who; const char *file, *text; } apart;
@@ -526,7 +609,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closes_all), cmocka_unit_test(test_loads_and_unloads),
-        cmocka_unit_test(test_children_live_on), cmocka_unit_test(test_other_clock),
+        cmocka_unit_test(test_children_live_on), cmocka_unit_test(test_locks_all),
+        cmocka_unit_test(test_other_clock),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
