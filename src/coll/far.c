@@ -13,6 +13,9 @@
 
 enum { FAR_PATIENCE = 250000000 };    /* ns between the end of a process's memory and the mark of its end: all its threads must have ended */
 
+/* Beside the address: whether it can be read is to be found out. */
+#define FAR_ASKED UINT64_C(1)
+
 /* In uneven parts that go by pairs, payload[1] says how much there is. */
 static shared64 *far_word(const struct coll *c, struct arrival *a) { return parts_how(c) & PARTS_PAIRS ? &a->more[0] : &a->payload[1]; }
 
@@ -27,10 +30,22 @@ int far_open(struct coll *c)
         comm->far.window = NULL;
         return -ENOMEM;
     }
-    if (c->far == FAR_ASKS)
+    if (c->far != FAR_NO) {
+        uint64_t rights = reach_rights(), asks = c->far == FAR_ASKS || rights != comm->far.rights ? FAR_ASKED : 0;
+        comm->far.rights = rights;
         /* relaxed: E1 publishes it */
-        store_relaxed64(far_word(c, &w->mine->arrival[c->op.claim.seq & 1]), (uint64_t)(uintptr_t)&comm->world->self);
+        store_relaxed64(far_word(c, &w->mine->arrival[c->op.claim.seq & 1]), (uint64_t)(uintptr_t)&comm->world->self | asks);
+    }
     return 0;
+}
+
+/* Has anybody's right to read, or to be read, changed since that was found out? All ranks read the same. */
+static bool far_asked(const struct coll *c)
+{
+    bool asked = false;
+    for (uint32_t p = 0; p < c->comm->watch.size; p++)
+        asked |= load_relaxed64(far_word(c, watch_arrival(&c->comm->watch, p, c->op.claim.seq))) & FAR_ASKED;         /* relaxed: after E1 */
+    return asked;
 }
 
 struct place far_place(const struct coll *c, const void *at, size_t bytes)
@@ -44,7 +59,7 @@ static bool far_reached(const struct coll *c, uint32_t p)
 {
     const struct watch *w = &c->comm->watch;
     struct process_id id = w->seats[p]->id, got = { 0 };
-    uint64_t at = load_relaxed64(far_word(c, watch_arrival(w, p, c->op.claim.seq)));         /* relaxed: after E1 */
+    uint64_t at = load_relaxed64(far_word(c, watch_arrival(w, p, c->op.claim.seq))) & ~FAR_ASKED;         /* relaxed: after E1 */
     return reach_read(id.pid, &got, at, sizeof got) == 0 && got.pid == id.pid && got.start == id.start;
 }
 
@@ -57,6 +72,8 @@ int far_settle(struct coll *c)
         c->far = FAR_NO;
         return DONE;
     }
+    if (c->far == FAR_YES && far_asked(c))
+        c->far = FAR_ASKS;
     if (c->far == FAR_YES) {
         c->op.claim.whole = true;
         return DONE;

@@ -4,7 +4,8 @@
  *
  * Whether all ranks of a comm may read each other (process_vm_readv: one user, Yama, a container's filter, one pid namespace) they find out
  * in the first operation of an algorithm that pulls. Each says where its identity lies in its memory, which the arena tells, too; after the
- * gate it reads everybody's, and says by E71 whether it could. That holds for the comm's life.
+ * gate it reads everybody's, and says by E71 whether it could. That holds until a rank's user, groups, capabilities or dumpability change, which
+ * it says in its arrival: then all find out anew. That they may not holds for the comm's life.
  *
  * What lies in private memory goes when its owner goes. So in an operation of such an algorithm everybody says when it has taken all that it
  * takes (E22 given), that is C(k), and nobody returns before: a death on the way fails the operation for all, and a buffer is its caller's

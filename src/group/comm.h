@@ -171,7 +171,7 @@ struct tutti_comm {
     struct creation { uint64_t list, n, made; } *creations;     /* how often each list was asked for on this comm; the last that was made */
     size_t creations_used;
     struct stage stage;
-    struct { int said; char *window; } far;          /* coll/far: may its ranks read each other's memory; what is folded out of then, NULL: none yet */
+    struct { int said; char *window; uint64_t rights; } far;          /* coll/far: may its ranks read each other's memory; of this rank when that was found out; what is folded out of then, NULL: none yet */
     struct card *cards;                /* [2] in the span, by parity of the operation's number: what it lends of device memory (gpu/pull); NULL: none yet */
     uint64_t agreements;               /* number of the last one this rank has come to (agree.h) */
     struct { uint32_t *seen; uint8_t *gone; shared8 *lost; } aside;                  /* scratch as the watch's, for an agreement beside work under way */

@@ -2,9 +2,14 @@
  * early where a page is missing, and at the most that one call may move. */
 #include "os/reach.h"
 
+#include "base/text.h"
+
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -31,6 +36,19 @@ int reach_read_known(pid_t pid, struct reach_known known, void *to, uint64_t at,
 int reach_read(pid_t pid, void *to, uint64_t at, size_t bytes)
 {
     return reach_read_known(pid, (struct reach_known){ NULL, 0, 0 }, to, at, bytes);
+}
+
+/* Users and groups, whether its memory may be looked at (prctl, PR_SET_DUMPABLE), and what it may do beyond that of its user. */
+uint64_t reach_rights(void)
+{
+    struct { uid_t uid[3]; gid_t gid[3]; int dumpable; struct __user_cap_data_struct caps[2]; } now;
+    struct __user_cap_header_struct of = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    memset(&now, 0, sizeof now);
+    getresuid(&now.uid[0], &now.uid[1], &now.uid[2]);
+    getresgid(&now.gid[0], &now.gid[1], &now.gid[2]);
+    now.dumpable = prctl(PR_GET_DUMPABLE);
+    syscall(SYS_capget, &of, now.caps);
+    return text_hash(&now, sizeof now, 0);
 }
 
 int reach_own(const void *at, size_t bytes)

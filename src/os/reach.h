@@ -16,6 +16,9 @@ struct reach_known { const void *known; size_t bytes; uint64_t at; };        /* 
 enum { REACH_KNOWN = 64 };
 int reach_read_known(pid_t pid, struct reach_known known, void *to, uint64_t at, size_t bytes);
 
+/* What the rights to read, and to be read, go by in this process, as a number: the same as long as nothing of it changes. Some 0.5 us. */
+uint64_t reach_rights(void);
+
 /* Can it be read like that by those who may? Asked of this process's own: its first and last byte. */
 int reach_own(const void *at, size_t bytes);
 

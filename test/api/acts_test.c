@@ -33,6 +33,7 @@ struct act {
     int (*before)(int rank);
     int (*after)(tutti_comm *world, int rank, struct team *team);
     int (*last)(int rank);
+    bool no_files;                                   /* what one of them has saved another may not open */
 };
 
 static const char pulls[] = "all_reduce:-inf=pull;all_gather:-inf=pull;broadcast:-inf=pull";
@@ -129,7 +130,7 @@ static int course(tutti_comm *world, int rank)
     int r = large_ones(world, rank, x, y);
     if (!r)
         r = memory_ones(world, rank, x, y);
-    if (!r)
+    if (!r && !scene.act.no_files)
         r = file_ones(world, x);
     free(x);
     free(y);
@@ -453,6 +454,28 @@ static void test_locks_all(void **state)
     }
 }
 
+/* ---- it gives its rights away ---- */
+
+static int becomes_another(tutti_comm *world, int rank, struct team *team)
+{
+    (void)team;
+    gid_t group = 65534 - (gid_t)rank;
+    if (rank == 1)
+        OR_LINE(prctl(PR_SET_DUMPABLE, 0) == 0);
+    else
+        OR_LINE(setgid(group) == 0 && setuid(group) == 0);
+    return 0;
+}
+
+static void test_drops_privileges(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    through((struct act){ .after = becomes_another, .no_files = true }, NULL);
+    through((struct act){ .after = becomes_another, .no_files = true }, pulls);
+}
+
 /* ---- it lives in a namespace of its own ---- */
 
 static struct { int flags; unsigned who; const char *file, *text; } apart;
@@ -609,7 +632,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closes_all), cmocka_unit_test(test_loads_and_unloads),
-        cmocka_unit_test(test_children_live_on), cmocka_unit_test(test_locks_all),
+        cmocka_unit_test(test_children_live_on), cmocka_unit_test(test_locks_all), cmocka_unit_test(test_drops_privileges),
         cmocka_unit_test(test_other_clock),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
