@@ -38,7 +38,7 @@ static int open_table(void)
 
 static int by_query(uintptr_t at, struct mapping *m)
 {
-    char name[4096];
+    char name[4096] = { 0 };                         /* memcheck does not know who writes there */
     struct query q = { .size = sizeof q, .flags = COVERING_OR_NEXT, .at = at, .name_size = sizeof name, .name_at = (uint64_t)(uintptr_t)name };
     int fd = open_table();
     if (fd < 0)

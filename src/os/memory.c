@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/text.h"
 #include "os/cgroup.h"
+#include "os/checked.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -151,9 +152,11 @@ static void *map_aligned(int fd, uint64_t bytes, int protection, int *error)
     return start;
 }
 
+/* memcheck's search for leaks reads whatever may be read and written, and so makes memory of all address space. What may be written may be read,
+ * too, on the machines that we know; to memcheck it is then no place where pointers are. */
 void *memory_map(int fd, uint64_t bytes, int *error)
 {
-    return map_aligned(fd, bytes, PROT_READ | PROT_WRITE, error);
+    return map_aligned(fd, bytes, checked_by_memcheck() ? PROT_WRITE : PROT_READ | PROT_WRITE, error);
 }
 
 void *memory_map_readonly(int fd, uint64_t bytes, int *error)

@@ -27,7 +27,7 @@ struct scan_arg {
 /* PAGEMAP_SCAN (6.7): bytes mapped as huge pages in the stretch; -1: not known here. */
 static int64_t scan(char *at, size_t bytes)
 {
-    struct scan_region region[16];
+    struct scan_region region[16] = { { 0, 0, 0 } };         /* memcheck does not know who writes there */
     struct scan_arg arg = { .size = sizeof arg, .start = (uint64_t)(uintptr_t)at, .end = (uint64_t)(uintptr_t)(at + bytes),
                             .regions = (uint64_t)(uintptr_t)region, .regions_length = 16, .mask = SCAN_HUGE, .return_mask = SCAN_HUGE };
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

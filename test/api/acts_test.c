@@ -611,6 +611,63 @@ static void test_loads_and_unloads(void **state)
     assert_int_equal(status, 0);
 }
 
+/* ---- it is run by memcheck ---- */
+
+enum { SPAN_MIB = 256, CHECKED_MOST = 64 << 20, COMPLAINTS = 77 };
+
+/* A rank of two; the program itself, started anew. */
+static int is_checked(const char *job)
+{
+    tutti_comm *world;
+    const tutti_options options = { .job = job, .rank = 1, .size = 2 };
+    float x[SMALL] = { 1 };
+    if (tutti_init(&world, &options) < 0) {
+        fprintf(stderr, "%s\n", tutti_explain(NULL));
+        return 1;
+    }
+    OR_LINE(tutti_all_reduce(x, x, SMALL, TUTTI_F32, TUTTI_SUM, world, NULL) == 0 && x[0] == 2);
+    char *mine = tutti_alloc(1 << 20, world);
+    OR_LINE(mine && tutti_free(mine, world) == 0);
+    OR_LINE(tutti_barrier(world, NULL) == 0);
+    return 0;                                        /* the world stays open while leaks are looked for */
+}
+
+static void test_memcheck(void **state)
+{
+    (void)state;
+    char job[64], span[16], self[4096] = "";
+    int status;
+    struct stat arena;
+    tutti_comm *world;
+    float x[SMALL] = { 1 };
+    if (system("command -v valgrind > /dev/null 2>&1")) {
+        print_message("valgrind is not there: not looked at\n");
+        skip();
+    }
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    snprintf(job, sizeof job, "acts-checked-%d", (int)getpid());
+    snprintf(span, sizeof span, "%dM", SPAN_MIB);
+    setenv("TUTTI_SPAN_BYTES", span, 1);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("valgrind", "valgrind", "-q", "--error-exitcode=77", "--leak-check=full", "--errors-for-leak-kinds=none", self, job,
+               (char *)NULL);
+        _exit(1);
+    }
+    const tutti_options options = { .job = job, .rank = 0, .size = 2 };
+    assert_int_equal(tutti_init(&world, &options), 0);
+    assert_int_equal(tutti_all_reduce(x, x, SMALL, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+    assert_int_equal(tutti_barrier(world, NULL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_not_equal(status, COMPLAINTS << 8);
+    assert_int_equal(status, 0);
+    assert_int_equal(fstat(arena_fd(&world->world->arena), &arena), 0);
+    assert_true((long long)arena.st_blocks * 512 < CHECKED_MOST);
+    assert_int_equal(tutti_finalize(world), 0);
+    setenv("TUTTI_SPAN_BYTES", "64M", 1);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -628,11 +685,13 @@ static int drop_folder(void **state)
     return rmdir(scene.folder);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        return is_checked(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closes_all), cmocka_unit_test(test_loads_and_unloads),
-        cmocka_unit_test(test_children_live_on), cmocka_unit_test(test_locks_all), cmocka_unit_test(test_drops_privileges),
+        cmocka_unit_test(test_memcheck), cmocka_unit_test(test_children_live_on), cmocka_unit_test(test_locks_all), cmocka_unit_test(test_drops_privileges),
         cmocka_unit_test(test_other_clock),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
