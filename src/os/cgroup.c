@@ -105,7 +105,7 @@ void cgroup_walk(const char *root, const char *text, const char *controller, voi
 void cgroup_walk_own(const char *controller, void (*look)(const char *dir, void *arg), void *arg)
 {
     char text[TEXT_ROOM];
-    file_read("/proc/self/cgroup", text, sizeof text);
+    file_read("/proc/thread-self/cgroup", text, sizeof text);
     cgroup_walk("/sys/fs/cgroup", text, controller, look, arg);
 }
 

@@ -138,7 +138,7 @@ int handover_private(const char *name, char *path, size_t room)
     if (!directory)
         return -ENOENT;
     int n = file_read("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    stat("/proc/self/ns/net", &net);
+    stat("/proc/thread-self/ns/net", &net);
     uint64_t hash = text_hash(name, strlen(name), (uint64_t)net.st_ino);
     hash = text_hash(boot, n > 0 ? (size_t)n : 0, hash);
     struct text t = { path, room, 0 };

@@ -25,7 +25,7 @@ static uint64_t number_of(int fd, const char *kind)
     for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i += 2) {
         if (strcmp(kind, numbered[i]))
             continue;
-        text_add(&path, "/proc/self/fdinfo/%d", fd);
+        text_add(&path, "/proc/thread-self/fdinfo/%d", fd);
         if (file_read(path_room, info, sizeof info) <= 0)
             return 0;
         const char *at = strstr(info, numbered[i + 1]);
@@ -46,7 +46,7 @@ struct kept kept_of(int fd)
         return errno == EBADF ? KEPT_NONE : (struct kept){ fd, UNKNOWN, 0 };
     uint64_t number = 0;
     if ((st.st_mode & S_IFMT) == 0) {
-        text_add(&path, "/proc/self/fd/%d", fd);
+        text_add(&path, "/proc/thread-self/fd/%d", fd);
         if (readlink(path_room, kind, sizeof kind - 1) > 0)
             number = number_of(fd, kind);
     }

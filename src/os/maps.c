@@ -32,7 +32,7 @@ static void name_it(struct mapping *m, const char *name)
 /* -ENOENT is kept for "no such mapping". */
 static int open_table(void)
 {
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
     return fd >= 0 ? fd : errno == ENOENT ? -ENOSYS : -errno;
 }
 

@@ -30,7 +30,7 @@ static int64_t scan(char *at, size_t bytes)
     struct scan_region region[16] = { { 0, 0, 0 } };         /* memcheck does not know who writes there */
     struct scan_arg arg = { .size = sizeof arg, .start = (uint64_t)(uintptr_t)at, .end = (uint64_t)(uintptr_t)(at + bytes),
                             .regions = (uint64_t)(uintptr_t)region, .regions_length = 16, .mask = SCAN_HUGE, .return_mask = SCAN_HUGE };
-    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int fd = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
     int64_t found = fd < 0 ? -1 : 0;
     while (found >= 0 && arg.start < arg.end) {
         int n = ioctl(fd, SCAN, &arg);
@@ -54,7 +54,7 @@ static size_t smaps(char *at, size_t bytes)
     unsigned long from, to, kib;
     size_t found = 0;
     bool inside = false;
-    FILE *f = fopen("/proc/self/smaps", "re");
+    FILE *f = fopen("/proc/thread-self/smaps", "re");
     while (f && fgets(line, sizeof line, f)) {
         if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
             inside = from < (uintptr_t)(at + bytes) && to > (uintptr_t)at;

@@ -6,6 +6,9 @@
  * belong to another namespace than ours (unshare --pid without a mount of its own): /proc/self then is not our pid, and
  * nothing in /proc/PID may be believed, so that only the system calls are left.
  *
+ * What of us belongs to a task (memory, descriptors, namespaces) is read in /proc/thread-self: /proc/self is the main thread, and has none of these
+ * any more where that has ended by itself (pthread_exit) and others go on.
+ *
  * A third: start times are shown by the clock of whoever reads, which a time namespace puts ahead or behind (a container's that was restored
  * from a checkpoint). What is told to others is by the machine's clock. That the reader's is another one is looked at only where two times
  * differ, 10 us more. */
@@ -87,7 +90,7 @@ static int32_t thread_of(const struct process_id *id)
 static uint64_t own_namespace(void)
 {
     struct stat st;
-    return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+    return stat("/proc/thread-self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
 /* Not known is elsewhere: its number may mean another process here, or none, and then somebody alive would be called dead. */
@@ -114,7 +117,7 @@ static bool proc_is_ours(void)
 static bool offsets_are_ours(void)
 {
     char own[NS_ROOM], children[NS_ROOM];
-    ssize_t n = readlink("/proc/self/ns/time", own, sizeof own), m = readlink("/proc/self/ns/time_for_children", children, sizeof children);
+    ssize_t n = readlink("/proc/thread-self/ns/time", own, sizeof own), m = readlink("/proc/thread-self/ns/time_for_children", children, sizeof children);
     return n == m && (n <= 0 || memcmp(own, children, (size_t)n) == 0);
 }
 

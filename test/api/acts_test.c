@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults,nosan serial */
 /* What the process around us does to itself, at any time: ranks go through every kind of operation, then one or all of them do such a thing, and go
  * through them again; then one is killed, which the others must hear, and leave. */
+#include "base/clock.h"
 #include "group/comm.h"
 #include "support/team.h"
 #include "watch/death.h"
@@ -611,6 +612,80 @@ static void test_loads_and_unloads(void **state)
     assert_int_equal(status, 0);
 }
 
+static void test_other_user_namespace(void **state)
+{
+    (void)state;
+    if (geteuid() != 0 || !can_go_apart(CLONE_NEWUSER))
+        skip();
+    apart.flags = CLONE_NEWUSER;
+    apart.who = 1u << 1;
+    apart.file = "/proc/self/uid_map";
+    apart.text = "0 0 1\n";
+    through((struct act){ .before = goes_apart }, NULL);
+    through((struct act){ .before = goes_apart }, pulls);
+}
+
+/* Names of sockets are of a network namespace; a path is not. */
+static void test_other_network(void **state)
+{
+    (void)state;
+    char path[100];
+    if (!can_go_apart(CLONE_NEWNET))
+        skip();
+    snprintf(path, sizeof path, "%s/meet", scene.folder);
+    setenv("TUTTI_MEET", path, 1);
+    apart.flags = CLONE_NEWNET;
+    apart.file = NULL;
+    for (apart.who = 1; apart.who < 1u << RANKS; apart.who++)
+        through((struct act){ .before = goes_apart }, NULL);
+    unsetenv("TUTTI_MEET");
+}
+
+/* ---- its main thread ends before it (pthread_exit), which makes it look like a zombie ---- */
+
+enum { MAIN_IS_OVER = 1, HAVE_LOOKED };
+struct rest { tutti_comm *world; int rank; struct team *team; };
+
+static int rest_of_life(const struct rest *rest)
+{
+    tutti_comm *world = rest->world;
+    int rank = rest->rank;
+    struct process_id main_thread = world->world->self;
+    for (uint64_t end = clock_ns() + TEAM_PATIENCE_S * UINT64_C(1000000000); strcmp(process_state(&main_thread, NULL), "zombie"); sched_yield())
+        OR_LINE(clock_ns() < end);
+    for (uint32_t step = MAIN_IS_OVER; step <= HAVE_LOOKED; step++) {
+        team_say(rest->team, rank, step);
+        for (int p = 0; p < RANKS; p++)
+            OR_LINE(team_await(rest->team, p, step) == 0);
+        for (uint32_t p = 0; p < RANKS; p++)
+            OR_LINE((int)p == rank || !death_without_mark(&world->world->whole->watch, p, true));
+    }
+    if (course(world, rank))
+        return 6;
+    OR_LINE(tutti_barrier(world, NULL) == 0);
+    if (rank == VICTIM)
+        raise(SIGKILL);
+    rest->team->rank[rank].error[0] = tutti_barrier(world, NULL);
+    return tutti_finalize(world);
+}
+
+static void *lives_on(void *rest) { _exit(rest_of_life(rest)); }
+
+static int main_ends(tutti_comm *world, int rank, struct team *team)
+{
+    static struct rest rest;
+    pthread_t thread;
+    rest = (struct rest){ world, rank, team };
+    OR_LINE(pthread_create(&thread, NULL, lives_on, &rest) == 0);
+    pthread_exit(NULL);
+}
+
+static void test_main_thread_ends(void **state)
+{
+    (void)state;
+    through((struct act){ .after = main_ends }, NULL);
+}
+
 /* ---- it is run by memcheck ---- */
 
 enum { SPAN_MIB = 256, CHECKED_MOST = 64 << 20, COMPLAINTS = 77 };
@@ -692,6 +767,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closes_all), cmocka_unit_test(test_loads_and_unloads),
         cmocka_unit_test(test_memcheck), cmocka_unit_test(test_children_live_on), cmocka_unit_test(test_locks_all), cmocka_unit_test(test_drops_privileges),
+        cmocka_unit_test(test_other_user_namespace), cmocka_unit_test(test_other_network), cmocka_unit_test(test_main_thread_ends),
         cmocka_unit_test(test_other_clock),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
