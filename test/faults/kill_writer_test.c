@@ -53,6 +53,7 @@ static void begin(bool freed)
 {
     scene = (struct scene){ 0 };
     assert_int_equal(tutti_init(&scene.world, NULL), 0);
+    assert_int_equal(madvise(arena()->base, arena()->bytes, MADV_DOFORK), 0);        /* the writer is a fork of this process */
     scene.front = comm_with("front");
     scene.freed = comm_with("freed");
     scene.behind = comm_with("behind");
