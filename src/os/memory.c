@@ -152,11 +152,17 @@ static void *map_aligned(int fd, uint64_t bytes, int protection, int *error)
     return start;
 }
 
-/* memcheck's search for leaks reads whatever may be read and written, and so makes memory of all address space. What may be written may be read,
- * too, on the machines that we know; to memcheck it is then no place where pointers are. */
 void *memory_map(int fd, uint64_t bytes, int *error)
 {
-    return map_aligned(fd, bytes, checked_by_memcheck() ? PROT_WRITE : PROT_READ | PROT_WRITE, error);
+    return map_aligned(fd, bytes, PROT_READ | PROT_WRITE, error);
+}
+
+/* memcheck's search for leaks reads whatever may be read and written, and so makes memory of all address space. What may be written may be read,
+ * too, on the machines that we know; to memcheck it is then no place where pointers are. Nor one where a thread may sleep. */
+void memory_no_roots(void *at, uint64_t bytes)
+{
+    if (checked_by_memcheck())
+        mprotect(at, bytes, PROT_WRITE);
 }
 
 void *memory_map_readonly(int fd, uint64_t bytes, int *error)

@@ -20,6 +20,7 @@ int memory_check(int fd, uint64_t *bytes);
 void *memory_map(int fd, uint64_t bytes, int *error);
 void *memory_map_readonly(int fd, uint64_t bytes, int *error);
 void memory_unmap(void *at, uint64_t bytes);
+void memory_no_roots(void *at, uint64_t bytes);       /* nothing to sleep on is in there: memcheck need not read it */
 void memory_not_for_forks(void *at, uint64_t bytes);  /* children that are forked from now on do not have it */
 void memory_dump(void *at, uint64_t bytes);           /* put this stretch back into core dumps */
 
