@@ -35,10 +35,10 @@ static struct contender *rows(void)
     int n = 0, house = 0;
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         all[n++] = fixed[i];
-    for (const struct algorithm *const *a = select_all(); *a; a++)
-        if ((*a)->kind == KIND_BARRIER && house < HOUSE_MOST) {
-            snprintf(names[house], sizeof names[0], "tutti %.20s", (*a)->name);
-            snprintf(rules[house], sizeof rules[0], "barrier:-inf=%.20s;barrier/crowded:-inf=%.20s", (*a)->name, (*a)->name);
+    for (const struct algorithm *a = select_all(); a->name; a++)
+        if (a->kind == KIND_BARRIER && house < HOUSE_MOST) {
+            snprintf(names[house], sizeof names[0], "tutti %.20s", a->name);
+            snprintf(rules[house], sizeof rules[0], "barrier:-inf=%.20s;barrier/crowded:-inf=%.20s", a->name, a->name);
             forced[house] = (struct setting){ .rules = rules[house] };
             all[n] = fixed[TUTTI];
             all[n].name = names[house];

@@ -6,6 +6,7 @@
 #include "coll/flat.h"
 #include "coll/line.h"
 #include "coll/modes.h"
+#include "coll/table.h"
 
 enum { STRAIGHT_BYTES = 4096 };        /* more takes so long that what is saved does not show */
 
@@ -19,7 +20,8 @@ static void all_reduce_describe(struct coll *c, const void *send, void *recv, co
 static inline const struct shape *all_reduce_shape(struct tutti_comm *comm, uint64_t stamp)
 {
     const struct shape *shape = check_remembered(comm, stamp);
-    bool straight = shape->algorithm == &all_reduce_line || (shape->algorithm == &all_reduce_flat && shape->bytes <= STRAIGHT_BYTES);
+    bool straight = shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_LINE]
+        || (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_FLAT] && shape->bytes <= STRAIGHT_BYTES);
     return stamp && shape->stamp == stamp && straight && shape->fold && shape->bytes ? shape : NULL;
 }
 
@@ -146,7 +148,7 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     const struct shape *shape = comm->again.shape;
     if (shape->word)
         r = all_reduce_word(comm, number, shape, send, recv);
-    else if (shape->algorithm == &all_reduce_line)
+    else if (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_LINE])
         r = all_reduce_few(comm, number, shape, send, recv, count);
     else if (flat_ready(comm, comm->seq + 1, shape->bytes))
         r = all_reduce_slots(comm, number, shape, send, recv, count);

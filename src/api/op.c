@@ -5,6 +5,7 @@
 #include "api/check.h"
 #include "api/work.h"
 #include "base/error.h"
+#include "coll/table.h"
 #include "os/caller.h"
 
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
         c.width = sizeof most[0];
         c.bytes = sizeof most;
         c.fold = fold_find(TUTTI_I32, TUTTI_MAX, NULL);
-        c.algorithm = &op_create_line;
+        c.algorithm = &algorithm_table[ALGORITHM_OP_CREATE];
         r = run_collective(comm, &c, KIND_OP_CREATE, site, NULL);
         if (r < 0)
             return r;

@@ -8,6 +8,7 @@
 #include "api/run.h"
 
 #include "base/clock.h"
+#include "coll/table.h"
 #include "os/caller.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
@@ -31,7 +32,7 @@ static inline __attribute__((always_inline)) struct left straight_left(const str
 /* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
 static inline bool straight_may(const struct tutti_comm *comm)
 {
-    return !load_acquire32(&comm->watch.attention) && comm->gate == &barrier_flags && !comm->watch.verify;
+    return !load_acquire32(&comm->watch.attention) && comm->gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
 }
 
 /* The next operation of this comm; its payload is to be written after this, and before straight_arrive. `count` fits the stamp. */

@@ -97,14 +97,14 @@ static void say_device(const struct rules *rules)
 
 static void say_table(const struct rules *rules)
 {
-    const struct algorithm *const *all = select_all();
+    const struct algorithm *all = select_all();
     doctor_say(HANG, "  %-*s%-*s%-*s%s", WIDE_KIND, "collective", WIDE_SIZES, "bytes a rank", WIDE_NAME, "by", "what it does and costs");
-    for (int i = 0; all[i]; i++) {
-        if (i && all[i]->kind == all[i - 1]->kind)
+    for (int i = 0; all[i].name; i++) {
+        if (i && all[i].kind == all[i - 1].kind)
             continue;
-        say_kind(rules, all[i]->kind, false);
-        if (!alike(rules, all[i]->kind))
-            say_kind(rules, all[i]->kind, true);
+        say_kind(rules, all[i].kind, false);
+        if (!alike(rules, all[i].kind))
+            say_kind(rules, all[i].kind, true);
     }
     say_device(rules);
 }

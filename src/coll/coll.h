@@ -1,4 +1,4 @@
-/* Job: what every collective algorithm is given, and what it hands back: a row that select can choose.
+/* Job: what every collective algorithm is given, and what a row of the table of them (table.h) says.
  * Owns: nothing shared; the words an algorithm writes are its own member's.
  * Never: waits (advance returns WAITING with the word), chooses (select does), knows what a device is: only that a rank's buffers are one's.
  *
@@ -162,22 +162,6 @@ int  coll_settle(struct coll *c);
 
 /* Puts a copy in the place of the caller's lists; *block is the caller's to free. 0 or -ENOMEM. */
 int coll_keep_lists(struct coll *c, enum kind kind, void **block);
-
-extern const struct algorithm barrier_flags, barrier_central;
-extern const struct algorithm broadcast_line, broadcast_flat, broadcast_ring, broadcast_pull;
-extern const struct algorithm reduce_line, reduce_flat, reduce_ring, reduce_pull;
-extern const struct algorithm all_reduce_line, all_reduce_flat, all_reduce_ring, all_reduce_pull;
-extern const struct algorithm all_reduce_many_flat, all_reduce_many_ring, all_reduce_many_pull;
-extern const struct algorithm reduce_scatter_line, reduce_scatter_flat, reduce_scatter_ring, reduce_scatter_pull;
-extern const struct algorithm reduce_scatter_v_flat, reduce_scatter_v_ring, reduce_scatter_v_pull;
-extern const struct algorithm all_gather_line, all_gather_flat, all_gather_ring, all_gather_pull;
-extern const struct algorithm all_gather_v_flat, all_gather_v_ring, all_gather_v_pull;
-extern const struct algorithm gather_line, gather_flat, gather_ring, gather_pull, gather_v_ring, gather_v_pull;
-extern const struct algorithm scatter_line, scatter_flat, scatter_ring, scatter_pull, scatter_v_ring, scatter_v_pull;
-extern const struct algorithm all_to_all_line, all_to_all_flat, all_to_all_ring, all_to_all_pull, all_to_all_v_ring, all_to_all_v_pull;
-extern const struct algorithm same_line, op_create_line;
-extern const struct algorithm scan_line, scan_flat, scan_ring, scan_pull;
-extern const struct algorithm exscan_line, exscan_flat, exscan_ring, exscan_pull;
 
 enum { LINE_BYTES = PAYLOAD_WORDS * 8, FLAT_BYTES = 65536 };
 /* What travels beside the data of PREMUL_SUM: the factor, in payload[2 … 3]. So its lines hold 16 bytes of data. */

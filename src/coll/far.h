@@ -15,8 +15,6 @@
 
 #include "coll/coll.h"
 
-#define FAR_HELP "private memory is read where it lies, written once; else as ring"
-
 /* Before the arrival, after the staging is published: sets c->far, publishes what peers need to find out. 0 or -ENOMEM (no window). */
 int far_open(struct coll *c);
 /* Where peers can read a private buffer of ours; nowhere, where they cannot. */

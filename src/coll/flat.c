@@ -48,6 +48,10 @@ static int flat_put_bytes(struct coll *c, size_t bytes, size_t own, size_t after
 
 int flat_put(struct coll *c) { return flat_put_bytes(c, c->bytes, c->bytes, c->bytes); }
 
+static bool flat_at_root(const struct coll *c) { return (uint32_t)c->root == c->comm->watch.me; }
+
+int flat_put_to_root(struct coll *c) { return flat_at_root(c) ? flat_put_nothing(c) : flat_put(c); }
+
 int flat_put_parts(struct coll *c)
 {
     const struct even *even = &c->even;
@@ -131,6 +135,8 @@ int flat_fold(struct coll *c)
     flat_fold_part(c, from, 0, first ? first : c->count);
     return 0;
 }
+
+int flat_fold_at_root(struct coll *c) { return flat_at_root(c) ? flat_fold(c) : 0; }
 
 bool flat_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {

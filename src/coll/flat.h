@@ -13,8 +13,10 @@ int flat_put(struct coll *c);                        /* c->bytes of c->send */
 int flat_put_parts(struct coll *c);                  /* all blocks that this rank gives, as c->even says */
 int flat_put_lists(struct coll *c);                  /* the same by lists, packed */
 int flat_put_nothing(struct coll *c);
+int flat_put_to_root(struct coll *c);                /* flat_put; at c->root nothing */
 /* After the gate. 0, or -EPROTO where a peer's slot lies nowhere. */
 int flat_fold(struct coll *c);                       /* everybody's slots into c->recv */
+int flat_fold_at_root(struct coll *c);               /* the same at c->root; nothing elsewhere */
 int flat_take(struct coll *c);                       /* the blocks that are meant for this rank, as c->even says */
 int flat_take_folded(struct coll *c);                /* those of a kind that folds, into one */
 int flat_take_lists(struct coll *c);                 /* the blocks that are meant for this rank, by lists */

@@ -36,6 +36,8 @@ int line_fold(struct coll *c)
     return 0;
 }
 
+int line_fold_at_root(struct coll *c) { return (uint32_t)c->root == c->comm->watch.me ? line_fold(c) : 0; }
+
 /* At most what a line holds; a word by a register, as most are. */
 static inline void line_copy(void *to, const void *from, size_t bytes)
 {

@@ -74,6 +74,7 @@ int line_put(struct coll *c);                        /* c->send */
 int line_put_parts(struct coll *c);                  /* nothing where it gives nothing */
 /* After the gate. 0. */
 int line_fold(struct coll *c);                       /* everybody's into c->recv */
+int line_fold_at_root(struct coll *c);               /* the same at c->root; nothing elsewhere */
 int line_take(struct coll *c);                       /* the blocks that are meant for this rank (c->even) */
 int line_take_folded(struct coll *c);                /* those of a kind that folds, into one */
 

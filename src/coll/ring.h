@@ -108,8 +108,9 @@ int ring_landed(struct coll *c, int side, uint64_t handed, uint64_t *landed);
 /* Nothing moved: WAITING for what op->wait says, or, while a mover has something under way, for that. */
 int ring_waits(struct coll *c);
 
-/* All_reduce and reduce; `wants`: this rank copies the result to c->recv. */
-int ring_reduce_advance(struct coll *c, bool wants);
+/* What folds, in rank order: every rank copies the result to c->recv; or c->root alone does. */
+int ring_all_reduce_advance(struct op *op);
+int ring_reduce_advance(struct op *op);
 /* Everything of parts.h. */
 int ring_move_advance(struct op *op);
 

@@ -364,7 +364,7 @@ static int reduce_stages(struct coll *c, bool wants)
     return moved;
 }
 
-int ring_reduce_advance(struct coll *c, bool wants)
+static int reduce_advance(struct coll *c, bool wants)
 {
     if (c->phase == GATE_START) {
         int r = reduce_open(c, c->algorithm->kind != KIND_REDUCE);
@@ -402,4 +402,12 @@ int ring_reduce_advance(struct coll *c, bool wants)
         return WAITING;
     r = coll_settle(c);
     return r == DONE && (c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo) ? ring_exit(c, NULL) : r;
+}
+
+int ring_all_reduce_advance(struct op *op) { return reduce_advance((struct coll *)op, true); }
+
+int ring_reduce_advance(struct op *op)
+{
+    struct coll *c = (struct coll *)op;
+    return reduce_advance(c, (uint32_t)c->root == op->watch->me);
 }

@@ -18,25 +18,7 @@ const char select_default[] =
     "scan:-88=line,-64k=flat,-inf=ring;exscan:-88=line,-64k=flat,-inf=ring;same:-inf=line;"
     "device:-64k=pinned,-inf=leader";
 
-static const struct algorithm *const algorithms[] = {
-    &barrier_flags, &barrier_central,
-    &broadcast_line, &broadcast_flat, &broadcast_ring, &broadcast_pull,
-    &reduce_line, &reduce_flat, &reduce_ring, &reduce_pull,
-    &all_reduce_line, &all_reduce_flat, &all_reduce_ring, &all_reduce_pull,
-    &all_reduce_many_flat, &all_reduce_many_ring, &all_reduce_many_pull,
-    &reduce_scatter_line, &reduce_scatter_flat, &reduce_scatter_ring, &reduce_scatter_pull,
-    &reduce_scatter_v_flat, &reduce_scatter_v_ring, &reduce_scatter_v_pull,
-    &all_gather_line, &all_gather_flat, &all_gather_ring, &all_gather_pull,
-    &all_gather_v_flat, &all_gather_v_ring, &all_gather_v_pull,
-    &gather_line, &gather_flat, &gather_ring, &gather_pull, &gather_v_ring, &gather_v_pull,
-    &scatter_line, &scatter_flat, &scatter_ring, &scatter_pull, &scatter_v_ring, &scatter_v_pull,
-    &all_to_all_line, &all_to_all_flat, &all_to_all_ring, &all_to_all_pull, &all_to_all_v_ring, &all_to_all_v_pull,
-    &scan_line, &scan_flat, &scan_ring, &scan_pull, &exscan_line, &exscan_flat, &exscan_ring, &exscan_pull,
-    &same_line,
-    NULL
-};
-
-const struct algorithm *const *select_all(void) { return algorithms; }
+const struct algorithm *select_all(void) { return &algorithm_table[ALGORITHM_FIRST]; }
 
 static const char *const roads[] = { [ROAD_PINNED] = "pinned", [ROAD_LEADER] = "leader", [ROAD_PEERS] = "peers" };
 enum { ROADS = sizeof roads / sizeof roads[0] };
@@ -45,17 +27,17 @@ const char *road_name(enum road road) { return roads[road]; }
 
 static enum kind select_kind(const char *name)
 {
-    for (const struct algorithm *const *a = algorithms; *a; a++)
-        if (!strcmp(kind_name((*a)->kind), name))
-            return (*a)->kind;
+    for (const struct algorithm *a = select_all(); a->name; a++)
+        if (!strcmp(kind_name(a->kind), name))
+            return a->kind;
     return KIND_NONE;
 }
 
-static const struct algorithm *select_named(enum kind kind, const char *name)
+const struct algorithm *select_named(enum kind kind, const char *name)
 {
-    for (const struct algorithm *const *a = algorithms; *a; a++)
-        if ((*a)->kind == kind && !strcmp((*a)->name, name))
-            return *a;
+    for (const struct algorithm *a = select_all(); a->name; a++)
+        if (a->kind == kind && !strcmp(a->name, name))
+            return a;
     return NULL;
 }
 
@@ -99,9 +81,9 @@ static int select_choice(enum kind kind, char *s, struct choice *choice, struct 
     if (choice->algorithm)
         return 0;
     text_add(why, "\"%.60s\" is no algorithm of %s; there are:", name, kind_name(kind));
-    for (const struct algorithm *const *a = algorithms; *a; a++)
-        if ((*a)->kind == kind)
-            text_add(why, " %s", (*a)->name);
+    for (const struct algorithm *a = select_all(); a->name; a++)
+        if (a->kind == kind)
+            text_add(why, " %s", a->name);
     return -EINVAL;
 }
 
@@ -156,9 +138,9 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
     enum kind kind = select_kind(clause);
     if (kind == KIND_NONE) {
         text_add(why, "\"%.60s\" has no algorithms to choose from; kinds:", clause);
-        for (const struct algorithm *const *a = algorithms; *a; a++)
-            if (a == algorithms || a[-1]->kind != (*a)->kind)
-                text_add(why, " %s", kind_name((*a)->kind));
+        for (const struct algorithm *a = select_all(); a->name; a++)
+            if (a == select_all() || a[-1].kind != a->kind)
+                text_add(why, " %s", kind_name(a->kind));
         text_add(why, ", each with /crowded; device");
         return -EINVAL;
     }

@@ -15,7 +15,7 @@
 #ifndef TUTTI_COLL_SELECT_H
 #define TUTTI_COLL_SELECT_H
 
-#include "coll/coll.h"
+#include "coll/table.h"
 
 enum { CHOICES_MAX = 8, LAYERS = 3 };  /* of a clause; the default, the file, the environment */
 
@@ -43,7 +43,9 @@ const struct algorithm *select_algorithm(const struct rules *rules, enum kind ki
 enum road select_road(const struct rules *rules, size_t bytes);
 const char *road_name(enum road road);
 
-/* All rows, for people: NULL at the end. */
-const struct algorithm *const *select_all(void);
+/* All rows there are to choose from; behind the last one without a name. */
+const struct algorithm *select_all(void);
+/* NULL: there is none of this name. */
+const struct algorithm *select_named(enum kind kind, const char *name);
 
 #endif

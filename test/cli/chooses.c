@@ -14,8 +14,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", tutti_explain(NULL));
         return 1;
     }
-    for (const struct algorithm *const *a = select_all(); *a; a++)
-        if ((a == select_all() || a[-1]->kind != (*a)->kind) && !strcmp(kind_name((*a)->kind), argv[1]))
-            printf("%s\n", select_algorithm(world->world->rules, (*a)->kind, world->crowded, strtoul(argv[2], NULL, 10))->name);
+    for (const struct algorithm *a = select_all(); a->name; a++)
+        if ((a == select_all() || a[-1].kind != a->kind) && !strcmp(kind_name(a->kind), argv[1]))
+            printf("%s\n", select_algorithm(world->world->rules, a->kind, world->crowded, strtoul(argv[2], NULL, 10))->name);
     return tutti_finalize(world) == 0 ? 0 : 1;
 }

@@ -106,9 +106,9 @@ static const struct algorithm *any_algorithm(enum kind kind, size_t bytes, uint6
 {
     const struct algorithm *chosen = NULL;
     uint64_t n = 0;
-    for (const struct algorithm *const *a = select_all(); *a; a++)
-        if ((*a)->kind == kind && bytes <= (*a)->most && oracle_any(seed) % ++n == 0)
-            chosen = *a;
+    for (const struct algorithm *a = select_all(); a->name; a++)
+        if (a->kind == kind && bytes <= a->most && oracle_any(seed) % ++n == 0)
+            chosen = a;
     return chosen;
 }
 
@@ -340,8 +340,8 @@ static void a_deadline_ends_no_exit(void **state)
     o.gate = any_algorithm(KIND_BARRIER, 0, &(uint64_t){ 1 });
     for (int r = 0; r < 2; r++) {
         begin(&hands[r], crew.comm[r], &o);
-        hands[r].c.algorithm = &all_reduce_ring;
-        hands[r].c.op.advance = all_reduce_ring.advance;
+        hands[r].c.algorithm = select_named(KIND_ALL_REDUCE, "ring");
+        hands[r].c.op.advance = hands[r].c.algorithm->advance;
     }
     struct op *op = &hands[0].c.op;
     op->timeout_ns = 1000;

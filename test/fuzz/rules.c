@@ -18,11 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r < 0)
         return 0;
     static const size_t sizes[] = { 0, 1, 40, 41, 4096, 65536, 65537, SIZE_MAX };
-    for (const struct algorithm *const *a = select_all(); *a; a++)
+    for (const struct algorithm *a = select_all(); a->name; a++)
         for (size_t i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
-            const struct algorithm *chosen = select_algorithm(&rules, (*a)->kind, i & 1, sizes[i / 2]);
-            if (sizes[i / 2] == 0 || (*a)->most == SIZE_MAX)
-                FUZZ_MUST(chosen && chosen->kind == (*a)->kind);
+            const struct algorithm *chosen = select_algorithm(&rules, a->kind, i & 1, sizes[i / 2]);
+            if (sizes[i / 2] == 0 || a->most == SIZE_MAX)
+                FUZZ_MUST(chosen && chosen->kind == a->kind);
             FUZZ_MUST(!chosen || chosen->most >= sizes[i / 2]);
         }
     return 0;

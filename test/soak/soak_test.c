@@ -48,9 +48,9 @@ static void set_rules(const char *algorithm, const char *gate)
     char rules[1024];
     struct text t = TEXT_IN(rules);
     rules[0] = 0;
-    for (const struct algorithm *const *a = select_all(); algorithm && *a; a++)
-        if (!strcmp((*a)->name, algorithm) && (*a)->kind != KIND_SAME)
-            text_add(&t, "%s:-inf=%s;", kind_name((*a)->kind), algorithm);
+    for (const struct algorithm *a = select_all(); algorithm && a->name; a++)
+        if (!strcmp(a->name, algorithm) && a->kind != KIND_SAME)
+            text_add(&t, "%s:-inf=%s;", kind_name(a->kind), algorithm);
     if (gate)
         text_add(&t, "barrier:-inf=%s", gate);
     set("TUTTI_ALGORITHM", rules[0] ? rules : NULL);

@@ -149,10 +149,7 @@ static const char *const names[RULES] = { "line", "flat", "ring", "pull", NULL }
 /* Has this kind an algorithm of this name? */
 static bool has_rule(enum kind kind, int rule)
 {
-    for (const struct algorithm *const *a = select_all(); names[rule] && *a; a++)
-        if ((*a)->kind == kind && !strcmp((*a)->name, names[rule]))
-            return true;
-    return !names[rule] || kind == KIND_BARRIER;
+    return !names[rule] || kind == KIND_BARRIER || select_named(kind, names[rule]);
 }
 
 bool oracle_fits(const struct oracle_case *c, const struct oracle_space *space)

@@ -1,11 +1,11 @@
 /* All_reduce of several buffers as one operation: they are one vector, laid one behind the other in the slot and in the rings. One wait,
  * and one round trip of the rings, for all of them. The counts are the same list on all ranks, by fingerprint. */
 #include "coll/flat.h"
-#include "coll/ring.h"
+#include "coll/table.h"
 
 #include <errno.h>
 
-static int many_flat_before(struct coll *c)
+int many_flat_before(struct coll *c)
 {
     char *slot, *to;
     int r = flat_slot(c, &slot);
@@ -20,7 +20,7 @@ static int many_flat_before(struct coll *c)
     return 0;
 }
 
-static int many_flat_after(struct coll *c)
+int many_flat_after(struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
     const char *slot[RANKS_MAX];
@@ -37,16 +37,3 @@ static int many_flat_after(struct coll *c)
     }
     return 0;
 }
-
-static int many_ring_advance(struct op *op) { return ring_reduce_advance((struct coll *)op, true); }
-
-const struct algorithm all_reduce_many_flat = {
-    "flat", KIND_ALL_REDUCE_MANY, FLAT_BYTES, coll_one_phase, many_flat_before, many_flat_after,
-    .help = "all buffers in a slot a rank, everybody folds all: 1 wait, up to 64 KiB in all"
-};
-const struct algorithm all_reduce_many_ring = {
-    "ring", KIND_ALL_REDUCE_MANY, SIZE_MAX, many_ring_advance, NULL, NULL, .help = "rings of chunks over all buffers: each rank folds 1/N of it; any size"
-};
-const struct algorithm all_reduce_many_pull = {
-    "pull", KIND_ALL_REDUCE_MANY, SIZE_MAX, many_ring_advance, NULL, NULL, .help = FAR_HELP, .pulls = true
-};

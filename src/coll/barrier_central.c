@@ -5,7 +5,7 @@
  * Scott, 1991; here the sense is the operation's number and counter and sense only grow.)
  *
  * E20 sense: whoever has seen all lines stores sense = k (release); a reader that loads k or more (acquire) knows C(k). */
-#include "coll/coll.h"
+#include "coll/table.h"
 
 static void central_release(struct watch *w, uint64_t seq)
 {
@@ -17,7 +17,7 @@ static void central_release(struct watch *w, uint64_t seq)
         w->ways->wake(w->ways->arg, low_half(&w->slot->sense), INT32_MAX);
 }
 
-static int barrier_central_advance(struct op *op)
+int barrier_central_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     struct watch *w = op->watch;
@@ -38,7 +38,3 @@ static int barrier_central_advance(struct op *op)
         op->wait = (struct wait){ &w->slot->sense, op->claim.seq, -1, false, false, false };
     return WAITING;
 }
-
-const struct algorithm barrier_central = {
-    "central", KIND_BARRIER, SIZE_MAX, barrier_central_advance, coll_nothing, coll_nothing, .help = "one counter, one sense word: N atomic adds, for more ranks than CPUs"
-};

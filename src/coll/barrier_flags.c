@@ -1,9 +1,9 @@
 /* Flags: each rank stores its own arrival line and reads everybody's. One hop, N - 1 line transfers a rank, no shared counter: the
  * fastest while every rank has a CPU. (The flag variant of the sense-reversing barrier of Hensgen, Finkel and Manber, 1988, with the
  * whole operation number as its sense, so nothing is ever reset.) */
-#include "coll/coll.h"
+#include "coll/table.h"
 
-static int barrier_flags_advance(struct op *op)
+int barrier_flags_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     if (c->phase == GATE_START) {
@@ -12,7 +12,3 @@ static int barrier_flags_advance(struct op *op)
     }
     return watch_all_arrived(op);
 }
-
-const struct algorithm barrier_flags = {
-    "flags", KIND_BARRIER, SIZE_MAX, barrier_flags_advance, coll_nothing, coll_nothing, .help = "one line a rank, read by all: 1 hop, N-1 line transfers"
-};

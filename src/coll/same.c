@@ -1,10 +1,10 @@
 /* Same: do all ranks hold the same bytes? Two digests of them, 128 bits, travels in the arrival line. Two different buffers of one length pass for
  * the same once in 2^128, by chance; a digest is no shield against somebody who looks for two such buffers. */
-#include "coll/coll.h"
+#include "coll/table.h"
 
 #include "base/digest.h"
 
-static int same_before(struct coll *c)
+int same_before(struct coll *c)
 {
     struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
     /* relaxed: E1 publishes them */
@@ -15,7 +15,7 @@ static int same_before(struct coll *c)
     return 0;
 }
 
-static int same_after(struct coll *c)
+int same_after(struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
     const struct arrival *first = watch_arrival(w, 0, c->op.claim.seq);
@@ -27,7 +27,3 @@ static int same_after(struct coll *c)
                 c->answer = 0;
     return 0;
 }
-
-const struct algorithm same_line = {
-    "line", KIND_SAME, SIZE_MAX, coll_one_phase, same_before, same_after, .help = "a digest of 128 bits in the arrival line: the price of a barrier and of reading the bytes"
-};
