@@ -1,6 +1,6 @@
 /* What a barrier costs that keeps its promises, above one that does not: all variants on one comm, in turns, in one crew, so that nothing differs
  * but their instructions. Most of those a rank carries out while its line is on the way, so leaving some out brings its first look
- * forward, and whoever looks too early pays a third transfer (see SETTLE in api/run.h): each variant is measured with several pauses
+ * forward, and whoever looks too early pays a third transfer (see BACKOFF in api/run.h): each variant is measured with several pauses
  * before that look, and its best counts. So is the whole barrier, compiled as they are: it is what they are held against, and what
  * stands between it and the library's own says how far the others can be believed. */
 #include "parts/promised.h"
@@ -9,24 +9,24 @@
 
 #include <stdio.h>
 
-enum { WHOLE, FINGERPRINT, JOURNAL, VERDICT, ALIVE, ALL, VARIANTS, SETTLES = 9 };
+enum { WHOLE, FINGERPRINT, JOURNAL, VERDICT, ALIVE, ALL, VARIANTS, BACKOFF_TUNED = 9 };
 enum { CREWS = 4 };                                    /* which pages a job gets is worth some ns: so several, one after the other */
-enum { TUTTI, FIRST, EXCHANGE = FIRST + VARIANTS * SETTLES, COUNT };       /* of the contenders */
+enum { TUTTI, FIRST, EXCHANGE = FIRST + VARIANTS * BACKOFF_TUNED, COUNT };       /* of the contenders */
 enum { COST_MOST = 10, COST_AIM = 5 };                 /* percent of a barrier */
 
 _Static_assert((int)COUNT <= (int)CONTENDERS_MAX, "all take part");
-uint32_t promised_settle;
+uint32_t promised_backoff;
 
 #define RUN(name, at, steps)                                                                                                      \
     static int name##_##steps(struct rank *r, uint64_t times)                                                                     \
     {                                                                                                                             \
         int error = 0;                                                                                                            \
-        promised_settle = steps;                                                                                                  \
+        promised_backoff = steps;                                                                                                  \
         while (times-- && error == 0)                                                                                             \
             error = at("promised", r->comm, NULL);                                                                                \
         return error;                                                                                                             \
     }
-/* The pauses that the library chooses from (base/settle.c). */
+/* The pauses that the library chooses from (base/backoff.c). */
 #define RUNS(name, at)                                                                                                             \
     RUN(name, at, 0) RUN(name, at, 16) RUN(name, at, 32) RUN(name, at, 60) RUN(name, at, 90) RUN(name, at, 102) RUN(name, at, 114)  \
     RUN(name, at, 126) RUN(name, at, 172)
@@ -45,7 +45,7 @@ static int run_exchange(struct rank *r, uint64_t times)
     return 0;
 }
 
-struct variant { const char *name, *help; int (*runs[SETTLES])(struct rank *r, uint64_t times); };
+struct variant { const char *name, *help; int (*runs[BACKOFF_TUNED])(struct rank *r, uint64_t times); };
 #define EACH(name) { name##_0, name##_16, name##_32, name##_60, name##_90, name##_102, name##_114, name##_126, name##_172 }
 static const struct variant variants[VARIANTS] = {
     [WHOLE] = { "whole", "the library's, compiled as these are", EACH(whole) },
@@ -65,7 +65,7 @@ static void contend(struct contender rows[COUNT + 1], int settles)
     for (int v = 0; v < VARIANTS; v++)
         for (int s = 0; s < settles; s++)
             rows[n++] = (struct contender)ROW(variants[v].name, variants[v].help, variants[v].runs[s]);
-    if (settles == SETTLES)
+    if (settles == BACKOFF_TUNED)
         rows[n++] = (struct contender)ROW("bare exchange", "two stores, two loads", run_exchange);
     rows[n] = (struct contender){ 0 };
 }
@@ -73,8 +73,8 @@ static void contend(struct contender rows[COUNT + 1], int settles)
 /* By the lower quarter: whoever else runs here makes it longer, never shorter. */
 static const struct measured *best(const struct measured *m, int v)
 {
-    const struct measured *first = &m[FIRST + v * SETTLES], *least = first;
-    for (int s = 1; s < SETTLES; s++)
+    const struct measured *first = &m[FIRST + v * BACKOFF_TUNED], *least = first;
+    for (int s = 1; s < BACKOFF_TUNED; s++)
         if (series_quantile(&first[s].rounds, 0.25) < series_quantile(&least->rounds, 0.25))
             least = &first[s];
     return least;
@@ -83,9 +83,9 @@ static const struct measured *best(const struct measured *m, int v)
 /* Of single ones. They start together, so another pause may be best for them. */
 static const struct series *best_single(const struct measured *m, int v)
 {
-    const struct measured *first = &m[FIRST + v * SETTLES];
+    const struct measured *first = &m[FIRST + v * BACKOFF_TUNED];
     const struct series *least = &first->single;
-    for (int s = 1; s < SETTLES; s++)
+    for (int s = 1; s < BACKOFF_TUNED; s++)
         if (series_median(&first[s].single) < series_median(least))
             least = &first[s].single;
     return least;
@@ -161,7 +161,7 @@ void part_promised(const struct part *p)
         report_remark(p->report, false, "%d ranks: the cost of promises is measured with 2 ranks, a CPU each", p->ranks);
         return;
     }
-    contend(rows, SETTLES);
+    contend(rows, BACKOFF_TUNED);
     for (int i = 0; i < crews; i++) {
         double share = 0.9 * p->share / crews;
         struct effort e = { 0.9 * p->seconds / crews, p->options->quick, true, 0, p->done + share * i, share, OP_BARRIER, false, 1 };

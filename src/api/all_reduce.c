@@ -1,14 +1,14 @@
-/* All_reduce. What fits an arrival line, or a small slot, goes in a straight line where a call like it has passed the checks before and everybody
+/* All_reduce. What fits an arrival line, or a small slot, takees the fast path where a call like it has passed the checks before and everybody
  * is there soon: the time of a barrier and of a fold. All else is a collective like any other. */
 #define TUTTI_NO_SITES
 #include "api/collective.h"
-#include "api/straight.h"
+#include "api/fastpath.h"
 #include "coll/flat.h"
 #include "coll/line.h"
 #include "coll/modes.h"
-#include "coll/table.h"
+#include "coll/algorithms.h"
 
-enum { STRAIGHT_BYTES = 4096 };        /* more takes so long that what is saved does not show */
+enum { FAST_BYTES = 4096 };        /* more takes so long that what is saved does not show */
 
 static void all_reduce_describe(struct coll *c, const void *send, void *recv, const struct shape *shape, size_t count, tutti_type type, tutti_op op)
 {
@@ -16,13 +16,13 @@ static void all_reduce_describe(struct coll *c, const void *send, void *recv, co
     check_shaped(c, shape);
 }
 
-/* The shape of calls like this one, if they go in a straight line: one element or more. NULL: they do not, or there was none yet. */
+/* The shape of calls like this one, if they take the fast path: one element or more. NULL: they do not, or there was none yet. */
 static inline const struct shape *all_reduce_shape(struct tutti_comm *comm, uint64_t stamp)
 {
     const struct shape *shape = check_remembered(comm, stamp);
-    bool straight = shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_LINE]
-        || (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_FLAT] && shape->bytes <= STRAIGHT_BYTES);
-    return stamp && shape->stamp == stamp && straight && shape->fold && shape->bytes ? shape : NULL;
+    bool fast = shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_LINE]
+        || (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_FLAT] && shape->bytes <= FAST_BYTES);
+    return stamp && shape->stamp == stamp && fast && shape->fold && shape->bytes ? shape : NULL;
 }
 
 /* Nothing is the matter with the buffers that needs words, or a device. */
@@ -44,7 +44,7 @@ static inline bool all_reduce_again(const struct tutti_comm *comm, const void *s
     return !differs && (a->how == AGAIN_FIXED || (a->how == AGAIN_ASK && all_reduce_plain(comm, send, recv, a->shape->bytes)));
 }
 
-/* Another one than the last that may go in a straight line: remembers it. */
+/* Another one than the last that may take the fast path: remembers it. */
 static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, const void *send, void *recv, size_t count, tutti_type type,
                                                        tutti_op op)
 {
@@ -57,12 +57,12 @@ static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, 
 }
 
 /* The one that has just been found to be like the last. */
-static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct left left)
+static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct fast_left left)
 {
     struct coll c;
     const struct again *a = &comm->again;
     all_reduce_describe(&c, a->send, a->recv, a->shape, a->count, a->type, a->op);
-    return straight_on(comm, &c, left, KIND_ALL_REDUCE, comm->watch.timeout_ns);
+    return fast_on(comm, &c, left, KIND_ALL_REDUCE, comm->watch.timeout_ns);
 }
 
 /* A function of its own, as the places of all ranks' lines are a page of stack. */
@@ -78,51 +78,51 @@ static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uin
 static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send,
                                                                  void *recv)
 {
-    struct straight s;
+    struct fast s;
     uint64_t mine = line_word(send, shape->bytes);
-    straight_begin(comm, &s, shape->stamp, 1, site);
+    fast_begin(comm, &s, shape->stamp, 1, site);
     store_relaxed64(&comm->watch.mine->arrival[s.claim.seq & 1].payload[0], mine);               /* relaxed: E1 publishes it */
-    straight_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
+    fast_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
     bool usual = !shape->floats || modes_usual();
-    uint64_t first = straight_look(comm, &s, 0, &comm->settle[1]);
-    if (!straight_met(comm, &s, first))
-        return all_reduce_on(comm, straight_left(&s));
+    uint64_t first = fast_look(comm, &s, 0, &comm->backoff[1]);
+    if (!fast_met(comm, &s, first))
+        return all_reduce_on(comm, fast_left(&s));
     if (usual)
         line_put_word(recv, line_words(&comm->watch, s.claim.seq, comm->watch.size, 0, shape->bytes, shape->word, mine), shape->bytes);
     else
         all_reduce_fold(&comm->watch, s.claim.seq, 1, shape, send, recv, false);
-    return straight_end(comm, &s, KIND_ALL_REDUCE);
+    return fast_end(comm, &s, KIND_ALL_REDUCE);
 }
 
 static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send, void *recv,
                                                     size_t count)
 {
-    struct straight s;
-    straight_begin(comm, &s, shape->stamp, count, site);
+    struct fast s;
+    fast_begin(comm, &s, shape->stamp, count, site);
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
-    straight_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
+    fast_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
     bool usual = modes_usual();
-    uint64_t first = straight_look(comm, &s, 0, &comm->settle[1]);
-    if (!straight_met(comm, &s, first))
-        return all_reduce_on(comm, straight_left(&s));
+    uint64_t first = fast_look(comm, &s, 0, &comm->backoff[1]);
+    if (!fast_met(comm, &s, first))
+        return all_reduce_on(comm, fast_left(&s));
     all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv, usual);
-    return straight_end(comm, &s, KIND_ALL_REDUCE);
+    return fast_end(comm, &s, KIND_ALL_REDUCE);
 }
 
 static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send, void *recv,
                                                       size_t count)
 {
-    struct straight s;
+    struct fast s;
     const void *from[RANKS_MAX];
-    straight_begin(comm, &s, shape->stamp, count, site);
+    fast_begin(comm, &s, shape->stamp, count, site);
     flat_store(comm, s.claim.seq, send, shape->bytes);
-    straight_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
+    fast_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
     bool usual = modes_usual();
-    uint64_t first = straight_look(comm, &s, 0, straight_settle(comm, shape->bytes));
-    if (!straight_met(comm, &s, first) || !flat_sources(comm, s.claim.seq, send, shape->bytes, from))
-        return all_reduce_on(comm, straight_left(&s));
+    uint64_t first = fast_look(comm, &s, 0, fast_backoff(comm, shape->bytes));
+    if (!fast_met(comm, &s, first) || !flat_sources(comm, s.claim.seq, send, shape->bytes, from))
+        return all_reduce_on(comm, fast_left(&s));
     coll_fold_by(shape->fold, recv, from, comm->watch.size, count, usual);
-    return straight_end(comm, &s, KIND_ALL_REDUCE);
+    return fast_end(comm, &s, KIND_ALL_REDUCE);
 }
 
 static __attribute__((noinline)) int all_reduce_any(struct tutti_comm *comm, uint32_t site, const void *send, void *recv, size_t count, tutti_type type,
@@ -141,7 +141,7 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
-    if (call || count > STRAIGHT_BYTES || !straight_may(comm))   /* what is too long is looked up once, by check_data */
+    if (call || count > FAST_BYTES || !fast_may(comm))   /* what is too long is looked up once, by check_data */
         return all_reduce_any(comm, number, send, recv, count, type, op, call);
     if (!all_reduce_again(comm, send, recv, count, type, op) && !all_reduce_first(comm, send, recv, count, type, op))
         return all_reduce_any(comm, number, send, recv, count, type, op, call);

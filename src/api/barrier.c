@@ -3,7 +3,7 @@
 #define TUTTI_NO_SITES
 #include "api/check.h"
 #include "api/enter.h"
-#include "api/straight.h"
+#include "api/fastpath.h"
 
 static __attribute__((noinline)) int barrier_any(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
 {
@@ -12,24 +12,24 @@ static __attribute__((noinline)) int barrier_any(struct tutti_comm *comm, uint32
     return run_collective(comm, &c, KIND_BARRIER, site, call);
 }
 
-static __attribute__((noinline)) int barrier_on(struct tutti_comm *comm, struct left left, int64_t timeout_ns)
+static __attribute__((noinline)) int barrier_on(struct tutti_comm *comm, struct fast_left left, int64_t timeout_ns)
 {
     struct coll c;
     check_describe(&c, NULL, NULL, 0, TUTTI_I8, TUTTI_SUM, 0);
-    return enter_leave(comm, straight_on(comm, &c, left, KIND_BARRIER, timeout_ns));
+    return enter_leave(comm, fast_on(comm, &c, left, KIND_BARRIER, timeout_ns));
 }
 
 /* From after the checks to where the comm has been left. */
 static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
 {
-    struct straight s;
-    straight_begin(comm, &s, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
-    straight_arrive(comm, &s, KIND_BARRIER, 0);
-    uint64_t first = straight_look(comm, &s, SETTLED(comm->settle[0], SETTLE), NULL);
-    if (!straight_met(comm, &s, first))
-        return barrier_on(comm, straight_left(&s), enter_timeout(comm, call));
+    struct fast s;
+    fast_begin(comm, &s, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
+    fast_arrive(comm, &s, KIND_BARRIER, 0);
+    uint64_t first = fast_look(comm, &s, BACKOFF_STEPS(comm->backoff[0], BACKOFF), NULL);
+    if (!fast_met(comm, &s, first))
+        return barrier_on(comm, fast_left(&s), enter_timeout(comm, call));
     enter_leave(comm, 0);
-    return straight_end(comm, &s, KIND_BARRIER);
+    return fast_end(comm, &s, KIND_BARRIER);
 }
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
@@ -42,7 +42,7 @@ int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
     if (call)
         r = call->stream ? enter_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
                          : enter_call(comm, KIND_BARRIER, number, call);
-    if (r == 0 && straight_may(comm) && !(call && call->work))
+    if (r == 0 && fast_may(comm) && !(call && call->work))
         return barrier(comm, number, call);
     return enter_leave(comm, r < 0 ? r : barrier_any(comm, number, call));
 }

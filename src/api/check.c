@@ -134,16 +134,16 @@ int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind,
 
 /* ---- lists ---- */
 
-struct stretch { const char *at; size_t bytes; bool taken; };
+struct buffer_range { const char *at; size_t bytes; bool taken; };
 
 static int stretch_order(const void *left, const void *right)
 {
-    const struct stretch *a = left, *b = right;
+    const struct buffer_range *a = left, *b = right;
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
 /* Is any byte taken that is also given or taken elsewhere? */
-static bool check_touch(struct stretch *all, size_t n)
+static bool check_touch(struct buffer_range *all, size_t n)
 {
     const char *given = NULL, *taken = NULL;         /* the furthest ends so far */
     qsort(all, n, sizeof *all, stretch_order);
@@ -159,10 +159,10 @@ static bool check_touch(struct stretch *all, size_t n)
     return false;
 }
 
-static size_t stretch_add(struct stretch *all, size_t n, const void *at, size_t bytes, bool taken)
+static size_t stretch_add(struct buffer_range *all, size_t n, const void *at, size_t bytes, bool taken)
 {
     if (bytes)
-        all[n++] = (struct stretch){ at, bytes, taken };
+        all[n++] = (struct buffer_range){ at, bytes, taken };
     return n;
 }
 
@@ -170,7 +170,7 @@ static size_t count_of(const size_t *counts, uint32_t n, uint32_t i) { return n 
 
 static int check_list_overlaps(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site, struct sides s)
 {
-    struct stretch *all = calloc((size_t)s.gives + s.takes + 1, sizeof *all);
+    struct buffer_range *all = calloc((size_t)s.gives + s.takes + 1, sizeof *all);
     size_t n = 0;
     if (!all)
         return enter_fail(comm, kind, site, -ENOMEM, "no memory to compare %u buffers", s.gives + s.takes);

@@ -30,7 +30,7 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->device = NULL;
     c->ways = NULL;
     c->mover = NULL;
-    c->far = FAR_NO;
+    c->cma = CMA_NO;
 }
 
 /* What was chosen for a call like it. */

@@ -5,7 +5,7 @@
 #include "api/check.h"
 #include "api/work.h"
 #include "base/error.h"
-#include "coll/table.h"
+#include "coll/algorithms.h"
 #include "os/caller.h"
 
 #include <stdlib.h>

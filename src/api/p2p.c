@@ -86,14 +86,14 @@ static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_
     return enter_leave(comm, r);
 }
 
-/* Nothing is out of the common, and nothing else of this comm under way: a small message goes in a straight line, without a post. */
-static inline bool straight_letter(const struct tutti_comm *comm, const tutti_call *call)
+/* Nothing is out of the common, and nothing else of this comm under way: a small message takees the fast path, without a post. */
+static inline bool fast_letter(const struct tutti_comm *comm, const tutti_call *call)
 {
     return !call && comm->p2p && !load_acquire32(&comm->watch.attention) && !p2p_under_way(comm);
 }
 
 /* No word need be said about these arguments, but perhaps about the tag. */
-static inline bool straight_plain(const struct tutti_comm *comm, struct note *note, const void *buf, size_t count)
+static inline bool fast_plain(const struct tutti_comm *comm, struct note *note, const void *buf, size_t count)
 {
     note->width = fold_type_size(note->type);
     note->bytes = count * note->width;
@@ -102,7 +102,7 @@ static inline bool straight_plain(const struct tutti_comm *comm, struct note *no
 }
 
 /* It is done. */
-static inline int straight_done(struct tutti_comm *comm, enum kind kind, const struct note *note, size_t count)
+static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struct note *note, size_t count)
 {
     struct watch *w = &comm->watch;
     uint64_t tick = clock_tick();
@@ -139,8 +139,8 @@ int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type ty
     if (r < 0)
         return r;
     struct note note = { .peer = to, .tag = tag, .type = type, .site = comm_site(comm, site) };
-    if (straight_letter(comm, call) && tag >= 0 && straight_plain(comm, &note, buf, count) && send_now(comm->p2p, &note, buf))
-        return straight_done(comm, KIND_SEND, &note, count);
+    if (fast_letter(comm, call) && tag >= 0 && fast_plain(comm, &note, buf, count) && send_now(comm->p2p, &note, buf))
+        return fast_done(comm, KIND_SEND, &note, count);
     return send_slow(note.site, buf, count, type, to, tag, comm, call);
 }
 
@@ -152,9 +152,9 @@ int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, in
     if (r < 0)
         return r;
     struct note note = { .peer = from, .tag = tag, .type = type, .site = comm_site(comm, site) };
-    bool straight = straight_letter(comm, call) && (tag >= 0 || tag == TUTTI_ANY) && straight_plain(comm, &note, buf, count);
-    if (straight && p2p_well(comm->p2p, TUTTI_ANY) && match_now(comm->p2p, &note, buf, got))
-        return straight_done(comm, KIND_RECV, &note, count);
+    bool fast = fast_letter(comm, call) && (tag >= 0 || tag == TUTTI_ANY) && fast_plain(comm, &note, buf, count);
+    if (fast && p2p_well(comm->p2p, TUTTI_ANY) && match_now(comm->p2p, &note, buf, got))
+        return fast_done(comm, KIND_RECV, &note, count);
     return recv_slow(note.site, buf, count, type, from, tag, got, comm, call);
 }
 

@@ -1,6 +1,6 @@
 /* Works of sends and receives stand in p2p's own lists, not in the comm's queue: they end in whatever order their messages come. Whoever
  * starts, tests or waits pumps all of them under p2p's lock; nobody sleeps there: a waiter that spun in vain leaves them to the
- * progress thread, which sleeps on this rank's bell, and waits for its handle alone. */
+ * progress thread, which sleeps on this rank's completion, and waits for its handle alone. */
 #define TUTTI_NO_SITES
 #include "api/post.h"
 
@@ -21,7 +21,7 @@ struct post_handle {
     const struct work_shape *shape;                  /* first: what a tutti_work begins with */
     struct tutti_comm *comm;
     struct post post;
-    struct bell bell;                                /* over: result may be read */
+    struct completion completion;                                /* over: result may be read */
     int result;
     void (*done)(int error, void *arg);
     void *done_arg;
@@ -70,7 +70,7 @@ static void post_tell(struct p2p *p)
         if (h->started)
             fetch_sub32(handle_letters(h), 1);       /* E62 release */
         fetch_sub32(&p->works, 1);
-        bell_ring(&h->bell);
+        completion_signal(&h->completion);
     }
     p->calling = false;
 }
@@ -134,7 +134,7 @@ static void handle_spin(struct p2p *p, struct post_handle *h)
     const struct watch *w = p->watch;
     uint64_t began = clock_tick();
     uint32_t yields = 0;
-    while (!bell_over(&h->bell)) {
+    while (!completion_over(&h->completion)) {
         bool moved = false;
         if (pthread_mutex_trylock(&p->lock) == 0) {
             moved = post_pump(p) && h->post.moving;
@@ -164,7 +164,7 @@ static void handle_attend(struct p2p *p, struct post_handle *h)
     handle_spin(p, h);
     if (attends)
         fetch_sub32(&p->attended, 1);
-    if (attends && !bell_over(&h->bell))
+    if (attends && !completion_over(&h->completion))
         progress_kick(p->comm->world);
 }
 
@@ -190,9 +190,9 @@ static void handle_cycle(struct post_handle *h)
     bool ends = post_hopes(post);
     struct cycle_wait said = { post->kind, post->site, 0, post->peer };
     pthread_mutex_unlock(&p->lock);
-    if (moved || ends || bell_over(&h->bell))
+    if (moved || ends || completion_over(&h->completion))
         cycle_over(w->threads);
-    if (!ends && !bell_over(&h->bell))
+    if (!ends && !completion_over(&h->completion))
         cycle_look(w, &said);
 }
 
@@ -224,9 +224,9 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
     struct watch *w = &comm->watch;
     const struct threads *threads = w->threads;
     uint64_t began = clock_ns(), slice = 1000000;
-    if (!bell_over(&h->bell))
+    if (!completion_over(&h->completion))
         handle_attend(comm->p2p, h);
-    while (!bell_over(&h->bell)) {
+    while (!completion_over(&h->completion)) {
         uint64_t now = clock_ns(), nap = slice;
         if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns) || (heed_late && handle_late(h)))
             return -EAGAIN;
@@ -238,11 +238,11 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
         bool told = slice >= CYCLE_FROM_NS && patience_ns < 0 && !late;
         if (told)
             handle_cycle(h);
-        bell_sleep(&h->bell, nap);
+        completion_sleep(&h->completion, nap);
         if (told && cycle_doomed(threads))
             return handle_stuck(h);
         slice = slice < 128000000 ? slice * 2 : 250000000;
-        if (w->interrupt && !bell_over(&h->bell) && w->interrupt(w->interrupt_arg)) {
+        if (w->interrupt && !completion_over(&h->completion) && w->interrupt(w->interrupt_arg)) {
             verdict_quit(w, QUIT_INTERRUPT);
             progress_kick(comm->world);
             return -EINTR;
@@ -261,10 +261,10 @@ static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_la
 
 static int handle_end(struct post_handle *h, int awaited)
 {
-    while (!bell_over(&h->bell))
+    while (!completion_over(&h->completion))
         handle_await(h, -1, false);
     int r = (awaited == -EINTR || awaited == -EDEADLK) && h->result < 0 ? awaited : h->result;
-    bell_drop(&h->bell);
+    completion_drop(&h->completion);
     return r;
 }
 
@@ -278,7 +278,7 @@ static int handle_take(struct post_handle *h, int awaited)
 /* What is over needs its comm no more. */
 static int handle_check(const struct post_handle *h)
 {
-    if (bell_over(&h->bell))
+    if (completion_over(&h->completion))
         return 0;
     return *h->comm->fork_word == 1 ? 0 : -ECHILD;
 }
@@ -289,7 +289,7 @@ static int handle_wait(struct tutti_work *work, int timeout_ms)
     int r = handle_check(h);
     if (r < 0)
         return r;
-    if (!bell_over(&h->bell)) {
+    if (!completion_over(&h->completion)) {
         enter_known(h->comm);
         if (comm_callback == h->comm)
             return -EDEADLK;
@@ -300,9 +300,9 @@ static int handle_wait(struct tutti_work *work, int timeout_ms)
             post_journal(w, &h->post, clock_tick());
         r = handle_await(h, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
         if (journal)
-            journal_end(w, bell_over(&h->bell) ? h->result : r, clock_tick());
+            journal_end(w, completion_over(&h->completion) ? h->result : r, clock_tick());
     }
-    if (r == -EAGAIN && !bell_over(&h->bell))
+    if (r == -EAGAIN && !completion_over(&h->completion))
         return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
     return handle_take(h, r);
 }
@@ -313,25 +313,25 @@ static int handle_test(struct tutti_work *work)
     int r = handle_check(h);
     if (r < 0)
         return r;
-    if (!bell_over(&h->bell))
+    if (!completion_over(&h->completion))
         enter_known(h->comm);
-    if (!bell_over(&h->bell) && comm_callback != h->comm && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
+    if (!completion_over(&h->completion) && comm_callback != h->comm && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
         struct p2p *p = h->comm->p2p;
         post_pump(p);
         pthread_mutex_unlock(&p->lock);
     }
-    if (bell_over(&h->bell))
+    if (completion_over(&h->completion))
         return h->result;
     return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
 }
 
-static struct work_bell handle_bell(struct tutti_work *work)
+static struct work_completion handle_completion(struct tutti_work *work)
 {
     struct post_handle *h = (struct post_handle *)(void *)work;
-    return (struct work_bell){ &h->bell, h->comm, bell_over(&h->bell) ? NULL : &h->comm->p2p->lock };
+    return (struct work_completion){ &h->completion, h->comm, completion_over(&h->completion) ? NULL : &h->comm->p2p->lock };
 }
 
-static const struct work_shape post_shape = { handle_wait, handle_test, handle_bell };
+static const struct work_shape post_shape = { handle_wait, handle_test, handle_completion };
 
 static void handle_describe(struct post_handle *h, struct tutti_comm *comm, const struct post *post)
 {

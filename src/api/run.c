@@ -2,7 +2,7 @@
 #include "api/run.h"
 
 #include "api/enter.h"
-#include "api/straight.h"
+#include "api/fastpath.h"
 #include "api/verify.h"
 #include "api/work.h"
 #include "base/clock.h"
@@ -141,15 +141,15 @@ int run_end(struct coll *c, int result)
 
 /* It does not come to its end as simply as others do: what it found cannot be true, what it did was timed, or its buffer is lent. r: what it came
    to so far. */
-static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, struct left left, enum kind kind, int64_t timeout_ns, int r)
+static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, struct fast_left left, enum kind kind, int64_t timeout_ns, int r)
 {
     CALLER_KEPT;
     uint64_t ticks = c->fold_ticks;
     int answer = c->answer;
-    straight_off(comm, c, left, kind, timeout_ns);
+    fast_off(comm, c, left, kind, timeout_ns);
     c->fold_ticks = ticks;
     c->answer = answer;
-    c->phase = SETTLING;
+    c->phase = FINISHING;
     if (r >= 0 && c->lends && coll_returned(c) == WAITING)
         r = drive_to_end(&c->op);
     return run_end(c, r < 0 ? r : 0);
@@ -166,12 +166,12 @@ static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct c
     return run_end(c, r);
 }
 
-/* The common case in a straight line: one phase, through the flags, everybody there within a short spin, no verdict. Else the state machine goes
+/* The common case on the fast path: one phase, through the flags, everybody there within a short spin, no verdict. Else the state machine goes
    on from where this stopped. */
-static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
 {
-    struct straight s;
-    straight_begin(comm, &s, run_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
+    struct fast s;
+    fast_begin(comm, &s, run_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
     c->comm = comm;
     c->op.claim.seq = s.claim.seq;
     c->op.claim.descriptor = s.claim.descriptor;
@@ -183,22 +183,22 @@ static int run_straight(struct tutti_comm *comm, struct coll *c, enum kind kind,
     int r = c->algorithm->before(c);
     if (r < 0)
         return run_empty(comm, c, kind, site, timeout_ns, r);
-    straight_arrive(comm, &s, kind, c->bytes);
+    fast_arrive(comm, &s, kind, c->bytes);
     c->usual = (c->fold || c->scaled) && modes_usual();
-    uint64_t first = straight_look(comm, &s, 0, straight_settle(comm, c->bytes));
-    if (!straight_met(comm, &s, first))
-        return straight_on(comm, c, straight_left(&s), kind, timeout_ns);
+    uint64_t first = fast_look(comm, &s, 0, fast_backoff(comm, c->bytes));
+    if (!fast_met(comm, &s, first))
+        return fast_on(comm, c, fast_left(&s), kind, timeout_ns);
     r = c->algorithm->after(c);
     coll_given(c);
     if (r < 0 || c->lends || c->fold_ticks)
-        return run_rest(comm, c, straight_left(&s), kind, timeout_ns, r);
-    straight_end(comm, &s, kind);
+        return run_rest(comm, c, fast_left(&s), kind, timeout_ns, r);
+    fast_end(comm, &s, kind);
     return c->answer;
 }
 
-int run_settle(struct tutti_comm *comm, enum kind kind, uint64_t tick)
+int run_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick)
 {
-    settle_block(&comm->settle[kind != KIND_BARRIER], comm->seq, tick, comm->calls[kind]);
+    backoff_block(&comm->backoff[kind != KIND_BARRIER], comm->seq, tick, comm->calls[kind]);
     return 0;
 }
 
@@ -220,7 +220,7 @@ static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct col
 int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
     run_gate(comm);
-    if (!(call && call->work) && straight_may(comm) && c->algorithm && c->algorithm->before && !c->ways)
-        return run_straight(comm, c, kind, site, enter_timeout(comm, call));
+    if (!(call && call->work) && fast_may(comm) && c->algorithm && c->algorithm->before && !c->ways)
+        return run_fast(comm, c, kind, site, enter_timeout(comm, call));
     return run_any(comm, c, kind, site, call);
 }

@@ -1,6 +1,6 @@
 /* The one word that says that work is over is a futex; a ring that can wait for futexes waits for that. Filled by hand: liburing knows
  * this request from 2.5 on, kernels from 6.7 on, which is asked of the kernel once per world. */
-#include "api/bell.h"
+#include "api/completion.h"
 #include "api/work.h"
 #include "os/caller.h"
 #include "os/uring.h"
@@ -32,27 +32,27 @@ static void clear(struct io_uring_sqe *sqe)
     sqe->user_data = data;
 }
 
-static void prep_futex(struct io_uring_sqe *sqe, struct bell *bell)
+static void prep_futex(struct io_uring_sqe *sqe, struct completion *completion)
 {
     clear(sqe);
-    bell_heard(bell);                                /* if it is over by now, the word is another, and the wait ends at once */
+    completion_heard(completion);                                /* if it is over by now, the word is another, and the wait ends at once */
     sqe->opcode = OP_FUTEX_WAIT;
     sqe->fd = SIZE_32;                               /* not private: who wakes does not say so, either */
-    sqe->addr = (uint64_t)(uintptr_t)&bell->over;
-    sqe->addr2 = BELL_HEARD;                         /* while it is that */
+    sqe->addr = (uint64_t)(uintptr_t)&completion->over;
+    sqe->addr2 = COMPLETION_HEARD;                         /* while it is that */
     sqe->addr3 = UINT32_MAX;                         /* any waker */
 }
 
-static int prep_event(struct io_uring_sqe *sqe, struct bell *bell, pthread_mutex_t *lock)
+static int prep_event(struct io_uring_sqe *sqe, struct completion *completion, pthread_mutex_t *lock)
 {
     int error = 0;
     pthread_mutex_lock(lock);
-    if (!bell_over(bell) && !bell->event.file) {
+    if (!completion_over(completion) && !completion->event.file) {
         int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         error = fd < 0 ? -errno : 0;
-        bell->event = kept_of(fd);
+        completion->event = kept_of(fd);
     }
-    struct kept event = bell->event;
+    struct kept event = completion->event;
     pthread_mutex_unlock(lock);
     if (error < 0)
         return error;
@@ -72,8 +72,8 @@ int tutti_uring_prep_wait(struct io_uring_sqe *sqe, tutti_work *work)
     CALLER_KEPT;
     if (!sqe || !work)
         return -EINVAL;
-    struct work_bell of = work_bell(work);
-    if (bell_over(of.bell)) {                        /* its comm may be gone */
+    struct work_completion of = work_completion(work);
+    if (completion_over(of.completion)) {                        /* its comm may be gone */
         clear(sqe);
         sqe->opcode = IORING_OP_NOP;
         return 0;
@@ -81,7 +81,7 @@ int tutti_uring_prep_wait(struct io_uring_sqe *sqe, tutti_work *work)
     if (*of.comm->fork_word != 1)
         return -ECHILD;
     if (!has_futex(of.comm->world))
-        return prep_event(sqe, of.bell, of.lock);
-    prep_futex(sqe, of.bell);
+        return prep_event(sqe, of.completion, of.lock);
+    prep_futex(sqe, of.completion);
     return 0;
 }

@@ -22,7 +22,7 @@ struct tutti_work {
     struct coll c;
     struct tutti_work *next;
     void *lists;                       /* a copy of the caller's, where the call had lists */
-    struct bell bell;                  /* over: result may be read */
+    struct completion completion;                  /* over: result may be read */
     int result;
     enum kind kind;
     bool begun, blocking, fence;       /* fence: no operation, only a place in the queue */
@@ -74,7 +74,7 @@ static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int re
         comm->queue_tail = NULL;
         fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_WORK);
     }
-    bell_ring(&work->bell);
+    completion_signal(&work->completion);
 }
 
 /* A deadline counts from the call, also where the call stands behind others: when it passes there, the head is what it passes for. */
@@ -223,11 +223,11 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
     uint64_t began = clock_ns(), slice = 1000000, polling = 0;
-    while (!bell_over(&work->bell)) {
+    while (!completion_over(&work->completion)) {
         struct wait wait;
         struct cycle_wait said;
         work_push(comm, &wait, &said, *attends);
-        if (bell_over(&work->bell))
+        if (completion_over(&work->completion))
             break;
         uint64_t passed = clock_ns() - began;
         if ((patience_ns >= 0 && passed >= (uint64_t)patience_ns) || (heed_late && work_late(work)))
@@ -239,9 +239,9 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
         if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0 && work->given))
             work_cycle(w, &said, slice);
         work_leave(comm, attends);
-        bell_sleep(&work->bell, work_nap(work, slice, patience_ns, passed, heed_late));
+        completion_sleep(&work->completion, work_nap(work, slice, patience_ns, passed, heed_late));
         slice = slice < 128000000 ? slice * 2 : 250000000;
-        if (!bell_over(&work->bell) && drive_stop_asked(w)) {
+        if (!completion_over(&work->completion) && drive_stop_asked(w)) {
             verdict_quit(w, QUIT_INTERRUPT);
             return -EINTR;
         }
@@ -265,10 +265,10 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
 /* The result of work that is or will shortly be over. After an interrupt the abort ends it: its buffers are in use until then. */
 static int work_end(struct tutti_work *work, int interrupted)
 {
-    while (!bell_over(&work->bell))
+    while (!completion_over(&work->completion))
         work_await(work->c.comm, work, -1, false);
     int r = interrupted && work->result < 0 ? interrupted : work->result;    /* all or none: what succeeded for the others did here */
-    bell_drop(&work->bell);
+    completion_drop(&work->completion);
     return r;
 }
 
@@ -383,17 +383,17 @@ int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
 /* Read as what it is in every handle: its first member. */
 static const struct work_shape *work_shape(const struct tutti_work *work) { return *(const struct work_shape *const *)(const void *)work; }
 
-struct work_bell work_bell(struct tutti_work *work)
+struct work_completion work_completion(struct tutti_work *work)
 {
     if (work_shape(work))
-        return work_shape(work)->bell(work);
-    return (struct work_bell){ &work->bell, work->c.comm, &work->c.comm->queue_lock };
+        return work_shape(work)->completion(work);
+    return (struct work_completion){ &work->completion, work->c.comm, &work->c.comm->queue_lock };
 }
 
 /* What is over needs its comm no more, which may have been freed. */
 static int work_check(const struct tutti_work *work)
 {
-    if (bell_over(&work->bell))
+    if (completion_over(&work->completion))
         return 0;
     return *work->c.comm->fork_word == 1 ? 0 : -ECHILD;
 }
@@ -410,14 +410,14 @@ int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
     int r = work_check(work);
     if (r < 0)
         return r;
-    if (!bell_over(&work->bell))
+    if (!completion_over(&work->completion))
         enter_known(work->c.comm);
     if (comm_callback == work->c.comm)
         return -EDEADLK;
     bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(work));
-    if (!bell_over(&work->bell))
+    if (!completion_over(&work->completion))
         r = work_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
-    if (r == -EAGAIN && !bell_over(&work->bell))
+    if (r == -EAGAIN && !completion_over(&work->completion))
         return work_late(work) ? -ETIMEDOUT : -EAGAIN;
     return work_take(work, r == -EINTR ? r : 0);
 }
@@ -435,9 +435,9 @@ int tutti_test(tutti_work *work)
     if (r < 0)
         return r;
     struct tutti_comm *comm = work->c.comm;
-    if (!bell_over(&work->bell))
+    if (!completion_over(&work->completion))
         enter_known(comm);
-    if (!bell_over(&work->bell) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
+    if (!completion_over(&work->completion) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
         struct tutti_work *first = comm->queue;
         struct op *head = work_pump(comm, false);
         bool moved = head && comm->queue != first;
@@ -445,7 +445,7 @@ int tutti_test(tutti_work *work)
         if (moved)
             progress_tell(comm->world);
     }
-    if (bell_over(&work->bell))
+    if (completion_over(&work->completion))
         return work->result;
     return work_late(work) ? -ETIMEDOUT : -EAGAIN;
 }

@@ -4,17 +4,17 @@
 #ifndef TUTTI_API_WORK_H
 #define TUTTI_API_WORK_H
 
-#include "api/bell.h"
+#include "api/completion.h"
 #include "coll/coll.h"
 
 /* What tutti_wait and tutti_test do with a handle that is no collective's. Such a handle begins with a pointer to this; a collective's with NULL. */
-struct work_bell { struct bell *bell; struct tutti_comm *comm; pthread_mutex_t *lock; };         /* comm, lock: there as long as it is not over */
+struct work_completion { struct completion *completion; struct tutti_comm *comm; pthread_mutex_t *lock; };         /* comm, lock: there as long as it is not over */
 struct work_shape {
     int (*wait)(struct tutti_work *work, int timeout_ms);
     int (*test)(struct tutti_work *work);
-    struct work_bell (*bell)(struct tutti_work *work);
+    struct work_completion (*completion)(struct tutti_work *work);
 };
-struct work_bell work_bell(struct tutti_work *work);         /* of either kind */
+struct work_completion work_completion(struct tutti_work *work);         /* of either kind */
 
 /* Starts (call->work) or runs at its place in the queue (blocking, with work under way). c is copied for the former. */
 int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);

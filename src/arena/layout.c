@@ -79,7 +79,7 @@ static const size_t layout_words[] = {
 
     LETTER_WHOLE, LETTER_STORED, LETTER_OFFERED, LETTER_MOVED, DEAL_OFFERED, DEAL_GRANTED, DEAL_DONE, DEAL_DROPPED,
     sizeof(struct envelope), AT(envelope, bytes), AT(envelope, tag), AT(envelope, site), AT(envelope, type), AT(envelope, mode),
-    AT(envelope, letters), AT(envelope, text), AT(envelope, far.at), AT(envelope, far.end), AT(envelope, far.deal), AT(envelope, far.generation),
+    AT(envelope, letters), AT(envelope, text), AT(envelope, rest.at), AT(envelope, rest.end), AT(envelope, rest.deal), AT(envelope, rest.generation),
     sizeof(struct letter), AT(letter, seq), AT(letter, envelope),
     sizeof(struct channel), AT(channel, filled), AT(channel, taken), AT(channel, freed), AT(channel, drained), offsetof(struct channel, letters),
     sizeof(struct deal), AT(deal, state), AT(deal, start), AT(deal, stage),

@@ -247,7 +247,7 @@ struct member {
     shared64 folded;                  /* ring: pieces folded | E17. Both only grow */
     _Alignas(LINE) shared64 consumed; /* ring: chunks read to the end: the licence to overwrite them | E18 */
     shared64 turns;                   /* turns ended | E19 */
-    shared64 given;                   /* number of the last operation of uneven parts, on a file, that pulls (coll/far.h) or may be lent (coll/coll.h) in which this rank has done its part | E22 */
+    shared64 given;                   /* number of the last operation of uneven parts, on a file, that pulls (coll/cma.h) or may be lent (coll/coll.h) in which this rank has done its part | E22 */
     shared64 placed;                  /* number of the last operation with device memory whose result is in place at this rank | E70. Only grows */
     shared64 mapped;                  /* 2 * number + 1 if it could, of the last operation for which this rank has tried to open all it needs of its peers' device memory | E71. Only grows */
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */
@@ -282,7 +282,7 @@ struct envelope {                     /* by the sender, before seq */
     uint32_t letters;                 /* MOVED: how many there are at `at` */
     union {
         char text[LETTER_TEXT];
-        struct { uint64_t at, end, deal, generation; } far;          /* end: STORED: the sender's count of bytes behind it, for `freed` */
+        struct { uint64_t at, end, deal, generation; } rest;          /* end: STORED: the sender's count of bytes behind it, for `freed` */
     };
 };
 struct letter {

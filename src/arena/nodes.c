@@ -35,13 +35,13 @@ struct numa_policy nodes_of_all(const struct numa_map *map, const uint64_t *cpus
 }
 
 /* Refused or not: the pages come from somewhere. */
-static void settle(char *at, uint64_t bytes, const struct numa_policy *policy)
+static void bind_pages(char *at, uint64_t bytes, const struct numa_policy *policy)
 {
     if (!numa_policy_is_local(policy))
         (void)numa_policy_set(at, bytes, policy);
 }
 
-void nodes_settle_span(const struct arena *arena, uint32_t rank)
+void nodes_bind_span(const struct arena *arena, uint32_t rank)
 {
     uint64_t mask[NUMA_CPU_WORDS];
     struct numa_policy asked;
@@ -50,7 +50,7 @@ void nodes_settle_span(const struct arena *arena, uint32_t rank)
         return;
     struct numa_policy policy = nodes_of_rank(&map, mask, NUMA_CPU_WORDS, &asked);
     numa_map_free(&map);
-    settle(arena_span(arena, rank), arena->header->span_bytes, &policy);
+    bind_pages(arena_span(arena, rank), arena->header->span_bytes, &policy);
 }
 
 /* The union of what the ranks said when they sat down. Local: nothing is known. */
@@ -68,13 +68,13 @@ static struct numa_policy shared_policy(const struct arena *arena)
     return policy;
 }
 
-void nodes_settle_shared(const struct arena *arena)
+void nodes_bind_shared(const struct arena *arena)
 {
     const struct arena_header *h = arena->header;
     if (!numa_several())
         return;
     struct numa_policy policy = shared_policy(arena);
-    settle(arena->base + h->sites_at, h->spans_at - h->sites_at, &policy);
+    bind_pages(arena->base + h->sites_at, h->spans_at - h->sites_at, &policy);
 }
 
 void nodes_share(const struct arena *arena, char *at, uint64_t bytes, struct numa_policy *before)
@@ -84,7 +84,7 @@ void nodes_share(const struct arena *arena, char *at, uint64_t bytes, struct num
         return;
     struct numa_policy policy = shared_policy(arena);
     memory_release(arena_fd(arena), arena->base, at, bytes);
-    settle(at, bytes, &policy);
+    bind_pages(at, bytes, &policy);
 }
 
 void nodes_unshare(char *at, uint64_t bytes, const struct numa_policy *before)

@@ -18,9 +18,9 @@ struct numa_policy nodes_of_rank(const struct numa_map *map, const uint64_t *cpu
 struct numa_policy nodes_of_all(const struct numa_map *map, const uint64_t *cpus, int words);
 
 /* By the rank itself, as it is bound now, before others can know of its span. Nothing where there is one node. */
-void nodes_settle_span(const struct arena *arena, uint32_t rank);
+void nodes_bind_span(const struct arena *arena, uint32_t rank);
 /* By the last rank that joins, when all seats are filled and before anybody goes on. */
-void nodes_settle_shared(const struct arena *arena);
+void nodes_bind_shared(const struct arena *arena);
 
 /* A stretch of whole pages that nobody uses becomes everybody's: what it holds is given up. And back, as it was. */
 void nodes_share(const struct arena *arena, char *at, uint64_t bytes, struct numa_policy *before);

@@ -16,21 +16,21 @@
 
 enum { FIGURES_PATIENCE_NS = 100000000 };
 
-struct table {
+struct hash_table {
     struct store *store;
     struct stock heap;
     shared64 *heads;
     uint64_t buckets;
 };
 
-static struct table table_of(const struct arena *arena)
+static struct hash_table table_of(const struct arena *arena)
 {
     uint64_t bytes = arena->header->store_bytes;
     shared64 *heads = (shared64 *)(void *)((char *)arena->store + 4096);
-    return (struct table){ arena->store, stock_of(arena->store, bytes), heads, store_buckets(bytes) };
+    return (struct hash_table){ arena->store, stock_of(arena->store, bytes), heads, store_buckets(bytes) };
 }
 
-static struct store_entry *entry_at(const struct table *t, uint64_t at) { return (struct store_entry *)(void *)stock_block(&t->heap, at); }
+static struct store_entry *entry_at(const struct hash_table *t, uint64_t at) { return (struct store_entry *)(void *)stock_block(&t->heap, at); }
 static shared64 *entry_number(struct store_entry *e) { return (shared64 *)(void *)e->bytes; }
 
 struct store_key store_key(const char *text, size_t bytes) { return (struct store_key){ text, bytes, text_hash(text, bytes, 0) }; }
@@ -57,7 +57,7 @@ static void group_raise(struct store_group *group)
         store_fence64(&group->version, load_acquire64(&group->version) + 1);         /* E31 release, E2 fence */
 }
 
-static int repair_chain(const struct table *t, uint64_t bucket)
+static int repair_chain(const struct hash_table *t, uint64_t bucket)
 {
     const shared64 *word = &t->heads[bucket];
     for (uint64_t at; (at = load_acquire64(word)) != 0; word = &entry_at(t, at)->next) {             /* E30 acquire */
@@ -70,7 +70,7 @@ static int repair_chain(const struct table *t, uint64_t bucket)
 }
 
 /* What chains lead to is kept, the rest is free. A wake may have been left undone, too. */
-static int repair(const struct table *t)
+static int repair(const struct hash_table *t)
 {
     struct store *s = t->store;
     int r = stock_forget(&t->heap);
@@ -90,9 +90,9 @@ static int repair(const struct table *t)
     return 0;
 }
 
-static void leave(const struct table *t) { robust_unlock(&t->store->lock); }
+static void leave(const struct hash_table *t) { robust_unlock(&t->store->lock); }
 
-static int enter(const struct table *t, uint64_t patience_ns)
+static int enter(const struct hash_table *t, uint64_t patience_ns)
 {
     struct store *s = t->store;
     int r = robust_lock(&s->lock, patience_ns);
@@ -110,7 +110,7 @@ static int enter(const struct table *t, uint64_t patience_ns)
 }
 
 /* In front of every change. The heads' pages come with the first of all. */
-static int change_begin(const struct table *t)
+static int change_begin(const struct hash_table *t)
 {
     if (!load_acquire32(&t->store->ready)) {
         if (memory_populate((void *)t->heads, t->buckets * sizeof *t->heads) < 0)
@@ -121,7 +121,7 @@ static int change_begin(const struct table *t)
     return 0;
 }
 
-static void change_end(const struct table *t) { store_release32(&t->store->dirty, 0); }              /* E32 release */
+static void change_end(const struct hash_table *t) { store_release32(&t->store->dirty, 0); }              /* E32 release */
 
 /* ---- the table ---- */
 
@@ -129,14 +129,14 @@ static void change_end(const struct table *t) { store_release32(&t->store->dirty
 struct found { shared64 *word; uint64_t at; struct store_entry *entry; uint32_t value_bytes; bool number; };
 
 /* An entry as its block has room for it; its lengths are read once. */
-static bool entry_sound(const struct table *t, uint64_t at, uint32_t value_bytes, uint16_t key_bytes)
+static bool entry_sound(const struct hash_table *t, uint64_t at, uint32_t value_bytes, uint16_t key_bytes)
 {
     uint64_t room = stock_bytes(stock_block(&t->heap, at)), end = stock_grown(&t->heap);
     return at < end && room <= end - at && sizeof(struct store_entry) + value_bytes + key_bytes <= room;
 }
 
 /* 0, or -EIO: the chain leads nowhere, or in a circle: the store is damaged. */
-static int table_find(const struct table *t, const struct store_key *key, struct found *f)
+static int table_find(const struct hash_table *t, const struct store_key *key, struct found *f)
 {
     shared64 *head = &t->heads[key->hash & (t->buckets - 1)], *word = head;
     uint64_t most = (t->heap.end - t->heap.first) / sizeof(struct store_entry);
@@ -165,7 +165,7 @@ static int table_find(const struct table *t, const struct store_key *key, struct
 }
 
 /* The lock, and then the key; on failure not the lock either. */
-static int enter_find(const struct table *t, const struct store_key *key, struct found *f, uint64_t patience_ns)
+static int enter_find(const struct hash_table *t, const struct store_key *key, struct found *f, uint64_t patience_ns)
 {
     int r = enter(t, patience_ns);
     if (r < 0)
@@ -183,7 +183,7 @@ static void copy(void *to, const void *from, size_t bytes)
 }
 
 /* A new entry in the place of what was found, or in front of its chain. */
-static int table_put(const struct table *t, const struct found *f, const struct store_key *key, struct store_value value, bool number)
+static int table_put(const struct hash_table *t, const struct found *f, const struct store_key *key, struct store_value value, bool number)
 {
     int error = change_begin(t);
     if (error)
@@ -212,7 +212,7 @@ static int table_put(const struct table *t, const struct found *f, const struct 
     return 0;
 }
 
-static void table_drop(const struct table *t, const struct found *f)
+static void table_drop(const struct hash_table *t, const struct found *f)
 {
     store_release64(f->word, load_acquire64(&f->entry->next));       /* E30 release, E30 acquire */
     stock_give(&t->heap, f->at);
@@ -220,7 +220,7 @@ static void table_drop(const struct table *t, const struct found *f)
 }
 
 /* The end of what began with table_put: those who wait for the key are told if it is new. */
-static int put_end(const struct arena *arena, const struct table *t, const struct found *f, const struct store_key *key, int error)
+static int put_end(const struct arena *arena, const struct hash_table *t, const struct found *f, const struct store_key *key, int error)
 {
     struct store_group *group = store_group(arena, key);
     bool appeared = error == 0 && !f->entry;
@@ -240,7 +240,7 @@ static int put_end(const struct arena *arena, const struct table *t, const struc
 
 int store_set(const struct arena *arena, const struct store_key *key, const void *value, size_t bytes, uint64_t patience_ns)
 {
-    struct table t = table_of(arena);
+    struct hash_table t = table_of(arena);
     struct found f;
     int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
@@ -250,7 +250,7 @@ int store_set(const struct arena *arena, const struct store_key *key, const void
 
 int store_get(const struct arena *arena, const struct store_key *key, void *value, size_t *bytes, uint64_t *version, uint64_t patience_ns)
 {
-    struct table t = table_of(arena);
+    struct hash_table t = table_of(arena);
     struct found f;
     int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
@@ -273,7 +273,7 @@ int store_get(const struct arena *arena, const struct store_key *key, void *valu
 
 int store_add(const struct arena *arena, const struct store_key *key, int64_t delta, int64_t *now, uint64_t patience_ns)
 {
-    struct table t = table_of(arena);
+    struct hash_table t = table_of(arena);
     struct found f;
     int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
@@ -295,7 +295,7 @@ int store_add(const struct arena *arena, const struct store_key *key, int64_t de
 int store_compare_set(const struct arena *arena, const struct store_key *key, struct store_value expected, struct store_value desired,
                       uint64_t patience_ns)
 {
-    struct table t = table_of(arena);
+    struct hash_table t = table_of(arena);
     struct found f;
     int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
@@ -312,7 +312,7 @@ int store_compare_set(const struct arena *arena, const struct store_key *key, st
 
 int store_delete(const struct arena *arena, const struct store_key *key, uint64_t patience_ns)
 {
-    struct table t = table_of(arena);
+    struct hash_table t = table_of(arena);
     struct found f;
     int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
@@ -328,7 +328,7 @@ int store_delete(const struct arena *arena, const struct store_key *key, uint64_
 
 void store_figures(const struct arena *arena, uint64_t *keys, uint64_t *used)
 {
-    struct table t = table_of(arena);
+    struct hash_table t = table_of(arena);
     *keys = *used = 0;
     if (enter(&t, FIGURES_PATIENCE_NS) == 0) {
         *keys = t.store->keys;

@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
-struct row { int code; const char *name, *text; };
+struct error_row { int code; const char *name, *text; };
 
-static const struct row rows[] = {
+static const struct error_row rows[] = {
     { 0, "0", "success" },
     { EOWNERDEAD, "EOWNERDEAD", "a rank died or left" },
     { ETIMEDOUT, "ETIMEDOUT", "the deadline passed" },
@@ -37,7 +37,7 @@ static int positive(int error)
     return error < 0 ? -error : error;
 }
 
-static const struct row *find(int code)
+static const struct error_row *find(int code)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].code == code)
@@ -48,7 +48,7 @@ static const struct row *find(int code)
 const char *error_text(int error)
 {
     int code = positive(error);
-    const struct row *row = find(code);
+    const struct error_row *row = find(code);
     const char *text = row ? row->text : strerrordesc_np(code);
     return text ? text : "unknown error";
 }
@@ -62,7 +62,7 @@ const char *error_system(int error)
 const char *error_name(int error)
 {
     int code = positive(error);
-    const struct row *row = find(code);
+    const struct error_row *row = find(code);
     const char *name = row ? row->name : strerrorname_np(code);
     return name ? name : "E?";
 }

@@ -14,16 +14,16 @@
 
 #if defined(TUTTI_WITHOUT)             /* the sum of those left out */
 #include <stdint.h>
-extern uint32_t promised_settle;       /* who does less between arrival and first look must wait longer, or looks too early: see SETTLE in api/run.h */
-#define SETTLED(settle, steps) promised_settle
-#define SETTLES 0                      /* … and its times are nothing for the library to choose by: nor does it count among its calls */
+extern uint32_t promised_backoff;       /* who does less between arrival and first look must wait longer, or looks too early: see BACKOFF in api/run.h */
+#define BACKOFF_STEPS(backoff, steps) promised_backoff
+#define BACKOFF_TUNED 0                      /* … and its times are nothing for the library to choose by: nor does it count among its calls */
 #define COUNTED(kind) ((kind) & 0)
 enum { PROMISE_fingerprint = 1, PROMISE_journal = 2, PROMISE_verdict = 4, PROMISE_alive = 8 };
 #define PROMISED(what) (!((TUTTI_WITHOUT) & PROMISE_##what))
 #else
 #define PROMISED(what) 1
-#define SETTLED(settle, steps) settle_steps(&(settle), steps)
-#define SETTLES 1
+#define BACKOFF_STEPS(backoff, steps) backoff_steps(&(backoff), steps)
+#define BACKOFF_TUNED 1
 #define COUNTED(kind) (kind)
 #endif
 

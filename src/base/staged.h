@@ -1,5 +1,5 @@
-/* Job: copy into what peers will read: with plain stores, or past the caches (base/either).
- * Owns: nothing: who copies has the either.
+/* Job: copy into shared staging memory, with plain or with non-temporal stores, whichever is faster here (base/tuner).
+ * Owns: nothing: who copies has the tuner.
  * Never: where it is read, and when.
  *
  * What is staged lies in lines that peers have read before, and each of these has to be taken from them. Measured on AMD's Zen 4, 64 KiB: 10 us where
@@ -13,25 +13,25 @@
 
 #include "base/clock.h"
 #include "base/copy.h"
-#include "base/either.h"
+#include "base/tuner.h"
 
 enum { STAGED_LEAST = 8 << 10, STAGED_LESS = 100 };  /* bytes; ns a KiB */
 
 /* less: STAGED_LESS in ticks. How many ticks it took; 0 for what is too small to be asked about. */
-static inline uint64_t staged_copy(struct either *ways, uint64_t less, void *to, const void *from, size_t bytes)
+static inline uint64_t staged_copy(struct tuner *ways, uint64_t less, void *to, const void *from, size_t bytes)
 {
     if (!COPY_STREAMS || bytes < STAGED_LEAST) {
         copy_plain(to, from, bytes);
         return 0;
     }
-    bool streamed = either_choose_less(ways, less);
+    bool streamed = tuner_choose_less(ways, less);
     uint64_t began = clock_tick();
     if (streamed)
         copy_streaming(to, from, bytes);
     else
         copy_plain(to, from, bytes);
     uint64_t ticks = clock_tick() - began;
-    either_learn_mean(ways, streamed, ticks, bytes);
+    tuner_learn_mean(ways, streamed, ticks, bytes);
     return ticks;
 }
 

@@ -7,7 +7,7 @@
 #include "os/maps.h"
 #include "os/memory.h"
 #include "os/process.h"
-#include "os/reach.h"
+#include "os/vm_read.h"
 #include "os/uring.h"
 
 #include <errno.h>
@@ -95,7 +95,7 @@ static bool has_reach(void)
     uint64_t got = 0;
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        _exit(reach_read(parent, &got, (uint64_t)(uintptr_t)&here, sizeof got) != 0);
+        _exit(vm_read(parent, &got, (uint64_t)(uintptr_t)&here, sizeof got) != 0);
     int status = 1;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;

@@ -5,7 +5,7 @@
  * Scott, 1991; here the sense is the operation's number and counter and sense only grow.)
  *
  * E20 sense: whoever has seen all lines stores sense = k (release); a reader that loads k or more (acquire) knows C(k). */
-#include "coll/table.h"
+#include "coll/algorithms.h"
 
 static void central_release(struct watch *w, uint64_t seq)
 {

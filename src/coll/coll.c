@@ -184,17 +184,17 @@ void coll_fold_staged(struct coll *c, void *slot, void *result, const void *cons
         coll_fold_plain(c, slot, result, from, n, count);
         return;
     }
-    bool streamed = COPY_STREAMS && either_choose_less(&c->comm->folds_streamed, c->comm->world->staged_less);
-    bool blocks = streamed || either_choose(&c->comm->folded, 1);
+    bool streamed = COPY_STREAMS && tuner_choose_less(&c->comm->folds_streamed, c->comm->world->staged_less);
+    bool blocks = streamed || tuner_choose(&c->comm->folded, 1);
     uint64_t began = c->fold_ticks;
     if (blocks)
         coll_fold_blocks(c, slot, streamed, result, from, n, count);
     else
         coll_fold_plain(c, slot, result, from, n, count);
     uint64_t ticks = c->fold_ticks - began;
-    either_learn_mean(&c->comm->folds_streamed, streamed, ticks, bytes);
+    tuner_learn_mean(&c->comm->folds_streamed, streamed, ticks, bytes);
     if (!streamed)
-        either_learn(&c->comm->folded, blocks, ticks, bytes);
+        tuner_learn(&c->comm->folded, blocks, ticks, bytes);
 }
 
 void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count, bool usual)
@@ -229,15 +229,15 @@ int coll_one_phase(struct op *op)
         if (r < 0)
             return r;
     }
-    if (c->phase != SETTLING) {
+    if (c->phase != FINISHING) {
         if (c->gate->advance(op) == WAITING)
             return WAITING;
         int r = c->algorithm->after(c);
         coll_given(c);
         if (r < 0)
             return r;
-        c->phase = SETTLING;
+        c->phase = FINISHING;
     }
-    int r = coll_settle(c);
+    int r = coll_device_complete(c);
     return r == DONE && c->lends ? coll_returned(c) : r;
 }

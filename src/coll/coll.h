@@ -4,7 +4,7 @@
  *
  * Device memory. A rank says with its arrival that its buffers are device memory (coll_publish_device). What travels between ranks is the
  * same as ever; but a device can fail after everything else went well, so an operation in which any rank said so ends, at every rank, with
- * coll_settle: the result is in place here, and then everywhere.
+ * coll_device_complete: the result is in place here, and then everywhere.
  *
  * E70 placed: a rank's result is where its caller will look for it, then placed = number (release); who loads that (acquire) knows that this
  *    rank can fail the operation no more, and reads nothing of its peers' staging.
@@ -44,7 +44,7 @@ struct algorithm {
     int  (*before)(struct coll *c);
     int  (*after)(struct coll *c);
     const char *help;                  /* what it does and costs, one line; for people */
-    bool pulls;                        /* reads private memory of peers where it can (coll/far.h): its C(k) is `given` */
+    bool pulls;                        /* reads private memory of peers where it can (coll/cma.h): its C(k) is `given` */
 };
 
 /* Copies between the caller's buffers and host memory where the CPU cannot make them: they are handed over, and end later, in order on each
@@ -92,24 +92,24 @@ struct coll {
     bool kept;                         /* this rank's block for itself is in its place (parts_keep) */
     bool lends;                        /* flat: peers read the caller's buffer where it lies, so this rank stays until they have (coll_returned) */
     uint64_t fold_ticks;
-    struct either *stream;             /* coll/stream.h */
+    struct tuner *stream;             /* coll/stream.h */
     size_t stream_bytes;
     bool streams;
-    struct { struct either *ways; size_t bytes; uint64_t began; bool yes; } ringed;          /* coll/ringed.h */
+    struct { struct tuner *ways; size_t bytes; uint64_t began; bool yes; } ringed;          /* coll/ringed.h */
     struct device_call *device;        /* NULL: this rank's buffers are host memory. Set by check_describe, then by who found it otherwise */
     struct disk_call *disk;            /* of load and save alone; set with `ways` */
     int (*place)(struct coll *c);      /* only where there is a device: brings the result there. DONE, WAITING (watch_poll), -errno; NULL: it is there */
     const struct call_ways *ways;    /* NULL: nobody is asked. Set as `device` is */
     const struct mover *mover;         /* NULL: the CPU copies. Set by check_describe, then with `device` */
-    enum far { FAR_ASKS, FAR_NO, FAR_YES } far;      /* coll/far.h; set where an algorithm of large operations opens */
-    uint64_t far_since;                /* when memory of a peer was first found gone, 0: never */
+    enum cma { CMA_ASKS, CMA_NO, CMA_YES } cma;      /* coll/cma.h; set where an algorithm of large operations opens */
+    uint64_t cma_since;                /* when memory of a peer was first found gone, 0: never */
     int phase;
     struct { char *at; size_t piece, slot, depth, large; uint64_t total, base, in, fold, out, mine, taken, steps, asked, taking; } ring;
                                        /* elements, bytes, rounds; mine, taken: of what this rank gives, and takes;
                                           asked >= in, taking >= out: handed to a mover, and ended */
 };
 
-enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2, SETTLING = 3 };
+enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2, FINISHING = 3 };
 
 /* before, the gate (arrive, and wait until all have: by the barrier algorithm that the rules name for this comm), after. */
 int coll_one_phase(struct op *op);
@@ -143,7 +143,7 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
 /* The same into results that are too large to stay in any cache until somebody reads them: past the caches if c->streams. */
 enum { FOLD_STREAM_LEAST = 64 << 20 };
 void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
-/* The same into a slot that peers have read, and, where there is one, into a result; by the fastest of three ways (base/either.h). */
+/* The same into a slot that peers have read, and, where there is one, into a result; by the fastest of three ways (base/tuner.h). */
 enum { FOLD_BLOCK = 16384, FOLD_STAGED_LEAST = TINY(16385, 32) };
 void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count);
 /* The same by a kernel, not timed; usual: as modes_usual found them in this call. */
@@ -158,7 +158,7 @@ uint64_t coll_card(const struct coll *c, uint32_t p);        /* where p's lies; 
 void coll_say_mapped(struct coll *c, bool ok);
 int  coll_all_mapped(struct coll *c, bool *all);
 /* The end of every algorithm, again and again until DONE: what this operation's devices ask for; nothing where there are none. */
-int  coll_settle(struct coll *c);
+int  coll_device_complete(struct coll *c);
 
 /* Puts a copy in the place of the caller's lists; *block is the caller's to free. 0 or -ENOMEM. */
 int coll_keep_lists(struct coll *c, enum kind kind, void **block);

@@ -1,4 +1,5 @@
-/* Job: contributions that lie in the arena when this rank arrives: in its slot, or, where the caller's buffer lies there, where they are.
+/* Job: eager transport: a contribution is copied into this rank's staging slot before it arrives; peers read it there. A caller's buffer in the
+ *      arena is read in place.
  * Owns: the slot, one for each parity of the operation's number.
  * Never: more than FLAT_BYTES. */
 #ifndef TUTTI_COLL_FLAT_H

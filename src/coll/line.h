@@ -1,4 +1,4 @@
-/* Job: contributions that travel in the arrival line.
+/* Job: inline transport: a contribution travels in the cache line that says that its rank has arrived.
  * Owns: this rank's payload words of the operation, before it arrives.
  * Never: more than LINE_BYTES; with a factor, 16 bytes. */
 #ifndef TUTTI_COLL_LINE_H

@@ -1,7 +1,7 @@
 /* All_reduce of several buffers as one operation: they are one vector, laid one behind the other in the slot and in the rings. One wait,
  * and one round trip of the rings, for all of them. The counts are the same list on all ranks, by fingerprint. */
 #include "coll/flat.h"
-#include "coll/table.h"
+#include "coll/algorithms.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* One table says what tells the collectives apart; the three transports then need to be written once. Costs a few branches a block. */
 #include "coll/parts.h"
 
-#include "coll/far.h"
+#include "coll/cma.h"
 
 #include <errno.h>
 
@@ -146,10 +146,10 @@ static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n, c
         return DONE;
     for (uint32_t p = 0; p < ranks; p++) {
         struct spot spot = p == me && !scratch ? (struct spot){ parts_send(c, me) + first * c->width, 0 } : at(c, p, first, n);
-        int r = spot.far ? far_read(c, p, far_stretch(c, p), spot.far, n * c->width) : spot.at ? DONE : -EPROTO;
+        int r = spot.far ? cma_read(c, p, cma_stretch(c, p), spot.far, n * c->width) : spot.at ? DONE : -EPROTO;
         if (r != DONE)
             return r;
-        from[p] = spot.far ? far_stretch(c, p) : spot.at;
+        from[p] = spot.far ? cma_stretch(c, p) : spot.at;
     }
     char *to = parts_recv(c, me) + first * c->width;
     coll_fold(c, scratch ? scratch : to, from, ranks, n);
@@ -161,7 +161,7 @@ static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n, c
 /* What is far goes through a window of a certain size; then it is no device's, and there is no scratch. */
 static int parts_fold_all(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
 {
-    size_t most = c->far == FAR_YES ? far_stretch_bytes(c) / c->width : n;
+    size_t most = c->cma == CMA_YES ? cma_stretch_bytes(c) / c->width : n;
     int r = DONE;
     n = parts_cut(parts_count(c, c->comm->watch.me, c->comm->watch.me), first, n);
     for (size_t done = 0; done < n && r == DONE; done += most)
@@ -201,7 +201,7 @@ int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *sc
             continue;
         struct spot spot = kept ? (struct spot){ parts_send(c, me) + first * c->width, 0 } : at(c, p, first, some);
         char *to = parts_recv(c, p) + first * c->width;
-        int r = spot.far ? far_read(c, p, to, spot.far, some * c->width) : spot.at ? DONE : -EPROTO;
+        int r = spot.far ? cma_read(c, p, to, spot.far, some * c->width) : spot.at ? DONE : -EPROTO;
         if (r != DONE)
             return r;
         if (!spot.far)

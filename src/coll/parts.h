@@ -48,12 +48,12 @@ static inline size_t parts_cut(size_t count, size_t first, size_t n)
 struct sides { uint32_t gives, takes; };
 struct sides parts_sides(const struct tutti_comm *comm, const struct coll *c, enum kind kind);
 
-/* Where elements of p's lie: in this process's reach, or, at NULL, in p's private memory (coll/far.h); neither: nowhere, -EPROTO. */
+/* Where elements of p's lie: in this process's reach, or, at NULL, in p's private memory (coll/cma.h); neither: nowhere, -EPROTO. */
 struct spot { const char *at; uint64_t far; };
 
 /* Takes elements [first, first + n) of everything that is meant for this rank, n cut to each block's end. `at` says where those of p's block
    lie. Includes what this rank keeps for itself. scratch: where the CPU cannot reach this rank's buffers, the fold comes out here first, and
-   its own block is where `at` says, too. DONE, WAITING (far_read: it is asked again) or -errno. */
+   its own block is where `at` says, too. DONE, WAITING (cma_read: it is asked again) or -errno. */
 typedef struct spot parts_at_fn(const struct coll *c, uint32_t p, size_t first, size_t n);
 int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch);
 

@@ -131,7 +131,7 @@ static struct spot move_at(const struct coll *c, uint32_t p, size_t first, size_
     struct place place = move_place(c, p, me, rows);
     uint64_t at = place.at + first * c->width;
     if (place.at && ring_in_place(&place, first * c->width, n * c->width))
-        return far_is(at) ? (struct spot){ NULL, at } : (struct spot){ coll_at(c, at, n * c->width), 0 };
+        return cma_is(at) ? (struct spot){ NULL, at } : (struct spot){ coll_at(c, at, n * c->width), 0 };
     char *ring = coll_peer(c, p, ring_all_slots(c));
     size_t in_slot = (how & PARTS_EACH ? me * c->ring.piece : 0) + first - (size_t)c->ring.taking * c->ring.piece;
     return ring ? (struct spot){ ring_slot(ring, c, c->ring.taking) + in_slot * c->width, 0 } : nowhere;
@@ -250,12 +250,12 @@ static int move_open(struct coll *c)
     size_t most = ring_slot_now(c) / (how & PARTS_EACH ? size : 1) / c->width, bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
     bool gives = parts_gives(c, me);
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
-    int r = far_open(c);
+    int r = cma_open(c);
     if (r < 0)
         return r;
     if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
         c->sends = ring_may_lie(c, c->send, bytes);
-    bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->far == FAR_YES && far_is(c->sends.at);
+    bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->cma == CMA_YES && cma_is(c->sends.at);
     if (ringed_choose(c, may ? c->comm->ringed.sends : NULL, bytes, RINGED_SENDS_LEAST))
         c->sends = (struct place){ 0, 0, 0 };
     c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
@@ -342,11 +342,11 @@ static int move_close(struct coll *c)
     stream_learn(c);
     ringed_learn(c);
     if ((parts_how(c) & PARTS_PAIRS) || c->algorithm->pulls) {
-        if (far_given(c) == WAITING)
+        if (cma_given(c) == WAITING)
             return WAITING;
     } else if (c->ring.total && ring_await(c, offsetof(struct member, produced), c->ring.total, c->op.claim.committer < 0 ? NULL : move_gives) == WAITING)
         return WAITING;
-    int r = coll_settle(c);
+    int r = coll_device_complete(c);
     return r == DONE && c->sends.hi > c->sends.lo ? ring_exit(c, move_takes_mine) : r;
 }
 
@@ -371,11 +371,11 @@ int ring_move_advance(struct op *op)
         watch_arrive(op->watch, &op->claim);
         c->phase = GATE_WAIT;
     }
-    int r = c->mover && c->phase != SETTLING ? c->mover->ready(c) : DONE;
+    int r = c->mover && c->phase != FINISHING ? c->mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while ((c->far == FAR_NO || c->ringed.yes) && c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
-        if (r >= 0 && (watch_all_arrived(op) == WAITING || far_settle(c) == WAITING))
+        while ((c->cma == CMA_NO || c->ringed.yes) && c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
+        if (r >= 0 && (watch_all_arrived(op) == WAITING || cma_finish(c) == WAITING))
             return ring_waits(c);
         r = r < 0 ? r : DONE;
         if (r == DONE && (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c))))
@@ -396,6 +396,6 @@ int ring_move_advance(struct op *op)
         ring_close(c);
         return r;
     }
-    c->phase = SETTLING;
+    c->phase = FINISHING;
     return move_close(c);
 }

@@ -47,12 +47,12 @@ static struct chunk reduce_chunk(const struct coll *c, uint64_t step, uint32_t p
 }
 
 /* The buffers of the call are one, or many in a row: elements [first, …) lie together in (at most) the first run, in buffer `i` from `at` on. */
-struct run { const char *send; char *recv; size_t count, i, at; };
+struct reduce_run { const char *send; char *recv; size_t count, i, at; };
 
-static struct run reduce_run(const struct coll *c, size_t first, size_t count)
+static struct reduce_run reduce_run(const struct coll *c, size_t first, size_t count)
 {
     if (!c->lists.first)
-        return (struct run){ (const char *)c->send + first * c->width, (char *)c->recv + first * c->width, count, 0, first };
+        return (struct reduce_run){ (const char *)c->send + first * c->width, (char *)c->recv + first * c->width, count, 0, first };
     size_t low = 0, high = (size_t)c->lists.n;
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
@@ -62,34 +62,34 @@ static struct run reduce_run(const struct coll *c, size_t first, size_t count)
             high = middle;
     }
     size_t at = first - c->lists.first[low], left = c->lists.first[low + 1] - first;
-    return (struct run){ (const char *)c->lists.send[low] + at * c->width, (char *)c->lists.recv[low] + at * c->width, left < count ? left : count,
+    return (struct reduce_run){ (const char *)c->lists.send[low] + at * c->width, (char *)c->lists.recv[low] + at * c->width, left < count ? left : count,
                          low, at };
 }
 
 static void reduce_copy_in(struct coll *c, char *to, struct chunk chunk)
 {
     for (size_t done = 0; done < chunk.count;) {
-        struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
+        struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done);
         coll_copy_in(c, to + done * c->width, run.send, run.count * c->width);
         done += run.count;
     }
 }
 
 /* Where in the arena one side of a rank's buffers lies: a place, or for many buffers a row for each. */
-struct side { struct place place; const struct part_row *rows; };
+struct reduce_side { struct place place; const struct part_row *rows; };
 
-static struct place reduce_place(const struct coll *c, const struct side *side, size_t i)
+static struct place reduce_place(const struct coll *c, const struct reduce_side *side, size_t i)
 {
     return side->rows ? ring_known(c, (struct place){ side->rows[i].at, side->rows[i].lo, side->rows[i].hi }) : side->place;
 }
 
 /* Does all of the chunk lie there? */
-static bool reduce_lies(const struct coll *c, const struct side *side, struct chunk chunk)
+static bool reduce_lies(const struct coll *c, const struct reduce_side *side, struct chunk chunk)
 {
     if (c->lists.first && !side->rows)
         return false;
     for (size_t done = 0; done < chunk.count;) {
-        struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
+        struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done);
         struct place place = reduce_place(c, side, run.i);
         if (!ring_in_place(&place, run.at * c->width, run.count * c->width))
             return false;
@@ -98,18 +98,18 @@ static bool reduce_lies(const struct coll *c, const struct side *side, struct ch
     return chunk.count > 0;
 }
 
-/* Where a run that lies there lies: an offset in the arena, or, with FAR_BIT, an address. */
-static uint64_t reduce_at(const struct coll *c, const struct side *side, const struct run *run)
+/* Where a run that lies there lies: an offset in the arena, or, with CMA_BIT, an address. */
+static uint64_t reduce_at(const struct coll *c, const struct reduce_side *side, const struct reduce_run *run)
 {
     return reduce_place(c, side, run->i).at + run->at * c->width;
 }
 
 /* p's, or this rank's own; which: 0 send, 1 receive. Rows: first those of the send buffers, then those of the receive buffers. */
-static struct side reduce_side(const struct coll *c, uint32_t p, int which)
+static struct reduce_side reduce_side(const struct coll *c, uint32_t p, int which)
 {
     bool mine = p == c->comm->watch.me;
     struct place own = ring_known(c, which ? c->recvs : c->sends);
-    struct side side = { mine ? own : which ? ring_recv_place(c, p) : ring_send_place(c, p), NULL };
+    struct reduce_side side = { mine ? own : which ? ring_recv_place(c, p) : ring_send_place(c, p), NULL };
     if (c->lists.first && side.place.hi > side.place.lo) {
         const struct part_row *rows = mine ? ring_rows(c, c->ring.at) : ring_rows_of(c, p);
         bool fit = 2 * (size_t)c->lists.n <= ring_rows_count(c->comm->watch.size);   /* if not, p has none, whatever it says */
@@ -124,7 +124,7 @@ static bool reduce_slot_idle(const struct coll *c, uint64_t round)
     const struct watch *w = &c->comm->watch;
     if (c->mover)
         return false;
-    struct side sends = reduce_side(c, w->me, 0), recvs = reduce_side(c, w->me, 1);
+    struct reduce_side sends = reduce_side(c, w->me, 0), recvs = reduce_side(c, w->me, 1);
     for (uint32_t p = 0; p < w->size; p++) {
         struct chunk chunk = reduce_piece(c, round, p);
         if (chunk.count && !reduce_lies(c, p == w->me ? &recvs : &sends, chunk))
@@ -149,7 +149,7 @@ static int reduce_hand_in(struct coll *c)
         if (ring_licence(c, c->ring.asked, NULL) == WAITING)
             return WAITING;
         char *slot = ring_slot(c->ring.at, c, c->ring.asked);
-        struct side sends = reduce_side(c, w->me, 0);
+        struct reduce_side sends = reduce_side(c, w->me, 0);
         for (uint32_t p = 0; p < w->size; p++) {
             struct chunk chunk = reduce_piece(c, c->ring.asked, p);
             if ((p != w->me || c->mover) && !reduce_lies(c, &sends, chunk))
@@ -173,7 +173,7 @@ static int reduce_in(struct coll *c)
 
 /* What p has put where in this round: the slot's part, or, for a chunk that lies in its buffers, NULL and the side. A slot's part holds a
    piece: a larger chunk has none there, whatever p says by now of where its buffers lie. */
-struct source { const char *slot; struct side side; };
+struct source { const char *slot; struct reduce_side side; };
 
 static int reduce_source(const struct coll *c, uint32_t p, int which, struct chunk chunk, uint64_t round, uint32_t part, struct source *source)
 {
@@ -186,12 +186,12 @@ static int reduce_source(const struct coll *c, uint32_t p, int which, struct chu
 }
 
 /* Where the CPU finds a run of p's; what is private to p is read into its stretch of the window first. DONE with *at, WAITING, -errno. */
-static int reduce_from(struct coll *c, uint32_t p, const struct source *source, const struct run *run, size_t done, const void **at)
+static int reduce_from(struct coll *c, uint32_t p, const struct source *source, const struct reduce_run *run, size_t done, const void **at)
 {
     uint64_t lies = source->slot ? 0 : reduce_at(c, &source->side, run);
-    if (far_is(lies)) {
-        *at = far_stretch(c, p);
-        return far_read(c, p, far_stretch(c, p), lies, run->count * c->width);
+    if (cma_is(lies)) {
+        *at = cma_stretch(c, p);
+        return cma_read(c, p, cma_stretch(c, p), lies, run->count * c->width);
     }
     *at = source->slot ? source->slot + done * c->width : coll_at(c, lies, run->count * c->width);
     return *at ? DONE : -EPROTO;
@@ -207,14 +207,14 @@ static int reduce_fold(struct coll *c, bool wants)
     for (uint32_t p = 0; p < w->size && chunk.count; p++)
         if (p != w->me && reduce_source(c, p, 0, chunk, reduce_said(c, c->ring.fold), w->me, &source[p]) < 0)
             return -EPROTO;
-    struct side recvs = reduce_side(c, w->me, 1);
+    struct reduce_side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
-    size_t most = c->far == FAR_YES ? far_stretch_bytes(c) / c->width : SIZE_MAX;
+    size_t most = c->cma == CMA_YES ? cma_stretch_bytes(c) / c->width : SIZE_MAX;
     char *slot = c->ring.at ? ring_slot(c->ring.at, c, reduce_said(c, c->ring.fold)) + w->size * c->ring.piece * c->width : NULL;
     const char *own = slot ? slot - (w->size - w->me) * c->ring.piece * c->width : NULL;     /* a device rank's own, which the CPU can reach */
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
-        struct run run = reduce_run(c, chunk.first + done, chunk.count - done < most ? chunk.count - done : most);
+        struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done < most ? chunk.count - done : most);
         for (uint32_t p = 0; p < w->size; p++) {
             int r = p == w->me ? DONE : reduce_from(c, p, &source[p], &run, done, &from[p]);
             if (r != DONE)
@@ -246,10 +246,10 @@ static int reduce_hand_out(struct coll *c, bool wants)
         if (chunk.count && reduce_source(c, p, 1, chunk, reduce_said(c, c->ring.taking), w->size, &source) < 0)
             return -EPROTO;
         for (size_t done = 0; done < chunk.count;) {
-            struct run run = reduce_run(c, chunk.first + done, chunk.count - done);
+            struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done);
             uint64_t at = source.slot ? 0 : reduce_at(c, &source.side, &run);
             const char *from = source.slot ? source.slot + done * c->width : coll_at(c, at, run.count * c->width);
-            int r = far_is(at) ? far_read(c, p, run.recv, at, run.count * c->width) : from ? DONE : -EPROTO;
+            int r = cma_is(at) ? cma_read(c, p, run.recv, at, run.count * c->width) : from ? DONE : -EPROTO;
             if (r != DONE)
                 return r;
             if (from)
@@ -292,7 +292,7 @@ static void reduce_fill_rows(struct coll *c)
 static void reduce_ring_results(struct coll *c, size_t bytes)
 {
     bool may = c->algorithm->kind == KIND_ALL_REDUCE && !c->comm->crowded && c->send != c->recv && c->sends.lo == 0 && c->sends.hi == bytes
-            && !far_is(c->recvs.at) && c->recvs.lo == 0 && c->recvs.hi == bytes && c->comm->watch.size > 1;
+            && !cma_is(c->recvs.at) && c->recvs.lo == 0 && c->recvs.hi == bytes && c->comm->watch.size > 1;
     if (ringed_choose(c, may ? c->comm->ringed.results[c->streams] : NULL, bytes, RINGED_RESULTS_LEAST))
         c->recvs = (struct place){ 0, 0, 0 };
 }
@@ -302,7 +302,7 @@ static int reduce_open(struct coll *c, bool all_want)
     uint32_t size = c->comm->watch.size;
     size_t most = ring_slot_now(c) / (size + 1) / c->width, bytes = c->count * c->width;
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
-    int r = far_open(c);
+    int r = cma_open(c);
     if (r < 0)
         return r;
     if (!c->lists.first && size > 1) {
@@ -373,11 +373,11 @@ static int reduce_advance(struct coll *c, bool wants)
         watch_arrive(&c->comm->watch, &c->op.claim);
         c->phase = GATE_WAIT;
     }
-    int r = c->mover && c->phase != SETTLING ? c->mover->ready(c) : DONE;
+    int r = c->mover && c->phase != FINISHING ? c->mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->far == FAR_NO && c->ring.in < c->ring.total && (r = reduce_in(c)) == DONE) { }
-        if (r >= 0 && (watch_all_arrived(&c->op) == WAITING || far_settle(c) == WAITING))
+        while (c->cma == CMA_NO && c->ring.in < c->ring.total && (r = reduce_in(c)) == DONE) { }
+        if (r >= 0 && (watch_all_arrived(&c->op) == WAITING || cma_finish(c) == WAITING))
             return ring_waits(c);
         r = r < 0 ? r : DONE;
         c->phase = AFTER_GATE;
@@ -394,13 +394,13 @@ static int reduce_advance(struct coll *c, bool wants)
         ring_close(c);
         return r;
     }
-    c->phase = SETTLING;
+    c->phase = FINISHING;
     ring_close(c);
     stream_learn(c);
     ringed_learn(c);
-    if (c->algorithm->pulls && far_given(c) == WAITING)
+    if (c->algorithm->pulls && cma_given(c) == WAITING)
         return WAITING;
-    r = coll_settle(c);
+    r = coll_device_complete(c);
     return r == DONE && (c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo) ? ring_exit(c, NULL) : r;
 }
 

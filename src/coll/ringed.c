@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 
-bool ringed_choose(struct coll *c, struct either *classes, size_t bytes, size_t least)
+bool ringed_choose(struct coll *c, struct tuner *classes, size_t bytes, size_t least)
 {
-    c->ringed.ways = classes ? either_of(classes, bytes, least) : NULL;
+    c->ringed.ways = classes ? tuner_of(classes, bytes, least) : NULL;
     c->ringed.bytes = bytes;
-    c->ringed.yes = c->ringed.ways && either_choose(c->ringed.ways, 1);
+    c->ringed.yes = c->ringed.ways && tuner_choose(c->ringed.ways, 1);
     c->ringed.began = c->ringed.ways ? clock_tick() : 0;
     return c->ringed.yes;
 }
@@ -15,6 +15,6 @@ bool ringed_choose(struct coll *c, struct either *classes, size_t bytes, size_t 
 void ringed_learn(struct coll *c)
 {
     if (c->ringed.ways)
-        either_learn(c->ringed.ways, c->ringed.yes, clock_tick() - c->ringed.began, c->ringed.bytes);
+        tuner_learn(c->ringed.ways, c->ringed.yes, clock_tick() - c->ringed.began, c->ringed.bytes);
     c->ringed.ways = NULL;
 }

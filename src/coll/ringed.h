@@ -1,6 +1,6 @@
-/* Job: what peers could read where it lies, and could as well find in this rank's ring: which is faster here (base/either)?
+/* Job: choose between zero-copy (peers read the caller's buffer) and staging through this rank's ring, by cost (base/tuner).
  * Owns: tutti_comm.ringed.
- * Never: whether peers can read it where it lies (far.c, group/place); how they read it.
+ * Never: whether peers can read it where it lies (cma.c, group/place); how they read it.
  *
  * It is this rank's own choice: peers go by what it publishes. But their work is what changes, so what counts is how long the operation takes, from
  * this rank's call to where it needs nothing of anybody any more. Ranks measure nearly the same, and so come to the same.
@@ -23,7 +23,7 @@
 enum { RINGED_SENDS_LEAST = TINY(1 << 20, 64), RINGED_RESULTS_LEAST = TINY(4 << 20, 64) };
 
 /* Before the arrival, for one of comm.ringed's rows: true, by the ring. Fewer bytes than `least`, and where there is no choice: NULL, and false. */
-bool ringed_choose(struct coll *c, struct either *classes, size_t bytes, size_t least);
+bool ringed_choose(struct coll *c, struct tuner *classes, size_t bytes, size_t least);
 void ringed_learn(struct coll *c);                   /* at its end */
 
 #endif

@@ -15,7 +15,7 @@
 #ifndef TUTTI_COLL_SELECT_H
 #define TUTTI_COLL_SELECT_H
 
-#include "coll/table.h"
+#include "coll/algorithms.h"
 
 enum { CHOICES_MAX = 8, LAYERS = 3 };  /* of a clause; the default, the file, the environment */
 

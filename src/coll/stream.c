@@ -6,14 +6,14 @@
 
 void stream_choose(struct coll *c, size_t bytes, bool in_place)
 {
-    c->stream = !COPY_STREAMS || in_place || c->mover ? NULL : either_of(c->comm->streams, bytes, STREAM_LEAST);
-    c->streams = c->stream && either_choose(c->stream, 1);
+    c->stream = !COPY_STREAMS || in_place || c->mover ? NULL : tuner_of(c->comm->streams, bytes, STREAM_LEAST);
+    c->streams = c->stream && tuner_choose(c->stream, 1);
     c->stream_bytes = bytes;
 }
 
 void stream_learn(struct coll *c)
 {
     if (c->stream)
-        either_learn(c->stream, c->streams, c->fold_ticks, c->stream_bytes);
+        tuner_learn(c->stream, c->streams, c->fold_ticks, c->stream_bytes);
     c->stream = NULL;
 }

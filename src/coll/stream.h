@@ -1,4 +1,4 @@
-/* Job: which stores the results of a large operation are written with (base/either).
+/* Job: choose plain or non-temporal stores for the results of a large operation, by cost (base/tuner).
  * Owns: tutti_comm.streams.
  * Never: anything that a peer could notice. */
 #ifndef TUTTI_COLL_STREAM_H

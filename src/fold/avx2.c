@@ -9,7 +9,7 @@
 #define LANES_BYTES 32
 #include "fold/few.h"
 #include "fold/lanes.h"
-#include "fold/small.h"
+#include "fold/fp8.h"
 
 static vec f16_load(const uint8_t *from)
 {
@@ -43,7 +43,7 @@ static vec f8e5m2_load(const uint8_t *from)
 static vec f8e4m3_load(const uint8_t *from)
 {
     __m128i bytes = _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)from)), 7);
-    return small_from_f16_e4m3((vec)_mm256_cvtph_ps(_mm_and_si128(bytes, _mm_set1_epi16((short)0xbfff))));
+    return fp8_from_f16_e4m3((vec)_mm256_cvtph_ps(_mm_and_si128(bytes, _mm_set1_epi16((short)0xbfff))));
 }
 
 static void bytes_store(uint8_t *to, vec v)

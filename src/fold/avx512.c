@@ -8,7 +8,7 @@
 
 #define LANES_BYTES 64
 #include "fold/lanes.h"
-#include "fold/small.h"
+#include "fold/fp8.h"
 
 static vec f16_load(const uint8_t *from)
 {
@@ -53,7 +53,7 @@ static vec f8e5m2_load(const uint8_t *from)
 static vec f8e4m3_load(const uint8_t *from)
 {
     __m256i bytes = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)from)), 7);
-    return small_from_f16_e4m3((vec)_mm512_cvtph_ps(_mm256_and_si256(bytes, _mm256_set1_epi16((short)0xbfff))));
+    return fp8_from_f16_e4m3((vec)_mm512_cvtph_ps(_mm256_and_si256(bytes, _mm256_set1_epi16((short)0xbfff))));
 }
 
 static void bytes_store(uint8_t *to, vec v)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/knob.h"
-#include "fold/cpu.h"
+#include "fold/isa.h"
 #include "fold/table.h"
 
 struct type_row {
@@ -59,9 +59,9 @@ static const struct table *fold_choose(void)
     const struct table *table = knob_text(KNOB_ISA, &wanted) ? fold_table_of(wanted) : NULL;
     if (table)
         return table;
-    if (table_avx512.fn[0][0] && cpu_has_avx512())
+    if (table_avx512.fn[0][0] && isa_has_avx512())
         return &table_avx512;
-    if (table_avx2.fn[0][0] && cpu_has_avx2())
+    if (table_avx2.fn[0][0] && isa_has_avx2())
         return &table_avx2;
     if (table_neon.fn[0][0])
         return &table_neon;
@@ -83,9 +83,9 @@ static const struct table *fold_table_of(const char *isa)
 {
     if (strcmp(isa, "plain") == 0)
         return &table_plain;
-    if (strcmp(isa, "avx2") == 0 && cpu_has_avx2())
+    if (strcmp(isa, "avx2") == 0 && isa_has_avx2())
         return &table_avx2;
-    if (strcmp(isa, "avx512") == 0 && cpu_has_avx512())
+    if (strcmp(isa, "avx512") == 0 && isa_has_avx512())
         return &table_avx512;
     if (strcmp(isa, "neon") == 0 && table_neon.fn[0][0])
         return &table_neon;

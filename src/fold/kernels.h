@@ -12,24 +12,24 @@
 #include "fold/average.h"
 #include "fold/lanes.h"
 #include "fold/pairs.h"
-#include "fold/small.h"
+#include "fold/fp8.h"
 #include "fold/table.h"
 #include "fold/walk.h"
 
-static inline void f8e4m3_store(uint8_t *to, vec v) { bytes_store(to, small_round_e4m3(v)); }
-static inline void f8e5m2_store(uint8_t *to, vec v) { bytes_store(to, small_round_e5m2(v)); }
+static inline void f8e4m3_store(uint8_t *to, vec v) { bytes_store(to, fp8_round_e4m3(v)); }
+static inline void f8e5m2_store(uint8_t *to, vec v) { bytes_store(to, fp8_round_e5m2(v)); }
 
 #define KERNEL(name, size, unit, load, step, finish, store)                                                            \
     static void kernel_##name(void *dst, const void *const src[], int n, size_t count, int divisor)                    \
     {                                                                                                                  \
         walk_all(dst, src, n, count, (struct given){divisor, NULL, NULL},                                              \
-                 (struct shape){size, unit, load, step, finish, store, NULL});                                         \
+                 (struct fold_shape){size, unit, load, step, finish, store, NULL});                                         \
     }
 
 #define KERNEL_SCALED(name, size, unit, load, scale, step, finish, store)                                              \
     static void scaled_##name(void *dst, const void *const src[], const void *const factor[], int n, size_t count)     \
     {                                                                                                                  \
-        walk_scaled(dst, src, factor, n, count, (struct shape){size, unit, load, step, finish, store, scale});         \
+        walk_scaled(dst, src, factor, n, count, (struct fold_shape){size, unit, load, step, finish, store, scale});         \
     }
 
 /* Complex numbers where the parts do not meet: twice as many parts. */

@@ -8,7 +8,7 @@
 #define LANES_BYTES 16
 #include "fold/few.h"
 #include "fold/lanes.h"
-#include "fold/small.h"
+#include "fold/fp8.h"
 
 static vec f16_load(const uint8_t *from)
 {
@@ -47,7 +47,7 @@ static vec f8e5m2_load(const uint8_t *from)
 static vec f8e4m3_load(const uint8_t *from)
 {
     int16x4_t bytes = vget_low_s16(vshll_n_s8(vreinterpret_s8_u8(neon_four(from)), 7));
-    return small_from_f16_e4m3((vec)vcvt_f32_f16(vreinterpret_f16_s16(vand_s16(bytes, vdup_n_s16((int16_t)0xbfff)))));
+    return fp8_from_f16_e4m3((vec)vcvt_f32_f16(vreinterpret_f16_s16(vand_s16(bytes, vdup_n_s16((int16_t)0xbfff)))));
 }
 
 static void bytes_store(uint8_t *to, vec v)

@@ -6,7 +6,7 @@
 #include "fold/few.h"
 #include "fold/half.h"
 #include "fold/lanes.h"
-#include "fold/small.h"
+#include "fold/fp8.h"
 
 static vec plain_widen(const uint8_t *from, float (*widen)(uint16_t))
 {
@@ -34,8 +34,8 @@ static vec  bf16_load(const uint8_t *from) { return plain_widen(from, half_f32_f
 static void bf16_store(uint8_t *to, vec v) { plain_narrow(to, v, half_bf16_from_f32); }
 
 static vec plain_bytes(const uint8_t *from) { return (vec)(u32v){from[0], from[1], from[2], from[3]}; }
-static vec f8e4m3_load(const uint8_t *from) { return small_wide_e4m3(plain_bytes(from)); }
-static vec f8e5m2_load(const uint8_t *from) { return small_wide_e5m2(plain_bytes(from)); }
+static vec f8e4m3_load(const uint8_t *from) { return fp8_wide_e4m3(plain_bytes(from)); }
+static vec f8e5m2_load(const uint8_t *from) { return fp8_wide_e5m2(plain_bytes(from)); }
 
 static void bytes_store(uint8_t *to, vec v)
 {

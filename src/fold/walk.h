@@ -22,7 +22,7 @@
 enum { WALK_KEPT = 16 };
 
 /* Constants where it is inlined, which is what makes one walk into a tight loop per kernel. */
-struct shape {
+struct fold_shape {
     size_t size; /* bytes of one element */
     size_t unit; /* bytes of storage per register */
     vec (*load)(const uint8_t *from);
@@ -42,27 +42,27 @@ struct given {
 #define WALK_INLINE static inline __attribute__((always_inline))
 
 /* One element in every place of a register, loaded as a contribution is. */
-WALK_INLINE vec walk_spread(const uint8_t *one, struct shape s)
+WALK_INLINE vec walk_spread(const uint8_t *one, struct fold_shape s)
 {
     uint8_t buffer[LANES_BYTES];
     lanes_store(buffer, lanes_spread(one, s.size));
     return s.load(buffer);
 }
 
-WALK_INLINE vec walk_factor(int r, struct given g, struct shape s)
+WALK_INLINE vec walk_factor(int r, struct given g, struct fold_shape s)
 {
     if (!s.scale)
         return (vec){0};
     return r < WALK_KEPT ? g.kept[r] : walk_spread(g.factor[r], s);
 }
 
-WALK_INLINE vec walk_take(const uint8_t *from, vec factor, struct shape s)
+WALK_INLINE vec walk_take(const uint8_t *from, vec factor, struct fold_shape s)
 {
     vec v = s.load(from);
     return s.scale ? s.scale(v, factor) : v;
 }
 
-WALK_INLINE vec walk_unit(const void *const src[], int n, size_t at, struct given g, struct shape s)
+WALK_INLINE vec walk_unit(const void *const src[], int n, size_t at, struct given g, struct fold_shape s)
 {
     vec acc = walk_take((const uint8_t *)src[0] + at, walk_factor(0, g, s), s);
     for (int r = 1; r < n; r++)
@@ -70,7 +70,7 @@ WALK_INLINE vec walk_unit(const void *const src[], int n, size_t at, struct give
     return s.finish(acc, g.divisor);
 }
 
-WALK_INLINE void walk_tile(uint8_t *to, const void *const src[], int n, size_t at, struct given g, struct shape s)
+WALK_INLINE void walk_tile(uint8_t *to, const void *const src[], int n, size_t at, struct given g, struct fold_shape s)
 {
     const uint8_t *from = (const uint8_t *)src[0] + at;
     vec            f = walk_factor(0, g, s);
@@ -90,14 +90,14 @@ WALK_INLINE void walk_tile(uint8_t *to, const void *const src[], int n, size_t a
     s.store(to + at + 3 * s.unit, s.finish(d, g.divisor));
 }
 
-WALK_INLINE vec walk_take_few(const void *from, size_t bytes, vec factor, struct shape s)
+WALK_INLINE vec walk_take_few(const void *from, size_t bytes, vec factor, struct fold_shape s)
 {
     uint8_t buffer[LANES_BYTES];
     lanes_store(buffer, few_load(from, bytes));
     return walk_take(buffer, factor, s);
 }
 
-WALK_INLINE void walk_few(uint8_t *to, const void *const src[], int n, size_t bytes, struct given g, struct shape s)
+WALK_INLINE void walk_few(uint8_t *to, const void *const src[], int n, size_t bytes, struct given g, struct fold_shape s)
 {
     vec acc = walk_take_few(src[0], bytes, walk_factor(0, g, s), s);
     for (int r = 1; r < n; r++)
@@ -107,7 +107,7 @@ WALK_INLINE void walk_few(uint8_t *to, const void *const src[], int n, size_t by
     few_store(to, buffer, bytes);
 }
 
-WALK_INLINE void walk_span(uint8_t *to, const void *const src[], int n, size_t bytes, struct given g, struct shape s)
+WALK_INLINE void walk_span(uint8_t *to, const void *const src[], int n, size_t bytes, struct given g, struct fold_shape s)
 {
     size_t at = 0;
     vec    last = {0};
@@ -122,7 +122,7 @@ WALK_INLINE void walk_span(uint8_t *to, const void *const src[], int n, size_t b
 }
 
 /* Two contributions have a walk of their own: its pointers stay in registers. With factors that gains little. */
-WALK_INLINE void walk_all(void *dst, const void *const src[], int n, size_t count, struct given g, struct shape s)
+WALK_INLINE void walk_all(void *dst, const void *const src[], int n, size_t count, struct given g, struct fold_shape s)
 {
     const void *const two[2] = {src[0], src[n > 1]};
     size_t            bytes = count * s.size;
@@ -136,7 +136,7 @@ WALK_INLINE void walk_all(void *dst, const void *const src[], int n, size_t coun
         walk_span(dst, src, n, bytes, g, s);
 }
 
-WALK_INLINE void walk_scaled(void *dst, const void *const src[], const void *const factor[], int n, size_t count, struct shape s)
+WALK_INLINE void walk_scaled(void *dst, const void *const src[], const void *const factor[], int n, size_t count, struct fold_shape s)
 {
     vec kept[WALK_KEPT];
     for (int r = 0; r < n && r < WALK_KEPT; r++)

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PARCELS = 64, GATHER_MOST = 1024 };
+enum { PARCELS = 64, ASSEMBLE_MOST = 1024 };
 
-struct parcel { uint64_t buffer; uint32_t owner; struct kept file; };
+struct descriptor_parcel { uint64_t buffer; uint32_t owner; struct kept file; };
 struct message { uint64_t birth, buffer; uint32_t owner, spare; };
 
 struct descriptors {
@@ -20,7 +20,7 @@ struct descriptors {
     uint64_t birth;
     uint32_t mine, next;
     struct kept box;                                 /* no fd: none */
-    struct parcel parcels[PARCELS];
+    struct descriptor_parcel parcels[PARCELS];
 };
 
 static void name_of(uint64_t birth, uint32_t rank, char *name, size_t room)
@@ -46,7 +46,7 @@ struct descriptors *descriptors_new(uint64_t birth, uint32_t mine)
     return d;
 }
 
-static void drop(struct parcel *p)
+static void drop(struct descriptor_parcel *p)
 {
     kept_close(&p->file);
 }
@@ -75,7 +75,7 @@ int descriptors_put(struct descriptors *d, uint32_t to, uint64_t buffer, int fd)
     return r;
 }
 
-static struct parcel *find(struct descriptors *d, uint32_t owner, uint64_t buffer)
+static struct descriptor_parcel *find(struct descriptors *d, uint32_t owner, uint64_t buffer)
 {
     for (int i = 0; i < PARCELS; i++)
         if (kept_is(&d->parcels[i].file) && d->parcels[i].owner == owner && d->parcels[i].buffer == buffer)
@@ -85,18 +85,18 @@ static struct parcel *find(struct descriptors *d, uint32_t owner, uint64_t buffe
 
 static void keep(struct descriptors *d, const struct message *m, int fd)
 {
-    struct parcel *p = find(d, m->owner, m->buffer);
+    struct descriptor_parcel *p = find(d, m->owner, m->buffer);
     if (!p)
         p = &d->parcels[d->next++ % PARCELS];
     drop(p);
-    *p = (struct parcel){ m->buffer, m->owner, kept_of(fd) };
+    *p = (struct descriptor_parcel){ m->buffer, m->owner, kept_of(fd) };
 }
 
 /* Bounded: whoever sends without end holds nobody up. */
 void descriptors_gather(struct descriptors *d)
 {
     pthread_mutex_lock(&d->lock);
-    for (int i = 0; i < GATHER_MOST && kept_is(&d->box); i++) {
+    for (int i = 0; i < ASSEMBLE_MOST && kept_is(&d->box); i++) {
         struct message m;
         int fd, got = handover_recv(d->box.fd, &m, sizeof m, &fd, 0);
         if (got == -EAGAIN)
@@ -112,7 +112,7 @@ void descriptors_gather(struct descriptors *d)
 int descriptors_take(struct descriptors *d, uint32_t owner, uint64_t buffer)
 {
     pthread_mutex_lock(&d->lock);
-    struct parcel *p = find(d, owner, buffer);
+    struct descriptor_parcel *p = find(d, owner, buffer);
     int fd = p ? p->file.fd : -1;
     if (p)
         p->file = KEPT_NONE;

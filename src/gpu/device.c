@@ -5,7 +5,7 @@
 
 #include "base/seeded.h"
 #include "coll/select.h"
-#include "gpu/lane.h"
+#include "gpu/streams.h"
 #include "gpu/pinned.h"
 #include "gpu/pull.h"
 #include "gpu/small.h"
@@ -150,7 +150,7 @@ int device_keep(struct coll *c)
 
 int device_failed(struct coll *c, int error)
 {
-    comm_explain(c->comm, "%s", c->device->lane->words);
+    comm_explain(c->comm, "%s", c->device->streams->words);
     return error;
 }
 
@@ -164,13 +164,13 @@ int device_open(struct coll *c)
         comm_explain(c->comm, "%s", d->words);
         return d->error;
     }
-    int r = lane_of(c->comm, d->gpu, &d->lane, &why);
+    int r = streams_of(c->comm, d->gpu, &d->streams, &why);
     if (r < 0) {
         comm_explain(c->comm, "%s", words);
         return r;
     }
     for (int side = 0; side < 2; side++)
-        d->marks[side] = d->lane->side[side].marks;
+        d->marks[side] = d->streams->side[side].marks;
     return 0;
 }
 
@@ -179,7 +179,7 @@ int device_ready(struct coll *c)
     struct device_call *d = c->device;
     if (!d->before || MISTAKE(caller_not_awaited))
         return DONE;
-    struct text why = TEXT_IN(d->lane->words);
+    struct text why = TEXT_IN(d->streams->words);
     text_clear(&why);
     if (gpu_enter(d->gpu, &why) < 0)
         return device_failed(c, -EIO);
@@ -196,19 +196,19 @@ int device_ready(struct coll *c)
 int device_copy(struct coll *c, int side, void *to, const void *from, size_t bytes)
 {
     struct device_call *d = c->device;
-    int r = d->error ? d->error : lane_copy(d->lane, side, to, device_holds(d, to), from, device_holds(d, from), bytes);
+    int r = d->error ? d->error : streams_copy(d->streams, side, to, device_holds(d, to), from, device_holds(d, from), bytes);
     if (r < 0 && !d->error)
         d->error = device_failed(c, r);
     return r;
 }
 
-bool device_room(const struct coll *c, int side) { return lane_room(c->device->lane, side); }
+bool device_room(const struct coll *c, int side) { return streams_room(c->device->streams, side); }
 
 int device_mark(struct coll *c, int side)
 {
     struct device_call *d = c->device;
     int r = d->error;
-    if (r == 0 && (r = lane_mark(d->lane, side)) < 0)
+    if (r == 0 && (r = streams_mark(d->streams, side)) < 0)
         d->error = device_failed(c, r);
     return r;
 }
@@ -217,7 +217,7 @@ int device_passed(struct coll *c, int side, uint64_t *passed)
 {
     struct device_call *d = c->device;
     int r = d->error;
-    if (r == 0 && (r = lane_passed(d->lane, side, passed)) < 0)
+    if (r == 0 && (r = streams_passed(d->streams, side, passed)) < 0)
         d->error = device_failed(c, r);
     else
         *passed -= d->marks[side];
@@ -241,10 +241,10 @@ void device_choose(struct coll *c)
 void device_end(struct coll *c, int result)
 {
     struct device_call *d = c->device;
-    if (d->lane && result < 0)
-        lane_settle(d->lane);
-    else if (d->lane)
-        lane_ended(d->lane);
+    if (d->streams && result < 0)
+        streams_drain(d->streams);
+    else if (d->streams)
+        streams_ended(d->streams);
     pull_end(c, result);
     if (d->swapped) {
         c->send = d->caller_send;

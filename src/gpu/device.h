@@ -8,7 +8,7 @@
 #include "gpu/driver.h"
 
 struct gpu;                                          /* gpu/context.h: one device in this process */
-struct lane;                                         /* gpu/lane.h: a comm's way to it */
+struct device_streams;                                         /* gpu/streams.h: a comm's way to it */
 struct pull;                                         /* gpu/pull.h: peers' memory that is read where it lies */
 
 /* One buffer of a call, whole: what lies at `at`, or that it is the host's. */
@@ -32,9 +32,9 @@ struct device_call {
     CUcontext foreign;                               /* the context of that event where it is not the gpu's own, else NULL */
 
     enum device_state state;
-    struct lane *lane;                               /* from the operation's beginning on */
+    struct device_streams *streams;                               /* from the operation's beginning on */
     struct pull *pull;                               /* until its end, if it is to go that way */
-    uint64_t marks[2];                               /* of the lane when it began */
+    uint64_t marks[2];                               /* of the streams when it began */
     int error;                                       /* the first failure of a copy */
     uint32_t at;                                     /* small.c: how far what is given has been asked of the device: buffer, */
     size_t at_byte;                                  /* byte, */
@@ -64,17 +64,17 @@ void device_drop(struct device_call *d);
 void device_choose(struct coll *c);
 /* For work: puts *c->device into memory of its own. 0 or -ENOMEM. */
 int  device_keep(struct coll *c);
-/* The operation has ended with result, or will never begin: nothing of it is under way on the device when this returns, or its lane is given
+/* The operation has ended with result, or will never begin: nothing of it is under way on the device when this returns, or its streams is given
    up. c's buffers are again what the caller said; c->device is NULL. */
 void device_end(struct coll *c, int result);
 
 extern const struct call_ways device_ways;         /* these three */
 
 /* For the roads. */
-int  device_open(struct coll *c);                    /* the lane; before the arrival. 0 or -errno, explained */
+int  device_open(struct coll *c);                    /* the streams; before the arrival. 0 or -errno, explained */
 int  device_ready(struct coll *c);                   /* has what the caller's stream had to do before the call ended? DONE, WAITING, -errno */
-int  device_failed(struct coll *c, int error);       /* puts the lane's words into the report; returns error */
-int  device_copy(struct coll *c, int side, void *to, const void *from, size_t bytes);    /* lane_copy; remembers the first error */
+int  device_failed(struct coll *c, int error);       /* puts the streams's words into the report; returns error */
+int  device_copy(struct coll *c, int side, void *to, const void *from, size_t bytes);    /* streams_copy; remembers the first error */
 bool device_room(const struct coll *c, int side);
 int  device_mark(struct coll *c, int side);
 int  device_passed(struct coll *c, int side, uint64_t *passed);      /* of this operation's marks */

@@ -37,7 +37,7 @@ struct open {
     CUdeviceptr at;
 };
 
-struct refused { uint32_t owner; uint64_t buffer; char words[REFUSED_TEXT]; };
+struct refused_open { uint32_t owner; uint64_t buffer; char words[REFUSED_TEXT]; };
 
 struct handles {
     pthread_mutex_t lock;
@@ -46,7 +46,7 @@ struct handles {
     uint32_t mine;
     uint64_t uses;
     struct open *open;
-    struct refused refused[REFUSED_MOST];            /* the last ones, in a circle */
+    struct refused_open refused[REFUSED_MOST];            /* the last ones, in a circle */
     uint32_t refusals;
 };
 
@@ -100,7 +100,7 @@ static struct loan *loan_of(const struct handles *h, uint32_t owner, uint64_t at
 
 /* ---- what was refused ---- */
 
-static const struct refused *refused_find(const struct handles *h, uint32_t owner, uint64_t buffer)
+static const struct refused_open *refused_find(const struct handles *h, uint32_t owner, uint64_t buffer)
 {
     for (uint32_t i = 0; i < h->refusals && i < REFUSED_MOST; i++)
         if (h->refused[i].owner == owner && h->refused[i].buffer == buffer)
@@ -113,9 +113,9 @@ static bool is_lasting(int r) { return r != -ENOMEM && r != -EIO && r != -EPROTO
 
 static void refuse(struct handles *h, uint32_t owner, uint64_t buffer, const char *words)
 {
-    struct refused *n = &h->refused[h->refusals++ % REFUSED_MOST];
+    struct refused_open *n = &h->refused[h->refusals++ % REFUSED_MOST];
     struct text t = TEXT_IN(n->words);
-    *n = (struct refused){ .owner = owner, .buffer = buffer };
+    *n = (struct refused_open){ .owner = owner, .buffer = buffer };
     text_clear(&t);
     text_add(&t, "%s", words);
 }
@@ -364,7 +364,7 @@ static int take(struct handles *h, const struct handles_at *where, uint32_t owne
         text_add(why, "what is said of it cannot be true");
         return -EPROTO;
     }
-    const struct refused *refused = refused_find(h, owner, lent->buffer);
+    const struct refused_open *refused = refused_find(h, owner, lent->buffer);
     if (refused) {
         text_add(why, "%s", refused->words);
         return -ENOTSUP;

@@ -5,7 +5,7 @@
 
 #include "coll/parts.h"
 #include "coll/ring.h"
-#include "gpu/lane.h"
+#include "gpu/streams.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int pinned_register(struct coll *c, const char *at)
         uint32_t p = (w->me + i) % w->size;
         char *ring = coll_peer(c, p, bytes);
         if (ring && at >= ring && at < ring + bytes)
-            return lane_ring(c->device->lane, p, ring, layout_round(bytes, PAGE), c->comm->birth);
+            return streams_ring(c->device->streams, p, ring, layout_round(bytes, PAGE), c->comm->birth);
     }
     return 0;
 }
@@ -46,11 +46,11 @@ static int pinned_reserve(struct coll *c, size_t bytes)
 {
     struct device_call *d = c->device;
     d->scratch = layout_round(bytes, PAGE);
-    int r = lane_bounce(d->lane, LANE_OUT, RING_DEPTH * d->scratch);
+    int r = streams_bounce(d->streams, STREAM_OUT, RING_DEPTH * d->scratch);
     return r < 0 ? device_failed(c, r) : 0;
 }
 
-static char *pinned_scratch(struct coll *c, uint64_t round) { return c->device->lane->bounce[LANE_OUT].at + round % RING_DEPTH * c->device->scratch; }
+static char *pinned_scratch(struct coll *c, uint64_t round) { return c->device->streams->bounce[STREAM_OUT].at + round % RING_DEPTH * c->device->scratch; }
 
 const struct mover pinned_mover = {
     device_ready, device_room, pinned_copy, device_mark, device_passed, pinned_reserve, pinned_scratch

@@ -1,4 +1,4 @@
-/* Halves and 8-bit floats to f32, exactly, and back, rounded once to nearest even; the same steps as fold/half.h and fold/small.h.
+/* Halves and 8-bit floats to f32, exactly, and back, rounded once to nearest even; the same steps as fold/half.h and fold/fp8.h.
  *
  * sm_70 knows f16 alone. A bf16 is the upper half of an f32. An E5M2 is the upper half of an f16; an E4M3's magnitude, moved down by
  * one bit, reads as an f16 that is 256 times too small, and only its NaN is then a number (480). Back: above the smallest normal

@@ -11,7 +11,7 @@
 #include "coll/ring.h"
 #include "coll/select.h"
 #include "gpu/handles.h"
-#include "gpu/lane.h"
+#include "gpu/streams.h"
 #include "gpu/pinned.h"
 
 #include <errno.h>
@@ -234,14 +234,14 @@ static int mark(struct coll *c, enum pull_state next)
     struct pull *p = c->device->pull;
     p->state = next;
     p->marks++;
-    int r = device_mark(c, LANE_OUT);
+    int r = device_mark(c, STREAM_OUT);
     return r < 0 ? r : 0;
 }
 
 static int passed(struct coll *c)
 {
     uint64_t marks;
-    int r = device_passed(c, LANE_OUT, &marks);
+    int r = device_passed(c, STREAM_OUT, &marks);
     if (r < 0)
         return r;
     return marks >= c->device->pull->marks ? DONE : watch_poll(&c->op);
@@ -313,7 +313,7 @@ static int choose(struct coll *c)
         }
         p->leader = p->leader && on_one_gpu(c);
         bool ok = open_all(c, &why);
-        int lives = ok ? 0 : lane_lives(c->device->lane);
+        int lives = ok ? 0 : streams_lives(c->device->streams);
         if (lives < 0)                               /* no road is left to a context that has died */
             return device_failed(c, lives);
         if (!ok) {
@@ -366,7 +366,7 @@ static int pull_advance(struct op *op)
         if (r < 0)
             return r;
         uint64_t card = offer(c, &why);
-        if (!card && (r = lane_lives(d->lane)) < 0)
+        if (!card && (r = streams_lives(d->streams)) < 0)
             return device_failed(c, r);
         if (!card)
             give_up(c, words);
@@ -402,7 +402,7 @@ void pull_end(struct coll *c, int result)
     if (!p)
         return;                                      /* it may not so much as have been numbered: no comm is known */
     struct share *share = share_if(c->comm->world);
-    if (!d->lane || !d->lane->given_up)              /* else what it reads stays open for good */
+    if (!d->streams || !d->streams->given_up)              /* else what it reads stays open for good */
         close_all(c);
     uint64_t deadline = clock_ns() + PATIENCE_NS;
     struct lent *lent[2] = { &p->mine.send, &p->mine.recv };

@@ -2,7 +2,7 @@
 #include "gpu/pull.h"
 
 #include "gpu/kernels.h"
-#include "gpu/lane.h"
+#include "gpu/streams.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,13 +58,13 @@ int pull_fold(struct coll *c)
     struct kernel_fold fold = { .out = d->recv.pointer.address + share.first * c->width, .count = share.count, .divisor = ranks };
     for (uint32_t p = 0; p < ranks; p++)
         add_input(c, &fold, p, kind == KIND_REDUCE_SCATTER ? me * c->count : share.first);
-    struct text why = TEXT_IN(d->lane->words);
+    struct text why = TEXT_IN(d->streams->words);
     text_clear(&why);
     int r = gpu_enter(d->gpu, &why);
     if (r == 0) {
-        d->lane->busy = true;
+        d->streams->busy = true;
         gpu_named(d->gpu, &why);
-        r = kernels_fold(gpu_kernels(d->gpu), gpu_api(d->gpu), c->type, c->oper, &fold, d->lane->side[LANE_OUT].stream, &why);
+        r = kernels_fold(gpu_kernels(d->gpu), gpu_api(d->gpu), c->type, c->oper, &fold, d->streams->side[STREAM_OUT].stream, &why);
         gpu_leave(d->gpu);
     }
     return r < 0 ? device_failed(c, r == -ENOMEM ? r : -EIO) : 0;

@@ -12,7 +12,7 @@
 #include "gpu/pull.h"
 
 #include "coll/parts.h"
-#include "gpu/lane.h"
+#include "gpu/streams.h"
 #include "pattern/chunk.h"
 
 bool pull_is_kind(enum kind kind)
@@ -74,7 +74,7 @@ bool pull_reads_recv(const struct coll *c, uint32_t p)
 
 static int copy(struct coll *c, void *to, CUdeviceptr from, size_t bytes)
 {
-    int r = lane_copy(c->device->lane, LANE_OUT, to, true, (const void *)(uintptr_t)from, true, bytes);
+    int r = streams_copy(c->device->streams, STREAM_OUT, to, true, (const void *)(uintptr_t)from, true, bytes);
     return r < 0 ? device_failed(c, r) : 0;
 }
 

@@ -1,9 +1,9 @@
 /* What is given is in host memory before the arrival; what is taken goes to the device when the algorithm is done, as the operation's last step
- * (coll_settle). Two copies of some 10 us beside an operation of a few: what a small operation on a device costs. `same` takes any size: beyond
+ * (coll_device_complete). Two copies of some 10 us beside an operation of a few: what a small operation on a device costs. `same` takes any size: beyond
  * what is registered it goes through plain memory in pieces, so that deaths and deadlines are seen in between. */
 #include "gpu/small.h"
 
-#include "gpu/lane.h"
+#include "gpu/streams.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,11 +21,11 @@ static size_t small_room(const struct device_buffer *all, uint32_t n)
 }
 
 /* Where the copy of buffer i lies; what is the host's needs none. */
-static void *small_copy_of(const struct lane *lane, int side, const struct device_buffer *all, uint32_t i)
+static void *small_copy_of(const struct device_streams *streams, int side, const struct device_buffer *all, uint32_t i)
 {
     if (!device_is(&all[i]) || !all[i].bytes)
         return (void *)(uintptr_t)all[i].at;
-    return lane->bounce[side].at + small_room(all, i);
+    return streams->bounce[side].at + small_room(all, i);
 }
 
 static int small_open(struct coll *c)
@@ -34,9 +34,9 @@ static int small_open(struct coll *c)
     int r = device_open(c);
     if (r < 0)
         return r;
-    r = lane_bounce(d->lane, LANE_IN, small_room(d->given, d->gives));
+    r = streams_bounce(d->streams, STREAM_IN, small_room(d->given, d->gives));
     if (r == 0)
-        r = lane_bounce(d->lane, LANE_OUT, small_room(d->taken, d->takes));
+        r = streams_bounce(d->streams, STREAM_OUT, small_room(d->taken, d->takes));
     if (r < 0)
         return device_failed(c, r);
     if (c->lists.n && !(d->copies = calloc((size_t)d->gives + d->takes + 1, sizeof *d->copies))) {
@@ -52,7 +52,7 @@ static int small_fetch(struct coll *c)
     struct device_call *d = c->device;
     for (;;) {
         uint64_t passed = 0;
-        int r = device_passed(c, LANE_IN, &passed);
+        int r = device_passed(c, STREAM_IN, &passed);
         if (r < 0)
             return r;
         if (passed < d->pieces)
@@ -61,7 +61,7 @@ static int small_fetch(struct coll *c)
             const struct device_buffer *b = &d->given[d->at];
             size_t some = device_is(b) ? b->bytes - d->at_byte : 0;
             some = some < left ? some : left;
-            r = device_copy(c, LANE_IN, (char *)small_copy_of(d->lane, LANE_IN, d->given, d->at) + d->at_byte, (const char *)b->at + d->at_byte, some);
+            r = device_copy(c, STREAM_IN, (char *)small_copy_of(d->streams, STREAM_IN, d->given, d->at) + d->at_byte, (const char *)b->at + d->at_byte, some);
             if (r < 0)
                 return r;
             left -= some;
@@ -74,7 +74,7 @@ static int small_fetch(struct coll *c)
         if (d->at == d->gives && d->all_asked)
             return DONE;
         d->all_asked = d->at == d->gives;
-        r = device_mark(c, LANE_IN);
+        r = device_mark(c, STREAM_IN);
         if (r < 0)
             return r;
         d->pieces++;
@@ -90,14 +90,14 @@ static void small_swap(struct coll *c)
     d->caller_lists = c->lists;
     d->swapped = true;
     if (!c->lists.n) {
-        c->send = small_copy_of(d->lane, LANE_IN, d->given, 0);
-        c->recv = small_copy_of(d->lane, LANE_OUT, d->taken, 0);
+        c->send = small_copy_of(d->streams, STREAM_IN, d->given, 0);
+        c->recv = small_copy_of(d->streams, STREAM_OUT, d->taken, 0);
         return;
     }
     for (uint32_t i = 0; i < d->gives; i++)
-        d->copies[i] = small_copy_of(d->lane, LANE_IN, d->given, i);
+        d->copies[i] = small_copy_of(d->streams, STREAM_IN, d->given, i);
     for (uint32_t i = 0; i < d->takes; i++)
-        d->copies[d->gives + i] = small_copy_of(d->lane, LANE_OUT, d->taken, i);
+        d->copies[d->gives + i] = small_copy_of(d->streams, STREAM_OUT, d->taken, i);
     c->lists.send = (const void *const *)d->copies;
     c->lists.recv = d->copies + d->gives;
     if (d->gives == 1)                 /* a list of one is also c's own (api/check) */
@@ -142,13 +142,13 @@ static int small_place(struct coll *c)
     if (d->state == DEVICE_READY) {
         for (uint32_t i = 0; i < d->takes && r == 0; i++)
             if (device_is(&d->taken[i]))
-                r = device_copy(c, LANE_OUT, (void *)(uintptr_t)d->taken[i].at, small_copy_of(d->lane, LANE_OUT, d->taken, i), d->taken[i].bytes);
+                r = device_copy(c, STREAM_OUT, (void *)(uintptr_t)d->taken[i].at, small_copy_of(d->streams, STREAM_OUT, d->taken, i), d->taken[i].bytes);
         if (r == 0)
-            r = device_mark(c, LANE_OUT);
+            r = device_mark(c, STREAM_OUT);
         d->state = DEVICE_PLACING;
     }
     if (r == 0)
-        r = device_passed(c, LANE_OUT, &passed);
+        r = device_passed(c, STREAM_OUT, &passed);
     return r < 0 ? r : passed ? DONE : WAITING;
 }
 

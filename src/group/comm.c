@@ -40,7 +40,7 @@ static void comm_free_memory(struct tutti_comm *comm)
     free(comm->aside.gone);
     free(comm->creations);
     free(comm->ops);
-    free(comm->far.window);
+    free(comm->cma.window);
     pthread_mutex_lock(&comm->queue_lock);           /* whoever ended the last work may not have left it yet */
     pthread_mutex_unlock(&comm->queue_lock);
     pthread_mutex_destroy(&comm->queue_lock);

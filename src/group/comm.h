@@ -6,9 +6,9 @@
 
 #include "arena/arena.h"
 #include "arena/span.h"
-#include "base/either.h"
+#include "base/tuner.h"
 #include "base/fresh.h"
-#include "base/settle.h"
+#include "base/backoff.h"
 #include "os/ground.h"
 #include "watch/threads.h"
 #include "watch/watch.h"
@@ -143,35 +143,35 @@ struct comm_op { void (*fn)(const void *in, void *inout, size_t count, tutti_typ
 struct tutti_comm {
     struct watch watch;                /* first: everything the fast path touches */
     uint64_t seq;                      /* number of the last operation begun here */
-    struct settle settle[2];           /* from arrival to first look: of barriers, and of what carries something */
+    struct backoff backoff[2];           /* from arrival to first look: of barriers, and of what carries something */
     const uint64_t *fork_word;
     shared64 caller;                   /* threads_self of the last that called; any of them, relaxed */
     shared32 busy;                     /* a thread is inside: plain load and store, no locked instruction */
     shared32 aborting;                 /* tutti_comm_abort calls running on this handle */
     bool devices;                      /* an operation with device memory has come by: rings and places are as coll/ring.h says */
-    struct lane *lanes;                /* gpu/lane: its ways to devices, and who closes them, before its memory goes */
+    struct device_streams *device_streams;                /* gpu/streams: its ways to devices, and who closes them, before its memory goes */
     void (*lanes_close)(struct tutti_comm *comm);
     bool crowded;                      /* this comm has more ranks than there are CPUs */
     const struct algorithm *gate;      /* its barrier, which is the gate of every one-phase algorithm */
     struct site_seen sites[SITE_CACHE];
     struct shape shapes[SHAPES];
-    struct again again, again_parts;   /* the last all_reduce that went in a straight line; the last other collective of even parts */
+    struct again again, again_parts;   /* the last all_reduce that took the fast path; the last other collective of even parts */
     uint64_t centrals;                 /* operations that went through the central gate */
     uint64_t rounds;                   /* rounds that went through the rings */
     uint64_t calls[KIND_COUNT];
     struct world *world;
     struct tutti_comm *next;
     uint64_t birth;
-    struct either streams[EITHER_CLASSES];           /* coll/stream */
-    struct { struct either sends[EITHER_CLASSES], results[2][EITHER_CLASSES]; } ringed;      /* coll/ringed; results: by which stores */
-    struct either staged, folded, folds_streamed;    /* coll: copies into the staging, folds into it: by blocks, and those by which stores */
+    struct tuner streams[TUNER_CLASSES];           /* coll/stream */
+    struct { struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES]; } ringed;      /* coll/ringed; results: by which stores */
+    struct tuner staged, folded, folds_streamed;    /* coll: copies into the staging, folds into it: by blocks, and those by which stores */
     uint64_t splits;
     struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
     uint32_t ops_made, ops_room;       /* the next number, below OPS_MAX */
     struct creation { uint64_t list, n, made; } *creations;     /* how often each list was asked for on this comm; the last that was made */
     size_t creations_used;
     struct stage stage;
-    struct { int said; char *window; uint64_t rights; } far;          /* coll/far: may its ranks read each other's memory; of this rank when that was found out; what is folded out of then, NULL: none yet */
+    struct { int said; char *window; uint64_t rights; } cma;          /* coll/cma: may its ranks read each other's memory; of this rank when that was found out; what is folded out of then, NULL: none yet */
     struct card *cards;                /* [2] in the span, by parity of the operation's number: what it lends of device memory (gpu/pull); NULL: none yet */
     uint64_t agreements;               /* number of the last one this rank has come to (agree.h) */
     struct { uint32_t *seen; uint8_t *gone; shared8 *lost; } aside;                  /* scratch as the watch's, for an agreement beside work under way */

@@ -25,7 +25,7 @@ struct host {
     struct meeting *m;
     int listener;                     /* -1: it has been closed */
     const char *name;                 /* of the listener */
-    int end;                          /* how it ended; GATHER_GOING before */
+    int end;                          /* how it ended; ASSEMBLE_GOING before */
     bool deaf;                        /* accept failed (no descriptors): leave the listener alone for one round */
     int shut_out;                     /* … with this error, and nobody has come in since */
     int guests, room;
@@ -114,7 +114,7 @@ static int judge(const struct host *h, const struct meet_hello *hello, int got, 
         return refuse(answer, -EINVAL);
     }
     if (h->end == -EOWNERDEAD) {
-        gather_explain(&h->m->gather, h->end, &why);
+        assemble_explain(&h->m->gather, h->end, &why);
         return refuse(answer, h->end);
     }
     return judge_seat(h, hello->rank, pid, answer, &why);
@@ -171,14 +171,14 @@ static void accept_guests(struct host *h)
 static int see_off(struct host *h, const struct guest *guest)
 {
     if (guest->rank < 0)
-        return GATHER_GOING;
+        return ASSEMBLE_GOING;
     uint32_t state = load_acquire32(&h->m->arena->seats[guest->rank].state);              /* E11 acquire */
-    return state == SEAT_EMPTY ? GATHER_GOING : gather_fail(&h->m->gather, (uint32_t)guest->rank);
+    return state == SEAT_EMPTY ? ASSEMBLE_GOING : assemble_fail(&h->m->gather, (uint32_t)guest->rank);
 }
 
 static int sweep(struct host *h)
 {
-    int end = GATHER_GOING, kept = 0;
+    int end = ASSEMBLE_GOING, kept = 0;
     for (int i = 0; i < h->guests; i++) {
         struct guest *guest = &h->guest[i];
         if (guest->rank < 0 && clock_ns() - guest->since_ns > SILENCE_NS)
@@ -186,7 +186,7 @@ static int sweep(struct host *h)
         if (guest->gone) {
             close(guest->fd);
             int seen = see_off(h, guest);
-            end = end == GATHER_GOING ? seen : end;
+            end = end == ASSEMBLE_GOING ? seen : end;
         } else
             h->guest[kept++] = *guest;
     }
@@ -196,7 +196,7 @@ static int sweep(struct host *h)
 
 static int poll_guests(struct host *h)
 {
-    int slice_ms = (int)((gather_slice(&h->m->gather) + 999999) / 1000000), n = h->guests;
+    int slice_ms = (int)((assemble_slice(&h->m->gather) + 999999) / 1000000), n = h->guests;
     for (int i = 0; i < n; i++)
         h->poll[i] = (struct pollfd){ h->guest[i].fd, POLLIN, 0 };
     bool listening = n < h->room && !h->deaf;
@@ -204,23 +204,23 @@ static int poll_guests(struct host *h)
     if (listening)
         h->poll[n] = (struct pollfd){ h->listener, POLLIN, 0 };
     if (poll(h->poll, (nfds_t)(n + listening), slice_ms) <= 0)
-        return GATHER_GOING;
+        return ASSEMBLE_GOING;
     for (int i = 0; i < n; i++)                      /* departures first: a rank that comes again must find its place free */
         if (h->poll[i].revents && h->guest[i].rank >= 0)
             swallow(&h->guest[i]);
     int end = sweep(h);
-    if (end != GATHER_GOING)
+    if (end != ASSEMBLE_GOING)
         return end;
     for (int i = 0; i < h->guests; i++)
         if (h->guest[i].rank < 0)
             greet(h, &h->guest[i]);
     if (listening && h->poll[n].revents)
         accept_guests(h);
-    return GATHER_GOING;
+    return ASSEMBLE_GOING;
 }
 
 /* Half of the time is over: who is not here may wait elsewhere, and will have given up, too, when this meeting does. */
-static bool is_late(const struct gather *g)
+static bool is_late(const struct assembly *g)
 {
     return g->end_ns != UINT64_MAX && clock_ns() + (uint64_t)g->timeout_ms * 500000 >= g->end_ns;
 }
@@ -228,14 +228,14 @@ static bool is_late(const struct gather *g)
 static int serve(struct host *h)
 {
     for (bool looked = false;;) {
-        int end = gather_look(&h->m->gather);
-        if (end == GATHER_GOING && !looked && is_late(&h->m->gather)) {
+        int end = assemble_look(&h->m->gather);
+        if (end == ASSEMBLE_GOING && !looked && is_late(&h->m->gather)) {
             meet_look_elsewhere(h->m);
             looked = true;
         }
-        if (end == GATHER_GOING)
+        if (end == ASSEMBLE_GOING)
             end = poll_guests(h);
-        if (end != GATHER_GOING)
+        if (end != ASSEMBLE_GOING)
             return end;
     }
 }
@@ -299,7 +299,7 @@ static int open_arena(struct meeting *m)
         arena_detach(m->arena);
         return error;
     }
-    gather_seated(&m->gather);
+    assemble_seated(&m->gather);
     return 0;
 }
 
@@ -316,7 +316,7 @@ static int host_world(struct meeting *m, int *listener, const char *name)
         *listener = h.listener;
     } else
         text_add(m->why, "no memory for the meeting");
-    if (end != GATHER_DONE)
+    if (end != ASSEMBLE_DONE)
         meet_drop(m, end);
     if (end == -ETIMEDOUT && h.shut_out)
         text_add(m->why, "; somebody knocked here, where they meet, and could not be let in: %s%s", error_text(h.shut_out), meet_remedy(h.shut_out));
@@ -324,7 +324,7 @@ static int host_world(struct meeting *m, int *listener, const char *name)
         close(h.guest[i].fd);
     free(h.guest);
     free(h.poll);
-    return end == GATHER_DONE ? 0 : end;
+    return end == ASSEMBLE_DONE ? 0 : end;
 }
 
 int meet_host(struct meeting *m, int listener, int at, int *host_fd)

@@ -45,7 +45,7 @@ static int check_seat(const struct meeting *m)
     }
     enum seat_use use = seat_use(&arena->seats[r->rank]);
     if (use == SEAT_UNUSED)
-        return r->name && gather_end(&m->gather) == -ETIMEDOUT ? -ESTALE : 0;
+        return r->name && assemble_end(&m->gather) == -ETIMEDOUT ? -ESTALE : 0;
     seat_say_taken(arena, (uint32_t)r->rank, why);
     if (use == SEAT_PAST)
         return -ESTALE;
@@ -73,13 +73,13 @@ static int join_inherited(struct meeting *m)
         error = seat_take(m->arena, (uint32_t)r->rank, &m->card, m->why);
     if (error)
         return leave_inherited(m->arena, error);
-    gather_seated(&m->gather);
-    int end = GATHER_GOING;
-    while (end == GATHER_GOING)
-        end = gather_wait(&m->gather);
+    assemble_seated(&m->gather);
+    int end = ASSEMBLE_GOING;
+    while (end == ASSEMBLE_GOING)
+        end = assemble_wait(&m->gather);
     if (r->name)
         end = meet_end(m, end);
-    if (end != GATHER_DONE) {
+    if (end != ASSEMBLE_DONE) {
         meet_leave(m, end);
         return leave_inherited(m->arena, end == -EAGAIN ? -ESTALE : end);
     }
@@ -96,7 +96,7 @@ int join_world(struct arena *arena, const struct join_request *request, int *hos
         return error;
     int timeout_ms = request->timeout_ms ? request->timeout_ms : TIMEOUT_DEFAULT_MS;
     struct meeting m = { .request = request, .arena = arena, .why = why };
-    m.gather = (struct gather){ .rank = (uint32_t)request->rank, .timeout_ms = timeout_ms, .end_ns = UINT64_MAX };
+    m.gather = (struct assembly){ .rank = (uint32_t)request->rank, .timeout_ms = timeout_ms, .end_ns = UINT64_MAX };
     if (timeout_ms > 0)
         m.gather.end_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
     seat_card(&m.card, request->several);

@@ -249,10 +249,10 @@ static int wait_with_host(struct meeting *m, int fd, const struct meet_answer *a
 {
     for (;;) {
         bool closed = hung_up(fd);
-        int end = gather_wait(&m->gather);
-        if (end == GATHER_GOING && closed)
-            end = gather_fail(&m->gather, (uint32_t)answer->host_rank);
-        if (end != GATHER_GOING)
+        int end = assemble_wait(&m->gather);
+        if (end == ASSEMBLE_GOING && closed)
+            end = assemble_fail(&m->gather, (uint32_t)answer->host_rank);
+        if (end != ASSEMBLE_GOING)
             return end;
     }
 }
@@ -279,9 +279,9 @@ void meet_leave(struct meeting *m, int error)
     if (error == -ETIMEDOUT)
         meet_look_elsewhere(m);
     if (error == -EOWNERDEAD || error == -ETIMEDOUT)
-        gather_explain(&m->gather, error, m->why);
+        assemble_explain(&m->gather, error, m->why);
     if (error == -EAGAIN) {
-        gather_again(&m->gather);
+        assemble_again(&m->gather);
         memset(m->doubt_ns, 0, sizeof m->doubt_ns);  /* what was in doubt before the meeting was the meeting's */
     }
     join_leave(m->arena, m->request->rank);
@@ -307,10 +307,10 @@ static int sit(struct meeting *m, int fd, const struct meet_answer *answer)
         arena_detach(m->arena);
         return error;
     }
-    gather_seated(&m->gather);
+    assemble_seated(&m->gather);
     handover_send(fd, "s", 1, -1, 0);                          /* wakes the host; that it cannot fail to see us is the mark's affair */
     int end = meet_end(m, wait_with_host(m, fd, answer));
-    return end == GATHER_DONE ? 0 : meet_drop(m, end);
+    return end == ASSEMBLE_DONE ? 0 : meet_drop(m, end);
 }
 
 static int join_host(struct meeting *m, int fd)

@@ -12,7 +12,7 @@
 #ifndef TUTTI_GROUP_MEET_H
 #define TUTTI_GROUP_MEET_H
 
-#include "group/gather.h"
+#include "group/assemble.h"
 #include "group/join.h"
 #include "group/seat.h"
 
@@ -28,7 +28,7 @@ struct meet_answer { uint32_t magic; int32_t status; int32_t host_rank, spare; c
 struct meeting {
     const struct join_request *request;
     struct arena *arena;
-    struct gather gather;
+    struct assembly gather;
     struct seat_card card;
     int candidates;
     char name[MEET_NAMES][MEET_NAME];

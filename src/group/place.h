@@ -11,8 +11,8 @@
 struct place { uint64_t at; size_t lo, hi; };
 
 /* A place with this bit is an address in its owner's private memory, and no offset in the arena. */
-#define FAR_BIT (UINT64_C(1) << 63)
-static inline bool far_is(uint64_t at) { return at & FAR_BIT; }
+#define CMA_BIT (UINT64_C(1) << 63)
+static inline bool cma_is(uint64_t at) { return at & CMA_BIT; }
 
 /* Where the arena is mapped a second time, for reading alone; mapped at the first call. NULL: *error. Any thread. */
 const char *place_readonly(struct world *world, int *error);

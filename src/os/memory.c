@@ -176,30 +176,30 @@ void memory_unmap(void *at, uint64_t bytes)
         munmap(at, bytes);
 }
 
-struct stretch { char *at; size_t bytes; };
+struct page_range { char *at; size_t bytes; };
 
-static struct stretch whole_pages(void *at, size_t bytes)
+static struct page_range whole_pages(void *at, size_t bytes)
 {
     size_t page = memory_page();
     size_t head = (uintptr_t)at % page;
-    return (struct stretch){ (char *)at - head, (bytes + head + page - 1) / page * page };
+    return (struct page_range){ (char *)at - head, (bytes + head + page - 1) / page * page };
 }
 
 void memory_not_for_forks(void *at, uint64_t bytes)
 {
-    struct stretch s = whole_pages(at, bytes);
+    struct page_range s = whole_pages(at, bytes);
     madvise(s.at, s.bytes, MADV_DONTFORK);
 }
 
 void memory_dump(void *at, uint64_t bytes)
 {
-    struct stretch s = whole_pages(at, bytes);
+    struct page_range s = whole_pages(at, bytes);
     madvise(s.at, s.bytes, MADV_DODUMP);
 }
 
 /* Peers may write the same pages meanwhile: a word is exchanged for itself. Not an addition of 0, which a compiler may turn
  * into a fence and a load (clang does), and a load brings no page of its own. */
-static void touch(struct stretch s)
+static void touch(struct page_range s)
 {
     size_t page = memory_page();
     for (size_t i = 0; i < s.bytes; i += page) {
@@ -222,7 +222,7 @@ int memory_populate(void *at, size_t bytes)
 {
     if (bytes == 0)
         return 0;
-    struct stretch s = whole_pages(at, bytes);
+    struct page_range s = whole_pages(at, bytes);
     while (madvise(s.at, s.bytes, POPULATE_WRITE) != 0) {
         if (errno == EINVAL) {
             if (populate_known(s.at))

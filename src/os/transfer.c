@@ -22,7 +22,7 @@
 
 enum { THREADS_MOST = 4, AT_ONCE = 1 << 30, DEAF_SLICE = 1000000 };
 
-struct job { struct transfer_piece piece; unsigned tag; int64_t result; struct job *next; };
+struct transfer_job { struct transfer_piece piece; unsigned tag; int64_t result; struct transfer_job *next; };
 
 struct transfer {
     struct uring *ring;                /* NULL: threads */
@@ -37,7 +37,7 @@ struct transfer {
     pthread_t thread[THREADS_MOST];
     int threads;
     bool over;
-    struct job jobs[TRANSFER_DEPTH], *unused, *first, **last, *done;
+    struct transfer_job jobs[TRANSFER_DEPTH], *unused, *first, **last, *done;
 };
 
 static int64_t do_it(const struct transfer_piece *piece)
@@ -68,7 +68,7 @@ static void *work(void *arg)
     for (;;) {
         while (!t->first && !t->over)
             pthread_cond_wait(&t->given, &t->lock);
-        struct job *job = t->first;
+        struct transfer_job *job = t->first;
         if (!job)
             break;
         t->first = job->next;
@@ -179,9 +179,9 @@ int transfer_give(struct transfer *t, const struct transfer_piece *piece, unsign
     if (t->ring)
         r = uring_give(t->ring, piece, tag);
     else {
-        struct job *job = t->unused;
+        struct transfer_job *job = t->unused;
         t->unused = job->next;
-        *job = (struct job){ .piece = *piece, .tag = tag };
+        *job = (struct transfer_job){ .piece = *piece, .tag = tag };
         pthread_mutex_lock(&t->lock);
         *t->last = job;
         t->last = &job->next;
@@ -195,7 +195,7 @@ int transfer_give(struct transfer *t, const struct transfer_piece *piece, unsign
 
 static int take_done(struct transfer *t, struct transfer_end *end)
 {
-    struct job *job = t->done;
+    struct transfer_job *job = t->done;
     if (!job)
         return 0;
     t->done = job->next;

@@ -77,7 +77,7 @@ static bool ring_grow(struct p2p *p, struct lane *lane)
     struct letter *last = &lane->write.at[lane->write.index];
     last->envelope.mode = LETTER_MOVED;
     last->envelope.letters = size;
-    last->envelope.far.at = p2p_offset(p, more);
+    last->envelope.rest.at = p2p_offset(p, more);
     store_release64(&last->seq, ++lane->sent);       /* E35 release */
     lane->write = (struct reel){ more, size, 0, lane->sent };
     return true;
@@ -284,7 +284,7 @@ static bool lane_find(struct p2p *p, struct lane *lane)
 /* No more of it than says something: of most messages that is one line of the processor's. */
 static inline void front_copy(struct envelope *to, const struct envelope *from)
 {
-    enum { FIRST = offsetof(struct envelope, far) + sizeof to->far };
+    enum { FIRST = offsetof(struct envelope, rest) + sizeof to->rest };
     memcpy(to, from, FIRST);
     if (to->mode == LETTER_WHOLE && to->bytes > FIRST - offsetof(struct envelope, text))
         memcpy((char *)to + FIRST, (const char *)from + FIRST, sizeof *to - FIRST);
@@ -299,11 +299,11 @@ static bool front_sound(const struct p2p *p, const struct lane *lane)
         return false;
     switch (e->mode) {
     case LETTER_WHOLE: return e->bytes <= LETTER_TEXT;
-    case LETTER_STORED: return e->bytes <= MEDIUM && p2p_of_peer(p, peer, e->far.at, e->bytes);
+    case LETTER_STORED: return e->bytes <= MEDIUM && p2p_of_peer(p, peer, e->rest.at, e->bytes);
     case LETTER_OFFERED:
-        return p2p_of_peer(p, peer, e->far.deal, sizeof(struct deal))
-            && (e->far.at == NOT_IN_ARENA || peer == p->watch->me
-                || (far_is(e->far.at) ? e->bytes >= FAR_LEAST : p2p_of_arena(p, e->far.at, e->bytes) != NULL));
+        return p2p_of_peer(p, peer, e->rest.deal, sizeof(struct deal))
+            && (e->rest.at == NOT_IN_ARENA || peer == p->watch->me
+                || (cma_is(e->rest.at) ? e->bytes >= CMA_LEAST : p2p_of_arena(p, e->rest.at, e->bytes) != NULL));
     default: return false;
     }
 }
@@ -313,7 +313,7 @@ static bool front_moves(struct p2p *p, struct lane *lane)
 {
     const struct envelope *e = &lane->front;
     struct letter *more = e->letters > RING_FIRST && e->letters <= RING_MOST && lane->moves < MOVES_MOST
-                        ? (struct letter *)(void *)p2p_of_peer(p, lane_peer(p, lane), e->far.at, e->letters * sizeof(struct letter)) : NULL;
+                        ? (struct letter *)(void *)p2p_of_peer(p, lane_peer(p, lane), e->rest.at, e->letters * sizeof(struct letter)) : NULL;
     if (!more)
         return lane_damaged(lane);
     lane->moves++;
@@ -343,7 +343,7 @@ const struct envelope *lane_next(struct p2p *p, struct lane *lane)
 void lane_took(struct lane *lane, const struct envelope *envelope)
 {
     if (envelope->mode == LETTER_STORED)
-        lane->got_end = envelope->far.end;
+        lane->got_end = envelope->rest.end;
     reel_on(&lane->read);
     lane->got++;
 }

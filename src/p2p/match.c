@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { STRAIGHT_SPINS = 256, STREAMED_FROM = 2 << 20 };      /* a message of 1 MiB lost by streaming: it is still in a cache */
+enum { FAST_SPINS = 256, STREAMED_FROM = 2 << 20 };      /* a message of 1 MiB lost by streaming: it is still in a cache */
 
 static bool fits(const struct post *post, uint32_t from, uint32_t tag)
 {
@@ -59,9 +59,9 @@ static int match_wrong(struct p2p *p, const struct post *post, uint32_t from, co
 static const char *match_direct(const struct p2p *p, uint32_t from, const struct envelope *e, const struct deal *deal)
 {
     if (from != p->watch->me)
-        return p2p_at(p, e->far.at);
+        return p2p_at(p, e->rest.at);
     for (const struct post *post = p->lanes[from].offered.head; post; post = post->next)
-        if (post->offer->deal == deal && post->offer->generation == e->far.generation)
+        if (post->offer->deal == deal && post->offer->generation == e->rest.generation)
             return post->bytes == e->bytes ? post->from : NULL;
     return NULL;
 }
@@ -83,21 +83,21 @@ static void match_copy(struct post *post, char *to, const char *from, size_t byt
 void match_learn(struct post *post)
 {
     if (post->ways)
-        either_learn(post->ways, post->start == START_FAR, clock_tick() - post->granted_tick, post->bytes);
+        tuner_learn(post->ways, post->start == START_FAR, clock_tick() - post->granted_tick, post->bytes);
     if (post->streams)
-        either_learn(post->streams, post->streamed, post->ticks, post->bytes);
+        tuner_learn(post->streams, post->streamed, post->ticks, post->bytes);
 }
 
 /* Takes an offer: from here on it goes through. False: it was withdrawn. */
 static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e)
 {
     struct lane *lane = p2p_lane(p, from);
-    struct deal *deal = (struct deal *)(void *)p2p_at(p, e->far.deal);
-    bool direct = from == p->watch->me || !far_is(e->far.at);
+    struct deal *deal = (struct deal *)(void *)p2p_at(p, e->rest.deal);
+    bool direct = from == p->watch->me || !cma_is(e->rest.at);
     post->ways = NULL;
-    bool far = !direct && far_choose(p, lane, post, e);
+    bool far = !direct && cma_choose(p, lane, post, e);
     uint64_t stage = load_relaxed64(&deal->stage);                   /* relaxed: after E35 */
-    if (load_acquire64(&deal->state) != deal_word(e->far.generation, DEAL_OFFERED))          /* E37 acquire */
+    if (load_acquire64(&deal->state) != deal_word(e->rest.generation, DEAL_OFFERED))          /* E37 acquire */
         return false;
     /* If it is withdrawn now, the next generation is not granted before this one is refused below. Once granted, it may end, and the
        deal be another one's, before we come to its data. */
@@ -108,26 +108,26 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     }
     if (!direct)
         store_relaxed64(&deal->start, far ? START_FAR : lane->granted);              /* relaxed: the grant publishes it, E37 */
-    if (!deal_step(p, from, deal, e->far.generation, DEAL_OFFERED, DEAL_GRANTED))
+    if (!deal_step(p, from, deal, e->rest.generation, DEAL_OFFERED, DEAL_GRANTED))
         return false;
     post->deal = deal;
-    post->generation = e->far.generation;
+    post->generation = e->rest.generation;
     post->moving = true;
     post->bytes = e->bytes;
     post->ticks = 0;
-    post->streams = far || !COPY_STREAMS || e->bytes < STREAMED_FROM ? NULL : either_of(p->streams, e->bytes, STREAM_LEAST);
-    post->streamed = post->streams && either_choose(post->streams, 1);
+    post->streams = far || !COPY_STREAMS || e->bytes < STREAMED_FROM ? NULL : tuner_of(p->streams, e->bytes, STREAM_LEAST);
+    post->streamed = post->streams && tuner_choose(post->streams, 1);
     if (direct) {
         match_copy(post, post->to, post->stage, e->bytes);
         match_learn(post);
-        if (deal_step(p, from, deal, e->far.generation, DEAL_GRANTED, DEAL_DONE))
+        if (deal_step(p, from, deal, e->rest.generation, DEAL_GRANTED, DEAL_DONE))
             post_over(p, post, 0);
         else
             match_broken(p, post);
         return true;
     }
     post->start = START_FAR;
-    if (far && far_take(p, lane, post, e))
+    if (far && cma_take(p, lane, post, e))
         return true;
     post->start = lane->granted;
     post->pieces = (e->bytes + PIECE - 1) / PIECE;
@@ -143,12 +143,12 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
 /* The post takes the message, or, a probe, sees it. False: the message was withdrawn. */
 static bool match_deliver(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e, const char *data)
 {
-    struct deal *deal = e->mode == LETTER_OFFERED ? (struct deal *)(void *)p2p_at(p, e->far.deal) : NULL;
+    struct deal *deal = e->mode == LETTER_OFFERED ? (struct deal *)(void *)p2p_at(p, e->rest.deal) : NULL;
     bool wrong = post->kind == KIND_RECV && (post->type != (tutti_type)e->type || e->bytes > post->bytes);
     post->sender = from;
-    if (deal && post->kind == KIND_PROBE && load_acquire64(&deal->state) != deal_word(e->far.generation, DEAL_OFFERED))   /* E37 acquire */
+    if (deal && post->kind == KIND_PROBE && load_acquire64(&deal->state) != deal_word(e->rest.generation, DEAL_OFFERED))   /* E37 acquire */
         return false;
-    if (deal && wrong && !deal_step(p, from, deal, e->far.generation, DEAL_OFFERED, DEAL_DONE))
+    if (deal && wrong && !deal_step(p, from, deal, e->rest.generation, DEAL_OFFERED, DEAL_DONE))
         return false;
     if (post->got)
         *post->got = (tutti_message){ (int)from, (int)e->tag, post->kind == KIND_PROBE ? e->bytes : e->bytes / post->width };
@@ -243,7 +243,7 @@ bool match_lane(struct p2p *p, struct lane *lane, bool force)
     if (lane->damaged)
         return match_damaged(p, from);
     while ((force || match_asker(p, from)) && (e = lane_next(p, lane)) != NULL) {
-        const char *data = e->mode == LETTER_STORED ? p2p_at(p, e->far.at) : e->text;
+        const char *data = e->mode == LETTER_STORED ? p2p_at(p, e->rest.at) : e->text;
         if (!match_message(p, from, e, data) && !match_set_aside(p, from, e, data)) {
             struct post *asker = match_asker(p, from);
             if (asker)
@@ -315,7 +315,7 @@ bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *
         return false;
     struct lane *lane = p2p_lane(p, (uint32_t)note->peer);
     const struct envelope *e = lane_next(p, lane);
-    for (int i = 0; !e && w->budget.spin_ticks && i < STRAIGHT_SPINS; i++) {
+    for (int i = 0; !e && w->budget.spin_ticks && i < FAST_SPINS; i++) {
         cpu_pause();
         e = lane_next(p, lane);
     }
@@ -323,7 +323,7 @@ bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *
         || e->bytes > note->bytes)
         return false;                                /* what does not fit is found to be wrong where there are words for it */
     if (e->bytes)
-        copy_plain(to, e->mode == LETTER_STORED ? p2p_at(p, e->far.at) : e->text, e->bytes);
+        copy_plain(to, e->mode == LETTER_STORED ? p2p_at(p, e->rest.at) : e->text, e->bytes);
     if (got)
         *got = (tutti_message){ note->peer, (int)e->tag, e->bytes / note->width };
     lane_took(lane, e);

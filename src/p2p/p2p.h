@@ -9,7 +9,7 @@
  *   up to MEDIUM bytes        likewise, if there is room now in half of it, and the receiver cannot copy them from where they lie
  *   more                      stay with the sender: the letter offers a deal. Who receives it grants it; then the data go through the channel's
  *                             stage, piece by piece (or the receiver copies them from where they lie in the arena), in the order of grants.
- *                             From FAR_LEAST on the receiver may also read them out of the sender's memory (far.c), which it grants first.
+ *                             From CMA_LEAST on the receiver may also read them out of the sender's memory (cma.c), which it grants first.
  * Rings and stores begin small, without the pages that nothing has lain in, and grow fourfold when they are full: to STORE_MOST bytes and RING_MOST letters on their way from one rank
  * to one other; only then does a small send wait. A receiver that waits takes letters nobody asked for into private memory, so no message
  * stands in the way of another that a receive could take; one that does not wait leaves them in the channel.
@@ -41,9 +41,9 @@ enum { SMALL = TINY(64 << 10, 64), MEDIUM = TINY(256 << 10, 64), STORE_FIRST = 6
 /* Of a stage. Its lines come round when the reader's second cache has forgotten them, or each has to be taken from there; what a comm of
    many ranks could come to is bounded. */
 enum { PIECE = TINY(32 << 10, 64), PIECES_MOST = TINY(64, 2), PIECES_LEAST = TINY(8, 2), PIECES_ALL = TINY(128, 4) };
-#define NOT_IN_ARENA UINT64_MAX                      /* envelope.far.at of an offer whose data the receiver cannot reach; an address has FAR_BIT */
+#define NOT_IN_ARENA UINT64_MAX                      /* envelope.rest.at of an offer whose data the receiver cannot reach; an address has CMA_BIT */
 #define START_FAR UINT64_MAX                         /* deal.start: the receiver reads where it lies, or says later where in the stage it begins */
-enum { FAR_LEAST = TINY(256 << 10, 1 << 30) };       /* fewer bytes go through store or stage; the explorer knows no process to read from */
+enum { CMA_LEAST = TINY(256 << 10, 1 << 30) };       /* fewer bytes go through store or stage; the explorer knows no process to read from */
 
 struct post_list { struct post *head, *tail; };
 
@@ -69,9 +69,9 @@ struct post {
     struct deal *deal;                               /* recv: the sender's */
     const char *stage;                               /* … or where it lies */
     uint64_t generation, start, pieces, piece;       /* piece: how many have gone through */
-    struct either *ways;                             /* recv of one that can be read where it lies: by the stage, or there; … begun at */
+    struct tuner *ways;                             /* recv of one that can be read where it lies: by the stage, or there; … begun at */
     uint64_t granted_tick;
-    struct either *streams;                          /* recv of a large one: which stores it is written with, and what they take */
+    struct tuner *streams;                          /* recv of a large one: which stores it is written with, and what they take */
     uint64_t ticks;
     bool streamed;
     int64_t timeout_ns;                              /* < 0: none */
@@ -127,9 +127,9 @@ struct p2p {
     uint32_t pieces;                                 /* of each stage, from and to all */
     shared64 *table;                                 /* this rank's own channels, in its span */
     struct lane *lanes;                              /* [size] */
-    struct either streams[EITHER_CLASSES];           /* for receives */
-    struct either ways[EITHER_CLASSES];              /* likewise: far.c */
-    struct either staged;                            /* for sends: what goes through store and stage */
+    struct tuner streams[TUNER_CLASSES];           /* for receives */
+    struct tuner ways[TUNER_CLASSES];              /* likewise: cma.c */
+    struct tuner staged;                            /* for sends: what goes through store and stage */
     struct lane *active;                             /* those with sends or transfers */
     struct post_list posted;                         /* recvs and probes without a message, in posting order */
     struct parcel *parcels, **parcels_end;           /* in the order in which they came */
@@ -239,11 +239,11 @@ bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generat
 void match_broken(struct p2p *p, struct post *post);
 void match_learn(struct post *post);                                 /* it is here */
 
-/* ---- far.c: what is read out of the sender's memory ---- */
-void far_offer(const struct p2p *p, const struct post *post, struct envelope *e);    /* says where it lies, if that may help */
-bool far_choose(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e);      /* read it there? */
+/* ---- cma.c: what is read out of the sender's memory ---- */
+void cma_offer(const struct p2p *p, const struct post *post, struct envelope *e);    /* says where it lies, if that may help */
+bool cma_choose(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e);      /* read it there? */
 /* The granted post, whose deal says START_FAR. True: it is over. False: it goes through the stage after all, as lane->granted says. */
-bool far_take(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e);
+bool cma_take(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e);
 
 /* ---- p2p.c ---- */
 int  p2p_open(struct tutti_comm *comm);              /* comm->p2p is there: 0, or -ENOMEM */

@@ -32,11 +32,11 @@ static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struc
     post->pieces = pieces;
     post->piece = 0;
     e->mode = LETTER_OFFERED;
-    e->far.at = post->direct ? p2p_offset(p, post->from) : NOT_IN_ARENA;
+    e->rest.at = post->direct ? p2p_offset(p, post->from) : NOT_IN_ARENA;
     if (!post->direct)
-        far_offer(p, post, e);
-    e->far.deal = p2p_offset(p, deal);
-    e->far.generation = offer->generation;
+        cma_offer(p, post, e);
+    e->rest.deal = p2p_offset(p, deal);
+    e->rest.generation = offer->generation;
     return 0;
 }
 
@@ -52,8 +52,8 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const char *from,
         if (!at)
             return error;
         e->mode = LETTER_STORED;
-        e->far.at = p2p_offset(p, at);
-        e->far.end = end;
+        e->rest.at = p2p_offset(p, at);
+        e->rest.end = end;
     }
     if (bytes)
         staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
@@ -128,7 +128,7 @@ static bool start_sound(const struct lane *lane, const struct post *post)
     uint64_t pieces = 0;
     for (const struct post *other = lane->offered.head; other; other = other->next)
         pieces += other->direct ? 0 : other->pieces;
-    return post->direct || (post->start == START_FAR && post->bytes >= FAR_LEAST)
+    return post->direct || (post->start == START_FAR && post->bytes >= CMA_LEAST)
         || (post->start >= lane->filled && post->start - lane->filled < pieces);
 }
 

@@ -120,7 +120,7 @@ static int view_buffer(Py_buffer *view, PyObject *object, int asked, int writabl
     return -1;
 }
 
-static int view_foreign(Py_buffer *view, struct side *s, PyObject *object, int asked, int writable, const char *what)
+static int view_foreign(Py_buffer *view, struct array_side *s, PyObject *object, int asked, int writable, const char *what)
 {
     PyObject *module = PyImport_ImportModule("tutti._foreign"), *holder;
     PyObject *told = module ? PyObject_CallMethod(module, "take", "OisOi", object, writable, what, s->said ? s->said : Py_None,
@@ -146,7 +146,7 @@ static int view_foreign(Py_buffer *view, struct side *s, PyObject *object, int a
 }
 
 /* The type of the elements, and the view; or -1, and nothing is held. */
-static int view_take(struct side *s, Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
+static int view_take(struct array_side *s, Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
 {
     memset(view, 0, sizeof *view);
     int buffer = PyObject_CheckBuffer(object);
@@ -157,7 +157,7 @@ static int view_take(struct side *s, Py_buffer *view, PyObject *object, int aske
 }
 
 /* One buffer at most, and none so far. */
-static void side_begin(struct side *s, int type)
+static void side_begin(struct array_side *s, int type)
 {
     s->n = 0;
     s->type = type == TYPE_AS_BYTES ? TUTTI_U8 : type;
@@ -168,14 +168,14 @@ static void side_begin(struct side *s, int type)
     s->device = 0;
 }
 
-static void side_has_one(struct side *s, size_t size)
+static void side_has_one(struct array_side *s, size_t size)
 {
     s->n = 1;
     s->one_ptr = s->one.buf;
     s->one_count = (size_t)s->one.len / size;
 }
 
-int side_take(struct side *s, PyObject *object, int type, int writable, const char *what)
+int side_take(struct array_side *s, PyObject *object, int type, int writable, const char *what)
 {
     side_begin(s, type);
     if (object == Py_None)
@@ -188,7 +188,7 @@ int side_take(struct side *s, PyObject *object, int type, int writable, const ch
 }
 
 /* Appends one; the first that is not None says the type of all. */
-static int side_add(struct side *s, PyObject *object, int asked, int writable, const char *what)
+static int side_add(struct array_side *s, PyObject *object, int asked, int writable, const char *what)
 {
     int i = s->n;
     if (object != Py_None) {
@@ -208,7 +208,7 @@ static int side_add(struct side *s, PyObject *object, int asked, int writable, c
     return 0;
 }
 
-int side_take_list(struct side *s, PyObject *list, int type, int writable, const char *what)
+int side_take_list(struct array_side *s, PyObject *list, int type, int writable, const char *what)
 {
     side_begin(s, type);
     if (list == Py_None)
@@ -236,7 +236,7 @@ int side_take_list(struct side *s, PyObject *list, int type, int writable, const
     return 0;
 }
 
-int side_lend(struct side *to, PyObject *object, const struct side *from)
+int side_lend(struct array_side *to, PyObject *object, const struct array_side *from)
 {
     if (object == Py_None || PyObject_CheckBuffer(object) || from->n != 1 || from->views != &from->one)
         return 0;                                       /* a view of the buffer protocol belongs to one who gives it back */
@@ -251,7 +251,7 @@ int side_lend(struct side *to, PyObject *object, const struct side *from)
     return 1;
 }
 
-void side_drop(struct side *s)
+void side_drop(struct array_side *s)
 {
     for (int i = 0; i < s->n; i++)
         if (s->views[i].obj)

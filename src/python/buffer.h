@@ -11,7 +11,7 @@
 enum { TYPE_BY_BUFFER = -1, TYPE_AS_BYTES = -2 };      /* what the elements say; whatever they are, as TUTTI_U8 */
 
 /* Counts are in elements of type. Do not move it: the pointers may lead into it. */
-struct side {
+struct array_side {
     int        n;                       /* buffers; 0: none was given */
     int        type;                    /* TYPE_BY_BUFFER: none was given, or all of a list are None */
     Py_buffer *views;
@@ -28,13 +28,13 @@ struct side {
 /* type: a tutti_type, or TYPE_BY_BUFFER, TYPE_AS_BYTES. None is no buffer. -1 with an exception: what is no buffer, is read-only and is to be
  * written, does not lie in one piece in C order, has elements that are no type of the library, or is something else than its bytes say
  * (tutti/_foreign.py). Nothing is held then. */
-int  side_take(struct side *, PyObject *object, int type, int writable, const char *what);
-int  side_take_list(struct side *, PyObject *list, int type, int writable, const char *what);
-int  side_lend(struct side *to, PyObject *object, const struct side *from);   /* 1: the same object stands there, and need not be asked again */
-void side_drop(struct side *);
+int  side_take(struct array_side *, PyObject *object, int type, int writable, const char *what);
+int  side_take_list(struct array_side *, PyObject *list, int type, int writable, const char *what);
+int  side_lend(struct array_side *to, PyObject *object, const struct array_side *from);   /* 1: the same object stands there, and need not be asked again */
+void side_drop(struct array_side *);
 
-static inline void  *side_ptr(const struct side *s)   { return s->n ? s->ptrs[0] : NULL; }
-static inline size_t side_count(const struct side *s) { return s->n ? s->counts[0] : 0; }
+static inline void  *side_ptr(const struct array_side *s)   { return s->n ? s->ptrs[0] : NULL; }
+static inline size_t side_count(const struct array_side *s) { return s->n ? s->counts[0] : 0; }
 
 /* The bytes of one element. */
 size_t type_size(int type);

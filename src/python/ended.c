@@ -17,12 +17,12 @@
 
 enum { ENDED = 1 };
 
-struct watch {
-    struct watch *next;
+struct end_watch {
+    struct end_watch *next;
     PyObject     *work;                 /* owned */
 };
 
-static shared64 list;                                   /* of struct watch, the latest first */
+static shared64 list;                                   /* of struct end_watch, the latest first */
 static sem_t bell;
 static int listens;                                     /* with the interpreter's lock */
 
@@ -38,11 +38,11 @@ static void ending_done(int error, void *arg)
     e->error = error;
     while (!swap_if64(&e->word, &word, ENDED))           /* E90 */
         ;
-    struct watch *watch = (struct watch *)(uintptr_t)word;
+    struct end_watch *watch = (struct end_watch *)(uintptr_t)word;
     if (!watch)
         return;
     do
-        watch->next = (struct watch *)(uintptr_t)head;
+        watch->next = (struct end_watch *)(uintptr_t)head;
     while (!swap_if64(&list, &head, (uint64_t)(uintptr_t)watch));       /* E91 */
     ring();
 }
@@ -61,12 +61,12 @@ int ending_is_over(const struct ending *e) { return load_acquire64(&e->word) == 
 int ending_watch(struct ending *e, PyObject *work)
 {
     uint64_t nobody = 0;
-    struct watch *watch = malloc(sizeof *watch);
+    struct end_watch *watch = malloc(sizeof *watch);
     if (!watch) {
         PyErr_NoMemory();
         return -1;
     }
-    *watch = (struct watch){ NULL, work };
+    *watch = (struct end_watch){ NULL, work };
     Py_INCREF(work);
     if (swap_if64(&e->word, &nobody, (uint64_t)(uintptr_t)watch))
         return 1;
@@ -102,7 +102,7 @@ static PyObject *ended_fetch(PyObject *module, PyObject *args)
     PyObject *ended = PyList_New(0);
     while (ended && !swap_if64(&list, &head, 0))         /* E91 */
         ;
-    for (struct watch *watch = ended ? (struct watch *)(uintptr_t)head : NULL, *next; watch; watch = next) {
+    for (struct end_watch *watch = ended ? (struct end_watch *)(uintptr_t)head : NULL, *next; watch; watch = next) {
         next = watch->next;
         if (PyList_Append(ended, watch->work) < 0)
             PyErr_Clear();

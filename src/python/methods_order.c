@@ -7,11 +7,11 @@
 #include <errno.h>
 
 /* What the function raised is kept apart while the library goes on: to the interrupt function it would be Ctrl-C. */
-struct run { PyObject *function, *value, *kind, *raised, *trace; };
+struct python_call { PyObject *function, *value, *kind, *raised, *trace; };
 
 static int once_run(void *arg)
 {
-    struct run *mine = arg;
+    struct python_call *mine = arg;
     PyGILState_STATE state = PyGILState_Ensure();
     mine->value = PyObject_CallNoArgs(mine->function);
     int r = mine->value ? 0 : -ECANCELED;
@@ -29,7 +29,7 @@ tutti_comm *methods_key(comm_object *self, PyObject *args, const char **key, tut
 
 PyObject *methods_once(comm_object *self, PyObject *args)
 {
-    struct run mine = { 0 };
+    struct python_call mine = { 0 };
     const char *key;
     tutti_call call = { 0 };
     tutti_comm *comm = comm_of(self);

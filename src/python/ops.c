@@ -17,7 +17,7 @@
 
 enum { SLOTS = 32, TEXT = 112 };
 
-static struct slot {
+static struct op_slot {
     comm_object *comm;                  /* borrowed; NULL: free */
     tutti_comm  *library;               /* its comm, for who has no interpreter */
     PyObject    *function;              /* owned */
@@ -27,7 +27,7 @@ static struct slot {
 static shared32 closed, running;        /* the calls that are, or soon will be, in Python */
 
 /* What the function has raised is for the call of this rank; the others get its text. */
-static void failed(struct slot *s)
+static void failed(struct op_slot *s)
 {
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
@@ -61,7 +61,7 @@ static void release(PyObject *view)
     Py_DECREF(view);
 }
 
-static void in_python(struct slot *s, const void *in, void *inout, size_t bytes, tutti_type type)
+static void in_python(struct op_slot *s, const void *in, void *inout, size_t bytes, tutti_type type)
 {
     PyObject *before, *error, *trace;
     PyErr_Fetch(&before, &error, &trace);               /* Ctrl-C in this wait, perhaps: the comm is on its way to its end */
@@ -80,7 +80,7 @@ static void in_python(struct slot *s, const void *in, void *inout, size_t bytes,
 
 static void call(int slot, const void *in, void *inout, size_t count, tutti_type type)
 {
-    struct slot *s = &slots[slot];
+    struct op_slot *s = &slots[slot];
     fetch_add32(&running, 1);
     if (!load_acquire32(&closed)) {
         PyGILState_STATE state = PyGILState_Ensure();
@@ -115,7 +115,7 @@ PyObject *ops_create(comm_object *self, PyObject *function)
     if (i == SLOTS)
         return PyErr_Format(PyExc_RuntimeError, "op: %d operations of one's own are all that a process can have: free() some first", SLOTS);
     Py_INCREF(function);
-    slots[i] = (struct slot){ self, comm, function, (tutti_op)0 };
+    slots[i] = (struct op_slot){ self, comm, function, (tutti_op)0 };
     const char *site = site_of_caller();
     PyThreadState *state = comm_enter(self);
     int r = tutti_op_create_at(site, functions[i], 1, &slots[i].number, comm);
@@ -124,7 +124,7 @@ PyObject *ops_create(comm_object *self, PyObject *function)
         return PyLong_FromLong((long)slots[i].number);
     if (r >= 0)
         tutti_op_free_at(site, &slots[i].number, comm);
-    slots[i] = (struct slot){ 0 };
+    slots[i] = (struct op_slot){ 0 };
     Py_DECREF(function);
     return NULL;
 }
@@ -140,7 +140,7 @@ PyObject *ops_free(comm_object *self, PyObject *number)
             if (comm_result(self, tutti_op_free_at(site_of_caller(), &slots[i].number, comm)) < 0)
                 return NULL;
             Py_CLEAR(slots[i].function);
-            slots[i] = (struct slot){ 0 };
+            slots[i] = (struct op_slot){ 0 };
             Py_RETURN_NONE;
         }
     return PyErr_Format(PyExc_ValueError, "free: this operation has been freed");
@@ -151,7 +151,7 @@ void ops_drop(comm_object *comm)
     for (int i = 0; i < SLOTS; i++)
         if (slots[i].comm && (slots[i].comm == comm || slots[i].comm->world == comm)) {
             PyObject *function = slots[i].function;
-            slots[i] = (struct slot){ 0 };
+            slots[i] = (struct op_slot){ 0 };
             Py_DECREF(function);
         }
 }

@@ -18,21 +18,21 @@ enum { WHOLE = -2 };                                    /* of a place: all of it
 static PyObject *texts;                                 /* (file name, line) -> address of the text */
 static PyObject *package;                               /* the folder of the package: frames of its files are not the caller's */
 static PyObject *name_filename, *name_back, *name_lasti;
-static struct place { PyObject *code; long lasti; const char *text; } places[PLACES];    /* under the interpreter's lock; text NULL: passed over */
+static struct call_place { PyObject *code; long lasti; const char *text; } places[PLACES];    /* under the interpreter's lock; text NULL: passed over */
 
-static struct place *place_of(PyObject *code, long lasti)
+static struct call_place *place_of(PyObject *code, long lasti)
 {
     return &places[((uintptr_t)code >> 4 ^ (uintptr_t)code >> 12 ^ (uintptr_t)lasti) % PLACES];
 }
 
-static bool place_is(const struct place *p, PyObject *code, long lasti) { return p->code == code && p->lasti == lasti; }
+static bool place_is(const struct call_place *p, PyObject *code, long lasti) { return p->code == code && p->lasti == lasti; }
 
 static void place_keep(PyObject *code, long lasti, const char *text)
 {
-    struct place *p = place_of(code, lasti);
+    struct call_place *p = place_of(code, lasti);
     PyObject *before = p->code;
     Py_INCREF(code);
-    *p = (struct place){ code, lasti, text };
+    *p = (struct call_place){ code, lasti, text };
     Py_XDECREF(before);                                 /* last: it may run code that comes here */
 }
 
@@ -40,7 +40,7 @@ static void places_forget(void)
 {
     for (int i = 0; i < PLACES; i++) {
         PyObject *code = places[i].code;
-        places[i] = (struct place){ 0 };
+        places[i] = (struct call_place){ 0 };
         Py_XDECREF(code);
     }
 }
@@ -129,7 +129,7 @@ const char *site_of_caller(void)
         PyObject *code = (PyObject *)PyFrame_GetCode((PyFrameObject *)frame);
         if (!place_is(place_of(code, WHOLE), code, WHOLE)) {
             long lasti = site_lasti(frame);
-            const struct place *known = place_of(code, lasti);
+            const struct call_place *known = place_of(code, lasti);
             if (lasti >= 0 && place_is(known, code, lasti)) {
                 text = known->text;
                 over = true;

@@ -13,7 +13,7 @@
 
 enum rule { NOTHING, SOME, BLOCKS, LIST };              /* SOME: count elements; BLOCKS: size x count; LIST: a buffer per rank */
 
-static const struct row { const char *name; enum rule send, recv; } rows[KINDS] = {
+static const struct kind_row { const char *name; enum rule send, recv; } rows[KINDS] = {
     [KIND_BARRIER]          = { "barrier",          NOTHING, NOTHING },
     [KIND_BROADCAST]        = { "broadcast",        NOTHING, SOME },
     [KIND_REDUCE]           = { "reduce",           SOME,    SOME },
@@ -38,7 +38,7 @@ static const struct row { const char *name; enum rule send, recv; } rows[KINDS] 
 
 enum { ARGUMENTS = 11 };
 
-static int take(struct side *s, PyObject *object, enum rule rule, int type, int writable, const char *name)
+static int take(struct array_side *s, PyObject *object, enum rule rule, int type, int writable, const char *name)
 {
     return rule == LIST ? side_take_list(s, object, type, writable, name) : side_take(s, object, type, writable, name);
 }
@@ -50,7 +50,7 @@ static int wrong(const char *name, const char *which, size_t is, size_t should)
 }
 
 /* Both sides of a call that has one count: how many elements a rank gives or gets. */
-static int counted(const struct asked *a, const struct flight *f, const struct row *row)
+static int counted(const struct asked *a, const struct flight *f, const struct kind_row *row)
 {
     size_t size = (size_t)a->size, send = side_count(&f->send), recv = side_count(&f->recv);
     if (row->send == BLOCKS && f->send.n && send % size) {
@@ -63,9 +63,9 @@ static int counted(const struct asked *a, const struct flight *f, const struct r
     return recv == should ? 0 : wrong(row->name, "out", recv, should);
 }
 
-static int listed(const struct asked *a, const struct flight *f, const struct row *row)
+static int listed(const struct asked *a, const struct flight *f, const struct kind_row *row)
 {
-    const struct side *sides[] = { &f->send, &f->recv };
+    const struct array_side *sides[] = { &f->send, &f->recv };
     enum rule rules[] = { row->send, row->recv };
     int buffers = a->kind == KIND_ALL_REDUCE_MANY ? f->send.n : a->size;
     for (int i = 0; i < 2; i++)
@@ -84,7 +84,7 @@ static int listed(const struct asked *a, const struct flight *f, const struct ro
 
 static int checked(struct asked *a, struct flight *f)
 {
-    const struct row *row = &rows[a->kind];
+    const struct kind_row *row = &rows[a->kind];
     int send = f->send.type, recv = f->recv.type;
     if (send != TYPE_BY_BUFFER && recv != TYPE_BY_BUFFER && send != recv) {
         PyErr_Format(PyExc_TypeError, "%s: out has another type of elements than the array: give the same", row->name);
@@ -247,7 +247,7 @@ PyObject *table_collective(PyObject *object, PyObject *const *args, Py_ssize_t n
     struct flight here = { 0 }, *f = a.mode & MODE_WORK ? calloc(1, sizeof *f) : &here;
     if (!f)
         return PyErr_NoMemory();
-    const struct row *row = &rows[a.kind];
+    const struct kind_row *row = &rows[a.kind];
     int written = a.kind != KIND_BROADCAST || a.root != a.rank;        /* the root's own array may be read-only */
     f->kind = a.kind;
     f->send.said = f->recv.said = args[10] == Py_None ? NULL : args[10];

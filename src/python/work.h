@@ -12,7 +12,7 @@ struct flight {
     struct flight *next;                /* in comm_object.left */
     int            kind;                /* a row of the table, or KIND_LOAD, KIND_SAVE */
     int            keep;                /* TUTTI_KEEP */
-    struct side    send, recv, factor;
+    struct array_side    send, recv, factor;
     PyObject      *result;              /* owned: what wait() returns; of recv: what is called with (from, tag, count) */
     tutti_message  got;
     tutti_work    *work;

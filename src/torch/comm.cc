@@ -16,7 +16,7 @@
 
 #include <algorithm>
 
-#include "torch/line.h"
+#include "torch/site.h"
 
 namespace py = pybind11;
 
@@ -147,7 +147,7 @@ std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector
     {
         std::lock_guard<std::mutex> hold(world->making);
         tutti_set_timeout(world->whole, group_limit(timeout));
-        r = tutti_comm_create_at(line_here(), world->whole, ranks.data(), (int)ranks.size(), &made);
+        r = tutti_comm_create_at(site_here(), world->whole, ranks.data(), (int)ranks.size(), &made);
     }
     if (r < 0) {
         throw_raised();
@@ -358,7 +358,7 @@ void Comm::abort(const std::string &why)
     if (is_fork())
         return;
     hooks->run();
-    tutti_comm_abort_at(line_here(), comm, why.c_str());
+    tutti_comm_abort_at(site_here(), comm, why.c_str());
 }
 
 void Hooks::add(int64_t id, std::function<void()> hook)

@@ -18,7 +18,7 @@
 
 #include "torch/failure.h"
 #include "torch/later.h"
-#include "torch/line.h"
+#include "torch/site.h"
 #include "torch/tensors.h"
 
 namespace tutti {
@@ -82,7 +82,7 @@ public:
         reap();
         tutti_call with = how;
         with.work = &flight.work;
-        flight.site = line_here();
+        flight.site = site_here();
         int r = -ECANCELED;
         if (!broken) {
             std::lock_guard<std::mutex> hold(door);

@@ -8,7 +8,7 @@
 #include "torch/backend.h"
 #include "torch/interrupt.h"
 #include "torch/lazy.h"
-#include "torch/line.h"
+#include "torch/site.h"
 
 namespace py = pybind11;
 using namespace tutti;
@@ -94,10 +94,10 @@ PYBIND11_MODULE(_c10d, m)
         failure_setup(std::move(error), std::move(interrupted));
         interrupt_setup(is_default.release().ptr());
         for (const std::string &folder : folders)
-            line_pass_over(folder.c_str());
+            site_pass_over(folder.c_str());
     });
-    m.def("line_check", &line_check);
-    m.def("line_here", &line_here);
+    m.def("site_check", &site_check);
+    m.def("site_here", &site_here);
     m.def("leave", &comms_leave, Release());
     m.attr("key") = TUTTI_C10D_KEY;
 }

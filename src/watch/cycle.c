@@ -181,7 +181,7 @@ static bool waiter_doomed(const struct waiter *own)
 }
 
 /* Whoever found a cycle is through with all of it. */
-static void cycle_settle(const struct threads *t)
+static void cycle_decide(const struct threads *t)
 {
     if (arena_lock(t->arena, STORY_PATIENCE_NS) == 0)
         arena_unlock(t->arena);
@@ -191,7 +191,7 @@ bool cycle_doomed(const struct threads *t)
 {
     if (!waiter_doomed(cycle_own(t)))
         return false;
-    cycle_settle(t);
+    cycle_decide(t);
     return true;
 }
 
@@ -199,7 +199,7 @@ bool cycle_ended(const struct threads *t)
 {
     if (!cycle_own(t))
         return false;
-    cycle_settle(t);
+    cycle_decide(t);
     return waiter_doomed(cycle_own(t));
 }
 

@@ -276,11 +276,11 @@ static uint32_t rollcall_company(const struct watch *w, const struct claim *c, u
 }
 
 /* odd: gone, or not there: before all others. */
-struct row { uint32_t rank, company; bool odd; };
+struct rank_row { uint32_t rank, company; bool odd; };
 
 static int rollcall_order(const void *left, const void *right)
 {
-    const struct row *a = left, *b = right;
+    const struct rank_row *a = left, *b = right;
     if (a->odd != b->odd)
         return a->odd ? -1 : 1;
     if (a->company != b->company)
@@ -290,9 +290,9 @@ static int rollcall_order(const void *left, const void *right)
 
 void rollcall_table(struct text *t, struct watch *w, const struct claim *claim)
 {
-    struct row *rows = calloc(w->size, sizeof *rows);
+    struct rank_row *rows = calloc(w->size, sizeof *rows);
     for (uint32_t p = 0; rows && p < w->size; p++)
-        rows[p] = (struct row){ p, claim ? rollcall_company(w, claim, p) : 0, claim && !rollcall_there(w, claim, p) };
+        rows[p] = (struct rank_row){ p, claim ? rollcall_company(w, claim, p) : 0, claim && !rollcall_there(w, claim, p) };
     if (rows && claim)
         qsort(rows, w->size, sizeof *rows, rollcall_order);
     text_add(t, "%s", rollcall_columns);

@@ -103,7 +103,7 @@ struct op {
     uint64_t began_ns, excused_ns;    /* when it was called, and what had been excused by then */
     bool     waited;                  /* it went through a wait of drive.h */
     uint32_t polls;                   /* looks while a device or a disk was waited for; set with began */
-    uint32_t pauses;                  /* spent in the straight line before that: waiting too short to be worth reading the time */
+    uint32_t pauses;                  /* spent on the fast path before that: waiting too short to be worth reading the time */
 };
 
 static inline void watch_meanwhile(const struct watch *w)
@@ -217,7 +217,7 @@ static inline __attribute__((always_inline)) bool watch_soon(const struct watch 
     return claim_agrees(c, a);
 }
 
-/* L3 in a straight line, with a short spin for each peer, where ranks have CPUs to spin on: true if all have arrived and agree. `next` is the first
+/* L3 on the fast path, with a short spin for each peer, where ranks have CPUs to spin on: true if all have arrived and agree. `next` is the first
    who has not; *pauses: how often it had to pause. `first`: as watch_first saw it.
    Two transfers of a line are all that ranks cost each other who come at the same time: each takes its own line away from its reader to write
    into it, and reads the other's. There is a third where one looks while the other is about to write: the line goes to the reader once more, with

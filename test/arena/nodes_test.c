@@ -90,8 +90,8 @@ static void test_an_arena_here(void **state)
     struct numa_policy before, seen;
     assert_int_equal(arena_create(&arena, &(struct arena_plan){ .size = 2, .span_bytes = UINT64_C(16) << 20 }, &why), 0);
     char *at = arena_span(&arena, 1);
-    nodes_settle_span(&arena, 0);
-    nodes_settle_shared(&arena);
+    nodes_bind_span(&arena, 0);
+    nodes_bind_shared(&arena);
     if (numa_policy_at(at, &seen) == 0)
         is(seen, MPOL_DEFAULT, 0);
     at[0] = 7;

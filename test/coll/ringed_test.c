@@ -18,16 +18,16 @@ static void test_chooses(void **state)
     struct tutti_comm *comm = calloc(1, sizeof *comm);
     assert_non_null(comm);
     for (int faster = 0; faster < 2; faster++) {
-        struct either *row = comm->ringed.results[faster];
+        struct tuner *row = comm->ringed.results[faster];
         int ringed = 0;
-        for (int i = 0; i < EITHER_TRIES; i++) {
+        for (int i = 0; i < TUNER_TRIES; i++) {
             struct coll c = { .comm = comm };
             ringed += ringed_choose(&c, row, BYTES, RINGED_RESULTS_LEAST);
             c.ringed.began = 0;                      /* so it took long */
             ringed_learn(&c);
             assert_null(c.ringed.ways);
         }
-        struct either *own = either_of(row, BYTES, RINGED_RESULTS_LEAST);
+        struct tuner *own = tuner_of(row, BYTES, RINGED_RESULTS_LEAST);
         assert_true(ringed > 0 && own->cost[0] > 0 && own->cost[1] > 0);
         ringed = 0;
         for (int i = 0; i < MANY; i++) {
@@ -45,7 +45,7 @@ static void test_chooses(void **state)
 static void test_has_none(void **state)
 {
     (void)state;
-    struct either classes[EITHER_CLASSES] = { { { 1000, 1 }, EITHER_AGAIN + 1 } };
+    struct tuner classes[TUNER_CLASSES] = { { { 1000, 1 }, TUNER_AGAIN + 1 } };
     struct coll c = { .ringed = { .yes = true } };
     assert_false(ringed_choose(&c, NULL, BYTES, RINGED_RESULTS_LEAST));
     ringed_learn(&c);

@@ -3,7 +3,7 @@
 #include "explore/engine.h"
 
 #include "api/life.h"
-#include "group/gather.h"
+#include "group/assemble.h"
 #include "group/join.h"
 #include "group/seat.h"
 
@@ -33,10 +33,10 @@ void world_open(const struct scenario *s)
     must(arena_create(&arena, &plan, &why), "arena", &why);
     for (world_making = 0; world_making < s->ranks; world_making++) {
         struct seat_card card;
-        struct gather gather = { .arena = &arena, .rank = (uint32_t)world_making, .timeout_ms = -1, .end_ns = UINT64_MAX };
+        struct assembly gather = { .arena = &arena, .rank = (uint32_t)world_making, .timeout_ms = -1, .end_ns = UINT64_MAX };
         seat_card(&card, 1);
         must(seat_take(&arena, (uint32_t)world_making, &card, &why), "seat", &why);
-        gather_seated(&gather);
+        assemble_seated(&gather);
     }
     store_release32(&arena.join->cpus, CPUS);
     for (world_making = 0; world_making < s->ranks; world_making++) {

@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "arena/places.h"
-#include "group/gather.h"
+#include "group/assemble.h"
 #include "group/seat.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static void open_once(void)
 static void use(struct arena *a)
 {
     unsigned sum = 0;
-    struct gather g = { .arena = a, .rank = 0, .timeout_ms = 10, .end_ns = 1 };
+    struct assembly g = { .arena = a, .rank = 0, .timeout_ms = 10, .end_ns = 1 };
     FUZZ_MUST(a->header->size == SIZE);
     for (uint32_t i = 0; i < SIZE; i++) {
         sum += (unsigned char)*arena_span(a, i);
@@ -52,10 +52,10 @@ static void use(struct arena *a)
     FUZZ_MUST(arena_span(a, SIZE) == NULL && arena_slot(a, a->header->slots) == NULL);
     sum += (unsigned char)((char *)a->store)[a->header->store_bytes - 1];
     sum += load_acquire32(&arena_slot(a, a->header->slots - 1)->state);
-    int end = gather_wait(&g);
-    gather_explain(&g, -ETIMEDOUT, &why);
-    gather_explain(&g, -EOWNERDEAD, &why);
-    FUZZ_MUST(end != GATHER_GOING || sum + 1 > 0);
+    int end = assemble_wait(&g);
+    assemble_explain(&g, -ETIMEDOUT, &why);
+    assemble_explain(&g, -EOWNERDEAD, &why);
+    FUZZ_MUST(end != ASSEMBLE_GOING || sum + 1 > 0);
     FUZZ_MUST(memchr(a->header->job, 0, sizeof a->header->job) && memchr(a->header->rules, 0, RULES_TEXT));
 }
 

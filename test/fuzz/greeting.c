@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     open_once();
     uint8_t right = feed_byte(&feed), how = feed_byte(&feed);
     FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    struct host h = { .m = &meeting, .listener = -1, .room = 2, .guests = 1, .guest = guests, .end = how & 1 ? -EOWNERDEAD : GATHER_GOING };
+    struct host h = { .m = &meeting, .listener = -1, .room = 2, .guests = 1, .guest = guests, .end = how & 1 ? -EOWNERDEAD : ASSEMBLE_GOING };
     guests[0] = (struct guest){ ends[0], -1, 1, false, clock_ns() };
     store_release32(&arena.seats[1].state, how >> 1 & 3);
     make_hello(&feed, &hello, right);

@@ -2,7 +2,7 @@
 /* A deadline passes while a rank's part is still on a device: behind the caller's work, on its way to the staging, on its way to the result. All
  * ranks get -ETIMEDOUT, and from then on their buffers are theirs: nothing more is written into them, nobody has them open, and they may be
  * freed; the comm that is left works. By each road, of one message of each size. */
-#include "gpu/lane.h"
+#include "gpu/streams.h"
 #include "group/comm.h"
 #include "rounds.h"
 
@@ -70,7 +70,7 @@ static int is_late(tutti_comm *world, int rank)
     tutti_call call = { .timeout_ms = DEADLINE_MS };
     IS(reduce(world, NULL), 0);
     if (rank == LATE) {
-        held = what == CALLER ? own : world->lanes->side[what == TO_STAGING ? LANE_IN : LANE_OUT].stream;
+        held = what == CALLER ? own : world->device_streams->side[what == TO_STAGING ? STREAM_IN : STREAM_OUT].stream;
         fake.fakeHold(held, 1);
         call.stream = what == CALLER ? own : NULL;
         if (what == CALLER)
@@ -87,7 +87,7 @@ static int is_late(tutti_comm *world, int rank)
     }
     ranks_count(W_MARKED);
     YES(ranks_await(W_MARKED, RANKS) == 0);
-    bool lost = rank == LATE && world->lanes->given_up;      /* the other thread did not get to run for a second: allowed then */
+    bool lost = rank == LATE && world->device_streams->given_up;      /* the other thread did not get to run for a second: allowed then */
     if (rank == LATE) {
         fake.fakeHold(held, 0);
         if (what != CALLER)

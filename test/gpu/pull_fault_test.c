@@ -194,7 +194,7 @@ static int no_jit(tutti_comm *world, int rank)
     return end(world);
 }
 
-static int far_thread(tutti_comm *world, int rank)
+static int cma_thread(tutti_comm *world, int rank)
 {
     CUcontext context;
     CUdeviceptr at = 0;
@@ -216,7 +216,7 @@ static int far_thread(tutti_comm *world, int rank)
     return 0;
 }
 
-static int far_threads(void) { return ranks_run_threads(2, far_thread); }
+static int cma_threads(void) { return ranks_run_threads(2, cma_thread); }
 
 static void other_roads(void **state)
 {
@@ -235,7 +235,7 @@ static void other_roads(void **state)
     faulty = 2;
     assert_int_equal(ranks_run(3, no_jit, 0), 0);
     faults = NULL;
-    PASSES(far_threads, "FAKE_CUDA_DEVICES=2", "FAKE_CUDA_PEER=0", NULL);
+    PASSES(cma_threads, "FAKE_CUDA_DEVICES=2", "FAKE_CUDA_PEER=0", NULL);
 }
 
 /* ---- failures -------------------------------------------------------------------------------------------------------------------- */

@@ -32,7 +32,7 @@ wheel=$(echo "$scratch"/tutti-*.whl)
 case $wheel in *-linux_*.whl) ;; *) wrong "no platform in $wheel" ;; esac
 "$python" -m zipfile -l "$wheel" | sed 's/  .*//' >"$scratch/held"
 for file in _tutti_autoload.py tutti/__init__.py tutti/_tutti.pyi tutti/py.typed tutti/libtutti.so.0 tutti/_plain/__init__.py tutti/torch/_build.py \
-    tutti/torch/csrc/torch/line.c tutti/include/tutti.h 'tutti-.*[.]data/scripts/tutti' 'tutti-.*[.]dist-info/licenses/LICENSE' 'tutti/_tutti[.].*so'; do
+    tutti/torch/csrc/torch/site.c tutti/include/tutti.h 'tutti-.*[.]data/scripts/tutti' 'tutti-.*[.]dist-info/licenses/LICENSE' 'tutti/_tutti[.].*so'; do
   grep -qx "$file" "$scratch/held" || wrong "the wheel lacks $file: $(cat "$scratch/held")"
 done
 ! grep -vE '^(File Name|tutti/|tutti-[0-9.]*(dist-info|data)/|_tutti_autoload[.]py)' "$scratch/held" || wrong "the wheel holds more"

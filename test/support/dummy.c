@@ -69,7 +69,7 @@ void dummy_plays(struct coll *c, struct device_call *d)
     d->under = c->algorithm;
     d->row = *c->algorithm;
     if (c->algorithm->before && !d->before && !d->early)
-        d->row.before = dummy_before;                /* in the straight line */
+        d->row.before = dummy_before;                /* on the fast path */
     else {
         d->row.before = NULL;
         d->row.advance = dummy_advance;

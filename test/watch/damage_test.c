@@ -241,7 +241,7 @@ static int body_to_myself(tutti_comm *world, int rank, struct team *team)
     memset(out, 'x', COUNT);
     int r = tutti_send(out, COUNT, TUTTI_U8, 0, 1, world, &(tutti_call){ .work = &work });
     if (r == 0)
-        world->p2p->lanes[0].out->letters[0].envelope.far.at = UINT64_C(0x100000000000);
+        world->p2p->lanes[0].out->letters[0].envelope.rest.at = UINT64_C(0x100000000000);
     r = r < 0 ? r : tutti_recv(in, COUNT, TUTTI_U8, 0, 1, NULL, world, NULL);
     r = r < 0 ? r : tutti_wait(work, -1);
     team->rank[rank].wrong = memcmp(in, out, COUNT) != 0;
@@ -277,9 +277,9 @@ static int body_start(tutti_comm *world, int rank, struct team *team)
     if (await(&channel->letters[0].seq, 1))
         return 1;
     const struct envelope *e = &channel->letters[0].envelope;
-    struct deal *deal = (struct deal *)(void *)(arena->base + e->far.deal);
+    struct deal *deal = (struct deal *)(void *)(arena->base + e->rest.deal);
     store_relaxed64(&deal->start, 1);
-    raise_word(&deal->state, deal_word(e->far.generation, DEAL_GRANTED));
+    raise_word(&deal->state, deal_word(e->rest.generation, DEAL_GRANTED));
     fetch_add32(&other->bell, 1);
     futex_wake(&other->bell, INT_MAX);
     return back(world, team, rank, 0);

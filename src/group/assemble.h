@@ -4,19 +4,19 @@
  *
  *   the last to sit         joined becomes size: writes cpus, CAS state GATHERING -> COMPLETE, wakes all
  *   who sees a rank gone    CAS failed_rank 0 -> rank + 1, CAS state GATHERING -> FAILED, wakes all
- *   who is past its time    CAS failed_rank 0 -> GATHER_LATE, the same
+ *   who is past its time    CAS failed_rank 0 -> ASSEMBLE_LATE, the same
  *
  * state leaves GATHERING once, and everybody returns what it then says; so nobody joins a world that another has given up. Whose own
  * time is not over then gathers elsewhere (meet.h). */
-#ifndef TUTTI_GROUP_GATHER_H
-#define TUTTI_GROUP_GATHER_H
+#ifndef TUTTI_GROUP_ASSEMBLE_H
+#define TUTTI_GROUP_ASSEMBLE_H
 
 #include "group/refused.h"
 
-enum { GATHER_GOING = 0, GATHER_DONE = 1 };
-#define GATHER_LATE UINT32_MAX
+enum { ASSEMBLE_GOING = 0, ASSEMBLE_DONE = 1 };
+#define ASSEMBLE_LATE UINT32_MAX
 
-struct gather {
+struct assembly {
     const struct arena *arena;
     uint32_t rank;
     int timeout_ms;                   /* for the text; < 0: none */
@@ -28,22 +28,22 @@ struct gather {
 };
 
 /* This rank sits: counts it, and completes the world if it is the last. */
-void gather_seated(struct gather *g);
+void assemble_seated(struct assembly *g);
 
-/* GATHER_GOING, GATHER_DONE, -EOWNERDEAD, -ETIMEDOUT. Looks at state, seats and the clock; never sleeps. */
-int gather_look(struct gather *g);
+/* ASSEMBLE_GOING, ASSEMBLE_DONE, -EOWNERDEAD, -ETIMEDOUT. Looks at state, seats and the clock; never sleeps. */
+int assemble_look(struct assembly *g);
 
 /* One look and, while it says GOING, one sleep of a slice at most. The same results. */
-int gather_wait(struct gather *g);
+int assemble_wait(struct assembly *g);
 
 /* The next slice, 1 ms growing to 50, not beyond the deadline. For those who sleep by other means. */
-uint64_t gather_slice(struct gather *g);
+uint64_t assemble_slice(struct assembly *g);
 
-int gather_fail(struct gather *g, uint32_t rank);    /* `rank` is gone: fails the gathering unless it has ended. As gather_look */
-int gather_end(const struct gather *g);              /* how it has ended, as gather_look; no look at anything else */
+int assemble_fail(struct assembly *g, uint32_t rank);    /* `rank` is gone: fails the gathering unless it has ended. As assemble_look */
+int assemble_end(const struct assembly *g);              /* how it has ended, as assemble_look; no look at anything else */
 
 /* Another rank's time was over, and ours is not: this gathering is left for another one, and who sat here is remembered. */
-void gather_again(struct gather *g);
-void gather_explain(const struct gather *g, int error, struct text *why);
+void assemble_again(struct assembly *g);
+void assemble_explain(const struct assembly *g, int error, struct text *why);
 
 #endif

@@ -4,7 +4,7 @@
  * wakes, not by N². The kernel wakes one sleeper of a mark; it passes that on before it looks at anything else.
  * What leaves no mark is found at the end of a slice: each asks the system about a few of the seats in turn.
  * Cost: the last rank's CAS to the return of a sleeper some 50 us. */
-#include "group/gather.h"
+#include "group/assemble.h"
 
 #include "arena/nodes.h"
 #include "group/seat.h"
@@ -19,30 +19,30 @@ enum { SLICE_FIRST_NS = 1000000, SLICE_LAST_NS = 50000000, SLICE_ALONE_NS = 5000
 
 static void wake_all(struct arena_join *join) { futex_wake(&join->state, INT_MAX); }
 
-int gather_end(const struct gather *g)
+int assemble_end(const struct assembly *g)
 {
     struct arena_join *join = g->arena->join;
     uint32_t state = load_acquire32(&join->state);                       /* E12 acquire */
     if (state == JOIN_GATHERING)
-        return GATHER_GOING;
+        return ASSEMBLE_GOING;
     if (state == JOIN_COMPLETE)
-        return GATHER_DONE;
+        return ASSEMBLE_DONE;
     uint32_t who = load_relaxed32(&join->failed_rank);                   /* relaxed: written before state, which was acquired */
-    return who == GATHER_LATE ? -ETIMEDOUT : -EOWNERDEAD;
+    return who == ASSEMBLE_LATE ? -ETIMEDOUT : -EOWNERDEAD;
 }
 
 /* The first reason stands: a second finder's CAS on failed_rank finds it taken. */
-static int give_up(struct gather *g, uint32_t reason)
+static int give_up(struct assembly *g, uint32_t reason)
 {
     struct arena_join *join = g->arena->join;
     uint32_t none = 0, going = JOIN_GATHERING;
     swap_if32(&join->failed_rank, &none, reason);
     if (swap_if32(&join->state, &going, JOIN_FAILED))                    /* E12 release */
         wake_all(join);
-    return gather_end(g);
+    return assemble_end(g);
 }
 
-int gather_fail(struct gather *g, uint32_t rank) { return give_up(g, rank + 1); }
+int assemble_fail(struct assembly *g, uint32_t rank) { return give_up(g, rank + 1); }
 
 /* CPUs that all ranks together may use: the union of what each may, but no more than the tightest quota. */
 static uint32_t cpus_of_all(const struct arena *arena)
@@ -64,15 +64,15 @@ static uint32_t cpus_of_all(const struct arena *arena)
     return cpus ? cpus : 1;
 }
 
-void gather_seated(struct gather *g)
+void assemble_seated(struct assembly *g)
 {
     struct arena_join *join = g->arena->join;
     uint32_t going = JOIN_GATHERING;
-    nodes_settle_span(g->arena, g->rank);
+    nodes_bind_span(g->arena, g->rank);
     refused_carry(&g->refused, g->arena);
     if (fetch_add32(&join->joined, 1) + 1 != g->arena->header->size)     /* E11 release, acquire: the last one has seen all seats filled */
         return;
-    nodes_settle_shared(g->arena);
+    nodes_bind_shared(g->arena);
     store_relaxed32(&join->cpus, cpus_of_all(g->arena));                 /* relaxed: published by the CAS on state */
     if (swap_if32(&join->state, &going, JOIN_COMPLETE))                  /* E12 release */
         wake_all(join);
@@ -85,25 +85,25 @@ static bool is_gone(struct seat *seat)
         || process_mark_died(load_acquire32(process_mark_word(&seat->mark)));                               /* E5 acquire */
 }
 
-static int look_at_marks(struct gather *g)
+static int look_at_marks(struct assembly *g)
 {
     for (uint32_t p = 0; p < g->arena->header->size; p++)
         if (p != g->rank && is_gone(&g->arena->seats[p]))
-            return gather_fail(g, p);
-    return GATHER_GOING;
+            return assemble_fail(g, p);
+    return ASSEMBLE_GOING;
 }
 
-int gather_look(struct gather *g)
+int assemble_look(struct assembly *g)
 {
-    int end = gather_end(g);
-    if (end == GATHER_GOING)
+    int end = assemble_end(g);
+    if (end == ASSEMBLE_GOING)
         end = look_at_marks(g);
-    if (end == GATHER_GOING && clock_ns() >= g->end_ns)
-        end = give_up(g, GATHER_LATE);
+    if (end == ASSEMBLE_GOING && clock_ns() >= g->end_ns)
+        end = give_up(g, ASSEMBLE_LATE);
     return end;
 }
 
-static int probe(struct gather *g)
+static int probe(struct assembly *g)
 {
     uint32_t size = g->arena->header->size;
     for (uint32_t i = 0; i < PROBES && i < size; i++) {
@@ -111,12 +111,12 @@ static int probe(struct gather *g)
         struct seat *seat = &g->arena->seats[p];
         bool filled = p != g->rank && load_acquire32(&seat->state) == SEAT_JOINED;      /* E11 acquire */
         if (filled && process_alive(&seat->id, -1) == 0)
-            return gather_fail(g, p);
+            return assemble_fail(g, p);
     }
-    return GATHER_GOING;
+    return ASSEMBLE_GOING;
 }
 
-uint64_t gather_slice(struct gather *g)
+uint64_t assemble_slice(struct assembly *g)
 {
     uint64_t slice = g->slice_ns ? g->slice_ns : SLICE_FIRST_NS, now = clock_ns();
     g->slice_ns = 2 * slice < SLICE_LAST_NS ? 2 * slice : SLICE_LAST_NS;
@@ -126,7 +126,7 @@ uint64_t gather_slice(struct gather *g)
 }
 
 /* Word 0 is state; then the marks of the ranks behind this one, in a circle. */
-static int words_to_watch(const struct gather *g, struct futex_word words[FUTEX_WORDS])
+static int words_to_watch(const struct assembly *g, struct futex_word words[FUTEX_WORDS])
 {
     uint32_t size = g->arena->header->size;
     int n = 1;
@@ -148,22 +148,22 @@ static void pass_on(const struct futex_word *words, int n)
 }
 
 /* The words are read before the look: what changes after it ends the sleep at once. */
-int gather_wait(struct gather *g)
+int assemble_wait(struct assembly *g)
 {
     struct futex_word words[FUTEX_WORDS];
     int n = words_to_watch(g, words);
-    int end = gather_look(g);
-    if (end != GATHER_GOING)
+    int end = assemble_look(g);
+    if (end != ASSEMBLE_GOING)
         return end;
-    uint64_t slice = gather_slice(g);
+    uint64_t slice = assemble_slice(g);
     int slept = futex_wait_any(words, n, slice);
     if (slept == -ENOSYS)
         slept = futex_wait(words[0].word, words[0].seen, slice < SLICE_ALONE_NS ? slice : SLICE_ALONE_NS);
     pass_on(words, n);
-    return slept == -ETIMEDOUT && gather_end(g) == GATHER_GOING ? probe(g) : GATHER_GOING;
+    return slept == -ETIMEDOUT && assemble_end(g) == ASSEMBLE_GOING ? probe(g) : ASSEMBLE_GOING;
 }
 
-static void add_timeout(const struct gather *g, struct text *why)
+static void add_timeout(const struct assembly *g, struct text *why)
 {
     if (clock_ns() < g->end_ns)
         text_add(why, " in the time that another rank allowed");
@@ -173,7 +173,7 @@ static void add_timeout(const struct gather *g, struct text *why)
         text_add(why, " within %d ms", g->timeout_ms);
 }
 
-void gather_again(struct gather *g)
+void assemble_again(struct assembly *g)
 {
     for (uint32_t p = 0; p < g->arena->header->size; p++)
         if (p != g->rank && load_acquire32(&g->arena->seats[p].state) != SEAT_EMPTY)     /* E11 acquire */
@@ -182,7 +182,7 @@ void gather_again(struct gather *g)
     g->slice_ns = 0;
 }
 
-static void explain_late(const struct gather *g, struct text *why)
+static void explain_late(const struct assembly *g, struct text *why)
 {
     int came[RANKS_MAX], missing[RANKS_MAX], before[RANKS_MAX], n_came = 0, n_missing = 0, n_before = 0;
     for (uint32_t p = 0; p < g->arena->header->size; p++) {
@@ -214,7 +214,7 @@ static void explain_late(const struct gather *g, struct text *why)
     refused_explain(&refused, g->arena, why);
 }
 
-static void explain_gone(const struct gather *g, struct text *why)
+static void explain_gone(const struct assembly *g, struct text *why)
 {
     uint32_t who = load_relaxed32(&g->arena->join->failed_rank) - 1;     /* relaxed: it was written before state, which was acquired */
     if (who >= g->arena->header->size) {
@@ -235,7 +235,7 @@ static void explain_gone(const struct gather *g, struct text *why)
     }
 }
 
-void gather_explain(const struct gather *g, int error, struct text *why)
+void assemble_explain(const struct assembly *g, int error, struct text *why)
 {
     if (error == -ETIMEDOUT)
         explain_late(g, why);

@@ -1,7 +1,7 @@
 /* A thread that waits for the interpreter's lock to say where it is waits for whoever holds it, at every call. But the frames of a thread
  * change by that thread alone, and while it is here they stand still: their code objects are held by them, and a code object's file name and
  * table of lines never change. So they are read as they lie, by the headers of the very interpreter that this is compiled for, and nothing is
- * counted, kept or written. Where the layout is not known (Python 3.14 and later) every line is "?"; line_check() compares once with
+ * counted, kept or written. Where the layout is not known (Python 3.14 and later) every line is "?"; site_check() compares once with
  * the interpreter's own answer.
  *
  * Source: the frames of CPython 3.10 (frameobject.h), and of 3.11 to 3.13 (internal/pycore_frame.h).
@@ -21,7 +21,7 @@
 #include <internal/pycore_frame.h>
 #endif
 
-#include "torch/line.h"
+#include "torch/site.h"
 
 enum { TEXT_MAX = 112, PLACES = 64, FOLDERS = 6, TEXTS = 16384, FRAMES_MOST = 400 };
 
@@ -78,7 +78,7 @@ static int frame_read(const void *at, struct frame *f)
 
 static char folders[FOLDERS][1024];
 static int  folders_used;
-static int  told_apart = 1;                             /* line_check() has found no fault */
+static int  told_apart = 1;                             /* site_check() has found no fault */
 
 static pthread_mutex_t texts_lock = PTHREAD_MUTEX_INITIALIZER;
 static char *texts[TEXTS];                              /* by their hash; under the lock, and never freed */
@@ -176,7 +176,7 @@ static const char *place_text(const struct frame *f)
     return p->text;
 }
 
-const char *line_here(void)
+const char *site_here(void)
 {
     PyThreadState *state = told_apart && Py_IsInitialized() ? PyGILState_GetThisThreadState() : NULL;
     const void *at = state ? frame_first(state) : NULL;
@@ -192,13 +192,13 @@ const char *line_here(void)
     return "?";
 }
 
-void line_pass_over(const char *folder)
+void site_pass_over(const char *folder)
 {
     if (folders_used < FOLDERS && strlen(folder) < sizeof folders[0])
         strcpy(folders[folders_used++], folder);
 }
 
-int line_check(void)
+int site_check(void)
 {
     PyThreadState *state = PyGILState_GetThisThreadState();
     PyObject *theirs = (PyObject *)PyEval_GetFrame();

@@ -5,21 +5,21 @@
  * The compiler's own query also asks the system whether it saves the wide registers; F16C is asked by hand because clang's does
  * not know it. cpuid costs a microsecond or more in a virtual machine: not for every operation.
  * The query must be made ready by hand where it may be asked from a constructor. */
-#ifndef FOLD_CPU_H
-#define FOLD_CPU_H
+#ifndef FOLD_ISA_H
+#define FOLD_ISA_H
 
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
 
-static inline int cpu_has_avx2(void)
+static inline int isa_has_avx2(void)
 {
     unsigned a, b, c = 0, d;
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
-static inline int cpu_has_avx512(void)
+static inline int isa_has_avx512(void)
 {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -28,8 +28,8 @@ static inline int cpu_has_avx512(void)
 
 #else
 
-static inline int cpu_has_avx2(void) { return 0; }
-static inline int cpu_has_avx512(void) { return 0; }
+static inline int isa_has_avx2(void) { return 0; }
+static inline int isa_has_avx512(void) { return 0; }
 
 #endif
 

@@ -5,12 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/settle.h"
+#include "base/backoff.h"
 
-enum { USUAL = 32, TRIAL = (SETTLE_ARMS * SETTLE_PASSES + 2) * SETTLE_BLOCK, PERIOD = SETTLE_PERIOD * SETTLE_BLOCK };
+enum { USUAL = 32, TRIAL = (BACKOFF_ARMS * BACKOFF_PASSES + 2) * BACKOFF_BLOCK, PERIOD = BACKOFF_PERIOD * BACKOFF_BLOCK };
 
 struct rank {
-    struct settle settle;
+    struct backoff backoff;
     uint64_t seq, tick, calls;
     uint32_t best;                     /* an operation takes 100 ticks with this pause, and one more for each cycle beside it */
 };
@@ -18,11 +18,11 @@ struct rank {
 static void run(struct rank *r, uint64_t operations)
 {
     while (operations--) {
-        uint32_t steps = settle_steps(&r->settle, USUAL);
+        uint32_t steps = backoff_steps(&r->backoff, USUAL);
         r->tick += 100 + (steps > r->best ? steps - r->best : r->best - steps);
         r->seq++;
-        if (settle_due(++r->calls))
-            settle_block(&r->settle, r->seq, r->tick, r->calls);
+        if (backoff_due(++r->calls))
+            backoff_block(&r->backoff, r->seq, r->tick, r->calls);
     }
 }
 
@@ -31,21 +31,21 @@ static void test_finds(void **state)
 {
     (void)state;
     struct rank first = { .best = USUAL };
-    uint32_t tried[SETTLE_ARMS] = { 0 }, n = 0;
-    for (int i = 0; i < TRIAL; i += SETTLE_BLOCK) {
-        uint32_t steps = settle_steps(&first.settle, USUAL), k = 0;
+    uint32_t tried[BACKOFF_ARMS] = { 0 }, n = 0;
+    for (int i = 0; i < TRIAL; i += BACKOFF_BLOCK) {
+        uint32_t steps = backoff_steps(&first.backoff, USUAL), k = 0;
         while (k < n && tried[k] != steps)
             k++;
         if (k == n)
             tried[n++] = steps;
-        run(&first, SETTLE_BLOCK);
+        run(&first, BACKOFF_BLOCK);
     }
-    assert_int_equal(n, SETTLE_ARMS);
+    assert_int_equal(n, BACKOFF_ARMS);
     for (uint32_t k = 0; k < n; k++) {
         struct rank r = { .best = tried[k] };
         run(&r, TRIAL);
         for (int i = 0; i < 10; i++, run(&r, 1000))
-            assert_int_equal(settle_steps(&r.settle, USUAL), r.best);
+            assert_int_equal(backoff_steps(&r.backoff, USUAL), r.best);
     }
 }
 
@@ -55,10 +55,10 @@ static void test_changes(void **state)
     (void)state;
     struct rank r = { .best = 0 };
     run(&r, TRIAL);
-    assert_int_equal(settle_steps(&r.settle, USUAL), 0);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
     r.best = USUAL;
     run(&r, PERIOD);
-    assert_int_equal(settle_steps(&r.settle, USUAL), USUAL);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), USUAL);
 }
 
 /* Two ranks of a comm try the same pauses at the same operations, also if one of them sees no trial's end for long. */
@@ -66,10 +66,10 @@ static void test_together(void **state)
 {
     (void)state;
     struct rank a = { .best = 0 }, b = { .best = USUAL };
-    for (int i = 1; i < TRIAL - SETTLE_BLOCK; i++) {
+    for (int i = 1; i < TRIAL - BACKOFF_BLOCK; i++) {
         run(&a, 1);
         run(&b, 1);
-        assert_int_equal(a.settle.arm, b.settle.arm);
+        assert_int_equal(a.backoff.arm, b.backoff.arm);
     }
 }
 
@@ -82,14 +82,14 @@ static void test_mixed(void **state)
         run(&mixed, 1);
         mixed.seq += (uint64_t)i % 2;
     }
-    assert_int_equal(settle_steps(&mixed.settle, USUAL), USUAL);
+    assert_int_equal(backoff_steps(&mixed.backoff, USUAL), USUAL);
     run(&mixed, PERIOD);
-    assert_int_equal(settle_steps(&mixed.settle, USUAL), 0);
+    assert_int_equal(backoff_steps(&mixed.backoff, USUAL), 0);
     for (int i = 0; i < TRIAL; i++) {
         run(&held, 1);
         held.tick += i < TRIAL / 3 ? 100000 : 0;
     }
-    assert_int_equal(settle_steps(&held.settle, USUAL), 0);
+    assert_int_equal(backoff_steps(&held.backoff, USUAL), 0);
 }
 
 /* A kind that comes in turns with another one, always after it, has its trials all the same. */
@@ -101,7 +101,7 @@ static void test_turns(void **state)
         r.seq += PERIOD / 2;                         /* of the other */
         run(&r, PERIOD / 2);
     }
-    assert_int_equal(settle_steps(&r.settle, USUAL), 0);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
 }
 
 /* A pause with which some blocks are fast, and most are not, is none to keep. */
@@ -109,13 +109,13 @@ static void test_lucky(void **state)
 {
     (void)state;
     struct rank r = { .best = 0 };
-    for (int turn = 0; turn < TRIAL / SETTLE_BLOCK; turn++) {
-        bool lucky = settle_steps(&r.settle, USUAL) == USUAL && turn / SETTLE_ARMS % 2 == 0;
-        run(&r, SETTLE_BLOCK - 1);
-        r.tick -= lucky ? 50 * (SETTLE_BLOCK - 1) : 0;
+    for (int turn = 0; turn < TRIAL / BACKOFF_BLOCK; turn++) {
+        bool lucky = backoff_steps(&r.backoff, USUAL) == USUAL && turn / BACKOFF_ARMS % 2 == 0;
+        run(&r, BACKOFF_BLOCK - 1);
+        r.tick -= lucky ? 50 * (BACKOFF_BLOCK - 1) : 0;
         run(&r, 1);
     }
-    assert_int_equal(settle_steps(&r.settle, USUAL), 0);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
 }
 
 /* What comes alone: a peer's line is there `way` cycles after this rank's arrival. How many of the last `times` looks were too early. */
@@ -150,13 +150,13 @@ static void test_alone(void **state)
 static void test_pause(void **state)
 {
     (void)state;
-    struct settle s = { .less = 12, .later = 20 };
+    struct backoff s = { .less = 12, .later = 20 };
     bool alone = false;
-    assert_int_equal(settle_pause(&s, 1000000, USUAL, &alone), USUAL + 20);
+    assert_int_equal(backoff_pause(&s, 1000000, USUAL, &alone), USUAL + 20);
     assert_true(alone);
-    assert_int_equal(settle_pause(&s, 1000000 + SETTLE_ALONE, USUAL, &alone), USUAL - 12);
+    assert_int_equal(backoff_pause(&s, 1000000 + BACKOFF_ALONE, USUAL, &alone), USUAL - 12);
     assert_false(alone);
-    assert_int_equal(settle_pause(&s, 1000001 + 2 * SETTLE_ALONE, USUAL, &alone), USUAL + 20);
+    assert_int_equal(backoff_pause(&s, 1000001 + 2 * BACKOFF_ALONE, USUAL, &alone), USUAL + 20);
     assert_true(alone);
 }
 

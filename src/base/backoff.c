@@ -1,16 +1,16 @@
 /* Trials by the number of calls: turn 0 of a period forgets, then each pause has a block, several times over, then the choice is made. */
-#include "base/settle.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
-enum { TURNS = SETTLE_ARMS * SETTLE_PASSES };
+enum { TURNS = BACKOFF_ARMS * BACKOFF_PASSES };
 
-static const int32_t arms[SETTLE_ARMS] = { 0, 32, 16, -28, -58, -70, -82, -94, -140 };
+static const int32_t arms[BACKOFF_ARMS] = { 0, 32, 16, -28, -58, -70, -82, -94, -140 };
 
-static void keep(uint32_t sorted[SETTLE_PASSES], uint64_t ticks)
+static void keep(uint32_t sorted[BACKOFF_PASSES], uint64_t ticks)
 {
     uint32_t more = ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
-    for (int i = 0; i < SETTLE_PASSES && more; i++)
+    for (int i = 0; i < BACKOFF_PASSES && more; i++)
         if (sorted[i] == 0 || more < sorted[i]) {
             uint32_t was = sorted[i];
             sorted[i] = more;
@@ -19,11 +19,11 @@ static void keep(uint32_t sorted[SETTLE_PASSES], uint64_t ticks)
 }
 
 /* A new pause has to be better by a part in 32: ranks that go to and fro between two that are alike would be at different ones. */
-static void choose(struct settle *s)
+static void choose(struct backoff *s)
 {
-    enum { MIDDLE = SETTLE_PASSES / 2 };
+    enum { MIDDLE = BACKOFF_PASSES / 2 };
     uint32_t best = s->chosen;
-    for (uint32_t a = 0; a < SETTLE_ARMS; a++) {
+    for (uint32_t a = 0; a < BACKOFF_ARMS; a++) {
         if (s->ticks[a][MIDDLE] == 0)
             return;
         if (s->ticks[a][MIDDLE] < s->ticks[best][MIDDLE])
@@ -34,16 +34,16 @@ static void choose(struct settle *s)
         s->chosen = best;
 }
 
-void settle_block(struct settle *s, uint64_t seq, uint64_t tick, uint64_t calls)
+void backoff_block(struct backoff *s, uint64_t seq, uint64_t tick, uint64_t calls)
 {
-    uint64_t turn = calls / SETTLE_BLOCK % SETTLE_PERIOD;
+    uint64_t turn = calls / BACKOFF_BLOCK % BACKOFF_PERIOD;
     if (turn == 0)
         memset(s->ticks, 0, sizeof s->ticks);
-    if (turn > 1 && turn <= TURNS + 1 && seq - s->seq == SETTLE_BLOCK)
+    if (turn > 1 && turn <= TURNS + 1 && seq - s->seq == BACKOFF_BLOCK)
         keep(s->ticks[s->arm], tick - s->since);
     if (turn == TURNS + 1)
         choose(s);
-    s->arm = turn >= 1 && turn <= TURNS ? (uint32_t)turn % SETTLE_ARMS : s->chosen;
+    s->arm = turn >= 1 && turn <= TURNS ? (uint32_t)turn % BACKOFF_ARMS : s->chosen;
     s->less = arms[s->arm];
     s->since = tick;
     s->seq = seq;

@@ -13,7 +13,7 @@
  *
  *   flags    all-to-all notification: each rank stores its own flag and reads everybody's. barrier_flags.c
  *   central  the central sense-reversing barrier. barrier_central.c */
-#include "coll/table.h"
+#include "coll/algorithms.h"
 
 #include "coll/flat.h"
 #include "coll/line.h"

@@ -3,8 +3,8 @@
  * Never: chooses (select does), or has code of its own: a row names functions of its rooms.
  *
  * To add an algorithm: a row, and a file where its functions are not there yet. Rows of one kind stand together. */
-#ifndef TUTTI_COLL_TABLE_H
-#define TUTTI_COLL_TABLE_H
+#ifndef TUTTI_COLL_ALGORITHMS_H
+#define TUTTI_COLL_ALGORITHMS_H
 
 #include "coll/coll.h"
 

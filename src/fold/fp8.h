@@ -17,37 +17,37 @@
 
 #include "fold/lanes.h"
 
-static inline vec small_more(vec a, int32_t than) { return (vec)((i32v)a > (i32v)lanes_all_32((uint32_t)than)); }
+static inline vec fp8_more(vec a, int32_t than) { return (vec)((i32v)a > (i32v)lanes_all_32((uint32_t)than)); }
 
 /* v: an E4M3 that was read as an f16. Its NaN was read as the 480 that would come after the largest number. */
-static inline vec small_from_f16_e4m3(vec v)
+static inline vec fp8_from_f16_e4m3(vec v)
 {
     v = lanes_prod_f32(v, (vec)((f32v){0} + 256.0f));
-    return v | (small_more(v & lanes_all_32(INT32_MAX), 0x43efffff) & lanes_all_32(0x7fc00000));
+    return v | (fp8_more(v & lanes_all_32(INT32_MAX), 0x43efffff) & lanes_all_32(0x7fc00000));
 }
 
 /* One element in the low byte of each lane, nothing above it. A denormal counts in units of the last place, like any integer.
  * last: the largest code of a number; beyond: what is not in the bits of the codes after it. */
 #define SMALL_WIDE(type, fraction, bias, unit, last, beyond)                                                              \
-    static inline vec small_wide_##type(vec byte)                                                                      \
+    static inline vec fp8_wide_##type(vec byte)                                                                      \
     {                                                                                                                  \
         vec  rest = byte & lanes_all_32(0x7f);                                                                         \
         f32v count = __builtin_convertvector((i32v)rest, f32v);                                                        \
         vec  tiny = (vec)(count * unit);                                                                               \
         vec  wide = (vec)(((u32v)rest << (23 - fraction)) + ((127u - bias) << 23));                                    \
-        wide = lanes_pick(small_more(rest, (1 << fraction) - 1), wide, tiny);                                          \
-        wide |= small_more(rest, last) & lanes_all_32(beyond);                                                         \
+        wide = lanes_pick(fp8_more(rest, (1 << fraction) - 1), wide, tiny);                                          \
+        wide |= fp8_more(rest, last) & lanes_all_32(beyond);                                                         \
         return wide | (vec)((u32v)(byte ^ rest) << 24);                                                                \
     }
 
 /* The code of a magnitude in range. least: the smallest normal number; counter: 2^23 of the smallest denormals. */
 #define SMALL_CODE(type, fraction, bias, least, counter)                                                               \
-    static inline vec small_code_##type(vec rest)                                                                      \
+    static inline vec fp8_code_##type(vec rest)                                                                      \
     {                                                                                                                  \
         vec  tiny = (vec)((u32v)((f32v)rest + counter) - (u32v)((f32v){0} + counter));                                 \
         u32v odd = (u32v)rest >> (23 - fraction) & 1;                                                                  \
         u32v base = (u32v)rest - ((127u - bias) << 23) + ((1u << (22 - fraction)) - 1);                                \
-        return lanes_pick(small_more(rest, least - 1), (vec)((base + odd) >> (23 - fraction)), tiny);                    \
+        return lanes_pick(fp8_more(rest, least - 1), (vec)((base + odd) >> (23 - fraction)), tiny);                    \
     }
 
 /* clang-format off */
@@ -58,19 +58,19 @@ SMALL_CODE(e5m2, 2, 15, 0x38800000, 0x1p7f)
 /* clang-format on */
 
 /* 464 lies halfway between 448 and the 480 that would come next, and goes to 448, whose code is even. */
-static inline vec small_round_e4m3(vec v)
+static inline vec fp8_round_e4m3(vec v)
 {
     vec rest = v & lanes_all_32(INT32_MAX);
-    vec code = small_code_e4m3(rest) | (vec)((u32v)(v ^ rest) >> 24);
-    return lanes_pick(small_more(rest, 0x43e80000), lanes_all_32(0x7f), code);
+    vec code = fp8_code_e4m3(rest) | (vec)((u32v)(v ^ rest) >> 24);
+    return lanes_pick(fp8_more(rest, 0x43e80000), lanes_all_32(0x7f), code);
 }
 
 /* From 61440, halfway between 57344 and 65536, rounding comes to infinity by itself; from 65536 on it would go too far. */
-static inline vec small_round_e5m2(vec v)
+static inline vec fp8_round_e5m2(vec v)
 {
     vec rest = v & lanes_all_32(INT32_MAX);
-    vec code = lanes_pick(small_more(rest, 0x47800000), lanes_all_32(0x7c), small_code_e5m2(rest));
-    return lanes_pick(small_more(rest, 0x7f800000), lanes_all_32(0x7e), code | (vec)((u32v)(v ^ rest) >> 24));
+    vec code = lanes_pick(fp8_more(rest, 0x47800000), lanes_all_32(0x7c), fp8_code_e5m2(rest));
+    return lanes_pick(fp8_more(rest, 0x7f800000), lanes_all_32(0x7e), code | (vec)((u32v)(v ^ rest) >> 24));
 }
 
 #endif

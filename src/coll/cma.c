@@ -1,96 +1,96 @@
 /* Cost: two looks at the ends of a private buffer, some 0.5 us each operation; once in a comm's life a read of each peer, 1 us each, and one
  * more exchange of lines. A read of a peer that is gone fails at once; why it is gone stands in its mark a little later. */
-#include "coll/far.h"
+#include "coll/cma.h"
 
 #include "base/clock.h"
 #include "coll/parts.h"
-#include "os/reach.h"
+#include "os/vm_read.h"
 #include "watch/verdict.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAR_PATIENCE = 250000000 };    /* ns between the end of a process's memory and the mark of its end: all its threads must have ended */
+enum { CMA_PATIENCE = 250000000 };    /* ns between the end of a process's memory and the mark of its end: all its threads must have ended */
 
 /* Beside the address: whether it can be read is to be found out. */
-#define FAR_ASKED UINT64_C(1)
+#define CMA_ASKED UINT64_C(1)
 
 /* In uneven parts that go by pairs, payload[1] says how much there is. */
-static shared64 *far_word(const struct coll *c, struct arrival *a) { return parts_how(c) & PARTS_PAIRS ? &a->more[0] : &a->payload[1]; }
+static shared64 *cma_word(const struct coll *c, struct arrival *a) { return parts_how(c) & PARTS_PAIRS ? &a->more[0] : &a->payload[1]; }
 
-int far_open(struct coll *c)
+int cma_open(struct coll *c)
 {
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
-    bool may = c->algorithm->pulls && w->size > 1 && !comm->devices && !c->device && comm->far.said != FAR_NO;
-    c->far = may ? (enum far)comm->far.said : FAR_NO;
-    c->far_since = 0;
-    if (may && !comm->far.window && posix_memalign((void **)&comm->far.window, 4096, w->size * far_stretch_bytes(c))) {
-        comm->far.window = NULL;
+    bool may = c->algorithm->pulls && w->size > 1 && !comm->devices && !c->device && comm->cma.said != CMA_NO;
+    c->cma = may ? (enum cma)comm->cma.said : CMA_NO;
+    c->cma_since = 0;
+    if (may && !comm->cma.window && posix_memalign((void **)&comm->cma.window, 4096, w->size * cma_stretch_bytes(c))) {
+        comm->cma.window = NULL;
         return -ENOMEM;
     }
-    if (c->far != FAR_NO) {
-        uint64_t rights = reach_rights(), asks = c->far == FAR_ASKS || rights != comm->far.rights ? FAR_ASKED : 0;
-        comm->far.rights = rights;
+    if (c->cma != CMA_NO) {
+        uint64_t rights = vm_rights(), asks = c->cma == CMA_ASKS || rights != comm->cma.rights ? CMA_ASKED : 0;
+        comm->cma.rights = rights;
         /* relaxed: E1 publishes it */
-        store_relaxed64(far_word(c, &w->mine->arrival[c->op.claim.seq & 1]), (uint64_t)(uintptr_t)&comm->world->self | asks);
+        store_relaxed64(cma_word(c, &w->mine->arrival[c->op.claim.seq & 1]), (uint64_t)(uintptr_t)&comm->world->self | asks);
     }
     return 0;
 }
 
 /* Has anybody's right to read, or to be read, changed since that was found out? All ranks read the same. */
-static bool far_asked(const struct coll *c)
+static bool cma_asked(const struct coll *c)
 {
     bool asked = false;
     for (uint32_t p = 0; p < c->comm->watch.size; p++)
-        asked |= load_relaxed64(far_word(c, watch_arrival(&c->comm->watch, p, c->op.claim.seq))) & FAR_ASKED;         /* relaxed: after E1 */
+        asked |= load_relaxed64(cma_word(c, watch_arrival(&c->comm->watch, p, c->op.claim.seq))) & CMA_ASKED;         /* relaxed: after E1 */
     return asked;
 }
 
-struct place far_place(const struct coll *c, const void *at, size_t bytes)
+struct place cma_place(const struct coll *c, const void *at, size_t bytes)
 {
-    if (c->far == FAR_NO || bytes == 0 || reach_own(at, bytes) < 0)
+    if (c->cma == CMA_NO || bytes == 0 || vm_own(at, bytes) < 0)
         return (struct place){ 0, 0, 0 };
-    return (struct place){ (uint64_t)(uintptr_t)at | FAR_BIT, 0, bytes };
+    return (struct place){ (uint64_t)(uintptr_t)at | CMA_BIT, 0, bytes };
 }
 
-static bool far_reached(const struct coll *c, uint32_t p)
+static bool cma_reached(const struct coll *c, uint32_t p)
 {
     const struct watch *w = &c->comm->watch;
     struct process_id id = w->seats[p]->id, got = { 0 };
-    uint64_t at = load_relaxed64(far_word(c, watch_arrival(w, p, c->op.claim.seq))) & ~FAR_ASKED;         /* relaxed: after E1 */
-    return reach_read(id.pid, &got, at, sizeof got) == 0 && got.pid == id.pid && got.start == id.start;
+    uint64_t at = load_relaxed64(cma_word(c, watch_arrival(w, p, c->op.claim.seq))) & ~CMA_ASKED;         /* relaxed: after E1 */
+    return vm_read(id.pid, &got, at, sizeof got) == 0 && got.pid == id.pid && got.start == id.start;
 }
 
-int far_settle(struct coll *c)
+int cma_finish(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    if (c->far == FAR_NO)
+    if (c->cma == CMA_NO)
         return DONE;
     if (coll_any_device(c)) {          /* whoever has one can take nothing out of a peer's memory */
-        c->far = FAR_NO;
+        c->cma = CMA_NO;
         return DONE;
     }
-    if (c->far == FAR_YES && far_asked(c))
-        c->far = FAR_ASKS;
-    if (c->far == FAR_YES) {
+    if (c->cma == CMA_YES && cma_asked(c))
+        c->cma = CMA_ASKS;
+    if (c->cma == CMA_YES) {
         c->op.claim.whole = true;
         return DONE;
     }
     bool all = true;
     for (uint32_t p = 0; p < w->size && all && load_relaxed64(&w->mine->mapped) < 2 * c->op.claim.seq; p++)          /* relaxed: our own word */
-        all = p == w->me || far_reached(c, p);
+        all = p == w->me || cma_reached(c, p);
     if (load_relaxed64(&w->mine->mapped) < 2 * c->op.claim.seq)                      /* relaxed: as above */
         coll_say_mapped(c, all);
     if (coll_all_mapped(c, &all) == WAITING)
         return WAITING;
-    c->far = c->comm->far.said = all ? FAR_YES : FAR_NO;
+    c->cma = c->comm->cma.said = all ? CMA_YES : CMA_NO;
     c->op.claim.whole = all;
     return DONE;
 }
 
-static int far_failed(struct coll *c, uint32_t p, int error)
+static int cma_failed(struct coll *c, uint32_t p, int error)
 {
     struct watch *w = &c->comm->watch;
     c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, true, false };
@@ -98,23 +98,23 @@ static int far_failed(struct coll *c, uint32_t p, int error)
     if (r < 0)
         return r;
     uint64_t now = w->ways->now(w->ways->arg);
-    c->far_since = c->far_since ? c->far_since : now;
-    if (error == -ESRCH && now - c->far_since < FAR_PATIENCE)
+    c->cma_since = c->cma_since ? c->cma_since : now;
+    if (error == -ESRCH && now - c->cma_since < CMA_PATIENCE)
         return WAITING;
     comm_explain(c->comm, "the memory of rank %u cannot be read any more: %s; a buffer must stay as it is until the call has returned", p,
                  strerror(-error));
     return -EFAULT;
 }
 
-int far_read(struct coll *c, uint32_t p, void *to, uint64_t at, size_t bytes)
+int cma_read(struct coll *c, uint32_t p, void *to, uint64_t at, size_t bytes)
 {
     uint64_t began = clock_tick();
-    int r = reach_read(c->comm->watch.seats[p]->id.pid, to, at & ~FAR_BIT, bytes);
+    int r = vm_read(c->comm->watch.seats[p]->id.pid, to, at & ~CMA_BIT, bytes);
     c->fold_ticks += clock_tick() - began;
-    return r == 0 ? DONE : far_failed(c, p, r);
+    return r == 0 ? DONE : cma_failed(c, p, r);
 }
 
-int far_given(struct coll *c)
+int cma_given(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
     if (load_relaxed64(&w->mine->given) < c->op.claim.seq)           /* relaxed: our own word */

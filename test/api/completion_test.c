@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "api/bell.h"
+#include "api/completion.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -16,9 +16,9 @@ static const uint64_t HOURS = UINT64_C(7200000000000);
 
 static void *sleep_for(void *arg)
 {
-    struct bell *bell = arg;
-    while (!bell_over(bell))
-        bell_sleep(bell, HOURS);
+    struct completion *completion = arg;
+    while (!completion_over(completion))
+        completion_sleep(completion, HOURS);
     return NULL;
 }
 
@@ -27,14 +27,14 @@ static void test_sleeper(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
-        struct bell bell = { 0 };
+        struct completion completion = { 0 };
         pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, sleep_for, &bell), 0);
-        while (i % 2 && load_acquire32(&bell.over) != BELL_HEARD)
+        assert_int_equal(pthread_create(&thread, NULL, sleep_for, &completion), 0);
+        while (i % 2 && load_acquire32(&completion.over) != COMPLETION_HEARD)
             sched_yield();
-        bell_ring(&bell);
+        completion_signal(&completion);
         assert_int_equal(pthread_join(thread, NULL), 0);
-        assert_true(bell_over(&bell));
+        assert_true(completion_over(&completion));
     }
 }
 
@@ -42,17 +42,17 @@ static void test_sleeper(void **state)
 static void test_words(void **state)
 {
     (void)state;
-    struct bell bell = { 0 }, other = { 0 };
-    assert_false(bell_over(&bell));
-    assert_true(bell_heard(&bell));
-    assert_false(bell_over(&bell));
-    assert_true(bell_heard(&bell));
-    bell_ring(&bell);
-    assert_true(bell_over(&bell));
-    assert_false(bell_heard(&bell));
-    bell_ring(&other);
-    bell_sleep(&other, HOURS);
-    assert_true(bell_over(&other));
+    struct completion completion = { 0 }, other = { 0 };
+    assert_false(completion_over(&completion));
+    assert_true(completion_heard(&completion));
+    assert_false(completion_over(&completion));
+    assert_true(completion_heard(&completion));
+    completion_signal(&completion);
+    assert_true(completion_over(&completion));
+    assert_false(completion_heard(&completion));
+    completion_signal(&other);
+    completion_sleep(&other, HOURS);
+    assert_true(completion_over(&other));
 }
 
 int main(void)

@@ -53,7 +53,7 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, c
 
 static unsigned char byte_of(size_t i, int turn) { return (unsigned char)((i * 2654435761u >> 13) + (i >> 16) * 7 + (unsigned)turn * 37u); }
 
-static const size_t lengths[] = { FAR_LEAST - 1, FAR_LEAST, FAR_LEAST + 1, 300001, 1 << 20, LARGE - 1 };
+static const size_t lengths[] = { CMA_LEAST - 1, CMA_LEAST, CMA_LEAST + 1, 300001, 1 << 20, LARGE - 1 };
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 /* Both at once, each way of each length, from odd addresses to odd ones. */
@@ -86,7 +86,7 @@ static int body_read(tutti_comm *world, int rank)
     CHECK(calls >= TIMES / 2);                       /* it was read there, half of the times at first */
     CHECK(!world->p2p->lanes[!rank].shut);
     for (int k = 1; k < LENGTHS; k++) {              /* and what either way takes is known */
-        const struct either *e = either_of(world->p2p->ways, lengths[k], FAR_LEAST);
+        const struct tuner *e = tuner_of(world->p2p->ways, lengths[k], CMA_LEAST);
         CHECK(e->cost[0] && e->cost[1]);
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);

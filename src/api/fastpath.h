@@ -1,42 +1,44 @@
-/* Job: the operations whose price is one transfer of a line from rank to rank, in a straight line: no more of a description is filled in than what
- *      it gives and takes, as long as everybody is there soon and nothing is out of the common. What is goes the way of all operations, from where this stopped.
+/* Job: the fast path of small blocking operations, which cost one transfer of a cache line between ranks. It fills in no struct coll.
  * Owns: nothing of its own; seq, journal and arrival as run.c does.
- * Never: sleeps, checks arguments. */
-#ifndef TUTTI_API_STRAIGHT_H
-#define TUTTI_API_STRAIGHT_H
+ * Never: sleeps, checks arguments.
+ *
+ * It is used while the comm is whole, no work is under way, no device is involved, and all peers arrive within a short spin. Else run.c
+ * resumes the operation from where this stopped. */
+#ifndef TUTTI_API_FASTPATH_H
+#define TUTTI_API_FASTPATH_H
 
 #include "api/run.h"
 
 #include "base/clock.h"
-#include "coll/table.h"
+#include "coll/algorithms.h"
 #include "os/caller.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
 /* wakes: somebody may sleep. alone: its pause is learned from whether it looked too early. Of the claim no more is set than it has. */
-struct straight { struct claim claim; struct record *record; uint64_t began; uint32_t site, next, pauses; bool wakes, alone; };
+struct fast { struct claim claim; struct record *record; uint64_t began; uint32_t site, next, pauses; bool wakes, alone; };
 
-/* Where it has left off, for the rest: two registers, made only then. What a straight line stores for that, each time, the next arrival waits for:
+/* Where it has left off, for the rest: two registers, made only then. What the fast path stores for that, each time, the next arrival waits for:
    a dozen stores were a tenth of a barrier. */
-struct left { uint64_t began; uint32_t site; uint16_t next; uint16_t pauses : 15, wakes : 1; };
+struct fast_left { uint64_t began; uint32_t site; uint16_t next; uint16_t pauses : 15, wakes : 1; };
 enum { LEFT_PAUSES = (1 << 15) - 1 };                /* more are not counted */
-_Static_assert(RANKS_MAX < 1 << 16 && sizeof(struct left) == 16, "in two registers");
+_Static_assert(RANKS_MAX < 1 << 16 && sizeof(struct fast_left) == 16, "in two registers");
 
-static inline __attribute__((always_inline)) struct left straight_left(const struct straight *s)
+static inline __attribute__((always_inline)) struct fast_left fast_left(const struct fast *s)
 {
     uint32_t pauses = s->pauses < LEFT_PAUSES ? s->pauses : LEFT_PAUSES;
-    return (struct left){ s->began, s->site, (uint16_t)s->next, pauses & LEFT_PAUSES, s->wakes };
+    return (struct fast_left){ s->began, s->site, (uint16_t)s->next, pauses & LEFT_PAUSES, s->wakes };
 }
 
 /* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
-static inline bool straight_may(const struct tutti_comm *comm)
+static inline bool fast_may(const struct tutti_comm *comm)
 {
     return !load_acquire32(&comm->watch.attention) && comm->gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
 }
 
-/* The next operation of this comm; its payload is to be written after this, and before straight_arrive. `count` fits the stamp. */
-static inline __attribute__((always_inline)) void straight_begin(const struct tutti_comm *comm, struct straight *s, uint64_t stamp, uint64_t count,
+/* The next operation of this comm; its payload is to be written after this, and before fast_arrive. `count` fits the stamp. */
+static inline __attribute__((always_inline)) void fast_begin(const struct tutti_comm *comm, struct fast *s, uint64_t stamp, uint64_t count,
                                                                  uint32_t site)
 {
     s->claim.seq = comm->seq + 1;
@@ -45,8 +47,8 @@ static inline __attribute__((always_inline)) void straight_begin(const struct tu
     s->site = site;
 }
 
-/* Arrives, and counts it. What nobody waits for is done after that, here and before straight_look, while the peers' lines cannot be there yet. */
-static inline __attribute__((always_inline)) void straight_arrive(struct tutti_comm *comm, struct straight *s, enum kind kind, size_t bytes)
+/* Arrives, and counts it. What nobody waits for is done after that, here and before fast_look, while the peers' lines cannot be there yet. */
+static inline __attribute__((always_inline)) void fast_arrive(struct tutti_comm *comm, struct fast *s, enum kind kind, size_t bytes)
 {
     struct watch *w = &comm->watch;
     s->next = s->pauses = 0;
@@ -62,51 +64,51 @@ static inline __attribute__((always_inline)) void straight_arrive(struct tutti_c
     s->alone = false;
 }
 
-/* Looks for the first peer, `steps` after the arrival; or as `settle` says, where there is one. */
-static inline __attribute__((always_inline)) uint64_t straight_look(struct tutti_comm *comm, struct straight *s, uint32_t steps, struct settle *settle)
+/* Looks for the first peer, `steps` after the arrival; or as `backoff` says, where there is one. */
+static inline __attribute__((always_inline)) uint64_t fast_look(struct tutti_comm *comm, struct fast *s, uint32_t steps, struct backoff *backoff)
 {
-    if (settle)
-        steps = settle_pause(settle, s->began, SETTLE, &s->alone);
+    if (backoff)
+        steps = backoff_pause(backoff, s->began, BACKOFF, &s->alone);
     return watch_first(&comm->watch, &s->claim, steps);
 }
 
 /* For what carries so much. */
-static inline struct settle *straight_settle(struct tutti_comm *comm, size_t bytes) { return bytes <= SETTLE_MOST ? &comm->settle[1] : NULL; }
+static inline struct backoff *fast_backoff(struct tutti_comm *comm, size_t bytes) { return bytes <= BACKOFF_MOST ? &comm->backoff[1] : NULL; }
 
-/* True: all are there, nobody has to be woken, and no verdict stands against it. first: what straight_look gave. */
-static inline __attribute__((always_inline)) bool straight_met(struct tutti_comm *comm, struct straight *s, uint64_t first)
+/* True: all are there, nobody has to be woken, and no verdict stands against it. first: what fast_look gave. */
+static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *comm, struct fast *s, uint64_t first)
 {
     struct watch *w = &comm->watch;
-    return !s->wakes && watch_arrived_soon(w, &s->claim, first, PROMISED(alive) ? STRAIGHT_SPINS : UINT32_MAX, &s->next, &s->pauses)
+    return !s->wakes && watch_arrived_soon(w, &s->claim, first, PROMISED(alive) ? FAST_SPINS : UINT32_MAX, &s->next, &s->pauses)
         /* relaxed: after E1. Where there are devices there may be more to wait for */
         && (!PROMISED(verdict) || !load_relaxed32(&w->slot->devices))
         && verdict_none(w);
 }
 
 /* The figures have it as come last. */
-static inline void straight_waited(struct watch *w, uint64_t ticks)
+static inline void fast_waited(struct watch *w, uint64_t ticks)
 {
     journal_count(w, FIGURE_CAME_LAST, (uint64_t)-1);
     journal_count(w, FIGURE_WAIT_TICKS, ticks);
 }
 
 /* What run_end does for an operation that went well, as far as it is not done yet: as little as can be, for all of it stands before the next arrival. */
-static inline __attribute__((always_inline)) int straight_end(struct tutti_comm *comm, const struct straight *s, enum kind kind)
+static inline __attribute__((always_inline)) int fast_end(struct tutti_comm *comm, const struct fast *s, enum kind kind)
 {
     struct watch *w = &comm->watch;
     uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
     journal_well(s->record, s->began + waited);
     if (s->pauses)
-        straight_waited(w, waited);
+        fast_waited(w, waited);
     if (PROMISED(alive))
         store_release64(&w->mine->ended, s->claim.seq);              /* E74 release */
     if (s->alone)
-        later_learn(&comm->settle[kind != KIND_BARRIER].later, SETTLE, s->pauses > 0);
-    return SETTLES && settle_due(comm->calls[kind]) ? run_settle(comm, kind, s->began) : 0;
+        later_learn(&comm->backoff[kind != KIND_BARRIER].later, BACKOFF, s->pauses > 0);
+    return BACKOFF_TUNED && backoff_due(comm->calls[kind]) ? run_tune(comm, kind, s->began) : 0;
 }
 
 /* It has arrived, and goes on as an operation like any other: c says what it is, as for run_collective. */
-static inline void straight_off(struct tutti_comm *comm, struct coll *c, struct left left, enum kind kind, int64_t timeout_ns)
+static inline void fast_off(struct tutti_comm *comm, struct coll *c, struct fast_left left, enum kind kind, int64_t timeout_ns)
 {
     if (left.wakes)
         watch_wake(&comm->watch, comm->seq);
@@ -122,10 +124,10 @@ static inline void straight_off(struct tutti_comm *comm, struct coll *c, struct 
 }
 
 /* The same to its end, for not all are there. */
-static inline int straight_on(struct tutti_comm *comm, struct coll *c, struct left left, enum kind kind, int64_t timeout_ns)
+static inline int fast_on(struct tutti_comm *comm, struct coll *c, struct fast_left left, enum kind kind, int64_t timeout_ns)
 {
     CALLER_KEPT;
-    straight_off(comm, c, left, kind, timeout_ns);
+    fast_off(comm, c, left, kind, timeout_ns);
     return run_end(c, drive_to_end(&c->op));
 }
 

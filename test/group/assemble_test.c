@@ -1,7 +1,7 @@
 /* ctest: timeout=120 labels=faults */
 /* Each of the ways by which a waiting rank learns of the end, alone: a sleep here has slices of half a minute, so that no slice can
  * stand in for a wake that is missing. */
-#include "group/gather.h"
+#include "group/assemble.h"
 
 #include "crew.h"
 #include "group/seat.h"
@@ -56,9 +56,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct gather gather_of(uint32_t rank)
+static struct assembly gather_of(uint32_t rank)
 {
-    return (struct gather){ .arena = &arena, .rank = rank, .timeout_ms = -1, .end_ns = UINT64_MAX, .slice_ns = 30 * SECOND };
+    return (struct assembly){ .arena = &arena, .rank = rank, .timeout_ms = -1, .end_ns = UINT64_MAX, .slice_ns = 30 * SECOND };
 }
 
 /* A rank in a child: it sits, and then waits (exit status: 0 done, 1 dead rank, 2 late, 3 its sleep ended by the slice) or is idle. */
@@ -67,23 +67,23 @@ static void rank(int p, bool waits)
     child[p] = fork();
     if (child[p] == 0) {
         struct seat_card card;
-        struct gather g = gather_of((uint32_t)p);
+        struct assembly g = gather_of((uint32_t)p);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         seat_card(&card, 0);
         if (seat_take(&arena, (uint32_t)p, &card, &why) != 0)
             _exit(10);
-        gather_seated(&g);
+        assemble_seated(&g);
         while (!waits)
             pause();
         uint64_t began = clock_ns();
-        int r = GATHER_GOING;
-        while (r == GATHER_GOING) {
+        int r = ASSEMBLE_GOING;
+        while (r == ASSEMBLE_GOING) {
             g.slice_ns = 30 * SECOND;
-            r = gather_wait(&g);
+            r = assemble_wait(&g);
         }
         if (clock_ns() - began > 20 * SECOND)
             _exit(3);
-        _exit(r == GATHER_DONE ? 0 : r == -EOWNERDEAD ? 1 : 2);
+        _exit(r == ASSEMBLE_DONE ? 0 : r == -EOWNERDEAD ? 1 : 2);
     }
     while (load_acquire32(&arena.seats[p].state) != SEAT_JOINED)
         sched_yield();
@@ -109,23 +109,23 @@ static int status_of(int p)
 static void test_mark(void **state)
 {
     (void)state;
-    struct gather g = gather_of(0);
+    struct assembly g = gather_of(0);
     rank(1, false);
-    assert_int_equal(gather_look(&g), GATHER_GOING);
+    assert_int_equal(assemble_look(&g), ASSEMBLE_GOING);
     end(1);
-    assert_int_equal(gather_look(&g), -EOWNERDEAD);
-    gather_explain(&g, -EOWNERDEAD, &why);
+    assert_int_equal(assemble_look(&g), -EOWNERDEAD);
+    assemble_explain(&g, -EOWNERDEAD, &why);
     assert_non_null(strstr(why_room, "rank 1 (pid "));
 }
 
 static void test_left(void **state)
 {
     (void)state;
-    struct gather g = gather_of(0);
+    struct assembly g = gather_of(0);
     rank(1, false);
     store_release32(&arena.seats[1].state, SEAT_LEFT);
-    assert_int_equal(gather_look(&g), -EOWNERDEAD);
-    gather_explain(&g, -EOWNERDEAD, &why);
+    assert_int_equal(assemble_look(&g), -EOWNERDEAD);
+    assemble_explain(&g, -EOWNERDEAD, &why);
     assert_non_null(strstr(why_room, " left while the ranks were joining"));
 }
 
@@ -144,13 +144,13 @@ static void test_mark_wakes_a_sleeper(void **state)
 static void test_failure_wakes_all(void **state)
 {
     (void)state;
-    struct gather g = gather_of(3);
+    struct assembly g = gather_of(3);
     for (int p = 0; p < 3; p++)
         rank(p, true);
     for (int p = 0; p < 3; p++)
         until_asleep(p);
     g.end_ns = 1;
-    assert_int_equal(gather_look(&g), -ETIMEDOUT);
+    assert_int_equal(assemble_look(&g), -ETIMEDOUT);
     for (int p = 0; p < 3; p++)
         assert_int_equal(status_of(p), 2);
 }
@@ -198,27 +198,27 @@ static void test_passes_on(void **state)
 static void test_one_end(void **state)
 {
     (void)state;
-    struct gather g = gather_of(0);
+    struct assembly g = gather_of(0);
     for (int p = 0; p < SIZE; p++)
         rank(p, false);
-    while (gather_look(&g) == GATHER_GOING)          /* they sit one after another, and count themselves a moment later */
+    while (assemble_look(&g) == ASSEMBLE_GOING)          /* they sit one after another, and count themselves a moment later */
         sched_yield();
-    assert_int_equal(gather_look(&g), GATHER_DONE);
+    assert_int_equal(assemble_look(&g), ASSEMBLE_DONE);
     g.end_ns = 1;
     end(1);
-    assert_int_equal(gather_look(&g), GATHER_DONE);  /* what comes after is no failure of the joining */
-    assert_int_equal(gather_fail(&g, 2), GATHER_DONE);
+    assert_int_equal(assemble_look(&g), ASSEMBLE_DONE);  /* what comes after is no failure of the joining */
+    assert_int_equal(assemble_fail(&g, 2), ASSEMBLE_DONE);
 }
 
 static void test_first_reason_stands(void **state)
 {
     (void)state;
-    struct gather g = gather_of(0);
-    assert_int_equal(gather_fail(&g, 2), -EOWNERDEAD);
-    assert_int_equal(gather_fail(&g, 1), -EOWNERDEAD);
+    struct assembly g = gather_of(0);
+    assert_int_equal(assemble_fail(&g, 2), -EOWNERDEAD);
+    assert_int_equal(assemble_fail(&g, 1), -EOWNERDEAD);
     g.end_ns = 1;
-    assert_int_equal(gather_look(&g), -EOWNERDEAD);
-    gather_explain(&g, -EOWNERDEAD, &why);
+    assert_int_equal(assemble_look(&g), -EOWNERDEAD);
+    assemble_explain(&g, -EOWNERDEAD, &why);
     assert_non_null(strstr(why_room, "rank 2 "));
 }
 
@@ -231,7 +231,7 @@ static void test_cpus(void **state)
         { { 1, 1, 1, 1 }, { 8, 8, 8, 8 }, 1 }, { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 1 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct gather g = gather_of(0);
+        struct assembly g = gather_of(0);
         for (int p = 0; p < SIZE; p++) {
             arena.seats[p].cpu_mask[0] = rows[i].mask[p];
             arena.seats[p].quota = rows[i].quota[p];
@@ -239,7 +239,7 @@ static void test_cpus(void **state)
         }
         store_release32(&arena.join->joined, SIZE - 1);
         store_release32(&arena.join->state, JOIN_GATHERING);
-        gather_seated(&g);
+        assemble_seated(&g);
         assert_int_equal(load_acquire32(&arena.join->state), JOIN_COMPLETE);
         assert_int_equal(load_acquire32(&arena.join->cpus), rows[i].cpus);
     }

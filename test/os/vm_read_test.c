@@ -1,5 +1,5 @@
 /* Reading what is private to another process: all of it, or the reason why not. */
-#include "os/reach.h"
+#include "os/vm_read.h"
 
 #include "child.h"
 
@@ -49,7 +49,7 @@ static void test_another_process(void **state)
     pid_t pid = child_start(child, &t);
     assert_int_equal(child_hear(&t.ready), 0);
     uint64_t at = (uint64_t)(uintptr_t)t.at;
-    int r = reach_read(pid, to, at + 1, 3 * PAGE - 1);
+    int r = vm_read(pid, to, at + 1, 3 * PAGE - 1);
     if (r == -EPERM || r == -ENOSYS) {
         child_kill(pid);
         print_message("memory of a child may not be read here: %s\n", strerror(-r));
@@ -59,22 +59,22 @@ static void test_another_process(void **state)
     for (size_t i = 0; i + 1 < 3 * PAGE; i++)
         assert_int_equal(to[i], byte(i + 1));
     assert_int_equal(t.at[0], 0);                                    /* our own is another one */
-    assert_int_equal(reach_read(pid, to, at, 3 * PAGE + 1), -EFAULT);            /* its last byte is not there */
-    assert_int_equal(reach_read(pid, to, at + 3 * PAGE, 1), -EFAULT);
-    assert_int_equal(reach_read(pid, to, at, 0), 0);
+    assert_int_equal(vm_read(pid, to, at, 3 * PAGE + 1), -EFAULT);            /* its last byte is not there */
+    assert_int_equal(vm_read(pid, to, at + 3 * PAGE, 1), -EFAULT);
+    assert_int_equal(vm_read(pid, to, at, 0), 0);
     /* It is read only of the process that is known. */
-    char known[REACH_KNOWN];
+    char known[VM_KNOWN];
     for (size_t i = 0; i < sizeof known; i++)
         known[i] = byte(PAGE + i);
     memset(to, 0, BYTES);
-    assert_int_equal(reach_read_known(pid, (struct reach_known){ known, sizeof known, at + PAGE }, to, at, 3 * PAGE), 0);
+    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at + PAGE }, to, at, 3 * PAGE), 0);
     for (size_t i = 0; i < 3 * PAGE; i++)
         assert_int_equal(to[i], byte(i));
-    assert_int_equal(reach_read_known(pid, (struct reach_known){ known, sizeof known, at }, to, at, PAGE), -ESRCH);
-    assert_int_equal(reach_read_known(pid, (struct reach_known){ known, sizeof known, at + 3 * PAGE }, to, at, PAGE), -ESRCH);
-    assert_int_equal(reach_read_known(pid, (struct reach_known){ known, 1, at + PAGE }, to, at, 3 * PAGE + 1), -EFAULT);
+    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at }, to, at, PAGE), -ESRCH);
+    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at + 3 * PAGE }, to, at, PAGE), -ESRCH);
+    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, 1, at + PAGE }, to, at, 3 * PAGE + 1), -EFAULT);
     child_kill(pid);
-    assert_int_equal(reach_read(pid, to, at, 1), -ESRCH);
+    assert_int_equal(vm_read(pid, to, at, 1), -ESRCH);
     child_pipe_close(&t.ready);
     free(to);
     munmap(t.at, BYTES);
@@ -84,13 +84,13 @@ static void test_own(void **state)
 {
     (void)state;
     char *at = map();
-    assert_int_equal(reach_own(at, BYTES), 0);
-    assert_int_equal(reach_own(at + 1, 1), 0);
+    assert_int_equal(vm_own(at, BYTES), 0);
+    assert_int_equal(vm_own(at + 1, 1), 0);
     assert_int_equal(mprotect(at + 4 * PAGE, PAGE, PROT_NONE), 0);
-    assert_int_equal(reach_own(at, BYTES), -EFAULT);
-    assert_int_equal(reach_own(at + 4 * PAGE, 1), -EFAULT);
-    assert_int_equal(reach_own(at, 4 * PAGE), 0);
-    assert_int_equal(reach_own(at + 4 * PAGE, 0), 0);                /* of nothing nothing is read */
+    assert_int_equal(vm_own(at, BYTES), -EFAULT);
+    assert_int_equal(vm_own(at + 4 * PAGE, 1), -EFAULT);
+    assert_int_equal(vm_own(at, 4 * PAGE), 0);
+    assert_int_equal(vm_own(at + 4 * PAGE, 0), 0);                /* of nothing nothing is read */
     munmap(at, BYTES);
 }
 
@@ -100,8 +100,8 @@ static int refused(void *arg)
     (void)arg;
     if (child_forbid(SYS_process_vm_readv, -1, 0, EPERM) != 0)
         return CHILD_SKIP;
-    CHILD_CHECK(reach_read(getppid(), &to, (uint64_t)(uintptr_t)&x, 1) == -EPERM);
-    CHILD_CHECK(reach_own(&x, 1) == -EPERM);
+    CHILD_CHECK(vm_read(getppid(), &to, (uint64_t)(uintptr_t)&x, 1) == -EPERM);
+    CHILD_CHECK(vm_own(&x, 1) == -EPERM);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* The kernel copies page by page, out of the other process's memory into ours: one copy, where a stage in shared memory takes two. It ends
  * early where a page is missing, and at the most that one call may move. */
-#include "os/reach.h"
+#include "os/vm_read.h"
 
 #include "base/text.h"
 
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 /* One call of the system is about one process: what is read of it first says which. */
-int reach_read_known(pid_t pid, struct reach_known known, void *to, uint64_t at, size_t bytes)
+int vm_read_known(pid_t pid, struct vm_known known, void *to, uint64_t at, size_t bytes)
 {
-    char is[REACH_KNOWN];
+    char is[VM_KNOWN];
     for (size_t done = 0; done < bytes;) {
         struct iovec here[2] = { { is, known.bytes }, { (char *)to + done, bytes - done } };
         struct iovec there[2] = { { (void *)(uintptr_t)known.at, known.bytes }, { (void *)(uintptr_t)(at + done), bytes - done } };
@@ -33,13 +33,13 @@ int reach_read_known(pid_t pid, struct reach_known known, void *to, uint64_t at,
     return 0;
 }
 
-int reach_read(pid_t pid, void *to, uint64_t at, size_t bytes)
+int vm_read(pid_t pid, void *to, uint64_t at, size_t bytes)
 {
-    return reach_read_known(pid, (struct reach_known){ NULL, 0, 0 }, to, at, bytes);
+    return vm_read_known(pid, (struct vm_known){ NULL, 0, 0 }, to, at, bytes);
 }
 
 /* Users and groups, whether its memory may be looked at (prctl, PR_SET_DUMPABLE), and what it may do beyond that of its user. */
-uint64_t reach_rights(void)
+uint64_t vm_rights(void)
 {
     struct { uid_t uid[3]; gid_t gid[3]; int dumpable; struct __user_cap_data_struct caps[2]; } now;
     struct __user_cap_header_struct of = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -51,7 +51,7 @@ uint64_t reach_rights(void)
     return text_hash(&now, sizeof now, 0);
 }
 
-int reach_own(const void *at, size_t bytes)
+int vm_own(const void *at, size_t bytes)
 {
     char ends[2];
     struct iovec here = { ends, sizeof ends };

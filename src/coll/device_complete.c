@@ -56,7 +56,7 @@ int coll_all_mapped(struct coll *c, bool *all)
 }
 
 /* This rank's part: 0 or less is what place said. */
-static int settle_mine(struct coll *c)
+static int complete_mine(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
     if (load_relaxed64(&w->mine->placed) >= c->op.claim.seq)         /* relaxed: our own word */
@@ -69,13 +69,13 @@ static int settle_mine(struct coll *c)
     return r;
 }
 
-int coll_settle(struct coll *c)
+int coll_device_complete(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
     if (!coll_any_device(c))
         return DONE;
     c->comm->devices = true;           /* from the next operation on: everybody has seen the same arrivals */
-    int r = settle_mine(c);
+    int r = complete_mine(c);
     if (r != DONE)
         return r;
     for (uint32_t p = 0; p < w->size && !SEEDED(placed_not_asked); p++)

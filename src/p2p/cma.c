@@ -1,5 +1,5 @@
 /* A large message read out of its sender's private memory (process_vm_readv): one copy, where the stage takes two, but the system has to
- * find each page first. Which is faster the receiver finds out by doing both (base/either.h).
+ * find each page first. Which is faster the receiver finds out by doing both (base/tuner.h).
  *
  * The sender stays in its call until the deal is done, and says so by the deal's state before it returns for another reason: what was read
  * is the message if the deal still stood when all was read. Its process is known by its identity, read in the same call as the data. Where
@@ -12,50 +12,50 @@
 
 #include "base/clock.h"
 #include "group/place.h"
-#include "os/reach.h"
+#include "os/vm_read.h"
 
 #include <errno.h>
 
 enum { STRETCH = 4 << 20 };                          /* what is read before the deal is looked at again */
 /* Through the stage the sender does half of the work, and what it costs a receiver to read all by itself shows when both send at once:
    measured so, reads that had seemed a little faster made 1 MiB 200 us instead of 160. */
-enum { FAR_WORTH = 2 };
+enum { CMA_WORTH = 2 };
 
-void far_offer(const struct p2p *p, const struct post *post, struct envelope *e)
+void cma_offer(const struct p2p *p, const struct post *post, struct envelope *e)
 {
-    if (post->bytes < FAR_LEAST || p->comm->devices)
+    if (post->bytes < CMA_LEAST || p->comm->devices)
         return;
-    e->far.at = (uint64_t)(uintptr_t)post->from | FAR_BIT;
-    e->far.end = (uint64_t)(uintptr_t)&p->comm->world->self;
+    e->rest.at = (uint64_t)(uintptr_t)post->from | CMA_BIT;
+    e->rest.end = (uint64_t)(uintptr_t)&p->comm->world->self;
 }
 
-bool far_choose(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e)
+bool cma_choose(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e)
 {
-    bool can = e->far.at != NOT_IN_ARENA && !lane->shut && !p->comm->crowded;
-    post->ways = can ? either_of(p->ways, e->bytes, FAR_LEAST) : NULL;
+    bool can = e->rest.at != NOT_IN_ARENA && !lane->shut && !p->comm->crowded;
+    post->ways = can ? tuner_of(p->ways, e->bytes, CMA_LEAST) : NULL;
     post->granted_tick = post->ways ? clock_tick() : 0;
-    return post->ways && either_choose(post->ways, FAR_WORTH);
+    return post->ways && tuner_choose(post->ways, CMA_WORTH);
 }
 
 /* 0, 1: the deal stands no more, or -errno. */
-static int far_read(const struct p2p *p, const struct post *post, const struct envelope *e)
+static int cma_read(const struct p2p *p, const struct post *post, const struct envelope *e)
 {
     const struct process_id *id = &p->watch->seats[post->sender]->id;
-    const struct reach_known known = { id, sizeof *id, e->far.end };
+    const struct vm_known known = { id, sizeof *id, e->rest.end };
     for (size_t at = 0, n; at < e->bytes; at += n) {
         n = e->bytes - at < STRETCH ? e->bytes - at : STRETCH;
         if (load_acquire64(&post->deal->state) != deal_word(post->generation, DEAL_GRANTED))         /* E37 acquire */
             return 1;
-        int r = reach_read_known(id->pid, known, post->to + at, (e->far.at & ~FAR_BIT) + at, n);
+        int r = vm_read_known(id->pid, known, post->to + at, (e->rest.at & ~CMA_BIT) + at, n);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-bool far_take(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e)
+bool cma_take(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e)
 {
-    int r = far_read(p, post, e);
+    int r = cma_read(p, post, e);
     if (r < 0) {
         lane->shut = r != -EFAULT;
         post->ways = NULL;

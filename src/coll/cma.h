@@ -1,5 +1,5 @@
-/* Job: memory that is private to a peer, read where it lies: large operations then need no copy of it in the arena.
- * Owns: tutti_comm.far: whether its ranks can, and the window that a fold reads into; of this rank its words mapped and given in such an operation.
+/* Job: single copy (CMA, cross-memory attach): a large operation reads a peer's private memory by process_vm_readv, without staging.
+ * Owns: tutti_comm.cma: whether its ranks can, and the window that a fold reads into; of this rank its words mapped and given in such an operation.
  * Never: what is read when (ring_reduce.c, ring_move.c).
  *
  * Whether all ranks of a comm may read each other (process_vm_readv: one user, Yama, a container's filter, one pid namespace) they find out
@@ -10,31 +10,31 @@
  * What lies in private memory goes when its owner goes. So in an operation of such an algorithm everybody says when it has taken all that it
  * takes (E22 given), that is C(k), and nobody returns before: a death on the way fails the operation for all, and a buffer is its caller's
  * again when nobody reads it any more. Where ranks may not read each other, it goes through the arena as ever, to the same C(k). */
-#ifndef TUTTI_COLL_FAR_H
-#define TUTTI_COLL_FAR_H
+#ifndef TUTTI_COLL_CMA_H
+#define TUTTI_COLL_CMA_H
 
 #include "coll/coll.h"
 
-/* Before the arrival, after the staging is published: sets c->far, publishes what peers need to find out. 0 or -ENOMEM (no window). */
-int far_open(struct coll *c);
+/* Before the arrival, after the staging is published: sets c->cma, publishes what peers need to find out. 0 or -ENOMEM (no window). */
+int cma_open(struct coll *c);
 /* Where peers can read a private buffer of ours; nowhere, where they cannot. */
-struct place far_place(const struct coll *c, const void *at, size_t bytes);
-/* After the gate, again and again until DONE: then c->far is FAR_NO or FAR_YES, on all ranks alike. */
-int far_settle(struct coll *c);
+struct place cma_place(const struct coll *c, const void *at, size_t bytes);
+/* After the gate, again and again until DONE: then c->cma is CMA_NO or CMA_YES, on all ranks alike. */
+int cma_finish(struct coll *c);
 
-/* `at`: an address with FAR_BIT, of p's. Timed. DONE; WAITING: p's memory is gone, and a verdict will say why; -errno, explained. */
-int far_read(struct coll *c, uint32_t p, void *to, uint64_t at, size_t bytes);
+/* `at`: an address with CMA_BIT, of p's. Timed. DONE; WAITING: p's memory is gone, and a verdict will say why; -errno, explained. */
+int cma_read(struct coll *c, uint32_t p, void *to, uint64_t at, size_t bytes);
 
 /* What a fold reads before it folds it: a stretch for each rank, all of them together small enough for the cache. */
-enum { FAR_WINDOW = TINY(262144, 512), FAR_STRETCH_LEAST = TINY(8192, 64) };
-static inline size_t far_stretch_bytes(const struct coll *c)
+enum { CMA_WINDOW = TINY(262144, 512), CMA_STRETCH_LEAST = TINY(8192, 64) };
+static inline size_t cma_stretch_bytes(const struct coll *c)
 {
-    size_t bytes = (size_t)FAR_WINDOW / c->comm->watch.size / 64 * 64;
-    return bytes < FAR_STRETCH_LEAST ? FAR_STRETCH_LEAST : bytes;
+    size_t bytes = (size_t)CMA_WINDOW / c->comm->watch.size / 64 * 64;
+    return bytes < CMA_STRETCH_LEAST ? CMA_STRETCH_LEAST : bytes;
 }
-static inline char *far_stretch(const struct coll *c, uint32_t p) { return c->comm->far.window + p * far_stretch_bytes(c); }
+static inline char *cma_stretch(const struct coll *c, uint32_t p) { return c->comm->cma.window + p * cma_stretch_bytes(c); }
 
 /* Everybody's: an operation whose C(k) is `given` ends here. This rank has taken all it takes. DONE, or WAITING for others. */
-int far_given(struct coll *c);
+int cma_given(struct coll *c);
 
 #endif

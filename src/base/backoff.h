@@ -1,4 +1,4 @@
-/* Job: how long after its arrival should a rank look for its peers? Found out by trying.
+/* Job: the delay between a rank's own arrival and its first poll of its peers. It is tuned by trials.
  * Owns: nothing: each comm has one of these for each kind of operation that is short enough.
  * Never: anything a peer waits for. What is chosen here moves a look in time, by some cycles.
  *
@@ -14,23 +14,23 @@
  * cycles more the next time; whoever did not waits fewer. So one look in five is too early, and a rank that always comes last looks at once.
  * Measured on Zen 5, 2 ranks, all collectives of 4 to 256 bytes one by one: 0.86 of their time with the usual pause, and 0.93 where the system had
  * put both ranks on one core; with one look in nine 0.87 and 0.99, with one in two 1.03 and 0.91. */
-#ifndef TUTTI_BASE_SETTLE_H
-#define TUTTI_BASE_SETTLE_H
+#ifndef TUTTI_BASE_BACKOFF_H
+#define TUTTI_BASE_BACKOFF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SETTLE_ALONE = 4096 };          /* ticks since the one before */
+enum { BACKOFF_ALONE = 4096 };          /* ticks since the one before */
 enum { LATER_STEP = 8, LATER_BACK = 2, LATER_MOST = 96 };            /* cycles more after an early look, less after another; the most */
-/* SETTLE_BLOCK operations with one pause; SETTLE_PERIOD blocks from trial to trial. */
-enum { SETTLE_BLOCK = 64, SETTLE_ARMS = 9, SETTLE_PASSES = 5, SETTLE_PERIOD = 1024 };
+/* BACKOFF_BLOCK operations with one pause; BACKOFF_PERIOD blocks from trial to trial. */
+enum { BACKOFF_BLOCK = 64, BACKOFF_ARMS = 9, BACKOFF_PASSES = 5, BACKOFF_PERIOD = 1024 };
 
 /* All zeros: nothing is known, the usual pause. */
-struct settle {
+struct backoff {
     int32_t less;                      /* cycles that a pause is shorter than the usual one now */
     uint32_t arm, chosen;              /* of now; of what was best in the last trial */
     uint64_t since, seq;               /* as the last block ended */
-    uint32_t ticks[SETTLE_ARMS][SETTLE_PASSES];      /* of the blocks of this trial that count, the fastest first; 0: no more */
+    uint32_t ticks[BACKOFF_ARMS][BACKOFF_PASSES];      /* of the blocks of this trial that count, the fastest first; 0: no more */
     int32_t later;                     /* cycles that the pause of one that comes alone is longer than the usual one */
     uint64_t last;                     /* when the one before came */
 };
@@ -44,23 +44,23 @@ static inline void later_learn(int32_t *later, uint32_t usual, bool early)
 }
 
 /* The pause, where the usual one is so long. */
-static inline uint32_t settle_steps(const struct settle *s, uint32_t usual)
+static inline uint32_t backoff_steps(const struct backoff *s, uint32_t usual)
 {
     int32_t steps = (int32_t)usual - s->less;
     return steps > 0 ? (uint32_t)steps : 0;
 }
 
 /* The same for an operation at `tick`, back to back with others or alone. */
-static inline uint32_t settle_pause(struct settle *s, uint64_t tick, uint32_t usual, bool *alone)
+static inline uint32_t backoff_pause(struct backoff *s, uint64_t tick, uint32_t usual, bool *alone)
 {
-    *alone = tick - s->last > SETTLE_ALONE;
+    *alone = tick - s->last > BACKOFF_ALONE;
     s->last = tick;
-    return *alone ? later_steps(s->later, usual) : settle_steps(s, usual);
+    return *alone ? later_steps(s->later, usual) : backoff_steps(s, usual);
 }
 
 /* Operation seq, the last of a block, has arrived at `tick`; `calls`: how many of its kind there were, by which trials are counted, so that each
    kind has its own, whatever comes between. A block in which there were others does not count. */
-void settle_block(struct settle *s, uint64_t seq, uint64_t tick, uint64_t calls);
-static inline bool settle_due(uint64_t calls) { return __builtin_expect(calls % SETTLE_BLOCK == 0, 0); }
+void backoff_block(struct backoff *s, uint64_t seq, uint64_t tick, uint64_t calls);
+static inline bool backoff_due(uint64_t calls) { return __builtin_expect(calls % BACKOFF_BLOCK == 0, 0); }
 
 #endif

@@ -1,0 +1,262 @@
+/* The host learns of the end of copies by events, one behind each round, so that what peers are told has ended has ended. */
+#include "gpu/streams.h"
+
+#include "base/clock.h"
+#include "base/seeded.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BACKOFF_NS = 1000000000, BACKOFF_NAP_NS = 50000 };
+
+static int streams_failed(struct device_streams *streams, const char *function, CUresult error)
+{
+    struct text why = TEXT_IN(streams->words);
+    text_clear(&why);
+    return gpu_failed(streams->gpu, function, error, &why);
+}
+
+static int streams_enter(struct device_streams *streams)
+{
+    struct text why = TEXT_IN(streams->words);
+    text_clear(&why);
+    return gpu_enter(streams->gpu, &why);
+}
+
+/* ---- open and close ---- */
+
+static void streams_free(struct device_streams *streams)
+{
+    const struct cuda_api *call = gpu_api(streams->gpu);
+    if (streams->given_up && gpu_enter_to_give(streams->gpu)) {         /* it may have ended by now */
+        bool idle = call->cuStreamQuery(streams->side[STREAM_IN].stream) != CUDA_ERROR_NOT_READY
+                 && call->cuStreamQuery(streams->side[STREAM_OUT].stream) != CUDA_ERROR_NOT_READY;
+        gpu_leave(streams->gpu);
+        if (!idle)
+            return;                    /* what it touches stays registered and mapped: lost until the process ends */
+    }
+    for (uint32_t p = 0; streams->rings && p < streams->comm->watch.size; p++)
+        staging_unpin(streams->rings[p]);
+    free(streams->rings);
+    for (int s = 0; s < 2; s++) {
+        staging_bounce_free(&streams->bounce[s]);
+        for (int i = 0; i < STREAM_MARKS; i++)
+            if (streams->side[s].mark[i])
+                gpu_event_back(streams->gpu, streams->side[s].mark[i]);
+        if (streams->side[s].stream && gpu_enter(streams->gpu, NULL) == 0) {
+            call->cuStreamDestroy_v2(streams->side[s].stream);
+            gpu_leave(streams->gpu);
+        }
+    }
+    gpu_close(streams->gpu);
+    free(streams);
+}
+
+static void lanes_close(struct tutti_comm *comm)
+{
+    while (comm->device_streams) {
+        struct device_streams *streams = comm->device_streams;
+        comm->device_streams = streams->next;
+        streams_free(streams);
+    }
+}
+
+static int streams_begin(struct device_streams *streams)
+{
+    const struct cuda_api *call = gpu_api(streams->gpu);
+    struct text why = TEXT_IN(streams->words);
+    text_clear(&why);
+    int r = gpu_enter(streams->gpu, &why);
+    if (r < 0)
+        return r;
+    for (int s = 0; s < 2 && r == 0; s++) {
+        CUresult error = call->cuStreamCreate(&streams->side[s].stream, CU_STREAM_NON_BLOCKING);
+        if (error)
+            r = gpu_failed(streams->gpu, "cuStreamCreate", error, &why);
+        for (int i = 0; i < STREAM_MARKS && r == 0; i++)
+            r = gpu_event(streams->gpu, &streams->side[s].mark[i], &why);
+    }
+    gpu_leave(streams->gpu);
+    return r;
+}
+
+int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams **streams, struct text *why)
+{
+    struct device_streams *l = comm->device_streams;
+    while (l && l->gpu != gpu)
+        l = l->next;
+    if (!l) {
+        l = calloc(1, sizeof *l);
+        struct pin **rings = calloc(comm->watch.size, sizeof(struct pin *));
+        if (!l || !rings) {
+            free(l);
+            free(rings);
+            text_add(why, "no memory for the books of a device");
+            return -ENOMEM;
+        }
+        l->gpu = gpu;
+        l->comm = comm;
+        l->rings = rings;
+        gpu_hold(gpu);
+        int r = streams_begin(l);
+        if (r < 0) {
+            text_add(why, "%s", l->words);
+            streams_free(l);
+            return r;
+        }
+        l->next = comm->device_streams;
+        comm->device_streams = l;
+        comm->lanes_close = lanes_close;
+    }
+    *streams = l;
+    return 0;
+}
+
+/* ---- copies ---- */
+
+int streams_copy(struct device_streams *streams, int side, void *to, bool to_device, const void *from, bool from_device, size_t bytes)
+{
+    const struct cuda_api *call = gpu_api(streams->gpu);
+    CUstream stream = streams->side[side].stream;
+    CUresult error;
+    if (to == from || bytes == 0)
+        return 0;
+    if (!to_device && !from_device) {
+        memcpy(to, from, bytes);
+        return 0;
+    }
+    int r = streams_enter(streams);
+    if (r < 0)
+        return r;
+    streams->busy = true;
+    const char *function = "cuMemcpyDtoDAsync";
+    if (to_device && from_device)
+        error = call->cuMemcpyDtoDAsync_v2((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes, stream);
+    else if (to_device) {
+        function = "cuMemcpyHtoDAsync";
+        error = call->cuMemcpyHtoDAsync_v2((CUdeviceptr)(uintptr_t)to, from, bytes, stream);
+    } else {
+        function = "cuMemcpyDtoHAsync";
+        error = call->cuMemcpyDtoHAsync_v2(to, (CUdeviceptr)(uintptr_t)from, bytes, stream);
+    }
+    gpu_leave(streams->gpu);
+    return error && !MISTAKE(error_ignored) ? streams_failed(streams, function, error) : 0;
+}
+
+bool streams_room(const struct device_streams *streams, int side) { return streams->side[side].marks - streams->side[side].passed < STREAM_MARKS; }
+
+int streams_mark(struct device_streams *streams, int side)
+{
+    struct streams_stream *s = &streams->side[side];
+    int r = streams_enter(streams);
+    if (r < 0)
+        return r;
+    CUresult error = gpu_api(streams->gpu)->cuEventRecord(s->mark[s->marks % STREAM_MARKS], s->stream);
+    gpu_leave(streams->gpu);
+    if (error)
+        return streams_failed(streams, "cuEventRecord", error);
+    s->marks++;
+    return 0;
+}
+
+int streams_passed(struct device_streams *streams, int side, uint64_t *passed)
+{
+    struct streams_stream *s = &streams->side[side];
+    CUresult error = 0;
+    if (s->passed < s->marks) {
+        int r = streams_enter(streams);
+        if (r < 0)
+            return r;
+        if (MISTAKE(end_not_awaited))
+            s->passed = s->marks;
+        while (s->passed < s->marks && (error = gpu_api(streams->gpu)->cuEventQuery(s->mark[s->passed % STREAM_MARKS])) == 0)
+            s->passed++;
+        gpu_leave(streams->gpu);
+    }
+    *passed = s->passed;
+    return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuEventQuery", error) : 0;
+}
+
+int streams_lives(struct device_streams *streams)
+{
+    int r = streams_enter(streams);
+    if (r < 0)
+        return r;
+    CUresult error = gpu_api(streams->gpu)->cuStreamQuery(streams->side[STREAM_OUT].stream);
+    gpu_leave(streams->gpu);
+    return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuStreamQuery", error) : 0;
+}
+
+/* ---- memory ---- */
+
+int streams_ring(struct device_streams *streams, uint32_t p, void *at, size_t bytes, uint64_t number)
+{
+    if (staging_is(streams->rings[p], at, bytes, number))
+        return 0;
+    struct text why = TEXT_IN(streams->words);
+    int r = streams_enter(streams);
+    if (r < 0)
+        return r;
+    text_clear(&why);
+    staging_unpin(streams->rings[p]);
+    streams->rings[p] = NULL;
+    r = staging_pin(streams->gpu, at, bytes, number, &streams->rings[p], &why);
+    gpu_leave(streams->gpu);
+    return r;
+}
+
+int streams_bounce(struct device_streams *streams, int side, size_t bytes)
+{
+    struct text why = TEXT_IN(streams->words);
+    if (streams->bounce[side].bytes >= bytes)
+        return 0;
+    int r = streams_enter(streams);
+    if (r < 0)
+        return r;
+    text_clear(&why);
+    r = staging_bounce(streams->gpu, &streams->bounce[side], bytes, &why);
+    gpu_leave(streams->gpu);
+    return r;
+}
+
+/* Memory for a single large operation is not kept. */
+static void streams_trim(struct device_streams *streams)
+{
+    for (int s = 0; s < 2; s++)
+        if (streams->bounce[s].bytes > BOUNCE_PINNED_MOST)
+            staging_bounce_free(&streams->bounce[s]);
+}
+
+void streams_ended(struct device_streams *streams)
+{
+    streams->busy = false;
+    streams_trim(streams);
+}
+
+/* No word tells of a device's end, so this looks again and again. An answer that is neither yes nor not yet comes from a broken context,
+   whose copies have ended, one way or the other. */
+void streams_drain(struct device_streams *streams)
+{
+    const struct cuda_api *call = gpu_api(streams->gpu);
+    uint64_t began = clock_ns();
+    if (!streams->busy || streams->given_up || MISTAKE(failure_not_settled))
+        return;
+    if (gpu_enter(streams->gpu, NULL) < 0)
+        return;
+    for (int s = 0; s < 2;) {
+        if (call->cuStreamQuery(streams->side[s].stream) != CUDA_ERROR_NOT_READY) {
+            s++;
+            continue;
+        }
+        if (clock_ns() - began >= BACKOFF_NS) {
+            streams->given_up = true;
+            comm_ring_lose(streams->comm);
+            break;
+        }
+        nanosleep(&(struct timespec){ 0, BACKOFF_NAP_NS }, NULL);
+    }
+    gpu_leave(streams->gpu);
+    streams->busy = streams->given_up;
+}
