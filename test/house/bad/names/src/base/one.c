@@ -1,0 +1,2 @@
+/* The same room. */
+#include "base/one.h"

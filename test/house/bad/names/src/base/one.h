@@ -1,0 +1,2 @@
+/* A room of this name. */
+struct one { int of; };

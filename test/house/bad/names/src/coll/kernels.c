@@ -1,0 +1,2 @@
+/* A name that rooms may share. */
+int kernels;

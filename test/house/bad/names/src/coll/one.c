@@ -1,0 +1,2 @@
+/* Another room of the same name. */
+int another;
