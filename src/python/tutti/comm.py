@@ -427,6 +427,7 @@ class Comm(_tutti.Comm):
         """One copy of root's array in the arena, seen by all ranks as a read-only array; array is None elsewhere.
 
         A NumPy array of any elements but objects for a NumPy array, else a memoryview. The copy stays until root leaves the world.
+        A forked child does not have it: worker processes (of a DataLoader) crash that read it. Give them a copy.
         """
         return _order.share(self, array, root)
 
@@ -434,6 +435,7 @@ class Comm(_tutti.Comm):
         """The bytes of a file, read once per host: the same read-only memory for all ranks, which all call this.
 
         A memoryview: numpy.frombuffer(world.load("weights"), "f4") copies nothing. The memory goes with its last user.
+        A forked child does not have it: worker processes (of a DataLoader) crash that read it. Give them a copy.
         """
         return self._load(path, milliseconds(timeout), _mode(async_, keep, timeout))
 
