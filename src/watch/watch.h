@@ -145,7 +145,8 @@ static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
         && (!stamp_hashed(c->descriptor) || load_relaxed64(&a->payload[COUNT_WORD]) == c->count);
 }
 
-/* L1: this rank is there. True: somebody may sleep until then, and watch_wake is to be called before anything is waited for. Its payload has been
+/* An arrival has three steps. L1: say that this rank is there. L2: wake who sleeps for that. L3: look whether all others are there.
+   This is L1. True: somebody may sleep until then, and watch_wake is to be called before anything is waited for. Its payload has been
    written before. The descriptor goes right before seq, and nothing else with it: a peer that spins on this line takes it away between two stores,
    and each time costs a transfer. (The site is in the journal.) */
 static inline __attribute__((always_inline)) bool watch_say(struct watch *w, const struct claim *c)
