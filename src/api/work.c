@@ -177,7 +177,7 @@ static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_w
         before = first->c.op.wait.word;
     struct op *head = work_pump(comm, false);
     bool moved = head && (comm->queue != first || head->wait.word != before);
-    *wait = head ? head->wait : (struct wait){ NULL, 0, 0, false, false, false };
+    *wait = head ? head->wait : (struct wait){ .word = NULL };
     bool says = head && !comm->watch.over && !comm->deadlines;
     *said = says ? (struct cycle_wait){ stamp_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
     pthread_mutex_unlock(&comm->queue_lock);

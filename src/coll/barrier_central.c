@@ -35,6 +35,6 @@ int barrier_central_advance(struct op *op)
         return DONE;
     }
     if (!look || op->wait.value != UINT64_MAX)                       /* not a mismatch: wait for the sense */
-        op->wait = (struct wait){ &w->slot->sense, op->claim.seq, -1, false, false, false };
+        op->wait = (struct wait){ .word = &w->slot->sense, .value = op->claim.seq, .owner = -1 };
     return WAITING;
 }

@@ -93,7 +93,7 @@ int cma_finish(struct coll *c)
 static int cma_failed(struct coll *c, uint32_t p, int error)
 {
     struct watch *w = &c->comm->watch;
-    c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, true, false };
+    c->op.wait = (struct wait){ .word = &w->members[p].given, .value = c->op.claim.seq, .owner = (int)p, .poll = true };
     int r = verdict_look(w, &c->op.claim, &c->op.wait, false);
     if (r < 0)
         return r;
@@ -121,7 +121,7 @@ int cma_given(struct coll *c)
         watch_raise(w, &w->mine->given, c->op.claim.seq);            /* E22 release */
     for (uint32_t p = 0; p < w->size; p++)
         if (load_acquire64(&w->members[p].given) < c->op.claim.seq) {        /* E22 acquire */
-            c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, false, false };
+            c->op.wait = wait_for(&w->members[p].given, c->op.claim.seq, p);
             return WAITING;
         }
     return DONE;

@@ -47,7 +47,7 @@ int coll_all_mapped(struct coll *c, bool *all)
     for (uint32_t p = 0; p < w->size; p++) {
         uint64_t said = load_acquire64(&w->members[p].mapped);       /* E71 acquire */
         if (said < tried) {
-            c->op.wait = (struct wait){ &w->members[p].mapped, tried, (int)p, false, false, false };
+            c->op.wait = wait_for(&w->members[p].mapped, tried, p);
             return WAITING;
         }
         *all &= said == tried + 1;
@@ -80,7 +80,7 @@ int coll_device_complete(struct coll *c)
         return r;
     for (uint32_t p = 0; p < w->size && !SEEDED(placed_not_asked); p++)
         if (load_acquire64(&w->members[p].placed) < c->op.claim.seq) {       /* E70 acquire */
-            c->op.wait = (struct wait){ &w->members[p].placed, c->op.claim.seq, (int)p, false, false, false };
+            c->op.wait = wait_for(&w->members[p].placed, c->op.claim.seq, p);
             return WAITING;
         }
     return DONE;

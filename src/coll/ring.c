@@ -92,7 +92,7 @@ int ring_await(struct coll *c, size_t word_at, uint64_t rounds, ring_who_fn *who
             continue;
         shared64 *word = ring_word(c, p, word_at);
         if (load_acquire64(word) < c->ring.base + rounds) {          /* E16 acquire, E17 acquire */
-            c->op.wait = (struct wait){ word, c->ring.base + rounds, (int)p, false, false, false };
+            c->op.wait = wait_for(word, c->ring.base + rounds, p);
             return WAITING;
         }
     }
@@ -106,7 +106,7 @@ static int ring_consumed(struct coll *c, uint64_t need, ring_who_fn *who)
         shared64 *word = &w->members[p].consumed;
         if (p == w->me || (who && !who(c, p)) || load_acquire64(word) >= need || watch_past(w, p, c->op.claim.seq))       /* E18 acquire */
             continue;
-        c->op.wait = (struct wait){ word, need, (int)p, true, false, false };
+        c->op.wait = wait_for_or_gone(word, need, p);
         return WAITING;
     }
     return DONE;

@@ -305,7 +305,7 @@ static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
     snprintf(w->mine->why, sizeof w->mine->why, "rank %u gives rank %u %llu elements, which takes %zu", p, w->me, (unsigned long long)gives,
              parts_count(c, p, w->me));
     c->op.claim.differs = p + 1;
-    c->op.wait = (struct wait){ &watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, (int)p, false, false, false };
+    c->op.wait = wait_for(&watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, p);
 }
 
 static bool move_compared(struct coll *c)

@@ -125,7 +125,7 @@ int disk_all_told(struct coll *c, int but)
     for (uint32_t i = 1; i <= w->size; i++) {
         uint32_t p = i % w->size;                    /* rank 0 last: it may itself wait for the others, who are then to be named */
         if ((int)p != but && load_acquire64(&w->members[p].given) < c->op.claim.seq) {       /* E22 acquire */
-            c->op.wait = (struct wait){ &w->members[p].given, c->op.claim.seq, (int)p, false, false, false };
+            c->op.wait = wait_for(&w->members[p].given, c->op.claim.seq, p);
             return WAITING;
         }
     }

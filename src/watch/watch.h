@@ -85,6 +85,17 @@ struct claim {
    again (watch_poll). */
 struct wait { shared64 *word; uint64_t value; int owner; bool leave, poll, own; };
 
+/* Until p's word has reached value. */
+static inline struct wait wait_for(shared64 *word, uint64_t value, uint32_t p)
+{
+    return (struct wait){ .word = word, .value = value, .owner = (int)p };
+}
+/* The same, or until p is gone. */
+static inline struct wait wait_for_or_gone(shared64 *word, uint64_t value, uint32_t p)
+{
+    return (struct wait){ .word = word, .value = value, .owner = (int)p, .leave = true };
+}
+
 enum { WAITING = 0, DONE = 1 };
 
 /* An operation under way. An algorithm extends it (first member) and never waits: advance does what it can, and returns DONE or
@@ -252,14 +263,14 @@ static inline bool watch_device(const struct watch *w, uint32_t p, uint64_t seq)
 /* A wait for this rank's own device or disk: asked again soon, and every look at what could end the operation is made as ever. */
 static inline int watch_poll(struct op *op)
 {
-    op->wait = (struct wait){ &op->watch->mine->placed, UINT64_MAX, (int)op->watch->me, false, true, true };
+    op->wait = (struct wait){ .word = &op->watch->mine->placed, .value = UINT64_MAX, .owner = (int)op->watch->me, .poll = true, .own = true };
     return WAITING;
 }
 
 /* The same, where this process has a word that tells. */
 static inline int watch_own(struct op *op, shared64 *word, uint64_t value)
 {
-    op->wait = (struct wait){ word, value, (int)op->watch->me, false, false, true };
+    op->wait = (struct wait){ .word = word, .value = value, .owner = (int)op->watch->me, .own = true };
     return WAITING;
 }
 
@@ -276,7 +287,7 @@ static inline int watch_all_arrived(struct op *op)
             op->next = p;
             /* One who is there but calls something else is waited for in vain: straight to the verdict. */
             uint64_t value = there ? UINT64_MAX : op->claim.seq;
-            op->wait = (struct wait){ &a->seq, value, (int)p, false, false, false };
+            op->wait = wait_for(&a->seq, value, p);
             return WAITING;
         }
     }

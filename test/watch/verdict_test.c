@@ -170,7 +170,7 @@ static int look(uint32_t p, uint64_t seq, bool late)
     struct wait wait = { &rig.members[p].arrival[seq & 1].seq, UINT64_MAX, -1, false, false, false };
     for (uint32_t q = 0; q < rig.size; q++)
         if (load_acquire64(&rig.members[q].arrival[seq & 1].seq) < seq) {
-            wait = (struct wait){ &rig.members[q].arrival[seq & 1].seq, seq, (int)q, false, false, false };
+            wait = wait_for(&rig.members[q].arrival[seq & 1].seq, seq, q);
             break;
         }
     return verdict_look(&rig.watch[p], &c, &wait, late);
@@ -418,7 +418,7 @@ static void a_reader_that_is_gone_needs_no_waiting(void **state)
 
 /* ---- the operation has succeeded, and who lent its buffers waits for their readers ---- */
 
-static struct wait exit_of(uint32_t reader) { return (struct wait){ &rig.members[reader].consumed, 9, (int)reader, true, false, false }; }
+static struct wait exit_of(uint32_t reader) { return wait_for_or_gone(&rig.members[reader].consumed, 9, reader); }
 
 static void an_exit_ends_by_the_reader_alone(void **state)
 {
