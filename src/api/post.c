@@ -11,11 +11,10 @@
 #include "watch/cycle.h"
 #include "watch/rollcall.h"
 #include "watch/journal.h"
+#include "watch/drive.h"
 #include "watch/verdict.h"
 
 #include <stdlib.h>
-
-enum { LAST_SLICE = 250000000 };                     /* ns; the longest the progress thread sleeps */
 
 struct post_handle {
     const struct work_shape *shape;                  /* first: what a tutti_work begins with */
@@ -370,7 +369,7 @@ static void handle_enter(struct post_handle *h)
         post_tell(p);
     }
     /* The progress thread watches the bell for all of them; only a deadline that may pass while it sleeps is news to it. */
-    bool kick = load_acquire32(&p->works) && (alone || (timeout_ns >= 0 && timeout_ns < LAST_SLICE));
+    bool kick = load_acquire32(&p->works) && (alone || (timeout_ns >= 0 && timeout_ns < DRIVE_SLICE_LAST));
     pthread_mutex_unlock(&p->lock);
     if (kick)
         progress_tell(comm->world);

@@ -185,8 +185,8 @@ static void progress_round(struct world *world, uint32_t bell)
     const struct wait_ways *ways = &wait_ways_kernel;
     if (r.slice == UINT64_MAX)
         ways->sleep(ways->arg, r.words, 1, 3600u * UINT64_C(1000000000));
-    else if (r.slice && ways->sleep(ways->arg, r.words, r.words_used, r.slice) == -ENOSYS)
-        ways->sleep(ways->arg, r.words, 1, r.slice < 1000000 ? r.slice : 1000000);
+    else if (r.slice)
+        wait_sleep(ways, r.words, r.words_used, r.slice, r.slice < 1000000 ? r.slice : 1000000);
     round_account(world, &r, r.meant);
     for (int i = 0; i < r.sleeps_used; i++)
         drive_retire(ways, &r.sleeps[i]);

@@ -183,8 +183,7 @@ static void agree_sleep(struct reach *r)
     }
     fetch_add32(sleep.sleepers, 1);                                  /* E3 */
     fence_full();                                                    /* E3 fence */
-    if (w->ways->sleep(w->ways->arg, words, sleep.n, slice) == -ENOSYS)
-        w->ways->sleep(w->ways->arg, words, 1, slice);
+    wait_sleep(w->ways, words, sleep.n, slice, slice);
     drive_retire(w->ways, &sleep);                                   /* E9 */
     r->slept_ns = w->ways->now(w->ways->arg);
     drive_slept(&r->op, slice, r->slept_ns - before);

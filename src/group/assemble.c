@@ -10,6 +10,7 @@
 #include "group/seat.h"
 #include "os/cpu.h"
 #include "os/futex.h"
+#include "sync/wait.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -156,9 +157,7 @@ int assemble_wait(struct assembly *g)
     if (end != ASSEMBLE_GOING)
         return end;
     uint64_t slice = assemble_slice(g);
-    int slept = futex_wait_any(words, n, slice);
-    if (slept == -ENOSYS)
-        slept = futex_wait(words[0].word, words[0].seen, slice < SLICE_ALONE_NS ? slice : SLICE_ALONE_NS);
+    int slept = wait_sleep(&wait_ways_kernel, words, n, slice, slice < SLICE_ALONE_NS ? slice : SLICE_ALONE_NS);
     pass_on(words, n);
     return slept == -ETIMEDOUT && assemble_end(g) == ASSEMBLE_GOING ? probe(g) : ASSEMBLE_GOING;
 }

@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-enum { FIRST_SLICE = 1000000, LAST_SLICE = 250000000, PROBE_FROM = 2, THOROUGH_FROM = 4 };
+enum { FIRST_SLICE = 1000000, PROBE_FROM = 2, THOROUGH_FROM = 4 };
 
 struct patience patience_begin(struct tutti_comm *comm, int64_t timeout_ns)
 {
@@ -160,7 +160,7 @@ static int patience_stuck(struct patience *p, int about, const char *what)
     return -EDEADLK;
 }
 
-uint64_t patience_slice(int slices) { return slices < 4 ? (uint64_t)FIRST_SLICE << (2 * slices) : LAST_SLICE; }      /* as watch/drive */
+uint64_t patience_slice(int slices) { return slices < 4 ? (uint64_t)FIRST_SLICE << (2 * slices) : DRIVE_SLICE_LAST; }
 
 /* What one slice begins and ends with. */
 struct slice { uint64_t began, length, verdict; uint32_t news; };
@@ -232,8 +232,8 @@ static int patience_nap(struct patience *p, shared64 *word, uint64_t seen, share
     fence_full();                                                    /* E3 fence */
     bool moved = load_acquire64(word) != seen;                       /* E15 acquire, E19 acquire, E31 acquire */
     bool marked = !process_mark_held(held) && load_acquire32(&seat->state) != SEAT_ADRIFT;        /* E11 acquire */
-    if (!moved && !marked && w->ways->sleep(w->ways->arg, words, 4, s.length) == -ENOSYS)
-        w->ways->sleep(w->ways->arg, words, 1, s.length);
+    if (!moved && !marked)
+        wait_sleep(w->ways, words, 4, s.length, s.length);
     fetch_sub32(sleepers, 1);
     if (load_acquire32(alive) != held)                               /* E5 acquire */
         w->ways->wake(w->ways->arg, alive, INT32_MAX);               /* E9 */
@@ -275,8 +275,8 @@ int patience_doze(struct patience *p, shared32 *bell, uint32_t seen, int about, 
     else
         words[1] = words[0];
     words[2] = (struct futex_word){ low_half(&w->slot->verdict), (uint32_t)s.verdict };
-    if (!marked && w->ways->sleep(w->ways->arg, words, n, s.length) == -ENOSYS)
-        w->ways->sleep(w->ways->arg, words, 1, s.length);
+    if (!marked)
+        wait_sleep(w->ways, words, n, s.length, s.length);
     for (int i = 3; i < n; i++)
         if (load_acquire32(words[i].word) != words[i].seen)          /* E5 acquire */
             w->ways->wake(w->ways->arg, words[i].word, INT32_MAX);   /* E9 */

@@ -9,6 +9,8 @@
 #include "base/atomic.h"
 #include "os/futex.h"
 
+#include <errno.h>
+
 struct wait_ways {                    /* how this rank meets the kernel; tests put their own here */
     uint64_t (*now)(void *arg);                                                          /* monotonic ns */
     int  (*sleep)(void *arg, const struct futex_word *words, int n, uint64_t ns);        /* as futex_wait_any; n == 1: as futex_wait */
@@ -17,6 +19,13 @@ struct wait_ways {                    /* how this rank meets the kernel; tests p
     void *arg;
 };
 extern const struct wait_ways wait_ways_kernel;
+
+/* Sleeps until one of n words changes, for ns at most. A kernel without futex_waitv sleeps on the first word alone, for alone_ns at most. */
+static inline int wait_sleep(const struct wait_ways *ways, const struct futex_word *words, int n, uint64_t ns, uint64_t alone_ns)
+{
+    int r = ways->sleep(ways->arg, words, n, ns);
+    return r == -ENOSYS ? ways->sleep(ways->arg, words, 1, alone_ns) : r;
+}
 
 struct wait_budget {
     uint64_t spin_ticks;              /* of the time stamp counter; 0 where ranks outnumber CPUs */

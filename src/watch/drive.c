@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LAST_SLICE = 250000000, LONG_FROM = 2, PROBE_FROM = 1, THOROUGH_FROM = 2, ALIVE_FROM = 3 };     /* ns; slices before the long ones, before the first probe; words before the alive words */
+enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LONG_FROM = 2, PROBE_FROM = 1, THOROUGH_FROM = 2, ALIVE_FROM = 3 };     /* ns; slices before the long ones, before the first probe; words before the alive words */
 enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };         /* ns; looks between two questions whether to stop, two probes */
 
 
@@ -79,8 +79,8 @@ int drive_look(struct op *op)
 
 uint64_t drive_slice_most(int64_t timeout_ns)
 {
-    uint64_t part = timeout_ns < 0 ? LAST_SLICE : (uint64_t)timeout_ns / 8;
-    return part < LEAST_SLICE ? LEAST_SLICE : part < LAST_SLICE ? part : LAST_SLICE;
+    uint64_t part = timeout_ns < 0 ? DRIVE_SLICE_LAST : (uint64_t)timeout_ns / 8;
+    return part < LEAST_SLICE ? LEAST_SLICE : part < DRIVE_SLICE_LAST ? part : DRIVE_SLICE_LAST;
 }
 
 uint64_t drive_excess(uint64_t slice, uint64_t took) { return took > 4 * slice && took - slice > FIRST_SLICE ? took - slice : 0; }
@@ -94,7 +94,7 @@ uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
 
 uint64_t drive_slice(struct op *op)
 {
-    uint64_t slice = op->wait.poll ? POLL_SLICE : op->slices < LONG_FROM ? (uint64_t)FIRST_SLICE << (4 * op->slices) : LAST_SLICE;        /* 1, 16, 250 ms */
+    uint64_t slice = op->wait.poll ? POLL_SLICE : op->slices < LONG_FROM ? (uint64_t)FIRST_SLICE << (4 * op->slices) : DRIVE_SLICE_LAST;        /* 1, 16, 250 ms */
     uint64_t waited = drive_waited(op);
     if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
         uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0, most = drive_slice_most(op->timeout_ns);
@@ -280,9 +280,7 @@ static int drive_poll(struct op *op, uint64_t *last)
         return r;
     uint64_t slice = drive_slice(op);
     int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
-    r = w->ways->sleep(w->ways->arg, words, n, slice);
-    if (r == -ENOSYS)
-        w->ways->sleep(w->ways->arg, words, 1, slice);
+    wait_sleep(w->ways, words, n, slice, slice);
     drive_retire(w->ways, &sleep);
     *last = w->ways->now(w->ways->arg);
     drive_slept(op, slice, *last - before);

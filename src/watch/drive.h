@@ -22,6 +22,7 @@ void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
 void drive_started(struct op *op);                           /* the deadline counts from here; without it, from the first look */
 uint64_t drive_waited(const struct op *op);                  /* since then, ns, without what is excused */
 void drive_probe(struct op *op);                             /* after some long slices: asks the system for deaths without a mark */
+enum { DRIVE_SLICE_LAST = 250000000 };                        /* ns: nobody of this process sleeps longer between two looks at deaths and deadlines */
 uint64_t drive_slice(struct op *op);                         /* how long the next sleep may be, ns; 1, 16, 250 ms, or 250 ms from the first; a poll's is 50 us */
 bool     drive_poll_spins(const struct watch *w, uint64_t *began);           /* a device is waited for: worth calling advance again at once? *began: 0 at first */
 /* No sleep before a deadline is longer than an eighth of it: so a waiter that was stopped for longer than its whole deadline finds that in the
