@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -146,12 +147,12 @@ long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 long __wrap_syscall(long number, ...)
 {
-    long a[6];
+    long a[6] = { 0 };
     va_list args;
     if ((number == PIDFD_OPEN && refused(REFUSE_PIDFD_OPEN)) || (number == FUTEX_WAITV && refused(REFUSE_FUTEX_WAITV)))
         return -1;
     va_start(args, number);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < (number == SYS_futex ? 6 : 5); i++)          /* the sixth lies on the stack: where there is none that is another's */
         a[i] = va_arg(args, long);
     va_end(args);
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
