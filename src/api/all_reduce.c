@@ -1,4 +1,4 @@
-/* All_reduce. What fits an arrival line, or a small slot, takees the fast path where a call like it has passed the checks before and everybody
+/* All_reduce. What fits an arrival line, or a small slot, takes the fast path where a call like it has passed the checks before and everybody
  * is there soon: the time of a barrier and of a fold. All else is a collective like any other. */
 #define TUTTI_NO_SITES
 #include "api/collective.h"

@@ -39,7 +39,7 @@ static inline bool fast_may(const struct tutti_comm *comm)
 
 /* The next operation of this comm; its payload is to be written after this, and before fast_arrive. `count` fits the stamp. */
 static inline __attribute__((always_inline)) void fast_begin(const struct tutti_comm *comm, struct fast *s, uint64_t stamp, uint64_t count,
-                                                                 uint32_t site)
+                                                             uint32_t site)
 {
     s->claim.seq = comm->seq + 1;
     s->claim.descriptor = stamp;

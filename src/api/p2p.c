@@ -86,7 +86,7 @@ static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_
     return enter_leave(comm, r);
 }
 
-/* Nothing is out of the common, and nothing else of this comm under way: a small message takees the fast path, without a post. */
+/* Nothing is out of the common, and nothing else of this comm under way: a small message takes the fast path, without a post. */
 static inline bool fast_letter(const struct tutti_comm *comm, const tutti_call *call)
 {
     return !call && comm->p2p && !load_acquire32(&comm->watch.attention) && !p2p_under_way(comm);

@@ -1,6 +1,6 @@
 /* Works of sends and receives stand in p2p's own lists, not in the comm's queue: they end in whatever order their messages come. Whoever
  * starts, tests or waits pumps all of them under p2p's lock; nobody sleeps there: a waiter that spun in vain leaves them to the
- * progress thread, which sleeps on this rank's completion, and waits for its handle alone. */
+ * progress thread, which sleeps on this rank's bell, and waits for its handle alone. */
 #define TUTTI_NO_SITES
 #include "api/post.h"
 

@@ -7,7 +7,7 @@
  *          sender's buffer lies in the arena it is read in place. flat.c; of several buffers many.c
  *   ring   pipelined chunks through a queue of slots a rank, or straight from buffers in the arena. What moves blocks: ring_move.c.
  *          All_reduce and reduce are a reduce-scatter and an all-gather over it: ring_reduce.c. Slots, and who may write them: ring.c
- *   pull   single copy: as ring, but private memory of a peer is read where it lies, by process_vm_readv. far.c
+ *   pull   single copy: as ring, but private memory of a peer is read where it lies, by process_vm_readv. cma.c
  *
  * All folds are in rank order, so that every way comes to the same bits. The barriers have two ways of their own:
  *

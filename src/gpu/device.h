@@ -64,7 +64,7 @@ void device_drop(struct device_call *d);
 void device_choose(struct coll *c);
 /* For work: puts *c->device into memory of its own. 0 or -ENOMEM. */
 int  device_keep(struct coll *c);
-/* The operation has ended with result, or will never begin: nothing of it is under way on the device when this returns, or its streams is given
+/* The operation has ended with result, or will never begin: nothing of it is under way on the device when this returns, or its streams are given
    up. c's buffers are again what the caller said; c->device is NULL. */
 void device_end(struct coll *c, int result);
 
@@ -73,7 +73,7 @@ extern const struct call_ways device_ways;         /* these three */
 /* For the roads. */
 int  device_open(struct coll *c);                    /* the streams; before the arrival. 0 or -errno, explained */
 int  device_ready(struct coll *c);                   /* has what the caller's stream had to do before the call ended? DONE, WAITING, -errno */
-int  device_failed(struct coll *c, int error);       /* puts the streams's words into the report; returns error */
+int  device_failed(struct coll *c, int error);       /* puts the streams' words into the report; returns error */
 int  device_copy(struct coll *c, int side, void *to, const void *from, size_t bytes);    /* streams_copy; remembers the first error */
 bool device_room(const struct coll *c, int side);
 int  device_mark(struct coll *c, int side);

@@ -24,7 +24,7 @@ struct pull {
     bool could;                        /* this rank could open what it needs */
     struct pull_peer mine;             /* what this rank lends; nothing of it is open */
     struct pull_peer *peers;           /* [ranks] */
-    uint64_t marks;                    /* of the streams's, that are waited for */
+    uint64_t marks;                    /* of the streams', that are waited for */
 };
 
 /* In the place of pinned_choose, where the rules name a road for this operation. */

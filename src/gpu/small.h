@@ -1,5 +1,5 @@
 /* Job: device buffers in the collectives of one phase (line, flat, same): copies of them in host memory take part in their place.
- * Owns: the streams's bounce memory while the operation runs.
+ * Owns: the streams' bounce memory while the operation runs.
  * Never: what the algorithm does with the copies; it does not know. */
 #ifndef TUTTI_GPU_SMALL_H
 #define TUTTI_GPU_SMALL_H

@@ -6,9 +6,9 @@
 
 #include "arena/arena.h"
 #include "arena/span.h"
-#include "base/tuner.h"
-#include "base/fresh.h"
 #include "base/backoff.h"
+#include "base/fresh.h"
+#include "base/tuner.h"
 #include "os/ground.h"
 #include "watch/threads.h"
 #include "watch/watch.h"
