@@ -4,6 +4,8 @@
  *
  * State is the process's, because the driver is, and one mutex guards it. A handler that runs in every forked child makes the mutex
  * new, since a thread of the parent may have held it, and notes whether CUDA had begun: only then is it out of the child's reach.
+ * The loader has a lock of its own, which a fork leaves as it is: held for ever in the child, if another thread had it. Our
+ * calls of the loader hold a second lock to read, and fork takes it to write.
  * A parent that merely has the library, asked about some pointers and left the GPU to its children, is none of that kind. */
 #include "gpu/driver.h"
 
@@ -23,6 +25,7 @@ enum { WORDS_ROOM = 400 };
 
 static struct {
     pthread_mutex_t lock;
+    pthread_rwlock_t loader;                         /* read by who calls the loader, written by who forks */
     shared32 begun;                                  /* the process in which CUDA has begun, as far as we know; 0: none */
     shared32 forked;                                 /* 1: it was one before us */
     shared32 loaded;                                 /* 1: `library` and the table are set, for good */
@@ -33,7 +36,9 @@ static struct {
     bool asked;                                      /* driver_open has its answer: */
     int error;
     char words[WORDS_ROOM];
-} the = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} the = { .lock = PTHREAD_MUTEX_INITIALIZER, .loader = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP };
+
+static _Thread_local bool in_loader;                 /* a library that is being opened may fork */
 
 /* ---- the table ---------------------------------------------------------------------------------------------------------------- */
 
@@ -62,13 +67,18 @@ const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, cons
     return missing;
 }
 
+static void loader_lock(void);
+static void loader_unlock(void);
+
 /* With the lock. `library` is a reference that is never given back: what was found in it stays. */
 static void keep(void *library)
 {
     if (the.opened)
         return;
     the.opened = library;
+    loader_lock();
     the.missing = driver_bind(&the.driver.call, look_up, library);
+    loader_unlock();
     store_relaxed32(&the.loaded, 1);    /* relaxed: it only says that the lock is worth taking; the lock orders the table */
 }
 
@@ -77,7 +87,9 @@ static void keep(void *library)
 /* In a forked child, which has one thread: nobody else reads what is written here. */
 static void in_child(void)
 {
+    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
     pthread_mutex_init(&the.lock, NULL);
+    the.loader = fresh;
     /* relaxed: the child's only thread; fork ordered what the parent's did */
     if (load_relaxed32(&the.begun))
         store_relaxed32(&the.forked, 1);             /* relaxed: likewise */
@@ -85,15 +97,45 @@ static void in_child(void)
         the.opened = NULL;                           /* a thread of the parent was about to fill the table */
 }
 
+static void before_fork(void)
+{
+    if (!in_loader)
+        pthread_rwlock_wrlock(&the.loader);
+}
+
+static void in_parent(void)
+{
+    if (!in_loader)
+        pthread_rwlock_unlock(&the.loader);
+}
+
 static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, in_child);
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void forks_watched(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+}
+
+static void loader_lock(void)
+{
+    forks_watched();
+    pthread_rwlock_rdlock(&the.loader);
+    in_loader = true;
+}
+
+static void loader_unlock(void)
+{
+    in_loader = false;
+    pthread_rwlock_unlock(&the.loader);
 }
 
 static void lock(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
+    forks_watched();
     pthread_mutex_lock(&the.lock);
 }
 
@@ -122,15 +164,18 @@ bool driver_loaded(void)
     /* relaxed: a one is for good; the lock orders what it stands for */
     if (load_relaxed32(&the.loaded))
         return true;
+    void *library = NULL;
+    loader_lock();
     dl_iterate_phdr(count, &adds);
-    /* relaxed: a number to compare with; the loader's own lock orders what it counts */
-    if (adds && adds == load_relaxed64(&the.counted))
-        return false;
-    void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
-    if (!library) {
-        store_relaxed64(&the.counted, adds);         /* relaxed: as above; counted before we looked, so never too new */
-        return false;
+    /* relaxed: a number to compare with; the lock orders what it counts */
+    if (!adds || adds != load_relaxed64(&the.counted)) {
+        library = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
+        if (!library)
+            store_relaxed64(&the.counted, adds);     /* relaxed: as above; counted before we looked, so never too new */
     }
+    loader_unlock();
+    if (!library)
+        return false;
     lock();
     keep(library);
     pthread_mutex_unlock(&the.lock);
@@ -239,7 +284,9 @@ static int begin(struct text *why)
 static int find(struct text *why)
 {
     if (!the.opened) {
+        loader_lock();
         void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+        loader_unlock();
         if (!library)
             return no_library(why);
         keep(library);

@@ -6,6 +6,6 @@
 
 #include <stdbool.h>
 
-bool checked_by_memcheck(void);                      /* some microseconds */
+bool checked_by_memcheck(void);                      /* takes no lock */
 
 #endif

@@ -136,6 +136,25 @@ static int fork_in_the_midst(void)
     return 0;
 }
 
+static int child_asks_the_loader(void)
+{
+    struct driver_pointer p;
+    alarm(60);                                       /* a lock of the loader that is held for ever */
+    OK(asks(words, &p));
+    return p.memory != DRIVER_HOST;
+}
+
+/* Nobody has loaded the driver: each question goes to the loader, which has a lock that fork does not know. */
+static int fork_while_the_loader_is_asked(void)
+{
+    pthread_t thread;
+    for (int i = 0; i < 2; i++)
+        OK(pthread_create(&thread, NULL, asks_on, NULL));
+    for (int i = 0; i < 300; i++)
+        IS(in_fork(child_asks_the_loader), 0);
+    return 0;
+}
+
 static void forks_are_known(void **state)
 {
     (void)state;
@@ -144,6 +163,7 @@ static void forks_are_known(void **state)
     PASSES(fork_after_pointer, NULL);
     PASSES(fork_before_begin, NULL);
     PASSES(fork_after_refusal, "FAKE_CUDA_DEVICES=0", "RESULT=19", "SAY=no GPU", "SAY2=", NULL);
+    PASSES(fork_while_the_loader_is_asked, NULL);
     /* What the sanitizer has put in malloc's place is locked for good in a child that is forked while another thread allocates (gcc 12). */
     if (getenv("TUTTI_TEST_SANITIZED"))
         print_message("skipped with sanitizers: forks in the midst of threads' questions\n");
