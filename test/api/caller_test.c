@@ -1,6 +1,6 @@
 /* ctest: timeout=60 */
 /* A thread that is cancelled in a wait is cancelled behind it, and leaves a comm that others can use. And a rank that was told to spin for an hour
- * looks for deaths and deadlines meanwhile. What a call leaves of its thread's state is looked at around every call of every test: support/kept.c. */
+ * looks for deaths and deadlines meanwhile. What a call leaves of its thread's state is looked at around every call of every test: support/caller_state.c. */
 #include <tutti.h>
 
 #include <errno.h>

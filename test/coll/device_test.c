@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "support/dummy.h"
+#include "support/dummy_device.h"
 #include "support/ranks.h"
 
 #include "coll/ring.h"

@@ -1,8 +1,8 @@
 /* ctest: timeout=300 labels=faults serial */
 /* Ranks under seccomp filters, as containers and hardened services have them. What the library only likes to use may be forbidden, by either
  * of the two errors that filters give, to all ranks or to one: everything works, and deaths and deadlines are met. What it cannot do
- * without is forbidden: one error with its remedy, at once. Join, course and death are those of env_place.h. */
-#include "env_place.h"
+ * without is forbidden: one error with its remedy, at once. Join, course and death are those of environment.h. */
+#include "environment.h"
 
 #include "os/transfer.h"
 

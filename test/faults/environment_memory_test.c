@@ -2,7 +2,7 @@
 /* Memory that runs out or is poor: a cgroup whose limit one rank reaches, in its own memory, in the arena, in the staging of an operation;
  * /dev/shm and /tmp without room; and ranks that dump core, large ones, of which nobody waits for the end. Not under AddressSanitizer,
  * whose own memory would count. */
-#include "env_place.h"
+#include "environment.h"
 
 #include "base/clock.h"
 #include "group/comm.h"

@@ -2,7 +2,7 @@
 /* Ranks that are stopped: a waiter for longer than its own deadline, in every kind of wait, and continued: its clock ran over, but it was not
  * there to see, so nothing may fail by that alone. And one that others wait for: they time out, and read that it is stopped. The deadlines
  * here are short, so that one slice of a sleep is much of them: that is where it is hard to tell a stop from a long wait. */
-#include "env_place.h"
+#include "environment.h"
 
 #include "base/clock.h"
 

@@ -39,13 +39,13 @@ void trial_open(void)
     setenv("TUTTI_STORE_BYTES", "2M", 1);
 }
 
-static pid_t start(const struct act *act, int rank, int size, int victim, int (*run)(struct part *s))
+static pid_t start(const struct act *act, int rank, int size, int victim, int (*run)(struct role *s))
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
     static const int caught[] = { SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGSYS };
-    static struct part s;
+    static struct role s;
     struct rlimit core;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     step_child();
@@ -57,10 +57,10 @@ static pid_t start(const struct act *act, int rank, int size, int victim, int (*
     }
     if (silence >= 0)
         dup2(silence, STDERR_FILENO);
-    s = (struct part){ .act = act, .page = page, .job = job, .rank = rank, .size = size, .victim = victim };
+    s = (struct role){ .act = act, .page = page, .job = job, .rank = rank, .size = size, .victim = victim };
     int r = run(&s);
     if (r == 0)
-        part_come(&s, STAGE_DONE);
+        role_come(&s, STAGE_DONE);
     _exit(r);
 }
 
@@ -91,7 +91,7 @@ static bool survives(const struct job *j, int rank)
 
 static void release(struct job *j)
 {
-    part_raise(&page->released, 1);
+    role_raise(&page->released, 1);
     j->released = true;
 }
 
@@ -274,13 +274,13 @@ static bool begin(struct job *j, struct trial_result *r)
     const struct point *p = j->p;
     bool thread = p->act->flags & ACT_PROGRESS;
     for (int rank = 0; rank < p->act->size; rank++)
-        j->pid[rank] = start(p->act, rank, p->act->size, p->victim, part_run);
+        j->pid[rank] = start(p->act, rank, p->act->size, p->victim, role_run);
     if (!thread && !step_seize(&j->step, j->pid[p->victim])) {
         wrong(r, "ptrace: %s\n", strerror(errno));
         return false;
     }
     for (int rank = 0; rank < p->act->size; rank++) {
-        if (!part_awaits(&page->rank[rank].stage, STAGE_READY) || (dead_before(p, rank) && waitpid(j->pid[rank], &j->status[rank], 0) < 0)) {
+        if (!role_awaits(&page->rank[rank].stage, STAGE_READY) || (dead_before(p, rank) && waitpid(j->pid[rank], &j->status[rank], 0) < 0)) {
             wrong(r, "rank %d does not come to the operation\n", rank);
             return false;
         }
@@ -295,8 +295,8 @@ static bool begin(struct job *j, struct trial_result *r)
         release(j);
         await_asleep(j);
     }
-    part_raise(&page->seized, 1);
-    part_raise(&page->go, 1);
+    role_raise(&page->seized, 1);
+    role_raise(&page->go, 1);
     return thread || step_to_mark(&j->step);
 }
 
@@ -331,13 +331,13 @@ void trial_run(const struct point *p, struct trial_result *r)
     judge(&j, r);
 }
 
-static int plain_run(struct part *s)
+static int plain_run(struct role *s)
 {
-    int r = part_join(s);
+    int r = role_join(s);
     if (r == 0)
         r = tutti_barrier(s->world, NULL);
     if (r)
-        return part_wrong(s, "%d (%s)", r, tutti_explain(s->world));
+        return role_wrong(s, "%d (%s)", r, tutti_explain(s->world));
     return tutti_finalize(s->world) ? 1 : 0;
 }
 
@@ -355,9 +355,9 @@ bool trial_next_job(char *text, size_t bytes)
     return !r.wrong;
 }
 
-static int does_nothing(struct part *s)
+static int does_nothing(struct role *s)
 {
-    part_await(&s->page->go, 1);
+    role_await(&s->page->go, 1);
     step_mark();
     step_mark();
     return 0;
@@ -375,7 +375,7 @@ static bool seize_nothing(struct step *step)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
-    part_raise(&page->go, 1);
+    role_raise(&page->go, 1);
     errno = error;
     return seized;
 }

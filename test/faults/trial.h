@@ -1,10 +1,10 @@
 /* Job: one job, one operation, one of its ranks killed at one exact point; then what the others got, and whether they can go on.
  * Owns: the job's processes and the page they share with the test; all are reaped when trial_run returns.
- * Never: which points are tried (kill_step_test), what an operation is (acts). */
+ * Never: which points are tried (kill_each_step_test), what an operation is (acts). */
 #ifndef TUTTI_TEST_FAULTS_TRIAL_H
 #define TUTTI_TEST_FAULTS_TRIAL_H
 
-#include "part.h"
+#include "trial_role.h"
 
 /* The point. release: 0: the others are in the operation and asleep before the victim begins; n: when it has done n steps; -1: when it
    first sleeps, or is over. Steps are counted from the start, or, with `after`, from the release. */

@@ -1,7 +1,7 @@
 /* ctest: timeout=180 */
 /* CUDA does not survive fork: who may still use it in a child, and who is told that it may not. */
-#include "ask.h"
-#include "scene.h"
+#include "driver_probe.h"
+#include "device_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static int fork_after_open(void)
     const struct driver *driver;
     struct driver_pointer p;
     OK(opens(&driver));
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     OK(asks((void *)(uintptr_t)dev, &p));
     IS(p.memory, DRIVER_DEVICE);
@@ -69,7 +69,7 @@ static int fork_after_open(void)
     IS(in_fork(child_and_grandchild_are_refused), 0);
     OK(asks((void *)(uintptr_t)dev, &p));            /* the parent goes on */
     IS(p.memory, DRIVER_DEVICE);
-    return scene_end();
+    return fixture_end();
 }
 
 /* We have begun it, and not asked it anything yet. */
@@ -86,12 +86,12 @@ static int fork_right_after_open(void)
 static int fork_after_pointer(void)
 {
     struct driver_pointer p;
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     OK(asks(words, &p));
     calls = fake.fakeCalls();
     IS(in_fork(child_and_grandchild_are_refused), 0);
-    return scene_end();
+    return fixture_end();
 }
 
 /* Loaded, asked, not begun: the child may. */

@@ -1,8 +1,8 @@
 /* ctest: timeout=180 */
 /* CUDA's driver as it is found, or not found, and what it says of pointers. Each case is a process, since both are for good; those
  * that need another library, or none, are this program begun anew with the case's name. */
-#include "ask.h"
-#include "scene.h"
+#include "driver_probe.h"
+#include "device_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,7 +115,7 @@ static int pointers(void)
     CUcontext first, second;
     CUdeviceptr far;
     const struct driver *driver;
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     OK(cu.cuCtxGetCurrent(&first));
     OK(asks((void *)(uintptr_t)(dev + 100), &p));
@@ -149,7 +149,7 @@ static int pointers(void)
     OK(opens(&driver));                              /* the same library, whoever loaded it */
     IS(driver->devices, 2);
     OK(cu.cuCtxSetCurrent(first));
-    return scene_end();
+    return fixture_end();
 }
 
 static int created(void)

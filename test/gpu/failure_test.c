@@ -1,7 +1,7 @@
 /* ctest: timeout=300 labels=faults */
 /* A device, a call of CUDA, a peer fails while device buffers are under way: all or none, a report that names the device, and a device that
  * can still be used. */
-#include "rounds.h"
+#include "host_compare.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -21,25 +21,25 @@ static const size_t sizes[] = { 3, 5000, MOST };     /* line, flat, ring */
 struct fault { const char *what; int mine, others; const char *say; };
 static const struct fault *fault;
 static size_t fault_size;
-static enum round_kind fault_kind;
+static enum compare_kind fault_kind;
 
 static int with_fault(tutti_comm *world, int rank)
 {
     if (rank == 1)
         setenv("FAKE_CUDA_FAIL", fault->what, 1);
-    if (rounds_begin(world, MOST, 0))
+    if (compare_begin(world, MOST, 0))
         return 1;
-    struct round r = { fault_kind, fault_size, false, ON_DEVICE, NULL, false };
+    struct compared r = { fault_kind, fault_size, false, ON_DEVICE, NULL, false };
     int expected = rank == 1 ? fault->mine : fault->others, got = 0;
     for (int i = 0; i < 4 && got >= 0; i++)
-        got = rounds_call(world, &r);
+        got = compare_call(world, &r);
     IS(got, expected);
     if (expected < 0 && !strstr(tutti_explain(world), fault->say)) {
         fprintf(stderr, "rank %d, %s: '%s' says nothing of '%s'\n", rank, fault->what, tutti_explain(world), fault->say);
         return 1;
     }
     setenv("FAKE_CUDA_END", "lax", 1);               /* a context that has died keeps what was registered in it */
-    return expected < 0 && rank == 1 ? (tutti_finalize(world), fflush(NULL), 0) : rounds_end(world);
+    return expected < 0 && rank == 1 ? (tutti_finalize(world), fflush(NULL), 0) : compare_end(world);
 }
 
 /* The first ones fail before rank 1 has begun, which must not leave the others waiting; numbers of calls are this process's, the test's included. */
@@ -66,7 +66,7 @@ static void test_faults(void **state)
         { "cuDevicePrimaryCtxRetain:2:2", -ENOMEM, -ECANCELED, "cuDevicePrimaryCtxRetain" },
         { "cuDeviceGetName:1:101", -EIO, -EIO, "cuDeviceGetName" },
     };
-    setenv("TUTTI_ALGORITHM", "device:-inf=pinned", 1);      /* the others have their own: pull_fault_test.c, sweep_test.c */
+    setenv("TUTTI_ALGORITHM", "device:-inf=pinned", 1);      /* the others have their own: pull_fault_test.c, cuda_error_every_test.c */
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         for (int s = 0; s < 3; s++) {
             fault = &faults[i];
@@ -88,11 +88,11 @@ static int survivors_go_on(tutti_comm *world)
 {
     tutti_comm *left;
     IS(tutti_comm_shrink(world, &left), 0);
-    float *x = fake.fakePeek(round_in);
+    float *x = fake.fakePeek(compare_in);
     for (int i = 0; i < 9000; i++)
         x[i] = (float)i;
-    IS(tutti_all_reduce((void *)(uintptr_t)round_in, (void *)(uintptr_t)round_out, 9000, TUTTI_F32, TUTTI_SUM, left, NULL), 0);
-    x = fake.fakePeek(round_out);
+    IS(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_out, 9000, TUTTI_F32, TUTTI_SUM, left, NULL), 0);
+    x = fake.fakePeek(compare_out);
     for (int i = 0; i < 9000; i++)
         IS(x[i], (float)i * (float)tutti_size(left));
     IS(tutti_comm_free(left), 0);
@@ -104,18 +104,18 @@ static int with_end(tutti_comm *world, int rank)
     CUstream stream;
     tutti_work *work = NULL;
     tutti_call call = { .work = &work, .timeout_ms = end_how == END_DEADLINE ? 300 : 30000 };
-    if (rounds_begin(world, MOST, 0))
+    if (compare_begin(world, MOST, 0))
         return 1;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    struct round r = { R_ALL_REDUCE, end_size, false, ON_DEVICE, NULL, false };
-    IS(rounds_call(world, &r), 0);
+    struct compared r = { R_ALL_REDUCE, end_size, false, ON_DEVICE, NULL, false };
+    IS(compare_call(world, &r), 0);
     if (rank == 1) {                                 /* its part never comes */
         fake.fakeHold(stream, 1);
-        OK(cu.cuMemsetD8Async(round_in, 0, 4, stream));
+        OK(cu.cuMemsetD8Async(compare_in, 0, 4, stream));
         call.stream = stream;
     }
     r.call = &call;
-    IS(rounds_call(world, &r), 0);
+    IS(compare_call(world, &r), 0);
     if (ranks_count(W_STARTED) == 2)
         ranks_say(W_STARTED + 1, 1);
     if (rank == 1 && end_how != END_DEADLINE) {
@@ -136,7 +136,7 @@ static int with_end(tutti_comm *world, int rank)
     if (survivors_go_on(world))
         return 1;
     OK(cu.cuStreamDestroy_v2(stream));
-    return rounds_end(world);
+    return compare_end(world);
 }
 
 static void test_ends(void **state)

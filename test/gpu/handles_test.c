@@ -3,7 +3,7 @@
  * whoever dies or comes late. The driver ends a process that frees what another one has open, or that reads what was freed. */
 #include "gpu/handles.h"
 
-#include "cases.h"
+#include "child_case.h"
 #include "gpu/share.h"
 #include "support/ranks.h"
 

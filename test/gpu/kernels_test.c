@@ -1,6 +1,6 @@
 /* ctest: timeout=120 */
 /* The kernels of a context: loaded once, whoever asks; refused in words where the driver cannot compile; launched over any length. */
-#include "scene.h"
+#include "device_fixture.h"
 
 #include "gpu/driver.h"
 #include "gpu/kernels.h"
@@ -22,7 +22,7 @@ static char words[512];
 static int sums(void)
 {
     static const uint64_t counts[] = { 0, 1, 3, 63, 64, 255, 256, 1000, 1024, 4095, 4096, 4099, BYTES / 4 };
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     float *x = (float *)(void *)host, *y = (float *)(void *)(host + BYTES);
     kernels_begin(&k);
@@ -42,7 +42,7 @@ static int sums(void)
             IS(host[BYTES + i], 0x77);
     }
     kernels_end(&k, &cu);
-    return scene_end();
+    return fixture_end();
 }
 
 /* Many blocks, each with many tiles; the last one is cut off. In place, and where nothing is aligned. */
@@ -50,7 +50,7 @@ static int long_sums(void)
 {
     enum { N = (1 << 19) + 77 };
     CUdeviceptr at;
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     kernels_begin(&k);
     OK(cu.cuMemAlloc_v2(&at, 2 * N + 64));
@@ -66,12 +66,12 @@ static int long_sums(void)
     }
     kernels_end(&k, &cu);
     OK(cu.cuMemFree_v2(at));
-    return scene_end();
+    return fixture_end();
 }
 
 static int refusals(void)
 {
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     kernels_begin(&k);
     CUfunction f;
@@ -86,13 +86,13 @@ static int refusals(void)
     IS(kernels_get(&k, &cu, TUTTI_F32, TUTTI_OP_USER, &f, NULL), -EINVAL);
     IS(kernels_get(&k, &cu, TUTTI_F32, TUTTI_SUM, &f, WORDS), 0);
     kernels_end(&k, &cu);
-    return scene_end();
+    return fixture_end();
 }
 
 /* The driver is asked once; then it is known. */
 static int no_compiler(void)
 {
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     kernels_begin(&k);
     CUfunction f;
@@ -103,32 +103,32 @@ static int no_compiler(void)
     YES(strstr(words, "cuModuleLoadData"));
     IS(fake.fakeCalls(), calls);
     kernels_end(&k, &cu);
-    return scene_end();
+    return fixture_end();
 }
 
 /* What may be better the next time is asked again. */
 static int no_memory(void)
 {
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     kernels_begin(&k);
     CUfunction f;
     IS(kernels_get(&k, &cu, TUTTI_F32, TUTTI_SUM, &f, WORDS), -ENOMEM);
     IS(kernels_get(&k, &cu, TUTTI_F32, TUTTI_SUM, &f, WORDS), 0);
     kernels_end(&k, &cu);
-    return scene_end();
+    return fixture_end();
 }
 
 /* What was unloaded after a failure is not unloaded again. */
 static int failed_and_ended(void)
 {
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     kernels_begin(&k);
     CUfunction f;
     IS(kernels_get(&k, &cu, TUTTI_F32, TUTTI_SUM, &f, WORDS), -ENOMEM);
     kernels_end(&k, &cu);
-    return scene_end();
+    return fixture_end();
 }
 
 static void *ask(void *into)
@@ -147,7 +147,7 @@ static int threads(void)
     enum { THREADS = 6 };
     static CUfunction got[THREADS][KERNELS_TYPES];
     pthread_t thread[THREADS];
-    if (scene_begin(true))
+    if (fixture_begin(true))
         return 1;
     kernels_begin(&k);
     uint64_t before = fake.fakeCalls();
@@ -161,7 +161,7 @@ static int threads(void)
     }
     IS(fake.fakeCalls() - before, 2 * THREADS + 2 * KERNELS_TYPES + 2);
     kernels_end(&k, &cu);
-    return scene_end();
+    return fixture_end();
 }
 
 static void kernels_are_kept(void **state)

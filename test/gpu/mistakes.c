@@ -5,7 +5,7 @@
  * A life is what some ranks do; it says "result" itself where what came is wrong. */
 #include "gpu/mistakes.h"
 
-#include "cases.h"
+#include "child_case.h"
 #include "gpu/streams.h"
 #include "group/comm.h"
 #include "support/ranks.h"

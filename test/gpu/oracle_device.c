@@ -3,7 +3,7 @@
  * of this folder ends the process if anything is not ordered behind what it must see. */
 #include "oracle_device.h"
 
-#include "cases.h"
+#include "child_case.h"
 #include "group/comm.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/seeded.h"
-#include "cases.h"
+#include "child_case.h"
 #include "oracle_device.h"
 #include "support/ranks.h"
 

@@ -1,9 +1,9 @@
 /* ctest: timeout=300 */
 /* The text of our kernels, run by the tests' driver, against the CPU's folds, bit for bit: every type and operation, from 1 to 64
  * contributions, aligned and not, in place; every pair of 8-bit floats; every 16-bit float against the special ones. */
-#include "scene.h"
+#include "device_fixture.h"
 
-#include "folds.h"
+#include "kernel_check.h"
 #include "gpu/kernels.h"
 #include "gpu/ptx.h"
 
@@ -16,7 +16,7 @@
 
 static int pairs(tutti_type from, tutti_type to)
 {
-    return scene_begin(true) || folds_begin(s1) || folds_every_pair(from, to, getenv("TUTTI_PROVE") ? 132 : 22) || folds_end() || scene_end();
+    return fixture_begin(true) || kernel_check_begin(s1) || kernel_check_every_pair(from, to, getenv("TUTTI_PROVE") ? 132 : 22) || kernel_check_end() || fixture_end();
 }
 
 static int small_integers(void) { return pairs(TUTTI_I8, TUTTI_U16); }
@@ -24,8 +24,8 @@ static int integers(void) { return pairs(TUTTI_I32, TUTTI_U64); }
 static int floats(void) { return pairs(TUTTI_F16, TUTTI_F64); }
 static int others(void) { return pairs(TUTTI_BOOL, TUTTI_F8E5M2); }
 
-static int all_bytes(void) { return scene_begin(true) || folds_begin(s1) || folds_bytes() || folds_end() || scene_end(); }
-static int all_halves(void) { return scene_begin(true) || folds_begin(s1) || folds_halves() || folds_end() || scene_end(); }
+static int all_bytes(void) { return fixture_begin(true) || kernel_check_begin(s1) || kernel_check_bytes() || kernel_check_end() || fixture_end(); }
+static int all_halves(void) { return fixture_begin(true) || kernel_check_begin(s1) || kernel_check_halves() || kernel_check_end() || fixture_end(); }
 
 static void every_pair_folds_as_the_cpu_does(void **unused)
 {
@@ -54,13 +54,13 @@ static void texts_are_of_what_there_is(void **unused)
             struct text text = TEXT_IN(room);
             text_clear(&text);
             int error = ptx_fold(&text, (tutti_type)type, (tutti_op)op);
-            assert_int_equal(error, folds_exist(type, op) ? 0 : -22);
+            assert_int_equal(error, kernel_check_exist(type, op) ? 0 : -22);
             if (error) {
                 assert_int_equal(text.used, 0);
                 continue;
             }
             kernels++;
-            assert_non_null(strstr(room, folds_name((tutti_type)type, (tutti_op)op)));
+            assert_non_null(strstr(room, kernel_check_name((tutti_type)type, (tutti_op)op)));
             assert_non_null(strstr(room, ".version 6.0\n.target sm_70\n"));
             assert_true(text.used < PTX_ROOM / 2);
             static const char *const never[] = { "add.f", "sub.f", "mul.f", "div.f", ".ftz", ".approx", "fma", "mad", ".NaN", "bf16.f32", ".nc" };

@@ -1,7 +1,7 @@
 /* ctest: timeout=240 */
 /* Where peers' device memory cannot be read, all ranks go through the staging, and one of them says why; where a device fails, a rank dies, a
  * deadline passes while memory is open, all ranks fail, and whoever returns may free its memory: nobody has it open any more. */
-#include "cases.h"
+#include "child_case.h"
 #include "gpu/handles.h"
 #include "gpu/share.h"
 #include "support/ranks.h"

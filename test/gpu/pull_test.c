@@ -2,7 +2,7 @@
 /* Device memory that peers read where it lies: every collective by both roads, on one to four devices, by processes and by threads, has the
  * bits of the host's; where it cannot be, the staging has them; and nothing is read of a buffer that its owner has got back. The driver ends
  * a process that reads what is freed, or what another one still writes. */
-#include "cases.h"
+#include "child_case.h"
 #include "gpu/handles.h"
 #include "gpu/share.h"
 #include "support/ranks.h"

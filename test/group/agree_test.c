@@ -1,6 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
 /* Agreements: the same result on all ranks whoever is dead, late, stopped, interrupted or calls something else, on broken comms and whole
- * ones, and beside work under way. Random deaths are in mend_test. */
+ * ones, and beside work under way. Random deaths are in recover_test. */
 #include "base/clock.h"
 #include "group/comm.h"
 #include "os/process.h"

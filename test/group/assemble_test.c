@@ -3,7 +3,7 @@
  * stand in for a wake that is missing. */
 #include "group/assemble.h"
 
-#include "crew.h"
+#include "joiners.h"
 #include "group/seat.h"
 #include "os/futex.h"
 

@@ -1,6 +1,6 @@
 /* ctest: timeout=100 */
 /* Ranks that wait where others cannot come to them: as another user, in another network namespace. Whoever times out says so. */
-#include "crew.h"
+#include "joiners.h"
 #include "os/handover.h"
 
 #include <setjmp.h>
@@ -15,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct crew crew;
+static struct joiners joiners;
 static char name_room[96], tail[96];
 
 static int setup(void **state)
 {
     (void)state;
-    crew_open(&crew);
-    crew_name(tail, "elsewhere");
+    joiners_open(&joiners);
+    joiners_name(tail, "elsewhere");
     snprintf(name_room, sizeof name_room, "tutti.%u.%.60s", (unsigned)getuid(), tail);
     return 0;
 }
@@ -30,20 +30,20 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    crew_close(&crew);
+    joiners_close(&joiners);
     return 0;
 }
 
 static void start(int rank, int timeout_ms)
 {
-    struct join_request r = crew_request(name_room, rank, 3);
+    struct join_request r = joiners_request(name_room, rank, 3);
     r.timeout_ms = timeout_ms;
-    crew_start(&crew, rank, &r);
+    joiners_start(&joiners, rank, &r);
 }
 
 static const char *report(int rank)
 {
-    struct crew_report *r = crew_wait(&crew, rank);
+    struct joiners_report *r = joiners_wait(&joiners, rank);
     assert_non_null(r);
     assert_int_equal(r->error, -ETIMEDOUT);
     return r->why;
@@ -79,7 +79,7 @@ static void test_another_user(void **state)
     int fd = listen_as(12345, tail);
     snprintf(said, sizeof said, "; elsewhere meet under this name: user 12345, who is not user %u", (unsigned)getuid());
     start(1, 60000);
-    assert_true(crew_sits(&crew, 1, 1));
+    assert_true(joiners_sits(&joiners, 1, 1));
     start(0, 100);
     const char *why = report(0);
     assert_non_null(strstr(why, "rank 2 did not come"));
@@ -92,7 +92,7 @@ static void test_another_namespace(void **state)
 {
     (void)state;
     start(1, 60000);
-    assert_true(crew_sits(&crew, 1, 1));
+    assert_true(joiners_sits(&joiners, 1, 1));
     if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
         print_message("no network namespace can be had: skipped\n");
         skip();

@@ -1,7 +1,7 @@
 /* ctest: timeout=300 labels=faults */
 /* Ranks that die while the world comes together: everybody who had come hears it at once, with the rank's name; nobody joins a world
  * that another was refused; and the next job of the same name starts. */
-#include "crew.h"
+#include "joiners.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,28 +18,28 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct crew crew;
+static struct joiners joiners;
 static char name_room[96];
 
 static int setup(void **state)
 {
     (void)state;
-    crew_open(&crew);
-    crew_name(name_room, "death");
+    joiners_open(&joiners);
+    joiners_name(name_room, "death");
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    crew_close(&crew);
+    joiners_close(&joiners);
     return 0;
 }
 
 static void start(int slot, int rank, int size)
 {
-    struct join_request r = crew_request(name_room, rank, size);
-    crew_start(&crew, slot, &r);
+    struct join_request r = joiners_request(name_room, rank, size);
+    joiners_start(&joiners, slot, &r);
 }
 
 static void expect_world(int size)
@@ -47,14 +47,14 @@ static void expect_world(int size)
     for (int p = 0; p < size; p++)
         start(p, p, size);
     for (int p = 0; p < size; p++) {
-        struct crew_report *r = crew_wait(&crew, p);
+        struct joiners_report *r = joiners_wait(&joiners, p);
         assert_non_null(r);
         if (r->error)
             print_error("rank %d of the next job: %d %s\n", p, r->error, r->why);
         assert_int_equal(r->error, 0);
-        assert_int_equal(r->birth, crew.report[0].birth);
+        assert_int_equal(r->birth, joiners.report[0].birth);
     }
-    crew_let_go(&crew);
+    joiners_let_go(&joiners);
 }
 
 /* All but the last rank sit; then one of them dies. The first to start is the host. */
@@ -63,15 +63,15 @@ static void die_while_sitting(int size, int victim)
     char who[64];
     for (int p = 0; p < size - 1; p++) {
         start(p, p, size);
-        assert_true(crew_sits(&crew, p, p));
+        assert_true(joiners_sits(&joiners, p, p));
     }
-    snprintf(who, sizeof who, "rank %d (pid %d, ", victim, (int)crew.pid[victim]);
+    snprintf(who, sizeof who, "rank %d (pid %d, ", victim, (int)joiners.pid[victim]);
     uint64_t killed = clock_ns();
-    crew_kill(&crew, victim);
+    joiners_kill(&joiners, victim);
     for (int p = 0; p < size - 1; p++) {
         if (p == victim)
             continue;
-        struct crew_report *r = crew_wait(&crew, p);
+        struct joiners_report *r = joiners_wait(&joiners, p);
         assert_non_null(r);
         if (r->error != -EOWNERDEAD || !strstr(r->why, who) || !strstr(r->why, "died while the ranks were joining"))
             print_error("rank %d: %d %s\n", p, r->error, r->why);
@@ -79,7 +79,7 @@ static void die_while_sitting(int size, int victim)
         assert_non_null(strstr(r->why, who));
         assert_true(r->ended_ns - killed < UINT64_C(10000000000));       /* by the death and not by the deadline of 60 s */
     }
-    crew_let_go(&crew);
+    joiners_let_go(&joiners);
 }
 
 static void test_death_while_sitting(void **state)
@@ -105,11 +105,11 @@ static void test_two_deaths(void **state)
     (void)state;
     for (int p = 0; p < 4; p++) {
         start(p, p, 5);
-        assert_true(crew_sits(&crew, p, p));
+        assert_true(joiners_sits(&joiners, p, p));
     }
-    kill(crew.pid[0], SIGKILL);
-    kill(crew.pid[2], SIGKILL);
-    struct crew_report *a = crew_wait(&crew, 1), *b = crew_wait(&crew, 3);
+    kill(joiners.pid[0], SIGKILL);
+    kill(joiners.pid[2], SIGKILL);
+    struct joiners_report *a = joiners_wait(&joiners, 1), *b = joiners_wait(&joiners, 3);
     assert_non_null(a);
     assert_non_null(b);
     assert_int_equal(a->error, -EOWNERDEAD);
@@ -123,20 +123,20 @@ static void test_stopped_is_not_dead(void **state)
     (void)state;
     for (int p = 0; p < 2; p++) {
         start(p, p, 3);
-        assert_true(crew_sits(&crew, p, p));
+        assert_true(joiners_sits(&joiners, p, p));
     }
-    kill(crew.pid[1], SIGSTOP);
+    kill(joiners.pid[1], SIGSTOP);
     start(2, 2, 3);
-    assert_int_equal(crew_wait(&crew, 0)->error, 0);
-    assert_int_equal(crew_wait(&crew, 2)->error, 0);
-    kill(crew.pid[1], SIGCONT);
-    assert_int_equal(crew_wait(&crew, 1)->error, 0);
+    assert_int_equal(joiners_wait(&joiners, 0)->error, 0);
+    assert_int_equal(joiners_wait(&joiners, 2)->error, 0);
+    kill(joiners.pid[1], SIGCONT);
+    assert_int_equal(joiners_wait(&joiners, 1)->error, 0);
 }
 
 struct tally { int joined, died, late, again; };
 
 /* One survivor's report, in a world from which `victim` was taken at some moment. */
-static void judge(const struct crew_report *r, int victim, pid_t pid, struct tally *tally)
+static void judge(const struct joiners_report *r, int victim, pid_t pid, struct tally *tally)
 {
     char by_rank[32], by_pid[64];
     assert_non_null(r);
@@ -168,7 +168,7 @@ static bool kill_at_random(int size, bool by_name, uint64_t window, unsigned see
     int victim = rand_r(&seed) % size, first = rand_r(&seed) % size;
     bool again = false;
     uint64_t delay = 1 + (uint64_t)rand_r(&seed) % window;
-    struct join_request r = crew_request(name_room, 0, size);
+    struct join_request r = joiners_request(name_room, 0, size);
     r.timeout_ms = by_name ? 700 : 300;
     if (!by_name) {
         assert_int_equal(arena_create(&arena, &r.plan, &why), 0);
@@ -176,26 +176,26 @@ static bool kill_at_random(int size, bool by_name, uint64_t window, unsigned see
     }
     for (int i = 0; i < size; i++) {
         r.rank = (first + i) % size;
-        crew_start_mortal(&crew, r.rank, &r, r.rank == victim ? delay : 0);
+        joiners_start_mortal(&joiners, r.rank, &r, r.rank == victim ? delay : 0);
     }
-    pid_t pid = crew.pid[victim];
-    int status = crew_reap(&crew, victim);
+    pid_t pid = joiners.pid[victim];
+    int status = joiners_reap(&joiners, victim);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     if (by_name) {
         r.rank = victim;
         r.timeout_ms = 300;
-        crew_start(&crew, victim, &r);
-        again = crew_wait(&crew, victim)->error == 0;
+        joiners_start(&joiners, victim, &r);
+        again = joiners_wait(&joiners, victim)->error == 0;
     }
     for (int p = 0; p < size; p++)
         if (p != victim)
-            judge(crew_wait(&crew, p), victim, pid, &tally);
+            judge(joiners_wait(&joiners, p), victim, pid, &tally);
     assert_true(tally.joined == 0 || tally.joined == size - 1);          /* all or none */
     sum->joined += tally.joined != 0;
     sum->again += again;
     sum->died += tally.died != 0;
     sum->late += tally.late != 0;
-    crew_let_go(&crew);
+    joiners_let_go(&joiners);
     arena_detach(&arena);
     return tally.joined != 0 && !again;
 }
@@ -228,13 +228,13 @@ static void random_kills(bool by_name, int times)
 static void test_random_kills_by_name(void **state)
 {
     (void)state;
-    random_kills(true, crew_prove(100, 5000));
+    random_kills(true, joiners_prove(100, 5000));
 }
 
 static void test_random_kills_inherited(void **state)
 {
     (void)state;
-    random_kills(false, crew_prove(60, 5000));
+    random_kills(false, joiners_prove(60, 5000));
 }
 
 int main(void)

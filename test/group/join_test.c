@@ -1,6 +1,6 @@
 /* ctest: timeout=120 */
 /* Joining as it should go, and each way in which it is refused: the one that is wrong gets a sentence, nobody else is hurt. */
-#include "crew.h"
+#include "joiners.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,27 +16,27 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct crew crew;
+static struct joiners joiners;
 static char name_room[96];
 
 static int setup(void **state)
 {
     (void)state;
-    crew_open(&crew);
-    crew_name(name_room, "join");
+    joiners_open(&joiners);
+    joiners_name(name_room, "join");
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    crew_close(&crew);
+    joiners_close(&joiners);
     return 0;
 }
 
-static struct crew_report *expect(int slot, int error)
+static struct joiners_report *expect(int slot, int error)
 {
-    struct crew_report *r = crew_wait(&crew, slot);
+    struct joiners_report *r = joiners_wait(&joiners, slot);
     assert_non_null(r);
     if (r->error != error)
         print_error("slot %d: %d %s\n", slot, r->error, r->why);
@@ -47,7 +47,7 @@ static struct crew_report *expect(int slot, int error)
 
 static void expect_text(int slot, int error, const char *part)
 {
-    struct crew_report *r = expect(slot, error);
+    struct joiners_report *r = expect(slot, error);
     if (!strstr(r->why, part))
         print_error("slot %d says \"%s\", not \"%s\"\n", slot, r->why, part);
     assert_non_null(strstr(r->why, part));
@@ -55,18 +55,18 @@ static void expect_text(int slot, int error, const char *part)
 
 static void start(int slot, int rank, int size)
 {
-    struct join_request r = crew_request(name_room, rank, size);
-    crew_start(&crew, slot, &r);
+    struct join_request r = joiners_request(name_room, rank, size);
+    joiners_start(&joiners, slot, &r);
 }
 
 static void expect_world(int size)
 {
     int hosts = 0;
     for (int p = 0; p < size; p++) {
-        struct crew_report *r = expect(p, 0);
+        struct joiners_report *r = expect(p, 0);
         assert_int_equal(r->size, size);
-        assert_int_equal(r->birth, crew.report[0].birth);
-        assert_true(r->cpus >= 1 && r->cpus == crew.report[0].cpus);
+        assert_int_equal(r->birth, joiners.report[0].birth);
+        assert_true(r->cpus >= 1 && r->cpus == joiners.report[0].cpus);
         assert_true(r->mark_mine);
         hosts += r->hosted;
     }
@@ -81,7 +81,7 @@ static void test_by_name(void **state)
         for (int p = 0; p < sizes[i]; p++)
             start(p, p, sizes[i]);
         expect_world(sizes[i]);
-        crew_let_go(&crew);          /* the same name serves the next size */
+        joiners_let_go(&joiners);          /* the same name serves the next size */
     }
 }
 
@@ -105,13 +105,13 @@ static void test_long_names(void **state)
     strcpy(second, first);
     second[sizeof second - 2] = 'm';                 /* they differ where both are cut */
     for (int p = 0; p < 2; p++) {
-        struct join_request r = crew_request(first, p, 2), s = crew_request(second, p, 2);
-        crew_start(&crew, p, &r);
-        crew_start(&crew, 2 + p, &s);
+        struct join_request r = joiners_request(first, p, 2), s = joiners_request(second, p, 2);
+        joiners_start(&joiners, p, &r);
+        joiners_start(&joiners, 2 + p, &s);
     }
     expect_world(2);
     assert_int_equal(expect(2, 0)->birth, expect(3, 0)->birth);
-    assert_true(crew.report[0].birth != crew.report[2].birth);
+    assert_true(joiners.report[0].birth != joiners.report[2].birth);
 }
 
 static void test_bad_requests(void **state)
@@ -121,9 +121,9 @@ static void test_bad_requests(void **state)
         { 0, 0, 1, "n" }, { -1, 2, 2, "n" }, { 2, 2, 2, "n" }, { 0, RANKS_MAX + 1, 1, "n" }, { 0, 2, 2, NULL }, { 0, 2, 2, "" }, { 0, 2, 3, "n" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct join_request r = crew_request(bad[i].name, bad[i].rank, bad[i].size);
+        struct join_request r = joiners_request(bad[i].name, bad[i].rank, bad[i].size);
         r.plan.size = bad[i].plan;
-        crew_start(&crew, 0, &r);
+        joiners_start(&joiners, 0, &r);
         expect(0, -EINVAL);
     }
 }
@@ -131,19 +131,19 @@ static void test_bad_requests(void **state)
 static void test_deadline(void **state)
 {
     (void)state;
-    struct join_request hasty = crew_request(name_room, 0, 4);
+    struct join_request hasty = joiners_request(name_room, 0, 4);
     hasty.timeout_ms = 2000;
     start(1, 2, 4);
-    assert_true(crew_sits(&crew, 1, 2));
-    crew_start(&crew, 0, &hasty);
+    assert_true(joiners_sits(&joiners, 1, 2));
+    joiners_start(&joiners, 0, &hasty);
     expect_text(0, -ETIMEDOUT, "ranks 1, 3 did not come within 2 s (joined: 0, 2 of 4)");
-    assert_int_equal(load_acquire32(&crew.report[1].done), 0);       /* its own time is not over: it goes on waiting, and meets those who come */
+    assert_int_equal(load_acquire32(&joiners.report[1].done), 0);       /* its own time is not over: it goes on waiting, and meets those who come */
     for (int p = 0; p < 4; p++)
         if (p != 2)
             start(p == 1 ? 2 : p, p, 4);
     for (int slot = 0; slot < 4; slot++)
         assert_int_equal(expect(slot, 0)->birth, expect(1, 0)->birth);
-    crew_let_go(&crew);
+    joiners_let_go(&joiners);
     for (int p = 0; p < 2; p++)
         start(p, p, 2);
     expect_world(2);
@@ -153,9 +153,9 @@ static void test_deadline(void **state)
 static void test_deadline_of_host(void **state)
 {
     (void)state;
-    struct join_request hasty = crew_request(name_room, 0, 2);
+    struct join_request hasty = joiners_request(name_room, 0, 2);
     hasty.timeout_ms = 150;
-    crew_start(&crew, 0, &hasty);
+    joiners_start(&joiners, 0, &hasty);
     expect_text(0, -ETIMEDOUT, "rank 1 did not come within 150 ms (joined: 0 of 2)");
 }
 
@@ -163,7 +163,7 @@ static void test_wrong_size(void **state)
 {
     (void)state;
     start(0, 0, 2);
-    assert_true(crew_sits(&crew, 0, 0));
+    assert_true(joiners_sits(&joiners, 0, 0));
     start(2, 1, 3);
     expect_text(2, -EPROTO, "this job has 2 ranks, you said 3");
     start(1, 1, 2);
@@ -175,11 +175,11 @@ static void test_seat_taken(void **state)
     (void)state;
     char who[64];
     start(0, 0, 3);
-    assert_true(crew_sits(&crew, 0, 0));
+    assert_true(joiners_sits(&joiners, 0, 0));
     start(1, 1, 3);
-    assert_true(crew_sits(&crew, 1, 1));
+    assert_true(joiners_sits(&joiners, 1, 1));
     start(3, 1, 3);
-    snprintf(who, sizeof who, "rank 1 has joined already (pid %d, ", (int)crew.pid[1]);
+    snprintf(who, sizeof who, "rank 1 has joined already (pid %d, ", (int)joiners.pid[1]);
     expect_text(3, -EEXIST, who);
     start(4, 0, 3);
     expect_text(4, -EEXIST, "rank 0 has joined already (pid ");
@@ -191,18 +191,18 @@ static void test_seat_taken(void **state)
 static void test_two_for_one_seat(void **state)
 {
     (void)state;
-    for (int i = 0; i < crew_prove(10, 500); i++) {
+    for (int i = 0; i < joiners_prove(10, 500); i++) {
         start(0, 0, 2);
         start(1, 1, 2);
         start(2, 1, 2);
         expect(0, 0);
-        struct crew_report *a = crew_wait(&crew, 1), *b = crew_wait(&crew, 2);
+        struct joiners_report *a = joiners_wait(&joiners, 1), *b = joiners_wait(&joiners, 2);
         assert_non_null(a);
         assert_non_null(b);
-        struct crew_report *lost = a->error ? a : b;
+        struct joiners_report *lost = a->error ? a : b;
         assert_int_equal((a->error == 0) + (b->error == 0), 1);
         assert_int_equal(lost->error, -EEXIST);
-        crew_let_go(&crew);
+        joiners_let_go(&joiners);
     }
 }
 
@@ -228,7 +228,7 @@ static int teardown_inherited(void **state)
 static void start_down(int slot, int rank, int size, int timeout_ms)
 {
     struct join_request r = { .fd = inherited.fd, .rank = rank, .size = size, .timeout_ms = timeout_ms };
-    crew_start(&crew, slot, &r);
+    joiners_start(&joiners, slot, &r);
 }
 
 static void test_inherited(void **state)
@@ -238,11 +238,11 @@ static void test_inherited(void **state)
         start_down(p, p, 3, 60000);
     for (int p = 0; p < 3; p++) {
         assert_int_equal(expect(p, 0)->birth, inherited.header->birth);
-        assert_false(crew.report[p].hosted);
+        assert_false(joiners.report[p].hosted);
     }
     start_down(3, 1, 3, 60000);
     expect_text(3, -EEXIST, "rank 1 has joined already");
-    crew_let_go(&crew);
+    joiners_let_go(&joiners);
     start_down(3, 1, 3, 60000);
     expect_text(3, -ESTALE, "rank 1 has joined and left (pid ");
 }
@@ -255,10 +255,10 @@ static void test_inherited_refusals(void **state)
     start_down(0, 3, 3, 60000);
     expect(0, -EINVAL);
     struct join_request r = { .fd = STDERR_FILENO, .rank = 0, .size = 3, .timeout_ms = 60000 };
-    crew_start(&crew, 0, &r);
+    joiners_start(&joiners, 0, &r);
     expect(0, -EINVAL);
     r.fd = 9999;
-    crew_start(&crew, 0, &r);
+    joiners_start(&joiners, 0, &r);
     expect(0, -EINVAL);
 }
 
@@ -270,7 +270,7 @@ static void test_inherited_after_death(void **state)
         start_down(p, p, 3, 60000);
     for (int p = 0; p < 3; p++)
         expect(p, 0);
-    crew_kill(&crew, 2);
+    joiners_kill(&joiners, 2);
     start_down(2, 2, 3, 60000);
     expect(2, -ESTALE);
 }
@@ -287,10 +287,10 @@ static void test_inherited_deadline(void **state)
 /* The same with a name: who has given up meets by it those who go on, and those who come to the inherited arena when it has been given up. */
 static void start_both(int slot, int rank, int timeout_ms)
 {
-    struct join_request r = crew_request(name_room, rank, 3);
+    struct join_request r = joiners_request(name_room, rank, 3);
     r.fd = inherited.fd;
     r.timeout_ms = timeout_ms;
-    crew_start(&crew, slot, &r);
+    joiners_start(&joiners, slot, &r);
 }
 
 static void test_inherited_then_by_name(void **state)
@@ -304,7 +304,7 @@ static void test_inherited_then_by_name(void **state)
     start_both(2, 2, 60000);
     start_both(0, 0, 60000);
     expect_world(3);
-    assert_true(crew.report[0].birth != inherited.header->birth);
+    assert_true(joiners.report[0].birth != inherited.header->birth);
 }
 
 /* The launcher reaped a rank that never joined: nobody waits for it. */
@@ -312,7 +312,7 @@ static void test_launcher_says_it_ended(void **state)
 {
     (void)state;
     start_down(0, 0, 3, 60000);
-    assert_true(crew_sits(&crew, 0, 0));
+    assert_true(joiners_sits(&joiners, 0, 0));
     store_release32(&inherited.seats[2].status, (uint32_t)(7 << 8) << 1 | 1);
     expect_text(0, -EOWNERDEAD, "rank 2 ended before it joined: exit status 7");
 }

@@ -2,7 +2,7 @@
 /* Ranks that are threads of one process: by name and by descriptor, all in one mapping, each with its own mark. */
 #include "group/join.h"
 
-#include "crew.h"
+#include "joiners.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,16 +83,16 @@ static void test_by_name(void **state)
 {
     (void)state;
     char name[96];
-    int fds = crew_open_fds();
-    crew_name(name, "thread");
+    int fds = joiners_open_fds();
+    joiners_name(name, "thread");
     for (int round = 0; round < 20; round++) {
         struct thread_rank t[RANKS] = { 0 };
         for (int p = 0; p < RANKS; p++)
-            t[p].request = crew_request(name, p, RANKS);
+            t[p].request = joiners_request(name, p, RANKS);
         run(t, RANKS);
         expect_all(t);
-        assert_int_equal(crew_open_fds(), fds);
-        assert_int_equal(crew_maps(), 0);
+        assert_int_equal(joiners_open_fds(), fds);
+        assert_int_equal(joiners_maps(), 0);
     }
 }
 
@@ -111,7 +111,7 @@ static void test_by_descriptor(void **state)
         expect_all(t);
         assert_ptr_equal(t[0].base, arena.base);
         arena_detach(&arena);
-        assert_int_equal(crew_maps(), 0);
+        assert_int_equal(joiners_maps(), 0);
     }
 }
 
@@ -120,11 +120,11 @@ static void test_deadline(void **state)
 {
     (void)state;
     char name[96];
-    int fds = crew_open_fds();
-    crew_name(name, "thread");
+    int fds = joiners_open_fds();
+    joiners_name(name, "thread");
     struct thread_rank t[RANKS] = { 0 };
     for (int p = 0; p < 3; p++) {
-        t[p].request = crew_request(name, p, RANKS);
+        t[p].request = joiners_request(name, p, RANKS);
         t[p].request.timeout_ms = 300;
     }
     run(t, 3);
@@ -132,8 +132,8 @@ static void test_deadline(void **state)
         assert_int_equal(t[p].error, -ETIMEDOUT);
         assert_non_null(strstr(t[p].why, "did not come"));
     }
-    assert_int_equal(crew_open_fds(), fds);
-    assert_int_equal(crew_maps(), 0);
+    assert_int_equal(joiners_open_fds(), fds);
+    assert_int_equal(joiners_maps(), 0);
 }
 
 int main(void)

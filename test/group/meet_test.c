@@ -3,7 +3,7 @@
 #include "group/meet.h"
 
 #include "arena/places.h"
-#include "crew.h"
+#include "joiners.h"
 #include "os/handover.h"
 
 #include <setjmp.h>
@@ -26,27 +26,27 @@
 
 enum { NOBODY = 65534 };
 
-static struct crew crew;
+static struct joiners joiners;
 static char name_room[96];
 
 static int setup(void **state)
 {
     (void)state;
-    crew_open(&crew);
-    crew_name(name_room, "meet");
+    joiners_open(&joiners);
+    joiners_name(name_room, "meet");
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    crew_close(&crew);
+    joiners_close(&joiners);
     return 0;
 }
 
-static struct crew_report *expect(int slot, int error)
+static struct joiners_report *expect(int slot, int error)
 {
-    struct crew_report *r = crew_wait(&crew, slot);
+    struct joiners_report *r = joiners_wait(&joiners, slot);
     assert_non_null(r);
     if (r->error != error)
         print_error("slot %d: %d %s\n", slot, r->error, r->why);
@@ -56,14 +56,14 @@ static struct crew_report *expect(int slot, int error)
 
 static void start(int slot, int rank, int size)
 {
-    struct join_request r = crew_request(name_room, rank, size);
-    crew_start(&crew, slot, &r);
+    struct join_request r = joiners_request(name_room, rank, size);
+    joiners_start(&joiners, slot, &r);
 }
 
 static void host_of(int size)
 {
     start(0, 0, size);
-    assert_true(crew_sits(&crew, 0, 0));
+    assert_true(joiners_sits(&joiners, 0, 0));
 }
 
 /* A connection to the host; its name is the first candidate. */
@@ -167,9 +167,9 @@ static void end_stranger(pid_t pid)
    since is not among them. */
 static void expect_refused(int rank, const char *const parts[])
 {
-    struct join_request r = crew_request(name_room, rank, 4);
+    struct join_request r = joiners_request(name_room, rank, 4);
     r.timeout_ms = 300;
-    crew_start(&crew, rank, &r);
+    joiners_start(&joiners, rank, &r);
     const char *why = expect(rank, -ETIMEDOUT)->why;
     for (int i = 0; parts[i]; i++) {
         bool wanted = parts[i][0] != '!';
@@ -198,7 +198,7 @@ static void test_says_who_was_refused(void **state)
     expect_refused(1, (const char *const[]){ "ranks 2, 3 did not come", "; refused: rank 3 (pid ", "which has another build of tutti, 99.0", "who greets as no tutti",
                                              "a second rank 0 (pid ", "rank 9 (pid ", "!there are 7 ranks", NULL });
     start(2, 2, 4);                                  /* it waits on, and so does rank 0: one of them hosts now */
-    assert_true(crew_sits(&crew, 0, 2));
+    assert_true(joiners_sits(&joiners, 0, 2));
     expect_refused(3, (const char *const[]){ "rank 1 did not come", "rank 1 (pid ", "which says that there are 7 ranks", "a second rank 0 (pid ",
                                              geteuid() == 0 ? "user 65534 (pid " : "", "!99.0", NULL });
     if (pid)
@@ -239,7 +239,7 @@ static void test_noise(void **state)
     srand(3);
     for (size_t i = 0; i < 8; i++)
         silent[i] = knock();
-    for (int i = 0; i < crew_prove(200, 20000); i++) {
+    for (int i = 0; i < joiners_prove(200, 20000); i++) {
         int fd = knock();
         size_t n = (size_t)(rand() % (int)sizeof noise) + 1;
         struct meet_hello hello = hello_of(rand() % 4 - 1, rand() % 4);
@@ -299,10 +299,10 @@ static void test_stranger_on_some_names(void **state)
         start(p, p, 4);
     for (int p = 0; p < 4; p++)
         expect(p, 0);
-    crew_let_go(&crew);
-    struct join_request r = crew_request(name_room, 0, 2);
+    joiners_let_go(&joiners);
+    struct join_request r = joiners_request(name_room, 0, 2);
     r.timeout_ms = 100;
-    crew_start(&crew, 0, &r);
+    joiners_start(&joiners, 0, &r);
     assert_non_null(strstr(expect(0, -ETIMEDOUT)->why, "is held by user 65534)"));
     end_stranger(pid);
 }
@@ -402,23 +402,23 @@ static void test_host_dies_unheard(void **state)
     for (int i = 0; i < 2 * STEPS; i++) {
         int heard;
         char who[64];
-        crew_name(name_room, "meet");                /* the fork of the last round may not have ended yet */
+        joiners_name(name_room, "meet");                /* the fork of the last round may not have ended yet */
         pid_t host = silent_host(i / 2, i % 2, &heard);
-        struct join_request r = crew_request(name_room, 0, 2);
+        struct join_request r = joiners_request(name_room, 0, 2);
         r.timeout_ms = -1;                           /* no deadline may stand in for the noticing */
-        crew_start(&crew, 0, &r);
+        joiners_start(&joiners, 0, &r);
         pid_t holder = hear_pid(heard);
         close(heard);
-        until_asleep(crew.pid[0]);                   /* by now it waits for the answer; before, it would take the name for nobody's */
+        until_asleep(joiners.pid[0]);                   /* by now it waits for the answer; before, it would take the name for nobody's */
         end_stranger(host);
         snprintf(who, sizeof who, "(pid %d) died while the ranks were joining", (int)host);
         assert_non_null(strstr(expect(0, -EOWNERDEAD)->why, who));
-        crew_let_go(&crew);
+        joiners_let_go(&joiners);
         for (int p = 0; p < 2; p++)
             start(p, p, 2);                          /* nor does it stand in the next job's way */
         for (int p = 0; p < 2; p++)
             expect(p, 0);
-        crew_let_go(&crew);
+        joiners_let_go(&joiners);
         if (holder > 0)
             kill(holder, SIGKILL);
     }
@@ -440,9 +440,9 @@ static void test_path(void **state)
             hosts += expect(p, 0)->hosted;
         assert_int_equal(hosts, 1);
         assert_int_not_equal(stat(name_room, &st), 0);         /* gone once all have joined */
-        crew_let_go(&crew);
+        joiners_let_go(&joiners);
         host_of(2);                                  /* killed while it hosts: its socket stays … */
-        crew_kill(&crew, 0);
+        joiners_kill(&joiners, 0);
         assert_int_equal(stat(name_room, &st), 0);   /* … and the next job removes it */
     }
     unlink(name_room);
@@ -455,19 +455,19 @@ static void test_path_failures(void **state)
     char directory[] = "/tmp/tutti-meet-XXXXXX";
     assert_non_null(mkdtemp(directory));
     snprintf(name_room, sizeof name_room, "%s/socket", directory);
-    struct join_request r = crew_request(name_room, 0, 2);
+    struct join_request r = joiners_request(name_room, 0, 2);
     r.timeout_ms = 100;
-    crew_start(&crew, 0, &r);
+    joiners_start(&joiners, 0, &r);
     expect(0, -ETIMEDOUT);
     assert_int_equal(rmdir(directory), 0);           /* no socket was left */
     start(0, 0, 2);
-    struct crew_report *report = expect(0, -ENOENT);
+    struct joiners_report *report = expect(0, -ENOENT);
     assert_true(report->why[0] != 0);
     char long_path[200];
     memset(long_path, '/', sizeof long_path - 1);
     long_path[sizeof long_path - 1] = 0;
     r.name = long_path;
-    crew_start(&crew, 0, &r);
+    joiners_start(&joiners, 0, &r);
     expect(0, -ENAMETOOLONG);
 }
 

@@ -1,6 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
 /* Fresh comms of those that are left: after every kind of failure and after none, with late comers, with a death at each step of the
- * making, with no room for it, in loops without leaks. Random deaths are in mend_test. */
+ * making, with no room for it, in loops without leaks. Random deaths are in recover_test. */
 #include "base/clock.h"
 #include "group/directory.h"
 #include "group/comm.h"

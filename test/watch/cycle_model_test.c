@@ -9,7 +9,7 @@
  * The seconds are the test's own, as in cycle_time_test: the clock goes on only while all threads sleep. */
 #include "group/comm.h"
 #include "support/ranks.h"
-#include "watch/own_time.h"
+#include "watch/virtual_clock.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
 /* Threads of several ranks wait for each other: nothing can end that, so all get -EDEADLK and the story. Nothing here has a deadline: what
- * is not found hangs until the job's life is over. That it is not found where somebody could still help is cycle_quiet_test's. */
+ * is not found hangs until the job's life is over. That it is not found where somebody could still help is cycle_false_alarm_test's. */
 #include "group/comm.h"
 #include "support/ranks.h"
 

@@ -6,7 +6,7 @@
 #include "group/comm.h"
 #include "support/ranks.h"
 #include "watch/cycle.h"
-#include "watch/own_time.h"
+#include "watch/virtual_clock.h"
 
 #include <errno.h>
 #include <pthread.h>

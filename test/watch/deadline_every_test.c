@@ -2,7 +2,7 @@
 /* Every collective whose rank 0 stays away: past a deadline, past one of TUTTI_KEEP, for an abort, by freeing the comm, by an interrupt; and with no
  * room for its staging. All ranks get the same end, the one that comes late too; what goes on after all has the right result. Each case has
  * a comm of its own. */
-#include "every.h"
+#include "every_collective.h"
 #include "group/comm.h"
 #include "support/ranks.h"
 

@@ -3,7 +3,7 @@
  * called, and read who and what; the comm is broken for all, and no other comm is. Each case has a comm of its own, so thousands fit into
  * one world. The last ones add a death at a random instant: then all survivors get the same of the two errors. */
 #include "base/clock.h"
-#include "every.h"
+#include "every_collective.h"
 #include "support/ranks.h"
 #include "support/team.h"
 
