@@ -49,7 +49,7 @@ int main(int argc, char **argv)
     for (int k = 0; k < options.lists; k++)
         part_collective(&(struct part){ &report, &options, options.ranks[k], options.seconds * sizes.count, (double)k / options.lists,
                                         1.0 / options.lists }, &sizes);
-    part_agree(&report);
+    part_consistency(&report);
     part_promises(&report, false);
     return report_end(&report, &options);
 }

@@ -1,9 +1,9 @@
 /* What this machine gives to anybody: everything else in perf/ is a multiple of one of these. */
 #include "harness/measure.h"
 #include "harness/report.h"
-#include "harness/switch.h"
+#include "harness/context_switch.h"
 #include "os/futex.h"
-#include "parts/across.h"
+#include "parts/cache_transfer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
     perf_options(&options, &program, argc, argv);
     stamp_calibrate();
     report_begin(&report, &program);
-    switch_measure(&passed, options.quick ? 4 : 40);
+    context_switch_measure(&passed, options.quick ? 4 : 40);
     team_open(&team, &(struct team_plan){ .ranks = options.ranks[0], .contenders = contenders, .shared_bytes = 4096, .pool_bytes = options.quick ? LARGE : POOL });
     if (!team.crowded) {
         struct effort e = { options.seconds * 0.4, options.quick, true, 0, 0, 0.4, OP_NONE, false, 1 };
@@ -210,6 +210,6 @@ int main(int argc, char **argv)
         copies_table(&report, &team, &options);
     team_close(&team);
     if (!team.crowded && team.ranks > 1)
-        part_across(&(struct part){ &report, &options, 2, options.seconds * 0.2, 0.8, 0.2 });
+        part_cache_transfer(&(struct part){ &report, &options, 2, options.seconds * 0.2, 0.8, 0.2 });
     return report_end(&report, &options);
 }

@@ -42,7 +42,7 @@ int main(int argc, char **argv)
     }
     if (!o.quick)
         part_crowd(&(struct part){ &report, &o, 0, o.seconds * 0.2, 0.8, 0.2 }, NULL, 0);
-    part_agree(&report);
+    part_consistency(&report);
     part_promises(&report, false);
     return report_end(&report, &o);
 }

@@ -3,7 +3,7 @@
  * cells do not meet there and what a killed job leaves can be counted. */
 #include "faults/cell.h"
 
-#include "harness/litter.h"
+#include "harness/cleanup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -104,7 +104,7 @@ static void sweep(struct page *page)
     for (int64_t until = page_now() + 500000000; (pid = waitpid(-1, NULL, WNOHANG)) >= 0 && page_now() < until;)
         if (pid == 0)
             page_nap(1);
-    litter_end();
+    cleanup_end();
 }
 
 /* ---- the course of a cell ---- */
@@ -117,9 +117,9 @@ static bool all_started(struct keeper *k)
             here += page_load(&k->page->slot[r].pid) != 0;
         if (here == k->page->ranks)
             return true;
-        litter_reap();
-        pid_t tree[LITTER_MAX];
-        if (litter_tree(getpid(), tree, 0) == 0)
+        cleanup_reap();
+        pid_t tree[CLEANUP_MAX];
+        if (cleanup_tree(getpid(), tree, 0) == 0)
             return false;
     }
     return false;
@@ -165,7 +165,7 @@ static void strike(struct keeper *k)
         break;
     case WIPE:
         await_middle(page);
-        litter_kill();
+        cleanup_kill();
         break;
     default:
         break;
@@ -175,7 +175,7 @@ static void strike(struct keeper *k)
 static bool settled(struct keeper *k)
 {
     bool all = true;
-    litter_reap();
+    cleanup_reap();
     for (int r = 0; r < (int)k->page->ranks; r++) {
         const struct slot *s = &k->page->slot[r];
         struct fate *f = &k->fates[r];
@@ -191,11 +191,11 @@ static bool settled(struct keeper *k)
 static void let_launcher_speak(const struct keeper *k)
 {
     bool ended = false;
-    pid_t tree[LITTER_MAX];
+    pid_t tree[CLEANUP_MAX];
     for (uint32_t r = 0; r < k->page->ranks; r++)
         ended |= k->fates[r].gone && page_load(&k->page->slot[r].ending) == UNDER_WAY && concerned(k->cell->fault, (int)r, page_culprit(k->page));
-    for (int64_t until = page_now() + 3000000000; ended && litter_tree(getpid(), tree, 0) && page_now() < until; page_nap(1))
-        litter_reap();
+    for (int64_t until = page_now() + 3000000000; ended && cleanup_tree(getpid(), tree, 0) && page_now() < until; page_nap(1))
+        cleanup_reap();
 }
 
 static struct keeper *counting;          /* nftw hands nothing through */
@@ -266,7 +266,7 @@ static void keep(struct keeper *k, struct outcome *o)
         say_what_is_left(k, o);
     if (k->own_shm)
         umount2("/dev/shm", MNT_DETACH);
-    litter_erase(k->folder);
+    cleanup_erase(k->folder);
 }
 
 pid_t cell_start(const struct cell *cell, struct outcome *o)

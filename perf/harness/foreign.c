@@ -2,7 +2,7 @@
  * behind when they are killed, and Gloo has no launcher at all. */
 #include "harness/foreign.h"
 
-#include "harness/litter.h"
+#include "harness/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,12 @@
 
 const struct foreign foreigns[] = {
     { "openmpi", "Open MPI", "defaults; a CPU each: --bind-to core; else it yields by itself", START_LAUNCHER,
-      { LAUNCH_OPENMPI }, "--bind-to core:overload-allowed", "crew_openmpi" },
-    { "mpich", "MPICH", "defaults", START_LAUNCHER, { LAUNCH_MPICH }, NULL, "crew_mpich" },
-    { "gloo", "Gloo", "TCP over loopback", START_EACH, { NULL }, NULL, "crew_gloo" },
-    { "torch", "torch gloo", "torch.distributed, backend gloo, CPU tensors", START_EACH, { "python3" }, NULL, "crew_torch.py" },
-    { "gomp", "GNU OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL, "crew_gomp" },
-    { "lomp", "LLVM OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL, "crew_lomp" },
+      { LAUNCH_OPENMPI }, "--bind-to core:overload-allowed", "peer_openmpi" },
+    { "mpich", "MPICH", "defaults", START_LAUNCHER, { LAUNCH_MPICH }, NULL, "peer_mpich" },
+    { "gloo", "Gloo", "TCP over loopback", START_EACH, { NULL }, NULL, "peer_gloo" },
+    { "torch", "torch gloo", "torch.distributed, backend gloo, CPU tensors", START_EACH, { "python3" }, NULL, "peer_torch.py" },
+    { "gomp", "GNU OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL, "peer_gomp" },
+    { "lomp", "LLVM OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL, "peer_lomp" },
     { NULL, NULL, NULL, START_THREADS, { NULL }, NULL, NULL },
 };
 
@@ -138,8 +138,8 @@ static _Noreturn void keep(const struct foreign *f, int ranks, bool crowded, con
     while (!stopped && wait(&status) > 0)
         if (status != 0)
             break;                         /* its peers would wait for it */
-    litter_end();
-    litter_erase(meet);
+    cleanup_end();
+    cleanup_erase(meet);
     _exit(0);
 }
 

@@ -37,27 +37,27 @@ void team_open(struct team *t, const struct team_plan *plan)
         if (setting_of(t, t->count) == t->settings && t->settings < SETTINGS_MAX)
             t->setting[t->settings++] = c->setting ? *c->setting : plain;
     for (int i = 0; i < t->settings; i++) {
-        struct crew_plan crew = { plan->ranks, t->setting[i], t->contenders, plan->system, plan->shared_bytes, plan->pool_bytes };
+        struct job_plan job = { plan->ranks, t->setting[i], t->contenders, plan->system, plan->shared_bytes, plan->pool_bytes };
         const char *system = t->setting[i].system;
         if (system && foreign_left_out(plan->without, system))
             continue;                                /* and no word of it */
         progress_show(plan->done, "%d ranks: %s starts", t->ranks, system ? foreign_of(system)->title : "tutti");
-        t->crews[i] = crew_start(&crew, t->why[i], REASON_BYTES);
-        if (t->crews[i] && system)
-            snprintf(t->about[i], REASON_BYTES, "%.60s: %.90s", crew_version(t->crews[i]), foreign_of(system)->settings);
+        t->jobs[i] = job_start(&job, t->why[i], REASON_BYTES);
+        if (t->jobs[i] && system)
+            snprintf(t->about[i], REASON_BYTES, "%.60s: %.90s", job_version(t->jobs[i]), foreign_of(system)->settings);
     }
 }
 
 void team_close(struct team *t)
 {
     for (int i = 0; i < t->settings; i++)
-        if (t->crews[i])
-            crew_end(t->crews[i]);
+        if (t->jobs[i])
+            job_end(t->jobs[i]);
 }
 
-struct crew *team_crew(const struct team *t, int contender)
+struct job *team_job(const struct team *t, int contender)
 {
-    return t->crews[setting_of(t, contender)];
+    return t->jobs[setting_of(t, contender)];
 }
 
 const char *team_about(const struct team *t, int contender)
@@ -69,29 +69,29 @@ const char *team_about(const struct team *t, int contender)
 static bool takes_part(const struct team *t, int contender, const struct effort *e, struct measured *m)
 {
     const struct contender *c = &t->contenders[contender];
-    const struct crew *crew = team_crew(t, contender);
+    const struct job *job = team_job(t, contender);
     if ((c->only != OP_NONE && c->only != e->op) || (c->ranks && c->ranks != t->ranks) || (c->uncrowded && t->crowded) || e->bytes < c->least || (c->most && e->bytes > c->most))
         return false;
-    if (!crew) {
+    if (!job) {
         snprintf(m->why, sizeof m->why, "%s", t->why[setting_of(t, contender)]);
         return false;
     }
-    m->lacks = (!c->run || c->run == operation_run) && !crew_can(crew, e->op, e->work);
-    if (crew_why(crew)[0])
-        snprintf(m->why, sizeof m->why, "%s", crew_why(crew));
+    m->lacks = (!c->run || c->run == operation_run) && !job_can(job, e->op, e->work);
+    if (job_why(job)[0])
+        snprintf(m->why, sizeof m->why, "%s", job_why(job));
     return !m->why[0] && !m->lacks;
 }
 
 bool measure_task(struct team *t, int contender, const struct task *task, struct series *figures, struct series *returns, struct measured *m)
 {
-    struct crew *crew = team_crew(t, contender);
+    struct job *job = team_job(t, contender);
     struct task its = *task;
-    if (!crew)
+    if (!job)
         snprintf(m->why, sizeof m->why, "%s", t->why[setting_of(t, contender)]);
     its.contender = t->setting[setting_of(t, contender)].system ? 0 : contender;       /* a peer's ranks have a table of their own */
-    m->in = crew && crew_run(crew, &its, figures, returns);
-    if (crew && !m->in)
-        snprintf(m->why, sizeof m->why, "%s", crew_why(crew));
+    m->in = job && job_run(job, &its, figures, returns);
+    if (job && !m->in)
+        snprintf(m->why, sizeof m->why, "%s", job_why(job));
     return m->in;
 }
 
@@ -122,7 +122,7 @@ static void check(struct team *t, const struct effort *e, int contender, struct 
     if ((data || e->op == OP_BARRIER) && measure_task(t, contender, &task, &wrong, NULL, m)) {
         if (data && wrong.at[0] > 0)
             snprintf(m->why, sizeof m->why, "%s of %zu bytes gives %.0f wrong elements", operations[e->op].name, e->bytes, wrong.at[0]);
-        else if (!data && t->ranks > 1 && crew_soonest(team_crew(t, contender), &task) < 0)
+        else if (!data && t->ranks > 1 && job_soonest(team_job(t, contender), &task) < 0)
             snprintf(m->why, sizeof m->why, "it let a rank through before the last had come");
         m->in = !m->why[0];
     }

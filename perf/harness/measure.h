@@ -1,10 +1,10 @@
 /* Job: contenders against each other on the same CPUs: short turns, A B C C B A, round after round, in one run.
- * Owns: the crews of one number of ranks.
+ * Owns: the jobs of one number of ranks.
  * Never: prints figures. */
 #ifndef PERF_MEASURE_H
 #define PERF_MEASURE_H
 
-#include "harness/crew.h"
+#include "harness/job.h"
 
 enum { CONTENDERS_MAX = 64, SETTINGS_MAX = 16, REASON_BYTES = 160 };
 
@@ -13,7 +13,7 @@ struct team {
     bool crowded;
     const struct contender *contenders;
     struct setting setting[SETTINGS_MAX];
-    struct crew *crews[SETTINGS_MAX];      /* NULL: it could not be started */
+    struct job *jobs[SETTINGS_MAX];      /* NULL: it could not be started */
     char why[SETTINGS_MAX][REASON_BYTES];
     char about[SETTINGS_MAX][REASON_BYTES];            /* of a peer that stands: version and settings */
 };
@@ -27,7 +27,7 @@ struct measured {
     struct series single;                  /* every operation measured alone: what distributions are made of */
 };
 
-/* contenders ends with a name of NULL. shared_bytes: memory shared by each crew; pool_bytes: of each rank's send and receive buffers.
+/* contenders ends with a name of NULL. shared_bytes: memory shared by each job; pool_bytes: of each rank's send and receive buffers.
    without: keys of peers to leave out, separated by commas, "all", or NULL. */
 struct team_plan {
     int ranks;
@@ -39,7 +39,7 @@ struct team_plan {
 };
 void team_open(struct team *team, const struct team_plan *plan);
 void team_close(struct team *team);
-struct crew *team_crew(const struct team *team, int contender);
+struct job *team_job(const struct team *team, int contender);
 const char *team_about(const struct team *team, int contender);
 
 struct effort {

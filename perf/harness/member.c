@@ -1,8 +1,8 @@
-/* A peer's rank has its own program, its own address space and, in OpenMP's case, only its own thread; what it shares with the crew is the
+/* A peer's rank has its own program, its own address space and, in OpenMP's case, only its own thread; what it shares with the job is the
  * stage, found by a path. It sleeps in a futex of ours while others are measured, whatever its system does when it waits by itself. */
 #include "harness/member.h"
 
-#include "harness/perform.h"
+#include "harness/run_task.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ int member_serve(struct stage *s, int me, const struct system *system)
         perror("perf: buffers");
         return 1;
     }
-    int error = perform_tasks(s, &r, &only);
+    int error = run_tasks(s, &r, &only);
     if (error < 0)
         fprintf(stderr, "perf: rank %d, %s: %s\n", me, operations[r.op].name, strerror(-error));
     return error != 0;

@@ -1,4 +1,4 @@
-/* Job: a rank of a crew, whatever system it belongs to: waits asleep for a task, does it, says that it is ready.
+/* Job: a rank of a job, whatever system it belongs to: waits asleep for a task, does it, says that it is ready.
  * Owns: this rank's pools.
  * Never: what a task is worth. Plain C and C++: ranks of peers read it, too. */
 #ifndef PERF_MEMBER_H
@@ -22,7 +22,7 @@ void member_first(struct stage *stage, int me);
 /* What this system calls its version, "4.1.4"; by rank 0. */
 void member_version(struct stage *stage, const char *version);
 
-/* Serves as rank `me` until the crew is dismissed: 0, or 1 after a line on stderr. */
+/* Serves as rank `me` until the job is dismissed: 0, or 1 after a line on stderr. */
 int member_serve(struct stage *stage, int me, const struct system *system);
 
 #ifdef __cplusplus

@@ -30,11 +30,11 @@ struct operation {
 
 extern const struct operation operations[OPS];        /* OP_NONE has no name: something of a contender's own */
 
-/* A rank of a crew as the code of a system sees it. */
+/* A rank of a job as the code of a system sees it. */
 struct rank {
     int me, size;
-    bool crowded;                          /* more ranks than CPUs: the crew is not pinned, references yield */
-    struct tutti_comm *comm;               /* of tutti's crews */
+    bool crowded;                          /* more ranks than CPUs: the job is not pinned, references yield */
+    struct tutti_comm *comm;               /* of tutti's jobs */
     struct bare *bare;
     uint64_t nth[4];                       /* how many barriers of each kind, see struct bare */
     uint64_t aligned;                      /* how many common starts */

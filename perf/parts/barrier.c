@@ -1,6 +1,6 @@
 /* The library's barrier and each of its algorithms forced, barriers out of the textbook that do nothing but that, and those of other
  * systems, all in turns. Also the 4-byte all_reduce, which is a barrier that carries something. */
-#include "parts/barriers.h"
+#include "parts/barrier_contenders.h"
 #include "parts/part.h"
 
 #include "coll/select.h"
@@ -26,7 +26,7 @@ static const struct contender textbook[] = {
 _Static_assert(sizeof fixed / sizeof *fixed + sizeof textbook / sizeof *textbook + HOUSE_MOST + 6 <= CONTENDERS_MAX, "all take part");
 static const struct contender peers[] = { MPI_AND_GLOO, PEER("GNU OpenMP", "gomp"), PEER("LLVM OpenMP", "lomp") };
 
-/* One row for each barrier of the house, so that a new one is measured without a line here. Never freed: crews look at it. */
+/* One row for each barrier of the house, so that a new one is measured without a line here. Never freed: jobs look at it. */
 static struct contender *rows(void)
 {
     static struct contender all[CONTENDERS_MAX + 1];

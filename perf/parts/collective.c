@@ -1,16 +1,16 @@
 /* One operation after the other, size after size, all contenders in turns at each: the library from private memory and from the arena, its
- * peers, and the floor, a bare barrier and the copies that no system can do without. All operations share the crews: to start them takes
+ * peers, and the floor, a bare barrier and the copies that no system can do without. All operations share the jobs: to start them takes
  * longer than to measure a size. */
 #include "parts/part.h"
-#include "parts/room.h"
-#include "parts/tutti.h"
+#include "parts/memory_budget.h"
+#include "parts/tutti_operations.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TUTTI, ARENA, NAIVE, FLOOR, OPENMPI, MPICH, GLOO, TORCH, COUNT };
-enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, GLOO_MOST = 16 << 20, CREWS = COUNT - 2 };       /* tutti, naive, floor share one */
+enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, GLOO_MOST = 16 << 20, JOBS = COUNT - 2 };       /* tutti, naive, floor share one */
 
 static void naive_barrier(struct rank *r)
 {
@@ -218,11 +218,11 @@ void part_collective(const struct part *p, const struct part_sizes *s)
 {
     struct team team;
     struct lacks lacks = { { { 0 } } };
-    size_t most = room_most(p, s, CREWS), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
+    size_t most = budget_most(p, s, JOBS), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
     struct cells cells = { p, &team, s, most, 0, 0, 0, NULL };
     cells_open(&cells);
     team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .without = p->options->without,
-                                          .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = room_pool(s, p->ranks, most),
+                                          .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = budget_pool(s, p->ranks, most),
                                           .done = p->done });
     for (int pass = 0; pass < cells.passes; pass++)
         for (int line = 0; line < cells.lines; line++)

@@ -1,6 +1,6 @@
 /* One barrier, more and more ranks on the same CPUs: where ranks outnumber CPUs it is the scheduler that is measured, and whether a system helps
  * it or stands in its way. */
-#include "parts/barriers.h"
+#include "parts/barrier_contenders.h"
 #include "parts/part.h"
 
 #include "os/cpu.h"

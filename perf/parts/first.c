@@ -1,7 +1,7 @@
 /* The first operations of a job, each job new: whatever a system touches, opens or loads when it first needs it is in there, and in no other
  * program's figures. Buffers have been written before; a hundred barriers have passed. A round starts each system once for each operation and size, in turns. */
 #include "parts/part.h"
-#include "parts/tutti.h"
+#include "parts/tutti_operations.h"
 
 #include "harness/foreign.h"
 #include "harness/progress.h"
@@ -25,20 +25,20 @@ struct row { struct series total[COUNT], longest[COUNT], best; };
 static bool once(const struct part *p, int which, const struct task *task, struct row *row, char *why)
 {
     const struct setting *setting = contenders[which].setting;
-    struct crew_plan plan = { p->ranks, setting ? *setting : (struct setting){ NULL, NULL, false }, contenders, &part_tutti, 4096,
+    struct job_plan plan = { p->ranks, setting ? *setting : (struct setting){ NULL, NULL, false }, contenders, &part_tutti, 4096,
                               operation_room(task->op, p->ranks, task->bytes) };
     const struct task barriers = { .form = FORM_BATCH, .samples = 1, .times = BARRIERS, .op = OP_BARRIER };
     struct series each = { 0 };
-    struct crew *crew = crew_start(&plan, why, REASON_BYTES);
-    if (!crew)
+    struct job *job = job_start(&plan, why, REASON_BYTES);
+    if (!job)
         return false;
-    bool can = crew_can(crew, task->op, false);
-    bool done = can && crew_run(crew, &barriers, &each, NULL);
+    bool can = job_can(job, task->op, false);
+    bool done = can && job_run(job, &barriers, &each, NULL);
     each.n = 0;
-    done = done && crew_run(crew, task, &each, NULL) && each.n == FIRST;
+    done = done && job_run(job, task, &each, NULL) && each.n == FIRST;
     if (!done)
-        snprintf(why, REASON_BYTES, "%s", !can ? "it has no such operation" : crew_why(crew)[0] ? crew_why(crew) : "it did not come to its end");
-    crew_end(crew);
+        snprintf(why, REASON_BYTES, "%s", !can ? "it has no such operation" : job_why(job)[0] ? job_why(job) : "it did not come to its end");
+    job_end(job);
     double total = 0, longest = 0;
     for (size_t i = 0; i < each.n; i++) {
         total += each.at[i];

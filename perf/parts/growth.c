@@ -1,11 +1,11 @@
 /* The library alone, for whoever wants to know what happens when there is more of something: more ranks, at four sizes, and more bytes, for one
  * number of ranks. Every figure is the median of single operations, from the first start to the last end: where the other programs take batches for
- * what is small the curve would have a step of the bench's own. Each number of ranks has one crew, whose pools are as large as the
+ * what is small the curve would have a step of the bench's own. Each number of ranks has one job, whose pools are as large as the
  * largest message that there is memory for. */
-#include "parts/kink.h"
+#include "parts/curve_kinks.h"
 #include "parts/part.h"
-#include "parts/room.h"
-#include "parts/tutti.h"
+#include "parts/memory_budget.h"
+#include "parts/tutti_operations.h"
 
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static struct line line_of(int i)
     return i == 0 ? (struct line){ OP_BARRIER, 0 } : (struct line){ moving[(i - 1) / SIZES], size_steps[(i - 1) % SIZES] };
 }
 
-static void crew(struct team *team, const struct part *p, size_t pool)
+static void open_team(struct team *team, const struct part *p, size_t pool)
 {
     team_open(team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .shared_bytes = 4096, .pool_bytes = pool,
                                          .done = p->done });
@@ -150,11 +150,11 @@ void part_growth_ranks(const struct part *p)
         size_t pool = 0;
         for (int o = 0; o < MOVING; o++) {
             fits[o] = (struct part_sizes){ &moving[o], 1, 4, most, false, false, 1 };
-            fits[o].most = room_most(&all, &fits[o], 1);
-            size_t room = room_pool(&fits[o], all.ranks, fits[o].most);
+            fits[o].most = budget_most(&all, &fits[o], 1);
+            size_t room = budget_pool(&fits[o], all.ranks, fits[o].most);
             pool = room > pool ? room : pool;
         }
-        crew(&team, &all, pool);
+        open_team(&team, &all, pool);
         for (int i = 0; i < LINES; i++) {
             struct line what = line_of(i);
             bool smallest = i == 0 || what.bytes == size_steps[0];
@@ -208,11 +208,11 @@ void part_growth_sizes(const struct part *p, size_t most)
         sizes++;
     for (int o = 0; o < MOVING; o++) {
         fits[o] = (struct part_sizes){ &moving[o], 1, 4, most, false, false, 1 };
-        fits[o].most = room_most(p, &fits[o], 1);
-        size_t room = room_pool(&fits[o], p->ranks, fits[o].most);
+        fits[o].most = budget_most(p, &fits[o], 1);
+        size_t room = budget_pool(&fits[o], p->ranks, fits[o].most);
         pool = room > pool ? room : pool;
     }
-    crew(&team, p, pool);
+    open_team(&team, p, pool);
     for (int o = 0; o < MOVING; o++) {
         size_t bytes = 4;
         for (int i = 0; i < sizes; i++, bytes *= 4) {

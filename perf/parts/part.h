@@ -43,7 +43,7 @@ int part_program(const struct perf_program *program, int argc, char **argv, void
 /* Compares what was measured with what is promised; all: also says what was not measured. */
 void part_promises(struct report *r, bool all);
 /* Do the figures agree with each other? Remarks where they do not. */
-void part_agree(struct report *r);
+void part_consistency(struct report *r);
 
 /* Which peers took part, in which version and settings; which did not, and why: remarks. */
 void part_systems(struct report *r, const struct team *team, const struct measured *m);

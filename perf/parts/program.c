@@ -14,7 +14,7 @@ int part_program(const struct perf_program *program, int argc, char **argv, void
     report_begin(&report, program);
     for (int k = 0; k < o.lists; k++)
         one(&(struct part){ &report, &o, o.ranks[k], o.seconds, (double)k / o.lists, 1.0 / o.lists });
-    part_agree(&report);
+    part_consistency(&report);
     part_promises(&report, false);
     return report_end(&report, &o);
 }

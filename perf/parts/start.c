@@ -1,5 +1,5 @@
 /* From the call, or the start of the launcher, until the last rank is through its first barrier: what everybody waits for who starts a job of
- * a second, and every test suite. A peer's crew is started for nothing else, and dismissed. */
+ * a second, and every test suite. A peer's job is started for nothing else, and dismissed. */
 #include "parts/part.h"
 
 #include "harness/death.h"
@@ -18,13 +18,13 @@ static const struct { const char *name, *system; } rows[COUNT] = {
 
 static void peer(const struct part *p, int which, struct series *to, char *why, size_t room)
 {
-    struct crew_plan plan = { .ranks = p->ranks, .setting = { .system = rows[which].system } };
-    struct crew *crew = crew_start(&plan, why, room);
-    if (!crew)
+    struct job_plan plan = { .ranks = p->ranks, .setting = { .system = rows[which].system } };
+    struct job *job = job_start(&plan, why, room);
+    if (!job)
         return;
-    if (crew_first(crew) > 0)
-        series_add(to, crew_first(crew));
-    crew_end(crew);
+    if (job_first(job) > 0)
+        series_add(to, job_first(job));
+    job_end(job);
 }
 
 static void tell(struct report *report, int ranks, const struct series *s)

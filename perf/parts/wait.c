@@ -1,5 +1,5 @@
 /* What a wait costs that lasts: one rank comes 100 ms late, and the others should have slept, not spun; and how soon they are back. */
-#include "parts/barriers.h"
+#include "parts/barrier_contenders.h"
 #include "parts/part.h"
 
 #include "harness/progress.h"

@@ -1,7 +1,7 @@
 /* What the bench says of itself is tested here without ranks: that results are known to be right, and to be wrong; that figures which contradict
  * each other are remarks; that a promise is judged in its direction. Each operation is done by hand, by its definition. */
-#include "parts/across.h"
-#include "parts/kink.h"
+#include "parts/cache_transfer.h"
+#include "parts/curve_kinks.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -119,7 +119,7 @@ static void test_contradictions_are_remarks(void **state)
     add(&fits, "all_reduce", "tutti", 4, 120);
     add(&fits, "all_reduce", "tutti", 16, 119);      /* within the spread */
     add(&fits, "all_reduce", "tutti", 64, 300);
-    part_agree(&fits);
+    part_consistency(&fits);
     assert_int_equal(fits.remark_count, 0);
 
     add(&wrong, "barrier", "tutti", 0, 200);
@@ -127,13 +127,13 @@ static void test_contradictions_are_remarks(void **state)
     add(&wrong, "broadcast", "tutti", 4, 50);
     add(&wrong, "all_reduce", "tutti", 4, 150);
     add(&wrong, "all_reduce", "tutti", 16, 100);
-    part_agree(&wrong);
+    part_consistency(&wrong);
     assert_int_equal(bad(&wrong), 3);
 
     struct report others = fresh();
     add(&others, "all_reduce", "MPICH", 4, 150);
     add(&others, "all_reduce", "MPICH", 16, 100);
-    part_agree(&others);
+    part_consistency(&others);
     assert_int_equal(others.remark_count, 1);        /* said, but not held against the library */
     assert_int_equal(bad(&others), 0);
 }
@@ -183,9 +183,9 @@ static void test_promises_are_judged_in_their_direction(void **state)
 static void test_placements_are_told_apart(void **state)
 {
     (void)state;
-    const char *core = across_placement(7), *cache = across_placement(21), *far = across_placement(140);
-    assert_ptr_equal(across_placement(70), cache);         /* a cache spread over a socket is one, too */
-    assert_ptr_equal(across_placement(90), far);
+    const char *core = cache_transfer_placement(7), *cache = cache_transfer_placement(21), *far = cache_transfer_placement(140);
+    assert_ptr_equal(cache_transfer_placement(70), cache);         /* a cache spread over a socket is one, too */
+    assert_ptr_equal(cache_transfer_placement(90), far);
     assert_true(core != cache && cache != far && far != core);
 }
 

@@ -1,8 +1,8 @@
 /* The floor of whatever goes from rank to rank: one has written, the other copies it out, and each line moves from cache to cache on the way.
  * The same copy of bytes that the reader wrote itself stands beside it: what is between the two is the way, for source and target are used
  * again and again, in pages that both have touched. Where the CPUs are is told by one line that both write in turns,
- * without a pause: a pause is longer than the way on some processors. All this costs a crew of its own, some ms. */
-#include "parts/across.h"
+ * without a pause: a pause is longer than the way on some processors. All this costs a job of its own, some ms. */
+#include "parts/cache_transfer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static const struct contender contenders[] = {
 
 /* Two threads of a core hand over a line in its first cache, some 8 ns. Cores that share a last cache need 20 ns where that is small, 70 where it
    is spread over a whole socket; by any other way it is 90 and more. Guests are not always told where their CPUs are, so it is measured. */
-const char *across_placement(double line_ns)
+const char *cache_transfer_placement(double line_ns)
 {
     return line_ns < 14 ? "to be on one core" : line_ns < 85 ? "to share a cache" : "to be far apart, with no cache in common";
 }
@@ -94,12 +94,12 @@ static void place(struct report *report, struct table *t, struct team *team, str
         size_t said = strlen(t->note);
         double one = series_quantile(&m[WAY].rounds, 0.1) / 2;       /* whoever else runs here makes it longer, never shorter */
         snprintf(t->note + said, sizeof t->note - said, " One line goes from CPU to CPU in %s: they seem %s.",
-                 unit_text(way, sizeof way, UNIT_NS, one), across_placement(one));
+                 unit_text(way, sizeof way, UNIT_NS, one), cache_transfer_placement(one));
     }
     measured_free(m, COUNT);
 }
 
-void part_across(const struct part *p)
+void part_cache_transfer(const struct part *p)
 {
     static const size_t sizes[] = { 4096, 65536, MOST };
     static const char *const heads[] = { "memcpy of", "own cache", "a line", "peer's cache", "a line", "longer" };

@@ -1,6 +1,6 @@
-/* tutti's functions for the operations, blocking, and started and waited for; from private memory or from the arena, as the crew's pools
+/* tutti's functions for the operations, blocking, and started and waited for; from private memory or from the arena, as the job's pools
  * lie. */
-#include "parts/tutti.h"
+#include "parts/tutti_operations.h"
 
 #include <tutti.h>
 

@@ -1,4 +1,4 @@
-/* A rank of Open MPI or MPICH, whichever compiles it, by its launcher: crew_mpi STAGE. One function for each operation and its twin that
+/* A rank of Open MPI or MPICH, whichever compiles it, by its launcher: peer_mpi STAGE. One function for each operation and its twin that
  * starts it and waits; buffers and turns are those of every other system. */
 #include "harness/member.h"
 #include "peers/mpi_version.h"

@@ -1,4 +1,4 @@
-"""A rank of torch.distributed's gloo: crew_torch.py STAGE RANK FOLDER. Tensors lie over the buffers of the harness, so nothing is copied that
+"""A rank of torch.distributed's gloo: peer_torch.py STAGE RANK FOLDER. Tensors lie over the buffers of the harness, so nothing is copied that
 a program would not copy; they are made once for each buffer and size."""
 import ctypes
 import os
@@ -16,14 +16,14 @@ def main():
         if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and os.path.exists(SYSTEM_PYTHON):
             os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON] + sys.argv)        # the python3 of the path may be another than the distribution's
         sys.exit(f"python3 has no torch: {e}")
-    lib = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libcrew.so"))
-    lib.crew_join.restype = ctypes.c_void_p
-    lib.crew_ranks.argtypes = [ctypes.c_void_p]
-    lib.crew_operation.restype = ctypes.c_char_p
-    stage = lib.crew_join(stage_path.encode())
+    lib = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libpeer.so"))
+    lib.peer_join.restype = ctypes.c_void_p
+    lib.peer_ranks.argtypes = [ctypes.c_void_p]
+    lib.peer_operation.restype = ctypes.c_char_p
+    stage = lib.peer_join(stage_path.encode())
     if not stage:
         sys.exit(2)
-    n = lib.crew_ranks(stage)
+    n = lib.peer_ranks(stage)
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/torch", rank=me, world_size=n)
 
@@ -81,7 +81,7 @@ def main():
     by_number, can = {}, 0
     number = 1
     while True:
-        name = lib.crew_operation(number)
+        name = lib.peer_operation(number)
         if name is None:
             break
         if name.decode() in calls:
@@ -101,10 +101,10 @@ def main():
             return -1
 
     dist.barrier()
-    lib.crew_first(ctypes.c_void_p(stage), me)
+    lib.peer_first(ctypes.c_void_p(stage), me)
     if me == 0:
-        lib.crew_version(ctypes.c_void_p(stage), torch.__version__.encode())
-    failed = lib.crew_serve(ctypes.c_void_p(stage), me, can, can, once)
+        lib.peer_version(ctypes.c_void_p(stage), torch.__version__.encode())
+    failed = lib.peer_serve(ctypes.c_void_p(stage), me, can, can, once)
     sys.stderr.flush()
     os._exit(failed)       # nobody waits for a goodbye
 

@@ -1,6 +1,6 @@
 /* Two processes on one CPU take turns by a word and sched_yield: the price of each turn is one system call and one switch. It is the floor
  * of every barrier with more ranks than CPUs, which needs at least a switch for each rank that has to wait. */
-#include "harness/switch.h"
+#include "harness/context_switch.h"
 
 #include "base/atomic.h"
 #include "harness/stamp.h"
@@ -24,7 +24,7 @@ static void take_turns(shared64 *word, uint64_t parity, uint64_t until)
             sched_yield();
 }
 
-void switch_measure(struct series *to, int samples)
+void context_switch_measure(struct series *to, int samples)
 {
     shared64 *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cpu_set_t before;

@@ -1,10 +1,10 @@
 /* Job: barriers as contenders run them, `times` times.
  * Owns: r->nth.
  * Never: a figure. */
-#ifndef PERF_BARRIERS_H
-#define PERF_BARRIERS_H
+#ifndef PERF_BARRIER_CONTENDERS_H
+#define PERF_BARRIER_CONTENDERS_H
 
-#include "harness/crew.h"
+#include "harness/job.h"
 
 int barriers_tutti(struct rank *r, uint64_t times);
 int barriers_all_reduce(struct rank *r, uint64_t times);          /* of one float: a barrier that carries something */

@@ -1,8 +1,8 @@
 /* Job: the library as one of the systems that are measured.
  * Owns: nothing.
  * Never: a figure. */
-#ifndef PERF_TUTTI_H
-#define PERF_TUTTI_H
+#ifndef PERF_TUTTI_OPERATIONS_H
+#define PERF_TUTTI_OPERATIONS_H
 
 #include "harness/operation.h"
 

@@ -1,9 +1,9 @@
-/* Command and answer go through two futex words, so that a crew that is not being measured sleeps and costs nothing. Stamps of all
+/* Command and answer go through two futex words, so that a job that is not being measured sleeps and costs nothing. Stamps of all
  * ranks are compared directly: the time stamp counter runs alike on all CPUs of a machine that has an invariant one. */
-#include "harness/crew.h"
+#include "harness/job.h"
 
 #include "harness/foreign.h"
-#include "harness/perform.h"
+#include "harness/run_task.h"
 #include "os/cpu.h"
 #include "os/futex.h"
 
@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { START_S = 60, ANSWER_S = 120, WHY_BYTES = 160 };     /* how long a peer may take; tutti's own crews end by themselves */
+enum { START_S = 60, ANSWER_S = 120, WHY_BYTES = 160 };     /* how long a peer may take; tutti's own jobs end by themselves */
 
-struct crew {
+struct job {
     struct stage *stage;
     size_t stage_bytes;
     pid_t pid;
@@ -37,7 +37,7 @@ static _Noreturn void give_up(const char *what, const char *why)
     exit(2);
 }
 
-struct tutti_crew { struct stage *stage; const struct crew_plan *plan; };
+struct tutti_job { struct stage *stage; const struct job_plan *plan; };
 
 static bool pools(struct rank *r, const struct setting *how)
 {
@@ -51,36 +51,36 @@ static bool pools(struct rank *r, const struct setting *how)
     return operation_pools(r);
 }
 
-static int crew_body(tutti_comm *world, void *arg)
+static int job_body(tutti_comm *world, void *arg)
 {
-    const struct tutti_crew *crew = arg;
-    struct stage *s = crew->stage;
+    const struct tutti_job *job = arg;
+    struct stage *s = job->stage;
     struct rank r = { .me = tutti_rank(world), .size = tutti_size(world), .crowded = s->crowded, .comm = world, .bare = &s->bare,
-                      .shared = (char *)s + s->shared_at, .room = s->pool, .system = crew->plan->system };
+                      .shared = (char *)s + s->shared_at, .room = s->pool, .system = job->plan->system };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!pools(&r, &crew->plan->setting)) {
+    if (!pools(&r, &job->plan->setting)) {
         fprintf(stderr, "\nperf: no memory for buffers of %zu bytes; %s\n", r.room, tutti_explain(world));
         return 1;
     }
-    int error = perform_tasks(s, &r, crew->plan->contenders);
+    int error = run_tasks(s, &r, job->plan->contenders);
     if (error < 0)
-        fprintf(stderr, "\nperf: rank %d, %s %s: %s\n%s\n", r.me, crew->plan->contenders[s->task.contender].name, operations[r.op].name,
+        fprintf(stderr, "\nperf: rank %d, %s %s: %s\n%s\n", r.me, job->plan->contenders[s->task.contender].name, operations[r.op].name,
                 tutti_strerror(error), tutti_explain(world));
     return error != 0;
 }
 
-static void crew_tutti(struct crew *c, const struct crew_plan *plan)
+static void job_tutti(struct job *c, const struct job_plan *plan)
 {
     fflush(NULL);
     c->pid = fork();
     if (c->pid == 0) {
-        struct tutti_crew crew = { c->stage, plan };
+        struct tutti_job job = { c->stage, plan };
         size_t span = plan->setting.arena ? 2 * plan->pool_bytes + ((size_t)1 << 30) : 0;
         tutti_options options = { .span_bytes = span };
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (plan->setting.rules)
             setenv("TUTTI_ALGORITHM", plan->setting.rules, 1);
-        int failed = tutti_spawn(plan->ranks, crew_body, &crew, span ? &options : NULL, NULL);
+        int failed = tutti_spawn(plan->ranks, job_body, &job, span ? &options : NULL, NULL);
         if (failed < 0)
             fprintf(stderr, "\nperf: %s\n", tutti_explain(NULL));
         _exit(failed != 0);
@@ -90,7 +90,7 @@ static void crew_tutti(struct crew *c, const struct crew_plan *plan)
 }
 
 /* The first line of what a peer said that has words in it. */
-static void crew_said(const struct crew *c, char *to, size_t room)
+static void job_said(const struct job *c, char *to, size_t room)
 {
     char text[4096];
     ssize_t n = pread(c->log, text, sizeof text - 1, 0);
@@ -105,8 +105,8 @@ static void crew_said(const struct crew *c, char *to, size_t room)
     }
 }
 
-/* Until all ranks have said ready for the nth time. false: a peer's crew has ended, or the time is over. */
-static bool crew_await(struct crew *c, uint32_t nth, double limit)
+/* Until all ranks have said ready for the nth time. false: a peer's job has ended, or the time is over. */
+static bool job_await(struct job *c, uint32_t nth, double limit)
 {
     uint32_t want = nth * (uint32_t)c->ranks, have;
     double until = stamp_seconds() + limit;
@@ -119,7 +119,7 @@ static bool crew_await(struct crew *c, uint32_t nth, double limit)
             continue;
         c->lost = true;
         snprintf(c->why, sizeof c->why, ended ? "its ranks ended before their time" : "no answer within %.0f s", limit);
-        crew_said(c, c->why, sizeof c->why);
+        job_said(c, c->why, sizeof c->why);
         if (!ended) {
             kill(c->pid, SIGTERM);
             waitpid(c->pid, NULL, 0);
@@ -130,7 +130,7 @@ static bool crew_await(struct crew *c, uint32_t nth, double limit)
     return true;
 }
 
-static void stage_open(struct crew *c, const struct crew_plan *plan)
+static void stage_open(struct job *c, const struct job_plan *plan)
 {
     uint64_t mask[PERF_RANKS_MAX];
     size_t head = (sizeof(struct stage) + 4095) / 4096 * 4096;
@@ -158,9 +158,9 @@ static void stage_open(struct crew *c, const struct crew_plan *plan)
     bare_prepare(&s->bare, plan->ranks);
 }
 
-struct crew *crew_start(const struct crew_plan *plan, char *why, size_t room)
+struct job *job_start(const struct job_plan *plan, char *why, size_t room)
 {
-    struct crew *c = calloc(1, sizeof *c);
+    struct job *c = calloc(1, sizeof *c);
     const struct foreign *f = plan->setting.system ? foreign_of(plan->setting.system) : NULL;
     char path[64];
     if (!c)
@@ -173,19 +173,19 @@ struct crew *crew_start(const struct crew_plan *plan, char *why, size_t room)
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), c->fd);
         c->began = stamp_now();
         c->pid = foreign_start(f, plan->ranks, c->stage->crowded, path, c->log, why, room);
-        if (c->pid && crew_await(c, 1, START_S))
+        if (c->pid && job_await(c, 1, START_S))
             return c;
         if (c->pid == 0 && c->lost)
             snprintf(why, room, "it did not start: %s", c->why);
-        crew_end(c);
+        job_end(c);
         return NULL;
     }
-    crew_tutti(c, plan);
-    crew_await(c, 1, START_S);
+    job_tutti(c, plan);
+    job_await(c, 1, START_S);
     return c;
 }
 
-static void crew_command(struct crew *c, const struct task *task)
+static void job_command(struct job *c, const struct task *task)
 {
     struct stage *s = c->stage;
     s->task = *task;
@@ -194,13 +194,13 @@ static void crew_command(struct crew *c, const struct task *task)
 }
 
 /* A peer's ranks and launcher have some seconds to say goodbye to each other. */
-void crew_end(struct crew *c)
+void job_end(struct job *c)
 {
     struct task end = { .form = FORM_END };
     struct timespec ms = { .tv_nsec = 1000000 };
     bool gone = c->pid == 0;
     if (!gone)
-        crew_command(c, &end);
+        job_command(c, &end);
     for (int i = 0; c->log >= 0 && i < 5000 && !gone; i++) {
         gone = waitpid(c->pid, NULL, WNOHANG) != 0;
         if (!gone)
@@ -216,7 +216,7 @@ void crew_end(struct crew *c)
     free(c);
 }
 
-double crew_first(const struct crew *c)
+double job_first(const struct job *c)
 {
     uint64_t last = 0;
     for (int r = 0; r < c->ranks; r++) {
@@ -227,13 +227,13 @@ double crew_first(const struct crew *c)
     return stamp_ns(last - c->began);
 }
 
-const char *crew_version(const struct crew *c) { return c->stage->version; }
+const char *job_version(const struct job *c) { return c->stage->version; }
 
-bool crew_can(const struct crew *c, enum operation_id op, bool work) { return c->stage->can[work] >> op & 1; }
-const char *crew_why(const struct crew *c) { return c->why; }
+bool job_can(const struct job *c, enum operation_id op, bool work) { return c->stage->can[work] >> op & 1; }
+const char *job_why(const struct job *c) { return c->why; }
 
 /* The figure of sample i: from the first start to the last end. In a chain, behind the first, the start is the last end of the operation before. */
-static double crew_figure(const struct crew *c, const struct task *task, int i, double *returned)
+static double job_figure(const struct job *c, const struct task *task, int i, double *returned)
 {
     uint64_t begin = UINT64_MAX, end = 0, late = 0, cpu = 0, before = 0;
     for (int r = 0; r < c->ranks; r++) {
@@ -261,7 +261,7 @@ static double crew_figure(const struct crew *c, const struct task *task, int i, 
     return stamp_ns(end - begin) / (double)task->times;
 }
 
-double crew_soonest(const struct crew *c, const struct task *task)
+double job_soonest(const struct job *c, const struct task *task)
 {
     double soonest = 1e18;
     for (int i = 0; i < task->samples; i++)
@@ -273,12 +273,12 @@ double crew_soonest(const struct crew *c, const struct task *task)
     return soonest;
 }
 
-bool crew_run(struct crew *c, const struct task *task, struct series *figures, struct series *returns)
+bool job_run(struct job *c, const struct task *task, struct series *figures, struct series *returns)
 {
     if (c->lost)
         return false;
-    crew_command(c, task);
-    if (!crew_await(c, load_acquire32(&c->stage->go) + 1, ANSWER_S))
+    job_command(c, task);
+    if (!job_await(c, load_acquire32(&c->stage->go) + 1, ANSWER_S))
         return false;
     if (task->form == FORM_CHECK) {
         uint64_t wrong = 0;
@@ -288,7 +288,7 @@ bool crew_run(struct crew *c, const struct task *task, struct series *figures, s
         return true;
     }
     for (int i = 0; i < task->samples; i++) {
-        double returned = 0, figure = crew_figure(c, task, i, &returned);
+        double returned = 0, figure = job_figure(c, task, i, &returned);
         if (figure <= 0)
             continue;
         series_add(figures, figure);

@@ -12,24 +12,24 @@ static int once(struct rank *r)
     return call((int)r->op, r->work, r->send, r->recv, r->bytes) == 0 ? 0 : -EIO;
 }
 
-int crew_ranks(struct stage *stage);
-int crew_ranks(struct stage *stage) { return member_ranks(stage); }
+int peer_ranks(struct stage *stage);
+int peer_ranks(struct stage *stage) { return member_ranks(stage); }
 
-struct stage *crew_join(const char *path);
-struct stage *crew_join(const char *path) { return member_join(path); }
+struct stage *peer_join(const char *path);
+struct stage *peer_join(const char *path) { return member_join(path); }
 
-void crew_first(struct stage *stage, int me);
-void crew_first(struct stage *stage, int me) { member_first(stage, me); }
+void peer_first(struct stage *stage, int me);
+void peer_first(struct stage *stage, int me) { member_first(stage, me); }
 
-void crew_version(struct stage *stage, const char *version);
-void crew_version(struct stage *stage, const char *version) { member_version(stage, version); }
+void peer_version(struct stage *stage, const char *version);
+void peer_version(struct stage *stage, const char *version) { member_version(stage, version); }
 
-const char *crew_operation(int op);
-const char *crew_operation(int op) { return op > OP_NONE && op < OPS ? operations[op].name : NULL; }
+const char *peer_operation(int op);
+const char *peer_operation(int op) { return op > OP_NONE && op < OPS ? operations[op].name : NULL; }
 
 /* can, can_start: a bit for each operation, by its number. */
-int crew_serve(struct stage *stage, int me, unsigned can, unsigned can_start, python_call python);
-int crew_serve(struct stage *stage, int me, unsigned can, unsigned can_start, python_call python)
+int peer_serve(struct stage *stage, int me, unsigned can, unsigned can_start, python_call python);
+int peer_serve(struct stage *stage, int me, unsigned can, unsigned can_start, python_call python)
 {
     struct system system = { { NULL }, { NULL } };
     call = python;

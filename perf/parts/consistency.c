@@ -77,7 +77,7 @@ static void order(struct report *r, const struct figure *f)
     series_free(&both);
 }
 
-void part_agree(struct report *r)
+void part_consistency(struct report *r)
 {
     for (int i = 0; i < r->figure_count; i++) {
         bool first = true;

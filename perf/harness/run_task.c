@@ -1,7 +1,7 @@
 /* Ranks that each have a CPU start at a time agreed on, a window after all are ready: whoever leaves a barrier first would otherwise
  * be early, and its wait would count as the operation's. Ranks without a CPU of their own cannot spin until then; they pass a
  * barrier that yields, and the figure counts from the first that came out of it. */
-#include "harness/perform.h"
+#include "harness/run_task.h"
 
 #include "os/futex.h"
 
@@ -89,7 +89,7 @@ static int check(struct stage *s, struct rank *r, const struct contender *c)
     return error;
 }
 
-int perform(struct stage *s, struct rank *r, const struct contender *contenders)
+int run_task(struct stage *s, struct rank *r, const struct contender *contenders)
 {
     const struct task *t = &s->task;
     const struct contender *c = &contenders[t->contender];
@@ -129,7 +129,7 @@ static void stay(const struct stage *s, int me)
     sched_setaffinity(0, sizeof one, &one);          /* where it may not, it runs where its launcher has put it */
 }
 
-int perform_tasks(struct stage *s, struct rank *r, const struct contender *contenders)
+int run_tasks(struct stage *s, struct rank *r, const struct contender *contenders)
 {
     if (!s->crowded)
         stay(s, r->me);
@@ -146,7 +146,7 @@ int perform_tasks(struct stage *s, struct rank *r, const struct contender *conte
                 _exit(1);
         if (s->task.form == FORM_END)
             return 0;
-        int error = perform(s, r, contenders);
+        int error = run_task(s, r, contenders);
         if (error < 0)
             return error;
     }

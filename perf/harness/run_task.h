@@ -1,12 +1,12 @@
-/* Job: what a rank does when the crew is told to measure: align, stamp, run, stamp.
+/* Job: what a rank does when the job is told to measure: align, stamp, run, stamp.
  * Owns: this rank's samples in the stage.
  * Never: waits for a command, computes a figure. */
-#ifndef PERF_PERFORM_H
-#define PERF_PERFORM_H
+#ifndef PERF_RUN_TASK_H
+#define PERF_RUN_TASK_H
 
-#include "harness/crew.h"
+#include "harness/job.h"
 
-/* What a crew and its commander share: a file without a name, mapped by each where there is room, so there are no pointers in it. */
+/* What a job and its commander share: a file without a name, mapped by each where there is room, so there are no pointers in it. */
 struct stage {
     _Alignas(128) shared32 go;             /* +1 by the commander, after the task; ranks sleep on it */
     _Alignas(128) shared32 ready;          /* +1 by each rank that is done; the commander sleeps on it */
@@ -28,9 +28,9 @@ struct stage {
     uint64_t burnt[PERF_RANKS_MAX][SAMPLES_MAX];               /* FORM_LATE: CPU ns; UINT64_MAX: this rank was the late one */
 };
 
-int perform(struct stage *s, struct rank *r, const struct contender *contenders);      /* 0 or the negative errno of the operation */
+int run_task(struct stage *s, struct rank *r, const struct contender *contenders);      /* 0 or the negative errno of the operation */
 
 /* The life of a rank: contender `system` of the stage's task, over and over, until FORM_END. member_serve is this with a peer's. */
-int perform_tasks(struct stage *s, struct rank *r, const struct contender *contenders);
+int run_tasks(struct stage *s, struct rank *r, const struct contender *contenders);
 
 #endif

@@ -1,6 +1,6 @@
-/* One function for each barrier that runs in a crew of tutti: the library's, those out of the textbook, the C library's. Loops of a line, so
+/* One function for each barrier that runs in a job of tutti: the library's, those out of the textbook, the C library's. Loops of a line, so
  * that a barrier back to back is little more than the barrier. */
-#include "parts/barriers.h"
+#include "parts/barrier_contenders.h"
 
 #include <errno.h>
 

@@ -1,16 +1,16 @@
 /* Job: how large messages may be, so that the buffers of all ranks fit into the memory that is free.
  * Owns: nothing.
  * Never: reserves anything. */
-#ifndef PERF_ROOM_H
-#define PERF_ROOM_H
+#ifndef PERF_MEMORY_BUDGET_H
+#define PERF_MEMORY_BUDGET_H
 
 #include "parts/part.h"
 
 /* Of each of a rank's two pools: two buffers in turn, but for those that no cache holds anyway. Sizes are 4 bytes, 16, 64 … up to most. */
-size_t room_pool(const struct part_sizes *s, int ranks, size_t most);
+size_t budget_pool(const struct part_sizes *s, int ranks, size_t most);
 
-/* The largest message, up to s->most, whose buffers in so many crews take no more than half of the memory that is free; a remark where
+/* The largest message, up to s->most, whose buffers in so many jobs take no more than half of the memory that is free; a remark where
    that is less than was asked for. */
-size_t room_most(const struct part *p, const struct part_sizes *s, int crews);
+size_t budget_most(const struct part *p, const struct part_sizes *s, int jobs);
 
 #endif

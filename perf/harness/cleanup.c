@@ -1,6 +1,6 @@
 /* Launchers put their ranks into sessions of their own and die before them, so whoever starts one makes itself a subreaper: whatever
  * comes of it becomes its child in the end, and is found under it in /proc. */
-#include "harness/litter.h"
+#include "harness/cleanup.h"
 
 #include <ftw.h>
 #include <signal.h>
@@ -10,42 +10,42 @@
 #include <time.h>
 #include <unistd.h>
 
-int litter_tree(pid_t pid, pid_t tree[LITTER_MAX], int n)
+int cleanup_tree(pid_t pid, pid_t tree[CLEANUP_MAX], int n)
 {
     char path[64];
     int child;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
     FILE *f = fopen(path, "r");
-    for (int from = n; f && n < LITTER_MAX && fscanf(f, "%d", &child) == 1; from = n) {
+    for (int from = n; f && n < CLEANUP_MAX && fscanf(f, "%d", &child) == 1; from = n) {
         tree[n++] = child;
-        n = litter_tree(tree[from], tree, n);
+        n = cleanup_tree(tree[from], tree, n);
     }
     if (f)
         fclose(f);
     return n;
 }
 
-void litter_reap(void)
+void cleanup_reap(void)
 {
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
 }
 
-void litter_kill(void)
+void cleanup_kill(void)
 {
-    pid_t tree[LITTER_MAX];
-    int n = litter_tree(getpid(), tree, 0);
+    pid_t tree[CLEANUP_MAX];
+    int n = cleanup_tree(getpid(), tree, 0);
     for (int i = 0; i < n; i++)
         kill(tree[i], SIGKILL);
 }
 
-void litter_end(void)
+void cleanup_end(void)
 {
     struct timespec ms = { .tv_nsec = 1000000 };
     do {
-        litter_kill();
+        cleanup_kill();
         nanosleep(&ms, NULL);
-        litter_reap();
+        cleanup_reap();
     } while (waitpid(-1, NULL, WNOHANG) >= 0);
 }
 
@@ -55,7 +55,7 @@ static int erase(const char *path, const struct stat *st, int type, struct FTW *
     return type == FTW_DP ? rmdir(path) : unlink(path);
 }
 
-void litter_erase(const char *folder)
+void cleanup_erase(const char *folder)
 {
     nftw(folder, erase, 8, FTW_DEPTH | FTW_PHYS);
 }

@@ -1,4 +1,4 @@
-/* A rank of Gloo: crew_gloo STAGE RANK FOLDER. It has neither scans nor work under way; its reduce_scatter is of another, older kind, made
+/* A rank of Gloo: peer_gloo STAGE RANK FOLDER. It has neither scans nor work under way; its reduce_scatter is of another, older kind, made
  * anew for each buffer, and is left out. */
 #include "harness/member.h"
 #include "peers/meet.h"

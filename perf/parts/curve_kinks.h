@@ -1,8 +1,8 @@
 /* Job: finds kinks in how a time grows: steps that take much longer than what is done grows, and those that take less time for more.
  * Owns: the rules of what is to be expected.
  * Never: measures, says why. */
-#ifndef PERF_KINK_H
-#define PERF_KINK_H
+#ifndef PERF_CURVE_KINKS_H
+#define PERF_CURVE_KINKS_H
 
 #include "harness/operation.h"
 #include "harness/report.h"

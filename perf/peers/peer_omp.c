@@ -1,4 +1,4 @@
-/* The threads of an OpenMP program, GNU's or LLVM's, whichever compiles it: crew_omp STAGE. Between ranks there is one operation that
+/* The threads of an OpenMP program, GNU's or LLVM's, whichever compiles it: peer_omp STAGE. Between ranks there is one operation that
  * OpenMP has by itself, the barrier; its settings are the defaults (OMP_WAIT_POLICY, KMP_BLOCKTIME and their like are unset). */
 #include "harness/member.h"
 

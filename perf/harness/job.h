@@ -1,12 +1,12 @@
 /* Job: ranks that stand ready, measure what they are told to, and sleep in between.
- * Owns: the memory shared by a crew and the program that commands it; the reference barriers in it.
+ * Owns: the memory shared by a job and the program that commands it; the reference barriers in it.
  * Never: statistics.
  *
- * A crew is one job, of tutti (one tutti_spawn in a process of its own) or of another system (its launcher and its rank program, see
+ * A job is of tutti (one tutti_spawn in a process of its own) or of another system (its launcher and its rank program, see
  * foreign.h), so that several of them can take turns on the same CPUs within one run. A contender is a piece of code that a rank of a
- * crew runs `times` times. */
-#ifndef PERF_CREW_H
-#define PERF_CREW_H
+ * job runs `times` times. */
+#ifndef PERF_JOB_H
+#define PERF_JOB_H
 
 #include "harness/bare.h"
 #include "harness/operation.h"
@@ -16,7 +16,7 @@
 #include <sys/types.h>
 #include <tutti.h>
 
-/* What a crew is made of. Contenders with equal settings share one. */
+/* What a job is made of. Contenders with equal settings share one. */
 struct setting {
     const char *rules;                     /* TUTTI_ALGORITHM; NULL: as chosen */
     const char *system;                    /* the key of a peer, as "openmpi"; NULL: tutti */
@@ -58,33 +58,33 @@ struct task {
     int late_ms;
 };
 
-struct crew;
+struct job;
 
 enum { SAMPLES_MAX = 2048, LATE_MS = 100 };
 
-struct crew_plan {
+struct job_plan {
     int ranks;
     struct setting setting;
-    const struct contender *contenders;    /* of tutti's crews */
-    const struct system *system;           /* the operations of tutti's crews; may be NULL */
+    const struct contender *contenders;    /* of tutti's jobs */
+    const struct system *system;           /* the operations of tutti's jobs; may be NULL */
     size_t shared_bytes, pool_bytes;       /* rank.shared; each of a rank's two pools */
 };
 
-/* Starts a crew and waits until it stands. tutti's own ends the program with a sentence if it cannot; of a peer it returns NULL and says
+/* Starts a job and waits until it stands. tutti's own ends the program with a sentence if it cannot; of a peer it returns NULL and says
    in `why` what is in the way. */
-struct crew *crew_start(const struct crew_plan *plan, char *why, size_t room);
-void crew_end(struct crew *crew);
+struct job *job_start(const struct job_plan *plan, char *why, size_t room);
+void job_end(struct job *job);
 /* From the start of a peer's launcher to the last rank's end of its first barrier, ns; 0: it has not said. */
-double crew_first(const struct crew *crew);
-const char *crew_version(const struct crew *crew);         /* of a peer */
-bool crew_can(const struct crew *crew, enum operation_id op, bool work);
+double job_first(const struct job *job);
+const char *job_version(const struct job *job);         /* of a peer */
+bool job_can(const struct job *job, enum operation_id op, bool work);
 
 /* Runs the task on all ranks. figures gets, for each good sample, the maximum over ranks: ns for one operation. FORM_LATE: CPU ns of
-   the rank that burnt most; then `returns` gets the ns from the late rank's arrival to the last return. false: this crew of a peer
-   has ended or does not answer, `crew_why` tells more, and is good for crew_end only. */
-bool crew_run(struct crew *crew, const struct task *task, struct series *figures, struct series *returns);
+   the rank that burnt most; then `returns` gets the ns from the late rank's arrival to the last return. false: this job of a peer
+   has ended or does not answer, `job_why` tells more, and is good for job_end only. */
+bool job_run(struct job *job, const struct task *task, struct series *figures, struct series *returns);
 /* The least time from the late rank's arrival to anybody's return, in the last FORM_LATE: below 0, a barrier let somebody through. */
-double crew_soonest(const struct crew *crew, const struct task *task);
-const char *crew_why(const struct crew *crew);
+double job_soonest(const struct job *job, const struct task *task);
+const char *job_why(const struct job *job);
 
 #endif
