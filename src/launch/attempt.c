@@ -54,7 +54,7 @@ static int prepare(struct attempt *a, struct text *why)
     if (r == 0)
         r = program_make(&a->program, a->job, &world);
     if (r == 0)
-        r = crew_begin(&a->crew, a->job->size, &a->arena);
+        r = children_begin(&a->children, a->job->size, &a->arena);
     if (r == 0 && (a->job->size > 1 || a->job->tag))
         r = relay_gather(a->relay, a->job->size);    /* alone it writes to the terminal itself: progress bars stay as they are */
     if (r < 0)
@@ -69,7 +69,7 @@ static void not_started(struct attempt *a, const struct start_failure *failure)
     a->ending = ENDING_NOT_STARTED;
     a->failure = *failure;
     a->term_ns = a->kill_ns = UINT64_MAX;
-    crew_tell(&a->crew, SIGKILL);
+    children_tell(&a->children, SIGKILL);
 }
 
 static int start_one(struct attempt *a, int rank)
@@ -81,7 +81,7 @@ static int start_one(struct attempt *a, int rank)
         if (ends[i] >= 0)
             close(ends[i]);
     if (pid > 0)
-        crew_add(&a->crew, rank, pid);
+        children_add(&a->children, rank, pid);
     return pid < 0 ? (int)pid : 0;
 }
 
@@ -116,7 +116,7 @@ static void begin_end(struct attempt *a, enum attempt_ending ending, uint64_t no
     if (a->ending != ENDING_NONE)
         return;
     a->ending = ending;
-    a->living_then = a->crew.living;
+    a->living_then = a->children.living;
     a->kill_ns = after(now, a->job->grace_ms);
     a->term_ns = term_ns < a->kill_ns ? term_ns : a->kill_ns;
 }
@@ -131,9 +131,9 @@ static void hear_signals(struct attempt *a, uint64_t now)
         if (ends && a->ending == ENDING_NONE)
             a->told_by = news.number;
         if (ends)
-            crew_expect_end(&a->crew);
+            children_expect_end(&a->children);
         if (!news.from_terminal)
-            crew_pass(&a->crew, news.number);
+            children_pass(&a->children, news.number);
         if (!ends)
             continue;
         if (a->sweeping)
@@ -148,16 +148,16 @@ static void tell(struct attempt *a, int number)
     if (a->sweeping)
         strays_signal(number);
     else
-        crew_tell(&a->crew, number);
+        children_tell(&a->children, number);
 }
 
 static void steps(struct attempt *a, uint64_t now)
 {
-    if (a->crew.failed)
+    if (a->children.failed)
         begin_end(a, ENDING_FAILED, now, now + MOMENT_NS);
-    if (now >= a->deadline_ns && a->crew.living)
+    if (now >= a->deadline_ns && a->children.living)
         begin_end(a, ENDING_TIMED_OUT, now, now);
-    if (relay_unread(a->relay) && a->crew.living)
+    if (relay_unread(a->relay) && a->children.living)
         begin_end(a, ENDING_UNREAD, now, now);
     if (now >= a->term_ns) {
         a->term_ns = UINT64_MAX;
@@ -166,7 +166,7 @@ static void steps(struct attempt *a, uint64_t now)
     if (now >= a->kill_ns) {
         a->kill_ns = UINT64_MAX;
         a->leave_ns = now + LEAVE_NS;
-        a->killed = a->killed || a->crew.living;
+        a->killed = a->killed || a->children.living;
         tell(a, SIGKILL);
     }
 }
@@ -174,7 +174,7 @@ static void steps(struct attempt *a, uint64_t now)
 /* true: there is somebody to wait for. */
 static bool goes_on(struct attempt *a, uint64_t now)
 {
-    if (a->crew.living)
+    if (a->children.living)
         return true;
     if (!a->sweeps || !strays_any())
         return false;
@@ -191,7 +191,7 @@ static bool goes_on(struct attempt *a, uint64_t now)
 
 static struct timespec until_next(const struct attempt *a, uint64_t now)
 {
-    uint64_t next[] = { a->term_ns, a->kill_ns, a->crew.living ? UINT64_MAX : a->leave_ns, relay_due(a->relay),
+    uint64_t next[] = { a->term_ns, a->kill_ns, a->children.living ? UINT64_MAX : a->leave_ns, relay_due(a->relay),
                         a->ending == ENDING_NONE ? a->deadline_ns : UINT64_MAX };
     uint64_t least = now + UINT64_C(3600000000000);
     for (size_t i = 0; i < sizeof next / sizeof next[0]; i++)
@@ -216,7 +216,7 @@ static void run(struct attempt *a, struct pollfd *polls)
         hear_of_starts(a);
         relay_round(a->relay, polls + own, n - own, now);
         hear_signals(a, now);
-        crew_reap(&a->crew);
+        children_reap(&a->children);
         steps(a, now);
     }
     hear_of_starts(a);
@@ -247,7 +247,7 @@ int attempt_run(struct attempt *a, struct text *why)
 
 void attempt_free(struct attempt *a)
 {
-    crew_end(&a->crew);
+    children_end(&a->children);
     program_free(&a->program);
     if (a->arena.base)
         arena_detach(&a->arena);

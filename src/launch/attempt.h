@@ -4,7 +4,7 @@
 #ifndef TUTTI_LAUNCH_ATTEMPT_H
 #define TUTTI_LAUNCH_ATTEMPT_H
 
-#include "launch/crew.h"
+#include "launch/children.h"
 #include "launch/job.h"
 #include "launch/relay.h"
 #include "launch/start.h"
@@ -25,7 +25,7 @@ struct attempt {
     bool sweeps;                         /* launch/strays is at work */
 
     struct arena arena;
-    struct crew crew;
+    struct children children;
     struct start start;
     struct program program;
 
@@ -37,7 +37,7 @@ struct attempt {
     bool sweeping, killed;
 };
 
-/* Runs it to its end; afterwards ending, crew and failure say how it went. -errno with a sentence in why: nothing was started. */
+/* Runs it to its end; afterwards ending, children and failure say how it went. -errno with a sentence in why: nothing was started. */
 int  attempt_run(struct attempt *a, struct text *why);
 void attempt_free(struct attempt *a);
 

@@ -181,12 +181,12 @@ static int end_failed(struct launcher *l, const struct attempt *a)
 {
     char said[512];
     struct text t = TEXT_IN(said);
-    int rank = crew_blame(&a->crew);
+    int rank = children_blame(&a->children);
     if (rank < 0)
         return EXIT_FAILURE;
-    crew_add_blame(&a->crew, rank, &t);
+    children_add_blame(&a->children, rank, &t);
     say(l, said);
-    return crew_exit_status(a->crew.hands[rank].status);
+    return children_exit_status(a->children.child[rank].status);
 }
 
 static int end(struct launcher *l, const struct attempt *a)

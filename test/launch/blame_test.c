@@ -1,5 +1,5 @@
 /* Who failed first, from ends and arenas written by hand: no process is needed to know what would be said of it. */
-#include "launch/crew.h"
+#include "launch/children.h"
 
 #include "watch/verdict.h"
 
@@ -15,7 +15,7 @@
 enum { SIZE = 4 };
 #define EXIT(code) ((code) << 8)
 
-struct fixture { struct arena arena; struct crew crew; };
+struct fixture { struct arena arena; struct children children; };
 
 static void begin(struct fixture *f)
 {
@@ -24,19 +24,19 @@ static void begin(struct fixture *f)
     struct arena_plan plan = { SIZE, "blame", 16 << 20, "", 0, 0, 0 };
     text_clear(&why);
     assert_int_equal(arena_create(&f->arena, &plan, &why), 0);
-    assert_int_equal(crew_begin(&f->crew, SIZE, &f->arena), 0);
+    assert_int_equal(children_begin(&f->children, SIZE, &f->arena), 0);
 }
 
 static void end(struct fixture *f)
 {
-    crew_end(&f->crew);
+    children_end(&f->children);
     arena_detach(&f->arena);
 }
 
 /* The end of one rank, as seen in that turn. */
 static void ended(struct fixture *f, int rank, unsigned turn, int status)
 {
-    f->crew.hands[rank] = (struct hand){ .pid = 1000 + rank, .status = status, .turn = turn, .started = true, .ended = true };
+    f->children.child[rank] = (struct child){ .pid = 1000 + rank, .status = status, .turn = turn, .started = true, .ended = true };
 }
 
 static void joined(struct fixture *f)
@@ -63,15 +63,15 @@ static void test_order(void **state)
     struct fixture f;
     (void)state;
     begin(&f);
-    assert_int_equal(crew_blame(&f.crew), -1);
+    assert_int_equal(children_blame(&f.children), -1);
     ended(&f, 0, 1, 0);                                      /* early and well */
     ended(&f, 1, 3, EXIT(1));
     ended(&f, 2, 2, EXIT(4));
-    assert_int_equal(crew_blame(&f.crew), 2);
+    assert_int_equal(children_blame(&f.children), 2);
     ended(&f, 3, 2, SIGSEGV);                                /* in the same look a signal says more */
-    assert_int_equal(crew_blame(&f.crew), 3);
-    f.crew.hands[3].turn = 3;                                /* no rank of ours: a later signal is just later */
-    assert_int_equal(crew_blame(&f.crew), 2);
+    assert_int_equal(children_blame(&f.children), 3);
+    f.children.child[3].turn = 3;                                /* no rank of ours: a later signal is just later */
+    assert_int_equal(children_blame(&f.children), 2);
     end(&f);
 }
 
@@ -84,9 +84,9 @@ static void test_killed_member(void **state)
     ended(&f, 0, 1, EXIT(1));
     ended(&f, 1, 1, EXIT(1));
     ended(&f, 2, 5, SIGKILL);                                /* died first, but had much memory to give back */
-    assert_int_equal(crew_blame(&f.crew), 2);
-    f.crew.hands[2].ours = true;                             /* we did it */
-    assert_int_equal(crew_blame(&f.crew), 0);
+    assert_int_equal(children_blame(&f.children), 2);
+    f.children.child[2].ours = true;                             /* we did it */
+    assert_int_equal(children_blame(&f.children), 0);
     end(&f);
 }
 
@@ -101,15 +101,15 @@ static void test_verdict(void **state)
     ended(&f, 1, 2, EXIT(3));
     ended(&f, 2, 1, EXIT(1));
     ended(&f, 3, 1, EXIT(1));
-    assert_int_equal(crew_blame(&f.crew), 0);
+    assert_int_equal(children_blame(&f.children), 0);
     verdict(&f, 0, WHY_MISMATCH, 0, 2, all, 4);              /* says nothing of who went */
-    assert_int_equal(crew_blame(&f.crew), 0);
+    assert_int_equal(children_blame(&f.children), 0);
     verdict(&f, 1, WHY_LEFT, 0, 0, some, 2);                 /* rank 3 left a comm */
-    assert_int_equal(crew_blame(&f.crew), 3);
+    assert_int_equal(children_blame(&f.children), 3);
     verdict(&f, 2, WHY_DIED, 0, 1, some, 2);                 /* a death before it */
-    assert_int_equal(crew_blame(&f.crew), 1);
-    f.crew.hands[1].status = 0;                              /* whoever ends well has not failed */
-    assert_int_equal(crew_blame(&f.crew), 3);
+    assert_int_equal(children_blame(&f.children), 1);
+    f.children.child[1].status = 0;                              /* whoever ends well has not failed */
+    assert_int_equal(children_blame(&f.children), 3);
     end(&f);
 }
 
@@ -122,9 +122,9 @@ static void test_join(void **state)
     ended(&f, 3, 2, EXIT(9));
     store_release32(&f.arena.join->failed_rank, 3 + 1);
     store_release32(&f.arena.join->state, JOIN_FAILED);
-    assert_int_equal(crew_blame(&f.crew), 3);
+    assert_int_equal(children_blame(&f.children), 3);
     store_release32(&f.arena.join->failed_rank, UINT32_MAX); /* late: nobody's name */
-    assert_int_equal(crew_blame(&f.crew), 0);
+    assert_int_equal(children_blame(&f.children), 0);
     end(&f);
 }
 
@@ -133,7 +133,7 @@ static void says(const struct fixture *f, int rank, const char *text)
     char said[512];
     struct text t = TEXT_IN(said);
     text_clear(&t);
-    crew_add_blame(&f->crew, rank, &t);
+    children_add_blame(&f->children, rank, &t);
     assert_string_equal(said, text);
 }
 
@@ -149,10 +149,10 @@ static void test_words(void **state)
     ended(&f, 1, 1, EXIT(2));
     says(&f, 2, "rank 2 (pid 1002) was killed by signal 9 (SIGKILL); 2 other ranks ended because of it");
     ended(&f, 3, 1, SIGTERM);
-    f.crew.hands[3].ours = true;
+    f.children.child[3].ours = true;
     says(&f, 1, "rank 1 (pid 1001) ended with exit status 2; 2 other ranks ended because of it; 1 rank was ended by tutti run");
-    assert_int_equal(crew_exit_status(EXIT(7)), 7);
-    assert_int_equal(crew_exit_status(SIGSEGV), 139);
+    assert_int_equal(children_exit_status(EXIT(7)), 7);
+    assert_int_equal(children_exit_status(SIGSEGV), 139);
     end(&f);
 }
 
