@@ -4,8 +4,8 @@
 #include "base/knob.h"
 #include "group/comm.h"
 #include "support/ranks.h"
+#include "support/resources.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,29 +20,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static int descriptors(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
-
-static int mappings(void)
-{
-    char line[1024];
-    int n = 0;
-    FILE *f = fopen("/proc/self/maps", "re");
-    while (f && fgets(line, sizeof line, f))
-        n += strstr(line, "memfd:tutti") != NULL;
-    if (f)
-        fclose(f);
-    return n;
-}
 
 static const char *const launchers[] = {
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "OMPI_COMM_WORLD_RANK",
@@ -100,11 +77,11 @@ static void test_again_and_again(void **state)
     (void)state;
     for (int i = 0; i < 3; i++)
         one_life();
-    int fds = descriptors(), maps = mappings();
+    int fds = resources_descriptors(), maps = resources_arena_maps();
     for (int i = 0; i < ranks_many(200, 30); i++)
         one_life();
-    assert_int_equal(descriptors(), fds);
-    assert_int_equal(mappings(), maps);
+    assert_int_equal(resources_descriptors(), fds);
+    assert_int_equal(resources_arena_maps(), maps);
     assert_int_equal(maps, 0);
 }
 
@@ -201,7 +178,7 @@ static void expect_refused(const char *name, const char *value, const char *word
 static void test_bad_knobs(void **state)
 {
     (void)state;
-    int fds = descriptors();
+    int fds = resources_descriptors();
     expect_refused("TUTTI_TIMEOUT_MS", "soon", "duration");
     expect_refused("TUTTI_TIMEOUT_MS", "-7", "duration");
     expect_refused("TUTTI_JOIN_TIMEOUT_MS", "1 fortnight", "duration");
@@ -221,8 +198,8 @@ static void test_bad_knobs(void **state)
     expect_refused("TUTTI_FAULT", "nobody", "nobody");
     expect_refused("TUTTI_FAULT", "0:barrier#1:explode", "explode");
     expect_refused("TUTTI_FIRST_SEQ", "-1", "integer");
-    assert_int_equal(descriptors(), fds);
-    assert_int_equal(mappings(), 0);
+    assert_int_equal(resources_descriptors(), fds);
+    assert_int_equal(resources_arena_maps(), 0);
     setenv("TUTTI_SIZE", "2", 1);
     expect_refused("TUTTI_RANK", "x", "integer");
     unsetenv("TUTTI_SIZE");
@@ -347,7 +324,7 @@ static void test_spawn(void **state)
 {
     int status[3] = { -1, -1, -1 };
     (void)state;
-    int fds = descriptors();
+    int fds = resources_descriptors();
     assert_int_equal(tutti_spawn(3, spawn_codes, NULL, NULL, status), 2);
     assert_true(WIFEXITED(status[0]) && WEXITSTATUS(status[0]) == 0);
     assert_true(WIFEXITED(status[1]) && WEXITSTATUS(status[1]) == 3);
@@ -366,8 +343,8 @@ static void test_spawn(void **state)
     o = (tutti_options){ .flags = 1u << 20 };
     assert_int_equal(tutti_spawn(2, spawn_codes, NULL, &o, NULL), -EINVAL);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);        /* no child is left */
-    assert_int_equal(descriptors(), fds);
-    assert_int_equal(mappings(), 0);
+    assert_int_equal(resources_descriptors(), fds);
+    assert_int_equal(resources_arena_maps(), 0);
     setenv("TUTTI_ALGORITHM", "nonsense", 1);
     assert_int_equal(tutti_spawn(2, spawn_codes, NULL, NULL, NULL), -EINVAL);        /* said once, before any child */
     assert_non_null(strstr(tutti_explain(NULL), "TUTTI_ALGORITHM"));
@@ -486,7 +463,7 @@ static void test_named(void **state)
         assert_int_equal(status, 0);
     }
     named_job = ranks_job();
-    int fds = descriptors();
+    int fds = resources_descriptors();
     for (intptr_t r = 0; r < 2; r++)
         assert_int_equal(pthread_create(&thread[r], NULL, named_thread, (void *)r), 0);
     for (int r = 0; r < 2; r++) {
@@ -494,8 +471,8 @@ static void test_named(void **state)
         pthread_join(thread[r], &result);
         assert_int_equal((intptr_t)result, 0);
     }
-    assert_int_equal(descriptors(), fds);
-    assert_int_equal(mappings(), 0);
+    assert_int_equal(resources_descriptors(), fds);
+    assert_int_equal(resources_arena_maps(), 0);
 }
 
 /* What the two of a job that is named so get from tutti_init. */

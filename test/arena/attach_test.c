@@ -3,6 +3,7 @@
 #include "arena/places.h"
 
 #include "os/memory.h"
+#include "support/resources.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,47 +43,24 @@ static int teardown(void **state)
     return 0;
 }
 
-static int maps(void)
-{
-    char line[512];
-    int n = 0;
-    FILE *f = fopen("/proc/self/maps", "re");
-    while (f && fgets(line, sizeof line, f))
-        n += strstr(line, "/memfd:tutti") != NULL;
-    if (f)
-        fclose(f);
-    return n;
-}
-
-static int descriptors(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
-
 static int another_fd(void) { return fcntl(made.fd, F_DUPFD_CLOEXEC, 100); }
 
 static void test_one_mapping_per_process(void **state)
 {
     (void)state;
     struct arena b, c;
-    int before = maps(), fds = descriptors();
+    int before = resources_arena_maps(), fds = resources_descriptors();
     assert_int_equal(arena_attach(&b, another_fd(), &why), 0);
     assert_int_equal(arena_attach(&c, another_fd(), &why), 0);
     assert_ptr_equal(b.base, made.base);
     assert_ptr_equal(c.base, made.base);
-    assert_int_equal(maps(), before);
+    assert_int_equal(resources_arena_maps(), before);
     arena_detach(&b);
     strcpy(arena_span(&made, 1), "still there");
     assert_string_equal(arena_span(&c, 1), "still there");
     arena_detach(&c);
-    assert_int_equal(maps(), before);
-    assert_int_equal(descriptors(), fds);
+    assert_int_equal(resources_arena_maps(), before);
+    assert_int_equal(resources_descriptors(), fds);
     assert_string_equal(arena_span(&made, 1), "still there");
 }
 
@@ -131,13 +108,13 @@ static void test_readonly_descriptor(void **state)
     char path[64];
     struct arena b;
     snprintf(path, sizeof path, "/proc/self/fd/%d", made.fd);
-    int fds = descriptors(), fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fds = resources_descriptors(), fd = open(path, O_RDONLY | O_CLOEXEC);
     arena_detach(&made);                             /* else the process's mapping is shared */
     assert_int_equal(arena_attach(&b, fd, &why), -EACCES);
     assert_int_equal(b.fd, -1);
     assert_true(why.used > 0);
     assert_int_equal(close(fd), 0);                  /* a failure leaves the descriptor to the caller */
-    assert_int_equal(descriptors(), fds - 1);
+    assert_int_equal(resources_descriptors(), fds - 1);
     setup(NULL);
 }
 
@@ -153,7 +130,7 @@ static void test_fork(void **state)
         strcpy(arena_span(&b, 2), "from the child");
         arena_detach(&b);
         arena_detach(&made);
-        _exit(maps() == 0 ? 0 : 2);
+        _exit(resources_arena_maps() == 0 ? 0 : 2);
     }
     int status;
     waitpid(pid, &status, 0);

@@ -41,6 +41,22 @@ int fixture_begin(bool pinned)
     return 0;
 }
 
+int fixture_export(CUdeviceptr at)
+{
+    CUipcMemHandle handle;
+    OK(cu.cuIpcGetMemHandle(&handle, at));
+    YES(tell(&handle, sizeof handle));
+    return 0;
+}
+
+int fixture_import(CUdeviceptr *at)
+{
+    CUipcMemHandle handle;
+    YES(hear(&handle, sizeof handle));
+    OK(cu.cuIpcOpenMemHandle_v2(at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    return 0;
+}
+
 int fixture_end(void)
 {
     OK(cu.cuCtxSynchronize());

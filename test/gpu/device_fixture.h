@@ -18,6 +18,10 @@ int fixture_begin(bool pinned);                        /* 0, or 1: it has been s
 CUfunction fixture_fold(tutti_type type, tutti_op op); /* our kernel, loaded; NULL: it did not */
 int fixture_end(void);                                 /* host memory is registered */
 
+/* In a case of two: tells the other one the handle of this memory; takes such a handle, and opens it. 0, or 1. */
+int fixture_export(CUdeviceptr at);
+int fixture_import(CUdeviceptr *at);
+
 /* The variables, and NULL. */
 #define FINDS(what, body, ...) finds(case_run(body, (const char *const[]){ __VA_ARGS__ }), "misuse: " what)
 #define FINDS_IN_FIRST(what, one, other, ...) finds_in_pair("misuse: " what, one, other, true, (const char *const[]){ __VA_ARGS__ })

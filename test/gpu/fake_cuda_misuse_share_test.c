@@ -33,13 +33,11 @@ static int wrong_base(void)
 static int exports(void)
 {
     char go;
-    CUipcMemHandle handle;
     if (fixture_begin(true))
         return 1;
     OK(cu.cuMemsetD8Async(dev, 9, BYTES, s1));
     OK(cu.cuStreamSynchronize(s1));
-    OK(cu.cuIpcGetMemHandle(&handle, dev));
-    YES(tell(&handle, sizeof handle));
+    OK(fixture_export(dev));
     YES(hear(&go, 1));
     OK(cu.cuMemFree_v2(dev));
     YES(tell(&go, 1));
@@ -51,12 +49,10 @@ static int exports(void)
 static int import(bool closes, bool uses, bool ever_closes)
 {
     char go = 'g';
-    CUipcMemHandle handle;
     CUdeviceptr at;
     if (fixture_begin(true))
         return 1;
-    YES(hear(&handle, sizeof handle));
-    OK(cu.cuIpcOpenMemHandle_v2(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    OK(fixture_import(&at));
     OK(cu.cuMemcpyDtoHAsync_v2(host, at, BYTES, s1));
     OK(cu.cuStreamSynchronize(s1));
     IS(host[BYTES - 1], 9);
@@ -77,12 +73,10 @@ static int import(bool closes, bool uses, bool ever_closes)
 static int uses_late(void)
 {
     char go = 'g';
-    CUipcMemHandle handle;
     CUdeviceptr at;
     if (fixture_begin(true))
         return 1;
-    YES(hear(&handle, sizeof handle));
-    OK(cu.cuIpcOpenMemHandle_v2(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    OK(fixture_import(&at));
     fake.fakeHold(s1, 1);
     OK(cu.cuMemcpyDtoHAsync_v2(host, at, BYTES, s1));
     YES(tell(&go, 1));
@@ -99,12 +93,10 @@ static int imports_for_ever(void) { return import(false, false, false); }
 
 static int closes_too_early(void)
 {
-    CUipcMemHandle handle;
     CUdeviceptr at;
     if (fixture_begin(true))
         return 1;
-    YES(hear(&handle, sizeof handle));
-    OK(cu.cuIpcOpenMemHandle_v2(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    OK(fixture_import(&at));
     fake.fakeHold(s1, 1);
     OK(cu.cuMemcpyDtoHAsync_v2(host, at, BYTES, s1));
     cu.cuIpcCloseMemHandle(at);
@@ -128,13 +120,11 @@ static void sharing_is_checked(void **state)
 static int writes(bool event)
 {
     char go = 'g';
-    CUipcMemHandle handle;
     CUipcEventHandle event_handle;
     CUevent e;
     if (fixture_begin(true))
         return 1;
-    OK(cu.cuIpcGetMemHandle(&handle, dev));
-    YES(tell(&handle, sizeof handle));
+    OK(fixture_export(dev));
     OK(cu.cuEventCreate(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
     OK(cu.cuIpcGetEventHandle(&event_handle, e));
     YES(tell(&event_handle, sizeof event_handle));
@@ -152,15 +142,13 @@ static int writes(bool event)
 static int reads(bool event)
 {
     char go = 'g';
-    CUipcMemHandle handle;
     CUipcEventHandle event_handle;
     CUevent e;
     CUdeviceptr at;
     if (fixture_begin(true))
         return 1;
-    YES(hear(&handle, sizeof handle));
+    OK(fixture_import(&at));
     YES(hear(&event_handle, sizeof event_handle));
-    OK(cu.cuIpcOpenMemHandle_v2(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     OK(cu.cuIpcOpenEventHandle(&e, event_handle));
     YES(hear(&go, 1));
     if (event)

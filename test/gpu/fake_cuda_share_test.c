@@ -118,8 +118,7 @@ static int gives(void)
         return 1;
     OK(cu.cuMemsetD8Async(dev2, 0x11, BYTES, s1));
     OK(cu.cuStreamSynchronize(s1));
-    OK(cu.cuIpcGetMemHandle(&handle, dev2));
-    YES(tell(&handle, sizeof handle));
+    OK(fixture_export(dev2));
     YES(hear(&go, 1));
     before = dev2;
     OK(cu.cuMemFree_v2(dev2));                       /* that the other one still has open: told, not ended for */
@@ -127,8 +126,7 @@ static int gives(void)
     IS(dev2, before);
     OK(cu.cuMemsetD8Async(dev2, 0x22, BYTES, s1));
     OK(cu.cuStreamSynchronize(s1));
-    OK(cu.cuIpcGetMemHandle(&handle, dev2));
-    YES(tell(&handle, sizeof handle));
+    OK(fixture_export(dev2));
     YES(hear(&go, 1));
     OK(fixture_end());
     YES(tell(&handle, sizeof handle));
@@ -177,12 +175,10 @@ static int takes(void)
 /* The importer is killed in the midst: its opens count for nothing any more, nor does what it had under way. */
 static int killed(void)
 {
-    CUipcMemHandle handle;
     CUdeviceptr at;
     if (fixture_begin(true))
         return 1;
-    YES(hear(&handle, sizeof handle));
-    OK(cu.cuIpcOpenMemHandle_v2(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    OK(fixture_import(&at));
     fake.fakeHold(s1, 1);
     OK(cu.cuMemsetD8Async(at, 1, BYTES, s1));
     abort();
@@ -191,11 +187,9 @@ static int killed(void)
 static int survives(void)
 {
     char go;
-    CUipcMemHandle handle;
     if (fixture_begin(true))
         return 1;
-    OK(cu.cuIpcGetMemHandle(&handle, dev));
-    YES(tell(&handle, sizeof handle));
+    OK(fixture_export(dev));
     YES(!hear(&go, 1));                              /* it is ending, and cannot be reaped before the test does */
     OK(cu.cuMemsetD8Async(dev, 2, BYTES, s1));
     return fixture_end();
@@ -260,7 +254,6 @@ static int pipeline(void)
 static int turns(bool exporter)
 {
     enum { ROUNDS = 12, N = 256 };
-    CUipcMemHandle handle;
     CUipcEventHandle event_handle;
     CUevent mine, theirs;
     CUdeviceptr at = 0;
@@ -278,11 +271,9 @@ static int turns(bool exporter)
         at = dev;
         OK(cu.cuMemsetD8Async(dev, 0, N * 4, s1));
         OK(cu.cuStreamSynchronize(s1));
-        OK(cu.cuIpcGetMemHandle(&handle, dev));
-        YES(tell(&handle, sizeof handle));
+        OK(fixture_export(dev));
     } else {
-        YES(hear(&handle, sizeof handle));
-        OK(cu.cuIpcOpenMemHandle_v2(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+        OK(fixture_import(&at));
     }
     for (int i = 0; i < N; i++)
         value[i] = 1;

@@ -2,9 +2,9 @@
 #include "os/handover.h"
 
 #include "child.h"
+#include "support/resources.h"
 #include "tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -26,17 +26,6 @@ static const char *own_name(void)
     static char name[40];
     snprintf(name, sizeof name, "tutti-handover-test-%d", (int)getpid());
     return name;
-}
-
-static int descriptors(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
 }
 
 /* A connected pair, made through a name. */
@@ -176,18 +165,18 @@ static void test_surplus_descriptors_are_closed(void **state)
     char room[16];
     meet(ends);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        int before = descriptors(), fd = -1;
+        int before = resources_descriptors(), fd = -1;
         send_many(ends[0], counts[i]);
         assert_int_equal(handover_recv(ends[1], room, sizeof room, &fd, 0), 1);
         assert_true(fd >= 0);
-        assert_int_equal(descriptors(), before + 1);
+        assert_int_equal(resources_descriptors(), before + 1);
         close(fd);
     }
-    int before = descriptors(), fd = -1;             /* the message does not fit: its descriptor goes with it */
+    int before = resources_descriptors(), fd = -1;             /* the message does not fit: its descriptor goes with it */
     assert_int_equal(handover_send(ends[0], "0123456789", 10, ends[0], 0), 0);
     assert_int_equal(handover_recv(ends[1], room, 4, &fd, 0), -EMSGSIZE);
     assert_int_equal(fd, -1);
-    assert_int_equal(descriptors(), before);
+    assert_int_equal(resources_descriptors(), before);
     part(ends);
 }
 
@@ -360,7 +349,7 @@ static void test_two_do_not_take_over_at_once(void **state)
 static void test_a_box_keeps_what_comes(void **state)
 {
     (void)state;
-    int got_fd, before = descriptors(), message = 0, sent = 0;
+    int got_fd, before = resources_descriptors(), message = 0, sent = 0;
     assert_int_equal(handover_into(own_name()), -ECONNREFUSED);
     int box = handover_box(own_name());
     assert_true(box >= 0);
@@ -383,7 +372,7 @@ static void test_a_box_keeps_what_comes(void **state)
     }
     assert_int_equal(handover_recv(box, &message, sizeof message, &got_fd, 0), -EAGAIN);
     handover_close(box, NULL);
-    assert_int_equal(descriptors(), before);
+    assert_int_equal(resources_descriptors(), before);
 }
 
 static char stranger_name[64];
@@ -399,7 +388,7 @@ static int stranger(void *arg)
 static void test_a_box_refuses_strangers(void **state)
 {
     (void)state;
-    int got_fd, before = descriptors();
+    int got_fd, before = resources_descriptors();
     char byte = 7;
     snprintf(stranger_name, sizeof stranger_name, "%s", own_name());
     int box = handover_box(stranger_name);
@@ -413,7 +402,7 @@ static void test_a_box_refuses_strangers(void **state)
     assert_int_equal(handover_recv(box, &byte, 1, &got_fd, 0), -EPERM);
     assert_int_equal(got_fd, -1);
     handover_close(box, NULL);
-    assert_int_equal(descriptors(), before);
+    assert_int_equal(resources_descriptors(), before);
 }
 
 int main(void)

@@ -11,7 +11,11 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +24,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 enum { SLICE_NS = 20000000 };
 
@@ -143,6 +149,19 @@ void team_free(struct team *team)
     if (team->stderr_fd >= 0)
         close(team->stderr_fd);
     munmap(team, sizeof *team);
+}
+
+void team_dismiss(struct team *team, uint32_t what)
+{
+    for (int r = 0; r < team->size; r++)
+        team_tell(team, r, what);
+    assert_int_equal(team_end(team), 0);
+}
+
+void team_expect(const struct team *team, int rank, int first, int second)
+{
+    assert_int_equal(team->rank[rank].error[0], first);
+    assert_int_equal(team->rank[rank].error[1], second);
 }
 
 const char *team_stderr(struct team *team)

@@ -46,6 +46,10 @@ struct team *team_start_named(int size, team_body *body, bool quiet);
 /* Waits for the end of all ranks. 0, or -1: patience ran out, all of them were killed: a hang. */
 int  team_end(struct team *team);
 void team_free(struct team *team);                          /* after team_end */
+/* Tells each rank `what`, its word to leave, and waits for the end of all: asserts that none hangs. */
+void team_dismiss(struct team *team, uint32_t what);
+/* Asserts what a rank noted of two calls. */
+void team_expect(const struct team *team, int rank, int first, int second);
 const char *team_stderr(struct team *team);                 /* after team_end; valid until team_free */
 
 void team_say(struct team *team, int rank, uint32_t step);          /* by the rank: I have come to this */

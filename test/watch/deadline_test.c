@@ -21,21 +21,13 @@ enum { READY = 1, BACK = 2, GO = 1, END = 9, SHORT_MS = 60 };
 
 static void finish(struct team *team)
 {
-    for (int r = 0; r < team->size; r++)
-        team_tell(team, r, END);
-    assert_int_equal(team_end(team), 0);
+    team_dismiss(team, END);
     for (int r = 0; r < team->size; r++)
         assert_int_equal(team->status[r], 0);
     team_free(team);
 }
 
 static void await(struct team *team, int rank, uint32_t step) { assert_int_equal(team_await(team, rank, step), 0); }
-
-static void expect(struct team *team, int rank, int first, int second)
-{
-    assert_int_equal(team->rank[rank].error[0], first);
-    assert_int_equal(team->rank[rank].error[1], second);
-}
 
 /* Rank 0 comes when it is told; the others call at once. All say what they got, call once more, and wait for the end. */
 static enum { BY_CALL, BY_COMM, BY_ENVIRONMENT, WITHOUT } limit;
@@ -68,7 +60,7 @@ static void deadline_by(int by)
     team_tell(team, 0, GO);                          /* and who comes late learns the same */
     await(team, 0, BACK);
     for (int r = 0; r < 3; r++)
-        expect(team, r, -ETIMEDOUT, -ECANCELED);
+        team_expect(team, r, -ETIMEDOUT, -ECANCELED);
     uint64_t least = SHORT_MS * UINT64_C(1000000);
     assert_true(team->rank[1].number[0] >= least || team->rank[2].number[0] >= least);
     assert_non_null(strstr(team->rank[1].report, "missing: rank 0"));
@@ -111,7 +103,7 @@ static void a_negative_deadline_is_none(void **state)
     team_tell(team, 0, GO);
     for (int r = 0; r < 3; r++) {
         await(team, r, BACK);
-        expect(team, r, 0, 0);
+        team_expect(team, r, 0, 0);
     }
     unsetenv("TUTTI_TIMEOUT_MS");
     finish(team);
@@ -136,7 +128,7 @@ static void a_suspended_waiter_breaks_nothing(void **state)
     team_tell(team, 0, GO);
     for (int r = 0; r < 2; r++) {
         await(team, r, BACK);
-        expect(team, r, 0, 0);
+        team_expect(team, r, 0, 0);
     }
     unsetenv("TUTTI_TIMEOUT_MS");
     finish(team);
@@ -169,7 +161,7 @@ static void a_peer_stopped_for_less_than_the_deadline(void **state)
     kill(team_pid(team, 0), SIGCONT);
     for (int r = 0; r < 3; r++) {
         await(team, r, BACK);
-        expect(team, r, 0, 0);
+        team_expect(team, r, 0, 0);
         assert_int_equal(team->rank[r].error[2], 0);
     }
     finish(team);
@@ -186,7 +178,7 @@ static void a_peer_stopped_for_longer(void **state)
     kill(team_pid(team, 0), SIGCONT);
     for (int r = 0; r < 3; r++) {
         await(team, r, BACK);
-        expect(team, r, 0, -ETIMEDOUT);
+        team_expect(team, r, 0, -ETIMEDOUT);
         assert_int_equal(team->rank[r].error[2], -ECANCELED);
     }
     unsetenv("TUTTI_TIMEOUT_MS");
@@ -236,9 +228,9 @@ static void an_interrupt_stops_all(void **state)
     await(team, 2, BACK);
     team_tell(team, 0, GO);
     await(team, 0, BACK);
-    expect(team, 1, -EINTR, -ECANCELED);
-    expect(team, 2, -ECANCELED, -ECANCELED);
-    expect(team, 0, -ECANCELED, -ECANCELED);
+    team_expect(team, 1, -EINTR, -ECANCELED);
+    team_expect(team, 2, -ECANCELED, -ECANCELED);
+    team_expect(team, 0, -ECANCELED, -ECANCELED);
     assert_non_null(strstr(team->rank[2].report, "rank 1 was interrupted"));
     finish(team);
 }
@@ -357,7 +349,7 @@ static void abort_while(int how, bool handler)
     team_tell(team, 0, GO);
     await(team, 0, BACK);
     for (int r = 0; r < 3; r++) {
-        expect(team, r, -ECANCELED, -ECANCELED);
+        team_expect(team, r, -ECANCELED, -ECANCELED);
         assert_int_equal(team->rank[r].error[2], 0);
     }
     assert_non_null(strstr(team->rank[2].report, handler ? "rank 1 aborted: from a signal handler" : "rank 1 aborted: from another thread"));

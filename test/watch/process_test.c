@@ -26,19 +26,6 @@
 
 enum { READY = 1, BACK = 2, GO = 1, END = 9, NUMBER_OF_FUTEX_WAITV = 449 };
 
-static void finish(struct team *team)
-{
-    for (int r = 0; r < team->size; r++)
-        team_tell(team, r, END);
-    assert_int_equal(team_end(team), 0);
-}
-
-static void expect(const struct team *team, int rank, int first, int second)
-{
-    assert_int_equal(team->rank[rank].error[0], first);
-    assert_int_equal(team->rank[rank].error[1], second);
-}
-
 /* ---- fork ---- */
 
 static int all_refused(tutti_comm *world)
@@ -96,9 +83,9 @@ static void children_are_not_ranks(void **state)
 {
     (void)state;
     struct team *team = team_start(3, forks, true);
-    finish(team);
+    team_dismiss(team, END);
     for (int r = 0; r < 3; r++) {
-        expect(team, r, 0, 0);
+        team_expect(team, r, 0, 0);
         assert_int_equal(team->status[r], 0);
         assert_int_equal(team->rank[r].wrong, 0);
         assert_int_equal(team->rank[r].failed_count, 0);
@@ -148,14 +135,14 @@ static void expect_exec(team_body *body)
     struct team *team = team_start(3, body, true);
     for (int r = 0; r < 3; r += 2) {
         assert_int_equal(team_await(team, r, BACK), 0);              /* long before that sleep has ended */
-        expect(team, r, -EOWNERDEAD, -ECANCELED);
+        team_expect(team, r, -EOWNERDEAD, -ECANCELED);
         assert_int_equal(team->rank[r].failed_count, 1);
         assert_int_equal(team->rank[r].failed[0], 1);
         assert_non_null(strstr(team->rank[r].report, "rank 1 (pid "));
         assert_non_null(strstr(team->rank[r].report, ") died"));
     }
     kill(team_pid(team, 1), SIGKILL);
-    finish(team);
+    team_dismiss(team, END);
     team_free(team);
 }
 
@@ -225,9 +212,9 @@ static void the_joining_thread_ends(bool then_dies)
     team_tell(team, 1, GO);
     for (int r = 0; r < 3; r++)
         assert_int_equal(team_await(team, r, BACK), 0);
-    finish(team);
+    team_dismiss(team, END);
     for (int r = 0; r < 3; r++) {
-        expect(team, r, 0, 0);
+        team_expect(team, r, 0, 0);
         assert_int_equal(team->rank[r].failed_count, 0);
         if (r != 1 || !then_dies)
             assert_int_equal(team->rank[r].error[2], then_dies ? -EOWNERDEAD : 0);
@@ -348,14 +335,14 @@ static void without_futex_waitv(void **state)
         team_tell(team, 1, GO + 1);
         for (int r = 0; r < 3; r += 2)
             assert_int_equal(team_await(team, r, BACK), 0);
-        finish(team);
+        team_dismiss(team, END);
         if (team->rank[0].error[2] < 0) {
             print_message("no seccomp filter here (%s): not looked at\n", strerror(-team->rank[0].error[2]));
             team_free(team);
             skip();
         }
         for (int r = 0; r < 3; r += 2) {
-            expect(team, r, 0, -EOWNERDEAD);
+            team_expect(team, r, 0, -EOWNERDEAD);
             assert_int_equal(team->rank[r].wrong, 0);
             assert_non_null(strstr(team->rank[r].report, "killed by signal 9 (SIGKILL)"));
         }
@@ -404,9 +391,9 @@ static void a_core_is_dumped(void **state)
     struct team *team = team_start(3, dumps_core, true);
     for (int r = 0; r < 3; r += 2)
         assert_int_equal(team_await(team, r, BACK), 0);
-    finish(team);
+    team_dismiss(team, END);
     for (int r = 0; r < 3; r += 2) {
-        expect(team, r, -EOWNERDEAD, -ECANCELED);
+        team_expect(team, r, -EOWNERDEAD, -ECANCELED);
         assert_non_null(strstr(team->rank[r].report, "died, killed by signal 6 (SIGABRT)"));
         assert_int_equal(team->rank[r].failed_count, 1);
     }

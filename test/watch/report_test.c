@@ -172,13 +172,6 @@ static int plain(void **state)
     return 0;
 }
 
-static void finish(struct team *team)
-{
-    for (int r = 0; r < team->size; r++)
-        team_tell(team, r, END);
-    assert_int_equal(team_end(team), 0);
-}
-
 static struct team *play(int which, const char *title)
 {
     scene = (unsigned)which;
@@ -187,7 +180,7 @@ static struct team *play(int which, const char *title)
     assert_int_equal(team_await(team, 2, BACK), 0);
     if (scene == IS_REFUSED || scene == IS_LATE)
         team_tell(team, 1, GO);
-    finish(team);
+    team_dismiss(team, END);
     show(title, team->rank[0].report);
     char site[64];
     snprintf(site, sizeof site, "report_test.c:%d", (int)team->rank[0].number[0]);
@@ -359,7 +352,7 @@ static void the_roll_call_of_an_old_wait(void **state)
     for (uint64_t end = clock_ns() + UINT64_C(30000000000); lines_with(team_stderr(team), "tutti: rank ") < 2 && clock_ns() < end;)
         usleep(5000);
     team_tell(team, 1, GO);
-    finish(team);
+    team_dismiss(team, END);
     const char *text = team_stderr(team);
     show("old wait", text);
     assert_true(lines_with(text, "tutti: rank 0 has waited ") >= 2);
