@@ -1,6 +1,6 @@
 /* ctest: timeout=100 */
 /* Ranks that wait where others cannot come to them: as another user, in another network namespace. Whoever times out says so. */
-#include "joiners.h"
+#include "join_fixture.h"
 #include "os/handover.h"
 
 #include <setjmp.h>
@@ -15,28 +15,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct joiners joiners;
-static char name_room[96], tail[96];
+static char tail[96];
 
 static int setup(void **state)
 {
     (void)state;
     joiners_open(&joiners);
     joiners_name(tail, "elsewhere");
-    snprintf(name_room, sizeof name_room, "tutti.%u.%.60s", (unsigned)getuid(), tail);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    joiners_close(&joiners);
+    snprintf(job_name, sizeof job_name, "tutti.%u.%.60s", (unsigned)getuid(), tail);
     return 0;
 }
 
 static void start(int rank, int timeout_ms)
 {
-    struct join_request r = joiners_request(name_room, rank, 3);
+    struct join_request r = joiners_request(job_name, rank, 3);
     r.timeout_ms = timeout_ms;
     joiners_start(&joiners, rank, &r);
 }
@@ -105,7 +97,7 @@ static void test_another_namespace(void **state)
 
 int main(void)
 {
-#define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define OF(test) cmocka_unit_test_setup_teardown(test, setup, join_teardown)
     const struct CMUnitTest tests[] = { OF(test_nobody), OF(test_another_user), OF(test_another_namespace) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

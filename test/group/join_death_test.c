@@ -1,7 +1,7 @@
 /* ctest: timeout=300 labels=faults */
 /* Ranks that die while the world comes together: everybody who had come hears it at once, with the rank's name; nobody joins a world
  * that another was refused; and the next job of the same name starts. */
-#include "joiners.h"
+#include "join_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,34 +18,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct joiners joiners;
-static char name_room[96];
-
-static int setup(void **state)
-{
-    (void)state;
-    joiners_open(&joiners);
-    joiners_name(name_room, "death");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    joiners_close(&joiners);
-    return 0;
-}
-
-static void start(int slot, int rank, int size)
-{
-    struct join_request r = joiners_request(name_room, rank, size);
-    joiners_start(&joiners, slot, &r);
-}
-
 static void expect_world(int size)
 {
     for (int p = 0; p < size; p++)
-        start(p, p, size);
+        start_rank(p, p, size);
     for (int p = 0; p < size; p++) {
         struct joiners_report *r = joiners_wait(&joiners, p);
         assert_non_null(r);
@@ -62,7 +38,7 @@ static void die_while_sitting(int size, int victim)
 {
     char who[64];
     for (int p = 0; p < size - 1; p++) {
-        start(p, p, size);
+        start_rank(p, p, size);
         assert_true(joiners_sits(&joiners, p, p));
     }
     snprintf(who, sizeof who, "rank %d (pid %d, ", victim, (int)joiners.pid[victim]);
@@ -104,7 +80,7 @@ static void test_two_deaths(void **state)
 {
     (void)state;
     for (int p = 0; p < 4; p++) {
-        start(p, p, 5);
+        start_rank(p, p, 5);
         assert_true(joiners_sits(&joiners, p, p));
     }
     kill(joiners.pid[0], SIGKILL);
@@ -122,11 +98,11 @@ static void test_stopped_is_not_dead(void **state)
 {
     (void)state;
     for (int p = 0; p < 2; p++) {
-        start(p, p, 3);
+        start_rank(p, p, 3);
         assert_true(joiners_sits(&joiners, p, p));
     }
     kill(joiners.pid[1], SIGSTOP);
-    start(2, 2, 3);
+    start_rank(2, 2, 3);
     assert_int_equal(joiners_wait(&joiners, 0)->error, 0);
     assert_int_equal(joiners_wait(&joiners, 2)->error, 0);
     kill(joiners.pid[1], SIGCONT);
@@ -168,7 +144,7 @@ static bool kill_at_random(int size, bool by_name, uint64_t window, unsigned see
     int victim = rand_r(&seed) % size, first = rand_r(&seed) % size;
     bool again = false;
     uint64_t delay = 1 + (uint64_t)rand_r(&seed) % window;
-    struct join_request r = joiners_request(name_room, 0, size);
+    struct join_request r = joiners_request(job_name, 0, size);
     r.timeout_ms = by_name ? 700 : 300;
     if (!by_name) {
         assert_int_equal(arena_create(&arena, &r.plan, &why), 0);
@@ -239,7 +215,7 @@ static void test_random_kills_inherited(void **state)
 
 int main(void)
 {
-#define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define OF(test) cmocka_unit_test_setup_teardown(test, join_setup, join_teardown)
     const struct CMUnitTest tests[] = {
         OF(test_death_while_sitting), OF(test_death_among_many), OF(test_two_deaths), OF(test_stopped_is_not_dead),
         OF(test_random_kills_by_name), OF(test_random_kills_inherited),

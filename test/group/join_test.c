@@ -1,6 +1,6 @@
 /* ctest: timeout=120 */
 /* Joining as it should go, and each way in which it is refused: the one that is wrong gets a sentence, nobody else is hurt. */
-#include "joiners.h"
+#include "join_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,54 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct joiners joiners;
-static char name_room[96];
-
-static int setup(void **state)
-{
-    (void)state;
-    joiners_open(&joiners);
-    joiners_name(name_room, "join");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    joiners_close(&joiners);
-    return 0;
-}
-
-static struct joiners_report *expect(int slot, int error)
-{
-    struct joiners_report *r = joiners_wait(&joiners, slot);
-    assert_non_null(r);
-    if (r->error != error)
-        print_error("slot %d: %d %s\n", slot, r->error, r->why);
-    assert_int_equal(r->error, error);
-    assert_int_equal(r->why[0] != 0, error != 0);
-    return r;
-}
-
-static void expect_text(int slot, int error, const char *part)
-{
-    struct joiners_report *r = expect(slot, error);
-    if (!strstr(r->why, part))
-        print_error("slot %d says \"%s\", not \"%s\"\n", slot, r->why, part);
-    assert_non_null(strstr(r->why, part));
-}
-
-static void start(int slot, int rank, int size)
-{
-    struct join_request r = joiners_request(name_room, rank, size);
-    joiners_start(&joiners, slot, &r);
-}
-
 static void expect_world(int size)
 {
     int hosts = 0;
     for (int p = 0; p < size; p++) {
-        struct joiners_report *r = expect(p, 0);
+        struct joiners_report *r = expect_report(p, 0);
         assert_int_equal(r->size, size);
         assert_int_equal(r->birth, joiners.report[0].birth);
         assert_true(r->cpus >= 1 && r->cpus == joiners.report[0].cpus);
@@ -79,7 +36,7 @@ static void test_by_name(void **state)
     static const int sizes[] = { 1, 2, 3, 4, 8, 33 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int p = 0; p < sizes[i]; p++)
-            start(p, p, sizes[i]);
+            start_rank(p, p, sizes[i]);
         expect_world(sizes[i]);
         joiners_let_go(&joiners);          /* the same name serves the next size */
     }
@@ -91,7 +48,7 @@ static void test_many(void **state)
     (void)state;
     enum { N = 140 };
     for (int p = N - 1; p >= 0; p--)
-        start(p, p, N);
+        start_rank(p, p, N);
     expect_world(N);
 }
 
@@ -101,7 +58,7 @@ static void test_long_names(void **state)
     char first[300], second[300];
     memset(first, 'n', sizeof first - 1);
     first[sizeof first - 1] = 0;
-    memcpy(first, name_room, strlen(name_room));
+    memcpy(first, job_name, strlen(job_name));
     strcpy(second, first);
     second[sizeof second - 2] = 'm';                 /* they differ where both are cut */
     for (int p = 0; p < 2; p++) {
@@ -110,7 +67,7 @@ static void test_long_names(void **state)
         joiners_start(&joiners, 2 + p, &s);
     }
     expect_world(2);
-    assert_int_equal(expect(2, 0)->birth, expect(3, 0)->birth);
+    assert_int_equal(expect_report(2, 0)->birth, expect_report(3, 0)->birth);
     assert_true(joiners.report[0].birth != joiners.report[2].birth);
 }
 
@@ -124,28 +81,28 @@ static void test_bad_requests(void **state)
         struct join_request r = joiners_request(bad[i].name, bad[i].rank, bad[i].size);
         r.plan.size = bad[i].plan;
         joiners_start(&joiners, 0, &r);
-        expect(0, -EINVAL);
+        expect_report(0, -EINVAL);
     }
 }
 
 static void test_deadline(void **state)
 {
     (void)state;
-    struct join_request hasty = joiners_request(name_room, 0, 4);
+    struct join_request hasty = joiners_request(job_name, 0, 4);
     hasty.timeout_ms = 2000;
-    start(1, 2, 4);
+    start_rank(1, 2, 4);
     assert_true(joiners_sits(&joiners, 1, 2));
     joiners_start(&joiners, 0, &hasty);
     expect_text(0, -ETIMEDOUT, "ranks 1, 3 did not come within 2 s (joined: 0, 2 of 4)");
     assert_int_equal(load_acquire32(&joiners.report[1].done), 0);       /* its own time is not over: it goes on waiting, and meets those who come */
     for (int p = 0; p < 4; p++)
         if (p != 2)
-            start(p == 1 ? 2 : p, p, 4);
+            start_rank(p == 1 ? 2 : p, p, 4);
     for (int slot = 0; slot < 4; slot++)
-        assert_int_equal(expect(slot, 0)->birth, expect(1, 0)->birth);
+        assert_int_equal(expect_report(slot, 0)->birth, expect_report(1, 0)->birth);
     joiners_let_go(&joiners);
     for (int p = 0; p < 2; p++)
-        start(p, p, 2);
+        start_rank(p, p, 2);
     expect_world(2);
 }
 
@@ -153,7 +110,7 @@ static void test_deadline(void **state)
 static void test_deadline_of_host(void **state)
 {
     (void)state;
-    struct join_request hasty = joiners_request(name_room, 0, 2);
+    struct join_request hasty = joiners_request(job_name, 0, 2);
     hasty.timeout_ms = 150;
     joiners_start(&joiners, 0, &hasty);
     expect_text(0, -ETIMEDOUT, "rank 1 did not come within 150 ms (joined: 0 of 2)");
@@ -162,11 +119,11 @@ static void test_deadline_of_host(void **state)
 static void test_wrong_size(void **state)
 {
     (void)state;
-    start(0, 0, 2);
+    start_rank(0, 0, 2);
     assert_true(joiners_sits(&joiners, 0, 0));
-    start(2, 1, 3);
+    start_rank(2, 1, 3);
     expect_text(2, -EPROTO, "this job has 2 ranks, you said 3");
-    start(1, 1, 2);
+    start_rank(1, 1, 2);
     expect_world(2);
 }
 
@@ -174,16 +131,16 @@ static void test_seat_taken(void **state)
 {
     (void)state;
     char who[64];
-    start(0, 0, 3);
+    start_rank(0, 0, 3);
     assert_true(joiners_sits(&joiners, 0, 0));
-    start(1, 1, 3);
+    start_rank(1, 1, 3);
     assert_true(joiners_sits(&joiners, 1, 1));
-    start(3, 1, 3);
+    start_rank(3, 1, 3);
     snprintf(who, sizeof who, "rank 1 has joined already (pid %d, ", (int)joiners.pid[1]);
     expect_text(3, -EEXIST, who);
-    start(4, 0, 3);
+    start_rank(4, 0, 3);
     expect_text(4, -EEXIST, "rank 0 has joined already (pid ");
-    start(2, 2, 3);
+    start_rank(2, 2, 3);
     expect_world(3);
 }
 
@@ -192,10 +149,10 @@ static void test_two_for_one_seat(void **state)
 {
     (void)state;
     for (int i = 0; i < joiners_prove(10, 500); i++) {
-        start(0, 0, 2);
-        start(1, 1, 2);
-        start(2, 1, 2);
-        expect(0, 0);
+        start_rank(0, 0, 2);
+        start_rank(1, 1, 2);
+        start_rank(2, 1, 2);
+        expect_report(0, 0);
         struct joiners_report *a = joiners_wait(&joiners, 1), *b = joiners_wait(&joiners, 2);
         assert_non_null(a);
         assert_non_null(b);
@@ -214,13 +171,13 @@ static int setup_inherited(void **state)
 {
     char room[256];
     struct text why = TEXT_IN(room);
-    setup(state);
+    join_setup(state);
     return arena_create(&inherited, &(struct arena_plan){ .size = 3, .job = "down", .span_bytes = UINT64_C(16) << 20 }, &why);
 }
 
 static int teardown_inherited(void **state)
 {
-    teardown(state);
+    join_teardown(state);
     arena_detach(&inherited);
     return 0;
 }
@@ -237,7 +194,7 @@ static void test_inherited(void **state)
     for (int p = 0; p < 3; p++)
         start_down(p, p, 3, 60000);
     for (int p = 0; p < 3; p++) {
-        assert_int_equal(expect(p, 0)->birth, inherited.header->birth);
+        assert_int_equal(expect_report(p, 0)->birth, inherited.header->birth);
         assert_false(joiners.report[p].hosted);
     }
     start_down(3, 1, 3, 60000);
@@ -253,13 +210,13 @@ static void test_inherited_refusals(void **state)
     start_down(0, 0, 2, 60000);
     expect_text(0, -EPROTO, "this job has 3 ranks, you said 2");
     start_down(0, 3, 3, 60000);
-    expect(0, -EINVAL);
+    expect_report(0, -EINVAL);
     struct join_request r = { .fd = STDERR_FILENO, .rank = 0, .size = 3, .timeout_ms = 60000 };
     joiners_start(&joiners, 0, &r);
-    expect(0, -EINVAL);
+    expect_report(0, -EINVAL);
     r.fd = 9999;
     joiners_start(&joiners, 0, &r);
-    expect(0, -EINVAL);
+    expect_report(0, -EINVAL);
 }
 
 /* A rank that was killed in an earlier life of the arena leaves a seat that nobody can sit in again. */
@@ -269,10 +226,10 @@ static void test_inherited_after_death(void **state)
     for (int p = 0; p < 3; p++)
         start_down(p, p, 3, 60000);
     for (int p = 0; p < 3; p++)
-        expect(p, 0);
+        expect_report(p, 0);
     joiners_kill(&joiners, 2);
     start_down(2, 2, 3, 60000);
-    expect(2, -ESTALE);
+    expect_report(2, -ESTALE);
 }
 
 static void test_inherited_deadline(void **state)
@@ -287,7 +244,7 @@ static void test_inherited_deadline(void **state)
 /* The same with a name: who has given up meets by it those who go on, and those who come to the inherited arena when it has been given up. */
 static void start_both(int slot, int rank, int timeout_ms)
 {
-    struct join_request r = joiners_request(name_room, rank, 3);
+    struct join_request r = joiners_request(job_name, rank, 3);
     r.fd = inherited.fd;
     r.timeout_ms = timeout_ms;
     joiners_start(&joiners, slot, &r);
@@ -319,7 +276,7 @@ static void test_launcher_says_it_ended(void **state)
 
 int main(void)
 {
-#define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define OF(test) cmocka_unit_test_setup_teardown(test, join_setup, join_teardown)
 #define DOWN(test) cmocka_unit_test_setup_teardown(test, setup_inherited, teardown_inherited)
     const struct CMUnitTest tests[] = {
         OF(test_by_name), OF(test_many), OF(test_long_names), OF(test_bad_requests), OF(test_deadline), OF(test_deadline_of_host),

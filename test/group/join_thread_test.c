@@ -3,6 +3,7 @@
 #include "group/join.h"
 
 #include "joiners.h"
+#include "support/resources.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +84,7 @@ static void test_by_name(void **state)
 {
     (void)state;
     char name[96];
-    int fds = joiners_open_fds();
+    int fds = resources_descriptors();
     joiners_name(name, "thread");
     for (int round = 0; round < 20; round++) {
         struct thread_rank t[RANKS] = { 0 };
@@ -91,8 +92,8 @@ static void test_by_name(void **state)
             t[p].request = joiners_request(name, p, RANKS);
         run(t, RANKS);
         expect_all(t);
-        assert_int_equal(joiners_open_fds(), fds);
-        assert_int_equal(joiners_maps(), 0);
+        assert_int_equal(resources_descriptors(), fds);
+        assert_int_equal(resources_arena_maps(), 0);
     }
 }
 
@@ -111,7 +112,7 @@ static void test_by_descriptor(void **state)
         expect_all(t);
         assert_ptr_equal(t[0].base, arena.base);
         arena_detach(&arena);
-        assert_int_equal(joiners_maps(), 0);
+        assert_int_equal(resources_arena_maps(), 0);
     }
 }
 
@@ -120,7 +121,7 @@ static void test_deadline(void **state)
 {
     (void)state;
     char name[96];
-    int fds = joiners_open_fds();
+    int fds = resources_descriptors();
     joiners_name(name, "thread");
     struct thread_rank t[RANKS] = { 0 };
     for (int p = 0; p < 3; p++) {
@@ -132,8 +133,8 @@ static void test_deadline(void **state)
         assert_int_equal(t[p].error, -ETIMEDOUT);
         assert_non_null(strstr(t[p].why, "did not come"));
     }
-    assert_int_equal(joiners_open_fds(), fds);
-    assert_int_equal(joiners_maps(), 0);
+    assert_int_equal(resources_descriptors(), fds);
+    assert_int_equal(resources_arena_maps(), 0);
 }
 
 int main(void)

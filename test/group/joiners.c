@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "os/futex.h"
+#include "support/resources.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -53,7 +54,7 @@ static void child(struct joiners *joiners, struct joiners_report *report, const 
     struct text why = TEXT_IN(report->why);
     struct arena arena;
     int host_fd;
-    int fds = joiners_open_fds(), maps = joiners_maps();
+    int fds = resources_descriptors(), maps = resources_arena_maps();
     if (dies_ns)
         die_in(dies_ns);
     report->began_ns = clock_ns();
@@ -65,8 +66,8 @@ static void child(struct joiners *joiners, struct joiners_report *report, const 
         report->size = arena.header->size;
         report->birth = arena.header->birth;
         report->mark_mine = process_mark_mine(&arena.seats[request->rank].mark);
-    } else if (joiners_open_fds() != fds || joiners_maps() != maps || host_fd != -1) {
-        text_add(&why, " LEFT BEHIND: descriptors %d -> %d, maps %d -> %d", fds, joiners_open_fds(), maps, joiners_maps());
+    } else if (resources_descriptors() != fds || resources_arena_maps() != maps || host_fd != -1) {
+        text_add(&why, " LEFT BEHIND: descriptors %d -> %d, maps %d -> %d", fds, resources_descriptors(), maps, resources_arena_maps());
         report->error = -ENOTRECOVERABLE;
     }
     store_release32(&report->done, 1);
@@ -193,29 +194,6 @@ const char *joiners_name(char room[96], const char *what)
     static int count;
     snprintf(room, 96, "tutti-test-%s-%d-%d", what, (int)getpid(), count++);
     return room;
-}
-
-int joiners_open_fds(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
-
-int joiners_maps(void)
-{
-    char line[512];
-    int n = 0;
-    FILE *f = fopen("/proc/self/maps", "re");
-    while (f && fgets(line, sizeof line, f))
-        n += strstr(line, "/memfd:tutti") != NULL;
-    if (f)
-        fclose(f);
-    return n;
 }
 
 int joiners_prove(int normal, int proving)

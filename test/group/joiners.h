@@ -41,8 +41,6 @@ bool joiners_sits(struct joiners *joiners, int slot, int rank);
 /* A request for a job of `size` ranks under a name of its own. */
 struct join_request joiners_request(const char *name, int rank, int size);
 const char *joiners_name(char room[96], const char *what);    /* no other test or process has it */
-int joiners_open_fds(void);                                   /* how many descriptors this process has */
-int joiners_maps(void);                                       /* how many mappings of a tutti memfd */
 int joiners_prove(int normal, int proving);                   /* how often: the second in ./bootstrap prove */
 
 #endif

@@ -3,7 +3,7 @@
 #include "group/meet.h"
 
 #include "arena/places.h"
-#include "joiners.h"
+#include "join_fixture.h"
 #include "os/handover.h"
 
 #include <setjmp.h>
@@ -26,43 +26,9 @@
 
 enum { NOBODY = 65534 };
 
-static struct joiners joiners;
-static char name_room[96];
-
-static int setup(void **state)
-{
-    (void)state;
-    joiners_open(&joiners);
-    joiners_name(name_room, "meet");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    joiners_close(&joiners);
-    return 0;
-}
-
-static struct joiners_report *expect(int slot, int error)
-{
-    struct joiners_report *r = joiners_wait(&joiners, slot);
-    assert_non_null(r);
-    if (r->error != error)
-        print_error("slot %d: %d %s\n", slot, r->error, r->why);
-    assert_int_equal(r->error, error);
-    return r;
-}
-
-static void start(int slot, int rank, int size)
-{
-    struct join_request r = joiners_request(name_room, rank, size);
-    joiners_start(&joiners, slot, &r);
-}
-
 static void host_of(int size)
 {
-    start(0, 0, size);
+    start_rank(0, 0, size);
     assert_true(joiners_sits(&joiners, 0, 0));
 }
 
@@ -70,7 +36,7 @@ static void host_of(int size)
 static int knock(void)
 {
     char name[128];
-    snprintf(name, sizeof name, "%s.0", name_room);
+    snprintf(name, sizeof name, "%s.0", job_name);
     int fd = handover_connect(name);
     assert_true(fd >= 0);
     return fd;
@@ -123,9 +89,9 @@ static void test_refusals(void **state)
     expect_refusal(hello_of(-1, 2), -EINVAL, "rank -1 does not exist");
     expect_refusal(hello_of(1, 4), -EPROTO, "this job has 2 ranks, you said 4");
     expect_refusal(hello_of(0, 2), -EEXIST, "rank 0 has joined already (pid ");
-    start(1, 1, 2);
-    expect(0, 0);
-    expect(1, 0);
+    start_rank(1, 1, 2);
+    expect_report(0, 0);
+    expect_report(1, 0);
 }
 
 /* A child of another user that binds names, or knocks and says hello, and stays until it is killed. */
@@ -167,10 +133,10 @@ static void end_stranger(pid_t pid)
    since is not among them. */
 static void expect_refused(int rank, const char *const parts[])
 {
-    struct join_request r = joiners_request(name_room, rank, 4);
+    struct join_request r = joiners_request(job_name, rank, 4);
     r.timeout_ms = 300;
     joiners_start(&joiners, rank, &r);
-    const char *why = expect(rank, -ETIMEDOUT)->why;
+    const char *why = expect_report(rank, -ETIMEDOUT)->why;
     for (int i = 0; parts[i]; i++) {
         bool wanted = parts[i][0] != '!';
         if (!strstr(why, parts[i] + !wanted) == wanted)
@@ -192,21 +158,21 @@ static void test_says_who_was_refused(void **state)
     expect_refusal(hello_of(1, 7), -EPROTO, "this job has 4 ranks");
     expect_refusal(hello_of(0, 4), -EEXIST, "rank 0 has joined already");
     expect_refusal(hello_of(9, 4), -EINVAL, "rank 9 does not exist");
-    snprintf(name, sizeof name, "%s.0", name_room);
+    snprintf(name, sizeof name, "%s.0", job_name);
     if (geteuid() == 0)
         pid = stranger((const char *const[]){ name }, 1, true);
     expect_refused(1, (const char *const[]){ "ranks 2, 3 did not come", "; refused: rank 3 (pid ", "which has another build of tutti, 99.0", "who greets as no tutti",
                                              "a second rank 0 (pid ", "rank 9 (pid ", "!there are 7 ranks", NULL });
-    start(2, 2, 4);                                  /* it waits on, and so does rank 0: one of them hosts now */
+    start_rank(2, 2, 4);                                  /* it waits on, and so does rank 0: one of them hosts now */
     assert_true(joiners_sits(&joiners, 0, 2));
     expect_refused(3, (const char *const[]){ "rank 1 did not come", "rank 1 (pid ", "which says that there are 7 ranks", "a second rank 0 (pid ",
                                              geteuid() == 0 ? "user 65534 (pid " : "", "!99.0", NULL });
     if (pid)
         end_stranger(pid);
-    start(1, 1, 4);
-    start(3, 3, 4);
+    start_rank(1, 1, 4);
+    start_rank(3, 3, 4);
     for (int p = 0; p < 4; p++)
-        expect(p, 0);
+        expect_report(p, 0);
 }
 
 /* A seat is offered on one connection at a time; when that ends, the rank may come again. */
@@ -224,9 +190,9 @@ static void test_offer(void **state)
         close(arena_fd);
         close(fd);
     }
-    start(1, 1, 2);
-    expect(0, 0);
-    expect(1, 0);
+    start_rank(1, 1, 2);
+    expect_report(0, 0);
+    expect_report(1, 0);
 }
 
 /* Silence, noise, messages too long or too many, and leaving in the middle. */
@@ -255,9 +221,9 @@ static void test_noise(void **state)
         }
         close(fd);
     }
-    start(1, 1, 2);
-    expect(0, 0);
-    expect(1, 0);
+    start_rank(1, 1, 2);
+    expect_report(0, 0);
+    expect_report(1, 0);
     for (size_t i = 0; i < 8; i++)
         close(silent[i]);
 }
@@ -279,7 +245,7 @@ static void test_closed_after_sitting(void **state)
     seat_card(&card, 0);
     assert_int_equal(seat_take(&arena, 1, &card, &why), 0);
     close(fd);
-    assert_non_null(strstr(expect(0, -EOWNERDEAD)->why, "rank 1 (pid "));
+    expect_text(0, -EOWNERDEAD, "rank 1 (pid ");
     join_leave(&arena, 1);
     arena_detach(&arena);
 }
@@ -292,18 +258,18 @@ static void test_stranger_on_some_names(void **state)
     char one[128], two[128];
     if (geteuid() != 0)
         skip();                                      /* only root can become somebody else */
-    snprintf(one, sizeof one, "%s.0", name_room);
-    snprintf(two, sizeof two, "%s.1", name_room);
+    snprintf(one, sizeof one, "%s.0", job_name);
+    snprintf(two, sizeof two, "%s.1", job_name);
     pid_t pid = stranger((const char *const[]){ one, two }, 2, false);
     for (int p = 0; p < 4; p++)
-        start(p, p, 4);
+        start_rank(p, p, 4);
     for (int p = 0; p < 4; p++)
-        expect(p, 0);
+        expect_report(p, 0);
     joiners_let_go(&joiners);
-    struct join_request r = joiners_request(name_room, 0, 2);
+    struct join_request r = joiners_request(job_name, 0, 2);
     r.timeout_ms = 100;
     joiners_start(&joiners, 0, &r);
-    assert_non_null(strstr(expect(0, -ETIMEDOUT)->why, "is held by user 65534)"));
+    expect_text(0, -ETIMEDOUT, "is held by user 65534)");
     end_stranger(pid);
 }
 
@@ -315,14 +281,14 @@ static void test_stranger_on_all_names(void **state)
     if (geteuid() != 0)
         skip();
     for (int i = 0; i < MEET_CANDIDATES; i++) {
-        snprintf(names[i], sizeof names[i], "%s.%d", name_room, i);
+        snprintf(names[i], sizeof names[i], "%s.%d", job_name, i);
         list[i] = names[i];
     }
     setenv("HOME", "/nonexistent", 1);               /* else a path in there is left */
     unsetenv("XDG_RUNTIME_DIR");
     pid_t pid = stranger(list, MEET_CANDIDATES, false);
-    start(0, 0, 2);
-    assert_non_null(strstr(expect(0, -EPERM)->why, "is another user's"));
+    start_rank(0, 0, 2);
+    expect_text(0, -EPERM, "is another user's");
     end_stranger(pid);
 }
 
@@ -333,11 +299,11 @@ static void test_stranger_knocks(void **state)
     if (geteuid() != 0)
         skip();
     host_of(2);
-    snprintf(name, sizeof name, "%s.0", name_room);
+    snprintf(name, sizeof name, "%s.0", job_name);
     pid_t pid = stranger((const char *const[]){ name }, 1, true);
-    start(1, 1, 2);
-    expect(0, 0);
-    expect(1, 0);
+    start_rank(1, 1, 2);
+    expect_report(0, 0);
+    expect_report(1, 0);
     end_stranger(pid);
 }
 
@@ -364,7 +330,7 @@ static pid_t silent_host(int step, bool held, int *heard)
 {
     int ends[2];
     char name[128];
-    snprintf(name, sizeof name, "%s.0", name_room);
+    snprintf(name, sizeof name, "%s.0", job_name);
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0) {
@@ -402,9 +368,9 @@ static void test_host_dies_unheard(void **state)
     for (int i = 0; i < 2 * STEPS; i++) {
         int heard;
         char who[64];
-        joiners_name(name_room, "meet");                /* the fork of the last round may not have ended yet */
+        joiners_name(job_name, "meet");                /* the fork of the last round may not have ended yet */
         pid_t host = silent_host(i / 2, i % 2, &heard);
-        struct join_request r = joiners_request(name_room, 0, 2);
+        struct join_request r = joiners_request(job_name, 0, 2);
         r.timeout_ms = -1;                           /* no deadline may stand in for the noticing */
         joiners_start(&joiners, 0, &r);
         pid_t holder = hear_pid(heard);
@@ -412,12 +378,12 @@ static void test_host_dies_unheard(void **state)
         until_asleep(joiners.pid[0]);                   /* by now it waits for the answer; before, it would take the name for nobody's */
         end_stranger(host);
         snprintf(who, sizeof who, "(pid %d) died while the ranks were joining", (int)host);
-        assert_non_null(strstr(expect(0, -EOWNERDEAD)->why, who));
+        expect_text(0, -EOWNERDEAD, who);
         joiners_let_go(&joiners);
         for (int p = 0; p < 2; p++)
-            start(p, p, 2);                          /* nor does it stand in the next job's way */
+            start_rank(p, p, 2);                          /* nor does it stand in the next job's way */
         for (int p = 0; p < 2; p++)
-            expect(p, 0);
+            expect_report(p, 0);
         joiners_let_go(&joiners);
         if (holder > 0)
             kill(holder, SIGKILL);
@@ -432,20 +398,20 @@ static void test_path(void **state)
     char directory[] = "/tmp/tutti-meet-XXXXXX";
     struct stat st;
     assert_non_null(mkdtemp(directory));
-    snprintf(name_room, sizeof name_room, "%s/socket", directory);
+    snprintf(job_name, sizeof job_name, "%s/socket", directory);
     for (int round = 0, hosts = 0; round < 3; round++, hosts = 0) {
         for (int p = 0; p < 4; p++)
-            start(p, p, 4);
+            start_rank(p, p, 4);
         for (int p = 0; p < 4; p++)
-            hosts += expect(p, 0)->hosted;
+            hosts += expect_report(p, 0)->hosted;
         assert_int_equal(hosts, 1);
-        assert_int_not_equal(stat(name_room, &st), 0);         /* gone once all have joined */
+        assert_int_not_equal(stat(job_name, &st), 0);         /* gone once all have joined */
         joiners_let_go(&joiners);
         host_of(2);                                  /* killed while it hosts: its socket stays … */
         joiners_kill(&joiners, 0);
-        assert_int_equal(stat(name_room, &st), 0);   /* … and the next job removes it */
+        assert_int_equal(stat(job_name, &st), 0);   /* … and the next job removes it */
     }
-    unlink(name_room);
+    unlink(job_name);
     assert_int_equal(rmdir(directory), 0);
 }
 
@@ -454,26 +420,26 @@ static void test_path_failures(void **state)
     (void)state;
     char directory[] = "/tmp/tutti-meet-XXXXXX";
     assert_non_null(mkdtemp(directory));
-    snprintf(name_room, sizeof name_room, "%s/socket", directory);
-    struct join_request r = joiners_request(name_room, 0, 2);
+    snprintf(job_name, sizeof job_name, "%s/socket", directory);
+    struct join_request r = joiners_request(job_name, 0, 2);
     r.timeout_ms = 100;
     joiners_start(&joiners, 0, &r);
-    expect(0, -ETIMEDOUT);
+    expect_report(0, -ETIMEDOUT);
     assert_int_equal(rmdir(directory), 0);           /* no socket was left */
-    start(0, 0, 2);
-    struct joiners_report *report = expect(0, -ENOENT);
+    start_rank(0, 0, 2);
+    struct joiners_report *report = expect_report(0, -ENOENT);
     assert_true(report->why[0] != 0);
     char long_path[200];
     memset(long_path, '/', sizeof long_path - 1);
     long_path[sizeof long_path - 1] = 0;
     r.name = long_path;
     joiners_start(&joiners, 0, &r);
-    expect(0, -ENAMETOOLONG);
+    expect_report(0, -ENAMETOOLONG);
 }
 
 int main(void)
 {
-#define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define OF(test) cmocka_unit_test_setup_teardown(test, join_setup, join_teardown)
     const struct CMUnitTest tests[] = {
         OF(test_refusals), OF(test_says_who_was_refused), OF(test_offer), OF(test_noise), OF(test_closed_after_sitting),
         OF(test_stranger_on_some_names), OF(test_stranger_on_all_names), OF(test_stranger_knocks), OF(test_host_dies_unheard),

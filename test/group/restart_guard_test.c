@@ -1,6 +1,6 @@
 /* ctest: timeout=60 */
 /* Who comes when the world is full: refused while its seat is held, the first of the next generation when it is not. */
-#include "joiners.h"
+#include "join_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,46 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct joiners joiners;
-static char name_room[96];
-
-static int setup(void **state)
-{
-    (void)state;
-    joiners_open(&joiners);
-    joiners_name(name_room, "late");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    joiners_close(&joiners);
-    return 0;
-}
-
-static void start(int slot, int rank, int size)
-{
-    struct join_request r = joiners_request(name_room, rank, size);
-    joiners_start(&joiners, slot, &r);
-}
-
-static struct joiners_report *expect(int slot, int error)
-{
-    struct joiners_report *r = joiners_wait(&joiners, slot);
-    assert_non_null(r);
-    if (r->error != error)
-        print_error("slot %d: %d %s\n", slot, r->error, r->why);
-    assert_int_equal(r->error, error);
-    return r;
-}
-
 static void world(int size)
 {
     for (int p = 0; p < size; p++)
-        start(p, p, size);
+        start_rank(p, p, size);
     for (int p = 0; p < size; p++)
-        expect(p, 0);
+        expect_report(p, 0);
 }
 
 static void test_full(void **state)
@@ -61,9 +27,9 @@ static void test_full(void **state)
     char who[160];
     world(3);
     for (int p = 0; p < 3; p++) {
-        start(3 + p, p, 3);
-        snprintf(who, sizeof who, "the job '%s' is full: rank %d is pid %d (", name_room, p, (int)joiners.pid[p]);
-        assert_non_null(strstr(expect(3 + p, -EEXIST)->why, who));
+        start_rank(3 + p, p, 3);
+        snprintf(who, sizeof who, "the job '%s' is full: rank %d is pid %d (", job_name, p, (int)joiners.pid[p]);
+        expect_text(3 + p, -EEXIST, who);
     }
 }
 
@@ -74,14 +40,14 @@ static void test_next_generation(void **state)
     world(3);
     uint64_t first = joiners.report[0].birth;
     joiners_kill(&joiners, 2);
-    start(2, 2, 3);
+    start_rank(2, 2, 3);
     assert_true(joiners_sits(&joiners, 2, 2));
-    start(3, 1, 3);                                  /* the meeting is open again: whoever comes belongs to the new generation */
+    start_rank(3, 1, 3);                                  /* the meeting is open again: whoever comes belongs to the new generation */
     joiners_kill(&joiners, 0);
-    start(0, 0, 3);
-    expect(0, 0);
-    expect(2, 0);
-    expect(3, 0);
+    start_rank(0, 0, 3);
+    expect_report(0, 0);
+    expect_report(2, 0);
+    expect_report(3, 0);
     assert_true(joiners.report[0].birth != first);
     assert_int_equal(joiners.report[0].birth, joiners.report[2].birth);
 }
@@ -104,17 +70,17 @@ static void test_generations_overlap(void **state)
         world(N);
         for (int p = 0; p < N; p++) {
             joiners_kill(&joiners, p);                     /* one by one; each rank's successor comes at once */
-            start(p, p, N);
+            start_rank(p, p, N);
         }
         for (int p = 0; p < N; p++)
-            expect(p, 0);
+            expect_report(p, 0);
         joiners_let_go(&joiners);
     }
 }
 
 int main(void)
 {
-#define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define OF(test) cmocka_unit_test_setup_teardown(test, join_setup, join_teardown)
     const struct CMUnitTest tests[] = { OF(test_full), OF(test_next_generation), OF(test_same_name_again_and_again), OF(test_generations_overlap) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
