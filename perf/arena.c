@@ -179,9 +179,7 @@ int main(int argc, char **argv)
 {
     struct perf_options options;
     struct report report;
-    perf_options(&options, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
+    report_open(&report, &program, &options, argc, argv);
     for (int k = 0; k < options.lists; k++)
         compare(&report, &options, k);
     return report_end(&report, &options);

@@ -13,9 +13,7 @@ int main(int argc, char **argv)
 {
     struct perf_options options;
     struct report report;
-    perf_options(&options, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
+    report_open(&report, &program, &options, argc, argv);
     part_crowd(&(struct part){ &report, &options, 0, options.seconds, 0, 1 }, options.ranks, options.lists);
     return report_end(&report, &options);
 }

@@ -86,9 +86,7 @@ int main(int argc, char **argv)
     struct report report;
     if (start_child())
         return 0;
-    perf_options(&options, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
+    report_open(&report, &program, &options, argc, argv);
     struct table *t = report_table(&report, 7, heads, width);
     snprintf(t->title, sizeof t->title, "Life and death");
     snprintf(t->note, sizeof t->note, "killed: from SIGKILL to each survivor's return from its barrier with -EOWNERDEAD; a sample a survivor. Asleep: they "

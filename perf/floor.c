@@ -19,18 +19,10 @@ static const struct perf_program program = {
     .examples = "  floor\n  floor --seconds 20 --json floor.json\n",
 };
 
-/* There and back: rank 0 writes, rank 1 answers. */
 static int run_line(struct rank *r, uint64_t times)
 {
-    shared64 *mine = &r->bare->flag[r->me].word, *theirs = &r->bare->flag[!r->me].word;
-    while (times--) {
-        uint64_t nth = ++r->nth[0];
-        if (r->me == 0)
-            store_release64(mine, nth);
-        bare_wait(theirs, nth, false);
-        if (r->me == 1)
-            store_release64(mine, nth);
-    }
+    while (times--)
+        bare_there_and_back(r->bare, r->me, ++r->nth[0]);
     return 0;
 }
 
@@ -196,9 +188,7 @@ int main(int argc, char **argv)
     struct team team;
     struct measured m[CONTENDERS_MAX] = { 0 };
     struct series passed = { 0 };
-    perf_options(&options, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
+    report_open(&report, &program, &options, argc, argv);
     context_switch_measure(&passed, options.quick ? 4 : 40);
     team_open(&team, &(struct team_plan){ .ranks = options.ranks[0], .contenders = contenders, .shared_bytes = 4096, .pool_bytes = options.quick ? LARGE : POOL });
     if (!team.crowded) {

@@ -16,9 +16,7 @@ int main(int argc, char **argv)
 {
     struct perf_options o;
     struct report report;
-    perf_options(&o, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
+    report_open(&report, &program, &o, argc, argv);
     double share = 1.0 / (o.lists + 1);
     part_growth_ranks(&(struct part){ &report, &o, 0, o.seconds, 0, share });
     for (int k = 0; k < o.lists; k++)

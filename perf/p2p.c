@@ -43,15 +43,8 @@ static int run_tutti(struct rank *r, uint64_t times)
 
 static int run_line(struct rank *r, uint64_t times)
 {
-    shared64 *mine = &r->bare->flag[r->me].word, *theirs = &r->bare->flag[!r->me].word;
-    while (times--) {
-        uint64_t nth = ++r->nth[0];
-        if (r->me == 0)
-            store_release64(mine, nth);
-        bare_wait(theirs, nth, false);
-        if (r->me == 1)
-            store_release64(mine, nth);
-    }
+    while (times--)
+        bare_there_and_back(r->bare, r->me, ++r->nth[0]);
     return 0;
 }
 
@@ -147,9 +140,7 @@ int main(int argc, char **argv)
 {
     struct perf_options options;
     struct report report;
-    perf_options(&options, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
+    report_open(&report, &program, &options, argc, argv);
     compare(&report, &options);
     return report_end(&report, &options);
 }

@@ -246,9 +246,7 @@ int main(int argc, char **argv)
 {
     struct perf_options options;
     struct report report;
-    perf_options(&options, &program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, &program);
+    report_open(&report, &program, &options, argc, argv);
     bool there = *PERF_PYTHON && system("'" PERF_PYTHON "' -c 'import torch' 2>/dev/null") == 0;
     if (!there)
         fprintf(stderr, "torch: PyTorch is missing for '%s': C alone is measured (./bootstrap test makes build/venv, which has it)\n", PERF_PYTHON);

@@ -42,6 +42,16 @@ static inline void bare_wait(const shared64 *word, uint64_t nth, bool yields)
             cpu_pause();
 }
 
+/* A line to another rank and back: rank 0 writes, rank 1 answers. */
+static inline void bare_there_and_back(struct bare *b, int me, uint64_t nth)
+{
+    if (me == 0)
+        store_release64(&b->flag[me].word, nth);
+    bare_wait(&b->flag[!me].word, nth, false);
+    if (me == 1)
+        store_release64(&b->flag[me].word, nth);
+}
+
 static inline void bare_flags(struct bare *b, int me, int n, uint64_t nth, bool yields)
 {
     store_release64(&b->flag[me].word, nth);

@@ -58,6 +58,19 @@ struct system {
     operation_function start[OPS];         /* the same, started and then waited for */
 };
 
+/* A system that has them all, by functions of the operations' names, and <name>_start. C alone. */
+#define SYSTEM_HAS_ALL \
+    { .run = { [OP_BARRIER] = barrier, [OP_ALL_REDUCE] = all_reduce, [OP_BROADCAST] = broadcast, \
+               [OP_REDUCE] = reduce, [OP_REDUCE_SCATTER] = reduce_scatter, [OP_ALL_GATHER] = all_gather, \
+               [OP_GATHER] = gather, [OP_SCATTER] = scatter, [OP_ALL_TO_ALL] = all_to_all, \
+               [OP_SCAN] = scan, [OP_EXSCAN] = exscan, [OP_SENDRECV] = sendrecv }, \
+      .start = { [OP_BARRIER] = barrier_start, [OP_ALL_REDUCE] = all_reduce_start, \
+                 [OP_BROADCAST] = broadcast_start, [OP_REDUCE] = reduce_start, \
+                 [OP_REDUCE_SCATTER] = reduce_scatter_start, [OP_ALL_GATHER] = all_gather_start, \
+                 [OP_GATHER] = gather_start, [OP_SCATTER] = scatter_start, \
+                 [OP_ALL_TO_ALL] = all_to_all_start, [OP_SCAN] = scan_start, \
+                 [OP_EXSCAN] = exscan_start, [OP_SENDRECV] = sendrecv_start } }
+
 size_t operation_send_bytes(enum operation_id op, int ranks, size_t bytes);
 size_t operation_recv_bytes(enum operation_id op, int ranks, size_t bytes);
 size_t operation_room(enum operation_id op, int ranks, size_t bytes);           /* of the larger buffer */

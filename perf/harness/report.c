@@ -4,6 +4,7 @@
 
 #include "harness/page.h"
 #include "harness/progress.h"
+#include "harness/stamp.h"
 #include "harness/write.h"
 
 #include <errno.h>
@@ -28,6 +29,13 @@ void report_begin(struct report *r, const struct perf_program *program)
 {
     *r = (struct report){ .program = program };
     machine_describe(&r->machine);
+}
+
+void report_open(struct report *r, const struct perf_program *program, struct perf_options *options, int argc, char **argv)
+{
+    perf_options(options, program, argc, argv);
+    stamp_calibrate();
+    report_begin(r, program);
 }
 
 struct figure *report_figure(struct report *r, const char *what, const char *contender, enum unit unit, int ranks)

@@ -66,6 +66,8 @@ struct report {
 };
 
 void report_begin(struct report *r, const struct perf_program *program);
+/* How a program begins: its options are read, the clock's rate is measured, and the report has begun. */
+void report_open(struct report *r, const struct perf_program *program, struct perf_options *options, int argc, char **argv);
 
 struct figure *report_figure(struct report *r, const char *what, const char *contender, enum unit unit, int ranks);
 void figure_single(struct figure *f, const struct series *single);         /* least, median, p99, most, samples; value the median */

@@ -9,9 +9,7 @@ int part_program(const struct perf_program *program, int argc, char **argv, void
     struct report report;
     if (start_child())
         return 0;
-    perf_options(&o, program, argc, argv);
-    stamp_calibrate();
-    report_begin(&report, program);
+    report_open(&report, program, &o, argc, argv);
     for (int k = 0; k < o.lists; k++)
         one(&(struct part){ &report, &o, o.ranks[k], o.seconds, (double)k / o.lists, 1.0 / o.lists });
     part_consistency(&report);

@@ -70,12 +70,4 @@ static int sendrecv(struct rank *r)
     return error < 0 ? error : tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, NULL);
 }
 
-const struct system part_tutti = {
-    .run = { [OP_BARRIER] = barrier, [OP_ALL_REDUCE] = all_reduce, [OP_BROADCAST] = broadcast, [OP_REDUCE] = reduce,
-             [OP_REDUCE_SCATTER] = reduce_scatter, [OP_ALL_GATHER] = all_gather, [OP_GATHER] = gather, [OP_SCATTER] = scatter,
-             [OP_ALL_TO_ALL] = all_to_all, [OP_SCAN] = scan, [OP_EXSCAN] = exscan, [OP_SENDRECV] = sendrecv },
-    .start = { [OP_BARRIER] = barrier_start, [OP_ALL_REDUCE] = all_reduce_start, [OP_BROADCAST] = broadcast_start,
-               [OP_REDUCE] = reduce_start, [OP_REDUCE_SCATTER] = reduce_scatter_start, [OP_ALL_GATHER] = all_gather_start,
-               [OP_GATHER] = gather_start, [OP_SCATTER] = scatter_start, [OP_ALL_TO_ALL] = all_to_all_start, [OP_SCAN] = scan_start,
-               [OP_EXSCAN] = exscan_start, [OP_SENDRECV] = sendrecv_start },
-};
+const struct system part_tutti = SYSTEM_HAS_ALL;

@@ -52,15 +52,7 @@ static int sendrecv_start(struct rank *r)
     return answer(error == MPI_SUCCESS ? MPI_Waitall(2, both, status) : error);
 }
 
-static const struct system mpi = {
-    .run = { [OP_BARRIER] = barrier, [OP_ALL_REDUCE] = all_reduce, [OP_BROADCAST] = broadcast, [OP_REDUCE] = reduce,
-             [OP_REDUCE_SCATTER] = reduce_scatter, [OP_ALL_GATHER] = all_gather, [OP_GATHER] = gather, [OP_SCATTER] = scatter,
-             [OP_ALL_TO_ALL] = all_to_all, [OP_SCAN] = scan, [OP_EXSCAN] = exscan, [OP_SENDRECV] = sendrecv },
-    .start = { [OP_BARRIER] = barrier_start, [OP_ALL_REDUCE] = all_reduce_start, [OP_BROADCAST] = broadcast_start,
-               [OP_REDUCE] = reduce_start, [OP_REDUCE_SCATTER] = reduce_scatter_start, [OP_ALL_GATHER] = all_gather_start,
-               [OP_GATHER] = gather_start, [OP_SCATTER] = scatter_start, [OP_ALL_TO_ALL] = all_to_all_start, [OP_SCAN] = scan_start,
-               [OP_EXSCAN] = exscan_start, [OP_SENDRECV] = sendrecv_start },
-};
+static const struct system mpi = SYSTEM_HAS_ALL;
 
 int main(int argc, char **argv)
 {
