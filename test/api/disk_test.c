@@ -70,14 +70,6 @@ static int make(const char *path, size_t bytes, uint64_t salt)
     return fclose(f);
 }
 
-static bool says(tutti_comm *comm, const char *what)
-{
-    if (strstr(tutti_explain(comm), what))
-        return true;
-    fprintf(stderr, "\"%s\" is not in: %s\n", what, tutti_explain(comm));
-    return false;
-}
-
 /* ---- there and back ---- */
 
 static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 12289, 100000, 3 * MIB + 17, 9 * MIB };
@@ -248,7 +240,7 @@ static int refused(tutti_comm *world, const char *path, int error, const char *s
     const void *data = path;
     size_t bytes = 7;
     CHECK_IS(tutti_load(path, &data, &bytes, world, NULL), error);
-    CHECK(says(world, sentence));
+    CHECK(ranks_explain(world, sentence));
     CHECK(data == NULL && bytes == 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
@@ -276,10 +268,10 @@ static int body_bad_files(tutti_comm *world, int rank)
     CHECK_IS(refused(world, file(rank == 1 ? "b" : "a"), -ESTALE, "on rank 1: is another file there than for rank 0"), 0);
     CHECK_IS(refused(world, file(rank == 2 ? "none" : "a"), -ENOENT, "on rank 2: cannot be opened"), 0);
     CHECK_IS(tutti_load(NULL, &data, &bytes, world, NULL), -EINVAL);
-    CHECK(says(world, "the path is NULL"));
+    CHECK(ranks_explain(world, "the path is NULL"));
     CHECK_IS(tutti_load("", &data, &bytes, world, NULL), -EINVAL);
     CHECK_IS(tutti_load(file("a"), NULL, &bytes, world, NULL), -EINVAL);
-    CHECK(says(world, "data is NULL"));
+    CHECK(ranks_explain(world, "data is NULL"));
     CHECK_IS(tutti_load(file("a"), &data, NULL, world, NULL), -EINVAL);
     CHECK_IS(tutti_save(file("a"), NULL, 1, world, NULL), -EINVAL);
     CHECK_IS(tutti_load(file("a"), &data, &bytes, world, NULL), 0);          /* all of that has cost nothing */
@@ -334,10 +326,10 @@ static int body_bad_folders(tutti_comm *world, int rank)
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(tutti_save(file("none/x"), bytes, sizeof bytes, world, NULL), -ENOENT);
-    CHECK(says(world, "no new file can be made beside it: No such file or directory"));
+    CHECK(ranks_explain(world, "no new file can be made beside it: No such file or directory"));
     CHECK_IS(tutti_save(file("folder"), bytes, sizeof bytes, world, NULL), -EISDIR);
     CHECK_IS(tutti_save(file("pipe"), bytes, sizeof bytes, world, NULL), -EINVAL);
-    CHECK(says(world, "is no regular file"));
+    CHECK(ranks_explain(world, "is no regular file"));
     CHECK_IS(tutti_save(file("to old"), bytes, sizeof bytes, world, NULL), 0);
     struct stat st;
     CHECK_IS(lstat(file("to old"), &st), 0);
@@ -371,11 +363,11 @@ static int body_own_folders(tutti_comm *world, int rank)
     CHECK_IS(access("x", F_OK), rank == 0 ? 0 : -1);
     CHECK_IS(leftovers_of_save("."), 0);
     CHECK_IS(tutti_load("x", &data, &n, world, NULL), -ENOENT);
-    CHECK(says(world, "on rank 1: cannot be opened: No such file or directory"));
+    CHECK(ranks_explain(world, "on rank 1: cannot be opened: No such file or directory"));
     if (rank)
         CHECK_IS(make("x", 10, 1), 0);
     CHECK_IS(tutti_load("x", &data, &n, world, NULL), -ESTALE);
-    CHECK(says(world, "on rank 1: is another file there than for rank 0"));
+    CHECK(ranks_explain(world, "on rank 1: is another file there than for rank 0"));
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
 }
@@ -412,7 +404,7 @@ static int body_small_disk(tutti_comm *world, int rank)
     CHECK(bytes);
     CHECK_IS(tutti_save(file("disk/f"), bytes, 100000, world, NULL), 0);
     CHECK_IS(tutti_save(file("disk/f"), bytes, 4 * MIB, world, NULL), -ENOSPC);
-    CHECK(says(world, "there is no room for its bytes: No space left on device"));
+    CHECK(ranks_explain(world, "there is no room for its bytes: No space left on device"));
     CHECK_IS(tutti_load(file("disk/f"), &data, &n, world, NULL), 0);
     CHECK_IS(n, 100000);
     CHECK_IS(tutti_free((void *)(uintptr_t)data, world), 0);
@@ -421,7 +413,7 @@ static int body_small_disk(tutti_comm *world, int rank)
         CHECK_IS(mount(NULL, file("disk"), NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(tutti_save(file("disk/f"), bytes, 100, world, NULL), -EROFS);
-    CHECK(says(world, "no new file can be made beside it: Read-only file system"));
+    CHECK(ranks_explain(world, "no new file can be made beside it: Read-only file system"));
     CHECK_IS(tutti_barrier(world, NULL), 0);
     free(bytes);
     return 0;

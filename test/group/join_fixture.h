@@ -1,4 +1,5 @@
-/* Job: the fixture of the tests of joining: one job, whose name is new for each test; what its ranks report is asserted.
+/* Job: the fixture of the tests of joining: one job, whose name is new for each test; what its
+ * ranks report is asserted.
  * Owns: the joiners of the test that runs, and the name of their job.
  * Never: how a rank joins (joiners). */
 #ifndef TUTTI_TEST_GROUP_JOIN_FIXTURE_H

@@ -168,3 +168,11 @@ const char *ranks_job(void)
     snprintf(name, sizeof name, "test-%d-%d", (int)getpid(), count++);
     return name;
 }
+
+bool ranks_explain(tutti_comm *comm, const char *what)
+{
+    if (strstr(tutti_explain(comm), what))
+        return true;
+    fprintf(stderr, "\"%s\" is not in: %s\n", what, tutti_explain(comm));
+    return false;
+}

@@ -52,6 +52,8 @@ uint32_t ranks_count(int word);                      /* adds one, wakes; the cou
 int  ranks_sleeps_for_key(tutti_comm *world, int rank);      /* until that rank sleeps for a key: 0, or -1 */
 void ranks_die(void);                                /* SIGKILL to oneself */
 int  ranks_many(int normal, int sanitized);
+/* tutti_explain has these words; otherwise it is printed. */
+bool ranks_explain(tutti_comm *comm, const char *what);
 const char *ranks_job(void);                         /* a job's name that no other test has */
 
 #endif
