@@ -47,8 +47,6 @@ int main(int argc, char **argv)
         part_barriers_measure(barriers, at + share * 0.3, share * 0.02);
         part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.32, share * 0.58 }, &rest);
         part_barriers_measure(barriers, at + share * 0.9, share * 0.02);
-        if (o.ranks[k] == 2)
-            part_promised(&(struct part){ &report, &o, 2, s * 0.04, at, share * 0.1 });
         part_wait(&(struct part){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.92, share * 0.06 });
         part_barriers_measure(barriers, at + share * 0.98, share * 0.02);
         part_barriers_close(barriers);

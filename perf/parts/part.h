@@ -26,8 +26,6 @@ void part_barriers_close(struct barriers *b);
 struct part_sizes { const enum operation_id *operations; int count; size_t least, most; bool work, brief; int passes; };
 void part_collective(const struct part *p, const struct part_sizes *sizes);
 void part_wait(const struct part *p);
-/* What each of the barrier's promises costs; 2 ranks, a CPU each. */
-void part_promised(const struct part *p);
 void part_start(const struct part *p);
 /* The first operations of new jobs. */
 void part_first(const struct part *p);

@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm
     struct fast s;
     fast_begin(comm, &s, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
     fast_arrive(comm, &s, KIND_BARRIER, 0);
-    uint64_t first = fast_look(comm, &s, BACKOFF_STEPS(comm->backoff[0], BACKOFF), NULL);
+    uint64_t first = fast_look(comm, &s, backoff_steps(&comm->backoff[0], BACKOFF), NULL);
     if (!fast_met(comm, &s, first))
         return barrier_on(comm, fast_left(&s), enter_timeout(comm, call));
     enter_leave(comm, 0);
@@ -38,7 +38,7 @@ int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
     int r = enter(comm);
     if (r < 0)
         return r;
-    uint32_t number = PROMISED(journal) ? comm_site(comm, site) : 0;
+    uint32_t number = comm_site(comm, site);
     if (call)
         r = call->stream ? enter_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
                          : enter_call(comm, KIND_BARRIER, number, call);

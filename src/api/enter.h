@@ -34,8 +34,6 @@ static inline int enter(struct tutti_comm *comm)
 {
     if (!comm)
         return -EINVAL;
-    if (!PROMISED(alive))
-        return 0;
     if (*comm->fork_word != 1)
         return -ECHILD;
     enter_known(comm);
@@ -47,8 +45,7 @@ static inline int enter(struct tutti_comm *comm)
 
 static inline int enter_leave(struct tutti_comm *comm, int result)
 {
-    if (PROMISED(alive))
-        store_relaxed32(&comm->busy, 0);             /* relaxed: as above */
+    store_relaxed32(&comm->busy, 0);                 /* relaxed: as above */
     return result;
 }
 

@@ -54,8 +54,8 @@ static inline __attribute__((always_inline)) void fast_arrive(struct tutti_comm 
     s->next = s->pauses = 0;
     s->wakes = watch_say(w, &s->claim);
     comm->seq = s->claim.seq;
-    comm->calls[COUNTED(kind)]++;
-    s->began = PROMISED(journal) ? clock_tick() : 0;
+    comm->calls[kind]++;
+    s->began = clock_tick();
     s->record = journal_begin(w, s->claim.seq, s->claim.descriptor, s->claim.count, s->site, s->began);
     journal_count(w, FIGURE_OPERATIONS, 1);
     journal_count(w, FIGURE_CAME_LAST, 1);           /* as it seems */
@@ -79,9 +79,9 @@ static inline struct backoff *fast_backoff(struct tutti_comm *comm, size_t bytes
 static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *comm, struct fast *s, uint64_t first)
 {
     struct watch *w = &comm->watch;
-    return !s->wakes && watch_arrived_soon(w, &s->claim, first, PROMISED(alive) ? FAST_SPINS : UINT32_MAX, &s->next, &s->pauses)
+    return !s->wakes && watch_arrived_soon(w, &s->claim, first, FAST_SPINS, &s->next, &s->pauses)
         /* relaxed: after E1. Where there are devices there may be more to wait for */
-        && (!PROMISED(verdict) || !load_relaxed32(&w->slot->devices))
+        && !load_relaxed32(&w->slot->devices)
         && verdict_none(w);
 }
 
@@ -100,11 +100,10 @@ static inline __attribute__((always_inline)) int fast_end(struct tutti_comm *com
     journal_well(s->record, s->began + waited);
     if (s->pauses)
         fast_waited(w, waited);
-    if (PROMISED(alive))
-        store_release64(&w->mine->ended, s->claim.seq);              /* E74 release */
+    store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */
     if (s->alone)
         later_learn(&comm->backoff[kind != KIND_BARRIER].later, BACKOFF, s->pauses > 0);
-    return BACKOFF_TUNED && backoff_due(comm->calls[kind]) ? run_tune(comm, kind, s->began) : 0;
+    return backoff_due(comm->calls[kind]) ? run_tune(comm, kind, s->began) : 0;
 }
 
 /* It has arrived, and goes on as an operation like any other: c says what it is, as for run_collective. */

@@ -13,7 +13,6 @@ static const struct question { const char *name, *program, *summary; } questions
     { "overview", "overview", "all of it, shortly: the default" },
     { "barrier", "barrier", "barriers: tutti's, the textbook's, those of MPI, OpenMP, pthreads" },
     { "collective", "collective", "several collectives, or all of them" },
-    { "promises", "promises", "what a barrier pays for what it promises" },
     { "crowd", "crowd", "barriers of more and more ranks on the same CPUs" },
     { "growth", "growth", "how time grows with ranks, 1 to 64, and bytes; where the kinks are" },
     { "wait", "wait", "CPU time burnt while waiting 100 ms" },

@@ -58,7 +58,7 @@ bool claim_holds(const struct watch *w, const struct claim *c);                 
 int verdict_contested(struct watch *w, const struct claim *c);
 static inline bool verdict_none(const struct watch *w)
 {
-    return !PROMISED(verdict) || SEEDED(no_verdict_load) || load_acquire64(&w->slot->verdict) == 0;        /* E6 acquire */
+    return SEEDED(no_verdict_load) || load_acquire64(&w->slot->verdict) == 0;        /* E6 acquire */
 }
 static inline int verdict_complete(struct watch *w, const struct claim *c) { return verdict_none(w) ? 0 : verdict_contested(w, c); }
 

@@ -8,7 +8,6 @@
 #define TUTTI_WATCH_WATCH_H
 
 #include "arena/arena.h"
-#include "base/promised.h"
 #include "base/seeded.h"
 #include "sync/wait.h"
 #include "watch/stamp.h"
@@ -148,8 +147,6 @@ static inline bool watch_past(const struct watch *w, uint32_t p, uint64_t seq)
 
 static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
 {
-    if (!PROMISED(fingerprint))
-        return true;
     /* relaxed: read after an acquire of a->seq (E1), which its owner stored last */
     return load_relaxed64(&a->descriptor) == c->descriptor
         /* relaxed: as above */
@@ -165,15 +162,14 @@ static inline __attribute__((always_inline)) bool watch_say(struct watch *w, con
     struct arrival *a = &w->mine->arrival[c->seq & 1];
     if (w->verify)
         store_relaxed64(&a->more[OUTCOME_WORD], w->outcome);         /* relaxed: E1 publishes it */
-    if (PROMISED(fingerprint))
-        store_relaxed64(&a->descriptor, c->descriptor);              /* relaxed: E1 publishes it */
-    if (SEEDED(no_fence_completer) || !PROMISED(alive))
+    store_relaxed64(&a->descriptor, c->descriptor);                  /* relaxed: E1 publishes it */
+    if (SEEDED(no_fence_completer))
         store_release64(&a->seq, c->seq);
     else if (SEEDED(weak_release))
         store_relaxed64(&a->seq, c->seq);                            /* relaxed: the bug */
     else
         store_fence64(&a->seq, c->seq);                              /* E1 release, E2 fence */
-    return PROMISED(alive) && load_relaxed32(&w->mine->sleepers) && !SEEDED(lost_wake);     /* relaxed: E2, ordered by the fence */
+    return load_relaxed32(&w->mine->sleepers) && !SEEDED(lost_wake);     /* relaxed: E2, ordered by the fence */
 }
 
 static inline void watch_wake(struct watch *w, uint64_t seq)
@@ -217,7 +213,7 @@ static inline __attribute__((always_inline)) bool watch_soon(const struct watch 
 {
     enum { SOON = 4, SOON_STEPS = 16 };
     for (uint32_t i = 0; there < c->seq; i++) {
-        if (i >= spins || (PROMISED(alive) && !w->budget.spin_ticks))
+        if (i >= spins || !w->budget.spin_ticks)
             return false;
         *pauses += i == 0 || i >= SOON;                              /* the soon ones are one pause together */
         if (i < SOON)
