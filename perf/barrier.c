@@ -1,5 +1,5 @@
 /* How long a barrier takes, beside barriers that do nothing but that, and beside those of other systems. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 static const struct perf_program program = {
     .name = "barrier",
@@ -12,5 +12,5 @@ static const struct perf_program program = {
 
 int main(int argc, char **argv)
 {
-    return part_program(&program, argc, argv, part_barrier);
+    return ask_program(&program, argc, argv, ask_barrier);
 }

@@ -1,5 +1,5 @@
 /* How long a collective takes, from four bytes to many, beside other systems and the copies that none can do without. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,13 +43,13 @@ int main(int argc, char **argv)
     struct report report;
     enum operation_id chosen[OPS];
     perf_options(&options, &program, argc, argv);
-    struct part_sizes sizes = { chosen, named(&options, chosen), 4, options.most, options.work, options.quick, 1 };
+    struct ask_sizes sizes = { chosen, named(&options, chosen), 4, options.most, options.work, options.quick, 1 };
     stamp_calibrate();
     report_begin(&report, &program);
     for (int k = 0; k < options.lists; k++)
-        part_collective(&(struct part){ &report, &options, options.ranks[k], options.seconds * sizes.count, (double)k / options.lists,
+        ask_collective(&(struct question){ &report, &options, options.ranks[k], options.seconds * sizes.count, (double)k / options.lists,
                                         1.0 / options.lists }, &sizes);
-    part_consistency(&report);
-    part_promises(&report, false);
+    check_consistency(&report);
+    check_promises(&report, false);
     return report_end(&report, &options);
 }

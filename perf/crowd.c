@@ -1,5 +1,5 @@
 /* What becomes of a barrier when ranks outnumber CPUs. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 static const struct perf_program program = {
     .name = "crowd",
@@ -14,6 +14,6 @@ int main(int argc, char **argv)
     struct perf_options options;
     struct report report;
     report_open(&report, &program, &options, argc, argv);
-    part_crowd(&(struct part){ &report, &options, 0, options.seconds, 0, 1 }, options.ranks, options.lists);
+    ask_crowd(&(struct question){ &report, &options, 0, options.seconds, 0, 1 }, options.ranks, options.lists);
     return report_end(&report, &options);
 }

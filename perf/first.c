@@ -1,5 +1,5 @@
 /* What first use costs: the first operations of a job, and not those that all other programs measure. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 static const struct perf_program program = {
     .name = "first",
@@ -14,5 +14,5 @@ static const struct perf_program program = {
 
 int main(int argc, char **argv)
 {
-    return part_program(&program, argc, argv, part_first);
+    return ask_program(&program, argc, argv, ask_first);
 }

@@ -3,7 +3,7 @@
 #include "harness/report.h"
 #include "harness/context_switch.h"
 #include "os/futex.h"
-#include "parts/cache_transfer.h"
+#include "reports/cache_transfer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -200,6 +200,6 @@ int main(int argc, char **argv)
         copies_table(&report, &team, &options);
     team_close(&team);
     if (!team.crowded && team.ranks > 1)
-        part_cache_transfer(&(struct part){ &report, &options, 2, options.seconds * 0.2, 0.8, 0.2 });
+        ask_cache_transfer(&(struct question){ &report, &options, 2, options.seconds * 0.2, 0.8, 0.2 });
     return report_end(&report, &options);
 }

@@ -1,5 +1,5 @@
 /* How the time of an operation grows, and where it does so faster than what there is to do. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 static const struct perf_program program = {
     .name = "growth",
@@ -18,8 +18,8 @@ int main(int argc, char **argv)
     struct report report;
     report_open(&report, &program, &o, argc, argv);
     double share = 1.0 / (o.lists + 1);
-    part_growth_ranks(&(struct part){ &report, &o, 0, o.seconds, 0, share });
+    ask_growth_ranks(&(struct question){ &report, &o, 0, o.seconds, 0, share });
     for (int k = 0; k < o.lists; k++)
-        part_growth_sizes(&(struct part){ &report, &o, o.ranks[k], o.seconds, share * (k + 1), share }, o.most);
+        ask_growth_sizes(&(struct question){ &report, &o, o.ranks[k], o.seconds, share * (k + 1), share }, o.most);
     return report_end(&report, &o);
 }

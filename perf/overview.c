@@ -1,7 +1,7 @@
 /* All that there is to see in a minute or two: each part short, all on one page. */
 #include "harness/death.h"
 #include "os/cpu.h"
-#include "parts/part.h"
+#include "reports/question.h"
 
 #include <stdio.h>
 
@@ -29,20 +29,20 @@ int main(int argc, char **argv)
     perf_options(&o, &program, argc, argv);
     for (int op = OP_BARRIER + 1; op < OPS && (!o.quick || count < 1); op++)
         all[count++] = (enum operation_id)op;
-    struct part_sizes sizes = { all, count, 4, o.quick ? 1024 : o.most_given ? o.most : MOST, false, true, 1 };
+    struct ask_sizes sizes = { all, count, 4, o.quick ? 1024 : o.most_given ? o.most : MOST, false, true, 1 };
     stamp_calibrate();
     report_begin(&report, &program);
     for (int k = 0; k < o.lists; k++) {
         int ranks = o.ranks[k];
         double share = 0.8 / o.lists, done = k * share, s = o.seconds;
-        part_barrier(&(struct part){ &report, &o, ranks, s * 0.1, done, share * 0.12 });
-        part_collective(&(struct part){ &report, &o, ranks, s * 0.5, done + share * 0.12, share * 0.6 }, &sizes);
-        part_wait(&(struct part){ &report, &o, ranks, s * 0.1, done + share * 0.72, share * 0.14 });
-        part_start(&(struct part){ &report, &o, ranks, s * 0.1, done + share * 0.86, share * 0.14 });
+        ask_barrier(&(struct question){ &report, &o, ranks, s * 0.1, done, share * 0.12 });
+        ask_collective(&(struct question){ &report, &o, ranks, s * 0.5, done + share * 0.12, share * 0.6 }, &sizes);
+        ask_wait(&(struct question){ &report, &o, ranks, s * 0.1, done + share * 0.72, share * 0.14 });
+        ask_start(&(struct question){ &report, &o, ranks, s * 0.1, done + share * 0.86, share * 0.14 });
     }
     if (!o.quick)
-        part_crowd(&(struct part){ &report, &o, 0, o.seconds * 0.2, 0.8, 0.2 }, NULL, 0);
-    part_consistency(&report);
-    part_promises(&report, false);
+        ask_crowd(&(struct question){ &report, &o, 0, o.seconds * 0.2, 0.8, 0.2 }, NULL, 0);
+    check_consistency(&report);
+    check_promises(&report, false);
     return report_end(&report, &o);
 }

@@ -1,5 +1,5 @@
 /* How long it takes until the ranks of a job can do something together. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 static const struct perf_program program = {
     .name = "start",
@@ -13,5 +13,5 @@ static const struct perf_program program = {
 
 int main(int argc, char **argv)
 {
-    return part_program(&program, argc, argv, part_start);
+    return ask_program(&program, argc, argv, ask_start);
 }

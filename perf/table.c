@@ -1,6 +1,6 @@
-/* The table of what must be, and what is: every row of parts/targets.c measured in one run. */
+/* The table of what must be, and what is: every row of reports/targets.c measured in one run. */
 #include "harness/death.h"
-#include "parts/part.h"
+#include "reports/question.h"
 
 #include <stdio.h>
 
@@ -32,31 +32,31 @@ int main(int argc, char **argv)
     for (int op = OP_ALL_REDUCE + 1; op < OPS; op++)
         others[count++] = (enum operation_id)op;
     size_t most = o.most_given || o.quick ? o.most : MOST_OF_ALL;
-    struct part_sizes large = { sums, 1, 4, most, false, o.quick, PASSES }, rest = { others, o.quick ? 1 : count, 4, less(most, MOST), false, o.quick, PASSES };
+    struct ask_sizes large = { sums, 1, 4, most, false, o.quick, PASSES }, rest = { others, o.quick ? 1 : count, 4, less(most, MOST), false, o.quick, PASSES };
     stamp_calibrate();
     report_begin(&report, &program);
     for (int k = 0; k < o.lists; k++) {
         double share = 0.9 / o.lists, at = k * share, s = o.seconds / o.lists;
-        struct part barrier = { &report, &o, o.ranks[k], s * 0.08, at, share * 0.1 };
-        struct barriers *barriers = part_barriers_open(&barrier, MOMENTS);
-        part_barriers_measure(barriers, at, share * 0.05);
+        struct question barrier = { &report, &o, o.ranks[k], s * 0.08, at, share * 0.1 };
+        struct barriers *barriers = ask_barriers_open(&barrier, MOMENTS);
+        ask_barriers_measure(barriers, at, share * 0.05);
         struct perf_options few = o;
         if (o.ranks[k] > 4 && !o.without)            /* nothing is promised about the others there, and they take ten times as long */
             few.without = "mpich,gloo,torch";
-        part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.2, at + share * 0.1, share * 0.2 }, &large);
-        part_barriers_measure(barriers, at + share * 0.3, share * 0.02);
-        part_collective(&(struct part){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.32, share * 0.58 }, &rest);
-        part_barriers_measure(barriers, at + share * 0.9, share * 0.02);
-        part_wait(&(struct part){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.92, share * 0.06 });
-        part_barriers_measure(barriers, at + share * 0.98, share * 0.02);
-        part_barriers_close(barriers);
+        ask_collective(&(struct question){ &report, &few, o.ranks[k], s * 0.2, at + share * 0.1, share * 0.2 }, &large);
+        ask_barriers_measure(barriers, at + share * 0.3, share * 0.02);
+        ask_collective(&(struct question){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.32, share * 0.58 }, &rest);
+        ask_barriers_measure(barriers, at + share * 0.9, share * 0.02);
+        ask_wait(&(struct question){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.92, share * 0.06 });
+        ask_barriers_measure(barriers, at + share * 0.98, share * 0.02);
+        ask_barriers_close(barriers);
         large.most = less(most, MOST);               /* with more ranks there is more of everything */
     }
     static const int starts[] = { 2, 8, 64 };
     for (int k = 0; k < (o.quick ? 1 : 3); k++)
-        part_start(&(struct part){ &report, &o, starts[k], o.seconds * 0.02, 0.9 + 0.1 * k / 3, 0.1 / 3 });
-    part_consistency(&report);
-    part_promises(&report, true);
+        ask_start(&(struct question){ &report, &o, starts[k], o.seconds * 0.02, 0.9 + 0.1 * k / 3, 0.1 / 3 });
+    check_consistency(&report);
+    check_promises(&report, true);
     report.only_promises = !o.csv;
     return report_end(&report, &o);
 }

@@ -1,5 +1,5 @@
 /* What a wait costs that lasts. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 static const struct perf_program program = {
     .name = "wait",
@@ -12,5 +12,5 @@ static const struct perf_program program = {
 
 int main(int argc, char **argv)
 {
-    return part_program(&program, argc, argv, part_wait);
+    return ask_program(&program, argc, argv, ask_wait);
 }

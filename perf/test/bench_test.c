@@ -1,7 +1,7 @@
 /* What the bench says of itself is tested here without ranks: that results are known to be right, and to be wrong; that figures which contradict
  * each other are remarks; that a promise is judged in its direction. Each operation is done by hand, by its definition. */
-#include "parts/cache_transfer.h"
-#include "parts/curve_kinks.h"
+#include "reports/cache_transfer.h"
+#include "reports/curve_kinks.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -119,7 +119,7 @@ static void test_contradictions_are_remarks(void **state)
     add(&fits, "all_reduce", "tutti", 4, 120);
     add(&fits, "all_reduce", "tutti", 16, 119);      /* within the spread */
     add(&fits, "all_reduce", "tutti", 64, 300);
-    part_consistency(&fits);
+    check_consistency(&fits);
     assert_int_equal(fits.remark_count, 0);
 
     add(&wrong, "barrier", "tutti", 0, 200);
@@ -127,13 +127,13 @@ static void test_contradictions_are_remarks(void **state)
     add(&wrong, "broadcast", "tutti", 4, 50);
     add(&wrong, "all_reduce", "tutti", 4, 150);
     add(&wrong, "all_reduce", "tutti", 16, 100);
-    part_consistency(&wrong);
+    check_consistency(&wrong);
     assert_int_equal(bad(&wrong), 3);
 
     struct report others = fresh();
     add(&others, "all_reduce", "MPICH", 4, 150);
     add(&others, "all_reduce", "MPICH", 16, 100);
-    part_consistency(&others);
+    check_consistency(&others);
     assert_int_equal(others.remark_count, 1);        /* said, but not held against the library */
     assert_int_equal(bad(&others), 0);
 }
@@ -163,7 +163,7 @@ static void test_promises_are_judged_in_their_direction(void **state)
     add(&r, "gather", "MPICH", 4, 90);
     add(&r, "all_reduce", "floor", 1024, 60);
     add(&r, "gather", "floor", 4, 95);
-    part_promises(&r, false);
+    check_promises(&r, false);
     assert_false(promise_of(&r, "barrier, 2 ranks / bare exchange")->kept);
     assert_true(fabs(promise_of(&r, "barrier, 2 ranks / bare exchange")->value - 1.5) < 1e-9);
     assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->kept);
@@ -174,7 +174,7 @@ static void test_promises_are_judged_in_their_direction(void **state)
     assert_true(fabs(promise_of(&r, "others, 2, worst: MPI / gather")->floor - 90.0 / 95) < 1e-9);
     assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->floor == 0);
     int judged = r.promise_count;
-    part_promises(&none, true);
+    check_promises(&none, true);
     assert_true(none.promise_count > judged);
     for (int i = 0; i < none.promise_count; i++)
         assert_true(!none.promises[i].measured && !none.promises[i].kept);

@@ -1,6 +1,6 @@
 /* What must be, and where it should come to, as data: a row each. A ratio is the median of the ratios of rounds of one measurement, so its two
  * figures were taken in turns. Rows over many sizes or operations are folded to the worst, or to the median, of their ratios. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -171,7 +171,7 @@ static double least_of(const struct report *r, const struct must *m, const char 
     return least;
 }
 
-void part_promises(struct report *r, bool all)
+void check_promises(struct report *r, bool all)
 {
     for (size_t i = 0; i < sizeof musts / sizeof *musts; i++) {
         const struct must *m = &musts[i];

@@ -1,6 +1,6 @@
 /* From the call, or the start of the launcher, until the last rank is through its first barrier: what everybody waits for who starts a job of
  * a second, and every test suite. A peer's job is started for nothing else, and dismissed. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 #include "harness/death.h"
 #include "harness/foreign.h"
@@ -16,7 +16,7 @@ static const struct { const char *name, *system; } rows[COUNT] = {
     [GLOO] = { "Gloo", "gloo" },
 };
 
-static void peer(const struct part *p, int which, struct series *to, char *why, size_t room)
+static void peer(const struct question *p, int which, struct series *to, char *why, size_t room)
 {
     struct job_plan plan = { .ranks = p->ranks, .setting = { .system = rows[which].system } };
     struct job *job = job_start(&plan, why, room);
@@ -57,7 +57,7 @@ static void tell(struct report *report, int ranks, const struct series *s)
     }
 }
 
-void part_start(const struct part *p)
+void ask_start(const struct question *p)
 {
     const char *tutti = p->options->tutti;
     struct series s[COUNT] = { 0 };

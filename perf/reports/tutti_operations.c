@@ -1,6 +1,6 @@
 /* tutti's functions for the operations, blocking, and started and waited for; from private memory or from the arena, as the job's pools
  * lie. */
-#include "parts/tutti_operations.h"
+#include "reports/tutti_operations.h"
 
 #include <tutti.h>
 
@@ -70,4 +70,4 @@ static int sendrecv(struct rank *r)
     return error < 0 ? error : tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, NULL);
 }
 
-const struct system part_tutti = SYSTEM_HAS_ALL;
+const struct system tutti_system = SYSTEM_HAS_ALL;

@@ -1,8 +1,8 @@
 /* Who it was, and in which settings; and a peer that is not there is said, with its reason, and not passed over: a table without it would
  * look as if it had been beaten. */
-#include "parts/part.h"
+#include "reports/question.h"
 
-void part_systems(struct report *r, const struct team *team, const struct measured *m)
+void remark_systems(struct report *r, const struct team *team, const struct measured *m)
 {
     for (int i = 0; i < team->count; i++)
         if (m[i].in && *team_about(team, i))

@@ -6,6 +6,6 @@
 
 #include "harness/operation.h"
 
-extern const struct system part_tutti;
+extern const struct system tutti_system;
 
 #endif

@@ -2,7 +2,7 @@
  * The same copy of bytes that the reader wrote itself stands beside it: what is between the two is the way, for source and target are used
  * again and again, in pages that both have touched. Where the CPUs are is told by one line that both write in turns,
  * without a pause: a pause is longer than the way on some processors. All this costs a job of its own, some ms. */
-#include "parts/cache_transfer.h"
+#include "reports/cache_transfer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static void place(struct report *report, struct table *t, struct team *team, str
     measured_free(m, COUNT);
 }
 
-void part_cache_transfer(const struct part *p)
+void ask_cache_transfer(const struct question *p)
 {
     static const size_t sizes[] = { 4096, 65536, MOST };
     static const char *const heads[] = { "memcpy of", "own cache", "a line", "peer's cache", "a line", "longer" };

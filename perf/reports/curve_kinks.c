@@ -12,12 +12,12 @@
  *
  * A kink is a step that takes half as long again as that, or less time where there is more to do; and only where the middle halves of both say so.
  * That half again is what caches, one after the other too small, make of the time of a byte without anything being wrong. */
-#include "parts/curve_kinks.h"
+#include "reports/curve_kinks.h"
 
 #include <stdio.h>
 
 enum { SAMPLES_LEAST = 3 };
-static const double STEEP = 1.5, FALLS = 0.15, FALLS_CROWDED = 0.5;      /* as in parts/consistency.c, from which figures contradict each other */
+static const double STEEP = 1.5, FALLS = 0.15, FALLS_CROWDED = 0.5;      /* as in reports/consistency.c, from which figures contradict each other */
 
 struct kink_point kink_point(double at, const struct series *single)
 {

@@ -1,7 +1,7 @@
 /* The library's barrier and each of its algorithms forced, barriers out of the textbook that do nothing but that, and those of other
  * systems, all in turns. Also the 4-byte all_reduce, which is a barrier that carries something. */
-#include "parts/barrier_contenders.h"
-#include "parts/part.h"
+#include "reports/barrier_contenders.h"
+#include "reports/question.h"
 
 #include "coll/select.h"
 
@@ -111,13 +111,13 @@ static void tell(struct report *report, const struct team *team, const struct me
 }
 
 struct barriers {
-    const struct part *part;
+    const struct question *part;
     struct team team;
     struct measured measured[CONTENDERS_MAX];
     int moments;
 };
 
-struct barriers *part_barriers_open(const struct part *p, int moments)
+struct barriers *ask_barriers_open(const struct question *p, int moments)
 {
     struct barriers *b = calloc(1, sizeof *b);
     if (!b) {
@@ -131,14 +131,14 @@ struct barriers *part_barriers_open(const struct part *p, int moments)
     return b;
 }
 
-void part_barriers_measure(struct barriers *b, double done, double share)
+void ask_barriers_measure(struct barriers *b, double done, double share)
 {
-    const struct part *p = b->part;
+    const struct question *p = b->part;
     struct effort e = { p->seconds / b->moments, p->options->quick, true, 0, done, share, OP_BARRIER, false, b->moments };
     measure(&b->team, &e, b->measured);
 }
 
-void part_barriers_close(struct barriers *b)
+void ask_barriers_close(struct barriers *b)
 {
     const struct team *team = &b->team;
     const struct measured *m = b->measured;
@@ -153,14 +153,14 @@ void part_barriers_close(struct barriers *b)
         any |= m[i].in;
     if (any)
         distribution(report, team, m, "those of other systems", posix, team->count - 1);
-    part_systems(report, team, m);
+    remark_systems(report, team, m);
     measured_free(b->measured, team->count);
     free(b);
 }
 
-void part_barrier(const struct part *p)
+void ask_barrier(const struct question *p)
 {
-    struct barriers *b = part_barriers_open(p, 1);
-    part_barriers_measure(b, p->done, p->share);
-    part_barriers_close(b);
+    struct barriers *b = ask_barriers_open(p, 1);
+    ask_barriers_measure(b, p->done, p->share);
+    ask_barriers_close(b);
 }

@@ -2,10 +2,10 @@
  * number of ranks. Every figure is the median of single operations, from the first start to the last end: where the other programs take batches for
  * what is small the curve would have a step of the bench's own. Each number of ranks has one job, whose pools are as large as the
  * largest message that there is memory for. */
-#include "parts/curve_kinks.h"
-#include "parts/part.h"
-#include "parts/memory_budget.h"
-#include "parts/tutti_operations.h"
+#include "reports/curve_kinks.h"
+#include "reports/question.h"
+#include "reports/memory_budget.h"
+#include "reports/tutti_operations.h"
 
 #include <stdio.h>
 
@@ -28,14 +28,14 @@ static struct line line_of(int i)
     return i == 0 ? (struct line){ OP_BARRIER, 0 } : (struct line){ moving[(i - 1) / SIZES], size_steps[(i - 1) % SIZES] };
 }
 
-static void open_team(struct team *team, const struct part *p, size_t pool)
+static void open_team(struct team *team, const struct question *p, size_t pool)
 {
-    team_open(team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .shared_bytes = 4096, .pool_bytes = pool,
+    team_open(team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &tutti_system, .shared_bytes = 4096, .pool_bytes = pool,
                                          .done = p->done });
 }
 
 /* `before`: the same operation of fewer bytes. What would take too long by that is left out. */
-static struct kink_point point(const struct part *p, struct team *team, struct line what, double at, const struct kink_point *before, size_t fewer)
+static struct kink_point point(const struct question *p, struct team *team, struct line what, double at, const struct kink_point *before, size_t fewer)
 {
     struct measured m[CONTENDERS_MAX] = { 0 };
     struct effort e = { p->seconds, p->options->quick, p->options->hot, what.bytes, p->done, p->share, what.op, false, 1 };
@@ -55,7 +55,7 @@ static struct kink_point point(const struct part *p, struct team *team, struct l
         f->bytes = what.bytes;
         found = kink_point(at, &m[0].single);
     }
-    part_systems(p->report, team, m);
+    remark_systems(p->report, team, m);
     measured_free(m, 1);
     return found;
 }
@@ -138,18 +138,18 @@ static void rank_curves(struct report *r, struct kink_point points[LINES][RANKS]
         report_remark(r, false, "no kink over ranks");
 }
 
-void part_growth_ranks(const struct part *p)
+void ask_growth_ranks(const struct question *p)
 {
     struct kink_point points[LINES][RANKS] = { { { 0 } } };
     int steps = p->options->quick ? QUICK_RANKS : RANKS;
     size_t most = size_steps[(p->options->quick ? QUICK_SIZES : SIZES) - 1];
     for (int k = 0; k < steps; k++) {
-        struct part all = { p->report, p->options, rank_steps[k], p->seconds / steps / LINES, p->done + p->share * k / steps, p->share / steps / LINES };
-        struct part_sizes fits[MOVING];
+        struct question all = { p->report, p->options, rank_steps[k], p->seconds / steps / LINES, p->done + p->share * k / steps, p->share / steps / LINES };
+        struct ask_sizes fits[MOVING];
         struct team team;
         size_t pool = 0;
         for (int o = 0; o < MOVING; o++) {
-            fits[o] = (struct part_sizes){ &moving[o], 1, 4, most, false, false, 1 };
+            fits[o] = (struct ask_sizes){ &moving[o], 1, 4, most, false, false, 1 };
             fits[o].most = budget_most(&all, &fits[o], 1);
             size_t room = budget_pool(&fits[o], all.ranks, fits[o].most);
             pool = room > pool ? room : pool;
@@ -158,7 +158,7 @@ void part_growth_ranks(const struct part *p)
         for (int i = 0; i < LINES; i++) {
             struct line what = line_of(i);
             bool smallest = i == 0 || what.bytes == size_steps[0];
-            struct part one = all;
+            struct question one = all;
             one.done += all.share * i;
             if (i == 0 || what.bytes <= fits[(i - 1) / SIZES].most)
                 points[i][k] = point(&one, &team, what, rank_steps[k], smallest ? NULL : &points[i - 1][k], smallest ? 0 : line_of(i - 1).bytes);
@@ -197,17 +197,17 @@ static void size_table(struct report *r, int ranks, struct kink_point points[MOV
     }
 }
 
-void part_growth_sizes(const struct part *p, size_t most)
+void ask_growth_sizes(const struct question *p, size_t most)
 {
     struct kink_point points[MOVING][POINTS_MOST] = { { { 0 } } };
-    struct part_sizes fits[MOVING];
+    struct ask_sizes fits[MOVING];
     struct team team;
     size_t pool = 0;
     int sizes = 0, found = 0;
     for (size_t bytes = 4; bytes <= most && sizes < POINTS_MOST; bytes *= 4)
         sizes++;
     for (int o = 0; o < MOVING; o++) {
-        fits[o] = (struct part_sizes){ &moving[o], 1, 4, most, false, false, 1 };
+        fits[o] = (struct ask_sizes){ &moving[o], 1, 4, most, false, false, 1 };
         fits[o].most = budget_most(p, &fits[o], 1);
         size_t room = budget_pool(&fits[o], p->ranks, fits[o].most);
         pool = room > pool ? room : pool;
@@ -217,7 +217,7 @@ void part_growth_sizes(const struct part *p, size_t most)
         size_t bytes = 4;
         for (int i = 0; i < sizes; i++, bytes *= 4) {
             double share = p->share / MOVING / sizes;
-            struct part one = { p->report, p->options, p->ranks, p->seconds / MOVING / sizes, p->done + share * (o * sizes + i), share };
+            struct question one = { p->report, p->options, p->ranks, p->seconds / MOVING / sizes, p->done + share * (o * sizes + i), share };
             points[o][i].at = (double)bytes;
             if (bytes <= fits[o].most)
                 points[o][i] = point(&one, &team, (struct line){ moving[o], bytes }, (double)bytes, i ? &points[o][i - 1] : NULL, bytes / 4);

@@ -1,7 +1,7 @@
 /* The first operations of a job, each job new: whatever a system touches, opens or loads when it first needs it is in there, and in no other
  * program's figures. Buffers have been written before; a hundred barriers have passed. A round starts each system once for each operation and size, in turns. */
-#include "parts/part.h"
-#include "parts/tutti_operations.h"
+#include "reports/question.h"
+#include "reports/tutti_operations.h"
 
 #include "harness/foreign.h"
 #include "harness/progress.h"
@@ -22,10 +22,10 @@ static const struct contender contenders[] = {
 /* Of one operation and size, a value each round: all of the first, and the longest of them. */
 struct row { struct series total[COUNT], longest[COUNT], best; };
 
-static bool once(const struct part *p, int which, const struct task *task, struct row *row, char *why)
+static bool once(const struct question *p, int which, const struct task *task, struct row *row, char *why)
 {
     const struct setting *setting = contenders[which].setting;
-    struct job_plan plan = { p->ranks, setting ? *setting : (struct setting){ NULL, NULL, false }, contenders, &part_tutti, 4096,
+    struct job_plan plan = { p->ranks, setting ? *setting : (struct setting){ NULL, NULL, false }, contenders, &tutti_system, 4096,
                               operation_room(task->op, p->ranks, task->bytes) };
     const struct task barriers = { .form = FORM_BATCH, .samples = 1, .times = BARRIERS, .op = OP_BARRIER };
     struct series each = { 0 };
@@ -52,7 +52,7 @@ static bool once(const struct part *p, int which, const struct task *task, struc
     return done;
 }
 
-static void round_of(const struct part *p, int round, const struct task *task, struct row *row, char why[COUNT][REASON_BYTES])
+static void round_of(const struct question *p, int round, const struct task *task, struct row *row, char why[COUNT][REASON_BYTES])
 {
     double best = 0;
     for (int k = 0; k < COUNT; k++) {
@@ -70,7 +70,7 @@ static void round_of(const struct part *p, int round, const struct task *task, s
         series_add(&row->best, best);
 }
 
-static void tell(const struct part *p, struct table *t, enum operation_id op, size_t bytes, struct row *row)
+static void tell(const struct question *p, struct table *t, enum operation_id op, size_t bytes, struct row *row)
 {
     char text[8][32], what[80];
     const char *cells[8] = { operations[op].name };
@@ -102,7 +102,7 @@ static void tell(const struct part *p, struct table *t, enum operation_id op, si
     report_promise(p->report, what, ratio.median, 1.5, UNIT_RATIO);
 }
 
-void part_first(const struct part *p)
+void ask_first(const struct question *p)
 {
     static const char *const heads[] = { "", "bytes", "tutti", "Open MPI", "MPICH", "/ faster MPI", "longest", "of MPI" };
     static const int width[] = { -10, 8, 9, 9, 9, 18, 8, 8 };

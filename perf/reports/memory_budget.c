@@ -1,6 +1,6 @@
 /* Half of what the kernel calls available: the other half is for arenas, for what the buffers' owners do beside, and for being wrong. A machine
  * that swaps measures its disk. */
-#include "parts/memory_budget.h"
+#include "reports/memory_budget.h"
 
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static size_t available(void)
     return (size_t)kib << 10;
 }
 
-size_t budget_pool(const struct part_sizes *s, int ranks, size_t most)
+size_t budget_pool(const struct ask_sizes *s, int ranks, size_t most)
 {
     size_t pool = 0;
     for (int k = 0; k < s->count; k++)
@@ -30,7 +30,7 @@ size_t budget_pool(const struct part_sizes *s, int ranks, size_t most)
     return pool;
 }
 
-size_t budget_most(const struct part *p, const struct part_sizes *s, int jobs)
+size_t budget_most(const struct question *p, const struct ask_sizes *s, int jobs)
 {
     size_t most = 4;
     while (most * 4 <= s->most && budget_pool(s, p->ranks, most * 4) * 2 * (size_t)p->ranks * (size_t)jobs <= available() / 2)

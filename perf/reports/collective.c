@@ -1,9 +1,9 @@
 /* One operation after the other, size after size, all contenders in turns at each: the library from private memory and from the arena, its
  * peers, and the floor, a bare barrier and the copies that no system can do without. All operations share the jobs: to start them takes
  * longer than to measure a size. */
-#include "parts/part.h"
-#include "parts/memory_budget.h"
-#include "parts/tutti_operations.h"
+#include "reports/question.h"
+#include "reports/memory_budget.h"
+#include "reports/tutti_operations.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,10 +165,10 @@ static void say_lacks(struct report *report, const struct lacks *lacks)
 enum { SIZES_MOST = 15 };                          /* 4 B to 1 GiB */
 
 /* All that is measured of one operation, of one size: a cell. */
-struct cells { const struct part *part; struct team *team; const struct part_sizes *sizes; size_t most; int lines, columns, passes; struct measured *at; };
+struct cells { const struct question *part; struct team *team; const struct ask_sizes *sizes; size_t most; int lines, columns, passes; struct measured *at; };
 
-static size_t step_of(const struct part_sizes *s) { return s->brief ? 16 : 4; }
-static int forms(const struct part_sizes *s) { return s->work ? 2 : 1; }
+static size_t step_of(const struct ask_sizes *s) { return s->brief ? 16 : 4; }
+static int forms(const struct ask_sizes *s) { return s->work ? 2 : 1; }
 static struct measured *cell_at(const struct cells *c, int line, int column) { return &c->at[(line * c->columns + column) * COUNT]; }
 
 static void cells_open(struct cells *c)
@@ -186,7 +186,7 @@ static void cells_open(struct cells *c)
 
 static void cells_measure(const struct cells *c, int pass, int line)
 {
-    const struct part *p = c->part;
+    const struct question *p = c->part;
     int all = c->passes * c->lines * c->columns;
     double share = p->share / all;
     size_t bytes = c->sizes->least;
@@ -207,21 +207,21 @@ static void cells_tell(const struct cells *c, int line, struct lacks *lacks)
     for (int column = 0; column < c->columns; column++, bytes *= step_of(c->sizes)) {
         struct measured *m = cell_at(c, line, column);
         tell(c->part->report, &to, c->team, op, work, bytes, m);
-        part_systems(c->part->report, c->team, m);
+        remark_systems(c->part->report, c->team, m);
         for (int i = 0; i < COUNT; i++)
             lacks->operations[work][i] |= m[i].lacks ? 1u << op : 0;
         measured_free(m, COUNT);
     }
 }
 
-void part_collective(const struct part *p, const struct part_sizes *s)
+void ask_collective(const struct question *p, const struct ask_sizes *s)
 {
     struct team team;
     struct lacks lacks = { { { 0 } } };
     size_t most = budget_most(p, s, JOBS), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
     struct cells cells = { p, &team, s, most, 0, 0, 0, NULL };
     cells_open(&cells);
-    team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &part_tutti, .without = p->options->without,
+    team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &tutti_system, .without = p->options->without,
                                           .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = budget_pool(s, p->ranks, most),
                                           .done = p->done });
     for (int pass = 0; pass < cells.passes; pass++)

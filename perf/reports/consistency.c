@@ -3,7 +3,7 @@
  * figures. A comparison counts only where the middle halves of the rounds do not touch, and by a margin, because sizes are measured one after the
  * other on a machine that drifts, most where ranks outnumber CPUs. Of other systems it is said, too, but only the library's own are held
  * against it. */
-#include "parts/part.h"
+#include "reports/question.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static void order(struct report *r, const struct figure *f)
     series_free(&both);
 }
 
-void part_consistency(struct report *r)
+void check_consistency(struct report *r)
 {
     for (int i = 0; i < r->figure_count; i++) {
         bool first = true;

@@ -1,6 +1,6 @@
 /* What a wait costs that lasts: one rank comes 100 ms late, and the others should have slept, not spun; and how soon they are back. */
-#include "parts/barrier_contenders.h"
-#include "parts/part.h"
+#include "reports/barrier_contenders.h"
+#include "reports/question.h"
 
 #include "harness/progress.h"
 
@@ -51,7 +51,7 @@ static void tell(struct report *report, const struct team *team, const struct se
     }
 }
 
-void part_wait(const struct part *p)
+void ask_wait(const struct question *p)
 {
     struct team team;
     struct series burnt[COUNT] = { 0 }, back[COUNT] = { 0 };
@@ -70,7 +70,7 @@ void part_wait(const struct part *p)
     }
     team_close(&team);
     tell(p->report, &team, burnt, back);
-    part_systems(p->report, &team, m);
+    remark_systems(p->report, &team, m);
     char what[80];
     snprintf(what, sizeof what, "%d ranks: CPU burnt in a wait of %d ms", team.ranks, LATE_MS);
     if (team.ranks != 2)                   /* two have a stricter one */

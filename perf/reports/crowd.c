@@ -1,7 +1,7 @@
 /* One barrier, more and more ranks on the same CPUs: where ranks outnumber CPUs it is the scheduler that is measured, and whether a system helps
  * it or stands in its way. */
-#include "parts/barrier_contenders.h"
-#include "parts/part.h"
+#include "reports/barrier_contenders.h"
+#include "reports/question.h"
 
 #include "os/cpu.h"
 
@@ -21,7 +21,7 @@ static const struct contender contenders[] = {
 static const char *const heads[] = { "ranks", "tutti", "central", "pthread", "OpenMPI", "MPICH", "GNU", "LLVM" };
 static const int hues[] = { 0, 7, 8, 1, 2, 3, 4 };
 
-void part_crowd(const struct part *p, const int *ranks, int count)
+void ask_crowd(const struct question *p, const int *ranks, int count)
 {
     static const int width[] = { 6, 9, 9, 9, 9, 9, 9, 9 };
     int cpus = cpu_allowed(), multiples[STEPS], last = 0;
@@ -68,7 +68,7 @@ void part_crowd(const struct part *p, const int *ranks, int count)
             cells[i + 1] = unit_text(text[i + 1], sizeof text[0], UNIT_NS, f->value);
         }
         table_row(t, false, cells);
-        part_systems(p->report, &team, m);
+        remark_systems(p->report, &team, m);
         measured_free(m, COUNT);
     }
 }
