@@ -10,10 +10,8 @@
 #include "base/clock.h"
 #include "watch/death.h"
 #include "watch/journal.h"
-#include "watch/verdict.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int tutti_rank(const tutti_comm *comm)
 {
@@ -92,16 +90,7 @@ int tutti_comm_abort_at(const char *site, tutti_comm *comm, const char *why)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
-    fetch_add32(&comm->aborting, 1);
-    struct member *mine = comm->watch.mine;
-    if (!(load_acquire32(&mine->quit) & QUIT_ABORT)) {
-        const char *text = why && *why ? why : "no reason given";
-        size_t n = strnlen(text, sizeof mine->why - 1);
-        memcpy(mine->why, text, n);
-        mine->why[n] = 0;
-    }
-    verdict_quit(&comm->watch, QUIT_ABORT);
-    fetch_sub32(&comm->aborting, 1);
+    comm_abort(comm, why);
     return 0;
 }
 

@@ -2,12 +2,10 @@
 #include "api/enter.h"
 
 #include "api/fault.h"
-#include "api/life.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "p2p/p2p.h"
 #include "watch/journal.h"
-#include "watch/verdict.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +29,8 @@ void enter_aside(const struct tutti_comm *comm)
     pthread_mutex_lock(&world->lock);
     threads_call(&world->threads);
     pthread_mutex_unlock(&world->lock);
-    life_thread_calls();
+    if (!pthread_getspecific(world->thread_end))
+        pthread_setspecific(world->thread_end, world);
 }
 
 void enter_stranger(struct tutti_comm *comm)

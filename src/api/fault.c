@@ -3,7 +3,6 @@
 #define TUTTI_NO_SITES
 #include "api/fault.h"
 
-#include "watch/verdict.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -103,6 +102,6 @@ void fault_strike(struct tutti_comm *comm, enum kind kind)
         else if (f->action == FAULT_DELAY)
             fault_delay(f->delay_ms);
         else
-            tutti_comm_abort(comm, "a fault on purpose");
+            comm_abort(comm, "a fault on purpose");
     }
 }

@@ -56,12 +56,6 @@ void life_leave_all(void)
             life_leave(w);
 }
 
-void life_thread_calls(void)
-{
-    if (!pthread_getspecific(life.thread_end))
-        pthread_setspecific(life.thread_end, &life);
-}
-
 /* Nobody need reckon with it any more. */
 static void life_thread_gone(struct world *w)
 {
@@ -229,6 +223,7 @@ int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_
     world->threads.arena = &world->arena;
     world->fork_page = memory_fork_page();
     world->fork_word = world->fork_page;
+    world->thread_end = life.thread_end;
     world->span = span_open(arena_span(arena, (uint32_t)rank), arena->header->span_bytes);
     int r = world->span ? memory_open(world) : -ENOMEM;
     world->rules = malloc(sizeof *world->rules);

@@ -9,7 +9,6 @@
 /* The world of a joined arena: takes over the arena. 0 or -errno (then the arena is the caller's again). */
 int  life_open(struct tutti_comm **world, struct arena *arena, int rank, int host_fd, const tutti_options *options, int several, struct text *why);
 int  life_close(struct tutti_comm *world);           /* -EBUSY with work under way */
-void life_thread_calls(void);                        /* its end shall be noticed: another thread than the one that joined calls */
 void life_leave_all(void);                           /* an orderly end of the process: leave every world, touch nothing else */
 
 /* Lays options over their environment twins: every field resolved; timeout_ms 0: nobody has given one. 0 or -EINVAL. */

@@ -152,6 +152,20 @@ void comm_close(struct tutti_comm *comm)
     comm_free_memory(comm);
 }
 
+void comm_abort(struct tutti_comm *comm, const char *why)
+{
+    fetch_add32(&comm->aborting, 1);
+    struct member *mine = comm->watch.mine;
+    if (!(load_acquire32(&mine->quit) & QUIT_ABORT)) {
+        const char *text = why && *why ? why : "no reason given";
+        size_t n = strnlen(text, sizeof mine->why - 1);
+        memcpy(mine->why, text, n);
+        mine->why[n] = 0;
+    }
+    verdict_quit(&comm->watch, QUIT_ABORT);
+    fetch_sub32(&comm->aborting, 1);
+}
+
 void comm_aborted(struct tutti_comm *comm)
 {
     while (load_acquire32(&comm->aborting))

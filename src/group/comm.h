@@ -37,6 +37,7 @@ struct world {
     struct kept host;                  /* what tells late comers that the world has met */
     const uint64_t *fork_word;         /* 1 in the process that joined, 0 in a forked child of it */
     void *fork_page;
+    pthread_key_t thread_end;          /* not NULL in a thread whose end is to be noticed: one that has joined, or called */
     pthread_mutex_t lock;
     struct tutti_comm *comms;          /* all open comms, the world's own last */
     struct tutti_comm *whole;          /* the comm of all ranks */
@@ -194,7 +195,9 @@ struct tutti_comm {
 
 /* Opens this rank's handle on a slot; `mine` is its rank there. Member pages of its own are populated. NULL: *error. */
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error);
-/* Waits for tutti_comm_abort calls of other threads: they are a few stores long. */
+/* By any thread, at any time, in a signal handler, too: no lock, no memory. why: NULL or empty, none is given. */
+void comm_abort(struct tutti_comm *comm, const char *why);
+/* Waits for comm_abort calls of other threads: they are a few stores long. */
 void comm_aborted(struct tutti_comm *comm);
 /* Takes it off the list and frees it; its staging goes back to the span's books as soon as no peer can read it any more. */
 void comm_close(struct tutti_comm *comm);
