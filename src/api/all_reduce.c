@@ -2,7 +2,7 @@
  * is there soon: the time of a barrier and of a fold. All else is a collective like any other. */
 #define TUTTI_NO_SITES
 #include "api/collective.h"
-#include "api/fastpath.h"
+#include "engine/fastpath.h"
 #include "coll/flat.h"
 #include "coll/line.h"
 #include "coll/modes.h"

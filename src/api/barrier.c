@@ -2,8 +2,8 @@
  * Cost: some 160 instructions and N - 1 line transfers. */
 #define TUTTI_NO_SITES
 #include "api/check.h"
-#include "api/enter.h"
-#include "api/fastpath.h"
+#include "engine/guard.h"
+#include "engine/fastpath.h"
 
 static __attribute__((noinline)) int barrier_any(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
 {

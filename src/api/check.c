@@ -4,7 +4,7 @@
 #include "api/check.h"
 
 #include "api/device.h"
-#include "api/enter.h"
+#include "engine/guard.h"
 #include "coll/parts.h"
 #include "coll/select.h"
 #include "fold/word.h"

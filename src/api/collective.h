@@ -7,8 +7,8 @@
 
 #include "api/check.h"
 #include "api/device.h"
-#include "api/enter.h"
-#include "api/run.h"
+#include "engine/guard.h"
+#include "engine/run.h"
 
 /* CUDA is in this process. Not inline: the description of device buffers is large. */
 int collective_device(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call);

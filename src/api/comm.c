@@ -1,8 +1,8 @@
 /* Comms: who is in, who is gone; making, breaking and freeing them. */
 #define TUTTI_NO_SITES
-#include "api/enter.h"
+#include "engine/guard.h"
 #include "api/life.h"
-#include "api/work.h"
+#include "engine/queue.h"
 #include "gpu/own.h"
 #include "order/order.h"
 #include "os/caller.h"

@@ -4,7 +4,7 @@
 #include "api/device.h"
 
 #include "api/check.h"
-#include "api/enter.h"
+#include "engine/guard.h"
 #include "coll/parts.h"
 #include "gpu/context.h"
 #include "os/memory.h"

@@ -3,8 +3,8 @@
 #include "disk/disk.h"
 
 #include "api/check.h"
-#include "api/enter.h"
-#include "api/run.h"
+#include "engine/guard.h"
+#include "engine/run.h"
 #include "os/caller.h"
 
 /* c->disk is described, or r says why not. */

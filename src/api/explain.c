@@ -1,7 +1,7 @@
 /* Words and figures about what happened. */
 #define TUTTI_NO_SITES
-#include "api/enter.h"
-#include "api/fault.h"
+#include "engine/guard.h"
+#include "engine/fault.h"
 #include "api/life.h"
 #include "base/clock.h"
 #include "base/error.h"

@@ -5,9 +5,9 @@
 #define TUTTI_NO_SITES
 #include "api/life.h"
 
-#include "api/fault.h"
+#include "engine/fault.h"
 #include "api/memory.h"
-#include "api/work.h"
+#include "engine/queue.h"
 #include "arena/shared_map.h"
 #include "base/clock.h"
 #include "base/error.h"

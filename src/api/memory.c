@@ -6,8 +6,8 @@
  * are refused but for 1 in 65,536. */
 #include "api/memory.h"
 
-#include "api/enter.h"
-#include "api/work.h"
+#include "engine/guard.h"
+#include "engine/queue.h"
 #include "arena/adopt.h"
 #include "arena/heap.h"
 #include "arena/shared_map.h"

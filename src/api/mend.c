@@ -1,7 +1,7 @@
 /* What is left to do with a comm that broke: agree on something all the same, and go on with those that are left. */
 #define TUTTI_NO_SITES
-#include "api/enter.h"
-#include "api/work.h"
+#include "engine/guard.h"
+#include "engine/queue.h"
 #include "group/agree.h"
 #include "os/caller.h"
 

@@ -1,9 +1,9 @@
 /* Operations of the caller's own. Making one is a collective, so that a number means the same operation on all ranks. */
 #define TUTTI_NO_SITES
-#include "api/enter.h"
-#include "api/run.h"
+#include "engine/guard.h"
+#include "engine/run.h"
 #include "api/check.h"
-#include "api/work.h"
+#include "engine/queue.h"
 #include "base/error.h"
 #include "coll/algorithms.h"
 #include "os/caller.h"

@@ -1,6 +1,6 @@
 /* once, first, turn, seed: check and hand on. None is a collective; work, which would start one of these and return, is refused. */
 #define TUTTI_NO_SITES
-#include "api/enter.h"
+#include "engine/guard.h"
 #include "order/order.h"
 #include "os/caller.h"
 

@@ -2,8 +2,8 @@
  * way of this kind a call goes straight through p2p/, without a lock and with one read of the time stamp counter unless it waits. */
 #define TUTTI_NO_SITES
 #include "api/device.h"
-#include "api/enter.h"
-#include "api/post.h"
+#include "engine/guard.h"
+#include "engine/request.h"
 #include "base/clock.h"
 #include "fold/fold.h"
 #include "os/caller.h"

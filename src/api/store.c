@@ -3,7 +3,7 @@
  * Cost beside the table's own: the entry of every call, and a record in the journal where no work is under way. */
 #define TUTTI_NO_SITES
 #include "api/device.h"
-#include "api/enter.h"
+#include "engine/guard.h"
 #include "arena/store.h"
 #include "base/clock.h"
 #include "base/error.h"

@@ -1,10 +1,10 @@
 /* The general forms, one pointer and one count per rank, and all_reduce_many, one per buffer. The caller's lists are used where they are
- * by a call that returns at its end; work takes a copy (api/work). */
+ * by a call that returns at its end; work takes a copy (engine/queue). */
 #define TUTTI_NO_SITES
 #include "api/check.h"
 #include "api/device.h"
-#include "api/enter.h"
-#include "api/run.h"
+#include "engine/guard.h"
+#include "engine/run.h"
 #include "os/caller.h"
 
 #include <stdlib.h>

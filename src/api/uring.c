@@ -1,7 +1,7 @@
 /* The one word that says that work is over is a futex; a ring that can wait for futexes waits for that. Filled by hand: liburing knows
  * this request from 2.5 on, kernels from 6.7 on, which is asked of the kernel once per world. */
-#include "api/completion.h"
-#include "api/work.h"
+#include "engine/completion.h"
+#include "engine/queue.h"
 #include "os/caller.h"
 #include "os/uring.h"
 

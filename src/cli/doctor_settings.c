@@ -3,7 +3,7 @@
 #include "cli/doctor.h"
 #include "cli/verb.h"
 
-#include "api/fault.h"
+#include "engine/fault.h"
 #include "api/life.h"
 #include "base/knob.h"
 #include "base/text.h"

@@ -18,7 +18,7 @@
 
 enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, FAULTS_MAX = 8, OPS_MAX = 7168 };
 
-struct progress;                       /* api/work: the world's progress thread */
+struct progress;                       /* engine/queue: the world's progress thread */
 struct tutti_work;
 struct algorithm;                      /* coll/ */
 struct p2p;                            /* p2p/ */

@@ -3,8 +3,8 @@
 #include "explore/scenarios.h"
 
 #include "api/check.h"
-#include "api/enter.h"
-#include "api/run.h"
+#include "engine/guard.h"
+#include "engine/run.h"
 #include "watch/verdict.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The grammar of TUTTI_FAULT. What is accepted is a fault of this very rank that can strike. */
 #include "fuzz.h"
 
-#include "api/fault.h"
+#include "engine/fault.h"
 #include "group/comm.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

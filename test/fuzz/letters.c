@@ -2,7 +2,7 @@
  * a message or an error; it never reads or writes outside of what can be the sender's. Both ranks are this process's, played by one thread. */
 #include "fuzz.h"
 
-#include "api/work.h"
+#include "engine/queue.h"
 #include "arena/span.h"
 #include "p2p/p2p.h"
 

@@ -4,8 +4,8 @@
 #include "support/dummy_device.h"
 
 #include "api/check.h"
-#include "api/enter.h"
-#include "api/run.h"
+#include "engine/guard.h"
+#include "engine/run.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* Job: the world's progress thread: carries on what nobody waits for.
  * Owns: struct progress.
  * Never: spins. It sleeps on the words of all comms with work at once, and on its bell. */
-#ifndef TUTTI_API_PROGRESS_H
-#define TUTTI_API_PROGRESS_H
+#ifndef TUTTI_ENGINE_PROGRESS_H
+#define TUTTI_ENGINE_PROGRESS_H
 
 #include "group/comm.h"
 

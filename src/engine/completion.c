@@ -1,6 +1,6 @@
 /* Who sleeps says so in the word itself, so that the end of a handle nobody sleeps for, as most are, is no system call.
  * A descriptor is made for those alone who wait in a ring on a kernel whose rings know no futex: one more write at the end of their work. */
-#include "api/completion.h"
+#include "engine/completion.h"
 
 #include "os/futex.h"
 

@@ -1,7 +1,7 @@
 /* Everything here is off the fast path: it runs when a call is refused, or when the comm's attention word is not 0. */
-#include "api/enter.h"
+#include "engine/guard.h"
 
-#include "api/fault.h"
+#include "engine/fault.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "p2p/p2p.h"

@@ -1,10 +1,10 @@
 /* Job: operations under way: the queue of a comm, the handles, and the progress thread that carries them on.
  * Owns: tutti_comm.queue under queue_lock; the world's progress thread.
  * Never: the path of a blocking call on a comm without work under way. */
-#ifndef TUTTI_API_WORK_H
-#define TUTTI_API_WORK_H
+#ifndef TUTTI_ENGINE_QUEUE_H
+#define TUTTI_ENGINE_QUEUE_H
 
-#include "api/completion.h"
+#include "engine/completion.h"
 #include "coll/coll.h"
 
 /* What tutti_wait and tutti_test do with a handle that is no collective's. Such a handle begins with a pointer to this; a collective's with NULL. */

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "api/completion.h"
+#include "engine/completion.h"
 
 #include <pthread.h>
 #include <sched.h>

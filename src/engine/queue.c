@@ -3,11 +3,11 @@
  * see its arrival; a waiting one pumps and spins like a blocking call, and only when that took too long leaves it to the progress
  * thread, which sleeps on the words of all comms with work at once. */
 #define TUTTI_NO_SITES
-#include "api/work.h"
+#include "engine/queue.h"
 
-#include "api/enter.h"
-#include "api/progress.h"
-#include "api/run.h"
+#include "engine/guard.h"
+#include "engine/progress.h"
+#include "engine/run.h"
 #include "base/clock.h"
 #include "os/caller.h"
 #include "watch/cycle.h"

@@ -1,8 +1,8 @@
 /* Job: TUTTI_VERIFY: do all ranks get the same results?
  * Owns: watch.outcome.
  * Never: results that differ by rank (reduce, gather, scan …). */
-#ifndef TUTTI_API_VERIFY_H
-#define TUTTI_API_VERIFY_H
+#ifndef TUTTI_ENGINE_VERIFY_H
+#define TUTTI_ENGINE_VERIFY_H
 
 #include "coll/coll.h"
 

@@ -1,8 +1,8 @@
 /* Job: the completion event of a handle, for whoever polls it, sleeps on it in tutti_wait, or waits for it in an io_uring of its own.
  * Owns: a handle's `over`, and a descriptor once one has been asked for.
  * Never: results; the lock it speaks of is the handle's. */
-#ifndef TUTTI_API_COMPLETION_H
-#define TUTTI_API_COMPLETION_H
+#ifndef TUTTI_ENGINE_COMPLETION_H
+#define TUTTI_ENGINE_COMPLETION_H
 
 #include "base/atomic.h"
 #include "os/kept.h"

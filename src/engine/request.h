@@ -1,8 +1,8 @@
 /* Job: sends and receives under way as work: their handles, and who pumps them.
  * Owns: the handles; p2p.works.
  * Never: how messages travel (p2p/). */
-#ifndef TUTTI_API_POST_H
-#define TUTTI_API_POST_H
+#ifndef TUTTI_ENGINE_REQUEST_H
+#define TUTTI_ENGINE_REQUEST_H
 
 #include "p2p/p2p.h"
 #include "watch/journal.h"

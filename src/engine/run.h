@@ -1,8 +1,8 @@
 /* Job: number an operation, run it or queue it, and turn a failure into its report.
  * Owns: tutti_comm.seq.
  * Never: checks arguments. */
-#ifndef TUTTI_API_RUN_H
-#define TUTTI_API_RUN_H
+#ifndef TUTTI_ENGINE_RUN_H
+#define TUTTI_ENGINE_RUN_H
 
 #include "coll/coll.h"
 

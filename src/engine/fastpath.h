@@ -4,10 +4,10 @@
  *
  * It is used while the comm is whole, no work is under way, no device is involved, and all peers arrive within a short spin. Else run.c
  * resumes the operation from where this stopped. */
-#ifndef TUTTI_API_FASTPATH_H
-#define TUTTI_API_FASTPATH_H
+#ifndef TUTTI_ENGINE_FASTPATH_H
+#define TUTTI_ENGINE_FASTPATH_H
 
-#include "api/run.h"
+#include "engine/run.h"
 
 #include "base/clock.h"
 #include "coll/algorithms.h"

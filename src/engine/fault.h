@@ -1,8 +1,8 @@
 /* Job: faults on purpose, for tests: kill, stop, delay or abort this rank at its N-th call.
  * Owns: tutti_comm.faults.
  * Never: anything on other ranks. */
-#ifndef TUTTI_API_FAULT_H
-#define TUTTI_API_FAULT_H
+#ifndef TUTTI_ENGINE_FAULT_H
+#define TUTTI_ENGINE_FAULT_H
 
 #include "group/comm.h"
 

@@ -2,11 +2,11 @@
  * starts, tests or waits pumps all of them under p2p's lock; nobody sleeps there: a waiter that spun in vain leaves them to the
  * progress thread, which sleeps on this rank's bell, and waits for its handle alone. */
 #define TUTTI_NO_SITES
-#include "api/post.h"
+#include "engine/request.h"
 
-#include "api/enter.h"
-#include "api/progress.h"
-#include "api/work.h"
+#include "engine/guard.h"
+#include "engine/progress.h"
+#include "engine/queue.h"
 #include "base/clock.h"
 #include "watch/cycle.h"
 #include "watch/rollcall.h"

@@ -1,8 +1,8 @@
 /* Job: what every public function does first and last: is this the rank, is the comm free, is it whole, what is odd about it today.
  * Owns: tutti_comm.busy.
  * Never: what the function is for. */
-#ifndef TUTTI_API_ENTER_H
-#define TUTTI_API_ENTER_H
+#ifndef TUTTI_ENGINE_GUARD_H
+#define TUTTI_ENGINE_GUARD_H
 
 #include "group/comm.h"
 

@@ -1,10 +1,10 @@
 /* The blocking road without work under way: no lock, no allocation, one read of the time stamp counter, a second only if it waited. */
-#include "api/run.h"
+#include "engine/run.h"
 
-#include "api/enter.h"
-#include "api/fastpath.h"
-#include "api/verify.h"
-#include "api/work.h"
+#include "engine/guard.h"
+#include "engine/fastpath.h"
+#include "engine/verify.h"
+#include "engine/queue.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "coll/modes.h"

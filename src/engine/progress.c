@@ -2,10 +2,10 @@
  * declarations back. `round` is held all through a round, so that a comm's memory can be given back between two (work_quiesce); each
  * round begins through `door`, so that who wants to come between is not overtaken by the next one. The
  * world's lock is not held while pumping: an operation may need it for its staging, and `done` may call anything on other comms. */
-#include "api/progress.h"
+#include "engine/progress.h"
 
-#include "api/post.h"
-#include "api/work.h"
+#include "engine/request.h"
+#include "engine/queue.h"
 #include "base/clock.h"
 #include "base/seeded.h"
 #include "os/thread.h"

@@ -1,7 +1,7 @@
 /* Each arrival carries a digest of all results so far that must be alike, so a difference shows in the next operation, whatever that is, and
  * in every one after it. All ranks compare the same words after the gate, so all come to the same end without a verdict. Costs a pass over
  * each result: a debugging aid. */
-#include "api/verify.h"
+#include "engine/verify.h"
 
 #include "base/digest.h"
 
