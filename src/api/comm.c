@@ -114,7 +114,7 @@ int tutti_comm_free(tutti_comm *comm)
         comm_explain(comm, "comm_free: work is under way on this comm; wait for it first");
         return -EBUSY;
     }
-    work_quiesce(comm->world);
+    progress_quiesce(comm->world);
     own_leave(comm->world);
     comm_aborted(comm);
     order_forget(comm);

@@ -8,6 +8,7 @@
 #include "engine/fault.h"
 #include "api/memory.h"
 #include "engine/queue.h"
+#include "engine/request.h"
 #include "arena/shared_map.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -183,6 +184,8 @@ static int life_faults(struct tutti_comm *comm, struct text *why)
     return r;
 }
 
+static const struct pump *const life_pumps[] = { &queue_pump, &request_pump, NULL };
+
 static int life_open_comm(struct world *world, struct text *why)
 {
     uint32_t *all = calloc((size_t)world->size, sizeof *all);
@@ -224,6 +227,7 @@ int life_open(struct tutti_comm **comm, struct arena *arena, int rank, int host_
     world->fork_page = memory_fork_page();
     world->fork_word = world->fork_page;
     world->thread_end = life.thread_end;
+    world->pumps = life_pumps;
     world->span = span_open(arena_span(arena, (uint32_t)rank), arena->header->span_bytes);
     int r = world->span ? memory_open(world) : -ENOMEM;
     world->rules = malloc(sizeof *world->rules);
@@ -269,7 +273,7 @@ int life_close(struct tutti_comm *comm)
     struct world *world = comm->world;
     if (life_busy(world))
         return -EBUSY;
-    work_stop(world);
+    progress_stop(world);
     pthread_mutex_lock(&life.lock);
     for (struct world **at = &life.worlds; *at; at = &(*at)->next)
         if (*at == world) {

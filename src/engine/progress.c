@@ -1,29 +1,28 @@
 /* One round: pump every comm that has work, declare a sleeper for each head that waits, sleep on all their words and on the bell, take the
- * declarations back. `round` is held all through a round, so that a comm's memory can be given back between two (work_quiesce); each
- * round begins through `door`, so that who wants to come between is not overtaken by the next one. The
+ * declarations back. `round` is held all through a round, so that a comm's memory can be given back
+ * between two (progress_quiesce); each round begins through `door`, so that who
+ * wants to come between is not overtaken by the next one. The
  * world's lock is not held while pumping: an operation may need it for its staging, and `done` may call anything on other comms. */
 #include "engine/progress.h"
 
-#include "engine/request.h"
-#include "engine/queue.h"
 #include "base/clock.h"
 #include "base/seeded.h"
 #include "os/thread.h"
-#include "watch/drive.h"
 #include "watch/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SLEEPS_MAX = 32, POLL_NS = 2000000 };    /* comms whose words one sleep can watch; how often the rest is looked at */
-enum { NAP_NS = 1000000, NAPS = 8 };            /* where no CPU is to spare: how soon it looks unasked, and how often in vain */
+enum { SLEEPS_MAX = 32 };         /* waits of one sleep; the rest is looked at each PROGRESS_POLL */
+enum { NAPS = 8 };                /* where no CPU is to spare: how often it looks unasked in vain */
 
 struct progress {
     pthread_t thread;
     pthread_mutex_t door, round;
     shared32 bell;                     /* +1 by whoever has news for the thread; a private futex */
     shared32 stop;
-    shared32 naps;                     /* 1: it will look at all comms within NAP_NS, from the beginning; 0: only if it is rung for. Stored by it alone */
+    shared32 naps;                     /* 1: it will look at all comms within PROGRESS_NAP, from the
+                                          beginning; 0: if it is rung for. Stored by it alone */
     bool spare;                        /* there is a CPU for it beside those of the ranks */
     int idle;                          /* naps in a row in which there was nothing to do */
     uint64_t seen_ns, seen_cpu_ns;     /* when it last looked at the clock, and its own CPU time then */
@@ -41,11 +40,13 @@ struct round {
 static void progress_list(struct world *world, struct round *r)
 {
     pthread_mutex_lock(&world->lock);
-    for (struct tutti_comm *c = world->comms; c && r->comms_used < SLOTS_MAX; c = c->next)
-        if (work_under_way(c) || p2p_under_way(c)) {
+    for (struct tutti_comm *c = world->comms; c && r->comms_used < SLOTS_MAX; c = c->next) {
+        int waits = r->waits;
+        for (const struct pump *const *pump = world->pumps; *pump; pump++)
+            r->waits += (*pump)->under_way(c);
+        if (r->waits > waits)
             r->comms[r->comms_used++] = c;
-            r->waits += (work_under_way(c) ? 1 : 0) + (p2p_under_way(c) ? 1 : 0);
-        }
+    }
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -55,11 +56,6 @@ static void round_limit(struct round *r, uint64_t slice)
     r->meant = slice < r->meant ? slice : r->meant;
 }
 
-static void round_hasten(struct round *r, uint64_t slice)
-{
-    r->slice = slice < r->slice ? slice : r->slice;
-}
-
 /* What each wait may watch of the words that are left: its share, and never more than there are. */
 static int round_room(const struct round *r)
 {
@@ -67,59 +63,32 @@ static int round_room(const struct round *r)
     return r->sleeps_used == SLEEPS_MAX ? 0 : share < left ? share : left;
 }
 
-static void round_queue(struct round *r, struct tutti_comm *c)
+/* Asked again right before it is pumped. Its parts may be in the making, under the same lock. */
+static bool round_asks(struct world *world, const struct tutti_comm *c, const struct pump *pump)
 {
-    if (load_acquire32(&c->attended)) {
-        round_limit(r, NAP_NS);
-        return;
-    }
-    pthread_mutex_lock(&c->queue_lock);
-    struct op *head = work_pump(c, true);
-    int room = round_room(r);
-    if (head && room) {
-        round_limit(r, head->wait.poll ? drive_slice_most(head->timeout_ns) : drive_slice(head));
-        round_limit(r, work_slice(c));
-        r->words_used += drive_gather(head, r->words + r->words_used, room, &r->sleeps[r->sleeps_used++]);
-        head->slices++;
-    } else if (head)
-        round_limit(r, POLL_NS);
-    if (head && head->wait.poll)
-        round_hasten(r, drive_slice(head));
-    pthread_mutex_unlock(&c->queue_lock);
+    pthread_mutex_lock(&world->lock);
+    bool under_way = pump->under_way(c);
+    pthread_mutex_unlock(&world->lock);
+    return under_way;
 }
 
-static void round_letters(struct round *r, struct tutti_comm *c)
+static void round_pump(struct round *r, struct tutti_comm *c, const struct pump *pump)
 {
-    if (load_acquire32(&c->p2p->attended)) {
-        round_limit(r, NAP_NS);
-        return;
-    }
-    int used = 0, room = round_room(r);
-    round_limit(r, post_watch(c, r->words + r->words_used, room, &r->sleeps[r->sleeps_used], &used));
-    if (!room)
-        round_limit(r, POLL_NS);
+    int used = 0;
+    struct futex_word *words = r->words + r->words_used;
+    struct nap nap = pump->round(c, words, round_room(r), &r->sleeps[r->sleeps_used], &used);
+    round_limit(r, nap.most);
+    r->slice = nap.sooner < r->slice ? nap.sooner : r->slice;
     r->words_used += used;
     r->sleeps_used += used > 0;
 }
 
-static bool round_has_letters(struct world *world, const struct tutti_comm *c)
-{
-    pthread_mutex_lock(&world->lock);                /* they may be the comm's first */
-    bool has = p2p_under_way(c);
-    pthread_mutex_unlock(&world->lock);
-    return has;
-}
-
 static void round_excuse(struct world *world, struct round *r, uint64_t now, uint64_t excess)
 {
-    for (int i = 0; i < r->comms_used; i++) {
-        struct tutti_comm *c = r->comms[i];
-        pthread_mutex_lock(&c->queue_lock);
-        work_excuse(c, now, excess);
-        pthread_mutex_unlock(&c->queue_lock);
-        if (round_has_letters(world, c))
-            post_excuse(c, now, excess);
-    }
+    for (int i = 0; i < r->comms_used; i++)
+        for (const struct pump *const *pump = world->pumps; *pump; pump++)
+            if (round_asks(world, r->comms[i], *pump))
+                (*pump)->excuse(r->comms[i], now, excess);
 }
 
 /* Since the last time this thread either ran or slept, and no longer than it meant to; what is left of that time, the process was stopped.
@@ -142,9 +111,9 @@ static void progress_gather(struct world *world, struct round *r)
     r->watched = r->waits < 1 ? 1 : r->waits < SLEEPS_MAX ? r->waits : SLEEPS_MAX;
     for (int i = 0; i < r->comms_used; i++) {
         struct tutti_comm *c = r->comms[(world->progress->first + i) % r->comms_used];
-        round_queue(r, c);
-        if (round_has_letters(world, c))
-            round_letters(r, c);
+        for (const struct pump *const *pump = world->pumps; *pump; pump++)
+            if (round_asks(world, c, *pump))
+                round_pump(r, c, *pump);
     }
     world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
@@ -159,9 +128,9 @@ static void round_nap(struct progress *p, struct round *r)
         return;
     if (r->slice == UINT64_MAX && p->idle < NAPS) {
         p->idle++;
-        round_limit(r, NAP_NS);
+        round_limit(r, PROGRESS_NAP);
     }
-    if (r->slice <= NAP_NS)
+    if (r->slice <= PROGRESS_NAP)
         store_release32(&p->naps, 1);
 }
 
@@ -251,7 +220,7 @@ void progress_tell(struct world *world)
 
 bool progress_attends(const struct world *world) { return world->progress && !world->progress->spare; }
 
-void work_quiesce(struct world *world)
+void progress_quiesce(struct world *world)
 {
     struct progress *p = world->progress;
     if (!p)
@@ -263,7 +232,7 @@ void work_quiesce(struct world *world)
     pthread_mutex_unlock(&p->door);
 }
 
-void work_stop(struct world *world)
+void progress_stop(struct world *world)
 {
     struct progress *p = world->progress;
     if (!p)

@@ -1,10 +1,13 @@
 /* Job: the world's progress thread: carries on what nobody waits for.
  * Owns: struct progress.
- * Never: spins. It sleeps on the words of all comms with work at once, and on its bell. */
+ * Never: spins, or knows what it carries on: world.pumps do.
+ *
+ * It sleeps on the words of all comms with work at once, and on its bell. */
 #ifndef TUTTI_ENGINE_PROGRESS_H
 #define TUTTI_ENGINE_PROGRESS_H
 
 #include "group/comm.h"
+#include "watch/drive.h"
 
 int  progress_start(struct world *world);            /* once; 0 or -errno */
 void progress_tell(struct world *world);             /* the same, and within a millisecond is soon enough where ranks need all CPUs */
@@ -12,11 +15,27 @@ void progress_tell(struct world *world);             /* the same, and within a m
 bool progress_attends(const struct world *world);
 void progress_kick(struct world *world);             /* there is something to wait for */
 
-/* work.c: under queue_lock, advances a comm's queue; the head that waits, or NULL. look: also everything that could end the wait.
-   While `done` runs the lock is open, and other threads' pumps do nothing. */
-struct op *work_pump(struct tutti_comm *comm, bool look);
-uint64_t work_slice(struct tutti_comm *comm);        /* ns until the first deadline in the queue, or less; under queue_lock */
-/* This process was stopped for so long, until now: no deadline of what is under way counts that. Under queue_lock. */
-void work_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess);
+/* Before a comm's memory goes: the thread leaves it. */
+void progress_quiesce(struct world *world);
+void progress_stop(struct world *world);             /* ends the thread */
+
+/* How soon it looks unasked where no CPU is to spare; and at what it has no room to watch. ns */
+enum { PROGRESS_NAP = 1000000, PROGRESS_POLL = 2000000 };
+
+/* How long the thread may sleep, ns; UINT64_MAX: as long as it likes. */
+struct nap {
+    uint64_t most;                     /* whoever sleeps longer than that was stopped */
+    uint64_t sooner;                   /* a device is waited for, which wakes nobody */
+};
+
+/* One sort of work under way. The world is opened with a list of them (world.pumps). */
+struct pump {
+    bool (*under_way)(const struct tutti_comm *comm);        /* under the world's lock */
+    /* Advances it. With room for them, appends the words to sleep on and declares a listener. */
+    struct nap (*round)(struct tutti_comm *comm, struct futex_word *words, int room,
+                        struct drive_sleep *sleep, int *used);
+    /* This process was stopped for so long, until now: no deadline under way counts that. */
+    void (*excuse)(struct tutti_comm *comm, uint64_t now, uint64_t excess);
+};
 
 #endif

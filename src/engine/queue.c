@@ -6,7 +6,6 @@
 #include "engine/queue.h"
 
 #include "engine/guard.h"
-#include "engine/progress.h"
 #include "engine/run.h"
 #include "base/clock.h"
 #include "os/caller.h"
@@ -32,7 +31,7 @@ struct tutti_work {
     void *done_arg;
 };
 
-bool work_under_way(struct tutti_comm *comm)
+bool work_under_way(const struct tutti_comm *comm)
 {
     return load_acquire32(&comm->watch.attention) & ATTENTION_WORK;
 }
@@ -110,10 +109,12 @@ uint64_t work_slice(struct tutti_comm *comm)
     return slice;
 }
 
-void work_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
+static void work_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 {
+    pthread_mutex_lock(&comm->queue_lock);
     for (struct tutti_work *work = comm->queue; work; work = work->next)
         work->c.op.began_ns = drive_later(work->c.op.began_ns, now, excess);
+    pthread_mutex_unlock(&comm->queue_lock);
 }
 
 /* The head as far as it goes: WAITING, DONE, or why it failed. */
@@ -138,8 +139,10 @@ static int work_advance(struct tutti_comm *comm, struct tutti_work *work, bool l
     }
 }
 
-/* Under queue_lock: advances as far as it goes. NULL, or the head that waits. */
-struct op *work_pump(struct tutti_comm *comm, bool look)
+/* Under queue_lock: advances as far as it goes. NULL, or the head that waits.
+   look: also at everything that could end the wait.
+   While `done` runs the lock is open, and other threads' pumps do nothing. */
+static struct op *work_pump(struct tutti_comm *comm, bool look)
 {
     while (comm->queue && !comm->pumping) {
         struct tutti_work *work = comm->queue;
@@ -150,6 +153,30 @@ struct op *work_pump(struct tutti_comm *comm, bool look)
     }
     return NULL;
 }
+
+static struct nap work_round(struct tutti_comm *comm, struct futex_word *words, int room,
+                             struct drive_sleep *sleep, int *used)
+{
+    struct nap nap = { UINT64_MAX, UINT64_MAX };
+    if (load_acquire32(&comm->attended))
+        return (struct nap){ PROGRESS_NAP, UINT64_MAX };
+    pthread_mutex_lock(&comm->queue_lock);
+    struct op *head = work_pump(comm, true);
+    if (head && room) {
+        uint64_t first = work_slice(comm);
+        nap.most = head->wait.poll ? drive_slice_most(head->timeout_ns) : drive_slice(head);
+        nap.most = first < nap.most ? first : nap.most;
+        *used = drive_gather(head, words, room, sleep);
+        head->slices++;
+    } else if (head)
+        nap.most = PROGRESS_POLL;
+    if (head && head->wait.poll)
+        nap.sooner = drive_slice(head);
+    pthread_mutex_unlock(&comm->queue_lock);
+    return nap;
+}
+
+const struct pump queue_pump = { work_under_way, work_round, work_excuse };
 
 static void work_append(struct tutti_comm *comm, struct tutti_work *work)
 {

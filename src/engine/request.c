@@ -5,7 +5,6 @@
 #include "engine/request.h"
 
 #include "engine/guard.h"
-#include "engine/progress.h"
 #include "engine/queue.h"
 #include "base/clock.h"
 #include "watch/cycle.h"
@@ -88,7 +87,10 @@ static bool post_pump(struct p2p *p)
     return moved;
 }
 
-uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room, struct drive_sleep *sleep, int *used)
+/* Appends the words to sleep on and declares a listener, if there is room for them.
+   Returns how long to sleep at most. */
+static uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room,
+                           struct drive_sleep *sleep, int *used)
 {
     struct p2p *p = comm->p2p;
     pthread_mutex_lock(&p->lock);
@@ -109,7 +111,16 @@ uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room,
     return slice;
 }
 
-void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
+static struct nap post_round(struct tutti_comm *comm, struct futex_word *words, int room,
+                             struct drive_sleep *sleep, int *used)
+{
+    if (load_acquire32(&comm->p2p->attended))
+        return (struct nap){ PROGRESS_NAP, UINT64_MAX };
+    uint64_t slice = post_watch(comm, words, room, sleep, used);
+    return (struct nap){ room || slice < PROGRESS_POLL ? slice : PROGRESS_POLL, UINT64_MAX };
+}
+
+static void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 {
     struct p2p *p = comm->p2p;
     pthread_mutex_lock(&p->lock);
@@ -117,6 +128,8 @@ void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
         p2p_excuse(p, now, excess);
     pthread_mutex_unlock(&p->lock);
 }
+
+const struct pump request_pump = { p2p_under_way, post_round, post_excuse };
 
 void post_journal(struct watch *w, const struct post *post, uint64_t tick)
 {

@@ -4,18 +4,14 @@
 #ifndef TUTTI_ENGINE_REQUEST_H
 #define TUTTI_ENGINE_REQUEST_H
 
+#include "engine/progress.h"
 #include "p2p/p2p.h"
 #include "watch/journal.h"
 
 /* With call->work: starts it and leaves the handle. Without, while others are under way: to its end, behind them. post is copied. */
 int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call *call);
 
-/* The progress thread's part: pumps, looks, and, with room for them, appends the words to sleep on and declares a listener (*used > 0).
-   Returns how long to sleep at most, ns. */
-uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room, struct drive_sleep *sleep, int *used);
-
-/* This process was stopped for so long, until now: no deadline of what is under way counts that. */
-void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess);
+extern const struct pump request_pump;               /* for the progress thread */
 
 /* The call in the journal, as the operation in hand. */
 void post_journal(struct watch *w, const struct post *post, uint64_t tick);

@@ -18,7 +18,8 @@
 
 enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, FAULTS_MAX = 8, OPS_MAX = 7168 };
 
-struct progress;                       /* engine/queue: the world's progress thread */
+struct progress;                       /* engine/: the world's progress thread */
+struct pump;
 struct tutti_work;
 struct algorithm;                      /* coll/ */
 struct p2p;                            /* p2p/ */
@@ -37,7 +38,7 @@ struct world {
     struct kept host;                  /* what tells late comers that the world has met */
     const uint64_t *fork_word;         /* 1 in the process that joined, 0 in a forked child of it */
     void *fork_page;
-    pthread_key_t thread_end;          /* not NULL in a thread whose end is to be noticed: one that has joined, or called */
+    pthread_key_t thread_end;          /* set in a thread that has joined or called */
     pthread_mutex_t lock;
     struct tutti_comm *comms;          /* all open comms, the world's own last */
     struct tutti_comm *whole;          /* the comm of all ranks */
@@ -56,6 +57,7 @@ struct world {
     shared64 *handles;                 /* [size] for watch/death */
     shared32 adrift;                   /* the joining thread has ended */
     struct progress *progress;
+    const struct pump *const *pumps;   /* what the progress thread carries on; NULL ends the list */
     void *keys;                        /* order/: this rank's counts of keys, and what it runs */
     struct threads threads;            /* of this rank, that call; changes under lock */
     struct rules *rules;               /* which algorithm when, parsed from the arena's header */

@@ -2,7 +2,7 @@
  * a message or an error; it never reads or writes outside of what can be the sender's. Both ranks are this process's, played by one thread. */
 #include "fuzz.h"
 
-#include "engine/queue.h"
+#include "engine/progress.h"
 #include "arena/span.h"
 #include "p2p/p2p.h"
 
@@ -45,7 +45,7 @@ static void open_once(void)
 /* As when nothing had ever been sent. */
 static void forget(tutti_comm *c)
 {
-    work_quiesce(c->world);
+    progress_quiesce(c->world);
     p2p_close(c);
     for (struct held *held = c->stage.held, *next; held; held = next) {
         next = held->next;

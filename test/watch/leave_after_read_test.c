@@ -4,7 +4,7 @@
  * has succeeded by then: nothing but the reader's end or its death may let the owners go, and nothing makes any of them fail. The same in
  * an all_reduce, where the one that is held owes the others its piece: there each of these ends the operation for all.
  * A reader that fails in the middle does so by words that cannot be true; here these are its own, so that nobody else reads them. */
-#include "engine/progress.h"
+#include "engine/queue.h"
 #include "base/clock.h"
 #include "every_collective.h"
 #include "group/comm.h"
