@@ -1,7 +1,6 @@
 /* The one word that says that work is over is a futex; a ring that can wait for futexes waits for that. Filled by hand: liburing knows
  * this request from 2.5 on, kernels from 6.7 on, which is asked of the kernel once per world. */
-#include "engine/completion.h"
-#include "engine/queue.h"
+#include "engine/work.h"
 #include "os/caller.h"
 #include "os/uring.h"
 
@@ -72,7 +71,7 @@ int tutti_uring_prep_wait(struct io_uring_sqe *sqe, tutti_work *work)
     CALLER_KEPT;
     if (!sqe || !work)
         return -EINVAL;
-    struct work_completion of = work_completion(work);
+    struct work_completion of = work_shape(work)->completion(work);
     if (completion_over(of.completion)) {                        /* its comm may be gone */
         clear(sqe);
         sqe->opcode = IORING_OP_NOP;

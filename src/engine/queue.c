@@ -2,13 +2,12 @@
  * queue_lock may pump it: the thread that starts, tests or waits, and the progress thread. A starting call pumps at once, so that peers
  * see its arrival; a waiting one pumps and spins like a blocking call, and only when that took too long leaves it to the progress
  * thread, which sleeps on the words of all comms with work at once. */
-#define TUTTI_NO_SITES
 #include "engine/queue.h"
 
 #include "engine/guard.h"
 #include "engine/run.h"
+#include "engine/work.h"
 #include "base/clock.h"
-#include "os/caller.h"
 #include "watch/cycle.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
@@ -17,7 +16,7 @@
 #include <stdlib.h>
 
 struct tutti_work {
-    const struct work_shape *shape;    /* NULL: a collective, as described here; else somebody else's handle (work.h) */
+    const struct work_shape *shape;    /* first: what every handle begins with */
     struct coll c;
     struct tutti_work *next;
     void *lists;                       /* a copy of the caller's, where the call had lists */
@@ -308,6 +307,60 @@ static int work_take(struct tutti_work *work, int interrupted)
     return r;
 }
 
+/* What is over needs its comm no more, which may have been freed. */
+static int work_check(const struct tutti_work *work)
+{
+    if (completion_over(&work->completion))
+        return 0;
+    return *work->c.comm->fork_word == 1 ? 0 : -ECHILD;
+}
+
+/* Patience is what the caller gave, except that the moment in which TUTTI_KEEP's deadline passes ends it. */
+static int work_wait(struct tutti_work *work, int timeout_ms)
+{
+    int r = work_check(work);
+    if (r < 0)
+        return r;
+    if (!completion_over(&work->completion))
+        enter_known(work->c.comm);
+    if (comm_callback == work->c.comm)
+        return -EDEADLK;
+    bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(work));
+    if (!completion_over(&work->completion))
+        r = work_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
+    if (r == -EAGAIN && !completion_over(&work->completion))
+        return work_late(work) ? -ETIMEDOUT : -EAGAIN;
+    return work_take(work, r == -EINTR ? r : 0);
+}
+
+static int work_test(struct tutti_work *work)
+{
+    int r = work_check(work);
+    if (r < 0)
+        return r;
+    struct tutti_comm *comm = work->c.comm;
+    if (!completion_over(&work->completion))
+        enter_known(comm);
+    if (!completion_over(&work->completion) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
+        struct tutti_work *first = comm->queue;
+        struct op *head = work_pump(comm, false);
+        bool moved = head && comm->queue != first;
+        pthread_mutex_unlock(&comm->queue_lock);
+        if (moved)
+            progress_tell(comm->world);
+    }
+    if (completion_over(&work->completion))
+        return work->result;
+    return work_late(work) ? -ETIMEDOUT : -EAGAIN;
+}
+
+static struct work_completion work_completion(struct tutti_work *work)
+{
+    return (struct work_completion){ &work->completion, work->c.comm, &work->c.comm->queue_lock };
+}
+
+static const struct work_shape queue_shape = { work_wait, work_test, work_completion };
+
 /* At the end of the queue, from where the pump takes it. The handle may be gone when this returns: another thread may wait for it. */
 static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
 {
@@ -332,7 +385,8 @@ static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
 
 static void work_describe(struct tutti_comm *comm, struct tutti_work *work, const struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
 {
-    *work = (struct tutti_work){ .kind = kind, .blocking = true, .keep_ns = -1 };
+    *work = (struct tutti_work){ .shape = &queue_shape, .kind = kind, .keep_ns = -1 };
+    work->blocking = true;
     if (c)
         work->c = *c;
     work->c.comm = comm;
@@ -405,74 +459,4 @@ int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
         fetch_add32(&comm->world->threads.seat->promises, 1);        /* E62 release */
     work_enter(comm, work);
     return 0;
-}
-
-/* Read as what it is in every handle: its first member. */
-static const struct work_shape *work_shape(const struct tutti_work *work) { return *(const struct work_shape *const *)(const void *)work; }
-
-struct work_completion work_completion(struct tutti_work *work)
-{
-    if (work_shape(work))
-        return work_shape(work)->completion(work);
-    return (struct work_completion){ &work->completion, work->c.comm, &work->c.comm->queue_lock };
-}
-
-/* What is over needs its comm no more, which may have been freed. */
-static int work_check(const struct tutti_work *work)
-{
-    if (completion_over(&work->completion))
-        return 0;
-    return *work->c.comm->fork_word == 1 ? 0 : -ECHILD;
-}
-
-/* Patience is what the caller gave, except that the moment in which TUTTI_KEEP's deadline passes ends it. */
-int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
-{
-    CALLER_KEPT;
-    (void)site;
-    if (!work)
-        return -EINVAL;
-    if (work_shape(work))
-        return work_shape(work)->wait(work, timeout_ms);
-    int r = work_check(work);
-    if (r < 0)
-        return r;
-    if (!completion_over(&work->completion))
-        enter_known(work->c.comm);
-    if (comm_callback == work->c.comm)
-        return -EDEADLK;
-    bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(work));
-    if (!completion_over(&work->completion))
-        r = work_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
-    if (r == -EAGAIN && !completion_over(&work->completion))
-        return work_late(work) ? -ETIMEDOUT : -EAGAIN;
-    return work_take(work, r == -EINTR ? r : 0);
-}
-
-int tutti_wait(tutti_work *work, int timeout_ms) { return tutti_wait_at(NULL, work, timeout_ms); }
-
-int tutti_test(tutti_work *work)
-{
-    CALLER_KEPT;
-    if (!work)
-        return -EINVAL;
-    if (work_shape(work))
-        return work_shape(work)->test(work);
-    int r = work_check(work);
-    if (r < 0)
-        return r;
-    struct tutti_comm *comm = work->c.comm;
-    if (!completion_over(&work->completion))
-        enter_known(comm);
-    if (!completion_over(&work->completion) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
-        struct tutti_work *first = comm->queue;
-        struct op *head = work_pump(comm, false);
-        bool moved = head && comm->queue != first;
-        pthread_mutex_unlock(&comm->queue_lock);
-        if (moved)
-            progress_tell(comm->world);
-    }
-    if (completion_over(&work->completion))
-        return work->result;
-    return work_late(work) ? -ETIMEDOUT : -EAGAIN;
 }

@@ -1,11 +1,10 @@
 /* Works of sends and receives stand in p2p's own lists, not in the comm's queue: they end in whatever order their messages come. Whoever
  * starts, tests or waits pumps all of them under p2p's lock; nobody sleeps there: a waiter that spun in vain leaves them to the
  * progress thread, which sleeps on this rank's bell, and waits for its handle alone. */
-#define TUTTI_NO_SITES
 #include "engine/request.h"
 
 #include "engine/guard.h"
-#include "engine/queue.h"
+#include "engine/work.h"
 #include "base/clock.h"
 #include "watch/cycle.h"
 #include "watch/rollcall.h"
