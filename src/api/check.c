@@ -91,21 +91,6 @@ static bool check_overlaps(const char *a, size_t more, const char *b, size_t les
     return b != allowed && (uintptr_t)a < (uintptr_t)b + less && (uintptr_t)b < (uintptr_t)a + more;
 }
 
-struct extent check_extent(const struct tutti_comm *comm, const struct coll *c, enum kind kind)
-{
-    unsigned how = parts_of(kind);
-    size_t block = c->count * c->width, size = comm->watch.size;
-    bool at_root = (uint32_t)c->root == comm->watch.me;
-    struct extent e = { block * (how & PARTS_EACH ? size : 1), block * (kind == KIND_ALL_GATHER || kind == KIND_GATHER || kind == KIND_ALL_TO_ALL ? size : 1) };
-    if ((how & PARTS_ROOT_GIVES) && !at_root)
-        e.sent = 0;
-    if (((kind == KIND_REDUCE || (how & PARTS_ROOT_TAKES)) && !at_root) || (kind == KIND_BROADCAST && at_root) || kind == KIND_SAME)
-        e.taken = 0;
-    if (kind == KIND_EXSCAN && comm->watch.me == 0)
-        e.taken = 0;
-    return e;
-}
-
 int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site)
 {
     unsigned how = parts_of(kind);

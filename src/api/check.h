@@ -62,9 +62,6 @@ static inline struct shape *check_remembered(struct tutti_comm *comm, uint64_t s
 /* Type, count, root, operation, and call. For even parts: chooses the algorithm, which is looked up where a call like it came before:
    programs repeat themselves, and this is a fifth of a small all_reduce. */
 int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
-/* Bytes that this rank gives out of c->send and takes into c->recv, in even parts. */
-struct extent { size_t sent, taken; };
-struct extent check_extent(const struct tutti_comm *comm, const struct coll *c, enum kind kind);
 /* The buffers of even parts. */
 int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site);
 /* The lists: pointers, sums, overlaps, what this rank gives itself. Sets c->count, bytes, lists.most, list_hash. */

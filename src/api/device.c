@@ -3,7 +3,6 @@
 #define TUTTI_NO_SITES
 #include "api/device.h"
 
-#include "api/check.h"
 #include "engine/guard.h"
 #include "coll/parts.h"
 #include "gpu/context.h"
@@ -47,7 +46,7 @@ static int buffer_ask(struct device_buffer *b, const struct device_buffer *befor
 
 static int even_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, struct device_call *d)
 {
-    struct extent extent = check_extent(comm, c, kind);
+    struct extent extent = parts_extent(comm, c, kind);
     d->given = &d->send;
     d->taken = &d->recv;
     d->gives = d->takes = 1;

@@ -89,7 +89,7 @@ struct coll {
     uint64_t list_hash;                /* of the counts that all ranks must have alike; 0: none */
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */
-    bool kept;                         /* this rank's block for itself is in its place (parts_keep) */
+    bool kept;                         /* this rank's block for itself is in its place (take_own) */
     bool lends;                        /* flat: peers read the caller's buffer where it lies, so this rank stays until they have (coll_returned) */
     uint64_t fold_ticks;
     struct tuner *stream;             /* coll/stream.h */

@@ -4,6 +4,7 @@
 
 #include "base/copy.h"
 #include "coll/parts.h"
+#include "coll/take.h"
 
 #include <errno.h>
 
@@ -60,7 +61,7 @@ int flat_put_parts(struct coll *c)
         return flat_put_bytes(c, even->gives, each ? even->at : even->gives, each ? even->at + c->count * c->width : even->gives);
     }
     if (even->keeps)
-        parts_keep(c);                               /* while those who give put what they give into their slots */
+        take_own(c);                               /* while those who give put what they give into their slots */
     return flat_put_nothing(c);
 }
 
@@ -162,7 +163,7 @@ static struct spot flat_at(const struct coll *c, uint32_t p, size_t first, size_
 int flat_take_lists(struct coll *c)
 {
     flat_own(c->comm, c->op.claim.seq, c->bytes);
-    return parts_take(c, flat_at, 0, SIZE_MAX, NULL);
+    return take_all(c, flat_at, 0, SIZE_MAX, NULL);
 }
 
 static inline int flat_take_from(struct coll *c, uint32_t p)

@@ -1,10 +1,6 @@
 /* One table says what tells the collectives apart; the three transports then need to be written once. Costs a few branches a block. */
 #include "coll/parts.h"
 
-#include "coll/cma.h"
-
-#include <errno.h>
-
 static const unsigned table[KIND_COUNT] = {
     [KIND_BROADCAST] = PARTS_ROOT_GIVES,
     [KIND_REDUCE_SCATTER] = PARTS_EACH | PARTS_FOLD,
@@ -36,6 +32,22 @@ struct sides parts_sides(const struct tutti_comm *comm, const struct coll *c, en
     if ((how & PARTS_ROOT_TAKES) && !at_root)
         s.takes = 0;
     return s;
+}
+
+struct extent parts_extent(const struct tutti_comm *comm, const struct coll *c, enum kind kind)
+{
+    unsigned how = table[kind];
+    size_t block = c->count * c->width, size = comm->watch.size;
+    bool at_root = (uint32_t)c->root == comm->watch.me;
+    bool takes_all = kind == KIND_ALL_GATHER || kind == KIND_GATHER || kind == KIND_ALL_TO_ALL;
+    struct extent e = { block * (how & PARTS_EACH ? size : 1), block * (takes_all ? size : 1) };
+    if ((how & PARTS_ROOT_GIVES) && !at_root)
+        e.sent = 0;
+    if (((kind == KIND_REDUCE || (how & PARTS_ROOT_TAKES)) && !at_root) || (kind == KIND_BROADCAST && at_root) || kind == KIND_SAME)
+        e.taken = 0;
+    if (kind == KIND_EXSCAN && comm->watch.me == 0)
+        e.taken = 0;
+    return e;
 }
 
 bool parts_gives(const struct coll *c, uint32_t p)
@@ -137,75 +149,10 @@ struct even parts_even(enum kind kind, const struct watch *w, uint32_t root, siz
     };
 }
 
-static int parts_fold(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
-{
-    unsigned how = parts_how(c);
-    uint32_t me = c->comm->watch.me, ranks = how & PARTS_LOWER ? me + !(how & PARTS_STRICT) : c->comm->watch.size;
-    const void *from[RANKS_MAX];
-    if (n == 0 || ranks == 0)
-        return DONE;
-    for (uint32_t p = 0; p < ranks; p++) {
-        struct spot spot = p == me && !scratch ? (struct spot){ parts_send(c, me) + first * c->width, 0 } : at(c, p, first, n);
-        int r = spot.far ? cma_read(c, p, cma_stretch(c, p), spot.far, n * c->width) : spot.at ? DONE : -EPROTO;
-        if (r != DONE)
-            return r;
-        from[p] = spot.far ? cma_stretch(c, p) : spot.at;
-    }
-    char *to = parts_recv(c, me) + first * c->width;
-    coll_fold(c, scratch ? scratch : to, from, ranks, n);
-    if (scratch)
-        coll_copy_out(c, to, scratch, n * c->width);
-    return DONE;
-}
-
-/* What is far goes through a window of a certain size; then it is no device's, and there is no scratch. */
-static int parts_fold_all(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
-{
-    size_t most = c->cma == CMA_YES ? cma_stretch_bytes(c) / c->width : n;
-    int r = DONE;
-    n = parts_cut(parts_count(c, c->comm->watch.me, c->comm->watch.me), first, n);
-    for (size_t done = 0; done < n && r == DONE; done += most)
-        r = parts_fold(c, at, first + done, n - done < most ? n - done : most, scratch);
-    return r;
-}
-
 bool parts_keeps(const struct coll *c)
 {
     unsigned how = parts_how(c);
     if (how & PARTS_ROOT_GIVES)
         return c->comm->watch.me == (uint32_t)c->root && (how & PARTS_EACH);
     return !(how & PARTS_ROOT_TAKES) || c->comm->watch.me == (uint32_t)c->root;
-}
-
-void parts_keep(struct coll *c)
-{
-    uint32_t me = c->comm->watch.me;
-    coll_copy(c, parts_recv(c, me), parts_send(c, me), parts_count(c, me, me) * c->width);
-    c->kept = true;
-}
-
-int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch)
-{
-    unsigned how = parts_how(c);
-    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    if (how & PARTS_FOLD)
-        return parts_fold_all(c, at, first, n, scratch);
-    /* Each rank begins with its neighbour, so that not all read from the same one at once. */
-    for (uint32_t i = 0; i < size; i++) {
-        uint32_t p = me + i < size ? me + i : me + i - size;
-        bool kept = p == me && parts_keeps(c) && !c->kept;
-        if (!kept && !parts_moves(c, p, me))
-            continue;
-        size_t some = parts_cut(parts_count(c, p, me), first, n);
-        if (some == 0)
-            continue;
-        struct spot spot = kept ? (struct spot){ parts_send(c, me) + first * c->width, 0 } : at(c, p, first, some);
-        char *to = parts_recv(c, p) + first * c->width;
-        int r = spot.far ? cma_read(c, p, to, spot.far, some * c->width) : spot.at ? DONE : -EPROTO;
-        if (r != DONE)
-            return r;
-        if (!spot.far)
-            coll_copy_out(c, to, spot.at, some * c->width);
-    }
-    return DONE;
 }

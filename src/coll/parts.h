@@ -26,7 +26,6 @@ static inline unsigned parts_how(const struct coll *c) { return parts_of(c->algo
 bool parts_gives(const struct coll *c, uint32_t p);                          /* has p anything for others? */
 bool parts_takes(const struct coll *c);                                       /* does this rank take anything, be it its own? */
 bool parts_keeps(const struct coll *c);                                       /* has this rank a block for itself? */
-void parts_keep(struct coll *c);                                             /* copies that; parts_take then does not. Of a kind that does not fold */
 bool parts_moves(const struct coll *c, uint32_t from, uint32_t to);          /* is there a block from -> to? from != to */
 /* Elements of a block. PARTS_PAIRS: of this rank's own alone. */
 size_t parts_count(const struct coll *c, uint32_t from, uint32_t to);
@@ -48,13 +47,8 @@ static inline size_t parts_cut(size_t count, size_t first, size_t n)
 struct sides { uint32_t gives, takes; };
 struct sides parts_sides(const struct tutti_comm *comm, const struct coll *c, enum kind kind);
 
-/* Where elements of p's lie: in this process's reach, or, at NULL, in p's private memory (coll/cma.h); neither: nowhere, -EPROTO. */
-struct spot { const char *at; uint64_t far; };
-
-/* Takes elements [first, first + n) of everything that is meant for this rank, n cut to each block's end. `at` says where those of p's block
-   lie. Includes what this rank keeps for itself. scratch: where the CPU cannot reach this rank's buffers, the fold comes out here first, and
-   its own block is where `at` says, too. DONE, WAITING (cma_read: it is asked again) or -errno. */
-typedef struct spot parts_at_fn(const struct coll *c, uint32_t p, size_t first, size_t n);
-int parts_take(struct coll *c, parts_at_fn *at, size_t first, size_t n, char *scratch);
+/* Bytes that this rank gives out of c->send and takes into c->recv, in even parts. */
+struct extent { size_t sent, taken; };
+struct extent parts_extent(const struct tutti_comm *comm, const struct coll *c, enum kind kind);
 
 #endif

@@ -22,6 +22,7 @@
 #include "coll/ring.h"
 
 #include "coll/parts.h"
+#include "coll/take.h"
 #include "coll/ringed.h"
 #include "coll/stream.h"
 
@@ -173,7 +174,7 @@ static int move_hand_out(struct coll *c)
     if (c->mover && (!c->mover->room(c, MOVER_OUT) || c->ring.taking >= c->ring.out + RING_DEPTH))
         return WAITING;
     char *scratch = c->mover && (parts_how(c) & PARTS_FOLD) ? c->mover->scratch(c, c->ring.taking) : NULL;
-    int r = parts_take(c, move_at, (size_t)c->ring.taking * c->ring.piece, (size_t)rounds * c->ring.piece, scratch);
+    int r = take_all(c, move_at, (size_t)c->ring.taking * c->ring.piece, (size_t)rounds * c->ring.piece, scratch);
     if (r != DONE)
         return r;
     c->ring.taking += rounds;
