@@ -4,7 +4,9 @@
 #ifndef FOLD_TABLE_H
 #define FOLD_TABLE_H
 
-#include "fold/fold.h"
+#include "fold/signature.h"
+
+#include <tutti.h>
 
 enum { TABLE_TYPES = TUTTI_F8E5M2 + 1, TABLE_OPS = TUTTI_LXOR + 1 };
 
