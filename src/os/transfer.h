@@ -7,13 +7,7 @@
 #define TUTTI_OS_TRANSFER_H
 
 #include "base/atomic.h"
-
-#include <stddef.h>
-
-enum transfer_kind { TRANSFER_READ, TRANSFER_WRITE, TRANSFER_SYNC };         /* SYNC: fsync; at, bytes, offset are nothing */
-
-struct transfer_piece { enum transfer_kind kind; int fd; void *at; size_t bytes; uint64_t offset; };
-struct transfer_end { unsigned tag; int64_t result; };                       /* bytes moved, perhaps fewer than asked for; or -errno */
+#include "os/piece.h"
 
 struct transfer;
 

@@ -4,7 +4,7 @@
 #ifndef TUTTI_OS_URING_H
 #define TUTTI_OS_URING_H
 
-#include "os/transfer.h"
+#include "os/piece.h"
 
 #include <stdbool.h>
 
