@@ -8,6 +8,7 @@
 #include "coll/tuned.h"
 #include "group/environment.h"
 #include "group/join.h"
+#include "group/seat.h"
 #include "os/caller.h"
 #include "os/file.h"
 
@@ -177,7 +178,7 @@ static int init_steps(tutti_comm **world, const tutti_options *options, struct t
         return r;
     r = life_open(world, &arena, place.rank, host_fd, &o, 0, why);
     if (r < 0) {
-        join_leave(&arena, place.rank);
+        seat_leave(&arena, place.rank);
         arena_detach(&arena);
         if (host_fd >= 0)
             close(host_fd);

@@ -17,7 +17,7 @@
 #include "coll/select.h"
 #include "gpu/own.h"
 #include "group/directory.h"
-#include "group/join.h"
+#include "group/seat.h"
 #include "order/order.h"
 #include "os/memory.h"
 #include "p2p/p2p.h"
@@ -42,7 +42,7 @@ static void life_leave(struct world *world)
 {
     struct seat *seat = &world->arena.seats[world->rank];
     if (process_mark_mine(&seat->mark)) {
-        join_leave(&world->arena, world->rank);
+        seat_leave(&world->arena, world->rank);
         return;
     }
     store_release32(&seat->state, SEAT_LEFT);                        /* E11 release */

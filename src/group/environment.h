@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 
+struct launcher_ways;           /* launcher.h */
+
 struct launch_place {
     const char *launcher;       /* "tutti run", "torchrun", "Open MPI", "MPICH", "Slurm", "options", "alone" */
     int  rank, size;            /* of the world to join */
@@ -17,6 +19,10 @@ struct launch_place {
 /* lookup is getenv in life, a table in tests. 0 with launcher "alone" and size 1 where there is none; -EINVAL with a sentence:
    a variable that is there and wrong, or one of a pair missing; -EXDEV: fewer ranks local than the world has (and local_only is 0). */
 int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why);
+
+/* environment_read with all its facts from outside. */
+int environment_read_from(struct launch_place *place, const struct launcher_ways *ways,
+                          int local_only, struct text *why);
 
 /* Under this name the ranks meet. Of any length: names that differ stay different. */
 void environment_set_job(struct launch_place *place, const char *name);

@@ -1,4 +1,4 @@
-/* Job: bring the ranks of a job together in one arena, each in its seat; and let one go.
+/* Job: bring the ranks of a job together in one arena, each in its seat.
  * Owns: its own seat; join.joined and join.state together with the other joiners.
  * Never: comms and operations.
  *
@@ -7,17 +7,7 @@
 #ifndef TUTTI_GROUP_JOIN_H
 #define TUTTI_GROUP_JOIN_H
 
-#include "arena/arena.h"
-
-struct join_request {
-    const char *name;           /* meeting name (abstract or '/path'); NULL: there is only fd */
-    int  fd;                    /* arena handed down by inheritance, or -1: then by name alone; taken over if arena->fd is it afterwards */
-    int  rank, size;
-    int  timeout_ms;            /* for all to arrive; < 0 none */
-    int  several;               /* this process holds or will hold several ranks */
-    struct arena_plan plan;     /* what to create if we are the one who creates */
-    void (*lay)(const char *said, char rules[RULES_TEXT]);      /* the whole rules of that plan, from what it says; NULL: as it says */
-};
+#include "group/join_request.h"
 
 /* Blocks until all `size` ranks sit, or fails with the sentence in why and nothing left behind. An inherited arena in which this rank has
    been before, or which others have given up, is left for the name. Without a name: -ESTALE, and their deadline is ours.
@@ -25,8 +15,5 @@ struct join_request {
    another build; -EPERM: the job is another user's; -EINVAL, -ENOMEM …
    *host_fd: a descriptor to keep open (and close at the end) or -1. */
 int join_world(struct arena *arena, const struct join_request *request, int *host_fd, struct text *why);
-
-/* Leaves: seat LEFT, the mark let go and everybody on it woken. Only by the thread that holds the mark. */
-void join_leave(struct arena *arena, int rank);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef TUTTI_GROUP_LAUNCHER_H
 #define TUTTI_GROUP_LAUNCHER_H
 
-#include "group/environment.h"
+#include "base/text.h"
 
 #include <sys/types.h>
 
@@ -40,8 +40,5 @@ int  launcher_local(struct launched *l, const struct launcher_ways *ways, const 
 void launcher_begin(struct launched *l, const char *launcher);
 void launcher_add(struct launched *l, const char *part);                           /* to the job's name; NULL: nothing */
 void launcher_add_variable(struct launched *l, const struct launcher_ways *ways, const char *name);
-
-/* environment_read with all its facts from outside. */
-int environment_read_from(struct launch_place *place, const struct launcher_ways *ways, int local_only, struct text *why);
 
 #endif

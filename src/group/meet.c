@@ -284,7 +284,7 @@ void meet_leave(struct meeting *m, int error)
         assemble_again(&m->gather);
         memset(m->doubt_ns, 0, sizeof m->doubt_ns);  /* what was in doubt before the meeting was the meeting's */
     }
-    join_leave(m->arena, m->request->rank);
+    seat_leave(m->arena, m->request->rank);
 }
 
 int meet_drop(struct meeting *m, int error)

@@ -13,7 +13,7 @@
 #define TUTTI_GROUP_MEET_H
 
 #include "group/assemble.h"
-#include "group/join.h"
+#include "group/join_request.h"
 #include "group/seat.h"
 
 enum { MEET_CANDIDATES = 8, MEET_NAMES, MEET_NAME = 108, MEET_TEXT = 1024 };

@@ -4,7 +4,6 @@
  * Cost: a CAS and a lock; some 100 us before that for /proc and the cgroup files, once per rank. */
 #include "group/seat.h"
 
-#include "group/join.h"
 #include "os/cpu.h"
 
 #include <errno.h>
@@ -50,7 +49,7 @@ int seat_take(const struct arena *arena, uint32_t rank, const struct seat_card *
     return 0;
 }
 
-void join_leave(struct arena *arena, int rank)
+void seat_leave(struct arena *arena, int rank)
 {
     struct seat *seat = &arena->seats[rank];
     store_release32(&seat->state, SEAT_LEFT);                  /* E11 release */

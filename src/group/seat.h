@@ -1,4 +1,4 @@
-/* Job: one rank's seat: take it, fill it, say who sits there.
+/* Job: one rank's seat: take it, fill it, leave it, say who sits there.
  * Owns: the seat of the rank that calls.
  * Never: how many others sit, or how long one waits for them. */
 #ifndef TUTTI_GROUP_SEAT_H
@@ -13,6 +13,9 @@ void seat_card(struct seat_card *card, int several);
 
 /* EMPTY -> TAKEN -> JOINED, the mark held. -EEXIST: somebody has the seat. */
 int seat_take(const struct arena *arena, uint32_t rank, const struct seat_card *card, struct text *why);
+
+/* Leaves: seat LEFT, the mark let go and everybody on it woken. Only by the thread that holds the mark. */
+void seat_leave(struct arena *arena, int rank);
 
 enum seat_use { SEAT_UNUSED, SEAT_LIVE, SEAT_PAST };      /* nobody yet | held by a living process | it was held, its rank is gone */
 enum seat_use seat_use(struct seat *seat);

@@ -1,6 +1,7 @@
 /* The variables of torchrun, Open MPI, MPICH and Slurm, and of what is nested in what: lines NAME=VALUE. */
 #include "fuzz.h"
 
+#include "group/environment.h"
 #include "group/launcher.h"
 
 #include <errno.h>

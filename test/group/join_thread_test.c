@@ -2,6 +2,7 @@
 /* Ranks that are threads of one process: by name and by descriptor, all in one mapping, each with its own mark. */
 #include "group/join.h"
 
+#include "group/seat.h"
 #include "joiners.h"
 #include "support/resources.h"
 
@@ -45,7 +46,7 @@ static void *rank_run(void *arg)
     }
     pthread_barrier_wait(t->together);               /* nobody leaves before all have looked */
     if (t->error == 0) {
-        join_leave(&arena, t->request.rank);
+        seat_leave(&arena, t->request.rank);
         if (t->host_fd >= 0)
             close(t->host_fd);
         arena_detach(&arena);

@@ -2,6 +2,7 @@
 #include "joiners.h"
 
 #include "base/text.h"
+#include "group/seat.h"
 #include "os/futex.h"
 #include "support/resources.h"
 
@@ -75,7 +76,7 @@ static void child(struct joiners *joiners, struct joiners_report *report, const 
     while (load_acquire32(joiners->let_go) == 0)
         futex_wait(joiners->let_go, 0, 1000000000);
     if (report->error == 0) {
-        join_leave(&arena, request->rank);
+        seat_leave(&arena, request->rank);
         if (host_fd >= 0)
             close(host_fd);
         arena_detach(&arena);

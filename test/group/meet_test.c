@@ -246,7 +246,7 @@ static void test_closed_after_sitting(void **state)
     assert_int_equal(seat_take(&arena, 1, &card, &why), 0);
     close(fd);
     expect_text(0, -EOWNERDEAD, "rank 1 (pid ");
-    join_leave(&arena, 1);
+    seat_leave(&arena, 1);
     arena_detach(&arena);
 }
 
