@@ -6,6 +6,7 @@
 #include "engine/guard.h"
 #include "coll/parts.h"
 #include "gpu/context.h"
+#include "gpu/road.h"
 #include "os/memory.h"
 
 #include <stdlib.h>
@@ -155,7 +156,7 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
         device_drop(d);
     else {
         c->device = d;
-        c->ways = &device_ways;
+        c->ways = &road_ways;
     }
     return r;
 }

@@ -49,6 +49,13 @@ uint32_t arena_slot_rank(const struct arena *arena, const struct slot *slot, uin
 struct member *arena_member(struct slot *slot, uint32_t rank);              /* the rank-th member's lines */
 char *arena_span(const struct arena *arena, uint32_t world_rank);           /* first byte of that rank's own memory */
 
+/* Are these two seats ranks of one process? */
+static inline bool arena_one_process(const struct arena *arena, uint32_t one, uint32_t other)
+{
+    const struct process_id *a = &arena->seats[one].id, *b = &arena->seats[other].id;
+    return a->pid == b->pid && a->start == b->start && a->pid_namespace == b->pid_namespace;
+}
+
 /* The number of a call site, interning it if it is new; 0 ("?") if the table is full or site is NULL. Long sites keep their tail.
    Same text, same number, within one process. */
 uint32_t arena_site(const struct arena *arena, const char *site);

@@ -4,11 +4,7 @@
 #include "gpu/device.h"
 
 #include "base/seeded.h"
-#include "coll/select.h"
 #include "gpu/streams.h"
-#include "gpu/pinned.h"
-#include "gpu/pull.h"
-#include "gpu/small.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -223,39 +219,3 @@ int device_passed(struct coll *c, int side, uint64_t *passed)
         *passed -= d->marks[side];
     return r;
 }
-
-void device_choose(struct coll *c)
-{
-    c->place = NULL;
-    c->mover = NULL;
-    c->device->state = DEVICE_NEW;
-    c->device->pull = NULL;
-    if (c->algorithm->before)
-        small_choose(c);
-    else if (select_road(c->comm->world->rules, c->bytes) != ROAD_PINNED)
-        pull_choose(c);
-    else
-        pinned_choose(c);
-}
-
-void device_end(struct coll *c, int result)
-{
-    struct device_call *d = c->device;
-    if (d->streams && result < 0)
-        streams_drain(d->streams);
-    else if (d->streams)
-        streams_ended(d->streams);
-    pull_end(c, result);
-    if (d->swapped) {
-        c->send = d->caller_send;
-        c->recv = d->caller_recv;
-        if (c->lists.n)
-            c->lists = d->caller_lists;
-    }
-    c->device = NULL;
-    c->ways = NULL;
-    c->mover = NULL;
-    device_drop(d);
-}
-
-const struct call_ways device_ways = { device_choose, device_keep, device_end };

@@ -60,16 +60,8 @@ bool device_holds(const struct device_call *d, const void *at);
 int  device_begin(struct device_call *d, struct text *why);
 void device_drop(struct device_call *d);
 
-/* c is numbered, its algorithm chosen: how it is advanced. */
-void device_choose(struct coll *c);
 /* For work: puts *c->device into memory of its own. 0 or -ENOMEM. */
 int  device_keep(struct coll *c);
-/* The operation has ended with result, or will never begin: nothing of it is under way on the device when this returns, or its streams are given
-   up. c's buffers are again what the caller said; c->device is NULL. */
-void device_end(struct coll *c, int result);
-
-extern const struct call_ways device_ways;         /* these three */
-
 /* For the roads. */
 int  device_open(struct coll *c);                    /* the streams; before the arrival. 0 or -errno, explained */
 int  device_ready(struct coll *c);                   /* has what the caller's stream had to do before the call ended? DONE, WAITING, -errno */

@@ -11,7 +11,6 @@
 
 #include "base/seeded.h"
 #include "gpu/descriptors.h"
-#include "gpu/share.h"
 #include "os/futex.h"
 
 #include <errno.h>
@@ -297,7 +296,7 @@ static int open_it(struct handles *h, const struct handles_at *where, uint32_t o
         where->call->cuDevicePrimaryCtxRelease_v2(o->device);
         return driver_failed(where->call, "cuCtxPushCurrent", error, why);
     }
-    if (share_of_process(h->arena, h->mine, owner) && !MISTAKE(opened_in_exporter)) {
+    if (arena_one_process(h->arena, h->mine, owner) && !MISTAKE(opened_in_exporter)) {
         o->how = OPENING_OWN;
         r = open_own(where, lent, &o->at, why);
     } else if (lent->how == LENT_LEGACY) {

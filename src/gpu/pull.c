@@ -38,7 +38,7 @@ static bool alone_in_process(const struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
     for (uint32_t p = 0; p < w->size; p++)
-        if (!share_of_process(w->arena, watch_world_rank(w, p), watch_world_rank(w, w->me)))
+        if (!arena_one_process(w->arena, watch_world_rank(w, p), watch_world_rank(w, w->me)))
             return false;
     return true;
 }

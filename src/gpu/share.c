@@ -314,7 +314,7 @@ int share_hand_out(struct share *share, const struct lent *lent, const struct wa
     struct lending *l = lending_find(share, lent->buffer);
     int r = l && l->how == LENT_DESCRIPTOR ? 0 : -ENOENT;
     for (uint32_t p = 0; p < w->size && r == 0; p++) {
-        if (share_of_process(&share->world->arena, watch_world_rank(w, p), (uint32_t)share->world->rank))
+        if (arena_one_process(&share->world->arena, watch_world_rank(w, p), (uint32_t)share->world->rank))
             continue;
         int fd = kept_fd(&l->file);
         r = fd < 0 ? fd : descriptors_put(share->descriptors, watch_world_rank(w, p), lent->buffer, fd);

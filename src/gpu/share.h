@@ -25,13 +25,6 @@ struct handles *share_handles(struct share *share);
 /* The beginning of an operation with device memory: closes what peers want back, and takes in what they have handed out. */
 void share_begin(struct share *share);
 
-/* Are these two seats ranks of one process? */
-static inline bool share_of_process(const struct arena *arena, uint32_t one, uint32_t other)
-{
-    const struct process_id *a = &arena->seats[one].id, *b = &arena->seats[other].id;
-    return a->pid == b->pid && a->start == b->start && a->pid_namespace == b->pid_namespace;
-}
-
 /* Lends bytes [at, at + length) of the buffer that `pointer` is in, as it is to be published. The buffer's context is current.
    0; -ENOTSUP: it cannot be lent, and later calls say so without asking again; else -errno of CUDA's. */
 int  share_lend(struct share *share, const struct cuda_api *call, const struct driver_pointer *pointer, size_t length, struct lent *lent,

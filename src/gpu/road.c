@@ -1,0 +1,47 @@
+/* Three roads. small: copies in host memory take part in an operation of one phase. pinned: the ring
+ * protocol copies to and from its slots. pull: each rank reads the others' device memory where it
+ * lies, where the rules say so, with pinned behind it. */
+#include "gpu/road.h"
+
+#include "coll/select.h"
+#include "gpu/device.h"
+#include "gpu/pinned.h"
+#include "gpu/pull.h"
+#include "gpu/small.h"
+#include "gpu/streams.h"
+
+static void road_choose(struct coll *c)
+{
+    c->place = NULL;
+    c->mover = NULL;
+    c->device->state = DEVICE_NEW;
+    c->device->pull = NULL;
+    if (c->algorithm->before)
+        small_choose(c);
+    else if (select_road(c->comm->world->rules, c->bytes) != ROAD_PINNED)
+        pull_choose(c);
+    else
+        pinned_choose(c);
+}
+
+static void road_end(struct coll *c, int result)
+{
+    struct device_call *d = c->device;
+    if (d->streams && result < 0)
+        streams_drain(d->streams);
+    else if (d->streams)
+        streams_ended(d->streams);
+    pull_end(c, result);
+    if (d->swapped) {
+        c->send = d->caller_send;
+        c->recv = d->caller_recv;
+        if (c->lists.n)
+            c->lists = d->caller_lists;
+    }
+    c->device = NULL;
+    c->ways = NULL;
+    c->mover = NULL;
+    device_drop(d);
+}
+
+const struct call_ways road_ways = { road_choose, device_keep, road_end };
