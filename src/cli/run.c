@@ -3,7 +3,7 @@
 
 #include "arena/layout.h"
 #include "base/text.h"
-#include "launch/job.h"
+#include "launch/supervisor.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -144,5 +144,5 @@ int verb_run(int argc, char **argv)
     if (optind >= argc)
         return verb_refuse("run", "no program to run");
     job.argv = argv + optind;
-    return job_run(&job);
+    return supervisor_run(&job);
 }

@@ -1,6 +1,6 @@
-/* Job: run a program as N ranks, once or again after a failure, and say how it ended.
- * Owns: the job's arena (the launcher makes it, the ranks inherit it) and each seat's `status`.
- * Never: command lines (cli/), operations of the ranks. */
+/* Job: what a launcher is asked for: a program as N ranks; how they are bound, ended, restarted.
+ * Owns: nothing.
+ * Never: runs it (supervisor.h). */
 #ifndef TUTTI_LAUNCH_JOB_H
 #define TUTTI_LAUNCH_JOB_H
 
@@ -21,10 +21,5 @@ struct job {
     bool local_rank_arg;         /* --local_rank=R behind the program's own arguments */
     char **argv;                 /* the program and its arguments, NULL at the end */
 };
-
-/* Runs it to its end and says on stderr what went wrong. The exit status for the shell: 0 if every rank's was 0, else that of
-   the rank that failed first (128 + signal if it was killed), 128 + signal if we were told to end, or one of the above.
-   JOB_UNREAD: something was to be written that nobody reads any more. */
-int job_run(const struct job *job);
 
 #endif

@@ -5,16 +5,16 @@
 #include "cli/doctor.h"
 #include "cli/doctor_tune.h"
 #include "cli/perf.h"
-#include "launch/job.h"
+#include "launch/supervisor.h"
 
 #include <getopt.h>
 
 enum { WORDS = 24 };
 
 int command_main(int argc, char **argv);             /* cli/main.c */
-int job_run(const struct job *job);
+int supervisor_run(const struct job *job);
 
-int job_run(const struct job *job)
+int supervisor_run(const struct job *job)
 {
     FUZZ_MUST(job->size >= 1 && job->size <= RANKS_MAX && job->argv && job->argv[0]);
     FUZZ_MUST(job->restarts >= 0 && job->bind >= JOB_BIND_NONE && job->bind <= JOB_BIND_NUMA);

@@ -4,7 +4,7 @@
 #include "pages.h"
 #include "rank.h"
 
-#include "launch/job.h"
+#include "launch/supervisor.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static bool run_job(char *self, const char *bind, enum job_bind how, char *file)
     snprintf(word, sizeof word, "%s", bind);
     char *argv[] = { self, (char[]){ "rank" }, word, file, NULL };
     struct job job = { .size = RANKS, .bind = how, .timeout_ms = 300000, .grace_ms = 5000, .argv = argv };
-    bool fine = job_run(&job) == 0;
+    bool fine = supervisor_run(&job) == 0;
     printf("%s: --bind %s\n", fine ? "fine" : "WRONG", bind);
     fflush(stdout);
     return fine;
@@ -127,7 +127,7 @@ static int boot(char *self, char *doctor)
 static int guest(char *self, char *doctor)
 {
     struct job job = { .size = 1, .timeout_ms = 60000, .argv = (char *[]){ doctor, (char[]){ "doctor" }, NULL } };
-    job_run(&job);
+    supervisor_run(&job);
     run_jobs(self, (char[]){ "/file" });
     fflush(stdout);
     sync();

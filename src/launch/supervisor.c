@@ -1,6 +1,6 @@
 /* What the launcher says, and what it exits with. Each of its lines begins with "tutti run: " and comes after the ranks' last
  * lines. Its own stdin, stdout, stderr are made sure of first: a descriptor of ours that got number 1 would be written to. */
-#include "launch/job.h"
+#include "launch/supervisor.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -245,7 +245,7 @@ static int look_at_output(struct launcher *l, int status)
     return status ? status : EXIT_FAILURE;
 }
 
-int job_run(const struct job *job)
+int supervisor_run(const struct job *job)
 {
     struct launcher l = { .job = job };
     open_standard();
