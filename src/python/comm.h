@@ -21,12 +21,6 @@ typedef struct comm_object {
     Py_ssize_t          regions;        /* of a world: memory of the arena that Python objects show */
 } comm_object;
 
-extern PyTypeObject *comm_type;
-
-int comm_setup(PyObject *module);
-
-PyObject *comm_init(PyObject *module, PyObject *args);
-
 /* The comm, or NULL with a ValueError: it was freed. */
 tutti_comm *comm_of(comm_object *self);
 

@@ -8,7 +8,7 @@
  * E91 watched: ending_done puts a watch at the head of the list (swap); who takes the list reads the watches in it. */
 #include "python/ended.h"
 
-#include "python/table.h"
+#include "python/object.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -136,9 +136,9 @@ static PyObject *ended_listen(PyObject *module, PyObject *yes)
 }
 
 static PyMethodDef ended_methods[] = {
-    TABLE_METHOD("ended", ended_fetch, METH_VARARGS, NULL),
-    TABLE_METHOD("ended_wake", ended_wake, METH_NOARGS, NULL),
-    TABLE_METHOD("ended_listen", ended_listen, METH_O, NULL),
+    OBJECT_METHOD("ended", ended_fetch, METH_VARARGS, NULL),
+    OBJECT_METHOD("ended_wake", ended_wake, METH_NOARGS, NULL),
+    OBJECT_METHOD("ended_listen", ended_listen, METH_O, NULL),
     { 0 }
 };
 

@@ -1,6 +1,7 @@
 /* The extension _tutti: what Python's own code cannot do. The package tutti in front of it has the names, the texts and the defaults. */
-#include "python/comm.h"
+#include "python/comm_type.h"
 #include "python/ended.h"
+#include "python/object.h"
 #include "python/ops.h"
 #include "python/shown.h"
 #include "python/site.h"
@@ -15,8 +16,8 @@ static PyObject *module_version(PyObject *module, PyObject *none)
 }
 
 static PyMethodDef module_methods[] = {
-    TABLE_METHOD("init", comm_init, METH_VARARGS, NULL),
-    TABLE_METHOD("version", module_version, METH_NOARGS, NULL),
+    OBJECT_METHOD("init", comm_init, METH_VARARGS, NULL),
+    OBJECT_METHOD("version", module_version, METH_NOARGS, NULL),
     { 0 }
 };
 

@@ -8,8 +8,8 @@
 
 #include "base/atomic.h"
 #include "python/buffer.h"
+#include "python/object.h"
 #include "python/site.h"
-#include "python/table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -169,7 +169,7 @@ static PyObject *ops_close(PyObject *module, PyObject *none)
 }
 
 static PyMethodDef ops_methods[] = {
-    TABLE_METHOD("ops_close", ops_close, METH_NOARGS, NULL),
+    OBJECT_METHOD("ops_close", ops_close, METH_NOARGS, NULL),
     { 0 }
 };
 

@@ -46,7 +46,7 @@ static int shown_buffer(struct shown_object *m, Py_buffer *view, int flags)
     return PyBuffer_FillInfo(view, (PyObject *)m, (void *)(uintptr_t)m->data, (Py_ssize_t)m->bytes, 1, flags);
 }
 
-PyObject *shown_loaded(struct flight *f)
+static PyObject *shown_loaded(struct flight *f)
 {
     PyObject *memory = shown_new(f->comm, f->data, f->bytes, 1);
     if (!memory)
@@ -63,6 +63,7 @@ static PyObject *go(comm_object *self, struct flight *f, int kind, PyObject *pat
     tutti_comm *comm = self->comm;
     const char *site = site_of_caller(), *name = PyBytes_AsString(path);
     f->kind = kind;
+    f->loaded = kind == KIND_LOAD ? shown_loaded : NULL;
     f->comm = self;
     Py_INCREF(Py_None);
     f->result = Py_None;

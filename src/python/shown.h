@@ -9,7 +9,6 @@
 
 PyObject *shown_load(comm_object *, PyObject *args);           /* _load(path, timeout_ms, mode) -> memoryview of a Memory, or Work */
 PyObject *shown_save(comm_object *, PyObject *args);           /* _save(path, data, timeout_ms, mode) */
-PyObject *shown_loaded(struct flight *);                       /* of a load that has ended well: what it returns */
 PyObject *shown_give(comm_object *, PyObject *data);           /* _give(data) -> handle: a copy in this rank's span */
 PyObject *shown_view(comm_object *, PyObject *args);           /* _view(handle, bytes) -> Memory */
 

@@ -7,9 +7,7 @@
 
 #include "python/fail.h"
 #include "python/object.h"
-#include "python/shown.h"
 #include "python/site.h"
-#include "python/table.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -43,8 +41,8 @@ static int flight_is_over(const struct flight *f)
 
 PyObject *flight_value(struct flight *f, int result)
 {
-    if (f->kind == KIND_LOAD)
-        return shown_loaded(f);
+    if (f->loaded)
+        return f->loaded(f);
     if (f->kind == KIND_SAME)
         return PyBool_FromLong(result);
     if (f->kind == KIND_RECV && f->result != Py_None)
@@ -287,14 +285,14 @@ static const char work_wait_doc[] =
     "Timeout, once or again; the operation goes on. Any number of threads may wait.";
 
 static PyMethodDef work_methods[] = {
-    TABLE_METHOD("wait", work_wait, METH_VARARGS | METH_KEYWORDS, work_wait_doc),
-    TABLE_METHOD("test", work_test, METH_NOARGS, "True when the operation has ended, well or not: wait() then returns at once. Any thread."),
-    TABLE_METHOD("_watch", work_watch, METH_NOARGS, NULL),
+    OBJECT_METHOD("wait", work_wait, METH_VARARGS | METH_KEYWORDS, work_wait_doc),
+    OBJECT_METHOD("test", work_test, METH_NOARGS, "True when the operation has ended, well or not: wait() then returns at once. Any thread."),
+    OBJECT_METHOD("_watch", work_watch, METH_NOARGS, NULL),
     { 0 }
 };
 
 static PyMethodDef work_functions[] = {
-    TABLE_METHOD("set_work", work_set_class, METH_O, NULL),
+    OBJECT_METHOD("set_work", work_set_class, METH_O, NULL),
     { 0 }
 };
 

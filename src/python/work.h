@@ -8,6 +8,13 @@
 #include "python/comm.h"
 #include "python/ended.h"
 
+enum kind {
+    KIND_BARRIER, KIND_BROADCAST, KIND_REDUCE, KIND_ALL_REDUCE, KIND_REDUCE_SCATTER, KIND_ALL_GATHER, KIND_GATHER, KIND_SCATTER,
+    KIND_ALL_TO_ALL, KIND_SCAN, KIND_EXSCAN, KIND_SAME, KIND_ALL_REDUCE_MANY, KIND_ALL_GATHER_V, KIND_GATHER_V, KIND_SCATTER_V,
+    KIND_REDUCE_SCATTER_V, KIND_ALL_TO_ALL_V, KIND_SEND, KIND_RECV, KINDS,
+    KIND_LOAD = KINDS, KIND_SAVE        /* no rows: of no array's elements */
+};
+
 struct flight {
     struct flight *next;                /* in comm_object.left */
     int            kind;                /* a row of the table, or KIND_LOAD, KIND_SAVE */
@@ -18,6 +25,7 @@ struct flight {
     tutti_work    *work;
     struct ending  ending;
     comm_object   *comm;                /* borrowed; of a load, which gives memory of that world */
+    PyObject    *(*loaded)(struct flight *);    /* what a load returns that has ended well */
     const void    *data;
     size_t         bytes;
 };
