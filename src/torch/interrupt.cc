@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "torch/failure.h"
-#include "torch/work.h"
 
 namespace py = pybind11;
 
@@ -50,17 +49,17 @@ static bool raises()
     return yes;
 }
 
-static void watch()
+static void watch(void (*ends)())
 {
     for (;;) {
         while (sem_wait(&called) != 0) {
         }
         if (raises())
-            Work::interrupt_all();
+            ends();
     }
 }
 
-void signals_hook()
+void signals_hook(void (*ends)())
 {
     struct sigaction now;
     if (sigaction(SIGINT, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_interrupt))
@@ -70,7 +69,7 @@ void signals_hook()
         return;                         /* it ends the process, or is nobody's affair */
     if (!watched) {
         sem_init(&called, 0, 0);
-        std::thread(watch).detach();
+        std::thread(watch, ends).detach();
         watched = true;
     }
     before = now;

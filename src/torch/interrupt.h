@@ -6,8 +6,9 @@
 
 namespace tutti {
 
-/* Before a future is given to torch: our handler stands in front, also if the program has set one meanwhile. */
-void signals_hook();
+/* Before a future is given to torch: our handler stands in front, also if the program has set one
+ * meanwhile. Ctrl-C then calls `ends` in a thread of ours; it is the same function each time. */
+void signals_hook(void (*ends)());
 
 /* is_default() -> bool: SIGINT raises KeyboardInterrupt, and no handler of the program's has it. */
 void interrupt_setup(void *is_default);

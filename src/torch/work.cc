@@ -311,7 +311,7 @@ void Work::promise()
         return;
     promised = true;
     lock.unlock();
-    signals_hook();
+    signals_hook(interrupt_all);
     {
         std::lock_guard<std::mutex> hold(*pending_lock);
         pending->insert(this);
