@@ -4,6 +4,7 @@
 #include "api/check.h"
 #include "engine/guard.h"
 #include "engine/fastpath.h"
+#include "engine/run.h"
 
 static __attribute__((noinline)) int barrier_any(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
 {

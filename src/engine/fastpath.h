@@ -7,7 +7,7 @@
 #ifndef TUTTI_ENGINE_FASTPATH_H
 #define TUTTI_ENGINE_FASTPATH_H
 
-#include "engine/run.h"
+#include "engine/operation.h"
 
 #include "base/clock.h"
 #include "coll/algorithms.h"
@@ -15,6 +15,10 @@
 #include "watch/drive.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
+
+/* How long the fast path waits for each peer before the state machine does. And from its arrival to its first look, in cycles, as long as
+   base/backoff.h has not found out better; what takes longer than a line's way is looked for at once. */
+enum { FAST_SPINS = 256, BACKOFF = 32, BACKOFF_MOST = 1024 };
 
 /* wakes: somebody may sleep. alone: its pause is learned from whether it looked too early. Of the claim no more is set than it has. */
 struct fast { struct claim claim; struct record *record; uint64_t began; uint32_t site, next, pauses; bool wakes, alone; };

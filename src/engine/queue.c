@@ -5,7 +5,7 @@
 #include "engine/queue.h"
 
 #include "engine/guard.h"
-#include "engine/run.h"
+#include "engine/operation.h"
 #include "engine/work.h"
 #include "base/clock.h"
 #include "watch/cycle.h"

@@ -14,7 +14,7 @@
 #include "support/oracle.h"
 
 #include "api/check.h"
-#include "engine/run.h"
+#include "engine/operation.h"
 #include "coll/select.h"
 #include "support/dummy_device.h"
 #include "watch/drive.h"

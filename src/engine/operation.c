@@ -1,0 +1,128 @@
+/* An operation that goes well is told of in few stores; what one that failed has to say stays off that road. */
+#include "engine/operation.h"
+
+#include "engine/verify.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "watch/journal.h"
+#include "watch/rollcall.h"
+#include "watch/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Field by field: most of struct coll is nobody's business before its algorithm has set it, and clearing all of it costs as much as a
+   quarter of a barrier. */
+void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+{
+    struct op *op = &c->op;
+    c->comm = comm;
+    c->phase = GATE_START;
+    c->fold_ticks = 0;
+    c->answer = 0;
+    op->watch = &comm->watch;
+    op->site = site;
+    op->next = 0;
+    op->timeout_ns = timeout_ns;
+    op->late = op->began = op->waited = false;
+    op->slices = op->warned = 0;
+    op->pauses = 0;
+    op->claim.seq = ++comm->seq;
+    store_relaxed64(&comm->numbered, comm->seq);     /* relaxed: only says whether a report is old */
+    op->claim.descriptor = run_stamp(c, kind);
+    op->claim.count = c->list_hash ? c->list_hash : c->count;
+    op->claim.commit_at = 0;
+    op->claim.differs = 0;
+    op->claim.whole = false;
+    run_gate(comm);
+    c->gate = comm->gate;
+    if (!c->algorithm)
+        c->algorithm = kind == KIND_BARRIER ? comm->gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
+    c->op.advance = c->algorithm->advance;
+    if (c->ways)
+        c->ways->choose(c);
+}
+
+void run_begin(struct coll *c, uint64_t tick)
+{
+    journal_begin(&c->comm->watch, c->op.claim.seq, c->op.claim.descriptor, c->count, c->op.site, tick);
+}
+
+/* A rank that cannot take part (no memory for its staging) tells the others before it gives up. What an older operation has left in the
+   report is no reason. */
+static void run_pass_on(struct coll *c, int error)
+{
+    char report[REPORT_TEXT];
+    bool said = comm_read(c->comm, report) >= c->op.claim.seq && report[0];
+    if (!said)
+        comm_explain(c->comm, "%s at %s: %s", kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(c->comm->watch.arena, c->op.site),
+                     error_system(error));
+    comm_give_up(c->comm, said ? report : error_system(error));
+}
+
+/* Its device failed before the result was in place, so C(k) holds for nobody: a reason of its own. The report says which and how. */
+static bool run_device_failed(struct coll *c, int error)
+{
+    struct watch *w = &c->comm->watch;
+    /* relaxed: our own word */
+    if (!c->device || error != -EIO || load_relaxed64(&w->mine->placed) >= c->op.claim.seq)
+        return false;
+    char report[REPORT_TEXT];
+    comm_read(c->comm, report);
+    snprintf(w->mine->why, sizeof w->mine->why, "%.*s", ABORT_TEXT - 1, report[0] ? report : "it did not say how");
+    verdict_quit(w, QUIT_DEVICE);
+    return true;
+}
+
+/* How it failed: in the report, and to those who still wait for this rank. Its texts stay off the road of what succeeds. */
+static __attribute__((noinline, cold)) void run_explain(struct coll *c, int result)
+{
+    struct tutti_comm *comm = c->comm;
+    struct watch *w = &comm->watch;
+    if (w->failed) {
+        char room[REPORT_TEXT];
+        struct text t = TEXT_IN(room);
+        rollcall_failure(&t, w, &c->op);
+        comm_show(comm, &t);
+    } else if (result == -EINTR)
+        comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
+                     kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
+    else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN) && !run_device_failed(c, result)) {
+        if (result == -EPROTO || result == -EIO)
+            comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
+                         kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
+        run_pass_on(c, result);
+    }
+}
+
+int run_end(struct coll *c, int result)
+{
+    struct tutti_comm *comm = c->comm;
+    struct watch *w = &comm->watch;
+    uint64_t began = load_relaxed64(&journal_hand(w->mine)->began);  /* relaxed: our own record */
+    if (result == 0 && w->verify)
+        result = verify_end(c);
+    uint64_t ended = c->op.waited || c->fold_ticks || result < 0 ? clock_tick() : began + (uint64_t)c->op.pauses * w->pause_ticks;
+    if (result < 0)
+        run_explain(c, result);
+    journal_end(w, result, ended);
+    journal_count(w, FIGURE_OPERATIONS, 1);
+    if (c->bytes)
+        journal_count(w, FIGURE_BYTES, c->bytes);
+    if (c->fold_ticks)
+        journal_count(w, FIGURE_FOLD_TICKS, c->fold_ticks);
+    if (c->op.waited || c->op.pauses)
+        journal_count(w, FIGURE_WAIT_TICKS, ended - began > c->fold_ticks ? ended - began - c->fold_ticks : 0);
+    else
+        journal_count(w, FIGURE_CAME_LAST, 1);
+    if (c->ways)
+        c->ways->end(c, result);
+    store_release64(&w->mine->ended, c->op.claim.seq);               /* E74 release */
+    return result < 0 ? result : c->answer;
+}
+
+int run_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick)
+{
+    backoff_block(&comm->backoff[kind != KIND_BARRIER], comm->seq, tick, comm->calls[kind]);
+    return 0;
+}
