@@ -1,0 +1,2 @@
+#include "base/alone.h"
+#include <base/one.h>

@@ -1,0 +1,2 @@
+#include "base/two.h"
+#include "base/alone.h"

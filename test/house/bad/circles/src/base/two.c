@@ -1,0 +1,3 @@
+#include "base/two.h"
+
+#include "base/three.h"
