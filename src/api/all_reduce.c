@@ -38,7 +38,7 @@ static inline bool all_reduce_plain(const struct tutti_comm *comm, const void *s
 /* One that has just been here: in one comparison. */
 static inline bool all_reduce_again(const struct tutti_comm *comm, const void *send, const void *recv, size_t count, tutti_type type, tutti_op op)
 {
-    const struct again *a = &comm->again;
+    const struct again *a = &comm->api.again;
     uint64_t differs = ((uintptr_t)a->send ^ (uintptr_t)send) | ((uintptr_t)a->recv ^ (uintptr_t)recv) | (a->count ^ count)
                      | (uint64_t)(unsigned)(a->type ^ type) | (uint64_t)(unsigned)(a->op ^ op);
     return !differs && (a->how == AGAIN_FIXED || (a->how == AGAIN_ASK && all_reduce_plain(comm, send, recv, a->shape->bytes)));
@@ -52,7 +52,7 @@ static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, 
     if (!shape || !all_reduce_plain(comm, send, recv, shape->bytes))
         return false;
     bool fixed = device_host_fixed(comm->world, send) && device_host_fixed(comm->world, recv);
-    comm->again = (struct again){ send, recv, count, type, op, 0, KIND_ALL_REDUCE, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
+    comm->api.again = (struct again){ send, recv, count, type, op, 0, KIND_ALL_REDUCE, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
     return true;
 }
 
@@ -60,7 +60,7 @@ static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, 
 static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct fast_left left)
 {
     struct coll c;
-    const struct again *a = &comm->again;
+    const struct again *a = &comm->api.again;
     all_reduce_describe(&c, a->send, a->recv, a->shape, a->count, a->type, a->op);
     return fast_on(comm, &c, left, KIND_ALL_REDUCE, comm->watch.timeout_ns);
 }
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_co
     store_relaxed64(&comm->watch.mine->arrival[s.claim.seq & 1].payload[0], mine);               /* relaxed: E1 publishes it */
     fast_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
     bool usual = !shape->floats || modes_usual();
-    uint64_t first = fast_look(comm, &s, 0, &comm->backoff[1]);
+    uint64_t first = fast_look(comm, &s, 0, &comm->engine.backoff[1]);
     if (!fast_met(comm, &s, first))
         return all_reduce_on(comm, fast_left(&s));
     if (usual)
@@ -102,7 +102,7 @@ static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uin
     line_store(&comm->watch, s.claim.seq, send, shape->bytes);
     fast_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
     bool usual = modes_usual();
-    uint64_t first = fast_look(comm, &s, 0, &comm->backoff[1]);
+    uint64_t first = fast_look(comm, &s, 0, &comm->engine.backoff[1]);
     if (!fast_met(comm, &s, first))
         return all_reduce_on(comm, fast_left(&s));
     all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv, usual);
@@ -145,7 +145,7 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
         return all_reduce_any(comm, number, send, recv, count, type, op, call);
     if (!all_reduce_again(comm, send, recv, count, type, op) && !all_reduce_first(comm, send, recv, count, type, op))
         return all_reduce_any(comm, number, send, recv, count, type, op, call);
-    const struct shape *shape = comm->again.shape;
+    const struct shape *shape = comm->api.again.shape;
     if (shape->word)
         r = all_reduce_word(comm, number, shape, send, recv);
     else if (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_LINE])

@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm
     struct fast s;
     fast_begin(comm, &s, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
     fast_arrive(comm, &s, KIND_BARRIER, 0);
-    uint64_t first = fast_look(comm, &s, backoff_steps(&comm->backoff[0], BACKOFF), NULL);
+    uint64_t first = fast_look(comm, &s, backoff_steps(&comm->engine.backoff[0], BACKOFF), NULL);
     if (!fast_met(comm, &s, first))
         return barrier_on(comm, fast_left(&s), enter_timeout(comm, call));
     enter_leave(comm, 0);

@@ -17,7 +17,7 @@ static int check_fold(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     const char *why = NULL;
     if ((unsigned)c->oper >= TUTTI_OP_USER && (unsigned)c->oper <= TUTTI_OP_MAX) {
         uint32_t number = (uint32_t)c->oper - TUTTI_OP_USER;
-        c->user = number < comm->ops_room ? comm->ops[number].fn : NULL;
+        c->user = number < comm->api.ops_room ? comm->api.ops[number].fn : NULL;
         return c->user ? 0 : enter_refuse(comm, kind, site, "operation %d is none of this comm; make it with tutti_op_create", (int)c->oper);
     }
     if (c->oper == TUTTI_PREMUL_SUM)
@@ -73,10 +73,10 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
         if (r == 0)
             c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->scaled ? FACTOR_BYTES : 0));
         if (r == 0 && stamp) {
-            if (comm->again.shape == shape)
-                comm->again.how = AGAIN_NEVER;
-            if (comm->again_parts.shape == shape)
-                comm->again_parts.how = AGAIN_NEVER;
+            if (comm->api.again.shape == shape)
+                comm->api.again.how = AGAIN_NEVER;
+            if (comm->api.again_parts.shape == shape)
+                comm->api.again_parts.how = AGAIN_NEVER;
             *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold, c->scaled, NULL, c->type >= TUTTI_F16, c->even };
             if (c->fold && c->algorithm->most == LINE_BYTES && c->count == 1 && comm->watch.size > 1)
                 shape->word = fold_word(c->type, c->oper);

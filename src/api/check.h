@@ -1,5 +1,5 @@
 /* Job: the checks of a collective's arguments: all of them before anything is touched, each refusal one sentence.
- * Owns: tutti_comm.shapes.
+ * Owns: tutti_comm.api.shapes.
  * Never: runs anything. */
 #ifndef TUTTI_API_CHECK_H
 #define TUTTI_API_CHECK_H
@@ -56,7 +56,7 @@ static inline uint64_t check_stamp(enum kind kind, size_t count, tutti_type type
 /* Where it would be remembered: it is if that shape has this stamp, and its stamp is not 0. */
 static inline struct shape *check_remembered(struct tutti_comm *comm, uint64_t stamp)
 {
-    return &comm->shapes[(stamp ^ stamp >> 32 ^ stamp >> 58) % SHAPES];
+    return &comm->api.shapes[(stamp ^ stamp >> 32 ^ stamp >> 58) % SHAPES];
 }
 
 /* Type, count, root, operation, and call. For even parts: chooses the algorithm, which is looked up where a call like it came before:

@@ -16,7 +16,7 @@ int collective_device(struct tutti_comm *comm, struct coll *c, enum kind kind, u
 /* One that has just been here, with no more to it than its arguments. Its memory may have become a device's. */
 static inline bool collective_again(const struct tutti_comm *comm, struct coll *c, enum kind kind)
 {
-    const struct again *a = &comm->again_parts;
+    const struct again *a = &comm->api.again_parts;
     uint64_t differs = ((uintptr_t)a->send ^ (uintptr_t)c->send) | ((uintptr_t)a->recv ^ (uintptr_t)c->recv) | (a->count ^ c->count)
                      | (uint64_t)(unsigned)(a->type ^ c->type) | (uint64_t)(unsigned)(a->op ^ c->oper) | (uint64_t)(unsigned)(a->root ^ c->root)
                      | (a->kind ^ kind);
@@ -32,7 +32,7 @@ static inline void collective_remember(struct tutti_comm *comm, const struct col
     const struct shape *shape = check_remembered(comm, stamp);
     bool fixed = device_host_fixed(comm->world, c->send) && device_host_fixed(comm->world, c->recv);
     if (stamp && shape->stamp == stamp)
-        comm->again_parts = (struct again){ c->send, c->recv, c->count, c->type, c->oper, c->root, kind, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
+        comm->api.again_parts = (struct again){ c->send, c->recv, c->count, c->type, c->oper, c->root, kind, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
 }
 
 /* The comm has been entered. */

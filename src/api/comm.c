@@ -108,7 +108,7 @@ int tutti_comm_free(tutti_comm *comm)
     enter_aside(comm);
     if (enter_nested(comm))
         return -EDEADLK;
-    if (load_acquire32(&comm->busy))
+    if (load_acquire32(&comm->engine.busy))
         return enter_busy(comm);
     if (work_under_way(comm) || p2p_under_way(comm)) {
         comm_explain(comm, "comm_free: work is under way on this comm; wait for it first");
@@ -169,7 +169,7 @@ int tutti_finalize_at(const char *site, tutti_comm *world)
     }
     if (enter_nested(world))
         return -EDEADLK;
-    if (!work_under_way(world) && !load_acquire32(&world->busy)) {
+    if (!work_under_way(world) && !load_acquire32(&world->engine.busy)) {
         uint64_t tick = clock_tick();                /* peers that wait for us later read where we left */
         journal_begin(&world->watch, 0, stamp_make(KIND_FINALIZE, 0, 0, 0, 0), 0, comm_site(world, site), tick);
         journal_end(&world->watch, 0, tick);

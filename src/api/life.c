@@ -64,8 +64,8 @@ static void life_thread_gone(struct world *w)
     bool known = threads_end(&w->threads);
     for (struct tutti_comm *c = w->comms; c && known; c = c->next)
         /* relaxed: a new thread may be given this one's number, which must then not be found there */
-        if (load_relaxed64(&c->caller) == threads_self())
-            store_relaxed64(&c->caller, 0);                          /* relaxed: as above */
+        if (load_relaxed64(&c->engine.caller) == threads_self())
+            store_relaxed64(&c->engine.caller, 0);                          /* relaxed: as above */
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -263,7 +263,7 @@ static bool life_busy(struct world *world)
     bool busy = false;
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm *c = world->comms; c; c = c->next)
-        busy |= work_under_way(c) || p2p_under_way(c) || load_acquire32(&c->busy);
+        busy |= work_under_way(c) || p2p_under_way(c) || load_acquire32(&c->engine.busy);
     pthread_mutex_unlock(&world->lock);
     return busy;
 }

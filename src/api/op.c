@@ -15,17 +15,17 @@ enum { ROOM_FIRST = 16 };
 
 static int op_room(struct tutti_comm *comm, uint32_t number)
 {
-    if (number < comm->ops_room)
+    if (number < comm->api.ops_room)
         return 0;
-    uint32_t room = comm->ops_room ? comm->ops_room : ROOM_FIRST;
+    uint32_t room = comm->api.ops_room ? comm->api.ops_room : ROOM_FIRST;
     while (room <= number)
         room *= 2;
-    struct comm_op *more = realloc(comm->ops, room * sizeof *more);
+    struct comm_op *more = realloc(comm->api.ops, room * sizeof *more);
     if (!more)
         return -ENOMEM;
-    memset(more + comm->ops_room, 0, (room - comm->ops_room) * sizeof *more);
-    comm->ops = more;
-    comm->ops_room = room;
+    memset(more + comm->api.ops_room, 0, (room - comm->api.ops_room) * sizeof *more);
+    comm->api.ops = more;
+    comm->api.ops_room = room;
     return 0;
 }
 
@@ -33,8 +33,8 @@ static int op_room(struct tutti_comm *comm, uint32_t number)
 static uint32_t op_next(const struct tutti_comm *comm, uint32_t from)
 {
     while (from < OPS_MAX) {
-        uint32_t number = (comm->ops_made + from) % OPS_MAX;
-        if (number >= comm->ops_room || !comm->ops[number].fn)
+        uint32_t number = (comm->api.ops_made + from) % OPS_MAX;
+        if (number >= comm->api.ops_room || !comm->api.ops[number].fn)
             break;
         from++;
     }
@@ -47,7 +47,7 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
 {
     for (uint32_t from = 0;;) {
         from = op_next(comm, from);
-        *number = (comm->ops_made + from) % OPS_MAX;
+        *number = (comm->api.ops_made + from) % OPS_MAX;
         int r = from == OPS_MAX ? -ENOSPC : op_room(comm, *number);
         int32_t trouble = r < 0 ? -r * RANKS_MAX + (int32_t)comm->watch.me : 0;      /* what, and whose */
         int32_t most[3] = { trouble, (int32_t)from, -(int32_t)from };        /* trouble, the furthest, the nearest */
@@ -67,7 +67,7 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
             return -error;
         }
         if (most[1] == -most[2]) {
-            comm->ops_made = (comm->ops_made + from + 1) % OPS_MAX;
+            comm->api.ops_made = (comm->api.ops_made + from + 1) % OPS_MAX;
             return 0;
         }
         from = (uint32_t)most[1];
@@ -86,7 +86,7 @@ int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t
         return enter_leave(comm, enter_refuse(comm, KIND_OP_CREATE, where, "the %s is NULL", fn ? "address for the operation" : "function"));
     r = op_agree(comm, where, &number);
     if (r == 0) {
-        comm->ops[number] = (struct comm_op){ fn };
+        comm->api.ops[number] = (struct comm_op){ fn };
         *op = (tutti_op)(TUTTI_OP_USER + number);
     }
     return enter_leave(comm, r);
@@ -99,13 +99,13 @@ int tutti_op_free_at(const char *site, tutti_op *op, tutti_comm *comm)
     if (r < 0)
         return r;
     uint32_t number = op ? (uint32_t)*op - TUTTI_OP_USER : UINT32_MAX;
-    if (number >= comm->ops_room || !comm->ops[number].fn)
+    if (number >= comm->api.ops_room || !comm->api.ops[number].fn)
         r = enter_refuse(comm, KIND_OP_CREATE, comm_site(comm, site), "op_free: %s", op ? "this is no operation of this comm" : "the address is NULL");
     else if (work_under_way(comm)) {
         comm_explain(comm, "op_free: work is under way on this comm, which may use it; wait for it first");
         r = -EBUSY;
     } else {
-        comm->ops[number].fn = NULL;
+        comm->api.ops[number].fn = NULL;
         *op = (tutti_op)0;
     }
     return enter_leave(comm, r);

@@ -106,7 +106,7 @@ static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struc
 {
     struct watch *w = &comm->watch;
     uint64_t tick = clock_tick();
-    comm->calls[kind]++;
+    comm->engine.calls[kind]++;
     post_journal_note(w, kind, note, count, tick);
     journal_end(w, 0, tick);
     journal_count(w, FIGURE_OPERATIONS, 1);

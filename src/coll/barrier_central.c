@@ -25,8 +25,8 @@ int barrier_central_advance(struct op *op)
     if (c->phase == GATE_START) {
         watch_arrive(w, &op->claim);
         c->phase = GATE_WAIT;
-        c->comm->centrals++;
-        look = fetch_add64(&w->slot->counter, 1) + 1 == c->comm->centrals * w->size;
+        c->comm->coll.centrals++;
+        look = fetch_add64(&w->slot->counter, 1) + 1 == c->comm->coll.centrals * w->size;
     }
     if (load_acquire64(&w->slot->sense) >= op->claim.seq)            /* E20 acquire */
         return DONE;

@@ -23,16 +23,16 @@ int cma_open(struct coll *c)
 {
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
-    bool may = c->algorithm->pulls && w->size > 1 && !comm->devices && !c->device && comm->cma.said != CMA_NO;
-    c->cma = may ? (enum cma)comm->cma.said : CMA_NO;
+    bool may = c->algorithm->pulls && w->size > 1 && !comm->coll.devices && !c->device && comm->coll.cma.said != CMA_NO;
+    c->cma = may ? (enum cma)comm->coll.cma.said : CMA_NO;
     c->cma_since = 0;
-    if (may && !comm->cma.window && posix_memalign((void **)&comm->cma.window, 4096, w->size * cma_stretch_bytes(c))) {
-        comm->cma.window = NULL;
+    if (may && !comm->coll.cma.window && posix_memalign((void **)&comm->coll.cma.window, 4096, w->size * cma_stretch_bytes(c))) {
+        comm->coll.cma.window = NULL;
         return -ENOMEM;
     }
     if (c->cma != CMA_NO) {
-        uint64_t rights = vm_rights(), asks = c->cma == CMA_ASKS || rights != comm->cma.rights ? CMA_ASKED : 0;
-        comm->cma.rights = rights;
+        uint64_t rights = vm_rights(), asks = c->cma == CMA_ASKS || rights != comm->coll.cma.rights ? CMA_ASKED : 0;
+        comm->coll.cma.rights = rights;
         /* relaxed: E1 publishes it */
         store_relaxed64(cma_word(c, &w->mine->arrival[c->op.claim.seq & 1]), (uint64_t)(uintptr_t)&comm->world->self | asks);
     }
@@ -85,7 +85,7 @@ int cma_finish(struct coll *c)
         coll_say_mapped(c, all);
     if (coll_all_mapped(c, &all) == WAITING)
         return WAITING;
-    c->cma = c->comm->cma.said = all ? CMA_YES : CMA_NO;
+    c->cma = c->comm->coll.cma.said = all ? CMA_YES : CMA_NO;
     c->op.claim.whole = all;
     return DONE;
 }

@@ -1,5 +1,5 @@
 /* Job: single copy (CMA, cross-memory attach): a large operation reads a peer's private memory by process_vm_readv, without staging.
- * Owns: tutti_comm.cma: whether its ranks can, and the window that a fold reads into; of this rank its words mapped and given in such an operation.
+ * Owns: tutti_comm.coll.cma: whether its ranks can, and the window that a fold reads into; of this rank its words mapped and given in such an operation.
  * Never: what is read when (ring_reduce.c, ring_move.c).
  *
  * Whether all ranks of a comm may read each other (process_vm_readv: one user, Yama, a container's filter, one pid namespace) they find out
@@ -32,7 +32,7 @@ static inline size_t cma_stretch_bytes(const struct coll *c)
     size_t bytes = (size_t)CMA_WINDOW / c->comm->watch.size / 64 * 64;
     return bytes < CMA_STRETCH_LEAST ? CMA_STRETCH_LEAST : bytes;
 }
-static inline char *cma_stretch(const struct coll *c, uint32_t p) { return c->comm->cma.window + p * cma_stretch_bytes(c); }
+static inline char *cma_stretch(const struct coll *c, uint32_t p) { return c->comm->coll.cma.window + p * cma_stretch_bytes(c); }
 
 /* Everybody's: an operation whose C(k) is `given` ends here. This rank has taken all it takes. DONE, or WAITING for others. */
 int cma_given(struct coll *c);

@@ -59,7 +59,7 @@ void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
     if (!COPY_STREAMS || c->mover || bytes < STAGED_LEAST || to == from)
         coll_copy(c, to, from, bytes);
     else
-        c->fold_ticks += staged_copy(&c->comm->staged, c->comm->world->staged_less, to, from, bytes);
+        c->fold_ticks += staged_copy(&c->comm->coll.staged, c->comm->world->staged_less, to, from, bytes);
 }
 
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
@@ -184,17 +184,17 @@ void coll_fold_staged(struct coll *c, void *slot, void *result, const void *cons
         coll_fold_plain(c, slot, result, from, n, count);
         return;
     }
-    bool streamed = COPY_STREAMS && tuner_choose_less(&c->comm->folds_streamed, c->comm->world->staged_less);
-    bool blocks = streamed || tuner_choose(&c->comm->folded, 1);
+    bool streamed = COPY_STREAMS && tuner_choose_less(&c->comm->coll.folds_streamed, c->comm->world->staged_less);
+    bool blocks = streamed || tuner_choose(&c->comm->coll.folded, 1);
     uint64_t began = c->fold_ticks;
     if (blocks)
         coll_fold_blocks(c, slot, streamed, result, from, n, count);
     else
         coll_fold_plain(c, slot, result, from, n, count);
     uint64_t ticks = c->fold_ticks - began;
-    tuner_learn_mean(&c->comm->folds_streamed, streamed, ticks, bytes);
+    tuner_learn_mean(&c->comm->coll.folds_streamed, streamed, ticks, bytes);
     if (!streamed)
-        tuner_learn(&c->comm->folded, blocks, ticks, bytes);
+        tuner_learn(&c->comm->coll.folded, blocks, ticks, bytes);
 }
 
 void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count, bool usual)

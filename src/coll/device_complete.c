@@ -74,7 +74,7 @@ int coll_device_complete(struct coll *c)
     struct watch *w = &c->comm->watch;
     if (!coll_any_device(c))
         return DONE;
-    c->comm->devices = true;           /* from the next operation on: everybody has seen the same arrivals */
+    c->comm->coll.devices = true;           /* from the next operation on: everybody has seen the same arrivals */
     int r = complete_mine(c);
     if (r != DONE)
         return r;

@@ -8,10 +8,10 @@ int ring_stage(struct coll *c, bool needed, uint64_t rounds, size_t used)
     c->ring.slot = ring_slot_now(c);
     c->ring.depth = ring_depth_now(c);
     c->ring.in = c->ring.asked = c->ring.fold = c->ring.taking = c->ring.out = c->ring.total = c->ring.mine = 0;
-    c->ring.base = c->comm->rounds;
+    c->ring.base = c->comm->coll.rounds;
     c->ring.at = NULL;                 /* one that this operation has no need of may be lent to another comm at any moment */
     if (needed || c->cma != CMA_NO) {  /* whether private memory is read where it lies is known after the gate */
-        bool all = c->comm->devices || c->mover;     /* the driver registers it whole */
+        bool all = c->comm->coll.devices || c->mover;     /* the driver registers it whole */
         struct ring_need need = { ring_all_slots(c) + 2 * ring_rows_bytes(size), c->ring.slot, used, ring_depth_now(c),
                                   (uint32_t)(c->ring.base % ring_depth_now(c)), all ? RING_ANY : rounds };
         int r = comm_stage_ring(c->comm, &need);
@@ -26,7 +26,7 @@ int ring_stage(struct coll *c, bool needed, uint64_t rounds, size_t used)
 void ring_begin(struct coll *c, uint64_t total)
 {
     c->ring.total = total;
-    c->comm->rounds = c->ring.base + total;
+    c->comm->coll.rounds = c->ring.base + total;
 }
 
 void ring_close(struct coll *c)

@@ -53,16 +53,16 @@ static inline size_t ring_device_slot_bytes(uint32_t ranks, uint64_t span_bytes)
 static inline size_t ring_slot_now(const struct coll *c)
 {
     uint32_t size = c->comm->watch.size;
-    return c->comm->devices ? ring_device_slot_bytes(size, c->comm->world->arena.header->span_bytes) : ring_slot_bytes(size);
+    return c->comm->coll.devices ? ring_device_slot_bytes(size, c->comm->world->arena.header->span_bytes) : ring_slot_bytes(size);
 }
 /* It changes in the life of a comm once, behind an operation that has ended for all before it ended for anybody (E70): slots that lie otherwise
    in the same memory are then nobody's. */
-static inline uint32_t ring_depth_now(const struct coll *c) { return c->comm->devices ? RING_DEPTH : ring_depth(c->comm->watch.size); }
+static inline uint32_t ring_depth_now(const struct coll *c) { return c->comm->coll.devices ? RING_DEPTH : ring_depth(c->comm->watch.size); }
 static inline size_t ring_all_slots(const struct coll *c) { return c->ring.depth * c->ring.slot; }
 /* Where a buffer of this rank can be read by peers: with devices nowhere, since they copy from registered memory only. */
 static inline struct place ring_may_lie(const struct coll *c, const void *at, size_t bytes)
 {
-    struct place place = c->comm->devices || c->device ? (struct place){ 0, 0, 0 } : comm_place(c->comm, at, bytes);
+    struct place place = c->comm->coll.devices || c->device ? (struct place){ 0, 0, 0 } : comm_place(c->comm, at, bytes);
     struct place far = place.lo == 0 && place.hi == bytes ? (struct place){ 0, 0, 0 } : cma_place(c, at, bytes);
     return far.at ? far : place;
 }

@@ -257,7 +257,7 @@ static int move_open(struct coll *c)
     if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
         c->sends = ring_may_lie(c, c->send, bytes);
     bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->cma == CMA_YES && cma_is(c->sends.at);
-    if (ringed_choose(c, may ? c->comm->ringed.sends : NULL, bytes, RINGED_SENDS_LEAST))
+    if (ringed_choose(c, may ? c->comm->coll.ringed.sends : NULL, bytes, RINGED_SENDS_LEAST))
         c->sends = (struct place){ 0, 0, 0 };
     c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
     uint64_t given = move_rounds(c, move_most(c));

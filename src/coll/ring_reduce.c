@@ -293,7 +293,7 @@ static void reduce_ring_results(struct coll *c, size_t bytes)
 {
     bool may = c->algorithm->kind == KIND_ALL_REDUCE && !c->comm->crowded && c->send != c->recv && c->sends.lo == 0 && c->sends.hi == bytes
             && !cma_is(c->recvs.at) && c->recvs.lo == 0 && c->recvs.hi == bytes && c->comm->watch.size > 1;
-    if (ringed_choose(c, may ? c->comm->ringed.results[c->streams] : NULL, bytes, RINGED_RESULTS_LEAST))
+    if (ringed_choose(c, may ? c->comm->coll.ringed.results[c->streams] : NULL, bytes, RINGED_RESULTS_LEAST))
         c->recvs = (struct place){ 0, 0, 0 };
 }
 

@@ -1,5 +1,5 @@
 /* Job: choose between zero-copy (peers read the caller's buffer) and staging through this rank's ring, by cost (base/tuner).
- * Owns: tutti_comm.ringed.
+ * Owns: tutti_comm.coll.ringed.
  * Never: whether peers can read it where it lies (cma.c, group/place); how they read it.
  *
  * It is this rank's own choice: peers go by what it publishes. But their work is what changes, so what counts is how long the operation takes, from

@@ -6,7 +6,7 @@
 
 void stream_choose(struct coll *c, size_t bytes, bool in_place)
 {
-    c->stream = !COPY_STREAMS || in_place || c->mover ? NULL : tuner_of(c->comm->streams, bytes, STREAM_LEAST);
+    c->stream = !COPY_STREAMS || in_place || c->mover ? NULL : tuner_of(c->comm->coll.streams, bytes, STREAM_LEAST);
     c->streams = c->stream && tuner_choose(c->stream, 1);
     c->stream_bytes = bytes;
 }

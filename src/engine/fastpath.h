@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) struct fast_left fast_left(const st
 /* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
 static inline bool fast_may(const struct tutti_comm *comm)
 {
-    return !load_acquire32(&comm->watch.attention) && comm->gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
+    return !load_acquire32(&comm->watch.attention) && comm->coll.gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
 }
 
 /* The next operation of this comm; its payload is to be written after this, and before fast_arrive. `count` fits the stamp. */
@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) void fast_arrive(struct tutti_comm 
     s->next = s->pauses = 0;
     s->wakes = watch_say(w, &s->claim);
     comm->seq = s->claim.seq;
-    comm->calls[kind]++;
+    comm->engine.calls[kind]++;
     s->began = clock_tick();
     s->record = journal_begin(w, s->claim.seq, s->claim.descriptor, s->claim.count, s->site, s->began);
     journal_count(w, FIGURE_OPERATIONS, 1);
@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) uint64_t fast_look(struct tutti_com
 }
 
 /* For what carries so much. */
-static inline struct backoff *fast_backoff(struct tutti_comm *comm, size_t bytes) { return bytes <= BACKOFF_MOST ? &comm->backoff[1] : NULL; }
+static inline struct backoff *fast_backoff(struct tutti_comm *comm, size_t bytes) { return bytes <= BACKOFF_MOST ? &comm->engine.backoff[1] : NULL; }
 
 /* True: all are there, nobody has to be woken, and no verdict stands against it. first: what fast_look gave. */
 static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *comm, struct fast *s, uint64_t first)
@@ -106,8 +106,8 @@ static inline __attribute__((always_inline)) int fast_end(struct tutti_comm *com
         fast_waited(w, waited);
     store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */
     if (s->alone)
-        later_learn(&comm->backoff[kind != KIND_BARRIER].later, BACKOFF, s->pauses > 0);
-    return backoff_due(comm->calls[kind]) ? run_tune(comm, kind, s->began) : 0;
+        later_learn(&comm->engine.backoff[kind != KIND_BARRIER].later, BACKOFF, s->pauses > 0);
+    return backoff_due(comm->engine.calls[kind]) ? run_tune(comm, kind, s->began) : 0;
 }
 
 /* It has arrived, and goes on as an operation like any other: c says what it is, as for run_collective. */

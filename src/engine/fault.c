@@ -69,12 +69,12 @@ int fault_add(struct tutti_comm *comm, const char *what, struct text *why)
         return -EINVAL;
     if ((uint32_t)rank != comm->watch.me)
         return 0;
-    if (comm->fault_count == FAULTS_MAX) {
+    if (comm->engine.fault_count == FAULTS_MAX) {
         text_add(why, "more than %d faults on one comm", FAULTS_MAX);
         return -ENOSPC;
     }
     fault.nth = (uint64_t)nth;
-    comm->faults[comm->fault_count++] = fault;
+    comm->engine.faults[comm->engine.fault_count++] = fault;
     fetch_or32(&comm->watch.attention, ATTENTION_FAULT);
     return 0;
 }
@@ -89,10 +89,10 @@ void fault_strike(struct tutti_comm *comm, enum kind kind)
 {
     uint64_t all = 0;
     for (int i = 0; i < KIND_COUNT; i++)
-        all += comm->calls[i];
-    for (int i = 0; i < comm->fault_count; i++) {
-        const struct fault *f = &comm->faults[i];
-        if (f->kind == -1 ? f->nth != all : f->kind != (int)kind || f->nth != comm->calls[kind])
+        all += comm->engine.calls[i];
+    for (int i = 0; i < comm->engine.fault_count; i++) {
+        const struct fault *f = &comm->engine.faults[i];
+        if (f->kind == -1 ? f->nth != all : f->kind != (int)kind || f->nth != comm->engine.calls[kind])
             continue;
         if (f->action == FAULT_KILL)
             kill(getpid(), SIGKILL);

@@ -1,5 +1,5 @@
 /* Job: faults on purpose, for tests: kill, stop, delay or abort this rank at its N-th call.
- * Owns: tutti_comm.faults.
+ * Owns: tutti_comm.engine.faults.
  * Never: anything on other ranks. */
 #ifndef TUTTI_ENGINE_FAULT_H
 #define TUTTI_ENGINE_FAULT_H

@@ -36,7 +36,7 @@ void enter_aside(const struct tutti_comm *comm)
 void enter_stranger(struct tutti_comm *comm)
 {
     enter_aside(comm);
-    store_relaxed64(&comm->caller, threads_self());                  /* relaxed: each thread stores its own, and looks for no other's */
+    store_relaxed64(&comm->engine.caller, threads_self());                  /* relaxed: each thread stores its own, and looks for no other's */
 }
 
 int enter_busy(struct tutti_comm *comm)
@@ -118,7 +118,7 @@ static int enter_broken(struct tutti_comm *comm)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += (until.tv_nsec + 500000000) / 1000000000;
     until.tv_nsec = (until.tv_nsec + 500000000) % 1000000000;
-    pthread_mutex_t *locks[] = { &comm->queue_lock, comm->p2p ? &comm->p2p->lock : NULL };
+    pthread_mutex_t *locks[] = { &comm->engine.queue_lock, comm->p2p ? &comm->p2p->lock : NULL };
     for (size_t i = 0; i < sizeof locks / sizeof locks[0]; i++)
         if (locks[i] && pthread_mutex_timedlock(locks[i], &until) == 0)
             pthread_mutex_unlock(locks[i]);

@@ -1,5 +1,5 @@
 /* Job: what every public function does first and last: is this the rank, is the comm free, is it whole, what is odd about it today.
- * Owns: tutti_comm.busy.
+ * Owns: tutti_comm.engine.busy.
  * Never: what the function is for. */
 #ifndef TUTTI_ENGINE_GUARD_H
 #define TUTTI_ENGINE_GUARD_H
@@ -25,7 +25,7 @@ static inline void enter_clear(const tutti_call *call)
 /* Another thread than the last one calls: who waits for this rank may have to reckon with it. */
 static inline void enter_known(struct tutti_comm *comm)
 {
-    if (load_relaxed64(&comm->caller) != threads_self())             /* relaxed: only this thread stores its own number */
+    if (load_relaxed64(&comm->engine.caller) != threads_self())             /* relaxed: only this thread stores its own number */
         enter_stranger(comm);
 }
 
@@ -37,22 +37,22 @@ static inline int enter(struct tutti_comm *comm)
     if (*comm->fork_word != 1)
         return -ECHILD;
     enter_known(comm);
-    if (load_relaxed32(&comm->busy))                 /* relaxed: a check against misuse, documented as one that may slip */
+    if (load_relaxed32(&comm->engine.busy))                 /* relaxed: a check against misuse, documented as one that may slip */
         return enter_busy(comm);
-    store_relaxed32(&comm->busy, 1);                 /* relaxed: as above */
+    store_relaxed32(&comm->engine.busy, 1);                 /* relaxed: as above */
     return 0;
 }
 
 static inline int enter_leave(struct tutti_comm *comm, int result)
 {
-    store_relaxed32(&comm->busy, 0);                 /* relaxed: as above */
+    store_relaxed32(&comm->engine.busy, 0);                 /* relaxed: as above */
     return result;
 }
 
 /* Just before an operation begins: 0, or -ECANCELED on a broken comm, -EDEADLK …; strikes faults. One load where nothing is odd. */
 static inline int enter_operation(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
-    comm->calls[kind]++;
+    comm->engine.calls[kind]++;
     return load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK ? enter_odd(comm, kind, site) : 0;
 }
 

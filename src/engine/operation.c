@@ -35,9 +35,9 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     op->claim.differs = 0;
     op->claim.whole = false;
     run_gate(comm);
-    c->gate = comm->gate;
+    c->gate = comm->coll.gate;
     if (!c->algorithm)
-        c->algorithm = kind == KIND_BARRIER ? comm->gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
+        c->algorithm = kind == KIND_BARRIER ? comm->coll.gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
     c->op.advance = c->algorithm->advance;
     if (c->ways)
         c->ways->choose(c);
@@ -123,6 +123,6 @@ int run_end(struct coll *c, int result)
 
 int run_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick)
 {
-    backoff_block(&comm->backoff[kind != KIND_BARRIER], comm->seq, tick, comm->calls[kind]);
+    backoff_block(&comm->engine.backoff[kind != KIND_BARRIER], comm->seq, tick, comm->engine.calls[kind]);
     return 0;
 }

@@ -14,8 +14,8 @@ static inline uint64_t run_stamp(const struct coll *c, enum kind kind)
 
 static inline void run_gate(struct tutti_comm *comm)
 {
-    if (!comm->gate)
-        comm->gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
+    if (!comm->coll.gate)
+        comm->coll.gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
 }
 
 /* Fills in number, descriptor, algorithm and gate, in call order; begins the journal's record when it becomes the operation in hand. */

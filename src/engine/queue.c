@@ -38,20 +38,20 @@ bool work_under_way(const struct tutti_comm *comm)
 /* Outside of the lock, so that `done` may start work on other comms, whose own `done` may do the same here. */
 static void work_call_done(struct tutti_comm *comm, struct tutti_work *work)
 {
-    comm->pumping = true;
-    pthread_mutex_unlock(&comm->queue_lock);
+    comm->engine.pumping = true;
+    pthread_mutex_unlock(&comm->engine.queue_lock);
     struct tutti_comm *outer = comm_callback_begin(comm);
     work->done(work->result, work->done_arg);
     comm_callback_end(comm, outer);
-    pthread_mutex_lock(&comm->queue_lock);
-    comm->pumping = false;
+    pthread_mutex_lock(&comm->engine.queue_lock);
+    comm->engine.pumping = false;
 }
 
 /* Does a deadline that was given end what is under way here? Whoever looks for cycles is told. Before any of it arrives. */
 static void work_deadlines(struct tutti_comm *comm, int more)
 {
-    comm->deadlines += (uint32_t)more;
-    cycle_patient(&comm->watch, comm->deadlines ? 0 : comm->seq);
+    comm->engine.deadlines += (uint32_t)more;
+    cycle_patient(&comm->watch, comm->engine.deadlines ? 0 : comm->seq);
 }
 
 /* Ends the head. Once `over` is set its owner may free it, and find the comm without work: so that is said before. */
@@ -65,11 +65,11 @@ static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int re
         work_call_done(comm, work);
         fetch_sub32(&comm->world->threads.seat->promises, 1);        /* E62 release */
     }
-    comm->queue = work->next;
+    comm->engine.queue = work->next;
     if (work->ends)
         work_deadlines(comm, -1);
-    if (!comm->queue) {
-        comm->queue_tail = NULL;
+    if (!comm->engine.queue) {
+        comm->engine.queue_tail = NULL;
         fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_WORK);
     }
     completion_signal(&work->completion);
@@ -78,9 +78,9 @@ static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int re
 /* A deadline counts from the call, also where the call stands behind others: when it passes there, the head is what it passes for. */
 static void work_hurry(struct tutti_comm *comm)
 {
-    struct op *head = &comm->queue->c.op;
+    struct op *head = &comm->engine.queue->c.op;
     uint64_t now = clock_ns();
-    for (struct tutti_work *work = comm->queue->next; work; work = work->next) {
+    for (struct tutti_work *work = comm->engine.queue->next; work; work = work->next) {
         struct op *op = &work->c.op;
         if (op->keep || op->timeout_ns < 0 || now - op->began_ns < (uint64_t)op->timeout_ns)
             continue;
@@ -97,7 +97,7 @@ uint64_t work_slice(struct tutti_comm *comm)
     uint64_t now = clock_ns(), slice = UINT64_MAX;
     if (comm->watch.over)
         return slice;                                /* no deadline ends the head any more, so none is worth waking for */
-    for (struct tutti_work *work = comm->queue; work; work = work->next) {
+    for (struct tutti_work *work = comm->engine.queue; work; work = work->next) {
         struct op *op = &work->c.op;
         if (op->timeout_ns < 0 || op->late)
             continue;
@@ -110,10 +110,10 @@ uint64_t work_slice(struct tutti_comm *comm)
 
 static void work_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 {
-    pthread_mutex_lock(&comm->queue_lock);
-    for (struct tutti_work *work = comm->queue; work; work = work->next)
+    pthread_mutex_lock(&comm->engine.queue_lock);
+    for (struct tutti_work *work = comm->engine.queue; work; work = work->next)
         work->c.op.began_ns = drive_later(work->c.op.began_ns, now, excess);
-    pthread_mutex_unlock(&comm->queue_lock);
+    pthread_mutex_unlock(&comm->engine.queue_lock);
 }
 
 /* The head as far as it goes: WAITING, DONE, or why it failed. */
@@ -143,8 +143,8 @@ static int work_advance(struct tutti_comm *comm, struct tutti_work *work, bool l
    While `done` runs the lock is open, and other threads' pumps do nothing. */
 static struct op *work_pump(struct tutti_comm *comm, bool look)
 {
-    while (comm->queue && !comm->pumping) {
-        struct tutti_work *work = comm->queue;
+    while (comm->engine.queue && !comm->engine.pumping) {
+        struct tutti_work *work = comm->engine.queue;
         int r = work_advance(comm, work, look);
         if (r == WAITING)
             return &work->c.op;
@@ -157,9 +157,9 @@ static struct nap work_round(struct tutti_comm *comm, struct futex_word *words, 
                              struct drive_sleep *sleep, int *used)
 {
     struct nap nap = { UINT64_MAX, UINT64_MAX };
-    if (load_acquire32(&comm->attended))
+    if (load_acquire32(&comm->engine.attended))
         return (struct nap){ PROGRESS_NAP, UINT64_MAX };
-    pthread_mutex_lock(&comm->queue_lock);
+    pthread_mutex_lock(&comm->engine.queue_lock);
     struct op *head = work_pump(comm, true);
     if (head && room) {
         uint64_t first = work_slice(comm);
@@ -171,7 +171,7 @@ static struct nap work_round(struct tutti_comm *comm, struct futex_word *words, 
         nap.most = PROGRESS_POLL;
     if (head && head->wait.poll)
         nap.sooner = drive_slice(head);
-    pthread_mutex_unlock(&comm->queue_lock);
+    pthread_mutex_unlock(&comm->engine.queue_lock);
     return nap;
 }
 
@@ -179,11 +179,11 @@ const struct pump queue_pump = { work_under_way, work_round, work_excuse };
 
 static void work_append(struct tutti_comm *comm, struct tutti_work *work)
 {
-    if (comm->queue_tail)
-        comm->queue_tail->next = work;
+    if (comm->engine.queue_tail)
+        comm->engine.queue_tail->next = work;
     else
-        comm->queue = work;
-    comm->queue_tail = work;
+        comm->engine.queue = work;
+    comm->engine.queue_tail = work;
     fetch_or32(&comm->watch.attention, ATTENTION_WORK);
 }
 
@@ -197,16 +197,16 @@ static bool work_late(const struct tutti_work *work)
 static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said, bool attends)
 {
     const shared64 *before = NULL;
-    pthread_mutex_lock(&comm->queue_lock);
-    struct tutti_work *first = comm->queue;
-    if (first && first->begun && !comm->pumping)
+    pthread_mutex_lock(&comm->engine.queue_lock);
+    struct tutti_work *first = comm->engine.queue;
+    if (first && first->begun && !comm->engine.pumping)
         before = first->c.op.wait.word;
     struct op *head = work_pump(comm, false);
-    bool moved = head && (comm->queue != first || head->wait.word != before);
+    bool moved = head && (comm->engine.queue != first || head->wait.word != before);
     *wait = head ? head->wait : (struct wait){ .word = NULL };
-    bool says = head && !comm->watch.over && !comm->deadlines;
+    bool says = head && !comm->watch.over && !comm->engine.deadlines;
     *said = says ? (struct cycle_wait){ stamp_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
-    pthread_mutex_unlock(&comm->queue_lock);
+    pthread_mutex_unlock(&comm->engine.queue_lock);
     if (moved && !attends)
         progress_kick(comm->world);
 }
@@ -239,7 +239,7 @@ static void work_leave(struct tutti_comm *comm, bool *attends)
     if (!*attends)
         return;
     *attends = false;
-    fetch_sub32(&comm->attended, 1);
+    fetch_sub32(&comm->engine.attended, 1);
     progress_kick(comm->world);
 }
 
@@ -280,10 +280,10 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
     const struct threads *threads = comm->watch.threads;
     bool attends = progress_attends(comm->world);
     if (attends)
-        fetch_add32(&comm->attended, 1);
+        fetch_add32(&comm->engine.attended, 1);
     int r = await_work(comm, work, patience_ns, heed_late, &attends);
     if (attends)
-        fetch_sub32(&comm->attended, 1);             /* what is behind it the progress thread finds in its next nap */
+        fetch_sub32(&comm->engine.attended, 1);             /* what is behind it the progress thread finds in its next nap */
     cycle_over(threads);
     return r;
 }
@@ -341,11 +341,11 @@ static int work_test(struct tutti_work *work)
     struct tutti_comm *comm = work->c.comm;
     if (!completion_over(&work->completion))
         enter_known(comm);
-    if (!completion_over(&work->completion) && comm_callback != comm && pthread_mutex_trylock(&comm->queue_lock) == 0) {
-        struct tutti_work *first = comm->queue;
+    if (!completion_over(&work->completion) && comm_callback != comm && pthread_mutex_trylock(&comm->engine.queue_lock) == 0) {
+        struct tutti_work *first = comm->engine.queue;
         struct op *head = work_pump(comm, false);
-        bool moved = head && comm->queue != first;
-        pthread_mutex_unlock(&comm->queue_lock);
+        bool moved = head && comm->engine.queue != first;
+        pthread_mutex_unlock(&comm->engine.queue_lock);
         if (moved)
             progress_tell(comm->world);
     }
@@ -356,7 +356,7 @@ static int work_test(struct tutti_work *work)
 
 static struct work_completion work_completion(struct tutti_work *work)
 {
-    return (struct work_completion){ &work->completion, work->c.comm, &work->c.comm->queue_lock };
+    return (struct work_completion){ &work->completion, work->c.comm, &work->c.comm->engine.queue_lock };
 }
 
 static const struct work_shape queue_shape = { work_wait, work_test, work_completion };
@@ -364,7 +364,7 @@ static const struct work_shape queue_shape = { work_wait, work_test, work_comple
 /* At the end of the queue, from where the pump takes it. The handle may be gone when this returns: another thread may wait for it. */
 static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
 {
-    pthread_mutex_lock(&comm->queue_lock);
+    pthread_mutex_lock(&comm->engine.queue_lock);
     if (work->fence)
         work->c.op.claim.seq = comm->seq;
     else
@@ -378,7 +378,7 @@ static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
     store_release64(&comm->watch.mine->queued, comm->seq);           /* E21 release */
     work_append(comm, work);
     struct op *head = work_pump(comm, false);
-    pthread_mutex_unlock(&comm->queue_lock);
+    pthread_mutex_unlock(&comm->engine.queue_lock);
     if (head)
         progress_tell(comm->world);
 }

@@ -1,5 +1,5 @@
 /* Job: operations under way: the queue of a comm, and the handles.
- * Owns: tutti_comm.queue under queue_lock.
+ * Owns: tutti_comm.engine.queue under queue_lock.
  * Never: the path of a blocking call on a comm without work under way. */
 #ifndef TUTTI_ENGINE_QUEUE_H
 #define TUTTI_ENGINE_QUEUE_H

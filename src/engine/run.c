@@ -29,7 +29,7 @@ static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct co
 static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int r)
 {
     CALLER_KEPT;
-    comm->calls[kind]++;
+    comm->engine.calls[kind]++;
     run_number(comm, c, kind, site, timeout_ns);
     store_relaxed64(&comm->reported, comm->seq);     /* relaxed: as in comm_show. It was explained before it had its number */
     run_begin(c, clock_tick());

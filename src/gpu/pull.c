@@ -93,9 +93,9 @@ static int lend(struct coll *c, struct share *share, const struct device_buffer 
 static struct card *cards_of(struct coll *c)
 {
     int error;
-    if (!c->comm->cards)
-        c->comm->cards = comm_hold(c->comm, 2 * sizeof(struct card), &error);
-    return c->comm->cards;
+    if (!c->comm->gpu.cards)
+        c->comm->gpu.cards = comm_hold(c->comm, 2 * sizeof(struct card), &error);
+    return c->comm->gpu.cards;
 }
 
 /* Where this rank's card for the operation lies; 0: it gives none. */

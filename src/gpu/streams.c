@@ -56,9 +56,9 @@ static void streams_free(struct device_streams *streams)
 
 static void lanes_close(struct tutti_comm *comm)
 {
-    while (comm->device_streams) {
-        struct device_streams *streams = comm->device_streams;
-        comm->device_streams = streams->next;
+    while (comm->gpu.streams) {
+        struct device_streams *streams = comm->gpu.streams;
+        comm->gpu.streams = streams->next;
         streams_free(streams);
     }
 }
@@ -84,7 +84,7 @@ static int streams_begin(struct device_streams *streams)
 
 int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams **streams, struct text *why)
 {
-    struct device_streams *l = comm->device_streams;
+    struct device_streams *l = comm->gpu.streams;
     while (l && l->gpu != gpu)
         l = l->next;
     if (!l) {
@@ -106,9 +106,9 @@ int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams *
             streams_free(l);
             return r;
         }
-        l->next = comm->device_streams;
-        comm->device_streams = l;
-        comm->lanes_close = lanes_close;
+        l->next = comm->gpu.streams;
+        comm->gpu.streams = l;
+        comm->gpu.close = lanes_close;
     }
     *streams = l;
     return 0;

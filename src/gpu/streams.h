@@ -1,6 +1,6 @@
 /* Job: a comm's way to one GPU: a stream for what goes out of the device and one for what goes into it, how far each has come, the rings
  * that are registered for it, and its bounce memory.
- * Owns: tutti_comm.device_streams: made by the first operation with buffers on that GPU, closed with the comm.
+ * Owns: tutti_comm.gpu.streams: made by the first operation with buffers on that GPU, closed with the comm.
  * Never: waits, but for streams_drain. Two comms share no stream: one comm's copies never stand behind another's. */
 #ifndef TUTTI_GPU_STREAMS_H
 #define TUTTI_GPU_STREAMS_H

@@ -39,11 +39,11 @@ static void comm_free_memory(struct tutti_comm *comm)
     free(comm->aside.seen);
     free(comm->aside.gone);
     free(comm->creations);
-    free(comm->ops);
-    free(comm->cma.window);
-    pthread_mutex_lock(&comm->queue_lock);           /* whoever ended the last work may not have left it yet */
-    pthread_mutex_unlock(&comm->queue_lock);
-    pthread_mutex_destroy(&comm->queue_lock);
+    free(comm->api.ops);
+    free(comm->coll.cma.window);
+    pthread_mutex_lock(&comm->engine.queue_lock);           /* whoever ended the last work may not have left it yet */
+    pthread_mutex_unlock(&comm->engine.queue_lock);
+    pthread_mutex_destroy(&comm->engine.queue_lock);
     pthread_mutex_destroy(&comm->report_lock);
     free(comm);
 }
@@ -70,7 +70,7 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     if (memory_populate(&members[mine], sizeof(struct member)) < 0 || posix_memalign((void **)&comm, 64, sizeof *comm))
         return NULL;
     *comm = (struct tutti_comm){ .world = world, .fork_word = world->fork_word, .seq = world->arena.header->first_seq, .birth = slot->birth };
-    pthread_mutex_init(&comm->queue_lock, NULL);
+    pthread_mutex_init(&comm->engine.queue_lock, NULL);
     pthread_mutex_init(&comm->report_lock, NULL);
     if (comm_alloc(comm, size) < 0) {
         comm_free_memory(comm);
@@ -126,8 +126,8 @@ void comm_inherit(struct tutti_comm *comm, const struct tutti_comm *parent)
 static void comm_unlist(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
-    if (comm->lanes_close)
-        comm->lanes_close(comm);
+    if (comm->gpu.close)
+        comm->gpu.close(comm);
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm **at = &world->comms; *at; at = &(*at)->next)
         if (*at == comm) {

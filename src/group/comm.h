@@ -143,56 +143,77 @@ struct again {
 /* An operation of the caller's own (tutti_op_create). */
 struct comm_op { void (*fn)(const void *in, void *inout, size_t count, tutti_type type); };
 
+/* A rank's hold on a comm: group/'s own, and under its name a part for each floor above that keeps
+   something here. What the fast path touches of a part stands first in it. */
 struct tutti_comm {
     struct watch watch;                /* first: everything the fast path touches */
     uint64_t seq;                      /* number of the last operation begun here */
-    struct backoff backoff[2];           /* from arrival to first look: of barriers, and of what carries something */
     const uint64_t *fork_word;
-    shared64 caller;                   /* threads_self of the last that called; any of them, relaxed */
-    shared32 busy;                     /* a thread is inside: plain load and store, no locked instruction */
-    shared32 aborting;                 /* tutti_comm_abort calls running on this handle */
-    bool devices;                      /* an operation with device memory has come by: rings and places are as coll/ring.h says */
-    struct device_streams *device_streams;                /* gpu/streams: its ways to devices, and who closes them, before its memory goes */
-    void (*lanes_close)(struct tutti_comm *comm);
+    struct {
+        struct backoff backoff[2];     /* from arrival to first look: barriers; what carries data */
+        shared64 caller;               /* threads_self of the last that called; relaxed */
+        shared32 busy;                 /* a thread is inside: plain loads and stores */
+        uint64_t calls[KIND_COUNT];    /* begun here, of each kind */
+        shared32 attended;             /* threads that spin and pump the queue: nobody else need */
+        pthread_mutex_t queue_lock;    /* the queue of work, and advancing it */
+        struct tutti_work *queue, *queue_tail;
+        uint32_t deadlines;            /* in the queue, that were given and end its head */
+        bool pumping;                  /* who advances the queue has left the lock to call `done` */
+        struct fault faults[FAULTS_MAX];
+        int fault_count;
+    } engine;
+    struct {
+        const struct algorithm *gate;  /* its barrier, the gate of all one-phase algorithms */
+        bool devices;                  /* there was an operation with device memory (ring.h) */
+        uint64_t centrals;             /* operations that went through the central gate */
+        uint64_t rounds;               /* rounds that went through the rings */
+        struct tuner streams[TUNER_CLASSES];     /* coll/stream */
+        struct {                       /* coll/ringed; results: by which stores */
+            struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES];
+        } ringed;
+        struct tuner staged;           /* copies into the staging */
+        struct tuner folded;           /* folds into it, by blocks … */
+        struct tuner folds_streamed;   /* … and by which stores */
+        struct {                       /* coll/cma */
+            int said;                  /* may its ranks read each other's memory? */
+            uint64_t rights;           /* of this rank, when that was found out */
+            char *window;              /* what is folded out of then; NULL: none yet */
+        } cma;
+    } coll;
+    struct {
+        struct again again;            /* the last all_reduce that took the fast path */
+        struct again again_parts;      /* the last other collective of even parts */
+        struct shape shapes[SHAPES];
+        struct comm_op *ops;           /* [ops_room], by number; fn NULL: none */
+        uint32_t ops_made, ops_room;   /* the next number: one after another, OPS_MAX in a circle */
+    } api;
+    struct {
+        struct device_streams *streams;          /* its ways to devices (gpu/streams) … */
+        void (*close)(struct tutti_comm *comm);  /* … and who closes them before its memory goes */
+        struct card *cards;            /* [2] in the span, by parity: what it lends; NULL: none yet */
+    } gpu;
+    struct {
+        uint64_t turns;                /* of this rank, begun */
+        bool in_turn;
+    } order;
+    struct p2p *p2p;                   /* NULL until the first use. Set under the world's lock */
+    shared32 aborting;                 /* comm_abort calls running on this handle */
     bool crowded;                      /* this comm has more ranks than there are CPUs */
-    const struct algorithm *gate;      /* its barrier, which is the gate of every one-phase algorithm */
     struct site_seen sites[SITE_CACHE];
-    struct shape shapes[SHAPES];
-    struct again again, again_parts;   /* the last all_reduce that took the fast path; the last other collective of even parts */
-    uint64_t centrals;                 /* operations that went through the central gate */
-    uint64_t rounds;                   /* rounds that went through the rings */
-    uint64_t calls[KIND_COUNT];
     struct world *world;
     struct tutti_comm *next;
     uint64_t birth;
-    struct tuner streams[TUNER_CLASSES];           /* coll/stream */
-    struct { struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES]; } ringed;      /* coll/ringed; results: by which stores */
-    struct tuner staged, folded, folds_streamed;    /* coll: copies into the staging, folds into it: by blocks, and those by which stores */
     uint64_t splits;
-    struct comm_op *ops;               /* [ops_room], by number, made one after another, OPS_MAX of them in a circle; fn NULL: none */
-    uint32_t ops_made, ops_room;       /* the next number, below OPS_MAX */
-    struct creation { uint64_t list, n, made; } *creations;     /* how often each list was asked for on this comm; the last that was made */
+    struct creation { uint64_t list, n, made; } *creations;  /* how often each was asked for */
     size_t creations_used;
     struct stage stage;
-    struct { int said; char *window; uint64_t rights; } cma;          /* coll/cma: may its ranks read each other's memory; of this rank when that was found out; what is folded out of then, NULL: none yet */
-    struct card *cards;                /* [2] in the span, by parity of the operation's number: what it lends of device memory (gpu/pull); NULL: none yet */
     uint64_t agreements;               /* number of the last one this rank has come to (agree.h) */
-    struct { uint32_t *seen; uint8_t *gone; shared8 *lost; } aside;                  /* scratch as the watch's, for an agreement beside work under way */
-    uint64_t turns;                    /* turns of this rank begun */
-    bool in_turn;
-    shared32 attended;                 /* threads of this rank that spin and pump the queue: nobody else need */
-    pthread_mutex_t queue_lock;        /* the queue of work, and advancing it */
-    struct tutti_work *queue, *queue_tail;
-    uint32_t deadlines;                /* how many in the queue have a deadline that was given and ends the head for all */
-    bool pumping;                      /* the thread that advances the queue has left the lock to call `done` */
-    struct p2p *p2p;                   /* sends and receives; NULL until the first. Set under the world's lock */
-    struct fault faults[FAULTS_MAX];
-    int fault_count;
+    struct { uint32_t *seen; uint8_t *gone; shared8 *lost; } aside;  /* as the watch's, beside work */
     char name[32];
     pthread_mutex_t report_lock;       /* the innermost of all */
-    shared64 numbered;                 /* the number last given to an operation that may fail for want of something; for any thread that reports */
+    shared64 numbered;                 /* given last to an operation that may lack something */
     shared64 reported;                 /* `numbered` when the report was last shown */
-    char report[REPORT_TEXT];          /* what tutti_explain shows: comm_show writes it whole, comm_read takes it whole */
+    char report[REPORT_TEXT];          /* comm_show writes it whole, comm_read takes it whole */
 };
 
 /* Opens this rank's handle on a slot; `mine` is its rank there. Member pages of its own are populated. NULL: *error. */

@@ -100,7 +100,7 @@ void stage_close(struct tutti_comm *comm)
         held_free(stage->held);                      /* no memory to remember it by: lost until the world is closed */
         return;
     }
-    *d = (struct drain){ comm->watch.slot, comm->birth, comm->rounds, *stage, world->drains };
+    *d = (struct drain){ comm->watch.slot, comm->birth, comm->coll.rounds, *stage, world->drains };
     world->drains = d;
 }
 
@@ -266,7 +266,7 @@ static struct tutti_comm *ring_spare(struct world *world)
     for (struct tutti_comm *c = world->comms; c; c = c->next) {
         const struct stage *stage = &c->stage;
         held += stage->ring != NULL;
-        if (stage->ring && !stage->ring_busy && !c->devices && (!oldest || stage->ring_used < oldest->stage.ring_used)
+        if (stage->ring && !stage->ring_busy && !c->coll.devices && (!oldest || stage->ring_used < oldest->stage.ring_used)
             && ring_read(world, c->watch.slot, stage->ring_rounds))
             oldest = c;
     }
@@ -280,7 +280,7 @@ static int ring_find(struct tutti_comm *comm, const struct ring_need *need)
     int error = 0;
     drain_sweep(world);
     /* Too small since the comm has devices: the operation that said so has ended, and whoever ends such has read all it needs (E70). */
-    if (stage->ring && ring_read(world, comm->watch.slot, comm->rounds))
+    if (stage->ring && ring_read(world, comm->watch.slot, comm->coll.rounds))
         stage_give(world, stage->ring);
     stage->ring = NULL;
     struct tutti_comm *lender = ring_spare(world);
@@ -349,7 +349,7 @@ void comm_ring_leave(struct tutti_comm *comm)
     struct world *world = comm->world;
     pthread_mutex_lock(&world->lock);
     comm->stage.ring_busy = false;
-    comm->stage.ring_rounds = comm->rounds;
+    comm->stage.ring_rounds = comm->coll.rounds;
     comm->stage.ring_used = ++world->rings_used;
     pthread_mutex_unlock(&world->lock);
 }

@@ -27,7 +27,7 @@ static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const
     struct watch *w = &comm->watch;
     if (!p->broken && (error == -ETIMEDOUT || error == -EOWNERDEAD)) {
         text_clear(&t);
-        text_add(&t, "turn %llu of rank %u: ", (unsigned long long)comm->turns, w->me);
+        text_add(&t, "turn %llu of rank %u: ", (unsigned long long)comm->order.turns, w->me);
         if (error == -ETIMEDOUT) {
             text_add(&t, "the deadline of ");
             text_add_duration(&t, (uint64_t)p->timeout_ns);
@@ -40,7 +40,7 @@ static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const
     if (error == -EOWNERDEAD)
         verdict_quit(w, QUIT_ALONE);
     if (!SEEDED(turn_not_taken))
-        watch_raise(w, &w->mine->turns, comm->turns);                /* E19 release */
+        watch_raise(w, &w->mine->turns, comm->order.turns);                /* E19 release */
     return error;
 }
 
@@ -68,18 +68,18 @@ static int turn_await(struct tutti_comm *comm, uint32_t about, uint64_t turns, s
 int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
 {
     struct watch *w = &comm->watch;
-    if (comm->in_turn) {
+    if (comm->order.in_turn) {
         comm_explain(comm, "turn_begin twice: this rank has its turn; call turn_end before");
         return -EDEADLK;
     }
-    comm->turns++;
+    comm->order.turns++;
     struct patience p = patience_begin(comm, timeout_ns);
     p.kind = KIND_TURN_BEGIN;
     p.site = site;
     bool journal = turn_journal(comm, KIND_TURN_BEGIN, site);
     int r = 0;
     uint32_t lower = w->me ? w->me : w->size, about = 0;
-    uint64_t turns = w->me ? comm->turns : comm->turns - 1;
+    uint64_t turns = w->me ? comm->order.turns : comm->order.turns - 1;
     for (uint32_t i = 1; i <= lower && r == 0; i++) {
         about = lower - i;
         if (about != w->me)
@@ -88,7 +88,7 @@ int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
     patience_moved(&p);
     if (r < 0)
         r = turn_failed(comm, about, r, &p);
-    comm->in_turn = r == 0;
+    comm->order.in_turn = r == 0;
     if (journal)
         journal_end(w, r, clock_tick());
     return r;
@@ -97,13 +97,13 @@ int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
 int order_turn_end(struct tutti_comm *comm, uint32_t site)
 {
     struct watch *w = &comm->watch;
-    if (!comm->in_turn) {
+    if (!comm->order.in_turn) {
         comm_explain(comm, "turn_end: this rank does not have its turn; call turn_begin before");
         return -EPERM;
     }
-    comm->in_turn = false;
+    comm->order.in_turn = false;
     bool journal = turn_journal(comm, KIND_TURN_END, site);
-    watch_raise(w, &w->mine->turns, comm->turns);    /* E19 release */
+    watch_raise(w, &w->mine->turns, comm->order.turns);    /* E19 release */
     if (journal)
         journal_end(w, 0, clock_tick());
     return 0;

@@ -23,7 +23,7 @@ enum { CMA_WORTH = 2 };
 
 void cma_offer(const struct p2p *p, const struct post *post, struct envelope *e)
 {
-    if (post->bytes < CMA_LEAST || p->comm->devices)
+    if (post->bytes < CMA_LEAST || p->comm->coll.devices)
         return;
     e->rest.at = (uint64_t)(uintptr_t)post->from | CMA_BIT;
     e->rest.end = (uint64_t)(uintptr_t)&p->comm->world->self;

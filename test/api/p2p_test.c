@@ -212,7 +212,7 @@ static void *call_from_aside(void *arg)
 {
     tutti_comm *world = arg;
     int x = 0;
-    while (!load_relaxed32(&world->busy))            /* two that enter within a cache miss would not notice each other, as documented */
+    while (!load_relaxed32(&world->engine.busy))            /* two that enter within a cache miss would not notice each other, as documented */
         sched_yield();
     int r = tutti_send(&x, 1, TUTTI_I32, 0, 5, world, NULL);
     ranks_say(HERE, 1);

@@ -18,7 +18,7 @@ static void test_chooses(void **state)
     struct tutti_comm *comm = calloc(1, sizeof *comm);
     assert_non_null(comm);
     for (int faster = 0; faster < 2; faster++) {
-        struct tuner *row = comm->ringed.results[faster];
+        struct tuner *row = comm->coll.ringed.results[faster];
         int ringed = 0;
         for (int i = 0; i < TUNER_TRIES; i++) {
             struct coll c = { .comm = comm };

@@ -49,13 +49,13 @@ static int refused(tutti_comm *world, int rank)
     const long call = SYS_process_vm_readv;
     int32_t *send = malloc(COUNT * sizeof *send), *recv = malloc(SIZE * COUNT * sizeof *recv);
     CHECK(send && recv);
-    CHECK_IS(world->cma.said, CMA_ASKS);
+    CHECK_IS(world->coll.cma.said, CMA_ASKS);
     if (scene.refused >> rank & 1)
         CHECK_IS(env_forbid(&call, 1, scene.error), 0);
     for (int round = 0; round < ROUNDS; round++)
         if (kinds(world, send, recv, rank, round))
             return 1;
-    CHECK_IS(world->cma.said, scene.refused ? CMA_NO : CMA_YES);
+    CHECK_IS(world->coll.cma.said, scene.refused ? CMA_NO : CMA_YES);
     free(send);
     free(recv);
     return 0;
@@ -116,7 +116,7 @@ static int hole(tutti_comm *world, int rank)
     CHECK(buffer != MAP_FAILED);
     memset(buffer, rank, HOLE);
     CHECK_IS(tutti_broadcast(buffer, HOLE, TUTTI_U8, 0, world, NULL), 0);
-    CHECK_IS(world->cma.said, CMA_YES);
+    CHECK_IS(world->coll.cma.said, CMA_YES);
     if (rank == 0)
         CHECK_IS(munmap(buffer + HOLE / 2, 4096), 0);
     int r = tutti_broadcast(buffer, HOLE, TUTTI_U8, 0, world, NULL);

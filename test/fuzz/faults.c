@@ -15,14 +15,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = feed_text(&feed, feed.left), *rest = NULL;
     for (char *one = strtok_r(text, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest)) {
         struct text why = TEXT_IN(room);
-        int before = comm.fault_count;
+        int before = comm.engine.fault_count;
         text_clear(&why);
         int r = fault_add(&comm, one, &why);
         FUZZ_MUST((r < 0) == (why.used > 0));
-        FUZZ_MUST(comm.fault_count <= FAULTS_MAX && (r == 0 || comm.fault_count == before));
+        FUZZ_MUST(comm.engine.fault_count <= FAULTS_MAX && (r == 0 || comm.engine.fault_count == before));
     }
-    for (int i = 0; i < comm.fault_count; i++)
-        FUZZ_MUST(comm.faults[i].kind >= -1 && comm.faults[i].kind < KIND_COUNT && comm.faults[i].nth > 0);
+    for (int i = 0; i < comm.engine.fault_count; i++)
+        FUZZ_MUST(comm.engine.faults[i].kind >= -1 && comm.engine.faults[i].kind < KIND_COUNT && comm.engine.faults[i].nth > 0);
     free(text);
     return 0;
 }

@@ -70,7 +70,7 @@ static int is_late(tutti_comm *world, int rank)
     tutti_call call = { .timeout_ms = DEADLINE_MS };
     IS(reduce(world, NULL), 0);
     if (rank == LATE) {
-        held = what == CALLER ? own : world->device_streams->side[what == TO_STAGING ? STREAM_IN : STREAM_OUT].stream;
+        held = what == CALLER ? own : world->gpu.streams->side[what == TO_STAGING ? STREAM_IN : STREAM_OUT].stream;
         fake.fakeHold(held, 1);
         call.stream = what == CALLER ? own : NULL;
         if (what == CALLER)
@@ -87,7 +87,7 @@ static int is_late(tutti_comm *world, int rank)
     }
     ranks_count(W_MARKED);
     YES(ranks_await(W_MARKED, RANKS) == 0);
-    bool lost = rank == LATE && world->device_streams->given_up;      /* the other thread did not get to run for a second: allowed then */
+    bool lost = rank == LATE && world->gpu.streams->given_up;      /* the other thread did not get to run for a second: allowed then */
     if (rank == LATE) {
         fake.fakeHold(held, 0);
         if (what != CALLER)

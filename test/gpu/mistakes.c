@@ -187,7 +187,7 @@ static int late(tutti_comm *world, int rank)
     if (begin() || sums(world, send, recv, 3, 1, NULL))
         return 1;
     if (rank == 0) {
-        held = world->device_streams->side[STREAM_OUT].stream;
+        held = world->gpu.streams->side[STREAM_OUT].stream;
         fake.fakeHold(held, 1);
         YES(pthread_create(&thread, NULL, lets_go, NULL) == 0);
     }
@@ -200,7 +200,7 @@ static int late(tutti_comm *world, int rank)
     if (rank == 0) {
         YES(pthread_join(thread, NULL) == 0);
         OK(cu.cuStreamSynchronize(held));
-        if (!world->device_streams->given_up && host_of(recv)[1] != 4711.0f)      /* given up: this thread did not get to run for a second */
+        if (!world->gpu.streams->given_up && host_of(recv)[1] != 4711.0f)      /* given up: this thread did not get to run for a second */
             return wrong_result();
     }
     return end(world);
