@@ -6,7 +6,6 @@
 
 #include "arena/stock.h"
 #include "arena/robust.h"
-#include "base/seeded.h"
 #include "os/futex.h"
 #include "os/memory.h"
 
@@ -51,10 +50,7 @@ static void group_wake(struct store_group *group)
 
 static void group_raise(struct store_group *group)
 {
-    if (SEEDED(no_fence_store))
-        store_release64(&group->version, load_acquire64(&group->version) + 1);
-    else
-        store_fence64(&group->version, load_acquire64(&group->version) + 1);         /* E31 release, E2 fence */
+    store_fence64(&group->version, load_acquire64(&group->version) + 1);             /* E31 release, E2 fence */
 }
 
 static int repair_chain(const struct hash_table *t, uint64_t bucket)
@@ -194,10 +190,7 @@ static int table_put(const struct hash_table *t, const struct found *f, const st
         return error;
     }
     struct store_entry *e = entry_at(t, at);
-    if (SEEDED(store_half_written))
-        store_release64(f->word, at);
     store_release64(&e->next, load_acquire64(f->entry ? &f->entry->next : f->word));                 /* E30 acquire */
-    PLAINLY(&e->hash, sizeof *e - offsetof(struct store_entry, hash) + value.bytes + key->bytes);
     e->hash = key->hash;
     e->value_bytes = (uint32_t)value.bytes;
     e->key_bytes = (uint16_t)key->bytes;
@@ -226,12 +219,10 @@ static int put_end(const struct arena *arena, const struct hash_table *t, const 
     bool appeared = error == 0 && !f->entry;
     if (appeared)
         group_raise(group);
-    if (appeared && SEEDED(no_fence_store))
-        group_wake(group);
     if (error == 0)
         change_end(t);
     leave(t);
-    if (appeared && !SEEDED(no_fence_store))
+    if (appeared)
         group_wake(group);
     return error;
 }
@@ -256,7 +247,7 @@ int store_get(const struct arena *arena, const struct store_key *key, void *valu
     if (r < 0)
         return r;
     if (!f.entry) {
-        *version = SEEDED(version_late) ? 0 : load_acquire64(&store_group(arena, key)->version);     /* E31 acquire */
+        *version = load_acquire64(&store_group(arena, key)->version);                /* E31 acquire */
         r = -ENOENT;
     } else {
         if (f.value_bytes > *bytes)
@@ -266,8 +257,6 @@ int store_get(const struct arena *arena, const struct store_key *key, void *valu
         *bytes = f.value_bytes;
     }
     leave(&t);
-    if (SEEDED(version_late) && r == -ENOENT)
-        *version = load_acquire64(&store_group(arena, key)->version);
     return r;
 }
 

@@ -9,10 +9,7 @@
 
 static void central_release(struct watch *w, uint64_t seq)
 {
-    if (SEEDED(no_fence_central))
-        store_release64(&w->slot->sense, seq);
-    else
-        store_fence64(&w->slot->sense, seq);                         /* E20 release, E2 fence */
+    store_fence64(&w->slot->sense, seq);                             /* E20 release, E2 fence */
     if (load_relaxed32(&w->slot->sense_sleepers))                    /* relaxed: E2, ordered by the fence */
         w->ways->wake(w->ways->arg, low_half(&w->slot->sense), INT32_MAX);
 }

@@ -15,6 +15,8 @@
 
 #include "coll/coll.h"
 
+#include "base/tiny.h"
+
 /* Before the arrival, after the staging is published: sets c->cma, publishes what peers need to find out. 0 or -ENOMEM (no window). */
 int cma_open(struct coll *c);
 /* Where peers can read a private buffer of ours; nowhere, where they cannot. */

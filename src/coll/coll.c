@@ -213,7 +213,7 @@ int coll_nothing(struct coll *c)
 int coll_returned(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    for (uint32_t p = 0; p < w->size && !SEEDED(lender_leaves); p++)
+    for (uint32_t p = 0; p < w->size; p++)
         if (p != w->me && load_acquire64(&w->members[p].given) < c->op.claim.seq && !watch_past(w, p, c->op.claim.seq)) {        /* E22 acquire */
             c->op.wait = wait_for_or_gone(&w->members[p].given, c->op.claim.seq, p);
             return WAITING;

@@ -13,6 +13,7 @@
 #ifndef TUTTI_COLL_COLL_H
 #define TUTTI_COLL_COLL_H
 
+#include "base/tiny.h"
 #include "fold/fold.h"
 #include "fold/word.h"
 #include "group/comm.h"

@@ -78,7 +78,7 @@ int coll_device_complete(struct coll *c)
     int r = complete_mine(c);
     if (r != DONE)
         return r;
-    for (uint32_t p = 0; p < w->size && !SEEDED(placed_not_asked); p++)
+    for (uint32_t p = 0; p < w->size; p++)
         if (load_acquire64(&w->members[p].placed) < c->op.claim.seq) {       /* E70 acquire */
             c->op.wait = wait_for(&w->members[p].placed, c->op.claim.seq, p);
             return WAITING;

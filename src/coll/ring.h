@@ -18,7 +18,7 @@
 
 #include "coll/coll.h"
 
-#include "base/seeded.h"
+#include "base/tiny.h"
 #include "coll/cma.h"
 #include "pattern/chunk.h"
 

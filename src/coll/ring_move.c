@@ -21,6 +21,7 @@
  * instead, that is as good. Only a reader that is stopped holds its owners up, past their deadlines, until it goes on or is killed. */
 #include "coll/ring.h"
 
+#include "base/tiny.h"
 #include "coll/parts.h"
 #include "coll/take.h"
 #include "coll/ringed.h"

@@ -18,7 +18,7 @@
 
 #include "coll/coll.h"
 
-#include "base/seeded.h"
+#include "base/tiny.h"
 
 enum { RINGED_SENDS_LEAST = TINY(1 << 20, 64), RINGED_RESULTS_LEAST = TINY(4 << 20, 64) };
 

@@ -135,7 +135,7 @@ int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
     }
     if (attention & ATTENTION_ADRIFT)
         enter_take_over(comm);
-    bool mends = (kind == KIND_SHRINK || kind == KIND_AGREE) && !SEEDED(broken_refused);     /* for them a broken comm is the normal case */
+    bool mends = kind == KIND_SHRINK || kind == KIND_AGREE;          /* for them a broken comm is the normal case */
     if ((attention & ATTENTION_BROKEN) && !mends)
         return enter_broken(comm);
     if (attention & ATTENTION_FAULT) {

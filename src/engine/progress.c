@@ -6,7 +6,6 @@
 #include "engine/progress.h"
 
 #include "base/clock.h"
-#include "base/seeded.h"
 #include "os/thread.h"
 #include "watch/threads.h"
 
@@ -187,8 +186,7 @@ int progress_start(struct world *world)
     if (p) {
         pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
-        /* E12 acquire. What ends a nap is a timer: where all schedules are tried, nothing may have to wait for one */
-        p->spare = TINY(load_acquire32(&world->arena.join->cpus) >= 2 * (uint32_t)world->size, true);
+        p->spare = load_acquire32(&world->arena.join->cpus) >= 2 * (uint32_t)world->size;            /* E12 acquire */
         p->seen_ns = clock_ns();                     /* as if it woke now: a stop may come before it does */
         world->progress = p;
         r = thread_start(&p->thread, progress_run, world);
@@ -204,7 +202,7 @@ int progress_start(struct world *world)
 void progress_kick(struct world *world)
 {
     struct progress *p = world->progress;
-    if (!p || SEEDED(no_kick))
+    if (!p)
         return;
     fetch_add32(&p->bell, 1);
     futex_wake(&p->bell, 1);

@@ -48,8 +48,6 @@ static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
     c->op.claim.count = s.claim.count;
     c->fold_ticks = 0;
     c->answer = 0;
-    if (SEEDED(torn_payload))
-        watch_arrive(&comm->watch, &s.claim);
     int r = c->algorithm->before(c);
     if (r < 0)
         return run_empty(comm, c, kind, site, timeout_ns, r);

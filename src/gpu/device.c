@@ -3,7 +3,6 @@
  * end of that work and the next look at it. The stream is marked by the call itself, in the caller's thread: later it may be gone. */
 #include "gpu/device.h"
 
-#include "base/seeded.h"
 #include "gpu/streams.h"
 
 #include <errno.h>
@@ -173,7 +172,7 @@ int device_open(struct coll *c)
 int device_ready(struct coll *c)
 {
     struct device_call *d = c->device;
-    if (!d->before || MISTAKE(caller_not_awaited))
+    if (!d->before)
         return DONE;
     struct text why = TEXT_IN(d->streams->words);
     text_clear(&why);

@@ -9,7 +9,6 @@
  * driver has opened; by its own address it is used only if the driver knows that very buffer there. */
 #include "gpu/handles.h"
 
-#include "base/seeded.h"
 #include "gpu/descriptors.h"
 #include "os/futex.h"
 
@@ -148,7 +147,7 @@ static void close_one(struct handles *h, struct open **at)
     *at = o->next;
     /* The context is no more: nothing is open in it. */
     if (o->how != OPENING_OWN && driver_enter_to_give(o->call, o->context)) {
-        if (o->how == OPENING_LEGACY && !MISTAKE(never_closed))
+        if (o->how == OPENING_LEGACY)
             error = o->call->cuIpcCloseMemHandle(o->at);
         else if (o->how == OPENING_DESCRIPTOR)
             error = unmap(o->call, o->at, (size_t)o->bytes);
@@ -296,7 +295,7 @@ static int open_it(struct handles *h, const struct handles_at *where, uint32_t o
         where->call->cuDevicePrimaryCtxRelease_v2(o->device);
         return driver_failed(where->call, "cuCtxPushCurrent", error, why);
     }
-    if (arena_one_process(h->arena, h->mine, owner) && !MISTAKE(opened_in_exporter)) {
+    if (arena_one_process(h->arena, h->mine, owner)) {
         o->how = OPENING_OWN;
         r = open_own(where, lent, &o->at, why);
     } else if (lent->how == LENT_LEGACY) {
@@ -318,7 +317,7 @@ static int open_it(struct handles *h, const struct handles_at *where, uint32_t o
 static struct open **find(struct handles *h, uint32_t owner, uint64_t buffer)
 {
     for (struct open **at = &h->open; *at; at = &(*at)->next)
-        if ((*at)->owner == owner && ((*at)->buffer == buffer || MISTAKE(stale_entry)))
+        if ((*at)->owner == owner && (*at)->buffer == buffer)
             return at;
     return NULL;
 }
@@ -372,7 +371,7 @@ static int take(struct handles *h, const struct handles_at *where, uint32_t owne
     struct open **found = find(h, owner, lent->buffer), *o = found ? *found : NULL;
     bool fits = o && o->loan == loan && o->generation == lent->generation && o->context == where->context && o->bytes == lent->bytes
         && loan_stands(loan, lent->generation);
-    if (o && !fits && !MISTAKE(stale_entry)) {
+    if (o && !fits) {
         if (o->taken) {
             text_add(why, "it is in use here for another operation, in another manner");
             return -EBUSY;
@@ -386,7 +385,7 @@ static int take(struct handles *h, const struct handles_at *where, uint32_t owne
     o->taken++;
     o->keep = lent->keep == 1;
     o->used = ++h->uses;
-    *at = o->at + (MISTAKE(offset_forgotten) ? 0 : lent->offset);
+    *at = o->at + lent->offset;
     return 0;
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/seeded.h"
 #include "gpu/descriptors.h"
 #include "gpu/handles.h"
 #include "os/futex.h"
@@ -380,7 +379,7 @@ static bool stretch_returned(struct share *s, uint64_t buffer, struct loan **loa
         return true;
     *loan = &s->loans[l - s->lendings];
     loan_call_back(s, l);
-    if (!loan_returned(s, *loan) && !MISTAKE(freed_while_open))
+    if (!loan_returned(s, *loan))
         return false;
     lending_drop(l);
     return true;

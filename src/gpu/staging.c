@@ -2,7 +2,6 @@
  * until their comm goes. PORTABLE: whichever GPU of this process copies. */
 #include "gpu/staging.h"
 
-#include "base/seeded.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -35,7 +34,7 @@ static void pin_let_go(struct pin *pin)
             break;
         }
     pin->listed = false;
-    if (pin->registered && !MISTAKE(never_unregistered) && gpu_enter_to_give(pin->gpu)) {
+    if (pin->registered && gpu_enter_to_give(pin->gpu)) {
         gpu_api(pin->gpu)->cuMemHostUnregister(pin->at);     /* refused by a broken context, which does not matter any more */
         gpu_leave(pin->gpu);
     }
@@ -70,9 +69,7 @@ int staging_pin(struct gpu *gpu, void *at, size_t bytes, uint64_t number, struct
         r = -ENOMEM;
     else if (!p->users) {
         *p = (struct pin){ .gpu = gpu, .at = at, .bytes = bytes, .number = number, .listed = true };
-        CUresult error = CUDA_ERROR_NOT_SUPPORTED;
-        if (!MISTAKE(not_registered))
-            error = gpu_api(gpu)->cuMemHostRegister_v2(at, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+        CUresult error = gpu_api(gpu)->cuMemHostRegister_v2(at, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
         if (error && !pin_harmless(error)) {
             free(p);
             p = NULL;

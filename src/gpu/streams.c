@@ -2,7 +2,6 @@
 #include "gpu/streams.h"
 
 #include "base/clock.h"
-#include "base/seeded.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -142,7 +141,7 @@ int streams_copy(struct device_streams *streams, int side, void *to, bool to_dev
         error = call->cuMemcpyDtoHAsync_v2(to, (CUdeviceptr)(uintptr_t)from, bytes, stream);
     }
     gpu_leave(streams->gpu);
-    return error && !MISTAKE(error_ignored) ? streams_failed(streams, function, error) : 0;
+    return error ? streams_failed(streams, function, error) : 0;
 }
 
 bool streams_room(const struct device_streams *streams, int side) { return streams->side[side].marks - streams->side[side].passed < STREAM_MARKS; }
@@ -169,8 +168,6 @@ int streams_passed(struct device_streams *streams, int side, uint64_t *passed)
         int r = streams_enter(streams);
         if (r < 0)
             return r;
-        if (MISTAKE(end_not_awaited))
-            s->passed = s->marks;
         while (s->passed < s->marks && (error = gpu_api(streams->gpu)->cuEventQuery(s->mark[s->passed % STREAM_MARKS])) == 0)
             s->passed++;
         gpu_leave(streams->gpu);
@@ -241,7 +238,7 @@ void streams_drain(struct device_streams *streams)
 {
     const struct cuda_api *call = gpu_api(streams->gpu);
     uint64_t began = clock_ns();
-    if (!streams->busy || streams->given_up || MISTAKE(failure_not_settled))
+    if (!streams->busy || streams->given_up)
         return;
     if (gpu_enter(streams->gpu, NULL) < 0)
         return;

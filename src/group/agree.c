@@ -46,7 +46,7 @@ bool agree_voted(const struct agreement *a, uint32_t p)
 bool agree_gone(const struct agreement *a, uint32_t p)
 {
     const struct watch *w = a->watch;
-    uint32_t quit = QUIT_FREED | QUIT_LEFT | (SEEDED(abort_is_gone) ? QUIT_ABORT : 0);
+    uint32_t quit = QUIT_FREED | QUIT_LEFT;
     return p != w->me && (w->gone[p] != GONE_NO || (load_acquire32(&w->members[p].quit) & quit));  /* E7 acquire */
 }
 
@@ -86,9 +86,7 @@ static bool agree_propose(struct reach *r, struct decision d)
     struct watch *w = r->a->watch;
     uint64_t seen = r->seen;
     agree_keep(w->slot, seen);
-    if (SEEDED(decide_by_store))
-        store_release64(agree_word(r->a), decision_make(r->a->number, d));
-    else if (!swap_if64(agree_word(r->a), &seen, decision_make(r->a->number, d)))    /* E46 release */
+    if (!swap_if64(agree_word(r->a), &seen, decision_make(r->a->number, d)))         /* E46 release */
         return false;
     w->ways->wake(w->ways->arg, low_half(agree_word(r->a)), INT32_MAX);
     return true;

@@ -1,7 +1,7 @@
 /* A handle is one allocation of some 12 KiB, half of it the report's buffer, so that a failure needs no memory to be explained. */
 #include "group/comm.h"
 
-#include "base/seeded.h"
+#include "base/tiny.h"
 #include "os/memory.h"
 #include "watch/death.h"
 #include "watch/verdict.h"

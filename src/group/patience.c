@@ -3,7 +3,6 @@
 #include "group/patience.h"
 
 #include "base/error.h"
-#include "base/seeded.h"
 #include "os/say.h"
 #include "watch/cycle.h"
 #include "watch/death.h"
@@ -225,8 +224,7 @@ static int patience_nap(struct patience *p, shared64 *word, uint64_t seen, share
     int r = slice_begin(p, &s, word, seen, about, what);
     if (r)
         return r < 0 ? r : 0;
-    shared32 *news = SEEDED(news_not_watched) ? alive : &w->slot->news;
-    struct futex_word words[4] = { { low_half(word), (uint32_t)seen }, { news, news == alive ? held : s.news }, { alive, held },
+    struct futex_word words[4] = { { low_half(word), (uint32_t)seen }, { &w->slot->news, s.news }, { alive, held },
                                    { low_half(&w->slot->verdict), (uint32_t)s.verdict } };
     fetch_add32(sleepers, 1);                                        /* E3 */
     fence_full();                                                    /* E3 fence */
@@ -270,10 +268,7 @@ int patience_doze(struct patience *p, shared32 *bell, uint32_t seen, int about, 
     int r = slice_begin(p, &s, NULL, 0, about, what);
     if (r < 0)
         return r;
-    if (!SEEDED(news_not_watched))
-        words[1] = (struct futex_word){ &w->slot->news, s.news };
-    else
-        words[1] = words[0];
+    words[1] = (struct futex_word){ &w->slot->news, s.news };
     words[2] = (struct futex_word){ low_half(&w->slot->verdict), (uint32_t)s.verdict };
     if (!marked)
         wait_sleep(w->ways, words, n, s.length, s.length);

@@ -128,7 +128,7 @@ static int shrink_round(struct shrinking *s, int error)
         return r;
     if (d.outcome == OUTCOME_FAIL || error)
         return d.outcome == OUTCOME_FAIL ? shrink_failed(&who, d) : error;
-    if (!shrink_list(s, SEEDED(stale_shrink) && shrink_list(s, s->old->watch.me) ? s->old->watch.me : d.value)) {
+    if (!shrink_list(s, d.value)) {
         comm_explain(s->old, "comm_shrink: the others go on without this rank: it has freed the comm or left");
         return -ECANCELED;
     }

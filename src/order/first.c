@@ -65,8 +65,6 @@ static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
     rollcall_rank(&t, &comm->watch, runner);
     text_add(&t, "\n");
     comm_show(comm, &t);
-    if (SEEDED(late_breaks))
-        fetch_or32(&comm->watch.attention, ATTENTION_BROKEN);
     return -ETIMEDOUT;
 }
 
@@ -124,10 +122,6 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
         int r = patience_check(p, runner < w->size ? (int)runner : 0, "for a key");
         if (r < 0)
             return r;
-        if (SEEDED(takeover_twice)) {
-            store_release64(&key->state, state_run_by(state, w->me));
-            return 1;
-        }
         if (swap_if64(&key->state, &state, state_run_by(state, w->me)))      /* E15 release */
             return first_taken(comm, key, n);
     }
@@ -204,7 +198,7 @@ int order_first_begin(struct tutti_comm *comm, uint32_t site, const char *name, 
         return r;
     bool journal = first_journal(comm, KIND_FIRST_BEGIN, site);
     r = first_enter(comm, KIND_FIRST_BEGIN, site, call->key, call->calls + 1, timeout_ns);
-    if (r >= 0 || SEEDED(late_counts))
+    if (r >= 0)
         call->calls++;
     if (r == 1)
         call->running = true;

@@ -3,7 +3,6 @@
 #include "order/order.h"
 
 #include "base/clock.h"
-#include "base/seeded.h"
 #include "group/patience.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
@@ -39,8 +38,7 @@ static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const
     }
     if (error == -EOWNERDEAD)
         verdict_quit(w, QUIT_ALONE);
-    if (!SEEDED(turn_not_taken))
-        watch_raise(w, &w->mine->turns, comm->order.turns);                /* E19 release */
+    watch_raise(w, &w->mine->turns, comm->order.turns);              /* E19 release */
     return error;
 }
 

@@ -63,8 +63,7 @@ bool p2p_withdraw(struct p2p *p, struct post *post, int result)
         return false;
     if (post->kind == KIND_SEND && post->offer) {
         uint64_t seen = deal_word(post->offer->generation, DEAL_OFFERED);
-        if (!swap_if64(&post->offer->deal->state, &seen, deal_word(post->offer->generation, DEAL_DROPPED))       /* E37 release */
-            && !SEEDED(offer_withdrawn))
+        if (!swap_if64(&post->offer->deal->state, &seen, deal_word(post->offer->generation, DEAL_DROPPED)))      /* E37 release */
             return false;
         offer_give(p2p_lane(p, (uint32_t)post->peer), post->offer);
     }

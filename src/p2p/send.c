@@ -68,15 +68,6 @@ static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t
     e->type = (uint16_t)type;
 }
 
-/* The next letter, to be filled in. NULL: full. */
-static inline struct letter *send_letter(struct p2p *p, struct lane *lane)
-{
-    struct letter *letter = lane_letter(p, lane);
-    if (letter && SEEDED(letter_early))
-        store_release64(&letter->seq, lane->sent + 1);
-    return letter;
-}
-
 /* An offer takes its sender and its receiver a turn more each, of which a message of this size is worth one; so it is made where the store is full. */
 static int send_large(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
 {
@@ -89,7 +80,7 @@ static int send_large(struct p2p *p, struct lane *lane, struct post *post, struc
 int lane_send(struct p2p *p, struct lane *lane, struct post *post)
 {
     int error = lane_open(p, lane);
-    struct letter *letter = error < 0 ? NULL : send_letter(p, lane);
+    struct letter *letter = error < 0 ? NULL : lane_letter(p, lane);
     if (!letter)
         return error;
     struct envelope *e = &letter->envelope;
@@ -114,7 +105,7 @@ bool send_now(struct p2p *p, const struct note *note, const void *from)
     struct lane *lane = p2p_lane(p, (uint32_t)note->peer);
     if (note->bytes > SMALL || !lane->out || lane->unsent.head || !p2p_well(p, note->peer))
         return false;
-    struct letter *letter = send_letter(p, lane);
+    struct letter *letter = lane_letter(p, lane);
     if (!letter || send_whole(p, lane, from, note->bytes, &letter->envelope) < 0)
         return false;
     send_sign(&letter->envelope, note->bytes, note->tag, note->site, note->type);

@@ -127,19 +127,14 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
     struct watch *w = op->watch;
     uint64_t have = load_acquire64(op->wait.word);
     *sleep = (struct drive_sleep){ drive_sleepers(op), words, 0 };
-    if (SEEDED(no_fence_sleeper))
-        store_release32(sleep->sleepers, load_acquire32(sleep->sleepers) + 1);
-    else {
-        fetch_add32(sleep->sleepers, 1);             /* E3: declared … */
-        fence_full();                                /* E3 fence: … before the word is looked at again, by the kernel */
-    }
+    fetch_add32(sleep->sleepers, 1);                 /* E3: declared … */
+    fence_full();                                    /* E3 fence: … before the word is looked at again, by the kernel */
     int n = 0;
     /* If it has come meanwhile, the sleep returns at once. */
-    words[n++] = (struct futex_word){ low_half(op->wait.word), (uint32_t)have - (have >= op->wait.value && !SEEDED(no_look_before_sleep)) };
+    words[n++] = (struct futex_word){ low_half(op->wait.word), (uint32_t)have - (have >= op->wait.value) };
     if (op->slices > 0 && room >= ALIVE_FROM + 1) {
         /* Over: a verdict on a later operation, an abort, are there to stay and none of its business, or it would never sleep. */
         words[n++] = (struct futex_word){ low_half(&w->slot->verdict), w->over ? (uint32_t)load_acquire64(&w->slot->verdict) : 0 };
-        n -= SEEDED(verdict_not_watched);
         words[n++] = (struct futex_word){ &w->slot->news, w->over ? load_acquire32(&w->slot->news) : w->news_seen };
         if (w->beyond && room >= ALIVE_FROM + 3) {
             words[n++] = (struct futex_word){ w->beyond->news, w->beyond->news_seen };
@@ -148,7 +143,7 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
         /* Above 125 ranks each sleeper watches its neighbours: whoever finds a death proposes the verdict, and that wakes the rest. */
         for (uint32_t i = 1; i < w->size && n < room; i++) {
             uint32_t p = (w->me + i) % w->size;
-            if (w->gone[p] == GONE_NO && (!SEEDED(one_alive_word) || (int)p == op->wait.owner))
+            if (w->gone[p] == GONE_NO)
                 words[n++] = (struct futex_word){ process_mark_word(&w->seats[p]->mark), w->seen[p] };
         }
     }
@@ -159,7 +154,7 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
 void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
 {
     fetch_sub32(sleep->sleepers, 1);
-    for (int i = ALIVE_FROM; i < sleep->n && !SEEDED(no_pass_on); i++)
+    for (int i = ALIVE_FROM; i < sleep->n; i++)
         if (load_acquire32(sleep->words[i].word) != sleep->words[i].seen)            /* E5 acquire */
             ways->wake(ways->arg, sleep->words[i].word, INT_MAX);                    /* E9 */
 }

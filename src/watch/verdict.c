@@ -111,9 +111,7 @@ int verdict_contested(struct watch *w, const struct claim *c)
             return 0;
         if (verdict_state(v) == VERDICT_CONFIRMED)
             return verdict_fail(w, v);
-        if (SEEDED(withdraw_by_store))
-            store_release64(&w->slot->verdict, 0);
-        else if (!swap_if64(&w->slot->verdict, &v, 0))               /* E8 release */
+        if (!swap_if64(&w->slot->verdict, &v, 0))                    /* E8 release */
             continue;
         return 0;
     }
@@ -147,11 +145,9 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
             continue;
         uint32_t quit = load_acquire32(&w->members[p].quit);         /* E7 acquire */
         const struct arrival *a = watch_arrival(w, p, c->seq);
-        *who = SEEDED(wrong_rank) ? w->me : p;
+        *who = p;
         if (load_acquire64(&a->seq) >= c->seq && !claim_agrees(c, a))        /* E1 acquire */
             return WHY_MISMATCH;
-        if (SEEDED(dead_after_flag) && !claim_done_by(w, c, p) && death_of(w->seats[p]) == GONE_DIED)
-            return WHY_DIED;
         if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || (!c->whole && claim_done_by(w, c, p)))
             continue;
         return quit & QUIT_FREED ? WHY_FREED : (quit & QUIT_LEFT) || w->gone[p] == GONE_LEFT ? WHY_LEFT : WHY_DIED;
@@ -162,30 +158,21 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
 
 static bool verdict_confirm(struct watch *w, uint64_t v)
 {
-    if (SEEDED(confirm_by_store)) {
-        store_release64(&w->slot->verdict, verdict_confirmed(v));
-        return true;
-    }
-    for (uint64_t seen = v; !swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v)); seen = v) {         /* E7 release */
-        uint64_t none = 0;
-        if (!SEEDED(verdict_without_recheck) || !swap_if64(&w->slot->verdict, &none, v))
-            return false;
-    }
-    return true;
+    uint64_t seen = v;
+    return swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v));                                       /* E7 release */
 }
 
 /* v proposes to fail our operation. 1: look again; 0 is not returned; negative: failed. */
 static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
 {
     fence_full();                                                    /* E4 fence */
-    if (!SEEDED(no_second_look) && claim_holds(w, c)) {
+    if (claim_holds(w, c)) {
         int r = verdict_contested(w, c);
         return r < 0 ? r : 1;
     }
     if (!verdict_confirm(w, v))
         return 1;
-    if (!SEEDED(lost_wake_confirm))
-        w->ways->wake(w->ways->arg, low_half(&w->slot->verdict), INT32_MAX);
+    w->ways->wake(w->ways->arg, low_half(&w->slot->verdict), INT32_MAX);
     return verdict_fail(w, verdict_confirmed(v));
 }
 
@@ -247,10 +234,6 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
             swap_if64(&w->slot->verdict, &v, 0);                     /* E8 release */
             continue;
         }
-        if (v && SEEDED(proposal_ignored))
-            return verdict_reached(w, wait, c->seq);
-        if (v && SEEDED(wait_for_proposer) && verdict_by(v) != w->me)
-            return 0;
         if (v) {
             int r = verdict_decide(w, c, v);
             if (r < 0)
@@ -304,14 +287,11 @@ void verdict_quit(struct watch *w, uint32_t bit)
 {
     if (bit & (QUIT_ABORT | QUIT_INTERRUPT | QUIT_DEVICE | QUIT_ALONE))
         fetch_or32(&w->attention, ATTENTION_BROKEN);
-    if (!SEEDED(news_before_quit))
-        fetch_or32(&w->mine->quit, bit);                             /* E7 release */
+    fetch_or32(&w->mine->quit, bit);                                 /* E7 release */
     fetch_add32(&w->slot->news, 1);                                  /* E7 release */
     w->ways->wake(w->ways->arg, &w->slot->news, INT32_MAX);
     if (bit & (QUIT_ABORT | QUIT_INTERRUPT))
         verdict_give_up(w, bit & QUIT_ABORT ? WHY_ABORT : WHY_INTERRUPT);
-    if (SEEDED(news_before_quit))
-        fetch_or32(&w->mine->quit, bit);
     if (bit & QUIT_FREED)
         fetch_or32(&w->mine->quit, QUIT_OVER);                       /* E7 release: the slot may be another comm's from here on */
 }

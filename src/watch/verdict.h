@@ -49,7 +49,7 @@ static inline uint64_t verdict_confirmed(uint64_t v) { return v + (UINT64_C(1) <
 /* The verdict's operation minus seq, by signed 30-bit difference. */
 static inline int32_t verdict_after(uint64_t v, uint64_t seq)
 {
-    return SEEDED(number_not_compared) ? 0 : (int32_t)(((uint32_t)v - (uint32_t)seq) << 2) >> 2;
+    return (int32_t)(((uint32_t)v - (uint32_t)seq) << 2) >> 2;
 }
 
 bool claim_holds(const struct watch *w, const struct claim *c);                     /* C(k) */
@@ -58,7 +58,7 @@ bool claim_holds(const struct watch *w, const struct claim *c);                 
 int verdict_contested(struct watch *w, const struct claim *c);
 static inline bool verdict_none(const struct watch *w)
 {
-    return SEEDED(no_verdict_load) || load_acquire64(&w->slot->verdict) == 0;        /* E6 acquire */
+    return load_acquire64(&w->slot->verdict) == 0;                   /* E6 acquire */
 }
 static inline int verdict_complete(struct watch *w, const struct claim *c) { return verdict_none(w) ? 0 : verdict_contested(w, c); }
 

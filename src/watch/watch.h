@@ -8,7 +8,6 @@
 #define TUTTI_WATCH_WATCH_H
 
 #include "arena/arena.h"
-#include "base/seeded.h"
 #include "sync/wait.h"
 #include "watch/stamp.h"
 
@@ -163,13 +162,8 @@ static inline __attribute__((always_inline)) bool watch_say(struct watch *w, con
     if (w->verify)
         store_relaxed64(&a->more[OUTCOME_WORD], w->outcome);         /* relaxed: E1 publishes it */
     store_relaxed64(&a->descriptor, c->descriptor);                  /* relaxed: E1 publishes it */
-    if (SEEDED(no_fence_completer))
-        store_release64(&a->seq, c->seq);
-    else if (SEEDED(weak_release))
-        store_relaxed64(&a->seq, c->seq);                            /* relaxed: the bug */
-    else
-        store_fence64(&a->seq, c->seq);                              /* E1 release, E2 fence */
-    return load_relaxed32(&w->mine->sleepers) && !SEEDED(lost_wake);     /* relaxed: E2, ordered by the fence */
+    store_fence64(&a->seq, c->seq);                                  /* E1 release, E2 fence */
+    return load_relaxed32(&w->mine->sleepers);                       /* relaxed: E2, ordered by the fence */
 }
 
 static inline void watch_wake(struct watch *w, uint64_t seq)
@@ -182,8 +176,6 @@ static inline void watch_arrive(struct watch *w, const struct claim *c)
 {
     if (watch_say(w, c))
         watch_wake(w, c->seq);
-    if (SEEDED(reset_counter))
-        store_release32(&w->mine->sleepers, 0);
 }
 
 /* Raises a word of this rank that peers may sleep on: E1's manner for the words of later phases. */
@@ -196,7 +188,7 @@ static inline void watch_raise(struct watch *w, shared64 *word, uint64_t value)
 
 static inline uint64_t watch_seq(const struct arrival *a)
 {
-    return SEEDED(weak_acquire) ? load_relaxed64(&a->seq) : load_acquire64(&a->seq);     /* E1 acquire; relaxed: the bug */
+    return load_acquire64(&a->seq);                                  /* E1 acquire */
 }
 
 /* The first look of L3, at the first peer: its number, which is on its way for as long as it takes, so that who has something else to do does it

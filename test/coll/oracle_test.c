@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/seeded.h"
+#include "base/tiny.h"
 #include "support/oracle.h"
 
 #include <stdio.h>

@@ -1,11 +1,10 @@
 /* Job: the names of base/atomic.h for the explorer's build: each shared access is a call, where a scheduler may stop this rank.
  * Owns: nothing.
- * Never: included but by base/atomic.h and base/seeded.h. */
+ * Never: included but by base/atomic.h. */
 #ifndef TUTTI_EXPLORE_ATOMIC_H
 #define TUTTI_EXPLORE_ATOMIC_H
 
 #include "base/atomic.h"
-#include "explore/bugs.h"
 
 enum explore_order { EXPLORE_RELAXED, EXPLORE_ORDERED };
 enum explore_change { EXPLORE_ADD, EXPLORE_OR, EXPLORE_AND, EXPLORE_SET };

@@ -5,6 +5,7 @@
 #define TUTTI_EXPLORE_ENGINE_H
 
 #include "base/atomic.h"
+#include "explore/bugs.h"
 #include "explore/explore.h"
 #include "group/comm.h"
 #include "os/futex.h"

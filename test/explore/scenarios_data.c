@@ -1,4 +1,4 @@
-/* What moves data beyond the arrival lines: slots, rings of chunks (of 64 bytes here, two slots deep: base/seeded.h), broadcasts. */
+/* What moves data beyond the arrival lines: slots, rings of chunks (of 64 bytes here, two slots deep: base/tiny.h), broadcasts. */
 #include "explore/scenarios.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  * read the word that its last holder gave it back by, and gave it back after all his stores: on x86 they come out in their order, on others
  * that store is a release and this load an acquire. A holder that dies does not give it back: the kernel marks it after the thread's last
  * instruction, when its stores are out; the mark is read in the same way. Words that are read without the lock are all shared words. Where a
- * block's free words become an entry, the holder's own buffer must not come out on top of it: PLAINLY. A kill lets all stores out, so the
+ * block's free words become an entry, the holder's own buffer must not come out on top of it: hooks/plain_entry.patch. A kill lets all stores out, so the
  * events are searched without buffers. */
 #include "explore/scenarios.h"
 

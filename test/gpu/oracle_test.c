@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/seeded.h"
+#include "base/tiny.h"
 #include "child_case.h"
 #include "oracle_device.h"
 #include "support/ranks.h"

@@ -1,0 +1,13 @@
+/* Job: constants that a test's build makes small, so that few bytes make several rounds.
+ * Owns: nothing.
+ * Never: in an expression that runs. TINY is for enum constants, and a product has the normal ones. */
+#ifndef TUTTI_BASE_TINY_H
+#define TUTTI_BASE_TINY_H
+
+#if defined(TUTTI_TINY)
+#define TINY(normal, tiny) (tiny)
+#else
+#define TINY(normal, tiny) (normal)
+#endif
+
+#endif
