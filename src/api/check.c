@@ -17,14 +17,14 @@ static int check_fold(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     const char *why = NULL;
     if ((unsigned)c->oper >= TUTTI_OP_USER && (unsigned)c->oper <= TUTTI_OP_MAX) {
         uint32_t number = (uint32_t)c->oper - TUTTI_OP_USER;
-        c->user = number < comm->api.ops_room ? comm->api.ops[number].fn : NULL;
-        return c->user ? 0 : enter_refuse(comm, kind, site, "operation %d is none of this comm; make it with tutti_op_create", (int)c->oper);
+        c->fold.user = number < comm->api.ops_room ? comm->api.ops[number].fn : NULL;
+        return c->fold.user ? 0 : enter_refuse(comm, kind, site, "operation %d is none of this comm; make it with tutti_op_create", (int)c->oper);
     }
     if (c->oper == TUTTI_PREMUL_SUM)
-        c->scaled = fold_find_scaled(c->type, &why);
+        c->fold.scaled = fold_find_scaled(c->type, &why);
     else
-        c->fold = fold_find(c->type, c->oper, &why);
-    return c->fold || c->scaled ? 0 : enter_refuse(comm, kind, site, "%s", why ? why : "this type has no such operation");
+        c->fold.kernel = fold_find(c->type, c->oper, &why);
+    return c->fold.kernel || c->fold.scaled ? 0 : enter_refuse(comm, kind, site, "%s", why ? why : "this type has no such operation");
 }
 
 static bool check_each(enum kind kind) { return parts_of(kind) & PARTS_EACH; }
@@ -47,14 +47,14 @@ static int check_shape(struct tutti_comm *comm, struct coll *c, enum kind kind, 
 
 static int check_call(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
-    if (c->scaled) {
+    if (c->fold.scaled) {
         if (!call || !call->factor)
             return enter_refuse(comm, kind, site, "TUTTI_PREMUL_SUM needs call.factor: one %s, this rank's own", fold_type_name(c->type));
         int r = device_refuse(comm, kind, site, "call.factor", call->factor, c->width);
         if (r < 0)
             return r;
-        c->factor[0] = c->factor[1] = 0;
-        memcpy(c->factor, call->factor, c->width);
+        c->fold.factor[0] = c->fold.factor[1] = 0;
+        memcpy(c->fold.factor, call->factor, c->width);
     }
     if (!call)
         return 0;
@@ -71,18 +71,18 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
     } else {
         r = check_shape(comm, c, kind, site);
         if (r == 0)
-            c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->scaled ? FACTOR_BYTES : 0));
+            c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->fold.scaled ? FACTOR_BYTES : 0));
         if (r == 0 && stamp) {
             if (comm->api.again.shape == shape)
                 comm->api.again.how = AGAIN_NEVER;
             if (comm->api.again_parts.shape == shape)
                 comm->api.again_parts.how = AGAIN_NEVER;
-            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold, c->scaled, NULL, c->type >= TUTTI_F16, c->even };
-            if (c->fold && c->algorithm->most == LINE_BYTES && c->count == 1 && comm->watch.size > 1)
+            *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold.kernel, c->fold.scaled, NULL, c->type >= TUTTI_F16, c->even };
+            if (c->fold.kernel && c->algorithm->most == LINE_BYTES && c->count == 1 && comm->watch.size > 1)
                 shape->word = fold_word(c->type, c->oper);
         }
     }
-    return r < 0 || (!call && !c->scaled) ? r : check_call(comm, c, kind, site, call);
+    return r < 0 || (!call && !c->fold.scaled) ? r : check_call(comm, c, kind, site, call);
 }
 
 /* Does [a, a + more) touch [b, b + less) in another way than the one that is allowed? */
@@ -230,6 +230,6 @@ int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
         c->list_hash = text_hash(counts, (size_t)c->lists.n * sizeof *counts, (uint64_t)c->lists.n) | 1;
     } else
         c->count = 0;                                /* each rank has its own: no part of the fingerprint */
-    c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->scaled ? FACTOR_BYTES : 0));
+    c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes + (c->fold.scaled ? FACTOR_BYTES : 0));
     return 0;
 }

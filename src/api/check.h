@@ -17,20 +17,20 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->type = type;
     c->oper = op;
     c->root = root;
-    c->fold = NULL;
-    c->scaled = NULL;
-    c->user = NULL;
-    c->word = NULL;
+    c->fold.kernel = NULL;
+    c->fold.scaled = NULL;
+    c->fold.user = NULL;
+    c->fold.word = NULL;
     c->algorithm = NULL;
     c->lists.n = 0;
     c->lists.first = NULL;
     c->list_hash = 0;
-    c->kept = c->lends = c->usual = false;
-    c->streams = false;
-    c->device = NULL;
+    c->kept = c->lends = c->fold.usual = false;
+    c->stream.on = false;
+    c->gpu.call = NULL;
     c->ways = NULL;
-    c->mover = NULL;
-    c->cma = CMA_NO;
+    c->gpu.mover = NULL;
+    c->cma.may = CMA_NO;
 }
 
 /* What was chosen for a call like it. */
@@ -39,10 +39,10 @@ static inline void check_shaped(struct coll *c, const struct shape *shape)
     c->width = shape->width;
     c->bytes = shape->bytes;
     c->algorithm = shape->algorithm;
-    c->fold = shape->fold;
-    c->scaled = shape->scaled;
-    c->word = shape->word;
-    c->floats = shape->floats;
+    c->fold.kernel = shape->fold;
+    c->fold.scaled = shape->scaled;
+    c->fold.word = shape->word;
+    c->fold.floats = shape->floats;
     c->even = shape->even;
 }
 

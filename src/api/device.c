@@ -155,7 +155,7 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
     if (r < 0)
         device_drop(d);
     else {
-        c->device = d;
+        c->gpu.call = d;
         c->ways = &road_ways;
     }
     return r;

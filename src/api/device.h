@@ -8,7 +8,7 @@
 #include "gpu/device.h"
 #include "group/comm.h"
 
-/* All of a collective's buffers. 0, with c->device set (road_ways.end lets go of it) if any is a device's. Negative: refused, nothing is held. */
+/* All of a collective's buffers. 0, with c->gpu.call set (road_ways.end lets go of it) if any is a device's. Negative: refused, nothing is held. */
 int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call, struct device_call *d);
 
 int device_refuse_asked(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what, const void *at, size_t bytes);

@@ -55,7 +55,7 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
         check_describe(&c, most, most, 3, TUTTI_I32, TUTTI_MAX, 0);
         c.width = sizeof most[0];
         c.bytes = sizeof most;
-        c.fold = fold_find(TUTTI_I32, TUTTI_MAX, NULL);
+        c.fold.kernel = fold_find(TUTTI_I32, TUTTI_MAX, NULL);
         c.algorithm = &algorithm_table[ALGORITHM_OP_CREATE];
         r = run_collective(comm, &c, KIND_OP_CREATE, site, NULL);
         if (r < 0)

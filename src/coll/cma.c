@@ -23,15 +23,15 @@ int cma_open(struct coll *c)
 {
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
-    bool may = c->algorithm->pulls && w->size > 1 && !comm->coll.devices && !c->device && comm->coll.cma.said != CMA_NO;
-    c->cma = may ? (enum cma)comm->coll.cma.said : CMA_NO;
-    c->cma_since = 0;
+    bool may = c->algorithm->pulls && w->size > 1 && !comm->coll.devices && !c->gpu.call && comm->coll.cma.said != CMA_NO;
+    c->cma.may = may ? (enum cma)comm->coll.cma.said : CMA_NO;
+    c->cma.since = 0;
     if (may && !comm->coll.cma.window && posix_memalign((void **)&comm->coll.cma.window, 4096, w->size * cma_stretch_bytes(c))) {
         comm->coll.cma.window = NULL;
         return -ENOMEM;
     }
-    if (c->cma != CMA_NO) {
-        uint64_t rights = vm_rights(), asks = c->cma == CMA_ASKS || rights != comm->coll.cma.rights ? CMA_ASKED : 0;
+    if (c->cma.may != CMA_NO) {
+        uint64_t rights = vm_rights(), asks = c->cma.may == CMA_ASKS || rights != comm->coll.cma.rights ? CMA_ASKED : 0;
         comm->coll.cma.rights = rights;
         /* relaxed: E1 publishes it */
         store_relaxed64(cma_word(c, &w->mine->arrival[c->op.claim.seq & 1]), (uint64_t)(uintptr_t)&comm->world->self | asks);
@@ -50,7 +50,7 @@ static bool cma_asked(const struct coll *c)
 
 struct place cma_place(const struct coll *c, const void *at, size_t bytes)
 {
-    if (c->cma == CMA_NO || bytes == 0 || vm_own(at, bytes) < 0)
+    if (c->cma.may == CMA_NO || bytes == 0 || vm_own(at, bytes) < 0)
         return (struct place){ 0, 0, 0 };
     return (struct place){ (uint64_t)(uintptr_t)at | CMA_BIT, 0, bytes };
 }
@@ -66,15 +66,15 @@ static bool cma_reached(const struct coll *c, uint32_t p)
 int cma_finish(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    if (c->cma == CMA_NO)
+    if (c->cma.may == CMA_NO)
         return DONE;
     if (coll_any_device(c)) {          /* whoever has one can take nothing out of a peer's memory */
-        c->cma = CMA_NO;
+        c->cma.may = CMA_NO;
         return DONE;
     }
-    if (c->cma == CMA_YES && cma_asked(c))
-        c->cma = CMA_ASKS;
-    if (c->cma == CMA_YES) {
+    if (c->cma.may == CMA_YES && cma_asked(c))
+        c->cma.may = CMA_ASKS;
+    if (c->cma.may == CMA_YES) {
         c->op.claim.whole = true;
         return DONE;
     }
@@ -85,7 +85,7 @@ int cma_finish(struct coll *c)
         coll_say_mapped(c, all);
     if (coll_all_mapped(c, &all) == WAITING)
         return WAITING;
-    c->cma = c->comm->coll.cma.said = all ? CMA_YES : CMA_NO;
+    c->cma.may = c->comm->coll.cma.said = all ? CMA_YES : CMA_NO;
     c->op.claim.whole = all;
     return DONE;
 }
@@ -98,8 +98,8 @@ static int cma_failed(struct coll *c, uint32_t p, int error)
     if (r < 0)
         return r;
     uint64_t now = w->ways->now(w->ways->arg);
-    c->cma_since = c->cma_since ? c->cma_since : now;
-    if (error == -ESRCH && now - c->cma_since < CMA_PATIENCE)
+    c->cma.since = c->cma.since ? c->cma.since : now;
+    if (error == -ESRCH && now - c->cma.since < CMA_PATIENCE)
         return WAITING;
     comm_explain(c->comm, "the memory of rank %u cannot be read any more: %s; a buffer must stay as it is until the call has returned", p,
                  strerror(-error));
@@ -110,7 +110,7 @@ int cma_read(struct coll *c, uint32_t p, void *to, uint64_t at, size_t bytes)
 {
     uint64_t began = clock_tick();
     int r = vm_read(c->comm->watch.seats[p]->id.pid, to, at & ~CMA_BIT, bytes);
-    c->fold_ticks += clock_tick() - began;
+    c->fold.ticks += clock_tick() - began;
     return r == 0 ? DONE : cma_failed(c, p, r);
 }
 

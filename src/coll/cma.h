@@ -17,11 +17,11 @@
 
 #include "base/tiny.h"
 
-/* Before the arrival, after the staging is published: sets c->cma, publishes what peers need to find out. 0 or -ENOMEM (no window). */
+/* Before the arrival, after the staging is published: sets c->cma.may, publishes what peers need to find out. 0 or -ENOMEM (no window). */
 int cma_open(struct coll *c);
 /* Where peers can read a private buffer of ours; nowhere, where they cannot. */
 struct place cma_place(const struct coll *c, const void *at, size_t bytes);
-/* After the gate, again and again until DONE: then c->cma is CMA_NO or CMA_YES, on all ranks alike. */
+/* After the gate, again and again until DONE: then c->cma.may is CMA_NO or CMA_YES, on all ranks alike. */
 int cma_finish(struct coll *c);
 
 /* `at`: an address with CMA_BIT, of p's. Timed. DONE; WAITING: p's memory is gone, and a verdict will say why; -errno, explained. */

@@ -23,8 +23,8 @@ char *coll_peer(const struct coll *c, uint32_t p, size_t bytes)
 void coll_publish_factor(struct coll *c)
 {
     struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
-    store_relaxed64(&mine->payload[FACTOR_WORD], c->factor[0]);                      /* relaxed: E1 publishes it */
-    store_relaxed64(&mine->payload[FACTOR_WORD + 1], c->factor[1]);                  /* relaxed: as above */
+    store_relaxed64(&mine->payload[FACTOR_WORD], c->fold.factor[0]);                      /* relaxed: E1 publishes it */
+    store_relaxed64(&mine->payload[FACTOR_WORD + 1], c->fold.factor[1]);                  /* relaxed: as above */
 }
 
 void coll_publish(struct coll *c, const char *at)
@@ -33,7 +33,7 @@ void coll_publish(struct coll *c, const char *at)
     store_relaxed64(&mine->payload[0], at ? (uint64_t)(at - c->comm->world->arena.base) : 0);        /* relaxed: E1 publishes it */
     if (stamp_hashed(c->op.claim.descriptor))
         store_relaxed64(&mine->payload[COUNT_WORD], c->op.claim.count);                       /* relaxed: E1 publishes it */
-    if (c->scaled)
+    if (c->fold.scaled)
         coll_publish_factor(c);
 }
 
@@ -41,8 +41,8 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
 {
     if (to == from || bytes == 0)
         return;
-    if (c->mover) {
-        c->mover->copy(c, MOVER_IN, to, from, bytes);        /* the next mark says whether it could */
+    if (c->gpu.mover) {
+        c->gpu.mover->copy(c, MOVER_IN, to, from, bytes);        /* the next mark says whether it could */
         return;
     }
     if (bytes < TIMED_BYTES) {
@@ -51,30 +51,30 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
     }
     uint64_t began = clock_tick();
     copy_plain(to, from, bytes);
-    c->fold_ticks += clock_tick() - began;
+    c->fold.ticks += clock_tick() - began;
 }
 
 void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
 {
-    if (!COPY_STREAMS || c->mover || bytes < STAGED_LEAST || to == from)
+    if (!COPY_STREAMS || c->gpu.mover || bytes < STAGED_LEAST || to == from)
         coll_copy(c, to, from, bytes);
     else
-        c->fold_ticks += staged_copy(&c->comm->coll.staged, c->comm->world->staged_less, to, from, bytes);
+        c->fold.ticks += staged_copy(&c->comm->coll.staged, c->comm->world->staged_less, to, from, bytes);
 }
 
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
 {
-    if (c->mover && to != from && bytes) {
-        c->mover->copy(c, MOVER_OUT, to, from, bytes);
+    if (c->gpu.mover && to != from && bytes) {
+        c->gpu.mover->copy(c, MOVER_OUT, to, from, bytes);
         return;
     }
-    if (!c->streams || bytes < TIMED_BYTES || to == from) {
+    if (!c->stream.on || bytes < TIMED_BYTES || to == from) {
         coll_copy(c, to, from, bytes);
         return;
     }
     uint64_t began = clock_tick();
     copy_streaming(to, from, bytes);
-    c->fold_ticks += clock_tick() - began;
+    c->fold.ticks += clock_tick() - began;
 }
 
 /* A function that cannot fold says so by tutti_comm_abort. What it left must not go out as a result: the verdict falls first. Where all
@@ -101,7 +101,7 @@ static void coll_fold_user(struct coll *c, char *to, const void *const from[], u
         memcpy(block[in], (const char *)from[0] + at, some * c->width);
         for (uint32_t p = 1; p < n; p++) {
             memcpy(block[!in], (const char *)from[p] + at, some * c->width);
-            c->user(block[in], block[!in], some, c->type);
+            c->fold.user(block[in], block[!in], some, c->type);
             in = !in;
         }
         memcpy(to + at, block[in], some * c->width);
@@ -115,8 +115,8 @@ static void coll_fold_scaled(struct coll *c, void *to, const void *const from[],
     const struct watch *w = &c->comm->watch;
     const void *factor[RANKS_MAX];
     for (uint32_t p = 0; p < n; p++)
-        factor[p] = p == w->me ? (const void *)c->factor : (const void *)&watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD];
-    c->scaled(to, from, factor, (int)n, count);
+        factor[p] = p == w->me ? (const void *)c->fold.factor : (const void *)&watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD];
+    c->fold.scaled(to, from, factor, (int)n, count);
 }
 
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
@@ -125,15 +125,15 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
         return;
     bool timed = c->bytes >= TIMED_BYTES;
     uint64_t began = timed ? clock_tick() : 0;
-    unsigned modes = modes_enter_as(c->usual);
-    if (c->fold)
-        c->fold(to, from, (int)n, count, (int)n);
-    else if (c->scaled)
+    unsigned modes = modes_enter_as(c->fold.usual);
+    if (c->fold.kernel)
+        c->fold.kernel(to, from, (int)n, count, (int)n);
+    else if (c->fold.scaled)
         coll_fold_scaled(c, to, from, n, count);
     else
         coll_fold_user(c, to, from, n, count);
     modes_leave(modes);
-    c->fold_ticks += timed ? clock_tick() - began : 0;
+    c->fold.ticks += timed ? clock_tick() - began : 0;
 }
 
 /* In blocks that stay in the first cache, each of which goes from there to the slot, the result or both. */
@@ -148,23 +148,23 @@ static void coll_fold_blocks(struct coll *c, void *slot, bool streamed, void *re
         const void *part[RANKS_MAX];
         for (uint32_t p = 0; p < n; p++)
             part[p] = (const char *)from[p] + at;
-        c->fold(block, part, (int)n, some, (int)n);
+        c->fold.kernel(block, part, (int)n, some, (int)n);
         if (slot && streamed)
             copy_streaming((char *)slot + at, block, some * c->width);
         else if (slot)
             copy_plain((char *)slot + at, block, some * c->width);
-        if (result && c->streams)
+        if (result && c->stream.on)
             copy_streaming((char *)result + at, block, some * c->width);
         else if (result)
             copy_plain((char *)result + at, block, some * c->width);
     }
     modes_leave(modes);
-    c->fold_ticks += clock_tick() - began;
+    c->fold.ticks += clock_tick() - began;
 }
 
 void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
 {
-    if (COPY_STREAMS && c->streams && c->fold && c->bytes >= FOLD_STREAM_LEAST)
+    if (COPY_STREAMS && c->stream.on && c->fold.kernel && c->bytes >= FOLD_STREAM_LEAST)
         coll_fold_blocks(c, NULL, false, to, from, n, count);
     else
         coll_fold(c, to, from, n, count);
@@ -180,18 +180,18 @@ static void coll_fold_plain(struct coll *c, void *slot, void *result, const void
 void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count)
 {
     size_t bytes = count * c->width;
-    if (!c->fold || c->mover || bytes < FOLD_STAGED_LEAST) {
+    if (!c->fold.kernel || c->gpu.mover || bytes < FOLD_STAGED_LEAST) {
         coll_fold_plain(c, slot, result, from, n, count);
         return;
     }
     bool streamed = COPY_STREAMS && tuner_choose_less(&c->comm->coll.folds_streamed, c->comm->world->staged_less);
     bool blocks = streamed || tuner_choose(&c->comm->coll.folded, 1);
-    uint64_t began = c->fold_ticks;
+    uint64_t began = c->fold.ticks;
     if (blocks)
         coll_fold_blocks(c, slot, streamed, result, from, n, count);
     else
         coll_fold_plain(c, slot, result, from, n, count);
-    uint64_t ticks = c->fold_ticks - began;
+    uint64_t ticks = c->fold.ticks - began;
     tuner_learn_mean(&c->comm->coll.folds_streamed, streamed, ticks, bytes);
     if (!streamed)
         tuner_learn(&c->comm->coll.folded, blocks, ticks, bytes);

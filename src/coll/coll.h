@@ -68,46 +68,72 @@ struct call_ways {
     void (*end)(struct coll *c, int result);                 /* it has ended, or will never begin: lets go of everything; more than once is as good as once */
 };
 
+/* An operation as its algorithm is given it: the call, then a part for each matter under its name. */
 struct coll {
     struct op op;                      /* first: advance is called with it */
     struct tutti_comm *comm;
     const struct algorithm *algorithm, *gate;
     const void *send;
     void *recv;
-    size_t count, bytes, width;        /* elements; bytes that one rank contributes, the most of all ranks; bytes of one element */
+    size_t count, bytes, width;        /* elements; bytes that a rank gives at most, of an element */
     tutti_type type;
     tutti_op oper;
     int root;
-    fold_fn *fold;                     /* exactly one of these where the kind reduces */
-    fold_scaled_fn *scaled;
-    coll_user_fn *user;
-    fold_word_fn *word;                /* of a single element by lines: the same in registers; NULL: there is none. `floats`: as in struct shape */
-    bool floats;
-    bool usual;                        /* the floating-point modes were looked at before the wait, and are (modes.h) */
-    uint64_t factor[2];                /* TUTTI_PREMUL_SUM: this rank's own */
-    struct even even;              /* of even parts of up to FLAT_BYTES; else zeros */
+    struct {                           /* exactly one of the first three where the kind reduces */
+        fold_fn *kernel;
+        fold_scaled_fn *scaled;
+        coll_user_fn *user;
+        fold_word_fn *word;            /* the same of a single element, in registers; or NULL */
+        bool floats;                   /* as in struct shape */
+        bool usual;                    /* the floating-point modes are, by modes.h */
+        uint64_t factor[2];            /* TUTTI_PREMUL_SUM: this rank's own */
+        uint64_t ticks;                /* spent in folds and copies */
+    } fold;
+    struct even even;                  /* of even parts of up to FLAT_BYTES; else zeros */
     struct lists lists;
     uint64_t list_hash;                /* of the counts that all ranks must have alike; 0: none */
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */
     bool kept;                         /* this rank's block for itself is in its place (take_own) */
-    bool lends;                        /* flat: peers read the caller's buffer where it lies, so this rank stays until they have (coll_returned) */
-    uint64_t fold_ticks;
-    struct tuner *stream;             /* coll/stream.h */
-    size_t stream_bytes;
-    bool streams;
-    struct { struct tuner *ways; size_t bytes; uint64_t began; bool yes; } ringed;          /* coll/ringed.h */
-    struct device_call *device;        /* NULL: this rank's buffers are host memory. Set by check_describe, then by who found it otherwise */
+    bool lends;                        /* flat: peers read the caller's buffer (coll_returned) */
+    struct {                           /* coll/stream.h */
+        struct tuner *tuner;
+        size_t bytes;
+        bool on;
+    } stream;
+    struct {                           /* coll/ringed.h */
+        struct tuner *ways;
+        size_t bytes;
+        uint64_t began;
+        bool yes;
+    } ringed;
+    /* Of a call with device memory or a file. Set by check_describe, then by who found it so. */
+    const struct call_ways *ways;      /* NULL: nobody is asked */
     struct disk_call *disk;            /* of load and save alone; set with `ways` */
-    int (*place)(struct coll *c);      /* only where there is a device: brings the result there. DONE, WAITING (watch_poll), -errno; NULL: it is there */
-    const struct call_ways *ways;    /* NULL: nobody is asked. Set as `device` is */
-    const struct mover *mover;         /* NULL: the CPU copies. Set by check_describe, then with `device` */
-    enum cma { CMA_ASKS, CMA_NO, CMA_YES } cma;      /* coll/cma.h; set where an algorithm of large operations opens */
-    uint64_t cma_since;                /* when memory of a peer was first found gone, 0: never */
+    struct {
+        struct device_call *call;      /* NULL: this rank's buffers are host memory */
+        const struct mover *mover;     /* NULL: the CPU copies */
+        /* Brings the result there: DONE, WAITING (watch_poll), -errno. NULL: it is there. */
+        int (*place)(struct coll *c);
+    } gpu;
+    struct {                           /* coll/cma.h; set where a large operation opens */
+        enum cma { CMA_ASKS, CMA_NO, CMA_YES } may;
+        uint64_t since;                /* when memory of a peer was first found gone, 0: never */
+    } cma;
     int phase;
-    struct { char *at; size_t piece, slot, depth, large; uint64_t total, base, in, fold, out, mine, taken, steps, asked, taking; } ring;
-                                       /* elements, bytes, rounds; mine, taken: of what this rank gives, and takes;
-                                          asked >= in, taking >= out: handed to a mover, and ended */
+    struct {                           /* coll/ring.h: this rank's ring, and how far it is */
+        char *at;                      /* its slots; NULL: this operation has no need of them */
+        size_t piece;                  /* elements of a round from one rank to another */
+        size_t slot, depth;            /* bytes of a slot; slots */
+        size_t large;                  /* elements of a piece of several rounds; 0: none is */
+        uint64_t total, base;          /* rounds of this operation; of the comm before it */
+        uint64_t in;                   /* rounds that this rank has given: they can be read */
+        uint64_t fold;                 /* steps of which this rank has folded its piece */
+        uint64_t out;                  /* rounds, steps, of which the result is in its place */
+        uint64_t mine, taken;          /* rounds in which this rank gives, and takes */
+        uint64_t steps;                /* of a fold: rounds, but that pieces of `large` take one */
+        uint64_t asked, taking;        /* as in and out, but handed to a mover, not yet ended */
+    } ring;
 };
 
 enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2, FINISHING = 3 };
@@ -138,10 +164,10 @@ void coll_publish(struct coll *c, const char *at);
 void coll_publish_factor(struct coll *c);
 void coll_copy(struct coll *c, void *to, const void *from, size_t bytes);            /* timed; nothing if it is the same place */
 void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes);         /* the same into what peers will read */
-void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);        /* the same for results, past the caches if c->streams */
+void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);        /* the same for results, past the caches if c->stream.on */
 /* from[0 … n-1], the contributions of ranks 0 … n-1, in that order; timed; default floating-point modes. */
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
-/* The same into results that are too large to stay in any cache until somebody reads them: past the caches if c->streams. */
+/* The same into results that are too large to stay in any cache until somebody reads them: past the caches if c->stream.on. */
 enum { FOLD_STREAM_LEAST = 64 << 20 };
 void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
 /* The same into a slot that peers have read, and, where there is one, into a result; by the fastest of three ways (base/tuner.h). */

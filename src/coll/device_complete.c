@@ -61,7 +61,7 @@ static int complete_mine(struct coll *c)
     struct watch *w = &c->comm->watch;
     if (load_relaxed64(&w->mine->placed) >= c->op.claim.seq)         /* relaxed: our own word */
         return DONE;
-    int r = c->device && c->place ? c->place(c) : DONE;
+    int r = c->gpu.call && c->gpu.place ? c->gpu.place(c) : DONE;
     if (r == WAITING)
         return watch_poll(&c->op);
     if (r == DONE)

@@ -24,7 +24,7 @@ int flat_slot(struct coll *c, char **slot)
    devices, which copy out of registered memory only. */
 static char *flat_lent(const struct coll *c, size_t bytes)
 {
-    if (bytes < LEND_LEAST || c->comm->crowded || c->comm->coll.devices || c->device || (c->send == c->recv && c->algorithm->kind != KIND_BROADCAST))
+    if (bytes < LEND_LEAST || c->comm->crowded || c->comm->coll.devices || c->gpu.call || (c->send == c->recv && c->algorithm->kind != KIND_BROADCAST))
         return NULL;
     struct place place = comm_place(c->comm, c->send, bytes);
     return place.lo == 0 && place.hi == bytes ? coll_at(c, place.at, c->bytes) : NULL;

@@ -8,7 +8,7 @@
 int line_put(struct coll *c)
 {
     line_store(&c->comm->watch, c->op.claim.seq, c->send, c->bytes);
-    if (c->scaled)
+    if (c->fold.scaled)
         coll_publish_factor(c);
     return 0;
 }
@@ -18,9 +18,9 @@ int line_put_parts(struct coll *c) { return c->even.gives ? line_put(c) : 0; }
 /* The first `ranks` ranks' element, `at` bytes into their lines, if it is a word and nothing but the usual modes are set. */
 static bool line_fold_word(struct coll *c, uint32_t ranks, size_t at, const void *own, void *to)
 {
-    if (!c->word || ranks < 2 || (c->floats && !c->usual && !modes_usual()))
+    if (!c->fold.word || ranks < 2 || (c->fold.floats && !c->fold.usual && !modes_usual()))
         return false;
-    uint64_t word = line_words(&c->comm->watch, c->op.claim.seq, ranks, at, c->width, c->word, line_word(own, c->width));
+    uint64_t word = line_words(&c->comm->watch, c->op.claim.seq, ranks, at, c->width, c->fold.word, line_word(own, c->width));
     line_put_word(to, word, c->width);
     return true;
 }

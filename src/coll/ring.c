@@ -10,8 +10,8 @@ int ring_stage(struct coll *c, bool needed, uint64_t rounds, size_t used)
     c->ring.in = c->ring.asked = c->ring.fold = c->ring.taking = c->ring.out = c->ring.total = c->ring.mine = 0;
     c->ring.base = c->comm->coll.rounds;
     c->ring.at = NULL;                 /* one that this operation has no need of may be lent to another comm at any moment */
-    if (needed || c->cma != CMA_NO) {  /* whether private memory is read where it lies is known after the gate */
-        bool all = c->comm->coll.devices || c->mover;     /* the driver registers it whole */
+    if (needed || c->cma.may != CMA_NO) {  /* whether private memory is read where it lies is known after the gate */
+        bool all = c->comm->coll.devices || c->gpu.mover;     /* the driver registers it whole */
         struct ring_need need = { ring_all_slots(c) + 2 * ring_rows_bytes(size), c->ring.slot, used, ring_depth_now(c),
                                   (uint32_t)(c->ring.base % ring_depth_now(c)), all ? RING_ANY : rounds };
         int r = comm_stage_ring(c->comm, &need);
@@ -125,15 +125,15 @@ int ring_exit(struct coll *c, ring_who_fn *who) { return ring_consumed(c, c->rin
 
 int ring_handed(struct coll *c, int side)
 {
-    int r = c->mover ? c->mover->mark(c, side) : DONE;
+    int r = c->gpu.mover ? c->gpu.mover->mark(c, side) : DONE;
     return r < 0 ? r : DONE;
 }
 
 int ring_landed(struct coll *c, int side, uint64_t handed, uint64_t *landed)
 {
     uint64_t now = handed, before = *landed;
-    if (c->mover) {
-        int r = c->mover->passed(c, side, &now);
+    if (c->gpu.mover) {
+        int r = c->gpu.mover->passed(c, side, &now);
         if (r < 0)
             return r;
     }
@@ -143,6 +143,6 @@ int ring_landed(struct coll *c, int side, uint64_t handed, uint64_t *landed)
 
 int ring_waits(struct coll *c)
 {
-    bool copies = c->mover && (c->ring.asked > c->ring.in || c->ring.taking > c->ring.out);
+    bool copies = c->gpu.mover && (c->ring.asked > c->ring.in || c->ring.taking > c->ring.out);
     return copies ? watch_poll(&c->op) : WAITING;
 }

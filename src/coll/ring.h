@@ -62,21 +62,21 @@ static inline size_t ring_all_slots(const struct coll *c) { return c->ring.depth
 /* Where a buffer of this rank can be read by peers: with devices nowhere, since they copy from registered memory only. */
 static inline struct place ring_may_lie(const struct coll *c, const void *at, size_t bytes)
 {
-    struct place place = c->comm->coll.devices || c->device ? (struct place){ 0, 0, 0 } : comm_place(c->comm, at, bytes);
+    struct place place = c->comm->coll.devices || c->gpu.call ? (struct place){ 0, 0, 0 } : comm_place(c->comm, at, bytes);
     struct place far = place.lo == 0 && place.hi == bytes ? (struct place){ 0, 0, 0 } : cma_place(c, at, bytes);
     return far.at ? far : place;
 }
 /* Of a place as it is published: a far one is none in an operation that pulls nothing. */
 static inline struct place ring_known(const struct coll *c, struct place place)
 {
-    return cma_is(place.at) && c->cma != CMA_YES ? (struct place){ 0, 0, 0 } : place;
+    return cma_is(place.at) && c->cma.may != CMA_YES ? (struct place){ 0, 0, 0 } : place;
 }
 enum { RING_ROWS_LEAST = 128 };
 static inline uint32_t ring_rows_count(uint32_t ranks) { return ranks > RING_ROWS_LEAST ? ranks : RING_ROWS_LEAST; }
 static inline size_t ring_rows_bytes(uint32_t ranks) { return ring_rows_count(ranks) * sizeof(struct part_row); }
 
 /* Makes sure that this rank has its ring, for so many rounds from here on (RING_ANY: not known yet, or its rows are needed, too), that use so many
-   bytes of a slot; publishes it. c->cma is set, so places may be looked for after it. 0, -ENOMEM, -ENOSPC. */
+   bytes of a slot; publishes it. c->cma.may is set, so places may be looked for after it. 0, -ENOMEM, -ENOSPC. */
 #define RING_ANY UINT64_MAX
 int ring_stage(struct coll *c, bool needed, uint64_t rounds, size_t used);
 /* From now on the operation takes this many rounds. */

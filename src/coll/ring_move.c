@@ -60,12 +60,12 @@ static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
 }
 
 /* Does this rank fold its own block out of its slot, too, since the CPU cannot reach it where it is? */
-static bool move_own_staged(const struct coll *c) { return c->mover && (parts_how(c) & (PARTS_FOLD | PARTS_STRICT)) == PARTS_FOLD; }
+static bool move_own_staged(const struct coll *c) { return c->gpu.mover && (parts_how(c) & (PARTS_FOLD | PARTS_STRICT)) == PARTS_FOLD; }
 
 static bool move_slot_idle(const struct coll *c, uint64_t round)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    if (c->mover)
+    if (c->gpu.mover)
         return false;
     if (!parts_gives(c, me))
         return true;
@@ -95,7 +95,7 @@ static int move_hand_in(struct coll *c)
             continue;
         if (c->ring.asked != began)
             break;                     /* what is there already is published first */
-        if (c->mover && (!c->mover->room(c, MOVER_IN) || (own && c->ring.asked >= c->ring.taking + RING_DEPTH)))
+        if (c->gpu.mover && (!c->gpu.mover->room(c, MOVER_IN) || (own && c->ring.asked >= c->ring.taking + RING_DEPTH)))
             return WAITING;
         if (ring_licence(c, c->ring.asked, move_takes_mine) == WAITING)
             return WAITING;
@@ -162,7 +162,7 @@ static bool move_lies(const struct coll *c)
 static uint64_t move_step(const struct coll *c)
 {
     uint64_t left = c->ring.taken - c->ring.taking, most = STRETCH_BYTES / (c->ring.piece * c->width);
-    if (c->mover || (parts_how(c) & PARTS_FOLD) || c->ring.in < c->ring.mine || left < 2 || most < 2 || !move_lies(c))
+    if (c->gpu.mover || (parts_how(c) & PARTS_FOLD) || c->ring.in < c->ring.mine || left < 2 || most < 2 || !move_lies(c))
         return 1;
     return left < most ? left : most;
 }
@@ -172,9 +172,9 @@ static int move_hand_out(struct coll *c)
     uint64_t rounds = move_step(c);
     if (rounds == 1 && ring_await(c, offsetof(struct member, produced), c->ring.taking + 1, move_gives_me) == WAITING)
         return WAITING;
-    if (c->mover && (!c->mover->room(c, MOVER_OUT) || c->ring.taking >= c->ring.out + RING_DEPTH))
+    if (c->gpu.mover && (!c->gpu.mover->room(c, MOVER_OUT) || c->ring.taking >= c->ring.out + RING_DEPTH))
         return WAITING;
-    char *scratch = c->mover && (parts_how(c) & PARTS_FOLD) ? c->mover->scratch(c, c->ring.taking) : NULL;
+    char *scratch = c->gpu.mover && (parts_how(c) & PARTS_FOLD) ? c->gpu.mover->scratch(c, c->ring.taking) : NULL;
     int r = take_all(c, move_at, (size_t)c->ring.taking * c->ring.piece, (size_t)rounds * c->ring.piece, scratch);
     if (r != DONE)
         return r;
@@ -257,7 +257,7 @@ static int move_open(struct coll *c)
         return r;
     if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
         c->sends = ring_may_lie(c, c->send, bytes);
-    bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->cma == CMA_YES && cma_is(c->sends.at);
+    bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->cma.may == CMA_YES && cma_is(c->sends.at);
     if (ringed_choose(c, may ? c->comm->coll.ringed.sends : NULL, bytes, RINGED_SENDS_LEAST))
         c->sends = (struct place){ 0, 0, 0 };
     c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
@@ -273,7 +273,7 @@ static int move_open(struct coll *c)
     size_t taken = (how & PARTS_FOLD) || !parts_takes(c) ? 0 : how & PARTS_UNEVEN ? c->lists.most * c->width : bytes;
     stream_choose(c, taken, c->algorithm->kind != KIND_BROADCAST && c->send == c->recv && !(how & PARTS_UNEVEN));
     c->ring.mine = given;
-    r = c->mover && (how & PARTS_FOLD) && c->ring.mine ? c->mover->reserve(c, c->ring.piece * c->width) : 0;
+    r = c->gpu.mover && (how & PARTS_FOLD) && c->ring.mine ? c->gpu.mover->reserve(c, c->ring.piece * c->width) : 0;
     if (r < 0)
         return r;
     c->op.claim.committer = !(how & PARTS_PAIRS) && (how & PARTS_ROOT_GIVES) ? c->root : -1;
@@ -356,7 +356,7 @@ static int move_close(struct coll *c)
 static int move_stages(struct coll *c, bool takes)
 {
     int moved = c->ring.in < c->ring.mine ? move_in(c) : WAITING;
-    if (moved >= 0 && takes && c->ring.out < c->ring.taken && (c->mover || c->ring.out < c->ring.in || c->ring.in == c->ring.mine)) {
+    if (moved >= 0 && takes && c->ring.out < c->ring.taken && (c->gpu.mover || c->ring.out < c->ring.in || c->ring.in == c->ring.mine)) {
         int r = move_out(c);
         moved = r < 0 ? r : r | moved;
     }
@@ -373,10 +373,10 @@ int ring_move_advance(struct op *op)
         watch_arrive(op->watch, &op->claim);
         c->phase = GATE_WAIT;
     }
-    int r = c->mover && c->phase != FINISHING ? c->mover->ready(c) : DONE;
+    int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while ((c->cma == CMA_NO || c->ringed.yes) && c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
+        while ((c->cma.may == CMA_NO || c->ringed.yes) && c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
         if (r >= 0 && (watch_all_arrived(op) == WAITING || cma_finish(c) == WAITING))
             return ring_waits(c);
         r = r < 0 ? r : DONE;

@@ -122,7 +122,7 @@ static struct reduce_side reduce_side(const struct coll *c, uint32_t p, int whic
 static bool reduce_slot_idle(const struct coll *c, uint64_t round)
 {
     const struct watch *w = &c->comm->watch;
-    if (c->mover)
+    if (c->gpu.mover)
         return false;
     struct reduce_side sends = reduce_side(c, w->me, 0), recvs = reduce_side(c, w->me, 1);
     for (uint32_t p = 0; p < w->size; p++) {
@@ -144,7 +144,7 @@ static int reduce_hand_in(struct coll *c)
             continue;
         if (c->ring.asked != began)
             break;                     /* what is there already is published first */
-        if (c->mover && c->ring.asked >= c->ring.out + RING_DEPTH)
+        if (c->gpu.mover && c->ring.asked >= c->ring.out + RING_DEPTH)
             return WAITING;            /* for our own copies, or for what the oldest round needs: that is asked last */
         if (ring_licence(c, c->ring.asked, NULL) == WAITING)
             return WAITING;
@@ -152,7 +152,7 @@ static int reduce_hand_in(struct coll *c)
         struct reduce_side sends = reduce_side(c, w->me, 0);
         for (uint32_t p = 0; p < w->size; p++) {
             struct chunk chunk = reduce_piece(c, c->ring.asked, p);
-            if ((p != w->me || c->mover) && !reduce_lies(c, &sends, chunk))
+            if ((p != w->me || c->gpu.mover) && !reduce_lies(c, &sends, chunk))
                 reduce_copy_in(c, slot + p * c->ring.piece * c->width, chunk);
         }
         c->ring.asked++;
@@ -209,7 +209,7 @@ static int reduce_fold(struct coll *c, bool wants)
             return -EPROTO;
     struct reduce_side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
-    size_t most = c->cma == CMA_YES ? cma_stretch_bytes(c) / c->width : SIZE_MAX;
+    size_t most = c->cma.may == CMA_YES ? cma_stretch_bytes(c) / c->width : SIZE_MAX;
     char *slot = c->ring.at ? ring_slot(c->ring.at, c, reduce_said(c, c->ring.fold)) + w->size * c->ring.piece * c->width : NULL;
     const char *own = slot ? slot - (w->size - w->me) * c->ring.piece * c->width : NULL;     /* a device rank's own, which the CPU can reach */
     for (size_t done = 0; done < chunk.count;) {
@@ -220,7 +220,7 @@ static int reduce_fold(struct coll *c, bool wants)
             if (r != DONE)
                 return r;
         }
-        from[w->me] = c->mover ? own + done * c->width : run.send;
+        from[w->me] = c->gpu.mover ? own + done * c->width : run.send;
         if (lies)
             coll_fold_out(c, run.recv, from, w->size, run.count);
         else
@@ -237,7 +237,7 @@ static int reduce_hand_out(struct coll *c, bool wants)
     struct watch *w = &c->comm->watch;
     if (ring_await(c, offsetof(struct member, folded), reduce_said(c, c->ring.taking + 1), NULL) == WAITING)
         return WAITING;
-    if (c->mover && !c->mover->room(c, MOVER_OUT))
+    if (c->gpu.mover && !c->gpu.mover->room(c, MOVER_OUT))
         return WAITING;
     for (uint32_t i = 1; wants && i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
@@ -293,7 +293,7 @@ static void reduce_ring_results(struct coll *c, size_t bytes)
 {
     bool may = c->algorithm->kind == KIND_ALL_REDUCE && !c->comm->crowded && c->send != c->recv && c->sends.lo == 0 && c->sends.hi == bytes
             && !cma_is(c->recvs.at) && c->recvs.lo == 0 && c->recvs.hi == bytes && c->comm->watch.size > 1;
-    if (ringed_choose(c, may ? c->comm->coll.ringed.results[c->streams] : NULL, bytes, RINGED_RESULTS_LEAST))
+    if (ringed_choose(c, may ? c->comm->coll.ringed.results[c->stream.on] : NULL, bytes, RINGED_RESULTS_LEAST))
         c->recvs = (struct place){ 0, 0, 0 };
 }
 
@@ -308,7 +308,7 @@ static int reduce_open(struct coll *c, bool all_want)
     if (!c->lists.first && size > 1) {
         c->sends = ring_may_lie(c, c->send, bytes);
         c->recvs = all_want ? ring_may_lie(c, c->recv, bytes) : c->recvs;
-    } else if (!c->lists.first && !c->mover)
+    } else if (!c->lists.first && !c->gpu.mover)
         c->sends = c->recvs = (struct place){ 0, 0, bytes };         /* nobody else reads them, wherever they lie */
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
     reduce_ring_results(c, bytes);
@@ -373,10 +373,10 @@ static int reduce_advance(struct coll *c, bool wants)
         watch_arrive(&c->comm->watch, &c->op.claim);
         c->phase = GATE_WAIT;
     }
-    int r = c->mover && c->phase != FINISHING ? c->mover->ready(c) : DONE;
+    int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->cma == CMA_NO && c->ring.in < c->ring.total && (r = reduce_in(c)) == DONE) { }
+        while (c->cma.may == CMA_NO && c->ring.in < c->ring.total && (r = reduce_in(c)) == DONE) { }
         if (r >= 0 && (watch_all_arrived(&c->op) == WAITING || cma_finish(c) == WAITING))
             return ring_waits(c);
         r = r < 0 ? r : DONE;

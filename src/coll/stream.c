@@ -1,4 +1,4 @@
-/* fold_ticks is the time of all copies and folds of an operation, whichever of them write results: where the others are as long each time, they do
+/* fold.ticks is the time of all copies and folds of an operation, whichever of them write results: where the others are as long each time, they do
  * not change which is less. */
 #include "coll/stream.h"
 
@@ -6,14 +6,14 @@
 
 void stream_choose(struct coll *c, size_t bytes, bool in_place)
 {
-    c->stream = !COPY_STREAMS || in_place || c->mover ? NULL : tuner_of(c->comm->coll.streams, bytes, STREAM_LEAST);
-    c->streams = c->stream && tuner_choose(c->stream, 1);
-    c->stream_bytes = bytes;
+    c->stream.tuner = !COPY_STREAMS || in_place || c->gpu.mover ? NULL : tuner_of(c->comm->coll.streams, bytes, STREAM_LEAST);
+    c->stream.on = c->stream.tuner && tuner_choose(c->stream.tuner, 1);
+    c->stream.bytes = bytes;
 }
 
 void stream_learn(struct coll *c)
 {
-    if (c->stream)
-        tuner_learn(c->stream, c->streams, c->fold_ticks, c->stream_bytes);
-    c->stream = NULL;
+    if (c->stream.tuner)
+        tuner_learn(c->stream.tuner, c->stream.on, c->fold.ticks, c->stream.bytes);
+    c->stream.tuner = NULL;
 }

@@ -6,7 +6,7 @@
 
 #include "coll/coll.h"
 
-/* Before an operation that writes `bytes` of results here; sets c->streams. In place the lines are in the caches: never. */
+/* Before an operation that writes `bytes` of results here; sets c->stream.on. In place the lines are in the caches: never. */
 void stream_choose(struct coll *c, size_t bytes, bool in_place);
 void stream_learn(struct coll *c);                   /* after it */
 

@@ -37,7 +37,7 @@ static int take_fold(struct coll *c, take_at_fn *at, size_t first, size_t n, cha
 /* What is far goes through a window of a certain size; then it is no device's, and there is no scratch. */
 static int take_folds(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scratch)
 {
-    size_t most = c->cma == CMA_YES ? cma_stretch_bytes(c) / c->width : n;
+    size_t most = c->cma.may == CMA_YES ? cma_stretch_bytes(c) / c->width : n;
     int r = DONE;
     n = parts_cut(parts_count(c, c->comm->watch.me, c->comm->watch.me), first, n);
     for (size_t done = 0; done < n && r == DONE; done += most)

@@ -18,7 +18,7 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     struct op *op = &c->op;
     c->comm = comm;
     c->phase = GATE_START;
-    c->fold_ticks = 0;
+    c->fold.ticks = 0;
     c->answer = 0;
     op->watch = &comm->watch;
     op->site = site;
@@ -65,7 +65,7 @@ static bool run_device_failed(struct coll *c, int error)
 {
     struct watch *w = &c->comm->watch;
     /* relaxed: our own word */
-    if (!c->device || error != -EIO || load_relaxed64(&w->mine->placed) >= c->op.claim.seq)
+    if (!c->gpu.call || error != -EIO || load_relaxed64(&w->mine->placed) >= c->op.claim.seq)
         return false;
     char report[REPORT_TEXT];
     comm_read(c->comm, report);
@@ -102,17 +102,17 @@ int run_end(struct coll *c, int result)
     uint64_t began = load_relaxed64(&journal_hand(w->mine)->began);  /* relaxed: our own record */
     if (result == 0 && w->verify)
         result = verify_end(c);
-    uint64_t ended = c->op.waited || c->fold_ticks || result < 0 ? clock_tick() : began + (uint64_t)c->op.pauses * w->pause_ticks;
+    uint64_t ended = c->op.waited || c->fold.ticks || result < 0 ? clock_tick() : began + (uint64_t)c->op.pauses * w->pause_ticks;
     if (result < 0)
         run_explain(c, result);
     journal_end(w, result, ended);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (c->bytes)
         journal_count(w, FIGURE_BYTES, c->bytes);
-    if (c->fold_ticks)
-        journal_count(w, FIGURE_FOLD_TICKS, c->fold_ticks);
+    if (c->fold.ticks)
+        journal_count(w, FIGURE_FOLD_TICKS, c->fold.ticks);
     if (c->op.waited || c->op.pauses)
-        journal_count(w, FIGURE_WAIT_TICKS, ended - began > c->fold_ticks ? ended - began - c->fold_ticks : 0);
+        journal_count(w, FIGURE_WAIT_TICKS, ended - began > c->fold.ticks ? ended - began - c->fold.ticks : 0);
     else
         journal_count(w, FIGURE_CAME_LAST, 1);
     if (c->ways)

@@ -402,7 +402,7 @@ static void work_owns(struct coll *c)
     if (!c->ways)
         return;
     c->ways = NULL;
-    c->device = NULL;
+    c->gpu.call = NULL;
 }
 
 /* What outlives the call. NULL: it cannot, and the peers know. */

@@ -14,10 +14,10 @@
 static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, struct fast_left left, enum kind kind, int64_t timeout_ns, int r)
 {
     CALLER_KEPT;
-    uint64_t ticks = c->fold_ticks;
+    uint64_t ticks = c->fold.ticks;
     int answer = c->answer;
     fast_off(comm, c, left, kind, timeout_ns);
-    c->fold_ticks = ticks;
+    c->fold.ticks = ticks;
     c->answer = answer;
     c->phase = FINISHING;
     if (r >= 0 && c->lends && coll_returned(c) == WAITING)
@@ -46,19 +46,19 @@ static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
     c->op.claim.seq = s.claim.seq;
     c->op.claim.descriptor = s.claim.descriptor;
     c->op.claim.count = s.claim.count;
-    c->fold_ticks = 0;
+    c->fold.ticks = 0;
     c->answer = 0;
     int r = c->algorithm->before(c);
     if (r < 0)
         return run_empty(comm, c, kind, site, timeout_ns, r);
     fast_arrive(comm, &s, kind, c->bytes);
-    c->usual = (c->fold || c->scaled) && modes_usual();
+    c->fold.usual = (c->fold.kernel || c->fold.scaled) && modes_usual();
     uint64_t first = fast_look(comm, &s, 0, fast_backoff(comm, c->bytes));
     if (!fast_met(comm, &s, first))
         return fast_on(comm, c, fast_left(&s), kind, timeout_ns);
     r = c->algorithm->after(c);
     coll_given(c);
-    if (r < 0 || c->lends || c->fold_ticks)
+    if (r < 0 || c->lends || c->fold.ticks)
         return run_rest(comm, c, fast_left(&s), kind, timeout_ns, r);
     fast_end(comm, &s, kind);
     return c->answer;

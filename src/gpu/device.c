@@ -131,13 +131,13 @@ int device_keep(struct coll *c)
     struct device_call *d = malloc(sizeof *d);
     if (!d)
         return -ENOMEM;
-    *d = *c->device;
-    if (d->given == &c->device->send) {
+    *d = *c->gpu.call;
+    if (d->given == &c->gpu.call->send) {
         d->given = &d->send;
         d->taken = &d->recv;
     }
     d->kept = true;
-    c->device = d;
+    c->gpu.call = d;
     return 0;
 }
 
@@ -145,13 +145,13 @@ int device_keep(struct coll *c)
 
 int device_failed(struct coll *c, int error)
 {
-    comm_explain(c->comm, "%s", c->device->streams->words);
+    comm_explain(c->comm, "%s", c->gpu.call->streams->words);
     return error;
 }
 
 int device_open(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     char words[500];
     struct text why = TEXT_IN(words);
     text_clear(&why);
@@ -171,7 +171,7 @@ int device_open(struct coll *c)
 
 int device_ready(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     if (!d->before)
         return DONE;
     struct text why = TEXT_IN(d->streams->words);
@@ -190,18 +190,18 @@ int device_ready(struct coll *c)
 
 int device_copy(struct coll *c, int side, void *to, const void *from, size_t bytes)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     int r = d->error ? d->error : streams_copy(d->streams, side, to, device_holds(d, to), from, device_holds(d, from), bytes);
     if (r < 0 && !d->error)
         d->error = device_failed(c, r);
     return r;
 }
 
-bool device_room(const struct coll *c, int side) { return streams_room(c->device->streams, side); }
+bool device_room(const struct coll *c, int side) { return streams_room(c->gpu.call->streams, side); }
 
 int device_mark(struct coll *c, int side)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     int r = d->error;
     if (r == 0 && (r = streams_mark(d->streams, side)) < 0)
         d->error = device_failed(c, r);
@@ -210,7 +210,7 @@ int device_mark(struct coll *c, int side)
 
 int device_passed(struct coll *c, int side, uint64_t *passed)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     int r = d->error;
     if (r == 0 && (r = streams_passed(d->streams, side, passed)) < 0)
         d->error = device_failed(c, r);

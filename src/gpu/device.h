@@ -60,7 +60,7 @@ bool device_holds(const struct device_call *d, const void *at);
 int  device_begin(struct device_call *d, struct text *why);
 void device_drop(struct device_call *d);
 
-/* For work: puts *c->device into memory of its own. 0 or -ENOMEM. */
+/* For work: puts *c->gpu.call into memory of its own. 0 or -ENOMEM. */
 int  device_keep(struct coll *c);
 /* For the roads. */
 int  device_open(struct coll *c);                    /* the streams; before the arrival. 0 or -errno, explained */

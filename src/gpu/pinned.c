@@ -25,14 +25,14 @@ static int pinned_register(struct coll *c, const char *at)
         uint32_t p = (w->me + i) % w->size;
         char *ring = coll_peer(c, p, bytes);
         if (ring && at >= ring && at < ring + bytes)
-            return streams_ring(c->device->streams, p, ring, layout_round(bytes, PAGE), c->comm->birth);
+            return streams_ring(c->gpu.call->streams, p, ring, layout_round(bytes, PAGE), c->comm->birth);
     }
     return 0;
 }
 
 static int pinned_copy(struct coll *c, int side, void *to, const void *from, size_t bytes)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     int r = d->error;
     if (r == 0 && (device_holds(d, to) || device_holds(d, from)))
         r = pinned_register(c, device_holds(d, to) ? from : to);
@@ -44,13 +44,13 @@ static int pinned_copy(struct coll *c, int side, void *to, const void *from, siz
 /* A slot for each round that may be under way. */
 static int pinned_reserve(struct coll *c, size_t bytes)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     d->scratch = layout_round(bytes, PAGE);
     int r = streams_bounce(d->streams, STREAM_OUT, RING_DEPTH * d->scratch);
     return r < 0 ? device_failed(c, r) : 0;
 }
 
-static char *pinned_scratch(struct coll *c, uint64_t round) { return c->device->streams->bounce[STREAM_OUT].at + round % RING_DEPTH * c->device->scratch; }
+static char *pinned_scratch(struct coll *c, uint64_t round) { return c->gpu.call->streams->bounce[STREAM_OUT].at + round % RING_DEPTH * c->gpu.call->scratch; }
 
 const struct mover pinned_mover = {
     device_ready, device_room, pinned_copy, device_mark, device_passed, pinned_reserve, pinned_scratch
@@ -59,7 +59,7 @@ const struct mover pinned_mover = {
 static int pinned_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     if (d->state == DEVICE_NEW) {
         int r = device_open(c);
         if (r < 0)
@@ -73,5 +73,5 @@ static int pinned_advance(struct op *op)
 void pinned_choose(struct coll *c)
 {
     c->op.advance = pinned_advance;
-    c->mover = &pinned_mover;
+    c->gpu.mover = &pinned_mover;
 }

@@ -22,12 +22,12 @@
 
 CUdeviceptr pull_send(const struct coll *c, uint32_t p)
 {
-    return p == c->comm->watch.me ? c->device->send.pointer.address : c->device->pull->peers[p].send_at;
+    return p == c->comm->watch.me ? c->gpu.call->send.pointer.address : c->gpu.call->pull->peers[p].send_at;
 }
 
 CUdeviceptr pull_recv(const struct coll *c, uint32_t p)
 {
-    return p == c->comm->watch.me ? c->device->recv.pointer.address : c->device->pull->peers[p].recv_at;
+    return p == c->comm->watch.me ? c->gpu.call->recv.pointer.address : c->gpu.call->pull->peers[p].recv_at;
 }
 
 static struct handles *handles_of(const struct coll *c) { return share_handles(share_if(c->comm->world)); }
@@ -52,11 +52,11 @@ static bool overwrites(const struct coll *c)
 
 static bool can_go(struct coll *c, struct text *why)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     const char *reason = NULL;
     if (!pull_is_kind(c->algorithm->kind) || c->lists.n)
         reason = "collectives of lists go through the staging";
-    else if (c->user)
+    else if (c->fold.user)
         reason = "an operation of the caller's own runs on the CPU";
     else if (overwrites(c))
         reason = "in place, what peers read would be overwritten";
@@ -70,21 +70,21 @@ static bool can_go(struct coll *c, struct text *why)
 /* Is what this rank gives, or receives, read by anybody? */
 static bool lends_send(const struct coll *c)
 {
-    return c->device->send.bytes && (c->algorithm->kind == KIND_ALL_REDUCE || c->algorithm->kind == KIND_REDUCE || parts_gives(c, c->comm->watch.me));
+    return c->gpu.call->send.bytes && (c->algorithm->kind == KIND_ALL_REDUCE || c->algorithm->kind == KIND_REDUCE || parts_gives(c, c->comm->watch.me));
 }
 
 static bool lends_recv(const struct coll *c)
 {
-    return c->device->recv.bytes && c->algorithm->kind == KIND_ALL_REDUCE;
+    return c->gpu.call->recv.bytes && c->algorithm->kind == KIND_ALL_REDUCE;
 }
 
 static int lend(struct coll *c, struct share *share, const struct device_buffer *b, struct lent *lent, struct text *why)
 {
-    int r = gpu_enter(c->device->gpu, why);
+    int r = gpu_enter(c->gpu.call->gpu, why);
     if (r < 0)
         return r;
-    r = share_lend(share, gpu_api(c->device->gpu), &b->pointer, b->bytes, lent, why);
-    gpu_leave(c->device->gpu);
+    r = share_lend(share, gpu_api(c->gpu.call->gpu), &b->pointer, b->bytes, lent, why);
+    gpu_leave(c->gpu.call->gpu);
     if (r == 0 && lent->how == LENT_DESCRIPTOR)
         r = share_hand_out(share, lent, &c->comm->watch, why);
     return r == 0 && lent->how == LENT_NOT && !alone_in_process(c) ? -ENOTSUP : r;
@@ -101,7 +101,7 @@ static struct card *cards_of(struct coll *c)
 /* Where this rank's card for the operation lies; 0: it gives none. */
 static uint64_t offer(struct coll *c, struct text *why)
 {
-    struct pull *p = c->device->pull;
+    struct pull *p = c->gpu.call->pull;
     struct share *share = can_go(c, why) ? share_of(c->comm->world, why) : NULL;
     if (!share)
         return 0;
@@ -111,9 +111,9 @@ static uint64_t offer(struct coll *c, struct text *why)
         text_add(why, "no memory in the arena");
         return 0;
     }
-    if (lends_send(c) && lend(c, share, &c->device->send, &p->mine.send, why) < 0)
+    if (lends_send(c) && lend(c, share, &c->gpu.call->send, &p->mine.send, why) < 0)
         return 0;
-    if (lends_recv(c) && lend(c, share, &c->device->recv, &p->mine.recv, why) < 0)
+    if (lends_recv(c) && lend(c, share, &c->gpu.call->recv, &p->mine.recv, why) < 0)
         return 0;
     card += c->op.claim.seq & 1;
     card->send = p->mine.send;
@@ -131,8 +131,8 @@ static void give_up(struct coll *c, const char *words)
     struct share *share = words ? share_of(c->comm->world, &why) : NULL;
     if (share)
         share_note(share, words);
-    c->device->pull->state = PULL_OVER;
-    c->mover = &pinned_mover;
+    c->gpu.call->pull->state = PULL_OVER;
+    c->gpu.mover = &pinned_mover;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ static const struct card *card_of(const struct coll *c, uint32_t p)
 
 static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t least, CUdeviceptr *at, bool *open, struct text *why)
 {
-    struct gpu *gpu = c->device->gpu;
+    struct gpu *gpu = c->gpu.call->gpu;
     struct handles_at where = { gpu_api(gpu), gpu_context(gpu), gpu_ordinal(gpu) };
     if (lent->length < least) {
         text_add(why, "it lends less than the operation needs");
@@ -172,8 +172,8 @@ static bool on_one_gpu(const struct coll *c)
 
 static int open_peer(struct coll *c, uint32_t p, struct text *why)
 {
-    struct pull_peer *peer = &c->device->pull->peers[p];
-    bool each = c->algorithm->kind == KIND_REDUCE_SCATTER || (!c->device->pull->folds && (parts_how(c) & PARTS_EACH));
+    struct pull_peer *peer = &c->gpu.call->pull->peers[p];
+    bool each = c->algorithm->kind == KIND_REDUCE_SCATTER || (!c->gpu.call->pull->folds && (parts_how(c) & PARTS_EACH));
     size_t bytes = c->count * c->width;
     const struct card *card = card_of(c, p);
     if (!card) {
@@ -192,7 +192,7 @@ static int open_peer(struct coll *c, uint32_t p, struct text *why)
 
 static void close_all(struct coll *c)
 {
-    struct pull *pull = c->device->pull;
+    struct pull *pull = c->gpu.call->pull;
     for (uint32_t p = 0; p < c->comm->watch.size; p++) {
         struct pull_peer *peer = &pull->peers[p];
         uint32_t owner = watch_world_rank(&c->comm->watch, p);
@@ -231,7 +231,7 @@ static bool all_offer(struct coll *c, struct text *why)
 
 static int mark(struct coll *c, enum pull_state next)
 {
-    struct pull *p = c->device->pull;
+    struct pull *p = c->gpu.call->pull;
     p->state = next;
     p->marks++;
     int r = device_mark(c, STREAM_OUT);
@@ -244,7 +244,7 @@ static int passed(struct coll *c)
     int r = device_passed(c, STREAM_OUT, &marks);
     if (r < 0)
         return r;
-    return marks >= c->device->pull->marks ? DONE : watch_poll(&c->op);
+    return marks >= c->gpu.call->pull->marks ? DONE : watch_poll(&c->op);
 }
 
 static void say(struct coll *c, shared64 *word)
@@ -258,9 +258,9 @@ static void say(struct coll *c, shared64 *word)
 static int over(struct coll *c)
 {
     close_all(c);
-    c->device->pull->state = PULL_OVER;
+    c->gpu.call->pull->state = PULL_OVER;
     say(c, &c->comm->watch.mine->produced);
-    c->mover = NULL;                   /* nothing is handed over any more */
+    c->gpu.mover = NULL;                   /* nothing is handed over any more */
     c->ring.in = c->ring.asked = c->ring.fold = c->ring.taking = c->ring.out = c->ring.mine = c->ring.taken = c->ring.steps = c->ring.total;
     return DONE;
 }
@@ -270,7 +270,7 @@ static int step(struct coll *c)
 {
     enum { MORE = 2 };
     struct watch *w = &c->comm->watch;
-    struct pull *p = c->device->pull;
+    struct pull *p = c->gpu.call->pull;
     bool of_all = c->algorithm->kind == KIND_ALL_REDUCE;
     int r = DONE;
     switch (p->state) {
@@ -302,7 +302,7 @@ static int choose(struct coll *c)
 {
     char words[300];
     struct text why = TEXT_IN(words);
-    struct pull *p = c->device->pull;
+    struct pull *p = c->gpu.call->pull;
     text_clear(&why);
     if (p->state == PULL_OFFERED) {
         if (watch_all_arrived(&c->op) == WAITING)
@@ -313,7 +313,7 @@ static int choose(struct coll *c)
         }
         p->leader = p->leader && on_one_gpu(c);
         bool ok = open_all(c, &why);
-        int lives = ok ? 0 : streams_lives(c->device->streams);
+        int lives = ok ? 0 : streams_lives(c->gpu.call->streams);
         if (lives < 0)                               /* no road is left to a context that has died */
             return device_failed(c, lives);
         if (!ok) {
@@ -342,9 +342,9 @@ static int choose(struct coll *c)
 static int pull_ready(struct coll *c)
 {
     int r = device_ready(c);
-    if (r == DONE && c->device->pull->state < PULL_SAID)
+    if (r == DONE && c->gpu.call->pull->state < PULL_SAID)
         r = choose(c);
-    if (r != DONE || c->mover == &pinned_mover)
+    if (r != DONE || c->gpu.mover == &pinned_mover)
         return r;
     while ((r = step(c)) > DONE) { }
     return r;
@@ -357,7 +357,7 @@ static const struct mover pull_mover = { .ready = pull_ready, .reserve = pull_re
 static int pull_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     if (d->state == DEVICE_NEW) {
         char words[300];
         struct text why = TEXT_IN(words);
@@ -390,14 +390,14 @@ void pull_choose(struct coll *c)
     p->peers = peers;
     p->leader = select_road(c->comm->world->rules, c->bytes) == ROAD_LEADER;
     p->folds = kind == KIND_ALL_REDUCE || kind == KIND_REDUCE || (parts_of(kind) & PARTS_FOLD);
-    c->device->pull = p;
+    c->gpu.call->pull = p;
     c->op.advance = pull_advance;
-    c->mover = &pull_mover;
+    c->gpu.mover = &pull_mover;
 }
 
 void pull_end(struct coll *c, int result)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     struct pull *p = d->pull;
     if (!p)
         return;                                      /* it may not so much as have been numbered: no comm is known */

@@ -11,13 +11,13 @@
 static bool is_aligned(const struct coll *c)
 {
     size_t part = c->type == TUTTI_C64 || c->type == TUTTI_C128 ? c->width / 2 : c->width;
-    const struct device_call *d = c->device;
+    const struct device_call *d = c->gpu.call;
     return (!d->send.bytes || d->send.pointer.address % part == 0) && (!d->recv.bytes || d->recv.pointer.address % part == 0);
 }
 
 bool pull_can_fold(struct coll *c, struct text *why)
 {
-    struct gpu *gpu = c->device->gpu;
+    struct gpu *gpu = c->gpu.call->gpu;
     CUfunction function;
     if (c->comm->watch.size > KERNEL_INPUTS) {
         text_add(why, "there are more than %d ranks", KERNEL_INPUTS);
@@ -38,16 +38,16 @@ static void add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, size
 {
     const struct watch *w = &c->comm->watch;
     fold->in[fold->inputs] = pull_send(c, p) + first * c->width;
-    if (c->scaled && p == w->me)
-        memcpy(fold->factor[fold->inputs], c->factor, sizeof c->factor);
-    for (int i = 0; c->scaled && p != w->me && i < 2; i++)
+    if (c->fold.scaled && p == w->me)
+        memcpy(fold->factor[fold->inputs], c->fold.factor, sizeof c->fold.factor);
+    for (int i = 0; c->fold.scaled && p != w->me && i < 2; i++)
         fold->factor[fold->inputs][i] = load_relaxed64(&watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD + i]);     /* relaxed: after E1 */
     fold->inputs++;
 }
 
 int pull_fold(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     uint32_t me = c->comm->watch.me, ranks = c->comm->watch.size;
     enum kind kind = c->algorithm->kind;
     struct chunk share = { 0, c->count };

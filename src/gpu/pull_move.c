@@ -35,7 +35,7 @@ bool pull_is_kind(enum kind kind)
 bool pull_has_fold(const struct coll *c, uint32_t p)
 {
     switch (c->algorithm->kind) {
-    case KIND_ALL_REDUCE: return c->device->pull->leader ? p == 0 : pull_share(c, p).count > 0;
+    case KIND_ALL_REDUCE: return c->gpu.call->pull->leader ? p == 0 : pull_share(c, p).count > 0;
     case KIND_REDUCE: return p == (uint32_t)c->root;
     case KIND_REDUCE_SCATTER:
     case KIND_SCAN: return true;
@@ -74,14 +74,14 @@ bool pull_reads_recv(const struct coll *c, uint32_t p)
 
 static int copy(struct coll *c, void *to, CUdeviceptr from, size_t bytes)
 {
-    int r = streams_copy(c->device->streams, STREAM_OUT, to, true, (const void *)(uintptr_t)from, true, bytes);
+    int r = streams_copy(c->gpu.call->streams, STREAM_OUT, to, true, (const void *)(uintptr_t)from, true, bytes);
     return r < 0 ? device_failed(c, r) : 0;
 }
 
 static int copy_folded(struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
-    if (c->device->pull->leader)
+    if (c->gpu.call->pull->leader)
         return w->me == 0 ? 0 : copy(c, c->recv, pull_recv(c, 0), c->count * c->width);
     for (uint32_t i = 1; i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
@@ -98,7 +98,7 @@ int pull_copy(struct coll *c)
     const struct watch *w = &c->comm->watch;
     if (c->algorithm->kind == KIND_ALL_REDUCE)
         return copy_folded(c);
-    if (c->device->pull->folds)
+    if (c->gpu.call->pull->folds)
         return 0;
     bool each = parts_how(c) & PARTS_EACH;
     for (uint32_t i = 0; i < w->size; i++) {

@@ -12,10 +12,10 @@
 
 static void road_choose(struct coll *c)
 {
-    c->place = NULL;
-    c->mover = NULL;
-    c->device->state = DEVICE_NEW;
-    c->device->pull = NULL;
+    c->gpu.place = NULL;
+    c->gpu.mover = NULL;
+    c->gpu.call->state = DEVICE_NEW;
+    c->gpu.call->pull = NULL;
     if (c->algorithm->before)
         small_choose(c);
     else if (select_road(c->comm->world->rules, c->bytes) != ROAD_PINNED)
@@ -26,7 +26,7 @@ static void road_choose(struct coll *c)
 
 static void road_end(struct coll *c, int result)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     if (d->streams && result < 0)
         streams_drain(d->streams);
     else if (d->streams)
@@ -38,9 +38,9 @@ static void road_end(struct coll *c, int result)
         if (c->lists.n)
             c->lists = d->caller_lists;
     }
-    c->device = NULL;
+    c->gpu.call = NULL;
     c->ways = NULL;
-    c->mover = NULL;
+    c->gpu.mover = NULL;
     device_drop(d);
 }
 

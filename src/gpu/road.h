@@ -6,9 +6,9 @@
 
 #include "coll/coll.h"
 
-/* For c->ways, where c->device is set. choose: how it is advanced. keep: as device_keep. end: nothing of it
+/* For c->ways, where c->gpu.call is set. choose: how it is advanced. keep: as device_keep. end: nothing of it
    is under way on the device afterwards, or its streams are given up; c's buffers are again what the caller
-   said, and c->device is NULL. */
+   said, and c->gpu.call is NULL. */
 extern const struct call_ways road_ways;
 
 #endif

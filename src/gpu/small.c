@@ -30,7 +30,7 @@ static void *small_copy_of(const struct device_streams *streams, int side, const
 
 static int small_open(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     int r = device_open(c);
     if (r < 0)
         return r;
@@ -49,7 +49,7 @@ static int small_open(struct coll *c)
 /* The next piece, when the one before has come. DONE: all have. */
 static int small_fetch(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     for (;;) {
         uint64_t passed = 0;
         int r = device_passed(c, STREAM_IN, &passed);
@@ -84,7 +84,7 @@ static int small_fetch(struct coll *c)
 /* From here on the algorithm works on the copies. */
 static void small_swap(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     d->caller_send = c->send;
     d->caller_recv = c->recv;
     d->caller_lists = c->lists;
@@ -109,7 +109,7 @@ static void small_swap(struct coll *c)
 static int small_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     int r;
     if (d->state == DEVICE_NEW) {
         r = small_open(c);
@@ -136,7 +136,7 @@ static int small_advance(struct op *op)
 
 static int small_place(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     uint64_t passed = 0;
     int r = 0;
     if (d->state == DEVICE_READY) {
@@ -155,5 +155,5 @@ static int small_place(struct coll *c)
 void small_choose(struct coll *c)
 {
     c->op.advance = small_advance;
-    c->place = small_place;
+    c->gpu.place = small_place;
 }

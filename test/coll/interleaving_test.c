@@ -171,7 +171,7 @@ static void begin(struct hand *h, struct tutti_comm *comm, const struct operatio
     run_number(comm, &h->c, c->kind, 0, -1);
     uint64_t seed = c->salt;
     if (c->kind != KIND_BARRIER)
-        h->c.algorithm = any_algorithm(c->kind, h->c.bytes + (h->c.scaled ? FACTOR_BYTES : 0), &seed);
+        h->c.algorithm = any_algorithm(c->kind, h->c.bytes + (h->c.fold.scaled ? FACTOR_BYTES : 0), &seed);
     else
         h->c.algorithm = o->gate;
     h->c.gate = o->gate;
@@ -195,7 +195,7 @@ static void end(struct hand *h, const struct operation *o)
         fail_msg("operation %d, rank %u, by %s: %s: %s", h->nth, h->c.comm->watch.me, h->c.algorithm->name, what, room);
     }
     assert_int_equal(run_end(&h->c, 0), 0);
-    if (h->c.device && (h->device.after || !h->device.asked))
+    if (h->c.gpu.call && (h->device.after || !h->device.asked))
         fail_msg("operation %d, rank %u, by %s: is over, and its result not in place", h->nth, h->c.comm->watch.me, h->c.algorithm->name);
     oracle_give(&h->part, h->c.comm, NULL);
     h->under_way = false;

@@ -20,8 +20,8 @@ static int run(struct tutti_comm *comm, size_t bytes, uint64_t plain, uint64_t s
     for (int i = 0; i < n; i++) {
         struct coll c = { .comm = comm };
         stream_choose(&c, bytes, false);
-        c.fold_ticks = c.streams ? streaming : plain;
-        streamed += c.streams;
+        c.fold.ticks = c.stream.on ? streaming : plain;
+        streamed += c.stream.on;
         stream_learn(&c);
     }
     return streamed;
@@ -49,12 +49,12 @@ static void test_never(void **state)
     struct tutti_comm *comm = calloc(1, sizeof *comm);
     assert_non_null(comm);
     for (int i = 0; i < 100; i++) {
-        struct coll c = { .comm = comm, .streams = true };
+        struct coll c = { .comm = comm, .stream.on = true };
         stream_choose(&c, BYTES, true);              /* in place: the lines are in the caches */
-        assert_false(c.streams);
-        c.streams = true;
+        assert_false(c.stream.on);
+        c.stream.on = true;
         stream_choose(&c, 1000, false);              /* too small to be asked about */
-        assert_false(c.streams);
+        assert_false(c.stream.on);
         stream_learn(&c);
     }
     free(comm);
@@ -75,11 +75,11 @@ static void test_folds(void **state)
             given[p][i] = (unsigned char)(i * 31 + i / 251 + (size_t)p * 7);
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
-            struct coll c = { .width = fold_type_size(types[t]), .fold = fold_find(types[t], TUTTI_AVG, &why), .bytes = FOLD_STREAM_LEAST };
+            struct coll c = { .width = fold_type_size(types[t]), .fold.kernel = fold_find(types[t], TUTTI_AVG, &why), .bytes = FOLD_STREAM_LEAST };
             memset(plain, 0xee, ROOM);
             memset(streamed, 0xee, ROOM);
             coll_fold(&c, plain + 8, from, RANKS, counts[n]);
-            c.streams = true;
+            c.stream.on = true;
             coll_fold_out(&c, streamed + 8, from, RANKS, counts[n]);
             assert_memory_equal(plain, streamed, ROOM);
         }

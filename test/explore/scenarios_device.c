@@ -21,7 +21,7 @@ struct device_call { unsigned vain; bool fails; uint64_t to[LARGE]; const struct
 
 static int played_place(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     if (d->vain) {
         d->vain--;
         return WAITING;
@@ -35,14 +35,14 @@ static int played_place(struct coll *c)
 static int played_before(struct coll *c)
 {
     coll_publish_device(c, 0);
-    return c->device->under->before(c);
+    return c->gpu.call->under->before(c);
 }
 
 static int played_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     coll_publish_device(c, 0);
-    c->algorithm = c->device->under;
+    c->algorithm = c->gpu.call->under;
     op->advance = c->algorithm->advance;
     return op->advance(op);
 }
@@ -56,8 +56,8 @@ static int played(tutti_comm *world, uint64_t *x, uint64_t *y, struct device_cal
     if (r == 0)
         r = check_data(world, &c, KIND_ALL_REDUCE, site, NULL);
     if (r == 0 && d) {
-        c.device = d;
-        c.place = played_place;
+        c.gpu.call = d;
+        c.gpu.place = played_place;
         d->under = c.algorithm;
         d->row = *c.algorithm;
         if (d->row.before)

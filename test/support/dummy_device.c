@@ -15,7 +15,7 @@
 /* DONE, WAITING or the error; or there is no more of this rank. */
 static int dummy_ask(struct coll *c, unsigned *vain, bool ends)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     d->asked++;
     if (*vain) {
         --*vain;
@@ -35,7 +35,7 @@ static int dummy_ask(struct coll *c, unsigned *vain, bool ends)
 
 static int dummy_place(struct coll *c)
 {
-    struct device_call *d = c->device;
+    struct device_call *d = c->gpu.call;
     int r = dummy_ask(c, &d->after, !d->early);
     if (r == DONE && d->to)
         memcpy(d->to, c->recv, d->bytes);
@@ -46,11 +46,11 @@ static int dummy_place(struct coll *c)
 static int dummy_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
-    int r = dummy_ask(c, &c->device->before, c->device->early);
+    int r = dummy_ask(c, &c->gpu.call->before, c->gpu.call->early);
     if (r != DONE)
         return r == WAITING ? watch_poll(op) : r;
     coll_publish_device(c, 0);
-    c->algorithm = c->device->under;
+    c->algorithm = c->gpu.call->under;
     op->advance = c->algorithm->advance;
     return op->advance(op);
 }
@@ -58,13 +58,13 @@ static int dummy_advance(struct op *op)
 static int dummy_before(struct coll *c)
 {
     coll_publish_device(c, 0);
-    return c->device->under->before(c);
+    return c->gpu.call->under->before(c);
 }
 
 void dummy_plays(struct coll *c, struct device_call *d)
 {
-    c->device = d;
-    c->place = dummy_place;
+    c->gpu.call = d;
+    c->gpu.place = dummy_place;
     d->asked = 0;
     d->under = c->algorithm;
     d->row = *c->algorithm;
