@@ -136,8 +136,8 @@ static __attribute__((noinline)) int all_reduce_any(struct tutti_comm *comm, uin
 int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t count, tutti_type type, tutti_op op,
                         tutti_comm *comm, const tutti_call *call)
 {
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
@@ -154,7 +154,7 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
         r = all_reduce_slots(comm, number, shape, send, recv, count);
     else
         return all_reduce_any(comm, number, send, recv, count, type, op, call);
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }
 
 int tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)

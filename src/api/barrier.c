@@ -17,7 +17,7 @@ static __attribute__((noinline)) int barrier_on(struct tutti_comm *comm, struct 
 {
     struct coll c;
     check_describe(&c, NULL, NULL, 0, TUTTI_I8, TUTTI_SUM, 0);
-    return enter_leave(comm, fast_on(comm, &c, left, KIND_BARRIER, timeout_ns));
+    return guard_leave(comm, fast_on(comm, &c, left, KIND_BARRIER, timeout_ns));
 }
 
 /* From after the checks to where the comm has been left. */
@@ -28,24 +28,24 @@ static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm
     fast_arrive(comm, &s, KIND_BARRIER, 0);
     uint64_t first = fast_look(comm, &s, backoff_steps(&comm->engine.backoff[0], BACKOFF), NULL);
     if (!fast_met(comm, &s, first))
-        return barrier_on(comm, fast_left(&s), enter_timeout(comm, call));
-    enter_leave(comm, 0);
+        return barrier_on(comm, fast_left(&s), guard_timeout(comm, call));
+    guard_leave(comm, 0);
     return fast_end(comm, &s, KIND_BARRIER);
 }
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
 {
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
     if (call)
-        r = call->stream ? enter_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
-                         : enter_call(comm, KIND_BARRIER, number, call);
+        r = call->stream ? guard_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
+                         : guard_call(comm, KIND_BARRIER, number, call);
     if (r == 0 && fast_may(comm) && !(call && call->work))
         return barrier(comm, number, call);
-    return enter_leave(comm, r < 0 ? r : barrier_any(comm, number, call));
+    return guard_leave(comm, r < 0 ? r : barrier_any(comm, number, call));
 }
 
 int tutti_barrier(tutti_comm *comm, const tutti_call *call) { return tutti_barrier_at(NULL, comm, call); }

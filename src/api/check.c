@@ -18,13 +18,13 @@ static int check_fold(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     if ((unsigned)c->oper >= TUTTI_OP_USER && (unsigned)c->oper <= TUTTI_OP_MAX) {
         uint32_t number = (uint32_t)c->oper - TUTTI_OP_USER;
         c->fold.user = number < comm->api.ops_room ? comm->api.ops[number].fn : NULL;
-        return c->fold.user ? 0 : enter_refuse(comm, kind, site, "operation %d is none of this comm; make it with tutti_op_create", (int)c->oper);
+        return c->fold.user ? 0 : guard_refuse(comm, kind, site, "operation %d is none of this comm; make it with tutti_op_create", (int)c->oper);
     }
     if (c->oper == TUTTI_PREMUL_SUM)
         c->fold.scaled = fold_find_scaled(c->type, &why);
     else
         c->fold.kernel = fold_find(c->type, c->oper, &why);
-    return c->fold.kernel || c->fold.scaled ? 0 : enter_refuse(comm, kind, site, "%s", why ? why : "this type has no such operation");
+    return c->fold.kernel || c->fold.scaled ? 0 : guard_refuse(comm, kind, site, "%s", why ? why : "this type has no such operation");
 }
 
 static bool check_each(enum kind kind) { return parts_of(kind) & PARTS_EACH; }
@@ -35,11 +35,11 @@ static int check_shape(struct tutti_comm *comm, struct coll *c, enum kind kind, 
     size_t blocks = check_each(kind) || kind == KIND_ALL_GATHER || kind == KIND_GATHER ? comm->watch.size : 1;
     c->width = fold_type_size(c->type);
     if (c->width == 0)
-        return enter_refuse(comm, kind, site, "%d is no tutti_type", (int)c->type);
+        return guard_refuse(comm, kind, site, "%d is no tutti_type", (int)c->type);
     if (c->count > PTRDIFF_MAX / c->width / blocks)
-        return enter_refuse(comm, kind, site, "count %zu of %s is more than an address space holds", c->count, fold_type_name(c->type));
+        return guard_refuse(comm, kind, site, "count %zu of %s is more than an address space holds", c->count, fold_type_name(c->type));
     if (c->root < 0 || (uint32_t)c->root >= comm->watch.size)
-        return enter_refuse(comm, kind, site, "root %d is no rank of this comm; there are 0 to %u", c->root, comm->watch.size - 1);
+        return guard_refuse(comm, kind, site, "root %d is no rank of this comm; there are 0 to %u", c->root, comm->watch.size - 1);
     c->bytes = c->count * c->width * (check_each(kind) ? comm->watch.size : 1);
     c->even = parts_even(kind, &comm->watch, (uint32_t)c->root, c->count * c->width);
     return kind_reduces(kind) ? check_fold(comm, c, kind, site) : 0;
@@ -49,7 +49,7 @@ static int check_call(struct tutti_comm *comm, struct coll *c, enum kind kind, u
 {
     if (c->fold.scaled) {
         if (!call || !call->factor)
-            return enter_refuse(comm, kind, site, "TUTTI_PREMUL_SUM needs call.factor: one %s, this rank's own", fold_type_name(c->type));
+            return guard_refuse(comm, kind, site, "TUTTI_PREMUL_SUM needs call.factor: one %s, this rank's own", fold_type_name(c->type));
         int r = device_refuse(comm, kind, site, "call.factor", call->factor, c->width);
         if (r < 0)
             return r;
@@ -58,7 +58,7 @@ static int check_call(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     }
     if (!call)
         return 0;
-    return enter_call(comm, kind, site, call);
+    return guard_call(comm, kind, site, call);
 }
 
 int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
@@ -101,9 +101,9 @@ int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind,
     if (kind == KIND_EXSCAN && me == 0)
         takes = false;
     if (block && sends && !c->send)
-        return enter_refuse(comm, kind, site, "the %sbuffer is NULL with count %zu", kind == KIND_BROADCAST ? "" : "send ", c->count);
+        return guard_refuse(comm, kind, site, "the %sbuffer is NULL with count %zu", kind == KIND_BROADCAST ? "" : "send ", c->count);
     if (block && takes && !c->recv)
-        return enter_refuse(comm, kind, site, "the receive buffer is NULL with count %zu", c->count);
+        return guard_refuse(comm, kind, site, "the receive buffer is NULL with count %zu", c->count);
     if (!block || !sends || !takes || kind == KIND_BROADCAST)
         return 0;
     const char *send = c->send, *recv = c->recv;
@@ -112,8 +112,8 @@ int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind,
     if (!bad)
         return 0;
     if (sent == taken && size > 1)
-        return enter_refuse(comm, kind, site, "send and recv overlap; give the same buffer twice for in place, or two that do not touch");
-    return enter_refuse(comm, kind, site, "send and recv overlap; in place, %s is block %u of the other; else they must not touch",
+        return guard_refuse(comm, kind, site, "send and recv overlap; give the same buffer twice for in place, or two that do not touch");
+    return guard_refuse(comm, kind, site, "send and recv overlap; in place, %s is block %u of the other; else they must not touch",
                         sent < taken ? "send" : "recv", me);
 }
 
@@ -158,7 +158,7 @@ static int check_list_overlaps(struct tutti_comm *comm, const struct coll *c, en
     struct buffer_range *all = calloc((size_t)s.gives + s.takes + 1, sizeof *all);
     size_t n = 0;
     if (!all)
-        return enter_fail(comm, kind, site, -ENOMEM, "no memory to compare %u buffers", s.gives + s.takes);
+        return guard_fail(comm, kind, site, -ENOMEM, "no memory to compare %u buffers", s.gives + s.takes);
     for (uint32_t p = 0; p < s.takes; p++)
         n = stretch_add(all, n, c->lists.recv[p], c->lists.recv_counts[s.takes == 1 && (parts_of(kind) & PARTS_FOLD) ? comm->watch.me : p] * c->width, true);
     for (uint32_t p = 0; p < s.gives; p++) {
@@ -173,7 +173,7 @@ static int check_list_overlaps(struct tutti_comm *comm, const struct coll *c, en
     }
     bool bad = check_touch(all, n);
     free(all);
-    return bad ? enter_refuse(comm, kind, site, "buffers overlap; receive buffers must not touch each other or what is sent, but for a block in place") : 0;
+    return bad ? guard_refuse(comm, kind, site, "buffers overlap; receive buffers must not touch each other or what is sent, but for a block in place") : 0;
 }
 
 static int check_list(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site, const char *what, const void *const *at,
@@ -182,9 +182,9 @@ static int check_list(struct tutti_comm *comm, const struct coll *c, enum kind k
     *sum = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (counts[i] > (size_t)PTRDIFF_MAX / c->width - *sum)
-            return enter_refuse(comm, kind, site, "the counts add up to more than an address space holds");
+            return guard_refuse(comm, kind, site, "the counts add up to more than an address space holds");
         if (counts[i] && at && !at[i])
-            return enter_refuse(comm, kind, site, "%s buffer %u is NULL with count %zu", what, i, counts[i]);
+            return guard_refuse(comm, kind, site, "%s buffer %u is NULL with count %zu", what, i, counts[i]);
         *sum += counts[i];
         *most = counts[i] > *most ? counts[i] : *most;
     }
@@ -198,7 +198,7 @@ static int check_own(struct tutti_comm *comm, const struct coll *c, enum kind ki
         return 0;
     uint32_t me = comm->watch.me;
     size_t gives = count_of(c->lists.send_counts, s.gives, me), takes = count_of(c->lists.recv_counts, s.takes, me);
-    return gives == takes ? 0 : enter_refuse(comm, kind, site, "this rank, %u, gives itself %zu elements but takes %zu", me, gives, takes);
+    return gives == takes ? 0 : guard_refuse(comm, kind, site, "this rank, %u, gives itself %zu elements but takes %zu", me, gives, takes);
 }
 
 int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site)
@@ -208,13 +208,13 @@ int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     size_t sent = 0, taken = 0, most = 0;
     c->lists.most = 0;
     if ((s.gives && (!c->lists.send || !c->lists.send_counts)) || (s.takes && (!c->lists.recv || !c->lists.recv_counts)))
-        return enter_refuse(comm, kind, site, "a list of buffers or of counts is NULL");
+        return guard_refuse(comm, kind, site, "a list of buffers or of counts is NULL");
     int r = check_list(comm, c, kind, site, "send", c->lists.send, c->lists.send_counts, s.gives, &sent, &c->lists.most);
     bool counts_of_all = (how & PARTS_FOLD) && (how & PARTS_UNEVEN);
     if (r == 0 && !counts_of_all)
         r = check_list(comm, c, kind, site, "receive", (const void *const *)c->lists.recv, c->lists.recv_counts, s.takes, &taken, &most);
     if (r == 0 && counts_of_all && c->lists.recv_counts[comm->watch.me] && !c->lists.recv[0])
-        r = enter_refuse(comm, kind, site, "the receive buffer is NULL with count %zu", c->lists.recv_counts[comm->watch.me]);
+        r = guard_refuse(comm, kind, site, "the receive buffer is NULL with count %zu", c->lists.recv_counts[comm->watch.me]);
     if (r == 0)
         r = check_own(comm, c, kind, site, s);
     if (r == 0)

@@ -48,19 +48,19 @@ static inline int collective_entered(struct tutti_comm *comm, struct coll *c, en
             collective_remember(comm, c, kind);
         r = run_collective(comm, c, kind, number, call);
     }
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }
 
 /* Inline: each caller's kind is a constant. */
 static inline __attribute__((always_inline)) int collective(const char *site, tutti_comm *comm, struct coll *c, enum kind kind, const tutti_call *call)
 {
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
     if (!call && collective_again(comm, c, kind))
-        return enter_leave(comm, run_collective(comm, c, kind, number, NULL));
+        return guard_leave(comm, run_collective(comm, c, kind, number, NULL));
     return collective_entered(comm, c, kind, number, call);
 }
 

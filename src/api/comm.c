@@ -16,58 +16,58 @@
 int tutti_rank(const tutti_comm *comm)
 {
     if (comm && *comm->fork_word == 1)
-        enter_aside(comm);
+        guard_aside(comm);
     return comm ? (int)comm->watch.me : -EINVAL;
 }
 
 int tutti_size(const tutti_comm *comm)
 {
     if (comm && *comm->fork_word == 1)
-        enter_aside(comm);
+        guard_aside(comm);
     return comm ? (int)comm->watch.size : -EINVAL;
 }
 
 int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key, tutti_comm **comm)
 {
     CALLER_KEPT;
-    int r = enter(parent);
+    int r = guard_enter(parent);
     if (r < 0)
         return r;
     uint32_t number = comm_site(parent, site);
     if (!comm)
-        return enter_leave(parent, enter_refuse(parent, KIND_SPLIT, number, "comm is NULL; give the address of a tutti_comm *"));
+        return guard_leave(parent, guard_refuse(parent, KIND_SPLIT, number, "comm is NULL; give the address of a tutti_comm *"));
     *comm = NULL;
-    r = enter_operation(parent, KIND_SPLIT, number);
+    r = guard_operation(parent, KIND_SPLIT, number);
     if (r == 0)
-        r = work_drain(parent, KIND_SPLIT, number);
+        r = queue_drain(parent, KIND_SPLIT, number);
     if (r == 0)
         r = comm_split(parent, number, color, key, comm);
-    return enter_leave(parent, r);
+    return guard_leave(parent, r);
 }
 
 static int create_check(tutti_comm *parent, uint32_t site, const int ranks[], int size, tutti_comm **comm)
 {
     uint32_t world = parent->watch.size;
     if (!comm || !ranks)
-        return enter_refuse(parent, KIND_CREATE, site, "%s is NULL", comm ? "ranks" : "comm");
+        return guard_refuse(parent, KIND_CREATE, site, "%s is NULL", comm ? "ranks" : "comm");
     if (size < 1 || (uint32_t)size > world)
-        return enter_refuse(parent, KIND_CREATE, site, "size %d; expected 1 to %u", size, world);
+        return guard_refuse(parent, KIND_CREATE, site, "size %d; expected 1 to %u", size, world);
     bool listed = false;
     for (int i = 0; i < size; i++) {
         if (ranks[i] < 0 || (uint32_t)ranks[i] >= world)
-            return enter_refuse(parent, KIND_CREATE, site, "ranks[%d] is %d; there are 0 to %u", i, ranks[i], world - 1);
+            return guard_refuse(parent, KIND_CREATE, site, "ranks[%d] is %d; there are 0 to %u", i, ranks[i], world - 1);
         for (int j = 0; j < i; j++)
             if (ranks[j] == ranks[i])
-                return enter_refuse(parent, KIND_CREATE, site, "rank %d is listed twice", ranks[i]);
+                return guard_refuse(parent, KIND_CREATE, site, "rank %d is listed twice", ranks[i]);
         listed |= (uint32_t)ranks[i] == parent->watch.me;
     }
-    return listed ? 0 : enter_refuse(parent, KIND_CREATE, site, "this rank, %u, is not in the list; only those listed call it", parent->watch.me);
+    return listed ? 0 : guard_refuse(parent, KIND_CREATE, site, "this rank, %u, is not in the list; only those listed call it", parent->watch.me);
 }
 
 int tutti_comm_create_at(const char *site, tutti_comm *parent, const int ranks[], int size, tutti_comm **comm)
 {
     CALLER_KEPT;
-    int r = enter(parent);
+    int r = guard_enter(parent);
     if (r < 0)
         return r;
     uint32_t number = comm_site(parent, site);
@@ -75,10 +75,10 @@ int tutti_comm_create_at(const char *site, tutti_comm *parent, const int ranks[]
         *comm = NULL;
     r = create_check(parent, number, ranks, size, comm);
     if (r == 0)
-        r = enter_operation(parent, KIND_CREATE, number);
+        r = guard_operation(parent, KIND_CREATE, number);
     if (r == 0)
         r = comm_create(parent, number, ranks, size, comm);
-    return enter_leave(parent, r);
+    return guard_leave(parent, r);
 }
 
 /* May run in a signal handler: no lock, no memory. */
@@ -105,12 +105,12 @@ int tutti_comm_free(tutti_comm *comm)
         comm_explain(comm, "comm_free: this is a world; tutti_finalize frees it");
         return -EINVAL;
     }
-    enter_aside(comm);
-    if (enter_nested(comm))
+    guard_aside(comm);
+    if (guard_nested(comm))
         return -EDEADLK;
     if (load_acquire32(&comm->engine.busy))
-        return enter_busy(comm);
-    if (work_under_way(comm) || p2p_under_way(comm)) {
+        return guard_busy(comm);
+    if (queue_under_way(comm) || p2p_under_way(comm)) {
         comm_explain(comm, "comm_free: work is under way on this comm; wait for it first");
         return -EBUSY;
     }
@@ -130,7 +130,7 @@ int tutti_failed(const tutti_comm *comm, int ranks[], int most)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
-    enter_aside(comm);
+    guard_aside(comm);
     int n = 0;
     for (uint32_t p = 0; p < comm->watch.size; p++) {
         if (p == comm->watch.me)
@@ -151,7 +151,7 @@ int tutti_set_timeout(tutti_comm *comm, int timeout_ms)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
-    enter_aside(comm);
+    guard_aside(comm);
     comm->watch.timeout_ns = timeout_ms == 0 ? comm->world->timeout_ns : timeout_give(timeout_ms);
     return 0;
 }
@@ -167,9 +167,9 @@ int tutti_finalize_at(const char *site, tutti_comm *world)
         comm_explain(world, "finalize: this is not the world but a comm of it; tutti_comm_free frees it");
         return -EINVAL;
     }
-    if (enter_nested(world))
+    if (guard_nested(world))
         return -EDEADLK;
-    if (!work_under_way(world) && !load_acquire32(&world->engine.busy)) {
+    if (!queue_under_way(world) && !load_acquire32(&world->engine.busy)) {
         uint64_t tick = clock_tick();                /* peers that wait for us later read where we left */
         journal_begin(&world->watch, 0, stamp_make(KIND_FINALIZE, 0, 0, 0, 0), 0, comm_site(world, site), tick);
         journal_end(&world->watch, 0, tick);

@@ -62,7 +62,7 @@ static int list_buffers(struct tutti_comm *comm, const struct coll *c, enum kind
     bool folds = parts_of(kind) & PARTS_FOLD;
     d->given = calloc((size_t)s.gives + s.takes + 1, sizeof *d->given);
     if (!d->given)
-        return enter_fail(comm, kind, site, -ENOMEM, "no memory for a list of %u buffers", s.gives + s.takes);
+        return guard_fail(comm, kind, site, -ENOMEM, "no memory for a list of %u buffers", s.gives + s.takes);
     d->taken = d->given + s.gives;
     d->gives = s.gives;
     d->takes = s.takes;
@@ -87,7 +87,7 @@ static int buffers_ask(struct tutti_comm *comm, enum kind kind, uint32_t site, s
         text_clear(&why);
         int r = buffer_ask(b, before, &why);
         if (r == -EINVAL)
-            return enter_refuse(comm, kind, site, "the %s buffer is %s", what, d->words);
+            return guard_refuse(comm, kind, site, "the %s buffer is %s", what, d->words);
         if (r < 0) {
             d->error = -EIO;
             return 0;
@@ -97,10 +97,10 @@ static int buffers_ask(struct tutti_comm *comm, enum kind kind, uint32_t site, s
         before = b;
         uint64_t behind = b->pointer.base + b->pointer.bytes - (uint64_t)(uintptr_t)b->at;
         if (in_buffer(&b->pointer, b->at) && b->bytes > behind)
-            return enter_refuse(comm, kind, site, "the %s buffer ends %llu bytes from where its %llu bytes begin: it is memory of device %d", what,
+            return guard_refuse(comm, kind, site, "the %s buffer ends %llu bytes from where its %llu bytes begin: it is memory of device %d", what,
                                 (unsigned long long)behind, (unsigned long long)b->bytes, b->pointer.device);
         if (*some && (*some)->pointer.device != b->pointer.device)
-            return enter_refuse(comm, kind, site, "buffers on devices %d and %d; those of one call lie on one device, or on the host",
+            return guard_refuse(comm, kind, site, "buffers on devices %d and %d; those of one call lie on one device, or on the host",
                                 (*some)->pointer.device, b->pointer.device);
         *some = b;
     }
@@ -137,7 +137,7 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
     d->out_device = any_device(d->taken, d->takes);
     if (r == 0 && !some && !d->error) {
         if (d->stream && (any_bytes(d->given, d->gives) || any_bytes(d->taken, d->takes)))
-            r = enter_refuse(comm, kind, site, "call.stream is for device buffers; those of this call are the host's");
+            r = guard_refuse(comm, kind, site, "call.stream is for device buffers; those of this call are the host's");
         device_drop(d);
         return r;
     }
@@ -146,7 +146,7 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
         text_clear(&why);
         r = device_begin(d, &why);
         if (r == -EINVAL)
-            r = enter_refuse(comm, kind, site, "%s", d->words);
+            r = guard_refuse(comm, kind, site, "%s", d->words);
         else if (r < 0) {                            /* the operation fails by it, so that all ranks hear of it */
             d->error = r == -ENOMEM ? r : -EIO;
             r = 0;
@@ -168,6 +168,6 @@ int device_refuse_asked(struct tutti_comm *comm, enum kind kind, uint32_t site, 
     struct text why = TEXT_IN(words);
     text_clear(&why);
     if (buffer_ask(&b, NULL, &why) < 0)
-        return enter_refuse(comm, kind, site, "%s is %s", what, words);
-    return device_is(&b) ? enter_refuse(comm, kind, site, "%s is memory of device %d, and this function takes host memory", what, b.pointer.device) : 0;
+        return guard_refuse(comm, kind, site, "%s is %s", what, words);
+    return device_is(&b) ? guard_refuse(comm, kind, site, "%s is memory of device %d, and this function takes host memory", what, b.pointer.device) : 0;
 }

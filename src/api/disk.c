@@ -11,29 +11,29 @@
 static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call, int r)
 {
     if (r < 0)
-        r = enter_fail(comm, kind, number, r, "no memory for the call");
+        r = guard_fail(comm, kind, number, r, "no memory for the call");
     if (r == 0)
         r = run_collective(comm, c, kind, number, call);
     if (c->ways)                                     /* it has not come to its end */
         c->ways->end(c, r);
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }
 
 static int disk_enter(const char *site, struct tutti_comm *comm, struct coll *c, enum kind kind, const char *path, size_t bytes, const tutti_call *call,
                       uint32_t *number)
 {
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     *number = comm_site(comm, site);
     check_describe(c, NULL, NULL, bytes, TUTTI_U8, TUTTI_SUM, 0);
-    r = enter_call(comm, kind, *number, call);
+    r = guard_call(comm, kind, *number, call);
     if (r == 0 && call && call->stream)
-        r = enter_refuse(comm, kind, *number, "call.stream is for device buffers; a file goes to and from host memory");
+        r = guard_refuse(comm, kind, *number, "call.stream is for device buffers; a file goes to and from host memory");
     if (r == 0 && (!path || !*path))
-        r = enter_refuse(comm, kind, *number, "the path is %s", path ? "empty" : "NULL");
-    return r < 0 ? enter_leave(comm, r) : 0;
+        r = guard_refuse(comm, kind, *number, "the path is %s", path ? "empty" : "NULL");
+    return r < 0 ? guard_leave(comm, r) : 0;
 }
 
 int tutti_load_at(const char *site, const char *path, const void **data, size_t *bytes, tutti_comm *comm, const tutti_call *call)
@@ -45,7 +45,7 @@ int tutti_load_at(const char *site, const char *path, const void **data, size_t 
     if (r < 0)
         return r;
     if (!data || !bytes)
-        return enter_leave(comm, enter_refuse(comm, KIND_LOAD, number, "%s is NULL; give the address of a %s", data ? "bytes" : "data", data ? "size_t" : "pointer"));
+        return guard_leave(comm, guard_refuse(comm, KIND_LOAD, number, "%s is NULL; give the address of a %s", data ? "bytes" : "data", data ? "size_t" : "pointer"));
     *data = NULL;
     *bytes = 0;
     return disk(comm, &c, KIND_LOAD, number, call, disk_load(&c, comm, path, data, bytes));
@@ -60,9 +60,9 @@ int tutti_save_at(const char *site, const char *path, const void *data, size_t b
     if (r < 0)
         return r;
     if (!data && bytes)
-        return enter_leave(comm, enter_refuse(comm, KIND_SAVE, number, "the data are NULL"));
+        return guard_leave(comm, guard_refuse(comm, KIND_SAVE, number, "the data are NULL"));
     if (bytes >> 44)
-        return enter_leave(comm, enter_refuse(comm, KIND_SAVE, number, "%zu bytes are more than a file of 16 TiB", bytes));
+        return guard_leave(comm, guard_refuse(comm, KIND_SAVE, number, "%zu bytes are more than a file of 16 TiB", bytes));
     return disk(comm, &c, KIND_SAVE, number, call, disk_save(&c, comm, path, data, bytes));
 }
 

@@ -20,7 +20,7 @@ const char *tutti_explain(const tutti_comm *comm)
     if (!comm)
         return life_report;
     if (*comm->fork_word == 1)
-        enter_aside(comm);
+        guard_aside(comm);
     comm_read(comm, report);
     return report;
 }
@@ -38,7 +38,7 @@ int tutti_stats(const tutti_comm *comm, tutti_figures *figures)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
-    enter_aside(comm);
+    guard_aside(comm);
     const shared64 *f = comm->watch.mine->figures;
     *figures = (tutti_figures){ 0 };
     figures->operations = load_relaxed64(&f[FIGURE_OPERATIONS]);             /* relaxed: a figure for people */
@@ -57,7 +57,7 @@ int tutti_fault(tutti_comm *comm, const char *what)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
-    enter_aside(comm);
+    guard_aside(comm);
     char said[256];
     struct text why = TEXT_IN(said);
     text_clear(&why);

@@ -263,7 +263,7 @@ static bool life_busy(struct world *world)
     bool busy = false;
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm *c = world->comms; c; c = c->next)
-        busy |= work_under_way(c) || p2p_under_way(c) || load_acquire32(&c->engine.busy);
+        busy |= queue_under_way(c) || p2p_under_way(c) || load_acquire32(&c->engine.busy);
     pthread_mutex_unlock(&world->lock);
     return busy;
 }

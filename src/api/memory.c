@@ -50,7 +50,7 @@ int memory_enter(struct tutti_comm *comm, const char *name)
     if (!comm)
         return -EINVAL;
     if (*comm->fork_word == 1) {
-        enter_aside(comm);
+        guard_aside(comm);
         return 0;
     }
     comm_explain(comm, "%s: this process is a fork of the rank, not the rank", name);
@@ -133,7 +133,7 @@ static bool any_under_way(struct world *world)
     bool found = false;
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm *c = world->comms; c; c = c->next)
-        found |= work_under_way(c);
+        found |= queue_under_way(c);
     pthread_mutex_unlock(&world->lock);
     return found;
 }

@@ -8,33 +8,33 @@
 int tutti_comm_agree_at(const char *site, tutti_comm *comm, int *flag)
 {
     CALLER_KEPT;
-    int r = enter(comm);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
     if (!flag)
-        return enter_leave(comm, enter_refuse(comm, KIND_AGREE, number, "flag is NULL; give the address of this rank's flag"));
-    r = enter_operation(comm, KIND_AGREE, number);
-    return enter_leave(comm, r == 0 ? comm_agree(comm, number, flag) : r);
+        return guard_leave(comm, guard_refuse(comm, KIND_AGREE, number, "flag is NULL; give the address of this rank's flag"));
+    r = guard_operation(comm, KIND_AGREE, number);
+    return guard_leave(comm, r == 0 ? comm_agree(comm, number, flag) : r);
 }
 
 /* Work under way ends first: on a broken comm by failing, and how it ended is told by its handles. */
 int tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm)
 {
     CALLER_KEPT;
-    int r = enter(broken);
+    int r = guard_enter(broken);
     if (r < 0)
         return r;
     uint32_t number = comm_site(broken, site);
     if (!comm)
-        return enter_leave(broken, enter_refuse(broken, KIND_SHRINK, number, "comm is NULL; give the address of a tutti_comm *"));
+        return guard_leave(broken, guard_refuse(broken, KIND_SHRINK, number, "comm is NULL; give the address of a tutti_comm *"));
     *comm = NULL;
-    r = enter_operation(broken, KIND_SHRINK, number);
+    r = guard_operation(broken, KIND_SHRINK, number);
     if (r == 0)
-        r = work_drain(broken, KIND_SHRINK, number);
+        r = queue_drain(broken, KIND_SHRINK, number);
     if (r == 0 || r == -ECANCELED)
         r = comm_shrink(broken, number, comm);
-    return enter_leave(broken, r);
+    return guard_leave(broken, r);
 }
 
 int tutti_comm_agree(tutti_comm *comm, int *flag) { return tutti_comm_agree_at(NULL, comm, flag); }

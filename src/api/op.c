@@ -78,37 +78,37 @@ int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t
 {
     CALLER_KEPT;
     (void)commutative;                               /* in rank order it is applied in any case, so that the bits are the same in every run */
-    int r = enter(comm);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t where = comm_site(comm, site), number;
     if (!fn || !op)
-        return enter_leave(comm, enter_refuse(comm, KIND_OP_CREATE, where, "the %s is NULL", fn ? "address for the operation" : "function"));
+        return guard_leave(comm, guard_refuse(comm, KIND_OP_CREATE, where, "the %s is NULL", fn ? "address for the operation" : "function"));
     r = op_agree(comm, where, &number);
     if (r == 0) {
         comm->api.ops[number] = (struct comm_op){ fn };
         *op = (tutti_op)(TUTTI_OP_USER + number);
     }
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }
 
 int tutti_op_free_at(const char *site, tutti_op *op, tutti_comm *comm)
 {
     CALLER_KEPT;
-    int r = enter(comm);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t number = op ? (uint32_t)*op - TUTTI_OP_USER : UINT32_MAX;
     if (number >= comm->api.ops_room || !comm->api.ops[number].fn)
-        r = enter_refuse(comm, KIND_OP_CREATE, comm_site(comm, site), "op_free: %s", op ? "this is no operation of this comm" : "the address is NULL");
-    else if (work_under_way(comm)) {
+        r = guard_refuse(comm, KIND_OP_CREATE, comm_site(comm, site), "op_free: %s", op ? "this is no operation of this comm" : "the address is NULL");
+    else if (queue_under_way(comm)) {
         comm_explain(comm, "op_free: work is under way on this comm, which may use it; wait for it first");
         r = -EBUSY;
     } else {
         comm->api.ops[number].fn = NULL;
         *op = (tutti_op)0;
     }
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }
 
 int tutti_op_create(void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *op, tutti_comm *comm)

@@ -6,20 +6,20 @@
 
 static int order_enter(struct tutti_comm *comm, enum kind kind, const char *site, const char *key, const tutti_call *call, uint32_t *number)
 {
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     *number = comm_site(comm, site);
     if (call && call->work)
-        r = enter_refuse(comm, kind, *number, "call.work: this call cannot be left under way");
+        r = guard_refuse(comm, kind, *number, "call.work: this call cannot be left under way");
     if (r == 0)
-        r = enter_call(comm, kind, *number, call);
+        r = guard_call(comm, kind, *number, call);
     if (r == 0 && (!key || !*key))
-        r = enter_refuse(comm, kind, *number, "the key is %s", key ? "empty" : "NULL");
+        r = guard_refuse(comm, kind, *number, "the key is %s", key ? "empty" : "NULL");
     if (r == 0)
-        r = enter_operation(comm, kind, *number);
-    return r < 0 ? enter_leave(comm, r) : 0;
+        r = guard_operation(comm, kind, *number);
+    return r < 0 ? guard_leave(comm, r) : 0;
 }
 
 static int64_t order_patience(const tutti_call *call)
@@ -35,12 +35,12 @@ int tutti_once_at(const char *site, const char *key, int (*fn)(void *), void *ar
     if (r < 0)
         return r;
     if (!fn)
-        return enter_leave(comm, enter_refuse(comm, KIND_ONCE, number, "the function is NULL"));
+        return guard_leave(comm, guard_refuse(comm, KIND_ONCE, number, "the function is NULL"));
     struct tutti_comm *outer = comm_callback;
     comm_callback = comm;
     r = order_once(comm, number, key, fn, arg, order_patience(call));
     comm_callback = outer;
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }
 
 int tutti_first_begin_at(const char *site, const char *key, tutti_comm *comm, const tutti_call *call)
@@ -48,21 +48,21 @@ int tutti_first_begin_at(const char *site, const char *key, tutti_comm *comm, co
     CALLER_KEPT;
     uint32_t number;
     int r = order_enter(comm, KIND_FIRST_BEGIN, site, key, call, &number);
-    return r < 0 ? r : enter_leave(comm, order_first_begin(comm, number, key, order_patience(call)));
+    return r < 0 ? r : guard_leave(comm, order_first_begin(comm, number, key, order_patience(call)));
 }
 
 int tutti_first_end_at(const char *site, const char *key, int error, tutti_comm *comm)
 {
     CALLER_KEPT;
-    int r = enter(comm);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
     if (comm_callback == comm)                      /* from `done` */
-        return enter_leave(comm, -EDEADLK);
+        return guard_leave(comm, -EDEADLK);
     if (!key || !*key)
-        return enter_leave(comm, enter_refuse(comm, KIND_FIRST_END, number, "the key is %s", key ? "empty" : "NULL"));
-    return enter_leave(comm, order_first_end(comm, number, key, error));     /* on a broken comm too: the others may wait for it */
+        return guard_leave(comm, guard_refuse(comm, KIND_FIRST_END, number, "the key is %s", key ? "empty" : "NULL"));
+    return guard_leave(comm, order_first_end(comm, number, key, error));     /* on a broken comm too: the others may wait for it */
 }
 
 int tutti_turn_begin_at(const char *site, tutti_comm *comm, const tutti_call *call)
@@ -70,16 +70,16 @@ int tutti_turn_begin_at(const char *site, tutti_comm *comm, const tutti_call *ca
     CALLER_KEPT;
     uint32_t number;
     int r = order_enter(comm, KIND_TURN_BEGIN, site, "turn", call, &number);
-    return r < 0 ? r : enter_leave(comm, order_turn_begin(comm, number, enter_timeout(comm, call)));
+    return r < 0 ? r : guard_leave(comm, order_turn_begin(comm, number, guard_timeout(comm, call)));
 }
 
 int tutti_turn_end_at(const char *site, tutti_comm *comm)
 {
     CALLER_KEPT;
-    int r = enter(comm);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
-    return enter_leave(comm, comm_callback == comm ? -EDEADLK : order_turn_end(comm, comm_site(comm, site)));
+    return guard_leave(comm, comm_callback == comm ? -EDEADLK : order_turn_end(comm, comm_site(comm, site)));
 }
 
 uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *comm)

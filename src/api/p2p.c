@@ -16,10 +16,10 @@ static int check_peer(struct tutti_comm *comm, const struct post *post)
     const char *name = post->kind == KIND_SEND ? "to" : "from";
     bool any = post->kind != KIND_SEND;
     if ((post->peer < 0 || (uint32_t)post->peer >= comm->watch.size) && !(any && post->peer == TUTTI_ANY))
-        return enter_refuse(comm, post->kind, post->site, "%s is %d; there are 0 to %u%s", name, post->peer, comm->watch.size - 1,
+        return guard_refuse(comm, post->kind, post->site, "%s is %d; there are 0 to %u%s", name, post->peer, comm->watch.size - 1,
                             any ? ", and TUTTI_ANY" : "");
     if (post->tag < 0 && !(any && post->tag == TUTTI_ANY))
-        return enter_refuse(comm, post->kind, post->site, "tag %d is negative%s", post->tag, any ? " and not TUTTI_ANY" : "");
+        return guard_refuse(comm, post->kind, post->site, "tag %d is negative%s", post->tag, any ? " and not TUTTI_ANY" : "");
     return 0;
 }
 
@@ -27,11 +27,11 @@ static int check_buffer(struct tutti_comm *comm, struct post *post, const void *
 {
     post->width = fold_type_size(post->type);
     if (post->width == 0)
-        return enter_refuse(comm, post->kind, post->site, "%d is no tutti_type", (int)post->type);
+        return guard_refuse(comm, post->kind, post->site, "%d is no tutti_type", (int)post->type);
     if (post->count > PTRDIFF_MAX / post->width)
-        return enter_refuse(comm, post->kind, post->site, "count %zu is too large", post->count);
+        return guard_refuse(comm, post->kind, post->site, "count %zu is too large", post->count);
     if (post->count && !buf)
-        return enter_refuse(comm, post->kind, post->site, "the buffer is NULL with count %zu", post->count);
+        return guard_refuse(comm, post->kind, post->site, "the buffer is NULL with count %zu", post->count);
     post->bytes = post->count * post->width;
     return device_refuse(comm, post->kind, post->site, "the buffer", buf, post->bytes);
 }
@@ -42,20 +42,20 @@ static int call_check(struct tutti_comm *comm, struct post *post, const void *bu
     if (r == 0 && post->kind != KIND_PROBE)
         r = check_buffer(comm, post, buf);
     if (r == 0 && call && call->stream)
-        r = enter_refuse(comm, post->kind, post->site, "call.stream is for device buffers; this function takes host memory");
-    return r < 0 || !call ? r : enter_call(comm, post->kind, post->site, call);
+        r = guard_refuse(comm, post->kind, post->site, "call.stream is for device buffers; this function takes host memory");
+    return r < 0 || !call ? r : guard_call(comm, post->kind, post->site, call);
 }
 
 static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call *call)
 {
     int r = p2p_open(comm);
     if (r < 0)
-        return enter_fail(comm, post->kind, post->site, r, "no memory for sends and receives between %u ranks", comm->watch.size);
+        return guard_fail(comm, post->kind, post->site, r, "no memory for sends and receives between %u ranks", comm->watch.size);
     r = p2p_check(comm->p2p, post);
     if (r < 0)
         return r;
     bool work = (call && call->work) || p2p_under_way(comm);
-    return work ? post_work(comm, post, call) : p2p_run(comm->p2p, post);
+    return work ? request_start(comm, post, call) : p2p_run(comm->p2p, post);
 }
 
 /* With a collective under way as work the journal belongs to whoever carries that on: this call then stands in no table. */
@@ -65,15 +65,15 @@ static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_
     post->site = site;
     int r = call_check(comm, post, buf, call);
     if (r == 0)
-        r = enter_operation(comm, post->kind, post->site);
+        r = guard_operation(comm, post->kind, post->site);
     if (r < 0)
-        return enter_leave(comm, r);
-    post->timeout_ns = enter_timeout(comm, call);
+        return guard_leave(comm, r);
+    post->timeout_ns = guard_timeout(comm, call);
     struct watch *w = &comm->watch;
     bool journal = !(load_acquire32(&w->attention) & ATTENTION_WORK);
     uint64_t tick = clock_tick();
     if (journal)
-        post_journal(w, post, tick);
+        request_journal(w, post, tick);
     r = call_run(comm, post, call);
     if (journal) {
         uint64_t ended = post->waited || r < 0 ? clock_tick() : tick;
@@ -83,7 +83,7 @@ static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_
         if (post->waited)
             journal_count(w, FIGURE_WAIT_TICKS, ended - tick);
     }
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }
 
 /* Nothing is out of the common, and nothing else of this comm under way: a small message takes the fast path, without a post. */
@@ -107,11 +107,11 @@ static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struc
     struct watch *w = &comm->watch;
     uint64_t tick = clock_tick();
     comm->engine.calls[kind]++;
-    post_journal_note(w, kind, note, count, tick);
+    request_journal_note(w, kind, note, count, tick);
     journal_end(w, 0, tick);
     journal_count(w, FIGURE_OPERATIONS, 1);
     journal_count(w, FIGURE_BYTES, note->bytes);
-    return enter_leave(comm, 0);
+    return guard_leave(comm, 0);
 }
 
 static int send_slow(uint32_t site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
@@ -134,8 +134,8 @@ static int recv_slow(uint32_t site, void *buf, size_t count, tutti_type type, in
 
 int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
 {
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     struct note note = { .peer = to, .tag = tag, .type = type, .site = comm_site(comm, site) };
@@ -147,8 +147,8 @@ int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type ty
 int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm,
                   const tutti_call *call)
 {
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     struct note note = { .peer = from, .tag = tag, .type = type, .site = comm_site(comm, site) };
@@ -161,8 +161,8 @@ int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, in
 int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
 {
     struct post post;
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     post_describe(&post, KIND_PROBE, from, tag, TUTTI_U8, 0);

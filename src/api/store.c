@@ -22,22 +22,22 @@ struct store_call { struct tutti_comm *comm; enum kind kind; uint32_t site; stru
 
 static int call_too_long(const struct store_call *c, const char *what, size_t bytes, size_t most)
 {
-    enter_refuse(c->comm, c->kind, c->site, "the %s has %zu bytes or more; the most is %zu", what, bytes, most);
+    guard_refuse(c->comm, c->kind, c->site, "the %s has %zu bytes or more; the most is %zu", what, bytes, most);
     return -EMSGSIZE;
 }
 
 /* Inside the comm, with the key checked; on error outside again. */
 static int call_open(struct store_call *c, struct tutti_comm *comm, enum kind kind, const char *site, const char *key)
 {
-    int r = enter(comm);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     *c = (struct store_call){ .comm = comm, .kind = kind, .site = comm_site(comm, site) };
     size_t bytes = key ? strnlen(key, STORE_KEY_MOST + 1) : 0;
     if (bytes == 0)
-        return enter_leave(comm, enter_refuse(comm, kind, c->site, "the key is %s", key ? "empty" : "NULL"));
+        return guard_leave(comm, guard_refuse(comm, kind, c->site, "the key is %s", key ? "empty" : "NULL"));
     if (bytes > STORE_KEY_MOST)
-        return enter_leave(comm, call_too_long(c, "key", bytes, STORE_KEY_MOST));
+        return guard_leave(comm, call_too_long(c, "key", bytes, STORE_KEY_MOST));
     c->key = store_key(key, bytes);
     return 0;
 }
@@ -47,7 +47,7 @@ static int call_value(const struct store_call *c, const char *what, const void *
     if (bytes > STORE_VALUE_MOST)
         return call_too_long(c, what, bytes, STORE_VALUE_MOST);
     if (!value && bytes)
-        return enter_refuse(c->comm, c->kind, c->site, "the %s is NULL, and its length is %zu", what, bytes);
+        return guard_refuse(c->comm, c->kind, c->site, "the %s is NULL, and its length is %zu", what, bytes);
     return device_refuse(c->comm, c->kind, c->site, what, value, bytes);
 }
 
@@ -55,7 +55,7 @@ static int call_value(const struct store_call *c, const char *what, const void *
 static int call_begin(struct store_call *c)
 {
     struct patience p = { .comm = c->comm };
-    int r = enter_operation(c->comm, c->kind, c->site);
+    int r = guard_operation(c->comm, c->kind, c->site);
     if (r == 0)
         r = patience_check(&p, PATIENCE_NOBODY, "to use the store");
     if (r < 0)
@@ -117,7 +117,7 @@ static int call_end(const struct store_call *c, int result)
         result = -ENOMEM;
     if (c->journal)
         journal_end(&c->comm->watch, result < 0 ? result : 0, clock_tick());
-    return enter_leave(c->comm, result);
+    return guard_leave(c->comm, result);
 }
 
 /* ---- get ---- */
@@ -244,7 +244,7 @@ int tutti_set_at(const char *site, const char *key, const void *value, size_t le
     if (r == 0)
         r = call_begin(&c);
     if (r < 0)
-        return enter_leave(comm, r);
+        return guard_leave(comm, r);
     return call_end(&c, store_set(&comm->world->arena, &c.key, value, len, LOCK_PATIENCE_NS));
 }
 
@@ -252,25 +252,25 @@ int tutti_get_at(const char *site, const char *key, void *value, size_t *len, tu
 {
     CALLER_KEPT;
     struct store_call c;
-    enter_clear(call);
+    guard_clear(call);
     int r = call_open(&c, comm, KIND_GET, site, key);
     if (r < 0)
         return r;
     if (call && call->work)
-        r = enter_refuse(comm, KIND_GET, c.site, "call.work: this call cannot be left under way");
+        r = guard_refuse(comm, KIND_GET, c.site, "call.work: this call cannot be left under way");
     if (r == 0)
-        r = enter_call(comm, KIND_GET, c.site, call);
+        r = guard_call(comm, KIND_GET, c.site, call);
     if (r == 0 && !len)
-        r = enter_refuse(comm, KIND_GET, c.site, "len is NULL: it says how much room there is, and then how long the value is");
+        r = guard_refuse(comm, KIND_GET, c.site, "len is NULL: it says how much room there is, and then how long the value is");
     if (r == 0 && !value && *len)
-        r = enter_refuse(comm, KIND_GET, c.site, "the value is NULL, and its room is %zu", *len);
+        r = guard_refuse(comm, KIND_GET, c.site, "the value is NULL, and its room is %zu", *len);
     if (r == 0)
         r = device_refuse(comm, KIND_GET, c.site, "the value", value, *len);
     if (r == 0)
         r = call_begin(&c);
     if (r < 0)
-        return enter_leave(comm, r);
-    return call_end(&c, get_value(&c, value, len, enter_timeout(comm, call)));
+        return guard_leave(comm, r);
+    return call_end(&c, get_value(&c, value, len, guard_timeout(comm, call)));
 }
 
 int tutti_add_at(const char *site, const char *key, int64_t delta, int64_t *now, tutti_comm *comm)
@@ -283,7 +283,7 @@ int tutti_add_at(const char *site, const char *key, int64_t delta, int64_t *now,
         return r;
     r = call_begin(&c);
     if (r < 0)
-        return enter_leave(comm, r);
+        return guard_leave(comm, r);
     r = store_add(&comm->world->arena, &c.key, delta, &sum, LOCK_PATIENCE_NS);
     if (r == 0 && now)
         *now = sum;
@@ -304,7 +304,7 @@ int tutti_compare_set_at(const char *site, const char *key, const void *expected
     if (r == 0)
         r = call_begin(&c);
     if (r < 0)
-        return enter_leave(comm, r);
+        return guard_leave(comm, r);
     struct store_value from = { expected, expected_len }, to = { desired, desired_len };
     return call_end(&c, store_compare_set(&comm->world->arena, &c.key, from, to, LOCK_PATIENCE_NS));
 }
@@ -318,7 +318,7 @@ int tutti_delete_at(const char *site, const char *key, tutti_comm *comm)
         return r;
     r = call_begin(&c);
     if (r < 0)
-        return enter_leave(comm, r);
+        return guard_leave(comm, r);
     return call_end(&c, store_delete(&comm->world->arena, &c.key, LOCK_PATIENCE_NS));
 }
 

@@ -12,8 +12,8 @@
 static int uneven(const char *site, tutti_comm *comm, struct coll *c, enum kind kind, const tutti_call *call)
 {
     CALLER_KEPT;
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
@@ -29,7 +29,7 @@ static int uneven(const char *site, tutti_comm *comm, struct coll *c, enum kind 
         r = run_collective(comm, c, kind, number, call);
     if (c->ways)                                     /* it has not come to its end */
         c->ways->end(c, r);
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }
 
 int tutti_all_gather_v_at(const char *site, const void *send, size_t sendcount, void *const recv[], const size_t counts[], tutti_type type,
@@ -79,15 +79,15 @@ int tutti_all_to_all_v_at(const char *site, const void *const send[], const size
 
 static int many_refuse(const char *site, tutti_comm *comm, const tutti_call *call, int error, int buffers)
 {
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     if (error == -ENOMEM)
-        enter_fail(comm, KIND_ALL_REDUCE_MANY, comm_site(comm, site), error, "no memory for the list of %d buffers", buffers);
+        guard_fail(comm, KIND_ALL_REDUCE_MANY, comm_site(comm, site), error, "no memory for the list of %d buffers", buffers);
     else
-        enter_refuse(comm, KIND_ALL_REDUCE_MANY, comm_site(comm, site), buffers < 0 ? "%d buffers; expected 0 or more" : "the list of %d counts is NULL", buffers);
-    return enter_leave(comm, error);
+        guard_refuse(comm, KIND_ALL_REDUCE_MANY, comm_site(comm, site), buffers < 0 ? "%d buffers; expected 0 or more" : "the list of %d counts is NULL", buffers);
+    return guard_leave(comm, error);
 }
 
 int tutti_all_reduce_many_at(const char *site, const void *const send[], void *const recv[], const size_t counts[], int buffers, tutti_type type,

@@ -96,7 +96,7 @@ static inline void fast_waited(struct watch *w, uint64_t ticks)
     journal_count(w, FIGURE_WAIT_TICKS, ticks);
 }
 
-/* What run_end does for an operation that went well, as far as it is not done yet: as little as can be, for all of it stands before the next arrival. */
+/* What operation_end does for an operation that went well, as far as it is not done yet: as little as can be, for all of it stands before the next arrival. */
 static inline __attribute__((always_inline)) int fast_end(struct tutti_comm *comm, const struct fast *s, enum kind kind)
 {
     struct watch *w = &comm->watch;
@@ -107,7 +107,7 @@ static inline __attribute__((always_inline)) int fast_end(struct tutti_comm *com
     store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */
     if (s->alone)
         later_learn(&comm->engine.backoff[kind != KIND_BARRIER].later, BACKOFF, s->pauses > 0);
-    return backoff_due(comm->engine.calls[kind]) ? run_tune(comm, kind, s->began) : 0;
+    return backoff_due(comm->engine.calls[kind]) ? operation_tune(comm, kind, s->began) : 0;
 }
 
 /* It has arrived, and goes on as an operation like any other: c says what it is, as for run_collective. */
@@ -115,9 +115,9 @@ static inline void fast_off(struct tutti_comm *comm, struct coll *c, struct fast
 {
     if (left.wakes)
         watch_wake(&comm->watch, comm->seq);
-    comm->seq--;                                     /* run_number gives it the same number again */
-    run_number(comm, c, kind, left.site, timeout_ns);
-    journal_count(&comm->watch, FIGURE_OPERATIONS, (uint64_t)-1);   /* run_end counts it, and its bytes, and whether it came last */
+    comm->seq--;                                     /* operation_number gives it the same number again */
+    operation_number(comm, c, kind, left.site, timeout_ns);
+    journal_count(&comm->watch, FIGURE_OPERATIONS, (uint64_t)-1);   /* operation_end counts it, and its bytes, and whether it came last */
     journal_count(&comm->watch, FIGURE_CAME_LAST, (uint64_t)-1);
     journal_count(&comm->watch, FIGURE_BYTES, -(uint64_t)c->bytes);
     c->op.keep = false;
@@ -131,7 +131,7 @@ static inline int fast_on(struct tutti_comm *comm, struct coll *c, struct fast_l
 {
     CALLER_KEPT;
     fast_off(comm, c, left, kind, timeout_ns);
-    return run_end(c, drive_to_end(&c->op));
+    return operation_end(c, drive_to_end(&c->op));
 }
 
 #endif

@@ -12,7 +12,7 @@
 #include <time.h>
 
 /* A function under once is in the way of its comm and its world; `done` may run in a round of the progress thread, which looks at all comms. */
-bool enter_nested(const struct tutti_comm *comm)
+bool guard_nested(const struct tutti_comm *comm)
 {
     const struct tutti_comm *inside = comm_callback;
     if (!inside || inside->world != comm->world)
@@ -21,7 +21,7 @@ bool enter_nested(const struct tutti_comm *comm)
 }
 
 /* The lock is for a thread's first call; two that take turns on a comm only store their numbers. */
-void enter_aside(const struct tutti_comm *comm)
+void guard_aside(const struct tutti_comm *comm)
 {
     struct world *world = comm->world;
     if (threads_known(&world->threads))
@@ -33,18 +33,18 @@ void enter_aside(const struct tutti_comm *comm)
         pthread_setspecific(world->thread_end, world);
 }
 
-void enter_stranger(struct tutti_comm *comm)
+void guard_stranger(struct tutti_comm *comm)
 {
-    enter_aside(comm);
+    guard_aside(comm);
     store_relaxed64(&comm->engine.caller, threads_self());                  /* relaxed: each thread stores its own, and looks for no other's */
 }
 
-int enter_busy(struct tutti_comm *comm)
+int guard_busy(struct tutti_comm *comm)
 {
     return comm_callback == comm ? -EDEADLK : -EBUSY;
 }
 
-static int enter_journal(struct tutti_comm *comm, enum kind kind, uint32_t site, int error)
+static int guard_journal(struct tutti_comm *comm, enum kind kind, uint32_t site, int error)
 {
     if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK)) {        /* with work under way the journal is another thread's */
         uint64_t tick = clock_tick();
@@ -54,7 +54,7 @@ static int enter_journal(struct tutti_comm *comm, enum kind kind, uint32_t site,
     return error;
 }
 
-int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...)
+int guard_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...)
 {
     char why[REPORT_TEXT];
     va_list args;
@@ -62,10 +62,10 @@ int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const c
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
     comm_explain(comm, "%s at %s refused: %s", kind_name(kind), arena_site_text(&comm->world->arena, site), why);
-    return enter_journal(comm, kind, site, -EINVAL);
+    return guard_journal(comm, kind, site, -EINVAL);
 }
 
-int enter_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error, const char *format, ...)
+int guard_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error, const char *format, ...)
 {
     char why[ABORT_TEXT], words[2 * ABORT_TEXT];
     va_list args;
@@ -75,27 +75,27 @@ int enter_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error
     snprintf(words, sizeof words, "%s: %s", why, error_system(error));
     comm_explain(comm, "%s at %s: %s", kind_name(kind), arena_site_text(&comm->world->arena, site), words);
     comm_give_up(comm, words);
-    return enter_journal(comm, kind, site, error);
+    return guard_journal(comm, kind, site, error);
 }
 
-int enter_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call)
+int guard_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call)
 {
     if (!call)
         return 0;
     if (call->flags & ~(unsigned)TUTTI_KEEP)
-        return enter_refuse(comm, kind, site, "unknown bits 0x%x in call.flags; there is TUTTI_KEEP", call->flags & ~(unsigned)TUTTI_KEEP);
+        return guard_refuse(comm, kind, site, "unknown bits 0x%x in call.flags; there is TUTTI_KEEP", call->flags & ~(unsigned)TUTTI_KEEP);
     if ((call->flags & TUTTI_KEEP) && !call->work)
-        return enter_refuse(comm, kind, site, "TUTTI_KEEP needs call.work: a deadline that breaks nothing needs a handle that goes on");
+        return guard_refuse(comm, kind, site, "TUTTI_KEEP needs call.work: a deadline that breaks nothing needs a handle that goes on");
     if (call->done && !call->work)
-        return enter_refuse(comm, kind, site, "call.done needs call.work");
+        return guard_refuse(comm, kind, site, "call.done needs call.work");
     for (size_t i = 0; i < sizeof call->reserved / sizeof call->reserved[0]; i++)
         if (call->reserved[i])
-            return enter_refuse(comm, kind, site, "call.reserved[%zu] is not 0: fill a tutti_call with zeros first", i);
+            return guard_refuse(comm, kind, site, "call.reserved[%zu] is not 0: fill a tutti_call with zeros first", i);
     return 0;
 }
 
 /* The thread that joined has ended: the one that calls now holds the mark from here on. */
-static void enter_take_over(struct tutti_comm *comm)
+static void guard_take_over(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
     struct seat *seat = &world->arena.seats[world->rank];
@@ -112,7 +112,7 @@ static void enter_take_over(struct tutti_comm *comm)
 
 /* Another thread may have met the failure, in work under way, and still write the report: it does so in its lock. So who gets -ECANCELED can read
    the report. Half a second at most: what is in the lock may be a function of the caller's that has come here. */
-static int enter_broken(struct tutti_comm *comm)
+static int guard_broken(struct tutti_comm *comm)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -125,7 +125,7 @@ static int enter_broken(struct tutti_comm *comm)
     return -ECANCELED;
 }
 
-int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
+int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     uint32_t attention = load_acquire32(&comm->watch.attention);
     if ((attention & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER)) && comm_callback == comm) {
@@ -134,14 +134,14 @@ int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
         return -EDEADLK;
     }
     if (attention & ATTENTION_ADRIFT)
-        enter_take_over(comm);
+        guard_take_over(comm);
     bool mends = kind == KIND_SHRINK || kind == KIND_AGREE;          /* for them a broken comm is the normal case */
     if ((attention & ATTENTION_BROKEN) && !mends)
-        return enter_broken(comm);
+        return guard_broken(comm);
     if (attention & ATTENTION_FAULT) {
         fault_strike(comm, kind);
         if ((load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN) && !mends)
-            return enter_broken(comm);
+            return guard_broken(comm);
     }
     return 0;
 }

@@ -8,65 +8,65 @@
 
 #include <errno.h>
 
-void enter_stranger(struct tutti_comm *comm);
+void guard_stranger(struct tutti_comm *comm);
 /* A thread calls what any may call at any time: it, too, can be of help from now on. */
-void enter_aside(const struct tutti_comm *comm);
-int enter_busy(struct tutti_comm *comm);
-int enter_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
-bool enter_nested(const struct tutti_comm *comm);            /* freeing comm would pull the ground from under the callback this thread is in */
+void guard_aside(const struct tutti_comm *comm);
+int guard_busy(struct tutti_comm *comm);
+int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
+bool guard_nested(const struct tutti_comm *comm);            /* freeing comm would pull the ground from under the callback this thread is in */
 
 /* First of all: a call that fails leaves no handle. */
-static inline void enter_clear(const tutti_call *call)
+static inline void guard_clear(const tutti_call *call)
 {
     if (call && call->work)
         *call->work = NULL;
 }
 
 /* Another thread than the last one calls: who waits for this rank may have to reckon with it. */
-static inline void enter_known(struct tutti_comm *comm)
+static inline void guard_known(struct tutti_comm *comm)
 {
     if (load_relaxed64(&comm->engine.caller) != threads_self())             /* relaxed: only this thread stores its own number */
-        enter_stranger(comm);
+        guard_stranger(comm);
 }
 
-/* 0: inside (enter_leave when done); -EINVAL, -ECHILD, -EBUSY, -EDEADLK. Four private loads and a store. */
-static inline int enter(struct tutti_comm *comm)
+/* 0: inside (guard_leave when done); -EINVAL, -ECHILD, -EBUSY, -EDEADLK. Four private loads and a store. */
+static inline int guard_enter(struct tutti_comm *comm)
 {
     if (!comm)
         return -EINVAL;
     if (*comm->fork_word != 1)
         return -ECHILD;
-    enter_known(comm);
+    guard_known(comm);
     if (load_relaxed32(&comm->engine.busy))                 /* relaxed: a check against misuse, documented as one that may slip */
-        return enter_busy(comm);
+        return guard_busy(comm);
     store_relaxed32(&comm->engine.busy, 1);                 /* relaxed: as above */
     return 0;
 }
 
-static inline int enter_leave(struct tutti_comm *comm, int result)
+static inline int guard_leave(struct tutti_comm *comm, int result)
 {
     store_relaxed32(&comm->engine.busy, 0);                 /* relaxed: as above */
     return result;
 }
 
 /* Just before an operation begins: 0, or -ECANCELED on a broken comm, -EDEADLK …; strikes faults. One load where nothing is odd. */
-static inline int enter_operation(struct tutti_comm *comm, enum kind kind, uint32_t site)
+static inline int guard_operation(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     comm->engine.calls[kind]++;
-    return load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK ? enter_odd(comm, kind, site) : 0;
+    return load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK ? guard_odd(comm, kind, site) : 0;
 }
 
 /* A bad argument: said in the report and in the journal, where waiting peers read it. Returns -EINVAL. */
-__attribute__((format(printf, 4, 5))) int enter_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...);
+__attribute__((format(printf, 4, 5))) int guard_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...);
 
 /* What this rank lacks for a call whose arguments are good: its peers, who may wait for it, hear it at once. Returns error. */
-__attribute__((format(printf, 5, 6))) int enter_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error, const char *format, ...);
+__attribute__((format(printf, 5, 6))) int guard_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error, const char *format, ...);
 
 /* Checks a tutti_call: unknown flags, reserved fields, KEEP without work. 0 or -EINVAL (refused). */
-int enter_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call);
+int guard_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call);
 
 /* The deadline of a call: its own, or the comm's. < 0: none. */
-static inline int64_t enter_timeout(const struct tutti_comm *comm, const tutti_call *call)
+static inline int64_t guard_timeout(const struct tutti_comm *comm, const tutti_call *call)
 {
     if (!call || call->timeout_ms == 0)
         return comm->watch.timeout_ns;

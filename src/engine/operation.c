@@ -13,7 +13,7 @@
 
 /* Field by field: most of struct coll is nobody's business before its algorithm has set it, and clearing all of it costs as much as a
    quarter of a barrier. */
-void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
 {
     struct op *op = &c->op;
     c->comm = comm;
@@ -29,12 +29,12 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     op->pauses = 0;
     op->claim.seq = ++comm->seq;
     store_relaxed64(&comm->numbered, comm->seq);     /* relaxed: only says whether a report is old */
-    op->claim.descriptor = run_stamp(c, kind);
+    op->claim.descriptor = operation_stamp(c, kind);
     op->claim.count = c->list_hash ? c->list_hash : c->count;
     op->claim.commit_at = 0;
     op->claim.differs = 0;
     op->claim.whole = false;
-    run_gate(comm);
+    operation_gate(comm);
     c->gate = comm->coll.gate;
     if (!c->algorithm)
         c->algorithm = kind == KIND_BARRIER ? comm->coll.gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
@@ -43,14 +43,14 @@ void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
         c->ways->choose(c);
 }
 
-void run_begin(struct coll *c, uint64_t tick)
+void operation_begin(struct coll *c, uint64_t tick)
 {
     journal_begin(&c->comm->watch, c->op.claim.seq, c->op.claim.descriptor, c->count, c->op.site, tick);
 }
 
 /* A rank that cannot take part (no memory for its staging) tells the others before it gives up. What an older operation has left in the
    report is no reason. */
-static void run_pass_on(struct coll *c, int error)
+static void operation_pass_on(struct coll *c, int error)
 {
     char report[REPORT_TEXT];
     bool said = comm_read(c->comm, report) >= c->op.claim.seq && report[0];
@@ -61,7 +61,7 @@ static void run_pass_on(struct coll *c, int error)
 }
 
 /* Its device failed before the result was in place, so C(k) holds for nobody: a reason of its own. The report says which and how. */
-static bool run_device_failed(struct coll *c, int error)
+static bool operation_device_failed(struct coll *c, int error)
 {
     struct watch *w = &c->comm->watch;
     /* relaxed: our own word */
@@ -75,7 +75,7 @@ static bool run_device_failed(struct coll *c, int error)
 }
 
 /* How it failed: in the report, and to those who still wait for this rank. Its texts stay off the road of what succeeds. */
-static __attribute__((noinline, cold)) void run_explain(struct coll *c, int result)
+static __attribute__((noinline, cold)) void operation_explain(struct coll *c, int result)
 {
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
@@ -87,15 +87,15 @@ static __attribute__((noinline, cold)) void run_explain(struct coll *c, int resu
     } else if (result == -EINTR)
         comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
                      kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-    else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN) && !run_device_failed(c, result)) {
+    else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN) && !operation_device_failed(c, result)) {
         if (result == -EPROTO || result == -EIO)
             comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
                          kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-        run_pass_on(c, result);
+        operation_pass_on(c, result);
     }
 }
 
-int run_end(struct coll *c, int result)
+int operation_end(struct coll *c, int result)
 {
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
@@ -104,7 +104,7 @@ int run_end(struct coll *c, int result)
         result = verify_end(c);
     uint64_t ended = c->op.waited || c->fold.ticks || result < 0 ? clock_tick() : began + (uint64_t)c->op.pauses * w->pause_ticks;
     if (result < 0)
-        run_explain(c, result);
+        operation_explain(c, result);
     journal_end(w, result, ended);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (c->bytes)
@@ -121,7 +121,7 @@ int run_end(struct coll *c, int result)
     return result < 0 ? result : c->answer;
 }
 
-int run_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick)
+int operation_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick)
 {
     backoff_block(&comm->engine.backoff[kind != KIND_BARRIER], comm->seq, tick, comm->engine.calls[kind]);
     return 0;

@@ -7,23 +7,23 @@
 #include "coll/coll.h"
 #include "coll/select.h"
 
-static inline uint64_t run_stamp(const struct coll *c, enum kind kind)
+static inline uint64_t operation_stamp(const struct coll *c, enum kind kind)
 {
     return c->list_hash ? stamp_make_list(kind, c->type, c->oper, c->list_hash) : stamp_make(kind, c->type, c->oper, c->root, c->count);
 }
 
-static inline void run_gate(struct tutti_comm *comm)
+static inline void operation_gate(struct tutti_comm *comm)
 {
     if (!comm->coll.gate)
         comm->coll.gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
 }
 
 /* Fills in number, descriptor, algorithm and gate, in call order; begins the journal's record when it becomes the operation in hand. */
-void run_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns);
-void run_begin(struct coll *c, uint64_t tick);
+void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns);
+void operation_begin(struct coll *c, uint64_t tick);
 /* After the last operation of a block of its kind, which began at `tick`: its pause is looked at. 0. */
-int  run_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick);
+int  operation_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick);
 /* After the end: report, journal, figures. Returns result. */
-int  run_end(struct coll *c, int result);
+int  operation_end(struct coll *c, int result);
 
 #endif

@@ -30,13 +30,13 @@ struct tutti_work {
     void *done_arg;
 };
 
-bool work_under_way(const struct tutti_comm *comm)
+bool queue_under_way(const struct tutti_comm *comm)
 {
     return load_acquire32(&comm->watch.attention) & ATTENTION_WORK;
 }
 
 /* Outside of the lock, so that `done` may start work on other comms, whose own `done` may do the same here. */
-static void work_call_done(struct tutti_comm *comm, struct tutti_work *work)
+static void queue_call_done(struct tutti_comm *comm, struct tutti_work *work)
 {
     comm->engine.pumping = true;
     pthread_mutex_unlock(&comm->engine.queue_lock);
@@ -48,26 +48,26 @@ static void work_call_done(struct tutti_comm *comm, struct tutti_work *work)
 }
 
 /* Does a deadline that was given end what is under way here? Whoever looks for cycles is told. Before any of it arrives. */
-static void work_deadlines(struct tutti_comm *comm, int more)
+static void queue_deadlines(struct tutti_comm *comm, int more)
 {
     comm->engine.deadlines += (uint32_t)more;
     cycle_patient(&comm->watch, comm->engine.deadlines ? 0 : comm->seq);
 }
 
 /* Ends the head. Once `over` is set its owner may free it, and find the comm without work: so that is said before. */
-static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int result)
+static void queue_finish(struct tutti_comm *comm, struct tutti_work *work, int result)
 {
-    work->result = work->begun ? run_end(&work->c, result) : result;
+    work->result = work->begun ? operation_end(&work->c, result) : result;
     if (work->c.ways)                                /* it has never begun */
         work->c.ways->end(&work->c, result);
     comm->watch.over = false;                        /* said of this operation; the next one's deadline counts again */
     if (work->done) {
-        work_call_done(comm, work);
+        queue_call_done(comm, work);
         fetch_sub32(&comm->world->threads.seat->promises, 1);        /* E62 release */
     }
     comm->engine.queue = work->next;
     if (work->ends)
-        work_deadlines(comm, -1);
+        queue_deadlines(comm, -1);
     if (!comm->engine.queue) {
         comm->engine.queue_tail = NULL;
         fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_WORK);
@@ -76,7 +76,7 @@ static void work_finish(struct tutti_comm *comm, struct tutti_work *work, int re
 }
 
 /* A deadline counts from the call, also where the call stands behind others: when it passes there, the head is what it passes for. */
-static void work_hurry(struct tutti_comm *comm)
+static void queue_hurry(struct tutti_comm *comm)
 {
     struct op *head = &comm->engine.queue->c.op;
     uint64_t now = clock_ns();
@@ -92,7 +92,7 @@ static void work_hurry(struct tutti_comm *comm)
     }
 }
 
-uint64_t work_slice(struct tutti_comm *comm)
+uint64_t queue_slice(struct tutti_comm *comm)
 {
     uint64_t now = clock_ns(), slice = UINT64_MAX;
     if (comm->watch.over)
@@ -108,7 +108,7 @@ uint64_t work_slice(struct tutti_comm *comm)
     return slice;
 }
 
-static void work_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
+static void queue_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 {
     pthread_mutex_lock(&comm->engine.queue_lock);
     for (struct tutti_work *work = comm->engine.queue; work; work = work->next)
@@ -117,7 +117,7 @@ static void work_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 }
 
 /* The head as far as it goes: WAITING, DONE, or why it failed. */
-static int work_advance(struct tutti_comm *comm, struct tutti_work *work, bool look)
+static int queue_advance(struct tutti_comm *comm, struct tutti_work *work, bool look)
 {
     if (!work->begun && (load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN))
         return -ECANCELED;
@@ -125,13 +125,13 @@ static int work_advance(struct tutti_comm *comm, struct tutti_work *work, bool l
         return DONE;
     if (!work->begun) {
         work->begun = true;
-        run_begin(&work->c, clock_tick());
+        operation_begin(&work->c, clock_tick());
     }
     for (;;) {
         int r = drive_step(&work->c.op);
         if (r != WAITING || !look)
             return r;
-        work_hurry(comm);
+        queue_hurry(comm);
         r = drive_look(&work->c.op);
         if (r <= 0)
             return r < 0 ? r : WAITING;
@@ -141,28 +141,28 @@ static int work_advance(struct tutti_comm *comm, struct tutti_work *work, bool l
 /* Under queue_lock: advances as far as it goes. NULL, or the head that waits.
    look: also at everything that could end the wait.
    While `done` runs the lock is open, and other threads' pumps do nothing. */
-static struct op *work_pump(struct tutti_comm *comm, bool look)
+static struct op *queue_move(struct tutti_comm *comm, bool look)
 {
     while (comm->engine.queue && !comm->engine.pumping) {
         struct tutti_work *work = comm->engine.queue;
-        int r = work_advance(comm, work, look);
+        int r = queue_advance(comm, work, look);
         if (r == WAITING)
             return &work->c.op;
-        work_finish(comm, work, r == DONE ? 0 : r);
+        queue_finish(comm, work, r == DONE ? 0 : r);
     }
     return NULL;
 }
 
-static struct nap work_round(struct tutti_comm *comm, struct futex_word *words, int room,
+static struct nap queue_round(struct tutti_comm *comm, struct futex_word *words, int room,
                              struct drive_sleep *sleep, int *used)
 {
     struct nap nap = { UINT64_MAX, UINT64_MAX };
     if (load_acquire32(&comm->engine.attended))
         return (struct nap){ PROGRESS_NAP, UINT64_MAX };
     pthread_mutex_lock(&comm->engine.queue_lock);
-    struct op *head = work_pump(comm, true);
+    struct op *head = queue_move(comm, true);
     if (head && room) {
-        uint64_t first = work_slice(comm);
+        uint64_t first = queue_slice(comm);
         nap.most = head->wait.poll ? drive_slice_most(head->timeout_ns) : drive_slice(head);
         nap.most = first < nap.most ? first : nap.most;
         *used = drive_gather(head, words, room, sleep);
@@ -175,9 +175,9 @@ static struct nap work_round(struct tutti_comm *comm, struct futex_word *words, 
     return nap;
 }
 
-const struct pump queue_pump = { work_under_way, work_round, work_excuse };
+const struct pump queue_pump = { queue_under_way, queue_round, queue_excuse };
 
-static void work_append(struct tutti_comm *comm, struct tutti_work *work)
+static void queue_append(struct tutti_comm *comm, struct tutti_work *work)
 {
     if (comm->engine.queue_tail)
         comm->engine.queue_tail->next = work;
@@ -187,21 +187,21 @@ static void work_append(struct tutti_comm *comm, struct tutti_work *work)
     fetch_or32(&comm->watch.attention, ATTENTION_WORK);
 }
 
-static bool work_late(const struct tutti_work *work)
+static bool queue_late(const struct tutti_work *work)
 {
     return work->keep_ns >= 0 && clock_ns() >= (uint64_t)work->keep_ns;
 }
 
 /* Pumps, and tells the progress thread if what it sleeps on is no longer what the queue waits for. Copies the head's wait, and what to
    say of it to watch/cycle: seq 0, nothing. */
-static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said, bool attends)
+static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said, bool attends)
 {
     const shared64 *before = NULL;
     pthread_mutex_lock(&comm->engine.queue_lock);
     struct tutti_work *first = comm->engine.queue;
     if (first && first->begun && !comm->engine.pumping)
         before = first->c.op.wait.word;
-    struct op *head = work_pump(comm, false);
+    struct op *head = queue_move(comm, false);
     bool moved = head && (comm->engine.queue != first || head->wait.word != before);
     *wait = head ? head->wait : (struct wait){ .word = NULL };
     bool says = head && !comm->watch.over && !comm->engine.deadlines;
@@ -212,7 +212,7 @@ static void work_push(struct tutti_comm *comm, struct wait *wait, struct cycle_w
 }
 
 /* How long to sleep now, at most until patience or the work's own deadline ends. */
-static uint64_t work_nap(const struct tutti_work *work, uint64_t slice, int64_t patience_ns, uint64_t passed, bool heed_late)
+static uint64_t queue_nap(const struct tutti_work *work, uint64_t slice, int64_t patience_ns, uint64_t passed, bool heed_late)
 {
     uint64_t left = patience_ns >= 0 ? (uint64_t)patience_ns - passed + 1 : UINT64_MAX, now = clock_ns();
     if (heed_late && work->keep_ns >= 0) {
@@ -223,7 +223,7 @@ static uint64_t work_nap(const struct tutti_work *work, uint64_t slice, int64_t 
 }
 
 /* A wait for a handle that has not ended after this slice, and that no patience ends. */
-static void work_cycle(struct watch *w, const struct cycle_wait *said, uint64_t slice)
+static void queue_cycle(struct watch *w, const struct cycle_wait *said, uint64_t slice)
 {
     if (slice < CYCLE_FROM_NS)
         return;
@@ -234,7 +234,7 @@ static void work_cycle(struct watch *w, const struct cycle_wait *said, uint64_t 
 }
 
 /* The progress thread is to carry on what this one attended to. */
-static void work_leave(struct tutti_comm *comm, bool *attends)
+static void queue_leave(struct tutti_comm *comm, bool *attends)
 {
     if (!*attends)
         return;
@@ -244,7 +244,7 @@ static void work_leave(struct tutti_comm *comm, bool *attends)
 }
 
 /* Until the work is over: 0. Else -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted. */
-static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late, bool *attends)
+static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late, bool *attends)
 {
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
@@ -252,20 +252,20 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
     while (!completion_over(&work->completion)) {
         struct wait wait;
         struct cycle_wait said;
-        work_push(comm, &wait, &said, *attends);
+        queue_push(comm, &wait, &said, *attends);
         if (completion_over(&work->completion))
             break;
         uint64_t passed = clock_ns() - began;
-        if ((patience_ns >= 0 && passed >= (uint64_t)patience_ns) || (heed_late && work_late(work)))
+        if ((patience_ns >= 0 && passed >= (uint64_t)patience_ns) || (heed_late && queue_late(work)))
             return -EAGAIN;
         if (wait.poll && drive_poll_spins(w, &polling))
             continue;
         if (slice == 1000000 && wait.word && wait.value != UINT64_MAX && wait_spin(wait.word, wait.value, ends, w->budget, w->ways))
             continue;
         if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0 && work->given))
-            work_cycle(w, &said, slice);
-        work_leave(comm, attends);
-        completion_sleep(&work->completion, work_nap(work, slice, patience_ns, passed, heed_late));
+            queue_cycle(w, &said, slice);
+        queue_leave(comm, attends);
+        completion_sleep(&work->completion, queue_nap(work, slice, patience_ns, passed, heed_late));
         slice = slice < 128000000 ? slice * 2 : 250000000;
         if (!completion_over(&work->completion) && drive_stop_asked(w)) {
             verdict_quit(w, QUIT_INTERRUPT);
@@ -275,13 +275,13 @@ static int await_work(struct tutti_comm *comm, struct tutti_work *work, int64_t 
     return 0;
 }
 
-static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late)
+static int queue_await(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late)
 {
     const struct threads *threads = comm->watch.threads;
     bool attends = progress_attends(comm->world);
     if (attends)
         fetch_add32(&comm->engine.attended, 1);
-    int r = await_work(comm, work, patience_ns, heed_late, &attends);
+    int r = queue_until_over(comm, work, patience_ns, heed_late, &attends);
     if (attends)
         fetch_sub32(&comm->engine.attended, 1);             /* what is behind it the progress thread finds in its next nap */
     cycle_over(threads);
@@ -289,26 +289,26 @@ static int work_await(struct tutti_comm *comm, struct tutti_work *work, int64_t 
 }
 
 /* The result of work that is or will shortly be over. After an interrupt the abort ends it: its buffers are in use until then. */
-static int work_end(struct tutti_work *work, int interrupted)
+static int queue_end(struct tutti_work *work, int interrupted)
 {
     while (!completion_over(&work->completion))
-        work_await(work->c.comm, work, -1, false);
+        queue_await(work->c.comm, work, -1, false);
     int r = interrupted && work->result < 0 ? interrupted : work->result;    /* all or none: what succeeded for the others did here */
     completion_drop(&work->completion);
     return r;
 }
 
 /* The same, and frees it. */
-static int work_take(struct tutti_work *work, int interrupted)
+static int queue_take(struct tutti_work *work, int interrupted)
 {
-    int r = work_end(work, interrupted);
+    int r = queue_end(work, interrupted);
     free(work->lists);
     free(work);
     return r;
 }
 
 /* What is over needs its comm no more, which may have been freed. */
-static int work_check(const struct tutti_work *work)
+static int queue_check(const struct tutti_work *work)
 {
     if (completion_over(&work->completion))
         return 0;
@@ -316,34 +316,34 @@ static int work_check(const struct tutti_work *work)
 }
 
 /* Patience is what the caller gave, except that the moment in which TUTTI_KEEP's deadline passes ends it. */
-static int work_wait(struct tutti_work *work, int timeout_ms)
+static int queue_wait(struct tutti_work *work, int timeout_ms)
 {
-    int r = work_check(work);
+    int r = queue_check(work);
     if (r < 0)
         return r;
     if (!completion_over(&work->completion))
-        enter_known(work->c.comm);
+        guard_known(work->c.comm);
     if (comm_callback == work->c.comm)
         return -EDEADLK;
-    bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(work));
+    bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !queue_late(work));
     if (!completion_over(&work->completion))
-        r = work_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
+        r = queue_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
     if (r == -EAGAIN && !completion_over(&work->completion))
-        return work_late(work) ? -ETIMEDOUT : -EAGAIN;
-    return work_take(work, r == -EINTR ? r : 0);
+        return queue_late(work) ? -ETIMEDOUT : -EAGAIN;
+    return queue_take(work, r == -EINTR ? r : 0);
 }
 
-static int work_test(struct tutti_work *work)
+static int queue_test(struct tutti_work *work)
 {
-    int r = work_check(work);
+    int r = queue_check(work);
     if (r < 0)
         return r;
     struct tutti_comm *comm = work->c.comm;
     if (!completion_over(&work->completion))
-        enter_known(comm);
+        guard_known(comm);
     if (!completion_over(&work->completion) && comm_callback != comm && pthread_mutex_trylock(&comm->engine.queue_lock) == 0) {
         struct tutti_work *first = comm->engine.queue;
-        struct op *head = work_pump(comm, false);
+        struct op *head = queue_move(comm, false);
         bool moved = head && comm->engine.queue != first;
         pthread_mutex_unlock(&comm->engine.queue_lock);
         if (moved)
@@ -351,39 +351,39 @@ static int work_test(struct tutti_work *work)
     }
     if (completion_over(&work->completion))
         return work->result;
-    return work_late(work) ? -ETIMEDOUT : -EAGAIN;
+    return queue_late(work) ? -ETIMEDOUT : -EAGAIN;
 }
 
-static struct work_completion work_completion(struct tutti_work *work)
+static struct work_completion queue_completion(struct tutti_work *work)
 {
     return (struct work_completion){ &work->completion, work->c.comm, &work->c.comm->engine.queue_lock };
 }
 
-static const struct work_shape queue_shape = { work_wait, work_test, work_completion };
+static const struct work_shape queue_shape = { queue_wait, queue_test, queue_completion };
 
 /* At the end of the queue, from where the pump takes it. The handle may be gone when this returns: another thread may wait for it. */
-static void work_enter(struct tutti_comm *comm, struct tutti_work *work)
+static void queue_enter(struct tutti_comm *comm, struct tutti_work *work)
 {
     pthread_mutex_lock(&comm->engine.queue_lock);
     if (work->fence)
         work->c.op.claim.seq = comm->seq;
     else
-        run_number(comm, &work->c, work->kind, work->c.op.site, work->c.op.timeout_ns);
+        operation_number(comm, &work->c, work->kind, work->c.op.site, work->c.op.timeout_ns);
     drive_started(&work->c.op);
     if (work->c.op.keep && work->c.op.timeout_ns >= 0)
         work->keep_ns = (int64_t)work->c.op.began_ns + work->c.op.timeout_ns;
     work->given = timeout_given(work->c.op.timeout_ns);
     work->ends = work->given && !work->c.op.keep;
-    work_deadlines(comm, work->ends);
+    queue_deadlines(comm, work->ends);
     store_release64(&comm->watch.mine->queued, comm->seq);           /* E21 release */
-    work_append(comm, work);
-    struct op *head = work_pump(comm, false);
+    queue_append(comm, work);
+    struct op *head = queue_move(comm, false);
     pthread_mutex_unlock(&comm->engine.queue_lock);
     if (head)
         progress_tell(comm->world);
 }
 
-static void work_describe(struct tutti_comm *comm, struct tutti_work *work, const struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+static void queue_describe(struct tutti_comm *comm, struct tutti_work *work, const struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
 {
     *work = (struct tutti_work){ .shape = &queue_shape, .kind = kind, .keep_ns = -1 };
     work->blocking = true;
@@ -397,7 +397,7 @@ static void work_describe(struct tutti_comm *comm, struct tutti_work *work, cons
 }
 
 /* Its device, its file are the work's now. */
-static void work_owns(struct coll *c)
+static void queue_owns(struct coll *c)
 {
     if (!c->ways)
         return;
@@ -406,48 +406,48 @@ static void work_owns(struct coll *c)
 }
 
 /* What outlives the call. NULL: it cannot, and the peers know. */
-static struct tutti_work *work_make(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int *error)
+static struct tutti_work *queue_make(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int *error)
 {
     struct tutti_work *work = malloc(sizeof *work);
     *error = work ? progress_start(comm->world) : -ENOMEM;
     if (*error == 0) {
-        work_describe(comm, work, c, kind, site, timeout_ns);
+        queue_describe(comm, work, c, kind, site, timeout_ns);
         *error = coll_keep_lists(&work->c, kind, &work->lists);
         if (*error == 0 && work->c.ways && (*error = work->c.ways->keep(&work->c)) < 0)
             free(work->lists);
     }
     if (*error < 0) {
         free(work);
-        enter_fail(comm, kind, site, *error, "no memory or no thread for work under way");
+        guard_fail(comm, kind, site, *error, "no memory or no thread for work under way");
         return NULL;
     }
-    work_owns(c);
+    queue_owns(c);
     return work;
 }
 
 /* One that its call waits for needs no memory, and no thread that is not there: whoever has work under way has both. c NULL: a fence. */
-static int work_run(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+static int queue_run(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
 {
     struct tutti_work work;
-    work_describe(comm, &work, c, kind, site, timeout_ns);
+    queue_describe(comm, &work, c, kind, site, timeout_ns);
     work.fence = !c;
     if (c)
-        work_owns(c);
-    work_enter(comm, &work);
-    return work_end(&work, work_await(comm, &work, -1, false));
+        queue_owns(c);
+    queue_enter(comm, &work);
+    return queue_end(&work, queue_await(comm, &work, -1, false));
 }
 
-int work_drain(struct tutti_comm *comm, enum kind kind, uint32_t site)
+int queue_drain(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
-    return work_under_way(comm) ? work_run(comm, NULL, kind, site, comm->watch.timeout_ns) : 0;
+    return queue_under_way(comm) ? queue_run(comm, NULL, kind, site, comm->watch.timeout_ns) : 0;
 }
 
-int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+int queue_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
     int r;
     if (!call || !call->work)
-        return work_run(comm, c, kind, site, enter_timeout(comm, call));
-    struct tutti_work *work = work_make(comm, c, kind, site, enter_timeout(comm, call), &r);
+        return queue_run(comm, c, kind, site, guard_timeout(comm, call));
+    struct tutti_work *work = queue_make(comm, c, kind, site, guard_timeout(comm, call), &r);
     if (!work)
         return r;
     work->blocking = false;
@@ -457,6 +457,6 @@ int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
     *call->work = work;
     if (work->done)
         fetch_add32(&comm->world->threads.seat->promises, 1);        /* E62 release */
-    work_enter(comm, work);
+    queue_enter(comm, work);
     return 0;
 }

@@ -8,13 +8,13 @@
 #include "coll/coll.h"
 
 /* Starts (call->work) or runs at its place in the queue (blocking, with work under way). c is copied for the former. */
-int work_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
+int queue_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
 
-bool work_under_way(const struct tutti_comm *comm);
+bool queue_under_way(const struct tutti_comm *comm);
 /* For what runs past the queue: waits until all that is under way has ended. 0, or -ECANCELED: it failed, and the comm with it. */
-int  work_drain(struct tutti_comm *comm, enum kind kind, uint32_t site);
+int  queue_drain(struct tutti_comm *comm, enum kind kind, uint32_t site);
 /* ns until the first deadline in the queue, or less; under queue_lock. */
-uint64_t work_slice(struct tutti_comm *comm);
+uint64_t queue_slice(struct tutti_comm *comm);
 extern const struct pump queue_pump;                 /* for the progress thread */
 
 #endif

@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-struct post_handle {
+struct request {
     const struct work_shape *shape;                  /* first: what a tutti_work begins with */
     struct tutti_comm *comm;
     struct post post;
@@ -26,11 +26,11 @@ struct post_handle {
     bool started;                                    /* not a blocking call */
 };
 
-static shared32 *handle_letters(const struct post_handle *h) { return &h->comm->watch.mine->letters[h->post.kind == KIND_SEND ? 0 : 1]; }
+static shared32 *handle_letters(const struct request *h) { return &h->comm->watch.mine->letters[h->post.kind == KIND_SEND ? 0 : 1]; }
 
-static struct post_handle *handle_of(struct post *post) { return (struct post_handle *)(void *)((char *)post - offsetof(struct post_handle, post)); }
+static struct request *handle_of(struct post *post) { return (struct request *)(void *)((char *)post - offsetof(struct request, post)); }
 
-static void handle_call_done(struct tutti_comm *comm, struct post_handle *h)
+static void handle_call_done(struct tutti_comm *comm, struct request *h)
 {
     struct tutti_comm *outer = comm_callback;
     comm_callback = comm;
@@ -42,7 +42,7 @@ static void handle_call_done(struct tutti_comm *comm, struct post_handle *h)
 
 /* Under the lock, which is open while `done` runs. Once `over` is set its owner may free the handle, and find no work under way: so that
    is said before. One thread at a time. */
-static void post_tell(struct p2p *p)
+static void request_tell(struct p2p *p)
 {
     struct tutti_comm *comm = p->comm;
     if (p->calling)
@@ -56,7 +56,7 @@ static void post_tell(struct p2p *p)
             first = first->next;
         }
         *at = NULL;
-        struct post_handle *h = handle_of(first);
+        struct request *h = handle_of(first);
         h->result = first->result;
         if (h->done) {
             pthread_mutex_unlock(&p->lock);
@@ -73,7 +73,7 @@ static void post_tell(struct p2p *p)
 }
 
 /* Without work under way the lists are the blocking caller's, who takes no lock. */
-static bool post_pump(struct p2p *p)
+static bool request_move(struct p2p *p)
 {
     if (!load_acquire32(&p->works))
         return false;
@@ -82,13 +82,13 @@ static bool post_pump(struct p2p *p)
         p->slices = 0;
         p2p_pump(p);                                 /* a message to ourselves has two sides */
     }
-    post_tell(p);
+    request_tell(p);
     return moved;
 }
 
 /* Appends the words to sleep on and declares a listener, if there is room for them.
    Returns how long to sleep at most. */
-static uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, int room,
+static uint64_t request_watch(struct tutti_comm *comm, struct futex_word *words, int room,
                            struct drive_sleep *sleep, int *used)
 {
     struct p2p *p = comm->p2p;
@@ -99,7 +99,7 @@ static uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, in
     }
     uint64_t slice = p2p_look(p);
     *used = room ? p2p_gather(p, words, room, sleep) : 0;
-    post_tell(p);
+    request_tell(p);
     bool moved = room && !*used, idle = !load_acquire32(&p->works);
     if (moved || (idle && *used)) {                  /* who listens for nothing is rung in vain by every message */
         fetch_sub32(sleep->sleepers, 1);             /* E40 */
@@ -110,16 +110,16 @@ static uint64_t post_watch(struct tutti_comm *comm, struct futex_word *words, in
     return slice;
 }
 
-static struct nap post_round(struct tutti_comm *comm, struct futex_word *words, int room,
+static struct nap request_round(struct tutti_comm *comm, struct futex_word *words, int room,
                              struct drive_sleep *sleep, int *used)
 {
     if (load_acquire32(&comm->p2p->attended))
         return (struct nap){ PROGRESS_NAP, UINT64_MAX };
-    uint64_t slice = post_watch(comm, words, room, sleep, used);
+    uint64_t slice = request_watch(comm, words, room, sleep, used);
     return (struct nap){ room || slice < PROGRESS_POLL ? slice : PROGRESS_POLL, UINT64_MAX };
 }
 
-static void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
+static void request_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 {
     struct p2p *p = comm->p2p;
     pthread_mutex_lock(&p->lock);
@@ -128,19 +128,19 @@ static void post_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
     pthread_mutex_unlock(&p->lock);
 }
 
-const struct pump request_pump = { p2p_under_way, post_round, post_excuse };
+const struct pump request_pump = { p2p_under_way, request_round, request_excuse };
 
-void post_journal(struct watch *w, const struct post *post, uint64_t tick)
+void request_journal(struct watch *w, const struct post *post, uint64_t tick)
 {
     const struct note note = { .peer = post->peer, .tag = post->tag, .type = post->type, .site = post->site };
-    post_journal_note(w, post->kind, &note, post->count, tick);
+    request_journal_note(w, post->kind, &note, post->count, tick);
 }
 
-static bool handle_late(const struct post_handle *h) { return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns; }
+static bool handle_late(const struct request *h) { return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns; }
 
 /* Pumps while the budget of a wait lasts, which begins anew with each piece once its message has been matched: no deadline counts from then on.
    Until then others' messages do not prolong it, since deadlines are judged by the progress thread. */
-static void handle_spin(struct p2p *p, struct post_handle *h)
+static void handle_spin(struct p2p *p, struct request *h)
 {
     const struct watch *w = p->watch;
     uint64_t began = clock_tick();
@@ -148,7 +148,7 @@ static void handle_spin(struct p2p *p, struct post_handle *h)
     while (!completion_over(&h->completion)) {
         bool moved = false;
         if (pthread_mutex_trylock(&p->lock) == 0) {
-            moved = post_pump(p) && h->post.moving;
+            moved = request_move(p) && h->post.moving;
             pthread_mutex_unlock(&p->lock);
         }
         uint64_t now = clock_tick(), passed = now - began;
@@ -167,7 +167,7 @@ static void handle_spin(struct p2p *p, struct post_handle *h)
 }
 
 /* Where no CPU is to spare the progress thread keeps away meanwhile. What is left when this one is over it finds in its next nap. */
-static void handle_attend(struct p2p *p, struct post_handle *h)
+static void handle_attend(struct p2p *p, struct request *h)
 {
     bool attends = progress_attends(p->comm->world);
     if (attends)
@@ -191,13 +191,13 @@ static bool post_hopes(const struct post *post)
 }
 
 /* A look of our own, and if it is in vain, watch/cycle is told. A deadline that was given ends it and breaks nothing. */
-static void handle_cycle(struct post_handle *h)
+static void handle_cycle(struct request *h)
 {
     struct watch *w = &h->comm->watch;
     struct p2p *p = h->comm->p2p;
     const struct post *post = &h->post;
     pthread_mutex_lock(&p->lock);
-    bool moved = post_pump(p);
+    bool moved = request_move(p);
     bool ends = post_hopes(post);
     struct cycle_wait said = { post->kind, post->site, 0, post->peer };
     pthread_mutex_unlock(&p->lock);
@@ -208,7 +208,7 @@ static void handle_cycle(struct post_handle *h)
 }
 
 /* It can never end. If its message has been matched meanwhile, it goes on; if the others of the cycle are gone by now, that is not the cause. */
-static int handle_stuck(struct post_handle *h)
+static int handle_stuck(struct request *h)
 {
     struct tutti_comm *comm = h->comm;
     struct watch *w = &comm->watch;
@@ -217,7 +217,7 @@ static int handle_stuck(struct post_handle *h)
     pthread_mutex_lock(&comm->p2p->lock);
     if (!h->post.over)
         p2p_withdraw(comm->p2p, &h->post, -EDEADLK);
-    post_tell(comm->p2p);
+    request_tell(comm->p2p);
     pthread_mutex_unlock(&comm->p2p->lock);
     text_clear(&t);
     text_add(&t, "a wait that can never end: this rank waits for the work of a %s on %s; by ranks of the world:\n", kind_name(h->post.kind), w->name);
@@ -229,7 +229,7 @@ static int handle_stuck(struct post_handle *h)
 }
 
 /* Until it is over: 0. -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted; -EDEADLK. */
-static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_late)
+static int await_handle(struct request *h, int64_t patience_ns, bool heed_late)
 {
     struct tutti_comm *comm = h->comm;
     struct watch *w = &comm->watch;
@@ -262,7 +262,7 @@ static int await_handle(struct post_handle *h, int64_t patience_ns, bool heed_la
     return 0;
 }
 
-static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_late)
+static int handle_await(struct request *h, int64_t patience_ns, bool heed_late)
 {
     const struct threads *threads = h->comm->watch.threads;
     int r = await_handle(h, patience_ns, heed_late);
@@ -270,7 +270,7 @@ static int handle_await(struct post_handle *h, int64_t patience_ns, bool heed_la
     return r;
 }
 
-static int handle_end(struct post_handle *h, int awaited)
+static int handle_end(struct request *h, int awaited)
 {
     while (!completion_over(&h->completion))
         handle_await(h, -1, false);
@@ -279,7 +279,7 @@ static int handle_end(struct post_handle *h, int awaited)
     return r;
 }
 
-static int handle_take(struct post_handle *h, int awaited)
+static int handle_take(struct request *h, int awaited)
 {
     int r = handle_end(h, awaited);
     free(h);
@@ -287,7 +287,7 @@ static int handle_take(struct post_handle *h, int awaited)
 }
 
 /* What is over needs its comm no more. */
-static int handle_check(const struct post_handle *h)
+static int handle_check(const struct request *h)
 {
     if (completion_over(&h->completion))
         return 0;
@@ -296,19 +296,19 @@ static int handle_check(const struct post_handle *h)
 
 static int handle_wait(struct tutti_work *work, int timeout_ms)
 {
-    struct post_handle *h = (struct post_handle *)(void *)work;
+    struct request *h = (struct request *)(void *)work;
     int r = handle_check(h);
     if (r < 0)
         return r;
     if (!completion_over(&h->completion)) {
-        enter_known(h->comm);
+        guard_known(h->comm);
         if (comm_callback == h->comm)
             return -EDEADLK;
         bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !handle_late(h));
         struct watch *w = &h->comm->watch;
         bool journal = !(load_acquire32(&w->attention) & ATTENTION_WORK);
         if (journal)
-            post_journal(w, &h->post, clock_tick());
+            request_journal(w, &h->post, clock_tick());
         r = handle_await(h, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
         if (journal)
             journal_end(w, completion_over(&h->completion) ? h->result : r, clock_tick());
@@ -320,15 +320,15 @@ static int handle_wait(struct tutti_work *work, int timeout_ms)
 
 static int handle_test(struct tutti_work *work)
 {
-    struct post_handle *h = (struct post_handle *)(void *)work;
+    struct request *h = (struct request *)(void *)work;
     int r = handle_check(h);
     if (r < 0)
         return r;
     if (!completion_over(&h->completion))
-        enter_known(h->comm);
+        guard_known(h->comm);
     if (!completion_over(&h->completion) && comm_callback != h->comm && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
         struct p2p *p = h->comm->p2p;
-        post_pump(p);
+        request_move(p);
         pthread_mutex_unlock(&p->lock);
     }
     if (completion_over(&h->completion))
@@ -338,20 +338,20 @@ static int handle_test(struct tutti_work *work)
 
 static struct work_completion handle_completion(struct tutti_work *work)
 {
-    struct post_handle *h = (struct post_handle *)(void *)work;
+    struct request *h = (struct request *)(void *)work;
     return (struct work_completion){ &h->completion, h->comm, completion_over(&h->completion) ? NULL : &h->comm->p2p->lock };
 }
 
-static const struct work_shape post_shape = { handle_wait, handle_test, handle_completion };
+static const struct work_shape request_shape = { handle_wait, handle_test, handle_completion };
 
-static void handle_describe(struct post_handle *h, struct tutti_comm *comm, const struct post *post)
+static void handle_describe(struct request *h, struct tutti_comm *comm, const struct post *post)
 {
-    *h = (struct post_handle){ .shape = &post_shape, .comm = comm, .post = *post, .keep_ns = -1 };
+    *h = (struct request){ .shape = &request_shape, .comm = comm, .post = *post, .keep_ns = -1 };
     h->post.work = true;
     h->post.began_ns = clock_ns();
 }
 
-static void handle_start(struct post_handle *h, const tutti_call *call)
+static void handle_start(struct request *h, const tutti_call *call)
 {
     h->started = true;
     fetch_add32(handle_letters(h), 1);               /* E62 release */
@@ -366,7 +366,7 @@ static void handle_start(struct post_handle *h, const tutti_call *call)
 }
 
 /* Among the works under way, and as far as it goes at once. The handle of one that was started may be gone when this returns. */
-static void handle_enter(struct post_handle *h)
+static void handle_enter(struct request *h)
 {
     struct tutti_comm *comm = h->comm;
     struct p2p *p = comm->p2p;
@@ -375,10 +375,10 @@ static void handle_enter(struct post_handle *h)
     pthread_mutex_lock(&p->lock);
     bool alone = fetch_add32(&p->works, 1) == 0;
     p2p_begin(p, &h->post);
-    post_pump(p);
+    request_move(p);
     if (!started && !h->post.over && p2p_stuck(p, &h->post)) {
         p2p_expire(p, &h->post, -EDEADLK);
-        post_tell(p);
+        request_tell(p);
     }
     /* The progress thread watches the bell for all of them; only a deadline that may pass while it sleeps is news to it. */
     bool kick = load_acquire32(&p->works) && (alone || (timeout_ns >= 0 && timeout_ns < DRIVE_SLICE_LAST));
@@ -390,21 +390,21 @@ static void handle_enter(struct post_handle *h)
 /* One that its call waits for needs no memory, and no thread that is not there: whoever has work under way has both. */
 static int handle_run(struct tutti_comm *comm, const struct post *post)
 {
-    struct post_handle h;
+    struct request h;
     handle_describe(&h, comm, post);
     handle_enter(&h);
     return handle_end(&h, handle_await(&h, -1, false));
 }
 
-int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call *call)
+int request_start(struct tutti_comm *comm, const struct post *post, const tutti_call *call)
 {
     if (!call || !call->work)
         return handle_run(comm, post);
-    struct post_handle *h = malloc(sizeof *h);
+    struct request *h = malloc(sizeof *h);
     int r = h ? progress_start(comm->world) : -ENOMEM;
     if (r < 0) {
         free(h);
-        return enter_fail(comm, post->kind, post->site, r, "no memory or no thread for work under way");
+        return guard_fail(comm, post->kind, post->site, r, "no memory or no thread for work under way");
     }
     handle_describe(h, comm, post);
     handle_start(h, call);

@@ -9,13 +9,13 @@
 #include "watch/journal.h"
 
 /* With call->work: starts it and leaves the handle. Without, while others are under way: to its end, behind them. post is copied. */
-int post_work(struct tutti_comm *comm, const struct post *post, const tutti_call *call);
+int request_start(struct tutti_comm *comm, const struct post *post, const tutti_call *call);
 
 extern const struct pump request_pump;               /* for the progress thread */
 
 /* The call in the journal, as the operation in hand. */
-void post_journal(struct watch *w, const struct post *post, uint64_t tick);
-static inline void post_journal_note(struct watch *w, enum kind kind, const struct note *note, size_t count, uint64_t tick)
+void request_journal(struct watch *w, const struct post *post, uint64_t tick);
+static inline void request_journal_note(struct watch *w, enum kind kind, const struct note *note, size_t count, uint64_t tick)
 {
     /* A number that is no collective's: reports look for those by number. */
     journal_begin(w, UINT64_MAX, stamp_make(kind, note->type, 0, 0, count), count, note->site, tick);

@@ -22,7 +22,7 @@ static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct co
     c->phase = FINISHING;
     if (r >= 0 && c->lends && coll_returned(c) == WAITING)
         r = drive_to_end(&c->op);
-    return run_end(c, r < 0 ? r : 0);
+    return operation_end(c, r < 0 ? r : 0);
 }
 
 /* It could not give what it was to: nobody has seen it arrive. */
@@ -30,10 +30,10 @@ static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct c
 {
     CALLER_KEPT;
     comm->engine.calls[kind]++;
-    run_number(comm, c, kind, site, timeout_ns);
+    operation_number(comm, c, kind, site, timeout_ns);
     store_relaxed64(&comm->reported, comm->seq);     /* relaxed: as in comm_show. It was explained before it had its number */
-    run_begin(c, clock_tick());
-    return run_end(c, r);
+    operation_begin(c, clock_tick());
+    return operation_end(c, r);
 }
 
 /* The common case on the fast path: one phase, through the flags, everybody there within a short spin, no verdict. Else the state machine goes
@@ -41,7 +41,7 @@ static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct c
 static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
 {
     struct fast s;
-    fast_begin(comm, &s, run_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
+    fast_begin(comm, &s, operation_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
     c->comm = comm;
     c->op.claim.seq = s.claim.seq;
     c->op.claim.descriptor = s.claim.descriptor;
@@ -68,21 +68,21 @@ static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct col
 {
     CALLER_KEPT;
     bool work = call && call->work;
-    int r = enter_operation(comm, kind, site);
+    int r = guard_operation(comm, kind, site);
     if (r < 0)
         return r;
     if (work || (load_acquire32(&comm->watch.attention) & ATTENTION_WORK))
-        return work_collective(comm, c, kind, site, call);
-    run_number(comm, c, kind, site, enter_timeout(comm, call));
+        return queue_collective(comm, c, kind, site, call);
+    operation_number(comm, c, kind, site, guard_timeout(comm, call));
     c->op.keep = false;
-    run_begin(c, clock_tick());
-    return run_end(c, drive_to_end(&c->op));
+    operation_begin(c, clock_tick());
+    return operation_end(c, drive_to_end(&c->op));
 }
 
 int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
 {
-    run_gate(comm);
+    operation_gate(comm);
     if (!(call && call->work) && fast_may(comm) && c->algorithm && c->algorithm->before && !c->ways)
-        return run_fast(comm, c, kind, site, enter_timeout(comm, call));
+        return run_fast(comm, c, kind, site, guard_timeout(comm, call));
     return run_any(comm, c, kind, site, call);
 }

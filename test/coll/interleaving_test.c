@@ -168,7 +168,7 @@ static void begin(struct hand *h, struct tutti_comm *comm, const struct operatio
         if (r < 0)
             fail_msg("operation %d (%s): %s", h->nth, kind_name(c->kind), tutti_explain(comm));
     }
-    run_number(comm, &h->c, c->kind, 0, -1);
+    operation_number(comm, &h->c, c->kind, 0, -1);
     uint64_t seed = c->salt;
     if (c->kind != KIND_BARRIER)
         h->c.algorithm = any_algorithm(c->kind, h->c.bytes + (h->c.fold.scaled ? FACTOR_BYTES : 0), &seed);
@@ -180,7 +180,7 @@ static void begin(struct hand *h, struct tutti_comm *comm, const struct operatio
     if (o->devices >> comm->watch.me & 1)
         dummy_plays(&h->c, &h->device);
     h->c.op.advance = h->c.algorithm->advance;
-    run_begin(&h->c, 0);
+    operation_begin(&h->c, 0);
     h->under_way = true;
 }
 
@@ -194,7 +194,7 @@ static void end(struct hand *h, const struct operation *o)
         oracle_describe(&o->c, &t);
         fail_msg("operation %d, rank %u, by %s: %s: %s", h->nth, h->c.comm->watch.me, h->c.algorithm->name, what, room);
     }
-    assert_int_equal(run_end(&h->c, 0), 0);
+    assert_int_equal(operation_end(&h->c, 0), 0);
     if (h->c.gpu.call && (h->device.after || !h->device.asked))
         fail_msg("operation %d, rank %u, by %s: is over, and its result not in place", h->nth, h->c.comm->watch.me, h->c.algorithm->name);
     oracle_give(&h->part, h->c.comm, NULL);
@@ -269,7 +269,7 @@ static void any_order_will_do(void **state)
 static void arrive(struct coll *c, struct tutti_comm *comm, size_t count)
 {
     *c = (struct coll){ .count = count, .bytes = count, .width = 1, .type = TUTTI_U8 };
-    run_number(comm, c, KIND_ALL_REDUCE, 0, -1);
+    operation_number(comm, c, KIND_ALL_REDUCE, 0, -1);
     coll_publish(c, NULL);
     watch_arrive(&comm->watch, &c->op.claim);
 }

@@ -51,7 +51,7 @@ static int played(tutti_comm *world, uint64_t *x, uint64_t *y, struct device_cal
 {
     struct coll c;
     check_describe(&c, x, y, elements(), TUTTI_U64, TUTTI_SUM, 0);
-    int r = enter(world);
+    int r = guard_enter(world);
     uint32_t site = comm_site(world, "explore");
     if (r == 0)
         r = check_data(world, &c, KIND_ALL_REDUCE, site, NULL);
@@ -68,7 +68,7 @@ static int played(tutti_comm *world, uint64_t *x, uint64_t *y, struct device_cal
     }
     if (r == 0)
         r = run_collective(world, &c, KIND_ALL_REDUCE, site, NULL);
-    return enter_leave(world, r);
+    return guard_leave(world, r);
 }
 
 void devices(int rank, tutti_comm *world)

@@ -82,8 +82,8 @@ int dummy_call(tutti_comm *comm, enum kind kind, const void *send, void *recv, s
 {
     struct coll c;
     check_describe(&c, send, recv, count, type, op, root);
-    enter_clear(call);
-    int r = enter(comm);
+    guard_clear(call);
+    int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t site = comm_site(comm, "dummy_device.c:1");
@@ -94,5 +94,5 @@ int dummy_call(tutti_comm *comm, enum kind kind, const void *send, void *recv, s
         dummy_plays(&c, d);
     if (r == 0)
         r = run_collective(comm, &c, kind, site, call);
-    return enter_leave(comm, r);
+    return guard_leave(comm, r);
 }

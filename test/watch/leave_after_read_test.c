@@ -57,7 +57,7 @@ static bool sleeps_on(tutti_comm *world)
     for (uint64_t slice = 0; clock_ns() < began + UINT64_C(60000000000); sched_yield()) {
         pthread_mutex_lock(&world->engine.queue_lock);
         bool over = world->watch.over && clock_ns() > began + 2 * SHORT_MS * UINT64_C(1000000);
-        slice = over ? work_slice(world) : 0;
+        slice = over ? queue_slice(world) : 0;
         pthread_mutex_unlock(&world->engine.queue_lock);
         if (over)
             return slice == UINT64_MAX;
