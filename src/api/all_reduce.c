@@ -56,13 +56,33 @@ static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, 
     return true;
 }
 
+/* A call on the fast path, as its steps need it. */
+struct reduce {
+    const struct shape *shape;
+    const void *send;
+    void *recv;
+    size_t count;
+    uint64_t mine;                     /* what this rank gives, where it is a word */
+    bool usual;                        /* the floating-point modes are the default ones */
+};
+
 /* The one that has just been found to be like the last. */
-static __attribute__((noinline)) int all_reduce_on(struct tutti_comm *comm, struct fast_left left)
+static __attribute__((noinline)) int all_reduce_resume(struct tutti_comm *comm, struct fast_saved s)
 {
     struct coll c;
     const struct again *a = &comm->api.again;
     all_reduce_describe(&c, a->send, a->recv, a->shape, a->count, a->type, a->op);
-    return fast_on(comm, &c, left, KIND_ALL_REDUCE, comm->watch.timeout_ns);
+    return fast_resume(comm, &c, s, KIND_ALL_REDUCE, comm->watch.timeout_ns);
+}
+
+static inline __attribute__((always_inline))
+int all_reduce_fast(struct tutti_comm *comm, const struct fast_op *op, uint32_t site,
+                    const struct shape *shape, const void *send, void *recv, size_t count)
+{
+    struct reduce d = { shape, send, recv, count, 0, true };
+    struct fast s;
+    fast_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, shape->bytes, site);
+    return fast_run(comm, op, &s, &d) == FAST_DONE ? 0 : all_reduce_resume(comm, fast_saved(&s));
 }
 
 /* A function of its own, as the places of all ranks' lines are a page of stack. */
@@ -74,55 +94,93 @@ static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uin
     coll_fold_by(shape->fold, recv, from, w->size, count, usual);
 }
 
+static inline void reduce_modes(void *data)
+{
+    struct reduce *d = data;
+    d->usual = modes_usual();
+}
+
+static inline void reduce_modes_word(void *data)
+{
+    struct reduce *d = data;
+    d->usual = !d->shape->floats || modes_usual();
+}
+
+static inline int reduce_put_word(struct tutti_comm *comm, const struct fast *s, void *data)
+{
+    struct reduce *d = data;
+    struct arrival *a = &comm->watch.mine->arrival[s->claim.seq & 1];
+    d->mine = line_word(d->send, d->shape->bytes);
+    store_relaxed64(&a->payload[0], d->mine);                        /* relaxed: E1 publishes it */
+    return 0;
+}
+
+static inline bool reduce_take_word(struct tutti_comm *comm, struct fast *s, void *data)
+{
+    const struct reduce *d = data;
+    const struct watch *w = &comm->watch;
+    size_t bytes = d->shape->bytes;
+    uint64_t seq = s->claim.seq;
+    if (d->usual)
+        line_put_word(d->recv, line_words(w, seq, w->size, 0, bytes, d->shape->word, d->mine),
+                      bytes);
+    else
+        all_reduce_fold(w, seq, 1, d->shape, d->send, d->recv, false);
+    return true;
+}
+
+static inline int reduce_put_line(struct tutti_comm *comm, const struct fast *s, void *data)
+{
+    const struct reduce *d = data;
+    line_store(&comm->watch, s->claim.seq, d->send, d->shape->bytes);
+    return 0;
+}
+
+static inline bool reduce_take_line(struct tutti_comm *comm, struct fast *s, void *data)
+{
+    const struct reduce *d = data;
+    all_reduce_fold(&comm->watch, s->claim.seq, d->count, d->shape, d->send, d->recv, d->usual);
+    return true;
+}
+
+static inline int reduce_put_slot(struct tutti_comm *comm, const struct fast *s, void *data)
+{
+    const struct reduce *d = data;
+    flat_store(comm, s->claim.seq, d->send, d->shape->bytes);
+    return 0;
+}
+
+static inline __attribute__((always_inline))
+bool reduce_take_slot(struct tutti_comm *comm, struct fast *s, void *data)
+{
+    const struct reduce *d = data;
+    const void *from[RANKS_MAX];
+    if (!flat_sources(comm, s->claim.seq, d->send, d->shape->bytes, from))
+        return false;
+    coll_fold_by(d->shape->fold, d->recv, from, comm->watch.size, d->count, d->usual);
+    return true;
+}
+
 /* A single element that is a word. */
 static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send,
                                                                  void *recv)
 {
-    struct fast s;
-    uint64_t mine = line_word(send, shape->bytes);
-    fast_begin(comm, &s, shape->stamp, 1, site);
-    store_relaxed64(&comm->watch.mine->arrival[s.claim.seq & 1].payload[0], mine);               /* relaxed: E1 publishes it */
-    fast_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
-    bool usual = !shape->floats || modes_usual();
-    uint64_t first = fast_look(comm, &s, 0, &comm->engine.backoff[1]);
-    if (!fast_met(comm, &s, first))
-        return all_reduce_on(comm, fast_left(&s));
-    if (usual)
-        line_put_word(recv, line_words(&comm->watch, s.claim.seq, comm->watch.size, 0, shape->bytes, shape->word, mine), shape->bytes);
-    else
-        all_reduce_fold(&comm->watch, s.claim.seq, 1, shape, send, recv, false);
-    return fast_end(comm, &s, KIND_ALL_REDUCE);
+    static const struct fast_op op = { reduce_put_word, reduce_modes_word, reduce_take_word };
+    return all_reduce_fast(comm, &op, site, shape, send, recv, 1);
 }
 
 static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send, void *recv,
                                                     size_t count)
 {
-    struct fast s;
-    fast_begin(comm, &s, shape->stamp, count, site);
-    line_store(&comm->watch, s.claim.seq, send, shape->bytes);
-    fast_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
-    bool usual = modes_usual();
-    uint64_t first = fast_look(comm, &s, 0, &comm->engine.backoff[1]);
-    if (!fast_met(comm, &s, first))
-        return all_reduce_on(comm, fast_left(&s));
-    all_reduce_fold(&comm->watch, s.claim.seq, count, shape, send, recv, usual);
-    return fast_end(comm, &s, KIND_ALL_REDUCE);
+    static const struct fast_op op = { reduce_put_line, reduce_modes, reduce_take_line };
+    return all_reduce_fast(comm, &op, site, shape, send, recv, count);
 }
 
 static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send, void *recv,
                                                       size_t count)
 {
-    struct fast s;
-    const void *from[RANKS_MAX];
-    fast_begin(comm, &s, shape->stamp, count, site);
-    flat_store(comm, s.claim.seq, send, shape->bytes);
-    fast_arrive(comm, &s, KIND_ALL_REDUCE, shape->bytes);
-    bool usual = modes_usual();
-    uint64_t first = fast_look(comm, &s, 0, fast_backoff(comm, shape->bytes));
-    if (!fast_met(comm, &s, first) || !flat_sources(comm, s.claim.seq, send, shape->bytes, from))
-        return all_reduce_on(comm, fast_left(&s));
-    coll_fold_by(shape->fold, recv, from, comm->watch.size, count, usual);
-    return fast_end(comm, &s, KIND_ALL_REDUCE);
+    static const struct fast_op op = { reduce_put_slot, reduce_modes, reduce_take_slot };
+    return all_reduce_fast(comm, &op, site, shape, send, recv, count);
 }
 
 static __attribute__((noinline)) int all_reduce_any(struct tutti_comm *comm, uint32_t site, const void *send, void *recv, size_t count, tutti_type type,

@@ -13,24 +13,24 @@ static __attribute__((noinline)) int barrier_any(struct tutti_comm *comm, uint32
     return run_collective(comm, &c, KIND_BARRIER, site, call);
 }
 
-static __attribute__((noinline)) int barrier_on(struct tutti_comm *comm, struct fast_left left, int64_t timeout_ns)
+static __attribute__((noinline))
+int barrier_resume(struct tutti_comm *comm, struct fast_saved s, int64_t timeout_ns)
 {
     struct coll c;
     check_describe(&c, NULL, NULL, 0, TUTTI_I8, TUTTI_SUM, 0);
-    return guard_leave(comm, fast_on(comm, &c, left, KIND_BARRIER, timeout_ns));
+    return fast_resume(comm, &c, s, KIND_BARRIER, timeout_ns);
 }
 
-/* From after the checks to where the comm has been left. */
+/* After the checks. */
 static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
 {
+    static const struct fast_op op = { NULL, NULL, NULL };
     struct fast s;
-    fast_begin(comm, &s, stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0), 0, site);
-    fast_arrive(comm, &s, KIND_BARRIER, 0);
-    uint64_t first = fast_look(comm, &s, backoff_steps(&comm->engine.backoff[0], BACKOFF), NULL);
-    if (!fast_met(comm, &s, first))
-        return barrier_on(comm, fast_left(&s), guard_timeout(comm, call));
-    guard_leave(comm, 0);
-    return fast_end(comm, &s, KIND_BARRIER);
+    uint64_t stamp = stamp_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0);
+    fast_begin(comm, &s, KIND_BARRIER, stamp, 0, 0, site);
+    if (fast_run(comm, &op, &s, NULL) != FAST_DONE)
+        return barrier_resume(comm, fast_saved(&s), guard_timeout(comm, call));
+    return 0;
 }
 
 int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
@@ -44,7 +44,7 @@ int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
         r = call->stream ? guard_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
                          : guard_call(comm, KIND_BARRIER, number, call);
     if (r == 0 && fast_may(comm) && !(call && call->work))
-        return barrier(comm, number, call);
+        return guard_leave(comm, barrier(comm, number, call));
     return guard_leave(comm, r < 0 ? r : barrier_any(comm, number, call));
 }
 

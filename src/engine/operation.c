@@ -13,7 +13,8 @@
 
 /* Field by field: most of struct coll is nobody's business before its algorithm has set it, and clearing all of it costs as much as a
    quarter of a barrier. */
-void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, enum kind kind,
+                        uint32_t site, int64_t timeout_ns)
 {
     struct op *op = &c->op;
     c->comm = comm;
@@ -27,8 +28,8 @@ void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     op->late = op->began = op->waited = false;
     op->slices = op->warned = 0;
     op->pauses = 0;
-    op->claim.seq = ++comm->seq;
-    store_relaxed64(&comm->numbered, comm->seq);     /* relaxed: only says whether a report is old */
+    op->claim.seq = seq;
+    store_relaxed64(&comm->numbered, seq);           /* relaxed: only says whether a report is old */
     op->claim.descriptor = operation_stamp(c, kind);
     op->claim.count = c->list_hash ? c->list_hash : c->count;
     op->claim.commit_at = 0;
@@ -41,6 +42,12 @@ void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     c->op.advance = c->algorithm->advance;
     if (c->ways)
         c->ways->choose(c);
+}
+
+void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                      int64_t timeout_ns)
+{
+    operation_describe(comm, c, ++comm->seq, kind, site, timeout_ns);
 }
 
 void operation_begin(struct coll *c, uint64_t tick)
@@ -121,8 +128,8 @@ int operation_end(struct coll *c, int result)
     return result < 0 ? result : c->answer;
 }
 
-int operation_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick)
+void operation_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick)
 {
-    backoff_block(&comm->engine.backoff[kind != KIND_BARRIER], comm->seq, tick, comm->engine.calls[kind]);
-    return 0;
+    backoff_block(&comm->engine.backoff[kind != KIND_BARRIER], comm->seq, tick,
+                  comm->engine.calls[kind]);
 }

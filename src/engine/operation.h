@@ -18,11 +18,16 @@ static inline void operation_gate(struct tutti_comm *comm)
         comm->coll.gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
 }
 
-/* Fills in number, descriptor, algorithm and gate, in call order; begins the journal's record when it becomes the operation in hand. */
-void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns);
+/* Fills in number, descriptor, algorithm and gate, in call order. */
+void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                      int64_t timeout_ns);
+/* The same for an operation that has its number already. */
+void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, enum kind kind,
+                        uint32_t site, int64_t timeout_ns);
+/* Begins the journal's record, when it becomes the operation in hand. */
 void operation_begin(struct coll *c, uint64_t tick);
-/* After the last operation of a block of its kind, which began at `tick`: its pause is looked at. 0. */
-int  operation_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick);
+/* After the last operation of a block of its kind, which began at `tick`: looks at its pause. */
+void operation_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick);
 /* After the end: report, journal, figures. Returns result. */
 int  operation_end(struct coll *c, int result);
 

@@ -9,14 +9,16 @@
 #include "os/caller.h"
 #include "watch/drive.h"
 
-/* It does not come to its end as simply as others do: what it found cannot be true, what it did was timed, or its buffer is lent. r: what it came
-   to so far. */
-static __attribute__((noinline)) int run_rest(struct tutti_comm *comm, struct coll *c, struct fast_left left, enum kind kind, int64_t timeout_ns, int r)
+/* After run_take: peer data was invalid, a fold was timed, or peers still read this rank's buffer.
+   r: the result so far. */
+static __attribute__((noinline))
+int run_rest(struct tutti_comm *comm, struct coll *c, struct fast_saved s, enum kind kind,
+             int64_t timeout_ns, int r)
 {
     CALLER_KEPT;
     uint64_t ticks = c->fold.ticks;
     int answer = c->answer;
-    fast_off(comm, c, left, kind, timeout_ns);
+    fast_adopt(comm, c, s, kind, timeout_ns);
     c->fold.ticks = ticks;
     c->answer = answer;
     c->phase = FINISHING;
@@ -36,31 +38,51 @@ static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct c
     return operation_end(c, r);
 }
 
-/* The common case on the fast path: one phase, through the flags, everybody there within a short spin, no verdict. Else the state machine goes
-   on from where this stopped. */
-static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+static inline int run_put(struct tutti_comm *comm, const struct fast *s, void *data)
 {
-    struct fast s;
-    fast_begin(comm, &s, operation_stamp(c, kind), c->list_hash ? c->list_hash : c->count, site);
+    struct coll *c = data;
     c->comm = comm;
-    c->op.claim.seq = s.claim.seq;
-    c->op.claim.descriptor = s.claim.descriptor;
-    c->op.claim.count = s.claim.count;
+    c->op.claim.seq = s->claim.seq;
+    c->op.claim.descriptor = s->claim.descriptor;
+    c->op.claim.count = s->claim.count;
     c->fold.ticks = 0;
     c->answer = 0;
-    int r = c->algorithm->before(c);
-    if (r < 0)
-        return run_empty(comm, c, kind, site, timeout_ns, r);
-    fast_arrive(comm, &s, kind, c->bytes);
+    return c->algorithm->before(c);
+}
+
+static inline void run_meanwhile(void *data)
+{
+    struct coll *c = data;
     c->fold.usual = (c->fold.kernel || c->fold.scaled) && modes_usual();
-    uint64_t first = fast_look(comm, &s, 0, fast_backoff(comm, c->bytes));
-    if (!fast_met(comm, &s, first))
-        return fast_on(comm, c, fast_left(&s), kind, timeout_ns);
-    r = c->algorithm->after(c);
+}
+
+static inline bool run_take(struct tutti_comm *comm, struct fast *s, void *data)
+{
+    struct coll *c = data;
+    (void)comm;
+    s->result = c->algorithm->after(c);
     coll_given(c);
-    if (r < 0 || c->lends || c->fold.ticks)
-        return run_rest(comm, c, fast_left(&s), kind, timeout_ns, r);
-    fast_end(comm, &s, kind);
+    return s->result >= 0 && !c->lends && !c->fold.ticks;
+}
+
+/* An operation of one phase, through the flags. */
+static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                    int64_t timeout_ns)
+{
+    static const struct fast_op op = { run_put, run_meanwhile, run_take };
+    struct fast s;
+    uint64_t count = c->list_hash ? c->list_hash : c->count;
+    fast_begin(comm, &s, kind, operation_stamp(c, kind), count, c->bytes, site);
+    switch (fast_run(comm, &op, &s, c)) {
+    case FAST_UNPUT:
+        return run_empty(comm, c, kind, site, timeout_ns, s.result);
+    case FAST_WAITING:
+        return fast_resume(comm, c, fast_saved(&s), kind, timeout_ns);
+    case FAST_TAKEN:
+        return run_rest(comm, c, fast_saved(&s), kind, timeout_ns, s.result);
+    case FAST_DONE:
+        break;
+    }
     return c->answer;
 }
 

@@ -11,16 +11,16 @@
 
 enum { LEFT_MOST = 8 };
 
-struct fast_left { struct job *job[LEFT_MOST]; int n; };
+struct left { struct job *job[LEFT_MOST]; int n; };
 
-static int left_end(struct fast_left *left, int i)
+static int left_end(struct left *left, int i)
 {
     struct job *job = left->job[i];
     left->job[i] = left->job[--left->n];
     return job_end(job);
 }
 
-static int left_end_group(struct fast_left *left, const struct group *g)
+static int left_end_group(struct left *left, const struct group *g)
 {
     int r = 0;
     for (int i = left->n - 1; i >= 0 && !r; i--)
@@ -110,7 +110,7 @@ static int play_turn(struct player *p, const struct step *s, struct group *g)
     return r < 0 ? player_complain(p, s, g->comm, "turn_end: %d", r) : 0;
 }
 
-static int play_collective(struct player *p, const struct step *s, struct fast_left *left)
+static int play_collective(struct player *p, const struct step *s, struct left *left)
 {
     struct job *job;
     int r = left->n == LEFT_MOST ? left_end(left, (int)soak_below(&p->own, LEFT_MOST)) : 0;
@@ -148,7 +148,7 @@ static int play_free(struct player *p, const struct step *s, struct group *g)
     return soak_below(&p->own, 4) ? use_staging(p, s) : 0;
 }
 
-static int play_other(struct player *p, const struct step *s, struct group *g, struct fast_left *left)
+static int play_other(struct player *p, const struct step *s, struct group *g, struct left *left)
 {
     int r = 0;
     bool needs_rest = s->doing == DO_FREE || s->doing == DO_OP_FREE;
@@ -171,7 +171,7 @@ static int play_other(struct player *p, const struct step *s, struct group *g, s
 int soak_play(tutti_comm *world, uint64_t seed, size_t steps, struct soak_board *board)
 {
     struct player p = { .world = world, .board = board, .me = tutti_rank(world), .own = seed * 7919 + (uint64_t)tutti_rank(world) };
-    struct fast_left left = { .n = 0 };
+    struct left left = { .n = 0 };
     int r = 0;
     program_open(&p.program, seed, tutti_size(world), p.me, world);
     for (size_t i = 0; i < steps && !r; i++) {
