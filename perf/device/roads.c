@@ -3,7 +3,7 @@
 #include "device/device.h"
 
 #include "base/text.h"
-#include "gpu/share.h"
+#include "gpu/ipc_export.h"
 #include "harness/stamp.h"
 
 #include <errno.h>
@@ -118,9 +118,9 @@ static int look(void *arg, int turn)
 static void note_road(struct bench *b, struct point *p)
 {
     char words[WORDS - 40] = "";
-    struct share *share = share_if(b->world->world);
+    struct ipc_export *share = ipc_export_if(b->world->world);
     if (share)
-        share_noted(share, words, sizeof words);
+        ipc_export_noted(share, words, sizeof words);
     if (p->system == SYSTEM_LEADER || p->system == SYSTEM_PEERS)
         snprintf(p->why, sizeof p->why, "%s%s", words[0] ? "went by pinned: " : share ? "" : "went by pinned: nothing was shared", words);
 }

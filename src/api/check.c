@@ -7,7 +7,7 @@
 #include "engine/guard.h"
 #include "coll/parts.h"
 #include "coll/select.h"
-#include "fold/word.h"
+#include "fold/scalar.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -51,7 +51,7 @@ static inline uint64_t check_stamp(enum kind kind, size_t count, tutti_type type
 {
     if ((unsigned)type > TUTTI_F8E5M2 || (unsigned)op >= TUTTI_OP_USER || (unsigned)root >= RANKS_MAX || count >= STAMP_HASHED)
         return 0;
-    return stamp_make(kind, type, op, root, count);
+    return fingerprint_make(kind, type, op, root, count);
 }
 /* Where it would be remembered: it is if that shape has this stamp, and its stamp is not 0. */
 static inline struct shape *check_remembered(struct tutti_comm *comm, uint64_t stamp)

@@ -1,9 +1,9 @@
 /* Comms: who is in, who is gone; making, breaking and freeing them. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
-#include "api/life.h"
+#include "api/world.h"
 #include "engine/queue.h"
-#include "gpu/own.h"
+#include "gpu/device_memory.h"
 #include "order/order.h"
 #include "os/caller.h"
 #include "p2p/p2p.h"
@@ -115,7 +115,7 @@ int tutti_comm_free(tutti_comm *comm)
         return -EBUSY;
     }
     progress_quiesce(comm->world);
-    own_leave(comm->world);
+    device_memory_leave(comm->world);
     comm_aborted(comm);
     order_forget(comm);
     p2p_close(comm);
@@ -171,10 +171,10 @@ int tutti_finalize_at(const char *site, tutti_comm *world)
         return -EDEADLK;
     if (!queue_under_way(world) && !load_acquire32(&world->engine.busy)) {
         uint64_t tick = clock_tick();                /* peers that wait for us later read where we left */
-        journal_begin(&world->watch, 0, stamp_make(KIND_FINALIZE, 0, 0, 0, 0), 0, comm_site(world, site), tick);
+        journal_begin(&world->watch, 0, fingerprint_make(KIND_FINALIZE, 0, 0, 0, 0), 0, comm_site(world, site), tick);
         journal_end(&world->watch, 0, tick);
     }
-    return life_close(world);
+    return world_close(world);
 }
 
 int tutti_comm_split(tutti_comm *parent, int color, int key, tutti_comm **comm) { return tutti_comm_split_at(NULL, parent, color, key, comm); }

@@ -1,6 +1,6 @@
 /* Device memory for the caller: all of it is local, as in memory.c. */
 #include "api/memory.h"
-#include "gpu/own.h"
+#include "gpu/device_memory.h"
 #include "os/caller.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ int tutti_cuda_alloc(void **ptr, size_t bytes, int device, tutti_comm *comm)
         comm_explain(comm, "cuda_alloc: device is %d; expected -1 or the number of a device", device);
         return -EINVAL;
     }
-    r = own_alloc(comm->world, bytes, device, local_rank(comm->world), ptr, &why);
+    r = device_memory_alloc(comm->world, bytes, device, local_rank(comm->world), ptr, &why);
     if (r < 0) {
         text_clear(&s);
         text_add_bytes(&s, bytes);
@@ -49,7 +49,7 @@ int tutti_cuda_free(void *ptr, tutti_comm *comm)
     int r = memory_enter(comm, "cuda_free");
     if (r < 0 || !ptr)
         return r;
-    r = own_free(comm->world, ptr, &why);
+    r = device_memory_free(comm->world, ptr, &why);
     if (r < 0)
         comm_explain(comm, "cuda_free: 0x%zx: %s", (size_t)ptr, said);
     return r;

@@ -16,13 +16,13 @@ int device_refuse_asked(struct tutti_comm *comm, enum kind kind, uint32_t site, 
 /* The arena's, the program's own: for as long as the world lasts. */
 static inline bool device_host_fixed(const struct world *world, const void *at)
 {
-    return ground_fixed(&world->ground, (uintptr_t)at) || (uintptr_t)at - (uintptr_t)world->arena.base < world->arena.bytes;
+    return host_memory_fixed(&world->host_memory, (uintptr_t)at) || (uintptr_t)at - (uintptr_t)world->arena.base < world->arena.bytes;
 }
 
 /* The arena's, the program's own, or none at all: known without a question. */
 static inline bool device_host_known(const struct world *world, const void *at)
 {
-    return !at || device_host_fixed(world, at) || ground_heap(&world->ground, (uintptr_t)at);
+    return !at || device_host_fixed(world, at) || host_memory_heap(&world->host_memory, (uintptr_t)at);
 }
 
 /* For functions that take host memory only: 0, or refused because this is not. */

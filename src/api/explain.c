@@ -2,7 +2,7 @@
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "engine/fault.h"
-#include "api/life.h"
+#include "api/world.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/caller.h"
@@ -18,7 +18,7 @@ const char *tutti_explain(const tutti_comm *comm)
     CALLER_KEPT;
     static _Thread_local char report[REPORT_TEXT];
     if (!comm)
-        return life_report;
+        return world_report;
     if (*comm->fork_word == 1)
         guard_aside(comm);
     comm_read(comm, report);

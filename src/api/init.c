@@ -1,11 +1,11 @@
 /* tutti_init: where are we, how do we meet, join, open. */
 #define TUTTI_NO_SITES
-#include "api/life.h"
+#include "api/world.h"
 
 #include "base/error.h"
 #include "base/knob.h"
 #include "coll/select.h"
-#include "coll/tuned.h"
+#include "coll/tuning_file.h"
 #include "group/environment.h"
 #include "group/join.h"
 #include "group/seat.h"
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Thread_local char life_report[2048];
+_Thread_local char world_report[2048];
 
 static const char *init_getenv(const char *name, void *arg)
 {
@@ -71,7 +71,7 @@ static int init_handed_down(const struct launch_place *place, int *handed)
     return file_copy_up(fd);
 }
 
-int life_plan(struct arena_plan *plan, int size, const char *job, const tutti_options *o, struct text *why)
+int world_plan(struct arena_plan *plan, int size, const char *job, const tutti_options *o, struct text *why)
 {
     static const char none[] = "";
     struct rules *rules = malloc(sizeof *rules);
@@ -109,7 +109,7 @@ static int init_alone(struct join_request *request, struct text *why)
     struct arena arena;
     char rules[RULES_TEXT];
     struct arena_plan plan = request->plan;
-    tuned_lay(plan.rules, rules);
+    tuning_file_lay(plan.rules, rules);
     plan.rules = rules;
     int r = arena_create(&arena, &plan, why);
     if (r < 0)
@@ -137,8 +137,8 @@ static char *init_name(const struct launch_place *place)
 static int init_join(struct arena *arena, struct launch_place *place, const tutti_options *o, int *host_fd, struct text *why)
 {
     struct join_request request = { .fd = -1, .rank = place->rank, .size = place->size, .timeout_ms = o->join_timeout_ms,
-                                    .lay = tuned_lay };
-    int r = life_plan(&request.plan, place->size, place->job, o, why);
+                                    .lay = tuning_file_lay };
+    int r = world_plan(&request.plan, place->size, place->job, o, why);
     if (r < 0)
         return r;
     int handed = -1;
@@ -167,16 +167,16 @@ static int init_steps(tutti_comm **world, const tutti_options *options, struct t
     struct arena arena;
     tutti_options o;
     int host_fd = -1;
-    int r = life_options(&o, options, why);
+    int r = world_options(&o, options, why);
     if (r == 0)
         r = init_place(&place, &o, why);
     if (r == 0)
-        r = life_bind(place.rank, o.flags, why);
+        r = world_bind(place.rank, o.flags, why);
     if (r == 0)
         r = init_join(&arena, &place, &o, &host_fd, why);
     if (r < 0)
         return r;
-    r = life_open(world, &arena, place.rank, host_fd, &o, 0, why);
+    r = world_begin(world, &arena, place.rank, host_fd, &o, 0, why);
     if (r < 0) {
         seat_leave(&arena, place.rank);
         arena_detach(&arena);
@@ -189,7 +189,7 @@ static int init_steps(tutti_comm **world, const tutti_options *options, struct t
 int tutti_init(tutti_comm **world, const tutti_options *options)
 {
     CALLER_KEPT;
-    struct text why = TEXT_IN(life_report);
+    struct text why = TEXT_IN(world_report);
     text_clear(&why);
     if (!world) {
         text_add(&why, "tutti_init: world is NULL; give the address of a tutti_comm *");

@@ -8,12 +8,12 @@
 
 #include "engine/guard.h"
 #include "engine/queue.h"
-#include "arena/adopt.h"
+#include "arena/registered.h"
 #include "arena/heap.h"
 #include "arena/shared_map.h"
 #include "base/error.h"
 #include "disk/loaded.h"
-#include "gpu/own.h"
+#include "gpu/device_memory.h"
 #include "group/place.h"
 #include "os/caller.h"
 
@@ -26,21 +26,21 @@ enum { HANDLE_BITS = 48 };
 int memory_open(struct world *world)
 {
     world->heap = heap_open(world->span, &world->arena, &world->lock);
-    world->adopt = adopt_open(world->span, &world->arena, &world->lock);
-    return world->heap && world->adopt ? 0 : -ENOMEM;
+    world->registered = registered_open(world->span, &world->arena, &world->lock);
+    return world->heap && world->registered ? 0 : -ENOMEM;
 }
 
 void memory_close(struct world *world)
 {
-    if (world->adopt)
-        adopt_all_out(world->adopt);
+    if (world->registered)
+        registered_all_out(world->registered);
     loaded_close(world);
-    adopt_close(world->adopt);
+    registered_close(world->registered);
     heap_close(world->heap);
     void *second = (void *)(uintptr_t)load_acquire64(&world->readonly_base);
     if (second)
         shared_map_give(second);
-    world->adopt = NULL;
+    world->registered = NULL;
     world->heap = NULL;
     store_release64(&world->readonly_base, 0);
 }
@@ -118,11 +118,11 @@ int tutti_register(void *ptr, size_t bytes, tutti_comm *comm)
     int r = memory_enter_whole(comm, "register");
     if (r < 0)
         return r;
-    r = own_is_device(ptr, &device, &why);
+    r = device_memory_is_device(ptr, &device, &why);
     if (r > 0)
-        r = own_register(comm->world, &device, bytes, &why);
+        r = device_memory_register(comm->world, &device, bytes, &why);
     else if (r == 0)
-        r = adopt_in(comm->world->adopt, ptr, bytes, &why);
+        r = registered_in(comm->world->registered, ptr, bytes, &why);
     if (r < 0)
         comm_explain(comm, "register: %zu bytes at 0x%zx cannot become part of the arena: %s", bytes, (size_t)ptr, said);
     return r;
@@ -151,7 +151,7 @@ int tutti_unregister(void *ptr, tutti_comm *comm)
         comm_explain(comm, "unregister: work is under way on a comm of this world, which may use the memory; wait for it first");
         return -EBUSY;
     }
-    r = own_is_registered(comm->world, ptr) ? own_unregister(comm->world, ptr, &why) : adopt_out(comm->world->adopt, ptr, &why);
+    r = device_memory_is_registered(comm->world, ptr) ? device_memory_unregister(comm->world, ptr, &why) : registered_out(comm->world->registered, ptr, &why);
     if (r < 0)
         comm_explain(comm, "unregister: %s", said);
     return r;

@@ -1,5 +1,5 @@
 /* Job: the memory that a world hands out to its caller: its beginning and its end. The functions themselves are public.
- * Owns: world.heap, world.adopt, world.readonly_base.
+ * Owns: world.heap, world.registered, world.readonly_base.
  * Never: staging (group/comm). */
 #ifndef TUTTI_API_MEMORY_H
 #define TUTTI_API_MEMORY_H

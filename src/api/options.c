@@ -1,6 +1,6 @@
 /* An option that is not 0 wins over its environment twin, that over the launcher's, that over the default. */
 #define TUTTI_NO_SITES
-#include "api/life.h"
+#include "api/world.h"
 
 #include "base/error.h"
 #include "base/knob.h"
@@ -73,7 +73,7 @@ static int options_check(const tutti_options *o, struct text *why)
     return 0;
 }
 
-int life_options(tutti_options *o, const tutti_options *given, struct text *why)
+int world_options(tutti_options *o, const tutti_options *given, struct text *why)
 {
     char said[256];
     int64_t value;
@@ -116,7 +116,7 @@ int life_options(tutti_options *o, const tutti_options *given, struct text *why)
     return r;
 }
 
-int life_bind(int rank, unsigned wanted, struct text *why)
+int world_bind(int rank, unsigned wanted, struct text *why)
 {
     int r = 0;
     if (wanted & TUTTI_BIND_CORE)

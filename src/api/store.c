@@ -7,7 +7,7 @@
 #include "arena/store.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "group/patience.h"
+#include "group/timed_wait.h"
 #include "os/caller.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
@@ -54,15 +54,15 @@ static int call_value(const struct store_call *c, const char *what, const void *
 /* All arguments are fine. 0, or why nothing is begun. With work under way the journal belongs to whoever carries that on. */
 static int call_begin(struct store_call *c)
 {
-    struct patience p = { .comm = c->comm };
+    struct timed_wait p = { .comm = c->comm };
     int r = guard_operation(c->comm, c->kind, c->site);
     if (r == 0)
-        r = patience_check(&p, PATIENCE_NOBODY, "to use the store");
+        r = timed_wait_check(&p, PATIENCE_NOBODY, "to use the store");
     if (r < 0)
         return r;
     c->journal = !(load_acquire32(&c->comm->watch.attention) & ATTENTION_WORK);
     if (c->journal)
-        journal_begin(&c->comm->watch, 0, stamp_make(c->kind, 0, 0, 0, 0), 0, c->site, clock_tick());
+        journal_begin(&c->comm->watch, 0, fingerprint_make(c->kind, 0, 0, 0, 0), 0, c->site, clock_tick());
     return 0;
 }
 
@@ -130,7 +130,7 @@ static void get_table(struct store_call *c, struct text *t)
     c->said = true;
 }
 
-static int get_late(struct store_call *c, const struct patience *p)
+static int get_late(struct store_call *c, const struct timed_wait *p)
 {
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
@@ -164,7 +164,7 @@ static int get_small(struct store_call *c, size_t limit, size_t bytes)
     return -EMSGSIZE;
 }
 
-static uint64_t get_lock_patience(const struct patience *p)
+static uint64_t get_lock_patience(const struct timed_wait *p)
 {
     const struct wait_ways *ways = p->comm->watch.ways;
     if (p->timeout_ns < 0)
@@ -185,7 +185,7 @@ static int get_look(struct store_call *c, void *value, size_t *len, uint64_t *ve
 }
 
 /* Asleep on the version of the key's group, and on the life of one other rank, whichever: as long as one lives, somebody may set it. */
-static int get_await(struct store_call *c, void *value, size_t *len, struct patience *p)
+static int get_await(struct store_call *c, void *value, size_t *len, struct timed_wait *p)
 {
     struct watch *w = &c->comm->watch;
     struct store_group *group = store_group(&c->comm->world->arena, &c->key);
@@ -195,18 +195,18 @@ static int get_await(struct store_call *c, void *value, size_t *len, struct pati
     char what[128];
     snprintf(what, sizeof what, "for key \"%.80s\"", c->key.text);
     for (bool spun = false;; spun = true) {
-        struct seat *other = patience_other(p, &from);              /* E5: before the look at what it may have set */
+        struct seat *other = timed_wait_other(p, &from);            /* E5: before the look at what it may have set */
         int r = get_look(c, value, len, &version, get_lock_patience(p));
         if (r != -ENOENT)
             return r;
         if (!other) {                                /* who aborted and left is no riddle */
-            r = patience_check(p, PATIENCE_NOBODY, what);
+            r = timed_wait_check(p, PATIENCE_NOBODY, what);
             c->said = r < 0;
             return r < 0 ? r : get_alone(c);
         }
         if (!spun && wait_spin(&group->version, version + 1, ends, w->budget, w->ways))
             continue;
-        r = patience_sleep_any(p, &group->version, version, &group->sleepers, other, what);
+        r = timed_wait_sleep_any(p, &group->version, version, &group->sleepers, other, what);
         c->said = r < 0;
         if (r < 0)
             return r == -ETIMEDOUT && !p->broken ? get_late(c, p) : r;
@@ -215,11 +215,11 @@ static int get_await(struct store_call *c, void *value, size_t *len, struct pati
 
 static int get_wait(struct store_call *c, void *value, size_t *len, int64_t timeout_ns)
 {
-    struct patience p = patience_begin(c->comm, timeout_ns);
+    struct timed_wait p = timed_wait_begin(c->comm, timeout_ns);
     p.kind = c->kind;
     p.site = c->site;
     int r = get_await(c, value, len, &p);
-    patience_moved(&p);
+    timed_wait_moved(&p);
     return r;
 }
 

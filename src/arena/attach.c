@@ -2,7 +2,7 @@
  * descriptor of anything else, or a damaged arena, can do no harm; then it is mapped and must still say the same. The copy that was
  * checked is the header from then on: a peer that writes over the shared one changes no size and no place here.
  * Cost: a map, or a reference more where a rank of this process has mapped the arena already. */
-#include "arena/places.h"
+#include "arena/offsets.h"
 #include "arena/shared_map.h"
 
 #include "base/error.h"

@@ -3,7 +3,7 @@
  * a sanitizer, an emulator) is no reason to fail where nobody asked for so much; a span that was asked for is not bargained over.
  * Control pages, the first of the store among them, are populated here, so that a lack of memory is an error now and not a SIGBUS later.
  * Cost: some 100 us, of it nearly all the kernel's for the pages. */
-#include "arena/places.h"
+#include "arena/offsets.h"
 #include "arena/robust.h"
 #include "arena/shared_map.h"
 

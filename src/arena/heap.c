@@ -123,7 +123,7 @@ static struct slab *new_slab(struct heap *heap, uint32_t class, int *error)
     return slab;
 }
 
-static void *small_alloc(struct heap *heap, size_t bytes, int *error)
+static void *host_copy_alloc(struct heap *heap, size_t bytes, int *error)
 {
     uint32_t class = class_of(bytes), word = 0;
     struct slab *slab = heap->open[class];
@@ -145,7 +145,7 @@ static uint32_t place_of(const struct slab *slab, const void *ptr)
     return place < slab->places && (slab->taken[place / 64] >> place % 64 & 1) ? place : UINT32_MAX;
 }
 
-static int small_free(struct heap *heap, struct slab *slab, const void *ptr)
+static int host_copy_free(struct heap *heap, struct slab *slab, const void *ptr)
 {
     uint32_t place = place_of(slab, ptr);
     if (place == UINT32_MAX || slab->at + (size_t)place * sizes[slab->class] != ptr)
@@ -209,7 +209,7 @@ void *heap_alloc(struct heap *heap, size_t bytes, int *error)
     if (bytes > SMALL_MOST)
         return pages_alloc(heap, bytes, false, error);
     pthread_mutex_lock(heap->lock);
-    void *at = small_alloc(heap, bytes, error);
+    void *at = host_copy_alloc(heap, bytes, error);
     pthread_mutex_unlock(heap->lock);
     return at;
 }
@@ -227,7 +227,7 @@ int heap_free(struct heap *heap, void *ptr)
     pthread_mutex_lock(heap->lock);
     bool found = span_find(heap->span, ptr, &piece);
     if (found && piece.use == SPAN_SLAB && piece.owner)
-        error = small_free(heap, piece.owner, ptr);
+        error = host_copy_free(heap, piece.owner, ptr);
     bool whole = found && piece.use == SPAN_CALLER && piece.at == ptr;
     if (whole)
         span_mark(heap->span, ptr, SPAN_GOING, NULL);

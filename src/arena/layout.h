@@ -308,7 +308,7 @@ struct loaded {
     _Alignas(4096) shared32 held[RANKS_MAX / 32];     /* a bit for each rank of the world that may read it: set before anybody knows of it, taken out by that rank | E75 */
 };
 
-/* ---- device memory lent to peers (gpu/share, gpu/handles). Both lie in the lender's span: cards for a comm, loans for the world ---- */
+/* ---- device memory lent to peers (gpu/ipc_export, gpu/ipc_import). Both lie in the lender's span: cards for a comm, loans for the world ---- */
 enum lent_how { LENT_NOT, LENT_LEGACY, LENT_DESCRIPTOR };
 struct lent {                         /* one buffer of a call; by its rank, before it arrives | E1 */
     unsigned char device[16], handle[64];            /* the GPU's UUID; cuIpcGetMemHandle's, if LEGACY */

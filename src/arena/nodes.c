@@ -11,7 +11,7 @@
  * Cost: nothing where there is one node; else libnuma's look at /sys, once a rank, twice for the last one, once for each loaded file. */
 #include "arena/nodes.h"
 
-#include "arena/places.h"
+#include "arena/offsets.h"
 #include "os/cpu.h"
 #include "os/memory.h"
 

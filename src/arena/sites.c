@@ -8,7 +8,7 @@
  * A text may get two numbers only where its first filler was held up for longer than PATIENCE_NS between claim and hash; that does
  * no harm, since numbers are turned into text and never compared between ranks.
  * Cost of a site that is there: one hash and one comparison of up to 119 characters; callers remember the number. */
-#include "arena/places.h"
+#include "arena/offsets.h"
 
 #include "base/clock.h"
 

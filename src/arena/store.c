@@ -4,7 +4,7 @@
  * store; at 10,000 keys less than one), and the copy. */
 #include "arena/store.h"
 
-#include "arena/stock.h"
+#include "arena/store_alloc.h"
 #include "arena/robust.h"
 #include "os/futex.h"
 #include "os/memory.h"
@@ -17,7 +17,7 @@ enum { FIGURES_PATIENCE_NS = 100000000 };
 
 struct hash_table {
     struct store *store;
-    struct stock heap;
+    struct store_alloc heap;
     shared64 *heads;
     uint64_t buckets;
 };
@@ -26,10 +26,10 @@ static struct hash_table table_of(const struct arena *arena)
 {
     uint64_t bytes = arena->header->store_bytes;
     shared64 *heads = (shared64 *)(void *)((char *)arena->store + 4096);
-    return (struct hash_table){ arena->store, stock_of(arena->store, bytes), heads, store_buckets(bytes) };
+    return (struct hash_table){ arena->store, store_alloc_of(arena->store, bytes), heads, store_buckets(bytes) };
 }
 
-static struct store_entry *entry_at(const struct hash_table *t, uint64_t at) { return (struct store_entry *)(void *)stock_block(&t->heap, at); }
+static struct store_entry *entry_at(const struct hash_table *t, uint64_t at) { return (struct store_entry *)(void *)store_alloc_block(&t->heap, at); }
 static shared64 *entry_number(struct store_entry *e) { return (shared64 *)(void *)e->bytes; }
 
 struct store_key store_key(const char *text, size_t bytes) { return (struct store_key){ text, bytes, text_hash(text, bytes, 0) }; }
@@ -57,7 +57,7 @@ static int repair_chain(const struct hash_table *t, uint64_t bucket)
 {
     const shared64 *word = &t->heads[bucket];
     for (uint64_t at; (at = load_acquire64(word)) != 0; word = &entry_at(t, at)->next) {             /* E30 acquire */
-        int r = stock_keep(&t->heap, at);
+        int r = store_alloc_keep(&t->heap, at);
         if (r < 0)
             return r;
         t->store->keys++;
@@ -69,13 +69,13 @@ static int repair_chain(const struct hash_table *t, uint64_t bucket)
 static int repair(const struct hash_table *t)
 {
     struct store *s = t->store;
-    int r = stock_forget(&t->heap);
+    int r = store_alloc_forget(&t->heap);
     s->keys = 0;
     for (uint64_t i = 0; i < t->buckets && r == 0 && load_acquire32(&s->ready); i++)
         r = repair_chain(t, i);
     if (r < 0)
         return r;
-    stock_rebuild(&t->heap);
+    store_alloc_rebuild(&t->heap);
     if (load_acquire32(&s->damaged))
         return -EIO;
     for (int i = 0; i < STORE_GROUPS; i++) {
@@ -127,7 +127,7 @@ struct found { shared64 *word; uint64_t at; struct store_entry *entry; uint32_t 
 /* An entry as its block has room for it; its lengths are read once. */
 static bool entry_sound(const struct hash_table *t, uint64_t at, uint32_t value_bytes, uint16_t key_bytes)
 {
-    uint64_t room = stock_bytes(stock_block(&t->heap, at)), end = stock_grown(&t->heap);
+    uint64_t room = store_alloc_bytes(store_alloc_block(&t->heap, at)), end = store_alloc_grown(&t->heap);
     return at < end && room <= end - at && sizeof(struct store_entry) + value_bytes + key_bytes <= room;
 }
 
@@ -140,15 +140,15 @@ static int table_find(const struct hash_table *t, const struct store_key *key, s
     if (!load_acquire32(&t->store->ready))
         return 0;
     for (uint64_t at; (at = load_acquire64(word)) != 0;) {           /* E30 acquire */
-        if (most-- == 0 || !stock_sound(&t->heap, at)) {
-            stock_damaged(&t->heap);
+        if (most-- == 0 || !store_alloc_sound(&t->heap, at)) {
+            store_alloc_damaged(&t->heap);
             return -EIO;
         }
         struct store_entry *e = entry_at(t, at);
         uint32_t value_bytes = e->value_bytes;
         uint16_t key_bytes = e->key_bytes, number = e->number;
         if (!entry_sound(t, at, value_bytes, key_bytes) || (number && value_bytes != sizeof(int64_t))) {
-            stock_damaged(&t->heap);
+            store_alloc_damaged(&t->heap);
             return -EIO;
         }
         if (e->hash == key->hash && key_bytes == key->bytes && !memcmp(e->bytes + value_bytes, key->text, key->bytes)) {
@@ -184,7 +184,7 @@ static int table_put(const struct hash_table *t, const struct found *f, const st
     int error = change_begin(t);
     if (error)
         return error;
-    uint64_t at = stock_take(&t->heap, sizeof(struct store_entry) + value.bytes + key->bytes, &error);
+    uint64_t at = store_alloc_take(&t->heap, sizeof(struct store_entry) + value.bytes + key->bytes, &error);
     if (!at) {
         change_end(t);
         return error;
@@ -199,7 +199,7 @@ static int table_put(const struct hash_table *t, const struct found *f, const st
     copy(e->bytes + value.bytes, key->text, key->bytes);
     store_release64(f->word, at);                                    /* E30 release */
     if (f->entry)
-        stock_give(&t->heap, f->at);
+        store_alloc_give(&t->heap, f->at);
     else
         t->store->keys++;
     return 0;
@@ -208,7 +208,7 @@ static int table_put(const struct hash_table *t, const struct found *f, const st
 static void table_drop(const struct hash_table *t, const struct found *f)
 {
     store_release64(f->word, load_acquire64(&f->entry->next));       /* E30 release, E30 acquire */
-    stock_give(&t->heap, f->at);
+    store_alloc_give(&t->heap, f->at);
     t->store->keys--;
 }
 

@@ -5,8 +5,8 @@
 #include "base/knob.h"
 #include "base/text.h"
 #include "coll/select.h"
-#include "coll/tuned.h"
-#include "watch/stamp.h"
+#include "coll/tuning_file.h"
+#include "watch/fingerprint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,11 +117,11 @@ static void look_at_file(struct doctor *d, char file[RULES_TEXT], bool *used)
     text_clear(&why);
     file[0] = 0;
     *used = false;
-    if (!tuned_path(path)) {
+    if (!tuning_file_path(path)) {
         doctor_say(4, "  no file of measured rules (TUTTI_TUNED)");
         return;
     }
-    switch (tuned_read(path, file, &why)) {
+    switch (tuning_file_read(path, file, &why)) {
     case TUNED_NONE:
         doctor_say(4, "  not measured here; tutti doctor --tune would write %s", path);
         break;
@@ -155,7 +155,7 @@ void doctor_rules(struct doctor *d)
         said = "";
     } else if (*said)
         doctor_say(4, "  TUTTI_ALGORITHM: %s", said);
-    tuned_lay(said, laid);
+    tuning_file_lay(said, laid);
     if (used && !strchr(laid, '|'))
         doctor_wrong(d, "make TUTTI_ALGORITHM shorter", "the two together are longer than %d bytes: the file is not used", RULES_TEXT - 1);
     if (select_layers(rules, laid, &why) == 0)

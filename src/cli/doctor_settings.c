@@ -4,7 +4,7 @@
 #include "cli/verb.h"
 
 #include "engine/fault.h"
-#include "api/life.h"
+#include "api/world.h"
 #include "base/knob.h"
 #include "base/text.h"
 #include "fold/fold.h"
@@ -29,7 +29,7 @@ static const char *look_up(const char *name, void *arg)
 static int read_flags(unsigned *flags, struct text *why)
 {
     tutti_options given = { .job = "-", .size = 1, .timeout_ms = 1, .join_timeout_ms = 1, .warn_ms = 1, .spin_us = 1, .span_bytes = 65536 }, all;
-    int r = life_options(&all, &given, why);
+    int r = world_options(&all, &given, why);
     *flags = r < 0 ? 0 : all.flags;
     return r;
 }

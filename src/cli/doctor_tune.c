@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "coll/select.h"
-#include "coll/tuned.h"
+#include "coll/tuning_file.h"
 #include "os/cpu.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void make_file(char *file, size_t room, const char *rules)
     struct text t = { file, room, 0 };
     time_t now = time(NULL);
     struct tm tm;
-    tuned_machine(machine);
+    tuning_file_machine(machine);
     strftime(date, sizeof date, "%Y-%m-%d %H:%M", localtime_r(&now, &tm));
     text_clear(&t);
     text_add(&t, TUNED_HEAD "%s\n# measured by tutti doctor --tune on %s; delete this file to go by what is built in\n", machine, date);
@@ -172,7 +172,7 @@ int doctor_tune(int seconds, bool dry)
     struct tune_change changes[TUNE_CHANGES];
     char path[TUNED_PATH], rules[TUNED_RULES + 1];
     struct text t = TEXT_IN(rules);
-    if (!tuned_path(path) && !dry) {
+    if (!tuning_file_path(path) && !dry) {
         doctor_wrong(&d, "unset TUTTI_TUNED, or set it to a path; or --dry-run", "there is no place for a file of rules");
         return doctor_end(&d);
     }

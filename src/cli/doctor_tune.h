@@ -7,7 +7,7 @@
 #include "cli/doctor_say.h"
 
 #include "base/text.h"
-#include "watch/stamp.h"
+#include "watch/fingerprint.h"
 
 enum { TUNE_KINDS = 10, TUNE_PAIRS = 2, TUNE_SIZES = 7, TUNE_PASSES = 2, TUNE_ROUNDS = 22, TUNE_TEAMS = 3, TUNE_CHANGES = TUNE_KINDS * TUNE_PAIRS * 2 };
 

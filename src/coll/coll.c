@@ -31,7 +31,7 @@ void coll_publish(struct coll *c, const char *at)
 {
     struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
     store_relaxed64(&mine->payload[0], at ? (uint64_t)(at - c->comm->world->arena.base) : 0);        /* relaxed: E1 publishes it */
-    if (stamp_hashed(c->op.claim.descriptor))
+    if (fingerprint_hashed(c->op.claim.descriptor))
         store_relaxed64(&mine->payload[COUNT_WORD], c->op.claim.count);                       /* relaxed: E1 publishes it */
     if (c->fold.scaled)
         coll_publish_factor(c);

@@ -15,7 +15,7 @@
 
 #include "base/tiny.h"
 #include "fold/fold.h"
-#include "fold/word.h"
+#include "fold/scalar.h"
 #include "group/comm.h"
 #include "group/place.h"
 
@@ -24,7 +24,7 @@ struct device_call;                    /* gpu/: the device buffers of a call */
 struct disk_call;                      /* disk/: the file of a call */
 
 /* The lists of a _v form or of all_reduce_many; NULL where a call has none. In work they are a copy. */
-struct lists {
+struct vector_args {
     int n;                             /* ranks, or buffers of all_reduce_many */
     const void *const *send;
     const size_t *send_counts;
@@ -90,7 +90,7 @@ struct coll {
         uint64_t ticks;                /* spent in folds and copies */
     } fold;
     struct even even;                  /* of even parts of up to FLAT_BYTES; else zeros */
-    struct lists lists;
+    struct vector_args lists;
     uint64_t list_hash;                /* of the counts that all ranks must have alike; 0: none */
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */

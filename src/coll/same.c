@@ -10,7 +10,7 @@ int same_before(struct coll *c)
     /* relaxed: E1 publishes them */
     store_relaxed64(&mine->payload[0], digest(c->send, c->count, 1));
     store_relaxed64(&mine->payload[1], digest(c->send, c->count, 2));             /* relaxed: as above */
-    if (stamp_hashed(c->op.claim.descriptor))
+    if (fingerprint_hashed(c->op.claim.descriptor))
         store_relaxed64(&mine->payload[COUNT_WORD], c->op.claim.count);       /* relaxed: as above */
     return 0;
 }

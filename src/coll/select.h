@@ -8,7 +8,7 @@
  *     choice  = [ low ] "-" high "=" algorithm        bytes of one rank's contribution; "inf"; suffixes k, M, G
  * The clause "device" chooses a road by the same grammar: how a large operation goes whose buffers are device memory at all ranks; bytes of
  * one rank's contribution. Where that road cannot be gone, `pinned` can.
- * In the arena's header stands what the machine's file says, a "|", and what TUTTI_ALGORITHM says; or the latter alone (coll/tuned.h).
+ * In the arena's header stands what the machine's file says, a "|", and what TUTTI_ALGORITHM says; or the latter alone (coll/tuning_file.h).
  * "/crowded" holds for comms with more ranks than there are CPUs. A later clause for the same kind takes the place of the earlier;
  * sizes that no choice covers, or that are too large for the algorithm, fall to the default. The barrier's choice is also the gate of
  * every one-phase algorithm. */

@@ -3,7 +3,7 @@
 #include "disk/call.h"
 
 #include "base/error.h"
-#include "os/aside.h"
+#include "os/timed_call.h"
 #include "watch/journal.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void end_it(void *arg)
 bool disk_call_end(struct disk_call *d)
 {
     if (d->there || (d->begun && d->stripe.busy))
-        return aside_run(end_it, d, END_PATIENCE_NS);
+        return timed_call_run(end_it, d, END_PATIENCE_NS);
     end_it(d);
     return true;
 }
@@ -144,7 +144,7 @@ static void explain(struct coll *c, uint32_t p, enum disk_what what, int error, 
     if (what == DISK_READ || what == DISK_WRITE || what == DISK_ENDED)
         snprintf(place, sizeof place, at < AT_MOST ? " at byte %llu" : " at byte %llu or behind", (unsigned long long)at);
     bool known = (unsigned)what < sizeof sentence / sizeof sentence[0] && sentence[what];
-    comm_explain(c->comm, "%s of \"%.300s\" at %s, on rank %u: %s%s%s%s", kind_name(stamp_kind(c->op.claim.descriptor)), c->disk->path,
+    comm_explain(c->comm, "%s of \"%.300s\" at %s, on rank %u: %s%s%s%s", kind_name(fingerprint_kind(c->op.claim.descriptor)), c->disk->path,
                  arena_site_text(c->comm->watch.arena, c->op.site), p, known ? sentence[what] : "an error without a name", place,
                  what == DISK_KIND || what == DISK_ENDED || what == DISK_OTHER ? "" : ": ",
                  what == DISK_KIND || what == DISK_ENDED || what == DISK_OTHER ? "" : error_system(error));

@@ -148,7 +148,7 @@ static void save_start(struct coll *c)
     disk_say(c, DISK_AT, c->disk->at);
     disk_say(c, DISK_WHICH, which);
     disk_say(c, DISK_START, outcome);
-    if (stamp_hashed(c->op.claim.descriptor))
+    if (fingerprint_hashed(c->op.claim.descriptor))
         store_relaxed64(&watch_arrival(&c->comm->watch, c->comm->watch.me, c->op.claim.seq)->payload[COUNT_WORD], c->op.claim.count);    /* relaxed: E1 publishes it */
     disk_claim(c);
 }

@@ -48,7 +48,7 @@ static int guard_journal(struct tutti_comm *comm, enum kind kind, uint32_t site,
 {
     if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK)) {        /* with work under way the journal is another thread's */
         uint64_t tick = clock_tick();
-        journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, tick);
+        journal_begin(&comm->watch, 0, fingerprint_make(kind, 0, 0, 0, 0), 0, site, tick);
         journal_end(&comm->watch, error, tick);
     }
     return error;

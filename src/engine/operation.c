@@ -30,7 +30,7 @@ void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, e
     op->pauses = 0;
     op->claim.seq = seq;
     store_relaxed64(&comm->numbered, seq);           /* relaxed: only says whether a report is old */
-    op->claim.descriptor = operation_stamp(c, kind);
+    op->claim.descriptor = operation_fingerprint(c, kind);
     op->claim.count = c->list_hash ? c->list_hash : c->count;
     op->claim.commit_at = 0;
     op->claim.differs = 0;
@@ -62,7 +62,7 @@ static void operation_pass_on(struct coll *c, int error)
     char report[REPORT_TEXT];
     bool said = comm_read(c->comm, report) >= c->op.claim.seq && report[0];
     if (!said)
-        comm_explain(c->comm, "%s at %s: %s", kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(c->comm->watch.arena, c->op.site),
+        comm_explain(c->comm, "%s at %s: %s", kind_name(fingerprint_kind(c->op.claim.descriptor)), arena_site_text(c->comm->watch.arena, c->op.site),
                      error_system(error));
     comm_give_up(c->comm, said ? report : error_system(error));
 }
@@ -93,11 +93,11 @@ static __attribute__((noinline, cold)) void operation_explain(struct coll *c, in
         comm_show(comm, &t);
     } else if (result == -EINTR)
         comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
-                     kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
+                     kind_name(fingerprint_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
     else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN) && !operation_device_failed(c, result)) {
         if (result == -EPROTO || result == -EIO)
             comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
-                         kind_name(stamp_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
+                         kind_name(fingerprint_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
         operation_pass_on(c, result);
     }
 }

@@ -7,9 +7,9 @@
 #include "coll/coll.h"
 #include "coll/select.h"
 
-static inline uint64_t operation_stamp(const struct coll *c, enum kind kind)
+static inline uint64_t operation_fingerprint(const struct coll *c, enum kind kind)
 {
-    return c->list_hash ? stamp_make_list(kind, c->type, c->oper, c->list_hash) : stamp_make(kind, c->type, c->oper, c->root, c->count);
+    return c->list_hash ? fingerprint_make_list(kind, c->type, c->oper, c->list_hash) : fingerprint_make(kind, c->type, c->oper, c->root, c->count);
 }
 
 static inline void operation_gate(struct tutti_comm *comm)

@@ -205,7 +205,7 @@ static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_
     bool moved = head && (comm->engine.queue != first || head->wait.word != before);
     *wait = head ? head->wait : (struct wait){ .word = NULL };
     bool says = head && !comm->watch.over && !comm->engine.deadlines;
-    *said = says ? (struct cycle_wait){ stamp_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
+    *said = says ? (struct cycle_wait){ fingerprint_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
     pthread_mutex_unlock(&comm->engine.queue_lock);
     if (moved && !attends)
         progress_kick(comm->world);

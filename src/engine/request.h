@@ -18,7 +18,7 @@ void request_journal(struct watch *w, const struct post *post, uint64_t tick);
 static inline void request_journal_note(struct watch *w, enum kind kind, const struct note *note, size_t count, uint64_t tick)
 {
     /* A number that is no collective's: reports look for those by number. */
-    journal_begin(w, UINT64_MAX, stamp_make(kind, note->type, 0, 0, count), count, note->site, tick);
+    journal_begin(w, UINT64_MAX, fingerprint_make(kind, note->type, 0, 0, count), count, note->site, tick);
     struct record *r = journal_hand(w->mine);
     store_relaxed32(&r->about, (uint32_t)(note->peer + 1));          /* relaxed: a hint for people */
     store_relaxed32(&r->tag, (uint32_t)note->tag + 1);               /* relaxed: as above */

@@ -19,7 +19,7 @@ static int verify_differ(struct coll *c)
     struct text t = TEXT_IN(room);
     text_clear(&t);
     text_add(&t, "TUTTI_VERIFY: the ranks had different results before ");
-    stamp_add(&t, c->op.claim.descriptor, c->count);
+    fingerprint_add(&t, c->op.claim.descriptor, c->count);
     text_add(&t, " #%llu on %s at %s, since they last agreed\n", (unsigned long long)(c->op.claim.seq - w->arena->header->first_seq), w->name,
              arena_site_text(w->arena, c->op.site));
     for (uint32_t p = 0; p < w->size; p++)
@@ -40,7 +40,7 @@ int verify_end(struct coll *c)
             return verify_differ(c);
     if (coll_any_device(c))            /* a device's memory cannot be read here: then nobody counts this result */
         return 0;
-    switch (stamp_kind(c->op.claim.descriptor)) {
+    switch (fingerprint_kind(c->op.claim.descriptor)) {
     case KIND_BROADCAST:
     case KIND_ALL_REDUCE: verify_add(w, c->recv, c->count * c->width); break;
     case KIND_ALL_GATHER: verify_add(w, c->recv, c->count * c->width * w->size); break;

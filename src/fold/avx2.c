@@ -7,8 +7,8 @@
 #include <immintrin.h>
 
 #define LANES_BYTES 32
-#include "fold/few.h"
-#include "fold/lanes.h"
+#include "fold/tail.h"
+#include "fold/vector.h"
 #include "fold/fp8.h"
 
 static vec f16_load(const uint8_t *from)
@@ -28,7 +28,7 @@ static vec bf16_load(const uint8_t *from)
 
 static void bf16_store(uint8_t *to, vec v)
 {
-    __m256i rounded = (__m256i)lanes_round_bf16(v);
+    __m256i rounded = (__m256i)vector_round_bf16(v);
     __m256i packed = _mm256_packus_epi32(rounded, rounded); /* within each half of the register */
     _mm_storeu_si128((void *)to, _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x8)));
 }

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 
 #define LANES_BYTES 64
-#include "fold/lanes.h"
+#include "fold/vector.h"
 #include "fold/fp8.h"
 
 static vec f16_load(const uint8_t *from)
@@ -30,17 +30,17 @@ static vec bf16_load(const uint8_t *from)
 /* Not vcvtneps2bf16: it flushes denormals. */
 static void bf16_store(uint8_t *to, vec v)
 {
-    _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16((__m512i)lanes_round_bf16(v)));
+    _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16((__m512i)vector_round_bf16(v)));
 }
 
-static vec few_load(const uint8_t *from, size_t bytes)
+static vec tail_load(const uint8_t *from, size_t bytes)
 {
     return (vec)_mm512_maskz_loadu_epi8((UINT64_C(1) << bytes) - 1, from);
 }
 
-static void few_store(uint8_t *to, const uint8_t *from, size_t bytes)
+static void tail_store(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    _mm512_mask_storeu_epi8(to, (UINT64_C(1) << bytes) - 1, (__m512i)lanes_load(from));
+    _mm512_mask_storeu_epi8(to, (UINT64_C(1) << bytes) - 1, (__m512i)vector_load(from));
 }
 
 /* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above it alone. */

@@ -15,15 +15,15 @@
 #ifndef FOLD_SMALL_H
 #define FOLD_SMALL_H
 
-#include "fold/lanes.h"
+#include "fold/vector.h"
 
-static inline vec fp8_more(vec a, int32_t than) { return (vec)((i32v)a > (i32v)lanes_all_32((uint32_t)than)); }
+static inline vec fp8_more(vec a, int32_t than) { return (vec)((i32v)a > (i32v)vector_all_32((uint32_t)than)); }
 
 /* v: an E4M3 that was read as an f16. Its NaN was read as the 480 that would come after the largest number. */
 static inline vec fp8_from_f16_e4m3(vec v)
 {
-    v = lanes_prod_f32(v, (vec)((f32v){0} + 256.0f));
-    return v | (fp8_more(v & lanes_all_32(INT32_MAX), 0x43efffff) & lanes_all_32(0x7fc00000));
+    v = vector_prod_f32(v, (vec)((f32v){0} + 256.0f));
+    return v | (fp8_more(v & vector_all_32(INT32_MAX), 0x43efffff) & vector_all_32(0x7fc00000));
 }
 
 /* One element in the low byte of each lane, nothing above it. A denormal counts in units of the last place, like any integer.
@@ -31,12 +31,12 @@ static inline vec fp8_from_f16_e4m3(vec v)
 #define SMALL_WIDE(type, fraction, bias, unit, last, beyond)                                                              \
     static inline vec fp8_wide_##type(vec byte)                                                                      \
     {                                                                                                                  \
-        vec  rest = byte & lanes_all_32(0x7f);                                                                         \
+        vec  rest = byte & vector_all_32(0x7f);                                                                         \
         f32v count = __builtin_convertvector((i32v)rest, f32v);                                                        \
         vec  tiny = (vec)(count * unit);                                                                               \
         vec  wide = (vec)(((u32v)rest << (23 - fraction)) + ((127u - bias) << 23));                                    \
-        wide = lanes_pick(fp8_more(rest, (1 << fraction) - 1), wide, tiny);                                          \
-        wide |= fp8_more(rest, last) & lanes_all_32(beyond);                                                         \
+        wide = vector_pick(fp8_more(rest, (1 << fraction) - 1), wide, tiny);                                          \
+        wide |= fp8_more(rest, last) & vector_all_32(beyond);                                                         \
         return wide | (vec)((u32v)(byte ^ rest) << 24);                                                                \
     }
 
@@ -47,7 +47,7 @@ static inline vec fp8_from_f16_e4m3(vec v)
         vec  tiny = (vec)((u32v)((f32v)rest + counter) - (u32v)((f32v){0} + counter));                                 \
         u32v odd = (u32v)rest >> (23 - fraction) & 1;                                                                  \
         u32v base = (u32v)rest - ((127u - bias) << 23) + ((1u << (22 - fraction)) - 1);                                \
-        return lanes_pick(fp8_more(rest, least - 1), (vec)((base + odd) >> (23 - fraction)), tiny);                    \
+        return vector_pick(fp8_more(rest, least - 1), (vec)((base + odd) >> (23 - fraction)), tiny);                    \
     }
 
 /* clang-format off */
@@ -60,17 +60,17 @@ SMALL_CODE(e5m2, 2, 15, 0x38800000, 0x1p7f)
 /* 464 lies halfway between 448 and the 480 that would come next, and goes to 448, whose code is even. */
 static inline vec fp8_round_e4m3(vec v)
 {
-    vec rest = v & lanes_all_32(INT32_MAX);
+    vec rest = v & vector_all_32(INT32_MAX);
     vec code = fp8_code_e4m3(rest) | (vec)((u32v)(v ^ rest) >> 24);
-    return lanes_pick(fp8_more(rest, 0x43e80000), lanes_all_32(0x7f), code);
+    return vector_pick(fp8_more(rest, 0x43e80000), vector_all_32(0x7f), code);
 }
 
 /* From 61440, halfway between 57344 and 65536, rounding comes to infinity by itself; from 65536 on it would go too far. */
 static inline vec fp8_round_e5m2(vec v)
 {
-    vec rest = v & lanes_all_32(INT32_MAX);
-    vec code = lanes_pick(fp8_more(rest, 0x47800000), lanes_all_32(0x7c), fp8_code_e5m2(rest));
-    return lanes_pick(fp8_more(rest, 0x7f800000), lanes_all_32(0x7e), code | (vec)((u32v)(v ^ rest) >> 24));
+    vec rest = v & vector_all_32(INT32_MAX);
+    vec code = vector_pick(fp8_more(rest, 0x47800000), vector_all_32(0x7c), fp8_code_e5m2(rest));
+    return vector_pick(fp8_more(rest, 0x7f800000), vector_all_32(0x7e), code | (vec)((u32v)(v ^ rest) >> 24));
 }
 
 #endif

@@ -10,11 +10,11 @@
 #define FOLD_KERNELS_H
 
 #include "fold/average.h"
-#include "fold/lanes.h"
-#include "fold/pairs.h"
+#include "fold/vector.h"
+#include "fold/complex.h"
 #include "fold/fp8.h"
 #include "fold/table.h"
-#include "fold/walk.h"
+#include "fold/loop.h"
 
 static inline void f8e4m3_store(uint8_t *to, vec v) { bytes_store(to, fp8_round_e4m3(v)); }
 static inline void f8e5m2_store(uint8_t *to, vec v) { bytes_store(to, fp8_round_e5m2(v)); }
@@ -22,14 +22,14 @@ static inline void f8e5m2_store(uint8_t *to, vec v) { bytes_store(to, fp8_round_
 #define KERNEL(name, size, unit, load, step, finish, store)                                                            \
     static void kernel_##name(void *dst, const void *const src[], int n, size_t count, int divisor)                    \
     {                                                                                                                  \
-        walk_all(dst, src, n, count, (struct given){divisor, NULL, NULL},                                              \
+        loop_all(dst, src, n, count, (struct given){divisor, NULL, NULL},                                              \
                  (struct fold_shape){size, unit, load, step, finish, store, NULL});                                         \
     }
 
 #define KERNEL_SCALED(name, size, unit, load, scale, step, finish, store)                                              \
     static void scaled_##name(void *dst, const void *const src[], const void *const factor[], int n, size_t count)     \
     {                                                                                                                  \
-        walk_scaled(dst, src, factor, n, count, (struct fold_shape){size, unit, load, step, finish, store, scale});         \
+        loop_scaled(dst, src, factor, n, count, (struct fold_shape){size, unit, load, step, finish, store, scale});         \
     }
 
 /* Complex numbers where the parts do not meet: twice as many parts. */
@@ -39,42 +39,42 @@ static inline void f8e5m2_store(uint8_t *to, vec v) { bytes_store(to, fp8_round_
         kernel_##parts(dst, src, n, 2 * count, divisor);                                                               \
     }
 
-#define KERNEL_PLAIN(name, size, step) KERNEL(name, size, LANES_BYTES, lanes_load, step, lanes_as_is, lanes_store)
+#define KERNEL_PLAIN(name, size, step) KERNEL(name, size, LANES_BYTES, vector_load, step, vector_as_is, vector_store)
 
 #define KERNEL_TRUTH(name, bits, step)                                                                                 \
-    KERNEL(name, bits / 8, LANES_BYTES, lanes_truth_##bits, step, lanes_one_##bits, lanes_store)
+    KERNEL(name, bits / 8, LANES_BYTES, vector_truth_##bits, step, vector_one_##bits, vector_store)
 
 #define KERNELS_UNSIGNED(bits)                                                                                         \
-    KERNEL_PLAIN(sum_##bits, bits / 8, lanes_sum_##bits)                                                               \
-    KERNEL_PLAIN(prod_##bits, bits / 8, lanes_prod_##bits)                                                             \
-    KERNEL_PLAIN(band_##bits, bits / 8, lanes_and)                                                                     \
-    KERNEL_PLAIN(bor_##bits, bits / 8, lanes_or)                                                                       \
-    KERNEL_PLAIN(bxor_##bits, bits / 8, lanes_xor)                                                                     \
-    KERNEL_TRUTH(land_##bits, bits, lanes_and)                                                                         \
-    KERNEL_TRUTH(lor_##bits, bits, lanes_or)                                                                           \
-    KERNEL_TRUTH(lxor_##bits, bits, lanes_xor)                                                                         \
-    KERNEL_PLAIN(min_u##bits, bits / 8, lanes_min_u##bits)                                                             \
-    KERNEL_PLAIN(max_u##bits, bits / 8, lanes_max_u##bits)                                                             \
-    KERNEL_PLAIN(min_i##bits, bits / 8, lanes_min_i##bits)                                                             \
-    KERNEL_PLAIN(max_i##bits, bits / 8, lanes_max_i##bits)                                                             \
-    KERNEL_SCALED(bits, bits / 8, LANES_BYTES, lanes_load, lanes_prod_##bits, lanes_sum_##bits, lanes_as_is, lanes_store)
+    KERNEL_PLAIN(sum_##bits, bits / 8, vector_sum_##bits)                                                               \
+    KERNEL_PLAIN(prod_##bits, bits / 8, vector_prod_##bits)                                                             \
+    KERNEL_PLAIN(band_##bits, bits / 8, vector_and)                                                                     \
+    KERNEL_PLAIN(bor_##bits, bits / 8, vector_or)                                                                       \
+    KERNEL_PLAIN(bxor_##bits, bits / 8, vector_xor)                                                                     \
+    KERNEL_TRUTH(land_##bits, bits, vector_and)                                                                         \
+    KERNEL_TRUTH(lor_##bits, bits, vector_or)                                                                           \
+    KERNEL_TRUTH(lxor_##bits, bits, vector_xor)                                                                         \
+    KERNEL_PLAIN(min_u##bits, bits / 8, vector_min_u##bits)                                                             \
+    KERNEL_PLAIN(max_u##bits, bits / 8, vector_max_u##bits)                                                             \
+    KERNEL_PLAIN(min_i##bits, bits / 8, vector_min_i##bits)                                                             \
+    KERNEL_PLAIN(max_i##bits, bits / 8, vector_max_i##bits)                                                             \
+    KERNEL_SCALED(bits, bits / 8, LANES_BYTES, vector_load, vector_prod_##bits, vector_sum_##bits, vector_as_is, vector_store)
 
 /* acc: the type accumulated in; a half has half a register of storage per register of accumulators, and so on. */
 #define KERNELS_FLOAT(type, size, acc, unit, load, store)                                                              \
-    KERNEL(sum_##type, size, unit, load, lanes_sum_##acc, lanes_finish_##acc, store)                                   \
-    KERNEL(prod_##type, size, unit, load, lanes_prod_##acc, lanes_finish_##acc, store)                                 \
-    KERNEL(avg_##type, size, unit, load, lanes_sum_##acc, lanes_average_##acc, store)                                  \
-    KERNEL_SCALED(type, size, unit, load, lanes_prod_##acc, lanes_sum_##acc, lanes_finish_##acc, store)
+    KERNEL(sum_##type, size, unit, load, vector_sum_##acc, vector_finish_##acc, store)                                   \
+    KERNEL(prod_##type, size, unit, load, vector_prod_##acc, vector_finish_##acc, store)                                 \
+    KERNEL(avg_##type, size, unit, load, vector_sum_##acc, vector_average_##acc, store)                                  \
+    KERNEL_SCALED(type, size, unit, load, vector_prod_##acc, vector_sum_##acc, vector_finish_##acc, store)
 
 #define KERNELS_COMPLEX(type, size, part)                                                                              \
     KERNEL_PARTS(sum_##type, sum_##part)                                                                               \
     KERNEL_PARTS(avg_##type, avg_##part)                                                                               \
-    KERNEL(prod_##type, size, LANES_BYTES, lanes_load, pairs_prod_##type, lanes_finish_##part, lanes_store)            \
-    KERNEL_SCALED(type, size, LANES_BYTES, lanes_load, pairs_prod_##type, lanes_sum_##part, lanes_finish_##part, lanes_store)
+    KERNEL(prod_##type, size, LANES_BYTES, vector_load, complex_prod_##type, vector_finish_##part, vector_store)            \
+    KERNEL_SCALED(type, size, LANES_BYTES, vector_load, complex_prod_##type, vector_sum_##part, vector_finish_##part, vector_store)
 
 #define KERNELS_EXTREME(type, bits)                                                                                    \
-    KERNEL(min_##type, bits / 8, LANES_BYTES, lanes_low_##type, lanes_min_i##bits, lanes_back_##type, lanes_store)     \
-    KERNEL(max_##type, bits / 8, LANES_BYTES, lanes_high_##type, lanes_max_i##bits, lanes_back_##type, lanes_store)
+    KERNEL(min_##type, bits / 8, LANES_BYTES, vector_low_##type, vector_min_i##bits, vector_back_##type, vector_store)     \
+    KERNEL(max_##type, bits / 8, LANES_BYTES, vector_high_##type, vector_max_i##bits, vector_back_##type, vector_store)
 
 /* clang-format off */
 KERNELS_UNSIGNED(8)
@@ -85,8 +85,8 @@ KERNELS_FLOAT(f8e4m3, 1, f32, LANES_BYTES / 4, f8e4m3_load, f8e4m3_store)
 KERNELS_FLOAT(f8e5m2, 1, f32, LANES_BYTES / 4, f8e5m2_load, f8e5m2_store)
 KERNELS_FLOAT(f16, 2, f32, LANES_BYTES / 2, f16_load, f16_store)
 KERNELS_FLOAT(bf16, 2, f32, LANES_BYTES / 2, bf16_load, bf16_store)
-KERNELS_FLOAT(f32, 4, f32, LANES_BYTES, lanes_load, lanes_store)
-KERNELS_FLOAT(f64, 8, f64, LANES_BYTES, lanes_load, lanes_store)
+KERNELS_FLOAT(f32, 4, f32, LANES_BYTES, vector_load, vector_store)
+KERNELS_FLOAT(f64, 8, f64, LANES_BYTES, vector_load, vector_store)
 KERNELS_COMPLEX(c64, 8, f32)
 KERNELS_COMPLEX(c128, 16, f64)
 KERNELS_EXTREME(f8e4m3, 8)

@@ -6,8 +6,8 @@
 #include <arm_neon.h>
 
 #define LANES_BYTES 16
-#include "fold/few.h"
-#include "fold/lanes.h"
+#include "fold/tail.h"
+#include "fold/vector.h"
 #include "fold/fp8.h"
 
 static vec f16_load(const uint8_t *from)
@@ -27,7 +27,7 @@ static vec bf16_load(const uint8_t *from)
 
 static void bf16_store(uint8_t *to, vec v)
 {
-    vst1_u8(to, vreinterpret_u8_u16(vmovn_u32((uint32x4_t)lanes_round_bf16(v))));
+    vst1_u8(to, vreinterpret_u8_u16(vmovn_u32((uint32x4_t)vector_round_bf16(v))));
 }
 
 static uint8x8_t neon_four(const uint8_t *from)

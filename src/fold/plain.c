@@ -3,9 +3,9 @@
  * It is the yardstick the other sets are held against, bit for bit. In cache it has about a third of avx512's speed; halves cost
  * a few ns per element, 8-bit floats about one. */
 #define LANES_BYTES 16
-#include "fold/few.h"
+#include "fold/tail.h"
 #include "fold/half.h"
-#include "fold/lanes.h"
+#include "fold/vector.h"
 #include "fold/fp8.h"
 
 static vec plain_widen(const uint8_t *from, float (*widen)(uint16_t))
@@ -15,14 +15,14 @@ static vec plain_widen(const uint8_t *from, float (*widen)(uint16_t))
     memcpy(half, from, sizeof half);
     for (size_t i = 0; i < LANES_BYTES / 4; i++)
         wide[i] = widen(half[i]);
-    return lanes_load((const uint8_t *)wide);
+    return vector_load((const uint8_t *)wide);
 }
 
 static void plain_narrow(uint8_t *to, vec v, uint16_t (*narrow)(float))
 {
     uint16_t half[LANES_BYTES / 4];
     float    wide[LANES_BYTES / 4];
-    lanes_store((uint8_t *)wide, v);
+    vector_store((uint8_t *)wide, v);
     for (size_t i = 0; i < LANES_BYTES / 4; i++)
         half[i] = narrow(wide[i]);
     memcpy(to, half, sizeof half);

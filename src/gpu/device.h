@@ -43,7 +43,7 @@ struct device_call {
     bool swapped;                                    /* these hold: */
     const void *caller_send;                         /* what the call said, while the operation works on copies (small.c) */
     void *caller_recv;
-    struct lists caller_lists;
+    struct vector_args caller_lists;
     void **copies;                                   /* lists of pointers to these copies */
     size_t scratch;                                  /* bytes of one slot of the bounce memory for folded results */
     char words[300];                                 /* of an error before the operation */

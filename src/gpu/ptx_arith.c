@@ -1,5 +1,5 @@
 /* The arithmetic of cells. It has no branches, and every operation on floats is written with its rounding (.rn) and alone: of those
- * the assembler makes no fused multiply-add, so that the bits are the CPU's. What the CPU's side does and why is in fold/lanes.h.
+ * the assembler makes no fused multiply-add, so that the bits are the CPU's. What the CPU's side does and why is in fold/vector.h.
  *
  * MIN and MAX of floats: turning over the magnitude bits of negative numbers makes the order of floats the order of signed integers,
  * -0 < +0 included. Small ones stand at the upper end of the cell. A NaN is given the sign that makes it win. */

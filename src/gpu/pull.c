@@ -10,7 +10,7 @@
 #include "coll/parts.h"
 #include "coll/ring.h"
 #include "coll/select.h"
-#include "gpu/handles.h"
+#include "gpu/ipc_import.h"
 #include "gpu/streams.h"
 #include "gpu/pinned.h"
 
@@ -30,7 +30,7 @@ CUdeviceptr pull_recv(const struct coll *c, uint32_t p)
     return p == c->comm->watch.me ? c->gpu.call->recv.pointer.address : c->gpu.call->pull->peers[p].recv_at;
 }
 
-static struct handles *handles_of(const struct coll *c) { return share_handles(share_if(c->comm->world)); }
+static struct ipc_import *ipc_import_of(const struct coll *c) { return ipc_export_handles(ipc_export_if(c->comm->world)); }
 
 /* ---- before the arrival: the card -------------------------------------------------------------------------------------------------- */
 
@@ -78,15 +78,15 @@ static bool lends_recv(const struct coll *c)
     return c->gpu.call->recv.bytes && c->algorithm->kind == KIND_ALL_REDUCE;
 }
 
-static int lend(struct coll *c, struct share *share, const struct device_buffer *b, struct lent *lent, struct text *why)
+static int lend(struct coll *c, struct ipc_export *share, const struct device_buffer *b, struct lent *lent, struct text *why)
 {
     int r = gpu_enter(c->gpu.call->gpu, why);
     if (r < 0)
         return r;
-    r = share_lend(share, gpu_api(c->gpu.call->gpu), &b->pointer, b->bytes, lent, why);
+    r = ipc_export_lend(share, gpu_api(c->gpu.call->gpu), &b->pointer, b->bytes, lent, why);
     gpu_leave(c->gpu.call->gpu);
     if (r == 0 && lent->how == LENT_DESCRIPTOR)
-        r = share_hand_out(share, lent, &c->comm->watch, why);
+        r = ipc_export_hand_out(share, lent, &c->comm->watch, why);
     return r == 0 && lent->how == LENT_NOT && !alone_in_process(c) ? -ENOTSUP : r;
 }
 
@@ -102,10 +102,10 @@ static struct card *cards_of(struct coll *c)
 static uint64_t offer(struct coll *c, struct text *why)
 {
     struct pull *p = c->gpu.call->pull;
-    struct share *share = can_go(c, why) ? share_of(c->comm->world, why) : NULL;
+    struct ipc_export *share = can_go(c, why) ? share_of(c->comm->world, why) : NULL;
     if (!share)
         return 0;
-    share_begin(share);
+    ipc_export_begin(share);
     struct card *card = cards_of(c);
     if (!card) {
         text_add(why, "no memory in the arena");
@@ -128,9 +128,9 @@ static void give_up(struct coll *c, const char *words)
     char unsaid[64];
     struct text why = TEXT_IN(unsaid);
     text_clear(&why);
-    struct share *share = words ? share_of(c->comm->world, &why) : NULL;
+    struct ipc_export *share = words ? share_of(c->comm->world, &why) : NULL;
     if (share)
-        share_note(share, words);
+        ipc_export_note(share, words);
     c->gpu.call->pull->state = PULL_OVER;
     c->gpu.mover = &pinned_mover;
 }
@@ -148,12 +148,12 @@ static const struct card *card_of(const struct coll *c, uint32_t p)
 static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t least, CUdeviceptr *at, bool *open, struct text *why)
 {
     struct gpu *gpu = c->gpu.call->gpu;
-    struct handles_at where = { gpu_api(gpu), gpu_context(gpu), gpu_ordinal(gpu) };
+    struct ipc_import_at where = { gpu_api(gpu), gpu_context(gpu), gpu_ordinal(gpu) };
     if (lent->length < least) {
         text_add(why, "it lends less than the operation needs");
         return -EPROTO;
     }
-    int r = handles_take(handles_of(c), &where, watch_world_rank(&c->comm->watch, p), lent, at, why);
+    int r = ipc_import_take(ipc_import_of(c), &where, watch_world_rank(&c->comm->watch, p), lent, at, why);
     *open = r == 0;
     return r;
 }
@@ -197,9 +197,9 @@ static void close_all(struct coll *c)
         struct pull_peer *peer = &pull->peers[p];
         uint32_t owner = watch_world_rank(&c->comm->watch, p);
         if (peer->send_open)
-            handles_give(handles_of(c), owner, peer->send.buffer);
+            ipc_import_give(ipc_import_of(c), owner, peer->send.buffer);
         if (peer->recv_open)
-            handles_give(handles_of(c), owner, peer->recv.buffer);
+            ipc_import_give(ipc_import_of(c), owner, peer->recv.buffer);
         peer->send_open = peer->recv_open = false;
     }
 }
@@ -318,7 +318,7 @@ static int choose(struct coll *c)
             return device_failed(c, lives);
         if (!ok) {
             close_all(c);
-            share_note(share_if(c->comm->world), words);
+            ipc_export_note(ipc_export_if(c->comm->world), words);
         }
         coll_say_mapped(c, ok);
         p->state = PULL_TRIED;
@@ -401,7 +401,7 @@ void pull_end(struct coll *c, int result)
     struct pull *p = d->pull;
     if (!p)
         return;                                      /* it may not so much as have been numbered: no comm is known */
-    struct share *share = share_if(c->comm->world);
+    struct ipc_export *share = ipc_export_if(c->comm->world);
     if (!d->streams || !d->streams->given_up)              /* else what it reads stays open for good */
         close_all(c);
     uint64_t deadline = clock_ns() + PATIENCE_NS;
@@ -409,7 +409,7 @@ void pull_end(struct coll *c, int result)
     for (int i = 0; i < 2 && result < 0 && share; i++) {
         uint64_t now = clock_ns();
         if (lent[i]->bytes)
-            share_take_back(share, lent[i], now < deadline ? deadline - now : 0);
+            ipc_export_take_back(share, lent[i], now < deadline ? deadline - now : 0);
     }
     free(p->peers);
     free(p);

@@ -9,7 +9,7 @@
 #define TUTTI_GPU_PULL_H
 
 #include "gpu/device.h"
-#include "gpu/share.h"
+#include "gpu/ipc_export.h"
 #include "pattern/chunk.h"
 
 /* What a rank of the operation may be asked for, and what of it is open here. */

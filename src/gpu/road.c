@@ -7,7 +7,7 @@
 #include "gpu/device.h"
 #include "gpu/pinned.h"
 #include "gpu/pull.h"
-#include "gpu/small.h"
+#include "gpu/host_copy.h"
 #include "gpu/streams.h"
 
 static void road_choose(struct coll *c)
@@ -17,7 +17,7 @@ static void road_choose(struct coll *c)
     c->gpu.call->state = DEVICE_NEW;
     c->gpu.call->pull = NULL;
     if (c->algorithm->before)
-        small_choose(c);
+        host_copy_choose(c);
     else if (select_road(c->comm->world->rules, c->bytes) != ROAD_PINNED)
         pull_choose(c);
     else

@@ -53,7 +53,7 @@ static void streams_free(struct device_streams *streams)
     free(streams);
 }
 
-static void lanes_close(struct tutti_comm *comm)
+static void vector_close(struct tutti_comm *comm)
 {
     while (comm->gpu.streams) {
         struct device_streams *streams = comm->gpu.streams;
@@ -107,7 +107,7 @@ int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams *
         }
         l->next = comm->gpu.streams;
         comm->gpu.streams = l;
-        comm->gpu.close = lanes_close;
+        comm->gpu.close = vector_close;
     }
     *streams = l;
     return 0;

@@ -71,7 +71,7 @@ static void agree_cast(struct agreement *a)
         w->ways->wake(w->ways->arg, low_half(&mine->number), INT32_MAX);
 }
 
-/* The place that is about to be used again may hold what a slow rank has still to adopt. */
+/* The place that is about to be used again may hold what a slow rank has still to registered. */
 static void agree_keep(struct slot *slot, uint64_t word)
 {
     uint64_t kept = load_acquire64(&slot->kept);                     /* E46 acquire */
@@ -324,7 +324,7 @@ int comm_agree(struct tutti_comm *comm, uint32_t site, int *flag)
     struct decision d;
     bool work = load_acquire32(&comm->watch.attention) & ATTENTION_WORK;     /* the journal is another thread's then */
     if (!work)
-        journal_begin(&comm->watch, 0, stamp_make(KIND_AGREE, 0, 0, 0, 0), 0, site, clock_tick());
+        journal_begin(&comm->watch, 0, fingerprint_make(KIND_AGREE, 0, 0, 0, 0), 0, site, clock_tick());
     int r = agree_reach(&a, &d);
     if (r == 0)
         *flag = (int)d.value;

@@ -5,11 +5,11 @@
  * Each rank counts its agreements on a comm: its k-th meets the k-th of the others. Every decision is one CAS on one word.
  *
  *   vote      store what I want, then the number k (release): my vote is cast, and stays as it is until I cast k + 2
- *   look      load the decision word of k. It is k's -> adopt it. It is a later one's -> I am late, see below.
+ *   look      load the decision word of k. It is k's -> registered it. It is a later one's -> I am late, see below.
  *             Then, in this order: news, alive words, quit bits, votes. Somebody voted k for another kind of thing -> MIXED. Everybody
  *             has voted or is gone -> the sum of all votes that were cast, by dead ranks too. I was interrupted -> STOPPED. My
  *             deadline has passed -> LATE. Else sleep on the vote of the first who is missing, the decision, the news, the alive words.
- *   propose   CAS the decision word from what was loaded first to the proposal. Won: wake all, adopt it. Lost: look again; it is k's.
+ *   propose   CAS the decision word from what was loaded first to the proposal. Won: wake all, registered it. Lost: look again; it is k's.
  *
  * Same for all: the word becomes k's once, by one CAS, and whoever returns has read it. Two ranks may see different votes (one of them
  * before a death, or with its deadline over): only one of the two sums is decided. Sums may be taken of a vote that its owner is just
@@ -28,7 +28,7 @@
 #define TUTTI_GROUP_AGREE_H
 
 #include "group/comm.h"
-#include "watch/stamp.h"
+#include "watch/fingerprint.h"
 
 enum outcome { OUTCOME_NONE, OUTCOME_DONE, OUTCOME_AGAIN, OUTCOME_FAIL, OUTCOME_LATE, OUTCOME_MIXED, OUTCOME_STOPPED };
 

@@ -9,7 +9,7 @@
 #include "base/backoff.h"
 #include "base/fresh.h"
 #include "base/tuner.h"
-#include "os/ground.h"
+#include "os/host_memory.h"
 #include "watch/threads.h"
 #include "watch/watch.h"
 
@@ -25,14 +25,14 @@ struct algorithm;                      /* coll/ */
 struct p2p;                            /* p2p/ */
 struct rules;
 struct loaded_file;                    /* disk/ */
-struct share;                          /* gpu/ */
+struct ipc_export;                     /* gpu/ */
 
 /* A rank's hold on its world. Private to the process; `lock` guards the list of comms, the span's books and the keys. */
 struct world {
     struct arena arena;
     struct span *span;
     struct heap *heap;                 /* tutti_alloc, out of the span */
-    struct adopt *adopt;               /* tutti_register, into the span */
+    struct registered *registered;     /* tutti_register, into the span */
     shared64 readonly_base;            /* the second mapping of the arena, for tutti_view_readonly; 0: none yet. Set once, under lock */
     int rank, size;
     struct kept host;                  /* what tells late comers that the world has met */
@@ -53,7 +53,7 @@ struct world {
     int (*interrupt)(void *arg);
     void *interrupt_arg;
     struct process_id self;
-    struct ground ground;              /* memory of this process that is no device's: nobody need be asked about it */
+    struct host_memory host_memory;    /* memory of this process that is no device's: nobody need be asked about it */
     shared64 *handles;                 /* [size] for watch/death */
     shared32 adrift;                   /* the joining thread has ended */
     struct progress *progress;
@@ -63,7 +63,7 @@ struct world {
     struct rules *rules;               /* which algorithm when, parsed from the arena's header */
     struct meanwhile meanwhile;        /* set by whoever makes `share` */
     struct loaded_file *loaded;        /* disk/: files that this rank has loaded, or made room for; under lock */
-    struct share *share;               /* device memory lent to peers, and theirs that is open here; NULL: none yet. Set once, under lock */
+    struct ipc_export *share;          /* device memory lent to peers, and theirs that is open here; NULL: none yet. Set once, under lock */
     uint64_t rings_used;               /* operations of this rank that went through rings */
     struct drain *drains;              /* staging of closed comms that peers may still read (comm.c) */
     shared32 ring_futex;               /* can rings of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
@@ -122,7 +122,7 @@ struct shape {
     const struct algorithm *algorithm;
     void (*fold)(void *dst, const void *const src[], int n, size_t count, int divisor);
     void (*scaled)(void *dst, const void *const src[], const void *const factor[], int n, size_t count);
-    uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);          /* fold/word.h, of a single element of several ranks by lines; NULL: none */
+    uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);          /* fold/scalar.h, of a single element of several ranks by lines; NULL: none */
     bool floats;                                     /* which floating-point modes change */
     struct even even;
 };

@@ -4,7 +4,7 @@
 #include "group/decline.h"
 #include "group/directory.h"
 #include "group/exchange.h"
-#include "group/patience.h"
+#include "group/timed_wait.h"
 
 #include "base/error.h"
 #include "watch/verdict.h"
@@ -78,7 +78,7 @@ static bool making_ended(struct beyond *beyond)
             continue;
         return true;
     }
-    int cause = patience_cause(parent, verdict);
+    int cause = timed_wait_cause(parent, verdict);
     for (uint32_t p = 0; cause && p < parent->size; p++)
         if (load_acquire32(&parent->members[p].quit) & QUIT_ABORT) { /* E7 acquire */
             text_add(&why, "rank %u aborted %s: %.*s", p, parent->name, ABORT_TEXT - 1, parent->members[p].why);
@@ -122,7 +122,7 @@ static int making_failed(const struct making *m, int r)
     comm_explain(m->parent, "%s", room);
     if (!beyond)
         return r;
-    int cause = patience_cause(w, load_acquire64(&w->slot->verdict));        /* E7 acquire */
+    int cause = timed_wait_cause(w, load_acquire64(&w->slot->verdict));      /* E7 acquire */
     if (!cause)
         return -EOWNERDEAD;                          /* somebody has freed it */
     fetch_or32(&w->attention, ATTENTION_BROKEN);

@@ -7,7 +7,7 @@
  * Cost: one poll and two messages per joiner. */
 #include "group/meet.h"
 
-#include "arena/places.h"
+#include "arena/offsets.h"
 #include "base/error.h"
 #include "os/handover.h"
 

@@ -3,7 +3,7 @@
  * deadline. Cost of joining: eight connects, of which seven are refused at once, two messages, one map: below 1 ms. */
 #include "group/meet.h"
 
-#include "arena/places.h"
+#include "arena/offsets.h"
 #include "base/error.h"
 #include "group/elsewhere.h"
 #include "os/handover.h"

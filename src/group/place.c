@@ -1,7 +1,7 @@
 /* Memory of tutti_alloc and tutti_view lies in one of the arena's two mappings: a few comparisons. */
 #include "group/place.h"
 
-#include "arena/adopt.h"
+#include "arena/registered.h"
 #include "arena/shared_map.h"
 
 static bool inside(uintptr_t at, size_t bytes, uintptr_t base, uint64_t whole)
@@ -39,7 +39,7 @@ struct place comm_place(const struct tutti_comm *comm, const void *ptr, size_t b
         return (struct place){ at - base, 0, bytes };
     if (inside(at, bytes, other, world->arena.bytes))
         return (struct place){ at - other, 0, bytes };
-    if (adopt_find(world->adopt, ptr, bytes, &offset, &place.lo, &place.hi))
+    if (registered_find(world->registered, ptr, bytes, &offset, &place.lo, &place.hi))
         place.at = offset - place.lo;
     return place;
 }

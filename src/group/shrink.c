@@ -147,7 +147,7 @@ int comm_shrink(struct tutti_comm *old, uint32_t site, struct tutti_comm **comm)
     struct shrinking s = { .old = old, .site = site, .world_rank = calloc(size, sizeof *s.world_rank), .old_rank = calloc(size, sizeof *s.old_rank) };
     int error = s.world_rank && s.old_rank ? 0 : -ENOMEM, r;
     *comm = NULL;
-    journal_begin(&old->watch, 0, stamp_make(KIND_SHRINK, 0, 0, 0, 0), 0, site, clock_tick());
+    journal_begin(&old->watch, 0, fingerprint_make(KIND_SHRINK, 0, 0, 0, 0), 0, site, clock_tick());
     r = GO_ROUND;
     for (uint32_t rounds = 0; r == GO_ROUND && rounds <= size; rounds++)     /* each loses a rank */
         r = shrink_round(&s, error);

@@ -3,14 +3,14 @@
  * The end of a job. A rank fails at t: the others are left alone for MOMENT, because most fail or end by themselves, with a
  * better message than we could give; then SIGTERM, at t + grace SIGKILL. A signal to end, the deadline, or a reader of our output
  * that has gone (where a program by itself would get SIGPIPE): the same without the moment. When all ranks are gone, what they left
- * behind (launch/strays) gets a moment, SIGTERM, grace, SIGKILL.
+ * behind (launch/orphans) gets a moment, SIGTERM, grace, SIGKILL.
  * Start-up cost: the arena and one fork a rank; nothing waits for an exec. */
 #include "launch/attempt.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "coll/tuned.h"
-#include "launch/strays.h"
+#include "coll/tuning_file.h"
+#include "launch/orphans.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static int make_arena(struct attempt *a, char *job_name, size_t room, struct tex
     process_self(&self);
     text_add(&name, "run-%d-%llu-%lld", (int)self.pid, (unsigned long long)self.start, (long long)a->number);
     char rules[RULES_TEXT];
-    tuned_lay(a->rules, rules);
+    tuning_file_lay(a->rules, rules);
     struct arena_plan plan = { a->job->size, job_name, a->span_bytes, rules, a->first_seq, a->store_bytes, a->verify };
     return arena_create(&a->arena, &plan, why);
 }
@@ -137,7 +137,7 @@ static void hear_signals(struct attempt *a, uint64_t now)
         if (!ends)
             continue;
         if (a->sweeping)
-            strays_signal(SIGTERM);
+            orphans_signal(SIGTERM);
         begin_end(a, ENDING_TOLD, now, UINT64_MAX);
         a->term_ns = UINT64_MAX;         /* what we were sent has taken its place */
     }
@@ -146,7 +146,7 @@ static void hear_signals(struct attempt *a, uint64_t now)
 static void tell(struct attempt *a, int number)
 {
     if (a->sweeping)
-        strays_signal(number);
+        orphans_signal(number);
     else
         children_tell(&a->children, number);
 }
@@ -176,7 +176,7 @@ static bool goes_on(struct attempt *a, uint64_t now)
 {
     if (a->children.living)
         return true;
-    if (!a->sweeps || !strays_any())
+    if (!a->sweeps || !orphans_any())
         return false;
     if (!a->sweeping) {
         a->sweeping = true;

@@ -22,7 +22,7 @@ struct attempt {
     int verify;
     uint64_t deadline_ns;                /* UINT64_MAX: none */
     int64_t number;
-    bool sweeps;                         /* launch/strays is at work */
+    bool sweeps;                         /* launch/orphans is at work */
 
     struct arena arena;
     struct children children;

@@ -1,4 +1,4 @@
-/* Children are waited for by number and any other child is reaped in passing: orphans of ranks come to us (launch/strays).
+/* Children are waited for by number and any other child is reaped in passing: orphans of ranks come to us (launch/orphans).
  * A rank that has ended stays a zombie until it is reaped here, so its number cannot come to mean another process while
  * we may still send it signals. */
 #include "launch/children.h"

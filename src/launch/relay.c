@@ -1,10 +1,10 @@
-/* The pipes, and in which order they are read; launch/lines makes lines of it.
+/* The pipes, and in which order they are read; launch/line_splitter makes lines of it.
  * Backpressure: where the reader of our output is slow, the pipes that lead there are not read, and the ranks' writes block;
  * the other stream and everything else go on.
  * Cost of a line: one signal, three system calls and one copy here; in the rank a write takes 0.4 us instead of 0.2. */
 #include "launch/relay.h"
 
-#include "launch/lines.h"
+#include "launch/line_splitter.h"
 #include "launch/signals.h"
 #include "os/memory.h"
 
@@ -30,7 +30,7 @@ enum {
 struct relay_source {
     int fd;                              /* -1: ended, or not there yet */
     struct relay_queue *queue;
-    struct lines lines;
+    struct line_splitter lines;
     unsigned slots;                      /* writes that fit into the pipe */
     unsigned ahead;                      /* writes read before their signal came */
     unsigned queued, empty;              /* its places in the queue; how many of them, the next ones, have no write to go with */
@@ -45,8 +45,8 @@ static bool same_place(int a, int b)
 int relay_begin(struct relay *r, int writes, bool tag)
 {
     *r = (struct relay){ .writes = writes, .tag = tag };
-    outlet_open(&r->outlets[0], STDOUT_FILENO);
-    outlet_open(&r->outlets[1], STDERR_FILENO);
+    output_stream_open(&r->outlets[0], STDOUT_FILENO);
+    output_stream_open(&r->outlets[1], STDERR_FILENO);
     r->out = &r->outlets[0];
     r->err = same_place(STDOUT_FILENO, STDERR_FILENO) ? r->out : &r->outlets[1];
     r->prompts = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -58,8 +58,8 @@ int relay_begin(struct relay *r, int writes, bool tag)
 void relay_end(struct relay *r)
 {
     for (int i = 0; i < 2; i++) {
-        outlet_write_all(&r->outlets[i]);
-        outlet_close(&r->outlets[i]);
+        output_stream_write_all(&r->outlets[i]);
+        output_stream_close(&r->outlets[i]);
         free(r->queues[i].at);
     }
     free(r->packet);
@@ -131,7 +131,7 @@ int relay_pipes(struct relay *r, int rank, int ends[2])
 
 static void source_end(struct relay *r, struct relay_source *s)
 {
-    lines_end(&s->lines);
+    line_splitter_end(&s->lines);
     r->by_fd[s->fd] = NULL;
     close(s->fd);
     s->fd = -1;
@@ -151,8 +151,8 @@ static bool read_one(struct relay *r, struct relay_source *s)
             break;
         }
         any = true;
-        lines_take(&s->lines, r->packet, (size_t)n);
-        if ((size_t)n < memory_page() || !outlet_has_room(s->lines.out))
+        line_splitter_take(&s->lines, r->packet, (size_t)n);
+        if ((size_t)n < memory_page() || !output_stream_has_room(s->lines.out))
             break;
     }
     return any;
@@ -205,8 +205,8 @@ static void take_signals(struct relay *r)
 
 static void serve_queue(struct relay *r, struct relay_queue *q, bool all)
 {
-    struct outlet *out = &r->outlets[q - r->queues];
-    while (q->from < q->to && (all || outlet_has_room(out))) {
+    struct output_stream *out = &r->outlets[q - r->queues];
+    while (q->from < q->to && (all || output_stream_has_room(out))) {
         take_signals(r);
         struct relay_source *s = q->at[q->from++];
         s->queued--;
@@ -230,12 +230,12 @@ int relay_poll(struct relay *r, struct pollfd *polls)
 {
     int n = 0;
     for (int i = 0; i < 2; i++)
-        if (outlet_waits(&r->outlets[i]))
+        if (output_stream_waits(&r->outlets[i]))
             polls[n++] = (struct pollfd){ r->outlets[i].fd, POLLOUT, 0 };
-    if (r->sources && (outlet_has_room(r->out) || outlet_has_room(r->err)))
+    if (r->sources && (output_stream_has_room(r->out) || output_stream_has_room(r->err)))
         polls[n++] = (struct pollfd){ r->writes, POLLIN, 0 };
     for (int i = 0; r->sources && i < 2 * r->size; i++)
-        if (r->sources[i].fd >= 0 && outlet_has_room(r->sources[i].lines.out))
+        if (r->sources[i].fd >= 0 && output_stream_has_room(r->sources[i].lines.out))
             polls[n++] = (struct pollfd){ r->sources[i].fd, POLLIN, 0 };
     return n;
 }
@@ -250,16 +250,16 @@ void relay_round(struct relay *r, const struct pollfd *polls, int n, uint64_t no
     }
     for (int i = 0; i < n; i++) {
         struct relay_source *s = polls[i].revents && polls[i].fd < r->by_fd_room ? r->by_fd[polls[i].fd] : NULL;
-        if (!s || waiting[s->queue - r->queues] || !outlet_has_room(s->lines.out))
+        if (!s || waiting[s->queue - r->queues] || !output_stream_has_room(s->lines.out))
             continue;
         if (read_one(r, s))
             s->ahead++;
     }
     if (now_ns >= relay_due(r))
-        lines_show(&r->sources[0].lines);
-    outlet_write(r->out);
+        line_splitter_show(&r->sources[0].lines);
+    output_stream_write(r->out);
     if (r->err != r->out)
-        outlet_write(r->err);
+        output_stream_write(r->err);
 }
 
 uint64_t relay_due(const struct relay *r)
@@ -313,6 +313,6 @@ void relay_say(struct relay *r, const char *format, ...)
         return;
     size_t len = (size_t)n < sizeof line - 1 ? (size_t)n : sizeof line - 2;
     line[len++] = '\n';
-    outlet_put(r->err, r, NULL, line, len, true);
-    outlet_write(r->err);
+    output_stream_put(r->err, r, NULL, line, len, true);
+    output_stream_write(r->err);
 }

@@ -17,7 +17,7 @@
 #ifndef TUTTI_LAUNCH_RELAY_H
 #define TUTTI_LAUNCH_RELAY_H
 
-#include "launch/outlet.h"
+#include "launch/output_stream.h"
 
 #include <poll.h>
 #include <stdint.h>
@@ -27,9 +27,9 @@ struct relay_source;
 struct relay_queue { struct relay_source **at; size_t from, to, room; };
 
 struct relay {
-    struct outlet outlets[2];            /* stdout, stderr; only the first if both lead to the same place */
+    struct output_stream outlets[2];     /* stdout, stderr; only the first if both lead to the same place */
     struct relay_queue queues[2];        /* whose writes come next, per outlet */
-    struct outlet *out, *err;
+    struct output_stream *out, *err;
     int writes;                          /* from launch/signals */
     bool tag, prompts;
     int size, open;                      /* ranks; pipes that have not ended */

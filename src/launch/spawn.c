@@ -1,11 +1,11 @@
 /* tutti_spawn: an arena made by the parent, a child for each rank, each of which joins it like one handed down. The parent is no rank:
  * it waits, notes in the arena how each rank ended (so that survivors can say so), and kills the rest when the job's time is up. */
 #define TUTTI_NO_SITES
-#include "api/life.h"
+#include "api/world.h"
 
 #include "base/error.h"
 #include "base/clock.h"
-#include "coll/tuned.h"
+#include "coll/tuning_file.h"
 #include "group/join.h"
 #include "os/caller.h"
 #include "os/file.h"
@@ -43,7 +43,7 @@ static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_com
     if (s->ignores)
         sigaction(SIGCHLD, &s->children, NULL);
     struct arena arena;
-    struct text why = TEXT_IN(life_report);
+    struct text why = TEXT_IN(world_report);
     tutti_comm *world = NULL;
     int host_fd = -1;
     struct join_request request = { .fd = file_copy_up(s->arena.fd), .rank = rank, .size = s->size,
@@ -51,21 +51,21 @@ static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_com
     text_clear(&why);
     if (request.fd < 0)
         text_add(&why, "no file descriptor is free for the arena (raise ulimit -n, or close some)");
-    int r = request.fd < 0 ? request.fd : life_bind(rank, s->options.flags, &why);
+    int r = request.fd < 0 ? request.fd : world_bind(rank, s->options.flags, &why);
     if (r == 0)
         r = join_world(&arena, &request, &host_fd, &why);
     if (r == 0) {
         arena_detach(&s->arena);                     /* a rank has one descriptor of it, which it keeps from its own children */
-        r = life_open(&world, &arena, rank, host_fd, &s->options, 0, &why);
+        r = world_begin(&world, &arena, rank, host_fd, &s->options, 0, &why);
     }
     if (r < 0) {
-        fprintf(stderr, "tutti_spawn: rank %d: %s\n", rank, why.used ? life_report : error_text(r));
+        fprintf(stderr, "tutti_spawn: rank %d: %s\n", rank, why.used ? world_report : error_text(r));
         fflush(NULL);
         _exit(255);
     }
     caller_end(&s->caller);
     int value = fn(world, arg);
-    life_leave_all();                                /* a return from fn is an orderly end: left, not died */
+    world_leave_all();                               /* a return from fn is an orderly end: left, not died */
     fflush(NULL);
     _exit(value & 255);
 }
@@ -109,14 +109,14 @@ static void spawn_kill(const struct spawn *s)
 }
 
 /* Until all have ended or the job's life is over. Sleeps on the children's descriptors; without them, in slices. */
-static int spawn_wait(struct spawn *s, int64_t life_ms)
+static int spawn_wait(struct spawn *s, int64_t world_ms)
 {
     struct pollfd *polls = calloc((size_t)s->size, sizeof *polls);
     uint64_t began = clock_ns();
     int r = 0;
     while (spawn_reap(s)) {
-        int64_t left = life_ms > 0 ? life_ms - (int64_t)((clock_ns() - began) / 1000000) : 1000;
-        if (life_ms > 0 && left <= 0 && r == 0) {
+        int64_t left = world_ms > 0 ? world_ms - (int64_t)((clock_ns() - began) / 1000000) : 1000;
+        if (world_ms > 0 && left <= 0 && r == 0) {
             r = -ETIMEDOUT;
             spawn_kill(s);
         }
@@ -155,9 +155,9 @@ static int spawn_start(struct spawn *s, int (*fn)(tutti_comm *world, void *arg),
 static int spawn_prepare(struct spawn *s, const tutti_options *options, struct text *why)
 {
     struct arena_plan plan;
-    int r = life_options(&s->options, options, why);
+    int r = world_options(&s->options, options, why);
     if (r == 0)
-        r = life_plan(&plan, s->size, "spawn", &s->options, why);
+        r = world_plan(&plan, s->size, "spawn", &s->options, why);
     if (r < 0)
         return r;
     s->pids = calloc((size_t)s->size, sizeof *s->pids);
@@ -167,7 +167,7 @@ static int spawn_prepare(struct spawn *s, const tutti_options *options, struct t
         return -ENOMEM;
     memset(s->fds, 0xff, (size_t)s->size * sizeof *s->fds);
     char rules[RULES_TEXT];
-    tuned_lay(plan.rules, rules);
+    tuning_file_lay(plan.rules, rules);
     plan.rules = rules;
     return arena_create(&s->arena, &plan, why);
 }
@@ -176,8 +176,8 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
 {
     CALLER_KEPT;
     struct spawn s = { .size = size, .parent = getpid(), .caller = caller_kept };
-    struct text why = TEXT_IN(life_report);
-    int64_t life_ms = options ? options->timeout_ms : 0;
+    struct text why = TEXT_IN(world_report);
+    int64_t world_ms = options ? options->timeout_ms : 0;
     text_clear(&why);
     if (size < 1 || size > RANKS_MAX || !fn) {
         text_add(&why, "tutti_spawn: %s; expected 1 to %d ranks and a function", fn ? "that size is out of range" : "fn is NULL", RANKS_MAX);
@@ -191,11 +191,11 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
         s.ignores = reap_begin(&s.children);
         r = spawn_start(&s, fn, arg, &why);
         if (r == 0)
-            r = spawn_wait(&s, life_ms);
+            r = spawn_wait(&s, world_ms);
         if (s.ignores)
             sigaction(SIGCHLD, &s.children, NULL);
         if (r == -ETIMEDOUT)
-            text_add(&why, "tutti_spawn: the job's time, %lld ms, was up; its ranks were killed", (long long)life_ms);
+            text_add(&why, "tutti_spawn: the job's time, %lld ms, was up; its ranks were killed", (long long)world_ms);
         if (r == 0 && s.unknown) {
             r = -ECHILD;
             text_add(&why, "tutti_spawn: how rank %d ended cannot be known: something else in this process waits for its children",

@@ -7,7 +7,7 @@
 #include "base/knob.h"
 #include "coll/select.h"
 #include "launch/attempt.h"
-#include "launch/strays.h"
+#include "launch/orphans.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -249,7 +249,7 @@ int supervisor_run(const struct job *job)
 {
     struct launcher l = { .job = job };
     open_standard();
-    bool sweeps = strays_begin();
+    bool sweeps = orphans_begin();
     int r = signals_begin(&l.signals);
     if (r == 0)
         r = relay_begin(&l.relay, l.signals.writes, job->tag);
@@ -264,7 +264,7 @@ int supervisor_run(const struct job *job)
         status = run_all(&l);
     signals_let_end();
     for (int i = 0; i < 2; i++)
-        outlet_write_all(&l.relay.outlets[i]);
+        output_stream_write_all(&l.relay.outlets[i]);
     status = look_at_output(&l, status);
     relay_end(&l.relay);
     signals_end(&l.signals);

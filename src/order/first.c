@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "order/keys.h"
-#include "group/patience.h"
+#include "group/timed_wait.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
 
@@ -54,7 +54,7 @@ void order_forget(struct tutti_comm *comm)
     pthread_mutex_unlock(&world->lock);
 }
 
-static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner, const struct patience *p)
+static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner, const struct timed_wait *p)
 {
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
@@ -69,14 +69,14 @@ static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
 }
 
 /* Sleeps while `state` says that another living rank runs it. 0: look again. */
-static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state, struct patience *p)
+static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state, struct timed_wait *p)
 {
     struct seat *me = &comm->world->arena.seats[comm->world->rank];
     uint32_t runner = state_runner(state);
     store_release32(&me->waits_key, (uint32_t)(key - comm->world->arena.keys) + 1);
     char what[KEY_TEXT + 16];
     snprintf(what, sizeof what, "for key \"%.255s\"", key->text);
-    int r = patience_sleep(p, &key->state, state, &key->sleepers, runner, what);
+    int r = timed_wait_sleep(p, &key->state, state, &key->sleepers, runner, what);
     store_release32(&me->waits_key, 0);
     return r == -ETIMEDOUT && !p->broken ? first_late(comm, key, runner, p) : r;
 }
@@ -98,7 +98,7 @@ static int first_taken(struct tutti_comm *comm, struct key *key, uint64_t n)
     return 0;
 }
 
-static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, struct patience *p)
+static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, struct timed_wait *p)
 {
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
@@ -111,7 +111,7 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
             comm_explain(comm, "first_begin of key \"%.255s\" twice: this rank runs it already; call first_end before", key->text);
             return -EDEADLK;
         }
-        if (state_running(state) && runner < w->size && !patience_gone(p, runner)) {
+        if (state_running(state) && runner < w->size && !timed_wait_gone(p, runner)) {
             if (p->slices == 0 && wait_spin(&key->state, state + 1, ends, w->budget, w->ways))
                 continue;
             int r = first_sleep(comm, key, state, p);
@@ -119,7 +119,7 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
                 return r;
             continue;
         }
-        int r = patience_check(p, runner < w->size ? (int)runner : 0, "for a key");
+        int r = timed_wait_check(p, runner < w->size ? (int)runner : 0, "for a key");
         if (r < 0)
             return r;
         if (swap_if64(&key->state, &state, state_run_by(state, w->me)))      /* E15 release */
@@ -130,11 +130,11 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
 /* 1: this rank runs round n of the key. 0: it is done. */
 static int first_enter(struct tutti_comm *comm, enum kind kind, uint32_t site, struct key *key, uint64_t n, int64_t timeout_ns)
 {
-    struct patience p = patience_begin(comm, timeout_ns);
+    struct timed_wait p = timed_wait_begin(comm, timeout_ns);
     p.kind = kind;
     p.site = site;
     int r = first_await(comm, key, n, &p);
-    patience_moved(&p);
+    timed_wait_moved(&p);
     return r;
 }
 
@@ -161,7 +161,7 @@ static bool first_journal(struct tutti_comm *comm, enum kind kind, uint32_t site
 {
     if (load_acquire32(&comm->watch.attention) & ATTENTION_WORK)
         return false;
-    journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, clock_tick());
+    journal_begin(&comm->watch, 0, fingerprint_make(kind, 0, 0, 0, 0), 0, site, clock_tick());
     return true;
 }
 

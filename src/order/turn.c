@@ -3,7 +3,7 @@
 #include "order/order.h"
 
 #include "base/clock.h"
-#include "group/patience.h"
+#include "group/timed_wait.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
 #include "watch/verdict.h"
@@ -15,11 +15,11 @@ static bool turn_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     if (load_acquire32(&comm->watch.attention) & ATTENTION_WORK)
         return false;
-    journal_begin(&comm->watch, 0, stamp_make(kind, 0, 0, 0, 0), 0, site, clock_tick());
+    journal_begin(&comm->watch, 0, fingerprint_make(kind, 0, 0, 0, 0), 0, site, clock_tick());
     return true;
 }
 
-static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const struct patience *p)
+static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const struct timed_wait *p)
 {
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
@@ -42,13 +42,13 @@ static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const
     return error;
 }
 
-static int turn_await(struct tutti_comm *comm, uint32_t about, uint64_t turns, struct patience *p)
+static int turn_await(struct tutti_comm *comm, uint32_t about, uint64_t turns, struct timed_wait *p)
 {
     struct watch *w = &comm->watch;
     shared64 *word = &w->members[about].turns;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
     for (;;) {
-        bool gone = patience_gone(p, about)          /* E5: before its word */
+        bool gone = timed_wait_gone(p, about)        /* E5: before its word */
             || (load_acquire32(&w->members[about].quit) & QUIT_ALONE);               /* E7 acquire: it lives, and begins no turn any more */
         uint64_t seen = load_acquire64(word);                        /* E19 acquire */
         if (seen >= turns)
@@ -57,7 +57,7 @@ static int turn_await(struct tutti_comm *comm, uint32_t about, uint64_t turns, s
             return -EOWNERDEAD;
         if (p->slices == 0 && wait_spin(word, turns, ends, w->budget, w->ways))
             return 0;
-        int r = patience_sleep(p, word, seen, &w->members[about].sleepers, about, "for the turn");
+        int r = timed_wait_sleep(p, word, seen, &w->members[about].sleepers, about, "for the turn");
         if (r < 0)
             return r;
     }
@@ -71,7 +71,7 @@ int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
         return -EDEADLK;
     }
     comm->order.turns++;
-    struct patience p = patience_begin(comm, timeout_ns);
+    struct timed_wait p = timed_wait_begin(comm, timeout_ns);
     p.kind = KIND_TURN_BEGIN;
     p.site = site;
     bool journal = turn_journal(comm, KIND_TURN_BEGIN, site);
@@ -83,7 +83,7 @@ int order_turn_begin(struct tutti_comm *comm, uint32_t site, int64_t timeout_ns)
         if (about != w->me)
             r = turn_await(comm, about, turns, &p);
     }
-    patience_moved(&p);
+    timed_wait_moved(&p);
     if (r < 0)
         r = turn_failed(comm, about, r, &p);
     comm->order.in_turn = r == 0;

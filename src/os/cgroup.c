@@ -21,7 +21,7 @@ static bool climbs(const char *path)
 }
 
 /* dir = mount + path, then one component less at a time, the mount itself last. */
-static void walk_up(const char *mount, const char *path, size_t path_len, void (*look)(const char *, void *), void *arg)
+static void loop_up(const char *mount, const char *path, size_t path_len, void (*look)(const char *, void *), void *arg)
 {
     char room[PATH_ROOM];
     struct text dir = TEXT_IN(room);
@@ -57,17 +57,17 @@ static int lists(const char *names, size_t len, const char *wanted)
     return 0;
 }
 
-static void walk_mount(const char *root, const char *name, size_t name_len, const char *path, size_t path_len,
+static void loop_mount(const char *root, const char *name, size_t name_len, const char *path, size_t path_len,
                        void (*look)(const char *, void *), void *arg)
 {
     char room[PATH_ROOM];
     struct text mount = TEXT_IN(room);
     text_add(&mount, "%s%s%.*s", root, name_len ? "/" : "", (int)name_len, name);
-    walk_up(room, path, path_len, look, arg);
+    loop_up(room, path, path_len, look, arg);
 }
 
 /* A line is NUMBER:CONTROLLERS:PATH; version 2 has number 0 and no controllers. */
-static void walk_line(const char *root, const char *line, size_t len, const char *controller,
+static void loop_line(const char *root, const char *line, size_t len, const char *controller,
                       void (*look)(const char *, void *), void *arg)
 {
     const char *names = memchr(line, ':', len);
@@ -81,12 +81,12 @@ static void walk_line(const char *root, const char *line, size_t len, const char
     path++;
     size_t path_len = len - (size_t)(path - line);
     if (names_len == 0) {
-        walk_mount(root, "", 0, path, path_len, look, arg);
-        walk_mount(root, "unified", 7, path, path_len, look, arg);
+        loop_mount(root, "", 0, path, path_len, look, arg);
+        loop_mount(root, "unified", 7, path, path_len, look, arg);
     } else if (lists(names, names_len, controller)) {
-        walk_mount(root, controller, strlen(controller), path, path_len, look, arg);
+        loop_mount(root, controller, strlen(controller), path, path_len, look, arg);
         if (names_len != strlen(controller))
-            walk_mount(root, names, names_len, path, path_len, look, arg);
+            loop_mount(root, names, names_len, path, path_len, look, arg);
     }
 }
 
@@ -94,12 +94,12 @@ void cgroup_walk(const char *root, const char *text, const char *controller, voi
 {
     for (const char *line = text; *line;) {
         size_t len = strcspn(line, "\n");
-        walk_line(root, line, len, controller, look, arg);
+        loop_line(root, line, len, controller, look, arg);
         line += len + (line[len] == '\n');
     }
     /* No line at all (a hidden /proc): what is mounted here is still a limit. */
     look(root, arg);
-    walk_mount(root, controller, strlen(controller), "", 0, look, arg);
+    loop_mount(root, controller, strlen(controller), "", 0, look, arg);
 }
 
 void cgroup_walk_own(const char *controller, void (*look)(const char *dir, void *arg), void *arg)

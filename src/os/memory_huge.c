@@ -19,7 +19,7 @@ enum { COLLAPSE = 25 };
 
 struct scan_region { uint64_t start, end, categories; };
 struct scan_arg {
-    uint64_t size, flags, start, end, walk_end, regions, regions_length, most_pages, inverted, mask, any_of, return_mask;
+    uint64_t size, flags, start, end, loop_end, regions, regions_length, most_pages, inverted, mask, any_of, return_mask;
 };
 #define SCAN _IOWR('f', 16, struct scan_arg)
 #define SCAN_HUGE (UINT64_C(1) << 6)
@@ -38,9 +38,9 @@ static int64_t scan(char *at, size_t bytes)
             found = -1;
         for (int i = 0; i < n; i++)
             found += (int64_t)(region[i].end - region[i].start);
-        if (n >= 0 && arg.walk_end <= arg.start)
+        if (n >= 0 && arg.loop_end <= arg.start)
             break;
-        arg.start = arg.walk_end;
+        arg.start = arg.loop_end;
     }
     if (fd >= 0)
         close(fd);
@@ -79,7 +79,7 @@ size_t memory_huge(void *at, size_t bytes)
 /* A huge page is made on the node of the small one that was there before it. Where small pages lie on the nodes in turn they do so by their
  * number, and the first of each 512 would, for most numbers of nodes, always be on the same few. So one is taken whose number leaves the
  * same rest as `number` by 480, and by what divides that: 2, 3, 4, 5, 6, 8, 10, 12, 16, 32 nodes. */
-static size_t small_page_of(uint64_t number)
+static size_t host_copy_page_of(uint64_t number)
 {
     const uint64_t turn = 480, small = memory_page(), pages = MEMORY_HUGE_PAGE / small;
     return pages < turn ? 0 : (size_t)(number % turn * (turn - (pages - 1) % turn) % turn * small);
@@ -94,7 +94,7 @@ int memory_populate_huge(void *at, size_t bytes, uint64_t number, size_t *huge)
         char *start = (char *)at + (from - (uintptr_t)at);
         int error = 0;
         for (size_t i = 0; i < to - from && !error; i += page)
-            error = memory_populate(start + i + small_page_of(number + i / page), 1);
+            error = memory_populate(start + i + host_copy_page_of(number + i / page), 1);
         if (error)
             return error;
         if (madvise(start, to - from, COLLAPSE) != 0 && errno == EINVAL)

@@ -3,7 +3,7 @@
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
-#include "group/patience.h"
+#include "group/timed_wait.h"
 #include "watch/drive.h"
 #include "watch/rollcall.h"
 #include "watch/verdict.h"
@@ -15,7 +15,7 @@ const char *post_what(const struct post *post) { return post->kind == KIND_SEND 
 
 static bool rank_gone(struct p2p *p, int peer, int slices)
 {
-    return peer != (int)p->watch->me && patience_lost(p->watch, (uint32_t)peer, slices);
+    return peer != (int)p->watch->me && timed_wait_lost(p->watch, (uint32_t)peer, slices);
 }
 
 bool p2p_well(struct p2p *p, int peer)
@@ -29,8 +29,8 @@ int p2p_check(struct p2p *p, const struct post *post)
     const struct watch *w = p->watch;
     bool gone = post->kind == KIND_SEND && p2p_gone(p, post, 0);     /* first: one who aborted and then left has aborted */
     if (load_acquire32(&w->slot->news) || load_acquire64(&w->slot->verdict)) {       /* E7 acquire */
-        struct patience patience = patience_begin(p->comm, -1);
-        int cause = patience_check(&patience, post->peer, post_what(post));
+        struct timed_wait patience = timed_wait_begin(p->comm, -1);
+        int cause = timed_wait_check(&patience, post->peer, post_what(post));
         if (cause)
             return cause;
     }
@@ -91,7 +91,7 @@ void p2p_abandon(struct p2p *p, struct post *post, int result)
 
 static void fail_call(struct text *t, const struct p2p *p, const struct post *post)
 {
-    stamp_add(t, stamp_make(post->kind, post->type, 0, 0, post->count), post->count);
+    fingerprint_add(t, fingerprint_make(post->kind, post->type, 0, 0, post->count), post->count);
     text_add(t, post->kind == KIND_SEND ? " to " : " from ");
     if (post->peer == TUTTI_ANY)
         text_add(t, "any rank");
@@ -213,7 +213,7 @@ static void look_break(struct p2p *p, struct post *post, struct look *look)
 uint64_t p2p_look(struct p2p *p)
 {
     struct watch *w = p->watch;
-    struct look look = { clock_ns(), patience_slice(p->slices), load_acquire32(&w->attention) & ATTENTION_BROKEN, -ECANCELED };
+    struct look look = { clock_ns(), timed_wait_slice(p->slices), load_acquire32(&w->attention) & ATTENTION_BROKEN, -ECANCELED };
     for (uint32_t q = 0; q < w->size; q++)
         p->seen[q] = load_acquire32(process_mark_word(&w->seats[q]->mark));          /* E5 acquire */
     if (!look.broken)
@@ -221,8 +221,8 @@ uint64_t p2p_look(struct p2p *p)
     p->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
     p->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
     if (!look.broken && (p->news || p->verdict)) {
-        struct patience patience = patience_begin(p->comm, -1);
-        int cause = patience_check(&patience, TUTTI_ANY, "with sends and receives under way");
+        struct timed_wait patience = timed_wait_begin(p->comm, -1);
+        int cause = timed_wait_check(&patience, TUTTI_ANY, "with sends and receives under way");
         look.broken = cause != 0;
         look.cause = cause ? cause : look.cause;
     }

@@ -46,8 +46,8 @@ static int match_wrong(struct p2p *p, const struct post *post, uint32_t from, co
     size_t width = fold_type_size((tutti_type)e->type);
     text_clear(&t);
     text_clear(&h);
-    stamp_add(&t, stamp_make(KIND_SEND, (tutti_type)e->type, 0, 0, e->bytes / width), e->bytes / width);
-    stamp_add(&h, stamp_make(KIND_RECV, post->type, 0, 0, post->count), post->count);
+    fingerprint_add(&t, fingerprint_make(KIND_SEND, (tutti_type)e->type, 0, 0, e->bytes / width), e->bytes / width);
+    fingerprint_add(&h, fingerprint_make(KIND_RECV, post->type, 0, 0, post->count), post->count);
     comm_explain(p->comm, "%s: %s at %s was answered by %s tag %u of rank %u at %s; the message is lost",
                  post->type != (tutti_type)e->type ? "the types differ" : "the message is longer than the buffer", here,
                  arena_site_text(arena, post->site), sent, e->tag, from, arena_site_text(arena, e->site));

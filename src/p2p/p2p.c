@@ -4,7 +4,7 @@
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
-#include "group/patience.h"
+#include "group/timed_wait.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -206,7 +206,7 @@ static enum spin run_spin(struct p2p *p, const struct post *post)
 }
 
 /* One slice of sleep: 0 look again, or why there is no use in it. */
-static int run_sleep(struct p2p *p, struct post *post, struct patience *patience)
+static int run_sleep(struct p2p *p, struct post *post, struct timed_wait *patience)
 {
     struct member *mine = p->watch->mine;
     bool gone = p2p_gone(p, post, patience->slices);                 /* E5: before its letters */
@@ -218,23 +218,23 @@ static int run_sleep(struct p2p *p, struct post *post, struct patience *patience
     patience->kind = post->moving ? KIND_NONE : post->kind;
     if (p2p_pump(p) || post->over) {
         patience->slices = 0;
-        patience_moved(patience);
+        timed_wait_moved(patience);
     } else if (gone) {
-        r = patience_check(patience, post->peer, post_what(post));   /* one who aborted and then left has aborted */
+        r = timed_wait_check(patience, post->peer, post_what(post)); /* one who aborted and then left has aborted */
         r = r < 0 ? r : -EOWNERDEAD;
     }
     else
-        r = patience_doze(patience, &mine->bell, bell, post_other(post), post_what(post));
+        r = timed_wait_doze(patience, &mine->bell, bell, post_other(post), post_what(post));
     fetch_sub32(&mine->listeners, 1);                /* E40 */
     return r;
 }
 
 /* A word that has come, and yet nothing goes on by it, is no reason to spin on: deadlines, deaths and aborts are looked at asleep. */
-static int run_wait(struct p2p *p, struct post *post, struct patience *patience)
+static int run_wait(struct p2p *p, struct post *post, struct timed_wait *patience)
 {
     for (enum spin last = SPIN_VAIN;;) {
         if (p2p_pump(p)) {
-            patience_moved(patience);
+            timed_wait_moved(patience);
             last = SPIN_MOVED;
             if (!post->over)
                 continue;
@@ -266,9 +266,9 @@ int p2p_run(struct p2p *p, struct post *post)
     if (post->over)
         return post->result;
     post->waited = true;
-    struct patience patience = patience_begin(p->comm, post->timeout_ns);
+    struct timed_wait patience = timed_wait_begin(p->comm, post->timeout_ns);
     patience.site = post->site;
     int r = run_wait(p, post, &patience);
-    patience_moved(&patience);
+    timed_wait_moved(&patience);
     return r;
 }

@@ -36,7 +36,7 @@ static void place_keep(PyObject *code, long lasti, const char *text)
     Py_XDECREF(before);                                 /* last: it may run code that comes here */
 }
 
-static void places_forget(void)
+static void offsets_forget(void)
 {
     for (int i = 0; i < PLACES; i++) {
         PyObject *code = places[i].code;
@@ -48,7 +48,7 @@ static void places_forget(void)
 static PyObject *site_set_package(PyObject *module, PyObject *folder)
 {
     (void)module;
-    places_forget();
+    offsets_forget();
     return object_keep(&package, folder);
 }
 

@@ -195,7 +195,7 @@ static int stand_by(struct work_object *w, int ms)
     }
 }
 
-static const char late_text[] = "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again";
+static const char restart_guard_text[] = "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again";
 
 /* The library's answer to this thread, which is the only one inside. *late: the deadline of one with keep has passed, and it goes on. */
 static int await(struct work_object *w, const char *site, int ms, int *late)
@@ -232,7 +232,7 @@ static PyObject *work_wait(struct work_object *w, PyObject *args, PyObject *word
     if (!comm_of(w->comm))
         return NULL;
     int r = await(w, site_of_caller(), ms, &late);
-    PyObject *value = late && !PyErr_Occurred() ? fail_said(ETIMEDOUT, late_text) : late || r == -EAGAIN ? not_yet() : work_over(w, r);
+    PyObject *value = late && !PyErr_Occurred() ? fail_said(ETIMEDOUT, restart_guard_text) : late || r == -EAGAIN ? not_yet() : work_over(w, r);
     w->waiting = 0;
     if (w->others)
         PyThread_release_lock(w->others);

@@ -2,7 +2,7 @@
  * A thread keeps what it remembers (8 KiB) from its first walk on. */
 #include "watch/cycle.h"
 
-#include "watch/graph.h"
+#include "watch/wait_graph.h"
 #include "watch/threads.h"
 #include "watch/verdict.h"
 
@@ -71,7 +71,7 @@ static void waiter_beat(struct waiter *own)
 
 /* ---- remembering, and confirming ---- */
 
-static void memory_keep(struct cycle_memory *memory, const struct graph *g)
+static void memory_keep(struct cycle_memory *memory, const struct wait_graph *g)
 {
     memory->n = 0;
     for (int i = 0; i < g->nodes; i++)
@@ -89,7 +89,7 @@ static const struct seen *memory_find(const struct cycle_memory *memory, const s
     return NULL;
 }
 
-static bool memory_confirms(struct cycle_memory *memory, const struct graph *g)
+static bool memory_confirms(struct cycle_memory *memory, const struct wait_graph *g)
 {
     bool all = true;
     for (int i = 0; i < g->nodes; i++) {
@@ -102,16 +102,16 @@ static bool memory_confirms(struct cycle_memory *memory, const struct graph *g)
         }
         all &= g->node[i].beats >= seen->beats + 2;
     }
-    return all && graph_same(g);
+    return all && wait_graph_same(g);
 }
 
 /* ---- ending them ---- */
 
 /* False: it has moved after all, or somebody has a reason of his own to end it. */
-static bool doom_collective(const struct watch *w, const struct graph *g, const struct node *n)
+static bool doom_collective(const struct watch *w, const struct wait_graph *g, const struct node *n)
 {
     const struct group *lacks = &g->group[n->first];
-    while (!graph_group_stuck(g, lacks))
+    while (!wait_graph_group_stuck(g, lacks))
         lacks++;
     uint64_t none = 0, v = verdict_make(n->seq, WHY_DEADLOCK, n->me, lacks->member);
     if (!swap_if64(&n->slot->verdict, &none, v))         /* E4 release: else it may be what was said for another rank there */
@@ -128,12 +128,12 @@ static bool doom_collective(const struct watch *w, const struct graph *g, const 
     return true;
 }
 
-static void cycle_doom(const struct watch *w, const struct graph *g)
+static void cycle_doom(const struct watch *w, const struct wait_graph *g)
 {
     char story[STORY_TEXT];
     struct text t = TEXT_IN(story);
     text_clear(&t);
-    graph_tell(g, &t);
+    wait_graph_tell(g, &t);
     for (int i = 0; i < g->nodes; i++)
         if (g->node[i].back)
             memcpy(g->arena->seats[g->node[i].rank].story, story, sizeof story);
@@ -142,17 +142,17 @@ static void cycle_doom(const struct watch *w, const struct graph *g)
             return;
     for (int i = 0; i < g->nodes; i++)
         if (g->node[i].back && !g->node[i].seq)
-            store_release64(&graph_waiter(g, &g->node[i])->doomed, g->node[i].stamp);        /* E63 release */
+            store_release64(&wait_graph_waiter(g, &g->node[i])->doomed, g->node[i].stamp);   /* E63 release */
 }
 
 static void cycle_walk(struct watch *w, uint32_t thread)
 {
     struct cycle_memory **memory = &w->threads->memory[thread];
-    struct graph *g = malloc(sizeof *g);
+    struct wait_graph *g = malloc(sizeof *g);
     if (!*memory)
         *memory = calloc(1, sizeof **memory);
     if (g && *memory && arena_lock(w->arena, LOCK_PATIENCE_NS) == 0) {
-        if (!graph_walk(g, w->arena, watch_world_rank(w, w->me), thread))
+        if (!wait_graph_walk(g, w->arena, watch_world_rank(w, w->me), thread))
             (*memory)->n = 0;
         else if (memory_confirms(*memory, g))
             cycle_doom(w, g);
@@ -169,7 +169,7 @@ void cycle_look(struct watch *w, const struct cycle_wait *wait)
     if (!waiter_says(w, own, wait))
         waiter_begin(w, own, wait);
     waiter_beat(own);
-    if (!wait->seq || graph_worth(w, wait->seq))
+    if (!wait->seq || wait_graph_worth(w, wait->seq))
         cycle_walk(w, (uint32_t)(own - w->threads->seat->waiters));
 }
 

@@ -180,7 +180,7 @@ static int drive_interrupted(struct op *op)
 
 static void drive_cycle(struct op *op)
 {
-    struct cycle_wait wait = { stamp_kind(op->claim.descriptor), op->site, op->claim.seq, -1 };
+    struct cycle_wait wait = { fingerprint_kind(op->claim.descriptor), op->site, op->claim.seq, -1 };
     if (op->watch->over || timeout_given(op->timeout_ns) || drive_waited(op) < CYCLE_FROM_NS)
         return;
     cycle_patient(op->watch, op->claim.seq);

@@ -42,8 +42,8 @@ static const char *rollcall_short(const char *site)
 
 static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp, uint64_t count, uint64_t seq)
 {
-    stamp_add(t, stamp, count);
-    if (kind_collective(stamp_kind(stamp)) && seq)
+    fingerprint_add(t, stamp, count);
+    if (kind_collective(fingerprint_kind(stamp)) && seq)
         text_add(t, " #%llu", (unsigned long long)(seq - w->arena->header->first_seq));
 }
 
@@ -66,13 +66,13 @@ static void rollcall_operation(struct text *t, const struct watch *w, const stru
 {
     /* relaxed: a hint for people */
     uint64_t stamp = load_relaxed64(&r->descriptor), seq = load_relaxed64(&r->seq);
-    enum kind kind = stamp_kind(stamp);
+    enum kind kind = fingerprint_kind(stamp);
     if (seq)
         rollcall_name(t, w, stamp, load_relaxed64(&r->count), seq);                  /* relaxed: as above */
     if (seq && (kind == KIND_SEND || kind == KIND_RECV || kind == KIND_PROBE))
         rollcall_letter(t, r, kind);
     if (!seq)
-        text_add(t, "%s", kind_name(stamp_kind(stamp)));             /* no operation came of it */
+        text_add(t, "%s", kind_name(fingerprint_kind(stamp)));       /* no operation came of it */
     text_add(t, " at %s", rollcall_short(arena_site_text(w->arena, load_relaxed32(&r->site))));      /* relaxed: as above */
 }
 
@@ -262,7 +262,7 @@ static bool rollcall_same(const struct watch *w, const struct claim *c, uint32_t
 {
     const struct arrival *a = watch_arrival(w, p, c->seq), *b = watch_arrival(w, q, c->seq);
     uint64_t stamp = load_relaxed64(&a->descriptor);                 /* relaxed: after E1 */
-    return stamp == load_relaxed64(&b->descriptor) && (!stamp_hashed(stamp) || rollcall_count(a) == rollcall_count(b));     /* relaxed: after E1 */
+    return stamp == load_relaxed64(&b->descriptor) && (!fingerprint_hashed(stamp) || rollcall_count(a) == rollcall_count(b));  /* relaxed: after E1 */
 }
 
 /* How many ranks stand where p stands: the minority is where it is, the majority only where it shows. */
@@ -329,7 +329,7 @@ static void rollcall_missing(struct text *t, const struct watch *w, const struct
    once it has come with device memory, and its result is not in place; before that, it alone knows. */
 static const char *rollcall_slow(const struct watch *w, const struct op *op, uint32_t p)
 {
-    enum kind kind = stamp_kind(op->claim.descriptor);
+    enum kind kind = fingerprint_kind(op->claim.descriptor);
     bool disk = kind == KIND_LOAD || kind == KIND_SAVE;
     if (p == w->me && op->began && op->polls && op->wait.own)    /* an operation that never waited has no wait */
         return disk ? ", which waits for its disk" : ", which waits for its device";
@@ -382,7 +382,7 @@ static void rollcall_parties(struct text *t, const struct watch *w, const struct
             text_add(t, "  ");
             rollcall_ranks(t, ranks, n);
             text_add(t, ": ");
-            stamp_add(t, load_relaxed64(&a->descriptor), rollcall_count(a));         /* relaxed: after E1 */
+            fingerprint_add(t, load_relaxed64(&a->descriptor), rollcall_count(a));   /* relaxed: after E1 */
             text_add(t, " at %s\n", rollcall_short(arena_site_text(w->arena, rollcall_site(w, p, c->seq))));
         }
     free(ranks);

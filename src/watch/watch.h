@@ -9,7 +9,7 @@
 
 #include "arena/arena.h"
 #include "sync/wait.h"
-#include "watch/stamp.h"
+#include "watch/fingerprint.h"
 
 struct threads;                        /* threads.h */
 
@@ -149,7 +149,7 @@ static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
     /* relaxed: read after an acquire of a->seq (E1), which its owner stored last */
     return load_relaxed64(&a->descriptor) == c->descriptor
         /* relaxed: as above */
-        && (!stamp_hashed(c->descriptor) || load_relaxed64(&a->payload[COUNT_WORD]) == c->count);
+        && (!fingerprint_hashed(c->descriptor) || load_relaxed64(&a->payload[COUNT_WORD]) == c->count);
 }
 
 /* An arrival has three steps. L1: say that this rank is there. L2: wake who sleeps for that. L3: look whether all others are there.

@@ -81,7 +81,7 @@ static int f_exscan(const void *s, void *r, size_t n, tutti_type t, tutti_op o, 
 }
 
 /* The general forms, as even ones: block p is the p-th of the buffer. */
-static struct lists { const void *send[RANKS]; void *recv[RANKS]; size_t counts[RANKS]; } l;
+static struct vector_args { const void *send[RANKS]; void *recv[RANKS]; size_t counts[RANKS]; } l;
 static void lists(const void *s, void *r, size_t n, tutti_type t)
 {
     size_t width = t == TUTTI_F64 ? 8 : 4;

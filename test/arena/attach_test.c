@@ -1,6 +1,6 @@
 /* ctest: timeout=60 */
 /* Mapping what a peer made: the same bytes, one mapping per process however many ranks, nothing left behind. */
-#include "arena/places.h"
+#include "arena/offsets.h"
 
 #include "os/memory.h"
 #include "support/resources.h"

@@ -1,7 +1,7 @@
 /* ctest: timeout=120 labels=fuzz */
 /* A descriptor of anything else, or a damaged arena, is refused by a sentence. Every bit of the header is turned once: either the
  * arena is refused, or the bit is in a field that nobody relies on; never does looking at it crash. */
-#include "arena/places.h"
+#include "arena/offsets.h"
 
 #include "os/memory.h"
 

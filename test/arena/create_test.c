@@ -1,6 +1,6 @@
 /* ctest: timeout=60 */
 /* An arena as its creator leaves it: whole, of the asked shape, and gone without a trace when it is detached. */
-#include "arena/places.h"
+#include "arena/offsets.h"
 
 #include "os/memory.h"
 

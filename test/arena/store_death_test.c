@@ -1,7 +1,7 @@
 /* ctest: timeout=600 labels=faults,nosan */
 /* A writer dies inside the store: at random times in a tight loop; and, stepped by ptrace, at one instruction after the other of each
  * change and of the repair. Afterwards everything is whole, each key has its old value or its new one, and no memory is lost. */
-#include "arena/stock.h"
+#include "arena/store_alloc.h"
 #include "arena/robust.h"
 #include "base/clock.h"
 #include "support/store_check.h"
@@ -406,8 +406,8 @@ static void test_holder_stands_still(void **state)
         assert_int_equal(store_set(&arena, &k, "2", 1, 20000000), -ETIMEDOUT);
         assert_int_equal(store_delete(&arena, &k, 0), -ETIMEDOUT);
         if (damage) {
-            struct stock h = stock_of(arena.store, arena.header->store_bytes);
-            store_release64(&stock_block(&h, h.first)->bytes, 7);
+            struct store_alloc h = store_alloc_of(arena.store, arena.header->store_bytes);
+            store_release64(&store_alloc_block(&h, h.first)->bytes, 7);
             store_release32(&arena.store->dirty, 1);
         }
         kill_and_reap(pid);

@@ -1,6 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
 /* The store beside a plain dictionary: whatever happens to one happens to the other. Then its limits, its memory, its waiters' versions. */
-#include "arena/stock.h"
+#include "arena/store_alloc.h"
 #include "support/store_check.h"
 #include "support/team.h"
 

@@ -82,7 +82,7 @@ static void no_two_alike(void **state)
 }
 
 /* Differences of two to five bits, in any words: none takes another one back. */
-static void few_bits_apart(void **state)
+static void tail_bits_apart(void **state)
 {
     (void)state;
     enum { MANY = 200000, BYTES = 72 };
@@ -128,7 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bit_counts), cmocka_unit_test(only_the_bytes_count), cmocka_unit_test(no_two_alike),
-        cmocka_unit_test(few_bits_apart), cmocka_unit_test(order_counts),
+        cmocka_unit_test(tail_bits_apart), cmocka_unit_test(order_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

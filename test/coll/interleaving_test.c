@@ -150,7 +150,7 @@ static void describe(struct hand *h, const struct oracle_case *c)
     }
     h->first[p->give_n] = h->first[p->give_n ? p->give_n : 1] = at;
     bool many = c->kind == KIND_ALL_REDUCE_MANY, folds = c->kind == KIND_REDUCE_SCATTER_V;
-    h->c.lists = (struct lists){ !many ? oracle_ranks(c) : p->give_n ? p->give_n : 1, (const void *const *)p->give, p->gives, p->get,
+    h->c.lists = (struct vector_args){ !many ? oracle_ranks(c) : p->give_n ? p->give_n : 1, (const void *const *)p->give, p->gives, p->get,
                                  folds || many ? p->gives : p->gets, many ? h->first : NULL, 0 };
 }
 
@@ -283,7 +283,7 @@ static void counts_are_compared_whole(void **state)
     uint64_t one = STAMP_HASHED, other = 0;
     /* The hash is by the golden ratio: counts a Fibonacci number apart fall close together, and soon on the same value. */
     for (; !other; one++)
-        if (stamp_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one) == stamp_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one + 701408733))
+        if (fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one) == fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one + 701408733))
             other = one-- + 701408733;
     worlds_join(&worlds, 2);
     arrive(&c[0], worlds.comm[0], one);

@@ -2,7 +2,7 @@
  * takes its seat before the first opens its world. */
 #include "explore/engine.h"
 
-#include "api/life.h"
+#include "api/world.h"
 #include "group/assemble.h"
 #include "group/join.h"
 #include "group/seat.h"
@@ -43,7 +43,7 @@ void world_open(const struct scenario *s)
         tutti_options o = { .timeout_ms = s->timeout_ms[world_making] ? s->timeout_ms[world_making] : -1, .warn_ms = -1, .flags = TUTTI_NO_SPIN };
         struct arena copy = arena;
         tutti_comm **world = &explore_world[world_making];
-        must(life_open(world, &copy, world_making, -1, &o, 1, &why), "world", &why);
+        must(world_begin(world, &copy, world_making, -1, &o, 1, &why), "world", &why);
         (*world)->world->yield_ticks = 0;
         (*world)->watch.budget = (struct wait_budget){ 0, s->yields, 0, 0 };
         comm_site(*world, "explore");  /* interned before, so that runs need not */

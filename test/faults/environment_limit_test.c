@@ -64,7 +64,7 @@ static int with_few(int n, bool spawn)
     return (r == -EMFILE || (spawn && r > 0)) && strstr(said, "ulimit -n") ? 1 : 4;
 }
 
-static void few_for(bool spawn)
+static void tail_for(bool spawn)
 {
     struct env_traces before;
     int results[MOST + 1];
@@ -87,16 +87,16 @@ static void few_for(bool spawn)
     env_expect_nothing_new(&before);
 }
 
-static void few_descriptors_alone(void **state)
+static void tail_descriptors_alone(void **state)
 {
     (void)state;
-    few_for(false);
+    tail_for(false);
 }
 
-static void few_descriptors_for_spawn(void **state)
+static void tail_descriptors_for_spawn(void **state)
 {
     (void)state;
-    few_for(true);
+    tail_for(true);
 }
 
 /* ---- few on one rank of a named meeting ---- */
@@ -315,7 +315,7 @@ int main(void)
 {
     env_adopt();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_descriptors_alone), cmocka_unit_test(few_descriptors_for_spawn), cmocka_unit_test(enough_descriptors_for_a_host),
+        cmocka_unit_test(tail_descriptors_alone), cmocka_unit_test(tail_descriptors_for_spawn), cmocka_unit_test(enough_descriptors_for_a_host),
         cmocka_unit_test(enough_descriptors_for_a_guest), cmocka_unit_test(too_few_descriptors_for_one),
         cmocka_unit_test(a_host_that_cannot_let_in), cmocka_unit_test(no_descriptors_later), cmocka_unit_test(no_address_space),
         cmocka_unit_test(no_threads),

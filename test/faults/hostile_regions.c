@@ -2,7 +2,7 @@
  * left out: whoever writes there can crash whoever unlocks it (README, caveats). */
 #include "hostile.h"
 
-#include "arena/places.h"
+#include "arena/offsets.h"
 #include "group/comm.h"
 #include "p2p/p2p.h"
 

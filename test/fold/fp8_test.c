@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define LANES_BYTES 16
-#include "fold/lanes.h"
+#include "fold/vector.h"
 #include "fold/fp8.h"
 #include "model.h"
 #include "rig.h"
@@ -42,7 +42,7 @@ static void every_code_widens_exactly(void **state)
 {
     tutti_type type = *(const tutti_type *)*state;
     for (unsigned code = 0; code < CODES; code++) {
-        vec    byte = lanes_all_32(code);
+        vec    byte = vector_all_32(code);
         f32v   got = (f32v)(type == TUTTI_F8E4M3 ? fp8_wide_e4m3(byte) : fp8_wide_e5m2(byte));
         double want = model_value(code, type);
         for (size_t i = 0; i < LANES_BYTES / 4; i++)
@@ -55,7 +55,7 @@ static void every_code_widens_exactly(void **state)
 
 static void check_narrow(tutti_type type, uint32_t bits)
 {
-    vec      v = lanes_all_32(bits);
+    vec      v = vector_all_32(bits);
     u32v     got = (u32v)(type == TUTTI_F8E4M3 ? fp8_round_e4m3(v) : fp8_round_e5m2(v));
     uint64_t want = model_bits((double)from_bits(bits), type);
     for (size_t i = 0; i < LANES_BYTES / 4; i++)

@@ -1,7 +1,7 @@
 /* An arena as somebody hands it over, with anything in its header and in its seats: it is refused by a sentence, or all of it can be used. */
 #include "fuzz.h"
 
-#include "arena/places.h"
+#include "arena/offsets.h"
 #include "group/assemble.h"
 #include "group/seat.h"
 

@@ -1,7 +1,7 @@
 /* Every TUTTI_ variable with any value: numbers lie in their ranges, what is wrong is said in a sentence; and the parsers under them. */
 #include "fuzz.h"
 
-#include "api/life.h"
+#include "api/world.h"
 #include "base/knob.h"
 #include "base/text.h"
 
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct text why = TEXT_IN(room);
     tutti_options options;
     text_clear(&why);
-    int r = life_options(&options, NULL, &why);
+    int r = world_options(&options, NULL, &why);
     FUZZ_MUST(r == 0 || why.used > 0);
     if (r == 0)
         FUZZ_MUST(options.size >= 0 && options.size <= 1024 && options.rank >= 0 && options.rank < 1024);

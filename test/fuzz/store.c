@@ -1,7 +1,7 @@
 /* A store over which somebody has written, with whatever is asked of it: an answer or an error, never a crash, nor a search without end. */
 #include "fuzz.h"
 
-#include "arena/stock.h"
+#include "arena/store_alloc.h"
 #include "arena/store.h"
 
 #include <errno.h>
@@ -84,12 +84,12 @@ static void ask(struct feed *feed)
     case 3: r = store_delete(&arena, &k, UINT64_MAX); break;
     case 4: r = store_compare_set(&arena, &k, (struct store_value){ value, n % 9 }, (struct store_value){ value, n }, UINT64_MAX); break;
     default: {                                       /* a holder has died in a change */
-        struct stock h = stock_of(arena.store, arena.header->store_bytes);
-        r = stock_forget(&h);
+        struct store_alloc h = store_alloc_of(arena.store, arena.header->store_bytes);
+        r = store_alloc_forget(&h);
         if (r == 0)
-            stock_keep(&h, feed_half(feed));
+            store_alloc_keep(&h, feed_half(feed));
         if (r == 0)
-            stock_rebuild(&h);
+            store_alloc_rebuild(&h);
         break;
     }
     }

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "coll/select.h"
-#include "coll/tuned.h"
+#include "coll/tuning_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = feed_text(&feed, TUNED_FILE - 100), file[TUNED_FILE];
     snprintf(file, sizeof file, "%s%s", head ? TUNED_HEAD "M\n" : "", text);
     text_clear(&why);
-    enum tuned is = tuned_parse(file, "M", taken, &why);
+    enum tuned is = tuning_file_parse(file, "M", taken, &why);
     FUZZ_MUST(is != TUNED_NONE && memchr(taken, 0, sizeof taken));
     FUZZ_MUST(is == TUNED_HERE || (taken[0] == 0 && why.used > 0));
     if (is == TUNED_HERE) {

@@ -3,8 +3,8 @@
  * itself; memory that is freed before the operation is over, or before the call; no memory on the device; no handles between processes, as in
  * containers that keep them apart. What is only a faster road ends nothing: the result is right, and the reason is kept. */
 #include "child_case.h"
-#include "gpu/handles.h"
-#include "gpu/share.h"
+#include "gpu/ipc_import.h"
+#include "gpu/ipc_export.h"
 #include "support/ranks.h"
 
 #include <errno.h>
@@ -269,7 +269,7 @@ static int refused(tutti_comm *world, int rank)
         YES(!explains(world, rank, refusal->says));
         IS(tutti_comm_shrink(world, &comm), 0);
     } else if (rank == ONE && refusal->says[0]) {
-        share_noted(share_if(world->world), words, sizeof words);
+        ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
         YES(!says(words, refusal->says, rank));
     }
     IS(on_device(comm), 0);

@@ -3,8 +3,8 @@
  * once, results stay right, what could not be closed is not opened again, and the reason is said. A borrower that is killed with memory open
  * holds nothing: its lender unregisters, frees, leaves, and works on with those who are left. */
 #include "child_case.h"
-#include "gpu/handles.h"
-#include "gpu/share.h"
+#include "gpu/ipc_import.h"
+#include "gpu/ipc_export.h"
 #include "support/ranks.h"
 
 #include <errno.h>
@@ -78,11 +78,11 @@ static int never_closes(tutti_comm *world, int rank)
     for (int round = 0; round < 4; round++) {
         CHECK_IS(all_reduce(world, send), 0);
         CHECK(is_sum(host_of(recv), RANKS));
-        CHECK_IS(handles_open_count(share_handles(share_if(world->world))), 0);
+        CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), 0);
         CHECK(rank != FAULTY || round == 0 || opened() == opens);        /* it is left alone */
         opens = opened();
     }
-    share_noted(share_if(world->world), words, sizeof words);
+    ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
     if (rank == FAULTY && !(strstr(words, "could not be closed") && strstr(words, "cuIpcCloseMemHandle: CUDA_ERROR_UNKNOWN (999)"))) {
         fprintf(stderr, "rank %d: '%s' does not say why\n", rank, words);
         return 1;
@@ -106,7 +106,7 @@ static int keeps_and_never_closes(tutti_comm *world, int rank)
     CUdeviceptr those[] = { (CUdeviceptr)(uintptr_t)early, (CUdeviceptr)(uintptr_t)late, send };
     for (int i = 0; i < 3; i++)
         CHECK_IS(in_place(world, those[i]), 0);
-    CHECK_IS(handles_open_count(share_handles(share_if(world->world))), kept_open(rank, 3));
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), kept_open(rank, 3));
     CHECK_IS(tutti_barrier(world, NULL), 0);
     for (int turn = 0; turn < RANKS; turn++) {       /* one after the other gives back what the rest has open, who wait meanwhile */
         uint64_t before = freed();
@@ -155,11 +155,11 @@ static int borrower_dies(tutti_comm *world, int rank)
     for (int i = 0; i < 3; i++)
         CHECK_IS(in_place(world, those[i]), 0);
     if (rank == doomed) {
-        CHECK_IS(handles_open_count(share_handles(share_if(world->world))), kept_open(rank, 3));
+        CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), kept_open(rank, 3));
         ranks_die();
     }
     CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);
-    handles_close_idle(share_handles(share_if(world->world)));       /* the survivors' own loans are not what this is about */
+    ipc_import_close_idle(ipc_export_handles(ipc_export_if(world->world)));  /* the survivors' own loans are not what this is about */
     ranks_count(0);
     CHECK_IS(ranks_await(0, RANKS - 1), 0);
     uint64_t before = freed();

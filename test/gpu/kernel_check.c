@@ -216,7 +216,7 @@ int kernel_check_every_pair(tutti_type from, tutti_type to, int turns)
 
 /* ---- small floats, all of them ----------------------------------------------------------------------------------------------------- */
 
-static int pairs_of_bytes(tutti_type type, tutti_op op, int divisor)
+static int complex_of_bytes(tutti_type type, tutti_op op, int divisor)
 {
     struct shape s = { .n = 2, .aligned = true, .slot = WIDE, .in_place = -1, .divisor = divisor, .count = 65536, .grid = 4, .block = 128 };
     for (int i = 0; i < 65536; i++) {
@@ -245,7 +245,7 @@ int kernel_check_bytes(void)
 {
     for (int type = TUTTI_F8E4M3; type <= TUTTI_F8E5M2; type++) {
         for (int op = TUTTI_SUM; op <= TUTTI_AVG; op++)
-            if (pairs_of_bytes((tutti_type)type, (tutti_op)op, 2) || (op == TUTTI_AVG && pairs_of_bytes((tutti_type)type, (tutti_op)op, 3)))
+            if (complex_of_bytes((tutti_type)type, (tutti_op)op, 2) || (op == TUTTI_AVG && complex_of_bytes((tutti_type)type, (tutti_op)op, 3)))
                 return 1;
         if (products_of_bytes((tutti_type)type))
             return 1;

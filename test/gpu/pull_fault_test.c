@@ -2,8 +2,8 @@
 /* Where peers' device memory cannot be read, all ranks go through the staging, and one of them says why; where a device fails, a rank dies, a
  * deadline passes while memory is open, all ranks fail, and whoever returns may free its memory: nobody has it open any more. */
 #include "child_case.h"
-#include "gpu/handles.h"
-#include "gpu/share.h"
+#include "gpu/ipc_import.h"
+#include "gpu/ipc_export.h"
 #include "support/ranks.h"
 #include "support/team.h"
 
@@ -67,7 +67,7 @@ static int begin_mapped(tutti_comm *world, int rank)
 static int end(tutti_comm *world)
 {
     unsetenv("FAKE_CUDA_FAIL");
-    CHECK_IS(handles_open_count(share_handles(share_if(world->world))), 0);
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), 0);
     CHECK_IS(cu.cuMemFree_v2(send), 0);              /* at once, whatever the others do */
     CHECK_IS(cu.cuMemFree_v2(recv), 0);
     return 0;
@@ -99,8 +99,8 @@ static int stages(tutti_comm *world, int rank)
         CHECK((faulty >= 0 && faulty != rank) || load_relaxed64(&world->watch.mine->mapped) <= 2 * world->seq);
         CHECK(is_sum(world));
     }
-    if (share_if(world->world))
-        share_noted(share_if(world->world), words, sizeof words);
+    if (ipc_export_if(world->world))
+        ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
     if ((faulty < 0 || faulty == rank) && !strstr(words, note)) {
         fprintf(stderr, "rank %d: '%s' says nothing of '%s'\n", rank, words, note);
         return 1;
@@ -117,7 +117,7 @@ static int stages_mapped(tutti_comm *world, int rank)
         CHECK((faulty >= 0 && faulty != rank) || load_relaxed64(&world->watch.mine->mapped) <= 2 * world->seq);
         CHECK(is_sum(world));
     }
-    share_noted(share_if(world->world), words, sizeof words);
+    ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
     CHECK((faulty >= 0 && faulty != rank) || strstr(words, note));
     return 0;
 }
@@ -210,7 +210,7 @@ static int cma_thread(tutti_comm *world, int rank)
     CHECK_IS(tutti_all_reduce(address(at), address(at), COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
     CHECK(seen[1000] == 2000.0f);
     CHECK_IS(load_relaxed64(&world->watch.mine->mapped), 2 * world->seq);
-    share_noted(share_if(world->world), words, sizeof words);
+    ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
     CHECK(strstr(words, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"));
     CHECK_IS(cu.cuMemFree_v2(at), 0);
     return 0;
@@ -402,14 +402,14 @@ static int memory(tutti_comm *world, int rank)
 static int registered(tutti_comm *world, int rank)
 {
     CHECK_IS(begin(world, rank, 0), 0);
-    struct handles *handles;
+    struct ipc_import *handles;
     CHECK_IS(tutti_register(address(send), BYTES_, world), 0);
     for (int i = 0; i < 3; i++) {
         CHECK_IS(all_reduce(world, NULL), 0);
         CHECK(is_sum(world));
-        handles = share_handles(share_if(world->world));
+        handles = ipc_export_handles(ipc_export_if(world->world));
         /* Send buffers of the others, where this rank folds; of the receive buffers nobody said that they may stay open. */
-        CHECK_IS(handles_open_count(handles), leader && rank ? 0 : 2);
+        CHECK_IS(ipc_import_open_count(handles), leader && rank ? 0 : 2);
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(tutti_unregister(address(send), world), 0);     /* all do, and each gives back what the others wait for */
@@ -471,7 +471,7 @@ static int leaves(tutti_comm *world, int rank)
     CHECK_IS(tutti_cuda_alloc(&at, BYTES_, -1, world), 0);
     memset(host_of((CUdeviceptr)(uintptr_t)at), 0, BYTES_);
     CHECK_IS(tutti_all_reduce(at, at, COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
-    CHECK_IS(handles_open_count(share_handles(share_if(world->world))), leader && rank ? 1 : 2);
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), leader && rank ? 1 : 2);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
 }

@@ -3,8 +3,8 @@
  * bits of the host's; where it cannot be, the staging has them; and nothing is read of a buffer that its owner has got back. The driver ends
  * a process that reads what is freed, or what another one still writes. */
 #include "child_case.h"
-#include "gpu/handles.h"
-#include "gpu/share.h"
+#include "gpu/ipc_import.h"
+#include "gpu/ipc_export.h"
 #include "support/ranks.h"
 
 #include <errno.h>
@@ -126,7 +126,7 @@ static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room
     if (work)
         CHECK_IS(tutti_wait(work, -1), 0);
     char words[300] = "";
-    share_noted(share_if(world->world), words, sizeof words);
+    ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
     if (load_relaxed64(&world->watch.mine->mapped) != (pulls ? 2 * world->seq + 1 : mapped)) {
         fprintf(stderr, "rank %d: %s %s: '%s'\n", rank, kind_name(d->kind), pulls ? "went through the staging" : "did not", words);
         return 1;
@@ -157,7 +157,7 @@ static int every(tutti_comm *world, int rank)
     for (int i = 0; i < DEEDS; i++)
         if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].pulls))
             return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
-    CHECK_IS(handles_open_count(share_handles(share_if(world->world))), 0);
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), 0);
     CHECK_IS(cu.cuMemFree_v2(room.at), 0);           /* at once: nobody has it open any more */
     free(room.host);
     return 0;
@@ -175,7 +175,7 @@ static int every_kept(tutti_comm *world, int rank)
         for (int i = 0; i < DEEDS; i++)
             if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].pulls))
                 return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
-    CHECK_IS(handles_open_count(share_handles(share_if(world->world))), tutti_size(world) - 1);
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), tutti_size(world) - 1);
     CHECK_IS(tutti_barrier(world, NULL), 0);         /* who frees before all have looked may have it back from a rank that still waits */
     CHECK_IS(tutti_cuda_free(at, world), 0);
     CHECK_IS(tutti_cuda_free(at, world), -EINVAL);
@@ -223,7 +223,7 @@ static int every_mapped(tutti_comm *world, int rank)
     for (int i = 0; i < DEEDS; i++)
         if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].pulls))
             return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
-    CHECK_IS(handles_open_count(share_handles(share_if(world->world))), kept ? tutti_size(world) - 1 : 0);
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), kept ? tutti_size(world) - 1 : 0);
     if (kept) {
         CHECK_IS(tutti_barrier(world, NULL), 0);
         CHECK_IS(tutti_unregister((void *)(uintptr_t)room.at, world), 0);

@@ -2,7 +2,7 @@
 /* The meeting seen from the socket: strangers, other builds, silence and noise. Whatever knocks, the ranks that belong meet. */
 #include "group/meet.h"
 
-#include "arena/places.h"
+#include "arena/offsets.h"
 #include "join_fixture.h"
 #include "os/handover.h"
 

@@ -158,7 +158,7 @@ void step_describe(const struct step *s, const struct program *p, struct text *t
     const struct group *g = &p->groups[s->group];
     text_add(t, "step %zu: ", p->steps_made);
     if (s->kind != KIND_NONE)
-        stamp_add(t, stamp_make(s->kind, s->type, (tutti_op)(s->op < 0 ? TUTTI_OP_USER : s->op), s->root, s->count), s->count);
+        fingerprint_add(t, fingerprint_make(s->kind, s->type, (tutti_op)(s->op < 0 ? TUTTI_OP_USER : s->op), s->root, s->count), s->count);
     if (s->doing != DO_COLLECTIVE)
         text_add(t, " %s", doings[s->doing]);
     text_add(t, " (manner %d, %d buffers) in group %d of", s->uneven, s->buffers, s->group);

@@ -10,7 +10,7 @@
 #define TUTTI_TEST_SOAK_SOAK_H
 
 #include "base/atomic.h"
-#include "watch/stamp.h"
+#include "watch/fingerprint.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 
 #include "base/atomic.h"
 #include "support/pieces.h"
-#include "watch/stamp.h"
+#include "watch/fingerprint.h"
 
 #include <stddef.h>
 #include <stdint.h>

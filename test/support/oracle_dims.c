@@ -198,7 +198,7 @@ void oracle_describe(const struct oracle_case *c, struct text *t)
     static const char *const streams[] = { "nothing", "the NULL stream", "a stream before NULL", "a blocking stream", "a stream" };
     int op = c->v[DIM_OP];
     size_t count = oracle_count(c);
-    stamp_add(t, stamp_make(c->kind, c->v[DIM_TYPE], (tutti_op)(op > TUTTI_PREMUL_SUM ? TUTTI_OP_USER : op), oracle_root(c), count), count);
+    fingerprint_add(t, fingerprint_make(c->kind, c->v[DIM_TYPE], (tutti_op)(op > TUTTI_PREMUL_SUM ? TUTTI_OP_USER : op), oracle_root(c), count), count);
     text_add(t, ", %d ranks, %s, gate %s, %s, offsets %d %d, data %s%s, %s, op %d, list %s, %s", oracle_ranks(c),
              c->v[DIM_RULE] == RULE_DEFAULT ? "default" : names[c->v[DIM_RULE]], c->v[DIM_GATE] ? "central" : "flags",
              c->v[DIM_PLACE] == PLACE_IN_PLACE ? "in place" : "apart", c->v[DIM_SEND_AT], c->v[DIM_RECV_AT],

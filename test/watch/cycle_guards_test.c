@@ -6,7 +6,7 @@
 #include "group/comm.h"
 #include "support/ranks.h"
 #include "watch/cycle.h"
-#include "watch/graph.h"
+#include "watch/wait_graph.h"
 #include "watch/threads.h"
 #include "watch/verdict.h"
 
@@ -373,20 +373,20 @@ static int old_doom(void)
 /* The last look before it is confirmed. */
 static int moved_since_the_walk(void)
 {
-    struct graph *g = malloc(sizeof *g);
+    struct wait_graph *g = malloc(sizeof *g);
     int wrong = !g;
     players = 2;
     letter(0, KIND_RECV, 1);
     letter(1, KIND_RECV, 0);
     look(0);
     look(1);
-    wrong += !graph_walk(g, watch_of(0)->arena, 0, 0) || !graph_same(g);
+    wrong += !wait_graph_walk(g, watch_of(0)->arena, 0, 0) || !wait_graph_same(g);
     cycle_over(threads_of(1));
-    wrong += graph_same(g);
+    wrong += wait_graph_same(g);
     look(1);
-    wrong += graph_same(g) || !graph_walk(g, watch_of(0)->arena, 0, 0) || !graph_same(g);
+    wrong += wait_graph_same(g) || !wait_graph_walk(g, watch_of(0)->arena, 0, 0) || !wait_graph_same(g);
     cycle_over(threads_of(1));
-    wrong += graph_walk(g, watch_of(0)->arena, 0, 0);
+    wrong += wait_graph_walk(g, watch_of(0)->arena, 0, 0);
     over();
     free(g);
     return wrong;
@@ -436,7 +436,7 @@ static int moves_in_the_walk(void)
 static int nonsense(void)
 {
     struct waiter *other = &seat(1)->waiters[0];
-    struct graph *g = malloc(sizeof *g);
+    struct wait_graph *g = malloc(sizeof *g);
     int wrong = !g;
     letter(0, KIND_RECV, 1);
     letter(1, KIND_RECV, 0);
@@ -450,9 +450,9 @@ static int nonsense(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint32_t before = load_acquire32(rows[i].word);
         store_release32(rows[i].word, rows[i].value);
-        bool found = graph_walk(g, watch_of(0)->arena, 0, 0);
+        bool found = wait_graph_walk(g, watch_of(0)->arena, 0, 0);
         store_release32(rows[i].word, before);
-        if (found || !graph_walk(g, watch_of(0)->arena, 0, 0)) {
+        if (found || !wait_graph_walk(g, watch_of(0)->arena, 0, 0)) {
             fprintf(stderr, "nonsense %zu is believed\n", i);
             wrong++;
         }

@@ -4,7 +4,7 @@
 #ifndef TUTTI_TEST_WATCH_EVERY_COLLECTIVE_H
 #define TUTTI_TEST_WATCH_EVERY_COLLECTIVE_H
 
-#include "watch/stamp.h"
+#include "watch/fingerprint.h"
 
 #include <stddef.h>
 #include <stdint.h>

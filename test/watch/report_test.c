@@ -4,7 +4,7 @@
 #include "support/team.h"
 
 #include "base/clock.h"
-#include "watch/stamp.h"
+#include "watch/fingerprint.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -91,9 +91,9 @@ static void same_hash(uint64_t *one, uint64_t *two)
     uint64_t random = 1;
     for (*two = 0; !*two;) {
         uint64_t count = STAMP_HASHED + team_random(&random) % (UINT64_C(1) << 32);
-        uint64_t stamp = stamp_make(KIND_BROADCAST, TUTTI_U8, 0, 0, count);
+        uint64_t stamp = fingerprint_make(KIND_BROADCAST, TUTTI_U8, 0, 0, count);
         uint64_t *seat = &by_hash[stamp % TRIED];
-        if (*seat && *seat != count && stamp_make(KIND_BROADCAST, TUTTI_U8, 0, 0, *seat) == stamp) {
+        if (*seat && *seat != count && fingerprint_make(KIND_BROADCAST, TUTTI_U8, 0, 0, *seat) == stamp) {
             *one = *seat;
             *two = count;
         }

@@ -245,7 +245,7 @@ static void a_reader_that_is_gone_needs_no_waiting(void **state)
 
 /* ---- what only one of them can see: pairs that differ ---- */
 
-static struct claim pairs_of(uint64_t seq)
+static struct claim complex_of(uint64_t seq)
 {
     return (struct claim){ .seq = seq, .descriptor = STAMP_A, .commit_at = offsetof(struct member, given), .commit = seq, .committer = -1 };
 }
@@ -266,7 +266,7 @@ static void a_private_difference_ends_it_for_all(void **state)
             struct wait wait = { &rig.members[finder].given, 5, (int)finder, false, false, false };
             for (uint32_t i = 0; i < N; i++) {
                 uint32_t p = (first + i) % N;
-                struct claim c = pairs_of(5);
+                struct claim c = complex_of(5);
                 if (p == finder)
                     c.differs = other + 1;
                 assert_false(claim_holds(&rig.watch[p], &c));
@@ -283,7 +283,7 @@ static void a_private_difference_ends_it_for_all(void **state)
 static void a_finder_that_dies_is_blamed_for_that(void **state)
 {
     (void)state;
-    struct claim c = pairs_of(5);
+    struct claim c = complex_of(5);
     struct wait wait = { &rig.members[2].given, 5, 2, false, false, false };
     for (uint32_t p = 0; p < N; p++) {
         arrive(p, 5);
@@ -308,7 +308,7 @@ static void a_difference_in_its_order(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         rig_close();
         rig_open(N, NULL);
-        struct claim c = pairs_of(5);
+        struct claim c = complex_of(5);
         struct wait wait = { &rig.members[1].given, UINT64_MAX, 1, false, false, false };
         c.differs = 2;
         for (uint32_t p = 0; p < N; p++)
@@ -401,9 +401,9 @@ static void counts_with_the_same_hash_differ(void **state)
     enum { TRIED = 1 << 17 };
     uint64_t *by_hash = zeroed(TRIED, sizeof *by_hash), one = 0, two = 0, random = 1;
     for (uint64_t i = 0; !two && i < (UINT64_C(1) << 24); i++) {
-        uint64_t count = STAMP_HASHED + team_random(&random) % (UINT64_C(1) << 40), stamp = stamp_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, count);
+        uint64_t count = STAMP_HASHED + team_random(&random) % (UINT64_C(1) << 40), stamp = fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, count);
         uint64_t *seat = &by_hash[stamp % TRIED];
-        if (*seat && stamp_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, *seat) == stamp) {
+        if (*seat && fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, *seat) == stamp) {
             one = *seat;
             two = count;
         }
@@ -411,7 +411,7 @@ static void counts_with_the_same_hash_differ(void **state)
     }
     free(by_hash);
     assert_true(two != 0 && one != two);
-    uint64_t stamp = stamp_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one);
+    uint64_t stamp = fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one);
     for (uint32_t p = 0; p < N; p++) {
         store_relaxed64(&rig.members[p].arrival[1].payload[COUNT_WORD], p == 2 ? two : one);
         arrive_as(p, 5, stamp);

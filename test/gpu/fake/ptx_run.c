@@ -155,7 +155,7 @@ static void go(struct runner *r, uint16_t *lanes, int n, int at, int stop)
     put(r, lanes, n, at);
 }
 
-static void lanes_run(struct runner *r, int n)
+static void vector_run(struct runner *r, int n)
 {
     uint16_t lanes[BLOCK_MOST];
     for (int i = 0; i < n; i++) {
@@ -211,7 +211,7 @@ static void block_run(struct runner *r, const unsigned block[3])
         unsigned left = threads - first;
         int n = left < (unsigned)r->room ? (int)left : r->room;
         begin(r, block, first, n);
-        lanes_run(r, n);
+        vector_run(r, n);
     }
 }
 

@@ -1,0 +1,442 @@
+/* A list, because there are few and each stands for megabytes. The lock is held while the driver opens and closes, so that two threads never
+ * open the same memory at once; closing waits for the device's work there, of which there is none.
+ *
+ * What is in the way of an opening, because the owner has freed it and something new lies at its addresses, is closed before, and, should the
+ * driver still find something there (208), everything of that owner that nobody has taken; then it is tried once more. A context of another
+ * of our devices that has memory of that owner's open (201) is in the way in the same manner.
+ *
+ * Numbers that an owner publishes are not believed: the loan must lie in its span, the call's part in the buffer, and the buffer in what the
+ * driver has opened; by its own address it is used only if the driver knows that very buffer there. */
+#include "gpu/ipc_import.h"
+
+#include "gpu/descriptors.h"
+#include "os/futex.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REFUSED_MOST = 32, REFUSED_TEXT = 200 };
+enum opening { OPENING_OWN, OPENING_LEGACY, OPENING_DESCRIPTOR };
+
+struct open {
+    struct open *next;
+    uint32_t owner;
+    int taken;
+    uint64_t buffer, base, bytes, generation, used;
+    struct loan *loan;
+    enum opening how;
+    bool keep;
+    const struct cuda_api *call;
+    CUcontext context;
+    CUdevice device;                                 /* whose primary context is held, so that nothing is open in one that has gone */
+    CUdeviceptr at;
+};
+
+struct refused_open { uint32_t owner; uint64_t buffer; char words[REFUSED_TEXT]; };
+
+struct ipc_import {
+    pthread_mutex_t lock;
+    const struct arena *arena;
+    struct descriptors *descriptors;
+    uint32_t mine;
+    uint64_t uses;
+    struct open *open;
+    struct refused_open refused[REFUSED_MOST];            /* the last ones, in a circle */
+    uint32_t refusals;
+};
+
+struct ipc_import *ipc_import_new(const struct arena *arena, uint32_t mine, struct descriptors *descriptors)
+{
+    struct ipc_import *h = calloc(1, sizeof *h);
+    if (!h)
+        return NULL;
+    pthread_mutex_init(&h->lock, NULL);
+    h->arena = arena;
+    h->mine = mine;
+    h->descriptors = descriptors;
+    return h;
+}
+
+/* ---- the loan ---- */
+
+static shared32 *loan_word(const struct ipc_import *h, struct loan *loan) { return &loan->held[h->mine / 32]; }
+static uint32_t loan_bit(const struct ipc_import *h) { return UINT32_C(1) << h->mine % 32; }
+
+static bool loan_stands(const struct loan *loan, uint64_t generation) { return load_acquire64(&loan->state) == generation << 1; }      /* E72 acquire */
+
+static void loan_return(const struct ipc_import *h, struct loan *loan)
+{
+    fetch_and32(loan_word(h, loan), ~loan_bit(h));                   /* E73 release */
+    fence_full();                                                    /* E72 fence */
+    if (!(load_acquire64(&loan->state) & 1))                         /* E72 acquire */
+        return;
+    fetch_add32(&loan->returned, 1);                                 /* E73 release */
+    futex_wake(&loan->returned, INT_MAX);
+}
+
+static bool loan_take(const struct ipc_import *h, struct loan *loan, uint64_t generation)
+{
+    fetch_or32(loan_word(h, loan), loan_bit(h));
+    fence_full();                                                    /* E72 fence */
+    if (loan_stands(loan, generation))
+        return true;
+    loan_return(h, loan);
+    return false;
+}
+
+static struct loan *loan_of(const struct ipc_import *h, uint32_t owner, uint64_t at)
+{
+    const struct arena_header *header = h->arena->header;
+    uint64_t from = header->spans_at + owner * header->span_bytes;
+    if (at < from || at - from > header->span_bytes - sizeof(struct loan) || at % LINE)
+        return NULL;
+    return (struct loan *)(void *)(h->arena->base + at);
+}
+
+/* ---- what was refused ---- */
+
+static const struct refused_open *refused_find(const struct ipc_import *h, uint32_t owner, uint64_t buffer)
+{
+    for (uint32_t i = 0; i < h->refusals && i < REFUSED_MOST; i++)
+        if (h->refused[i].owner == owner && h->refused[i].buffer == buffer)
+            return &h->refused[i];
+    return NULL;
+}
+
+/* What another attempt would be told again. Not: no memory at the moment, our context's death, what is wrong with this one message. */
+static bool is_lasting(int r) { return r != -ENOMEM && r != -EIO && r != -EPROTO && r != -EBUSY && r != -EAGAIN; }
+
+static void refuse(struct ipc_import *h, uint32_t owner, uint64_t buffer, const char *words)
+{
+    struct refused_open *n = &h->refused[h->refusals++ % REFUSED_MOST];
+    struct text t = TEXT_IN(n->words);
+    *n = (struct refused_open){ .owner = owner, .buffer = buffer };
+    text_clear(&t);
+    text_add(&t, "%s", words);
+}
+
+/* ---- opening and closing ---- */
+
+static CUresult unmap(const struct cuda_api *call, CUdeviceptr at, size_t bytes)
+{
+    CUresult error = call->cuMemUnmap(at, bytes);
+    if (!error)
+        call->cuMemAddressFree(at, bytes);
+    return error;
+}
+
+/* What the driver does not close nobody here touches any more all the same, so that the loan goes back: its owner must not wait for good for what
+   will never be. It is not opened again, though, or each operation would leave one more of it behind. */
+static void close_failed(struct ipc_import *h, const struct open *o, CUresult error)
+{
+    char words[REFUSED_TEXT];
+    struct text why = TEXT_IN(words);
+    text_clear(&why);
+    text_add(&why, "it could not be closed the last time: ");
+    driver_failed(o->call, o->how == OPENING_LEGACY ? "cuIpcCloseMemHandle" : "cuMemUnmap", error, &why);
+    refuse(h, o->owner, o->buffer, words);
+}
+
+static void close_one(struct ipc_import *h, struct open **at)
+{
+    struct open *o = *at;
+    CUresult error = 0;
+    *at = o->next;
+    /* The context is no more: nothing is open in it. */
+    if (o->how != OPENING_OWN && driver_enter_to_give(o->call, o->context)) {
+        if (o->how == OPENING_LEGACY)
+            error = o->call->cuIpcCloseMemHandle(o->at);
+        else if (o->how == OPENING_DESCRIPTOR)
+            error = unmap(o->call, o->at, (size_t)o->bytes);
+        o->call->cuCtxPopCurrent_v2(NULL);
+        if (error)
+            close_failed(h, o, error);
+    }
+    o->call->cuDevicePrimaryCtxRelease_v2(o->device);
+    loan_return(h, o->loan);
+    free(o);
+}
+
+typedef bool open_test(const struct open *o, const void *what);
+
+static void close_those(struct ipc_import *h, open_test *test, const void *what)
+{
+    for (struct open **at = &h->open; *at;)
+        if (!(*at)->taken && test(*at, what))
+            close_one(h, at);
+        else
+            at = &(*at)->next;
+}
+
+static bool is_any(const struct open *o, const void *what) { return o && !what; }
+static bool is_called_back(const struct open *o, const void *what) { return !what && !loan_stands(o->loan, o->generation); }
+static bool is_of(const struct open *o, const void *owner) { return o->owner == *(const uint32_t *)owner; }
+
+struct claimed { uint32_t owner; uint64_t buffer, base, bytes; };
+static bool is_in_the_way(const struct open *o, const void *what)
+{
+    const struct claimed *c = what;
+    return o->owner == c->owner && o->buffer != c->buffer && o->base < c->base + c->bytes && c->base < o->base + o->bytes;
+}
+
+static void close_surplus(struct ipc_import *h)
+{
+    for (;;) {
+        struct open **oldest = NULL;
+        int n = 0;
+        for (struct open **at = &h->open; *at; at = &(*at)->next) {
+            n += !(*at)->taken;
+            if (!(*at)->taken && (!oldest || (*at)->used < (*oldest)->used))
+                oldest = at;
+        }
+        if (n <= HANDLES_KEPT)
+            return;
+        close_one(h, oldest);
+    }
+}
+
+/* By its own address, if it is that buffer; the context of our device is current. */
+static int open_own(const struct ipc_import_at *where, const struct lent *lent, CUdeviceptr *at, struct text *why)
+{
+    struct driver_pointer p;
+    int r = driver_pointer((const void *)(uintptr_t)lent->base, &p, why);
+    if (r < 0)
+        return r;
+    if ((p.memory != DRIVER_DEVICE && p.memory != DRIVER_MANAGED) || p.buffer != lent->buffer || p.base != lent->base || p.bytes != lent->bytes) {
+        text_add(why, "no such buffer is in this process");
+        return -EPROTO;
+    }
+    *at = p.base;
+    if (p.device == where->device || p.memory == DRIVER_MANAGED)
+        return 0;
+    if (!p.context) {
+        text_add(why, "memory of cuMemCreate on another GPU of this process");
+        return -ENOTSUP;
+    }
+    CUresult error = where->call->cuCtxEnablePeerAccess(p.context, 0);
+    return !error || error == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? 0 : driver_failed(where->call, "cuCtxEnablePeerAccess", error, why);
+}
+
+static int open_legacy(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, CUdeviceptr *at, struct text *why)
+{
+    CUipcMemHandle handle;
+    memcpy(handle.reserved, lent->handle, sizeof handle.reserved);
+    CUresult error = where->call->cuIpcOpenMemHandle_v2(at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (error == CUDA_ERROR_ALREADY_MAPPED || error == CUDA_ERROR_INVALID_CONTEXT) {
+        close_those(h, is_of, &owner);
+        error = where->call->cuIpcOpenMemHandle_v2(at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    }
+    if (error)
+        return driver_failed(where->call, "cuIpcOpenMemHandle", error, why);
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    error = where->call->cuMemGetAddressRange_v2(&base, &bytes, *at);
+    if (!error && *at >= base && lent->bytes <= bytes - (*at - base))
+        return 0;
+    where->call->cuIpcCloseMemHandle(*at);
+    if (error)
+        return driver_failed(where->call, "cuMemGetAddressRange", error, why);
+    text_add(why, "its owner says it is longer than it is");
+    return -EPROTO;
+}
+
+static int map(const struct ipc_import_at *where, CUmemGenericAllocationHandle memory, size_t bytes, CUdeviceptr *at, struct text *why)
+{
+    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, where->device }, CU_MEM_ACCESS_FLAGS_PROT_READ };
+    const char *function = "cuMemAddressReserve";
+    CUresult error = where->call->cuMemAddressReserve(at, bytes, 0, 0, 0);
+    if (error)
+        return driver_failed(where->call, function, error, why);
+    function = "cuMemMap";
+    error = where->call->cuMemMap(*at, bytes, 0, memory, 0);
+    if (error) {
+        where->call->cuMemAddressFree(*at, bytes);
+        return driver_failed(where->call, function, error, why);
+    }
+    error = where->call->cuMemSetAccess(*at, bytes, &access, 1);
+    if (!error)
+        return 0;
+    unmap(where->call, *at, bytes);
+    return driver_failed(where->call, "cuMemSetAccess", error, why);
+}
+
+static int open_descriptor(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, CUdeviceptr *at, struct text *why)
+{
+    CUmemGenericAllocationHandle memory;
+    descriptors_gather(h->descriptors);
+    int fd = descriptors_take(h->descriptors, owner, lent->buffer);
+    if (fd < 0) {
+        text_add(why, "its descriptor has not come");
+        return -EAGAIN;
+    }
+    CUresult error = where->call->cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    close(fd);
+    if (error)
+        return driver_failed(where->call, "cuMemImportFromShareableHandle", error, why);
+    int r = map(where, memory, (size_t)lent->bytes, at, why);
+    where->call->cuMemRelease(memory);               /* what is mapped stays */
+    return r;
+}
+
+static int open_it(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, struct open *o, struct text *why)
+{
+    int r = -ENOTSUP;
+    CUcontext held = NULL;
+    CUresult error = where->call->cuDeviceGet(&o->device, where->device);
+    if (!error)
+        error = where->call->cuDevicePrimaryCtxRetain(&held, o->device);
+    if (error)
+        return driver_failed(where->call, "cuDevicePrimaryCtxRetain", error, why);
+    error = where->call->cuCtxPushCurrent_v2(where->context);
+    if (error) {
+        where->call->cuDevicePrimaryCtxRelease_v2(o->device);
+        return driver_failed(where->call, "cuCtxPushCurrent", error, why);
+    }
+    if (arena_one_process(h->arena, h->mine, owner)) {
+        o->how = OPENING_OWN;
+        r = open_own(where, lent, &o->at, why);
+    } else if (lent->how == LENT_LEGACY) {
+        o->how = OPENING_LEGACY;
+        r = open_legacy(h, where, owner, lent, &o->at, why);
+    } else if (lent->how == LENT_DESCRIPTOR) {
+        o->how = OPENING_DESCRIPTOR;
+        r = open_descriptor(h, where, owner, lent, &o->at, why);
+    } else
+        text_add(why, "its memory has no handle for other processes");
+    where->call->cuCtxPopCurrent_v2(NULL);
+    if (r < 0)
+        where->call->cuDevicePrimaryCtxRelease_v2(o->device);
+    return r;
+}
+
+/* ---- taking and giving ---- */
+
+static struct open **find(struct ipc_import *h, uint32_t owner, uint64_t buffer)
+{
+    for (struct open **at = &h->open; *at; at = &(*at)->next)
+        if ((*at)->owner == owner && (*at)->buffer == buffer)
+            return at;
+    return NULL;
+}
+
+static int take_new(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, struct loan *loan, struct open **taken,
+                    struct text *why)
+{
+    char words[REFUSED_TEXT];
+    struct text said = TEXT_IN(words);
+    text_clear(&said);
+    close_those(h, is_in_the_way, &(struct claimed){ owner, lent->buffer, lent->base, lent->bytes });
+    struct open *o = calloc(1, sizeof *o);
+    if (!o)
+        return -ENOMEM;
+    *o = (struct open){ .owner = owner, .buffer = lent->buffer, .base = lent->base, .bytes = lent->bytes, .generation = lent->generation, .loan = loan,
+                        .call = where->call, .context = where->context };
+    int r = -ECANCELED;
+    if (loan_take(h, loan, lent->generation)) {
+        r = open_it(h, where, owner, lent, o, &said);
+        if (r < 0)
+            loan_return(h, loan);
+    } else
+        text_add(&said, "its owner has called it back");
+    text_add(why, "%s", words);
+    if (r < 0) {
+        free(o);
+        if (r == -ECANCELED || !is_lasting(r))
+            return r;
+        refuse(h, owner, lent->buffer, words);
+        return -ENOTSUP;
+    }
+    o->next = h->open;
+    h->open = o;
+    *taken = o;
+    return 0;
+}
+
+static int take(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, CUdeviceptr *at, struct text *why)
+{
+    struct loan *loan = owner < h->arena->header->size ? loan_of(h, owner, lent->loan) : NULL;
+    if (!loan || lent->offset > lent->bytes || lent->length > lent->bytes - lent->offset || lent->base + lent->bytes < lent->base) {
+        text_add(why, "what is said of it cannot be true");
+        return -EPROTO;
+    }
+    const struct refused_open *refused = refused_find(h, owner, lent->buffer);
+    if (refused) {
+        text_add(why, "%s", refused->words);
+        return -ENOTSUP;
+    }
+    close_those(h, is_called_back, NULL);
+    struct open **found = find(h, owner, lent->buffer), *o = found ? *found : NULL;
+    bool fits = o && o->loan == loan && o->generation == lent->generation && o->context == where->context && o->bytes == lent->bytes
+        && loan_stands(loan, lent->generation);
+    if (o && !fits) {
+        if (o->taken) {
+            text_add(why, "it is in use here for another operation, in another manner");
+            return -EBUSY;
+        }
+        close_one(h, found);
+        o = NULL;
+    }
+    int r = o ? 0 : take_new(h, where, owner, lent, loan, &o, why);
+    if (r < 0)
+        return r;
+    o->taken++;
+    o->keep = lent->keep == 1;
+    o->used = ++h->uses;
+    *at = o->at + lent->offset;
+    return 0;
+}
+
+int ipc_import_take(struct ipc_import *handles, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, CUdeviceptr *at, struct text *why)
+{
+    pthread_mutex_lock(&handles->lock);
+    int r = take(handles, where, owner, lent, at, why);
+    pthread_mutex_unlock(&handles->lock);
+    return r;
+}
+
+void ipc_import_give(struct ipc_import *handles, uint32_t owner, uint64_t buffer)
+{
+    pthread_mutex_lock(&handles->lock);
+    struct open **at = find(handles, owner, buffer);
+    if (at && --(*at)->taken == 0 && (!(*at)->keep || !loan_stands((*at)->loan, (*at)->generation)))
+        close_one(handles, at);
+    close_surplus(handles);
+    pthread_mutex_unlock(&handles->lock);
+}
+
+void ipc_import_sweep(struct ipc_import *handles)
+{
+    pthread_mutex_lock(&handles->lock);
+    close_those(handles, is_called_back, NULL);
+    pthread_mutex_unlock(&handles->lock);
+}
+
+void ipc_import_close_idle(struct ipc_import *handles)
+{
+    pthread_mutex_lock(&handles->lock);
+    close_those(handles, is_any, NULL);
+    pthread_mutex_unlock(&handles->lock);
+}
+
+int ipc_import_open_count(struct ipc_import *handles)
+{
+    int n = 0;
+    pthread_mutex_lock(&handles->lock);
+    for (struct open *o = handles->open; o; o = o->next)
+        n++;
+    pthread_mutex_unlock(&handles->lock);
+    return n;
+}
+
+void ipc_import_free(struct ipc_import *handles)
+{
+    if (!handles)
+        return;
+    while (handles->open)
+        close_one(handles, &handles->open);
+    pthread_mutex_destroy(&handles->lock);
+    free(handles);
+}
