@@ -180,7 +180,7 @@ void roads_measure(const struct part *part)
 {
     char words[WORDS], rules[160];
     enum system system = part->board->point[part->first].system;
-    snprintf(rules, sizeof rules, "%sdevice:-inf=%s", system == SYSTEM_PINNED ? "" : "all_reduce:-inf=ring;broadcast:-inf=ring;all_gather:-inf=ring;",
+    snprintf(rules, sizeof rules, "%sdevice:-inf=%s", system == SYSTEM_PINNED ? "" : "all_reduce:-inf=pipelined;broadcast:-inf=pipelined;all_gather:-inf=pipelined;",
              system_names[system]);
     setenv("TUTTI_ALGORITHM", rules, 1);
     if (part_spawn(part, body, words, sizeof words) != 0)

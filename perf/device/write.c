@@ -151,7 +151,7 @@ void write_table(const struct board *b, const struct options *o)
            "Floor of pinned and gloo: what N ranks send and receive, over PCIe both ways at\n"
            "once; an all_reduce N*S each way. Floor of the others (*): 2*N*S of the GPU's\n"
            "memory, each byte sent read once and each received written once. A rank writes\n"
-           "no memory but its own: it pulls its result from the rank that folded, so an\n"
+           "no memory but its own: it direct its result from the rank that folded, so an\n"
            "all_reduce by leader or peers moves (N+1)*S + 2*(N-1)*S, and even at the\n"
            "memory's full speed its share of the floor is 2N / (3N-1): %.0f %% of 2 ranks,\n"
            "%.0f %% of 8.\n", 100 * 4.0 / 5, 100 * 16.0 / 23);

@@ -3,8 +3,8 @@
 #define TUTTI_NO_SITES
 #include "api/collective.h"
 #include "engine/fastpath.h"
-#include "coll/flat.h"
-#include "coll/line.h"
+#include "coll/eager.h"
+#include "coll/inline.h"
 #include "coll/modes.h"
 #include "coll/algorithms.h"
 
@@ -20,8 +20,8 @@ static void all_reduce_describe(struct coll *c, const void *send, void *recv, co
 static inline const struct shape *all_reduce_shape(struct tutti_comm *comm, uint64_t stamp)
 {
     const struct shape *shape = check_remembered(comm, stamp);
-    bool fast = shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_LINE]
-        || (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_FLAT] && shape->bytes <= FAST_BYTES);
+    bool fast = shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_INLINE]
+        || (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_EAGER] && shape->bytes <= FAST_BYTES);
     return stamp && shape->stamp == stamp && fast && shape->fold && shape->bytes ? shape : NULL;
 }
 
@@ -90,7 +90,7 @@ static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uin
                                                       void *recv, bool usual)
 {
     const void *from[RANKS_MAX];
-    line_sources(w, seq, send, from);
+    inline_sources(w, seq, send, from);
     coll_fold_by(shape->fold, recv, from, w->size, count, usual);
 }
 
@@ -110,7 +110,7 @@ static inline int reduce_put_word(struct tutti_comm *comm, const struct fast *s,
 {
     struct reduce *d = data;
     struct arrival *a = &comm->watch.mine->arrival[s->claim.seq & 1];
-    d->mine = line_word(d->send, d->shape->bytes);
+    d->mine = inline_word(d->send, d->shape->bytes);
     store_relaxed64(&a->payload[0], d->mine);                        /* relaxed: E1 publishes it */
     return 0;
 }
@@ -122,8 +122,8 @@ static inline bool reduce_take_word(struct tutti_comm *comm, struct fast *s, voi
     size_t bytes = d->shape->bytes;
     uint64_t seq = s->claim.seq;
     if (d->usual)
-        line_put_word(d->recv, line_words(w, seq, w->size, 0, bytes, d->shape->word, d->mine),
-                      bytes);
+        inline_put_word(d->recv, inline_words(w, seq, w->size, 0, bytes, d->shape->word, d->mine),
+                        bytes);
     else
         all_reduce_fold(w, seq, 1, d->shape, d->send, d->recv, false);
     return true;
@@ -132,7 +132,7 @@ static inline bool reduce_take_word(struct tutti_comm *comm, struct fast *s, voi
 static inline int reduce_put_line(struct tutti_comm *comm, const struct fast *s, void *data)
 {
     const struct reduce *d = data;
-    line_store(&comm->watch, s->claim.seq, d->send, d->shape->bytes);
+    inline_store(&comm->watch, s->claim.seq, d->send, d->shape->bytes);
     return 0;
 }
 
@@ -146,7 +146,7 @@ static inline bool reduce_take_line(struct tutti_comm *comm, struct fast *s, voi
 static inline int reduce_put_slot(struct tutti_comm *comm, const struct fast *s, void *data)
 {
     const struct reduce *d = data;
-    flat_store(comm, s->claim.seq, d->send, d->shape->bytes);
+    eager_store(comm, s->claim.seq, d->send, d->shape->bytes);
     return 0;
 }
 
@@ -155,7 +155,7 @@ bool reduce_take_slot(struct tutti_comm *comm, struct fast *s, void *data)
 {
     const struct reduce *d = data;
     const void *from[RANKS_MAX];
-    if (!flat_sources(comm, s->claim.seq, d->send, d->shape->bytes, from))
+    if (!eager_sources(comm, s->claim.seq, d->send, d->shape->bytes, from))
         return false;
     coll_fold_by(d->shape->fold, d->recv, from, comm->watch.size, d->count, d->usual);
     return true;
@@ -206,9 +206,9 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     const struct shape *shape = comm->api.again.shape;
     if (shape->word)
         r = all_reduce_word(comm, number, shape, send, recv);
-    else if (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_LINE])
+    else if (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_INLINE])
         r = all_reduce_few(comm, number, shape, send, recv, count);
-    else if (flat_ready(comm, comm->seq + 1, shape->bytes))
+    else if (eager_ready(comm, comm->seq + 1, shape->bytes))
         r = all_reduce_slots(comm, number, shape, send, recv, count);
     else
         return all_reduce_any(comm, number, send, recv, count, type, op, call);

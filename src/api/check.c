@@ -78,7 +78,7 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
             if (comm->api.again_parts.shape == shape)
                 comm->api.again_parts.how = AGAIN_NEVER;
             *shape = (struct shape){ stamp, c->width, c->bytes, c->algorithm, c->fold.kernel, c->fold.scaled, NULL, c->type >= TUTTI_F16, c->even };
-            if (c->fold.kernel && c->algorithm->most == LINE_BYTES && c->count == 1 && comm->watch.size > 1)
+            if (c->fold.kernel && c->algorithm->most == INLINE_BYTES && c->count == 1 && comm->watch.size > 1)
                 shape->word = fold_word(c->type, c->oper);
         }
     }

@@ -210,7 +210,7 @@ struct arrival {
     };
 };
 
-/* Beside a rank's rings, by parity of seq: what it gives to each rank in an operation of uneven parts. By that rank, before it arrives | E1 */
+/* Beside a rank's pipelines, by parity of seq: what it gives to each rank in an operation of uneven parts. By that rank, before it arrives | E1 */
 struct part_row {
     uint64_t count;                   /* elements */
     uint64_t at, lo, hi;              /* bytes lo … hi of it lie in the arena, byte i at offset at + i; lo == hi: none */
@@ -243,11 +243,11 @@ enum { QUIT_ABORT = 1, QUIT_FREED = 2, QUIT_LEFT = 4, QUIT_INTERRUPT = 16, QUIT_
 /* One rank in one comm. Everything in it is written by that rank, but for `sleepers` and, in one case, `quit`. */
 struct member {
     struct arrival arrival[2];        /* by parity of seq: a rank one ahead does not overwrite what a slow one still reads */
-    _Alignas(LINE) shared64 produced; /* ring: chunks put in, since the comm began | E16 */
-    shared64 folded;                  /* ring: pieces folded | E17. Both only grow */
-    _Alignas(LINE) shared64 consumed; /* ring: chunks read to the end: the licence to overwrite them | E18 */
+    _Alignas(LINE) shared64 produced; /* pipeline: chunks put in, since the comm began | E16 */
+    shared64 folded;                  /* pipeline: pieces folded | E17. Both only grow */
+    _Alignas(LINE) shared64 consumed; /* pipeline: chunks read to the end: the licence to overwrite them | E18 */
     shared64 turns;                   /* turns ended | E19 */
-    shared64 given;                   /* number of the last operation of uneven parts, on a file, that pulls (coll/cma.h) or may be lent (coll/coll.h) in which this rank has done its part | E22 */
+    shared64 given;                   /* number of the last operation of uneven parts, on a file, that direct (coll/cma.h) or may be lent (coll/coll.h) in which this rank has done its part | E22 */
     shared64 placed;                  /* number of the last operation with device memory whose result is in place at this rank | E70. Only grows */
     shared64 mapped;                  /* 2 * number + 1 if it could, of the last operation for which this rank has tried to open all it needs of its peers' device memory | E71. Only grows */
     _Alignas(LINE) shared32 sleepers; /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by the owner */

@@ -30,7 +30,7 @@ static const struct knob rows[KNOB_COUNT] = {
     [KNOB_STORE_BYTES] = { "TUTTI_STORE_BYTES", KNOB_BYTES, 65536, (int64_t)1 << 40, "64 MiB",
         "address space of the job's key-value store, in steps of 2 MiB, touched only as used" },
     [KNOB_ALGORITHM] = { "TUTTI_ALGORITHM", KNOB_TEXT, 0, 0, "built in",
-        "which algorithm for which size: all_reduce:0-48=line,-64k=flat,-inf=ring" },
+        "which algorithm for which size: all_reduce:0-48=inline,-64k=eager,-inf=pipelined" },
     [KNOB_ISA] = { "TUTTI_ISA", KNOB_TEXT, 0, 0, "the best there is",
         "which instruction set folds: plain, avx2, avx512, neon" },
     [KNOB_FAULT] = { "TUTTI_FAULT", KNOB_TEXT, 0, 0, "",

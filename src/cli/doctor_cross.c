@@ -9,8 +9,8 @@
 #include <string.h>
 
 const struct tune_pair tune_pairs[TUNE_PAIRS] = {
-    { "line", "flat", { 8, 40, 88 }, 0 },
-    { "flat", "ring", { 512, 2048, 4096, 8192, 16384, 32768, 65536 }, 88 },
+    { "inline", "eager", { 8, 40, 88 }, 0 },
+    { "eager", "pipelined", { 512, 2048, 4096, 8192, 16384, 32768, 65536 }, 88 },
 };
 
 const enum kind tune_kinds[TUNE_KINDS] = {

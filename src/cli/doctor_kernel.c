@@ -133,7 +133,7 @@ static const struct feature {
     { "PAGEMAP_SCAN", "6.7", memory_scans, "which pages are huge is read from smaps", NULL },
     { "PROCMAP_QUERY", "6.11", maps_asks, "what lies at an address is read from the whole table, as text", NULL },
     { "process_vm_readv", "3.2", has_readable, "addresses are believed and not tried first", NULL },
-    { "reading of peers", "3.2", has_reach, "algorithms of the name pull go by the arena, as ring does", NULL },
+    { "reading of peers", "3.2", has_reach, "algorithms of the name direct go by the arena, as pipeline does", NULL },
     { "cachestat", "6.5", has_cachestat, "a read that may not wait tells whether a file is cached", NULL },
 };
 

@@ -20,7 +20,7 @@ enum { ROUNDS = TUNE_ROUNDS / TUNE_PASSES };         /* of a pass */
 enum { TRIAL = 3, TIMES_MOST = 20000, BAR = 30, RESULT_MOST = 8 << 20, WIDTH = sizeof(float) };
 enum { LIFE_BESIDES_MS = 60000 };                    /* of a team, after its time: then something hangs */
 
-static const char *const names[] = { "line", "flat", "ring" };
+static const char *const names[] = { "inline", "eager", "pipelined" };
 enum { NAMES = sizeof names / sizeof names[0] };
 
 struct team_task { struct tune_team *team; struct tune_effort effort; };

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDE_KIND = 18, WIDE_SIZES = 13, WIDE_NAME = 9, HANG = 2 + WIDE_KIND + WIDE_SIZES + WIDE_NAME };
+enum { WIDE_KIND = 18, WIDE_SIZES = 13, WIDE_NAME = 11, HANG = 2 + WIDE_KIND + WIDE_SIZES + WIDE_NAME };
 
 /* The largest size up to which the choice for `from` holds. Choices change only where one begins, or behind where one ends. */
 static size_t stretch(const struct rules *rules, enum kind kind, bool crowded, size_t from, size_t *edges, int n)

@@ -11,7 +11,7 @@
 
 enum { TUNE_KINDS = 10, TUNE_PAIRS = 2, TUNE_SIZES = 7, TUNE_PASSES = 2, TUNE_ROUNDS = 22, TUNE_TEAMS = 3, TUNE_CHANGES = TUNE_KINDS * TUNE_PAIRS * 2 };
 
-/* Of each pair of neighbours, the one for smaller contributions and the one for larger: line and flat, flat and ring; the sizes at which
+/* Of each pair of neighbours, the one for smaller contributions and the one for larger: line and eager, eager and pipeline; the sizes at which
    they are compared, ascending, 0 behind the last; and up to which size even the first has another below it. */
 struct tune_pair { const char *small, *large; size_t sizes[TUNE_SIZES + 1], below; };
 extern const struct tune_pair tune_pairs[TUNE_PAIRS];

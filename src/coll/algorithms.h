@@ -13,8 +13,8 @@ enum {
     ALGORITHM_OP_CREATE,               /* no rule chooses it */
     ALGORITHM_FIRST,                   /* from here on: those that rules choose from */
     ALGORITHM_BARRIER_FLAGS = ALGORITHM_FIRST,
-    ALGORITHM_ALL_REDUCE_LINE = 11,
-    ALGORITHM_ALL_REDUCE_FLAT
+    ALGORITHM_ALL_REDUCE_INLINE = 11,
+    ALGORITHM_ALL_REDUCE_EAGER
 };
 
 /* Behind the last: one without a name. Hidden where it is declared, too, so that a row's address is one constant and not a sum. */
@@ -23,8 +23,8 @@ extern const struct algorithm algorithm_table[] __attribute__((visibility("hidde
 /* The functions that only a row names, of rooms without a header. */
 int barrier_flags_advance(struct op *op);
 int barrier_central_advance(struct op *op);
-int many_flat_before(struct coll *c);
-int many_flat_after(struct coll *c);
+int many_eager_before(struct coll *c);
+int many_eager_after(struct coll *c);
 int same_before(struct coll *c);
 int same_after(struct coll *c);
 

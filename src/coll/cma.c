@@ -23,7 +23,7 @@ int cma_open(struct coll *c)
 {
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
-    bool may = c->algorithm->pulls && w->size > 1 && !comm->coll.devices && !c->gpu.call && comm->coll.cma.said != CMA_NO;
+    bool may = c->algorithm->direct && w->size > 1 && !comm->coll.devices && !c->gpu.call && comm->coll.cma.said != CMA_NO;
     c->cma.may = may ? (enum cma)comm->coll.cma.said : CMA_NO;
     c->cma.since = 0;
     if (may && !comm->coll.cma.window && posix_memalign((void **)&comm->coll.cma.window, 4096, w->size * cma_stretch_bytes(c))) {

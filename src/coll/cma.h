@@ -1,9 +1,9 @@
 /* Job: single copy (CMA, cross-memory attach): a large operation reads a peer's private memory by process_vm_readv, without staging.
  * Owns: tutti_comm.coll.cma: whether its ranks can, and the window that a fold reads into; of this rank its words mapped and given in such an operation.
- * Never: what is read when (ring_reduce.c, ring_move.c).
+ * Never: what is read when (pipeline_reduce.c, pipeline_move.c).
  *
  * Whether all ranks of a comm may read each other (process_vm_readv: one user, Yama, a container's filter, one pid namespace) they find out
- * in the first operation of an algorithm that pulls. Each says where its identity lies in its memory, which the arena tells, too; after the
+ * in the first operation of an algorithm that direct. Each says where its identity lies in its memory, which the arena tells, too; after the
  * gate it reads everybody's, and says by E71 whether it could. That holds until a rank's user, groups, capabilities or dumpability change, which
  * it says in its arrival: then all find out anew. That they may not holds for the comm's life.
  *

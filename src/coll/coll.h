@@ -45,7 +45,7 @@ struct algorithm {
     int  (*before)(struct coll *c);
     int  (*after)(struct coll *c);
     const char *help;                  /* what it does and costs, one line; for people */
-    bool pulls;                        /* reads private memory of peers where it can (coll/cma.h): its C(k) is `given` */
+    bool direct;                       /* reads private memory of peers where it can (coll/cma.h): its C(k) is `given` */
 };
 
 /* Copies between the caller's buffers and host memory where the CPU cannot make them: they are handed over, and end later, in order on each
@@ -58,7 +58,7 @@ struct mover {
     int  (*mark)(struct coll *c, int side);                  /* behind all copies of that side so far */
     int  (*passed)(struct coll *c, int side, uint64_t *marks);       /* how many marks of this operation all copies before which have ended */
     int  (*reserve)(struct coll *c, size_t bytes);           /* before the arrival: host memory for a round's results … */
-    char *(*scratch)(struct coll *c, uint64_t round);        /* … which keeps until RING_DEPTH rounds later */
+    char *(*scratch)(struct coll *c, uint64_t round);        /* … which keeps until PIPELINE_DEPTH rounds later */
 };
 
 /* For whoever runs a call with device memory or a file, without knowing whose that is. */
@@ -89,24 +89,24 @@ struct coll {
         uint64_t factor[2];            /* TUTTI_PREMUL_SUM: this rank's own */
         uint64_t ticks;                /* spent in folds and copies */
     } fold;
-    struct even even;                  /* of even parts of up to FLAT_BYTES; else zeros */
+    struct even even;                  /* of even parts of up to EAGER_BYTES; else zeros */
     struct vector_args lists;
     uint64_t list_hash;                /* of the counts that all ranks must have alike; 0: none */
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */
     bool kept;                         /* this rank's block for itself is in its place (take_own) */
-    bool lends;                        /* flat: peers read the caller's buffer (coll_returned) */
-    struct {                           /* coll/stream.h */
+    bool lends;                        /* eager: peers read the caller's buffer (coll_returned) */
+    struct {                           /* coll/nontemporal.h */
         struct tuner *tuner;
         size_t bytes;
         bool on;
     } stream;
-    struct {                           /* coll/ringed.h */
+    struct {                           /* coll/zero_copy.h */
         struct tuner *ways;
         size_t bytes;
         uint64_t began;
         bool yes;
-    } ringed;
+    } zero_copy;
     /* Of a call with device memory or a file. Set by check_describe, then by who found it so. */
     const struct call_ways *ways;      /* NULL: nobody is asked */
     struct disk_call *disk;            /* of load and save alone; set with `ways` */
@@ -121,7 +121,7 @@ struct coll {
         uint64_t since;                /* when memory of a peer was first found gone, 0: never */
     } cma;
     int phase;
-    struct {                           /* coll/ring.h: this rank's ring, and how far it is */
+    struct {                           /* coll/pipeline.h: this rank's pipeline, and how far it is */
         char *at;                      /* its slots; NULL: this operation has no need of them */
         size_t piece;                  /* elements of a round from one rank to another */
         size_t slot, depth;            /* bytes of a slot; slots */
@@ -133,7 +133,7 @@ struct coll {
         uint64_t mine, taken;          /* rounds in which this rank gives, and takes */
         uint64_t steps;                /* of a fold: rounds, but that pieces of `large` take one */
         uint64_t asked, taking;        /* as in and out, but handed to a mover, not yet ended */
-    } ring;
+    } pipeline;
 };
 
 enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2, FINISHING = 3 };
@@ -190,8 +190,8 @@ int  coll_device_complete(struct coll *c);
 /* Puts a copy in the place of the caller's lists; *block is the caller's to free. 0 or -ENOMEM. */
 int coll_keep_lists(struct coll *c, enum kind kind, void **block);
 
-enum { LINE_BYTES = PAYLOAD_WORDS * 8, FLAT_BYTES = 65536 };
+enum { INLINE_BYTES = PAYLOAD_WORDS * 8, EAGER_BYTES = 65536 };
 /* What travels beside the data of PREMUL_SUM: the factor, in payload[2 … 3]. So its lines hold 16 bytes of data. */
-enum { FACTOR_WORD = 2, FACTOR_BYTES = LINE_BYTES - 16 };
+enum { FACTOR_WORD = 2, FACTOR_BYTES = INLINE_BYTES - 16 };
 
 #endif

@@ -1,14 +1,14 @@
-/* All_reduce of several buffers as one operation: they are one vector, laid one behind the other in the slot and in the rings. One wait,
- * and one round trip of the rings, for all of them. The counts are the same list on all ranks, by fingerprint. */
-#include "coll/flat.h"
+/* All_reduce of several buffers as one operation: they are one vector, laid one behind the other in the slot and in the pipelines. One wait,
+ * and one round trip of the pipelines, for all of them. The counts are the same list on all ranks, by fingerprint. */
+#include "coll/eager.h"
 #include "coll/algorithms.h"
 
 #include <errno.h>
 
-int many_flat_before(struct coll *c)
+int many_eager_before(struct coll *c)
 {
     char *slot, *to;
-    int r = flat_slot(c, &slot);
+    int r = eager_slot(c, &slot);
     if (r < 0)
         return r;
     to = slot;
@@ -20,7 +20,7 @@ int many_flat_before(struct coll *c)
     return 0;
 }
 
-int many_flat_after(struct coll *c)
+int many_eager_after(struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
     const char *slot[RANKS_MAX];

@@ -1,6 +1,6 @@
 /* Job: who gives which block of elements to whom, for every collective that moves blocks.
  * Owns: nothing.
- * Never: how a block travels (line, flat, ring).
+ * Never: how a block travels (line, eager, pipeline).
  *
  * Block (from -> to). SAME: a rank gives one block to all who take; EACH: one of its own to each rank. A rank that folds takes all its
  * blocks into one; the others take each into a place of its own. */
@@ -34,7 +34,7 @@ char *parts_recv(const struct coll *c, uint32_t from);
 /* Bytes before block (from -> to) where all that `from` gives lies packed. Not for PARTS_PAIRS. */
 size_t parts_offset(const struct coll *c, uint32_t from, uint32_t to);
 
-/* Of even blocks of so many bytes; zeros where they are more than FLAT_BYTES together. */
+/* Of even blocks of so many bytes; zeros where they are more than EAGER_BYTES together. */
 struct even parts_even(enum kind kind, const struct watch *w, uint32_t root, size_t block);
 
 /* How many of the elements [first, first + n) a block of `count` has. */

@@ -7,15 +7,15 @@
 
 const char select_default[] =
     "barrier:-inf=flags;barrier/crowded:-inf=central;"
-    "broadcast:-88=line,-64k=flat,-inf=ring;"
-    "reduce:-88=line,-64k=flat,-inf=ring;"
-    "all_reduce:-88=line,-64k=flat,-inf=ring;all_reduce/crowded:-88=line,-32k=flat,-inf=ring;all_reduce_many:-64k=flat,-inf=ring;"
-    "reduce_scatter:-88=line,-64k=flat,-inf=ring;reduce_scatter_v:-64k=flat,-inf=ring;"
-    "all_gather:-88=line,-64k=flat,-inf=ring;all_gather_v:-64k=flat,-inf=ring;"
-    "gather:-88=line,-64k=flat,-inf=ring;gather_v:-inf=ring;"
-    "scatter:-88=line,-64k=flat,-inf=ring;scatter/crowded:-88=line,-64k=flat,-2m=ring,-inf=pull;scatter_v:-inf=ring;"
-    "all_to_all:-88=line,-64k=flat,-inf=ring;all_to_all_v:-inf=ring;"
-    "scan:-88=line,-64k=flat,-inf=ring;exscan:-88=line,-64k=flat,-inf=ring;same:-inf=line;"
+    "broadcast:-88=inline,-64k=eager,-inf=pipelined;"
+    "reduce:-88=inline,-64k=eager,-inf=pipelined;"
+    "all_reduce:-88=inline,-64k=eager,-inf=pipelined;all_reduce/crowded:-88=inline,-32k=eager,-inf=pipelined;all_reduce_many:-64k=eager,-inf=pipelined;"
+    "reduce_scatter:-88=inline,-64k=eager,-inf=pipelined;reduce_scatter_v:-64k=eager,-inf=pipelined;"
+    "all_gather:-88=inline,-64k=eager,-inf=pipelined;all_gather_v:-64k=eager,-inf=pipelined;"
+    "gather:-88=inline,-64k=eager,-inf=pipelined;gather_v:-inf=pipelined;"
+    "scatter:-88=inline,-64k=eager,-inf=pipelined;scatter/crowded:-88=inline,-64k=eager,-2m=pipelined,-inf=direct;scatter_v:-inf=pipelined;"
+    "all_to_all:-88=inline,-64k=eager,-inf=pipelined;all_to_all_v:-inf=pipelined;"
+    "scan:-88=inline,-64k=eager,-inf=pipelined;exscan:-88=inline,-64k=eager,-inf=pipelined;same:-inf=inline;"
     "device:-64k=pinned,-inf=leader";
 
 const struct algorithm *select_all(void) { return &algorithm_table[ALGORITHM_FIRST]; }
@@ -33,8 +33,19 @@ static enum kind select_kind(const char *name)
     return KIND_NONE;
 }
 
+/* What rules called them before: rules that people have written stay valid. */
+static const struct { const char *before, *now; } renamed[] = {
+    { "line", "inline" },
+    { "flat", "eager" },
+    { "ring", "pipelined" },
+    { "pull", "direct" },
+};
+
 const struct algorithm *select_named(enum kind kind, const char *name)
 {
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
+        if (!strcmp(name, renamed[i].before))
+            name = renamed[i].now;
     for (const struct algorithm *a = select_all(); a->name; a++)
         if (a->kind == kind && !strcmp(a->name, name))
             return a;
@@ -59,7 +70,7 @@ static char *select_range(char *s, size_t *low, size_t *high, struct text *why)
 {
     char *name = strchr(s, '='), *dash = strchr(s, '-');
     if (!name || !dash || dash > name) {
-        text_add(why, "\"%.60s\": expected LOW-HIGH=ALGORITHM, as in -64k=flat", s);
+        text_add(why, "\"%.60s\": expected LOW-HIGH=ALGORITHM, as in -64k=eager", s);
         return NULL;
     }
     *name++ = 0;
@@ -125,7 +136,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
 {
     char *list = strchr(clause, ':'), *rest = NULL;
     if (!list) {
-        text_add(why, "\"%.60s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in all_reduce:-88=line,-inf=ring", clause);
+        text_add(why, "\"%.60s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in all_reduce:-88=inline,-inf=pipelined", clause);
         return -EINVAL;
     }
     *list++ = 0;
@@ -156,7 +167,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
             return r;
     }
     if (n == 0) {
-        text_add(why, "%.60s: no choice; expected LOW-HIGH=ALGORITHM, as in -64k=flat", clause);
+        text_add(why, "%.60s: no choice; expected LOW-HIGH=ALGORITHM, as in -64k=eager", clause);
         return -EINVAL;
     }
     /* A plain clause holds for crowded comms too, until one of their own says otherwise. */

@@ -1,6 +1,6 @@
 /* Job: what a rank takes in a collective that moves blocks, out of wherever it lies to where it belongs.
  * Owns: coll.kept.
- * Never: who gives what to whom (parts.h), how it travels (line, flat, ring). */
+ * Never: who gives what to whom (parts.h), how it travels (line, eager, pipeline). */
 #ifndef TUTTI_COLL_TAKE_H
 #define TUTTI_COLL_TAKE_H
 

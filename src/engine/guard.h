@@ -13,7 +13,7 @@ void guard_stranger(struct tutti_comm *comm);
 void guard_aside(const struct tutti_comm *comm);
 int guard_busy(struct tutti_comm *comm);
 int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
-bool guard_nested(const struct tutti_comm *comm);            /* freeing comm would pull the ground from under the callback this thread is in */
+bool guard_nested(const struct tutti_comm *comm);            /* freeing comm would direct the ground from under the callback this thread is in */
 
 /* First of all: a call that fails leaves no handle. */
 static inline void guard_clear(const tutti_call *call)

@@ -1,6 +1,6 @@
 /* Job: one call's device buffers: whose they are, the stream they are ordered by, and what of it is under way on the device.
  * Owns: struct device_call; it lies in the caller's frame, or, for work, in memory of its own.
- * Never: what travels between ranks (small.h, pinned.h, pull.h), and no words of the arena. */
+ * Never: what travels between ranks (small.h, pinned.h, direct.h), and no words of the arena. */
 #ifndef TUTTI_GPU_DEVICE_H
 #define TUTTI_GPU_DEVICE_H
 
@@ -9,7 +9,7 @@
 
 struct gpu;                                          /* gpu/context.h: one device in this process */
 struct device_streams;                                         /* gpu/streams.h: a comm's way to it */
-struct pull;                                         /* gpu/pull.h: peers' memory that is read where it lies */
+struct direct;                                       /* gpu/direct.h: peers' memory that is read where it lies */
 
 /* One buffer of a call, whole: what lies at `at`, or that it is the host's. */
 struct device_buffer {
@@ -33,7 +33,7 @@ struct device_call {
 
     enum device_state state;
     struct device_streams *streams;                               /* from the operation's beginning on */
-    struct pull *pull;                               /* until its end, if it is to go that way */
+    struct direct *direct;                           /* until its end, if it is to go that way */
     uint64_t marks[2];                               /* of the streams when it began */
     int error;                                       /* the first failure of a copy */
     uint32_t at;                                     /* small.c: how far what is given has been asked of the device: buffer, */

@@ -1,10 +1,10 @@
 /* Copies out of the device, the CPU's fold, and copies back run at the same time, each some rounds behind the other: PCIe carries both ways at
- * once, and a round is large enough (coll/ring.h) to be worth a start. A rank's own ring and each ring it reads are registered when first
+ * once, and a round is large enough (coll/pipeline.h) to be worth a start. A rank's own pipeline and each pipeline it reads are registered when first
  * used; then they stay where they are for as long as the comm. */
 #include "gpu/pinned.h"
 
 #include "coll/parts.h"
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 #include "gpu/streams.h"
 
 #include <errno.h>
@@ -12,20 +12,20 @@
 
 enum { PAGE = 4096 };
 
-/* Whose ring does this lie in? It is registered if it is not. Other memory of the arena (what host ranks lend in a comm's first operation with
+/* Whose pipeline does this lie in? It is registered if it is not. Other memory of the arena (what host ranks lend in a comm's first operation with
    a device) and the caller's own is copied as it is. */
 static int pinned_register(struct coll *c, const char *at)
 {
     const struct watch *w = &c->comm->watch;
     const struct arena *arena = &c->comm->world->arena;
-    size_t bytes = ring_all_slots(c);
+    size_t bytes = pipeline_all_slots(c);
     if (at < arena->base || (uint64_t)(at - arena->base) >= arena->bytes)
         return 0;
     for (uint32_t i = 0; i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
-        char *ring = coll_peer(c, p, bytes);
-        if (ring && at >= ring && at < ring + bytes)
-            return streams_ring(c->gpu.call->streams, p, ring, layout_round(bytes, PAGE), c->comm->birth);
+        char *pipeline = coll_peer(c, p, bytes);
+        if (pipeline && at >= pipeline && at < pipeline + bytes)
+            return streams_pipeline(c->gpu.call->streams, p, pipeline, layout_round(bytes, PAGE), c->comm->birth);
     }
     return 0;
 }
@@ -46,11 +46,11 @@ static int pinned_reserve(struct coll *c, size_t bytes)
 {
     struct device_call *d = c->gpu.call;
     d->scratch = layout_round(bytes, PAGE);
-    int r = streams_bounce(d->streams, STREAM_OUT, RING_DEPTH * d->scratch);
+    int r = streams_bounce(d->streams, STREAM_OUT, PIPELINE_DEPTH * d->scratch);
     return r < 0 ? device_failed(c, r) : 0;
 }
 
-static char *pinned_scratch(struct coll *c, uint64_t round) { return c->gpu.call->streams->bounce[STREAM_OUT].at + round % RING_DEPTH * c->gpu.call->scratch; }
+static char *pinned_scratch(struct coll *c, uint64_t round) { return c->gpu.call->streams->bounce[STREAM_OUT].at + round % PIPELINE_DEPTH * c->gpu.call->scratch; }
 
 const struct mover pinned_mover = {
     device_ready, device_room, pinned_copy, device_mark, device_passed, pinned_reserve, pinned_scratch

@@ -1,12 +1,12 @@
-/* Three roads. small: copies in host memory take part in an operation of one phase. pinned: the ring
- * protocol copies to and from its slots. pull: each rank reads the others' device memory where it
+/* Three roads. small: copies in host memory take part in an operation of one phase. pinned: the pipeline
+ * protocol copies to and from its slots. direct: each rank reads the others' device memory where it
  * lies, where the rules say so, with pinned behind it. */
 #include "gpu/road.h"
 
 #include "coll/select.h"
 #include "gpu/device.h"
 #include "gpu/pinned.h"
-#include "gpu/pull.h"
+#include "gpu/direct.h"
 #include "gpu/host_copy.h"
 #include "gpu/streams.h"
 
@@ -15,11 +15,11 @@ static void road_choose(struct coll *c)
     c->gpu.place = NULL;
     c->gpu.mover = NULL;
     c->gpu.call->state = DEVICE_NEW;
-    c->gpu.call->pull = NULL;
+    c->gpu.call->direct = NULL;
     if (c->algorithm->before)
         host_copy_choose(c);
     else if (select_road(c->comm->world->rules, c->bytes) != ROAD_PINNED)
-        pull_choose(c);
+        direct_choose(c);
     else
         pinned_choose(c);
 }
@@ -31,7 +31,7 @@ static void road_end(struct coll *c, int result)
         streams_drain(d->streams);
     else if (d->streams)
         streams_ended(d->streams);
-    pull_end(c, result);
+    direct_end(c, result);
     if (d->swapped) {
         c->send = d->caller_send;
         c->recv = d->caller_recv;

@@ -1,6 +1,6 @@
 /* Job: by which road an operation with device buffers goes, and its end.
  * Owns: nothing.
- * Never: the roads themselves (small.h, pinned.h, pull.h), what they have in common (device.h). */
+ * Never: the roads themselves (small.h, pinned.h, direct.h), what they have in common (device.h). */
 #ifndef TUTTI_GPU_ROAD_H
 #define TUTTI_GPU_ROAD_H
 

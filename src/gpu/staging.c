@@ -1,4 +1,4 @@
-/* Registering costs some 100 us a MiB and pins the pages in this process, so only rings and bounce memory are registered, once, and stay so
+/* Registering costs some 100 us a MiB and pins the pages in this process, so only pipelines and bounce memory are registered, once, and stay so
  * until their comm goes. PORTABLE: whichever GPU of this process copies. */
 #include "gpu/staging.h"
 

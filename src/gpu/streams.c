@@ -36,9 +36,9 @@ static void streams_free(struct device_streams *streams)
         if (!idle)
             return;                    /* what it touches stays registered and mapped: lost until the process ends */
     }
-    for (uint32_t p = 0; streams->rings && p < streams->comm->watch.size; p++)
-        staging_unpin(streams->rings[p]);
-    free(streams->rings);
+    for (uint32_t p = 0; streams->pipelines && p < streams->comm->watch.size; p++)
+        staging_unpin(streams->pipelines[p]);
+    free(streams->pipelines);
     for (int s = 0; s < 2; s++) {
         staging_bounce_free(&streams->bounce[s]);
         for (int i = 0; i < STREAM_MARKS; i++)
@@ -88,16 +88,16 @@ int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams *
         l = l->next;
     if (!l) {
         l = calloc(1, sizeof *l);
-        struct pin **rings = calloc(comm->watch.size, sizeof(struct pin *));
-        if (!l || !rings) {
+        struct pin **pipelines = calloc(comm->watch.size, sizeof(struct pin *));
+        if (!l || !pipelines) {
             free(l);
-            free(rings);
+            free(pipelines);
             text_add(why, "no memory for the books of a device");
             return -ENOMEM;
         }
         l->gpu = gpu;
         l->comm = comm;
-        l->rings = rings;
+        l->pipelines = pipelines;
         gpu_hold(gpu);
         int r = streams_begin(l);
         if (r < 0) {
@@ -188,18 +188,18 @@ int streams_lives(struct device_streams *streams)
 
 /* ---- memory ---- */
 
-int streams_ring(struct device_streams *streams, uint32_t p, void *at, size_t bytes, uint64_t number)
+int streams_pipeline(struct device_streams *streams, uint32_t p, void *at, size_t bytes, uint64_t number)
 {
-    if (staging_is(streams->rings[p], at, bytes, number))
+    if (staging_is(streams->pipelines[p], at, bytes, number))
         return 0;
     struct text why = TEXT_IN(streams->words);
     int r = streams_enter(streams);
     if (r < 0)
         return r;
     text_clear(&why);
-    staging_unpin(streams->rings[p]);
-    streams->rings[p] = NULL;
-    r = staging_pin(streams->gpu, at, bytes, number, &streams->rings[p], &why);
+    staging_unpin(streams->pipelines[p]);
+    streams->pipelines[p] = NULL;
+    r = staging_pin(streams->gpu, at, bytes, number, &streams->pipelines[p], &why);
     gpu_leave(streams->gpu);
     return r;
 }
@@ -249,7 +249,7 @@ void streams_drain(struct device_streams *streams)
         }
         if (clock_ns() - began >= BACKOFF_NS) {
             streams->given_up = true;
-            comm_ring_lose(streams->comm);
+            comm_pipeline_lose(streams->comm);
             break;
         }
         nanosleep(&(struct timespec){ 0, BACKOFF_NAP_NS }, NULL);

@@ -1,4 +1,4 @@
-/* Job: a comm's way to one GPU: a stream for what goes out of the device and one for what goes into it, how far each has come, the rings
+/* Job: a comm's way to one GPU: a stream for what goes out of the device and one for what goes into it, how far each has come, the pipelines
  * that are registered for it, and its bounce memory.
  * Owns: tutti_comm.gpu.streams: made by the first operation with buffers on that GPU, closed with the comm.
  * Never: waits, but for streams_drain. Two comms share no stream: one comm's copies never stand behind another's. */
@@ -17,7 +17,7 @@ struct device_streams {
     struct device_streams *next;
     struct streams_stream { CUstream stream; CUevent mark[STREAM_MARKS]; uint64_t marks, passed; } side[2];
     struct bounce bounce[2];
-    struct pin **rings;                              /* [ranks of the comm] */
+    struct pin **pipelines;                          /* [ranks of the comm] */
     bool busy;                                       /* something may be under way */
     bool given_up;                                   /* it did not end: nothing that it touches is used again */
     char words[500];                                 /* of the last failure */
@@ -35,8 +35,8 @@ int  streams_mark(struct device_streams *streams, int side);
 int  streams_passed(struct device_streams *streams, int side, uint64_t *passed);
 int  streams_lives(struct device_streams *streams);                  /* 0, or -errno in streams->words: nothing can be asked of the device any more */
 
-/* The ring of member p lies there now: registers it. */
-int  streams_ring(struct device_streams *streams, uint32_t p, void *at, size_t bytes, uint64_t number);
+/* The pipeline of member p lies there now: registers it. */
+int  streams_pipeline(struct device_streams *streams, uint32_t p, void *at, size_t bytes, uint64_t number);
 int  streams_bounce(struct device_streams *streams, int side, size_t bytes);
 
 /* After a success: all has been waited for. */

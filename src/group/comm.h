@@ -64,36 +64,36 @@ struct world {
     struct meanwhile meanwhile;        /* set by whoever makes `share` */
     struct loaded_file *loaded;        /* disk/: files that this rank has loaded, or made room for; under lock */
     struct ipc_export *share;          /* device memory lent to peers, and theirs that is open here; NULL: none yet. Set once, under lock */
-    uint64_t rings_used;               /* operations of this rank that went through rings */
+    uint64_t pipelines_used;           /* operations of this rank that went through pipelines */
     struct drain *drains;              /* staging of closed comms that peers may still read (comm.c) */
-    shared32 ring_futex;               /* can rings of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
+    shared32 ring_futex;               /* can pipelines of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
     struct world *next;                /* in the process's list (api/life) */
 };
 
 struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
 
-enum { FLAT_TURNS = 8192, FLAT_MOST = 1 << 20, FLAT_ENOUGH = FLAT_MOST / 2, FLAT_CHUNK = 16384 };
-enum { RING_SLOTS = 12 };
+enum { EAGER_TURNS = 8192, EAGER_MOST = 1 << 20, EAGER_ENOUGH = EAGER_MOST / 2, EAGER_CHUNK = 16384 };
+enum { PIPELINE_SLOTS = 12 };
 struct held { struct held *next; void *at; };        /* of p2p/: read by peers as long as they hold the comm */
 
 /* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it.
- * flat: a block for each parity of the operation's number. Slots of FLAT_TURNS bytes and more take turns in it, since lines that come round too
- * soon are still in their readers' caches, and slow to write (base/staged.h): that takes FLAT_MOST, or at least half of it, less is as good as
+ * eager: a block for each parity of the operation's number. Slots of EAGER_TURNS bytes and more take turns in it, since lines that come round too
+ * soon are still in their readers' caches, and slow to write (base/staged.h): that takes EAGER_MOST, or at least half of it, less is as good as
  * nothing. `next` is a block of that size in the making, whose pages come one chunk after the other as the copies earn them (base/fresh.h); from
- * FLAT_ENOUGH on it takes the place of the first, and grows on.
- * The ring may be lent on to another comm between two operations of this one; all but `ring_busy`, which this comm's operation alone changes, under
+ * EAGER_ENOUGH on it takes the place of the first, and grows on.
+ * The pipeline may be lent on to another comm between two operations of this one; all but `pipeline_busy`, which this comm's operation alone changes, under
  * the world's lock. */
 struct stage {
-    char *flat[2], *next[2], *ring;
-    size_t flat_room[2];               /* of addresses … */
-    size_t flat_bytes[2], next_bytes[2], ring_bytes;         /* … and pages that are there; of the ring, addresses */
-    size_t flat_at[2];                 /* of slots that take turns: where the next may begin */
+    char *eager[2], *next[2], *pipeline;
+    size_t eager_room[2];              /* of addresses … */
+    size_t eager_bytes[2], next_bytes[2], pipeline_bytes;    /* … and pages that are there; of the pipeline, addresses */
+    size_t eager_at[2];                /* of slots that take turns: where the next may begin */
     struct fresh fresh;
-    size_t ring_slot;                  /* what the ring is cut into; of each slot bytes from its beginning whose pages are there … */
-    uint32_t ring_there[RING_SLOTS];
-    bool ring_whole;                   /* … or of all of it */
-    bool ring_busy;                    /* an operation of this comm is in it */
-    uint64_t ring_rounds, ring_used;   /* the comm's rounds when it was last left; when that was, in the world's count */
+    size_t pipeline_slot;              /* what the pipeline is cut into; of each slot bytes from its beginning whose pages are there … */
+    uint32_t pipeline_there[PIPELINE_SLOTS];
+    bool pipeline_whole;               /* … or of all of it */
+    bool pipeline_busy;                /* an operation of this comm is in it */
+    uint64_t pipeline_rounds, pipeline_used;  /* the comm's rounds when it was last left; when that was, in the world's count */
     struct held *held;
 };
 
@@ -164,13 +164,13 @@ struct tutti_comm {
     } engine;
     struct {
         const struct algorithm *gate;  /* its barrier, the gate of all one-phase algorithms */
-        bool devices;                  /* there was an operation with device memory (ring.h) */
+        bool devices;                  /* there was an operation with device memory (pipeline.h) */
         uint64_t centrals;             /* operations that went through the central gate */
-        uint64_t rounds;               /* rounds that went through the rings */
+        uint64_t rounds;               /* rounds that went through the pipelines */
         struct tuner streams[TUNER_CLASSES];     /* coll/stream */
-        struct {                       /* coll/ringed; results: by which stores */
+        struct {                       /* coll/zero_copy; results: by which stores */
             struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES];
-        } ringed;
+        } zero_copy;
         struct tuner staged;           /* copies into the staging */
         struct tuner folded;           /* folds into it, by blocks … */
         struct tuner folds_streamed;   /* … and by which stores */
@@ -228,26 +228,26 @@ void comm_close(struct tutti_comm *comm);
 void stage_close(struct tutti_comm *comm);
 void comm_close_world(struct world *world);                  /* the last of it, when the span is closed with its books */
 
-/* Staging for an operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. The flat slot is that of operation seq, which has
-   begun: what its block holds, and the block, were operation seq - 2's, from which everybody has returned (coll/flat.c). */
-int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot);
-static inline int comm_flat_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
+/* Staging for an operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. The eager slot is that of operation seq, which has
+   begun: what its block holds, and the block, were operation seq - 2's, from which everybody has returned (coll/eager.c). */
+int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot);
+static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {
-    if (bytes >= FLAT_TURNS || bytes > comm->stage.flat_bytes[seq & 1])
-        return comm_stage_flat(comm, seq, bytes, slot);
-    *slot = comm->stage.flat[seq & 1];
+    if (bytes >= EAGER_TURNS || bytes > comm->stage.eager_bytes[seq & 1])
+        return comm_stage_eager(comm, seq, bytes, slot);
+    *slot = comm->stage.eager[seq & 1];
     return 0;
 }
-/* A ring, populated as far as it is needed. It stays this comm's until comm_ring_leave, when its rounds are counted; after a failure for good. */
-struct ring_need {
-    size_t bytes;                      /* of the ring, with what lies behind its slots */
+/* A pipeline, populated as far as it is needed. It stays this comm's until comm_pipeline_leave, when its rounds are counted; after a failure for good. */
+struct pipeline_need {
+    size_t bytes;                      /* of the pipeline, with what lies behind its slots */
     size_t slot, used;                 /* of each slot, and from its beginning what is used of it */
-    uint32_t depth, first;             /* slots, at most RING_SLOTS; the first that is used */
+    uint32_t depth, first;             /* slots, at most PIPELINE_SLOTS; the first that is used */
     uint64_t rounds;                   /* how many in turn; UINT64_MAX: all, and what lies behind them */
 };
-int  comm_stage_ring(struct tutti_comm *comm, const struct ring_need *need);
-void comm_ring_leave(struct tutti_comm *comm);
-void comm_ring_lose(struct tutti_comm *comm);        /* a device may write into it at any time from now on: nobody gets it again */
+int  comm_stage_pipeline(struct tutti_comm *comm, const struct pipeline_need *need);
+void comm_pipeline_leave(struct tutti_comm *comm);
+void comm_pipeline_lose(struct tutti_comm *comm);    /* a device may write into it at any time from now on: nobody gets it again */
 
 /* The same for sends and receives, 4096-aligned: kept until every peer has let go of the comm. NULL: *error, and nothing is reported. */
 void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error);

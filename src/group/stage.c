@@ -1,7 +1,7 @@
 /* Staging is what makes comms cost: so a comm has as much of it as goes through it, and pages are touched when they are needed or have been earned,
  * never all at once. Rings are large and the same for all comms of a size, so a rank that has some takes one over
  * from a comm that does not need it now, instead of a new one: one that no operation is in, and out of which every peer has read all; not
- * that of a comm with devices, which may be registered with their driver. Costs two uncontended locks for an operation through rings. */
+ * that of a comm with devices, which may be registered with their driver. Costs two uncontended locks for an operation through pipelines. */
 #include "group/comm.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RINGS_KEPT = 4, FLAT_LEAST = 4096, FLAT_STEP = 4, FLAT_ALIGN = 64, PAGE = 4096 };
+enum { PIPELINES_KEPT = 4, EAGER_LEAST = 4096, EAGER_STEP = 4, EAGER_ALIGN = 64, PAGE = 4096 };
 /* Staging of a comm that is closed here while peers may still read the last operation out of it. */
 struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; struct drain *next; };
 
@@ -26,8 +26,8 @@ static bool reader_gone(const struct world *world, struct slot *slot, uint32_t p
         || (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT));        /* E7 acquire */
 }
 
-/* Has everybody read our ring to the end of that round? Nobody knows where somebody wrote over the number of members: it stays. */
-static bool ring_read(const struct world *world, struct slot *slot, uint64_t rounds)
+/* Has everybody read our pipeline to the end of that round? Nobody knows where somebody wrote over the number of members: it stays. */
+static bool pipeline_read(const struct world *world, struct slot *slot, uint64_t rounds)
 {
     uint32_t size = arena_slot_size(&world->arena, slot);
     for (uint32_t p = 0; p < size; p++)
@@ -41,12 +41,12 @@ static bool drain_over(const struct world *world, const struct drain *d)
 {
     if (d->slot->birth != d->birth)
         return true;
-    bool flat = d->stage.flat[0] || d->stage.flat[1] || d->stage.held;
+    bool eager = d->stage.eager[0] || d->stage.eager[1] || d->stage.held;
     uint32_t size = arena_slot_size(&world->arena, d->slot);
-    for (uint32_t p = 0; flat && p < size; p++)
+    for (uint32_t p = 0; eager && p < size; p++)
         if (!reader_gone(world, d->slot, p))
             return false;
-    return ring_read(world, d->slot, d->rounds);
+    return pipeline_read(world, d->slot, d->rounds);
 }
 
 static void stage_give(struct world *world, char *at)
@@ -76,9 +76,9 @@ static void drain_sweep(struct world *world)
             continue;
         }
         *at = d->next;
-        stage_give(world, d->stage.flat[0]);
-        stage_give(world, d->stage.flat[1]);
-        stage_give(world, d->stage.ring);
+        stage_give(world, d->stage.eager[0]);
+        stage_give(world, d->stage.eager[1]);
+        stage_give(world, d->stage.pipeline);
         for (struct held *h = d->stage.held; h; h = h->next)
             span_give(world->span, h->at);
         held_free(d->stage.held);
@@ -95,7 +95,7 @@ void stage_close(struct tutti_comm *comm)
         stage_give(world, stage->next[i]);           /* nobody has seen it */
         stage->next[i] = NULL;
     }
-    struct drain *d = stage->flat[0] || stage->flat[1] || stage->ring || stage->held ? malloc(sizeof *d) : NULL;
+    struct drain *d = stage->eager[0] || stage->eager[1] || stage->pipeline || stage->held ? malloc(sizeof *d) : NULL;
     if (!d) {
         held_free(stage->held);                      /* no memory to remember it by: lost until the world is closed */
         return;
@@ -155,13 +155,13 @@ static int stage_explain(struct tutti_comm *comm, size_t bytes, int error)
 }
 
 /* The parity's block has so many bytes, or another one takes its place. 0 or -errno: then it is as it was. */
-static int flat_fit(struct tutti_comm *comm, int parity, size_t room, size_t bytes)
+static int eager_fit(struct tutti_comm *comm, int parity, size_t room, size_t bytes)
 {
     struct world *world = comm->world;
     struct stage *stage = &comm->stage;
-    bool anew = room > stage->flat_room[parity];
-    size_t had = anew ? 0 : stage->flat_bytes[parity], more = layout_round(bytes, PAGE) - had;
-    char *got = stage->flat[parity];
+    bool anew = room > stage->eager_room[parity];
+    size_t had = anew ? 0 : stage->eager_bytes[parity], more = layout_round(bytes, PAGE) - had;
+    char *got = stage->eager[parity];
     int error = 0;
     if (anew) {
         pthread_mutex_lock(&world->lock);
@@ -173,14 +173,14 @@ static int flat_fit(struct tutti_comm *comm, int parity, size_t room, size_t byt
         error = comm_touch(got + had, more, &stage->fresh);
     if (anew && got) {
         pthread_mutex_lock(&world->lock);
-        stage_give(world, error ? got : stage->flat[parity]);
+        stage_give(world, error ? got : stage->eager[parity]);
         pthread_mutex_unlock(&world->lock);
     }
     if (error)
         return error;
-    stage->flat[parity] = got;
-    stage->flat_room[parity] = anew ? room : stage->flat_room[parity];
-    stage->flat_bytes[parity] = had + more;
+    stage->eager[parity] = got;
+    stage->eager_room[parity] = anew ? room : stage->eager_room[parity];
+    stage->eager_bytes[parity] = had + more;
     return 0;
 }
 
@@ -190,10 +190,10 @@ static void next_end(struct tutti_comm *comm, int parity, bool comes)
     struct stage *stage = &comm->stage;
     char *old = stage->next[parity];
     if (comes) {
-        old = stage->flat[parity];
-        stage->flat[parity] = stage->next[parity];
-        stage->flat_room[parity] = FLAT_MOST;
-        stage->flat_bytes[parity] = stage->next_bytes[parity];
+        old = stage->eager[parity];
+        stage->eager[parity] = stage->next[parity];
+        stage->eager_room[parity] = EAGER_MOST;
+        stage->eager_bytes[parity] = stage->next_bytes[parity];
     }
     stage->next[parity] = NULL;
     stage->next_bytes[parity] = 0;
@@ -208,116 +208,116 @@ static void next_begin(struct tutti_comm *comm, int parity)
     int error;
     pthread_mutex_lock(&world->lock);
     drain_sweep(world);
-    comm->stage.next[parity] = span_reserve(world->span, FLAT_MOST, SPAN_STAGING, &error);
+    comm->stage.next[parity] = span_reserve(world->span, EAGER_MOST, SPAN_STAGING, &error);
     pthread_mutex_unlock(&world->lock);
 }
 
 /* A chunk more: of the block, if it has room for it, else of the one to come. If it cannot be had, all goes on as it was. */
-static void flat_grow(struct tutti_comm *comm, int parity)
+static void eager_grow(struct tutti_comm *comm, int parity)
 {
     struct stage *stage = &comm->stage;
-    bool own = stage->flat_room[parity] >= FLAT_MOST;
+    bool own = stage->eager_room[parity] >= EAGER_MOST;
     if (!own && !stage->next[parity])
         next_begin(comm, parity);
-    char *block = own ? stage->flat[parity] : stage->next[parity];
-    size_t *there = own ? &stage->flat_bytes[parity] : &stage->next_bytes[parity];
-    size_t left = FLAT_MOST - *there, more = left < FLAT_CHUNK ? left : FLAT_CHUNK;
+    char *block = own ? stage->eager[parity] : stage->next[parity];
+    size_t *there = own ? &stage->eager_bytes[parity] : &stage->next_bytes[parity];
+    size_t left = EAGER_MOST - *there, more = left < EAGER_CHUNK ? left : EAGER_CHUNK;
     if (!block || comm_touch(block + *there, more, &stage->fresh) < 0) {
         if (!own)
             next_end(comm, parity, false);
-        fresh_refused(&stage->fresh, FLAT_MOST / PAGE);
+        fresh_refused(&stage->fresh, EAGER_MOST / PAGE);
         return;
     }
     fresh_pay(&stage->fresh, more / PAGE);
     *there += more;
-    if (!own && *there >= FLAT_ENOUGH)
+    if (!own && *there >= EAGER_ENOUGH)
         next_end(comm, parity, true);
 }
 
-int comm_stage_flat(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
+int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {
     struct stage *stage = &comm->stage;
     int parity = seq & 1;
-    size_t room = FLAT_LEAST, *at = &stage->flat_at[parity];
+    size_t room = EAGER_LEAST, *at = &stage->eager_at[parity];
     while (room < bytes)
-        room *= FLAT_STEP;
-    int r = stage->flat_bytes[parity] < bytes ? flat_fit(comm, parity, room, bytes) : 0;
+        room *= EAGER_STEP;
+    int r = stage->eager_bytes[parity] < bytes ? eager_fit(comm, parity, room, bytes) : 0;
     if (r < 0)
         return stage_explain(comm, room, r);
-    if (stage->next[parity] && stage->flat_room[parity] >= FLAT_MOST)            /* there is one that large already */
+    if (stage->next[parity] && stage->eager_room[parity] >= EAGER_MOST)          /* there is one that large already */
         next_end(comm, parity, false);
-    if (stage->flat_bytes[parity] < FLAT_MOST) {
+    if (stage->eager_bytes[parity] < EAGER_MOST) {
         fresh_earn(&stage->fresh, comm_earns(comm, bytes));
-        if (fresh_may(&stage->fresh, FLAT_CHUNK / PAGE))
-            flat_grow(comm, parity);
+        if (fresh_may(&stage->fresh, EAGER_CHUNK / PAGE))
+            eager_grow(comm, parity);
     }
-    if (*at + bytes > stage->flat_bytes[parity])
+    if (*at + bytes > stage->eager_bytes[parity])
         *at = 0;
-    *slot = stage->flat[parity] + *at;
-    *at += layout_round(bytes, FLAT_ALIGN);
+    *slot = stage->eager[parity] + *at;
+    *at += layout_round(bytes, EAGER_ALIGN);
     return 0;
 }
 
-/* Of the rings that nobody needs now, the one that was used longest ago. NULL if there are few rings: then another one may stay. */
-static struct tutti_comm *ring_spare(struct world *world)
+/* Of the pipelines that nobody needs now, the one that was used longest ago. NULL if there are few pipelines: then another one may stay. */
+static struct tutti_comm *pipeline_spare(struct world *world)
 {
     struct tutti_comm *oldest = NULL;
     int held = 0;
     for (struct tutti_comm *c = world->comms; c; c = c->next) {
         const struct stage *stage = &c->stage;
-        held += stage->ring != NULL;
-        if (stage->ring && !stage->ring_busy && !c->coll.devices && (!oldest || stage->ring_used < oldest->stage.ring_used)
-            && ring_read(world, c->watch.slot, stage->ring_rounds))
+        held += stage->pipeline != NULL;
+        if (stage->pipeline && !stage->pipeline_busy && !c->coll.devices && (!oldest || stage->pipeline_used < oldest->stage.pipeline_used)
+            && pipeline_read(world, c->watch.slot, stage->pipeline_rounds))
             oldest = c;
     }
-    return held >= RINGS_KEPT ? oldest : NULL;
+    return held >= PIPELINES_KEPT ? oldest : NULL;
 }
 
-static int ring_find(struct tutti_comm *comm, const struct ring_need *need)
+static int pipeline_find(struct tutti_comm *comm, const struct pipeline_need *need)
 {
     struct world *world = comm->world;
     struct stage *stage = &comm->stage;
     int error = 0;
     drain_sweep(world);
     /* Too small since the comm has devices: the operation that said so has ended, and whoever ends such has read all it needs (E70). */
-    if (stage->ring && ring_read(world, comm->watch.slot, comm->coll.rounds))
-        stage_give(world, stage->ring);
-    stage->ring = NULL;
-    struct tutti_comm *lender = ring_spare(world);
+    if (stage->pipeline && pipeline_read(world, comm->watch.slot, comm->coll.rounds))
+        stage_give(world, stage->pipeline);
+    stage->pipeline = NULL;
+    struct tutti_comm *lender = pipeline_spare(world);
     struct stage *from = lender ? &lender->stage : NULL;
-    if (from && from->ring_bytes >= need->bytes) {
-        stage->ring = from->ring;
-        stage->ring_bytes = from->ring_bytes;
-        stage->ring_slot = from->ring_slot;
-        stage->ring_whole = from->ring_whole;
-        memcpy(stage->ring_there, from->ring_there, sizeof stage->ring_there);
+    if (from && from->pipeline_bytes >= need->bytes) {
+        stage->pipeline = from->pipeline;
+        stage->pipeline_bytes = from->pipeline_bytes;
+        stage->pipeline_slot = from->pipeline_slot;
+        stage->pipeline_whole = from->pipeline_whole;
+        memcpy(stage->pipeline_there, from->pipeline_there, sizeof stage->pipeline_there);
     } else {                                         /* of a smaller comm: its memory may do for the next such */
-        stage_give(world, from ? from->ring : NULL);
-        stage->ring = span_reserve(world->span, need->bytes, SPAN_STAGING, &error);
-        stage->ring_bytes = need->bytes;
-        stage->ring_slot = 0;
-        stage->ring_whole = false;
+        stage_give(world, from ? from->pipeline : NULL);
+        stage->pipeline = span_reserve(world->span, need->bytes, SPAN_STAGING, &error);
+        stage->pipeline_bytes = need->bytes;
+        stage->pipeline_slot = 0;
+        stage->pipeline_whole = false;
     }
     if (from)
-        from->ring = NULL;
+        from->pipeline = NULL;
     return error;
 }
 
-static int ring_touch(struct stage *stage, const struct ring_need *need)
+static int pipeline_touch(struct stage *stage, const struct pipeline_need *need)
 {
-    if (stage->ring_whole)
+    if (stage->pipeline_whole)
         return 0;
     if (need->rounds == UINT64_MAX) {
-        stage->ring_whole = memory_populate(stage->ring, stage->ring_bytes) == 0;
-        return stage->ring_whole ? 0 : -ENOMEM;
+        stage->pipeline_whole = memory_populate(stage->pipeline, stage->pipeline_bytes) == 0;
+        return stage->pipeline_whole ? 0 : -ENOMEM;
     }
-    if (stage->ring_slot != need->slot) {            /* another comm's: pages that are there cost little */
-        memset(stage->ring_there, 0, sizeof stage->ring_there);
-        stage->ring_slot = need->slot;
+    if (stage->pipeline_slot != need->slot) {        /* another comm's: pages that are there cost little */
+        memset(stage->pipeline_there, 0, sizeof stage->pipeline_there);
+        stage->pipeline_slot = need->slot;
     }
     for (uint32_t i = 0; i < need->rounds && i < need->depth; i++) {
-        uint32_t *there = &stage->ring_there[(need->first + i) % need->depth];
-        char *slot = stage->ring + (need->first + i) % need->depth * need->slot;
+        uint32_t *there = &stage->pipeline_there[(need->first + i) % need->depth];
+        char *slot = stage->pipeline + (need->first + i) % need->depth * need->slot;
         if (*there >= need->used)
             continue;
         if (memory_populate(slot + *there, need->used - *there) < 0)
@@ -327,38 +327,38 @@ static int ring_touch(struct stage *stage, const struct ring_need *need)
     return 0;
 }
 
-/* What is not there yet, nobody has read. If it cannot be had, the ring is as free as it was. */
-int comm_stage_ring(struct tutti_comm *comm, const struct ring_need *need)
+/* What is not there yet, nobody has read. If it cannot be had, the pipeline is as free as it was. */
+int comm_stage_pipeline(struct tutti_comm *comm, const struct pipeline_need *need)
 {
     struct world *world = comm->world;
     struct stage *stage = &comm->stage;
     pthread_mutex_lock(&world->lock);
-    int r = stage->ring && stage->ring_bytes >= need->bytes ? 0 : ring_find(comm, need);
-    stage->ring_busy = r == 0;
+    int r = stage->pipeline && stage->pipeline_bytes >= need->bytes ? 0 : pipeline_find(comm, need);
+    stage->pipeline_busy = r == 0;
     pthread_mutex_unlock(&world->lock);
-    if (r == 0 && (r = ring_touch(stage, need)) < 0) {
+    if (r == 0 && (r = pipeline_touch(stage, need)) < 0) {
         pthread_mutex_lock(&world->lock);
-        stage->ring_busy = false;
+        stage->pipeline_busy = false;
         pthread_mutex_unlock(&world->lock);
     }
     return r < 0 ? stage_explain(comm, need->bytes, r) : 0;
 }
 
-void comm_ring_leave(struct tutti_comm *comm)
+void comm_pipeline_leave(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
     pthread_mutex_lock(&world->lock);
-    comm->stage.ring_busy = false;
-    comm->stage.ring_rounds = comm->coll.rounds;
-    comm->stage.ring_used = ++world->rings_used;
+    comm->stage.pipeline_busy = false;
+    comm->stage.pipeline_rounds = comm->coll.rounds;
+    comm->stage.pipeline_used = ++world->pipelines_used;
     pthread_mutex_unlock(&world->lock);
 }
 
-void comm_ring_lose(struct tutti_comm *comm)
+void comm_pipeline_lose(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
     pthread_mutex_lock(&world->lock);
-    comm->stage.ring = NULL;
-    comm->stage.ring_bytes = 0;
+    comm->stage.pipeline = NULL;
+    comm->stage.pipeline_bytes = 0;
     pthread_mutex_unlock(&world->lock);
 }

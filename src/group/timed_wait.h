@@ -35,7 +35,7 @@ int timed_wait_sleep_any(struct timed_wait *p, shared64 *word, uint64_t seen, sh
 /* The first rank of the world from *from on that is not this one, and lives; NULL: none is left. *from moves on: who is gone stays so. */
 struct seat *timed_wait_other(const struct timed_wait *p, uint32_t *from);
 
-/* The same for callers who have a bell: they have declared themselves to those who ring, read it, and looked at everything once more.
+/* The same for callers who have a bell: they have declared themselves to those who pipeline, read it, and looked at everything once more.
    about: TUTTI_ANY is whoever of the comm. They take their declaration back after it. */
 int timed_wait_doze(struct timed_wait *p, shared32 *bell, uint32_t seen, int about, const char *what);
 /* Is `about` gone? After so many slices of a sleep also those who left no mark. For any thread of this rank. */

@@ -199,7 +199,7 @@ static void rules(void **state)
     assert_int_equal(r, -EINVAL);
     assert_null(never);
     assert_non_null(strstr(tutti_explain(NULL), "TUTTI_ALGORITHM"));
-    assert_non_null(strstr(tutti_explain(NULL), "\"tree\" is no algorithm of all_reduce; there are: line flat ring"));
+    assert_non_null(strstr(tutti_explain(NULL), "\"tree\" is no algorithm of all_reduce; there are: inline eager pipelined"));
 }
 
 /* ---- with peers ---- */

@@ -17,7 +17,7 @@
 
 enum { LARGE = 300000 };
 
-const char changed_pulls[] = "all_reduce:-inf=pull;all_gather:-inf=pull;broadcast:-inf=pull";
+const char changed_pulls[] = "all_reduce:-inf=direct;all_gather:-inf=direct;broadcast:-inf=direct";
 struct changed changed;
 
 /* ---- the course: 0, or the line of what went wrong ---- */

@@ -42,9 +42,9 @@ shows "^  limits: descriptors \(ulimit -n\) "
 shows "^  ranks: these limits allow [0-9]+ "
 shows "^launcher: none; "
 shows "^  barrier +any +flags +one line a rank"
-shows "^  all_reduce +to 88 B +line +"
-shows "^ +to 64 KiB +flat +"
-shows "^ +above +ring +"
+shows "^  all_reduce +to 88 B +inline +"
+shows "^ +to 64 KiB +eager +"
+shows "^ +above +pipelined +"
 shows "^  device +to 64 KiB +pinned"
 
 # One CPU fewer is one fewer; a limit that allows fewer ranks than CPUs is wrong.
@@ -138,16 +138,16 @@ $expected"
 $expected"
   quiet
 }
-doctor TUTTI_ALGORITHM=reduce:-inf=ring
+doctor TUTTI_ALGORITHM=reduce:-inf=pipelined
 exits 0 "with rules"
-shows "^  TUTTI_ALGORITHM: reduce:-inf=ring$"
-shows "^  reduce +any +ring +"
-doctor "TUTTI_ALGORITHM=reduce/crowded:-inf=ring"
-shows "^  reduce +to 88 B +line +"
-shows "^  reduce/crowded +any +ring +"
+shows "^  TUTTI_ALGORITHM: reduce:-inf=pipelined$"
+shows "^  reduce +any +pipelined +"
+doctor "TUTTI_ALGORITHM=reduce/crowded:-inf=pipelined"
+shows "^  reduce +to 88 B +inline +"
+shows "^  reduce/crowded +any +pipelined +"
 doctor TUTTI_ALGORITHM=reduce:-inf=rings
 exits 1 "with wrong rules"
-wrong "TUTTI_ALGORITHM: \"rings\" is no algorithm of reduce; there are: line flat ring pull" "put it right, or unset it"
+wrong "TUTTI_ALGORITHM: \"rings\" is no algorithm of reduce; there are: inline eager pipelined direct" "put it right, or unset it"
 
 rules=$here/config/tutti/rules
 unset TUTTI_TUNED
@@ -155,24 +155,24 @@ export XDG_CONFIG_HOME=$here/config
 doctor
 exits 0 "without a file"
 shows "^  not measured here; tutti doctor --tune would write"
-chooses flat
+chooses eager
 mkdir -p "$here/config/tutti"
 echo "# tutti rules for: a machine that computes with steam, 1 CPU
-reduce:-inf=ring" >"$rules"
+reduce:-inf=pipelined" >"$rules"
 doctor
 exits 0 "with another machine's file"
 tr -s ' \n' '  ' <"$here/out" | grep -q "is of another machine, and not used: it is for a machine that computes with steam, 1 CPU" || fail "expected whose file it is"
-chooses flat
-for damaged in "" "reduce:-inf=ring" "# tutti rules for: "; do
+chooses eager
+for damaged in "" "reduce:-inf=pipelined" "# tutti rules for: "; do
   printf %s "$damaged" >"$rules"
   doctor
   exits 1 "with a damaged file"
   wrong "[^ ]*/tutti/rules is damaged, and not used: .*" "tutti doctor --tune writes it anew; or delete it"
   last "1 thing is wrong here"
-  chooses flat
+  chooses eager
 done
 rm "$rules"
 mkdir "$rules"
 doctor
 exits 1 "with a directory in its place"
-chooses flat
+chooses eager

@@ -41,13 +41,13 @@ shows "^  .*/tutti/rules"
 chosen() {  # ALGORITHM: what the ranks of a job take
   [ "$(timeout 60 "$tutti" run -n 2 "$TUTTI_BUILD/test/cli/chooses" reduce 8192 | sort -u)" = "$1" ] || fail "expected the ranks to choose $1"
 }
-{ head -n 1 "$rules"; echo "reduce:-inf=ring"; } >"$here/elsewhere"
+{ head -n 1 "$rules"; echo "reduce:-inf=pipelined"; } >"$here/elsewhere"
 export TUTTI_TUNED=$here/elsewhere
-chosen ring
-TUTTI_ALGORITHM=reduce:-inf=flat chosen flat
+chosen pipelined
+TUTTI_ALGORITHM=reduce:-inf=eager chosen eager
 doctor
 exits 0 "with a file of its own"
-shows "^  reduce +any +ring +"
+shows "^  reduce +any +pipelined +"
 doctor --tune --seconds 1
 exits 0 "of a measurement into a file of its own"
 head -n 2 "$here/elsewhere" | tail -n 1 | grep -q "^# measured by" || fail "expected the file to be written anew"

@@ -10,7 +10,7 @@
 #include "support/dummy_device.h"
 #include "support/ranks.h"
 
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 #include "coll/select.h"
 #include "watch/verdict.h"
 
@@ -115,8 +115,8 @@ static void begin_play(const char *algorithm, size_t count, int size, unsigned d
     setenv("TUTTI_ALGORITHM", rules_of(algorithm, play.central), 1);
 }
 
-enum { LINE_AT, FLAT_AT, RING_AT, ALGORITHMS };
-static const struct { const char *name; size_t count; } algorithms[] = { { "line", 2 }, { "flat", 1500 }, { "ring", 30000 } };
+enum { LINE_AT, EAGER_AT, PIPELINE_AT, ALGORITHMS };
+static const struct { const char *name; size_t count; } algorithms[] = { { "inline", 2 }, { "eager", 1500 }, { "pipelined", 30000 } };
 
 static void results_are_right_on_all(void **state)
 {
@@ -212,7 +212,7 @@ static void an_abort_ends_a_wait_for_a_device(void **state)
     play.aborts = false;
 }
 
-/* ---- rings of a comm that has seen a device ---- */
+/* ---- pipelines of a comm that has seen a device ---- */
 
 /* Of this rank's staging, in its span's books. */
 static uint64_t staged(tutti_comm *world)
@@ -226,7 +226,7 @@ static uint64_t staged(tutti_comm *world)
     return bytes;
 }
 
-static int rings_change(tutti_comm *world, int rank)
+static int pipelines_change(tutti_comm *world, int rank)
 {
     uint32_t size = (uint32_t)tutti_size(world);
     bool mine = play.devices >> rank & 1, right;
@@ -238,7 +238,7 @@ static int rings_change(tutti_comm *world, int rank)
         x[i] = give(rank, i, 1);
     CHECK_IS(reduces(world, 0, NULL, &right), 0);
     CHECK(right);
-    CHECK(stage->ring_bytes == ring_depth(size) * ring_slot_bytes(size) + 2 * ring_rows_bytes(size));
+    CHECK(stage->pipeline_bytes == pipeline_depth(size) * pipeline_slot_bytes(size) + 2 * pipeline_rows_bytes(size));
     for (int k = 0; k < 4; k++) {
         struct device_call d = { .after = 2, .to = far, .bytes = count * sizeof *far };
         CHECK_IS(dummy_call(world, KIND_ALL_REDUCE, x, y, count, TUTTI_F32, TUTTI_SUM, 0, mine && k < 2 ? &d : NULL, NULL), 0);
@@ -252,10 +252,10 @@ static int rings_change(tutti_comm *world, int rank)
         const struct arrival *a = &world->watch.mine->arrival[world->seq & 1];
         bool placed = load_relaxed64(&a->more[0]) != 0;
         CHECK_IS(placed, k == 0 && !mine);           /* read in place in the first one only, in which nobody could know */
-        size_t slot = k == 0 ? ring_slot_bytes(size) : ring_device_slot_bytes(size, world->world->arena.header->span_bytes);
+        size_t slot = k == 0 ? pipeline_slot_bytes(size) : pipeline_device_slot_bytes(size, world->world->arena.header->span_bytes);
         if (k > 0 || mine)
-            CHECK(stage->ring_bytes == (k == 0 ? ring_depth(size) : RING_DEPTH) * slot + 2 * ring_rows_bytes(size));
-        CHECK_IS(staged(world), layout_round(stage->ring_bytes, 4096));      /* that was too small is given back */
+            CHECK(stage->pipeline_bytes == (k == 0 ? pipeline_depth(size) : PIPELINE_DEPTH) * slot + 2 * pipeline_rows_bytes(size));
+        CHECK_IS(staged(world), layout_round(stage->pipeline_bytes, 4096));  /* that was too small is given back */
         CHECK(load_acquire64(&world->watch.mine->placed) == world->seq - (uint64_t)(k > 1 ? k - 1 : 0));
     }
     free(far);
@@ -264,32 +264,32 @@ static int rings_change(tutti_comm *world, int rank)
     return 0;
 }
 
-static void rings_grow_and_nothing_is_read_in_place(void **state)
+static void pipelines_grow_and_nothing_is_read_in_place(void **state)
 {
     (void)state;
     play.work = play.central = false;
     setenv("TUTTI_SPAN_BYTES", "64M", 1);            /* a sanitizer's spans are small */
-    begin_play("ring", 3000000, 2, 2);
-    assert_int_equal(ranks_run_either(2, rings_change), 0);
-    begin_play("ring", 500000, 3, 7);
-    assert_int_equal(ranks_run_either(3, rings_change), 0);
-    begin_play("ring", 200000, 4, 5);
-    assert_int_equal(ranks_run_either(4, rings_change), 0);
+    begin_play("pipelined", 3000000, 2, 2);
+    assert_int_equal(ranks_run_either(2, pipelines_change), 0);
+    begin_play("pipelined", 500000, 3, 7);
+    assert_int_equal(ranks_run_either(3, pipelines_change), 0);
+    begin_play("pipelined", 200000, 4, 5);
+    assert_int_equal(ranks_run_either(4, pipelines_change), 0);
 }
 
-static void sizes_of_rings(void **state)
+static void sizes_of_pipelines(void **state)
 {
     (void)state;
-    assert_int_equal(RING_DEPTH * ring_device_slot_bytes(2, UINT64_C(1) << 40) / (1 << 20), 15);        /* 16 MiB, but for what does not divide */
-    assert_true(RING_DEPTH * ring_device_slot_bytes(2, UINT64_C(1) << 40) <= 16 << 20);
+    assert_int_equal(PIPELINE_DEPTH * pipeline_device_slot_bytes(2, UINT64_C(1) << 40) / (1 << 20), 15);  /* 16 MiB, but for what does not divide */
+    assert_true(PIPELINE_DEPTH * pipeline_device_slot_bytes(2, UINT64_C(1) << 40) <= 16 << 20);
     for (uint32_t ranks = 1; ranks <= RANKS_MAX; ranks++) {
-        size_t slot = ring_device_slot_bytes(ranks, UINT64_C(1) << 40);
-        assert_in_range(ring_depth(ranks), RING_DEPTH, RING_DEPTH_MOST);
-        assert_true(slot >= ring_slot_bytes(ranks) && slot % ((ranks + 1) * 64) == 0);
-        assert_true(RING_DEPTH * slot <= 16 << 20 || slot == ring_slot_bytes(ranks));
-        assert_true(RING_DEPTH * slot * ranks <= 65 << 20 || RING_DEPTH * slot <= 1 << 20 || slot == ring_slot_bytes(ranks));
-        slot = ring_device_slot_bytes(ranks, 16 << 20);
-        assert_true(RING_DEPTH * slot <= 2 << 20 || slot == ring_slot_bytes(ranks));
+        size_t slot = pipeline_device_slot_bytes(ranks, UINT64_C(1) << 40);
+        assert_in_range(pipeline_depth(ranks), PIPELINE_DEPTH, PIPELINE_DEPTH_MOST);
+        assert_true(slot >= pipeline_slot_bytes(ranks) && slot % ((ranks + 1) * 64) == 0);
+        assert_true(PIPELINE_DEPTH * slot <= 16 << 20 || slot == pipeline_slot_bytes(ranks));
+        assert_true(PIPELINE_DEPTH * slot * ranks <= 65 << 20 || PIPELINE_DEPTH * slot <= 1 << 20 || slot == pipeline_slot_bytes(ranks));
+        slot = pipeline_device_slot_bytes(ranks, 16 << 20);
+        assert_true(PIPELINE_DEPTH * slot <= 2 << 20 || slot == pipeline_slot_bytes(ranks));
     }
 }
 
@@ -298,7 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_right_on_all), cmocka_unit_test(a_device_fails), cmocka_unit_test(no_memory),
         cmocka_unit_test(a_rank_dies_before_its_result_is_placed), cmocka_unit_test(a_device_never_ends), cmocka_unit_test(an_abort_ends_a_wait_for_a_device),
-        cmocka_unit_test(rings_grow_and_nothing_is_read_in_place), cmocka_unit_test(sizes_of_rings),
+        cmocka_unit_test(pipelines_grow_and_nothing_is_read_in_place), cmocka_unit_test(sizes_of_pipelines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

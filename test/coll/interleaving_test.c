@@ -340,7 +340,7 @@ static void a_deadline_ends_no_exit(void **state)
     o.gate = any_algorithm(KIND_BARRIER, 0, &(uint64_t){ 1 });
     for (int r = 0; r < 2; r++) {
         begin(&hands[r], worlds.comm[r], &o);
-        hands[r].c.algorithm = select_named(KIND_ALL_REDUCE, "ring");
+        hands[r].c.algorithm = select_named(KIND_ALL_REDUCE, "pipelined");
         hands[r].c.op.advance = hands[r].c.algorithm->advance;
     }
     struct op *op = &hands[0].c.op;

@@ -37,25 +37,25 @@ static void the_default(void **state)
     parse(NULL);
     CHOSEN(KIND_BARRIER, false, 0, "flags");
     CHOSEN(KIND_BARRIER, true, 0, "central");
-    CHOSEN(KIND_ALL_REDUCE, false, 65536, "flat");
-    CHOSEN(KIND_ALL_REDUCE, true, 32769, "ring");                    /* not everybody folds everything on CPUs that are shared */
-    CHOSEN(KIND_SCATTER, true, 65536, "flat");
-    CHOSEN(KIND_SCATTER, true, 2 << 20, "ring");
-    CHOSEN(KIND_SCATTER, true, (2 << 20) + 1, "pull");
-    CHOSEN(KIND_SCATTER, false, SIZE_MAX, "ring");
+    CHOSEN(KIND_ALL_REDUCE, false, 65536, "eager");
+    CHOSEN(KIND_ALL_REDUCE, true, 32769, "pipelined");               /* not everybody folds everything on CPUs that are shared */
+    CHOSEN(KIND_SCATTER, true, 65536, "eager");
+    CHOSEN(KIND_SCATTER, true, 2 << 20, "pipelined");
+    CHOSEN(KIND_SCATTER, true, (2 << 20) + 1, "direct");
+    CHOSEN(KIND_SCATTER, false, SIZE_MAX, "pipelined");
     for (int crowded = 0; crowded < 2; crowded++) {
-        CHOSEN(KIND_ALL_REDUCE, crowded, 0, "line");
-        CHOSEN(KIND_ALL_REDUCE, crowded, 88, "line");
-        CHOSEN(KIND_ALL_REDUCE, crowded, 89, "flat");
-        CHOSEN(KIND_ALL_REDUCE, crowded, 32768, "flat");
-        CHOSEN(KIND_ALL_REDUCE, crowded, 65537, "ring");
-        CHOSEN(KIND_ALL_REDUCE, crowded, SIZE_MAX, "ring");
-        CHOSEN(KIND_REDUCE, crowded, 88, "line");
-        CHOSEN(KIND_REDUCE, crowded, 65536, "flat");
-        CHOSEN(KIND_REDUCE, crowded, 65537, "ring");
-        CHOSEN(KIND_BROADCAST, crowded, 88, "line");
-        CHOSEN(KIND_BROADCAST, crowded, 89, "flat");
-        CHOSEN(KIND_BROADCAST, crowded, 65537, "ring");
+        CHOSEN(KIND_ALL_REDUCE, crowded, 0, "inline");
+        CHOSEN(KIND_ALL_REDUCE, crowded, 88, "inline");
+        CHOSEN(KIND_ALL_REDUCE, crowded, 89, "eager");
+        CHOSEN(KIND_ALL_REDUCE, crowded, 32768, "eager");
+        CHOSEN(KIND_ALL_REDUCE, crowded, 65537, "pipelined");
+        CHOSEN(KIND_ALL_REDUCE, crowded, SIZE_MAX, "pipelined");
+        CHOSEN(KIND_REDUCE, crowded, 88, "inline");
+        CHOSEN(KIND_REDUCE, crowded, 65536, "eager");
+        CHOSEN(KIND_REDUCE, crowded, 65537, "pipelined");
+        CHOSEN(KIND_BROADCAST, crowded, 88, "inline");
+        CHOSEN(KIND_BROADCAST, crowded, 89, "eager");
+        CHOSEN(KIND_BROADCAST, crowded, 65537, "pipelined");
     }
 }
 
@@ -80,36 +80,36 @@ static void nothing_said(void **state)
 static void clauses(void **state)
 {
     (void)state;
-    parse("all_reduce:-inf=ring");
-    CHOSEN(KIND_ALL_REDUCE, false, 0, "ring");
-    CHOSEN(KIND_ALL_REDUCE, true, 8, "ring");                        /* a plain clause holds for crowded comms, too */
-    CHOSEN(KIND_REDUCE, false, 8, "line");                           /* and for its own kind alone */
-    parse("all_reduce:-1k=flat,2k-4k=flat,-inf=ring;barrier/crowded:-inf=flags");
-    CHOSEN(KIND_ALL_REDUCE, false, 1024, "flat");
-    CHOSEN(KIND_ALL_REDUCE, false, 1025, "ring");
-    CHOSEN(KIND_ALL_REDUCE, false, 2047, "ring");
-    CHOSEN(KIND_ALL_REDUCE, false, 2048, "flat");
-    CHOSEN(KIND_ALL_REDUCE, false, 4097, "ring");
+    parse("all_reduce:-inf=pipelined");
+    CHOSEN(KIND_ALL_REDUCE, false, 0, "pipelined");
+    CHOSEN(KIND_ALL_REDUCE, true, 8, "pipelined");                   /* a plain clause holds for crowded comms, too */
+    CHOSEN(KIND_REDUCE, false, 8, "inline");                         /* and for its own kind alone */
+    parse("all_reduce:-1k=eager,2k-4k=eager,-inf=pipelined;barrier/crowded:-inf=flags");
+    CHOSEN(KIND_ALL_REDUCE, false, 1024, "eager");
+    CHOSEN(KIND_ALL_REDUCE, false, 1025, "pipelined");
+    CHOSEN(KIND_ALL_REDUCE, false, 2047, "pipelined");
+    CHOSEN(KIND_ALL_REDUCE, false, 2048, "eager");
+    CHOSEN(KIND_ALL_REDUCE, false, 4097, "pipelined");
     CHOSEN(KIND_BARRIER, false, 0, "flags");
     CHOSEN(KIND_BARRIER, true, 0, "flags");
-    parse("reduce/crowded:-inf=ring");
-    CHOSEN(KIND_REDUCE, true, 8, "ring");
-    CHOSEN(KIND_REDUCE, false, 8, "line");
-    parse("reduce/crowded:-inf=ring;reduce:-inf=flat");              /* the later one takes the earlier one's place */
-    CHOSEN(KIND_REDUCE, true, 8, "flat");
-    parse("reduce:-inf=flat;reduce:-inf=ring");
-    CHOSEN(KIND_REDUCE, false, 8, "ring");
-    parse("broadcast:0-0=ring,1-8=line,1M-2GiB=ring");
-    CHOSEN(KIND_BROADCAST, false, 0, "ring");
-    CHOSEN(KIND_BROADCAST, false, 1, "line");
-    CHOSEN(KIND_BROADCAST, false, (size_t)2 << 30, "ring");
+    parse("reduce/crowded:-inf=pipelined");
+    CHOSEN(KIND_REDUCE, true, 8, "pipelined");
+    CHOSEN(KIND_REDUCE, false, 8, "inline");
+    parse("reduce/crowded:-inf=pipelined;reduce:-inf=eager");        /* the later one takes the earlier one's place */
+    CHOSEN(KIND_REDUCE, true, 8, "eager");
+    parse("reduce:-inf=eager;reduce:-inf=pipelined");
+    CHOSEN(KIND_REDUCE, false, 8, "pipelined");
+    parse("broadcast:0-0=pipelined,1-8=inline,1M-2GiB=pipelined");
+    CHOSEN(KIND_BROADCAST, false, 0, "pipelined");
+    CHOSEN(KIND_BROADCAST, false, 1, "inline");
+    CHOSEN(KIND_BROADCAST, false, (size_t)2 << 30, "pipelined");
 }
 
 /* What no choice covers, or what is too large for the choice, is done all the same, as the default would. */
 static void never_nothing(void **state)
 {
     (void)state;
-    static const char *const texts[] = { NULL, "all_reduce:-8=line", "all_reduce:-inf=line;reduce:-inf=flat;broadcast:100-200=flat", "barrier:5-6=central" };
+    static const char *const texts[] = { NULL, "all_reduce:-8=inline", "all_reduce:-inf=inline;reduce:-inf=eager;broadcast:100-200=eager", "barrier:5-6=central" };
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
         parse(texts[t]);
         for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_REDUCE; kind++)
@@ -122,9 +122,9 @@ static void never_nothing(void **state)
                     assert_true(bytes <= a->most);
                 }
     }
-    parse("all_reduce:-8=line");
-    CHOSEN(KIND_ALL_REDUCE, false, 20000, "flat");
-    CHOSEN(KIND_ALL_REDUCE, false, 70000, "ring");                   /* as select_default has it: flat up to 64k only */
+    parse("all_reduce:-8=inline");
+    CHOSEN(KIND_ALL_REDUCE, false, 20000, "eager");
+    CHOSEN(KIND_ALL_REDUCE, false, 70000, "pipelined");              /* as select_default has it: eager up to 64k only */
     parse("barrier:5-6=central");
     CHOSEN(KIND_BARRIER, true, 0, "central");
 }
@@ -142,30 +142,41 @@ static void refused(const char *text, const char *reason)
 static void wrong(void **state)
 {
     (void)state;
-    refused("ring", "expected KIND:LOW-HIGH=ALGORITHM");
-    refused("all_reduce=ring", "expected KIND:LOW-HIGH=ALGORITHM");
-    refused("all_reduse:-inf=ring", "\"all_reduse\" has no algorithms");
-    refused("all_reduse:-inf=ring", "kinds: barrier broadcast reduce all_reduce all_reduce_many");
-    refused(":-inf=ring", "\"\" has no algorithms");
-    refused("all_reduce/full:-inf=ring", "\"all_reduce/full\" has no algorithms");
-    refused("all_reduce/:-inf=ring", "\"all_reduce/\" has no algorithms");
-    refused("all_reduce:ring", "\"ring\": expected LOW-HIGH=ALGORITHM");
-    refused("all_reduce:5=ring", "expected LOW-HIGH=ALGORITHM");
+    refused("pipelined", "expected KIND:LOW-HIGH=ALGORITHM");
+    refused("all_reduce=pipelined", "expected KIND:LOW-HIGH=ALGORITHM");
+    refused("all_reduse:-inf=pipelined", "\"all_reduse\" has no algorithms");
+    refused("all_reduse:-inf=pipelined", "kinds: barrier broadcast reduce all_reduce all_reduce_many");
+    refused(":-inf=pipelined", "\"\" has no algorithms");
+    refused("all_reduce/full:-inf=pipelined", "\"all_reduce/full\" has no algorithms");
+    refused("all_reduce/:-inf=pipelined", "\"all_reduce/\" has no algorithms");
+    refused("all_reduce:pipelined", "\"pipelined\": expected LOW-HIGH=ALGORITHM");
+    refused("all_reduce:5=pipelined", "expected LOW-HIGH=ALGORITHM");
     refused("all_reduce:-5", "expected LOW-HIGH=ALGORITHM");
     refused("all_reduce:=r-5", "expected LOW-HIGH=ALGORITHM");
-    refused("all_reduce:x-5=ring", "\"x-5\": expected sizes in bytes");
-    refused("all_reduce:0-=ring", "expected sizes in bytes");
-    refused("all_reduce:9-5=ring", "\"9-5\": expected sizes in bytes, low to high");
-    refused("all_reduce:-5q=ring", "expected sizes in bytes");
-    refused("all_reduce:-99999999999999999999=ring", "expected sizes in bytes");
-    refused("all_reduce:-inf=rings", "\"rings\" is no algorithm of all_reduce; there are: line flat ring");
-    refused("barrier:-inf=ring", "\"ring\" is no algorithm of barrier; there are: flags central");
+    refused("all_reduce:x-5=pipelined", "\"x-5\": expected sizes in bytes");
+    refused("all_reduce:0-=pipelined", "expected sizes in bytes");
+    refused("all_reduce:9-5=pipelined", "\"9-5\": expected sizes in bytes, low to high");
+    refused("all_reduce:-5q=pipelined", "expected sizes in bytes");
+    refused("all_reduce:-99999999999999999999=pipelined", "expected sizes in bytes");
+    refused("all_reduce:-inf=rings", "\"rings\" is no algorithm of all_reduce; there are: inline eager pipelined");
+    refused("barrier:-inf=pipelined", "\"pipelined\" is no algorithm of barrier; there are: flags central");
     refused("all_reduce:-inf=", "\"\" is no algorithm");
-    refused("all_reduce:-inf=ring;reduce:-inf=tree", "\"tree\" is no algorithm of reduce");
+    refused("all_reduce:-inf=pipelined;reduce:-inf=tree", "\"tree\" is no algorithm of reduce");
     refused("all_reduce:", "all_reduce: no choice");
     refused("all_reduce:,,", "all_reduce: no choice");
-    refused("all_reduce:-1=line,-2=line,-3=line,-4=line,-5=line,-6=line,-7=line,-8=line,-9=line", "more than 8 choices");
-    parse("all_reduce:-1=line,-2=line,-3=line,-4=line,-5=line,-6=line,-7=line,-8=line");
+    refused("all_reduce:-1=inline,-2=inline,-3=inline,-4=inline,-5=inline,-6=inline,-7=inline,-8=inline,-9=inline", "more than 8 choices");
+    parse("all_reduce:-1=inline,-2=inline,-3=inline,-4=inline,-5=inline,-6=inline,-7=inline,-8=inline");
+}
+
+/* Rules that people have written stay valid: the names of before are those of today. */
+static void names_of_before(void **state)
+{
+    (void)state;
+    parse("all_reduce:-88=line,-64k=flat,-1m=ring,-inf=pull");
+    CHOSEN(KIND_ALL_REDUCE, false, 88, "inline");
+    CHOSEN(KIND_ALL_REDUCE, false, 65536, "eager");
+    CHOSEN(KIND_ALL_REDUCE, false, 1 << 20, "pipelined");
+    CHOSEN(KIND_ALL_REDUCE, false, SIZE_MAX, "direct");
 }
 
 static void roads(void **state)
@@ -182,11 +193,11 @@ static void roads(void **state)
     assert_int_equal(select_road(&rules, 1 << 20), ROAD_PEERS);
     assert_int_equal(select_road(&rules, (2 << 20) + 1), ROAD_LEADER);
     assert_string_equal(road_name(ROAD_PEERS), "peers");
-    CHOSEN(KIND_ALL_REDUCE, false, 88, "line");
+    CHOSEN(KIND_ALL_REDUCE, false, 88, "inline");
     parse("device:-1=peers,-2=peers,-3=peers,-4=peers,-5=peers,-6=peers,-7=peers,-8=peers");
     assert_int_equal(select_road(&rules, 8), ROAD_PEERS);
     assert_int_equal(select_road(&rules, 9), ROAD_PINNED);
-    refused("device:-inf=ring", "\"ring\" is no road of device memory; there are: pinned leader peers");
+    refused("device:-inf=pipelined", "\"pipelined\" is no road of device memory; there are: pinned leader peers");
     refused("device:", "device: no choice");
     refused("device/crowded:-inf=pinned", "\"device\" has no algorithms");
     refused("device:7-5=pinned", "\"7-5\": expected sizes in bytes");
@@ -198,7 +209,7 @@ static void roads(void **state)
 static void anything(void **state)
 {
     (void)state;
-    static const char letters[] = "all_reduce:-40=line,-64k=flat;barrier/crowded:-inf=central =;:,-/\x80\xff" "09kMG";
+    static const char letters[] = "all_reduce:-40=inline,-64k=eager;barrier/crowded:-inf=central =;:,-/\x80\xff" "09kMG";
     uint64_t seed = 88172645463325252u;
     for (int i = 0; i < 20000; i++) {
         char text[64];
@@ -235,18 +246,18 @@ static void rows(void **state)
             assert_false(a->kind == b->kind && (strcmp(a->name, b->name) == 0 || a[-1].kind != a->kind));
     }
     assert_int_equal(n, 58);
-    is_row(ALGORITHM_OP_CREATE, KIND_OP_CREATE, "line");
+    is_row(ALGORITHM_OP_CREATE, KIND_OP_CREATE, "inline");
     is_row(ALGORITHM_BARRIER_FLAGS, KIND_BARRIER, "flags");
-    is_row(ALGORITHM_ALL_REDUCE_LINE, KIND_ALL_REDUCE, "line");
-    is_row(ALGORITHM_ALL_REDUCE_FLAT, KIND_ALL_REDUCE, "flat");
-    refused("op_create:-inf=line", "\"op_create\" has no algorithms");
+    is_row(ALGORITHM_ALL_REDUCE_INLINE, KIND_ALL_REDUCE, "inline");
+    is_row(ALGORITHM_ALL_REDUCE_EAGER, KIND_ALL_REDUCE, "eager");
+    refused("op_create:-inf=inline", "\"op_create\" has no algorithms");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default), cmocka_unit_test(nothing_said), cmocka_unit_test(clauses), cmocka_unit_test(never_nothing),
-        cmocka_unit_test(wrong), cmocka_unit_test(roads), cmocka_unit_test(anything), cmocka_unit_test(rows),
+        cmocka_unit_test(wrong), cmocka_unit_test(names_of_before), cmocka_unit_test(roads), cmocka_unit_test(anything), cmocka_unit_test(rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The pages of staging: an operation touches those that it needs, and was given before it arrived. So what the system has of a block or a ring is what
+/* The pages of staging: an operation touches those that it needs, and was given before it arrived. So what the system has of a block or a pipeline is what
  * its comm's books say: a page too many was touched behind their back, in the middle of an operation, where its want could be no error any more. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 #include "support/pages.h"
 #include "support/ranks.h"
 
@@ -44,41 +44,41 @@ static int unknown(const struct stage *s, const char *at, size_t bytes, int *in)
     if (bytes > (size_t)PAGE * PAGES_MOST || !pages_seen(at, bytes, seen))
         return -1;
     for (size_t k = 0; k < (bytes + PAGE - 1) / PAGE; k++) {
-        bool known = at == s->ring ? s->ring_whole : k * PAGE < s->flat_bytes[at == s->flat[1]];
-        for (uint32_t i = 0; at == s->ring && i < RING_SLOTS; i++)
-            known = known || (k * PAGE + PAGE > i * s->ring_slot && k * PAGE < i * s->ring_slot + s->ring_there[i]);
+        bool known = at == s->pipeline ? s->pipeline_whole : k * PAGE < s->eager_bytes[at == s->eager[1]];
+        for (uint32_t i = 0; at == s->pipeline && i < PIPELINE_SLOTS; i++)
+            known = known || (k * PAGE + PAGE > i * s->pipeline_slot && k * PAGE < i * s->pipeline_slot + s->pipeline_there[i]);
         wrong += (seen[k] & 1) && !known;
         *in += known;
     }
     return wrong;
 }
 
-static int look(tutti_comm *world, int *ring)
+static int look(tutti_comm *world, int *pipeline)
 {
     const struct stage *s = &world->stage;
-    int flat;
-    CHECK_IS(unknown(s, s->flat[0], s->flat_room[0], &flat), 0);
-    CHECK_IS(unknown(s, s->flat[1], s->flat_room[1], &flat), 0);
-    CHECK_IS(unknown(s, s->ring, s->ring_bytes, ring), 0);
+    int eager;
+    CHECK_IS(unknown(s, s->eager[0], s->eager_room[0], &eager), 0);
+    CHECK_IS(unknown(s, s->eager[1], s->eager_room[1], &eager), 0);
+    CHECK_IS(unknown(s, s->pipeline, s->pipeline_bytes, pipeline), 0);
     return 0;
 }
 
-/* Of sizes on both sides of where rings begin. */
+/* Of sizes on both sides of where pipelines begin. */
 static int body(tutti_comm *world, int rank)
 {
     static const size_t sizes[] = { 20000, 65536, 70000, 131072, 200000, 1 << 20, MOST };
-    int size = tutti_size(world), ring = 0;
+    int size = tutti_size(world), pipeline = 0;
     char *send = calloc((size_t)size, MOST), *recv = calloc((size_t)size, MOST);
     CHECK(send && recv);
     for (size_t i = 0; i < 3 * sizeof sizes / sizeof sizes[0]; i++) {
         CHECK_IS(call(world, send, recv, sizes[i / 3], (int)i % size), 0);
         CHECK_IS(tutti_barrier(world, NULL), 0);
-        if (look(world, &ring))
+        if (look(world, &pipeline))
             return 1;
         if (kind == 0 && i < 9)        /* 70,000 bytes: of a slot each time that much, and no more */
-            CHECK(ring <= 3 * (70000 / PAGE + 2));
+            CHECK(pipeline <= 3 * (70000 / PAGE + 2));
     }
-    CHECK(ring > 0 || rank > 0);      /* in a scan the last gives to nobody */
+    CHECK(pipeline > 0 || rank > 0);  /* in a scan the last gives to nobody */
     free(send);
     free(recv);
     return 0;

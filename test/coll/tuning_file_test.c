@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { BYTES = 8192 };                               /* flat by the default */
+enum { BYTES = 8192 };                               /* eager by the default */
 
 static char path[64];
 
@@ -49,8 +49,8 @@ static void test_a_whole_file(void **state)
     char rules[RULES_TEXT], said[200];
     assert_int_equal(parse(TUNED_HEAD "M\n", rules, said), TUNED_HERE);
     assert_string_equal(rules, "");
-    assert_int_equal(parse(TUNED_HEAD "M\n# on a Sunday\n\n reduce:-inf=ring \r\nscan:-40=line;exscan:-inf=ring\n", rules, said), TUNED_HERE);
-    assert_string_equal(rules, "reduce:-inf=ring;scan:-40=line;exscan:-inf=ring");
+    assert_int_equal(parse(TUNED_HEAD "M\n# on a Sunday\n\n reduce:-inf=pipelined \r\nscan:-40=inline;exscan:-inf=pipelined\n", rules, said), TUNED_HERE);
+    assert_string_equal(rules, "reduce:-inf=pipelined;scan:-40=inline;exscan:-inf=pipelined");
     assert_string_equal(said, "");
 }
 
@@ -58,14 +58,14 @@ static void test_what_is_no_such_file(void **state)
 {
     (void)state;
     char rules[RULES_TEXT], said[200], text[TUNED_FILE] = TUNED_HEAD "M\n";
-    assert_int_equal(parse(TUNED_HEAD "M2\nreduce:-inf=ring\n", rules, said), TUNED_ELSEWHERE);
+    assert_int_equal(parse(TUNED_HEAD "M2\nreduce:-inf=pipelined\n", rules, said), TUNED_ELSEWHERE);
     assert_string_equal(said, "M2");
     assert_string_equal(rules, "");
     static const struct { const char *file, *words; } bad[] = {
-        { "", "first line" }, { "\n", "first line" }, { "reduce:-inf=ring\n", "first line" }, { TUNED_HEAD "\n", "first line" },
+        { "", "first line" }, { "\n", "first line" }, { "reduce:-inf=pipelined\n", "first line" }, { TUNED_HEAD "\n", "first line" },
         { TUNED_HEAD "M", "middle of a line" }, { TUNED_HEAD "M\nreduce:-inf=ri", "middle of a line" },
         { TUNED_HEAD "M\nreduce:-inf=fast\n", "no algorithm" }, { TUNED_HEAD "M\nreduce\n", "expected KIND" },
-        { TUNED_HEAD "M\nreduce:-inf=ring|scan:-inf=ring\n", "no algorithm" },
+        { TUNED_HEAD "M\nreduce:-inf=pipelined|scan:-inf=pipelined\n", "no algorithm" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(parse(bad[i].file, rules, said), TUNED_DAMAGED);
@@ -73,7 +73,7 @@ static void test_what_is_no_such_file(void **state)
         assert_non_null(strstr(said, bad[i].words));
     }
     for (int i = 0; i < 50; i++)
-        strcat(text, "reduce:-inf=ring\n");
+        strcat(text, "reduce:-inf=pipelined\n");
     assert_int_equal(parse(text, rules, said), TUNED_DAMAGED);
     assert_non_null(strstr(said, "more than"));
 }
@@ -137,29 +137,29 @@ static void test_ranks_go_by_it(void **state)
     (void)state;
     unlink(path);
     setenv("TUTTI_TUNED", path, 1);
-    ranks_choose("flat");
-    write_here("reduce:-inf=ring\n");
-    ranks_choose("ring");
-    setenv("TUTTI_ALGORITHM", "reduce:-8k=flat", 1);                         /* over the file … */
-    ranks_choose("flat");
-    setenv("TUTTI_ALGORITHM", "reduce:-8000=flat", 1);                       /* … which has what it does not cover */
-    ranks_choose("ring");
+    ranks_choose("eager");
+    write_here("reduce:-inf=pipelined\n");
+    ranks_choose("pipelined");
+    setenv("TUTTI_ALGORITHM", "reduce:-8k=eager", 1);                        /* over the file … */
+    ranks_choose("eager");
+    setenv("TUTTI_ALGORITHM", "reduce:-8000=eager", 1);                      /* … which has what it does not cover */
+    ranks_choose("pipelined");
     unsetenv("TUTTI_ALGORITHM");
     setenv("TUTTI_TUNED", "none", 1);
-    ranks_choose("flat");
+    ranks_choose("eager");
 }
 
 static void test_a_bad_file_stops_nobody(void **state)
 {
     (void)state;
     setenv("TUTTI_TUNED", path, 1);
-    static const char *const bad[] = { "", "nonsense", TUNED_HEAD "another machine\nreduce:-inf=ring\n" };
+    static const char *const bad[] = { "", "nonsense", TUNED_HEAD "another machine\nreduce:-inf=pipelined\n" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         write_file(bad[i]);
-        ranks_choose("flat");
+        ranks_choose("eager");
     }
-    write_here("reduce:-inf=ring");
-    ranks_choose("flat");
+    write_here("reduce:-inf=pipelined");
+    ranks_choose("eager");
     setenv("TUTTI_TUNED", "none", 1);
 }
 

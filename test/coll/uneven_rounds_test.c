@@ -1,5 +1,5 @@
 /* ctest: timeout=120
- * A rank that takes little, or nothing, gives much, in many more rounds than a ring has slots: the others need not wait for it to take what
+ * A rank that takes little, or nothing, gives much, in many more rounds than a pipeline has slots: the others need not wait for it to take what
  * there is not. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 #include "support/ranks.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { RANKS = 3, LITTLE = 5 };
 
 static size_t least;                    /* what the last rank takes of each */
 
-static size_t count_of(int to) { return to == RANKS - 1 ? least : (3 * ring_depth(RANKS) + 1) * ring_slot_bytes(RANKS) / RANKS; }
+static size_t count_of(int to) { return to == RANKS - 1 ? least : (3 * pipeline_depth(RANKS) + 1) * pipeline_slot_bytes(RANKS) / RANKS; }
 static unsigned char value(int from, int to, size_t i) { return (unsigned char)(i * 7 + i / 251 + (size_t)(from * 31 + to * 11)); }
 
 static int body(tutti_comm *world, int rank)

@@ -38,7 +38,7 @@ for ranks in 1 2 3; do
   on_gpus "$ranks" 1
   [ "$ranks" = 1 ] || on_gpus "$ranks" 2 FAKE_CUDA_DELAY_US=200
 done
-large="all_reduce:-inf=ring;broadcast:-inf=ring"  # what is small goes through the host, whatever the road
+large="all_reduce:-inf=pipelined;broadcast:-inf=pipelined"  # what is small goes through the host, whatever the road
 for road in pinned leader; do on_gpus 3 1 TUTTI_ALGORITHM="$large;device:-inf=$road"; done
 on_gpus 3 2 TUTTI_ALGORITHM="$large;device:-inf=peers"
 

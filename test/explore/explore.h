@@ -10,8 +10,8 @@
  *
  *                                      kill, stop, spurious wake, end of a slice     deadline (a jump of the clock)     abort
  *   barrier flags, central             barrier_flags_events, barrier_central_events  deadline, central_deadline         abort, central_abort
- *   all_reduce line, flat, ring        line_ flat_ ring_ ring_rounds_events          line_ flat_ ring_deadline          line_ flat_ ring_abort
- *   broadcast line, flat, ring         broadcast_line_ broadcast_flat_ broadcast_events, likewise _deadline, _abort
+ *   all_reduce line, eager, pipeline        line_ flat_ pipeline_ pipeline_rounds_events          line_ flat_ pipeline_deadline          line_ flat_ pipeline_abort
+ *   broadcast line, eager, pipeline         broadcast_line_ broadcast_eager_ broadcast_events, likewise _deadline, _abort
  *   verdict                            verdict_events                                deadline                           verdict_abort, abort_events
  *   once, first, turn                  once_ first_ turn_events                      _deadline                          _abort, turn_canceled
  *   split, shrink, agree               split_ shrink_ agree_events                   split_ shrink_deadline, agree_late _abort

@@ -1,4 +1,4 @@
-/* What moves data beyond the arrival lines: slots, rings of chunks (of 64 bytes here, two slots deep: base/tiny.h), broadcasts. */
+/* What moves data beyond the arrival lines: slots, pipelines of chunks (of 64 bytes here, two slots deep: base/tiny.h), broadcasts. */
 #include "explore/scenarios.h"
 
 #include <string.h>
@@ -53,8 +53,8 @@ static void lends(int rank, tutti_comm *world)
 }
 
 void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL, CALLS); }
-void rings(int rank, tutti_comm *world) { reduces(rank, world, explore_count() ? explore_count() : ROUNDS_3, CALLS); }
-static void one_ring(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3, 1); }
+void pipelines(int rank, tutti_comm *world) { reduces(rank, world, explore_count() ? explore_count() : ROUNDS_3, CALLS); }
+static void one_pipeline(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3, 1); }
 
 void broadcasts(int rank, tutti_comm *world)
 {
@@ -75,55 +75,55 @@ void broadcasts(int rank, tutti_comm *world)
         explore_failed(rank, world);
 }
 
-#define FLAT "all_reduce:-inf=flat"
-#define RING "all_reduce:-inf=ring"
+#define FLAT "all_reduce:-inf=eager"
+#define RING "all_reduce:-inf=pipelined"
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
 
-const struct scenario scenario_flat = { .name = "flat", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO };
-const struct scenario scenario_flat_events = {
-    .name = "flat_events", .ranks = 2, .rules = FLAT, .body = flats, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+const struct scenario scenario_eager = { .name = "eager", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO };
+const struct scenario scenario_eager_events = {
+    .name = "eager_events", .ranks = 2, .rules = FLAT, .body = flats, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_flat_weak = {
-    .name = "flat_weak", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 2, .memory = MEMORY_WEAK
+const struct scenario scenario_eager_weak = {
+    .name = "eager_weak", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 2, .memory = MEMORY_WEAK
 };
-const struct scenario scenario_flat_lent = {
-    .name = "flat_lent", .ranks = 2, .rules = FLAT, .body = lends, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+const struct scenario scenario_eager_lent = {
+    .name = "eager_lent", .ranks = 2, .rules = FLAT, .body = lends, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
-const struct scenario scenario_flat_lent_events = {
-    .name = "flat_lent_events", .ranks = 2, .rules = FLAT, .body = lends, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+const struct scenario scenario_eager_lent_events = {
+    .name = "eager_lent_events", .ranks = 2, .rules = FLAT, .body = lends, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_ring = { .name = "ring", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_good, .preemptions = 2 };
-const struct scenario scenario_ring_events = {
-    .name = "ring_events", .ranks = 2, .rules = RING, .body = rings, .count = ROUNDS_2, .commits = true, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+const struct scenario scenario_pipeline = { .name = "pipelined", .ranks = 2, .rules = RING, .body = pipelines, .commits = true, .check = check_good, .preemptions = 2 };
+const struct scenario scenario_pipeline_events = {
+    .name = "pipeline_events", .ranks = 2, .rules = RING, .body = pipelines, .count = ROUNDS_2, .commits = true, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_ring_rounds_events = {                /* a slot is written a second time */
-    .name = "ring_rounds_events", .ranks = 2, .rules = RING, .body = one_ring, .commits = true, .check = check_death, .preemptions = 1,
+const struct scenario scenario_pipeline_rounds_events = {            /* a slot is written a second time */
+    .name = "pipeline_rounds_events", .ranks = 2, .rules = RING, .body = one_pipeline, .commits = true, .check = check_death, .preemptions = 1,
     .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_ring_tso = {
-    .name = "ring_tso", .ranks = 2, .rules = RING, .body = rings, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+const struct scenario scenario_pipeline_tso = {
+    .name = "pipeline_tso", .ranks = 2, .rules = RING, .body = pipelines, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_line = {
-    .name = "broadcast_line", .ranks = 2, .rules = "broadcast:-inf=line", .body = broadcasts, .count = 5, .check = check_good, .preemptions = 3
+    .name = "broadcast_line", .ranks = 2, .rules = "broadcast:-inf=inline", .body = broadcasts, .count = 5, .check = check_good, .preemptions = 3
 };
-const struct scenario scenario_broadcast_flat = {
-    .name = "broadcast_flat", .ranks = 2, .rules = "broadcast:-inf=flat", .body = broadcasts, .count = 6, .check = check_good, .preemptions = 3,
+const struct scenario scenario_broadcast_eager = {
+    .name = "broadcast_eager", .ranks = 2, .rules = "broadcast:-inf=eager", .body = broadcasts, .count = 6, .check = check_good, .preemptions = 3,
     .memory = MEMORY_TSO
 };
-const struct scenario scenario_broadcast_ring = {
-    .name = "broadcast_ring", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_good, .preemptions = 2,
+const struct scenario scenario_broadcast_pipeline = {
+    .name = "broadcast_pipeline", .ranks = 2, .rules = "broadcast:-inf=pipelined", .body = broadcasts, .count = 20, .commits = true, .check = check_good, .preemptions = 2,
     .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_line_events = {
-    .name = "broadcast_line_events", .ranks = 2, .rules = "broadcast:-inf=line", .body = broadcasts, .count = 5, .check = check_death,
+    .name = "broadcast_line_events", .ranks = 2, .rules = "broadcast:-inf=inline", .body = broadcasts, .count = 5, .check = check_death,
     .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_broadcast_flat_events = {
-    .name = "broadcast_flat_events", .ranks = 2, .rules = "broadcast:-inf=flat", .body = broadcasts, .count = 6, .check = check_death,
+const struct scenario scenario_broadcast_eager_events = {
+    .name = "broadcast_eager_events", .ranks = 2, .rules = "broadcast:-inf=eager", .body = broadcasts, .count = 6, .check = check_death,
     .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_broadcast_events = {
-    .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=ring", .body = broadcasts, .count = 20, .commits = true, .check = check_death,
+    .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=pipelined", .body = broadcasts, .count = 20, .commits = true, .check = check_death,
     .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 
@@ -141,14 +141,14 @@ const struct scenario scenario_broadcast_events = {
     };
 
 DEADLINE(line, lines, .rules = NULL)
-DEADLINE(flat, flats, .rules = FLAT)
-DEADLINE(ring, rings, .rules = RING, .count = ROUNDS_2)
-DEADLINE(broadcast, broadcasts, .rules = "broadcast:-inf=ring", .count = 20)
-DEADLINE(broadcast_line, broadcasts, .rules = "broadcast:-inf=line", .count = 5)
-DEADLINE(broadcast_flat, broadcasts, .rules = "broadcast:-inf=flat", .count = 6)
+DEADLINE(eager, flats, .rules = FLAT)
+DEADLINE(pipeline, pipelines, .rules = RING, .count = ROUNDS_2)
+DEADLINE(broadcast, broadcasts, .rules = "broadcast:-inf=pipelined", .count = 20)
+DEADLINE(broadcast_line, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
+DEADLINE(broadcast_eager, broadcasts, .rules = "broadcast:-inf=eager", .count = 6)
 ABORT(line, lines, .rules = NULL)
-ABORT(flat, flats, .rules = FLAT)
-ABORT(ring, rings, .rules = RING, .count = ROUNDS_2)
-ABORT(broadcast, broadcasts, .rules = "broadcast:-inf=ring", .count = 20)
-ABORT(broadcast_line, broadcasts, .rules = "broadcast:-inf=line", .count = 5)
-ABORT(broadcast_flat, broadcasts, .rules = "broadcast:-inf=flat", .count = 6)
+ABORT(eager, flats, .rules = FLAT)
+ABORT(pipeline, pipelines, .rules = RING, .count = ROUNDS_2)
+ABORT(broadcast, broadcasts, .rules = "broadcast:-inf=pipelined", .count = 20)
+ABORT(broadcast_line, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
+ABORT(broadcast_eager, broadcasts, .rules = "broadcast:-inf=eager", .count = 6)

@@ -101,7 +101,7 @@ const struct scenario scenario_barrier_central_events = {
     .name = "barrier_central_events", .ranks = 2, .rules = CENTRAL, .body = barriers, .check = check_death, .preemptions = 1,
     .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_line = { .name = "line", .ranks = 2, .body = lines, .check = check_good, .preemptions = 3 };
+const struct scenario scenario_line = { .name = "inline", .ranks = 2, .body = lines, .check = check_good, .preemptions = 3 };
 const struct scenario scenario_line_tso = {
     .name = "line_tso", .ranks = 2, .body = lines, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO
 };

@@ -85,8 +85,8 @@ static void check_carried_death(void)
     }
 }
 
-#define LINE "all_reduce:-inf=line"
-#define RING "all_reduce:-inf=ring"
+#define LINE "all_reduce:-inf=inline"
+#define RING "all_reduce:-inf=pipelined"
 
 const struct scenario scenario_work = {
     .name = "work", .ranks = 2, .helpers = 1, .threads = true, .rules = LINE, .body = works, .check = check_good, .preemptions = 2

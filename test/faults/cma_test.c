@@ -137,7 +137,7 @@ static void with_a_hole(void **state)
 
 int main(void)
 {
-    setenv("TUTTI_ALGORITHM", "all_reduce:-inf=pull;all_gather:-inf=pull;broadcast:-inf=pull", 1);
+    setenv("TUTTI_ALGORITHM", "all_reduce:-inf=direct;all_gather:-inf=direct;broadcast:-inf=direct", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_refusals),
         cmocka_unit_test(with_a_hole),

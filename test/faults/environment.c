@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-enum { FORBIDDEN_MOST = 32, LINE_ITEMS = 4, FLAT_ITEMS = 3000, RING_ITEMS = 300000, ALLOCATED = 100000 };
+enum { FORBIDDEN_MOST = 32, LINE_ITEMS = 4, EAGER_ITEMS = 3000, PIPELINE_ITEMS = 300000, ALLOCATED = 100000 };
 
 int env_forbid(const long *calls, size_t n, int error)
 {
@@ -73,11 +73,11 @@ static int sums(tutti_comm *world, size_t items)
 static int letters(tutti_comm *world)
 {
     int rank = tutti_rank(world), size = tutti_size(world);
-    int32_t *out = malloc(FLAT_ITEMS * 10 * sizeof *out), *in = calloc(FLAT_ITEMS * 10, sizeof *in);
+    int32_t *out = malloc(EAGER_ITEMS * 10 * sizeof *out), *in = calloc(EAGER_ITEMS * 10, sizeof *in);
     RIGHT(out && in);
-    for (int i = 0; i < FLAT_ITEMS * 10; i++)
+    for (int i = 0; i < EAGER_ITEMS * 10; i++)
         out[i] = rank * 1000000 + i;
-    for (size_t count = 1; count <= FLAT_ITEMS * 10; count *= 30) {
+    for (size_t count = 1; count <= EAGER_ITEMS * 10; count *= 30) {
         tutti_work *work;
         RIGHT(tutti_recv(in, count, TUTTI_I32, (rank + 1) % size, 7, NULL, world, &(tutti_call){ .work = &work }) == 0);
         RIGHT(tutti_send(out, count, TUTTI_I32, (rank + size - 1) % size, 7, world, NULL) == 0);
@@ -115,7 +115,7 @@ int env_course(tutti_comm *world)
     tutti_comm *half;
     for (int i = 0; i < 20; i++)
         RIGHT(tutti_barrier(world, NULL) == 0);
-    if ((line = sums(world, LINE_ITEMS)) || (line = sums(world, FLAT_ITEMS)) || (line = sums(world, RING_ITEMS)) || (line = letters(world)) ||
+    if ((line = sums(world, LINE_ITEMS)) || (line = sums(world, EAGER_ITEMS)) || (line = sums(world, PIPELINE_ITEMS)) || (line = letters(world)) ||
         (line = shared_memory(world)))
         return line;
     if (rank == size - 1)

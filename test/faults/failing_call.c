@@ -112,8 +112,8 @@ WRAP(int, memfd_create, FAIL_MEMFD_CREATE, -1, (const char *name, unsigned flags
 WRAP(long, mbind, FAIL_MBIND, -1, (void *at, unsigned long n, int mode, const unsigned long *mask, unsigned long most, unsigned flags),
      (at, n, mode, mask, most, flags))
 /* Weak: the library may be built without. */
-int __real_io_uring_queue_init(unsigned n, struct io_uring *ring, unsigned flags) __attribute__((weak));
-WRAP(int, io_uring_queue_init, FAIL_URING, -failing.error, (unsigned n, struct io_uring *ring, unsigned flags), (n, ring, flags))
+int __real_io_uring_queue_init(unsigned n, struct io_uring *pipeline, unsigned flags) __attribute__((weak));
+WRAP(int, io_uring_queue_init, FAIL_URING, -failing.error, (unsigned n, struct io_uring *pipeline, unsigned flags), (n, pipeline, flags))
 WRAP(ssize_t, process_vm_readv, FAIL_READV_OF, -1,
      (pid_t pid, const struct iovec *to, unsigned long tos, const struct iovec *from, unsigned long froms, unsigned long flags),
      (pid, to, tos, from, froms, flags))

@@ -34,10 +34,10 @@ static int barrier(tutti_comm *w, struct place p, uint64_t n) { (void)p; (void)n
 
 static int all_reduce(tutti_comm *w, struct place p, size_t count) { return tutti_all_reduce(p.send, p.recv, count, TUTTI_I32, TUTTI_SUM, w, NULL); }
 static int all_reduce_small(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, SMALL); }
-static int all_reduce_flat(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, FLAT); }
-static int all_reduce_ring(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, RING); }
+static int all_reduce_eager(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, FLAT); }
+static int all_reduce_pipeline(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, RING); }
 static int all_reduce_large(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, LARGE); }
-static int reduce_ring(tutti_comm *w, struct place p, uint64_t n)
+static int reduce_pipeline(tutti_comm *w, struct place p, uint64_t n)
 {
     return tutti_reduce(p.send, p.recv, RING, TUTTI_I32, TUTTI_MAX, (int)(n % (uint64_t)tutti_size(w)), w, NULL);
 }
@@ -46,12 +46,12 @@ static int broadcast(tutti_comm *w, struct place p, size_t count, uint64_t n)
     return tutti_broadcast(p.recv, count, TUTTI_I32, (int)(n % (uint64_t)tutti_size(w)), w, NULL);
 }
 static int broadcast_small(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, SMALL, n); }
-static int broadcast_flat(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, FLAT, n); }
-static int broadcast_ring(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, RING, n); }
-static int all_gather_ring(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_gather(p.send, p.recv, 30000, TUTTI_I32, w, NULL); }
-static int all_to_all_flat(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_to_all(p.send, p.recv, 300, TUTTI_I32, w, NULL); }
-static int all_to_all_ring(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_to_all(p.send, p.recv, 30000, TUTTI_I32, w, NULL); }
-static int scan_ring(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_scan(p.send, p.recv, 30000, TUTTI_I32, TUTTI_SUM, w, NULL); }
+static int broadcast_eager(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, FLAT, n); }
+static int broadcast_pipeline(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, RING, n); }
+static int all_gather_pipeline(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_gather(p.send, p.recv, 30000, TUTTI_I32, w, NULL); }
+static int all_to_all_eager(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_to_all(p.send, p.recv, 300, TUTTI_I32, w, NULL); }
+static int all_to_all_pipeline(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_to_all(p.send, p.recv, 30000, TUTTI_I32, w, NULL); }
+static int scan_pipeline(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_scan(p.send, p.recv, 30000, TUTTI_I32, TUTTI_SUM, w, NULL); }
 static int same(tutti_comm *w, struct place p, uint64_t n) { (void)n; int r = tutti_same(p.send, 64, w, NULL); return r < 0 ? r : 0; }
 
 static int many(tutti_comm *w, struct place p, uint64_t n)
@@ -211,10 +211,10 @@ static int work(tutti_comm *w, struct place p, uint64_t n)
 }
 
 static const struct { const char *name; int (*run)(tutti_comm *w, struct place p, uint64_t n); } ops[] = {
-    { "barrier", barrier }, { "all_reduce small", all_reduce_small }, { "all_reduce flat", all_reduce_flat }, { "all_reduce ring", all_reduce_ring },
-    { "all_reduce large", all_reduce_large }, { "reduce ring", reduce_ring }, { "broadcast small", broadcast_small },
-    { "broadcast flat", broadcast_flat }, { "broadcast ring", broadcast_ring }, { "all_gather ring", all_gather_ring },
-    { "all_to_all flat", all_to_all_flat }, { "all_to_all ring", all_to_all_ring }, { "scan ring", scan_ring }, { "same", same },
+    { "barrier", barrier }, { "all_reduce small", all_reduce_small }, { "all_reduce eager", all_reduce_eager }, { "all_reduce pipeline", all_reduce_pipeline },
+    { "all_reduce large", all_reduce_large }, { "reduce pipeline", reduce_pipeline }, { "broadcast small", broadcast_small },
+    { "broadcast eager", broadcast_eager }, { "broadcast pipeline", broadcast_pipeline }, { "all_gather pipeline", all_gather_pipeline },
+    { "all_to_all eager", all_to_all_eager }, { "all_to_all pipeline", all_to_all_pipeline }, { "scan pipeline", scan_pipeline }, { "same", same },
     { "all_reduce_many", many }, { "gather_v", gather_v }, { "all_gather_v", all_gather_v }, { "all_to_all_v", all_to_all_v },
     { "send small", letter_whole }, { "send stored", letter_stored }, { "send large", letter_large }, { "recv any", letter_any },
     { "once", once }, { "first", first }, { "turn", turn }, { "store", store }, { "store wait", store_wait }, { "split", split },

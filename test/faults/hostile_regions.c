@@ -98,13 +98,13 @@ static struct hostile_stretch deals(tutti_comm *c)
 {
     return c->p2p && c->p2p->pages ? (struct hostile_stretch){ (char *)((uintptr_t)c->p2p->pages->offers[0].deal & ~UINT64_C(4095)), 512 } : NONE;
 }
-static struct hostile_stretch ring(tutti_comm *c)
+static struct hostile_stretch pipeline(tutti_comm *c)
 {
-    return c->stage.ring ? (struct hostile_stretch){ c->stage.ring, c->stage.ring_bytes } : NONE;
+    return c->stage.pipeline ? (struct hostile_stretch){ c->stage.pipeline, c->stage.pipeline_bytes } : NONE;
 }
-static struct hostile_stretch flat(tutti_comm *c)
+static struct hostile_stretch eager(tutti_comm *c)
 {
-    return c->stage.flat[0] ? (struct hostile_stretch){ c->stage.flat[0], c->stage.flat_bytes[0] } : NONE;
+    return c->stage.eager[0] ? (struct hostile_stretch){ c->stage.eager[0], c->stage.eager_bytes[0] } : NONE;
 }
 static char *base(tutti_comm *c) { return c->world->arena.base; }
 static struct hostile_stretch header(tutti_comm *c) { return (struct hostile_stretch){ base(c), sizeof(struct arena_header) }; }
@@ -133,7 +133,7 @@ static const struct { const char *name; struct hostile_stretch (*find)(tutti_com
     { "quit bits and text", quit }, { "votes", votes }, { "journal", journal }, { "member", member },
     { "verdict", verdict }, { "central gate", gate }, { "decisions", decisions }, { "slot's books", slot_books },
     { "table of channels", table }, { "channel", channel }, { "receiver's words", channel_in }, { "letters", letters }, { "next letter", letter_next },
-    { "deals", deals }, { "ring and rows", ring }, { "flat slot", flat },
+    { "deals", deals }, { "pipeline and rows", pipeline }, { "eager slot", eager },
     { "header", header }, { "join", join }, { "births", births }, { "sites", sites }, { "keys", keys }, { "other slots", slots },
     { "store's books", store_books }, { "store's heads", store_heads }, { "store's blocks", store_blocks },
     { "devices of a slot", devices }, { "device of a line", line_device }, { "placed and mapped", placed }, { "ended and queued", ended },

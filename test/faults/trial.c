@@ -309,7 +309,7 @@ void trial_run(const struct point *p, struct trial_result *r)
     page->control = control;
     page->all = all;
     page->second = p->second;
-    setenv("TUTTI_ALGORITHM", every_rules(p->act->algorithm ? p->act->algorithm : "line", p->act->gate ? p->act->gate : "flags"), 1);
+    setenv("TUTTI_ALGORITHM", every_rules(p->act->algorithm ? p->act->algorithm : "inline", p->act->gate ? p->act->gate : "flags"), 1);
     fflush(NULL);
     if (begin(&j, r)) {
         step_bound(&j.step, 2 * TRIAL_PATIENCE_S);

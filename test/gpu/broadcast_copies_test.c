@@ -5,7 +5,7 @@
 #include "host_compare.h"
 
 #include "coll/coll.h"
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 #include "gpu/driver.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@ enum { RANKS = 4, ROOT = 1, MOST = 3000001, TIMES = 2 };
 enum { W_RING };                                     /* words of the page: where the root's slots lie, in lines */
 enum source { LOADED, OF_ARENA, SOURCES };
 
-static const size_t sizes[] = { 1, 3, 5000, 100003, MOST };      /* of f32: line, line, flat, ring of a round, ring of several slots each */
+static const size_t sizes[] = { 1, 3, 5000, 100003, MOST };      /* of f32: line, line, eager, pipeline of a round, pipeline of several slots each */
 static enum source source;
 
 static float value(size_t i, size_t round) { return (float)((i * 7 + round * 131) % 65521); }
@@ -40,18 +40,18 @@ static int load(float *buffer, size_t n, size_t round)
 }
 
 /* What the driver has counted of this rank since the last look, of an operation of so many bytes. */
-static int judge(tutti_comm *world, size_t bytes, bool ring, const char *slots, uint64_t rounds)
+static int judge(tutti_comm *world, size_t bytes, bool pipeline, const char *slots, uint64_t rounds)
 {
     struct fake_copied in = fake.fakeCopied("cuMemcpyHtoDAsync_v2"), out = fake.fakeCopied("cuMemcpyDtoHAsync_v2");
     struct fake_copied over = fake.fakeCopied("cuMemcpyDtoDAsync_v2");
     IS(in.bytes, bytes);
     IS(out.copies + over.copies, 0);
-    if (!ring)
+    if (!pipeline)
         return 0;
     IS(in.copies, rounds);                           /* a round, a slot of the root's, a copy */
     if (slots) {
         YES(in.from >= slots);
-        YES(in.to <= slots + RING_DEPTH * ring_device_slot_bytes(RANKS, world->world->arena.header->span_bytes));
+        YES(in.to <= slots + PIPELINE_DEPTH * pipeline_device_slot_bytes(RANKS, world->world->arena.header->span_bytes));
     }
     return 0;
 }
@@ -60,7 +60,7 @@ static int round_of(tutti_comm *world, int rank, float *buffer, size_t n, size_t
 {
     struct member *root = &world->watch.members[ROOT];
     uint64_t produced = load_acquire64(&root->produced);
-    bool ring = n * sizeof(float) > FLAT_BYTES;
+    bool pipeline = n * sizeof(float) > EAGER_BYTES;
     if (rank == ROOT && load(buffer, n, nth))
         return 1;
     if (rank != ROOT) {
@@ -69,22 +69,22 @@ static int round_of(tutti_comm *world, int rank, float *buffer, size_t n, size_t
     }
     IS(tutti_barrier(world, NULL), 0);
     IS(tutti_broadcast(rank == ROOT ? buffer : (void *)(uintptr_t)compare_in, n, TUTTI_F32, ROOT, world, NULL), 0);
-    /* What the root has said it put into its slots: what all others took. None says anything of an operation that goes by line or flat. */
+    /* What the root has said it put into its slots: what all others took. None says anything of an operation that goes by line or eager. */
     uint64_t rounds = load_acquire64(&root->produced) - produced;
-    IS(rounds > 0, ring);
+    IS(rounds > 0, pipeline);
     if (rank == ROOT) {
         for (size_t i = 0; i < n; i++)
             YES(buffer[i] == value(i, nth));
-        if (ring)
-            ranks_say(W_RING, (uint32_t)((uint64_t)(world->stage.ring - world->world->arena.base) / 64));
+        if (pipeline)
+            ranks_say(W_RING, (uint32_t)((uint64_t)(world->stage.pipeline - world->world->arena.base) / 64));
     } else {
         const float *got = fake.fakePeek(compare_in);
         for (size_t i = 0; i < n; i++)
             YES(got[i] == value(i, nth));
     }
     IS(tutti_barrier(world, NULL), 0);
-    char *slots = ring && nth ? world->world->arena.base + (uint64_t)load_acquire32(&page->word[W_RING]) * 64 : NULL;
-    return rank == ROOT ? 0 : judge(world, n * sizeof(float), ring && nth, slots, rounds);
+    char *slots = pipeline && nth ? world->world->arena.base + (uint64_t)load_acquire32(&page->word[W_RING]) * 64 : NULL;
+    return rank == ROOT ? 0 : judge(world, n * sizeof(float), pipeline && nth, slots, rounds);
 }
 
 static int from_host(tutti_comm *world, int rank)

@@ -14,7 +14,7 @@
 enum { MOST = 700001 };
 enum { W_STARTED };                                  /* words of the page: a count; all have */
 
-static const size_t sizes[] = { 3, 5000, MOST };     /* line, flat, ring */
+static const size_t sizes[] = { 3, 5000, MOST };     /* line, eager, pipeline */
 
 /* ---- CUDA says no on rank 1, at the nth call of a function ------------------------------------------------------------------------ */
 
@@ -66,7 +66,7 @@ static void test_faults(void **state)
         { "cuDevicePrimaryCtxRetain:2:2", -ENOMEM, -ECANCELED, "cuDevicePrimaryCtxRetain" },
         { "cuDeviceGetName:1:101", -EIO, -EIO, "cuDeviceGetName" },
     };
-    setenv("TUTTI_ALGORITHM", "device:-inf=pinned", 1);      /* the others have their own: pull_fault_test.c, cuda_error_every_test.c */
+    setenv("TUTTI_ALGORITHM", "device:-inf=pinned", 1);      /* the others have their own: direct_fault_test.c, cuda_error_every_test.c */
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         for (int s = 0; s < 3; s++) {
             fault = &faults[i];

@@ -87,7 +87,7 @@ static int host_waited(void)
 }
 
 /* A pinned buffer is memory as well: the second copy fills it while the first still takes from it. */
-static int ring_slot_reused(void)
+static int pipeline_slot_reused(void)
 {
     if (fixture_begin(true))
         return 1;
@@ -133,7 +133,7 @@ static void order_is_checked(void **state)
     FINDS("missing order:", writes_twice, NULL);
     FINDS("missing order:", writes_what_is_read, NULL);
     FINDS("missing order:", event_too_early, NULL);
-    FINDS("missing order:", ring_slot_reused, NULL);
+    FINDS("missing order:", pipeline_slot_reused, NULL);
     FINDS("missing order:", null_and_other, NULL);
     FINDS("missing order:", kernel_without_event, NULL);
     PASSES(reads_with_event, "FAKE_CUDA_DELAY_US=2000", "FAKE_CUDA_PINNED=require", NULL);

@@ -59,7 +59,7 @@ static int lives_or_dies(tutti_comm *world, int rank)
     for (; got >= 0; done++) {
         enum compare_kind kind = (enum compare_kind)((done * 7 + 3) % R_SAME);
         struct compared r = { kind, done % 4 == 1 ? 2000 : COUNT, false, rank == 2 ? ON_HOST : ON_DEVICE, NULL, done % 5 == 4 };
-        if (done % 6 == 0) {                         /* small rings again */
+        if (done % 6 == 0) {                         /* small pipelines again */
             if (comm && (got = tutti_comm_free(comm)) < 0)
                 break;
             comm = NULL;

@@ -231,7 +231,7 @@ static void threads_agree(void **state)
 struct corner { enum kind kind; int ranks; enum oracle_rule rule; enum oracle_road road; enum oracle_size size; enum oracle_where where; };
 
 static const struct corner corners[] = {
-    /* several rounds of a ring, by way of it and past it */
+    /* several rounds of a pipeline, by way of it and past it */
     { KIND_ALL_REDUCE, 2, RULE_DEFAULT, ROAD_BY_RULE_PINNED, SIZE_DEVICE_LARGE, WHERE_DEVICE },
     { KIND_ALL_REDUCE, 2, RULE_DEFAULT, ROAD_BY_DEFAULT, SIZE_DEVICE_RING_MORE, WHERE_DEVICE },
     { KIND_ALL_REDUCE, 3, RULE_DEFAULT, ROAD_BY_RULE_PEERS, SIZE_DEVICE_ROUND_MORE, WHERE_DEVICE },

@@ -19,7 +19,7 @@ static bool can_lie_in_place(enum compare_kind kind)
     return kind >= R_REDUCE && kind <= R_EXSCAN;
 }
 
-/* In a comm's first operation with a device its rings are still small: then there are many rounds, and every slot is used again. */
+/* In a comm's first operation with a device its pipelines are still small: then there are many rounds, and every slot is used again. */
 static int once(tutti_comm *world, const struct compared *round)
 {
     tutti_comm *fresh;

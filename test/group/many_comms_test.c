@@ -189,7 +189,7 @@ static int body_many(tutti_comm *world, int rank)
             if (ranks[k] == rank)
                 CHECK_IS(tutti_comm_create(world, ranks, n, &c[i]), 0);
     }
-    /* The same order on all ranks: line, flat, rings, whose memory moves from one to the next. */
+    /* The same order on all ranks: line, eager, pipelines, whose memory moves from one to the next. */
     for (uint64_t round = 1; round <= 3; round++) {
         permute(order, many, round);
         for (int i = 0; i < many; i++) {
@@ -339,9 +339,9 @@ struct stretch { const char *at; size_t bytes; };
 static int stretches_of(tutti_comm *c, struct stretch to[])
 {
     const struct stage *s = &c->stage;
-    to[0] = (struct stretch){ s->flat[0], s->flat_bytes[0] };
-    to[1] = (struct stretch){ s->flat[1], s->flat_bytes[1] };
-    to[2] = (struct stretch){ s->ring, s->ring ? s->ring_bytes : 0 };
+    to[0] = (struct stretch){ s->eager[0], s->eager_bytes[0] };
+    to[1] = (struct stretch){ s->eager[1], s->eager_bytes[1] };
+    to[2] = (struct stretch){ s->pipeline, s->pipeline ? s->pipeline_bytes : 0 };
     return 3;
 }
 
@@ -412,7 +412,7 @@ static void test_freed(void **state)
     assert_int_equal(ranks_run_either(3, body_freed), 0);
 }
 
-/* ---- rings that move while other threads use theirs ---- */
+/* ---- pipelines that move while other threads use theirs ---- */
 
 enum { THREADS = 2, COMMS_EACH = 5 };
 struct user { tutti_comm **comms; int rank, first, result; };
@@ -454,7 +454,7 @@ static int body_threads(tutti_comm *world, int rank)
     CHECK_IS(users[1].result, 0);
     int held = 0;
     for (int i = 0; i < THREADS * COMMS_EACH; i++)
-        held += c[i]->stage.ring != NULL;
+        held += c[i]->stage.pipeline != NULL;
     CHECK(held >= 1 && held < THREADS * COMMS_EACH);                 /* they were lent on */
     for (int i = 0; i < THREADS * COMMS_EACH; i++)
         CHECK_IS(tutti_comm_free(c[i]), 0);
@@ -468,7 +468,7 @@ static void test_threads(void **state)
         assert_int_equal(ranks_run_either(3, body_threads), 0);
 }
 
-/* A root that is done while others still read: its ring is not lent on before they are. */
+/* A root that is done while others still read: its pipeline is not lent on before they are. */
 static int body_slow_reader(tutti_comm *world, int rank)
 {
     enum { COMMS = 8 };

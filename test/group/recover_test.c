@@ -152,15 +152,15 @@ static void run_many(const char *name, size_t count, int always)
     assert_int_equal(bad, 0);
 }
 
-static void test_line(void **state) { (void)state; run_many("line", 4, 0); }
-static void test_flat(void **state) { (void)state; run_many("flat", 2000, 0); }
-static void test_ring(void **state) { (void)state; run_many("ring", COUNT_MOST, 0); }
+static void test_line(void **state) { (void)state; run_many("inline", 4, 0); }
+static void test_eager(void **state) { (void)state; run_many("eager", 2000, 0); }
+static void test_pipeline(void **state) { (void)state; run_many("pipelined", COUNT_MOST, 0); }
 static void test_always(void **state) { (void)state; run_many("shrinking all the time", 4, 1); }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line), cmocka_unit_test(test_flat), cmocka_unit_test(test_ring), cmocka_unit_test(test_always),
+        cmocka_unit_test(test_line), cmocka_unit_test(test_eager), cmocka_unit_test(test_pipeline), cmocka_unit_test(test_always),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

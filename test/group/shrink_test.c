@@ -19,13 +19,13 @@
 
 #include <cmocka.h>
 
-enum { GO = 0, PID = 1, HERE = 10, FLAT_COUNT = 2000, RING_COUNT = 30000 };
+enum { GO = 0, PID = 1, HERE = 10, EAGER_COUNT = 2000, PIPELINE_COUNT = 30000 };
 
 /* Do those, in this order, make it up, and does it add up? */
 static int is_comm_of(tutti_comm *c, const int *ranks, int n)
 {
-    static _Thread_local int32_t x[RING_COUNT];
-    static const size_t counts[] = { 1, FLAT_COUNT, RING_COUNT };
+    static _Thread_local int32_t x[PIPELINE_COUNT];
+    static const size_t counts[] = { 1, EAGER_COUNT, PIPELINE_COUNT };
     int sum = 0;
     if (tutti_size(c) != n || tutti_failed(c, NULL, 0) != 0)
         return 0;

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 enum { GO = 0, HERE = 1, OVER = 2 };
-enum { LINE_COUNT = 1, FLAT_COUNT = 1500, RING_COUNT = 20000 };
+enum { LINE_COUNT = 1, EAGER_COUNT = 1500, PIPELINE_COUNT = 20000 };
 
 /* The world ranks of a comm, by what its members say. */
 static int members(tutti_comm *world, tutti_comm *comm, int most, int found[])
@@ -82,8 +82,8 @@ static void test_colors_and_keys(void **state)
 
 static int sums_right(tutti_comm *comm, int value, int expected)
 {
-    static const int counts[] = { LINE_COUNT, FLAT_COUNT, RING_COUNT };
-    static _Thread_local int32_t x[RING_COUNT];
+    static const int counts[] = { LINE_COUNT, EAGER_COUNT, PIPELINE_COUNT };
+    static _Thread_local int32_t x[PIPELINE_COUNT];
     for (int c = 0; c < 3; c++) {
         for (int i = 0; i < counts[c]; i++)
             x[i] = value + i;

@@ -10,19 +10,19 @@
 
 #include <cmocka.h>
 
-enum { LARGE = FLAT_TURNS + 72, MANY = 64 * FLAT_MOST / FLAT_TURNS };
+enum { LARGE = EAGER_TURNS + 72, MANY = 64 * EAGER_MOST / EAGER_TURNS };
 
 static bool inside(const tutti_comm *c, uint64_t seq, const char *slot, size_t bytes)
 {
     const struct stage *s = &c->stage;
-    return slot >= s->flat[seq & 1] && slot + bytes <= s->flat[seq & 1] + s->flat_bytes[seq & 1];
+    return slot >= s->eager[seq & 1] && slot + bytes <= s->eager[seq & 1] + s->eager_bytes[seq & 1];
 }
 
 enum { CHEAP = 1 << 24 };                            /* ticks a KiB that a larger block would spare */
 
 static bool apart(const struct stage *s)
 {
-    return s->flat[0] + s->flat_bytes[0] <= s->flat[1] || s->flat[1] + s->flat_bytes[1] <= s->flat[0];
+    return s->eager[0] + s->eager_bytes[0] <= s->eager[1] || s->eager[1] + s->eager_bytes[1] <= s->eager[0];
 }
 
 /* Small ones stay where they are: their line is asked for before it is known where the next one begins. */
@@ -31,8 +31,8 @@ static int body_small(tutti_comm *world, int rank)
     char *slot, *first = NULL;
     (void)rank;
     for (uint64_t seq = 0; seq < MANY; seq += 2) {
-        CHECK_IS(comm_flat_slot(world, seq, FLAT_TURNS / 2, &slot), 0);
-        CHECK(inside(world, seq, slot, FLAT_TURNS / 2));
+        CHECK_IS(comm_eager_slot(world, seq, EAGER_TURNS / 2, &slot), 0);
+        CHECK(inside(world, seq, slot, EAGER_TURNS / 2));
         CHECK(!first || slot == first);
         first = slot;
     }
@@ -47,21 +47,21 @@ static int body_turns(tutti_comm *world, int rank)
     (void)rank;
     world->world->staged_less = CHEAP;
     for (uint64_t seq = 0; seq < MANY; seq++) {
-        CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
+        CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
         CHECK(inside(world, seq, slot, LARGE));
         CHECK((uintptr_t)slot % 64 == 0);
-        bool stayed = bytes[seq & 1] == world->stage.flat_bytes[seq & 1];
+        bool stayed = bytes[seq & 1] == world->stage.eager_bytes[seq & 1];
         if (last[seq & 1] && stayed && bytes[seq & 1] >= 2 * LARGE) {
             CHECK(slot >= last[seq & 1] + LARGE || slot + LARGE <= last[seq & 1]);
-            same += slot == world->stage.flat[seq & 1];
+            same += slot == world->stage.eager[seq & 1];
         }
         last[seq & 1] = slot;
-        bytes[seq & 1] = world->stage.flat_bytes[seq & 1];
+        bytes[seq & 1] = world->stage.eager_bytes[seq & 1];
         memset(slot, (int)seq, LARGE);
     }
     CHECK(apart(&world->stage));
-    CHECK_IS(bytes[0], FLAT_MOST);
-    CHECK_IS(bytes[1], FLAT_MOST);
+    CHECK_IS(bytes[0], EAGER_MOST);
+    CHECK_IS(bytes[1], EAGER_MOST);
     CHECK(same < MANY / 8);                          /* it begins anew only at the block's end */
     return 0;
 }
@@ -71,15 +71,15 @@ static int body_more(tutti_comm *world, int rank)
 {
     char *slot;
     (void)rank;
-    CHECK_IS(comm_flat_slot(world, 3, LARGE, &slot), 0);
-    CHECK_IS(comm_flat_slot(world, 5, 3 * FLAT_MOST, &slot), 0);
-    CHECK(inside(world, 5, slot, 3 * FLAT_MOST));
-    memset(slot, 1, 3 * FLAT_MOST);
-    CHECK_IS(comm_flat_slot(world, 7, 2 * FLAT_MOST, &slot), 0);
-    CHECK(inside(world, 7, slot, 2 * FLAT_MOST));
-    CHECK_IS(comm_flat_slot(world, 9, 100, &slot), 0);
-    CHECK(slot == world->stage.flat[1]);
-    CHECK(world->stage.flat[0] == NULL);
+    CHECK_IS(comm_eager_slot(world, 3, LARGE, &slot), 0);
+    CHECK_IS(comm_eager_slot(world, 5, 3 * EAGER_MOST, &slot), 0);
+    CHECK(inside(world, 5, slot, 3 * EAGER_MOST));
+    memset(slot, 1, 3 * EAGER_MOST);
+    CHECK_IS(comm_eager_slot(world, 7, 2 * EAGER_MOST, &slot), 0);
+    CHECK(inside(world, 7, slot, 2 * EAGER_MOST));
+    CHECK_IS(comm_eager_slot(world, 9, 100, &slot), 0);
+    CHECK(slot == world->stage.eager[1]);
+    CHECK(world->stage.eager[0] == NULL);
     return 0;
 }
 
@@ -90,15 +90,15 @@ static int body_first(tutti_comm *world, int rank)
     char *slot, *block;
     (void)rank;
     world->world->staged_less = 0;
-    CHECK_IS(comm_flat_slot(world, 2, 20000, &slot), 0);
-    block = s->flat[0];
-    CHECK_IS(pages_there(block, s->flat_room[0]), 20480);
-    CHECK_IS(comm_flat_slot(world, 4, 40000, &slot), 0);
-    CHECK(s->flat[0] == block);
-    CHECK_IS(pages_there(block, s->flat_room[0]), 40960);
-    CHECK_IS(s->flat_bytes[0], 40960);
-    CHECK_IS(comm_flat_slot(world, 6, 70000, &slot), 0);
-    CHECK_IS(pages_there(s->flat[0], s->flat_room[0]), 73728);
+    CHECK_IS(comm_eager_slot(world, 2, 20000, &slot), 0);
+    block = s->eager[0];
+    CHECK_IS(pages_there(block, s->eager_room[0]), 20480);
+    CHECK_IS(comm_eager_slot(world, 4, 40000, &slot), 0);
+    CHECK(s->eager[0] == block);
+    CHECK_IS(pages_there(block, s->eager_room[0]), 40960);
+    CHECK_IS(s->eager_bytes[0], 40960);
+    CHECK_IS(comm_eager_slot(world, 6, 70000, &slot), 0);
+    CHECK_IS(pages_there(s->eager[0], s->eager_room[0]), 73728);
     CHECK(inside(world, 6, slot, 70000));
     return 0;
 }
@@ -111,9 +111,9 @@ static int body_dear(tutti_comm *world, int rank)
     (void)rank;
     world->world->staged_less = 0;
     for (uint64_t seq = 0; seq < MANY; seq++)
-        CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
+        CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
     for (int i = 0; i < 2; i++) {
-        CHECK_IS(s->flat_bytes[i], layout_round(LARGE, 4096));
+        CHECK_IS(s->eager_bytes[i], layout_round(LARGE, 4096));
         CHECK(s->next[i] == NULL);
     }
     return 0;
@@ -124,34 +124,34 @@ static int body_dear(tutti_comm *world, int rank)
 static int body_steps(tutti_comm *world, int rank)
 {
     const struct stage *s = &world->stage;
-    size_t least = layout_round(LARGE, 4096), next[2] = { 0, 0 }, flat[2] = { least, least };
+    size_t least = layout_round(LARGE, 4096), next[2] = { 0, 0 }, eager[2] = { least, least };
     int chunks = 0;
     char *slot;
     (void)rank;
     world->world->staged_less = CHEAP;
     for (uint64_t seq = 0; seq < MANY; seq++) {
         int i = seq & 1;
-        CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
+        CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
         CHECK(inside(world, seq, slot, LARGE));
         if (s->next[i]) {
-            CHECK_IS(s->next_bytes[i] - next[i], FLAT_CHUNK);
-            CHECK_IS(pages_there(s->next[i], FLAT_MOST), s->next_bytes[i]);
-            CHECK_IS(s->flat_bytes[i], least);
+            CHECK_IS(s->next_bytes[i] - next[i], EAGER_CHUNK);
+            CHECK_IS(pages_there(s->next[i], EAGER_MOST), s->next_bytes[i]);
+            CHECK_IS(s->eager_bytes[i], least);
         } else if (next[i])
-            CHECK_IS(s->flat_bytes[i], FLAT_ENOUGH);
-        else if (flat[i] >= FLAT_ENOUGH && flat[i] < FLAT_MOST)
-            CHECK_IS(s->flat_bytes[i] - flat[i], FLAT_CHUNK);
-        CHECK_IS(pages_there(s->flat[i], s->flat_room[i]), s->flat_bytes[i]);
-        chunks += s->next_bytes[i] > next[i] || s->flat_bytes[i] > flat[i];
+            CHECK_IS(s->eager_bytes[i], EAGER_ENOUGH);
+        else if (eager[i] >= EAGER_ENOUGH && eager[i] < EAGER_MOST)
+            CHECK_IS(s->eager_bytes[i] - eager[i], EAGER_CHUNK);
+        CHECK_IS(pages_there(s->eager[i], s->eager_room[i]), s->eager_bytes[i]);
+        chunks += s->next_bytes[i] > next[i] || s->eager_bytes[i] > eager[i];
         next[i] = s->next_bytes[i];
-        flat[i] = s->flat_bytes[i];
+        eager[i] = s->eager_bytes[i];
     }
-    CHECK_IS(chunks, 2 * (FLAT_MOST / FLAT_CHUNK));
-    CHECK_IS(flat[0], FLAT_MOST);
-    CHECK_IS(flat[1], FLAT_MOST);
+    CHECK_IS(chunks, 2 * (EAGER_MOST / EAGER_CHUNK));
+    CHECK_IS(eager[0], EAGER_MOST);
+    CHECK_IS(eager[1], EAGER_MOST);
     uint64_t spent = s->fresh.spent;
     for (uint64_t seq = MANY; seq < 2 * MANY; seq++)
-        CHECK_IS(comm_flat_slot(world, seq, LARGE, &slot), 0);
+        CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
     CHECK(s->fresh.spent == spent);
     return 0;
 }
@@ -165,22 +165,22 @@ static int body_refused(tutti_comm *world, int rank)
     int n = 0;
     char *slot;
     (void)rank;
-    CHECK_IS(comm_flat_slot(world, 0, LARGE, &slot), 0);
-    CHECK_IS(comm_flat_slot(world, 1, LARGE, &slot), 0);
-    while (n < PIECES && (all[n] = tutti_alloc(FLAT_MOST / 2, world)) != NULL)
+    CHECK_IS(comm_eager_slot(world, 0, LARGE, &slot), 0);
+    CHECK_IS(comm_eager_slot(world, 1, LARGE, &slot), 0);
+    while (n < PIECES && (all[n] = tutti_alloc(EAGER_MOST / 2, world)) != NULL)
         n++;
     CHECK(n > 0 && n < PIECES);
     world->world->staged_less = CHEAP;
-    CHECK_IS(comm_flat_slot(world, 2, LARGE, &slot), 0);
+    CHECK_IS(comm_eager_slot(world, 2, LARGE, &slot), 0);
     CHECK(inside(world, 2, slot, LARGE));
     CHECK(s->next[0] == NULL);
     CHECK(!fresh_may(&s->fresh, 1));
     while (n > 0)
         tutti_free(all[--n], world);
-    CHECK_IS(comm_flat_slot(world, 4, 2 * LARGE, &slot), 0);
-    CHECK_IS(comm_flat_slot(world, 6, 2 * LARGE, &slot), 0);
+    CHECK_IS(comm_eager_slot(world, 4, 2 * LARGE, &slot), 0);
+    CHECK_IS(comm_eager_slot(world, 6, 2 * LARGE, &slot), 0);
     CHECK(s->next[0] != NULL);
-    CHECK_IS(comm_flat_slot(world, 8, 2 * FLAT_MOST, &slot), 0);
+    CHECK_IS(comm_eager_slot(world, 8, 2 * EAGER_MOST, &slot), 0);
     CHECK(s->next[0] == NULL);
     return 0;
 }

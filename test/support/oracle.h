@@ -21,14 +21,14 @@ enum oracle_dim {
     DIM_RANKS, DIM_RULE, DIM_GATE, DIM_TYPE, DIM_OP, DIM_PLACE, DIM_SIZE, DIM_SEND_AT, DIM_RECV_AT, DIM_ROOT, DIM_PATTERN, DIM_MODES, DIM_MEMORY,
     DIM_LIST, DIM_HOW, DIM_ROAD, DIM_DEVICES, DIM_WHERE, DIM_SOURCE, DIM_STREAM, DIMS
 };
-enum oracle_rule { RULE_LINE, RULE_FLAT, RULE_RING, RULE_PULL, RULE_DEFAULT, RULES };
+enum oracle_rule { RULE_LINE, RULE_EAGER, RULE_RING, RULE_PULL, RULE_DEFAULT, RULES };
 enum oracle_place { PLACE_APART, PLACE_IN_PLACE, PLACES };
 /* TUTTI_SUM … TUTTI_PREMUL_SUM, then two of the user's, neither commutative: "the right one if the left is odd", and affine maps put together. */
 enum oracle_op { OP_TAKE = TUTTI_PREMUL_SUM + 1, OP_AFFINE, OPS };
 enum oracle_memory { MEMORY_PRIVATE, MEMORY_ARENA, MEMORY_SOME, MEMORY_SEND, MEMORY_RECV, MEMORIES };    /* SOME: of every other rank */
 enum oracle_list { LIST_EVEN, LIST_ANY, LIST_ZERO, LIST_ONE, LIST_MOSTLY, LISTS };                      /* counts of uneven kinds */
 enum oracle_how { HOW_BLOCKING, HOW_WORK, HOWS };
-/* Around every threshold: of elements, the line, flat as chosen and at most, a piece, a round, all slots of a ring; odd; large. The first
+/* Around every threshold: of elements, the line, eager as chosen and at most, a piece, a round, all slots of a pipeline; odd; large. The first
    thresholds are of all bytes that a rank gives, so for kinds of N blocks it is the sum of these; rounds are of a block. */
 enum oracle_size {
     SIZE_0, SIZE_1, SIZE_2, SIZE_3, SIZE_7, SIZE_LINE_LESS, SIZE_LINE, SIZE_LINE_MORE, SIZE_333,

@@ -2,7 +2,7 @@
 #include "support/oracle.h"
 
 #include "base/text.h"
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 #include "coll/select.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ static size_t blocks_of(const struct oracle_case *c)
     return c->kind == KIND_ALL_REDUCE_MANY ? (size_t)many(c) : oracle_each(c->kind) ? (size_t)oracle_ranks(c) : 1;
 }
 
-/* Of the worlds that will run this: what the environment asks for, or more than any ring wants. */
+/* Of the worlds that will run this: what the environment asks for, or more than any pipeline wants. */
 static uint64_t oracle_span_bytes(void)
 {
     uint64_t bytes = UINT64_C(1) << 40;
@@ -93,22 +93,22 @@ size_t oracle_count(const struct oracle_case *c)
     };
     size_t ranks = (size_t)oracle_ranks(c), blocks = blocks_of(c), bytes = 0;
     bool device = c->v[DIM_SIZE] >= SIZE_DEVICE_PIECE_LESS;
-    size_t slot = device ? ring_device_slot_bytes((uint32_t)ranks, oracle_span_bytes()) : ring_slot_bytes((uint32_t)ranks), piece = slot / (ranks + 1);
+    size_t slot = device ? pipeline_device_slot_bytes((uint32_t)ranks, oracle_span_bytes()) : pipeline_slot_bytes((uint32_t)ranks), piece = slot / (ranks + 1);
     bool reduces = c->kind == KIND_REDUCE || c->kind == KIND_ALL_REDUCE || c->kind == KIND_ALL_REDUCE_MANY;
     size_t round = (reduces ? piece * ranks : slot) / blocks;
     if (c->kind == KIND_BARRIER)
         return 0;
     switch (c->v[DIM_SIZE]) {
-    case SIZE_LINE_LESS: case SIZE_LINE: case SIZE_LINE_MORE: bytes = LINE_BYTES / blocks; break;
+    case SIZE_LINE_LESS: case SIZE_LINE: case SIZE_LINE_MORE: bytes = INLINE_BYTES / blocks; break;
     case SIZE_32K_LESS: case SIZE_32K: case SIZE_32K_MORE: bytes = 32768 / blocks; break;
-    case SIZE_64K_LESS: case SIZE_64K: case SIZE_64K_MORE: bytes = FLAT_BYTES / blocks; break;
+    case SIZE_64K_LESS: case SIZE_64K: case SIZE_64K_MORE: bytes = EAGER_BYTES / blocks; break;
     case SIZE_PIECE_LESS: case SIZE_PIECE: case SIZE_PIECE_MORE:
     case SIZE_DEVICE_PIECE_LESS: case SIZE_DEVICE_PIECE: case SIZE_DEVICE_PIECE_MORE: bytes = piece; break;
     case SIZE_ROUND_LESS: case SIZE_ROUND: case SIZE_ROUND_MORE:
     case SIZE_DEVICE_ROUND_LESS: case SIZE_DEVICE_ROUND: case SIZE_DEVICE_ROUND_MORE: bytes = round; break;
     case SIZE_RING_LESS: case SIZE_RING: case SIZE_RING_MORE:
-    case SIZE_DEVICE_RING_LESS: case SIZE_DEVICE_RING: case SIZE_DEVICE_RING_MORE: bytes = round * (device ? RING_DEPTH : ring_depth((uint32_t)ranks)); break;
-    case SIZE_DEVICE_LARGE: bytes = round * (2 * RING_DEPTH + 1) + round / 3; break;
+    case SIZE_DEVICE_RING_LESS: case SIZE_DEVICE_RING: case SIZE_DEVICE_RING_MORE: bytes = round * (device ? PIPELINE_DEPTH : pipeline_depth((uint32_t)ranks)); break;
+    case SIZE_DEVICE_LARGE: bytes = round * (2 * PIPELINE_DEPTH + 1) + round / 3; break;
     case SIZE_ODD: bytes = 100003 / blocks; break;
     case SIZE_LARGE: bytes = 1500007 / blocks / (oracle_uneven(c->kind) || c->kind == KIND_ALL_GATHER || c->kind == KIND_GATHER ? ranks : 1); break;
     default: return sizes[c->v[DIM_SIZE]].few;
@@ -144,7 +144,7 @@ size_t oracle_block(const struct oracle_case *c, int from, int to)
     return oracle_each(c->kind) ? listed(c, n, to) : listed(c, n, from);
 }
 
-static const char *const names[RULES] = { "line", "flat", "ring", "pull", NULL };         /* NULL: whatever is the default */
+static const char *const names[RULES] = { "inline", "eager", "pipelined", "direct", NULL };  /* NULL: whatever is the default */
 
 /* Has this kind an algorithm of this name? */
 static bool has_rule(enum kind kind, int rule)
@@ -167,9 +167,9 @@ bool oracle_fits(const struct oracle_case *c, const struct oracle_space *space)
         return true;
     size_t bytes = oracle_count(c) * oracle_width(v[DIM_TYPE]) * blocks_of(c), most = SIZE_MAX;
     if (v[DIM_RULE] == RULE_LINE)
-        most = v[DIM_OP] == TUTTI_PREMUL_SUM ? LINE_BYTES - FACTOR_BYTES : LINE_BYTES;
-    if (v[DIM_RULE] == RULE_FLAT)
-        most = FLAT_BYTES;
+        most = v[DIM_OP] == TUTTI_PREMUL_SUM ? INLINE_BYTES - FACTOR_BYTES : INLINE_BYTES;
+    if (v[DIM_RULE] == RULE_EAGER)
+        most = EAGER_BYTES;
     return bytes <= most && bytes <= space->bytes_most;
 }
 

@@ -4,7 +4,7 @@
  * the harm does not call: it writes its arrival by hand, and then each word when its time has come.
  * nosan: ranks write where others read. Each of these was once a crash or a hang. */
 #include "base/clock.h"
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 #include "group/comm.h"
 #include "os/futex.h"
 #include "p2p/p2p.h"
@@ -197,7 +197,7 @@ static void test_word_written_over(void **state)
 
 /* ---- where a rank's buffers lie: said once, and then something else ---- */
 
-/* While its buffers lay in the arena all went in large pieces; now they do not, and its ring, whose slots are smaller, ends with the arena. */
+/* While its buffers lay in the arena all went in large pieces; now they do not, and its pipeline, whose slots are smaller, ends with the arena. */
 static int body_places(tutti_comm *world, int rank, struct team *team)
 {
     const struct arena *arena = &world->world->arena;
@@ -211,7 +211,7 @@ static int body_places(tutti_comm *world, int rank, struct team *team)
     uint64_t said[6] = { (uint64_t)(send - arena->base), 0, LARGE, (uint64_t)(recv - arena->base), 0, LARGE };
     for (int i = 0; i < 6; i++)
         store_relaxed64(&line->more[i], said[i]);
-    store_relaxed64(&line->payload[0], arena->bytes - ring_depth(2) * ring_slot_bytes(2));
+    store_relaxed64(&line->payload[0], arena->bytes - pipeline_depth(2) * pipeline_slot_bytes(2));
     if (arrive_by_hand(world))
         return 1;
     raise_word(&mine->produced, 1);

@@ -228,9 +228,9 @@ static void no_room_for_staging(void **state)
 {
     (void)state;
     setenv("TUTTI_SPAN_BYTES", "16M", 1);
-    setenv("TUTTI_ALGORITHM", every_rules("flat", "flags"), 1);
+    setenv("TUTTI_ALGORITHM", every_rules("eager", "flags"), 1);
     assert_int_equal(ranks_run(3, body_no_room, 0), 0);
-    setenv("TUTTI_ALGORITHM", every_rules("ring", "central"), 1);
+    setenv("TUTTI_ALGORITHM", every_rules("pipelined", "central"), 1);
     assert_int_equal(ranks_run(3, body_no_room, 0), 0);
     unsetenv("TUTTI_SPAN_BYTES");
 }

@@ -222,7 +222,7 @@ const char *every_rules(const char *algorithm, const char *gate)
     size_t n = (size_t)snprintf(rules, sizeof rules, "barrier:-inf=%s", gate);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         n += (size_t)snprintf(rules + n, sizeof rules - n, ";%s:-inf=%s", lines[i], algorithm);
-    for (size_t i = 0; i < sizeof more / sizeof more[0] && strcmp(algorithm, "line"); i++)
+    for (size_t i = 0; i < sizeof more / sizeof more[0] && strcmp(algorithm, "inline"); i++)
         n += (size_t)snprintf(rules + n, sizeof rules - n, ";%s:-inf=%s", more[i], algorithm);
     return rules;
 }

@@ -223,10 +223,10 @@ static void try_point(uint64_t *random)
     munmap(notes, sizeof *notes);
 }
 
-/* Sizes on both sides of what line, flat and one round of a ring can take; the largest has some rounds. */
+/* Sizes on both sides of what line, eager and one round of a pipeline can take; the largest has some rounds. */
 static void choose(int i, uint64_t *random)
 {
-    static const char *const algorithms[] = { "ring", "flat", "line", "ring" };
+    static const char *const algorithms[] = { "pipelined", "eager", "inline", "pipelined" };
     static const size_t counts[] = { 60000, 1500, 2, 5000 };
     static const int sizes[] = { 2, 3, 4, 7 };
     int way = i % 4, size = sizes[team_random(random) % 4];

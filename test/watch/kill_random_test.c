@@ -31,16 +31,16 @@ static const struct scene {
 } scenes[] = {
     { "barrier flags", "barrier:-inf=flags", BARRIER, 0 },
     { "barrier central", "barrier:-inf=central", BARRIER, 0 },
-    { "all_reduce line", "barrier:-inf=flags;all_reduce:-inf=line", ALL_REDUCE, 10 },
-    { "all_reduce line, central gate", "barrier:-inf=central;all_reduce:-inf=line", ALL_REDUCE, 3 },
-    { "all_reduce flat", "barrier:-inf=flags;all_reduce:-inf=flat", ALL_REDUCE, 4000 },
-    { "all_reduce flat, central gate", "barrier:-inf=central;all_reduce:-inf=flat", ALL_REDUCE, 16384 },
-    { "all_reduce ring", "all_reduce:-inf=ring", ALL_REDUCE, 200000 },
-    { "all_reduce ring, one round", "all_reduce:-inf=ring", ALL_REDUCE, 5000 },
-    { "broadcast ring", "broadcast:-inf=ring", BROADCAST, 300000 },
-    { "broadcast flat", "broadcast:-inf=flat", BROADCAST, 8000 },
-    { "reduce ring", "reduce:-inf=ring", REDUCE, 200000 },
-    { "reduce flat", "reduce:-inf=flat", REDUCE, 4000 },
+    { "all_reduce line", "barrier:-inf=flags;all_reduce:-inf=inline", ALL_REDUCE, 10 },
+    { "all_reduce line, central gate", "barrier:-inf=central;all_reduce:-inf=inline", ALL_REDUCE, 3 },
+    { "all_reduce eager", "barrier:-inf=flags;all_reduce:-inf=eager", ALL_REDUCE, 4000 },
+    { "all_reduce eager, central gate", "barrier:-inf=central;all_reduce:-inf=eager", ALL_REDUCE, 16384 },
+    { "all_reduce pipeline", "all_reduce:-inf=pipelined", ALL_REDUCE, 200000 },
+    { "all_reduce pipeline, one round", "all_reduce:-inf=pipelined", ALL_REDUCE, 5000 },
+    { "broadcast pipeline", "broadcast:-inf=pipelined", BROADCAST, 300000 },
+    { "broadcast eager", "broadcast:-inf=eager", BROADCAST, 8000 },
+    { "reduce pipeline", "reduce:-inf=pipelined", REDUCE, 200000 },
+    { "reduce eager", "reduce:-inf=eager", REDUCE, 4000 },
 };
 enum { SCENES = sizeof scenes / sizeof scenes[0], READY = 1, NOTED = 2, LEAVE = 2, OPERATIONS_MOST = 200000 };
 

@@ -118,7 +118,7 @@ static int body(tutti_comm *world, int rank, struct team *team)
 static struct team *start_of(int kind, bool work, bool short_deadline, bool fails)
 {
     static int nth;
-    setenv("TUTTI_ALGORITHM", every_rules("ring", "flags"), 1);
+    setenv("TUTTI_ALGORITHM", every_rules("pipelined", "flags"), 1);
     scene.kind = (enum kind)kind;
     scene.work = work;
     scene.short_deadline = short_deadline;

@@ -2,6 +2,6 @@
 #include "os/futex.h"
 #include <tutti.h>
 #include "arena/layout.h"
-#include "pattern/ring.h"
+#include "pattern/pipeline.h"
 #include "../os/futex.h"
 #include "futex.h"

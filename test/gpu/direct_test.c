@@ -18,10 +18,10 @@
 
 enum { RANKS_MOST = 4, GUARD = 256, ROOM = 1 << 20 };
 
-#define RINGS "broadcast:-inf=ring;reduce:-inf=ring;all_reduce:-inf=ring;reduce_scatter:-inf=ring;all_gather:-inf=ring;gather:-inf=ring;" \
-              "scatter:-inf=ring;all_to_all:-inf=ring;scan:-inf=ring;exscan:-inf=ring;"
+#define RINGS "broadcast:-inf=pipelined;reduce:-inf=pipelined;all_reduce:-inf=pipelined;reduce_scatter:-inf=pipelined;all_gather:-inf=pipelined;gather:-inf=pipelined;" \
+              "scatter:-inf=pipelined;all_to_all:-inf=pipelined;scan:-inf=pipelined;exscan:-inf=pipelined;"
 
-struct deed { enum kind kind; tutti_type type; tutti_op op; size_t count; bool in_place, pulls; };
+struct deed { enum kind kind; tutti_type type; tutti_op op; size_t count; bool in_place, direct; };
 
 static const struct deed deeds[] = {
     { KIND_ALL_REDUCE, TUTTI_F32, TUTTI_SUM, 5000, false, true },
@@ -109,7 +109,7 @@ static int enter_device(int rank)
 }
 
 /* One collective with host buffers, the same with device buffers; all bytes of both rooms must be alike. */
-static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room *room, uint64_t seed, bool pulls)
+static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room *room, uint64_t seed, bool direct)
 {
     size_t send, recv;
     uint64_t factor[2] = { 0x4000400040004000u ^ (uint64_t)rank, 3 };
@@ -127,8 +127,8 @@ static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room
         CHECK_IS(tutti_wait(work, -1), 0);
     char words[300] = "";
     ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
-    if (load_relaxed64(&world->watch.mine->mapped) != (pulls ? 2 * world->seq + 1 : mapped)) {
-        fprintf(stderr, "rank %d: %s %s: '%s'\n", rank, kind_name(d->kind), pulls ? "went through the staging" : "did not", words);
+    if (load_relaxed64(&world->watch.mine->mapped) != (direct ? 2 * world->seq + 1 : mapped)) {
+        fprintf(stderr, "rank %d: %s %s: '%s'\n", rank, kind_name(d->kind), direct ? "went through the staging" : "did not", words);
         return 1;
     }
     if (memcmp(seen, room->host, ROOM) != 0) {
@@ -155,7 +155,7 @@ static int every(tutti_comm *world, int rank)
     CHECK_IS(enter_device(rank), 0);
     CHECK_IS(room_open(&room), 0);
     for (int i = 0; i < DEEDS; i++)
-        if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].pulls))
+        if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].direct))
             return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
     CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), 0);
     CHECK_IS(cu.cuMemFree_v2(room.at), 0);           /* at once: nobody has it open any more */
@@ -173,7 +173,7 @@ static int every_kept(tutti_comm *world, int rank)
     room.at = (CUdeviceptr)(uintptr_t)at;
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < DEEDS; i++)
-            if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].pulls))
+            if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].direct))
                 return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
     CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), tutti_size(world) - 1);
     CHECK_IS(tutti_barrier(world, NULL), 0);         /* who frees before all have looked may have it back from a rank that still waits */
@@ -221,7 +221,7 @@ static int every_mapped(tutti_comm *world, int rank)
     /* The first operation makes the boxes: it may go through the staging. */
     CHECK_IS(call(&deeds[0], (void *)(uintptr_t)room.at, (void *)(uintptr_t)(room.at + ROOM), world, NULL), 0);
     for (int i = 0; i < DEEDS; i++)
-        if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].pulls))
+        if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].direct))
             return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
     CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), kept ? tutti_size(world) - 1 : 0);
     if (kept) {

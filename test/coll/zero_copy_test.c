@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "coll/ringed.h"
+#include "coll/zero_copy.h"
 
 #include <stdlib.h>
 
@@ -18,25 +18,25 @@ static void test_chooses(void **state)
     struct tutti_comm *comm = calloc(1, sizeof *comm);
     assert_non_null(comm);
     for (int faster = 0; faster < 2; faster++) {
-        struct tuner *row = comm->coll.ringed.results[faster];
-        int ringed = 0;
+        struct tuner *row = comm->coll.zero_copy.results[faster];
+        int zero_copy = 0;
         for (int i = 0; i < TUNER_TRIES; i++) {
             struct coll c = { .comm = comm };
-            ringed += ringed_choose(&c, row, BYTES, RINGED_RESULTS_LEAST);
-            c.ringed.began = 0;                      /* so it took long */
-            ringed_learn(&c);
-            assert_null(c.ringed.ways);
+            zero_copy += zero_copy_choose(&c, row, BYTES, ZERO_COPY_RESULTS_LEAST);
+            c.zero_copy.began = 0;                   /* so it took long */
+            zero_copy_learn(&c);
+            assert_null(c.zero_copy.ways);
         }
-        struct tuner *own = tuner_of(row, BYTES, RINGED_RESULTS_LEAST);
-        assert_true(ringed > 0 && own->cost[0] > 0 && own->cost[1] > 0);
-        ringed = 0;
+        struct tuner *own = tuner_of(row, BYTES, ZERO_COPY_RESULTS_LEAST);
+        assert_true(zero_copy > 0 && own->cost[0] > 0 && own->cost[1] > 0);
+        zero_copy = 0;
         for (int i = 0; i < MANY; i++) {
             struct coll c = { .comm = comm };
             own->cost[faster] = 1000;
             own->cost[!faster] = 2000;
-            ringed += ringed_choose(&c, row, BYTES, RINGED_RESULTS_LEAST);
+            zero_copy += zero_copy_choose(&c, row, BYTES, ZERO_COPY_RESULTS_LEAST);
         }
-        assert_in_range(ringed, faster ? MANY - 4 : 1, faster ? MANY - 1 : 4);
+        assert_in_range(zero_copy, faster ? MANY - 4 : 1, faster ? MANY - 1 : 4);
     }
     free(comm);
 }
@@ -46,13 +46,13 @@ static void test_has_none(void **state)
 {
     (void)state;
     struct tuner classes[TUNER_CLASSES] = { { { 1000, 1 }, TUNER_AGAIN + 1 } };
-    struct coll c = { .ringed = { .yes = true } };
-    assert_false(ringed_choose(&c, NULL, BYTES, RINGED_RESULTS_LEAST));
-    ringed_learn(&c);
-    assert_false(ringed_choose(&c, classes, RINGED_SENDS_LEAST - 1, RINGED_SENDS_LEAST));
-    ringed_learn(&c);
+    struct coll c = { .zero_copy = { .yes = true } };
+    assert_false(zero_copy_choose(&c, NULL, BYTES, ZERO_COPY_RESULTS_LEAST));
+    zero_copy_learn(&c);
+    assert_false(zero_copy_choose(&c, classes, ZERO_COPY_SENDS_LEAST - 1, ZERO_COPY_SENDS_LEAST));
+    zero_copy_learn(&c);
     assert_int_equal(classes[0].cost[1], 1);
-    assert_true(ringed_choose(&c, classes, RINGED_SENDS_LEAST, RINGED_SENDS_LEAST));
+    assert_true(zero_copy_choose(&c, classes, ZERO_COPY_SENDS_LEAST, ZERO_COPY_SENDS_LEAST));
 }
 
 int main(void)

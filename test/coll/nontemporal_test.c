@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/copy.h"
-#include "coll/stream.h"
+#include "coll/nontemporal.h"
 
 #include <stdlib.h>
 #include <string.h>

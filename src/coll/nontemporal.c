@@ -1,6 +1,6 @@
 /* fold.ticks is the time of all copies and folds of an operation, whichever of them write results: where the others are as long each time, they do
  * not change which is less. */
-#include "coll/stream.h"
+#include "coll/nontemporal.h"
 
 #include "base/copy.h"
 

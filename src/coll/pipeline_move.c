@@ -1,4 +1,4 @@
-/* Blocks through the rings: every collective of parts.h, any size. In each round a rank puts the same stretch of all the blocks it gives
+/* Blocks through the pipelines: every collective of parts.h, any size. In each round a rank puts the same stretch of all the blocks it gives
  * into its slot, unless they lie in the arena; who takes copies or folds that stretch. Written once, read once by each who takes.
  *
  *   in(r)    licence: who takes has consumed what the slot held. Copy in; produced = r + 1
@@ -19,13 +19,13 @@
  * An exit ends, and ends in no verdict: C(k) holds, so each reader can finish alone, and reads on whatever becomes of the comm: its
  * deadline, an abort or an interrupt find C(k) in their look and let it go on. It raises `consumed` before it returns; if it is gone
  * instead, that is as good. Only a reader that is stopped holds its owners up, past their deadlines, until it goes on or is killed. */
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 
 #include "base/tiny.h"
 #include "coll/parts.h"
 #include "coll/take.h"
-#include "coll/ringed.h"
-#include "coll/stream.h"
+#include "coll/zero_copy.h"
+#include "coll/nontemporal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,9 +43,9 @@ static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, co
     unsigned how = parts_how(c);
     if (how & PARTS_UNEVEN) {
         const struct part_row *row = &rows[how & PARTS_EACH ? to : 0];
-        return ring_known(c, (struct place){ row->at, row->lo, row->hi });
+        return pipeline_known(c, (struct place){ row->at, row->lo, row->hi });
     }
-    struct place place = ring_send_place(c, p);
+    struct place place = pipeline_send_place(c, p);
     size_t before = how & PARTS_EACH ? to * c->count * c->width : 0;
     if (place.at == 0 || before >= place.hi)
         return (struct place){ 0, 0, 0 };
@@ -54,9 +54,9 @@ static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, co
 
 static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
 {
-    size_t first = (size_t)round * c->ring.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
-    struct place place = move_place(c, c->comm->watch.me, to, c->ring.at ? ring_rows(c, c->ring.at) : NULL);
-    return n && !(place.at && ring_in_place(&place, first * c->width, n * c->width));
+    size_t first = (size_t)round * c->pipeline.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
+    struct place place = move_place(c, c->comm->watch.me, to, c->pipeline.at ? pipeline_rows(c, c->pipeline.at) : NULL);
+    return n && !(place.at && pipeline_in_place(&place, first * c->width, n * c->width));
 }
 
 /* Does this rank fold its own block out of its slot, too, since the CPU cannot reach it where it is? */
@@ -79,8 +79,8 @@ static bool move_slot_idle(const struct coll *c, uint64_t round)
 
 static void move_copy_in(struct coll *c, uint32_t to, char *slot)
 {
-    size_t first = (size_t)c->ring.asked * c->ring.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->ring.piece);
-    if (n && move_staged(c, to, c->ring.asked))
+    size_t first = (size_t)c->pipeline.asked * c->pipeline.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
+    if (n && move_staged(c, to, c->pipeline.asked))
         coll_copy_in(c, slot, parts_send(c, to) + first * c->width, n * c->width);
 }
 
@@ -89,36 +89,36 @@ static int move_hand_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
     bool own = move_own_staged(c), gives = parts_gives(c, w->me);
-    uint64_t began = c->ring.asked;
-    for (; c->ring.asked < c->ring.mine; c->ring.asked++) {
-        if (move_slot_idle(c, c->ring.asked))
+    uint64_t began = c->pipeline.asked;
+    for (; c->pipeline.asked < c->pipeline.mine; c->pipeline.asked++) {
+        if (move_slot_idle(c, c->pipeline.asked))
             continue;
-        if (c->ring.asked != began)
+        if (c->pipeline.asked != began)
             break;                     /* what is there already is published first */
-        if (c->gpu.mover && (!c->gpu.mover->room(c, MOVER_IN) || (own && c->ring.asked >= c->ring.taking + RING_DEPTH)))
+        if (c->gpu.mover && (!c->gpu.mover->room(c, MOVER_IN) || (own && c->pipeline.asked >= c->pipeline.taking + PIPELINE_DEPTH)))
             return WAITING;
-        if (ring_licence(c, c->ring.asked, move_takes_mine) == WAITING)
+        if (pipeline_licence(c, c->pipeline.asked, move_takes_mine) == WAITING)
             return WAITING;
-        char *slot = gives || own ? ring_slot(c->ring.at, c, c->ring.asked) : NULL;
+        char *slot = gives || own ? pipeline_slot(c->pipeline.at, c, c->pipeline.asked) : NULL;
         if (slot && !(parts_how(c) & PARTS_EACH))
             move_copy_in(c, w->me + 1 < w->size ? w->me + 1 : 0, slot);
         for (uint32_t p = 0; slot && (parts_how(c) & PARTS_EACH) && p < w->size; p++)
             if (p != w->me || own)
-                move_copy_in(c, p, slot + p * c->ring.piece * c->width);
-        c->ring.asked++;
+                move_copy_in(c, p, slot + p * c->pipeline.piece * c->width);
+        c->pipeline.asked++;
         break;
     }
-    return ring_handed(c, MOVER_IN);
+    return pipeline_handed(c, MOVER_IN);
 }
 
 /* Up to what this rank gives; when that is all in, its word goes to the operation's end at once. */
 static int move_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    int r = c->ring.asked < c->ring.mine ? move_hand_in(c) : WAITING, moved = ring_landed(c, MOVER_IN, c->ring.asked, &c->ring.in);
-    uint64_t said = c->ring.in == c->ring.mine && c->ring.total > c->ring.mine ? c->ring.total : c->ring.in;
-    if (c->ring.base + said > load_relaxed64(&w->mine->produced))    /* relaxed: our own word */
-        watch_raise(w, &w->mine->produced, c->ring.base + said);     /* E16 release */
+    int r = c->pipeline.asked < c->pipeline.mine ? move_hand_in(c) : WAITING, moved = pipeline_landed(c, MOVER_IN, c->pipeline.asked, &c->pipeline.in);
+    uint64_t said = c->pipeline.in == c->pipeline.mine && c->pipeline.total > c->pipeline.mine ? c->pipeline.total : c->pipeline.in;
+    if (c->pipeline.base + said > load_relaxed64(&w->mine->produced))  /* relaxed: our own word */
+        watch_raise(w, &w->mine->produced, c->pipeline.base + said); /* E16 release */
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
@@ -127,16 +127,16 @@ static struct spot move_at(const struct coll *c, uint32_t p, size_t first, size_
     const struct spot nowhere = { NULL, 0 };
     uint32_t me = c->comm->watch.me;
     unsigned how = parts_how(c);
-    const struct part_row *rows = how & PARTS_UNEVEN ? ring_rows_of(c, p) : NULL;
+    const struct part_row *rows = how & PARTS_UNEVEN ? pipeline_rows_of(c, p) : NULL;
     if ((how & PARTS_UNEVEN) && !rows)
         return nowhere;
     struct place place = move_place(c, p, me, rows);
     uint64_t at = place.at + first * c->width;
-    if (place.at && ring_in_place(&place, first * c->width, n * c->width))
+    if (place.at && pipeline_in_place(&place, first * c->width, n * c->width))
         return cma_is(at) ? (struct spot){ NULL, at } : (struct spot){ coll_at(c, at, n * c->width), 0 };
-    char *ring = coll_peer(c, p, ring_all_slots(c));
-    size_t in_slot = (how & PARTS_EACH ? me * c->ring.piece : 0) + first - (size_t)c->ring.taking * c->ring.piece;
-    return ring ? (struct spot){ ring_slot(ring, c, c->ring.taking) + in_slot * c->width, 0 } : nowhere;
+    char *pipeline = coll_peer(c, p, pipeline_all_slots(c));
+    size_t in_slot = (how & PARTS_EACH ? me * c->pipeline.piece : 0) + first - (size_t)c->pipeline.taking * c->pipeline.piece;
+    return pipeline ? (struct spot){ pipeline_slot(pipeline, c, c->pipeline.taking) + in_slot * c->width, 0 } : nowhere;
 }
 
 /* Does every block that this rank takes lie where it was given from, to its end? */
@@ -146,12 +146,12 @@ static bool move_lies(const struct coll *c)
     for (uint32_t p = 0; p < size; p++) {
         if (!parts_moves(c, p, me))
             continue;
-        const struct part_row *rows = parts_how(c) & PARTS_UNEVEN ? ring_rows_of(c, p) : NULL;
+        const struct part_row *rows = parts_how(c) & PARTS_UNEVEN ? pipeline_rows_of(c, p) : NULL;
         size_t bytes = parts_count(c, p, me) * c->width;
         if ((parts_how(c) & PARTS_UNEVEN) && !rows)
             return false;
         struct place place = move_place(c, p, me, rows);
-        if (bytes && !(place.at && ring_in_place(&place, 0, bytes)))
+        if (bytes && !(place.at && pipeline_in_place(&place, 0, bytes)))
             return false;
     }
     return true;
@@ -161,8 +161,8 @@ static bool move_lies(const struct coll *c)
    may be deaf. A rank that still has to bring something in goes round by round, as those go on whose licences that waits for. */
 static uint64_t move_step(const struct coll *c)
 {
-    uint64_t left = c->ring.taken - c->ring.taking, most = STRETCH_BYTES / (c->ring.piece * c->width);
-    if (c->gpu.mover || (parts_how(c) & PARTS_FOLD) || c->ring.in < c->ring.mine || left < 2 || most < 2 || !move_lies(c))
+    uint64_t left = c->pipeline.taken - c->pipeline.taking, most = STRETCH_BYTES / (c->pipeline.piece * c->width);
+    if (c->gpu.mover || (parts_how(c) & PARTS_FOLD) || c->pipeline.in < c->pipeline.mine || left < 2 || most < 2 || !move_lies(c))
         return 1;
     return left < most ? left : most;
 }
@@ -170,35 +170,35 @@ static uint64_t move_step(const struct coll *c)
 static int move_hand_out(struct coll *c)
 {
     uint64_t rounds = move_step(c);
-    if (rounds == 1 && ring_await(c, offsetof(struct member, produced), c->ring.taking + 1, move_gives_me) == WAITING)
+    if (rounds == 1 && pipeline_await(c, offsetof(struct member, produced), c->pipeline.taking + 1, move_gives_me) == WAITING)
         return WAITING;
-    if (c->gpu.mover && (!c->gpu.mover->room(c, MOVER_OUT) || c->ring.taking >= c->ring.out + RING_DEPTH))
+    if (c->gpu.mover && (!c->gpu.mover->room(c, MOVER_OUT) || c->pipeline.taking >= c->pipeline.out + PIPELINE_DEPTH))
         return WAITING;
-    char *scratch = c->gpu.mover && (parts_how(c) & PARTS_FOLD) ? c->gpu.mover->scratch(c, c->ring.taking) : NULL;
-    int r = take_all(c, move_at, (size_t)c->ring.taking * c->ring.piece, (size_t)rounds * c->ring.piece, scratch);
+    char *scratch = c->gpu.mover && (parts_how(c) & PARTS_FOLD) ? c->gpu.mover->scratch(c, c->pipeline.taking) : NULL;
+    int r = take_all(c, move_at, (size_t)c->pipeline.taking * c->pipeline.piece, (size_t)rounds * c->pipeline.piece, scratch);
     if (r != DONE)
         return r;
-    c->ring.taking += rounds;
-    return ring_handed(c, MOVER_OUT);
+    c->pipeline.taking += rounds;
+    return pipeline_handed(c, MOVER_OUT);
 }
 
 static int move_out(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    uint64_t before = c->ring.out;
+    uint64_t before = c->pipeline.out;
     /* In place, a stretch is copied in before what is taken lands on it. */
-    bool may = c->ring.taking < c->ring.taken && (c->ring.taking < c->ring.in || c->ring.in == c->ring.mine);
-    int r = may ? move_hand_out(c) : WAITING, moved = ring_landed(c, MOVER_OUT, c->ring.taking, &c->ring.out);
+    bool may = c->pipeline.taking < c->pipeline.taken && (c->pipeline.taking < c->pipeline.in || c->pipeline.in == c->pipeline.mine);
+    int r = may ? move_hand_out(c) : WAITING, moved = pipeline_landed(c, MOVER_OUT, c->pipeline.taking, &c->pipeline.out);
     /* When it has taken all that there is for it, its word goes to the operation's end, too: it may have much to give still, and those who take
        that would wait for it to take what they have for others. */
-    if (c->ring.out > before)
-        watch_raise(w, &w->mine->consumed, c->ring.base + (c->ring.out == c->ring.taken ? c->ring.total : c->ring.out));     /* E18 release */
+    if (c->pipeline.out > before)
+        watch_raise(w, &w->mine->consumed, c->pipeline.base + (c->pipeline.out == c->pipeline.taken ? c->pipeline.total : c->pipeline.out));  /* E18 release */
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
 /* ---- opening ---- */
 
-static uint64_t move_rounds(const struct coll *c, size_t count) { return count / c->ring.piece + (count % c->ring.piece != 0); }
+static uint64_t move_rounds(const struct coll *c, size_t count) { return count / c->pipeline.piece + (count % c->pipeline.piece != 0); }
 
 /* The rounds in which there is something for this rank: there may be more in all, and what peers say of that is nothing to loop by. */
 static uint64_t move_taken(const struct coll *c)
@@ -225,12 +225,12 @@ static size_t move_most(const struct coll *c)
 static void move_fill_rows(struct coll *c)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    struct part_row *rows = ring_rows(c, c->ring.at);
+    struct part_row *rows = pipeline_rows(c, c->pipeline.at);
     bool each = parts_how(c) & PARTS_EACH, gives = parts_gives(c, me), same_place = parts_how(c) & PARTS_PAIRS;
-    memset(rows, 0, ring_rows_bytes(size));
+    memset(rows, 0, pipeline_rows_bytes(size));
     for (uint32_t p = 0; gives && p < (each ? size : 1); p++) {
         size_t count = parts_count(c, me, each ? p : me);
-        struct place place = ring_may_lie(c, parts_send(c, p), count * c->width);
+        struct place place = pipeline_may_lie(c, parts_send(c, p), count * c->width);
         /* In place, what is taken overwrites what is given: peers must find a copy. */
         if (each && same_place && !(parts_how(c) & PARTS_ROOT_GIVES) && parts_send(c, p) == parts_recv(c, p))
             place = (struct place){ 0, 0, 0 };
@@ -249,52 +249,52 @@ static int move_open(struct coll *c)
 {
     unsigned how = parts_how(c);
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    size_t most = ring_slot_now(c) / (how & PARTS_EACH ? size : 1) / c->width, bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
+    size_t most = pipeline_slot_now(c) / (how & PARTS_EACH ? size : 1) / c->width, bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
     bool gives = parts_gives(c, me);
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
     int r = cma_open(c);
     if (r < 0)
         return r;
     if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
-        c->sends = ring_may_lie(c, c->send, bytes);
+        c->sends = pipeline_may_lie(c, c->send, bytes);
     bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->cma.may == CMA_YES && cma_is(c->sends.at);
-    if (ringed_choose(c, may ? c->comm->coll.ringed.sends : NULL, bytes, RINGED_SENDS_LEAST))
+    if (zero_copy_choose(c, may ? c->comm->coll.zero_copy.sends : NULL, bytes, ZERO_COPY_SENDS_LEAST))
         c->sends = (struct place){ 0, 0, 0 };
-    c->ring.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
+    c->pipeline.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
     uint64_t given = move_rounds(c, move_most(c));
-    r = ring_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)),
-                   how & PARTS_UNEVEN ? RING_ANY : given, c->ring.piece * c->width * (how & PARTS_EACH ? size : 1));
+    r = pipeline_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)),
+                       how & PARTS_UNEVEN ? PIPELINE_ANY : given, c->pipeline.piece * c->width * (how & PARTS_EACH ? size : 1));
     if (r < 0)
         return r;
     if (how & PARTS_UNEVEN)
         move_fill_rows(c);
     else
-        ring_publish_places(c);
+        pipeline_publish_places(c);
     size_t taken = (how & PARTS_FOLD) || !parts_takes(c) ? 0 : how & PARTS_UNEVEN ? c->lists.most * c->width : bytes;
     stream_choose(c, taken, c->algorithm->kind != KIND_BROADCAST && c->send == c->recv && !(how & PARTS_UNEVEN));
-    c->ring.mine = given;
-    r = c->gpu.mover && (how & PARTS_FOLD) && c->ring.mine ? c->gpu.mover->reserve(c, c->ring.piece * c->width) : 0;
+    c->pipeline.mine = given;
+    r = c->gpu.mover && (how & PARTS_FOLD) && c->pipeline.mine ? c->gpu.mover->reserve(c, c->pipeline.piece * c->width) : 0;
     if (r < 0)
         return r;
     c->op.claim.committer = !(how & PARTS_PAIRS) && (how & PARTS_ROOT_GIVES) ? c->root : -1;
     if (how & PARTS_PAIRS) {
         struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
-        store_relaxed64(&mine->payload[1], c->ring.mine);            /* relaxed: E1 publishes it */
+        store_relaxed64(&mine->payload[1], c->pipeline.mine);        /* relaxed: E1 publishes it */
         c->op.claim.commit_at = offsetof(struct member, given);
         c->op.claim.commit = c->op.claim.seq;
         return 0;
     }
-    ring_begin(c, move_rounds(c, how & PARTS_UNEVEN ? c->lists.most : c->count));
-    c->ring.taken = c->ring.total;
-    if (c->algorithm->pulls) {
+    pipeline_begin(c, move_rounds(c, how & PARTS_UNEVEN ? c->lists.most : c->count));
+    c->pipeline.taken = c->pipeline.total;
+    if (c->algorithm->direct) {
         c->op.claim.committer = -1;
         c->op.claim.commit_at = offsetof(struct member, given);
         c->op.claim.commit = c->op.claim.seq;
         return 0;
     }
     /* Without rounds nobody raises a word, and a root alone may have left the others' behind the count: arrival is all. */
-    c->op.claim.commit_at = c->ring.total ? offsetof(struct member, produced) : 0;
-    c->op.claim.commit = c->ring.base + c->ring.total;
+    c->op.claim.commit_at = c->pipeline.total ? offsetof(struct member, produced) : 0;
+    c->op.claim.commit = c->pipeline.base + c->pipeline.total;
     return 0;
 }
 
@@ -313,8 +313,8 @@ static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
 static bool move_compared(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    /* At least one, so that `consumed` says when everybody has done with the rows: the ring may go to another comm then. */
-    uint64_t total = c->ring.mine ? c->ring.mine : 1;
+    /* At least one, so that `consumed` says when everybody has done with the rows: the pipeline may go to another comm then. */
+    uint64_t total = c->pipeline.mine ? c->pipeline.mine : 1;
     for (uint32_t p = 0; p < w->size; p++) {
         if (p == w->me)
             continue;
@@ -323,47 +323,47 @@ static bool move_compared(struct coll *c)
         total = theirs > total ? theirs : total;
         if (!parts_moves(c, p, w->me))
             continue;
-        const struct part_row *rows = ring_rows_of(c, p);
+        const struct part_row *rows = pipeline_rows_of(c, p);
         uint64_t gives = rows ? rows[parts_how(c) & PARTS_EACH ? w->me : 0].count : UINT64_MAX;
         if (gives != parts_count(c, p, w->me)) {
             move_differs(c, p, gives);
             return false;
         }
     }
-    ring_begin(c, total);
-    c->ring.taken = move_taken(c);
+    pipeline_begin(c, total);
+    c->pipeline.taken = move_taken(c);
     /* Who takes nothing has taken all: said here, since it never comes to move_out, and givers in a circle would wait for it. */
-    if (c->ring.taken == 0)
-        watch_raise(w, &w->mine->consumed, c->ring.base + total);    /* E18 release */
+    if (c->pipeline.taken == 0)
+        watch_raise(w, &w->mine->consumed, c->pipeline.base + total);  /* E18 release */
     return true;
 }
 
 static int move_close(struct coll *c)
 {
-    ring_close(c);
+    pipeline_close(c);
     stream_learn(c);
-    ringed_learn(c);
-    if ((parts_how(c) & PARTS_PAIRS) || c->algorithm->pulls) {
+    zero_copy_learn(c);
+    if ((parts_how(c) & PARTS_PAIRS) || c->algorithm->direct) {
         if (cma_given(c) == WAITING)
             return WAITING;
-    } else if (c->ring.total && ring_await(c, offsetof(struct member, produced), c->ring.total, c->op.claim.committer < 0 ? NULL : move_gives) == WAITING)
+    } else if (c->pipeline.total && pipeline_await(c, offsetof(struct member, produced), c->pipeline.total, c->op.claim.committer < 0 ? NULL : move_gives) == WAITING)
         return WAITING;
     int r = coll_device_complete(c);
-    return r == DONE && c->sends.hi > c->sends.lo ? ring_exit(c, move_takes_mine) : r;
+    return r == DONE && c->sends.hi > c->sends.lo ? pipeline_exit(c, move_takes_mine) : r;
 }
 
 /* One pass over the stages. DONE: something has moved. */
 static int move_stages(struct coll *c, bool takes)
 {
-    int moved = c->ring.in < c->ring.mine ? move_in(c) : WAITING;
-    if (moved >= 0 && takes && c->ring.out < c->ring.taken && (c->gpu.mover || c->ring.out < c->ring.in || c->ring.in == c->ring.mine)) {
+    int moved = c->pipeline.in < c->pipeline.mine ? move_in(c) : WAITING;
+    if (moved >= 0 && takes && c->pipeline.out < c->pipeline.taken && (c->gpu.mover || c->pipeline.out < c->pipeline.in || c->pipeline.in == c->pipeline.mine)) {
         int r = move_out(c);
         moved = r < 0 ? r : r | moved;
     }
     return moved;
 }
 
-int ring_move_advance(struct op *op)
+int pipeline_move_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     if (c->phase == GATE_START) {
@@ -376,9 +376,9 @@ int ring_move_advance(struct op *op)
     int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while ((c->cma.may == CMA_NO || c->ringed.yes) && c->ring.in < c->ring.mine && (r = move_in(c)) == DONE) { }
+        while ((c->cma.may == CMA_NO || c->zero_copy.yes) && c->pipeline.in < c->pipeline.mine && (r = move_in(c)) == DONE) { }
         if (r >= 0 && (watch_all_arrived(op) == WAITING || cma_finish(c) == WAITING))
-            return ring_waits(c);
+            return pipeline_waits(c);
         r = r < 0 ? r : DONE;
         if (r == DONE && (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c))))
             return WAITING;            /* for the verdict */
@@ -389,13 +389,13 @@ int ring_move_advance(struct op *op)
     if (r == WAITING)
         return WAITING;
     bool takes = parts_takes(c);
-    while (r > 0 && (c->ring.in < c->ring.mine || (takes && c->ring.out < c->ring.taken))) {
+    while (r > 0 && (c->pipeline.in < c->pipeline.mine || (takes && c->pipeline.out < c->pipeline.taken))) {
         r = move_stages(c, takes);
         if (r == WAITING)
-            return ring_waits(c);      /* on what the oldest round needs: out was asked last */
+            return pipeline_waits(c);  /* on what the oldest round needs: out was asked last */
     }
     if (r < 0) {
-        ring_close(c);
+        pipeline_close(c);
         return r;
     }
     c->phase = FINISHING;

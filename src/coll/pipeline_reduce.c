@@ -14,9 +14,9 @@
  * Where all buffers of all ranks lie in the arena, but for their ends, no slot is needed in between: then, as every rank sees after the gate,
  * the first and the last round are as ever, and what is between them goes in fewer steps, of larger pieces.
  * In place in the arena: my piece of p's buffer is read by me alone, and p writes there only after I have folded it. */
-#include "coll/ring.h"
-#include "coll/ringed.h"
-#include "coll/stream.h"
+#include "coll/pipeline.h"
+#include "coll/zero_copy.h"
+#include "coll/nontemporal.h"
 
 #include <errno.h>
 
@@ -25,23 +25,23 @@ enum { LARGE_PIECE_BYTES = 2 << 20 };
 
 static struct chunk reduce_piece(const struct coll *c, uint64_t round, uint32_t p)
 {
-    return chunk_of(c->count, c->comm->watch.size, c->ring.piece, round, p);
+    return chunk_of(c->count, c->comm->watch.size, c->pipeline.piece, round, p);
 }
 
 /* How many rounds are over after so many steps, and which round a step is where it is one. */
 static uint64_t reduce_said(const struct coll *c, uint64_t steps)
 {
-    if (!c->ring.large || steps + 1 < c->ring.steps)
+    if (!c->pipeline.large || steps + 1 < c->pipeline.steps)
         return steps;
-    return steps == c->ring.steps ? c->ring.total : c->ring.total - 1;
+    return steps == c->pipeline.steps ? c->pipeline.total : c->pipeline.total - 1;
 }
 
 static struct chunk reduce_chunk(const struct coll *c, uint64_t step, uint32_t p)
 {
-    size_t size = c->comm->watch.size, round = size * c->ring.piece;
-    if (!c->ring.large || step == 0 || step + 1 == c->ring.steps)
+    size_t size = c->comm->watch.size, round = size * c->pipeline.piece;
+    if (!c->pipeline.large || step == 0 || step + 1 == c->pipeline.steps)
         return reduce_piece(c, reduce_said(c, step), p);
-    struct chunk chunk = chunk_of((size_t)(c->ring.total - 2) * round, size, c->ring.large, step - 1, p);
+    struct chunk chunk = chunk_of((size_t)(c->pipeline.total - 2) * round, size, c->pipeline.large, step - 1, p);
     chunk.first += round;
     return chunk;
 }
@@ -80,7 +80,7 @@ struct reduce_side { struct place place; const struct part_row *rows; };
 
 static struct place reduce_place(const struct coll *c, const struct reduce_side *side, size_t i)
 {
-    return side->rows ? ring_known(c, (struct place){ side->rows[i].at, side->rows[i].lo, side->rows[i].hi }) : side->place;
+    return side->rows ? pipeline_known(c, (struct place){ side->rows[i].at, side->rows[i].lo, side->rows[i].hi }) : side->place;
 }
 
 /* Does all of the chunk lie there? */
@@ -91,7 +91,7 @@ static bool reduce_lies(const struct coll *c, const struct reduce_side *side, st
     for (size_t done = 0; done < chunk.count;) {
         struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done);
         struct place place = reduce_place(c, side, run.i);
-        if (!ring_in_place(&place, run.at * c->width, run.count * c->width))
+        if (!pipeline_in_place(&place, run.at * c->width, run.count * c->width))
             return false;
         done += run.count;
     }
@@ -108,11 +108,11 @@ static uint64_t reduce_at(const struct coll *c, const struct reduce_side *side, 
 static struct reduce_side reduce_side(const struct coll *c, uint32_t p, int which)
 {
     bool mine = p == c->comm->watch.me;
-    struct place own = ring_known(c, which ? c->recvs : c->sends);
-    struct reduce_side side = { mine ? own : which ? ring_recv_place(c, p) : ring_send_place(c, p), NULL };
+    struct place own = pipeline_known(c, which ? c->recvs : c->sends);
+    struct reduce_side side = { mine ? own : which ? pipeline_recv_place(c, p) : pipeline_send_place(c, p), NULL };
     if (c->lists.first && side.place.hi > side.place.lo) {
-        const struct part_row *rows = mine ? ring_rows(c, c->ring.at) : ring_rows_of(c, p);
-        bool fit = 2 * (size_t)c->lists.n <= ring_rows_count(c->comm->watch.size);   /* if not, p has none, whatever it says */
+        const struct part_row *rows = mine ? pipeline_rows(c, c->pipeline.at) : pipeline_rows_of(c, p);
+        bool fit = 2 * (size_t)c->lists.n <= pipeline_rows_count(c->comm->watch.size);  /* if not, p has none, whatever it says */
         side.rows = rows && fit ? rows + (which ? c->lists.n : 0) : NULL;
     }
     return side;
@@ -138,36 +138,36 @@ static bool reduce_slot_idle(const struct coll *c, uint64_t round)
 static int reduce_hand_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    uint64_t began = c->ring.asked;
-    for (; c->ring.asked < c->ring.total; c->ring.asked++) {
-        if (reduce_slot_idle(c, c->ring.asked))
+    uint64_t began = c->pipeline.asked;
+    for (; c->pipeline.asked < c->pipeline.total; c->pipeline.asked++) {
+        if (reduce_slot_idle(c, c->pipeline.asked))
             continue;
-        if (c->ring.asked != began)
+        if (c->pipeline.asked != began)
             break;                     /* what is there already is published first */
-        if (c->gpu.mover && c->ring.asked >= c->ring.out + RING_DEPTH)
+        if (c->gpu.mover && c->pipeline.asked >= c->pipeline.out + PIPELINE_DEPTH)
             return WAITING;            /* for our own copies, or for what the oldest round needs: that is asked last */
-        if (ring_licence(c, c->ring.asked, NULL) == WAITING)
+        if (pipeline_licence(c, c->pipeline.asked, NULL) == WAITING)
             return WAITING;
-        char *slot = ring_slot(c->ring.at, c, c->ring.asked);
+        char *slot = pipeline_slot(c->pipeline.at, c, c->pipeline.asked);
         struct reduce_side sends = reduce_side(c, w->me, 0);
         for (uint32_t p = 0; p < w->size; p++) {
-            struct chunk chunk = reduce_piece(c, c->ring.asked, p);
+            struct chunk chunk = reduce_piece(c, c->pipeline.asked, p);
             if ((p != w->me || c->gpu.mover) && !reduce_lies(c, &sends, chunk))
-                reduce_copy_in(c, slot + p * c->ring.piece * c->width, chunk);
+                reduce_copy_in(c, slot + p * c->pipeline.piece * c->width, chunk);
         }
-        c->ring.asked++;
+        c->pipeline.asked++;
         break;
     }
-    return ring_handed(c, MOVER_IN);
+    return pipeline_handed(c, MOVER_IN);
 }
 
 static int reduce_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    uint64_t before = c->ring.in;
-    int r = c->ring.asked < c->ring.total ? reduce_hand_in(c) : WAITING, moved = ring_landed(c, MOVER_IN, c->ring.asked, &c->ring.in);
-    if (c->ring.in > before)
-        watch_raise(w, &w->mine->produced, c->ring.base + c->ring.in);           /* E16 release */
+    uint64_t before = c->pipeline.in;
+    int r = c->pipeline.asked < c->pipeline.total ? reduce_hand_in(c) : WAITING, moved = pipeline_landed(c, MOVER_IN, c->pipeline.asked, &c->pipeline.in);
+    if (c->pipeline.in > before)
+        watch_raise(w, &w->mine->produced, c->pipeline.base + c->pipeline.in);   /* E16 release */
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
@@ -180,9 +180,9 @@ static int reduce_source(const struct coll *c, uint32_t p, int which, struct chu
     *source = (struct source){ NULL, reduce_side(c, p, which) };
     if (reduce_lies(c, &source->side, chunk))
         return 0;
-    char *ring = chunk.count <= c->ring.piece ? coll_peer(c, p, ring_all_slots(c)) : NULL;
-    source->slot = ring ? ring_slot(ring, c, round) + part * c->ring.piece * c->width : NULL;
-    return ring ? 0 : -EPROTO;
+    char *pipeline = chunk.count <= c->pipeline.piece ? coll_peer(c, p, pipeline_all_slots(c)) : NULL;
+    source->slot = pipeline ? pipeline_slot(pipeline, c, round) + part * c->pipeline.piece * c->width : NULL;
+    return pipeline ? 0 : -EPROTO;
 }
 
 /* Where the CPU finds a run of p's; what is private to p is read into its stretch of the window first. DONE with *at, WAITING, -errno. */
@@ -200,18 +200,18 @@ static int reduce_from(struct coll *c, uint32_t p, const struct source *source, 
 static int reduce_fold(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
-    if (ring_await(c, offsetof(struct member, produced), reduce_said(c, c->ring.fold + 1), NULL) == WAITING)
+    if (pipeline_await(c, offsetof(struct member, produced), reduce_said(c, c->pipeline.fold + 1), NULL) == WAITING)
         return WAITING;
-    struct chunk chunk = reduce_chunk(c, c->ring.fold, w->me);
+    struct chunk chunk = reduce_chunk(c, c->pipeline.fold, w->me);
     struct source source[RANKS_MAX];
     for (uint32_t p = 0; p < w->size && chunk.count; p++)
-        if (p != w->me && reduce_source(c, p, 0, chunk, reduce_said(c, c->ring.fold), w->me, &source[p]) < 0)
+        if (p != w->me && reduce_source(c, p, 0, chunk, reduce_said(c, c->pipeline.fold), w->me, &source[p]) < 0)
             return -EPROTO;
     struct reduce_side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
     size_t most = c->cma.may == CMA_YES ? cma_stretch_bytes(c) / c->width : SIZE_MAX;
-    char *slot = c->ring.at ? ring_slot(c->ring.at, c, reduce_said(c, c->ring.fold)) + w->size * c->ring.piece * c->width : NULL;
-    const char *own = slot ? slot - (w->size - w->me) * c->ring.piece * c->width : NULL;     /* a device rank's own, which the CPU can reach */
+    char *slot = c->pipeline.at ? pipeline_slot(c->pipeline.at, c, reduce_said(c, c->pipeline.fold)) + w->size * c->pipeline.piece * c->width : NULL;
+    const char *own = slot ? slot - (w->size - w->me) * c->pipeline.piece * c->width : NULL; /* a device rank's own, which the CPU can reach */
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
         struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done < most ? chunk.count - done : most);
@@ -227,23 +227,23 @@ static int reduce_fold(struct coll *c, bool wants)
             coll_fold_staged(c, slot + done * c->width, wants ? run.recv : NULL, from, w->size, run.count);
         done += run.count;
     }
-    c->ring.fold++;
-    watch_raise(w, &w->mine->folded, c->ring.base + reduce_said(c, c->ring.fold));   /* E17 release */
+    c->pipeline.fold++;
+    watch_raise(w, &w->mine->folded, c->pipeline.base + reduce_said(c, c->pipeline.fold));  /* E17 release */
     return DONE;
 }
 
 static int reduce_hand_out(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
-    if (ring_await(c, offsetof(struct member, folded), reduce_said(c, c->ring.taking + 1), NULL) == WAITING)
+    if (pipeline_await(c, offsetof(struct member, folded), reduce_said(c, c->pipeline.taking + 1), NULL) == WAITING)
         return WAITING;
     if (c->gpu.mover && !c->gpu.mover->room(c, MOVER_OUT))
         return WAITING;
     for (uint32_t i = 1; wants && i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
-        struct chunk chunk = reduce_chunk(c, c->ring.taking, p);
+        struct chunk chunk = reduce_chunk(c, c->pipeline.taking, p);
         struct source source;
-        if (chunk.count && reduce_source(c, p, 1, chunk, reduce_said(c, c->ring.taking), w->size, &source) < 0)
+        if (chunk.count && reduce_source(c, p, 1, chunk, reduce_said(c, c->pipeline.taking), w->size, &source) < 0)
             return -EPROTO;
         for (size_t done = 0; done < chunk.count;) {
             struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done);
@@ -257,30 +257,30 @@ static int reduce_hand_out(struct coll *c, bool wants)
             done += run.count;
         }
     }
-    c->ring.taking++;
-    return ring_handed(c, MOVER_OUT);
+    c->pipeline.taking++;
+    return pipeline_handed(c, MOVER_OUT);
 }
 
 static int reduce_out(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
-    uint64_t before = c->ring.out;
-    int r = c->ring.taking < c->ring.fold ? reduce_hand_out(c, wants) : WAITING, moved = ring_landed(c, MOVER_OUT, c->ring.taking, &c->ring.out);
-    if (c->ring.out > before)
-        watch_raise(w, &w->mine->consumed, c->ring.base + reduce_said(c, c->ring.out));      /* E18 release */
+    uint64_t before = c->pipeline.out;
+    int r = c->pipeline.taking < c->pipeline.fold ? reduce_hand_out(c, wants) : WAITING, moved = pipeline_landed(c, MOVER_OUT, c->pipeline.taking, &c->pipeline.out);
+    if (c->pipeline.out > before)
+        watch_raise(w, &w->mine->consumed, c->pipeline.base + reduce_said(c, c->pipeline.out));  /* E18 release */
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
 /* Many buffers: a row for each, where there is room for the rows. */
 static void reduce_fill_rows(struct coll *c)
 {
-    struct part_row *rows = ring_rows(c, c->ring.at);
+    struct part_row *rows = pipeline_rows(c, c->pipeline.at);
     size_t n = (size_t)c->lists.n;
-    if (2 * n > ring_rows_count(c->comm->watch.size) || c->comm->watch.size == 1)
+    if (2 * n > pipeline_rows_count(c->comm->watch.size) || c->comm->watch.size == 1)
         return;
     for (size_t i = 0; i < 2 * n; i++) {
         size_t bytes = c->lists.send_counts[i % n] * c->width;
-        struct place place = ring_may_lie(c, i < n ? c->lists.send[i] : c->lists.recv[i - n], bytes);
+        struct place place = pipeline_may_lie(c, i < n ? c->lists.send[i] : c->lists.recv[i - n], bytes);
         rows[i] = (struct part_row){ bytes, place.at, place.lo, place.hi };
         struct place *side = i < n ? &c->sends : &c->recvs;
         if (place.hi > place.lo)
@@ -288,45 +288,45 @@ static void reduce_fill_rows(struct coll *c)
     }
 }
 
-/* Would this rank's part of the result be taken out of its receive buffer? Then its ring may be the better place. */
-static void reduce_ring_results(struct coll *c, size_t bytes)
+/* Would this rank's part of the result be taken out of its receive buffer? Then its pipeline may be the better place. */
+static void reduce_pipeline_results(struct coll *c, size_t bytes)
 {
     bool may = c->algorithm->kind == KIND_ALL_REDUCE && !c->comm->crowded && c->send != c->recv && c->sends.lo == 0 && c->sends.hi == bytes
             && !cma_is(c->recvs.at) && c->recvs.lo == 0 && c->recvs.hi == bytes && c->comm->watch.size > 1;
-    if (ringed_choose(c, may ? c->comm->coll.ringed.results[c->stream.on] : NULL, bytes, RINGED_RESULTS_LEAST))
+    if (zero_copy_choose(c, may ? c->comm->coll.zero_copy.results[c->stream.on] : NULL, bytes, ZERO_COPY_RESULTS_LEAST))
         c->recvs = (struct place){ 0, 0, 0 };
 }
 
 static int reduce_open(struct coll *c, bool all_want)
 {
     uint32_t size = c->comm->watch.size;
-    size_t most = ring_slot_now(c) / (size + 1) / c->width, bytes = c->count * c->width;
+    size_t most = pipeline_slot_now(c) / (size + 1) / c->width, bytes = c->count * c->width;
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
     int r = cma_open(c);
     if (r < 0)
         return r;
     if (!c->lists.first && size > 1) {
-        c->sends = ring_may_lie(c, c->send, bytes);
-        c->recvs = all_want ? ring_may_lie(c, c->recv, bytes) : c->recvs;
+        c->sends = pipeline_may_lie(c, c->send, bytes);
+        c->recvs = all_want ? pipeline_may_lie(c, c->recv, bytes) : c->recvs;
     } else if (!c->lists.first && !c->gpu.mover)
         c->sends = c->recvs = (struct place){ 0, 0, bytes };         /* nobody else reads them, wherever they lie */
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
-    reduce_ring_results(c, bytes);
+    reduce_pipeline_results(c, bytes);
     bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0 && c->recvs.hi == bytes;
-    c->ring.piece = chunk_piece(c->count, size, c->width, most);
-    uint64_t rounds = chunk_rounds(c->count, size, c->ring.piece);
-    r = ring_stage(c, !whole && c->count, c->lists.first ? RING_ANY : rounds, c->ring.piece * c->width * (size + 1));
+    c->pipeline.piece = chunk_piece(c->count, size, c->width, most);
+    uint64_t rounds = chunk_rounds(c->count, size, c->pipeline.piece);
+    r = pipeline_stage(c, !whole && c->count, c->lists.first ? PIPELINE_ANY : rounds, c->pipeline.piece * c->width * (size + 1));
     if (r < 0)
         return r;
     if (c->lists.first && c->count)
         reduce_fill_rows(c);
-    ring_begin(c, rounds);
-    c->ring.steps = c->ring.total;
-    c->ring.large = 0;
-    c->op.claim.commit_at = c->algorithm->pulls ? offsetof(struct member, given) : c->ring.total ? offsetof(struct member, folded) : 0;
-    c->op.claim.commit = c->algorithm->pulls ? c->op.claim.seq : c->ring.base + c->ring.total;
+    pipeline_begin(c, rounds);
+    c->pipeline.steps = c->pipeline.total;
+    c->pipeline.large = 0;
+    c->op.claim.commit_at = c->algorithm->direct ? offsetof(struct member, given) : c->pipeline.total ? offsetof(struct member, folded) : 0;
+    c->op.claim.commit = c->algorithm->direct ? c->op.claim.seq : c->pipeline.base + c->pipeline.total;
     c->op.claim.committer = -1;
-    ring_publish_places(c);
+    pipeline_publish_places(c);
     return 0;
 }
 
@@ -334,30 +334,30 @@ static int reduce_open(struct coll *c, bool all_want)
 static void reduce_enlarge(struct coll *c)
 {
     uint32_t size = c->comm->watch.size;
-    size_t round = size * c->ring.piece * c->width;
-    if (c->lists.first || c->ring.total < 4)
+    size_t round = size * c->pipeline.piece * c->width;
+    if (c->lists.first || c->pipeline.total < 4)
         return;
     for (uint32_t p = 0; p < 2 * size; p++) {
         struct place place = reduce_side(c, p / 2, (int)(p % 2)).place;
-        if (place.lo > round || place.hi < (size_t)(c->ring.total - 1) * round)
+        if (place.lo > round || place.hi < (size_t)(c->pipeline.total - 1) * round)
             return;
     }
-    size_t middle = (size_t)(c->ring.total - 2) * size * c->ring.piece, large = chunk_piece(middle, size, c->width, LARGE_PIECE_BYTES / c->width);
-    if (large <= c->ring.piece)
+    size_t middle = (size_t)(c->pipeline.total - 2) * size * c->pipeline.piece, large = chunk_piece(middle, size, c->width, LARGE_PIECE_BYTES / c->width);
+    if (large <= c->pipeline.piece)
         return;
-    c->ring.large = large;
-    c->ring.steps = 2 + chunk_rounds(middle, size, large);
+    c->pipeline.large = large;
+    c->pipeline.steps = 2 + chunk_rounds(middle, size, large);
 }
 
 /* One pass over the stages. DONE: something has moved. */
 static int reduce_stages(struct coll *c, bool wants)
 {
-    int moved = c->ring.in < c->ring.total ? reduce_in(c) : WAITING;
-    if (moved >= 0 && c->ring.fold < c->ring.steps && reduce_said(c, c->ring.fold) < c->ring.in) {
+    int moved = c->pipeline.in < c->pipeline.total ? reduce_in(c) : WAITING;
+    if (moved >= 0 && c->pipeline.fold < c->pipeline.steps && reduce_said(c, c->pipeline.fold) < c->pipeline.in) {
         int r = reduce_fold(c, wants);
         moved = r < 0 ? r : r | moved;
     }
-    if (moved >= 0 && c->ring.out < c->ring.fold) {
+    if (moved >= 0 && c->pipeline.out < c->pipeline.fold) {
         int r = reduce_out(c, wants);
         moved = r < 0 ? r : r | moved;
     }
@@ -376,37 +376,37 @@ static int reduce_advance(struct coll *c, bool wants)
     int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->cma.may == CMA_NO && c->ring.in < c->ring.total && (r = reduce_in(c)) == DONE) { }
+        while (c->cma.may == CMA_NO && c->pipeline.in < c->pipeline.total && (r = reduce_in(c)) == DONE) { }
         if (r >= 0 && (watch_all_arrived(&c->op) == WAITING || cma_finish(c) == WAITING))
-            return ring_waits(c);
+            return pipeline_waits(c);
         r = r < 0 ? r : DONE;
         c->phase = AFTER_GATE;
         reduce_enlarge(c);
     }
     if (r == WAITING)
         return WAITING;
-    while (r > 0 && c->ring.out < c->ring.steps) {
+    while (r > 0 && c->pipeline.out < c->pipeline.steps) {
         r = reduce_stages(c, wants);
         if (r == WAITING)
-            return ring_waits(c);      /* on what the oldest round needs: that stage was asked last */
+            return pipeline_waits(c);  /* on what the oldest round needs: that stage was asked last */
     }
     if (r < 0) {
-        ring_close(c);
+        pipeline_close(c);
         return r;
     }
     c->phase = FINISHING;
-    ring_close(c);
+    pipeline_close(c);
     stream_learn(c);
-    ringed_learn(c);
-    if (c->algorithm->pulls && cma_given(c) == WAITING)
+    zero_copy_learn(c);
+    if (c->algorithm->direct && cma_given(c) == WAITING)
         return WAITING;
     r = coll_device_complete(c);
-    return r == DONE && (c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo) ? ring_exit(c, NULL) : r;
+    return r == DONE && (c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo) ? pipeline_exit(c, NULL) : r;
 }
 
-int ring_all_reduce_advance(struct op *op) { return reduce_advance((struct coll *)op, true); }
+int pipeline_all_reduce_advance(struct op *op) { return reduce_advance((struct coll *)op, true); }
 
-int ring_reduce_advance(struct op *op)
+int pipeline_reduce_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     return reduce_advance(c, (uint32_t)c->root == op->watch->me);

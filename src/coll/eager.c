@@ -1,6 +1,6 @@
 /* The slot of parity k may be overwritten, or given up for a larger one, for k + 2: its owner is then past k + 1, which everybody has
  * reached only after returning from k. Own data is folded from the caller's buffer, not from the slot. */
-#include "coll/flat.h"
+#include "coll/eager.h"
 
 #include "base/copy.h"
 #include "coll/parts.h"
@@ -8,21 +8,21 @@
 
 #include <errno.h>
 
-int flat_put_nothing(struct coll *c)
+int eager_put_nothing(struct coll *c)
 {
     coll_publish(c, NULL);
     return 0;
 }
 
-int flat_slot(struct coll *c, char **slot)
+int eager_slot(struct coll *c, char **slot)
 {
-    return comm_flat_slot(c->comm, c->op.claim.seq, c->bytes, slot);
+    return comm_eager_slot(c->comm, c->op.claim.seq, c->bytes, slot);
 }
 
 /* Where peers may read it where it lies: all of it is in the arena, with as much behind it as they expect of the longest, and nothing is
    written there before they have. NULL: they may not. Not where ranks share CPUs, as they wait once more for that, and not of a comm with
    devices, which copy out of registered memory only. */
-static char *flat_lent(const struct coll *c, size_t bytes)
+static char *eager_lent(const struct coll *c, size_t bytes)
 {
     if (bytes < LEND_LEAST || c->comm->crowded || c->comm->coll.devices || c->gpu.call || (c->send == c->recv && c->algorithm->kind != KIND_BROADCAST))
         return NULL;
@@ -31,12 +31,12 @@ static char *flat_lent(const struct coll *c, size_t bytes)
 }
 
 /* All but the bytes from `own` to `after`, which nobody else reads. */
-static int flat_put_bytes(struct coll *c, size_t bytes, size_t own, size_t after)
+static int eager_put_bytes(struct coll *c, size_t bytes, size_t own, size_t after)
 {
-    char *slot = flat_lent(c, bytes);
+    char *slot = eager_lent(c, bytes);
     const char *send = c->send;
     c->lends = slot != NULL;
-    int r = c->lends ? 0 : flat_slot(c, &slot);
+    int r = c->lends ? 0 : eager_slot(c, &slot);
     if (r < 0)
         return r;
     if (!c->lends) {
@@ -47,35 +47,35 @@ static int flat_put_bytes(struct coll *c, size_t bytes, size_t own, size_t after
     return 0;
 }
 
-int flat_put(struct coll *c) { return flat_put_bytes(c, c->bytes, c->bytes, c->bytes); }
+int eager_put(struct coll *c) { return eager_put_bytes(c, c->bytes, c->bytes, c->bytes); }
 
-static bool flat_at_root(const struct coll *c) { return (uint32_t)c->root == c->comm->watch.me; }
+static bool eager_at_root(const struct coll *c) { return (uint32_t)c->root == c->comm->watch.me; }
 
-int flat_put_to_root(struct coll *c) { return flat_at_root(c) ? flat_put_nothing(c) : flat_put(c); }
+int eager_put_to_root(struct coll *c) { return eager_at_root(c) ? eager_put_nothing(c) : eager_put(c); }
 
-int flat_put_parts(struct coll *c)
+int eager_put_parts(struct coll *c)
 {
     const struct even *even = &c->even;
     if (even->gives) {
         bool each = even->gives > c->count * c->width;               /* then its own block stays where it is */
-        return flat_put_bytes(c, even->gives, each ? even->at : even->gives, each ? even->at + c->count * c->width : even->gives);
+        return eager_put_bytes(c, even->gives, each ? even->at : even->gives, each ? even->at + c->count * c->width : even->gives);
     }
     if (even->keeps)
         take_own(c);                               /* while those who give put what they give into their slots */
-    return flat_put_nothing(c);
+    return eager_put_nothing(c);
 }
 
-int flat_put_lists(struct coll *c)
+int eager_put_lists(struct coll *c)
 {
     uint32_t me = c->comm->watch.me;
     char *slot, *to;
     if (!parts_gives(c, me))
-        return flat_put_nothing(c);
+        return eager_put_nothing(c);
     if (!(parts_how(c) & PARTS_EACH)) {
         size_t bytes = parts_count(c, me, 0) * c->width;
-        return flat_put_bytes(c, bytes, bytes, bytes);
+        return eager_put_bytes(c, bytes, bytes, bytes);
     }
-    int r = flat_slot(c, &slot);
+    int r = eager_slot(c, &slot);
     if (r < 0)
         return r;
     to = slot;
@@ -91,19 +91,19 @@ int flat_put_lists(struct coll *c)
 
 /* After the gate nobody reads the slot of the next operation any more: the lines that one of its size will write are fetched while the peers' are read.
    Measured, 1 KiB 0.86 of the time without; from 4 KiB on it is in the way of the reading. */
-static void flat_own(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
+static void eager_own(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {
     enum { OWN_MOST = 1024 };
     const struct stage *stage = &comm->stage;
     uint64_t next = (seq + 1) & 1;
-    if (bytes <= OWN_MOST && stage->flat_bytes[next] >= bytes)
-        cpu_own_all(stage->flat[next], bytes);
+    if (bytes <= OWN_MOST && stage->eager_bytes[next] >= bytes)
+        cpu_own_all(stage->eager[next], bytes);
 }
 
-bool flat_sources(const struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes, const void **from)
+bool eager_sources(const struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes, const void **from)
 {
     const struct watch *w = &comm->watch;
-    flat_own(comm, seq, bytes);
+    eager_own(comm, seq, bytes);
     for (uint32_t p = 0; p < w->size; p++) {
         /* relaxed: after E1 */
         from[p] = p == w->me ? send : coll_place(comm, load_relaxed64(&watch_arrival(w, p, seq)->payload[0]), bytes);
@@ -113,7 +113,7 @@ bool flat_sources(const struct tutti_comm *comm, uint64_t seq, const void *send,
     return true;
 }
 
-static void flat_fold_part(struct coll *c, const void *const from[], size_t first, size_t count)
+static void eager_fold_part(struct coll *c, const void *const from[], size_t first, size_t count)
 {
     uint32_t size = c->comm->watch.size;
     const void *part[RANKS_MAX];
@@ -124,35 +124,35 @@ static void flat_fold_part(struct coll *c, const void *const from[], size_t firs
 
 /* Of what is lent a rank reads its own beside its peers, who read it, too: who begin at the same end wait for each other at every line. Measured,
    2 ranks, 64 KiB: 3.4 us from one end, 2.3 each from another. */
-int flat_fold(struct coll *c)
+int eager_fold(struct coll *c)
 {
     const void *from[RANKS_MAX];
     uint32_t size = c->comm->watch.size;
-    if (!flat_sources(c->comm, c->op.claim.seq, c->send, c->bytes, from))
+    if (!eager_sources(c->comm, c->op.claim.seq, c->send, c->bytes, from))
         return -EPROTO;
     size_t first = c->lends ? c->count / size / LINE * LINE * c->comm->watch.me : 0;
     if (first)
-        flat_fold_part(c, from, first, c->count - first);
-    flat_fold_part(c, from, 0, first ? first : c->count);
+        eager_fold_part(c, from, first, c->count - first);
+    eager_fold_part(c, from, 0, first ? first : c->count);
     return 0;
 }
 
-int flat_fold_at_root(struct coll *c) { return flat_at_root(c) ? flat_fold(c) : 0; }
+int eager_fold_at_root(struct coll *c) { return eager_at_root(c) ? eager_fold(c) : 0; }
 
-bool flat_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
+bool eager_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {
-    return bytes < FLAT_TURNS && bytes <= comm->stage.flat_bytes[seq & 1];
+    return bytes < EAGER_TURNS && bytes <= comm->stage.eager_bytes[seq & 1];
 }
 
-void flat_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes)
+void eager_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes)
 {
-    char *slot = comm->stage.flat[seq & 1];
+    char *slot = comm->stage.eager[seq & 1];
     copy_plain(slot, send, bytes);
     /* relaxed: E1 publishes it */
     store_relaxed64(&comm->watch.mine->arrival[seq & 1].payload[0], (uint64_t)(slot - comm->world->arena.base));
 }
 
-static struct spot flat_at(const struct coll *c, uint32_t p, size_t first, size_t n)
+static struct spot eager_at(const struct coll *c, uint32_t p, size_t first, size_t n)
 {
     (void)first;
     (void)n;
@@ -160,13 +160,13 @@ static struct spot flat_at(const struct coll *c, uint32_t p, size_t first, size_
     return (struct spot){ slot ? slot + parts_offset(c, p, c->comm->watch.me) : NULL, 0 };
 }
 
-int flat_take_lists(struct coll *c)
+int eager_take_lists(struct coll *c)
 {
-    flat_own(c->comm, c->op.claim.seq, c->bytes);
-    return take_all(c, flat_at, 0, SIZE_MAX, NULL);
+    eager_own(c->comm, c->op.claim.seq, c->bytes);
+    return take_all(c, eager_at, 0, SIZE_MAX, NULL);
 }
 
-static inline int flat_take_from(struct coll *c, uint32_t p)
+static inline int eager_take_from(struct coll *c, uint32_t p)
 {
     const char *slot = coll_peer(c, p, c->bytes);
     if (!slot)
@@ -175,33 +175,33 @@ static inline int flat_take_from(struct coll *c, uint32_t p)
     return 0;
 }
 
-int flat_take(struct coll *c)
+int eager_take(struct coll *c)
 {
     const struct even *even = &c->even;
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    flat_own(c->comm, c->op.claim.seq, c->bytes);
+    eager_own(c->comm, c->op.claim.seq, c->bytes);
     if (even->keeps && !c->kept)
         coll_copy_out(c, (char *)c->recv + me * even->step, (const char *)c->send + even->at, even->keeps);
     if (!even->takes)
         return 0;
     if (size == 2 || even->end - even->first == 1)
-        return flat_take_from(c, size == 2 ? !me : even->first);
+        return eager_take_from(c, size == 2 ? !me : even->first);
     /* Each rank begins with its neighbour, so that not all read from the same one at once. */
     for (uint32_t i = 1; i < size; i++) {
-        int r = flat_take_from(c, me + i < size ? me + i : me + i - size);
+        int r = eager_take_from(c, me + i < size ? me + i : me + i - size);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-int flat_take_folded(struct coll *c)
+int eager_take_folded(struct coll *c)
 {
     const struct even *even = &c->even;
     const void *from[RANKS_MAX];
     if (even->end == 0 || c->count == 0)
         return 0;
-    flat_own(c->comm, c->op.claim.seq, c->bytes);
+    eager_own(c->comm, c->op.claim.seq, c->bytes);
     for (uint32_t p = 0; p < even->end; p++) {
         const char *slot = p == c->comm->watch.me ? c->send : coll_peer(c, p, c->bytes);
         if (!slot)

@@ -1,5 +1,5 @@
 /* The fold by the device: one launch, over all ranks' elements in rank order, as the CPU's fold takes them, so the bits are the same. */
-#include "gpu/pull.h"
+#include "gpu/direct.h"
 
 #include "gpu/kernels.h"
 #include "gpu/streams.h"
@@ -15,7 +15,7 @@ static bool is_aligned(const struct coll *c)
     return (!d->send.bytes || d->send.pointer.address % part == 0) && (!d->recv.bytes || d->recv.pointer.address % part == 0);
 }
 
-bool pull_can_fold(struct coll *c, struct text *why)
+bool direct_can_fold(struct coll *c, struct text *why)
 {
     struct gpu *gpu = c->gpu.call->gpu;
     CUfunction function;
@@ -37,7 +37,7 @@ bool pull_can_fold(struct coll *c, struct text *why)
 static void add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, size_t first)
 {
     const struct watch *w = &c->comm->watch;
-    fold->in[fold->inputs] = pull_send(c, p) + first * c->width;
+    fold->in[fold->inputs] = direct_send(c, p) + first * c->width;
     if (c->fold.scaled && p == w->me)
         memcpy(fold->factor[fold->inputs], c->fold.factor, sizeof c->fold.factor);
     for (int i = 0; c->fold.scaled && p != w->me && i < 2; i++)
@@ -45,14 +45,14 @@ static void add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, size
     fold->inputs++;
 }
 
-int pull_fold(struct coll *c)
+int direct_fold(struct coll *c)
 {
     struct device_call *d = c->gpu.call;
     uint32_t me = c->comm->watch.me, ranks = c->comm->watch.size;
     enum kind kind = c->algorithm->kind;
     struct chunk share = { 0, c->count };
-    if (kind == KIND_ALL_REDUCE && !d->pull->leader)
-        share = pull_share(c, me);
+    if (kind == KIND_ALL_REDUCE && !d->direct->leader)
+        share = direct_share(c, me);
     if (kind == KIND_SCAN || kind == KIND_EXSCAN)
         ranks = me + (kind == KIND_SCAN);
     struct kernel_fold fold = { .out = d->recv.pointer.address + share.first * c->width, .count = share.count, .divisor = ranks };

@@ -1,8 +1,8 @@
 /* Job: choose plain or non-temporal stores for the results of a large operation, by cost (base/tuner).
  * Owns: tutti_comm.coll.streams.
  * Never: anything that a peer could notice. */
-#ifndef TUTTI_COLL_STREAM_H
-#define TUTTI_COLL_STREAM_H
+#ifndef TUTTI_COLL_NONTEMPORAL_H
+#define TUTTI_COLL_NONTEMPORAL_H
 
 #include "coll/coll.h"
 

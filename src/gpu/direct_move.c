@@ -7,15 +7,15 @@
  *                rest when all have folded, and then others read share p alone.
  *   reduce, reduce_scatter   a rank that folds reads all send buffers; in place it writes, of them all, the part of its own that it alone reads
  *   broadcast, scatter, gather, all_gather   in place, the block that lies there already is not written
- *   all_to_all, scan, exscan   in place, a rank would overwrite what others read: there no card is given, and the ring takes it
+ *   all_to_all, scan, exscan   in place, a rank would overwrite what others read: there no card is given, and the pipeline takes it
  * and everybody stays until everybody's result is in place (E70), so nobody reads a buffer that its owner has got back. */
-#include "gpu/pull.h"
+#include "gpu/direct.h"
 
 #include "coll/parts.h"
 #include "gpu/streams.h"
 #include "pattern/chunk.h"
 
-bool pull_is_kind(enum kind kind)
+bool direct_is_kind(enum kind kind)
 {
     switch (kind) {
     case KIND_ALL_REDUCE:
@@ -32,10 +32,10 @@ bool pull_is_kind(enum kind kind)
     }
 }
 
-bool pull_has_fold(const struct coll *c, uint32_t p)
+bool direct_has_fold(const struct coll *c, uint32_t p)
 {
     switch (c->algorithm->kind) {
-    case KIND_ALL_REDUCE: return c->gpu.call->pull->leader ? p == 0 : pull_share(c, p).count > 0;
+    case KIND_ALL_REDUCE: return c->gpu.call->direct->leader ? p == 0 : direct_share(c, p).count > 0;
     case KIND_REDUCE: return p == (uint32_t)c->root;
     case KIND_REDUCE_SCATTER:
     case KIND_SCAN: return true;
@@ -44,7 +44,7 @@ bool pull_has_fold(const struct coll *c, uint32_t p)
     }
 }
 
-struct chunk pull_share(const struct coll *c, uint32_t p)
+struct chunk direct_share(const struct coll *c, uint32_t p)
 {
     enum { TOGETHER = 64 };            /* so that shares begin where vectors do */
     size_t size = c->comm->watch.size, each = ((c->count + size - 1) / size + TOGETHER - 1) / TOGETHER * TOGETHER, first = p * each;
@@ -60,16 +60,16 @@ static bool reads_send(const struct coll *c, uint32_t p, uint32_t reader)
     case KIND_REDUCE:
     case KIND_REDUCE_SCATTER:
     case KIND_SCAN:
-    case KIND_EXSCAN: return pull_has_fold(c, reader) && p != reader && (!(parts_how(c) & PARTS_LOWER) || p < reader);
+    case KIND_EXSCAN: return direct_has_fold(c, reader) && p != reader && (!(parts_how(c) & PARTS_LOWER) || p < reader);
     default: return parts_moves(c, p, reader);
     }
 }
 
-bool pull_reads_send(const struct coll *c, uint32_t p) { return reads_send(c, p, c->comm->watch.me); }
+bool direct_reads_send(const struct coll *c, uint32_t p) { return reads_send(c, p, c->comm->watch.me); }
 
-bool pull_reads_recv(const struct coll *c, uint32_t p)
+bool direct_reads_recv(const struct coll *c, uint32_t p)
 {
-    return c->algorithm->kind == KIND_ALL_REDUCE && p != c->comm->watch.me && pull_has_fold(c, p);
+    return c->algorithm->kind == KIND_ALL_REDUCE && p != c->comm->watch.me && direct_has_fold(c, p);
 }
 
 static int copy(struct coll *c, void *to, CUdeviceptr from, size_t bytes)
@@ -81,24 +81,24 @@ static int copy(struct coll *c, void *to, CUdeviceptr from, size_t bytes)
 static int copy_folded(struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
-    if (c->gpu.call->pull->leader)
-        return w->me == 0 ? 0 : copy(c, c->recv, pull_recv(c, 0), c->count * c->width);
+    if (c->gpu.call->direct->leader)
+        return w->me == 0 ? 0 : copy(c, c->recv, direct_recv(c, 0), c->count * c->width);
     for (uint32_t i = 1; i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
-        struct chunk share = pull_share(c, p);
-        int r = share.count ? copy(c, (char *)c->recv + share.first * c->width, pull_recv(c, p) + share.first * c->width, share.count * c->width) : 0;
+        struct chunk share = direct_share(c, p);
+        int r = share.count ? copy(c, (char *)c->recv + share.first * c->width, direct_recv(c, p) + share.first * c->width, share.count * c->width) : 0;
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-int pull_copy(struct coll *c)
+int direct_copy(struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
     if (c->algorithm->kind == KIND_ALL_REDUCE)
         return copy_folded(c);
-    if (c->gpu.call->pull->folds)
+    if (c->gpu.call->direct->folds)
         return 0;
     bool each = parts_how(c) & PARTS_EACH;
     for (uint32_t i = 0; i < w->size; i++) {
@@ -106,7 +106,7 @@ int pull_copy(struct coll *c)
         bool kept = p == w->me && parts_keeps(c);
         if (!kept && !parts_moves(c, p, w->me))
             continue;
-        CUdeviceptr from = pull_send(c, p) + (each ? w->me * c->count * c->width : 0);
+        CUdeviceptr from = direct_send(c, p) + (each ? w->me * c->count * c->width : 0);
         int r = copy(c, parts_recv(c, p), from, c->count * c->width);
         if (r < 0)
             return r;

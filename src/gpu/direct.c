@@ -4,11 +4,11 @@
  *
  * Opening costs up to a millisecond for memory that is not kept open, and two exchanges of lines: that is why small operations go through the
  * staging. A rank that sees no way says so by giving no card, which costs nobody anything. */
-#include "gpu/pull.h"
+#include "gpu/direct.h"
 
 #include "base/clock.h"
 #include "coll/parts.h"
-#include "coll/ring.h"
+#include "coll/pipeline.h"
 #include "coll/select.h"
 #include "gpu/ipc_import.h"
 #include "gpu/streams.h"
@@ -20,14 +20,14 @@
 
 #define PATIENCE_NS UINT64_C(1000000000)
 
-CUdeviceptr pull_send(const struct coll *c, uint32_t p)
+CUdeviceptr direct_send(const struct coll *c, uint32_t p)
 {
-    return p == c->comm->watch.me ? c->gpu.call->send.pointer.address : c->gpu.call->pull->peers[p].send_at;
+    return p == c->comm->watch.me ? c->gpu.call->send.pointer.address : c->gpu.call->direct->peers[p].send_at;
 }
 
-CUdeviceptr pull_recv(const struct coll *c, uint32_t p)
+CUdeviceptr direct_recv(const struct coll *c, uint32_t p)
 {
-    return p == c->comm->watch.me ? c->gpu.call->recv.pointer.address : c->gpu.call->pull->peers[p].recv_at;
+    return p == c->comm->watch.me ? c->gpu.call->recv.pointer.address : c->gpu.call->direct->peers[p].recv_at;
 }
 
 static struct ipc_import *ipc_import_of(const struct coll *c) { return ipc_export_handles(ipc_export_if(c->comm->world)); }
@@ -43,7 +43,7 @@ static bool alone_in_process(const struct coll *c)
     return true;
 }
 
-/* In place, some collectives overwrite what peers read (pull_move.c). */
+/* In place, some collectives overwrite what peers read (direct_move.c). */
 static bool overwrites(const struct coll *c)
 {
     enum kind kind = c->algorithm->kind;
@@ -54,7 +54,7 @@ static bool can_go(struct coll *c, struct text *why)
 {
     struct device_call *d = c->gpu.call;
     const char *reason = NULL;
-    if (!pull_is_kind(c->algorithm->kind) || c->lists.n)
+    if (!direct_is_kind(c->algorithm->kind) || c->lists.n)
         reason = "collectives of lists go through the staging";
     else if (c->fold.user)
         reason = "an operation of the caller's own runs on the CPU";
@@ -64,7 +64,7 @@ static bool can_go(struct coll *c, struct text *why)
         reason = "one of the buffers is host memory";
     if (reason)
         text_add(why, "%s", reason);
-    return !reason && (!d->pull->folds || pull_can_fold(c, why));
+    return !reason && (!d->direct->folds || direct_can_fold(c, why));
 }
 
 /* Is what this rank gives, or receives, read by anybody? */
@@ -101,7 +101,7 @@ static struct card *cards_of(struct coll *c)
 /* Where this rank's card for the operation lies; 0: it gives none. */
 static uint64_t offer(struct coll *c, struct text *why)
 {
-    struct pull *p = c->gpu.call->pull;
+    struct direct *p = c->gpu.call->direct;
     struct ipc_export *share = can_go(c, why) ? share_of(c->comm->world, why) : NULL;
     if (!share)
         return 0;
@@ -122,7 +122,7 @@ static uint64_t offer(struct coll *c, struct text *why)
     return (uint64_t)((char *)card - c->comm->world->arena.base);
 }
 
-/* The ring it is. What was lent is remembered until the end, when peers must have closed it. */
+/* The pipeline it is. What was lent is remembered until the end, when peers must have closed it. */
 static void give_up(struct coll *c, const char *words)
 {
     char unsaid[64];
@@ -131,7 +131,7 @@ static void give_up(struct coll *c, const char *words)
     struct ipc_export *share = words ? share_of(c->comm->world, &why) : NULL;
     if (share)
         ipc_export_note(share, words);
-    c->gpu.call->pull->state = PULL_OVER;
+    c->gpu.call->direct->state = DIRECT_OVER;
     c->gpu.mover = &pinned_mover;
 }
 
@@ -172,8 +172,8 @@ static bool on_one_gpu(const struct coll *c)
 
 static int open_peer(struct coll *c, uint32_t p, struct text *why)
 {
-    struct pull_peer *peer = &c->gpu.call->pull->peers[p];
-    bool each = c->algorithm->kind == KIND_REDUCE_SCATTER || (!c->gpu.call->pull->folds && (parts_how(c) & PARTS_EACH));
+    struct direct_peer *peer = &c->gpu.call->direct->peers[p];
+    bool each = c->algorithm->kind == KIND_REDUCE_SCATTER || (!c->gpu.call->direct->folds && (parts_how(c) & PARTS_EACH));
     size_t bytes = c->count * c->width;
     const struct card *card = card_of(c, p);
     if (!card) {
@@ -183,18 +183,18 @@ static int open_peer(struct coll *c, uint32_t p, struct text *why)
     peer->send = card->send;
     peer->recv = card->recv;
     int r = 0;
-    if (pull_reads_send(c, p))
+    if (direct_reads_send(c, p))
         r = take(c, p, &peer->send, each ? bytes * c->comm->watch.size : bytes, &peer->send_at, &peer->send_open, why);
-    if (r == 0 && pull_reads_recv(c, p))
+    if (r == 0 && direct_reads_recv(c, p))
         r = take(c, p, &peer->recv, bytes, &peer->recv_at, &peer->recv_open, why);
     return r;
 }
 
 static void close_all(struct coll *c)
 {
-    struct pull *pull = c->gpu.call->pull;
+    struct direct *direct = c->gpu.call->direct;
     for (uint32_t p = 0; p < c->comm->watch.size; p++) {
-        struct pull_peer *peer = &pull->peers[p];
+        struct direct_peer *peer = &direct->peers[p];
         uint32_t owner = watch_world_rank(&c->comm->watch, p);
         if (peer->send_open)
             ipc_import_give(ipc_import_of(c), owner, peer->send.buffer);
@@ -229,9 +229,9 @@ static bool all_offer(struct coll *c, struct text *why)
 
 /* ---- the operation ----------------------------------------------------------------------------------------------------------------- */
 
-static int mark(struct coll *c, enum pull_state next)
+static int mark(struct coll *c, enum direct_state next)
 {
-    struct pull *p = c->gpu.call->pull;
+    struct direct *p = c->gpu.call->direct;
     p->state = next;
     p->marks++;
     int r = device_mark(c, STREAM_OUT);
@@ -244,24 +244,24 @@ static int passed(struct coll *c)
     int r = device_passed(c, STREAM_OUT, &marks);
     if (r < 0)
         return r;
-    return marks >= c->gpu.call->pull->marks ? DONE : watch_poll(&c->op);
+    return marks >= c->gpu.call->direct->marks ? DONE : watch_poll(&c->op);
 }
 
 static void say(struct coll *c, shared64 *word)
 {
-    uint64_t all = c->ring.base + c->ring.total;
+    uint64_t all = c->pipeline.base + c->pipeline.total;
     if (load_relaxed64(word) < all)                                  /* relaxed: our own word */
         watch_raise(&c->comm->watch, word, all);                     /* E16 release, E17 release */
 }
 
-/* What the ring would have said by now, so that it finds all rounds behind it. */
+/* What the pipeline would have said by now, so that it finds all rounds behind it. */
 static int over(struct coll *c)
 {
     close_all(c);
-    c->gpu.call->pull->state = PULL_OVER;
+    c->gpu.call->direct->state = DIRECT_OVER;
     say(c, &c->comm->watch.mine->produced);
     c->gpu.mover = NULL;                   /* nothing is handed over any more */
-    c->ring.in = c->ring.asked = c->ring.fold = c->ring.taking = c->ring.out = c->ring.mine = c->ring.taken = c->ring.steps = c->ring.total;
+    c->pipeline.in = c->pipeline.asked = c->pipeline.fold = c->pipeline.taking = c->pipeline.out = c->pipeline.mine = c->pipeline.taken = c->pipeline.steps = c->pipeline.total;
     return DONE;
 }
 
@@ -270,41 +270,41 @@ static int step(struct coll *c)
 {
     enum { MORE = 2 };
     struct watch *w = &c->comm->watch;
-    struct pull *p = c->gpu.call->pull;
+    struct direct *p = c->gpu.call->direct;
     bool of_all = c->algorithm->kind == KIND_ALL_REDUCE;
     int r = DONE;
     switch (p->state) {
-    case PULL_SAID:
-        r = pull_has_fold(c, w->me) ? pull_fold(c) : 0;
-        return r < 0 || (r = mark(c, PULL_FOLDING)) < 0 ? r : MORE;
-    case PULL_FOLDING:
+    case DIRECT_SAID:
+        r = direct_has_fold(c, w->me) ? direct_fold(c) : 0;
+        return r < 0 || (r = mark(c, DIRECT_FOLDING)) < 0 ? r : MORE;
+    case DIRECT_FOLDING:
         r = passed(c);
         if (r != DONE)
             return r;
         if (of_all || c->algorithm->kind == KIND_REDUCE)
             say(c, &w->mine->folded);
-        p->state = PULL_FOLDED;
+        p->state = DIRECT_FOLDED;
         return MORE;
-    case PULL_FOLDED:
-        if (of_all && ring_await(c, offsetof(struct member, folded), c->ring.total, pull_has_fold) == WAITING)
+    case DIRECT_FOLDED:
+        if (of_all && pipeline_await(c, offsetof(struct member, folded), c->pipeline.total, direct_has_fold) == WAITING)
             return WAITING;
-        r = pull_copy(c);
-        return r < 0 || (r = mark(c, PULL_COPYING)) < 0 ? r : MORE;
-    case PULL_COPYING:
+        r = direct_copy(c);
+        return r < 0 || (r = mark(c, DIRECT_COPYING)) < 0 ? r : MORE;
+    case DIRECT_COPYING:
         r = passed(c);
         return r == DONE ? over(c) : r;
     default: return DONE;
     }
 }
 
-/* After the gate: with the ring, or this way? DONE: it is clear. */
+/* After the gate: with the pipeline, or this way? DONE: it is clear. */
 static int choose(struct coll *c)
 {
     char words[300];
     struct text why = TEXT_IN(words);
-    struct pull *p = c->gpu.call->pull;
+    struct direct *p = c->gpu.call->direct;
     text_clear(&why);
-    if (p->state == PULL_OFFERED) {
+    if (p->state == DIRECT_OFFERED) {
         if (watch_all_arrived(&c->op) == WAITING)
             return WAITING;
         if (!all_offer(c, &why)) {
@@ -321,10 +321,10 @@ static int choose(struct coll *c)
             ipc_export_note(ipc_export_if(c->comm->world), words);
         }
         coll_say_mapped(c, ok);
-        p->state = PULL_TRIED;
+        p->state = DIRECT_TRIED;
         p->could = ok;
     }
-    if (p->state == PULL_TRIED) {
+    if (p->state == DIRECT_TRIED) {
         bool all;
         if (coll_all_mapped(c, &all) == WAITING)
             return WAITING;
@@ -333,16 +333,16 @@ static int choose(struct coll *c)
         if (!all)
             give_up(c, p->could ? "another rank could not open what it needs" : NULL);
         else
-            p->state = PULL_SAID;
+            p->state = DIRECT_SAID;
     }
     return DONE;
 }
 
-/* Called again and again until it says DONE, from the arrival on; then the ring goes on with what is left. */
-static int pull_ready(struct coll *c)
+/* Called again and again until it says DONE, from the arrival on; then the pipeline goes on with what is left. */
+static int direct_ready(struct coll *c)
 {
     int r = device_ready(c);
-    if (r == DONE && c->gpu.call->pull->state < PULL_SAID)
+    if (r == DONE && c->gpu.call->direct->state < DIRECT_SAID)
         r = choose(c);
     if (r != DONE || c->gpu.mover == &pinned_mover)
         return r;
@@ -350,11 +350,11 @@ static int pull_ready(struct coll *c)
     return r;
 }
 
-static int pull_reserve(struct coll *c, size_t bytes) { return pinned_mover.reserve(c, bytes); }
+static int direct_reserve(struct coll *c, size_t bytes) { return pinned_mover.reserve(c, bytes); }
 
-static const struct mover pull_mover = { .ready = pull_ready, .reserve = pull_reserve };
+static const struct mover direct_mover = { .ready = direct_ready, .reserve = direct_reserve };
 
-static int pull_advance(struct op *op)
+static int direct_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     struct device_call *d = c->gpu.call;
@@ -376,10 +376,10 @@ static int pull_advance(struct op *op)
     return c->algorithm->advance(op);
 }
 
-void pull_choose(struct coll *c)
+void direct_choose(struct coll *c)
 {
-    struct pull *p = calloc(1, sizeof *p);
-    struct pull_peer *peers = calloc(c->comm->watch.size, sizeof *peers);
+    struct direct *p = calloc(1, sizeof *p);
+    struct direct_peer *peers = calloc(c->comm->watch.size, sizeof *peers);
     enum kind kind = c->algorithm->kind;
     pinned_choose(c);
     if (!p || !peers || !c->count || c->comm->watch.size == 1) {
@@ -390,15 +390,15 @@ void pull_choose(struct coll *c)
     p->peers = peers;
     p->leader = select_road(c->comm->world->rules, c->bytes) == ROAD_LEADER;
     p->folds = kind == KIND_ALL_REDUCE || kind == KIND_REDUCE || (parts_of(kind) & PARTS_FOLD);
-    c->gpu.call->pull = p;
-    c->op.advance = pull_advance;
-    c->gpu.mover = &pull_mover;
+    c->gpu.call->direct = p;
+    c->op.advance = direct_advance;
+    c->gpu.mover = &direct_mover;
 }
 
-void pull_end(struct coll *c, int result)
+void direct_end(struct coll *c, int result)
 {
     struct device_call *d = c->gpu.call;
-    struct pull *p = d->pull;
+    struct direct *p = d->direct;
     if (!p)
         return;                                      /* it may not so much as have been numbered: no comm is known */
     struct ipc_export *share = ipc_export_if(c->comm->world);
@@ -413,5 +413,5 @@ void pull_end(struct coll *c, int result)
     }
     free(p->peers);
     free(p);
-    d->pull = NULL;
+    d->direct = NULL;
 }
