@@ -10,7 +10,8 @@ rows() {
     {
         text = NOTE; begins = text ~ /^(\/\*|\/\/)/; file = FILENAME; sub(/^src\//, "", file)
         sub(/^(\/\*+|\/\/+)/, "", text); sub(/^[ \t]*(\*+[ \t]+)?(Edges?:[ \t]*)?/, "", text); sub(/[ \t]*\*\/.*$/, "", text)
-        if (CODE ~ /^[ \t]*$/ && text ~ /^E[0-9]+ [a-z][a-z -]*:/) {
+        is_end = begins && text ~ /^E[0-9]+ (release|acquire|fence|rmw):/
+        if (CODE ~ /^[ \t]*$/ && text ~ /^E[0-9]+ [a-z][a-z -]*:/ && !is_end) {
             id = text; sub(/ .*/, "", id); name = text; sub(/^E[0-9]+ /, "", name); sub(/:.*/, "", name)
             print "D\t" substr(id, 2) "\t" name "\t" file
             next
