@@ -9,7 +9,8 @@
  *     if (tutti_uring_prep_wait(sqe, work) == 0)
  *         io_uring_sqe_set_data(sqe, MINE);
  *     io_uring_submit(&ring);
- *     ...                                // the completion with MINE says that it is over, whatever its res
+ *     ...                                // the completion with MINE says that it is over,
+ *                                        whatever its res
  *     int error = tutti_wait(work, 0);   // returns at once, and frees the handle
  */
 #ifndef TUTTI_URING_H

@@ -1,5 +1,6 @@
-/* What it spares when buffers lie in memory that the other ranks can reach: the same all_reduce from private memory, from tutti_alloc, and
- * from malloc memory made part of the arena by tutti_register. */
+/* What it spares when buffers lie in memory that the other ranks can reach: the same
+ * all_reduce from private memory, from tutti_alloc, and from malloc memory made part of the
+ * arena by tutti_register. */
 #include "harness/measure.h"
 #include "harness/report.h"
 
@@ -9,18 +10,23 @@
 
 static const struct perf_program program = {
     .name = "arena",
-    .question = "What does an all_reduce gain when its buffers lie in the arena, by tutti_alloc or tutti_register?",
+    .question =
+        "What does an all_reduce gain when its buffers lie in the arena, by tutti_alloc or "
+        "tutti_register?",
     .ranks = "2",
     .seconds = 20,
     .sizes = true,
-    .examples = "  arena\n  arena --hot\n  arena --most 64M --seconds 40\n  arena --ranks 2,4 --html arena.html\n",
+    .examples =
+        "  arena\n  arena --hot\n  arena --most 64M --seconds 40\n  arena --ranks 2,4 --html "
+        "arena.html\n",
 };
 
 enum { SETS = 3 };
 enum { PRIVATE, ARENA, REGISTERED, PRIVATE_IN_PLACE, ARENA_IN_PLACE, COPY, COUNT };
 
-/* The buffers of this rank's process, made when first asked for: SETS to send and SETS to receive, used in turn, so that they are not
-   all found in the caches; --hot: one of each, as where a program reduces the same gradients in every step. */
+/* The buffers of this rank's process, made when first asked for: SETS to send and SETS to receive,
+   used in turn, so that they are not all found in the caches; --hot: one of each, as where a
+   program reduces the same gradients in every step. */
 struct pool { char *at; size_t bytes; };
 static struct pool pools[3];
 
@@ -73,7 +79,8 @@ static int run(struct rank *r, uint64_t times, int kind, bool in_place)
     for (uint64_t i = 0; i < times && error == 0; i++) {
         if (i)
             rewrite(r, kind);
-        error = tutti_all_reduce(r->send, in_place ? r->send : r->recv, r->bytes / sizeof(float), TUTTI_F32, TUTTI_SUM, r->comm, NULL);
+        error = tutti_all_reduce(r->send, in_place ? r->send : r->recv, r->bytes / sizeof(float),
+                                 TUTTI_F32, TUTTI_SUM, r->comm, NULL);
     }
     return error;
 }
@@ -83,8 +90,17 @@ static void rewrite_arena(struct rank *r) { rewrite(r, ARENA); }
 static void rewrite_registered(struct rank *r) { rewrite(r, REGISTERED); }
 static int run_private(struct rank *r, uint64_t times) { return run(r, times, PRIVATE, false); }
 static int run_arena(struct rank *r, uint64_t times) { return run(r, times, ARENA, false); }
-static int run_registered(struct rank *r, uint64_t times) { return run(r, times, REGISTERED, false); }
-static int run_private_in_place(struct rank *r, uint64_t times) { return run(r, times, PRIVATE, true); }
+
+static int run_registered(struct rank *r, uint64_t times)
+{
+    return run(r, times, REGISTERED, false);
+}
+
+static int run_private_in_place(struct rank *r, uint64_t times)
+{
+    return run(r, times, PRIVATE, true);
+}
+
 static int run_arena_in_place(struct rank *r, uint64_t times) { return run(r, times, ARENA, true); }
 
 static int run_copy(struct rank *r, uint64_t times)
@@ -98,24 +114,47 @@ static int run_copy(struct rank *r, uint64_t times)
 }
 
 static const struct contender contenders[] = {
-    [PRIVATE] = { "private", "malloc memory, from one buffer to another", NULL, 0, false, 0, 0, run_private, rewrite_private, OP_NONE },
-    [ARENA] = { "arena", "memory of tutti_alloc, from one buffer to another", NULL, 0, false, 0, 0, run_arena, rewrite_arena, OP_NONE },
-    [REGISTERED] = { "registered", "malloc memory, registered; its ends share pages with others", NULL, 0, false, 0, 0, run_registered, rewrite_registered, OP_NONE },
-    [PRIVATE_IN_PLACE] = { "private in place", "malloc memory, in place", NULL, 0, false, 0, 0, run_private_in_place, rewrite_private, OP_NONE },
-    [ARENA_IN_PLACE] = { "arena in place", "memory of tutti_alloc, in place", NULL, 0, false, 0, 0, run_arena_in_place, rewrite_arena, OP_NONE },
-    [COPY] = { "memcpy", "each rank copies as many bytes, at the same time", NULL, 0, false, 0, 0, run_copy, rewrite_private, OP_NONE },
+    [PRIVATE] = {
+        "private", "malloc memory, from one buffer to another", NULL, 0, false, 0, 0, run_private,
+        rewrite_private, OP_NONE
+    },
+    [ARENA] = {
+        "arena", "memory of tutti_alloc, from one buffer to another", NULL, 0, false, 0, 0,
+        run_arena, rewrite_arena, OP_NONE
+    },
+    [REGISTERED] = {
+        "registered", "malloc memory, registered; its ends share pages with others", NULL, 0, false,
+        0, 0, run_registered, rewrite_registered, OP_NONE
+    },
+    [PRIVATE_IN_PLACE] = {
+        "private in place", "malloc memory, in place", NULL, 0, false, 0, 0, run_private_in_place,
+        rewrite_private, OP_NONE
+    },
+    [ARENA_IN_PLACE] = {
+        "arena in place", "memory of tutti_alloc, in place", NULL, 0, false, 0, 0,
+        run_arena_in_place, rewrite_arena, OP_NONE
+    },
+    [COPY] = {
+        "memcpy", "each rank copies as many bytes, at the same time", NULL, 0, false, 0, 0,
+        run_copy, rewrite_private, OP_NONE
+    },
     [COUNT] = { 0 }
 };
 
-static void tell(struct report *report, struct table *table, struct plot *plot, const struct team *team, size_t bytes, const struct measured *m)
+static void tell(struct report *report, struct table *table, struct plot *plot,
+                 const struct team *team, size_t bytes, const struct measured *m)
 {
-    static const int against[COUNT] = { [ARENA] = PRIVATE, [REGISTERED] = ARENA, [ARENA_IN_PLACE] = PRIVATE_IN_PLACE, [COPY] = PRIVATE };
+    static const int against[COUNT] = {
+        [ARENA] = PRIVATE, [REGISTERED] = ARENA,
+        [ARENA_IN_PLACE] = PRIVATE_IN_PLACE, [COPY] = PRIVATE
+    };
     char text[COUNT + 3][32];
     const char *cells[COUNT + 3];
     double ratio[COUNT];
     cells[0] = unit_text(text[0], sizeof text[0], UNIT_BYTES, (double)bytes);
     for (int i = 0; i < COUNT; i++) {
-        struct figure *f = report_figure(report, "all_reduce", contenders[i].name, UNIT_NS, team->ranks);
+        struct figure *f = report_figure(report, "all_reduce", contenders[i].name, UNIT_NS,
+                                         team->ranks);
         figure_single(f, &m[i].single);
         f->bytes = bytes;
         f->value = series_median(&m[i].rounds);
@@ -133,30 +172,41 @@ static void tell(struct report *report, struct table *table, struct plot *plot, 
     cells[7] = unit_text(text[7], sizeof text[0], UNIT_NS, series_median(&m[COPY].rounds));
     table_row(table, bytes == (size_t)16 << 20, cells);
     if (bytes == (size_t)16 << 20 && team->ranks == 2) {
-        report_promise(report, "16 MiB in place: arena / private", 1 / ratio[ARENA_IN_PLACE], 0.5, UNIT_RATIO);
+        report_promise(report, "16 MiB in place: arena / private", 1 / ratio[ARENA_IN_PLACE], 0.5,
+                       UNIT_RATIO);
         report_promise(report, "16 MiB: arena / private", 1 / ratio[ARENA], 0.5, UNIT_RATIO);
-        report_promise(report, "16 MiB: registered malloc memory / arena", 1 / ratio[REGISTERED], 1.1, UNIT_RATIO);
+        report_promise(report, "16 MiB: registered malloc memory / arena", 1 / ratio[REGISTERED],
+                       1.1, UNIT_RATIO);
     }
 }
 
 static void compare(struct report *report, const struct perf_options *o, int k)
 {
-    static const char *const heads[] = { "bytes", "private", "arena", "registered", "private/arena", "arena/reg.", "in place", "memcpy" };
+    static const char *const heads[] = {
+        "bytes", "private", "arena", "registered", "private/arena",
+        "arena/reg.", "in place", "memcpy"
+    };
     static const int width[] = { 7, 9, 9, 11, 14, 11, 9, 8 };
     struct team team;
     size_t least = o->quick ? 1 << 18 : 1 << 20;
     int sizes = 0, done = 0;
     for (size_t bytes = least; bytes <= o->most; bytes *= 4)
         sizes++;
-    team_open(&team, &(struct team_plan){ .ranks = o->ranks[k], .contenders = contenders, .shared_bytes = 4096 });
+    team_open(&team,
+              &(struct team_plan){
+                  .ranks = o->ranks[k], .contenders = contenders, .shared_bytes = 4096 });
     struct table *table = report_table(report, 8, heads, width);
-    snprintf(table->title, sizeof table->title, "%d ranks, %s, f32, sum, buffers %s", team.ranks, team.crowded ? "more than CPUs" : "a CPU each",
-             o->hot ? "hot" : "used in turn");
-    snprintf(table->note, sizeof table->note, "Time until the last rank is through, started together, buffers rewritten by their owners before. Ratios "
-             "are medians of the ratios of rounds; private/arena: above 1, the arena is faster; in place: the same with send == recv. "
+    snprintf(table->title, sizeof table->title, "%d ranks, %s, f32, sum, buffers %s", team.ranks,
+             team.crowded ? "more than CPUs" : "a CPU each", o->hot ? "hot" : "used in turn");
+    snprintf(table->note, sizeof table->note,
+             "Time until the last rank is through, started together, buffers rewritten by their "
+             "owners before. Ratios "
+             "are medians of the ratios of rounds; private/arena: above 1, the arena is faster; in "
+             "place: the same with send == recv. "
              "memcpy: each rank copies as many bytes at the same time.");
     struct plot *plot = report_plot(report);
-    snprintf(plot->title, sizeof plot->title, "All_reduce of %d ranks, where the buffers lie", team.ranks);
+    snprintf(plot->title, sizeof plot->title, "All_reduce of %d ranks, where the buffers lie",
+             team.ranks);
     snprintf(plot->note, sizeof plot->note, "Lower is better.");
     snprintf(plot->x_title, sizeof plot->x_title, "bytes of each rank");
     snprintf(plot->y_title, sizeof plot->y_title, "time");
@@ -167,7 +217,10 @@ static void compare(struct report *report, const struct perf_options *o, int k)
         plot_curve(plot, contenders[i].name, i)->marks = true;
     for (size_t bytes = least; bytes <= o->most; bytes *= 4, done++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds / sizes, o->quick, o->hot, bytes, (k + (double)done / sizes) / o->lists, 1.0 / sizes / o->lists, OP_NONE, false, 1 };
+        struct effort e = {
+            o->seconds / sizes, o->quick, o->hot, bytes, (k + (double)done / sizes) / o->lists,
+            1.0 / sizes / o->lists, OP_NONE, false, 1
+        };
         measure(&team, &e, m);
         tell(report, table, &report->plots[report->plot_count - 1], &team, bytes, m);
         measured_free(m, COUNT);

@@ -1,4 +1,5 @@
-/* How long a collective takes, from four bytes to many, beside other systems and the copies that none can do without. */
+/* How long a collective takes, from four bytes to many, beside other systems and the copies that
+ * none can do without. */
 #include "reports/question.h"
 
 #include <stdio.h>
@@ -7,14 +8,19 @@
 
 static const struct perf_program program = {
     .name = "collective",
-    .question = "How long does a collective take, from four bytes to many, beside other systems, and beside the copies that none can do without?",
+    .question =
+        "How long does a collective take, from four bytes to many, beside other systems, and "
+        "beside the copies that none can do without?",
     .ranks = "2,8",
     .seconds = 15,
     .sizes = true,
     .peers = true,
     .words = "OPERATION...",
-    .examples = "  collective all_reduce -n 2\n  collective broadcast gather --most 1M --seconds 5\n  collective --hot --html collective.html\n\n"
-                "operations: all_reduce (the default) broadcast reduce reduce_scatter\n  all_gather gather scatter all_to_all scan exscan sendrecv; all\n",
+    .examples =
+        "  collective all_reduce -n 2\n  collective broadcast gather --most 1M --seconds 5\n  "
+        "collective --hot --html collective.html\n\n"
+                "operations: all_reduce (the default) broadcast reduce reduce_scatter\n  "
+                "all_gather gather scatter all_to_all scan exscan sendrecv; all\n",
 };
 
 static int named(const struct perf_options *o, enum operation_id to[OPS])
@@ -43,12 +49,16 @@ int main(int argc, char **argv)
     struct report report;
     enum operation_id chosen[OPS];
     perf_options(&options, &program, argc, argv);
-    struct ask_sizes sizes = { chosen, named(&options, chosen), 4, options.most, options.work, options.quick, 1 };
+    struct ask_sizes sizes = {
+        chosen, named(&options, chosen), 4, options.most, options.work, options.quick, 1
+    };
     stamp_calibrate();
     report_begin(&report, &program);
     for (int k = 0; k < options.lists; k++)
-        ask_collective(&(struct question){ &report, &options, options.ranks[k], options.seconds * sizes.count, (double)k / options.lists,
-                                        1.0 / options.lists }, &sizes);
+        ask_collective(&(struct question){ &report, &options, options.ranks[k],
+                                           options.seconds * sizes.count, (double)k / options.lists,
+                                           1.0 / options.lists },
+                       &sizes);
     check_consistency(&report);
     check_promises(&report, false);
     return report_end(&report, &options);

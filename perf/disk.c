@@ -1,7 +1,8 @@
-/* A file that all ranks need, five ways: tutti_load; each rank reads it; each maps it; rank 0 reads and broadcasts; and, as the floor, what the
- * disk or the page cache gives when each rank reads one stripe into memory that is there. Every sample is a job of its own, so that all pay
- * for their memory; afterwards each rank looks at a byte of every page. The ways take turns, cold (the cache has been told to forget the
- * file) and warm. */
+/* A file that all ranks need, five ways: tutti_load; each rank reads it; each maps it; rank 0 reads
+ * and broadcasts; and, as the floor, what the disk or the page cache gives when each rank reads one
+ * stripe into memory that is there. Every sample is a job of its own, so that all pay for their
+ * memory; afterwards each rank looks at a byte of every page. The ways take turns, cold (the cache
+ * has been told to forget the file) and warm. */
 #include "base/clock.h"
 #include "harness/progress.h"
 #include "harness/report.h"
@@ -20,20 +21,32 @@
 
 static const struct perf_program program = {
     .name = "disk",
-    .question = "What does it take until all ranks have the bytes of one file, in time, CPU time and memory?",
+    .question =
+        "What does it take until all ranks have the bytes of one file, in time, CPU time and "
+        "memory?",
     .ranks = "4",
     .seconds = 60,
     .sizes = true,
-    .examples = "  disk --most 1G\n  disk --ranks 2,4,8 --most 256M --html disk.html\n  TMPDIR=/mnt/nvme disk\n",
+    .examples =
+        "  disk --most 1G\n  disk --ranks 2,4,8 --most 256M --html disk.html\n  TMPDIR=/mnt/nvme "
+        "disk\n",
 };
 
 enum { TUTTI, EACH, MAPPED, BROADCAST, FLOOR, WAYS, PIECE = 1 << 20, DEPTH = 8, PAGE = 4096 };
-static const char *const names[] = { "tutti_load", "each rank reads", "each rank maps", "rank 0 + broadcast", "bare stripes" };
+static const char *const names[] = {
+    "tutti_load", "each rank reads", "each rank maps", "rank 0 + broadcast", "bare stripes"
+};
 
 /* Shared by the ranks of a sample and the program. */
 struct rank_said { double ns, cpu_ns, bytes; int error; };
 struct sample_page { struct rank_said rank[PERF_RANKS_MAX]; };
-struct sample_plan { int way; bool cold; const char *path; size_t bytes; struct sample_page *page; };
+struct sample_plan {
+    int way;
+    bool cold;
+    const char *path;
+    size_t bytes;
+    struct sample_page *page;
+};
 
 /* ---- the ways: all of the file's bytes at the address, or NULL ---- */
 
@@ -73,10 +86,12 @@ static const char *way_broadcast(const struct sample_plan *p, tutti_comm *comm)
     return tutti_broadcast(to, p->bytes, TUTTI_U8, 0, comm, NULL) == 0 ? to : NULL;
 }
 
-/* One stripe, eight pieces under way: past the cache if it is cold. Nothing is checked, shared or told. */
+/* One stripe, eight pieces under way: past the cache if it is cold. Nothing is checked,
+ * shared or told. */
 static const char *way_bare(const struct sample_plan *p, tutti_comm *comm, char *memory)
 {
-    size_t size = (size_t)tutti_size(comm), me = (size_t)tutti_rank(comm), pieces = (p->bytes + PIECE - 1) / PIECE;
+    size_t size = (size_t)tutti_size(comm), me = (size_t)tutti_rank(comm),
+           pieces = (p->bytes + PIECE - 1) / PIECE;
     size_t next = pieces * me / size, to = pieces * (me + 1) / size, busy = 0;
     struct io_uring pipeline;
     int fd = open(p->path, O_RDONLY | O_CLOEXEC | (p->cold ? O_DIRECT : 0));
@@ -84,9 +99,11 @@ static const char *way_bare(const struct sample_plan *p, tutti_comm *comm, char 
         return NULL;
     while (next < to || busy) {
         for (; next < to && busy < DEPTH; next++, busy++)
-            io_uring_prep_read(io_uring_get_sqe(&pipeline), fd, memory + next * PIECE, PIECE, next * PIECE);
+            io_uring_prep_read(io_uring_get_sqe(&pipeline), fd, memory + next * PIECE, PIECE,
+                               next * PIECE);
         struct io_uring_cqe *cqe;
-        if (io_uring_submit_and_wait(&pipeline, 1) < 0 || io_uring_wait_cqe(&pipeline, &cqe) < 0 || cqe->res < 0)
+        if (io_uring_submit_and_wait(&pipeline, 1) < 0 || io_uring_wait_cqe(&pipeline, &cqe) < 0
+            || cqe->res < 0)
             return NULL;
         io_uring_cqe_seen(&pipeline, cqe);
         busy--;
@@ -102,7 +119,8 @@ static double cpu_ns(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return ((double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec) * 1e9 + ((double)u.ru_utime.tv_usec + (double)u.ru_stime.tv_usec) * 1e3;
+    return ((double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec) * 1e9
+        + ((double)u.ru_utime.tv_usec + (double)u.ru_stime.tv_usec) * 1e3;
 }
 
 /* Each page counted once among those who share it. */
@@ -126,7 +144,8 @@ static int run(tutti_comm *comm, void *arg)
     size_t room = (p->bytes + PIECE - 1) / PIECE * PIECE;
     char *memory = NULL;
     if (p->way == FLOOR) {                           /* its own stripe is there */
-        memory = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        memory = mmap(NULL, room, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         size_t share = room / (size_t)tutti_size(comm);
         memset(memory + share * (size_t)tutti_rank(comm), 1, share);
     }
@@ -134,8 +153,11 @@ static int run(tutti_comm *comm, void *arg)
     tutti_barrier(comm, NULL);
     uint64_t began = clock_ns();
     double burnt = cpu_ns();
-    const char *at = p->way == TUTTI ? way_load(p, comm) : p->way == EACH ? read_all(p, malloc(p->bytes)) : p->way == MAPPED ? way_map(p)
-        : p->way == BROADCAST ? way_broadcast(p, comm) : way_bare(p, comm, memory);
+    const char *at = p->way == TUTTI ? way_load(p, comm)
+        : p->way == EACH ? read_all(p, malloc(p->bytes))
+        : p->way == MAPPED ? way_map(p)
+        : p->way == BROADCAST ? way_broadcast(p, comm)
+        : way_bare(p, comm, memory);
     unsigned sum = 0;
     for (size_t i = 0; at && p->way != FLOOR && i < p->bytes; i += PAGE)
         sum += (unsigned char)at[i];
@@ -155,7 +177,8 @@ static void forget(const char *path)
     close(fd);
 }
 
-static void sample(const struct sample_plan *p, int ranks, struct series *time, struct series *cpu, struct series *memory)
+static void sample(const struct sample_plan *p, int ranks, struct series *time, struct series *cpu,
+                   struct series *memory)
 {
     struct rank_said all = { 0 };
     if (p->cold)
@@ -171,7 +194,8 @@ static void sample(const struct sample_plan *p, int ranks, struct series *time, 
     }
     if (r) {
         progress_clear();
-        fprintf(stderr, "disk: %s failed with %d ranks on %s (%d)\n", names[p->way], ranks, p->path, r);
+        fprintf(stderr, "disk: %s failed with %d ranks on %s (%d)\n", names[p->way], ranks, p->path,
+                r);
         exit(1);
     }
     series_add(time, all.ns);
@@ -183,51 +207,73 @@ static void sample(const struct sample_plan *p, int ranks, struct series *time, 
 
 static void show(struct report *report, int ranks, bool cold, size_t bytes, struct series (*s)[3])
 {
-    static const char *const heads[] = { "", "time", "/ floor", "rate", "CPU, all", "memory", "samples" };
+    static const char *const heads[] = {
+        "", "time", "/ floor", "rate", "CPU, all", "memory", "samples"
+    };
     static const int width[] = { -19, 9, 8, 11, 10, 10, 8 };
     char text[6][32], size[32];
     struct table *t = report_table(report, 7, heads, width);
-    snprintf(t->title, sizeof t->title, "%d ranks, %s, %s", ranks, unit_short(size, sizeof size, UNIT_BYTES, (double)bytes), cold ? "cold" : "warm");
-    snprintf(t->note, sizeof t->note, "time: until the last rank has looked at a byte of every page; median. CPU: of all ranks. memory: what they have more "
-             "than before, shared pages once (Pss). The floor's ranks have a stripe each, into memory that was there.");
+    snprintf(t->title, sizeof t->title, "%d ranks, %s, %s", ranks,
+             unit_short(size, sizeof size, UNIT_BYTES, (double)bytes), cold ? "cold" : "warm");
+    snprintf(t->note, sizeof t->note,
+             "time: until the last rank has looked at a byte of every page; median. CPU: of all "
+             "ranks. memory: what they have more "
+             "than before, shared pages once (Pss). The floor's ranks have a stripe each, into "
+             "memory that was there.");
     for (int way = 0; way < WAYS; way++) {
-        struct figure *f = report_figure(report, cold ? "cold" : "warm", names[way], UNIT_NS, ranks);
+        struct figure *f = report_figure(report, cold ? "cold" : "warm", names[way], UNIT_NS,
+                                         ranks);
         figure_single(f, &s[way][0]);
         f->bytes = bytes;
         f->ratio = series_ratio(&s[way][0], &s[FLOOR][0]);
         snprintf(f->against, sizeof f->against, "%s", names[FLOOR]);
-        const char *cells[] = { names[way], unit_text(text[0], 32, UNIT_NS, f->median), unit_text(text[1], 32, UNIT_RATIO, f->ratio.median),
-                                unit_text(text[2], 32, UNIT_RATE, (double)bytes / f->median * 1e9), unit_text(text[3], 32, UNIT_NS, series_median(&s[way][1])),
-                                unit_text(text[4], 32, UNIT_BYTES, series_median(&s[way][2])), unit_text(text[5], 32, UNIT_COUNT, (double)f->samples) };
+        const char *cells[] = {
+            names[way], unit_text(text[0], 32, UNIT_NS, f->median),
+            unit_text(text[1], 32, UNIT_RATIO, f->ratio.median),
+            unit_text(text[2], 32, UNIT_RATE, (double)bytes / f->median * 1e9),
+            unit_text(text[3], 32, UNIT_NS, series_median(&s[way][1])),
+            unit_text(text[4], 32, UNIT_BYTES, series_median(&s[way][2])),
+            unit_text(text[5], 32, UNIT_COUNT, (double)f->samples)
+        };
         table_row(t, way == TUTTI, cells);
     }
     char what[80];
     if (cold) {
         snprintf(what, sizeof what, "%d ranks, cold: tutti_load / bare stripes", ranks);
-        report_promise(report, what, series_ratio(&s[TUTTI][0], &s[FLOOR][0]).median, 1.15, UNIT_RATIO);
+        report_promise(report, what, series_ratio(&s[TUTTI][0], &s[FLOOR][0]).median, 1.15,
+                       UNIT_RATIO);
     } else {
         snprintf(what, sizeof what, "%d ranks, warm: tutti_load / each rank reads", ranks);
-        report_promise(report, what, series_ratio(&s[TUTTI][0], &s[EACH][0]).median, 0.5, UNIT_RATIO);
+        report_promise(report, what, series_ratio(&s[TUTTI][0], &s[EACH][0]).median, 0.5,
+                       UNIT_RATIO);
     }
-    snprintf(what, sizeof what, "%d ranks, %s: CPU, tutti_load / each rank reads", ranks, cold ? "cold" : "warm");
-    report_promise(report, what, series_ratio(&s[TUTTI][1], &s[EACH][1]).median, 4.0 / 3 / ranks, UNIT_RATIO);
-    snprintf(what, sizeof what, "%d ranks, %s: memory, tutti_load / each rank reads", ranks, cold ? "cold" : "warm");
-    report_promise(report, what, series_ratio(&s[TUTTI][2], &s[EACH][2]).median, 1.02 / ranks, UNIT_RATIO);
+    snprintf(what, sizeof what, "%d ranks, %s: CPU, tutti_load / each rank reads", ranks,
+             cold ? "cold" : "warm");
+    report_promise(report, what, series_ratio(&s[TUTTI][1], &s[EACH][1]).median, 4.0 / 3 / ranks,
+                   UNIT_RATIO);
+    snprintf(what, sizeof what, "%d ranks, %s: memory, tutti_load / each rank reads", ranks,
+             cold ? "cold" : "warm");
+    report_promise(report, what, series_ratio(&s[TUTTI][2], &s[EACH][2]).median, 1.02 / ranks,
+                   UNIT_RATIO);
 }
 
-static void compare(struct report *report, const struct perf_options *o, int k, const char *path, size_t bytes)
+static void compare(struct report *report, const struct perf_options *o, int k, const char *path,
+                    size_t bytes)
 {
     struct series s[2][WAYS][3] = { 0 };
-    struct sample_page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct sample_page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     double began = stamp_seconds();
     for (int round = 0; round < 1 || (!o->quick && stamp_seconds() - began < o->seconds); round++)
         for (int i = 0; i < 2 * WAYS; i++) {
             struct sample_plan plan = { i % WAYS, i >= WAYS, path, bytes, page };
             double share = (stamp_seconds() - began) / o->seconds;
-            progress_show((k + (share < 1 ? share : 1)) / o->lists, "%d ranks: %s, %s", o->ranks[k], names[plan.way], plan.cold ? "cold" : "warm");
+            progress_show((k + (share < 1 ? share : 1)) / o->lists, "%d ranks: %s, %s", o->ranks[k],
+                          names[plan.way], plan.cold ? "cold" : "warm");
             if (!plan.cold && i == 0)
                 read_all(&plan, malloc(bytes));      /* so that it is warm */
-            sample(&plan, o->ranks[k], &s[plan.cold][plan.way][0], &s[plan.cold][plan.way][1], &s[plan.cold][plan.way][2]);
+            sample(&plan, o->ranks[k], &s[plan.cold][plan.way][0], &s[plan.cold][plan.way][1],
+                   &s[plan.cold][plan.way][2]);
         }
     munmap(page, sizeof *page);
     for (int cold = 0; cold < 2; cold++) {
@@ -247,7 +293,8 @@ static void make(const char *path, int fd, size_t bytes)
     for (size_t at = 0; well && at < bytes; at += PIECE)
         well = write(fd, block, bytes - at < PIECE ? bytes - at : PIECE) > 0;
     if (!well || close(fd) < 0) {
-        fprintf(stderr, "disk: no file of %zu bytes could be made: %s: %s; TMPDIR says where\n", bytes, path, strerror(errno));
+        fprintf(stderr, "disk: no file of %zu bytes could be made: %s: %s; TMPDIR says where\n",
+                bytes, path, strerror(errno));
         unlink(path);
         exit(1);
     }
@@ -261,7 +308,8 @@ int main(int argc, char **argv)
     char path[512];
     perf_options(&options, &program, argc, argv);
     size_t bytes = options.quick ? 4 << 20 : options.most;
-    snprintf(path, sizeof path, "%.400s/tutti-disk-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/var/tmp");
+    snprintf(path, sizeof path, "%.400s/tutti-disk-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/var/tmp");
     int fd = mkstemp(path);
     make(path, fd, bytes);
     stamp_calibrate();

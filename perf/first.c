@@ -1,9 +1,12 @@
-/* What first use costs: the first operations of a job, and not those that all other programs measure. */
+/* What first use costs: the first operations of a job, and not those that all other
+ * programs measure. */
 #include "reports/question.h"
 
 static const struct perf_program program = {
     .name = "first",
-    .question = "How long do the first 240 operations of a comm take, while its memory is touched for the first time?",
+    .question =
+        "How long do the first 240 operations of a comm take, while its memory is touched for the "
+        "first time?",
     .ranks = "2",
     .seconds = 60,
     .peers = true,

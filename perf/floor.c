@@ -12,7 +12,9 @@
 
 static const struct perf_program program = {
     .name = "floor",
-    .question = "What does the machine itself cost: a cache line to another CPU and back, a system call, a wake, a copy, "
+    .question =
+        "What does the machine itself cost: a cache line to another CPU and back, a system call, a "
+        "wake, a copy, "
                 "and one out of another CPU's cache?",
     .ranks = "2",
     .seconds = 4,
@@ -107,7 +109,20 @@ static int run_copy_alone(struct rank *r, uint64_t times)
     return r->me == 0 ? run_copy(r, times) : 0;
 }
 
-enum { LINE_TRIP, EXCHANGE, FUTEX, FENCE, STAMP, CLOCK, CALL, YIELD, TIMES_COUNT, COPY_ALONE = TIMES_COUNT, COPY, COUNT };
+enum {
+    LINE_TRIP,
+    EXCHANGE,
+    FUTEX,
+    FENCE,
+    STAMP,
+    CLOCK,
+    CALL,
+    YIELD,
+    TIMES_COUNT,
+    COPY_ALONE = TIMES_COUNT,
+    COPY,
+    COUNT
+};
 enum { LARGE = 32 << 20, POOL = 128 << 20 };
 
 static const struct contender contenders[] = {
@@ -124,13 +139,16 @@ static const struct contender contenders[] = {
     [COUNT] = { 0 }
 };
 
-static void times_table(struct report *report, int ranks, const struct measured *m, const struct series *passed)
+static void times_table(struct report *report, int ranks, const struct measured *m,
+                        const struct series *passed)
 {
     static const char *const heads[] = { "", "batch", "p10", "p90", "/ exchange" };
     static const int width[] = { -30, 10, 10, 10, 12 };
     struct table *t = report_table(report, 5, heads, width);
     snprintf(t->title, sizeof t->title, "Times");
-    snprintf(t->note, sizeof t->note, "Of one, many back to back; p10 and p90 of the rounds. Context switch: two processes on one CPU that "
+    snprintf(t->note, sizeof t->note,
+             "Of one, many back to back; p10 and p90 of the rounds. Context switch: two processes "
+             "on one CPU that "
              "yield to each other, a switch each time.");
     for (int i = 0; i <= TIMES_COUNT; i++) {
         bool last = i == TIMES_COUNT;
@@ -145,9 +163,12 @@ static void times_table(struct report *report, int ranks, const struct measured 
         snprintf(f->against, sizeof f->against, "%s", contenders[EXCHANGE].name);
         double ratio = m[EXCHANGE].rounds.n ? f->value / series_median(&m[EXCHANGE].rounds) : 0;
         const char *cells[] = { name, unit_text(text[0], sizeof text[0], UNIT_NS, f->value),
-                                unit_text(text[1], sizeof text[1], UNIT_NS, series_quantile(s, 0.1)),
-                                unit_text(text[2], sizeof text[2], UNIT_NS, series_quantile(s, 0.9)),
-                                ratio > 0 ? unit_text(text[3], sizeof text[3], UNIT_RATIO, ratio) : "-" };
+                                unit_text(text[1], sizeof text[1], UNIT_NS,
+                                          series_quantile(s, 0.1)),
+                                unit_text(text[2], sizeof text[2], UNIT_NS,
+                                          series_quantile(s, 0.9)),
+                                ratio > 0 ? unit_text(text[3], sizeof text[3], UNIT_RATIO,
+                                                      ratio) : "-" };
         table_row(t, false, cells);
     }
 }
@@ -160,22 +181,29 @@ static void copies_table(struct report *report, struct team *team, const struct 
     enum { SIZES = sizeof sizes / sizeof *sizes };
     struct table *t = report_table(report, 4, heads, width);
     snprintf(t->title, sizeof t->title, "Copies");
-    snprintf(t->note, sizeof t->note, "Bytes copied a second; source and target are taken in turn out of 128 MiB each.");
+    snprintf(t->note, sizeof t->note,
+             "Bytes copied a second; source and target are taken in turn out of 128 MiB each.");
     for (int k = 0; k < SIZES; k++) {
         struct measured m[CONTENDERS_MAX] = { 0 };
-        struct effort e = { o->seconds * 0.4 / SIZES, o->quick, false, sizes[k], 0.4 + 0.4 * k / SIZES, 0.4 / SIZES, OP_NONE, false, 1 };
+        struct effort e = {
+            o->seconds * 0.4 / SIZES, o->quick, false, sizes[k], 0.4 + 0.4 * k / SIZES,
+            0.4 / SIZES, OP_NONE, false, 1
+        };
         measure(team, &e, m);
         char text[4][32];
         double rate[2] = { 0, 0 };
         for (int i = 0; i < 2 && m[COPY_ALONE + i].in; i++) {
-            struct figure *f = report_figure(report, "copy", contenders[COPY_ALONE + i].name, UNIT_NS, team->ranks);
+            struct figure *f = report_figure(report, "copy", contenders[COPY_ALONE + i].name,
+                                             UNIT_NS, team->ranks);
             figure_single(f, &m[COPY_ALONE + i].single);
             f->bytes = sizes[k];
             rate[i] = (double)sizes[k] / f->value * 1e9;
         }
         const char *cells[] = { unit_text(text[0], sizeof text[0], UNIT_BYTES, (double)sizes[k]),
-                                unit_text(text[1], sizeof text[1], UNIT_RATE, rate[0]), unit_text(text[2], sizeof text[2], UNIT_RATE, rate[1]),
-                                unit_text(text[3], sizeof text[3], UNIT_RATE, rate[1] * team->ranks) };
+                                unit_text(text[1], sizeof text[1], UNIT_RATE, rate[0]),
+                                unit_text(text[2], sizeof text[2], UNIT_RATE, rate[1]),
+                                unit_text(text[3], sizeof text[3], UNIT_RATE,
+                                          rate[1] * team->ranks) };
         table_row(t, false, cells);
         measured_free(m, COUNT);
     }
@@ -190,9 +218,15 @@ int main(int argc, char **argv)
     struct series passed = { 0 };
     report_open(&report, &program, &options, argc, argv);
     context_switch_measure(&passed, options.quick ? 4 : 40);
-    team_open(&team, &(struct team_plan){ .ranks = options.ranks[0], .contenders = contenders, .shared_bytes = 4096, .pool_bytes = options.quick ? LARGE : POOL });
+    team_open(&team,
+              &(struct team_plan){ .ranks = options.ranks[0],
+                                   .contenders = contenders,
+                                   .shared_bytes = 4096,
+                                   .pool_bytes = options.quick ? LARGE : POOL });
     if (!team.crowded) {
-        struct effort e = { options.seconds * 0.4, options.quick, true, 0, 0, 0.4, OP_NONE, false, 1 };
+        struct effort e = {
+            options.seconds * 0.4, options.quick, true, 0, 0, 0.4, OP_NONE, false, 1
+        };
         measure(&team, &e, m);
     }
     times_table(&report, team.ranks, m, &passed);
@@ -200,6 +234,7 @@ int main(int argc, char **argv)
         copies_table(&report, &team, &options);
     team_close(&team);
     if (!team.crowded && team.ranks > 1)
-        ask_cache_transfer(&(struct question){ &report, &options, 2, options.seconds * 0.2, 0.8, 0.2 });
+        ask_cache_transfer(
+            &(struct question){ &report, &options, 2, options.seconds * 0.2, 0.8, 0.2 });
     return report_end(&report, &options);
 }

@@ -1,6 +1,8 @@
-# Runs a program for some tenths of a second and reads what it wrote: CSV with as many fields in every line, JSON that parses and has
-# figures, a page that ends and loads nothing. No figure is judged. EXTRA: more arguments.
-execute_process(COMMAND ${PROGRAM} --quick --ranks 2 ${EXTRA} --csv --json ${OUT}.json --html ${OUT}.html
+# Runs a program for some tenths of a second and reads what it wrote: CSV with as many fields in
+# every line, JSON that parses and has figures, a page that ends and loads nothing. No figure is
+# judged. EXTRA: more arguments.
+execute_process(COMMAND ${PROGRAM} --quick --ranks 2 ${EXTRA} --csv --json ${OUT}.json
+    --html ${OUT}.html
   OUTPUT_VARIABLE csv ERROR_VARIABLE said RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} --quick: ${status}\n${said}")

@@ -3,7 +3,9 @@
 
 static const struct perf_program program = {
     .name = "start",
-    .question = "How long does it take from the start of a job to the end of its first barrier, beside other launchers?",
+    .question =
+        "How long does it take from the start of a job to the end of its first barrier, beside "
+        "other launchers?",
     .ranks = "2,8,64",
     .seconds = 10,
     .launches = true,

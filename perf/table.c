@@ -6,17 +6,21 @@
 
 static const struct perf_program program = {
     .name = "table",
-    .question = "Is the library as fast as it must be? Every promise measured in one run, and those that could not be.",
+    .question =
+        "Is the library as fast as it must be? Every promise measured in one run, and those that "
+        "could not be.",
     .ranks = "2,4,8",
     .seconds = 400,
     .sizes = true,
     .launches = true,
     .peers = true,
-    .examples = "  table --strict --json table.json\n  table --seconds 100 --most 16M --html table.html\n",
+    .examples =
+        "  table --strict --json table.json\n  table --seconds 100 --most 16M --html table.html\n",
 };
 
 enum { MOST_OF_ALL = 256 << 20, MOST = 16 << 20 };
-enum { PASSES = 4, MOMENTS = 4 };      /* a machine that is fast now and slow in a minute is to show both to every row */
+/* a machine that is fast now and slow in a minute is to show both to every row */
+enum { PASSES = 4, MOMENTS = 4 };
 
 static size_t less(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -32,7 +36,9 @@ int main(int argc, char **argv)
     for (int op = OP_ALL_REDUCE + 1; op < OPS; op++)
         others[count++] = (enum operation_id)op;
     size_t most = o.most_given || o.quick ? o.most : MOST_OF_ALL;
-    struct ask_sizes large = { sums, 1, 4, most, false, o.quick, PASSES }, rest = { others, o.quick ? 1 : count, 4, less(most, MOST), false, o.quick, PASSES };
+    struct ask_sizes large = { sums, 1, 4, most, false, o.quick, PASSES },
+                     rest = { others, o.quick ? 1 : count, 4, less(most, MOST), false, o.quick,
+                              PASSES };
     stamp_calibrate();
     report_begin(&report, &program);
     for (int k = 0; k < o.lists; k++) {
@@ -41,20 +47,27 @@ int main(int argc, char **argv)
         struct barriers *barriers = ask_barriers_open(&barrier, MOMENTS);
         ask_barriers_measure(barriers, at, share * 0.05);
         struct perf_options few = o;
-        if (o.ranks[k] > 4 && !o.without)            /* nothing is promised about the others there, and they take ten times as long */
+        /* nothing is promised about the others there, and they take ten times as long */
+        if (o.ranks[k] > 4 && !o.without)
             few.without = "mpich,gloo,torch";
-        ask_collective(&(struct question){ &report, &few, o.ranks[k], s * 0.2, at + share * 0.1, share * 0.2 }, &large);
+        ask_collective(&(struct question){ &report, &few, o.ranks[k], s * 0.2, at + share * 0.1,
+                                           share * 0.2 },
+                       &large);
         ask_barriers_measure(barriers, at + share * 0.3, share * 0.02);
-        ask_collective(&(struct question){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.32, share * 0.58 }, &rest);
+        ask_collective(&(struct question){ &report, &few, o.ranks[k], s * 0.6, at + share * 0.32,
+                                           share * 0.58 },
+                       &rest);
         ask_barriers_measure(barriers, at + share * 0.9, share * 0.02);
-        ask_wait(&(struct question){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.92, share * 0.06 });
+        ask_wait(&(struct question){ &report, &o, o.ranks[k], s * 0.06, at + share * 0.92,
+                                     share * 0.06 });
         ask_barriers_measure(barriers, at + share * 0.98, share * 0.02);
         ask_barriers_close(barriers);
-        large.most = less(most, MOST);               /* with more ranks there is more of everything */
+        large.most = less(most, MOST);          /* with more ranks there is more of everything */
     }
     static const int starts[] = { 2, 8, 64 };
     for (int k = 0; k < (o.quick ? 1 : 3); k++)
-        ask_start(&(struct question){ &report, &o, starts[k], o.seconds * 0.02, 0.9 + 0.1 * k / 3, 0.1 / 3 });
+        ask_start(&(struct question){ &report, &o, starts[k], o.seconds * 0.02, 0.9 + 0.1 * k / 3,
+                                      0.1 / 3 });
     check_consistency(&report);
     check_promises(&report, true);
     report.only_promises = !o.csv;

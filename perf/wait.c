@@ -3,7 +3,9 @@
 
 static const struct perf_program program = {
     .name = "wait",
-    .question = "How much CPU time does a rank burn that waits 100 ms for the last one, and how soon after it is it back?",
+    .question =
+        "How much CPU time does a rank burn that waits 100 ms for the last one, and how soon after "
+        "it is it back?",
     .ranks = "2,8",
     .seconds = 12,
     .peers = true,

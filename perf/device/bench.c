@@ -1,6 +1,7 @@
-/* Buffers on the device, their filling and checking. Before the samples every element is filled and checked: the pattern has a length
- * that divides nothing, so that a piece in the wrong place is seen. Before each sample the owner rewrites its buffer with another byte,
- * and after it three elements are looked at. */
+/* Buffers on the device, their filling and checking. Before the samples every element is filled and
+ * checked: the pattern has a length that divides nothing, so that a piece in the wrong place is
+ * seen. Before each sample the owner rewrites its buffer with another byte, and after it three
+ * elements are looked at. */
 #include "device/device.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ static int make_patterns(struct bench *b)
 static int room_of(struct bench *b, CUdeviceptr *at, size_t bytes, bool cuda_alloc)
 {
     void *got = NULL;
-    int error = cuda_alloc ? tutti_cuda_alloc(&got, bytes, 0, b->world) : driver_error(b->driver->call.cuMemAlloc_v2(at, bytes));
+    int error = cuda_alloc ? tutti_cuda_alloc(&got, bytes, 0, b->world)
+                           : driver_error(b->driver->call.cuMemAlloc_v2(at, bytes));
     if (cuda_alloc)
         *at = (CUdeviceptr)(uintptr_t)got;
     return error;
@@ -57,7 +59,8 @@ static int take_room(struct bench *b, size_t most, bool cuda_alloc)
     return -ENOMEM;
 }
 
-int bench_open(struct bench *b, tutti_comm *world, size_t most, bool cuda_alloc, char *why, size_t room)
+int bench_open(struct bench *b, tutti_comm *world, size_t most, bool cuda_alloc, char *why,
+               size_t room)
 {
     struct text text = { why, room, 0 };
     *b = (struct bench){ .world = world, .rank = tutti_rank(world), .ranks = tutti_size(world) };
@@ -99,7 +102,8 @@ static int wait(struct bench *b, CUresult error)
     return driver_error(error);
 }
 
-/* What a rank gives, and where: of an all_gather its part; of a broadcast the root's, rank 0 here. */
+/* What a rank gives, and where: of an all_gather its part; of a broadcast the root's,
+ * rank 0 here. */
 static size_t given(const struct bench *b, enum doing kind, size_t bytes)
 {
     return kind == DO_ALL_GATHER ? bytes / (size_t)b->ranks / 4 * 4 : bytes;
@@ -128,7 +132,8 @@ static int same(struct bench *b, CUdeviceptr from, const float *pattern, size_t 
 {
     for (size_t at = 0; at < bytes; at += PATTERN * sizeof(float)) {
         size_t n = bytes - at < PATTERN * sizeof(float) ? bytes - at : PATTERN * sizeof(float);
-        int error = wait(b, b->driver->call.cuMemcpyDtoHAsync_v2(b->piece, from + at, n, b->stream));
+        int error = wait(b,
+                         b->driver->call.cuMemcpyDtoHAsync_v2(b->piece, from + at, n, b->stream));
         if (error || memcmp(b->piece, pattern, n) != 0)
             return error ? error : -EBADMSG;
     }
@@ -148,7 +153,7 @@ int bench_check(struct bench *b, enum doing kind, size_t bytes)
     return error;
 }
 
-static unsigned char stamp(int rank, int turn)       /* four of them are a float between 6e-10 and 0.75 */
+static unsigned char stamp(int rank, int turn) /* four of them are a float between 6e-10 and 0.75 */
 {
     return (unsigned char)(0x30 + ((rank * 5 + turn) & 15));
 }
@@ -163,17 +168,21 @@ static float stamped(int rank, int turn)
 int bench_stamp(struct bench *b, enum doing kind, size_t bytes, int turn)
 {
     CUdeviceptr at = kind == DO_BROADCAST ? b->recv : b->send;
-    return wait(b, b->driver->call.cuMemsetD8Async(at, stamp(b->rank, turn), given(b, kind, bytes), b->stream));
+    return wait(b,
+                b->driver->call.cuMemsetD8Async(at, stamp(b->rank, turn), given(b, kind, bytes),
+                                                b->stream));
 }
 
 int bench_glance(struct bench *b, enum doing kind, size_t bytes, int turn)
 {
-    size_t part = given(b, kind, bytes), all = kind == DO_ALL_GATHER ? part * (size_t)b->ranks : bytes;
+    size_t part = given(b, kind, bytes),
+           all = kind == DO_ALL_GATHER ? part * (size_t)b->ranks : bytes;
     size_t places[] = { 0, all / 8 * 4, all - 4 };
     float got[3] = { 0 }, wanted = stamped(0, turn);
     CUresult error = 0;
     for (int i = 0; i < 3 && !error; i++)
-        error = b->driver->call.cuMemcpyDtoHAsync_v2(&got[i], b->recv + places[i], sizeof(float), b->stream);
+        error = b->driver->call.cuMemcpyDtoHAsync_v2(&got[i], b->recv + places[i], sizeof(float),
+                                                     b->stream);
     int failed = wait(b, error);
     for (int r = 1; r < b->ranks && kind == DO_ALL_REDUCE; r++)
         wanted += stamped(r, turn);

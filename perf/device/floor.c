@@ -1,5 +1,6 @@
-/* What the GPU, its bus and its driver give at best, in this run, by CUDA's own events: the floors that the roads are held against.
- * Host memory is a mapping like an arena's, registered as an arena's staging is. In a process of its own. */
+/* What the GPU, its bus and its driver give at best, in this run, by CUDA's own events: the floors
+ * that the roads are held against. Host memory is a mapping like an arena's, registered as an
+ * arena's staging is. In a process of its own. */
 #include "device/device.h"
 
 #include "gpu/kernel.h"
@@ -13,7 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MEBI = 1 << 20, COPY = 256 * MEBI, SMALL = MEBI, TURNS = 15, LATENCY_TURNS = 200, ENGINES = 2 };
+enum {
+    MEBI = 1 << 20,
+    COPY = 256 * MEBI,
+    SMALL = MEBI,
+    TURNS = 15,
+    LATENCY_TURNS = 200,
+    ENGINES = 2
+};
 
 struct yard {
     const struct cuda_api *call;
@@ -35,7 +43,7 @@ struct yard {
         } \
     } while (0)
 
-/* ---- copies ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 enum { DOWN = 1, UP = 2, INSIDE = 4 };
 
@@ -52,8 +60,8 @@ static CUresult start(struct yard *y, int engine, int way)
     return 0;
 }
 
-/* From the event before the first copy to that after the last: with two, the second engine waits for the first's beginning, and the
-   first's end for the second's. */
+/* From the event before the first copy to that after the last: with two, the second engine waits
+   for the first's beginning, and the first's end for the second's. */
 static CUresult one_turn(struct yard *y, int ways, double *ns)
 {
     float ms = 0;
@@ -96,7 +104,7 @@ static CUresult rate(struct yard *y, int ways, double times, double *value, doub
     return error;
 }
 
-/* ---- latencies: by the host's clock, as a rank sees them ------------------------------------------------------------------------ */
+/* ---- latencies: by the host's clock, as a rank sees them ------------------------------------- */
 
 static CUresult kernel_of(struct yard *y, CUmodule *module, CUfunction *function)
 {
@@ -119,14 +127,17 @@ static CUresult kernel_of(struct yard *y, CUmodule *module, CUfunction *function
 static CUresult latency(struct yard *y, CUfunction function, double *value)
 {
     struct series s = { NULL, 0, 0 };
-    struct kernel_fold fold = { .out = y->device[0], .count = 1, .inputs = 1, .divisor = 1, .in = { y->device[1] } };
+    struct kernel_fold fold = {
+        .out = y->device[0], .count = 1, .inputs = 1, .divisor = 1, .in = { y->device[1] }
+    };
     void *parameters[] = { &fold };
     CUresult error = 0;
     int turns = y->turns < TURNS ? y->turns : LATENCY_TURNS;
     for (int i = 0; i <= turns && !error; i++) {
         uint64_t begin = stamp_now();
         if (function)
-            error = y->call->cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, y->stream[0], parameters, NULL);
+            error = y->call->cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, y->stream[0],
+                                            parameters, NULL);
         else
             error = y->call->cuMemcpyDtoHAsync_v2(y->host, y->device[0], 4096, y->stream[0]);
         if (!error)
@@ -140,7 +151,7 @@ static CUresult latency(struct yard *y, CUfunction function, double *value)
     return error;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static CUresult prepare(struct yard *y)
 {
@@ -156,7 +167,9 @@ static CUresult prepare(struct yard *y)
     TRY(y, cuEventCreate(&y->begin, CU_EVENT_DEFAULT));
     TRY(y, cuEventCreate(&y->end, CU_EVENT_DEFAULT));
     TRY(y, cuEventCreate(&y->half, CU_EVENT_DISABLE_TIMING));
-    TRY(y, cuMemHostRegister_v2(y->host, ENGINES * y->bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
+    TRY(y,
+        cuMemHostRegister_v2(y->host, ENGINES * y->bytes,
+                             CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
     return 0;
 }
 
@@ -183,7 +196,7 @@ static CUresult measure(struct yard *y, struct floors *f)
     if (!error)
         error = rate(y, DOWN | UP, 1, &f->both, &f->spread[2]);
     if (!error)
-        error = rate(y, INSIDE, 2, &f->hbm, &f->spread[3]);          /* a byte is read and written */
+        error = rate(y, INSIDE, 2, &f->hbm, &f->spread[3]);         /* a byte is read and written */
     if (!error)
         error = latency(y, NULL, &f->copy_ns);
     if (!error)
@@ -207,7 +220,8 @@ static void in_child(struct floors *f, bool quick)
     y.call = &driver->call;
     f->bytes = y.bytes;
     snprintf(f->gpu, sizeof f->gpu, "%s", device.name);
-    snprintf(f->driver, sizeof f->driver, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);
+    snprintf(f->driver, sizeof f->driver, "%d.%d", driver->version / 1000,
+             driver->version % 1000 / 10);
     int fd = memory_create(ENGINES * y.bytes), error = 0;
     y.host = fd < 0 ? NULL : memory_map(fd, ENGINES * y.bytes, &error);
     if (!y.host) {
@@ -230,14 +244,16 @@ int floors_measure(struct floors *f, bool quick)
     pid_t pid = fork();
     if (pid == 0) {
         in_child(f, quick);
-        exit(0);                                     /* as a program of its own would, with CUDA's own end */
+        exit(0);                            /* as a program of its own would, with CUDA's own end */
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-        snprintf(f->why + strlen(f->why), sizeof f->why - strlen(f->why), "%sits process failed", f->why[0] ? "; " : "");
+        snprintf(f->why + strlen(f->why), sizeof f->why - strlen(f->why), "%sits process failed",
+                 f->why[0] ? "; " : "");
     return f->gpu[0] ? 0 : -1;
 }
 
-/* pinned: what all ranks send goes down, what all receive goes up, at the same time. leader and peers: 2 N S of the GPU's memory. */
+/* pinned: what all ranks send goes down, what all receive goes up, at the same time. leader and
+ * peers: 2 N S of the GPU's memory. */
 double floor_ns(const struct floors *f, const struct point *p, bool *pcie)
 {
     double n = p->ranks, s = (double)p->bytes;

@@ -1,5 +1,6 @@
-/* PyTorch's gloo on CUDA tensors, where python3 has torch: what a program uses today that has more ranks than GPUs. One process of
- * python for each rank; it prints a line for each size, "BYTES SAMPLES MEDIAN LOW HIGH LEAST" in ns, or why there is none. */
+/* PyTorch's gloo on CUDA tensors, where python3 has torch: what a program uses today that has more
+ * ranks than GPUs. One process of python for each rank; it prints a line for each size, "BYTES
+ * SAMPLES MEDIAN LOW HIGH LEAST" in ns, or why there is none. */
 #include "device/device.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ static const char script[] =
     "import sys, os, time, statistics\n"
     "def rank_main(rank, size, sizes, seconds, path):\n"
     "    import torch, torch.distributed as dist\n"
-    "    dist.init_process_group('gloo', init_method='file://' + path, rank=rank, world_size=size)\n"
+    "    dist.init_process_group('gloo', init_method='file://' + path, rank=rank, "
+    "world_size=size)\n"
     "    dev = torch.device('cuda', 0)\n"
     "    for n in sizes:\n"
     "        x = torch.empty(n // 4, dtype=torch.float32, device=dev)\n"
@@ -24,7 +26,8 @@ static const char script[] =
     "        while True:\n"
     "            x.fill_(float(rank + 1 + turn % 3))\n"
     "            torch.cuda.synchronize()\n"
-    "            go = torch.tensor([1 if turn < 4 or (turn < 64 and time.monotonic() < end) else 0])\n"
+    "            go = torch.tensor([1 if turn < 4 or (turn < 64 and time.monotonic() < end) else "
+    "0])\n"
     "            dist.broadcast(go, 0)\n"
     "            dist.barrier()\n"
     "            if not int(go): break\n"
@@ -50,14 +53,17 @@ static const char script[] =
     "        import subprocess, tempfile\n"
     "        path = os.path.join(tempfile.mkdtemp(), 'meet')\n"
     "        size = int(sys.argv[1])\n"
-    "        all = [subprocess.Popen([sys.executable, '-c', sys.argv[4], sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], path],\n"
-    "                                env=dict(os.environ, RANK_OF_PERF=str(r))) for r in range(size)]\n"
+    "        all = [subprocess.Popen([sys.executable, '-c', sys.argv[4], sys.argv[1], sys.argv[2], "
+    "sys.argv[3], sys.argv[4], path],\n"
+    "                                env=dict(os.environ, RANK_OF_PERF=str(r))) for r in "
+    "range(size)]\n"
     "        bad = [p.wait() for p in all]\n"
     "        if any(bad): print('! a rank of torch failed', flush=True)\n"
     "        import shutil; shutil.rmtree(os.path.dirname(path), ignore_errors=True)\n"
     "    else:\n"
     "        sizes = [int(n) for n in sys.argv[3].split(',')]\n"
-    "        rank_main(int(os.environ['RANK_OF_PERF']), int(sys.argv[1]), sizes, float(sys.argv[2]), sys.argv[5])\n";
+    "        rank_main(int(os.environ['RANK_OF_PERF']), int(sys.argv[1]), sizes, "
+    "float(sys.argv[2]), sys.argv[5])\n";
 
 static int64_t now_ms(void)
 {
@@ -74,7 +80,8 @@ static pid_t start(const struct part *part, int *from)
     snprintf(size, sizeof size, "%d", part->ranks);
     snprintf(seconds, sizeof seconds, "%g", part->ns / 1e9);
     for (int i = part->first; i < part->end; i++)
-        snprintf(sizes + strlen(sizes), sizeof sizes - strlen(sizes), "%s%zu", i > part->first ? "," : "", part->board->point[i].bytes);
+        snprintf(sizes + strlen(sizes), sizeof sizes - strlen(sizes), "%s%zu",
+                 i > part->first ? "," : "", part->board->point[i].bytes);
     if (pipe(fds) != 0)
         return -1;
     pid_t pid = fork();
@@ -102,7 +109,9 @@ static void take_line(const struct part *part, const char *line)
         part_refuse(part, line + 2);
         return;
     }
-    if (sscanf(line, "%llu %d %lf %lf %lf %lf", &bytes, &p.samples, &p.median, &p.low, &p.high, &p.least) != 6)
+    if (sscanf(line, "%llu %d %lf %lf %lf %lf", &bytes, &p.samples, &p.median, &p.low, &p.high,
+               &p.least)
+        != 6)
         return;
     for (int i = part->first; i < part->end; i++) {
         struct point *to = &part->board->point[i];
@@ -121,7 +130,8 @@ void gloo_measure(const struct part *part)
     char bytes[4096];
     size_t used = 0;
     int from = -1, status;
-    int64_t last = now_ms() + (int64_t)(part->ns * 2 / 1e6) + (part->quick ? 15000 : 60000);     /* to import torch takes some of it */
+    /* to import torch takes some of it */
+    int64_t last = now_ms() + (int64_t)(part->ns * 2 / 1e6) + (part->quick ? 15000 : 60000);
     pid_t pid = start(part, &from);
     struct pollfd on = { .fd = from, .events = POLLIN };
     while (pid > 0) {

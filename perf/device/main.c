@@ -1,5 +1,6 @@
-/* How fast collectives on device memory are: ranks on one GPU, by every road, against the floors that the same run measures, and against
- * what else there is. This process touches no GPU: it forks all that do. */
+/* How fast collectives on device memory are: ranks on one GPU, by every road, against the floors
+ * that the same run measures, and against what else there is. This process touches no GPU: it forks
+ * all that do. */
 #include "device/device.h"
 
 #include "base/text.h"
@@ -18,7 +19,9 @@ enum { SKIP = 77, USAGE = 2 };
 #define LARGEST ((size_t)1 << 30)
 
 const char *const doing_names[DOINGS] = { "all_reduce", "broadcast", "all_gather" };
-const char *const system_names[SYSTEMS] = { "pinned", "leader", "peers", "gloo", "nccl", "nccl+switch" };
+const char *const system_names[SYSTEMS] = {
+    "pinned", "leader", "peers", "gloo", "nccl", "nccl+switch"
+};
 
 static const char help[] =
     "usage: device [options]\n"
@@ -43,7 +46,7 @@ static _Noreturn void mistake(const char *what, const char *value)
     exit(USAGE);
 }
 
-/* ---- options ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static void take_ranks(struct options *o, const char *list)
 {
@@ -70,8 +73,10 @@ static void take_sizes(struct options *o, uint64_t most)
 static void take_options(struct options *o, int argc, char **argv)
 {
     static const struct option all[] = {
-        { "seconds", required_argument, NULL, 's' }, { "ranks", required_argument, NULL, 'r' }, { "most", required_argument, NULL, 'm' },
-        { "out", required_argument, NULL, 'o' }, { "quick", no_argument, NULL, 'q' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
+        { "seconds", required_argument, NULL, 's' },
+        { "ranks", required_argument, NULL, 'r' }, { "most", required_argument, NULL, 'm' },
+        { "out", required_argument, NULL, 'o' }, { "quick", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
     };
     uint64_t most = LARGEST;
     const char *ranks = "2,4,8";
@@ -103,15 +108,18 @@ static void take_options(struct options *o, int argc, char **argv)
         o->seconds = o->seconds > 4 ? 4 : o->seconds;
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
-/* In the order in which they are measured; the sizes of a job's last operation reach the largest. */
+/* In the order in which they are measured; the sizes of a job's last operation reach
+ * the largest. */
 static void plan_job(struct board *b, const struct options *o, enum system system, int ranks)
 {
     int kinds = system == SYSTEM_PINNED || system == SYSTEM_LEADER ? DOINGS : 1;
     for (int k = kinds - 1; k >= 0; k--)
         for (int i = 0; i < o->size_count && b->points < POINTS_MOST; i++)
-            b->point[b->points++] = (struct point){ .kind = (enum doing)k, .system = system, .ranks = ranks, .bytes = o->sizes[i] };
+            b->point[b->points++] = (struct point){
+                .kind = (enum doing)k, .system = system, .ranks = ranks, .bytes = o->sizes[i]
+            };
 }
 
 /* What is not ours comes last: it may hang, and then costs only its like their time. */
@@ -128,7 +136,8 @@ static void plan(struct board *b, const struct options *o)
 static int job_end(const struct board *b, int first)
 {
     int end = first;
-    while (end < b->points && b->point[end].system == b->point[first].system && b->point[end].ranks == b->point[first].ranks)
+    while (end < b->points && b->point[end].system == b->point[first].system
+           && b->point[end].ranks == b->point[first].ranks)
         end++;
     return end;
 }
@@ -148,7 +157,9 @@ static void measure(struct board *b, const struct options *o)
         end = job_end(b, first);
         const struct point *p = &b->point[first];
         double left = o->seconds - stamp_seconds();
-        struct part part = { .board = b, .first = first, .end = end, .ranks = p->ranks, .quick = o->quick };
+        struct part part = {
+            .board = b, .first = first, .end = end, .ranks = p->ranks, .quick = o->quick
+        };
         part.ns = 1e9 * left * (end - first) / (b->points - first);
         show((double)first / b->points, system_names[p->system], p->ranks);
         if (left < 0.5 && !o->quick)
@@ -168,7 +179,8 @@ int main(int argc, char **argv)
     struct options o;
     take_options(&o, argc, argv);
     stamp_calibrate();
-    struct board *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct board *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                           0);
     if (b == MAP_FAILED) {
         fprintf(stderr, "device: no memory\n");
         return 1;

@@ -1,5 +1,6 @@
-/* NCCL, where the loader finds it: as it comes, which refuses two ranks on one GPU, and with the switch that allows it. Declared here,
- * as far as we call it; nothing of it is there when we are built. Its jobs may hang: the time limit of the job ends them. */
+/* NCCL, where the loader finds it: as it comes, which refuses two ranks on one GPU, and with the
+ * switch that allows it. Declared here, as far as we call it; nothing of it is there when we are
+ * built. Its jobs may hang: the time limit of the job ends them. */
 #include "device/device.h"
 
 #include <dlfcn.h>
@@ -16,14 +17,16 @@ struct nccl {
     int (*version)(int *version);
     int (*unique)(unique_id *id);
     int (*begin)(communicator *comm, int size, unique_id id, int rank);
-    int (*all_reduce)(const void *send, void *recv, size_t count, int type, int op, communicator comm, CUstream stream);
+    int (*all_reduce)(const void *send, void *recv, size_t count, int type, int op,
+                      communicator comm, CUstream stream);
     int (*end)(communicator comm);
     const char *(*words)(int error);
     const char *(*last)(communicator comm);
 };
 
 static const char *const names[] = {
-    "ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank", "ncclAllReduce", "ncclCommDestroy", "ncclGetErrorString", "ncclGetLastError",
+    "ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank", "ncclAllReduce", "ncclCommDestroy",
+    "ncclGetErrorString", "ncclGetLastError",
 };
 _Static_assert(sizeof(struct nccl) == sizeof names, "a name for each");
 
@@ -56,8 +59,9 @@ static int reduce(void *arg, int turn)
     struct own *own = arg;
     struct bench *b = own->bench;
     (void)turn;
-    if (own->nccl->all_reduce((void *)(uintptr_t)b->send, (void *)(uintptr_t)b->recv, own->bytes / sizeof(float), NCCL_FLOAT, NCCL_SUM,
-                              own->comm, b->stream))
+    if (own->nccl->all_reduce((void *)(uintptr_t)b->send, (void *)(uintptr_t)b->recv,
+                              own->bytes / sizeof(float), NCCL_FLOAT, NCCL_SUM, own->comm,
+                              b->stream))
         return -EIO;
     return driver_error(b->driver->call.cuStreamSynchronize(b->stream));
 }
@@ -76,7 +80,10 @@ static int measure(struct own *own, struct part *part)
     int error = 0;
     for (int i = part->first; i < part->end && !error; i++) {
         struct point *p = &part->board->point[i];
-        struct loop loop = { b->world, &part->board->meeting, b->rank, b->ranks, SAMPLES_MOST, own, prepare, reduce, look };
+        struct loop loop = {
+            b->world, &part->board->meeting, b->rank, b->ranks,
+            SAMPLES_MOST, own, prepare, reduce, look
+        };
         struct series samples = { NULL, 0, 0 };
         own->bytes = p->bytes;
         if (p->bytes > b->room)
@@ -87,7 +94,7 @@ static int measure(struct own *own, struct part *part)
         if (!error)
             error = reduce(own, 0);
         if (!error)
-            error = bench_check(b, DO_ALL_REDUCE, p->bytes);       /* these sums are exact in any order */
+            error = bench_check(b, DO_ALL_REDUCE, p->bytes); /* these sums are exact in any order */
         if (!error)
             error = loop_run(&loop, &samples);
         if (!error && b->rank == 0)
@@ -106,7 +113,8 @@ static int body(tutti_comm *world, void *arg)
     unique_id id;
     int error = load(&nccl, why, sizeof why);
     if (!error)
-        error = bench_open(&b, world, part->board->point[part->end - 1].bytes, false, why, sizeof why);
+        error = bench_open(&b, world, part->board->point[part->end - 1].bytes, false, why,
+                           sizeof why);
     if (error) {
         part_refuse(part, why);
         return 1;

@@ -1,5 +1,6 @@
-/* tutti's own roads: one job for each road and number of ranks, which TUTTI_ALGORITHM tells the road; in it all operations and sizes. What
- * is small goes through the host whatever the road is, so leader and peers are told to take nothing for small; pinned is left as it is. */
+/* tutti's own roads: one job for each road and number of ranks, which TUTTI_ALGORITHM tells the
+ * road; in it all operations and sizes. What is small goes through the host whatever the road is,
+ * so leader and peers are told to take nothing for small; pinned is left as it is. */
 #include "device/device.h"
 
 #include "base/text.h"
@@ -11,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST = 5 };                                  /* samples of a point, however long they take */
+enum { LEAST = 5 };                                 /* samples of a point, however long they take */
 
-/* ---- the loop, for all that measure --------------------------------------------------------------------------------------------- */
+/* ---- the loop, for all that measure ---------------------------------------------------------- */
 
 void point_take(struct point *p, struct series *s)
 {
@@ -42,7 +43,7 @@ int loop_run(const struct loop *l, struct series *samples)
     int error = 0;
     for (int turn = 0; !error; turn++) {
         error = l->prepare(l->own, turn);
-        if (l->rank == 0)                            /* two of them: the slow may still read the last turn's */
+        if (l->rank == 0)               /* two of them: the slow may still read the last turn's */
             m->go[turn & 1] = turn < l->most && (turn < LEAST || stamp_now() < last);
         if (!error)
             error = tutti_barrier(l->world, NULL);
@@ -68,20 +69,22 @@ void part_refuse(const struct part *part, const char *words)
             snprintf(part->board->point[i].why, sizeof part->board->point[i].why, "%s", words);
 }
 
-int part_spawn(const struct part *part, int (*body)(tutti_comm *world, void *part), char *words, size_t room)
+int part_spawn(const struct part *part, int (*body)(tutti_comm *world, void *part), char *words,
+               size_t room)
 {
     int status[RANKS_MOST];
     tutti_options options = { .timeout_ms = (int)(part->ns * 2 / 1e6) + 30000 };
     struct part copy = *part;
     int failed = tutti_spawn(part->ranks, body, &copy, &options, status);
     if (failed < 0)
-        snprintf(words, room, failed == -ETIMEDOUT ? "it did not end in time" : "no ranks: %s", tutti_strerror(failed));
+        snprintf(words, room, failed == -ETIMEDOUT ? "it did not end in time" : "no ranks: %s",
+                 tutti_strerror(failed));
     else if (failed > 0)
         snprintf(words, room, "%d of %d ranks failed", failed, part->ranks);
     return failed;
 }
 
-/* ---- tutti ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- tutti ----------------------------------------------------------------------------------- */
 
 struct own { struct bench *bench; enum doing kind; size_t bytes; };
 
@@ -94,9 +97,11 @@ static int call(void *arg, int turn)
     size_t count = own->bytes / sizeof(float);
     (void)turn;
     switch (own->kind) {
-    case DO_ALL_REDUCE: return tutti_all_reduce(send, recv, count, TUTTI_F32, TUTTI_SUM, b->world, &call);
+    case DO_ALL_REDUCE:
+        return tutti_all_reduce(send, recv, count, TUTTI_F32, TUTTI_SUM, b->world, &call);
     case DO_BROADCAST: return tutti_broadcast(recv, count, TUTTI_F32, 0, b->world, &call);
-    case DO_ALL_GATHER: return tutti_all_gather(send, recv, count / (size_t)b->ranks, TUTTI_F32, b->world, &call);
+    case DO_ALL_GATHER:
+        return tutti_all_gather(send, recv, count / (size_t)b->ranks, TUTTI_F32, b->world, &call);
     case DOINGS: break;
     }
     return -EINVAL;
@@ -122,13 +127,19 @@ static void note_road(struct bench *b, struct point *p)
     if (share)
         ipc_export_noted(share, words, sizeof words);
     if (p->system == SYSTEM_LEADER || p->system == SYSTEM_PEERS)
-        snprintf(p->why, sizeof p->why, "%s%s", words[0] ? "went by pinned: " : share ? "" : "went by pinned: nothing was shared", words);
+        snprintf(p->why, sizeof p->why, "%s%s",
+                 words[0] ? "went by pinned: "
+                     : share ? ""
+                     : "went by pinned: nothing was shared",
+                 words);
 }
 
 static int measure(struct bench *b, struct meeting *meeting, struct point *p)
 {
     struct own own = { b, p->kind, p->bytes };
-    struct loop loop = { b->world, meeting, b->rank, b->ranks, SAMPLES_MOST, &own, prepare, call, look };
+    struct loop loop = {
+        b->world, meeting, b->rank, b->ranks, SAMPLES_MOST, &own, prepare, call, look
+    };
     struct series samples = { NULL, 0, 0 };
     int error = bench_fill(b, p->kind, p->bytes);
     if (!error)
@@ -161,8 +172,9 @@ static int body(tutti_comm *world, void *arg)
             snprintf(p->why, sizeof p->why, "the GPU has no room for it");
             continue;
         }
-        if (b.rank == 0)                             /* read by all after the first barrier of loop_run, and by itself now */
-            board->meeting.slice_ns = (part->ns - (stamp_seconds() - begin) * 1e9) / (part->end - i);
+        if (b.rank == 0)    /* read by all after the first barrier of loop_run, and by itself now */
+            board->meeting.slice_ns = (part->ns - (stamp_seconds() - begin) * 1e9)
+                / (part->end - i);
         error = measure(&b, &board->meeting, p);
         if (error)
             snprintf(why, sizeof why, "%s %zu: %s", doing_names[p->kind], p->bytes,
@@ -180,7 +192,10 @@ void roads_measure(const struct part *part)
 {
     char words[WORDS], rules[160];
     enum system system = part->board->point[part->first].system;
-    snprintf(rules, sizeof rules, "%sdevice:-inf=%s", system == SYSTEM_PINNED ? "" : "all_reduce:-inf=pipelined;broadcast:-inf=pipelined;all_gather:-inf=pipelined;",
+    snprintf(rules, sizeof rules, "%sdevice:-inf=%s",
+             system == SYSTEM_PINNED
+                 ? ""
+                 : "all_reduce:-inf=pipelined;broadcast:-inf=pipelined;all_gather:-inf=pipelined;",
              system_names[system]);
     setenv("TUTTI_ALGORITHM", rules, 1);
     if (part_spawn(part, body, words, sizeof words) != 0)

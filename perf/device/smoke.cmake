@@ -1,8 +1,9 @@
-# Runs `device` on the tests' CUDA driver: a table of 80 columns, every line of the file JSON with what it should have, each of our roads
-# measured and right. No figure is judged.
+# Runs `device` on the tests' CUDA driver: a table of 80 columns, every line of the file JSON with
+# what it should have, each of our roads measured and right. No figure is judged.
 set(ENV{LD_LIBRARY_PATH} ${FAKE})
 unset(ENV{CUDA_VISIBLE_DEVICES})
-execute_process(COMMAND ${PROGRAM} --quick --ranks 2,3 --out ${OUT}.jsonl OUTPUT_VARIABLE table ERROR_VARIABLE said RESULT_VARIABLE status)
+execute_process(COMMAND ${PROGRAM} --quick --ranks 2,3 --out ${OUT}.jsonl OUTPUT_VARIABLE table
+    ERROR_VARIABLE said RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "device --quick: ${status}\n${said}\n${table}")
 endif()
@@ -35,7 +36,8 @@ foreach(line IN LISTS lines)
     string(JSON samples GET "${line}" samples)
     string(JSON median GET "${line}" median_ns)
     string(JSON why GET "${line}" why)
-    if(road MATCHES "^(pinned|leader|peers)$" AND (NOT samples GREATER 3 OR NOT median GREATER 0 OR NOT why STREQUAL ""))
+    if(road MATCHES "^(pinned|leader|peers)$" AND (NOT samples GREATER 3 OR NOT median GREATER 0 OR
+        NOT why STREQUAL ""))
       message(FATAL_ERROR "not measured: ${line}")
     endif()
     if(samples EQUAL 0 AND why STREQUAL "")
@@ -52,8 +54,10 @@ endforeach()
 
 # No GPU: one line that says why, and the status of a skipped test.
 set(ENV{FAKE_CUDA_DEVICES} 0)
-execute_process(COMMAND ${PROGRAM} --quick --out ${OUT}.none OUTPUT_VARIABLE table ERROR_VARIABLE said RESULT_VARIABLE status)
-if(NOT status EQUAL 77 OR NOT table STREQUAL "" OR NOT said MATCHES "device: not measured: no GPU[^\n]*\n$")
+execute_process(COMMAND ${PROGRAM} --quick --out ${OUT}.none OUTPUT_VARIABLE table ERROR_VARIABLE
+    said RESULT_VARIABLE status)
+if(NOT status EQUAL 77 OR NOT table STREQUAL "" OR NOT said MATCHES
+    "device: not measured: no GPU[^\n]*\n$")
   message(FATAL_ERROR "without a GPU: status ${status}\n${said}${table}")
 endif()
 unset(ENV{FAKE_CUDA_DEVICES})

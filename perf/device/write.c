@@ -1,4 +1,5 @@
-/* What came of it: a table of 80 columns, and a file of JSON lines. A figure that there is not is said to be none, and why. */
+/* What came of it: a table of 80 columns, and a file of JSON lines. A figure that there is not is
+ * said to be none, and why. */
 #include "device/device.h"
 
 #include "harness/report.h"
@@ -17,20 +18,25 @@ static const char *figure(char *to, size_t room, enum unit unit, double value)
     return to;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void write_floors(const struct floors *f)
 {
     const struct { const char *what; double value; } rows[] = {
-        { "PCIe, device to host, pinned memory", f->down }, { "PCIe, host to device, pinned memory", f->up },
-        { "PCIe, both at once, each way", f->both }, { "GPU memory, copy inside, read + written", f->hbm },
+        { "PCIe, device to host, pinned memory", f->down },
+        { "PCIe, host to device, pinned memory", f->up },
+        { "PCIe, both at once, each way", f->both },
+        { "GPU memory, copy inside, read + written", f->hbm },
     };
     char text[32];
     printf("%s, CUDA %s. Floors, by events in this run:\n", f->gpu, f->driver);
     for (int i = 0; i < 4; i++)
-        printf("  %-42s %12s   middle half %4.0f %%\n", rows[i].what, figure(text, sizeof text, UNIT_RATE, rows[i].value), f->spread[i] * 100);
-    printf("  %-42s %12s\n", "kernel started and waited for", figure(text, sizeof text, UNIT_NS, f->launch_ns));
-    printf("  %-42s %12s\n", "4 KiB to the host and waited for", figure(text, sizeof text, UNIT_NS, f->copy_ns));
+        printf("  %-42s %12s   middle half %4.0f %%\n", rows[i].what,
+               figure(text, sizeof text, UNIT_RATE, rows[i].value), f->spread[i] * 100);
+    printf("  %-42s %12s\n", "kernel started and waited for",
+           figure(text, sizeof text, UNIT_NS, f->launch_ns));
+    printf("  %-42s %12s\n", "4 KiB to the host and waited for",
+           figure(text, sizeof text, UNIT_NS, f->copy_ns));
     if (f->why[0])
         printf("  not all measured: %.60s\n", f->why);
 }
@@ -41,13 +47,15 @@ static void write_point(const struct floors *f, const struct point *p)
     char text[6][32];
     bool pcie;
     double floor = floor_ns(f, p, &pcie);
-    printf("%-11s %9s ", system_names[p->system], unit_text(text[0], 32, UNIT_BYTES, (double)p->bytes));
+    printf("%-11s %9s ", system_names[p->system],
+           unit_text(text[0], 32, UNIT_BYTES, (double)p->bytes));
     if (!p->samples) {
         printf("not measured: %.41s\n", p->why);
         return;
     }
-    printf("%8s %8s %8s %10s ", figure(text[1], 32, UNIT_NS, p->median), figure(text[2], 32, UNIT_NS, p->low),
-           figure(text[3], 32, UNIT_NS, p->high), figure(text[4], 32, UNIT_RATE, (double)p->bytes / p->median * 1e9));
+    printf("%8s %8s %8s %10s ", figure(text[1], 32, UNIT_NS, p->median),
+           figure(text[2], 32, UNIT_NS, p->low), figure(text[3], 32, UNIT_NS, p->high),
+           figure(text[4], 32, UNIT_RATE, (double)p->bytes / p->median * 1e9));
     printf("%8s ", figure(text[5], 32, UNIT_NS, floor));
     if (floor > 0)
         printf("%4.0f %%%s", 100 * floor / p->median, pcie ? "" : "*");
@@ -67,7 +75,8 @@ static bool all_alike(const struct board *b, int first, int end)
 static void write_kind(const struct board *b, const struct options *o, enum doing kind, int ranks)
 {
     printf("\n%s of %d ranks on one GPU, f32\n", doing_names[kind], ranks);
-    printf("%-11s %9s %8s %8s %8s %10s %8s %s\n", "road", "bytes", "median", "low", "high", "bytes/time", "floor", "its share");
+    printf("%-11s %9s %8s %8s %8s %10s %8s %s\n", "road", "bytes", "median", "low", "high",
+           "bytes/time", "floor", "its share");
     for (int i = 0; i < b->points; i++) {
         const struct point *p = &b->point[i];
         if (p->kind != kind || p->ranks != ranks)
@@ -81,13 +90,14 @@ static void write_kind(const struct board *b, const struct options *o, enum doin
     }
 }
 
-/* ---- what it should come to ------------------------------------------------------------------------------------------------------- */
+/* ---- what it should come to ------------------------------------------------------------------ */
 
 static const struct point *find(const struct board *b, enum system system, int ranks, size_t bytes)
 {
     for (int i = 0; i < b->points; i++) {
         const struct point *p = &b->point[i];
-        if (p->kind == DO_ALL_REDUCE && p->system == system && p->ranks == ranks && p->bytes == bytes && p->samples)
+        if (p->kind == DO_ALL_REDUCE && p->system == system && p->ranks == ranks
+            && p->bytes == bytes && p->samples)
             return p;
     }
     return NULL;
@@ -158,7 +168,7 @@ void write_table(const struct board *b, const struct options *o)
     write_goals(b);
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /* Words of ours and of CUDA's have no control characters but line ends. */
 static void write_string(FILE *to, const char *name, const char *words)
@@ -180,10 +190,15 @@ static void write_head(FILE *to, const struct board *b, const struct options *o)
     write_string(to, "cpu", m.cpu);
     fprintf(to, ", \"cpus\": %d, ", m.cpus);
     write_string(to, "system", m.system);
-    fprintf(to, ", \"date\": \"%s\", \"seconds\": %g, \"quick\": %s}\n", m.date, o->seconds, o->quick ? "true" : "false");
-    fprintf(to, "{\"what\": \"floors\", \"copy_bytes\": %zu, \"device_to_host\": %.6g, \"host_to_device\": %.6g, \"both_each_way\": %.6g, "
-            "\"gpu_memory\": %.6g, \"spread\": [%.4f, %.4f, %.4f, %.4f], \"kernel_ns\": %.1f, \"copy_4k_ns\": %.1f, ",
-            f->bytes, f->down, f->up, f->both, f->hbm, f->spread[0], f->spread[1], f->spread[2], f->spread[3], f->launch_ns, f->copy_ns);
+    fprintf(to, ", \"date\": \"%s\", \"seconds\": %g, \"quick\": %s}\n", m.date, o->seconds,
+            o->quick ? "true" : "false");
+    fprintf(to,
+            "{\"what\": \"floors\", \"copy_bytes\": %zu, \"device_to_host\": %.6g, "
+            "\"host_to_device\": %.6g, \"both_each_way\": %.6g, "
+            "\"gpu_memory\": %.6g, \"spread\": [%.4f, %.4f, %.4f, %.4f], \"kernel_ns\": %.1f, "
+            "\"copy_4k_ns\": %.1f, ",
+            f->bytes, f->down, f->up, f->both, f->hbm, f->spread[0], f->spread[1], f->spread[2],
+            f->spread[3], f->launch_ns, f->copy_ns);
     write_string(to, "why", f->why);
     fprintf(to, "}\n");
 }
@@ -201,9 +216,13 @@ int write_file(const struct board *b, const struct options *o)
         const struct point *p = &b->point[i];
         bool pcie;
         double floor = floor_ns(&b->floors, p, &pcie);
-        fprintf(to, "{\"what\": \"%s\", \"road\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"samples\": %d, \"median_ns\": %.1f, "
-                "\"low_ns\": %.1f, \"high_ns\": %.1f, \"least_ns\": %.1f, \"floor_ns\": %.1f, \"floor\": \"%s\", ", doing_names[p->kind],
-                system_names[p->system], p->ranks, p->bytes, p->samples, p->median, p->low, p->high, p->least, floor, pcie ? "pcie" : "memory");
+        fprintf(to,
+                "{\"what\": \"%s\", \"road\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"samples\": "
+                "%d, \"median_ns\": %.1f, "
+                "\"low_ns\": %.1f, \"high_ns\": %.1f, \"least_ns\": %.1f, \"floor_ns\": %.1f, "
+                "\"floor\": \"%s\", ",
+                doing_names[p->kind], system_names[p->system], p->ranks, p->bytes, p->samples,
+                p->median, p->low, p->high, p->least, floor, pcie ? "pcie" : "memory");
         write_string(to, "why", p->why);
         fprintf(to, "}\n");
         measured += p->samples > 0;

@@ -1,6 +1,7 @@
-/* Launchers put their ranks into sessions of their own and die before them, so the keeper of a cell is a subreaper: whatever a system
- * has started becomes its child in the end, and is killed by its own id. Where it may, the keeper has a /dev/shm of its own, so that
- * cells do not meet there and what a killed job leaves can be counted. */
+/* Launchers put their ranks into sessions of their own and die before them, so the keeper of a cell
+ * is a subreaper: whatever a system has started becomes its child in the end, and is killed by its
+ * own id. Where it may, the keeper has a /dev/shm of its own, so that cells do not meet there and
+ * what a killed job leaves can be counted. */
 #include "faults/cell.h"
 
 #include "harness/cleanup.h"
@@ -28,7 +29,8 @@ static void stop(int sig) { stopped = sig; }
 struct keeper {
     const struct cell *cell;
     struct page *page;
-    char folder[64], page_path[PATH_BYTES], log_path[PATH_BYTES], meet[PATH_BYTES], temporary[PATH_BYTES];
+    char folder[64], page_path[PATH_BYTES], log_path[PATH_BYTES], meet[PATH_BYTES],
+        temporary[PATH_BYTES];
     bool own_shm;
     int64_t fault_at;
     struct fate fates[FAULT_RANKS_MAX];
@@ -55,8 +57,9 @@ static bool prepare(struct keeper *k)
     k->page->timeout_ms = asked && !c->system->patient ? (uint32_t)c->timeout_ms : 0;
     k->page->fatal = c->system->fatal;
     k->page->grace_ms = (uint32_t)c->grace_ms;
-    k->own_shm = unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-                 mount("faults", "/dev/shm", "tmpfs", 0, "mode=1777") == 0;
+    k->own_shm = unshare(CLONE_NEWNS) == 0
+        && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
+        && mount("faults", "/dev/shm", "tmpfs", 0, "mode=1777") == 0;
     return true;
 }
 
@@ -71,7 +74,8 @@ static void launch(struct keeper *k, int rank)
     fflush(NULL);
     if (fork() != 0)
         return;
-    int log = open(k->log_path, O_WRONLY | O_CREAT | O_APPEND, 0600), null = open("/dev/null", O_RDONLY);
+    int log = open(k->log_path, O_WRONLY | O_CREAT | O_APPEND, 0600),
+        null = open("/dev/null", O_RDONLY);
     dup2(null, 0);
     dup2(log, 1);
     dup2(log, 2);
@@ -101,7 +105,8 @@ static void sweep(struct page *page)
 {
     pid_t pid;
     page_store(&page->over, 1);
-    for (int64_t until = page_now() + 500000000; (pid = waitpid(-1, NULL, WNOHANG)) >= 0 && page_now() < until;)
+    for (int64_t until = page_now() + 500000000;
+         (pid = waitpid(-1, NULL, WNOHANG)) >= 0 && page_now() < until;)
         if (pid == 0)
             page_nap(1);
     cleanup_end();
@@ -111,7 +116,8 @@ static void sweep(struct page *page)
 
 static bool all_started(struct keeper *k)
 {
-    for (int64_t until = page_now() + START_MS * (int64_t)1000000; page_now() < until && !stopped; page_nap(1)) {
+    for (int64_t until = page_now() + START_MS * (int64_t)1000000; page_now() < until && !stopped;
+         page_nap(1)) {
         uint32_t here = 0;
         for (uint32_t r = 0; r < k->page->ranks; r++)
             here += page_load(&k->page->slot[r].pid) != 0;
@@ -193,8 +199,10 @@ static void let_launcher_speak(const struct keeper *k)
     bool ended = false;
     pid_t tree[CLEANUP_MAX];
     for (uint32_t r = 0; r < k->page->ranks; r++)
-        ended |= k->fates[r].gone && page_load(&k->page->slot[r].ending) == UNDER_WAY && concerned(k->cell->fault, (int)r, page_culprit(k->page));
-    for (int64_t until = page_now() + 3000000000; ended && cleanup_tree(getpid(), tree, 0) && page_now() < until; page_nap(1))
+        ended |= k->fates[r].gone && page_load(&k->page->slot[r].ending) == UNDER_WAY
+            && concerned(k->cell->fault, (int)r, page_culprit(k->page));
+    for (int64_t until = page_now() + 3000000000;
+         ended && cleanup_tree(getpid(), tree, 0) && page_now() < until; page_nap(1))
         cleanup_reap();
 }
 
@@ -219,10 +227,11 @@ static void say_what_is_left(struct keeper *k, struct outcome *o)
     o->concluded = true;
     o->answer = k->files ? LITTER : CLEAN;
     if (k->files)
-        snprintf(o->words, sizeof o->words, "%d files are left, %.1f MiB%s", k->files, k->bytes / (1 << 20),
-                 k->own_shm ? "" : ", /dev/shm not counted");
+        snprintf(o->words, sizeof o->words, "%d files are left, %.1f MiB%s", k->files,
+                 k->bytes / (1 << 20), k->own_shm ? "" : ", /dev/shm not counted");
     else
-        snprintf(o->words, sizeof o->words, "nothing is left%s", k->own_shm ? "" : " in /tmp; /dev/shm not looked at");
+        snprintf(o->words, sizeof o->words, "nothing is left%s",
+                 k->own_shm ? "" : " in /tmp; /dev/shm not looked at");
 }
 
 static void read_log(const struct keeper *k, char log[LOG_BYTES])

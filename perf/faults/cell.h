@@ -11,10 +11,13 @@
 struct peer_system {
     const char *key, *name;
     const char *program;         /* in the folder of rank programs */
-    const char *launcher[6];     /* its words before "-n N program page"; none: the driver starts the ranks itself */
-    const char *of;              /* a variant of that system, tried on the faults of `only`; NULL: a system of its own */
+    /* its words before "-n N program page"; none: the driver starts the ranks itself */
+    const char *launcher[6];
+    /* a variant of that system, tried on the faults of `only`; NULL: a system of its own */
+    const char *of;
     unsigned only;               /* bit f: fault f */
-    bool fatal, patient;         /* patient: its default deadline, also where others are asked for one */
+    /* patient: its default deadline, also where others are asked for one */
+    bool fatal, patient;
 };
 
 struct cell {

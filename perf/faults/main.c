@@ -1,7 +1,9 @@
-/* Faults, done to tutti and to its peers by the same program: what becomes of the ranks that are not at fault?
+/* Faults, done to tutti and to its peers by the same program: what becomes of the ranks that are
+ * not at fault?
  *
- * Two rounds. In the first each cell has the machine to itself, for six seconds, --repeat times: answers that come have an undisturbed
- * time. Those that have none by then are tried again, several at once, up to the limit; they mostly spin or sleep until it has passed. */
+ * Two rounds. In the first each cell has the machine to itself, for six seconds, --repeat times:
+ * answers that come have an undisturbed time. Those that have none by then are tried again, several
+ * at once, up to the limit; they mostly spin or sleep until it has passed. */
 #include "faults/table.h"
 
 #include "harness/foreign.h"
@@ -104,10 +106,12 @@ static _Noreturn void list_all(void)
 static void options(struct settings *o, int argc, char **argv)
 {
     static const struct option known_options[] = {
-        { "systems", 1, NULL, 's' }, { "faults", 1, NULL, 'f' }, { "ranks", 1, NULL, 'n' }, { "limit", 1, NULL, 'l' },
-        { "deadline", 1, NULL, 'd' }, { "jobs", 1, NULL, 'j' }, { "repeat", 1, NULL, 'r' }, { "markdown", 0, NULL, 'm' }, { "csv", 0, NULL, 'c' },
-        { "texts", 0, NULL, 'x' }, { "quick", 0, NULL, 'q' }, { "strict", 0, NULL, 'S' }, { "tutti", 1, NULL, 't' },
-        { "programs", 1, NULL, 'p' }, { "list", 0, NULL, 'L' }, { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 },
+        { "systems", 1, NULL, 's' }, { "faults", 1, NULL, 'f' }, { "ranks", 1, NULL, 'n' },
+        { "limit", 1, NULL, 'l' }, { "deadline", 1, NULL, 'd' }, { "jobs", 1, NULL, 'j' },
+        { "repeat", 1, NULL, 'r' }, { "markdown", 0, NULL, 'm' }, { "csv", 0, NULL, 'c' },
+        { "texts", 0, NULL, 'x' }, { "quick", 0, NULL, 'q' }, { "strict", 0, NULL, 'S' },
+        { "tutti", 1, NULL, 't' }, { "programs", 1, NULL, 'p' }, { "list", 0, NULL, 'L' },
+        { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 },
     };
     for (int c; (c = getopt_long(argc, argv, "h", known_options, NULL)) != -1;) {
         switch (c) {
@@ -146,13 +150,19 @@ static void choose(struct settings *o)
         if (o->systems && !in_list(o->systems, p->key))
             continue;
         if (!system_version(p, o->programs, f->versions[s], sizeof f->versions[s])) {
-            fprintf(stderr, "faults: %s is left out: it was not found when this was built, or its launcher is not there\n", p->name);
+            fprintf(stderr,
+                    "faults: %s is left out: it was not found when this was built, or its launcher "
+                    "is not there\n",
+                    p->name);
             f->versions[s][0] = 0;
             continue;
         }
         for (int fault = 0; fault < FAULTS; fault++) {
-            f->cells[s][fault] = (struct cell){ p, (enum fault)fault, f->ranks, f->timeout_ms, f->grace_ms, FIRST_MS, o->programs };
-            f->wanted[s][fault] = (!o->faults || in_list(o->faults, fault_names[fault].key)) && (!p->of || p->only >> fault & 1);
+            f->cells[s][fault] = (struct cell){
+                p, (enum fault)fault, f->ranks, f->timeout_ms, f->grace_ms, FIRST_MS, o->programs
+            };
+            f->wanted[s][fault] = (!o->faults || in_list(o->faults, fault_names[fault].key))
+                && (!p->of || p->only >> fault & 1);
         }
     }
 }
@@ -160,7 +170,8 @@ static void choose(struct settings *o)
 static void progress(const struct cell *c, int done, int all, int round)
 {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[Kround %d: %d of %d done, %s %s", round, done, all, c->system->key, fault_names[c->fault].key);
+        fprintf(stderr, "\r\033[Kround %d: %d of %d done, %s %s", round, done, all, c->system->key,
+                fault_names[c->fault].key);
 }
 
 static void run_round(struct found *f, int jobs, int limit_ms, int round)
@@ -180,7 +191,8 @@ static void run_round(struct found *f, int jobs, int limit_ms, int round)
             progress(c, done, all, round);
             c->limit_ms = limit_ms;
             running += cell_start(c, outcome_at(f, s, fault)) > 0;
-            for (int again = 1; round == 1 && again < f->repeat && waitpid(-1, NULL, 0) > 0; again++) {
+            for (int again = 1; round == 1 && again < f->repeat && waitpid(-1, NULL, 0) > 0;
+                 again++) {
                 running--;
                 if (!outcome_at(f, s, fault)->concluded)
                     break;
@@ -193,7 +205,8 @@ static void run_round(struct found *f, int jobs, int limit_ms, int round)
         ;
     for (int s = 0; s < peer_system_count; s++)
         for (int fault = 0; fault < FAULTS; fault++)
-            if (todo[s][fault] && (outcome_at(f, s, fault)->concluded || limit_ms == f->limit_s * 1000))
+            if (todo[s][fault]
+                && (outcome_at(f, s, fault)->concluded || limit_ms == f->limit_s * 1000))
                 tries_add(&f->tries[s][fault], outcome_at(f, s, fault));
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[K");
@@ -205,9 +218,11 @@ static int judge(const struct found *f)
     for (int s = 0; s < peer_system_count; s++)
         for (int fault = 0; fault < FAULTS; fault++) {
             const struct outcome *o = outcome_at(f, s, fault);
-            if (!f->wanted[s][fault] || strcmp(peer_systems[s].key, "tutti") || o->answer == (fault == WIPE ? CLEAN : NAMED))
+            if (!f->wanted[s][fault] || strcmp(peer_systems[s].key, "tutti")
+                || o->answer == (fault == WIPE ? CLEAN : NAMED))
                 continue;
-            fprintf(stderr, "faults: promise not kept: %s: %s\n%s", fault_names[fault].title, o->words, o->said);
+            fprintf(stderr, "faults: promise not kept: %s: %s\n%s", fault_names[fault].title,
+                    o->words, o->said);
             broken = 1;
         }
     return broken;
@@ -215,20 +230,27 @@ static int judge(const struct found *f)
 
 int main(int argc, char **argv)
 {
-    static struct found found = { .repeat = 1, .ranks = 3, .limit_s = 60, .timeout_ms = 2000, .grace_ms = 2000, .load = "unknown" };
+    static struct found found = {
+        .repeat = 1, .ranks = 3, .limit_s = 60, .timeout_ms = 2000,
+        .grace_ms = 2000, .load = "unknown"
+    };
     char programs[1100];
     double load;
     snprintf(programs, sizeof programs, "%sranks", foreign_folder());
-    struct settings o = { .found = &found, .jobs = 4, .tutti = foreign_tutti(), .programs = programs };
+    struct settings o = {
+        .found = &found, .jobs = 4, .tutti = foreign_tutti(), .programs = programs
+    };
     options(&o, argc, argv);
     system_tutti(o.tutti);
-    found.outcomes = mmap(NULL, sizeof(struct outcome) * SYSTEMS_MAX * FAULTS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    found.outcomes = mmap(NULL, sizeof(struct outcome) * SYSTEMS_MAX * FAULTS,
+                          PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (found.outcomes == MAP_FAILED)
         wrong("memory", "none");
     if (getloadavg(&load, 1) == 1)
         snprintf(found.load, sizeof found.load, "%.1f", load);
     if (access("/proc/thread-self/children", R_OK) != 0) {
-        printf("skipped: this kernel does not tell who a process's children are (CONFIG_PROC_CHILDREN)\n");
+        printf("skipped: this kernel does not tell who a process's children are "
+               "(CONFIG_PROC_CHILDREN)\n");
         return 77;
     }
     choose(&o);

@@ -1,4 +1,5 @@
-/* A rank of Gloo: rank_gloo PAGE RANK FOLDER. Gloo has no launcher. Contexts have its default deadline, 30 s, unless the page asks for another. */
+/* A rank of Gloo: rank_gloo PAGE RANK FOLDER. Gloo has no launcher. Contexts have its default
+ * deadline, 30 s, unless the page asks for another. */
 #include "faults/scenario.h"
 #include "peers/meet.h"
 
@@ -57,7 +58,8 @@ template <typename T> void sum_up(T *data, size_t count)
 {
     gloo::AllreduceOptions options(comms[0]);
     options.setOutput(data, count);
-    options.setReduceFunction([](void *to, const void *a, const void *b, size_t n) { gloo::sum<T>(to, a, b, n); });
+    options.setReduceFunction(
+        [](void *to, const void *a, const void *b, size_t n) { gloo::sum<T>(to, a, b, n); });
     gloo::allreduce(options);
 }
 
@@ -87,13 +89,19 @@ int main(int argc, char **argv)
 {
     static const struct peer peer = { deadline, barrier, all_reduce, broadcast };
     if (argc == 2 && !strcmp(argv[1], "--version"))
-        return printf("Gloo %d.%d.%d\n", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH) < 0;
+        return printf("Gloo %d.%d.%d\n", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH)
+            < 0;
     struct page *page = argc == 4 ? page_map(argv[1], 0) : nullptr;
     if (!page)
         return 2;
     int me = atoi(argv[2]);
     struct failure why;
-    if (answer(&why, [&] { meet(comms, page->fault == CYCLE ? 3 : 1, me, static_cast<int>(page->ranks), argv[3]); }) < 0)
+    if (answer(&why,
+               [&] {
+                   meet(comms, page->fault == CYCLE ? 3 : 1, me, static_cast<int>(page->ranks),
+                        argv[3]);
+               })
+        < 0)
         scenario_unable(page, me, why.kind, why.text);
     scenario_play(page, me, &peer);
 }

@@ -1,5 +1,6 @@
-/* A rank of Open MPI or MPICH, whichever compiles it: rank_mpi PAGE, by mpirun. MPI_ERRORS_RETURN is set, so that the program hears of
- * errors, unless the page asks for the default, MPI_ERRORS_ARE_FATAL. MPI has no deadlines to ask for. */
+/* A rank of Open MPI or MPICH, whichever compiles it: rank_mpi PAGE, by mpirun. MPI_ERRORS_RETURN
+ * is set, so that the program hears of errors, unless the page asks for the default,
+ * MPI_ERRORS_ARE_FATAL. MPI has no deadlines to ask for. */
 #include "faults/scenario.h"
 #include "peers/mpi_version.h"
 
@@ -43,7 +44,9 @@ static int barrier(int comm, struct failure *why)
 
 static int all_reduce(void *data, size_t count, enum element type, struct failure *why)
 {
-    return answer(MPI_Allreduce(MPI_IN_PLACE, data, (int)count, type == ELEMENT_FLOAT ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM, comms[0]), why);
+    return answer(MPI_Allreduce(MPI_IN_PLACE, data, (int)count,
+                                type == ELEMENT_FLOAT ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM, comms[0]),
+                  why);
 }
 
 static int broadcast(float *data, size_t count, int root, struct failure *why)

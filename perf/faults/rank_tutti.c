@@ -13,8 +13,8 @@ static tutti_call call;
 static const char *kind_of(int error)
 {
     static const struct { int error; const char *name; } names[] = {
-        { -EOWNERDEAD, "EOWNERDEAD" }, { -EPROTO, "EPROTO" }, { -ETIMEDOUT, "ETIMEDOUT" }, { -EDEADLK, "EDEADLK" },
-        { -ECANCELED, "ECANCELED" }, { -EINVAL, "EINVAL" },
+        { -EOWNERDEAD, "EOWNERDEAD" }, { -EPROTO, "EPROTO" }, { -ETIMEDOUT, "ETIMEDOUT" },
+        { -EDEADLK, "EDEADLK" }, { -ECANCELED, "ECANCELED" }, { -EINVAL, "EINVAL" },
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].error == error)
@@ -43,7 +43,9 @@ static int barrier(int comm, struct failure *why)
 
 static int all_reduce(void *data, size_t count, enum element type, struct failure *why)
 {
-    return answer(tutti_all_reduce(data, data, count, type == ELEMENT_FLOAT ? TUTTI_F32 : TUTTI_F64, TUTTI_SUM, comms[0], &call), 0, why);
+    return answer(tutti_all_reduce(data, data, count, type == ELEMENT_FLOAT ? TUTTI_F32 : TUTTI_F64,
+                                   TUTTI_SUM, comms[0], &call),
+                  0, why);
 }
 
 static int broadcast(float *data, size_t count, int root, struct failure *why)

@@ -1,9 +1,11 @@
-/* The rank at fault is the last one. Every rank first takes part in a barrier and an all_reduce without faults, so connections stand and
- * a system that does not work is not mistaken for one that fails well. What comes back from a call with success is compared element by
- * element with what the ranks that are not at fault meant.
+/* The rank at fault is the last one. Every rank first takes part in a barrier and an all_reduce
+ * without faults, so connections stand and a system that does not work is not mistaken for one that
+ * fails well. What comes back from a call with success is compared element by element with what the
+ * ranks that are not at fault meant.
  *
- * A rank that has its answer stays until all have theirs; one with an error gives the others grace_ms and then exits, as programs do:
- * how a system spreads an error by one rank's end is seen, and told apart. */
+ * A rank that has its answer stays until all have theirs; one with an error gives the others
+ * grace_ms and then exits, as programs do: how a system spreads an error by one rank's end is seen,
+ * and told apart. */
 #include "faults/scenario.h"
 
 #include <signal.h>
@@ -31,7 +33,9 @@ static void ended_by_system(void)
 static void mark_ends(void)
 {
     static const int signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPIPE };
-    struct sigaction action = { .sa_handler = broken, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
+    struct sigaction action = {
+        .sa_handler = broken, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)
+    };
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &action, NULL);
     atexit(ended_by_system);
@@ -76,7 +80,8 @@ static uint32_t differ(const void *data, size_t count, enum element type, double
 {
     uint32_t wrong = 0;
     for (size_t i = 0; i < count; i++) {
-        double x = type == ELEMENT_FLOAT ? (double)((const float *)data)[i] : ((const double *)data)[i];
+        double x = type == ELEMENT_FLOAT ? (double)((const float *)data)[i]
+                                         : ((const double *)data)[i];
         wrong += !(x >= expected && x <= expected);
     }
     return wrong;
@@ -120,7 +125,8 @@ static void warm_up(struct page *page, int me, const struct peer *peer, void *da
         peer->deadline((int)page->timeout_ms);
 }
 
-static _Noreturn void reduce(struct page *page, int me, const struct peer *peer, void *data, size_t count, enum element type, int again)
+static _Noreturn void reduce(struct page *page, int me, const struct peer *peer, void *data,
+                             size_t count, enum element type, int again)
 {
     struct slot *s = &page->slot[me];
     struct failure why = { "", "" };
@@ -136,7 +142,8 @@ static _Noreturn void reduce(struct page *page, int me, const struct peer *peer,
     leave(page, s, error, &why);
 }
 
-static _Noreturn void meet(struct page *page, int me, const struct peer *peer, int first, int second)
+static _Noreturn void meet(struct page *page, int me, const struct peer *peer, int first,
+                           int second)
 {
     struct slot *s = &page->slot[me];
     struct failure why = { "", "" };
@@ -147,7 +154,8 @@ static _Noreturn void meet(struct page *page, int me, const struct peer *peer, i
     leave(page, s, error, &why);
 }
 
-static _Noreturn void spread(struct page *page, int me, const struct peer *peer, float *data, int root)
+static _Noreturn void spread(struct page *page, int me, const struct peer *peer, float *data,
+                             int root)
 {
     struct slot *s = &page->slot[me];
     struct failure why = { "", "" };
@@ -156,7 +164,7 @@ static _Noreturn void spread(struct page *page, int me, const struct peer *peer,
     int error = peer->broadcast(data, SMALL, root, &why);
     end(s);
     s->of = SMALL;
-    s->wrong = error ? 0 : differ(data, SMALL, ELEMENT_FLOAT, 1);        /* rank 0's, by the most votes */
+    s->wrong = error ? 0 : differ(data, SMALL, ELEMENT_FLOAT, 1);  /* rank 0's, by the most votes */
     leave(page, s, error, &why);
 }
 

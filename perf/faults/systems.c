@@ -1,5 +1,6 @@
-/* Everybody is started as its manual says, with nothing changed but what a machine with fewer cores than ranks and a root account ask for.
- * Variants show where an option, or the lack of one, changes an outcome. */
+/* Everybody is started as its manual says, with nothing changed but what a machine with fewer cores
+ * than ranks and a root account ask for. Variants show where an option, or the lack of one, changes
+ * an outcome. */
 #include "faults/systems.h"
 
 #include "harness/foreign.h"
@@ -21,15 +22,22 @@ const struct peer_system peer_systems[] = {
     { "openmpi", "Open MPI", "rank_openmpi", { LAUNCH_OPENMPI }, NULL, 0, false, false },
     { "mpich", "MPICH", "rank_mpich", { LAUNCH_MPICH }, NULL, 0, false, false },
     { "gloo", "Gloo", "rank_gloo", { NULL }, NULL, 0, false, false },
-    { "tutti-patient", "tutti, default deadline (30 min)", "rank_tutti", { tutti_path, "run" }, "tutti", DEADLINES, false, true },
-    { "gloo-patient", "Gloo, default deadline (30 s)", "rank_gloo", { NULL }, "gloo", DEADLINES, false, true },
-    { "openmpi-recovery", "mpirun --enable-recovery", "rank_openmpi", { LAUNCH_OPENMPI, "--enable-recovery" }, "openmpi", DEATHS, false, false },
-    { "mpich-recovery", "mpiexec -disable-auto-cleanup", "rank_mpich", { LAUNCH_MPICH, "-disable-auto-cleanup" }, "mpich", DEATHS, false, false },
-    { "openmpi-fatal", "Open MPI, MPI_ERRORS_ARE_FATAL", "rank_openmpi", { LAUNCH_OPENMPI }, "openmpi", MISTAKES, true, false },
-    { "mpich-fatal", "MPICH, MPI_ERRORS_ARE_FATAL", "rank_mpich", { LAUNCH_MPICH }, "mpich", MISTAKES, true, false },
+    { "tutti-patient", "tutti, default deadline (30 min)", "rank_tutti", { tutti_path, "run" },
+      "tutti", DEADLINES, false, true },
+    { "gloo-patient", "Gloo, default deadline (30 s)", "rank_gloo", { NULL }, "gloo", DEADLINES,
+      false, true },
+    { "openmpi-recovery", "mpirun --enable-recovery", "rank_openmpi",
+      { LAUNCH_OPENMPI, "--enable-recovery" }, "openmpi", DEATHS, false, false },
+    { "mpich-recovery", "mpiexec -disable-auto-cleanup", "rank_mpich",
+      { LAUNCH_MPICH, "-disable-auto-cleanup" }, "mpich", DEATHS, false, false },
+    { "openmpi-fatal", "Open MPI, MPI_ERRORS_ARE_FATAL", "rank_openmpi", { LAUNCH_OPENMPI },
+      "openmpi", MISTAKES, true, false },
+    { "mpich-fatal", "MPICH, MPI_ERRORS_ARE_FATAL", "rank_mpich", { LAUNCH_MPICH }, "mpich",
+      MISTAKES, true, false },
 };
 const int peer_system_count = sizeof peer_systems / sizeof *peer_systems;
-_Static_assert(sizeof peer_systems / sizeof *peer_systems <= SYSTEMS_MAX, "tables have room for them");
+_Static_assert(sizeof peer_systems / sizeof *peer_systems <= SYSTEMS_MAX,
+               "tables have room for them");
 
 const struct fault_name fault_names[FAULTS] = {
     [KILL_BARRIER] = { "kill_barrier", "SIGKILL; the others wait in a barrier" },

@@ -1,4 +1,5 @@
-/* One table of faults by systems, and one of the variants. A time counts from the fault to the answer of the last rank that gets one. */
+/* One table of faults by systems, and one of the variants. A time counts from the fault to the
+ * answer of the last rank that gets one. */
 #include "faults/table.h"
 
 #include "harness/machine.h"
@@ -63,7 +64,8 @@ static void rows(const struct found *f, int fault, bool variants, bool texts)
         else
             printf("  %-*s", NAME, peer_systems[s].name);
         wrapped(o->words, NAME + 2, WIDTH - NAME - TIME - 3, end);
-        for (const char *line = o->said; texts && *line; line += strcspn(line, "\n"), line += *line == '\n')
+        for (const char *line = o->said; texts && *line;
+             line += strcspn(line, "\n"), line += *line == '\n')
             printf("    | %.*s\n", (int)strcspn(line, "\n"), line);
     }
 }
@@ -85,7 +87,9 @@ void table_terminal(const struct found *f, bool texts)
 {
     machine(f, "", "");
     printf("\n%d ranks; what the rank at fault does, and how the others get away in %d s.\n"
-           "\"computes\", \"SIGSTOP\", \"two comms\": with a deadline of %g s where there are any.\n", f->ranks, f->limit_s, f->timeout_ms / 1000.0);
+           "\"computes\", \"SIGSTOP\", \"two comms\": with a deadline of %g s where there are "
+           "any.\n",
+           f->ranks, f->limit_s, f->timeout_ms / 1000.0);
     for (int variants = 0; variants < 2; variants++) {
         bool head = false;
         for (int fault = 0; fault < FAULTS; fault++) {
@@ -109,13 +113,16 @@ static void cell_markdown(const struct found *f, int s, int fault)
         return;
     }
     duration(time, f, o);
-    printf(" %s%s%s |", o->words, *time == ' ' || !o->concluded ? "" : ", ", *time == ' ' || !o->concluded ? "" : time);
+    printf(" %s%s%s |", o->words, *time == ' ' || !o->concluded ? "" : ", ",
+           *time == ' ' || !o->concluded ? "" : time);
 }
 
 void table_markdown(const struct found *f)
 {
     machine(f, "- ", "");
-    printf("- %d ranks, the last one at fault; %d tries each (those that hang: one), limit %d s, deadline %g s, grace %g s\n\n",
+    printf("- %d ranks, the last one at fault; %d tries each (those that hang: one), limit %d s, "
+           "deadline %g s, grace %g s\n"
+           "\n",
            f->ranks, f->repeat, f->limit_s, f->timeout_ms / 1000.0, f->grace_ms / 1000.0);
     printf("| the rank at fault |");
     for (int s = 0; s < peer_system_count; s++)
@@ -156,7 +163,7 @@ void table_csv(const struct found *f)
         for (int fault = 0; fault < FAULTS; fault++) {
             const struct outcome *o = outcome_at(f, s, fault);
             if (f->wanted[s][fault])
-                printf("%s,%s,\"%s\",%d,%.3f,\"%s\"\n",
-                       peer_systems[s].key, fault_names[fault].key, answer_name(o->answer), o->concluded, o->ms, o->words);
+                printf("%s,%s,\"%s\",%d,%.3f,\"%s\"\n", peer_systems[s].key, fault_names[fault].key,
+                       answer_name(o->answer), o->concluded, o->ms, o->words);
         }
 }

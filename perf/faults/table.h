@@ -10,7 +10,12 @@
 enum { TRIES_MAX = 100, DIFFERENT_MAX = 4 };
 struct tries {
     int all, different;
-    struct { char words[600]; int count; double ms[TRIES_MAX]; enum answer answer; } of[DIFFERENT_MAX];
+    struct {
+        char words[600];
+        int count;
+        double ms[TRIES_MAX];
+        enum answer answer;
+    } of[DIFFERENT_MAX];
 };
 
 struct found {
@@ -23,9 +28,13 @@ struct found {
     char load[32];
 };
 
-static inline struct outcome *outcome_at(const struct found *f, int system, int fault) { return &f->outcomes[system * FAULTS + fault]; }
+static inline struct outcome *outcome_at(const struct found *f, int system, int fault)
+{
+    return &f->outcomes[system * FAULTS + fault];
+}
 
-/* Adds what came of one more try; at the end, makes of all tries one outcome: the most frequent answer and its median time. */
+/* Adds what came of one more try; at the end, makes of all tries one outcome: the most frequent
+ * answer and its median time. */
 void tries_add(struct tries *t, const struct outcome *o);
 void tries_sum_up(const struct tries *t, struct outcome *o);
 

@@ -1,4 +1,5 @@
-/* Where ranks race for who notices first, a system may answer one fault in several ways: all are shown, with how often each came. */
+/* Where ranks race for who notices first, a system may answer one fault in several ways: all are
+ * shown, with how often each came. */
 #include "faults/table.h"
 
 #include <stdio.h>
@@ -50,8 +51,10 @@ void tries_sum_up(const struct tries *t, struct outcome *o)
         told[best] = true;
         if (t->of[best].answer != o->answer)
             o->answer = MIXED;
-        n += (size_t)snprintf(o->words + n, sizeof o->words - n, "%s%s", k ? ", or: " : "", t->of[best].words);
+        n += (size_t)snprintf(o->words + n, sizeof o->words - n, "%s%s", k ? ", or: " : "",
+                              t->of[best].words);
         if (t->different > 1 && n < sizeof o->words)
-            n += (size_t)snprintf(o->words + n, sizeof o->words - n, " (%d of %d tries)", t->of[best].count, t->all);
+            n += (size_t)snprintf(o->words + n, sizeof o->words - n, " (%d of %d tries)",
+                                  t->of[best].count, t->all);
     }
 }

@@ -1,5 +1,6 @@
-/* An error names the rank at fault if "rank" and its number stand in the text, alone or in a list; what a text means beyond that is for
- * the reader of --texts. Where ranks come away in different ways, each way is counted. */
+/* An error names the rank at fault if "rank" and its number stand in the text, alone or in a list;
+ * what a text means beyond that is for the reader of --texts. Where ranks come away in different
+ * ways, each way is counted. */
 #include "faults/verdict.h"
 
 #include <ctype.h>
@@ -10,7 +11,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum way { WAY_NAMED, WAY_NAMELESS, WAY_LATE, WAY_EXIT, WAY_CRASH, WAY_ENDED, WAY_HANG, WAY_RIGHT, WAY_WRONG, WAYS };
+enum way {
+    WAY_NAMED, WAY_NAMELESS, WAY_LATE, WAY_EXIT, WAY_CRASH, WAY_ENDED,
+    WAY_HANG, WAY_RIGHT, WAY_WRONG, WAYS
+};
 
 static const char *list_of_numbers(const char *text, int wanted, bool *found)
 {
@@ -44,7 +48,8 @@ bool names_rank(const char *text, int rank)
 static const char *signal_name(uint32_t sig)
 {
     static const struct { uint32_t sig; const char *name; } names[] = {
-        { SIGSEGV, "SIGSEGV" }, { SIGBUS, "SIGBUS" }, { SIGABRT, "SIGABRT" }, { SIGFPE, "SIGFPE" }, { SIGILL, "SIGILL" }, { SIGPIPE, "SIGPIPE" },
+        { SIGSEGV, "SIGSEGV" }, { SIGBUS, "SIGBUS" }, { SIGABRT, "SIGABRT" }, { SIGFPE, "SIGFPE" },
+        { SIGILL, "SIGILL" }, { SIGPIPE, "SIGPIPE" },
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].sig == sig)
@@ -61,7 +66,8 @@ static void add(char *to, size_t room, const char *format, ...)
     va_end(list);
 }
 
-/* The first error of all, from which lateness counts: what comes after the grace is by that rank's exit. */
+/* The first error of all, from which lateness counts: what comes after the grace is by that
+ * rank's exit. */
 static int64_t exits_at(const struct page *page)
 {
     int64_t first = 0;
@@ -98,7 +104,8 @@ static enum way way_of(const struct page *page, int r, const struct fate *fate, 
     return broke == BROKE_EXIT ? WAY_EXIT : fate->gone ? WAY_ENDED : WAY_HANG;
 }
 
-static const char *kinds(char *to, size_t room, const struct page *page, const enum way ways[], enum way way)
+static const char *kinds(char *to, size_t room, const struct page *page, const enum way ways[],
+                         enum way way)
 {
     *to = 0;
     for (uint32_t r = 0; r < page->ranks; r++)
@@ -107,17 +114,23 @@ static const char *kinds(char *to, size_t room, const struct page *page, const e
     return to;
 }
 
-static void phrase(char *to, size_t room, const struct page *page, const enum way ways[], enum way way, bool after_exit, bool launcher,
-                   const char *log)
+static void phrase(char *to, size_t room, const struct page *page, const enum way ways[],
+                   enum way way, bool after_exit, bool launcher, const char *log)
 {
     char what[100];
     int culprit = page_culprit(page);
     const char *tells = names_rank(log, culprit) ? "naming the rank" : "no name";
     const char *ender = launcher ? "the launcher" : "a signal";
     switch (way) {
-    case WAY_NAMED:    add(to, room, "%s, names the rank", kinds(what, sizeof what, page, ways, way)); break;
-    case WAY_NAMELESS: add(to, room, "%s, no name", kinds(what, sizeof what, page, ways, way)); break;
-    case WAY_LATE:     add(to, room, "%s once that one exits", kinds(what, sizeof what, page, ways, way)); break;
+    case WAY_NAMED:
+        add(to, room, "%s, names the rank", kinds(what, sizeof what, page, ways, way));
+        break;
+    case WAY_NAMELESS:
+        add(to, room, "%s, no name", kinds(what, sizeof what, page, ways, way));
+        break;
+    case WAY_LATE:
+        add(to, room, "%s once that one exits", kinds(what, sizeof what, page, ways, way));
+        break;
     case WAY_EXIT:     add(to, room, "the library ends the process, %s", tells); break;
     case WAY_CRASH:
         for (uint32_t r = 0; r < page->ranks; r++)
@@ -131,7 +144,10 @@ static void phrase(char *to, size_t room, const struct page *page, const enum wa
         else
             add(to, room, "ended by %s, %s", ender, tells);
         break;
-    case WAY_HANG:     add(to, room, names_rank(log, culprit) ? "hang, with a report that names the rank" : "hang"); break;
+    case WAY_HANG:
+        add(to, room,
+            names_rank(log, culprit) ? "hang, with a report that names the rank" : "hang");
+        break;
     case WAY_RIGHT:    add(to, room, "success, nothing noticed"); break;
     case WAY_WRONG:    add(to, room, "wrong result, in silence"); break;
     case WAYS:         break;
@@ -140,7 +156,9 @@ static void phrase(char *to, size_t room, const struct page *page, const enum wa
 
 static enum answer answer_of(const int counts[WAYS], int all)
 {
-    static const enum answer answers[WAYS] = { NAMED, NAMELESS, NAMELESS, ENDED, CRASHED, ENDED, HANGS, SUCCESS, SILENT };
+    static const enum answer answers[WAYS] = {
+        NAMED, NAMELESS, NAMELESS, ENDED, CRASHED, ENDED, HANGS, SUCCESS, SILENT
+    };
     if (counts[WAY_WRONG] && counts[WAY_WRONG] + counts[WAY_RIGHT] == all)
         return SILENT;
     for (int w = 0; w < WAYS; w++)
@@ -149,14 +167,17 @@ static enum answer answer_of(const int counts[WAYS], int all)
     return MIXED;
 }
 
-static double duration(const struct page *page, const struct fate fates[], const enum way ways[], int64_t fault_at)
+static double duration(const struct page *page, const struct fate fates[], const enum way ways[],
+                       int64_t fault_at)
 {
     int64_t last = 0, called = 0;
     for (uint32_t r = 0; r < page->ranks; r++) {
         if (ways[r] == WAYS)
             continue;
         const struct slot *s = &page->slot[r];
-        int64_t at = page_load(&s->ending) != UNDER_WAY ? s->ended : fates[r].gone ? fates[r].gone_at : 0;
+        int64_t at = page_load(&s->ending) != UNDER_WAY ? s->ended
+            : fates[r].gone ? fates[r].gone_at
+            : 0;
         last = at > last ? at : last;
         called = s->began > called ? s->began : called;
     }
@@ -170,15 +191,18 @@ static void quote(struct outcome *o, const struct page *page, const char *log)
     for (uint32_t r = 0; r < page->ranks; r++) {
         const struct slot *s = &page->slot[r];
         if (page_load(&s->ending) == FAILED)
-            add(o->said, sizeof o->said, "rank %u: %s: %.1500s\n", r, s->failure.kind, s->failure.text);
+            add(o->said, sizeof o->said, "rank %u: %s: %.1500s\n", r, s->failure.kind,
+                s->failure.text);
         else if (s->wrong)
-            add(o->said, sizeof o->said, "rank %u: success, %u of %u elements are wrong\n", r, s->wrong, s->of);
+            add(o->said, sizeof o->said, "rank %u: success, %u of %u elements are wrong\n", r,
+                s->wrong, s->of);
     }
     if (*log)
         add(o->said, sizeof o->said, "printed: %.3000s\n", log);
 }
 
-void verdict(struct outcome *o, const struct page *page, const struct fate fates[], int64_t fault_at, bool launcher, const char *log)
+void verdict(struct outcome *o, const struct page *page, const struct fate fates[],
+             int64_t fault_at, bool launcher, const char *log)
 {
     enum way ways[FAULT_RANKS_MAX];
     int counts[WAYS] = { 0 }, all = 0, kinds_of_end = 0;
@@ -213,7 +237,8 @@ void verdict(struct outcome *o, const struct page *page, const struct fate fates
 const char *answer_name(enum answer answer)
 {
     static const char *const names[ANSWERS] = {
-        "error, named", "error, no name", "job ended", "success", "crash", "hang", "wrong in silence", "mixed", "nothing left", "litter", "not run",
+        "error, named", "error, no name", "job ended", "success", "crash", "hang",
+        "wrong in silence", "mixed", "nothing left", "litter", "not run",
     };
     return names[answer];
 }

@@ -1,4 +1,5 @@
-/* Job: barriers with nothing around them: no deaths, no deadlines, no checks, no report. What the hardware and the scheduler cost.
+/* Job: barriers with nothing around them: no deaths, no deadlines, no checks, no report. What the
+ *      hardware and the scheduler cost.
  * Owns: struct bare, in memory shared by forked ranks, zero at birth.
  * Never: anything a program could rely on: a rank that dies leaves the others waiting for ever. */
 #ifndef PERF_BARE_H
@@ -18,12 +19,14 @@ struct bare {
     struct bare_line flag[PERF_RANKS_MAX];                         /* each rank its own */
     struct bare_line count, sense;
     struct bare_line mail[PERF_RANKS_MAX][BARE_STEPS];             /* each written by one partner */
-    struct { _Alignas(128) shared64 child[4]; } arrived[PERF_RANKS_MAX];       /* each word by one child of the rank */
+    /* each word by one child of the rank */
+    struct { _Alignas(128) shared64 child[4]; } arrived[PERF_RANKS_MAX];
     struct bare_line wake[PERF_RANKS_MAX];                         /* by the parent of the rank */
     _Alignas(128) pthread_barrier_t posix;
 };
 
-/* Every word only grows: `nth` is the number of the barrier, from 1, and stands where a textbook has a sense. */
+/* Every word only grows: `nth` is the number of the barrier, from 1, and stands where a textbook
+ * has a sense. */
 
 /* Two ranks, two stores, two loads: the floor of every barrier. */
 static inline void bare_exchange(struct bare *b, int me, uint64_t nth)
@@ -56,7 +59,7 @@ static inline void bare_flags(struct bare *b, int me, int n, uint64_t nth, bool 
 {
     store_release64(&b->flag[me].word, nth);
     for (int p = 0; p < n; p++)
-        if (p != me)                       /* to look at the own line costs a tenth: a peer may just be taking it away */
+        if (p != me)  /* to look at the own line costs a tenth: a peer may just be taking it away */
             bare_wait(&b->flag[p].word, nth, yields);
 }
 
@@ -78,7 +81,8 @@ static inline void bare_dissemination(struct bare *b, int me, int n, uint64_t nt
     }
 }
 
-/* Mellor-Crummey and Scott 1991: arrival up a tree of four, each rank's children in one line; departure down a tree of two. */
+/* Mellor-Crummey and Scott 1991: arrival up a tree of four, each rank's children in one line;
+ * departure down a tree of two. */
 static inline void bare_mcs(struct bare *b, int me, int n, uint64_t nth, bool yields)
 {
     for (int k = 0; k < 4 && 4 * me + 1 + k < n; k++)

@@ -1,5 +1,6 @@
-/* Launchers put their ranks into sessions of their own and die before them, so whoever starts one makes itself a subreaper: whatever
- * comes of it becomes its child in the end, and is found under it in /proc. */
+/* Launchers put their ranks into sessions of their own and die before them, so whoever starts one
+ * makes itself a subreaper: whatever comes of it becomes its child in the end, and is found under
+ * it in /proc. */
 #include "harness/cleanup.h"
 
 #include <ftw.h>

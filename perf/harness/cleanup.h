@@ -8,7 +8,8 @@
 
 enum { CLEANUP_MAX = 256 };
 
-/* Puts the processes under pid into tree, parents first, from tree[n] on; returns how many there are then. */
+/* Puts the processes under pid into tree, parents first, from tree[n] on; returns how many there
+ * are then. */
 int cleanup_tree(pid_t pid, pid_t tree[CLEANUP_MAX], int n);
 void cleanup_reap(void);                    /* the children that have ended */
 void cleanup_kill(void);                    /* all under this process */

@@ -1,5 +1,6 @@
-/* Two processes on one CPU take turns by a word and sched_yield: the price of each turn is one system call and one switch. It is the floor
- * of every barrier with more ranks than CPUs, which needs at least a switch for each rank that has to wait. */
+/* Two processes on one CPU take turns by a word and sched_yield: the price of each turn is one
+ * system call and one switch. It is the floor of every barrier with more ranks than CPUs, which
+ * needs at least a switch for each rank that has to wait. */
 #include "harness/context_switch.h"
 
 #include "base/atomic.h"

@@ -1,5 +1,6 @@
-/* The killer is a process of its own, as it would be in life; it takes the time right before the system call. Processes started by the
- * tutti command find the page that takes their stamps through /proc, so that nothing has to be inherited through it. */
+/* The killer is a process of its own, as it would be in life; it takes the time right before the
+ * system call. Processes started by the tutti command find the page that takes their stamps through
+ * /proc, so that nothing has to be inherited through it. */
 #include "harness/death.h"
 
 #include "base/atomic.h"
@@ -23,8 +24,10 @@ enum { ASLEEP_MS = 30, BUSY_MS = 3, PAGE_BYTES = 8192 };
 #define PAGE_VARIABLE "PERF_START_PAGE"
 
 struct page {
-    shared32 victim;                       /* pid, by the last rank after the first barrier; the killer waits for it */
-    shared32 joined;                       /* +1 by each rank started by the command, after its stamp */
+    /* pid, by the last rank after the first barrier; the killer waits for it */
+    shared32 victim;
+    /* +1 by each rank started by the command, after its stamp */
+    shared32 joined;
     uint64_t struck, exited;               /* by the killer */
     uint64_t done[PERF_RANKS_MAX];         /* each rank its own */
     int error[PERF_RANKS_MAX];
@@ -40,7 +43,8 @@ static _Noreturn void give_up(const char *what, const char *why)
 
 static struct page *page_map(int fd)
 {
-    struct page *p = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+    struct page *p = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE,
+                          fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         give_up("a shared page", strerror(errno));
     return p;
@@ -96,7 +100,8 @@ void death_strike(struct series *to, struct series *exits, int ranks, bool aslee
     int failed = tutti_spawn(ranks, doomed, page, NULL, NULL);
     waitpid(pid, NULL, 0);
     if (failed != 1)
-        give_up("a job with one killed rank", failed < 0 ? tutti_explain(NULL) : "not one rank ended badly");
+        give_up("a job with one killed rank",
+                failed < 0 ? tutti_explain(NULL) : "not one rank ended badly");
     for (int r = 0; r < ranks - 1; r++) {
         if (page->error[r] != -EOWNERDEAD)
             give_up("a survivor of a killed rank got", tutti_strerror(page->error[r]));
@@ -153,11 +158,15 @@ bool start_run(struct series *to, int ranks, const char *tutti, const char *self
         _exit(127);
     }
     waitpid(pid, &status, 0);
-    bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0 && load_acquire32(&page->joined) == (uint32_t)ranks;
+    bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0
+        && load_acquire32(&page->joined) == (uint32_t)ranks;
     if (whole)
         series_add(to, last_done(page, ranks, began));
     else
-        fprintf(stderr, "\nperf: %s run -n %d did not do it (wait status 0x%x); its start-up is left out\n", tutti, ranks, (unsigned)status);
+        fprintf(stderr,
+                "\n"
+                "perf: %s run -n %d did not do it (wait status 0x%x); its start-up is left out\n",
+                tutti, ranks, (unsigned)status);
     munmap(page, PAGE_BYTES);
     close(fd);
     return whole;

@@ -1,5 +1,6 @@
-/* Each job has a keeper, a subreaper that dies with the program which measures, and takes the whole job along: MPI's launchers leave ranks
- * behind when they are killed, and Gloo has no launcher at all. */
+/* Each job has a keeper, a subreaper that dies with the program which measures, and takes the
+ * whole job along: MPI's launchers leave ranks behind when they are killed, and Gloo has no
+ * launcher at all. */
 #include "harness/foreign.h"
 
 #include "harness/cleanup.h"
@@ -16,13 +17,17 @@
 #include <unistd.h>
 
 const struct foreign foreigns[] = {
-    { "openmpi", "Open MPI", "defaults; a CPU each: --bind-to core; else it yields by itself", START_LAUNCHER,
+    { "openmpi", "Open MPI", "defaults; a CPU each: --bind-to core; else it yields by itself",
+      START_LAUNCHER,
       { LAUNCH_OPENMPI }, "--bind-to core:overload-allowed", "peer_openmpi" },
     { "mpich", "MPICH", "defaults", START_LAUNCHER, { LAUNCH_MPICH }, NULL, "peer_mpich" },
     { "gloo", "Gloo", "TCP over loopback", START_EACH, { NULL }, NULL, "peer_gloo" },
-    { "torch", "torch gloo", "torch.distributed, backend gloo, CPU tensors", START_EACH, { "python3" }, NULL, "peer_torch.py" },
-    { "gomp", "GNU OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL, "peer_gomp" },
-    { "lomp", "LLVM OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL, "peer_lomp" },
+    { "torch", "torch gloo", "torch.distributed, backend gloo, CPU tensors", START_EACH,
+      { "python3" }, NULL, "peer_torch.py" },
+    { "gomp", "GNU OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL,
+      "peer_gomp" },
+    { "lomp", "LLVM OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL,
+      "peer_lomp" },
     { NULL, NULL, NULL, START_THREADS, { NULL }, NULL, NULL },
 };
 
@@ -78,7 +83,8 @@ const char *foreign_tutti(void)
     struct stat st;
     for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
         snprintf(path, sizeof path, "%s%s", foreign_folder(), where[i]);
-        if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)        /* installed, the first one is a folder */
+        /* installed, the first one is a folder */
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
             return path;
     }
     return "";
@@ -87,7 +93,8 @@ const char *foreign_tutti(void)
 static volatile sig_atomic_t stopped;
 static void stop(int sig) { stopped = sig; }
 
-static void launch(const struct foreign *f, int ranks, int rank, bool crowded, const char *program, const char *stage, const char *meet, int log)
+static void launch(const struct foreign *f, int ranks, int rank, bool crowded, const char *program,
+                   const char *stage, const char *meet, int log)
 {
     char number[16], pinned[128], *rest = NULL;
     const char *argv[FOREIGN_ARGUMENTS + 16];
@@ -122,7 +129,8 @@ static void launch(const struct foreign *f, int ranks, int rank, bool crowded, c
     _exit(127);
 }
 
-static _Noreturn void keep(const struct foreign *f, int ranks, bool crowded, const char *program, const char *stage, int log)
+static _Noreturn void keep(const struct foreign *f, int ranks, bool crowded, const char *program,
+                           const char *stage, int log)
 {
     char meet[] = "/tmp/perf.XXXXXX";
     int status;
@@ -143,7 +151,8 @@ static _Noreturn void keep(const struct foreign *f, int ranks, bool crowded, con
     _exit(0);
 }
 
-pid_t foreign_start(const struct foreign *f, int ranks, bool crowded, const char *stage, int log, char *why, size_t room)
+pid_t foreign_start(const struct foreign *f, int ranks, bool crowded, const char *stage, int log,
+                    char *why, size_t room)
 {
     char program[1200];
     snprintf(program, sizeof program, "%sranks/%s", foreign_folder(), f->program);

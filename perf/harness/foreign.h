@@ -8,16 +8,16 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The launchers' settings are the same wherever peers are started: their defaults, and what a machine with fewer cores than ranks and a
-   root account ask for. */
+/* The launchers' settings are the same wherever peers are started: their defaults, and what a
+   machine with fewer cores than ranks and a root account ask for. */
 #define LAUNCH_OPENMPI "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"
 #define LAUNCH_MPICH "mpiexec.hydra"
 
 enum { FOREIGN_ARGUMENTS = 8 };
 enum foreign_start {
-    START_LAUNCHER,                        /* LAUNCHER -n N PROGRAM STAGE */
-    START_EACH,                            /* N times PROGRAM STAGE RANK FOLDER, which meet by files in FOLDER */
-    START_THREADS                          /* PROGRAM STAGE: its ranks are threads */
+    START_LAUNCHER,           /* LAUNCHER -n N PROGRAM STAGE */
+    START_EACH,               /* N times PROGRAM STAGE RANK FOLDER, which meet by files in FOLDER */
+    START_THREADS             /* PROGRAM STAGE: its ranks are threads */
 };
 
 struct foreign {
@@ -25,7 +25,8 @@ struct foreign {
     const char *settings;                  /* how it runs, for people */
     enum foreign_start start;
     const char *launcher[FOREIGN_ARGUMENTS];          /* or the interpreter */
-    const char *pinned;                    /* the launcher's arguments when each rank has a CPU, separated by a space; may be NULL */
+    /* the launcher's arguments when each rank has a CPU, separated by a space; may be NULL */
+    const char *pinned;
     const char *program;                   /* in the folder "ranks" beside the measuring programs */
 };
 
@@ -37,9 +38,11 @@ bool foreign_left_out(const char *list, const char *key);
 
 bool foreign_on_path(const char *program);
 
-/* The keeper's pid; 0: it cannot be started, and `why` says what is missing. Whatever ranks and launcher say goes to `log`. SIGTERM ends
-   the keeper and everything under it; when all ranks have ended it ends by itself. */
-pid_t foreign_start(const struct foreign *f, int ranks, bool crowded, const char *stage, int log, char *why, size_t room);
+/* The keeper's pid; 0: it cannot be started, and `why` says what is missing. Whatever ranks and
+   launcher say goes to `log`. SIGTERM ends the keeper and everything under it; when all ranks have
+   ended it ends by itself. */
+pid_t foreign_start(const struct foreign *f, int ranks, bool crowded, const char *stage, int log,
+                    char *why, size_t room);
 
 /* The folder of the measuring programs, with a trailing slash. */
 const char *foreign_folder(void);

@@ -1,5 +1,6 @@
-/* Command and answer go through two futex words, so that a job that is not being measured sleeps and costs nothing. Stamps of all
- * ranks are compared directly: the time stamp counter runs alike on all CPUs of a machine that has an invariant one. */
+/* Command and answer go through two futex words, so that a job that is not being measured sleeps
+ * and costs nothing. Stamps of all ranks are compared directly: the time stamp counter runs alike
+ * on all CPUs of a machine that has an invariant one. */
 #include "harness/job.h"
 
 #include "harness/foreign.h"
@@ -19,7 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { START_S = 60, ANSWER_S = 120, WHY_BYTES = 160 };     /* how long a peer may take; tutti's own jobs end by themselves */
+/* how long a peer may take; tutti's own jobs end by themselves */
+enum { START_S = 60, ANSWER_S = 120, WHY_BYTES = 160 };
 
 struct job {
     struct stage *stage;
@@ -55,16 +57,21 @@ static int job_body(tutti_comm *world, void *arg)
 {
     const struct tutti_job *job = arg;
     struct stage *s = job->stage;
-    struct rank r = { .me = tutti_rank(world), .size = tutti_size(world), .crowded = s->crowded, .comm = world, .bare = &s->bare,
-                      .shared = (char *)s + s->shared_at, .room = s->pool, .system = job->plan->system };
+    struct rank r = {
+        .me = tutti_rank(world), .size = tutti_size(world), .crowded = s->crowded, .comm = world,
+        .bare = &s->bare, .shared = (char *)s + s->shared_at, .room = s->pool,
+        .system = job->plan->system
+    };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!pools(&r, &job->plan->setting)) {
-        fprintf(stderr, "\nperf: no memory for buffers of %zu bytes; %s\n", r.room, tutti_explain(world));
+        fprintf(stderr, "\nperf: no memory for buffers of %zu bytes; %s\n", r.room,
+                tutti_explain(world));
         return 1;
     }
     int error = run_tasks(s, &r, job->plan->contenders);
     if (error < 0)
-        fprintf(stderr, "\nperf: rank %d, %s %s: %s\n%s\n", r.me, job->plan->contenders[s->task.contender].name, operations[r.op].name,
+        fprintf(stderr, "\nperf: rank %d, %s %s: %s\n%s\n", r.me,
+                job->plan->contenders[s->task.contender].name, operations[r.op].name,
                 tutti_strerror(error), tutti_explain(world));
     return error != 0;
 }
@@ -95,7 +102,8 @@ static void job_said(const struct job *c, char *to, size_t room)
     char text[4096];
     ssize_t n = pread(c->log, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = 0;
-    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *rest = NULL, *line = strtok_r(text, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
         while (*line && !isalpha((unsigned char)*line))
             line++;
         if (*line) {
@@ -105,7 +113,8 @@ static void job_said(const struct job *c, char *to, size_t room)
     }
 }
 
-/* Until all ranks have said ready for the nth time. false: a peer's job has ended, or the time is over. */
+/* Until all ranks have said ready for the nth time. false: a peer's job has ended, or the
+ * time is over. */
 static bool job_await(struct job *c, uint32_t nth, double limit)
 {
     uint32_t want = nth * (uint32_t)c->ranks, have;
@@ -118,7 +127,8 @@ static bool job_await(struct job *c, uint32_t nth, double limit)
         if (!ended && (c->log < 0 || stamp_seconds() < until))
             continue;
         c->lost = true;
-        snprintf(c->why, sizeof c->why, ended ? "its ranks ended before their time" : "no answer within %.0f s", limit);
+        snprintf(c->why, sizeof c->why,
+                 ended ? "its ranks ended before their time" : "no answer within %.0f s", limit);
         job_said(c, c->why, sizeof c->why);
         if (!ended) {
             kill(c->pid, SIGTERM);
@@ -139,7 +149,8 @@ static void stage_open(struct job *c, const struct job_plan *plan)
     c->fd = memfd_create("perf", MFD_CLOEXEC);
     if (c->fd < 0 || ftruncate(c->fd, (off_t)c->stage_bytes) < 0)
         give_up("memory for the ranks to share", strerror(errno));
-    c->stage = mmap(NULL, c->stage_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
+    c->stage = mmap(NULL, c->stage_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd,
+                    0);
     if (c->stage == MAP_FAILED)
         give_up("memory for the ranks to share", strerror(errno));
     struct stage *s = c->stage;
@@ -229,10 +240,15 @@ double job_first(const struct job *c)
 
 const char *job_version(const struct job *c) { return c->stage->version; }
 
-bool job_can(const struct job *c, enum operation_id op, bool work) { return c->stage->can[work] >> op & 1; }
+bool job_can(const struct job *c, enum operation_id op, bool work)
+{
+    return c->stage->can[work] >> op & 1;
+}
+
 const char *job_why(const struct job *c) { return c->why; }
 
-/* The figure of sample i: from the first start to the last end. In a chain, behind the first, the start is the last end of the operation before. */
+/* The figure of sample i: from the first start to the last end. In a chain, behind the first, the
+ * start is the last end of the operation before. */
 static double job_figure(const struct job *c, const struct task *task, int i, double *returned)
 {
     uint64_t begin = UINT64_MAX, end = 0, late = 0, cpu = 0, before = 0;

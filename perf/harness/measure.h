@@ -1,4 +1,5 @@
-/* Job: contenders against each other on the same CPUs: short turns, A B C C B A, round after round, in one run.
+/* Job: contenders against each other on the same CPUs: short turns, A B C C B A, round after
+ *      round, in one run.
  * Owns: the jobs of one number of ranks.
  * Never: prints figures. */
 #ifndef PERF_MEASURE_H
@@ -15,20 +16,24 @@ struct team {
     struct setting setting[SETTINGS_MAX];
     struct job *jobs[SETTINGS_MAX];      /* NULL: it could not be started */
     char why[SETTINGS_MAX][REASON_BYTES];
-    char about[SETTINGS_MAX][REASON_BYTES];            /* of a peer that stands: version and settings */
+    char about[SETTINGS_MAX][REASON_BYTES];     /* of a peer that stands: version and settings */
 };
 
 struct measured {
-    bool in;                               /* this contender took part, to the end, and its results are right */
-    char why[REASON_BYTES];                /* why it did not; "" where it was not asked to, or lacks the operation */
+    /* this contender took part, to the end, and its results are right */
+    bool in;
+    /* why it did not; "" where it was not asked to, or lacks the operation */
+    char why[REASON_BYTES];
     bool lacks;                            /* its system has no such operation */
     uint64_t times;                        /* operations in a batch */
     struct series rounds;                  /* per round: the median; what ratios are made of */
-    struct series single;                  /* every operation measured alone: what distributions are made of */
+    /* every operation measured alone: what distributions are made of */
+    struct series single;
 };
 
-/* contenders ends with a name of NULL. shared_bytes: memory shared by each job; pool_bytes: of each rank's send and receive buffers.
-   without: keys of peers to leave out, separated by commas, "all", or NULL. */
+/* contenders ends with a name of NULL. shared_bytes: memory shared by each job; pool_bytes: of
+   each rank's send and receive buffers. without: keys of peers to leave out, separated by commas,
+   "all", or NULL. */
 struct team_plan {
     int ranks;
     const struct contender *contenders;
@@ -52,13 +57,15 @@ struct effort {
     int passes;                            /* it is one of so many calls for the same results */
 };
 
-/* results[team->count], zero or from an earlier call, which is added to. Contenders that take part are first checked for being right:
-   one operation on known numbers, or, for a barrier, that nobody is through before the last has come. */
+/* results[team->count], zero or from an earlier call, which is added to. Contenders that take part
+   are first checked for being right: one operation on known numbers, or, for a barrier, that nobody
+   is through before the last has come. */
 void measure(struct team *team, const struct effort *effort, struct measured *results);
 void measured_free(struct measured *results, int count);
 
-/* Runs one task of one contender; false: it does not take part (any more), and result->why says why. */
-bool measure_task(struct team *team, int contender, const struct task *task, struct series *figures, struct series *returns,
-                  struct measured *result);
+/* Runs one task of one contender; false: it does not take part (any more), and result->why
+ * says why. */
+bool measure_task(struct team *team, int contender, const struct task *task, struct series *figures,
+                  struct series *returns, struct measured *result);
 
 #endif

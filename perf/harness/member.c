@@ -1,5 +1,6 @@
-/* A peer's rank has its own program, its own address space and, in OpenMP's case, only its own thread; what it shares with the job is the
- * stage, found by a path. It sleeps in a futex of ours while others are measured, whatever its system does when it waits by itself. */
+/* A peer's rank has its own program, its own address space and, in OpenMP's case, only its own
+ * thread; what it shares with the job is the stage, found by a path. It sleeps in a futex of ours
+ * while others are measured, whatever its system does when it waits by itself. */
 #include "harness/member.h"
 
 #include "harness/run_task.h"
@@ -27,7 +28,8 @@ struct stage *member_join(const char *path)
     if (fd < 0 || fstat(fd, &st) < 0)
         return refuse(path, strerror(errno));
     if ((size_t)st.st_size < sizeof(struct stage))
-        return refuse(path, "is not what a measuring program of this version shares with its ranks");
+        return refuse(path,
+                      "is not what a measuring program of this version shares with its ranks");
     struct stage *s = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (s == MAP_FAILED)
         return refuse(path, strerror(errno));
@@ -54,8 +56,13 @@ void member_version(struct stage *s, const char *version)
 
 int member_serve(struct stage *s, int me, const struct system *system)
 {
-    static const struct contender only = { "peer", "", NULL, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE };
-    struct rank r = { .me = me, .size = s->size, .crowded = s->crowded, .bare = &s->bare, .room = s->pool, .system = system };
+    static const struct contender only = {
+        "peer", "", NULL, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE
+    };
+    struct rank r = {
+        .me = me, .size = s->size, .crowded = s->crowded, .bare = &s->bare,
+        .room = s->pool, .system = system
+    };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     stamp_calibrate();
     if (s->pool && !operation_pools(&r)) {

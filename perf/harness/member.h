@@ -1,4 +1,5 @@
-/* Job: a rank of a job, whatever system it belongs to: waits asleep for a task, does it, says that it is ready.
+/* Job: a rank of a job, whatever system it belongs to: waits asleep for a task, does it, says that
+ *      it is ready.
  * Owns: this rank's pools.
  * Never: what a task is worth. Plain C and C++: ranks of peers read it, too. */
 #ifndef PERF_MEMBER_H
@@ -16,7 +17,8 @@ struct stage;
 struct stage *member_join(const char *path);
 int member_ranks(const struct stage *stage);
 
-/* Right after this rank's first barrier: from the start to the last of these is how long the job takes to stand. */
+/* Right after this rank's first barrier: from the start to the last of these is how long the job
+ * takes to stand. */
 void member_first(struct stage *stage, int me);
 
 /* What this system calls its version, "4.1.4"; by rank 0. */

@@ -1,5 +1,6 @@
-/* The shape of a row says all there is to know: who gives how many messages, who gets how many. From it follow the room that buffers
- * take, the bytes that must move, and what the result has to be. Numbers are small and whole, so that sums are exact in any order. */
+/* The shape of a row says all there is to know: who gives how many messages, who gets how many.
+ * From it follow the room that buffers take, the bytes that must move, and what the result has to
+ * be. Numbers are small and whole, so that sums are exact in any order. */
 #include "harness/operation.h"
 
 #include <errno.h>
@@ -10,18 +11,50 @@
 enum { ROTATE_FROM = 1 << 20, PERIOD = 61, OWN_MOST = 64 << 10 };
 
 const struct operation operations[OPS] = {
-    [OP_BARRIER] = { "barrier", "Barrier", BLOCKS_NONE, BLOCKS_NONE, WHO_ALL, WHO_ALL, true, "nothing but the meeting" },
-    [OP_ALL_REDUCE] = { "all_reduce", "All_reduce", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_ALL, true, "bytes of each rank" },
-    [OP_BROADCAST] = { "broadcast", "Broadcast", BLOCKS_ONE, BLOCKS_ONE, WHO_FIRST, WHO_OTHERS, false, "bytes of the root" },
-    [OP_REDUCE] = { "reduce", "Reduce", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_FIRST, false, "bytes of each rank" },
-    [OP_REDUCE_SCATTER] = { "reduce_scatter", "Reduce_scatter", BLOCKS_EACH, BLOCKS_ONE, WHO_ALL, WHO_ALL, true, "bytes a rank gets" },
-    [OP_ALL_GATHER] = { "all_gather", "All_gather", BLOCKS_ONE, BLOCKS_EACH, WHO_ALL, WHO_ALL, true, "bytes a rank gives" },
-    [OP_GATHER] = { "gather", "Gather", BLOCKS_ONE, BLOCKS_EACH, WHO_ALL, WHO_FIRST, false, "bytes a rank gives" },
-    [OP_SCATTER] = { "scatter", "Scatter", BLOCKS_EACH, BLOCKS_ONE, WHO_FIRST, WHO_ALL, false, "bytes a rank gets" },
-    [OP_ALL_TO_ALL] = { "all_to_all", "All_to_all", BLOCKS_EACH, BLOCKS_EACH, WHO_ALL, WHO_ALL, true, "bytes of each rank for each" },
-    [OP_SCAN] = { "scan", "Scan", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_ALL, false, "bytes of each rank" },
-    [OP_EXSCAN] = { "exscan", "Exscan", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_OTHERS, false, "bytes of each rank" },
-    [OP_SENDRECV] = { "sendrecv", "Sendrecv", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_ALL, false, "bytes to the next rank, and from the one before" },
+    [OP_BARRIER] = {
+        "barrier", "Barrier", BLOCKS_NONE, BLOCKS_NONE, WHO_ALL, WHO_ALL, true,
+        "nothing but the meeting"
+    },
+    [OP_ALL_REDUCE] = {
+        "all_reduce", "All_reduce", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL,
+        WHO_ALL, true, "bytes of each rank"
+    },
+    [OP_BROADCAST] = {
+        "broadcast", "Broadcast", BLOCKS_ONE, BLOCKS_ONE, WHO_FIRST,
+        WHO_OTHERS, false, "bytes of the root"
+    },
+    [OP_REDUCE] = {
+        "reduce", "Reduce", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_FIRST, false, "bytes of each rank"
+    },
+    [OP_REDUCE_SCATTER] = {
+        "reduce_scatter", "Reduce_scatter", BLOCKS_EACH, BLOCKS_ONE, WHO_ALL,
+        WHO_ALL, true, "bytes a rank gets"
+    },
+    [OP_ALL_GATHER] = {
+        "all_gather", "All_gather", BLOCKS_ONE, BLOCKS_EACH, WHO_ALL,
+        WHO_ALL, true, "bytes a rank gives"
+    },
+    [OP_GATHER] = {
+        "gather", "Gather", BLOCKS_ONE, BLOCKS_EACH, WHO_ALL, WHO_FIRST, false, "bytes a rank gives"
+    },
+    [OP_SCATTER] = {
+        "scatter", "Scatter", BLOCKS_EACH, BLOCKS_ONE, WHO_FIRST,
+        WHO_ALL, false, "bytes a rank gets"
+    },
+    [OP_ALL_TO_ALL] = {
+        "all_to_all", "All_to_all", BLOCKS_EACH, BLOCKS_EACH, WHO_ALL, WHO_ALL, true,
+        "bytes of each rank for each"
+    },
+    [OP_SCAN] = {
+        "scan", "Scan", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_ALL, false, "bytes of each rank"
+    },
+    [OP_EXSCAN] = {
+        "exscan", "Exscan", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_OTHERS, false, "bytes of each rank"
+    },
+    [OP_SENDRECV] = {
+        "sendrecv", "Sendrecv", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_ALL, false,
+        "bytes to the next rank, and from the one before"
+    },
 };
 
 static size_t buffer(enum blocks blocks, int ranks, size_t bytes)
@@ -39,12 +72,20 @@ static bool is_one(enum who who, int me)
     return who == WHO_ALL || (who == WHO_FIRST) == (me == 0);
 }
 
-size_t operation_send_bytes(enum operation_id op, int ranks, size_t bytes) { return buffer(operations[op].send, ranks, bytes); }
-size_t operation_recv_bytes(enum operation_id op, int ranks, size_t bytes) { return buffer(operations[op].recv, ranks, bytes); }
+size_t operation_send_bytes(enum operation_id op, int ranks, size_t bytes)
+{
+    return buffer(operations[op].send, ranks, bytes);
+}
+
+size_t operation_recv_bytes(enum operation_id op, int ranks, size_t bytes)
+{
+    return buffer(operations[op].recv, ranks, bytes);
+}
 
 size_t operation_room(enum operation_id op, int ranks, size_t bytes)
 {
-    size_t send = operation_send_bytes(op, ranks, bytes), recv = operation_recv_bytes(op, ranks, bytes);
+    size_t send = operation_send_bytes(op, ranks, bytes),
+           recv = operation_recv_bytes(op, ranks, bytes);
     return send > recv ? send : recv;
 }
 
@@ -57,18 +98,21 @@ double operation_moves(enum operation_id op, int ranks, size_t bytes)
 
 bool operation_pools(struct rank *r)
 {
-    r->sends = mmap(NULL, 2 * r->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    r->sends = mmap(NULL, 2 * r->room, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     r->recvs = r->sends + r->room;
     r->small[0] = aligned_alloc(4096, OWN_MOST);
     r->small[1] = aligned_alloc(4096, OWN_MOST);
     for (int i = 0; i < 2 && r->small[i]; i++)
-        memset(r->small[i], 0, OWN_MOST);            /* the first operation is not to be the first to touch them */
+        /* the first operation is not to be the first to touch them */
+        memset(r->small[i], 0, OWN_MOST);
     return r->sends != MAP_FAILED && r->small[0] && r->small[1];
 }
 
 static void next_buffers(struct rank *r)
 {
-    size_t room = operation_room(r->op, r->size, r->bytes), sets = r->bytes < ROTATE_FROM || r->hot || !room ? 1 : r->room / room;
+    size_t room = operation_room(r->op, r->size, r->bytes),
+           sets = r->bytes < ROTATE_FROM || r->hot || !room ? 1 : r->room / room;
     r->turn++;
     if (room <= OWN_MOST && r->small[0]) {
         r->send = r->small[0];
@@ -85,7 +129,9 @@ void operation_rewrite(struct rank *r)
         return;
     next_buffers(r);
     float *x = (float *)(void *)r->send, value = (float)(r->turn & 1023);
-    size_t count = is_one(operations[r->op].senders, r->me) ? operation_send_bytes(r->op, r->size, r->bytes) / sizeof *x : 0;
+    size_t count = is_one(operations[r->op].senders, r->me)
+        ? operation_send_bytes(r->op, r->size, r->bytes) / sizeof *x
+        : 0;
     for (size_t i = 0; i < count; i++)
         x[i] = value;
 }
@@ -109,7 +155,8 @@ int operation_run(struct rank *r, uint64_t times)
     return error;
 }
 
-/* Element i of the message from rank `from` for rank `to`; whoever sends one message to all sends that for rank 0. */
+/* Element i of the message from rank `from` for rank `to`; whoever sends one message to all sends
+ * that for rank 0. */
 static float given(int from, int to, size_t i)
 {
     return (float)((size_t)(5 * from + 3 * to) % 32 + i % PERIOD);
@@ -121,7 +168,8 @@ void operation_fill(struct rank *r)
         return;
     next_buffers(r);
     const struct operation *o = &operations[r->op];
-    size_t each = r->bytes / sizeof(float), out = operation_recv_bytes(r->op, r->size, r->bytes) / sizeof(float);
+    size_t each = r->bytes / sizeof(float),
+           out = operation_recv_bytes(r->op, r->size, r->bytes) / sizeof(float);
     float *send = (float *)(void *)r->send, *recv = (float *)(void *)r->recv;
     for (int to = 0; is_one(o->senders, r->me) && to < (o->send == BLOCKS_EACH ? r->size : 1); to++)
         for (size_t i = 0; i < each; i++)

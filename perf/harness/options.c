@@ -1,4 +1,5 @@
-/* getopt_long, and sizes and numbers read by the same parser as the library's own settings, so that 64k means the same in both. */
+/* getopt_long, and sizes and numbers read by the same parser as the library's own settings, so that
+ * 64k means the same in both. */
 #include "harness/options.h"
 
 #include "base/text.h"
@@ -16,31 +17,41 @@ static const char *called;
 
 static void help(const struct perf_program *p, FILE *to)
 {
-    fprintf(to, "usage: %s [options]%s%s\n\n%s\n\n", called, p->words ? " " : "", p->words ? p->words : "", p->question);
+    fprintf(to, "usage: %s [options]%s%s\n\n%s\n\n", called, p->words ? " " : "",
+            p->words ? p->words : "", p->question);
     fprintf(to, "  -n, --ranks LIST numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX,
             p->ranks ? p->ranks : "by CPUs");
     fprintf(to, "  --seconds S      time for each number of ranks; default %g\n", p->seconds);
     if (p->sizes) {
-        fprintf(to, "  --most BYTES     largest message, as 64k or 16M; default %zuM\n", (p->most ? p->most : MOST) >> 20);
-        fprintf(to, "  --hot            use the same buffers again and again, so that they stay cached\n");
+        fprintf(to, "  --most BYTES     largest message, as 64k or 16M; default %zuM\n",
+                (p->most ? p->most : MOST) >> 20);
+        fprintf(to,
+                "  --hot            use the same buffers again and again, so that they stay "
+                "cached\n");
     }
     if (p->words)
-        fprintf(to, "  --work           also started and then waited for (tutti_call.work, MPI_I...)\n");
+        fprintf(to,
+                "  --work           also started and then waited for (tutti_call.work, "
+                "MPI_I...)\n");
     if (p->peers)
-        fprintf(to, "  --without LIST   leave out openmpi, mpich, gloo, torch, gomp, lomp, or all\n");
+        fprintf(to,
+                "  --without LIST   leave out openmpi, mpich, gloo, torch, gomp, lomp, or all\n");
     if (p->launches)
         fprintf(to, "  --tutti FILE     the tutti command whose start-up is measured\n");
-    fprintf(to, "  --csv            comma separated values on stdout in place of the tables\n"
-                "  --json FILE      all figures, for programs\n"
-                "  --html FILE      one page with plots, for people; needs nothing but a browser\n"
-                "  --strict         exit status 1 if a promise is missed\n"
-                "  --quick          tenths of a second; shows that it works, the figures mean nothing\n"
-                "  -h, --help       this\n\nexamples:\n%s", p->examples);
+    fprintf(to,
+            "  --csv            comma separated values on stdout in place of the tables\n"
+            "  --json FILE      all figures, for programs\n"
+            "  --html FILE      one page with plots, for people; needs nothing but a browser\n"
+            "  --strict         exit status 1 if a promise is missed\n"
+            "  --quick          tenths of a second; shows that it works, the figures mean nothing\n"
+            "  -h, --help       this\n\nexamples:\n%s",
+            p->examples);
 }
 
 static _Noreturn void mistake(const struct perf_program *p, const char *what, const char *value)
 {
-    fprintf(stderr, "%s: %s%s%s; see %s --help\n", p->name, what, value ? ": " : "", value ? value : "", called);
+    fprintf(stderr, "%s: %s%s%s; see %s --help\n", p->name, what, value ? ": " : "",
+            value ? value : "", called);
     exit(2);
 }
 
@@ -82,19 +93,25 @@ static size_t bytes(const struct perf_program *p, const char *text)
 void perf_options(struct perf_options *o, const struct perf_program *p, int argc, char **argv)
 {
     static const struct option longs[] = {
-        { "ranks", required_argument, NULL, 'r' }, { "seconds", required_argument, NULL, 's' }, { "most", required_argument, NULL, 'm' },
-        { "hot", no_argument, NULL, 'H' },         { "tutti", required_argument, NULL, 't' },   { "csv", no_argument, NULL, 'c' },
+        { "ranks", required_argument, NULL, 'r' }, { "seconds", required_argument, NULL, 's' },
+        { "most", required_argument, NULL, 'm' }, { "hot", no_argument, NULL, 'H' },
+        { "tutti", required_argument, NULL, 't' }, { "csv", no_argument, NULL, 'c' },
         { "without", required_argument, NULL, 'o' }, { "work", no_argument, NULL, 'W' },
-        { "json", required_argument, NULL, 'j' },  { "html", required_argument, NULL, 'w' },    { "strict", no_argument, NULL, 'S' },
-        { "quick", no_argument, NULL, 'q' },       { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 }
+        { "json", required_argument, NULL, 'j' }, { "html", required_argument, NULL, 'w' },
+        { "strict", no_argument, NULL, 'S' }, { "quick", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 }
     };
-    *o = (struct perf_options){ .seconds = p->seconds, .most = p->most ? p->most : MOST, .tutti = p->launches ? foreign_tutti() : NULL };
+    *o = (struct perf_options){
+        .seconds = p->seconds, .most = p->most ? p->most : MOST,
+        .tutti = p->launches ? foreign_tutti() : NULL
+    };
     called = !strncmp(argv[0], "tutti ", 6) ? argv[0] : p->name;
     if (p->ranks)
         ranks(o, p, p->ranks);
     int c;
     while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) != -1) {
-        if ((!p->sizes && (c == 'm' || c == 'H')) || (!p->launches && c == 't') || (!p->peers && c == 'o') || (!p->words && c == 'W'))
+        if ((!p->sizes && (c == 'm' || c == 'H')) || (!p->launches && c == 't')
+            || (!p->peers && c == 'o') || (!p->words && c == 'W'))
             mistake(p, "this program has no such option", argv[optind - 1]);
         switch (c) {
         case 'n': case 'r': ranks(o, p, optarg); break;

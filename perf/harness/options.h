@@ -10,16 +10,18 @@
 enum { PERF_RANKS_MAX = 64, PERF_LISTS_MAX = 8, PERF_WORDS_MAX = 16 };
 
 struct perf_options {
-    int ranks[PERF_LISTS_MAX], lists;      /* --ranks 2,4,8 */
-    double seconds;                        /* per number of ranks */
-    bool hot;                              /* buffers stay where they are, in the caches */
-    bool quick;                            /* a run of some tenths of a second: does it work at all? */
+    int ranks[PERF_LISTS_MAX], lists;   /* --ranks 2,4,8 */
+    double seconds;                     /* per number of ranks */
+    bool hot;                           /* buffers stay where they are, in the caches */
+    bool quick;                         /* a run of some tenths of a second: does it work at all? */
     bool strict, csv;
     size_t most;                           /* largest message, bytes */
     bool most_given;
     const char *json, *html, *tutti;
-    const char *without;                   /* keys of peers to leave out, separated by commas, or "all" */
-    bool work;                             /* operations are started and waited for, beside blocking ones */
+    /* keys of peers to leave out, separated by commas, or "all" */
+    const char *without;
+    /* operations are started and waited for, beside blocking ones */
+    bool work;
     const char *words[PERF_WORDS_MAX];     /* arguments that are no options */
     int word_count;
 };
@@ -27,16 +29,18 @@ struct perf_options {
 struct perf_program {
     const char *name;                      /* "barrier" */
     const char *question;                  /* one sentence, a line of --help and of the page */
-    const char *ranks;                     /* the default of --ranks; NULL: none, the program has a rule of its own */
+    /* the default of --ranks; NULL: none, the program has a rule of its own */
+    const char *ranks;
     double seconds;
-    bool sizes, launches;                  /* it knows --hot and --most; it knows --tutti */
-    const char *examples;                  /* lines of --help */
-    bool peers;                            /* it knows --without */
-    size_t most;                           /* the default of --most; 0: 64 MiB */
-    const char *words;                     /* what its arguments are, "OPERATION..."; NULL: it takes none */
+    bool sizes, launches;         /* it knows --hot and --most; it knows --tutti */
+    const char *examples;         /* lines of --help */
+    bool peers;                   /* it knows --without */
+    size_t most;                  /* the default of --most; 0: 64 MiB */
+    const char *words;            /* what its arguments are, "OPERATION..."; NULL: it takes none */
 };
 
 /* Fills options in; on --help or a mistake it prints and ends the process (0 or 2). */
-void perf_options(struct perf_options *options, const struct perf_program *program, int argc, char **argv);
+void perf_options(struct perf_options *options, const struct perf_program *program, int argc,
+                  char **argv);
 
 #endif

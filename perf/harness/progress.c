@@ -1,4 +1,5 @@
-/* Redrawn at most ten times a second, between rounds: a terminal is a process, too, and wants a CPU. */
+/* Redrawn at most ten times a second, between rounds: a terminal is a process, too, and
+ * wants a CPU. */
 #include "harness/progress.h"
 
 #include "harness/stamp.h"

@@ -1,5 +1,5 @@
-/* A run's findings are a few hundred small records; they are collected first and written at the end, so that nothing is printed while
- * something is measured. */
+/* A run's findings are a few hundred small records; they are collected first and written at the
+ * end, so that nothing is printed while something is measured. */
 #include "harness/report.h"
 
 #include "harness/page.h"
@@ -31,14 +31,16 @@ void report_begin(struct report *r, const struct perf_program *program)
     machine_describe(&r->machine);
 }
 
-void report_open(struct report *r, const struct perf_program *program, struct perf_options *options, int argc, char **argv)
+void report_open(struct report *r, const struct perf_program *program, struct perf_options *options,
+                 int argc, char **argv)
 {
     perf_options(options, program, argc, argv);
     stamp_calibrate();
     report_begin(r, program);
 }
 
-struct figure *report_figure(struct report *r, const char *what, const char *contender, enum unit unit, int ranks)
+struct figure *report_figure(struct report *r, const char *what, const char *contender,
+                             enum unit unit, int ranks)
 {
     r->figures = grown(r->figures, r->figure_count, sizeof *r->figures);
     struct figure *f = &r->figures[r->figure_count++];
@@ -70,17 +72,20 @@ void figure_rounds(struct figure *f, const struct series *rounds)
     f->value = series_median(rounds);
 }
 
-const struct figure *report_find(const struct report *r, const char *what, const char *contender, int ranks, size_t bytes)
+const struct figure *report_find(const struct report *r, const char *what, const char *contender,
+                                 int ranks, size_t bytes)
 {
     for (int i = r->figure_count - 1; i >= 0; i--) {
         const struct figure *f = &r->figures[i];
-        if (f->ranks == ranks && f->bytes == bytes && !strcmp(f->what, what) && !strcmp(f->contender, contender))
+        if (f->ranks == ranks && f->bytes == bytes && !strcmp(f->what, what)
+            && !strcmp(f->contender, contender))
             return f;
     }
     return NULL;
 }
 
-struct table *report_table(struct report *r, int columns, const char *const heads[], const int width[])
+struct table *report_table(struct report *r, int columns, const char *const heads[],
+                           const int width[])
 {
     r->tables = grown(r->tables, r->table_count, sizeof *r->tables);
     struct table *t = &r->tables[r->table_count++];
@@ -109,11 +114,13 @@ struct plot *report_plot(struct report *r)
     return p;
 }
 
-struct plot *report_distribution(struct report *r, const char *title, const char *x_title, const char *y_title)
+struct plot *report_distribution(struct report *r, const char *title, const char *x_title,
+                                 const char *y_title)
 {
     struct plot *p = report_plot(r);
     snprintf(p->title, sizeof p->title, "%s", title);
-    snprintf(p->note, sizeof p->note, "Which share took at most so long. Further left is better; median beside the name.");
+    snprintf(p->note, sizeof p->note,
+             "Which share took at most so long. Further left is better; median beside the name.");
     snprintf(p->x_title, sizeof p->x_title, "%s", x_title);
     snprintf(p->y_title, sizeof p->y_title, "%s", y_title);
     p->x_scale = SCALE_LOG;
@@ -144,7 +151,8 @@ void curve_cumulative(struct curve *c, const struct series *single)
     for (size_t i = 0; i < single->n; i++)
         series_add(&s, single->at[i]);
     series_sort(&s);
-    /* The last percent would stretch the axis until nothing else can be seen; the tables have it. */
+    /* The last percent would stretch the axis until nothing else can be seen; the
+     * tables have it. */
     for (int i = 0; i <= STEPS && s.n; i++)
         curve_point(c, series_sorted_quantile(&s, 0.99 * i / STEPS), 99.0 * i / STEPS);
     series_free(&s);
@@ -241,7 +249,8 @@ const char *unit_short(char *to, size_t room, enum unit unit, double value)
     return to;
 }
 
-static int write_file(const struct report *r, const char *path, void (*writer)(FILE *, const struct report *))
+static int write_file(const struct report *r, const char *path,
+                      void (*writer)(FILE *, const struct report *))
 {
     FILE *f = strcmp(path, "-") ? fopen(path, "w") : stdout;
     if (!f) {
@@ -265,7 +274,8 @@ int report_end(struct report *r, const struct perf_options *o)
     if (o->html && write_file(r, o->html, write_page) != 0)
         status = 2;
     for (int i = 0; i < r->promise_count; i++)
-        if (o->strict && !o->quick && r->promises[i].measured && !r->promises[i].kept && status == 0)
+        if (o->strict && !o->quick && r->promises[i].measured && !r->promises[i].kept
+            && status == 0)
             status = 1;
     for (int i = 0; i < r->remark_count; i++)
         if (o->strict && !o->quick && r->remarks[i].bad && status == 0)

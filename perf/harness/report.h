@@ -1,4 +1,5 @@
-/* Job: collects what a program found out, and says it: 80 columns for a terminal, CSV, JSON, a page.
+/* Job: collects what a program found out, and says it: 80 columns for a terminal, CSV,
+ *      JSON, a page.
  * Owns: tables, figures, plots and promises of one run.
  * Never: measures. */
 #ifndef PERF_REPORT_H
@@ -10,7 +11,8 @@
 
 #include <stdint.h>
 
-enum unit { UNIT_NS, UNIT_RATIO, UNIT_BYTES, UNIT_RATE, UNIT_COUNT, UNIT_SHARE };        /* UNIT_RATE: bytes a second; UNIT_SHARE: percent */
+/* UNIT_RATE: bytes a second; UNIT_SHARE: percent */
+enum unit { UNIT_NS, UNIT_RATIO, UNIT_BYTES, UNIT_RATE, UNIT_COUNT, UNIT_SHARE };
 
 /* One measured thing, for CSV and JSON. */
 struct figure {
@@ -22,7 +24,8 @@ struct figure {
     double value;                          /* the best estimate: of batches where there are any */
     struct ratio ratio;                    /* against `against`; n 0: none */
     char against[32];
-    struct series rounds;                  /* what ratios with others of the same measurement are made of; may be empty */
+    /* what ratios with others of the same measurement are made of; may be empty */
+    struct series rounds;
 };
 
 enum { COLUMNS_MAX = 11 };
@@ -46,11 +49,18 @@ struct plot {
     struct curve *curves;
 };
 
-/* limit: what must be; aim: where it should come to, 0: none. measured false: there are no figures to judge it by. floor: what it would be if the
-   library were as fast as the floor measured beside it, 0: there is none. A limit beyond that cannot be kept on this machine. */
-struct promise { char what[80]; double value, limit, aim, floor; enum unit unit; bool at_least, measured, kept; };
+/* limit: what must be; aim: where it should come to, 0: none. measured false: there are no figures
+   to judge it by. floor: what it would be if the library were as fast as the floor measured beside
+   it, 0: there is none. A limit beyond that cannot be kept on this machine. */
+struct promise {
+    char what[80];
+    double value, limit, aim, floor;
+    enum unit unit;
+    bool at_least, measured, kept;
+};
 
-/* What a reader has to know of the figures. bad: they contradict each other, or are wrong; with --strict that is a failure. */
+/* What a reader has to know of the figures. bad: they contradict each other, or are wrong; with
+ * --strict that is a failure. */
 struct remark { char text[200]; bool bad; };
 
 struct report {
@@ -61,36 +71,47 @@ struct report {
     struct plot *plots;
     struct promise *promises;
     struct remark *remarks;
-    bool only_promises;                    /* the terminal is told no more than those, and remarks */
+    bool only_promises;                 /* the terminal is told no more than those, and remarks */
     int figure_count, table_count, plot_count, promise_count, remark_count;
 };
 
 void report_begin(struct report *r, const struct perf_program *program);
-/* How a program begins: its options are read, the clock's rate is measured, and the report has begun. */
-void report_open(struct report *r, const struct perf_program *program, struct perf_options *options, int argc, char **argv);
+/* How a program begins: its options are read, the clock's rate is measured, and the report
+ * has begun. */
+void report_open(struct report *r, const struct perf_program *program, struct perf_options *options,
+                 int argc, char **argv);
 
-struct figure *report_figure(struct report *r, const char *what, const char *contender, enum unit unit, int ranks);
-void figure_single(struct figure *f, const struct series *single);         /* least, median, p99, most, samples; value the median */
+struct figure *report_figure(struct report *r, const char *what, const char *contender,
+                             enum unit unit, int ranks);
+/* least, median, p99, most, samples; value the median */
+void figure_single(struct figure *f, const struct series *single);
 
-void figure_rounds(struct figure *f, const struct series *rounds);         /* keeps them; value: their median */
+/* keeps them; value: their median */
+void figure_rounds(struct figure *f, const struct series *rounds);
 /* The last one of that name; NULL: not measured. */
-const struct figure *report_find(const struct report *r, const char *what, const char *contender, int ranks, size_t bytes);
+const struct figure *report_find(const struct report *r, const char *what, const char *contender,
+                                 int ranks, size_t bytes);
 
-struct table *report_table(struct report *r, int columns, const char *const heads[], const int width[]);
+struct table *report_table(struct report *r, int columns, const char *const heads[],
+                           const int width[]);
 void table_row(struct table *t, bool strong, const char *const cells[]);
 
 struct plot *report_plot(struct report *r);
 /* One for curve_cumulative: how many took at most so long. */
-struct plot *report_distribution(struct report *r, const char *title, const char *x_title, const char *y_title);
+struct plot *report_distribution(struct report *r, const char *title, const char *x_title,
+                                 const char *y_title);
 struct curve *plot_curve(struct plot *p, const char *name, int hue);
 void curve_point(struct curve *c, double x, double y);
-void curve_cumulative(struct curve *c, const struct series *single);       /* percent of the operations that took at most so long */
+/* percent of the operations that took at most so long */
+void curve_cumulative(struct curve *c, const struct series *single);
 
-void report_promise(struct report *r, const char *what, double value, double limit, enum unit unit);         /* at most */
+/* at most */
+void report_promise(struct report *r, const char *what, double value, double limit, enum unit unit);
 void report_judge(struct report *r, const struct promise *promise);        /* fills in kept */
 
 /* Said once, however often it is reported. */
-__attribute__((format(printf, 3, 4))) void report_remark(struct report *r, bool bad, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void report_remark(struct report *r, bool bad,
+                                                         const char *format, ...);
 
 /* Prints and writes what the options ask for; the program's exit status. */
 int report_end(struct report *r, const struct perf_options *options);

@@ -1,6 +1,7 @@
-/* Ranks that each have a CPU start at a time agreed on, a window after all are ready: whoever leaves a barrier first would otherwise
- * be early, and its wait would count as the operation's. Ranks without a CPU of their own cannot spin until then; they pass a
- * barrier that yields, and the figure counts from the first that came out of it. */
+/* Ranks that each have a CPU start at a time agreed on, a window after all are ready: whoever
+ * leaves a barrier first would otherwise be early, and its wait would count as the operation's.
+ * Ranks without a CPU of their own cannot spin until then; they pass a barrier that yields, and the
+ * figure counts from the first that came out of it. */
 #include "harness/run_task.h"
 
 #include "os/futex.h"
@@ -126,7 +127,8 @@ static void stay(const struct stage *s, int me)
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET((size_t)s->cpu[me], &one);
-    sched_setaffinity(0, sizeof one, &one);          /* where it may not, it runs where its launcher has put it */
+    /* where it may not, it runs where its launcher has put it */
+    sched_setaffinity(0, sizeof one, &one);
 }
 
 int run_tasks(struct stage *s, struct rank *r, const struct contender *contenders)
@@ -142,7 +144,8 @@ int run_tasks(struct stage *s, struct rank *r, const struct contender *contender
         fetch_add32(&s->ready, 1);
         futex_wake(&s->ready, INT_MAX);
         for (uint32_t go; (go = load_acquire32(&s->go)) < nth;)
-            if (futex_wait(&s->go, go, 1000000000) == -ETIMEDOUT && kill(s->commander, 0) < 0 && errno == ESRCH)
+            if (futex_wait(&s->go, go, 1000000000) == -ETIMEDOUT && kill(s->commander, 0) < 0
+                && errno == ESRCH)
                 _exit(1);
         if (s->task.form == FORM_END)
             return 0;

@@ -63,7 +63,8 @@ struct ratio series_ratio(const struct series *a, const struct series *b)
         if (b->at[i] > 0)
             series_add(&r, a->at[i] / b->at[i]);
     series_sort(&r);
-    struct ratio ratio = { series_sorted_quantile(&r, 0.5), series_sorted_quantile(&r, 0.25), series_sorted_quantile(&r, 0.75), r.n };
+    struct ratio ratio = { series_sorted_quantile(&r, 0.5), series_sorted_quantile(&r, 0.25),
+                           series_sorted_quantile(&r, 0.75), r.n };
     series_free(&r);
     return ratio;
 }

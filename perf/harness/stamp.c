@@ -1,5 +1,5 @@
-/* The rate is a quotient of two differences, 20 ms apart, against CLOCK_MONOTONIC_RAW: good to 1 in 100,000, far below what the
- * machine's own speed drifts. */
+/* The rate is a quotient of two differences, 20 ms apart, against CLOCK_MONOTONIC_RAW: good to 1 in
+ * 100,000, far below what the machine's own speed drifts. */
 #include "harness/stamp.h"
 
 static double ns_per_tick = 1;

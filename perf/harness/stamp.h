@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 
-/* A tick that is not read before what precedes it is done: without the fence a processor that guesses the end of a spin right
-   would read the counter some nanoseconds early. */
+/* A tick that is not read before what precedes it is done: without the fence a processor that
+   guesses the end of a spin right would read the counter some nanoseconds early. */
 static inline uint64_t stamp_now(void)
 {
 #if defined(__x86_64__)

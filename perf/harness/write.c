@@ -47,7 +47,8 @@ static void put_text(FILE *to, const char *text, const char *indent)
 static void put_limit(FILE *to, const struct promise *p, double value)
 {
     char text[40], number[32];
-    snprintf(text, sizeof text, "%s %s", p->at_least ? ">=" : "<=", unit_short(number, sizeof number, p->unit, value));
+    snprintf(text, sizeof text, "%s %s",
+             p->at_least ? ">=" : "<=", unit_short(number, sizeof number, p->unit, value));
     put_cell(to, value > 0 ? text : "", 10);
 }
 
@@ -57,7 +58,8 @@ static void put_promises(FILE *to, const struct report *r)
     bool floors = false;
     for (int i = 0; i < r->promise_count; i++)
         floors |= r->promises[i].floor > 0;
-    fprintf(to, "promises\n  %-39s%9s%10s%10s%6s%5s\n", "", "measured", "must", "aim", floors ? "floor" : "", "kept");
+    fprintf(to, "promises\n  %-39s%9s%10s%10s%6s%5s\n", "", "measured", "must", "aim",
+            floors ? "floor" : "", "kept");
     for (int i = 0; i < r->promise_count; i++) {
         const struct promise *p = &r->promises[i];
         fprintf(to, "  ");
@@ -70,7 +72,10 @@ static void put_promises(FILE *to, const struct report *r)
         fputc('\n', to);
     }
     if (floors)
-        put_text(to, "floor: what it would be if the library were as fast as bare barriers and copies of the bytes that must move, in the same rounds", "  ");
+        put_text(to,
+                 "floor: what it would be if the library were as fast as bare barriers and copies "
+                 "of the bytes that must move, in the same rounds",
+                 "  ");
     fputc('\n', to);
 }
 
@@ -87,7 +92,8 @@ static void put_remarks(FILE *to, const struct report *r)
 
 void write_tables(FILE *to, const struct report *r)
 {
-    fprintf(to, "%s · %d CPU%s · %s\n\n", r->machine.cpu, r->machine.cpus, r->machine.cpus == 1 ? "" : "s", r->machine.system);
+    fprintf(to, "%s · %d CPU%s · %s\n\n", r->machine.cpu, r->machine.cpus,
+            r->machine.cpus == 1 ? "" : "s", r->machine.system);
     for (int k = 0; k < r->table_count && !r->only_promises; k++) {
         const struct table *t = &r->tables[k];
         fprintf(to, "%s\n", t->title);
@@ -113,13 +119,17 @@ void write_tables(FILE *to, const struct report *r)
 
 void write_csv(FILE *to, const struct report *r)
 {
-    fprintf(to, "what,contender,ranks,bytes,unit,samples,value,min,p50,p99,max,ratio,ratio_low,ratio_high,against\n");
+    fprintf(to,
+            "what,contender,ranks,bytes,unit,samples,value,min,p50,p99,max,ratio,ratio_low,ratio_"
+            "high,against\n");
     for (int i = 0; i < r->figure_count; i++) {
         const struct figure *f = &r->figures[i];
-        fprintf(to, "%s,%s,%d,%zu,%s,%zu,%.9g,%.9g,%.9g,%.9g,%.9g,", f->what, f->contender, f->ranks, f->bytes, unit_name(f->unit),
-                f->samples, f->value, f->least, f->median, f->p99, f->most);
+        fprintf(to, "%s,%s,%d,%zu,%s,%zu,%.9g,%.9g,%.9g,%.9g,%.9g,", f->what, f->contender,
+                f->ranks, f->bytes, unit_name(f->unit), f->samples, f->value, f->least, f->median,
+                f->p99, f->most);
         if (f->ratio.n)
-            fprintf(to, "%.6g,%.6g,%.6g,%s\n", f->ratio.median, f->ratio.low, f->ratio.high, f->against);
+            fprintf(to, "%.6g,%.6g,%.6g,%s\n", f->ratio.median, f->ratio.low, f->ratio.high,
+                    f->against);
         else
             fprintf(to, ",,,\n");
     }
@@ -160,10 +170,13 @@ void write_json(FILE *to, const struct report *r)
         put_member(to, "what", f->what, ", ");
         put_member(to, "contender", f->contender, ", ");
         put_member(to, "unit", unit_name(f->unit), ", ");
-        fprintf(to, "\"ranks\": %d, \"bytes\": %zu, \"samples\": %zu, \"value\": %.9g, \"min\": %.9g, \"p50\": %.9g, \"p99\": %.9g, \"max\": %.9g",
+        fprintf(to,
+                "\"ranks\": %d, \"bytes\": %zu, \"samples\": %zu, \"value\": %.9g, \"min\": %.9g, "
+                "\"p50\": %.9g, \"p99\": %.9g, \"max\": %.9g",
                 f->ranks, f->bytes, f->samples, f->value, f->least, f->median, f->p99, f->most);
         if (f->ratio.n) {
-            fprintf(to, ", \"ratio\": %.6g, \"ratio_low\": %.6g, \"ratio_high\": %.6g, ", f->ratio.median, f->ratio.low, f->ratio.high);
+            fprintf(to, ", \"ratio\": %.6g, \"ratio_low\": %.6g, \"ratio_high\": %.6g, ",
+                    f->ratio.median, f->ratio.low, f->ratio.high);
             put_member(to, "against", f->against, "");
         }
         fprintf(to, " }");

@@ -1,14 +1,17 @@
-# Which peers there are, and how programs for them are made: used by faults/ (the same faults for all) and peers/ (the same operations for
-# all). Sets PERF_HAS_openmpi, _mpich, _lomp, _gloo. A peer that is not found is left out; the measuring programs say so.
+# Which peers there are, and how programs for them are made: used by faults/ (the same faults for
+# all) and peers/ (the same operations for all). Sets PERF_HAS_openmpi, _mpich, _lomp, _gloo. A peer
+# that is not found is left out; the measuring programs say so.
 
-# A compiler, or a wrapper of one, may be there without the headers and libraries: it is asked to make a small program.
+# A compiler, or a wrapper of one, may be there without the headers and libraries: it is asked to
+# make a small program.
 function(perf_try peer compiler text)
   if(NOT PERF_HAS_${peer})             # what was not there may have been installed since
     set(works OFF)
     if(compiler)
       set(source ${PROJECT_BINARY_DIR}/perf/try_${peer}.c)
       file(WRITE ${source} "${text}")
-      execute_process(COMMAND ${compiler} ${ARGN} -o ${PROJECT_BINARY_DIR}/perf/try_${peer} ${source} RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+      execute_process(COMMAND ${compiler} ${ARGN} -o ${PROJECT_BINARY_DIR}/perf/try_${peer}
+          ${source} RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
       string(COMPARE EQUAL "${status}" 0 works)
     endif()
     set(PERF_HAS_${peer} ${works} CACHE INTERNAL "a program for ${peer} can be made")
@@ -17,7 +20,8 @@ endfunction()
 
 foreach(mpi openmpi mpich)
   find_program(PERF_MPICC_${mpi} mpicc.${mpi})
-  perf_try(${mpi} "${PERF_MPICC_${mpi}}" "#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n")
+  perf_try(${mpi} "${PERF_MPICC_${mpi}}"
+    "#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n")
 endforeach()
 find_program(PERF_CLANG clang)
 set(PERF_OMP_PROGRAM "#include <omp.h>\nint main(void) { return omp_get_thread_num(); }\n")
@@ -46,9 +50,12 @@ function(perf_made_by compiler name)
   list(TRANSFORM files REPLACE "(.+)" "$<TARGET_FILE:\\1>")
   add_custom_command(OUTPUT ${PERF_RANKS}/${name}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PERF_RANKS}
-    COMMAND ${compiler} -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -I${PROJECT_SOURCE_DIR}/perf ${made_FLAGS}
-            -MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.d -o ${PERF_RANKS}/${name} ${made_SOURCES} ${files} -pthread
-    DEPENDS ${made_SOURCES} ${made_LIBRARIES} DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.d VERBATIM)
+    COMMAND ${compiler} -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra
+    -I${PROJECT_SOURCE_DIR}/perf ${made_FLAGS}
+            -MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.d -o ${PERF_RANKS}/${name} ${made_SOURCES}
+            ${files} -pthread
+    DEPENDS ${made_SOURCES} ${made_LIBRARIES} DEPFILE
+    ${CMAKE_CURRENT_BINARY_DIR}/${name}.d VERBATIM)
   add_custom_target(perf_${name} ALL DEPENDS ${PERF_RANKS}/${name})
   install(PROGRAMS ${PERF_RANKS}/${name} DESTINATION ${PERF_RANKS_INSTALLED})
 endfunction()
@@ -56,10 +63,12 @@ endfunction()
 function(perf_made_for_gloo name)
   cmake_parse_arguments(PARSE_ARGV 1 made "" "" "SOURCES;LIBRARIES")
   add_executable(perf_${name} ${made_SOURCES})
-  set_target_properties(perf_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PERF_RANKS} CXX_STANDARD 14 LINKER_LANGUAGE CXX)
+  set_target_properties(perf_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY
+      ${PERF_RANKS} CXX_STANDARD 14 LINKER_LANGUAGE CXX)
   target_include_directories(perf_${name} PRIVATE ${PROJECT_SOURCE_DIR}/perf)
   target_include_directories(perf_${name} SYSTEM PRIVATE ${PERF_GLOO_INCLUDE})
   target_compile_definitions(perf_${name} PRIVATE _GNU_SOURCE)
-  target_link_libraries(perf_${name} PRIVATE ${made_LIBRARIES} ${PERF_GLOO_LIBRARY} Threads::Threads)
+  target_link_libraries(perf_${name} PRIVATE ${made_LIBRARIES} ${PERF_GLOO_LIBRARY}
+      Threads::Threads)
   install(TARGETS perf_${name} RUNTIME DESTINATION ${PERF_RANKS_INSTALLED})
 endfunction()

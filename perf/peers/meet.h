@@ -1,4 +1,5 @@
-/* Job: ranks of Gloo meet by files in a folder and talk by TCP over loopback, its transport for machines without InfiniBand.
+/* Job: ranks of Gloo meet by files in a folder and talk by TCP over loopback, its transport for
+ *      machines without InfiniBand.
  * Owns: nothing.
  * Never: an operation. */
 #ifndef PERF_MEET_H
@@ -13,7 +14,8 @@
 #include <gloo/transport/tcp/device.h>
 
 /* contexts[0 … count): each connects all ranks. Throws what Gloo throws. */
-inline void meet(std::shared_ptr<gloo::rendezvous::Context> *contexts, int count, int me, int ranks, const char *folder)
+inline void meet(std::shared_ptr<gloo::rendezvous::Context> *contexts, int count, int me, int ranks,
+                 const char *folder)
 {
     gloo::transport::tcp::attr where;
     where.iface = "lo";

@@ -7,7 +7,8 @@
 #include <mpi.h>
 #include <string.h>
 
-/* text: MPI_MAX_LIBRARY_VERSION_STRING bytes; the word lies in it. May be called before MPI_Init. */
+/* text: MPI_MAX_LIBRARY_VERSION_STRING bytes; the word lies in it. May be called
+ * before MPI_Init. */
 static inline const char *mpi_version(char *text)
 {
     int length;

@@ -1,5 +1,5 @@
-/* A rank of Gloo: peer_gloo STAGE RANK FOLDER. It has neither scans nor work under way; its reduce_scatter is of another, older kind, made
- * anew for each buffer, and is left out. */
+/* A rank of Gloo: peer_gloo STAGE RANK FOLDER. It has neither scans nor work under way; its
+ * reduce_scatter is of another, older kind, made anew for each buffer, and is left out. */
 #include "harness/member.h"
 #include "peers/meet.h"
 
@@ -135,12 +135,16 @@ int main(int argc, char **argv)
     if (!stage)
         return 2;
     int me = atoi(argv[2]);
-    if (answer([=] { meet(&context, 1, me, member_ranks(stage), argv[3]); }) < 0 || barrier(nullptr) < 0)
+    if (answer([=] { meet(&context, 1, me, member_ranks(stage), argv[3]); }) < 0
+        || barrier(nullptr) < 0)
         return 1;
     member_first(stage, me);
     if (me == 0)
-        member_version(stage, (std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) + "." +
-                               std::to_string(GLOO_VERSION_PATCH)).c_str());
+        member_version(stage,
+                       (std::to_string(GLOO_VERSION_MAJOR) + "."
+                        + std::to_string(GLOO_VERSION_MINOR) + "."
+                        + std::to_string(GLOO_VERSION_PATCH))
+                           .c_str());
     struct system gloo = {};
     gloo.run[OP_BARRIER] = barrier;
     gloo.run[OP_ALL_REDUCE] = all_reduce;

@@ -1,5 +1,6 @@
-/* A rank of Open MPI or MPICH, whichever compiles it, by its launcher: peer_mpi STAGE. One function for each operation and its twin that
- * starts it and waits; buffers and turns are those of every other system. */
+/* A rank of Open MPI or MPICH, whichever compiles it, by its launcher: peer_mpi STAGE. One function
+ * for each operation and its twin that starts it and waits; buffers and turns are those of every
+ * other system. */
 #include "harness/member.h"
 #include "peers/mpi_version.h"
 
@@ -20,26 +21,38 @@ static int finish(int error)
 }
 
 /* NAME runs MPI_CALL(arguments), NAME_start MPI_ICALL(arguments, &request) and waits. */
-#define BOTH(name, blocking, starting, ...)                                                                                       \
-    static int name(struct rank *r) { (void)r; return answer(blocking(__VA_ARGS__)); }                                            \
-    static int name##_start(struct rank *r) { (void)r; return finish(starting(__VA_ARGS__, &request)); }
+#define BOTH(name, blocking, starting, ...)                                                        \
+    static int name(struct rank *r) { (void)r; return answer(blocking(__VA_ARGS__)); }             \
+    static int name##_start(struct rank *r)                                                        \
+    {                                                                                              \
+        (void)r;                                                                                   \
+        return finish(starting(__VA_ARGS__, &request));                                            \
+    }
 
 BOTH(barrier, MPI_Barrier, MPI_Ibarrier, MPI_COMM_WORLD)
-BOTH(all_reduce, MPI_Allreduce, MPI_Iallreduce, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+BOTH(all_reduce, MPI_Allreduce, MPI_Iallreduce, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM,
+     MPI_COMM_WORLD)
 BOTH(broadcast, MPI_Bcast, MPI_Ibcast, broadcast_buffer(r), count(r), MPI_FLOAT, 0, MPI_COMM_WORLD)
-BOTH(reduce, MPI_Reduce, MPI_Ireduce, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD)
-BOTH(reduce_scatter, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
-BOTH(all_gather, MPI_Allgather, MPI_Iallgather, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, MPI_COMM_WORLD)
-BOTH(gather, MPI_Gather, MPI_Igather, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, 0, MPI_COMM_WORLD)
-BOTH(scatter, MPI_Scatter, MPI_Iscatter, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, 0, MPI_COMM_WORLD)
-BOTH(all_to_all, MPI_Alltoall, MPI_Ialltoall, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, MPI_COMM_WORLD)
+BOTH(reduce, MPI_Reduce, MPI_Ireduce, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, 0,
+     MPI_COMM_WORLD)
+BOTH(reduce_scatter, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, r->send, r->recv,
+     count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+BOTH(all_gather, MPI_Allgather, MPI_Iallgather, r->send, count(r), MPI_FLOAT, r->recv, count(r),
+     MPI_FLOAT, MPI_COMM_WORLD)
+BOTH(gather, MPI_Gather, MPI_Igather, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT, 0,
+     MPI_COMM_WORLD)
+BOTH(scatter, MPI_Scatter, MPI_Iscatter, r->send, count(r), MPI_FLOAT, r->recv, count(r), MPI_FLOAT,
+     0, MPI_COMM_WORLD)
+BOTH(all_to_all, MPI_Alltoall, MPI_Ialltoall, r->send, count(r), MPI_FLOAT, r->recv, count(r),
+     MPI_FLOAT, MPI_COMM_WORLD)
 BOTH(scan, MPI_Scan, MPI_Iscan, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
-BOTH(exscan, MPI_Exscan, MPI_Iexscan, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD)
+BOTH(exscan, MPI_Exscan, MPI_Iexscan, r->send, r->recv, count(r), MPI_FLOAT, MPI_SUM,
+     MPI_COMM_WORLD)
 
 static int sendrecv(struct rank *r)
 {
-    return answer(MPI_Sendrecv(r->send, count(r), MPI_FLOAT, next(r), 0, r->recv, count(r), MPI_FLOAT, before(r), 0, MPI_COMM_WORLD,
-                               MPI_STATUS_IGNORE));
+    return answer(MPI_Sendrecv(r->send, count(r), MPI_FLOAT, next(r), 0, r->recv, count(r),
+                               MPI_FLOAT, before(r), 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
 static int sendrecv_start(struct rank *r)

@@ -1,5 +1,6 @@
-/* The threads of an OpenMP program, GNU's or LLVM's, whichever compiles it: peer_omp STAGE. Between ranks there is one operation that
- * OpenMP has by itself, the barrier; its settings are the defaults (OMP_WAIT_POLICY, KMP_BLOCKTIME and their like are unset). */
+/* The threads of an OpenMP program, GNU's or LLVM's, whichever compiles it: peer_omp STAGE. Between
+ * ranks there is one operation that OpenMP has by itself, the barrier; its settings are the
+ * defaults (OMP_WAIT_POLICY, KMP_BLOCKTIME and their like are unset). */
 #include "harness/member.h"
 
 #include <omp.h>
@@ -25,7 +26,8 @@ int main(int argc, char **argv)
 #pragma omp parallel num_threads(member_ranks(stage)) reduction(+ : failed)
     {
         if (omp_get_num_threads() != member_ranks(stage)) {
-            fprintf(stderr, "perf: OpenMP gave %d threads of %d\n", omp_get_num_threads(), member_ranks(stage));
+            fprintf(stderr, "perf: OpenMP gave %d threads of %d\n", omp_get_num_threads(),
+                    member_ranks(stage));
             failed = 1;
         } else {
             failed = member_serve(stage, omp_get_thread_num(), &omp);

@@ -1,5 +1,6 @@
-/* What a rank written in Python needs of the harness: turns, alignment and stamps are those of everybody else; only the operation itself is a
- * call back into Python, one for each operation. That costs about a microsecond, which a program in Python pays, too. */
+/* What a rank written in Python needs of the harness: turns, alignment and stamps are those of
+ * everybody else; only the operation itself is a call back into Python, one for each operation.
+ * That costs about a microsecond, which a program in Python pays, too. */
 #include "harness/member.h"
 
 #include <errno.h>

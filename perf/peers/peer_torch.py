@@ -1,5 +1,6 @@
-"""A rank of torch.distributed's gloo: peer_torch.py STAGE RANK FOLDER. Tensors lie over the buffers of the harness, so nothing is copied that
-a program would not copy; they are made once for each buffer and size."""
+"""A rank of torch.distributed's gloo: peer_torch.py STAGE RANK FOLDER. Tensors lie over the buffers
+of the harness, so nothing is copied that a program would not copy; they are made once for each
+buffer and size."""
 import ctypes
 import os
 import sys
@@ -13,8 +14,10 @@ def main():
         import torch
         import torch.distributed as dist
     except Exception as e:
-        if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and os.path.exists(SYSTEM_PYTHON):
-            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON] + sys.argv)        # the python3 of the path may be another than the distribution's
+        if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and os.path.exists(
+                SYSTEM_PYTHON):
+            # the python3 of the path may be another than the distribution's
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON] + sys.argv)
         sys.exit(f"python3 has no torch: {e}")
     lib = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libpeer.so"))
     lib.peer_join.restype = ctypes.c_void_p
@@ -32,7 +35,8 @@ def main():
     def tensor(at, bytes):
         key = (at, bytes)
         if key not in tensors:
-            tensors[key] = torch.frombuffer((ctypes.c_char * bytes).from_address(at), dtype=torch.float32)
+            tensors[key] = torch.frombuffer((ctypes.c_char * bytes).from_address(at),
+                                            dtype=torch.float32)
         return tensors[key]
 
     parts = {}
@@ -43,7 +47,8 @@ def main():
             parts[key] = [tensor(at + i * bytes, bytes) for i in range(n)]
         return parts[key]
 
-    # all_reduce and reduce are in place in torch: what is given must be copied first, as a program that keeps its gradients does.
+    # all_reduce and reduce are in place in torch: what is given must be copied first, as a program
+    # that keeps its gradients does.
     def all_reduce(send, recv, b, work):
         out = tensor(recv, b)
         out.copy_(tensor(send, b))
@@ -74,8 +79,10 @@ def main():
         dist.recv(tensor(recv, b), (me + n - 1) % n)
         there.wait()
 
-    calls = {"barrier": lambda send, recv, b, work: dist.barrier(async_op=work), "all_reduce": all_reduce, "broadcast": broadcast,
-             "reduce": reduce, "all_gather": all_gather, "gather": gather, "scatter": scatter, "all_to_all": all_to_all}
+    calls = {"barrier": lambda send, recv, b, work: dist.barrier(async_op=work),
+             "all_reduce": all_reduce, "broadcast": broadcast, "reduce": reduce,
+             "all_gather": all_gather, "gather": gather, "scatter": scatter,
+             "all_to_all": all_to_all}
     if n > 1:
         calls["sendrecv"] = sendrecv
     by_number, can = {}, 0
@@ -89,7 +96,8 @@ def main():
             can |= 1 << number
         number += 1
 
-    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t,
+                      ctypes.c_size_t)
     def once(op, work, send, recv, b):
         try:
             handle = by_number[op](send, recv, b, bool(work))

@@ -1,5 +1,6 @@
-/* One function for each barrier that runs in a job of tutti: the library's, those out of the textbook, the C library's. Loops of a line, so
- * that a barrier back to back is little more than the barrier. */
+/* One function for each barrier that runs in a job of tutti: the library's, those out of the
+ * textbook, the C library's. Loops of a line, so that a barrier back to back is little more than
+ * the barrier. */
 #include "reports/barrier_contenders.h"
 
 #include <errno.h>

@@ -7,7 +7,8 @@
 #include "harness/job.h"
 
 int barriers_tutti(struct rank *r, uint64_t times);
-int barriers_all_reduce(struct rank *r, uint64_t times);          /* of one float: a barrier that carries something */
+/* of one float: a barrier that carries something */
+int barriers_all_reduce(struct rank *r, uint64_t times);
 /* harness/bare.h; waiting ranks yield if r->crowded, else they spin */
 int barriers_exchange(struct rank *r, uint64_t times);
 int barriers_flags(struct rank *r, uint64_t times);

@@ -1,6 +1,7 @@
-/* One operation after the other, size after size, all contenders in turns at each: the library from private memory and from the arena, its
- * peers, and the floor, a bare barrier and the copies that no system can do without. All operations share the jobs: to start them takes
- * longer than to measure a size. */
+/* One operation after the other, size after size, all contenders in turns at each: the library from
+ * private memory and from the arena, its peers, and the floor, a bare barrier and the copies that
+ * no system can do without. All operations share the jobs: to start them takes longer than to
+ * measure a size. */
 #include "reports/question.h"
 #include "reports/memory_budget.h"
 #include "reports/tutti_operations.h"
@@ -10,7 +11,8 @@
 #include <string.h>
 
 enum { TUTTI, ARENA, NAIVE, FLOOR, OPENMPI, MPICH, GLOO, TORCH, COUNT };
-enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, GLOO_MOST = 16 << 20, JOBS = COUNT - 2 };       /* tutti, naive, floor share one */
+/* tutti, naive, floor share one */
+enum { BLOCK = 2048, NAIVE_MOST = 64 << 20, GLOO_MOST = 16 << 20, JOBS = COUNT - 2 };
 
 static void naive_barrier(struct rank *r)
 {
@@ -34,8 +36,8 @@ static void naive_fold(float *to, const char *from, size_t stride, int n, size_t
     }
 }
 
-/* What one would write without a library. Everybody copies its data into shared memory; a barrier; everybody folds everything. Two
-   areas take turns, so that one barrier is enough. */
+/* What one would write without a library. Everybody copies its data into shared memory; a barrier;
+   everybody folds everything. Two areas take turns, so that one barrier is enough. */
 static int run_naive(struct rank *r, uint64_t times)
 {
     size_t count = r->bytes / sizeof(float);
@@ -63,29 +65,45 @@ static int run_floor(struct rank *r, uint64_t times)
     return 0;
 }
 
-static void rewrite_floor(struct rank *r) { operation_rewrite(r); }        /* not `operation_rewrite`: there is no result to check */
+/* not `operation_rewrite`: there is no result to check */
+static void rewrite_floor(struct rank *r) { operation_rewrite(r); }
 
 static const struct setting in_arena = { .arena = true };
 static const struct contender contenders[] = {
-    [TUTTI] = { "tutti", "from private memory", NULL, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE },
-    [ARENA] = { "tutti arena", "from memory of tutti_alloc", &in_arena, 0, false, 0, 0, operation_run, operation_rewrite, OP_NONE },
-    [NAIVE] = { "naive", "copy in, barrier, everybody folds all", NULL, 0, false, 0, NAIVE_MOST, run_naive, operation_rewrite, OP_ALL_REDUCE },
-    [FLOOR] = { "floor", "a bare barrier, and copies of the bytes that must move", NULL, 0, false, 0, 0, run_floor, rewrite_floor, OP_NONE },
-    PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER_UP_TO("Gloo", "gloo", GLOO_MOST), PEER_UP_TO("torch gloo", "torch", GLOO_MOST),
-    [COUNT] = { 0 }
+    [TUTTI] = {
+        "tutti", "from private memory", NULL, 0, false, 0, 0,
+        operation_run, operation_rewrite, OP_NONE
+    },
+    [ARENA] = {
+        "tutti arena", "from memory of tutti_alloc", &in_arena, 0, false, 0, 0, operation_run,
+        operation_rewrite, OP_NONE
+    },
+    [NAIVE] = {
+        "naive", "copy in, barrier, everybody folds all", NULL, 0, false, 0, NAIVE_MOST, run_naive,
+        operation_rewrite, OP_ALL_REDUCE
+    },
+    [FLOOR] = {
+        "floor", "a bare barrier, and copies of the bytes that must move", NULL, 0, false, 0, 0,
+        run_floor, rewrite_floor, OP_NONE
+    },
+    PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER_UP_TO("Gloo", "gloo", GLOO_MOST),
+    PEER_UP_TO("torch gloo", "torch", GLOO_MOST), [COUNT] = { 0 }
 };
-static const char *const heads[] = { "tutti", "arena", "naive", "floor", "OpenMPI", "MPICH", "Gloo", "torch" };
+static const char *const heads[] = {
+    "tutti", "arena", "naive", "floor", "OpenMPI", "MPICH", "Gloo", "torch"
+};
 static const int hues[] = { 0, 5, 8, 7, 1, 2, 3, 4 };
 
 /* ---- what is said of it ---- */
 
 struct page { struct table *table; int time, rate; };      /* the numbers of its plots */
 
-static int plot(struct report *report, const struct team *team, enum operation_id op, const char *how, const char *of, enum unit unit,
-                const char *note)
+static int plot(struct report *report, const struct team *team, enum operation_id op,
+                const char *how, const char *of, enum unit unit, const char *note)
 {
     struct plot *p = report_plot(report);
-    snprintf(p->title, sizeof p->title, "%s of %d ranks%s%s: %s", operations[op].title, team->ranks, team->crowded ? " on fewer CPUs" : "", how, of);
+    snprintf(p->title, sizeof p->title, "%s of %d ranks%s%s: %s", operations[op].title, team->ranks,
+             team->crowded ? " on fewer CPUs" : "", how, of);
     snprintf(p->note, sizeof p->note, "%s", note);
     snprintf(p->x_title, sizeof p->x_title, "%s", operations[op].help);
     snprintf(p->y_title, sizeof p->y_title, "%s", of);
@@ -97,7 +115,8 @@ static int plot(struct report *report, const struct team *team, enum operation_i
     return report->plot_count - 1;
 }
 
-static struct page page(struct report *report, const struct team *team, enum operation_id op, bool work, bool hot)
+static struct page page(struct report *report, const struct team *team, enum operation_id op,
+                        bool work, bool hot)
 {
     const char *columns[COLUMNS_MAX] = { "bytes" }, *how = work ? ", started and waited for" : "";
     int width[COLUMNS_MAX] = { 8 };
@@ -108,18 +127,24 @@ static struct page page(struct report *report, const struct team *team, enum ope
     columns[COUNT + 1] = "x MPI";
     width[COUNT + 1] = 6;
     struct page p = { report_table(report, COUNT + 2, columns, width), 0, 0 };
-    snprintf(p.table->title, sizeof p.table->title, "%s, %d ranks, %s%s%s", operations[op].title, team->ranks,
-             team->crowded ? "more than CPUs" : "a CPU each", how, hot ? ", buffers hot" : "");
-    snprintf(p.table->note, sizeof p.table->note, "Bytes: %s; f32. Time until the last rank is through. x MPI: the faster of both / tutti. "
-             "Floor: a bare barrier and copies of the %.3g bytes for each of a message that must be read or written.", operations[op].help,
-             operation_moves(op, team->ranks, 1));
-    p.time = plot(report, team, op, how, "time", UNIT_NS, "Lower is better. The floor is a bare barrier and the copies that must be.");
-    p.rate = plot(report, team, op, how, "bytes a second", UNIT_RATE, "Higher is better. Bytes that must be read or written, over the time.");
+    snprintf(p.table->title, sizeof p.table->title, "%s, %d ranks, %s%s%s", operations[op].title,
+             team->ranks, team->crowded ? "more than CPUs" : "a CPU each", how,
+             hot ? ", buffers hot" : "");
+    snprintf(p.table->note, sizeof p.table->note,
+             "Bytes: %s; f32. Time until the last rank is through. x MPI: the faster of both / "
+             "tutti. "
+             "Floor: a bare barrier and copies of the %.3g bytes for each of a message that must "
+             "be read or written.",
+             operations[op].help, operation_moves(op, team->ranks, 1));
+    p.time = plot(report, team, op, how, "time", UNIT_NS,
+                  "Lower is better. The floor is a bare barrier and the copies that must be.");
+    p.rate = plot(report, team, op, how, "bytes a second", UNIT_RATE,
+                  "Higher is better. Bytes that must be read or written, over the time.");
     return p;
 }
 
-static void tell(struct report *report, const struct page *p, const struct team *team, enum operation_id op, bool work, size_t bytes,
-                 const struct measured *m)
+static void tell(struct report *report, const struct page *p, const struct team *team,
+                 enum operation_id op, bool work, size_t bytes, const struct measured *m)
 {
     char text[COUNT + 2][32], what[48];
     const char *cells[COUNT + 2];
@@ -137,16 +162,19 @@ static void tell(struct report *report, const struct page *p, const struct team 
         f->ratio = series_ratio(&m[i].rounds, &m[TUTTI].rounds);
         snprintf(f->against, sizeof f->against, "%s", contenders[TUTTI].name);
         curve_point(&report->plots[p->time].curves[i], (double)bytes, f->value);
-        curve_point(&report->plots[p->rate].curves[i], (double)bytes, operation_moves(op, team->ranks, bytes) / f->value * 1e9);
+        curve_point(&report->plots[p->rate].curves[i], (double)bytes,
+                    operation_moves(op, team->ranks, bytes) / f->value * 1e9);
         cells[i + 1] = unit_text(text[i + 1], sizeof text[0], UNIT_NS, f->value);
         if ((i == OPENMPI || i == MPICH) && (best == 0 || f->ratio.median < best))
             best = f->ratio.median;
     }
-    cells[COUNT + 1] = best > 0 ? unit_text(text[COUNT + 1], sizeof text[0], UNIT_RATIO, best) : "-";
+    cells[COUNT + 1] = best > 0 ? unit_text(text[COUNT + 1], sizeof text[0], UNIT_RATIO, best)
+                                : "-";
     table_row(p->table, false, cells);
 }
 
-/* Which operations of all that were asked for a contender has not, [1] as work: a line for each, and not one for each operation. */
+/* Which operations of all that were asked for a contender has not, [1] as work: a line for each,
+ * and not one for each operation. */
 struct lacks { unsigned operations[2][COUNT]; };
 
 static void say_lacks(struct report *report, const struct lacks *lacks)
@@ -156,26 +184,40 @@ static void say_lacks(struct report *report, const struct lacks *lacks)
             char list[160] = "";
             for (int op = OP_BARRIER; op < OPS; op++)
                 if (lacks->operations[work][i] >> op & 1)
-                    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", operations[op].name);
+                    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
+                             *list ? ", " : "", operations[op].name);
             if (*list)
-                report_remark(report, false, "%s has no %s%s", contenders[i].name, list, work ? " as work" : "");
+                report_remark(report, false, "%s has no %s%s", contenders[i].name, list,
+                              work ? " as work" : "");
         }
 }
 
 enum { SIZES_MOST = 15 };                          /* 4 B to 1 GiB */
 
 /* All that is measured of one operation, of one size: a cell. */
-struct cells { const struct question *part; struct team *team; const struct ask_sizes *sizes; size_t most; int lines, columns, passes; struct measured *at; };
+struct cells {
+    const struct question *part;
+    struct team *team;
+    const struct ask_sizes *sizes;
+    size_t most;
+    int lines, columns, passes;
+    struct measured *at;
+};
 
 static size_t step_of(const struct ask_sizes *s) { return s->brief ? 16 : 4; }
 static int forms(const struct ask_sizes *s) { return s->work ? 2 : 1; }
-static struct measured *cell_at(const struct cells *c, int line, int column) { return &c->at[(line * c->columns + column) * COUNT]; }
+
+static struct measured *cell_at(const struct cells *c, int line, int column)
+{
+    return &c->at[(line * c->columns + column) * COUNT];
+}
 
 static void cells_open(struct cells *c)
 {
     c->lines = c->sizes->count * forms(c->sizes);
     c->passes = c->part->options->quick && c->sizes->passes > 2 ? 2 : c->sizes->passes;
-    for (size_t bytes = c->sizes->least; bytes <= c->most && c->columns < SIZES_MOST; bytes *= step_of(c->sizes))
+    for (size_t bytes = c->sizes->least; bytes <= c->most && c->columns < SIZES_MOST;
+         bytes *= step_of(c->sizes))
         c->columns++;
     c->at = calloc((size_t)(c->lines * c->columns * COUNT) + 1, sizeof *c->at);
     if (!c->at) {
@@ -192,8 +234,10 @@ static void cells_measure(const struct cells *c, int pass, int line)
     size_t bytes = c->sizes->least;
     for (int column = 0; column < c->columns; column++, bytes *= step_of(c->sizes)) {
         int done = (pass * c->lines + line) * c->columns + column;
-        struct effort e = { p->seconds / all, p->options->quick, p->options->hot, bytes, p->done + share * done, share,
-                            c->sizes->operations[line / forms(c->sizes)], line % forms(c->sizes), c->passes };
+        struct effort e = {
+            p->seconds / all, p->options->quick, p->options->hot, bytes, p->done + share * done,
+            share, c->sizes->operations[line / forms(c->sizes)], line % forms(c->sizes), c->passes
+        };
         measure(c->team, &e, cell_at(c, line, column));
     }
 }
@@ -221,9 +265,14 @@ void ask_collective(const struct question *p, const struct ask_sizes *s)
     size_t most = budget_most(p, s, JOBS), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
     struct cells cells = { p, &team, s, most, 0, 0, 0, NULL };
     cells_open(&cells);
-    team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .system = &tutti_system, .without = p->options->without,
-                                          .shared_bytes = 2 * (size_t)p->ranks * naive, .pool_bytes = budget_pool(s, p->ranks, most),
-                                          .done = p->done });
+    team_open(&team,
+              &(struct team_plan){ .ranks = p->ranks,
+                                   .contenders = contenders,
+                                   .system = &tutti_system,
+                                   .without = p->options->without,
+                                   .shared_bytes = 2 * (size_t)p->ranks * naive,
+                                   .pool_bytes = budget_pool(s, p->ranks, most),
+                                   .done = p->done });
     for (int pass = 0; pass < cells.passes; pass++)
         for (int line = 0; line < cells.lines; line++)
             cells_measure(&cells, pass, line);

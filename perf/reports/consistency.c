@@ -1,7 +1,9 @@
-/* Figures of one machine must agree with each other, whoever made them: a barrier carries nothing, so it is not slower than an all_reduce of one
- * element; that is not slower than a reduce and a broadcast; more bytes do not take less time. What does not fit is said beside the
- * figures. A comparison counts only where the middle halves of the rounds do not touch, and by a margin, because sizes are measured one after the
- * other on a machine that drifts, most where ranks outnumber CPUs. Of other systems it is said, too, but only the library's own are held
+/* Figures of one machine must agree with each other, whoever made them: a barrier carries
+ * nothing, so it is not slower than an all_reduce of one element; that is not slower than a
+ * reduce and a broadcast; more bytes do not take less time. What does not fit is said beside the
+ * figures. A comparison counts only where the middle halves of the rounds do not touch, and by a
+ * margin, because sizes are measured one after the other on a machine that drifts, most where
+ * ranks outnumber CPUs. Of other systems it is said, too, but only the library's own are held
  * against it. */
 #include "reports/question.h"
 
@@ -12,7 +14,8 @@ enum { ROUNDS_LEAST = 3 };
 
 static bool clearly_longer(const struct series *a, const struct series *b, double more)
 {
-    return a->n >= ROUNDS_LEAST && b->n >= ROUNDS_LEAST && series_quantile(a, 0.25) > (1 + more) * series_quantile(b, 0.75);
+    return a->n >= ROUNDS_LEAST && b->n >= ROUNDS_LEAST
+        && series_quantile(a, 0.25) > (1 + more) * series_quantile(b, 0.75);
 }
 
 static double margin(const struct report *r, int ranks)
@@ -30,22 +33,24 @@ static enum operation_id operation_of(const struct figure *f)
     return OP_NONE;
 }
 
-/* The next larger size takes clearly less time. Returns whether so; of the library it is said which. */
+/* The next larger size takes clearly less time. Returns whether so; of the library it is
+ * said which. */
 static bool shrinks(struct report *r, const struct figure *f)
 {
     const struct figure *larger = NULL;
     char a[32], b[32];
     for (int i = 0; i < r->figure_count; i++) {
         const struct figure *g = &r->figures[i];
-        if (g->ranks == f->ranks && g->bytes > f->bytes && !strcmp(g->what, f->what) && !strcmp(g->contender, f->contender) &&
-            (!larger || g->bytes < larger->bytes))
+        if (g->ranks == f->ranks && g->bytes > f->bytes && !strcmp(g->what, f->what)
+            && !strcmp(g->contender, f->contender) && (!larger || g->bytes < larger->bytes))
             larger = g;
     }
     if (!larger || !clearly_longer(&f->rounds, &larger->rounds, margin(r, f->ranks)))
         return false;
     if (library(f))
-        report_remark(r, true, "%s, %s, %d ranks: %s take longer than %s", f->contender, f->what, f->ranks,
-                      unit_text(a, sizeof a, UNIT_BYTES, (double)f->bytes), unit_text(b, sizeof b, UNIT_BYTES, (double)larger->bytes));
+        report_remark(r, true, "%s, %s, %d ranks: %s take longer than %s", f->contender, f->what,
+                      f->ranks, unit_text(a, sizeof a, UNIT_BYTES, (double)f->bytes),
+                      unit_text(b, sizeof b, UNIT_BYTES, (double)larger->bytes));
     return true;
 }
 
@@ -57,23 +62,31 @@ static void sizes_of(struct report *r, const char *contender)
         if (!strcmp(r->figures[i].contender, contender) && operation_of(&r->figures[i]) != OP_NONE)
             times += shrinks(r, &r->figures[i]);
     if (times && strncmp(contender, "tutti", 5) != 0)
-        report_remark(r, false, "%s: more bytes took clearly less time, %d times", contender, times);
+        report_remark(r, false, "%s: more bytes took clearly less time, %d times", contender,
+                      times);
 }
 
-/* all_reduce of one element against the operations of the same system that it is made of, and those that it is more than. */
+/* all_reduce of one element against the operations of the same system that it is made of, and those
+ * that it is more than. */
 static void order(struct report *r, const struct figure *f)
 {
     const struct figure *barrier = report_find(r, "barrier", f->contender, f->ranks, 0);
-    const struct figure *reduce = report_find(r, "reduce", f->contender, f->ranks, 4), *broadcast = report_find(r, "broadcast", f->contender, f->ranks, 4);
+    const struct figure *reduce = report_find(r, "reduce", f->contender, f->ranks, 4),
+                        *broadcast = report_find(r, "broadcast", f->contender, f->ranks, 4);
     if (barrier && clearly_longer(&barrier->rounds, &f->rounds, margin(r, f->ranks)))
-        report_remark(r, library(f), "%s, %d ranks: a barrier takes longer than an all_reduce of one element", f->contender, f->ranks);
+        report_remark(r, library(f),
+                      "%s, %d ranks: a barrier takes longer than an all_reduce of one element",
+                      f->contender, f->ranks);
     if (!reduce || !broadcast)
         return;
     struct series both = { 0 };
     for (size_t i = 0; i < reduce->rounds.n && i < broadcast->rounds.n; i++)
         series_add(&both, reduce->rounds.at[i] + broadcast->rounds.at[i]);
     if (clearly_longer(&f->rounds, &both, margin(r, f->ranks)))
-        report_remark(r, library(f), "%s, %d ranks: an all_reduce of one element takes longer than reduce and broadcast", f->contender, f->ranks);
+        report_remark(r, library(f),
+                      "%s, %d ranks: an all_reduce of one element takes longer than reduce and "
+                      "broadcast",
+                      f->contender, f->ranks);
     series_free(&both);
 }
 

@@ -1,5 +1,5 @@
-/* One barrier, more and more ranks on the same CPUs: where ranks outnumber CPUs it is the scheduler that is measured, and whether a system helps
- * it or stands in its way. */
+/* One barrier, more and more ranks on the same CPUs: where ranks outnumber CPUs it is the scheduler
+ * that is measured, and whether a system helps it or stands in its way. */
 #include "reports/barrier_contenders.h"
 #include "reports/question.h"
 
@@ -13,12 +13,19 @@ enum { STEPS = sizeof steps / sizeof *steps };
 
 static const struct contender contenders[] = {
     [TUTTI] = { "tutti", "tutti_barrier", NULL, 0, false, 0, 0, barriers_tutti, NULL, OP_NONE },
-    [CENTRAL] = { "bare central", "one counter, one sense; yields", NULL, 0, false, 0, 0, barriers_yields, NULL, OP_NONE },
-    [POSIX] = { "pthread_barrier", "the C library's", NULL, 0, false, 0, 0, barriers_posix, NULL, OP_NONE },
-    PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("GNU OpenMP", "gomp"), PEER("LLVM OpenMP", "lomp"),
-    [COUNT] = { 0 }
+    [CENTRAL] = {
+        "bare central", "one counter, one sense; yields", NULL, 0, false, 0, 0,
+        barriers_yields, NULL, OP_NONE
+    },
+    [POSIX] = {
+        "pthread_barrier", "the C library's", NULL, 0, false, 0, 0, barriers_posix, NULL, OP_NONE
+    },
+    PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("GNU OpenMP", "gomp"),
+    PEER("LLVM OpenMP", "lomp"), [COUNT] = { 0 }
 };
-static const char *const heads[] = { "ranks", "tutti", "central", "pthread", "OpenMPI", "MPICH", "GNU", "LLVM" };
+static const char *const heads[] = {
+    "ranks", "tutti", "central", "pthread", "OpenMPI", "MPICH", "GNU", "LLVM"
+};
 static const int hues[] = { 0, 7, 8, 1, 2, 3, 4 };
 
 void ask_crowd(const struct question *p, const int *ranks, int count)
@@ -33,10 +40,15 @@ void ask_crowd(const struct question *p, const int *ranks, int count)
     }
     struct table *t = report_table(p->report, COUNT + 1, heads, width);
     struct plot *plot = report_plot(p->report);
-    snprintf(t->title, sizeof t->title, "Barrier, more and more ranks on %d CPU%s", cpus, cpus == 1 ? "" : "s");
-    snprintf(t->note, sizeof t->note, "One of many back to back, median of rounds. central: the bare one; it yields here, always.");
-    snprintf(plot->title, sizeof plot->title, "Barrier, ranks for each of %d CPU%s", cpus, cpus == 1 ? "" : "s");
-    snprintf(plot->note, sizeof plot->note, "Lower is better. Beyond 1 somebody has to give way for every rank that arrives.");
+    snprintf(t->title, sizeof t->title, "Barrier, more and more ranks on %d CPU%s", cpus,
+             cpus == 1 ? "" : "s");
+    snprintf(t->note, sizeof t->note,
+             "One of many back to back, median of rounds. central: the bare one; it yields here, "
+             "always.");
+    snprintf(plot->title, sizeof plot->title, "Barrier, ranks for each of %d CPU%s", cpus,
+             cpus == 1 ? "" : "s");
+    snprintf(plot->note, sizeof plot->note,
+             "Lower is better. Beyond 1 somebody has to give way for every rank that arrives.");
     snprintf(plot->x_title, sizeof plot->x_title, "ranks for each CPU");
     snprintf(plot->y_title, sizeof plot->y_title, "time of a barrier");
     plot->x_unit = UNIT_COUNT;
@@ -47,11 +59,18 @@ void ask_crowd(const struct question *p, const int *ranks, int count)
         struct team team;
         struct measured m[CONTENDERS_MAX] = { 0 };
         double done = p->done + p->share * k / count;
-        struct effort e = { p->seconds / count, p->options->quick, true, 0, done, p->share / count, OP_BARRIER, false, 1 };
+        struct effort e = {
+            p->seconds / count, p->options->quick, true, 0, done,
+            p->share / count, OP_BARRIER, false, 1
+        };
         char text[COUNT + 1][32];
         const char *cells[COUNT + 1];
-        team_open(&team, &(struct team_plan){ .ranks = ranks[k], .contenders = contenders, .shared_bytes = 4096,
-                                              .without = p->options->without, .done = done });
+        team_open(&team,
+                  &(struct team_plan){ .ranks = ranks[k],
+                                       .contenders = contenders,
+                                       .shared_bytes = 4096,
+                                       .without = p->options->without,
+                                       .done = done });
         measure(&team, &e, m);
         team_close(&team);
         cells[0] = unit_text(text[0], sizeof text[0], UNIT_COUNT, team.ranks);
@@ -59,7 +78,8 @@ void ask_crowd(const struct question *p, const int *ranks, int count)
             cells[i + 1] = "-";
             if (!m[i].in)
                 continue;
-            struct figure *f = report_figure(p->report, "crowd", contenders[i].name, UNIT_NS, team.ranks);
+            struct figure *f = report_figure(p->report, "crowd", contenders[i].name, UNIT_NS,
+                                             team.ranks);
             figure_single(f, &m[i].single);
             figure_rounds(f, &m[i].rounds);
             f->ratio = series_ratio(&m[i].rounds, &m[TUTTI].rounds);

@@ -1,4 +1,5 @@
-/* Job: the questions that are asked of the library and of its peers alike, each a part of one report: `barrier` asks one, `overview` all.
+/* Job: the questions that are asked of the library and of its peers alike, each a part of one
+ *      report: `barrier` asks one, `overview` all.
  * Owns: which contenders take part.
  * Never: a command line. */
 #ifndef PERF_QUESTION_H
@@ -16,27 +17,39 @@ struct question {
 };
 
 void ask_barrier(const struct question *p);
-/* The same at several moments, between which other things are measured; `p` stays until close, which tells. */
+/* The same at several moments, between which other things are measured; `p` stays until close,
+ * which tells. */
 struct barriers;
 struct barriers *ask_barriers_open(const struct question *p, int moments);
 void ask_barriers_measure(struct barriers *b, double done, double share);
 void ask_barriers_close(struct barriers *b);
-/* Each of the operations at all sizes up to `most`: 4 bytes, 16, 64 …. work: started and waited for. brief: every other size. passes: all of them so
-   often, one after the other, so that each is measured at several moments. */
-struct ask_sizes { const enum operation_id *operations; int count; size_t least, most; bool work, brief; int passes; };
+/* Each of the operations at all sizes up to `most`: 4 bytes, 16, 64 …. work: started and waited
+   for. brief: every other size. passes: all of them so often, one after the other, so that each is
+   measured at several moments. */
+struct ask_sizes {
+    const enum operation_id *operations;
+    int count;
+    size_t least, most;
+    bool work, brief;
+    int passes;
+};
 void ask_collective(const struct question *p, const struct ask_sizes *sizes);
 void ask_wait(const struct question *p);
 void ask_start(const struct question *p);
 /* The first operations of new jobs. */
 void ask_first(const struct question *p);
-/* Barriers of so many ranks, ascending, in one plot; count 0: of 1, 2, 4 and 16 times as many as CPUs. */
+/* Barriers of so many ranks, ascending, in one plot; count 0: of 1, 2, 4 and 16 times as
+ * many as CPUs. */
 void ask_crowd(const struct question *p, const int *ranks, int count);
-/* Of 1 to 64 ranks at four sizes; of one number of ranks at 4 bytes, 16, 64 … most. Kinks are remarks. */
+/* Of 1 to 64 ranks at four sizes; of one number of ranks at 4 bytes, 16, 64 … most. Kinks
+ * are remarks. */
 void ask_growth_ranks(const struct question *p);
 void ask_growth_sizes(const struct question *p, size_t most);
 
-/* A program that asks one question, for each number of ranks; it may have been started as a rank by ask_start. The exit status. */
-int ask_program(const struct perf_program *program, int argc, char **argv, void (*one)(const struct question *p));
+/* A program that asks one question, for each number of ranks; it may have been started as a rank by
+ * ask_start. The exit status. */
+int ask_program(const struct perf_program *program, int argc, char **argv,
+                void (*one)(const struct question *p));
 
 /* Compares what was measured with what is promised; all: also says what was not measured. */
 void check_promises(struct report *r, bool all);
@@ -47,8 +60,10 @@ void check_consistency(struct report *r);
 void remark_systems(struct report *r, const struct team *team, const struct measured *m);
 
 /* Rows of a table of contenders. */
-#define PEER_UP_TO(title, key, most) { title, "", &(const struct setting){ NULL, key, false }, 0, false, 0, most, NULL, NULL, OP_NONE }
+#define PEER_UP_TO(title, key, most) { title, "", &(const struct setting){ NULL, key, false }, 0, \
+                                       false, 0, most, NULL, NULL, OP_NONE }
 #define PEER(title, key) PEER_UP_TO(title, key, 0)
-#define MPI_AND_GLOO PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("Gloo", "gloo"), PEER("torch gloo", "torch")
+#define MPI_AND_GLOO PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("Gloo", "gloo"), \
+    PEER("torch gloo", "torch")
 
 #endif

@@ -1,5 +1,6 @@
-/* From the call, or the start of the launcher, until the last rank is through its first barrier: what everybody waits for who starts a job of
- * a second, and every test suite. A peer's job is started for nothing else, and dismissed. */
+/* From the call, or the start of the launcher, until the last rank is through its first barrier:
+ * what everybody waits for who starts a job of a second, and every test suite. A peer's job is
+ * started for nothing else, and dismissed. */
 #include "reports/question.h"
 
 #include "harness/death.h"
@@ -12,7 +13,8 @@
 enum { MANY_RANKS = 16 };              /* so many take seconds to start */
 enum { RUN, SPAWN, OPENMPI, MPICH, GLOO, COUNT };
 static const struct { const char *name, *system; } rows[COUNT] = {
-    [RUN] = { "tutti run", NULL }, [SPAWN] = { "tutti_spawn", NULL }, [OPENMPI] = { "Open MPI", "openmpi" }, [MPICH] = { "MPICH", "mpich" },
+    [RUN] = { "tutti run", NULL }, [SPAWN] = { "tutti_spawn", NULL },
+    [OPENMPI] = { "Open MPI", "openmpi" }, [MPICH] = { "MPICH", "mpich" },
     [GLOO] = { "Gloo", "gloo" },
 };
 
@@ -34,7 +36,9 @@ static void tell(struct report *report, int ranks, const struct series *s)
     struct table *t = report_table(report, 7, heads, width);
     char title[96];
     snprintf(t->title, sizeof t->title, "Start of %d ranks", ranks);
-    snprintf(t->note, sizeof t->note, "From the call, or the start of the launcher, until the last rank is through its first barrier. Gloo: its ranks are "
+    snprintf(t->note, sizeof t->note,
+             "From the call, or the start of the launcher, until the last rank is through its "
+             "first barrier. Gloo: its ranks are "
              "started by hand and meet by files.");
     snprintf(title, sizeof title, "Start of %d ranks, to the first barrier done", ranks);
     struct plot *p = report_distribution(report, title, "time after the start", "share of starts");
@@ -47,13 +51,21 @@ static void tell(struct report *report, int ranks, const struct series *s)
         figure_rounds(f, &s[i]);
         f->ratio = series_ratio(&s[i], &s[RUN]);
         snprintf(f->against, sizeof f->against, "%s", rows[RUN].name);
-        const char *cells[] = { rows[i].name, unit_text(text[0], sizeof text[0], UNIT_NS, f->least), unit_text(text[1], sizeof text[1], UNIT_NS, f->median),
-                                unit_text(text[2], sizeof text[2], UNIT_NS, f->p99), unit_text(text[3], sizeof text[3], UNIT_NS, f->most),
-                                s[RUN].n ? unit_text(text[4], sizeof text[4], UNIT_RATIO, f->ratio.median) : "-",
-                                unit_text(text[5], sizeof text[5], UNIT_COUNT, (double)f->samples) };
+        const char *cells[] = {
+            rows[i].name, unit_text(text[0], sizeof text[0], UNIT_NS, f->least),
+            unit_text(text[1], sizeof text[1], UNIT_NS, f->median),
+            unit_text(text[2], sizeof text[2], UNIT_NS, f->p99),
+            unit_text(text[3], sizeof text[3], UNIT_NS, f->most),
+            s[RUN].n ? unit_text(text[4], sizeof text[4], UNIT_RATIO, f->ratio.median) : "-",
+            unit_text(text[5], sizeof text[5], UNIT_COUNT, (double)f->samples)
+        };
         table_row(t, i == RUN, cells);
         snprintf(name, sizeof name, "%s %s", rows[i].name, cells[2]);
-        curve_cumulative(plot_curve(p, name, i == RUN ? 0 : i == SPAWN ? 5 : i - OPENMPI + 1), &s[i]);
+        curve_cumulative(plot_curve(p, name,
+                                    i == RUN ? 0
+                                        : i == SPAWN ? 5
+                                        : i - OPENMPI + 1),
+                         &s[i]);
     }
 }
 
@@ -65,13 +77,17 @@ void ask_start(const struct question *p)
     double began = stamp_seconds(), budget = p->options->quick ? 0.1 : p->seconds;
     if (!tutti || !*tutti)
         snprintf(why[RUN], REASON_BYTES, "no tutti command; --tutti names one");
-    int least = p->options->quick || p->ranks > MANY_RANKS ? 2 : 5;  /* the first one finds its program on the disk */
+    /* the first one finds its program on the disk */
+    int least = p->options->quick || p->ranks > MANY_RANKS ? 2 : 5;
     for (int i = 0; i < least || stamp_seconds() - began < budget; i++) {
         double share = (stamp_seconds() - began) / budget;
         for (int k = 0; k < COUNT; k++) {
             int which = i & 1 ? COUNT - 1 - k : k;
-            progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: start of %s", p->ranks, rows[which].name);
-            if (why[which][0] || (rows[which].system && foreign_left_out(p->options->without, rows[which].system)))
+            progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: start of %s",
+                          p->ranks, rows[which].name);
+            if (why[which][0]
+                || (rows[which].system
+                    && foreign_left_out(p->options->without, rows[which].system)))
                 continue;
             if (which == SPAWN)
                 start_spawn(&s[SPAWN], p->ranks);

@@ -1,31 +1,39 @@
-/* What must be, and where it should come to, as data: a row each. A ratio is the median of the ratios of rounds of one measurement, so its two
- * figures were taken in turns. Rows over many sizes or operations are folded to the worst, or to the median, of their ratios. */
+/* What must be, and where it should come to, as data: a row each. A ratio is the median of the
+ * ratios of rounds of one measurement, so its two figures were taken in turns. Rows over many sizes
+ * or operations are folded to the worst, or to the median, of their ratios. */
 #include "reports/question.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ANY_SIZE = 1, PEERS_MOST = 2 };             /* a size that no message has: a row for all of 4 B to `most` */
+/* a size that no message has: a row for all of 4 B to `most` */
+enum { ANY_SIZE = 1, PEERS_MOST = 2 };
 enum fold { WORST, MEDIAN };
 
 struct must {
-    const char *text;                      /* of the row; %s: the operation that is worst, where the row is about many */
+    const char *text; /* of the row; %s: the operation that is worst, where the row is about many */
     int ranks;
-    const char *what;                      /* of the figures; OTHERS: every collective but all_reduce; ALL: all of them */
+    /* of the figures; OTHERS: every collective but all_reduce; ALL: all of them */
+    const char *what;
     const char *top, *bottom;              /* contenders: top / bottom. "MPI": the faster of both */
     size_t bytes, most;                    /* ANY_SIZE: all to `most` */
     enum fold fold;
     bool at_least;
     double must, aim;
-    enum unit unit;                        /* UNIT_NS: top alone; UNIT_SHARE: the ratio in percent */
+    enum unit unit;                     /* UNIT_NS: top alone; UNIT_SHARE: the ratio in percent */
 };
 
 static const char OTHERS[] = "others", ALL[] = "all";
 enum { KI = 1 << 10, MI = 1 << 20 };
-#define FASTER(text, ranks, what, than, bytes, must, aim) { text, ranks, what, than, "tutti", bytes, 0, WORST, true, must, aim, UNIT_RATIO }
-#define FASTER_ARENA(text, bytes, must, aim) { text, 2, "all_reduce", "MPI", "tutti arena", bytes, 0, WORST, true, must, aim, UNIT_RATIO }
-#define AT_MOST(text, ranks, what, of, than, must, aim) { text, ranks, what, of, than, 0, 0, WORST, false, must, aim, UNIT_RATIO }
-#define FLOOR(text, who, bytes, must) { text, 2, "all_reduce", "floor", who, bytes, 0, WORST, true, must, 85, UNIT_SHARE }
+#define FASTER(text, ranks, what, than, bytes, must, aim) { text, ranks, what, than, "tutti", \
+                                                            bytes, 0, WORST, true, must, aim, \
+                                                            UNIT_RATIO }
+#define FASTER_ARENA(text, bytes, must, aim) { text, 2, "all_reduce", "MPI", "tutti arena", bytes, \
+                                               0, WORST, true, must, aim, UNIT_RATIO }
+#define AT_MOST(text, ranks, what, of, than, must, aim) { text, ranks, what, of, than, 0, 0, \
+                                                          WORST, false, must, aim, UNIT_RATIO }
+#define FLOOR(text, who, bytes, must) { text, 2, "all_reduce", "floor", who, bytes, 0, WORST, \
+                                        true, must, 85, UNIT_SHARE }
 #define ALL_SIZES(text, ranks, what, than, most, fold, must, aim) \
     { text, ranks, what, than, "tutti", ANY_SIZE, most, fold, true, must, aim, UNIT_RATIO }
 
@@ -42,8 +50,10 @@ static const struct must musts[] = {
     FASTER("barrier, 8: Open MPI / it", 8, "barrier", "Open MPI", 0, 2, 3),
     FASTER("barrier, 8: LLVM OpenMP / it", 8, "barrier", "LLVM OpenMP", 0, 1.2, 1.7),
     FASTER("barrier, 8: pthread_barrier / it", 8, "barrier", "pthread_barrier", 0, 1.35, 8),
-    { "CPU burnt in a wait of 100 ms, 2 ranks", 2, "cpu burnt", "tutti", NULL, 0, 0, WORST, false, 0.15e6, 0.06e6, UNIT_NS },
-    { "all_reduce 4 B / barrier, 2 ranks", 2, "all_reduce", "tutti all_reduce 4 B", "barrier", 4, 0, WORST, false, 1.3, 1.1, UNIT_RATIO },
+    { "CPU burnt in a wait of 100 ms, 2 ranks", 2, "cpu burnt", "tutti", NULL, 0, 0, WORST, false,
+      0.15e6, 0.06e6, UNIT_NS },
+    { "all_reduce 4 B / barrier, 2 ranks", 2, "all_reduce", "tutti all_reduce 4 B", "barrier", 4, 0,
+      WORST, false, 1.3, 1.1, UNIT_RATIO },
     FASTER("all_reduce 4 B: Open MPI / it", 2, "all_reduce", "Open MPI", 4, 1.9, 2.5),
     FASTER("all_reduce 1 KiB: MPI / it", 2, "all_reduce", "MPI", KI, 1.9, 2.5),
     FASTER_ARENA("all_reduce 1 KiB, arena: MPI / it", KI, 1.9, 2.5),
@@ -65,9 +75,12 @@ static const struct must musts[] = {
     ALL_SIZES("others, 4, median: MPI / %s", 4, OTHERS, "MPI", 16 * MI, MEDIAN, 1.3, 2),
     ALL_SIZES("all, 4, worst: Open MPI / %s", 4, ALL, "Open MPI", 16 * MI, WORST, 1.0, 1.5),
     ALL_SIZES("all, 8, worst: Open MPI / %s", 8, ALL, "Open MPI", 16 * MI, WORST, 1.0, 1.5),
-    { "start, 2 ranks: MPICH's mpirun / it", 2, "start", "MPICH", "tutti run", 0, 0, WORST, true, 10, 20, UNIT_RATIO },
-    { "start, 8 ranks: MPICH's mpirun / it", 8, "start", "MPICH", "tutti run", 0, 0, WORST, true, 15, 40, UNIT_RATIO },
-    { "start, 64 ranks: MPICH's mpirun / it", 64, "start", "MPICH", "tutti run", 0, 0, WORST, true, 20, 60, UNIT_RATIO },
+    { "start, 2 ranks: MPICH's mpirun / it", 2, "start", "MPICH", "tutti run", 0, 0, WORST, true,
+      10, 20, UNIT_RATIO },
+    { "start, 8 ranks: MPICH's mpirun / it", 8, "start", "MPICH", "tutti run", 0, 0, WORST, true,
+      15, 40, UNIT_RATIO },
+    { "start, 64 ranks: MPICH's mpirun / it", 64, "start", "MPICH", "tutti run", 0, 0, WORST, true,
+      20, 60, UNIT_RATIO },
 };
 
 /* "MPI" is both; any other name is itself. Returns how many. */
@@ -100,8 +113,12 @@ static double ratio_at(const struct report *r, const struct must *m, const char 
 {
     const char *names[PEERS_MOST];
     double least = 0;
-    bool own = m->bottom && !strcmp(m->bottom, "barrier");           /* all_reduce of 4 bytes is held against a barrier */
-    const struct figure *bottom = m->bottom ? report_find(r, own ? "barrier" : what, own ? "tutti" : m->bottom, m->ranks, own ? 0 : bytes) : NULL;
+    /* all_reduce of 4 bytes is held against a barrier */
+    bool own = m->bottom && !strcmp(m->bottom, "barrier");
+    const struct figure *bottom = m->bottom
+        ? report_find(r, own ? "barrier" : what, own ? "tutti" : m->bottom, m->ranks,
+                      own ? 0 : bytes)
+        : NULL;
     for (int i = 0, n = candidates(m->top, names); i < n; i++) {
         const struct figure *top = report_find(r, what, names[i], m->ranks, bytes);
         if (!top || (m->bottom && !bottom))
@@ -112,7 +129,8 @@ static double ratio_at(const struct report *r, const struct must *m, const char 
     return least;
 }
 
-/* Which sizes of which operations a row about the worst of many is not kept at: one line an operation. */
+/* Which sizes of which operations a row about the worst of many is not kept at: one line
+ * an operation. */
 static void tell_below(struct report *r, const struct must *m)
 {
     const char *row = m->text;
@@ -122,7 +140,8 @@ static void tell_below(struct report *r, const struct must *m)
         double worst = m->must;
         size_t at = 0;
         int below = 0, sizes = 0;
-        for (size_t bytes = 4; bytes <= m->most && !(op == OP_ALL_REDUCE && m->what == OTHERS); bytes *= 4) {
+        for (size_t bytes = 4; bytes <= m->most && !(op == OP_ALL_REDUCE && m->what == OTHERS);
+             bytes *= 4) {
             double ratio = ratio_at(r, m, operations[op].name, bytes);
             sizes += ratio > 0;
             below += ratio > 0 && ratio < m->must;
@@ -136,8 +155,9 @@ static void tell_below(struct report *r, const struct must *m)
         if (there > 0)
             snprintf(floor, sizeof floor, ", the floor %.2f", there);
         if (below)
-            report_remark(r, false, "%.*s: %s below %.2g at %d of %d sizes, worst %.2f at %s%s", (int)strcspn(row, ":"), row, operations[op].name,
-                          m->must, below, sizes, worst, unit_text(size, sizeof size, UNIT_BYTES, (double)at), floor);
+            report_remark(r, false, "%.*s: %s below %.2g at %d of %d sizes, worst %.2f at %s%s",
+                          (int)strcspn(row, ":"), row, operations[op].name, m->must, below, sizes,
+                          worst, unit_text(size, sizeof size, UNIT_BYTES, (double)at), floor);
     }
 }
 
@@ -162,7 +182,8 @@ static double least_of(const struct report *r, const struct must *m, const char 
     double least = 0;
     *which = "it";
     for (int op = OP_ALL_REDUCE; op < OPS; op++) {
-        double value = op == OP_ALL_REDUCE && m->what == OTHERS ? 0 : folded(r, m, operations[op].name);
+        double value = op == OP_ALL_REDUCE && m->what == OTHERS ? 0
+                                                                : folded(r, m, operations[op].name);
         if (value > 0 && (least == 0 || value < least)) {
             least = value;
             *which = operations[op].name;
@@ -175,18 +196,23 @@ void check_promises(struct report *r, bool all)
 {
     for (size_t i = 0; i < sizeof musts / sizeof *musts; i++) {
         const struct must *m = &musts[i];
-        struct promise p = { .limit = m->must, .aim = m->aim, .unit = m->unit, .at_least = m->at_least };
+        struct promise p = {
+            .limit = m->must, .aim = m->aim, .unit = m->unit, .at_least = m->at_least
+        };
         const struct must best = at_floor(m);
         const char *at = strstr(m->text, "%s"), *which = "", *its;
         p.value = at ? least_of(r, m, &which) : folded(r, m, m->what);
-        p.floor = m->unit != UNIT_RATIO || !m->at_least ? 0 : at ? least_of(r, &best, &its) : folded(r, &best, m->what);
+        p.floor = m->unit != UNIT_RATIO || !m->at_least ? 0
+            : at ? least_of(r, &best, &its)
+            : folded(r, &best, m->what);
         snprintf(p.what, sizeof p.what, "%.*s%s", at ? (int)(at - m->text) : 60, m->text, which);
         p.measured = p.value > 0;
         if (p.measured || all)
             report_judge(r, &p);
         if (at && m->fold == WORST)
             tell_below(r, m);
-        if (p.measured && !strcmp(m->top, "MPI") && !(is_there(r, "Open MPI") && is_there(r, "MPICH")))
+        if (p.measured && !strcmp(m->top, "MPI")
+            && !(is_there(r, "Open MPI") && is_there(r, "MPICH")))
             report_remark(r, false, "only one MPI was measured: \"MPI\" is not the faster of two");
     }
 }

@@ -1,5 +1,5 @@
-/* tutti's functions for the operations, blocking, and started and waited for; from private memory or from the arena, as the job's pools
- * lie. */
+/* tutti's functions for the operations, blocking, and started and waited for; from private memory
+ * or from the arena, as the job's pools lie. */
 #include "reports/tutti_operations.h"
 
 #include <tutti.h>
@@ -10,14 +10,14 @@ static int before(const struct rank *r) { return (r->me + r->size - 1) % r->size
 static char *broadcast_buffer(const struct rank *r) { return r->me == 0 ? r->send : r->recv; }
 
 /* NAME runs the function, NAME_start starts it and waits. */
-#define BOTH(name, function, ...)                                                                                                 \
-    static int name(struct rank *r) { return function(__VA_ARGS__, r->comm, NULL); }                                              \
-    static int name##_start(struct rank *r)                                                                                       \
-    {                                                                                                                             \
-        tutti_work *work;                                                                                                         \
-        tutti_call call = { .work = &work };                                                                                      \
-        int error = function(__VA_ARGS__, r->comm, &call);                                                                        \
-        return error < 0 ? error : tutti_wait(work, 0);                                                                           \
+#define BOTH(name, function, ...)                                                                  \
+    static int name(struct rank *r) { return function(__VA_ARGS__, r->comm, NULL); }               \
+    static int name##_start(struct rank *r)                                                        \
+    {                                                                                              \
+        tutti_work *work;                                                                          \
+        tutti_call call = { .work = &work };                                                       \
+        int error = function(__VA_ARGS__, r->comm, &call);                                         \
+        return error < 0 ? error : tutti_wait(work, 0);                                            \
     }
 
 BOTH(all_reduce, tutti_all_reduce, r->send, r->recv, count(r), TUTTI_F32, TUTTI_SUM)
@@ -44,8 +44,8 @@ static int barrier_start(struct rank *r)
     return error < 0 ? error : tutti_wait(work, 0);
 }
 
-/* A send of up to 64 KiB does not wait for its receiver, so a program that exchanges so little sends and then receives. A larger one may,
-   and is left under way meanwhile. */
+/* A send of up to 64 KiB does not wait for its receiver, so a program that exchanges so little
+   sends and then receives. A larger one may, and is left under way meanwhile. */
 enum { SENT_AT_ONCE = 64 << 10 };
 
 static int sendrecv_start(struct rank *r)
@@ -67,7 +67,8 @@ static int sendrecv(struct rank *r)
     if (r->bytes > SENT_AT_ONCE)
         return sendrecv_start(r);
     int error = tutti_send(r->send, count(r), TUTTI_F32, next(r), 0, r->comm, NULL);
-    return error < 0 ? error : tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, NULL);
+    return error < 0 ? error
+                     : tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, NULL);
 }
 
 const struct system tutti_system = SYSTEM_HAS_ALL;

@@ -1,4 +1,5 @@
-/* What a wait costs that lasts: one rank comes 100 ms late, and the others should have slept, not spun; and how soon they are back. */
+/* What a wait costs that lasts: one rank comes 100 ms late, and the others should have slept, not
+ * spun; and how soon they are back. */
 #include "reports/barrier_contenders.h"
 #include "reports/question.h"
 
@@ -10,30 +11,42 @@ enum { TUTTI, POSIX, CENTRAL, PEERS, COUNT = PEERS + 6 };
 
 static const struct contender contenders[] = {
     [TUTTI] = { "tutti", "tutti_barrier", NULL, 0, false, 0, 0, barriers_tutti, NULL, OP_NONE },
-    [POSIX] = { "pthread_barrier", "sleeps at once", NULL, 0, false, 0, 0, barriers_posix, NULL, OP_NONE },
-    [CENTRAL] = { "bare central yields", "never sleeps", NULL, 0, false, 0, 0, barriers_yields, NULL, OP_NONE },
+    [POSIX] = {
+        "pthread_barrier", "sleeps at once", NULL, 0, false, 0, 0, barriers_posix, NULL, OP_NONE
+    },
+    [CENTRAL] = {
+        "bare central yields", "never sleeps", NULL, 0, false, 0, 0, barriers_yields, NULL, OP_NONE
+    },
     MPI_AND_GLOO, PEER("GNU OpenMP", "gomp"), PEER("LLVM OpenMP", "lomp"),
     [COUNT] = { 0 }
 };
 
-static void tell(struct report *report, const struct team *team, const struct series *burnt, const struct series *back)
+static void tell(struct report *report, const struct team *team, const struct series *burnt,
+                 const struct series *back)
 {
-    static const char *const heads[] = { "", "CPU p50", "CPU p99", "CPU max", "back p50", "back p99", "samples" };
+    static const char *const heads[] = {
+        "", "CPU p50", "CPU p99", "CPU max", "back p50", "back p99", "samples"
+    };
     static const int width[] = { -22, 9, 9, 9, 10, 10, 9 };
     struct table *t = report_table(report, 7, heads, width);
     char title[96];
-    snprintf(t->title, sizeof t->title, "Waiting, %d ranks, %s, one comes %d ms late", team->ranks, team->crowded ? "more than CPUs" : "a CPU each",
-             LATE_MS);
-    snprintf(t->note, sizeof t->note, "CPU: CLOCK_THREAD_CPUTIME_ID of the waiting rank that burnt most; threads that a system has beside its ranks are not "
+    snprintf(t->title, sizeof t->title, "Waiting, %d ranks, %s, one comes %d ms late", team->ranks,
+             team->crowded ? "more than CPUs" : "a CPU each", LATE_MS);
+    snprintf(t->note, sizeof t->note,
+             "CPU: CLOCK_THREAD_CPUTIME_ID of the waiting rank that burnt most; threads that a "
+             "system has beside its ranks are not "
              "counted. back: from the late rank's arrival to the return of the last rank.");
-    snprintf(title, sizeof title, "CPU time burnt in a wait of %d ms, %d ranks%s", LATE_MS, team->ranks, team->crowded ? " on fewer CPUs" : "");
-    struct plot *p = report_distribution(report, title, "CPU time of the rank that burnt most", "share of waits");
+    snprintf(title, sizeof title, "CPU time burnt in a wait of %d ms, %d ranks%s", LATE_MS,
+             team->ranks, team->crowded ? " on fewer CPUs" : "");
+    struct plot *p = report_distribution(report, title, "CPU time of the rank that burnt most",
+                                         "share of waits");
     for (int i = 0; i < COUNT; i++) {
         char text[6][32], name[64];
         const char *cells[7] = { contenders[i].name };
         if (!burnt[i].n)
             continue;
-        struct figure *f = report_figure(report, "cpu burnt", contenders[i].name, UNIT_NS, team->ranks);
+        struct figure *f = report_figure(report, "cpu burnt", contenders[i].name, UNIT_NS,
+                                         team->ranks);
         figure_single(f, &burnt[i]);
         figure_rounds(f, &burnt[i]);
         f->ratio = series_ratio(&burnt[i], &burnt[POSIX]);
@@ -56,15 +69,25 @@ void ask_wait(const struct question *p)
     struct team team;
     struct series burnt[COUNT] = { 0 }, back[COUNT] = { 0 };
     struct measured m[CONTENDERS_MAX] = { 0 };
-    team_open(&team, &(struct team_plan){ .ranks = p->ranks, .contenders = contenders, .shared_bytes = 4096, .without = p->options->without,
-                                          .done = p->done });
+    team_open(&team,
+              &(struct team_plan){ .ranks = p->ranks,
+                                   .contenders = contenders,
+                                   .shared_bytes = 4096,
+                                   .without = p->options->without,
+                                   .done = p->done });
     double began = stamp_seconds();
-    for (int i = 0; i < COUNT || (!p->options->quick && stamp_seconds() - began < p->seconds); i++) {
+    for (int i = 0; i < COUNT || (!p->options->quick && stamp_seconds() - began < p->seconds);
+         i++) {
         double share = (stamp_seconds() - began) / p->seconds;
         int k = i % COUNT;
-        /* The first two of a task, one for each who waits, find cold caches: they are not to be the median. */
-        struct task task = { .form = FORM_LATE, .samples = p->options->quick ? 1 : 6, .warm = 4, .times = 1, .op = OP_BARRIER };
-        progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: %s waits", team.ranks, contenders[k].name);
+        /* The first two of a task, one for each who waits, find cold caches: they are not to be
+         * the median. */
+        struct task task = {
+            .form = FORM_LATE, .samples = p->options->quick ? 1 : 6,
+            .warm = 4, .times = 1, .op = OP_BARRIER
+        };
+        progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: %s waits",
+                      team.ranks, contenders[k].name);
         if (!m[k].why[0])
             measure_task(&team, k, &task, &burnt[k], &back[k], &m[k]);
     }

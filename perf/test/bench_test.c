@@ -1,5 +1,6 @@
-/* What the bench says of itself is tested here without ranks: that results are known to be right, and to be wrong; that figures which contradict
- * each other are remarks; that a promise is judged in its direction. Each operation is done by hand, by its definition. */
+/* What the bench says of itself is tested here without ranks: that results are known to be right,
+ * and to be wrong; that figures which contradict each other are remarks; that a promise is judged
+ * in its direction. Each operation is done by hand, by its definition. */
 #include "reports/cache_transfer.h"
 #include "reports/curve_kinks.h"
 
@@ -53,8 +54,10 @@ static void check(enum operation_id op, int n)
 {
     uint64_t before = 0;
     for (int me = 0; me < n; me++) {
-        ranks[me] = (struct rank){ .me = me, .size = n, .op = op, .bytes = COUNT * sizeof(float), .room = sizeof given[0],
-                                   .sends = (char *)given[me], .recvs = (char *)got[me] };
+        ranks[me] = (struct rank){
+            .me = me, .size = n, .op = op, .bytes = COUNT * sizeof(float), .room = sizeof given[0],
+            .sends = (char *)given[me], .recvs = (char *)got[me]
+        };
         operation_fill(&ranks[me]);
         before += operation_wrong(&ranks[me]);
     }
@@ -63,7 +66,9 @@ static void check(enum operation_id op, int n)
         do_it(op, me, n);
     for (int me = 0; me < n; me++) {
         size_t elements = operation_recv_bytes(op, n, COUNT * sizeof(float)) / sizeof(float);
-        bool receives = op == OP_REDUCE || op == OP_GATHER ? me == 0 : op == OP_BROADCAST || op == OP_EXSCAN ? me > 0 : true;
+        bool receives = op == OP_REDUCE || op == OP_GATHER ? me == 0
+            : op == OP_BROADCAST || op == OP_EXSCAN ? me > 0
+            : true;
         assert_int_equal(operation_wrong(&ranks[me]), 0);
         for (size_t i = 0; i < elements; i += 23) {
             got[me][i] += 1;
@@ -167,9 +172,12 @@ static void test_promises_are_judged_in_their_direction(void **state)
     assert_false(promise_of(&r, "barrier, 2 ranks / bare exchange")->kept);
     assert_true(fabs(promise_of(&r, "barrier, 2 ranks / bare exchange")->value - 1.5) < 1e-9);
     assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->kept);
-    assert_true(fabs(promise_of(&r, "all_reduce 1 KiB: MPI / it")->value - 1.8) < 1e-9);        /* the faster of both */
+    /* the faster of both */
+    assert_true(fabs(promise_of(&r, "all_reduce 1 KiB: MPI / it")->value - 1.8) < 1e-9);
     assert_false(promise_of(&r, "others, 2, worst: MPI / gather")->kept);
-    assert_string_equal(r.remarks[r.remark_count - 1].text, "others, 2, worst: gather below 1 at 1 of 1 sizes, worst 0.90 at 4 B, the floor 0.95");
+    assert_string_equal(r.remarks[r.remark_count - 1].text,
+                        "others, 2, worst: gather below 1 at 1 of 1 sizes, worst 0.90 at 4 B, the "
+                        "floor 0.95");
     assert_true(fabs(promise_of(&r, "all_reduce 1 KiB: MPI / it")->floor - 3) < 1e-9);
     assert_true(fabs(promise_of(&r, "others, 2, worst: MPI / gather")->floor - 90.0 / 95) < 1e-9);
     assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->floor == 0);
@@ -183,8 +191,10 @@ static void test_promises_are_judged_in_their_direction(void **state)
 static void test_placements_are_told_apart(void **state)
 {
     (void)state;
-    const char *core = cache_transfer_placement(7), *cache = cache_transfer_placement(21), *far = cache_transfer_placement(140);
-    assert_ptr_equal(cache_transfer_placement(70), cache);         /* a cache spread over a socket is one, too */
+    const char *core = cache_transfer_placement(7), *cache = cache_transfer_placement(21),
+               *far = cache_transfer_placement(140);
+    /* a cache spread over a socket is one, too */
+    assert_ptr_equal(cache_transfer_placement(70), cache);
     assert_ptr_equal(cache_transfer_placement(90), far);
     assert_true(core != cache && cache != far && far != core);
 }
@@ -206,7 +216,8 @@ static bool says(const struct report *r, const char *text)
 
 static void test_kinks_over_bytes(void **state)
 {
-    static const double even[] = { 100, 104, 110, 400, 1600, 7000, 28000 }, bent[] = { 100, 104, 400, 2840, 9000, 4000 };
+    static const double even[] = { 100, 104, 110, 400, 1600, 7000, 28000 },
+                        bent[] = { 100, 104, 400, 2840, 9000, 4000 };
     struct report none = fresh(), two = fresh(), few = fresh();
     struct kink_point points[8];
     (void)state;
@@ -217,8 +228,8 @@ static void test_kinks_over_bytes(void **state)
     assert_int_equal(kink_sizes(&two, OP_ALL_REDUCE, 2, points, 6), 2);
     assert_true(says(&two, "all_reduce, 2 ranks: 64 KiB -> 256 KiB takes 7.1 times as long"));
     assert_true(says(&two, "1 MiB -> 4 MiB takes 0.44 of the time"));
-    assert_int_equal(bad(&two), 1);                  /* that more bytes take less contradicts itself */
-    points[3].low = 1000;                            /* their spreads touch */
+    assert_int_equal(bad(&two), 1);               /* that more bytes take less contradicts itself */
+    points[3].low = 1000;                         /* their spreads touch */
     points[4].low = 3000;
     points[5].count = 2;                             /* too few to say */
     assert_int_equal(kink_sizes(&few, OP_ALL_REDUCE, 2, points, 6), 0);
@@ -226,20 +237,23 @@ static void test_kinks_over_bytes(void **state)
 
 static void test_kinks_over_ranks(void **state)
 {
-    static const double twice[] = { 1000, 2100, 4200, 8400 }, fourfold[] = { 1000, 4000, 16000, 64000 };
+    static const double twice[] = { 1000, 2100, 4200, 8400 },
+                        fourfold[] = { 1000, 4000, 16000, 64000 };
     struct report r = fresh();                       /* two CPUs */
     struct kink_point points[4];
     (void)state;
     curve(points, 4, 2, twice, 4);
     assert_int_equal(kink_ranks(&r, OP_BARRIER, 0, points, 4), 0);
     curve(points, 4, 2, fourfold, 4);
-    assert_int_equal(kink_ranks(&r, OP_ALL_GATHER, 1024, points, 4), 0);         /* each reads what all give */
+    /* each reads what all give */
+    assert_int_equal(kink_ranks(&r, OP_ALL_GATHER, 1024, points, 4), 0);
     assert_int_equal(kink_ranks(&r, OP_BROADCAST, 1024, points, 4), 3);
     assert_int_equal(kink_ranks(&r, OP_BARRIER, 0, points, 4), 3);
     assert_true(says(&r, "barrier: 16 -> 32 ranks takes 4.0 times as long; 2 times is expected"));
-    curve(points, 1, 2, fourfold, 3);                /* 1 -> 2: nobody to wait for; 2 -> 4: two CPUs no longer enough */
+    /* 1 -> 2: nobody to wait for; 2 -> 4: two CPUs no longer enough */
+    curve(points, 1, 2, fourfold, 3);
     assert_int_equal(kink_ranks(&r, OP_BARRIER, 0, points, 3), 0);
-    assert_true(fabs(kink_expected(OP_BARRIER, 0, 2, 4, 8) - 3) < 1e-9);         /* lines of others: 1, 3 */
+    assert_true(fabs(kink_expected(OP_BARRIER, 0, 2, 4, 8) - 3) < 1e-9); /* lines of others: 1, 3 */
     assert_true(fabs(kink_expected(OP_ALL_REDUCE, 1 << 20, 8, 16, 4) - 2) < 1e-9);
 }
 

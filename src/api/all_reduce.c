@@ -1,5 +1,6 @@
-/* All_reduce. What fits an arrival line, or a small slot, takes the fast path where a call like it has passed the checks before and everybody
- * is there soon: the time of a barrier and of a fold. All else is a collective like any other. */
+/* All_reduce. What fits an arrival line, or a small slot, takes the fast path where a call like it
+ * has passed the checks before and everybody is there soon: the time of a barrier and of a fold.
+ * All else is a collective like any other. */
 #define TUTTI_NO_SITES
 #include "api/collective.h"
 #include "engine/fastpath.h"
@@ -10,49 +11,64 @@
 
 enum { FAST_BYTES = 4096 };        /* more takes so long that what is saved does not show */
 
-static void all_reduce_describe(struct coll *c, const void *send, void *recv, const struct shape *shape, size_t count, tutti_type type, tutti_op op)
+static void all_reduce_describe(struct coll *c, const void *send, void *recv,
+                                const struct shape *shape, size_t count, tutti_type type,
+                                tutti_op op)
 {
     check_describe(c, send, recv, count, type, op, 0);
     check_shaped(c, shape);
 }
 
-/* The shape of calls like this one, if they take the fast path: one element or more. NULL: they do not, or there was none yet. */
+/* The shape of calls like this one, if they take the fast path: one element or more. NULL: they do
+ * not, or there was none yet. */
 static inline const struct shape *all_reduce_shape(struct tutti_comm *comm, uint64_t stamp)
 {
     const struct shape *shape = check_remembered(comm, stamp);
     bool fast = shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_INLINE]
-        || (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_EAGER] && shape->bytes <= FAST_BYTES);
+        || (shape->algorithm == &algorithm_table[ALGORITHM_ALL_REDUCE_EAGER]
+            && shape->bytes <= FAST_BYTES);
     return stamp && shape->stamp == stamp && fast && shape->fold && shape->bytes ? shape : NULL;
 }
 
 /* Nothing is the matter with the buffers that needs words, or a device. */
-static inline bool all_reduce_plain(const struct tutti_comm *comm, const void *send, const void *recv, size_t bytes)
+static inline bool all_reduce_plain(const struct tutti_comm *comm, const void *send,
+                                    const void *recv, size_t bytes)
 {
     uintptr_t a = (uintptr_t)send, b = (uintptr_t)recv;
     if (!a || !b || (a != b && a < b + bytes && b < a + bytes))
         return false;
     bool one_page = (a ^ b) >> 12 == 0;              /* then they are of one kind of memory */
-    return (device_host_known(comm->world, send) && (one_page || device_host_known(comm->world, recv))) || !driver_loaded();
+    return (device_host_known(comm->world, send)
+            && (one_page || device_host_known(comm->world, recv)))
+        || !driver_loaded();
 }
 
 /* One that has just been here: in one comparison. */
-static inline bool all_reduce_again(const struct tutti_comm *comm, const void *send, const void *recv, size_t count, tutti_type type, tutti_op op)
+static inline bool all_reduce_again(const struct tutti_comm *comm, const void *send,
+                                    const void *recv, size_t count, tutti_type type, tutti_op op)
 {
     const struct again *a = &comm->api.again;
-    uint64_t differs = ((uintptr_t)a->send ^ (uintptr_t)send) | ((uintptr_t)a->recv ^ (uintptr_t)recv) | (a->count ^ count)
-                     | (uint64_t)(unsigned)(a->type ^ type) | (uint64_t)(unsigned)(a->op ^ op);
-    return !differs && (a->how == AGAIN_FIXED || (a->how == AGAIN_ASK && all_reduce_plain(comm, send, recv, a->shape->bytes)));
+    uint64_t differs = ((uintptr_t)a->send ^ (uintptr_t)send)
+        | ((uintptr_t)a->recv ^ (uintptr_t)recv) | (a->count ^ count)
+        | (uint64_t)(unsigned)(a->type ^ type) | (uint64_t)(unsigned)(a->op ^ op);
+    return !differs
+        && (a->how == AGAIN_FIXED
+            || (a->how == AGAIN_ASK && all_reduce_plain(comm, send, recv, a->shape->bytes)));
 }
 
 /* Another one than the last that may take the fast path: remembers it. */
-static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, const void *send, void *recv, size_t count, tutti_type type,
+static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, const void *send,
+                                                       void *recv, size_t count, tutti_type type,
                                                        tutti_op op)
 {
-    const struct shape *shape = all_reduce_shape(comm, check_stamp(KIND_ALL_REDUCE, count, type, op, 0));
+    const struct shape *shape = all_reduce_shape(comm,
+                                                 check_stamp(KIND_ALL_REDUCE, count, type, op, 0));
     if (!shape || !all_reduce_plain(comm, send, recv, shape->bytes))
         return false;
     bool fixed = device_host_fixed(comm->world, send) && device_host_fixed(comm->world, recv);
-    comm->api.again = (struct again){ send, recv, count, type, op, 0, KIND_ALL_REDUCE, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
+    comm->api.again = (struct again){
+        send, recv, count, type, op, 0, KIND_ALL_REDUCE, fixed ? AGAIN_FIXED : AGAIN_ASK, shape
+    };
     return true;
 }
 
@@ -86,8 +102,9 @@ int all_reduce_fast(struct tutti_comm *comm, const struct fast_op *op, uint32_t 
 }
 
 /* A function of its own, as the places of all ranks' lines are a page of stack. */
-static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uint64_t seq, size_t count, const struct shape *shape, const void *send,
-                                                      void *recv, bool usual)
+static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uint64_t seq,
+                                                      size_t count, const struct shape *shape,
+                                                      const void *send, void *recv, bool usual)
 {
     const void *from[RANKS_MAX];
     inline_sources(w, seq, send, from);
@@ -162,46 +179,54 @@ bool reduce_take_slot(struct tutti_comm *comm, struct fast *s, void *data)
 }
 
 /* A single element that is a word. */
-static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send,
-                                                                 void *recv)
+static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_comm *comm,
+                                                                 uint32_t site,
+                                                                 const struct shape *shape,
+                                                                 const void *send, void *recv)
 {
     static const struct fast_op op = { reduce_put_word, reduce_modes_word, reduce_take_word };
     return all_reduce_fast(comm, &op, site, shape, send, recv, 1);
 }
 
-static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send, void *recv,
-                                                    size_t count)
+static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uint32_t site,
+                                                    const struct shape *shape, const void *send,
+                                                    void *recv, size_t count)
 {
     static const struct fast_op op = { reduce_put_line, reduce_modes, reduce_take_line };
     return all_reduce_fast(comm, &op, site, shape, send, recv, count);
 }
 
-static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, uint32_t site, const struct shape *shape, const void *send, void *recv,
-                                                      size_t count)
+static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, uint32_t site,
+                                                      const struct shape *shape, const void *send,
+                                                      void *recv, size_t count)
 {
     static const struct fast_op op = { reduce_put_slot, reduce_modes, reduce_take_slot };
     return all_reduce_fast(comm, &op, site, shape, send, recv, count);
 }
 
-static __attribute__((noinline)) int all_reduce_any(struct tutti_comm *comm, uint32_t site, const void *send, void *recv, size_t count, tutti_type type,
-                                                    tutti_op op, const tutti_call *call)
+static __attribute__((noinline)) int all_reduce_any(struct tutti_comm *comm, uint32_t site,
+                                                    const void *send, void *recv, size_t count,
+                                                    tutti_type type, tutti_op op,
+                                                    const tutti_call *call)
 {
     struct coll c;
     check_describe(&c, send, recv, count, type, op, 0);
     return collective_entered(comm, &c, KIND_ALL_REDUCE, site, call);
 }
 
-int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t count, tutti_type type, tutti_op op,
-                        tutti_comm *comm, const tutti_call *call)
+int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t count,
+                        tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)
 {
     guard_clear(call);
     int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t number = comm_site(comm, site);
-    if (call || count > FAST_BYTES || !fast_may(comm))   /* what is too long is looked up once, by check_data */
+    /* what is too long is looked up once, by check_data */
+    if (call || count > FAST_BYTES || !fast_may(comm))
         return all_reduce_any(comm, number, send, recv, count, type, op, call);
-    if (!all_reduce_again(comm, send, recv, count, type, op) && !all_reduce_first(comm, send, recv, count, type, op))
+    if (!all_reduce_again(comm, send, recv, count, type, op)
+        && !all_reduce_first(comm, send, recv, count, type, op))
         return all_reduce_any(comm, number, send, recv, count, type, op, call);
     const struct shape *shape = comm->api.again.shape;
     if (shape->word)
@@ -215,7 +240,8 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     return guard_leave(comm, r);
 }
 
-int tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)
+int tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op,
+                     tutti_comm *comm, const tutti_call *call)
 {
     return tutti_all_reduce_at(NULL, send, recv, count, type, op, comm, call);
 }

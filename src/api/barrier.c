@@ -1,4 +1,5 @@
-/* The barrier: through the flags it needs none of what describes an operation's data, and to fill that in was half of its instructions.
+/* The barrier: through the flags it needs none of what describes an operation's data, and to fill
+ * that in was half of its instructions.
  * Cost: some 160 instructions and N - 1 line transfers. */
 #define TUTTI_NO_SITES
 #include "api/check.h"
@@ -6,7 +7,8 @@
 #include "engine/fastpath.h"
 #include "engine/run.h"
 
-static __attribute__((noinline)) int barrier_any(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
+static __attribute__((noinline)) int barrier_any(struct tutti_comm *comm, uint32_t site,
+                                                 const tutti_call *call)
 {
     struct coll c;
     check_describe(&c, NULL, NULL, 0, TUTTI_I8, TUTTI_SUM, 0);
@@ -22,7 +24,8 @@ int barrier_resume(struct tutti_comm *comm, struct fast_saved s, int64_t timeout
 }
 
 /* After the checks. */
-static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm, uint32_t site, const tutti_call *call)
+static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm, uint32_t site,
+                                                         const tutti_call *call)
 {
     static const struct fast_op op = { NULL, NULL, NULL };
     struct fast s;
@@ -41,11 +44,15 @@ int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
         return r;
     uint32_t number = comm_site(comm, site);
     if (call)
-        r = call->stream ? guard_refuse(comm, KIND_BARRIER, number, "call.stream is for device buffers; a barrier has none")
+        r = call->stream ? guard_refuse(comm, KIND_BARRIER, number,
+                                        "call.stream is for device buffers; a barrier has none")
                          : guard_call(comm, KIND_BARRIER, number, call);
     if (r == 0 && fast_may(comm) && !(call && call->work))
         return guard_leave(comm, barrier(comm, number, call));
     return guard_leave(comm, r < 0 ? r : barrier_any(comm, number, call));
 }
 
-int tutti_barrier(tutti_comm *comm, const tutti_call *call) { return tutti_barrier_at(NULL, comm, call); }
+int tutti_barrier(tutti_comm *comm, const tutti_call *call)
+{
+    return tutti_barrier_at(NULL, comm, call);
+}

@@ -1,4 +1,5 @@
-/* Job: the checks of a collective's arguments: all of them before anything is touched, each refusal one sentence.
+/* Job: the checks of a collective's arguments: all of them before anything is touched, each refusal
+ *      one sentence.
  * Owns: tutti_comm.api.shapes.
  * Never: runs anything. */
 #ifndef TUTTI_API_CHECK_H
@@ -7,7 +8,8 @@
 #include "coll/coll.h"
 
 /* What the caller said; the rest of struct coll is run's and the algorithm's to fill in. */
-static inline void check_describe(struct coll *c, const void *send, void *recv, size_t count, tutti_type type, tutti_op op, int root)
+static inline void check_describe(struct coll *c, const void *send, void *recv, size_t count,
+                                  tutti_type type, tutti_op op, int root)
 {
     c->send = send;
     c->recv = recv;
@@ -46,10 +48,13 @@ static inline void check_shaped(struct coll *c, const struct shape *shape)
     c->even = shape->even;
 }
 
-/* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says too little. */
-static inline uint64_t check_stamp(enum kind kind, size_t count, tutti_type type, tutti_op op, int root)
+/* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says
+ * too little. */
+static inline uint64_t check_stamp(enum kind kind, size_t count, tutti_type type, tutti_op op,
+                                   int root)
 {
-    if ((unsigned)type > TUTTI_F8E5M2 || (unsigned)op >= TUTTI_OP_USER || (unsigned)root >= RANKS_MAX || count >= STAMP_HASHED)
+    if ((unsigned)type > TUTTI_F8E5M2 || (unsigned)op >= TUTTI_OP_USER
+        || (unsigned)root >= RANKS_MAX || count >= STAMP_HASHED)
         return 0;
     return fingerprint_make(kind, type, op, root, count);
 }
@@ -59,12 +64,15 @@ static inline struct shape *check_remembered(struct tutti_comm *comm, uint64_t s
     return &comm->api.shapes[(stamp ^ stamp >> 32 ^ stamp >> 58) % SHAPES];
 }
 
-/* Type, count, root, operation, and call. For even parts: chooses the algorithm, which is looked up where a call like it came before:
-   programs repeat themselves, and this is a fifth of a small all_reduce. */
-int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
+/* Type, count, root, operation, and call. For even parts: chooses the algorithm, which is looked
+   up where a call like it came before: programs repeat themselves, and this is a fifth of a
+   small all_reduce. */
+int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+               const tutti_call *call);
 /* The buffers of even parts. */
 int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site);
-/* The lists: pointers, sums, overlaps, what this rank gives itself. Sets c->count, bytes, lists.most, list_hash. */
+/* The lists: pointers, sums, overlaps, what this rank gives itself. Sets c->count, bytes,
+ * lists.most, list_hash. */
 int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site);
 
 #endif

@@ -1,5 +1,5 @@
-/* Job: a collective of even parts, from its description to its end: check the arguments, hand it to run. All checks are done before anything is
- *      touched.
+/* Job: a collective of even parts, from its description to its end: check the arguments, hand it to
+ *      run. All checks are done before anything is touched.
  * Owns: nothing.
  * Never: lists of counts (uneven.c). */
 #ifndef TUTTI_API_COLLECTIVE_H
@@ -11,32 +11,41 @@
 #include "engine/run.h"
 
 /* CUDA is in this process. Not inline: the description of device buffers is large. */
-int collective_device(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call);
+int collective_device(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number,
+                      const tutti_call *call);
 
-/* One that has just been here, with no more to it than its arguments. Its memory may have become a device's. */
+/* One that has just been here, with no more to it than its arguments. Its memory may have become
+ * a device's. */
 static inline bool collective_again(const struct tutti_comm *comm, struct coll *c, enum kind kind)
 {
     const struct again *a = &comm->api.again_parts;
-    uint64_t differs = ((uintptr_t)a->send ^ (uintptr_t)c->send) | ((uintptr_t)a->recv ^ (uintptr_t)c->recv) | (a->count ^ c->count)
-                     | (uint64_t)(unsigned)(a->type ^ c->type) | (uint64_t)(unsigned)(a->op ^ c->oper) | (uint64_t)(unsigned)(a->root ^ c->root)
-                     | (a->kind ^ kind);
-    if (differs || a->how == AGAIN_NEVER || (a->how == AGAIN_ASK && device_suspected(comm, c, NULL)))
+    uint64_t differs = ((uintptr_t)a->send ^ (uintptr_t)c->send)
+        | ((uintptr_t)a->recv ^ (uintptr_t)c->recv) | (a->count ^ c->count)
+        | (uint64_t)(unsigned)(a->type ^ c->type) | (uint64_t)(unsigned)(a->op ^ c->oper)
+        | (uint64_t)(unsigned)(a->root ^ c->root) | (a->kind ^ kind);
+    if (differs || a->how == AGAIN_NEVER
+        || (a->how == AGAIN_ASK && device_suspected(comm, c, NULL)))
         return false;
     check_shaped(c, a->shape);
     return true;
 }
 
-static inline void collective_remember(struct tutti_comm *comm, const struct coll *c, enum kind kind)
+static inline void collective_remember(struct tutti_comm *comm, const struct coll *c,
+                                       enum kind kind)
 {
     uint64_t stamp = check_stamp(kind, c->count, c->type, c->oper, c->root);
     const struct shape *shape = check_remembered(comm, stamp);
     bool fixed = device_host_fixed(comm->world, c->send) && device_host_fixed(comm->world, c->recv);
     if (stamp && shape->stamp == stamp)
-        comm->api.again_parts = (struct again){ c->send, c->recv, c->count, c->type, c->oper, c->root, kind, fixed ? AGAIN_FIXED : AGAIN_ASK, shape };
+        comm->api.again_parts = (struct again){
+            c->send, c->recv, c->count, c->type, c->oper, c->root, kind,
+            fixed ? AGAIN_FIXED : AGAIN_ASK, shape
+        };
 }
 
 /* The comm has been entered. */
-static inline int collective_entered(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call)
+static inline int collective_entered(struct tutti_comm *comm, struct coll *c, enum kind kind,
+                                     uint32_t number, const tutti_call *call)
 {
     int r = check_data(comm, c, kind, number, call);
     if (r == 0)
@@ -52,7 +61,9 @@ static inline int collective_entered(struct tutti_comm *comm, struct coll *c, en
 }
 
 /* Inline: each caller's kind is a constant. */
-static inline __attribute__((always_inline)) int collective(const char *site, tutti_comm *comm, struct coll *c, enum kind kind, const tutti_call *call)
+static inline __attribute__((always_inline)) int collective(const char *site, tutti_comm *comm,
+                                                            struct coll *c, enum kind kind,
+                                                            const tutti_call *call)
 {
     guard_clear(call);
     int r = guard_enter(comm);

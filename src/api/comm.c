@@ -35,7 +35,9 @@ int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key
         return r;
     uint32_t number = comm_site(parent, site);
     if (!comm)
-        return guard_leave(parent, guard_refuse(parent, KIND_SPLIT, number, "comm is NULL; give the address of a tutti_comm *"));
+        return guard_leave(parent,
+                           guard_refuse(parent, KIND_SPLIT, number,
+                                        "comm is NULL; give the address of a tutti_comm *"));
     *comm = NULL;
     r = guard_operation(parent, KIND_SPLIT, number);
     if (r == 0)
@@ -45,7 +47,8 @@ int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key
     return guard_leave(parent, r);
 }
 
-static int create_check(tutti_comm *parent, uint32_t site, const int ranks[], int size, tutti_comm **comm)
+static int create_check(tutti_comm *parent, uint32_t site, const int ranks[], int size,
+                        tutti_comm **comm)
 {
     uint32_t world = parent->watch.size;
     if (!comm || !ranks)
@@ -55,16 +58,21 @@ static int create_check(tutti_comm *parent, uint32_t site, const int ranks[], in
     bool listed = false;
     for (int i = 0; i < size; i++) {
         if (ranks[i] < 0 || (uint32_t)ranks[i] >= world)
-            return guard_refuse(parent, KIND_CREATE, site, "ranks[%d] is %d; there are 0 to %u", i, ranks[i], world - 1);
+            return guard_refuse(parent, KIND_CREATE, site, "ranks[%d] is %d; there are 0 to %u", i,
+                                ranks[i], world - 1);
         for (int j = 0; j < i; j++)
             if (ranks[j] == ranks[i])
                 return guard_refuse(parent, KIND_CREATE, site, "rank %d is listed twice", ranks[i]);
         listed |= (uint32_t)ranks[i] == parent->watch.me;
     }
-    return listed ? 0 : guard_refuse(parent, KIND_CREATE, site, "this rank, %u, is not in the list; only those listed call it", parent->watch.me);
+    return listed ? 0
+                  : guard_refuse(parent, KIND_CREATE, site,
+                                 "this rank, %u, is not in the list; only those listed call it",
+                                 parent->watch.me);
 }
 
-int tutti_comm_create_at(const char *site, tutti_comm *parent, const int ranks[], int size, tutti_comm **comm)
+int tutti_comm_create_at(const char *site, tutti_comm *parent, const int ranks[], int size,
+                         tutti_comm **comm)
 {
     CALLER_KEPT;
     int r = guard_enter(parent);
@@ -136,8 +144,9 @@ int tutti_failed(const tutti_comm *comm, int ranks[], int most)
         if (p == comm->watch.me)
             continue;
         /* relaxed: sticky, and all who write it say the same */
+        /* E7 acquire */
         bool gone = load_relaxed8(&comm->watch.lost[p]) || death_of(comm->watch.seats[p]) != GONE_NO
-            || (load_acquire32(&comm->watch.members[p].quit) & (QUIT_FREED | QUIT_LEFT));    /* E7 acquire */
+            || (load_acquire32(&comm->watch.members[p].quit) & (QUIT_FREED | QUIT_LEFT));
         if (gone && n++ < most)
             ranks[n - 1] = (int)p;
     }
@@ -164,20 +173,34 @@ int tutti_finalize_at(const char *site, tutti_comm *world)
     if (*world->fork_word != 1)
         return -ECHILD;
     if (world != world->world->whole) {
-        comm_explain(world, "finalize: this is not the world but a comm of it; tutti_comm_free frees it");
+        comm_explain(world,
+                     "finalize: this is not the world but a comm of it; tutti_comm_free frees it");
         return -EINVAL;
     }
     if (guard_nested(world))
         return -EDEADLK;
     if (!queue_under_way(world) && !load_acquire32(&world->engine.busy)) {
-        uint64_t tick = clock_tick();                /* peers that wait for us later read where we left */
-        journal_begin(&world->watch, 0, fingerprint_make(KIND_FINALIZE, 0, 0, 0, 0), 0, comm_site(world, site), tick);
+        uint64_t tick = clock_tick();       /* peers that wait for us later read where we left */
+        journal_begin(&world->watch, 0, fingerprint_make(KIND_FINALIZE, 0, 0, 0, 0), 0,
+                      comm_site(world, site), tick);
         journal_end(&world->watch, 0, tick);
     }
     return world_close(world);
 }
 
-int tutti_comm_split(tutti_comm *parent, int color, int key, tutti_comm **comm) { return tutti_comm_split_at(NULL, parent, color, key, comm); }
-int tutti_comm_create(tutti_comm *parent, const int ranks[], int size, tutti_comm **comm) { return tutti_comm_create_at(NULL, parent, ranks, size, comm); }
-int tutti_comm_abort(tutti_comm *comm, const char *why) { return tutti_comm_abort_at(NULL, comm, why); }
+int tutti_comm_split(tutti_comm *parent, int color, int key, tutti_comm **comm)
+{
+    return tutti_comm_split_at(NULL, parent, color, key, comm);
+}
+
+int tutti_comm_create(tutti_comm *parent, const int ranks[], int size, tutti_comm **comm)
+{
+    return tutti_comm_create_at(NULL, parent, ranks, size, comm);
+}
+
+int tutti_comm_abort(tutti_comm *comm, const char *why)
+{
+    return tutti_comm_abort_at(NULL, comm, why);
+}
+
 int tutti_finalize(tutti_comm *world) { return tutti_finalize_at(NULL, world); }

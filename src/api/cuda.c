@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <tutti_cuda.h>
 
-/* This rank's number among those of the host, as its launcher counts; else its number in the world, which is on one host. */
+/* This rank's number among those of the host, as its launcher counts; else its number in the world,
+ * which is on one host. */
 static int local_rank(const struct world *world)
 {
     const char *s = getenv("LOCAL_RANK");
@@ -28,7 +29,8 @@ int tutti_cuda_alloc(void **ptr, size_t bytes, int device, tutti_comm *comm)
     if (r < 0)
         return r;
     if (device < -1) {
-        comm_explain(comm, "cuda_alloc: device is %d; expected -1 or the number of a device", device);
+        comm_explain(comm, "cuda_alloc: device is %d; expected -1 or the number of a device",
+                     device);
         return -EINVAL;
     }
     r = device_memory_alloc(comm->world, bytes, device, local_rank(comm->world), ptr, &why);

@@ -1,5 +1,6 @@
-/* Whose memory a pointer is the driver is asked once for each allocation that a call's buffers lie in. A driver that cannot say any more, because
- * a kernel of this process has failed, must not take host memory down with it: what the CPU can read is the host's then. */
+/* Whose memory a pointer is the driver is asked once for each allocation that a call's buffers lie
+ * in. A driver that cannot say any more, because a kernel of this process has failed, must not take
+ * host memory down with it: what the CPU can read is the host's then. */
 #define TUTTI_NO_SITES
 #include "api/device.h"
 
@@ -18,8 +19,9 @@ static bool in_buffer(const struct driver_pointer *pointer, const void *at)
     return pointer->bytes && address >= pointer->base && address - pointer->base < pointer->bytes;
 }
 
-/* 0, or -errno and why: the driver cannot say, and it is not the host's; or it is nobody's, which is asked (0.3 us) only where CUDA has
-   begun: what was device memory would be taken for the host's otherwise, and the CPU would be sent there. */
+/* 0, or -errno and why: the driver cannot say, and it is not the host's; or it is nobody's, which
+   is asked (0.3 us) only where CUDA has begun: what was device memory would be taken for the host's
+   otherwise, and the CPU would be sent there. */
 static int buffer_ask(struct device_buffer *b, const struct device_buffer *before, struct text *why)
 {
     if (before && device_is(before) && in_buffer(&before->pointer, b->at)) {
@@ -29,11 +31,15 @@ static int buffer_ask(struct device_buffer *b, const struct device_buffer *befor
     }
     int r = driver_pointer(b->at, &b->pointer, why);
     if (r == 0 && b->pointer.memory == DRIVER_HOST && driver_forked() && !memory_readable(b->at)) {
-        text_add(why, "memory that this process cannot reach: CUDA had begun before it forked off, and device memory does not survive fork");
+        text_add(why,
+                 "memory that this process cannot reach: CUDA had begun before it forked off, and "
+                 "device memory does not survive fork");
         return -EINVAL;
     }
     if (r == 0 && b->pointer.memory == DRIVER_HOST && driver_begun() && !memory_readable(b->at)) {
-        text_add(why, "memory that neither the CPU nor a GPU of this process can reach: has it been freed?");
+        text_add(why,
+                 "memory that neither the CPU nor a GPU of this process can reach: has it been "
+                 "freed?");
         return -EINVAL;
     }
     if (r == 0 || !memory_readable(b->at))
@@ -45,7 +51,8 @@ static int buffer_ask(struct device_buffer *b, const struct device_buffer *befor
 
 /* ---- the buffers of a call ---- */
 
-static int even_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, struct device_call *d)
+static int even_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind,
+                        struct device_call *d)
 {
     struct extent extent = parts_extent(comm, c, kind);
     d->given = &d->send;
@@ -56,25 +63,34 @@ static int even_buffers(struct tutti_comm *comm, const struct coll *c, enum kind
     return 0;
 }
 
-static int list_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site, struct device_call *d)
+static int list_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind,
+                        uint32_t site, struct device_call *d)
 {
     struct sides s = parts_sides(comm, c, kind);
     bool folds = parts_of(kind) & PARTS_FOLD;
     d->given = calloc((size_t)s.gives + s.takes + 1, sizeof *d->given);
     if (!d->given)
-        return guard_fail(comm, kind, site, -ENOMEM, "no memory for a list of %u buffers", s.gives + s.takes);
+        return guard_fail(comm, kind, site, -ENOMEM, "no memory for a list of %u buffers",
+                          s.gives + s.takes);
     d->taken = d->given + s.gives;
     d->gives = s.gives;
     d->takes = s.takes;
     for (uint32_t i = 0; i < s.gives; i++)
-        d->given[i] = (struct device_buffer){ .at = c->lists.send[i], .bytes = c->lists.send_counts[i] * c->width };
+        d->given[i] = (struct device_buffer){
+            .at = c->lists.send[i], .bytes = c->lists.send_counts[i] * c->width
+        };
     for (uint32_t i = 0; i < s.takes; i++)
-        d->taken[i] = (struct device_buffer){ .at = c->lists.recv[i], .bytes = c->lists.recv_counts[s.takes == 1 && folds ? comm->watch.me : i] * c->width };
+        d->taken[i] = (struct device_buffer){
+            .at = c->lists.recv[i],
+            .bytes = c->lists.recv_counts[s.takes == 1 && folds ? comm->watch.me : i] * c->width
+        };
     return 0;
 }
 
-/* Asks of n buffers. *device: the one that all lie on, -1 none yet. 0; refused; or d->error: the driver has failed. */
-static int buffers_ask(struct tutti_comm *comm, enum kind kind, uint32_t site, struct device_call *d, struct device_buffer *all, uint32_t n,
+/* Asks of n buffers. *device: the one that all lie on, -1 none yet. 0; refused; or d->error: the
+ * driver has failed. */
+static int buffers_ask(struct tutti_comm *comm, enum kind kind, uint32_t site,
+                       struct device_call *d, struct device_buffer *all, uint32_t n,
                        const char *what, const struct device_buffer **some)
 {
     const struct device_buffer *before = NULL;
@@ -97,10 +113,15 @@ static int buffers_ask(struct tutti_comm *comm, enum kind kind, uint32_t site, s
         before = b;
         uint64_t behind = b->pointer.base + b->pointer.bytes - (uint64_t)(uintptr_t)b->at;
         if (in_buffer(&b->pointer, b->at) && b->bytes > behind)
-            return guard_refuse(comm, kind, site, "the %s buffer ends %llu bytes from where its %llu bytes begin: it is memory of device %d", what,
-                                (unsigned long long)behind, (unsigned long long)b->bytes, b->pointer.device);
+            return guard_refuse(comm, kind, site,
+                                "the %s buffer ends %llu bytes from where its %llu bytes begin: it "
+                                "is memory of device %d",
+                                what, (unsigned long long)behind, (unsigned long long)b->bytes,
+                                b->pointer.device);
         if (*some && (*some)->pointer.device != b->pointer.device)
-            return guard_refuse(comm, kind, site, "buffers on devices %d and %d; those of one call lie on one device, or on the host",
+            return guard_refuse(comm, kind, site,
+                                "buffers on devices %d and %d; those of one call lie on one "
+                                "device, or on the host",
                                 (*some)->pointer.device, b->pointer.device);
         *some = b;
     }
@@ -123,7 +144,8 @@ static bool any_device(const struct device_buffer *all, uint32_t n)
     return any;
 }
 
-int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call, struct device_call *d)
+int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                 const tutti_call *call, struct device_call *d)
 {
     const struct device_buffer *some = NULL;
     memset(d, 0, sizeof *d);
@@ -137,7 +159,9 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
     d->out_device = any_device(d->taken, d->takes);
     if (r == 0 && !some && !d->error) {
         if (d->stream && (any_bytes(d->given, d->gives) || any_bytes(d->taken, d->takes)))
-            r = guard_refuse(comm, kind, site, "call.stream is for device buffers; those of this call are the host's");
+            r = guard_refuse(comm, kind, site,
+                             "call.stream is for device buffers; those of this call are the "
+                             "host's");
         device_drop(d);
         return r;
     }
@@ -147,7 +171,7 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
         r = device_begin(d, &why);
         if (r == -EINVAL)
             r = guard_refuse(comm, kind, site, "%s", d->words);
-        else if (r < 0) {                            /* the operation fails by it, so that all ranks hear of it */
+        else if (r < 0) {           /* the operation fails by it, so that all ranks hear of it */
             d->error = r == -ENOMEM ? r : -EIO;
             r = 0;
         }
@@ -161,7 +185,8 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
     return r;
 }
 
-int device_refuse_asked(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what, const void *at, size_t bytes)
+int device_refuse_asked(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *what,
+                        const void *at, size_t bytes)
 {
     struct device_buffer b = { .at = at, .bytes = bytes };
     char words[200];
@@ -169,5 +194,9 @@ int device_refuse_asked(struct tutti_comm *comm, enum kind kind, uint32_t site, 
     text_clear(&why);
     if (buffer_ask(&b, NULL, &why) < 0)
         return guard_refuse(comm, kind, site, "%s is %s", what, words);
-    return device_is(&b) ? guard_refuse(comm, kind, site, "%s is memory of device %d, and this function takes host memory", what, b.pointer.device) : 0;
+    return device_is(&b)
+        ? guard_refuse(comm, kind, site,
+                       "%s is memory of device %d, and this function takes host memory", what,
+                       b.pointer.device)
+        : 0;
 }

@@ -1,4 +1,5 @@
-/* load and save: checked like every collective's arguments; what the file itself is like is found by all ranks together (disk/). */
+/* load and save: checked like every collective's arguments; what the file itself is like is found
+ * by all ranks together (disk/). */
 #define TUTTI_NO_SITES
 #include "disk/disk.h"
 
@@ -8,7 +9,8 @@
 #include "os/caller.h"
 
 /* c->disk is described, or r says why not. */
-static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number, const tutti_call *call, int r)
+static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number,
+                const tutti_call *call, int r)
 {
     if (r < 0)
         r = guard_fail(comm, kind, number, r, "no memory for the call");
@@ -19,8 +21,8 @@ static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
     return guard_leave(comm, r);
 }
 
-static int disk_enter(const char *site, struct tutti_comm *comm, struct coll *c, enum kind kind, const char *path, size_t bytes, const tutti_call *call,
-                      uint32_t *number)
+static int disk_enter(const char *site, struct tutti_comm *comm, struct coll *c, enum kind kind,
+                      const char *path, size_t bytes, const tutti_call *call, uint32_t *number)
 {
     guard_clear(call);
     int r = guard_enter(comm);
@@ -30,13 +32,15 @@ static int disk_enter(const char *site, struct tutti_comm *comm, struct coll *c,
     check_describe(c, NULL, NULL, bytes, TUTTI_U8, TUTTI_SUM, 0);
     r = guard_call(comm, kind, *number, call);
     if (r == 0 && call && call->stream)
-        r = guard_refuse(comm, kind, *number, "call.stream is for device buffers; a file goes to and from host memory");
+        r = guard_refuse(comm, kind, *number,
+                         "call.stream is for device buffers; a file goes to and from host memory");
     if (r == 0 && (!path || !*path))
         r = guard_refuse(comm, kind, *number, "the path is %s", path ? "empty" : "NULL");
     return r < 0 ? guard_leave(comm, r) : 0;
 }
 
-int tutti_load_at(const char *site, const char *path, const void **data, size_t *bytes, tutti_comm *comm, const tutti_call *call)
+int tutti_load_at(const char *site, const char *path, const void **data, size_t *bytes,
+                  tutti_comm *comm, const tutti_call *call)
 {
     CALLER_KEPT;
     struct coll c;
@@ -45,13 +49,17 @@ int tutti_load_at(const char *site, const char *path, const void **data, size_t 
     if (r < 0)
         return r;
     if (!data || !bytes)
-        return guard_leave(comm, guard_refuse(comm, KIND_LOAD, number, "%s is NULL; give the address of a %s", data ? "bytes" : "data", data ? "size_t" : "pointer"));
+        return guard_leave(comm,
+                           guard_refuse(comm, KIND_LOAD, number,
+                                        "%s is NULL; give the address of a %s",
+                                        data ? "bytes" : "data", data ? "size_t" : "pointer"));
     *data = NULL;
     *bytes = 0;
     return disk(comm, &c, KIND_LOAD, number, call, disk_load(&c, comm, path, data, bytes));
 }
 
-int tutti_save_at(const char *site, const char *path, const void *data, size_t bytes, tutti_comm *comm, const tutti_call *call)
+int tutti_save_at(const char *site, const char *path, const void *data, size_t bytes,
+                  tutti_comm *comm, const tutti_call *call)
 {
     CALLER_KEPT;
     struct coll c;
@@ -62,16 +70,20 @@ int tutti_save_at(const char *site, const char *path, const void *data, size_t b
     if (!data && bytes)
         return guard_leave(comm, guard_refuse(comm, KIND_SAVE, number, "the data are NULL"));
     if (bytes >> 44)
-        return guard_leave(comm, guard_refuse(comm, KIND_SAVE, number, "%zu bytes are more than a file of 16 TiB", bytes));
+        return guard_leave(comm,
+                           guard_refuse(comm, KIND_SAVE, number,
+                                        "%zu bytes are more than a file of 16 TiB", bytes));
     return disk(comm, &c, KIND_SAVE, number, call, disk_save(&c, comm, path, data, bytes));
 }
 
-int tutti_load(const char *path, const void **data, size_t *bytes, tutti_comm *comm, const tutti_call *call)
+int tutti_load(const char *path, const void **data, size_t *bytes, tutti_comm *comm,
+               const tutti_call *call)
 {
     return tutti_load_at(NULL, path, data, bytes, comm, call);
 }
 
-int tutti_save(const char *path, const void *data, size_t bytes, tutti_comm *comm, const tutti_call *call)
+int tutti_save(const char *path, const void *data, size_t bytes, tutti_comm *comm,
+               const tutti_call *call)
 {
     return tutti_save_at(NULL, path, data, bytes, comm, call);
 }

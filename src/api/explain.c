@@ -28,7 +28,9 @@ const char *tutti_explain(const tutti_comm *comm)
 static uint64_t stats_ns(const struct tutti_comm *comm, uint64_t ticks)
 {
     struct clock_point origin = comm->world->arena.header->origin, now = clock_now();
-    return now.tick > origin.tick ? (uint64_t)((double)ticks * (double)(now.ns - origin.ns) / (double)(now.tick - origin.tick)) : 0;
+    return now.tick > origin.tick ? (uint64_t)((double)ticks * (double)(now.ns - origin.ns)
+                                               / (double)(now.tick - origin.tick))
+                                  : 0;
 }
 
 int tutti_stats(const tutti_comm *comm, tutti_figures *figures)
@@ -41,10 +43,12 @@ int tutti_stats(const tutti_comm *comm, tutti_figures *figures)
     guard_aside(comm);
     const shared64 *f = comm->watch.mine->figures;
     *figures = (tutti_figures){ 0 };
-    figures->operations = load_relaxed64(&f[FIGURE_OPERATIONS]);             /* relaxed: a figure for people */
-    figures->bytes = load_relaxed64(&f[FIGURE_BYTES]);                       /* relaxed: as above */
-    figures->wait_ns = stats_ns(comm, load_relaxed64(&f[FIGURE_WAIT_TICKS]));        /* relaxed: as above */
-    figures->fold_ns = stats_ns(comm, load_relaxed64(&f[FIGURE_FOLD_TICKS]));        /* relaxed: as above */
+    figures->operations = load_relaxed64(&f[FIGURE_OPERATIONS]);  /* relaxed: a figure for people */
+    figures->bytes = load_relaxed64(&f[FIGURE_BYTES]);            /* relaxed: as above */
+    /* relaxed: as above */
+    figures->wait_ns = stats_ns(comm, load_relaxed64(&f[FIGURE_WAIT_TICKS]));
+    /* relaxed: as above */
+    figures->fold_ns = stats_ns(comm, load_relaxed64(&f[FIGURE_FOLD_TICKS]));
     figures->came_last = load_relaxed64(&f[FIGURE_CAME_LAST]);               /* relaxed: as above */
     figures->sleeps = load_relaxed64(&f[FIGURE_SLEEPS]);                     /* relaxed: as above */
     return 0;

@@ -40,12 +40,16 @@ static int init_place(struct launch_place *place, const tutti_options *o, struct
     /* The options say who we are; a launcher, if there is one, may still name the job. */
     if (!o->job && !launcher) {
         text_clear(why);
-        text_add(why, "options.size is %d but nothing names the job the ranks meet under: give options.job", o->size);
+        text_add(why,
+                 "options.size is %d but nothing names the job the ranks meet under: give "
+                 "options.job",
+                 o->size);
         return -EINVAL;
     }
     text_clear(why);
     if (o->size < 1 || o->size > RANKS_MAX || o->rank < 0 || o->rank >= o->size) {
-        text_add(why, "rank %d of size %d: expected a size from 1 to %d and a rank below it", o->rank, o->size, RANKS_MAX);
+        text_add(why, "rank %d of size %d: expected a size from 1 to %d and a rank below it",
+                 o->rank, o->size, RANKS_MAX);
         return -EINVAL;
     }
     place->launcher = "options";
@@ -56,14 +60,16 @@ static int init_place(struct launch_place *place, const tutti_options *o, struct
     return 0;
 }
 
-/* The arena that `tutti run` handed down, "FD:INODE"; -1 if there is none or the descriptor is something else by now. *handed: its number there. */
+/* The arena that `tutti run` handed down, "FD:INODE"; -1 if there is none or the descriptor is
+ * something else by now. *handed: its number there. */
 static int init_handed_down(const struct launch_place *place, int *handed)
 {
     const char *said;
     int fd;
     unsigned long long inode;
     struct stat st;
-    if (strcmp(place->launcher, "tutti run") || !knob_text(KNOB_ARENA, &said) || sscanf(said, "%d:%llu", &fd, &inode) != 2)
+    if (strcmp(place->launcher, "tutti run") || !knob_text(KNOB_ARENA, &said)
+        || sscanf(said, "%d:%llu", &fd, &inode) != 2)
         return -1;
     if (fstat(fd, &st) < 0 || st.st_ino != inode)
         return -1;
@@ -71,7 +77,8 @@ static int init_handed_down(const struct launch_place *place, int *handed)
     return file_copy_up(fd);
 }
 
-int world_plan(struct arena_plan *plan, int size, const char *job, const tutti_options *o, struct text *why)
+int world_plan(struct arena_plan *plan, int size, const char *job, const tutti_options *o,
+               struct text *why)
 {
     static const char none[] = "";
     struct rules *rules = malloc(sizeof *rules);
@@ -94,12 +101,15 @@ int world_plan(struct arena_plan *plan, int size, const char *job, const tutti_o
         text_add(why, "TUTTI_ALGORITHM is longer than %d bytes", RULES_TEXT - 1);
         return -EINVAL;
     }
-    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0 || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0
+    if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0
+        || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0
         || knob_int(KNOB_STORE_BYTES, &store, said, sizeof said) < 0) {
         text_add(why, "%s", said);
         return -EINVAL;
     }
-    *plan = (struct arena_plan){ size, job, o->span_bytes, text, (uint64_t)first, (uint64_t)store, (int)verify };
+    *plan = (struct arena_plan){
+        size, job, o->span_bytes, text, (uint64_t)first, (uint64_t)store, (int)verify
+    };
     return 0;
 }
 
@@ -134,10 +144,13 @@ static char *init_name(const struct launch_place *place)
     return r < 0 ? NULL : name;
 }
 
-static int init_join(struct arena *arena, struct launch_place *place, const tutti_options *o, int *host_fd, struct text *why)
+static int init_join(struct arena *arena, struct launch_place *place, const tutti_options *o,
+                     int *host_fd, struct text *why)
 {
-    struct join_request request = { .fd = -1, .rank = place->rank, .size = place->size, .timeout_ms = o->join_timeout_ms,
-                                    .lay = tuning_file_lay };
+    struct join_request request = {
+        .fd = -1, .rank = place->rank, .size = place->size,
+        .timeout_ms = o->join_timeout_ms, .lay = tuning_file_lay
+    };
     int r = world_plan(&request.plan, place->size, place->job, o, why);
     if (r < 0)
         return r;
@@ -156,7 +169,8 @@ static int init_join(struct arena *arena, struct launch_place *place, const tutt
     if (request.fd >= 0 && !inherited)
         close(request.fd);
     if (inherited && handed >= 0)
-        close(handed);                               /* it would go on to every program that is started here, and keep the arena */
+        /* it would go on to every program that is started here, and keep the arena */
+        close(handed);
     free(name);
     return r;
 }

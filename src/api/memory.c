@@ -1,9 +1,10 @@
-/* Memory in the arena: handing it out, taking the caller's in, naming it for peers. All of it is local: no other rank takes part, nothing
- * waits, no comm is entered, so it goes on beside a thread that is inside a collective. On a broken comm what takes (alloc, register)
- * is refused like everything else, and what gives back or reads goes on.
+/* Memory in the arena: handing it out, taking the caller's in, naming it for peers. All of it is
+ * local: no other rank takes part, nothing waits, no comm is entered, so it goes on beside a thread
+ * that is inside a collective. On a broken comm what takes (alloc, register) is refused like
+ * everything else, and what gives back or reads goes on.
  *
- * A handle is the offset in the arena, 48 bits, under 16 bits of a hash of it and of the arena's birth: garbage and handles of other jobs
- * are refused but for 1 in 65,536. */
+ * A handle is the offset in the arena, 48 bits, under 16 bits of a hash of it and of the arena's
+ * birth: garbage and handles of other jobs are refused but for 1 in 65,536. */
 #include "api/memory.h"
 
 #include "engine/guard.h"
@@ -62,7 +63,9 @@ int memory_enter_whole(struct tutti_comm *comm, const char *name)
     int r = memory_enter(comm, name);
     if (r < 0 || !(load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN))
         return r;
-    comm_explain(comm, "%s: the comm is broken by an earlier failure; take another comm of this world", name);
+    comm_explain(comm,
+                 "%s: the comm is broken by an earlier failure; take another comm of this world",
+                 name);
     return -ECANCELED;
 }
 
@@ -73,10 +76,13 @@ static void say_no_memory(struct tutti_comm *comm, size_t bytes, int error)
     text_add_bytes(&s, bytes);
     text_add_bytes(&room, comm->world->arena.header->span_bytes);
     if (error == -ENOSPC)
-        comm_explain(comm, "alloc: no place for %s in this rank's span of %s; raise TUTTI_SPAN_BYTES (or options.span_bytes)", size,
-                     span);
+        comm_explain(comm,
+                     "alloc: no place for %s in this rank's span of %s; raise TUTTI_SPAN_BYTES (or "
+                     "options.span_bytes)",
+                     size, span);
     else
-        comm_explain(comm, "alloc: the system has no memory left for %s (RAM or cgroup limit)", size);
+        comm_explain(comm, "alloc: the system has no memory left for %s (RAM or cgroup limit)",
+                     size);
 }
 
 void *tutti_alloc(size_t bytes, tutti_comm *comm)
@@ -86,7 +92,7 @@ void *tutti_alloc(size_t bytes, tutti_comm *comm)
     if (memory_enter_whole(comm, "alloc") < 0)
         return NULL;
     void *at = heap_alloc(comm->world->heap, bytes, &error);
-    if (!at && loaded_reclaim(comm->world))          /* files that the other ranks have given back by now */
+    if (!at && loaded_reclaim(comm->world))  /* files that the other ranks have given back by now */
         at = heap_alloc(comm->world->heap, bytes, &error);
     if (!at)
         say_no_memory(comm, bytes, error);
@@ -103,8 +109,11 @@ int tutti_free(void *ptr, tutti_comm *comm)
     if (r < 0)
         r = loaded_free(comm->world, ptr);
     if (r < 0)
-        comm_explain(comm, "free: 0x%zx is not the beginning of memory that this rank has from tutti_alloc or tutti_load and has not freed "
-                     "yet", (size_t)ptr);
+        comm_explain(comm,
+                     "free: 0x%zx is not the beginning of memory that this rank has from "
+                     "tutti_alloc or tutti_load and has not freed "
+                     "yet",
+                     (size_t)ptr);
     return r;
 }
 
@@ -124,7 +133,8 @@ int tutti_register(void *ptr, size_t bytes, tutti_comm *comm)
     else if (r == 0)
         r = registered_in(comm->world->registered, ptr, bytes, &why);
     if (r < 0)
-        comm_explain(comm, "register: %zu bytes at 0x%zx cannot become part of the arena: %s", bytes, (size_t)ptr, said);
+        comm_explain(comm, "register: %zu bytes at 0x%zx cannot become part of the arena: %s",
+                     bytes, (size_t)ptr, said);
     return r;
 }
 
@@ -148,10 +158,14 @@ int tutti_unregister(void *ptr, tutti_comm *comm)
     if (r < 0)
         return r;
     if (any_under_way(comm->world)) {
-        comm_explain(comm, "unregister: work is under way on a comm of this world, which may use the memory; wait for it first");
+        comm_explain(comm,
+                     "unregister: work is under way on a comm of this world, which may use the "
+                     "memory; wait for it first");
         return -EBUSY;
     }
-    r = device_memory_is_registered(comm->world, ptr) ? device_memory_unregister(comm->world, ptr, &why) : registered_out(comm->world->registered, ptr, &why);
+    r = device_memory_is_registered(comm->world, ptr)
+        ? device_memory_unregister(comm->world, ptr, &why)
+        : registered_out(comm->world->registered, ptr, &why);
     if (r < 0)
         comm_explain(comm, "unregister: %s", said);
     return r;
@@ -164,7 +178,8 @@ static uint64_t handle_make(const struct arena *arena, uint64_t offset)
     return offset | text_hash(&offset, sizeof offset, arena->header->birth) << HANDLE_BITS;
 }
 
-/* In this rank's own span only what is handed out or registered is anybody's; of peers' spans only they know that. */
+/* In this rank's own span only what is handed out or registered is anybody's; of peers' spans only
+ * they know that. */
 static bool is_named(struct world *world, uint64_t offset)
 {
     char *at = world->arena.base + offset;
@@ -189,8 +204,10 @@ int tutti_handle(const void *ptr, uint64_t *handle, tutti_comm *comm)
     }
     struct place place = comm_place(comm, ptr, 1);
     if (place.lo == place.hi || !is_named(comm->world, place.at)) {
-        comm_explain(comm, "handle: 0x%zx is not in the arena: it is neither of tutti_alloc or tutti_view, nor in the whole pages of registered memory",
-                   (size_t)ptr);
+        comm_explain(comm,
+                     "handle: 0x%zx is not in the arena: it is neither of tutti_alloc or "
+                     "tutti_view, nor in the whole pages of registered memory",
+                     (size_t)ptr);
         return -EINVAL;
     }
     *handle = handle_make(&comm->world->arena, place.at);
@@ -202,7 +219,8 @@ static uint64_t handle_open(struct tutti_comm *comm, uint64_t handle, const char
 {
     const struct arena *arena = &comm->world->arena;
     uint64_t offset = handle & HANDLE_MASK;
-    if (offset >= arena->header->spans_at && offset < arena->bytes && handle == handle_make(arena, offset))
+    if (offset >= arena->header->spans_at && offset < arena->bytes
+        && handle == handle_make(arena, offset))
         return offset;
     comm_explain(comm, "%s: 0x%llx is no handle of this job", name, (unsigned long long)handle);
     return 0;
@@ -218,10 +236,13 @@ void *tutti_view(uint64_t handle, tutti_comm *comm)
 const void *tutti_view_readonly(uint64_t handle, tutti_comm *comm)
 {
     CALLER_KEPT;
-    uint64_t offset = memory_enter(comm, "view_readonly") == 0 ? handle_open(comm, handle, "view_readonly") : 0;
+    uint64_t offset = memory_enter(comm, "view_readonly") == 0
+        ? handle_open(comm, handle, "view_readonly")
+        : 0;
     int error = 0;
     const char *base = offset ? place_readonly(comm->world, &error) : NULL;
     if (offset && !base)
-        comm_explain(comm, "view_readonly: the arena cannot be mapped a second time: %s", error_text(error));
+        comm_explain(comm, "view_readonly: the arena cannot be mapped a second time: %s",
+                     error_text(error));
     return base ? base + offset : NULL;
 }

@@ -1,4 +1,5 @@
-/* Operations of the caller's own. Making one is a collective, so that a number means the same operation on all ranks. */
+/* Operations of the caller's own. Making one is a collective, so that a number means the same
+ * operation on all ranks. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "engine/run.h"
@@ -29,7 +30,8 @@ static int op_room(struct tutti_comm *comm, uint32_t number)
     return 0;
 }
 
-/* The next number from `from` on that this rank has free: how far from the last one made; OPS_MAX: none. */
+/* The next number from `from` on that this rank has free: how far from the last one made;
+ * OPS_MAX: none. */
 static uint32_t op_next(const struct tutti_comm *comm, uint32_t from)
 {
     while (from < OPS_MAX) {
@@ -41,16 +43,19 @@ static uint32_t op_next(const struct tutti_comm *comm, uint32_t from)
     return from;
 }
 
-/* Each rank frees for itself, so what is free here may be in use there. All offer their next free number, and go on from the furthest until
-   they offer the same; nearly always at once. What stands in one rank's way must be everybody's error: the largest of all is the answer. */
+/* Each rank frees for itself, so what is free here may be in use there. All offer their next free
+   number, and go on from the furthest until they offer the same; nearly always at once. What stands
+   in one rank's way must be everybody's error: the largest of all is the answer. */
 static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
 {
     for (uint32_t from = 0;;) {
         from = op_next(comm, from);
         *number = (comm->api.ops_made + from) % OPS_MAX;
         int r = from == OPS_MAX ? -ENOSPC : op_room(comm, *number);
-        int32_t trouble = r < 0 ? -r * RANKS_MAX + (int32_t)comm->watch.me : 0;      /* what, and whose */
-        int32_t most[3] = { trouble, (int32_t)from, -(int32_t)from };        /* trouble, the furthest, the nearest */
+        /* what, and whose */
+        int32_t trouble = r < 0 ? -r * RANKS_MAX + (int32_t)comm->watch.me : 0;
+        /* trouble, the furthest, the nearest */
+        int32_t most[3] = { trouble, (int32_t)from, -(int32_t)from };
         struct coll c;
         check_describe(&c, most, most, 3, TUTTI_I32, TUTTI_MAX, 0);
         c.width = sizeof most[0];
@@ -62,8 +67,11 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
             return r;
         if (most[0]) {
             int error = most[0] / RANKS_MAX;
-            comm_explain(comm, "op_create: rank %d has no room for another operation: %s", most[0] % RANKS_MAX,
-                         error == ENOSPC ? "all 7168 numbers are in use there; free those that are not needed" : error_system(error));
+            comm_explain(comm, "op_create: rank %d has no room for another operation: %s",
+                         most[0] % RANKS_MAX,
+                         error == ENOSPC
+                             ? "all 7168 numbers are in use there; free those that are not needed"
+                             : error_system(error));
             return -error;
         }
         if (most[1] == -most[2]) {
@@ -74,16 +82,20 @@ static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
     }
 }
 
-int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *op, tutti_comm *comm)
+int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t, tutti_type),
+                       int commutative, tutti_op *op, tutti_comm *comm)
 {
     CALLER_KEPT;
-    (void)commutative;                               /* in rank order it is applied in any case, so that the bits are the same in every run */
+    /* in rank order it is applied in any case, so that the bits are the same in every run */
+    (void)commutative;
     int r = guard_enter(comm);
     if (r < 0)
         return r;
     uint32_t where = comm_site(comm, site), number;
     if (!fn || !op)
-        return guard_leave(comm, guard_refuse(comm, KIND_OP_CREATE, where, "the %s is NULL", fn ? "address for the operation" : "function"));
+        return guard_leave(comm,
+                           guard_refuse(comm, KIND_OP_CREATE, where, "the %s is NULL",
+                                        fn ? "address for the operation" : "function"));
     r = op_agree(comm, where, &number);
     if (r == 0) {
         comm->api.ops[number] = (struct comm_op){ fn };
@@ -100,9 +112,12 @@ int tutti_op_free_at(const char *site, tutti_op *op, tutti_comm *comm)
         return r;
     uint32_t number = op ? (uint32_t)*op - TUTTI_OP_USER : UINT32_MAX;
     if (number >= comm->api.ops_room || !comm->api.ops[number].fn)
-        r = guard_refuse(comm, KIND_OP_CREATE, comm_site(comm, site), "op_free: %s", op ? "this is no operation of this comm" : "the address is NULL");
+        r = guard_refuse(comm, KIND_OP_CREATE, comm_site(comm, site), "op_free: %s",
+                         op ? "this is no operation of this comm" : "the address is NULL");
     else if (queue_under_way(comm)) {
-        comm_explain(comm, "op_free: work is under way on this comm, which may use it; wait for it first");
+        comm_explain(comm,
+                     "op_free: work is under way on this comm, which may use it; wait for it "
+                     "first");
         r = -EBUSY;
     } else {
         comm->api.ops[number].fn = NULL;
@@ -111,7 +126,8 @@ int tutti_op_free_at(const char *site, tutti_op *op, tutti_comm *comm)
     return guard_leave(comm, r);
 }
 
-int tutti_op_create(void (*fn)(const void *, void *, size_t, tutti_type), int commutative, tutti_op *op, tutti_comm *comm)
+int tutti_op_create(void (*fn)(const void *, void *, size_t, tutti_type), int commutative,
+                    tutti_op *op, tutti_comm *comm)
 {
     return tutti_op_create_at(NULL, fn, commutative, op, comm);
 }

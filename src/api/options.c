@@ -1,4 +1,5 @@
-/* An option that is not 0 wins over its environment twin, that over the launcher's, that over the default. */
+/* An option that is not 0 wins over its environment twin, that over the launcher's, that over
+ * the default. */
 #define TUTTI_NO_SITES
 #include "api/world.h"
 
@@ -15,7 +16,8 @@
 enum { JOIN_TIMEOUT_MS = 60 * 1000, WARN_MS = 30 * 1000 };
 
 static const struct { const char *name; unsigned flag; } flags[] = {
-    { "bind_core", TUTTI_BIND_CORE }, { "bind_numa", TUTTI_BIND_NUMA }, { "no_spin", TUTTI_NO_SPIN }, { "local", TUTTI_LOCAL },
+    { "bind_core", TUTTI_BIND_CORE }, { "bind_numa", TUTTI_BIND_NUMA },
+    { "no_spin", TUTTI_NO_SPIN }, { "local", TUTTI_LOCAL },
 };
 static const unsigned flags_all = TUTTI_BIND_CORE | TUTTI_BIND_NUMA | TUTTI_NO_SPIN | TUTTI_LOCAL;
 
@@ -50,7 +52,10 @@ static int options_flags(unsigned *field, struct text *why)
             if (strlen(flags[i].name) == n && !strncmp(s, flags[i].name, n))
                 break;
         if (i == sizeof flags / sizeof flags[0]) {
-            text_add(why, "TUTTI_FLAGS=%.60s: expected bind_core, bind_numa, no_spin, local, separated by commas", list);
+            text_add(why,
+                     "TUTTI_FLAGS=%.60s: expected bind_core, bind_numa, no_spin, local, separated "
+                     "by commas",
+                     list);
             return -EINVAL;
         }
         *field |= flags[i].flag;
@@ -67,7 +72,8 @@ static int options_check(const tutti_options *o, struct text *why)
     }
     for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
         if (o->reserved[i]) {
-            text_add(why, "options.reserved[%zu] is not 0: fill a tutti_options with zeros first", i);
+            text_add(why, "options.reserved[%zu] is not 0: fill a tutti_options with zeros first",
+                     i);
             return -EINVAL;
         }
     return 0;
@@ -94,7 +100,8 @@ int world_options(tutti_options *o, const tutti_options *given, struct text *why
         int rank = o->rank;
         r = options_int(KNOB_SIZE, &o->size, 0, why);
         if (r == 0)
-            r = options_int(KNOB_RANK, &rank, 0, why);               /* wrong is wrong, also where it decides nothing */
+            /* wrong is wrong, also where it decides nothing */
+            r = options_int(KNOB_RANK, &rank, 0, why);
         if (r == 0 && o->size)
             o->rank = rank;
     }
@@ -102,7 +109,10 @@ int world_options(tutti_options *o, const tutti_options *given, struct text *why
         knob_text(KNOB_JOB, &o->job);
     const char *isa;
     if (r == 0 && knob_text(KNOB_ISA, &isa) && !fold_find_isa(isa, TUTTI_F32, TUTTI_SUM)) {
-        text_add(why, "TUTTI_ISA=%.60s: expected plain, avx2, avx512 or neon, as far as this processor has it", isa);
+        text_add(why,
+                 "TUTTI_ISA=%.60s: expected plain, avx2, avx512 or neon, as far as this processor "
+                 "has it",
+                 isa);
         r = -EINVAL;
     }
     if (r == 0 && !o->span_bytes) {

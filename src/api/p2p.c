@@ -1,5 +1,6 @@
-/* send, recv, probe: check the arguments, write the journal, hand on. Nothing is touched before all checks are done. Without work under
- * way of this kind a call goes straight through p2p/, without a lock and with one read of the time stamp counter unless it waits. */
+/* send, recv, probe: check the arguments, write the journal, hand on. Nothing is touched before all
+ * checks are done. Without work under way of this kind a call goes straight through p2p/, without a
+ * lock and with one read of the time stamp counter unless it waits. */
 #define TUTTI_NO_SITES
 #include "api/device.h"
 #include "engine/guard.h"
@@ -15,11 +16,13 @@ static int check_peer(struct tutti_comm *comm, const struct post *post)
 {
     const char *name = post->kind == KIND_SEND ? "to" : "from";
     bool any = post->kind != KIND_SEND;
-    if ((post->peer < 0 || (uint32_t)post->peer >= comm->watch.size) && !(any && post->peer == TUTTI_ANY))
-        return guard_refuse(comm, post->kind, post->site, "%s is %d; there are 0 to %u%s", name, post->peer, comm->watch.size - 1,
-                            any ? ", and TUTTI_ANY" : "");
+    if ((post->peer < 0 || (uint32_t)post->peer >= comm->watch.size)
+        && !(any && post->peer == TUTTI_ANY))
+        return guard_refuse(comm, post->kind, post->site, "%s is %d; there are 0 to %u%s", name,
+                            post->peer, comm->watch.size - 1, any ? ", and TUTTI_ANY" : "");
     if (post->tag < 0 && !(any && post->tag == TUTTI_ANY))
-        return guard_refuse(comm, post->kind, post->site, "tag %d is negative%s", post->tag, any ? " and not TUTTI_ANY" : "");
+        return guard_refuse(comm, post->kind, post->site, "tag %d is negative%s", post->tag,
+                            any ? " and not TUTTI_ANY" : "");
     return 0;
 }
 
@@ -31,18 +34,21 @@ static int check_buffer(struct tutti_comm *comm, struct post *post, const void *
     if (post->count > PTRDIFF_MAX / post->width)
         return guard_refuse(comm, post->kind, post->site, "count %zu is too large", post->count);
     if (post->count && !buf)
-        return guard_refuse(comm, post->kind, post->site, "the buffer is NULL with count %zu", post->count);
+        return guard_refuse(comm, post->kind, post->site, "the buffer is NULL with count %zu",
+                            post->count);
     post->bytes = post->count * post->width;
     return device_refuse(comm, post->kind, post->site, "the buffer", buf, post->bytes);
 }
 
-static int call_check(struct tutti_comm *comm, struct post *post, const void *buf, const tutti_call *call)
+static int call_check(struct tutti_comm *comm, struct post *post, const void *buf,
+                      const tutti_call *call)
 {
     int r = check_peer(comm, post);
     if (r == 0 && post->kind != KIND_PROBE)
         r = check_buffer(comm, post, buf);
     if (r == 0 && call && call->stream)
-        r = guard_refuse(comm, post->kind, post->site, "call.stream is for device buffers; this function takes host memory");
+        r = guard_refuse(comm, post->kind, post->site,
+                         "call.stream is for device buffers; this function takes host memory");
     return r < 0 || !call ? r : guard_call(comm, post->kind, post->site, call);
 }
 
@@ -50,7 +56,8 @@ static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call
 {
     int r = p2p_open(comm);
     if (r < 0)
-        return guard_fail(comm, post->kind, post->site, r, "no memory for sends and receives between %u ranks", comm->watch.size);
+        return guard_fail(comm, post->kind, post->site, r,
+                          "no memory for sends and receives between %u ranks", comm->watch.size);
     r = p2p_check(comm->p2p, post);
     if (r < 0)
         return r;
@@ -58,8 +65,10 @@ static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call
     return work ? request_start(comm, post, call) : p2p_run(comm->p2p, post);
 }
 
-/* With a collective under way as work the journal belongs to whoever carries that on: this call then stands in no table. */
-static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_comm *comm, const tutti_call *call)
+/* With a collective under way as work the journal belongs to whoever carries that on: this call
+ * then stands in no table. */
+static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_comm *comm,
+                       const tutti_call *call)
 {
     CALLER_KEPT;
     post->site = site;
@@ -86,14 +95,16 @@ static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_
     return guard_leave(comm, r);
 }
 
-/* Nothing is out of the common, and nothing else of this comm under way: a small message takes the fast path, without a post. */
+/* Nothing is out of the common, and nothing else of this comm under way: a small message takes the
+ * fast path, without a post. */
 static inline bool fast_letter(const struct tutti_comm *comm, const tutti_call *call)
 {
     return !call && comm->p2p && !load_acquire32(&comm->watch.attention) && !p2p_under_way(comm);
 }
 
 /* No word need be said about these arguments, but perhaps about the tag. */
-static inline bool fast_plain(const struct tutti_comm *comm, struct note *note, const void *buf, size_t count)
+static inline bool fast_plain(const struct tutti_comm *comm, struct note *note, const void *buf,
+                              size_t count)
 {
     note->width = fold_type_size(note->type);
     note->bytes = count * note->width;
@@ -102,7 +113,8 @@ static inline bool fast_plain(const struct tutti_comm *comm, struct note *note, 
 }
 
 /* It is done. */
-static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struct note *note, size_t count)
+static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struct note *note,
+                            size_t count)
 {
     struct watch *w = &comm->watch;
     uint64_t tick = clock_tick();
@@ -114,7 +126,8 @@ static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struc
     return guard_leave(comm, 0);
 }
 
-static int send_slow(uint32_t site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
+static int send_slow(uint32_t site, const void *buf, size_t count, tutti_type type, int to, int tag,
+                     tutti_comm *comm, const tutti_call *call)
 {
     struct post post;
     post_describe(&post, KIND_SEND, to, tag, type, count);
@@ -122,8 +135,8 @@ static int send_slow(uint32_t site, const void *buf, size_t count, tutti_type ty
     return call_letter(site, &post, buf, comm, call);
 }
 
-static int recv_slow(uint32_t site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm,
-                     const tutti_call *call)
+static int recv_slow(uint32_t site, void *buf, size_t count, tutti_type type, int from, int tag,
+                     tutti_message *got, tutti_comm *comm, const tutti_call *call)
 {
     struct post post;
     post_describe(&post, KIND_RECV, from, tag, type, count);
@@ -132,33 +145,37 @@ static int recv_slow(uint32_t site, void *buf, size_t count, tutti_type type, in
     return call_letter(site, &post, buf, comm, call);
 }
 
-int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
+int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type type, int to, int tag,
+                  tutti_comm *comm, const tutti_call *call)
 {
     guard_clear(call);
     int r = guard_enter(comm);
     if (r < 0)
         return r;
     struct note note = { .peer = to, .tag = tag, .type = type, .site = comm_site(comm, site) };
-    if (fast_letter(comm, call) && tag >= 0 && fast_plain(comm, &note, buf, count) && send_now(comm->p2p, &note, buf))
+    if (fast_letter(comm, call) && tag >= 0 && fast_plain(comm, &note, buf, count)
+        && send_now(comm->p2p, &note, buf))
         return fast_done(comm, KIND_SEND, &note, count);
     return send_slow(note.site, buf, count, type, to, tag, comm, call);
 }
 
-int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm,
-                  const tutti_call *call)
+int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, int from, int tag,
+                  tutti_message *got, tutti_comm *comm, const tutti_call *call)
 {
     guard_clear(call);
     int r = guard_enter(comm);
     if (r < 0)
         return r;
     struct note note = { .peer = from, .tag = tag, .type = type, .site = comm_site(comm, site) };
-    bool fast = fast_letter(comm, call) && (tag >= 0 || tag == TUTTI_ANY) && fast_plain(comm, &note, buf, count);
+    bool fast = fast_letter(comm, call) && (tag >= 0 || tag == TUTTI_ANY)
+        && fast_plain(comm, &note, buf, count);
     if (fast && p2p_well(comm->p2p, TUTTI_ANY) && match_now(comm->p2p, &note, buf, got))
         return fast_done(comm, KIND_RECV, &note, count);
     return recv_slow(note.site, buf, count, type, from, tag, got, comm, call);
 }
 
-int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
+int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *comm,
+                   const tutti_call *call)
 {
     struct post post;
     guard_clear(call);
@@ -170,12 +187,14 @@ int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutt
     return call_letter(comm_site(comm, site), &post, NULL, comm, call);
 }
 
-int tutti_send(const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm, const tutti_call *call)
+int tutti_send(const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm,
+               const tutti_call *call)
 {
     return tutti_send_at(NULL, buf, count, type, to, tag, comm, call);
 }
 
-int tutti_recv(void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got, tutti_comm *comm, const tutti_call *call)
+int tutti_recv(void *buf, size_t count, tutti_type type, int from, int tag, tutti_message *got,
+               tutti_comm *comm, const tutti_call *call)
 {
     return tutti_recv_at(NULL, buf, count, type, from, tag, got, comm, call);
 }

@@ -1,4 +1,5 @@
-/* What is left to do with a comm that broke: agree on something all the same, and go on with those that are left. */
+/* What is left to do with a comm that broke: agree on something all the same, and go on with those
+ * that are left. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "engine/queue.h"
@@ -13,12 +14,15 @@ int tutti_comm_agree_at(const char *site, tutti_comm *comm, int *flag)
         return r;
     uint32_t number = comm_site(comm, site);
     if (!flag)
-        return guard_leave(comm, guard_refuse(comm, KIND_AGREE, number, "flag is NULL; give the address of this rank's flag"));
+        return guard_leave(comm,
+                           guard_refuse(comm, KIND_AGREE, number,
+                                        "flag is NULL; give the address of this rank's flag"));
     r = guard_operation(comm, KIND_AGREE, number);
     return guard_leave(comm, r == 0 ? comm_agree(comm, number, flag) : r);
 }
 
-/* Work under way ends first: on a broken comm by failing, and how it ended is told by its handles. */
+/* Work under way ends first: on a broken comm by failing, and how it ended is told by
+ * its handles. */
 int tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm)
 {
     CALLER_KEPT;
@@ -27,7 +31,9 @@ int tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm
         return r;
     uint32_t number = comm_site(broken, site);
     if (!comm)
-        return guard_leave(broken, guard_refuse(broken, KIND_SHRINK, number, "comm is NULL; give the address of a tutti_comm *"));
+        return guard_leave(broken,
+                           guard_refuse(broken, KIND_SHRINK, number,
+                                        "comm is NULL; give the address of a tutti_comm *"));
     *comm = NULL;
     r = guard_operation(broken, KIND_SHRINK, number);
     if (r == 0)
@@ -38,4 +44,8 @@ int tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm
 }
 
 int tutti_comm_agree(tutti_comm *comm, int *flag) { return tutti_comm_agree_at(NULL, comm, flag); }
-int tutti_comm_shrink(tutti_comm *broken, tutti_comm **comm) { return tutti_comm_shrink_at(NULL, broken, comm); }
+
+int tutti_comm_shrink(tutti_comm *broken, tutti_comm **comm)
+{
+    return tutti_comm_shrink_at(NULL, broken, comm);
+}

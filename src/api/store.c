@@ -1,6 +1,7 @@
-/* set, get, add, compare_set, delete: checks, words for what went wrong, and get's waiting. The table is the job's (arena/store); of the
- * comm there are the deadline, the report and whether it is whole. Nothing here is a collective, and nothing touches the comm's queue.
- * Cost beside the table's own: the entry of every call, and a record in the journal where no work is under way. */
+/* set, get, add, compare_set, delete: checks, words for what went wrong, and get's waiting. The
+ * table is the job's (arena/store); of the comm there are the deadline, the report and whether it
+ * is whole. Nothing here is a collective, and nothing touches the comm's queue. Cost beside the
+ * table's own: the entry of every call, and a record in the journal where no work is under way. */
 #define TUTTI_NO_SITES
 #include "api/device.h"
 #include "engine/guard.h"
@@ -18,16 +19,24 @@
 #define LOCK_PATIENCE_NS UINT64_C(30000000000)
 
 /* said: the report is written. */
-struct store_call { struct tutti_comm *comm; enum kind kind; uint32_t site; struct store_key key; bool journal, said; };
+struct store_call {
+    struct tutti_comm *comm;
+    enum kind kind;
+    uint32_t site;
+    struct store_key key;
+    bool journal, said;
+};
 
 static int call_too_long(const struct store_call *c, const char *what, size_t bytes, size_t most)
 {
-    guard_refuse(c->comm, c->kind, c->site, "the %s has %zu bytes or more; the most is %zu", what, bytes, most);
+    guard_refuse(c->comm, c->kind, c->site, "the %s has %zu bytes or more; the most is %zu", what,
+                 bytes, most);
     return -EMSGSIZE;
 }
 
 /* Inside the comm, with the key checked; on error outside again. */
-static int call_open(struct store_call *c, struct tutti_comm *comm, enum kind kind, const char *site, const char *key)
+static int call_open(struct store_call *c, struct tutti_comm *comm, enum kind kind,
+                     const char *site, const char *key)
 {
     int r = guard_enter(comm);
     if (r < 0)
@@ -35,7 +44,9 @@ static int call_open(struct store_call *c, struct tutti_comm *comm, enum kind ki
     *c = (struct store_call){ .comm = comm, .kind = kind, .site = comm_site(comm, site) };
     size_t bytes = key ? strnlen(key, STORE_KEY_MOST + 1) : 0;
     if (bytes == 0)
-        return guard_leave(comm, guard_refuse(comm, kind, c->site, "the key is %s", key ? "empty" : "NULL"));
+        return guard_leave(comm,
+                           guard_refuse(comm, kind, c->site, "the key is %s",
+                                        key ? "empty" : "NULL"));
     if (bytes > STORE_KEY_MOST)
         return guard_leave(comm, call_too_long(c, "key", bytes, STORE_KEY_MOST));
     c->key = store_key(key, bytes);
@@ -47,11 +58,13 @@ static int call_value(const struct store_call *c, const char *what, const void *
     if (bytes > STORE_VALUE_MOST)
         return call_too_long(c, what, bytes, STORE_VALUE_MOST);
     if (!value && bytes)
-        return guard_refuse(c->comm, c->kind, c->site, "the %s is NULL, and its length is %zu", what, bytes);
+        return guard_refuse(c->comm, c->kind, c->site, "the %s is NULL, and its length is %zu",
+                            what, bytes);
     return device_refuse(c->comm, c->kind, c->site, what, value, bytes);
 }
 
-/* All arguments are fine. 0, or why nothing is begun. With work under way the journal belongs to whoever carries that on. */
+/* All arguments are fine. 0, or why nothing is begun. With work under way the journal belongs to
+ * whoever carries that on. */
 static int call_begin(struct store_call *c)
 {
     struct timed_wait p = { .comm = c->comm };
@@ -62,14 +75,16 @@ static int call_begin(struct store_call *c)
         return r;
     c->journal = !(load_acquire32(&c->comm->watch.attention) & ATTENTION_WORK);
     if (c->journal)
-        journal_begin(&c->comm->watch, 0, fingerprint_make(c->kind, 0, 0, 0, 0), 0, c->site, clock_tick());
+        journal_begin(&c->comm->watch, 0, fingerprint_make(c->kind, 0, 0, 0, 0), 0, c->site,
+                      clock_tick());
     return 0;
 }
 
 static void call_name(const struct store_call *c, struct text *t)
 {
     text_clear(t);
-    text_add(t, "%s of key \"%.80s\" at %s: ", kind_name(c->kind), c->key.text, arena_site_text(&c->comm->world->arena, c->site));
+    text_add(t, "%s of key \"%.80s\" at %s: ", kind_name(c->kind), c->key.text,
+             arena_site_text(&c->comm->world->arena, c->site));
 }
 
 static void call_explain(const struct store_call *c, int error)
@@ -92,7 +107,9 @@ static void call_explain(const struct store_call *c, int error)
         text_add(&t, "the system has no pages left for the store (RAM or cgroup limit)");
         break;
     case -ETIMEDOUT:
-        text_add(&t, "a rank that stands still (stopped, or in a debugger) holds the store's lock; let it go on, or end it");
+        text_add(&t,
+                 "a rank that stands still (stopped, or in a debugger) holds the store's lock; let "
+                 "it go on, or end it");
         break;
     case -EIO:
         text_add(&t, "a rank has written over the store; it cannot be used any more");
@@ -148,7 +165,9 @@ static int get_alone(struct store_call *c)
     struct text t = TEXT_IN(room);
     call_name(c, &t);
     bool alone = c->comm->world->size == 1;
-    text_add(&t, "nobody is left to set it: %s", alone ? "this rank is alone in the job" : "all other ranks of the job are dead or gone");
+    text_add(&t, "nobody is left to set it: %s",
+             alone ? "this rank is alone in the job"
+                   : "all other ranks of the job are dead or gone");
     get_table(c, &t);
     return -EOWNERDEAD;
 }
@@ -169,13 +188,15 @@ static uint64_t get_lock_patience(const struct timed_wait *p)
     const struct wait_ways *ways = p->comm->watch.ways;
     if (p->timeout_ns < 0)
         return LOCK_PATIENCE_NS;
-    uint64_t waited = ways->now(ways->arg) - p->began_ns - p->excused_ns, timeout = (uint64_t)p->timeout_ns;
+    uint64_t waited = ways->now(ways->arg) - p->began_ns - p->excused_ns,
+             timeout = (uint64_t)p->timeout_ns;
     uint64_t left = waited < timeout ? timeout - waited : 0;
     return left < LOCK_PATIENCE_NS ? left : LOCK_PATIENCE_NS;
 }
 
 /* One look: 0, -EMSGSIZE, or what store_get says. */
-static int get_look(struct store_call *c, void *value, size_t *len, uint64_t *version, uint64_t lock_patience_ns)
+static int get_look(struct store_call *c, void *value, size_t *len, uint64_t *version,
+                    uint64_t lock_patience_ns)
 {
     size_t room = *len, bytes = room;
     int r = store_get(&c->comm->world->arena, &c->key, value, &bytes, version, lock_patience_ns);
@@ -184,7 +205,8 @@ static int get_look(struct store_call *c, void *value, size_t *len, uint64_t *ve
     return r == -EMSGSIZE ? get_small(c, room, bytes) : r;
 }
 
-/* Asleep on the version of the key's group, and on the life of one other rank, whichever: as long as one lives, somebody may set it. */
+/* Asleep on the version of the key's group, and on the life of one other rank, whichever: as long
+ * as one lives, somebody may set it. */
 static int get_await(struct store_call *c, void *value, size_t *len, struct timed_wait *p)
 {
     struct watch *w = &c->comm->watch;
@@ -195,7 +217,8 @@ static int get_await(struct store_call *c, void *value, size_t *len, struct time
     char what[128];
     snprintf(what, sizeof what, "for key \"%.80s\"", c->key.text);
     for (bool spun = false;; spun = true) {
-        struct seat *other = timed_wait_other(p, &from);            /* E5: before the look at what it may have set */
+        /* E5: before the look at what it may have set */
+        struct seat *other = timed_wait_other(p, &from);
         int r = get_look(c, value, len, &version, get_lock_patience(p));
         if (r != -ENOENT)
             return r;
@@ -226,7 +249,9 @@ static int get_wait(struct store_call *c, void *value, size_t *len, int64_t time
 /* A key that is there is found by the first look, without a clock. */
 static int get_value(struct store_call *c, void *value, size_t *len, int64_t timeout_ns)
 {
-    uint64_t version, patience = timeout_ns < 0 || (uint64_t)timeout_ns > LOCK_PATIENCE_NS ? LOCK_PATIENCE_NS : (uint64_t)timeout_ns;
+    uint64_t version,
+        patience = timeout_ns < 0 || (uint64_t)timeout_ns > LOCK_PATIENCE_NS ? LOCK_PATIENCE_NS
+                                                                             : (uint64_t)timeout_ns;
     int r = get_look(c, value, len, &version, patience);
     return r == -ENOENT ? get_wait(c, value, len, timeout_ns) : r;
 }
@@ -248,7 +273,8 @@ int tutti_set_at(const char *site, const char *key, const void *value, size_t le
     return call_end(&c, store_set(&comm->world->arena, &c.key, value, len, LOCK_PATIENCE_NS));
 }
 
-int tutti_get_at(const char *site, const char *key, void *value, size_t *len, tutti_comm *comm, const tutti_call *call)
+int tutti_get_at(const char *site, const char *key, void *value, size_t *len, tutti_comm *comm,
+                 const tutti_call *call)
 {
     CALLER_KEPT;
     struct store_call c;
@@ -261,7 +287,9 @@ int tutti_get_at(const char *site, const char *key, void *value, size_t *len, tu
     if (r == 0)
         r = guard_call(comm, KIND_GET, c.site, call);
     if (r == 0 && !len)
-        r = guard_refuse(comm, KIND_GET, c.site, "len is NULL: it says how much room there is, and then how long the value is");
+        r = guard_refuse(comm, KIND_GET, c.site,
+                         "len is NULL: it says how much room there is, and then how long the value "
+                         "is");
     if (r == 0 && !value && *len)
         r = guard_refuse(comm, KIND_GET, c.site, "the value is NULL, and its room is %zu", *len);
     if (r == 0)
@@ -290,7 +318,8 @@ int tutti_add_at(const char *site, const char *key, int64_t delta, int64_t *now,
     return call_end(&c, r);
 }
 
-int tutti_compare_set_at(const char *site, const char *key, const void *expected, size_t expected_len, const void *desired, size_t desired_len,
+int tutti_compare_set_at(const char *site, const char *key, const void *expected,
+                         size_t expected_len, const void *desired, size_t desired_len,
                          tutti_comm *comm)
 {
     CALLER_KEPT;
@@ -322,13 +351,23 @@ int tutti_delete_at(const char *site, const char *key, tutti_comm *comm)
     return call_end(&c, store_delete(&comm->world->arena, &c.key, LOCK_PATIENCE_NS));
 }
 
-int tutti_set(const char *key, const void *value, size_t len, tutti_comm *comm) { return tutti_set_at(NULL, key, value, len, comm); }
+int tutti_set(const char *key, const void *value, size_t len, tutti_comm *comm)
+{
+    return tutti_set_at(NULL, key, value, len, comm);
+}
+
 int tutti_get(const char *key, void *value, size_t *len, tutti_comm *comm, const tutti_call *call)
 {
     return tutti_get_at(NULL, key, value, len, comm, call);
 }
-int tutti_add(const char *key, int64_t delta, int64_t *now, tutti_comm *comm) { return tutti_add_at(NULL, key, delta, now, comm); }
-int tutti_compare_set(const char *key, const void *expected, size_t expected_len, const void *desired, size_t desired_len, tutti_comm *comm)
+
+int tutti_add(const char *key, int64_t delta, int64_t *now, tutti_comm *comm)
+{
+    return tutti_add_at(NULL, key, delta, now, comm);
+}
+
+int tutti_compare_set(const char *key, const void *expected, size_t expected_len,
+                      const void *desired, size_t desired_len, tutti_comm *comm)
 {
     return tutti_compare_set_at(NULL, key, expected, expected_len, desired, desired_len, comm);
 }

@@ -1,6 +1,8 @@
-/* Job: make the functions of the public headers visible from outside; the library is built with hidden visibility.
+/* Job: make the functions of the public headers visible from outside; the library is built with
+ *      hidden visibility.
  * Owns: nothing.
- * Never: code. The build puts this file in front of every source of the library, so that no definition can miss it. */
+ * Never: code. The build puts this file in front of every source of the library, so that no
+ *        definition can miss it. */
 #ifndef TUTTI_API_VISIBLE_H
 #define TUTTI_API_VISIBLE_H
 

@@ -1,4 +1,5 @@
-/* Work under way, whoever made its handle. The shape that it begins with says how it is waited for. */
+/* Work under way, whoever made its handle. The shape that it begins with says how it is
+ * waited for. */
 #define TUTTI_NO_SITES
 #include "engine/work.h"
 

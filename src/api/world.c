@@ -1,7 +1,8 @@
-/* A world's life: options, the place the launcher gave us, joining, opening; and the three ways of leaving: finalize, the end of the
- * thread that joined, the end of the process.
+/* A world's life: options, the place the launcher gave us, joining, opening; and the three ways of
+ * leaving: finalize, the end of the thread that joined, the end of the process.
  *
- * State of the process (the one place that needs any): the list of its worlds, for the exit handler. */
+ * State of the process (the one place that needs any): the list of its worlds, for the
+ * exit handler. */
 #define TUTTI_NO_SITES
 #include "api/world.h"
 
@@ -33,11 +34,15 @@
 
 enum { SPIN_US = 30, SPIN_ROUND_US = 2000, YIELD_US = 1000 };
 
-static struct { pthread_mutex_t lock; struct world *worlds; pthread_once_t once; pthread_key_t thread_end; } life = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT
-};
+static struct {
+    pthread_mutex_t lock;
+    struct world *worlds;
+    pthread_once_t once;
+    pthread_key_t thread_end;
+} life = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
-/* Lets a world go without its memory. By the thread that holds the mark; by another thread the lock stays until the holder's end. */
+/* Lets a world go without its memory. By the thread that holds the mark; by another thread the lock
+ * stays until the holder's end. */
 static void world_leave(struct world *world)
 {
     struct seat *seat = &world->arena.seats[world->rank];
@@ -63,14 +68,16 @@ static void world_thread_gone(struct world *w)
     pthread_mutex_lock(&w->lock);
     bool known = threads_end(&w->threads);
     for (struct tutti_comm *c = w->comms; c && known; c = c->next)
-        /* relaxed: a new thread may be given this one's number, which must then not be found there */
+        /* relaxed: a new thread may be given this one's number, which must then not be
+         * found there */
         if (load_relaxed64(&c->engine.caller) == threads_self())
             store_relaxed64(&c->engine.caller, 0);                          /* relaxed: as above */
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The joining thread ends in good order. Where the process holds several ranks that is the end of its rank; else the rank goes on
-   without it, and the next thread that calls takes the mark over. */
+/* The joining thread ends in good order. Where the process holds several ranks that is the
+   end of its rank; else the rank goes on without it, and the next thread that calls takes the
+   mark over. */
 static void world_thread_end(void *arg)
 {
     (void)arg;
@@ -97,8 +104,8 @@ static void world_thread_end(void *arg)
     pthread_mutex_unlock(&life.lock);
 }
 
-/* A child that is forked has neither the arena's memory nor what would keep it: the memory goes with the last rank. Its worlds are its parent's,
-   and every call there is refused. */
+/* A child that is forked has neither the arena's memory nor what would keep it: the memory goes
+   with the last rank. Its worlds are its parent's, and every call there is refused. */
 static void world_before_fork(void) { pthread_mutex_lock(&life.lock); }
 static void world_in_parent(void) { pthread_mutex_unlock(&life.lock); }
 
@@ -120,7 +127,8 @@ static void world_setup(void)
     atexit(world_leave_all);
 }
 
-/* Waits of a few pauses are counted in pauses; this says what one is worth. A microsecond, once a world. */
+/* Waits of a few pauses are counted in pauses; this says what one is worth. A microsecond,
+ * once a world. */
 static uint32_t world_pause_ticks(void)
 {
     enum { PAUSES = 64 };
@@ -138,7 +146,8 @@ static void world_set_limits(struct world *world, const tutti_options *o)
     world->warn_ns = o->warn_ms < 0 ? -1 : (int64_t)o->warn_ms * 1000000;
     world->spin_given = o->spin_us > 0;
     unsigned spin_us = o->spin_us ? o->spin_us : SPIN_US;
-    world->spin_ticks = (uint64_t)((double)(spin_us < SPIN_ROUND_US ? spin_us : SPIN_ROUND_US) * 1000.0 * rate);
+    world->spin_ticks = (uint64_t)((double)(spin_us < SPIN_ROUND_US ? spin_us : SPIN_ROUND_US)
+                                   * 1000.0 * rate);
     world->spin_rounds = spin_us / SPIN_ROUND_US + (spin_us % SPIN_ROUND_US != 0);
     world->yield_ticks = (uint64_t)(YIELD_US * 1000.0 * rate);
     world->staged_less = (uint64_t)(STAGED_LESS * rate);
@@ -206,20 +215,25 @@ static int world_open_comm(struct world *world, struct text *why)
     return r;
 }
 
-int world_begin(struct tutti_comm **comm, struct arena *arena, int rank, int host_fd, const tutti_options *o, int several, struct text *why)
+int world_begin(struct tutti_comm **comm, struct arena *arena, int rank, int host_fd,
+                const tutti_options *o, int several, struct text *why)
 {
     struct world *world = calloc(1, sizeof *world);
     if (!world)
         return -ENOMEM;
     pthread_once(&life.once, world_setup);
     pthread_mutex_init(&world->lock, NULL);
-    *world = (struct world){ .arena = *arena, .rank = rank, .size = (int)arena->header->size, .host = kept_of(host_fd), .lock = world->lock };
+    *world = (struct world){
+        .arena = *arena, .rank = rank, .size = (int)arena->header->size,
+        .host = kept_of(host_fd), .lock = world->lock
+    };
     world_set_limits(world, o);
     process_self(&world->self);
     host_memory_find(&world->host_memory);
     for (uint32_t p = 0; p < arena->header->size; p++) {
         const struct process_id *id = &arena->seats[p].id;
-        several |= (int)p != rank && id->pid == world->self.pid && id->pid_namespace == world->self.pid_namespace;
+        several |= (int)p != rank && id->pid == world->self.pid
+            && id->pid_namespace == world->self.pid_namespace;
     }
     arena->seats[rank].several = several != 0;
     world->threads.seat = &world->arena.seats[rank];
@@ -295,7 +309,7 @@ int world_close(struct tutti_comm *comm)
     kept_close(&world->host);
     struct arena arena = world->arena;
     world_free(world);
-    if (mine)                                        /* else the holder's robust lock lies in there until its thread ends */
+    if (mine)               /* else the holder's robust lock lies in there until its thread ends */
         arena_detach(&arena);
     return 0;
 }

@@ -2,8 +2,10 @@
  * Owns: the header and the directories at birth; afterwards nothing.
  * Never: who sits where, what an operation is.
  *
- * Edges: E10 born: the creator fills header and seats, then stores layout_hash (release); a joiner loads it (acquire), then reads.
- *        E13 site: the filler writes the text, then its hash (release); a reader loads the hash (acquire), then the text. */
+ * Edges: E10 born: the creator fills header and seats, then stores layout_hash (release); a joiner
+ *        loads it (acquire), then reads.
+ *        E13 site: the filler writes the text, then its hash (release); a reader loads the hash
+ *            (acquire), then the text. */
 #ifndef TUTTI_ARENA_ARENA_H
 #define TUTTI_ARENA_ARENA_H
 
@@ -14,10 +16,11 @@
 struct arena {
     char *base;
     uint64_t bytes;
-    int fd;                           /* its number while it is made and joined; from then on arena_fd */
+    int fd;                     /* its number while it is made and joined; from then on arena_fd */
     int readonly;
     struct kept file;                 /* what fd is */
-    struct arena_header *header;      /* a private copy: what a peer may write over the shared one concerns nobody who is in */
+    /* a private copy: what a peer may write over the shared one concerns nobody who is in */
+    struct arena_header *header;
     struct arena_join *join;
     struct seat *seats;
     struct site *sites;
@@ -25,29 +28,42 @@ struct arena {
     struct store *store;
 };
 
-struct arena_plan { int size; const char *job; uint64_t span_bytes; const char *rules; uint64_t first_seq, store_bytes; int verify; };
+struct arena_plan {
+    int size;
+    const char *job;
+    uint64_t span_bytes;
+    const char *rules;
+    uint64_t first_seq, store_bytes;
+    int verify;
+};
 
 /* The arena's descriptor, or -EBADF: the program has closed it. */
 static inline int arena_fd(const struct arena *arena) { return kept_fd(&arena->file); }
 
-/* Creates and maps. span_bytes 0: a quarter of RAM a rank, at most 1 TiB in all, halved until it maps, at least 16 MiB. store_bytes 0: 64 MiB,
-   less where addresses are short.
-   Control pages (header, join, seats, the store's first) are populated. 0 or -errno with a sentence in why. */
+/* Creates and maps. span_bytes 0: a quarter of RAM a rank, at most 1 TiB in all, halved until it
+   maps, at least 16 MiB. store_bytes 0: 64 MiB, less where addresses are short.
+   Control pages (header, join, seats, the store's first) are populated. 0 or -errno with a
+   sentence in why. */
 int arena_create(struct arena *arena, const struct arena_plan *plan, struct text *why);
 
-/* Maps what a peer made, after looking at everything it will rely on (seals, magic, layout hash, version, offsets within the size):
-   -EPROTO another build of the library, -EINVAL not an arena. Takes over fd on success only. */
+/* Maps what a peer made, after looking at everything it will rely on (seals, magic, layout hash,
+   version, offsets within the size): -EPROTO another build of the library, -EINVAL not an arena.
+   Takes over fd on success only. */
 int arena_attach(struct arena *arena, int fd, struct text *why);
-int arena_attach_readonly(struct arena *arena, int fd, struct text *why);   /* for those who look from outside */
+/* for those who look from outside */
+int arena_attach_readonly(struct arena *arena, int fd, struct text *why);
 void arena_detach(struct arena *arena);                                     /* unmaps and closes */
 
 struct slot *arena_slot(const struct arena *arena, uint32_t index);
-uint32_t arena_slot_size(const struct arena *arena, const struct slot *slot);   /* its members; 0 where that cannot be true */
+/* its members; 0 where that cannot be true */
+uint32_t arena_slot_size(const struct arena *arena, const struct slot *slot);
 #define RANK_NOBODY UINT32_MAX
-/* The world rank of member p; RANK_NOBODY where what stands there cannot be true: somebody wrote over it. */
+/* The world rank of member p; RANK_NOBODY where what stands there cannot be true: somebody
+ * wrote over it. */
 uint32_t arena_slot_rank(const struct arena *arena, const struct slot *slot, uint32_t p);
-struct member *arena_member(struct slot *slot, uint32_t rank);              /* the rank-th member's lines */
-char *arena_span(const struct arena *arena, uint32_t world_rank);           /* first byte of that rank's own memory */
+struct member *arena_member(struct slot *slot, uint32_t rank);      /* the rank-th member's lines */
+/* first byte of that rank's own memory */
+char *arena_span(const struct arena *arena, uint32_t world_rank);
 
 /* Are these two seats ranks of one process? */
 static inline bool arena_one_process(const struct arena *arena, uint32_t one, uint32_t other)
@@ -56,12 +72,14 @@ static inline bool arena_one_process(const struct arena *arena, uint32_t one, ui
     return a->pid == b->pid && a->start == b->start && a->pid_namespace == b->pid_namespace;
 }
 
-/* The number of a call site, interning it if it is new; 0 ("?") if the table is full or site is NULL. Long sites keep their tail.
-   Same text, same number, within one process. */
+/* The number of a call site, interning it if it is new; 0 ("?") if the table is full or site is
+   NULL. Long sites keep their tail. Same text, same number, within one process. */
 uint32_t arena_site(const struct arena *arena, const char *site);
-const char *arena_site_text(const struct arena *arena, uint32_t number);    /* "?" for 0 and whatever is not there */
+/* "?" for 0 and whatever is not there */
+const char *arena_site_text(const struct arena *arena, uint32_t number);
 
-/* Robust lock over the directories. 0, -ETIMEDOUT, -errno. A holder's death is repaired by the next (every change under it is ended by one store). */
+/* Robust lock over the directories. 0, -ETIMEDOUT, -errno. A holder's death is repaired by the next
+ * (every change under it is ended by one store). */
 int  arena_lock(const struct arena *arena, uint64_t timeout_ns);
 void arena_unlock(const struct arena *arena);
 

@@ -1,6 +1,7 @@
-/* Mapping what a peer made. The header is read by pread into private memory and checked there before anything is mapped, so that a
- * descriptor of anything else, or a damaged arena, can do no harm; then it is mapped and must still say the same. The copy that was
- * checked is the header from then on: a peer that writes over the shared one changes no size and no place here.
+/* Mapping what a peer made. The header is read by pread into private memory and checked there
+ * before anything is mapped, so that a descriptor of anything else, or a damaged arena, can do no
+ * harm; then it is mapped and must still say the same. The copy that was checked is the header from
+ * then on: a peer that writes over the shared one changes no size and no place here.
  * Cost: a map, or a reference more where a rank of this process has mapped the arena already. */
 #include "arena/offsets.h"
 #include "arena/shared_map.h"
@@ -20,7 +21,10 @@ static int read_header(int fd, struct arena_header *copy, uint64_t *bytes, struc
     }
     ssize_t got = pread(fd, copy, sizeof *copy, 0);
     if (got != (ssize_t)sizeof *copy) {
-        text_add(why, got < 0 ? "the arena's header cannot be read: %s" : "the arena is shorter than its header%s", got < 0 ? error_text(-errno) : "");
+        text_add(why,
+                 got < 0 ? "the arena's header cannot be read: %s"
+                         : "the arena is shorter than its header%s",
+                 got < 0 ? error_text(-errno) : "");
         return -EINVAL;
     }
     return arena_check(copy, *bytes, why);
@@ -39,17 +43,24 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
     if (!base) {
         text_add(why, "the arena of ");
         text_add_bytes(why, bytes);
-        text_add(why, " cannot be mapped: %s%s", error_text(error), error == -ENOMEM ? " (ulimit -v? a smaller TUTTI_SPAN_BYTES makes it smaller)"
-                 : error == -EAGAIN ? " (the program locks all its memory, mlockall, up to its limit: raise ulimit -l)" : "");
+        text_add(why, " cannot be mapped: %s%s", error_text(error),
+                 error == -ENOMEM ? " (ulimit -v? a smaller TUTTI_SPAN_BYTES makes it smaller)"
+                     : error == -EAGAIN ? " (the program locks all its memory, mlockall, up to its "
+                                          "limit: raise ulimit -l)"
+                                        : "");
         return error == -EAGAIN ? -ENOMEM : error;           /* not to be tried again */
     }
     struct arena_header *header = (struct arena_header *)(void *)base;
-    if (load_acquire64(&header->layout_hash) != layout_hash() || memcmp(header, &copy, sizeof copy) != 0) {     /* E10 acquire */
+    /* E10 acquire */
+    if (load_acquire64(&header->layout_hash) != layout_hash()
+        || memcmp(header, &copy, sizeof copy) != 0) {
         text_add(why, "the arena's header changes while it is read");
         shared_map_give(base);
         return -EINVAL;
     }
-    *arena = (struct arena){ .base = base, .bytes = bytes, .fd = fd, .file = kept_of(fd), .readonly = readonly };
+    *arena = (struct arena){
+        .base = base, .bytes = bytes, .fd = fd, .file = kept_of(fd), .readonly = readonly
+    };
     arena_point(arena);
     error = arena_own(arena, &copy);
     if (error) {
@@ -60,7 +71,8 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
     return error;
 }
 
-/* The pages were made present by the creator; populating them here too keeps page faults out of the first operation. */
+/* The pages were made present by the creator; populating them here too keeps page faults out of the
+ * first operation. */
 int arena_attach(struct arena *arena, int fd, struct text *why)
 {
     int error = attach(arena, fd, 0, why);

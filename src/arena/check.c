@@ -1,6 +1,7 @@
-/* A header is believed only after each of its fields has been looked at in a private copy: what a peer wrote may be damaged, or of
- * another build. No offset is trusted: all follow from four numbers, so they are computed anew and compared, and an arena that
- * passes has exactly the shape that this library would have given it. Looking costs a microsecond, once per joiner. */
+/* A header is believed only after each of its fields has been looked at in a private copy: what a
+ * peer wrote may be damaged, or of another build. No offset is trusted: all follow from four
+ * numbers, so they are computed anew and compared, and an arena that passes has exactly the shape
+ * that this library would have given it. Looking costs a microsecond, once per joiner. */
 #include "arena/offsets.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ static int check_places(const struct arena_header *h, uint64_t bytes, struct tex
         return damaged(why, "number of slots, store size or span size");
     if (h->seats_at != p.seats_at || h->sites_at != p.sites_at || h->keys_at != p.keys_at)
         return damaged(why, "place of the seats, sites or keys");
-    if (h->slots_at != p.slots_at || h->slot_bytes != p.slot_bytes || h->store_at != p.store_at || h->spans_at != p.spans_at)
+    if (h->slots_at != p.slots_at || h->slot_bytes != p.slot_bytes || h->store_at != p.store_at
+        || h->spans_at != p.spans_at)
         return damaged(why, "place of the slots, store or spans");
     if (h->bytes != p.bytes || bytes != p.bytes)
         return damaged(why, "total size");
@@ -36,14 +38,17 @@ int arena_check(const struct arena_header *copy, uint64_t bytes, struct text *wh
         text_add(why, "the descriptor is no arena of tutti");
         return -EINVAL;
     }
-    uint64_t hash = load_relaxed64(&copy->layout_hash);       /* relaxed: a private copy; attach loads the shared word again by E10 */
+    /* relaxed: a private copy; attach loads the shared word again by E10 */
+    uint64_t hash = load_relaxed64(&copy->layout_hash);
     if (hash == 0) {
         text_add(why, "the arena was never finished by its creator");
         return -EINVAL;
     }
     if (hash != layout_hash()) {
-        text_add(why, "the arena was made by another build of tutti (layout %016llx, this one has %016llx)", (unsigned long long)hash,
-                 (unsigned long long)layout_hash());
+        text_add(why,
+                 "the arena was made by another build of tutti (layout %016llx, this one has "
+                 "%016llx)",
+                 (unsigned long long)hash, (unsigned long long)layout_hash());
         return -EPROTO;
     }
     if (!ends(copy->version, sizeof copy->version))

@@ -1,7 +1,9 @@
-/* Making an arena: choose its size, map it, fill header, seats and lock, and only then store the layout hash, by which others
- * know it as whole. The size is a wish first: spans are halved until the address space grants them, since a limit on it (ulimit -v,
- * a sanitizer, an emulator) is no reason to fail where nobody asked for so much; a span that was asked for is not bargained over.
- * Control pages, the first of the store among them, are populated here, so that a lack of memory is an error now and not a SIGBUS later.
+/* Making an arena: choose its size, map it, fill header, seats and lock, and only then store the
+ * layout hash, by which others know it as whole. The size is a wish first: spans are halved until
+ * the address space grants them, since a limit on it (ulimit -v, a sanitizer, an emulator) is no
+ * reason to fail where nobody asked for so much; a span that was asked for is not bargained over.
+ * Control pages, the first of the store among them, are populated here, so that a lack of memory is
+ * an error now and not a SIGBUS later.
  * Cost: some 100 us, of it nearly all the kernel's for the pages. */
 #include "arena/offsets.h"
 #include "arena/robust.h"
@@ -22,7 +24,8 @@
 #define TUTTI_VERSION "0"
 #endif
 
-_Static_assert(sizeof TUTTI_VERSION <= sizeof(((struct arena_header *)0)->version), "the version fits its field");
+_Static_assert(sizeof TUTTI_VERSION <= sizeof(((struct arena_header *)0)->version),
+               "the version fits its field");
 
 const char *arena_version(void) { return TUTTI_VERSION; }
 
@@ -34,20 +37,27 @@ static uint64_t span_default(uint32_t size)
     return span > PLACES_SPAN_LEAST ? span : PLACES_SPAN_LEAST;
 }
 
-struct wish { uint32_t size, slots; uint64_t store_bytes, span_bytes; bool span_asked, store_asked; };
+struct wish {
+    uint32_t size, slots;
+    uint64_t store_bytes, span_bytes;
+    bool span_asked, store_asked;
+};
 
 /* The system's own words: ours for EPERM and EINVAL speak of ranks and arguments. */
 static void say_no_memory_file(int error, struct text *why)
 {
     const char *remedy = "";
     if (error == -EAGAIN) {
-        text_add(why, "no arena could be mapped: the program locks all its memory (mlockall), up to its limit: raise ulimit -l");
+        text_add(why,
+                 "no arena could be mapped: the program locks all its memory (mlockall), up to its "
+                 "limit: raise ulimit -l");
         return;
     }
     if (error == -EMFILE || error == -ENFILE)
         remedy = " (raise ulimit -n, or close some)";
     else if (error == -EPERM || error == -EACCES || error == -ENOSYS)
-        remedy = " (a seccomp filter or container profile forbids it? allow memfd_create: tutti cannot do without)";
+        remedy = " (a seccomp filter or container profile forbids it? allow memfd_create: tutti "
+                 "cannot do without)";
     text_add(why, "no arena could be made: memfd_create: %s%s", strerrordesc_np(-error), remedy);
 }
 
@@ -100,13 +110,16 @@ static int map_by_wish(struct arena *arena, struct wish *wish, struct text *why)
         if (!wish_less(wish)) {
             text_add(why, "no address space for an arena of %u ranks with ", wish->size);
             text_add_bytes(why, wish->span_bytes);
-            text_add(why, " each%s", error == -EFBIG ? " (the limit on file sizes, ulimit -f, counts here)" : " (ulimit -v?)");
+            text_add(why, " each%s",
+                     error == -EFBIG ? " (the limit on file sizes, ulimit -f, counts here)"
+                                     : " (ulimit -v?)");
             return error;
         }
     }
 }
 
-static void fill_header(struct arena_header *h, const struct arena_plan *plan, const struct wish *wish)
+static void fill_header(struct arena_header *h, const struct arena_plan *plan,
+                        const struct wish *wish)
 {
     struct arena_places p;
     arena_places(&p, wish->size, wish->slots, wish->store_bytes, wish->span_bytes);
@@ -132,14 +145,17 @@ static void fill_header(struct arena_header *h, const struct arena_plan *plan, c
     text_add(&job, "%s", plan->job ? plan->job : "");
     text_add(&version, "%s", arena_version());
     text_add(&rules, "%s", plan->rules ? plan->rules : "");
-    /* Unique by time and process; it must only differ from the births of arenas that are there now. */
+    /* Unique by time and process; it must only differ from the births of arenas that are
+     * there now. */
     uint64_t seed[3] = { h->origin.tick, h->origin.ns, (uint64_t)getpid() };
     h->birth = text_hash(seed, sizeof seed, (uint64_t)(uintptr_t)h) | 1;
 }
 
 static int fill(struct arena *arena, const struct arena_plan *plan, const struct wish *wish)
 {
-    int error = memory_populate(arena->base, layout_round(PLACES_SEATS + wish->size * sizeof(struct seat), 4096));
+    int error = memory_populate(arena->base,
+                                layout_round(PLACES_SEATS + wish->size * sizeof(struct seat),
+                                             4096));
     if (error)
         return error;
     struct arena_header *h = (struct arena_header *)(void *)arena->base;
@@ -166,7 +182,8 @@ static int check_plan(const struct arena_plan *plan, struct text *why)
         return -EINVAL;
     }
     if (plan->rules && strlen(plan->rules) >= RULES_TEXT) {
-        text_add(why, "the rule string has %zu characters, %d are the most", strlen(plan->rules), RULES_TEXT - 1);
+        text_add(why, "the rule string has %zu characters, %d are the most", strlen(plan->rules),
+                 RULES_TEXT - 1);
         return -EINVAL;
     }
     if (plan->span_bytes > PLACES_SPAN_MOST) {
@@ -192,9 +209,14 @@ int arena_create(struct arena *arena, const struct arena_plan *plan, struct text
     int error = check_plan(plan, why);
     if (error)
         return error;
-    struct wish wish = { .size = (uint32_t)plan->size, .slots = SLOTS_MAX, .span_asked = plan->span_bytes, .store_asked = plan->store_bytes };
-    wish.store_bytes = wish.store_asked ? layout_round(plan->store_bytes, PLACES_SPAN_UNIT) : PLACES_STORE;
-    wish.span_bytes = wish.span_asked ? layout_round(plan->span_bytes, PLACES_SPAN_UNIT) : span_default(wish.size);
+    struct wish wish = {
+        .size = (uint32_t)plan->size, .slots = SLOTS_MAX, .span_asked = plan->span_bytes,
+        .store_asked = plan->store_bytes
+    };
+    wish.store_bytes = wish.store_asked ? layout_round(plan->store_bytes, PLACES_SPAN_UNIT)
+                                        : PLACES_STORE;
+    wish.span_bytes = wish.span_asked ? layout_round(plan->span_bytes, PLACES_SPAN_UNIT)
+                                      : span_default(wish.size);
     error = map_by_wish(arena, &wish, why);
     if (error)
         return error;

@@ -1,11 +1,13 @@
-/* Up to 3 KiB a piece comes from a slab: four pages, cut into places of one size, of which there are eleven. So 100,000 pieces of 64
- * bytes are 391 slabs and 6.4 MB, and a piece wastes less than half of its place, mostly less than a third. Beyond, whole pages of its
- * own. A slab that has become empty is kept until the next one does, so that a loop of one alloc and free makes no system
- * call; everything else that is given back is given back to the system at once.
- * Cost: 50 ns for a small piece and its way back, 5 us for a page; 64 MiB take 8 ms in huge pages, 20 ms without (os/memory_huge).
+/* Up to 3 KiB a piece comes from a slab: four pages, cut into places of one size, of which there
+ * are eleven. So 100,000 pieces of 64 bytes are 391 slabs and 6.4 MB, and a piece wastes less than
+ * half of its place, mostly less than a third. Beyond, whole pages of its own. A slab that has
+ * become empty is kept until the next one does, so that a loop of one alloc and free makes no
+ * system call; everything else that is given back is given back to the system at once.
+ * Cost: 50 ns for a small piece and its way back, 5 us for a page; 64 MiB take 8 ms in huge pages,
+ *       20 ms without (os/memory_huge).
  *
- * Pages are populated and punched without the lock, while the piece is in the books as nobody else's: a comm's staging never waits
- * behind a gigabyte. */
+ * Pages are populated and punched without the lock, while the piece is in the books as nobody
+ * else's: a comm's staging never waits behind a gigabyte. */
 #include "arena/heap.h"
 
 #include "os/memory.h"
@@ -15,14 +17,15 @@
 
 enum { SLAB_BYTES = 16384, PLACE_LEAST = 64, WORDS = SLAB_BYTES / PLACE_LEAST / 64 };
 
-#define ASK_FROM ((size_t)16 << 20)    /* from here on the system is asked first whether it has so much */
+/* from here on the system is asked first whether it has so much */
+#define ASK_FROM ((size_t)16 << 20)
 
 static const uint16_t sizes[] = { 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072 };
 enum { CLASSES = sizeof sizes / sizeof sizes[0], SMALL_MOST = 3072 };
 
 struct slab {
     char *at;
-    struct slab *next, *before;        /* slabs of its class with a free place; not linked when full */
+    struct slab *next, *before;     /* slabs of its class with a free place; not linked when full */
     uint32_t class, places, used;
     uint64_t taken[WORDS];             /* a bit per place */
 };
@@ -53,7 +56,8 @@ void heap_close(struct heap *heap)
     if (!heap)
         return;
     struct span_piece piece;
-    for (bool more = span_first(heap->span, &piece); more; more = span_find(heap->span, piece.at + piece.bytes, &piece))
+    for (bool more = span_first(heap->span, &piece); more;
+         more = span_find(heap->span, piece.at + piece.bytes, &piece))
         if (piece.use == SPAN_SLAB)
             free(piece.owner);
     free(heap);
@@ -177,7 +181,8 @@ static int populate(void *at, size_t bytes, size_t *huge)
     *huge = 0;
     if (bytes >= ASK_FROM && bytes > memory_available())
         return -ENOMEM;
-    return bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, 0, huge) : memory_populate(at, bytes);
+    return bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, 0, huge)
+                                     : memory_populate(at, bytes);
 }
 
 static void *pages_alloc(struct heap *heap, size_t bytes, bool bare, int *error)
@@ -188,7 +193,9 @@ static void *pages_alloc(struct heap *heap, size_t bytes, bool bare, int *error)
     pthread_mutex_unlock(heap->lock);
     if (!at)
         return NULL;
-    int failed = !bare ? populate(at, bytes, &huge) : bytes >= ASK_FROM && bytes > memory_available() ? -ENOMEM : 0;
+    int failed = !bare ? populate(at, bytes, &huge)
+        : bytes >= ASK_FROM && bytes > memory_available() ? -ENOMEM
+        : 0;
     if (failed)                                      /* some of it may be there */
         memory_release(arena_fd(&heap->arena), heap->arena.base, at, layout_round(bytes, 4096));
     pthread_mutex_lock(heap->lock);
@@ -246,7 +253,9 @@ bool heap_holds(struct heap *heap, const void *ptr)
     struct span_piece piece;
     pthread_mutex_lock(heap->lock);
     bool found = span_find(heap->span, ptr, &piece);
-    found = found && (piece.use == SPAN_CALLER || (piece.use == SPAN_SLAB && piece.owner && place_of(piece.owner, ptr) != UINT32_MAX));
+    found = found
+        && (piece.use == SPAN_CALLER
+            || (piece.use == SPAN_SLAB && piece.owner && place_of(piece.owner, ptr) != UINT32_MAX));
     pthread_mutex_unlock(heap->lock);
     return found;
 }

@@ -1,5 +1,6 @@
-/* The lock over the directories: robust, so that a holder's death passes it on. Whoever gets it then finds nothing to
- * repair, because each change under it is made valid by one last store; it only says that the lock is whole again. */
+/* The lock over the directories: robust, so that a holder's death passes it on. Whoever gets it
+ * then finds nothing to repair, because each change under it is made valid by one last store; it
+ * only says that the lock is whole again. */
 #include "arena/arena.h"
 #include "arena/robust.h"
 

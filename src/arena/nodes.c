@@ -1,14 +1,19 @@
-/* A policy set on shared memory belongs to the memory: a peer that is the first to touch a page of my span gets it on my node. That is
- * what first touch alone cannot do, and what a rank needs that reads its own letters and staging far more often than anybody else.
+/* A policy set on shared memory belongs to the memory: a peer that is the first to touch a page of
+ * my span gets it on my node. That is what first touch alone cannot do, and what a rank needs that
+ * reads its own letters and staging far more often than anybody else.
  *
- * In turn, what all write and read: arrival lines travel from cache to cache, and their memory matters only as the place where that is
- * negotiated, so that it is spread; on the node of whoever makes a comm, all of that would be one controller's work. Each member's lines
- * on its own node would be one mapping a member in the process that makes the comm, of some 65,000 that a process may have.
- * A loaded file is read by all ranks, whichever of them has fetched which stripe from the disk, and mostly by all from its beginning at the
- * same time: with each stripe on the node of whoever fetched it they would all direct at one node, then at the next.
- * Header and seats are a few pages, made before it is known who comes; the header is read in private copies, the seats once in a while.
+ * In turn, what all write and read: arrival lines travel from cache to cache, and their memory
+ * matters only as the place where that is negotiated, so that it is spread; on the node of whoever
+ * makes a comm, all of that would be one controller's work. Each member's lines on its own node
+ * would be one mapping a member in the process that makes the comm, of some 65,000 that a process
+ * may have. A loaded file is read by all ranks, whichever of them has fetched which stripe from the
+ * disk, and mostly by all from its beginning at the same time: with each stripe on the node of
+ * whoever fetched it they would all direct at one node, then at the next. Header and seats are a
+ * few pages, made before it is known who comes; the header is read in private copies, the seats
+ * once in a while.
  *
- * Cost: nothing where there is one node; else libnuma's look at /sys, once a rank, twice for the last one, once for each loaded file. */
+ * Cost: nothing where there is one node; else libnuma's look at /sys, once a rank, twice for the
+ *       last one, once for each loaded file. */
 #include "arena/nodes.h"
 
 #include "arena/offsets.h"
@@ -20,7 +25,8 @@
 enum { SEAT_WORDS = RANKS_MAX / 64 };
 
 /* Who has said where its memory shall lie is obeyed, by peers as well. */
-struct numa_policy nodes_of_rank(const struct numa_map *map, const uint64_t *cpus, int words, const struct numa_policy *asked)
+struct numa_policy nodes_of_rank(const struct numa_map *map, const uint64_t *cpus, int words,
+                                 const struct numa_policy *asked)
 {
     if (!numa_policy_is_local(asked))
         return *asked;
@@ -46,7 +52,8 @@ void nodes_bind_span(const struct arena *arena, uint32_t rank)
     uint64_t mask[NUMA_CPU_WORDS];
     struct numa_policy asked;
     struct numa_map map;
-    if (!numa_several() || cpu_mask(mask, NUMA_CPU_WORDS) < 0 || numa_policy_mine(&asked) < 0 || numa_map_read(&map) < 0)
+    if (!numa_several() || cpu_mask(mask, NUMA_CPU_WORDS) < 0 || numa_policy_mine(&asked) < 0
+        || numa_map_read(&map) < 0)
         return;
     struct numa_policy policy = nodes_of_rank(&map, mask, NUMA_CPU_WORDS, &asked);
     numa_map_free(&map);

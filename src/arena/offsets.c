@@ -1,6 +1,7 @@
-/* Everything shared by many small parts is packed in front, in whole pages; the spans, which are nearly all of the address
- * space and nearly none of the memory, lie behind. The join page has a fixed place, so that the header needs no field for it.
- * Costs nothing at run time: a dozen additions per process. */
+/* Everything shared by many small parts is packed in front, in whole pages; the spans, which are
+ * nearly all of the address space and nearly none of the memory, lie behind. The join page has a
+ * fixed place, so that the header needs no field for it. Costs nothing at run time: a dozen
+ * additions per process. */
 #include "arena/offsets.h"
 
 #include "os/memory.h"
@@ -9,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-int arena_places(struct arena_places *places, uint32_t size, uint32_t slots, uint64_t store_bytes, uint64_t span_bytes)
+int arena_places(struct arena_places *places, uint32_t size, uint32_t slots, uint64_t store_bytes,
+                 uint64_t span_bytes)
 {
     if (size < 1 || size > RANKS_MAX || slots < 1 || slots > SLOTS_MAX)
         return -EINVAL;
-    if (span_bytes < PLACES_SPAN_UNIT || span_bytes > PLACES_SPAN_MOST || span_bytes % PLACES_SPAN_UNIT)
+    if (span_bytes < PLACES_SPAN_UNIT || span_bytes > PLACES_SPAN_MOST
+        || span_bytes % PLACES_SPAN_UNIT)
         return -EINVAL;
-    if (store_bytes < PLACES_SPAN_UNIT || store_bytes > PLACES_STORE_MOST || store_bytes % PLACES_SPAN_UNIT)
+    if (store_bytes < PLACES_SPAN_UNIT || store_bytes > PLACES_STORE_MOST
+        || store_bytes % PLACES_SPAN_UNIT)
         return -EINVAL;
     places->seats_at = PLACES_SEATS;
     places->sites_at = layout_round(places->seats_at + size * sizeof(struct seat), 4096);
@@ -58,8 +62,9 @@ void arena_disown(struct arena *arena)
     arena->header = NULL;
 }
 
-/* Sites are in because the journal is unreadable without them; keys and the other slots are not: a dump would make every page
-   of them present, megabytes at a moment when memory may be what is missing. */
+/* Sites are in because the journal is unreadable without them; keys and the other slots are
+   not: a dump would make every page of them present, megabytes at a moment when memory may be
+   what is missing. */
 void arena_dump(const struct arena *arena)
 {
     const struct arena_header *h = arena->header;
@@ -72,7 +77,8 @@ struct slot *arena_slot(const struct arena *arena, uint32_t index)
 {
     if (index >= arena->header->slots)
         return NULL;
-    return (struct slot *)(void *)(arena->base + arena->header->slots_at + index * arena->header->slot_bytes);
+    return (struct slot *)(void *)(arena->base + arena->header->slots_at
+                                   + index * arena->header->slot_bytes);
 }
 
 uint32_t arena_slot_size(const struct arena *arena, const struct slot *slot)
@@ -91,8 +97,11 @@ uint32_t arena_slot_rank(const struct arena *arena, const struct slot *slot, uin
 
 struct member *arena_member(struct slot *slot, uint32_t rank)
 {
-    uint32_t size = slot->size;        /* beyond the most it is damage, and leads nowhere outside of the arena */
-    return (struct member *)(void *)((char *)slot + layout_slot_head(size < RANKS_MAX ? size : RANKS_MAX)) + rank;
+    /* beyond the most it is damage, and leads nowhere outside of the arena */
+    uint32_t size = slot->size;
+    return (struct member *)(void *)((char *)slot
+                                     + layout_slot_head(size < RANKS_MAX ? size : RANKS_MAX))
+        + rank;
 }
 
 char *arena_span(const struct arena *arena, uint32_t world_rank)

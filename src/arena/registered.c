@@ -1,12 +1,16 @@
-/* Chunk by chunk: the pages of the arena are made present, the caller's bytes copied in, and the arena's pages mapped over them, which
- * gives the private ones back. So a gigabyte takes a chunk of memory on top and not a gigabyte; the kernel makes one mapping of the
- * chunks. Large ranges get huge pages, as tutti_alloc's do (os/memory_huge). The way back is the same, with fresh private pages; it also mends what a failure half-way has left.
- * Cost: two copies of which one is the kernel's clearing of pages: some 0.7 s per GiB here and 0.6 s back; a page takes 15 us
+/* Chunk by chunk: the pages of the arena are made present, the caller's bytes copied in, and the
+ * arena's pages mapped over them, which gives the private ones back. So a gigabyte takes a chunk of
+ * memory on top and not a gigabyte; the kernel makes one mapping of the chunks. Large ranges get
+ * huge pages, as tutti_alloc's do (os/memory_huge). The way back is the same, with fresh private
+ * pages; it also mends what a failure half-way has left.
+ * Cost: two copies of which one is the kernel's clearing of pages: some 0.7 s per GiB here and 0.6
+ *       s back; a page takes 15 us
  * there and back.
  *
- * The table is an array by address, with a lock of its own: nobody waits in it for a copy. A range is put in, still without shared
- * bytes, before anything is done, so that two threads cannot register the same memory. Looking costs one load while nothing is
- * registered, else a lock and a binary search. */
+ * The table is an array by address, with a lock of its own: nobody waits in it for a copy. A range
+ * is put in, still without shared bytes, before anything is done, so that two threads cannot
+ * register the same memory. Looking costs one load while nothing is registered, else a lock and a
+ * binary search. */
 #include "arena/registered.h"
 
 #include "os/maps.h"
@@ -33,7 +37,8 @@ struct registered {
     struct range *ranges;              /* [ADOPT_MOST], by `from`; under table_lock */
 };
 
-struct registered *registered_open(struct span *span, const struct arena *arena, pthread_mutex_t *lock)
+struct registered *registered_open(struct span *span, const struct arena *arena,
+                                   pthread_mutex_t *lock)
 {
     struct registered *registered = calloc(1, sizeof *registered);
     struct range *ranges = calloc(ADOPT_MOST, sizeof *ranges);
@@ -61,8 +66,11 @@ void registered_close(struct registered *registered)
 
 /* ---- the table; under table_lock ---- */
 
-/* relaxed: all writers hold the lock that we hold */
-static uint32_t count_of(const struct registered *registered) { return load_relaxed32(&registered->count); }
+static uint32_t count_of(const struct registered *registered)
+{
+    /* relaxed: all writers hold the lock that we hold */
+    return load_relaxed32(&registered->count);
+}
 
 /* The first range that ends behind the address. */
 static uint32_t first_behind(const struct registered *registered, uintptr_t at)
@@ -81,14 +89,16 @@ static uint32_t first_behind(const struct registered *registered, uintptr_t at)
 static struct range *range_from(struct registered *registered, uintptr_t from)
 {
     uint32_t i = first_behind(registered, from);
-    return i < count_of(registered) && registered->ranges[i].from == from ? &registered->ranges[i] : NULL;
+    return i < count_of(registered) && registered->ranges[i].from == from ? &registered->ranges[i]
+                                                                          : NULL;
 }
 
 static int table_add(struct registered *registered, const struct range *range, struct text *why)
 {
     uint32_t n = count_of(registered), i = first_behind(registered, range->from);
     if (i < n && registered->ranges[i].from < range->to) {
-        text_add(why, "it overlaps memory that is registered already: %zu bytes at 0x%zx", (size_t)(registered->ranges[i].to - registered->ranges[i].from),
+        text_add(why, "it overlaps memory that is registered already: %zu bytes at 0x%zx",
+                 (size_t)(registered->ranges[i].to - registered->ranges[i].from),
                  (size_t)registered->ranges[i].from);
         return -EINVAL;
     }
@@ -137,7 +147,8 @@ static void piece_back(struct registered *registered, struct range *r)
     r->piece = NULL;
 }
 
-/* lo goes up as chunks become private again. A chunk whose private pages cannot be had is mapped as it was. */
+/* lo goes up as chunks become private again. A chunk whose private pages cannot be had is mapped
+ * as it was. */
 static int back(struct registered *registered, struct range *r)
 {
     while (r->lo < r->hi) {
@@ -148,7 +159,8 @@ static int back(struct registered *registered, struct range *r)
             return error;
         error = memory_populate(here, bytes);
         if (error) {
-            memory_map_over(arena_fd(&registered->arena), registered->arena.base, r->at, here, bytes);
+            memory_map_over(arena_fd(&registered->arena), registered->arena.base, r->at, here,
+                            bytes);
             return error;
         }
         memcpy(here, there, bytes);
@@ -171,16 +183,19 @@ static int over(struct registered *registered, struct range *r)
     while (at < end && !error) {
         size_t bytes = chunk_of(at, end), huge;
         char *here = (char *)at, *there = registered->arena.base + offset;
-        error = large ? memory_populate_huge(there, bytes, 0, &huge) : memory_populate(there, bytes);
+        error = large ? memory_populate_huge(there, bytes, 0, &huge)
+                      : memory_populate(there, bytes);
         if (!error) {
             memcpy(there, here, bytes);
-            error = memory_map_over(arena_fd(&registered->arena), registered->arena.base, offset, here, bytes);
+            error = memory_map_over(arena_fd(&registered->arena), registered->arena.base, offset,
+                                    here, bytes);
         }
         if (error) {
             memory_release(arena_fd(&registered->arena), registered->arena.base, there, bytes);
             break;
         }
-        memory_populate(here, bytes);                /* the pages are there; this spares the caller the faults, if it works */
+        /* the pages are there; this spares the caller the faults, if it works */
+        memory_populate(here, bytes);
         at += bytes;
         offset += bytes;
         r->hi = at;
@@ -188,8 +203,9 @@ static int over(struct registered *registered, struct range *r)
     return error;
 }
 
-/* A huge page is mapped as one only where address and offset are congruent modulo its size: large ranges begin as far behind a
-   multiple of it as their address does, if the span has such a place. */
+/* A huge page is mapped as one only where address and offset are congruent modulo its size:
+   large ranges begin as far behind a multiple of it as their address does, if the span has
+   such a place. */
 static int piece_find(struct registered *registered, struct range *r)
 {
     int error;
@@ -211,7 +227,9 @@ static int share(struct registered *registered, struct range *r, struct text *wh
     int error = piece_find(registered, r);
     if (!r->piece) {
         r->hi = r->lo;
-        text_add(why, error == -ENOSPC ? "the span has no place for it; raise TUTTI_SPAN_BYTES" : "no memory for the books");
+        text_add(why,
+                 error == -ENOSPC ? "the span has no place for it; raise TUTTI_SPAN_BYTES"
+                                  : "no memory for the books");
         return error;
     }
     error = over(registered, r);
@@ -219,7 +237,9 @@ static int share(struct registered *registered, struct range *r, struct text *wh
         return 0;
     text_add(why, "the system has no memory (or no mappings) for it");
     if (back(registered, r) != 0)
-        text_add(why, ", nor for taking all of it back: what was shared stays so, and valid, until tutti_unregister");
+        text_add(why,
+                 ", nor for taking all of it back: what was shared stays so, and valid, until "
+                 "tutti_unregister");
     return error;
 }
 
@@ -228,11 +248,15 @@ static bool in_arena(const struct arena *arena, uintptr_t from, uintptr_t to)
     return from < (uintptr_t)arena->base + arena->bytes && to > (uintptr_t)arena->base;
 }
 
-static int check(const struct registered *registered, uintptr_t from, size_t bytes, struct text *why)
+static int check(const struct registered *registered, uintptr_t from, size_t bytes,
+                 struct text *why)
 {
     uintptr_t to = from + bytes;
     if (from == 0 || bytes == 0 || to < from) {
-        text_add(why, from == 0 ? "ptr is NULL" : bytes == 0 ? "0 bytes" : "it reaches beyond the end of all addresses");
+        text_add(why,
+                 from == 0 ? "ptr is NULL"
+                     : bytes == 0 ? "0 bytes"
+                     : "it reaches beyond the end of all addresses");
         return -EINVAL;
     }
     if (in_arena(&registered->arena, from, to)) {
@@ -278,12 +302,16 @@ int registered_out(struct registered *registered, void *ptr, struct text *why)
     }
     pthread_mutex_unlock(&registered->table_lock);
     if (!mine) {
-        text_add(why, "no registered memory begins at 0x%zx%s", (size_t)ptr, found ? " (another thread is at it)" : "");
+        text_add(why, "no registered memory begins at 0x%zx%s", (size_t)ptr,
+                 found ? " (another thread is at it)" : "");
         return -EINVAL;
     }
     int error = back(registered, &r);
     if (error)
-        text_add(why, "no private memory for %zu of its bytes, which stay shared: free some and call again", (size_t)(r.hi - r.lo));
+        text_add(why,
+                 "no private memory for %zu of its bytes, which stay shared: free some and call "
+                 "again",
+                 (size_t)(r.hi - r.lo));
     table_set(registered, &r, error != 0);
     return error;
 }
@@ -295,14 +323,16 @@ void registered_all_out(struct registered *registered)
     store_release32(&registered->count, 0);
 }
 
-bool registered_find(struct registered *registered, const void *ptr, size_t bytes, uint64_t *at, size_t *lo, size_t *hi)
+bool registered_find(struct registered *registered, const void *ptr, size_t bytes, uint64_t *at,
+                     size_t *lo, size_t *hi)
 {
     uintptr_t from = (uintptr_t)ptr, to = from + bytes;
     size_t longest = 0;
     if (load_acquire32(&registered->count) == 0)
         return false;
     pthread_mutex_lock(&registered->table_lock);
-    for (uint32_t i = first_behind(registered, from); i < count_of(registered) && registered->ranges[i].from < to; i++) {
+    for (uint32_t i = first_behind(registered, from);
+         i < count_of(registered) && registered->ranges[i].from < to; i++) {
         const struct range *r = &registered->ranges[i];
         uintptr_t begin = r->lo > from ? r->lo : from, end = r->hi < to ? r->hi : to;
         if (begin >= end || end - begin <= longest)

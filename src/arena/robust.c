@@ -1,9 +1,11 @@
-/* A robust mutex of the C library: the kernel passes it on when its holder goes. Cost: 20 ns when free. A wait is bounded by the
- * caller and measured on CLOCK_MONOTONIC.
+/* A robust mutex of the C library: the kernel passes it on when its holder goes. Cost: 20 ns when
+ * free. A wait is bounded by the caller and measured on CLOCK_MONOTONIC.
  *
- * A sleeper looks for itself now and then, because a wake can be lost. An unlock wakes one sleeper, who alone knows that there may be
- * more. If a third takes the lock before he does, and he is killed before he says so in the lock's word, nobody will wake the others:
- * the kernel passes a dead sleeper's wake on where the lock is free, not where it is held. The look mends that, for it says so anew. */
+ * A sleeper looks for itself now and then, because a wake can be lost. An unlock wakes one sleeper,
+ * who alone knows that there may be more. If a third takes the lock before he does, and he is
+ * killed before he says so in the lock's word, nobody will wake the others: the kernel passes a
+ * dead sleeper's wake on where the lock is free, not where it is held. The look mends that, for it
+ * says so anew. */
 #include "arena/robust.h"
 
 #include "base/atomic.h"
@@ -37,7 +39,8 @@ int robust_init(pthread_mutex_t *lock)
 static int lock_until(pthread_mutex_t *lock, uint64_t timeout_ns)
 {
     int error = EBUSY;
-    for (uint64_t began = clock_ns(); error == EBUSY && clock_ns() - began < timeout_ns; error = pthread_mutex_trylock(lock))
+    for (uint64_t began = clock_ns(); error == EBUSY && clock_ns() - began < timeout_ns;
+         error = pthread_mutex_trylock(lock))
         sched_yield();
     return error == EBUSY ? ETIMEDOUT : error;
 }
@@ -45,8 +48,10 @@ static int lock_until(pthread_mutex_t *lock, uint64_t timeout_ns)
 static int lock_until(pthread_mutex_t *lock, uint64_t timeout_ns)
 {
     int error = ETIMEDOUT;
-    for (uint64_t began = clock_ns(), waited = 0; error == ETIMEDOUT && waited < timeout_ns; waited = clock_ns() - began) {
-        uint64_t left = timeout_ns - waited, end = began + waited + (left < LOOK_NS ? left : LOOK_NS);
+    for (uint64_t began = clock_ns(), waited = 0; error == ETIMEDOUT && waited < timeout_ns;
+         waited = clock_ns() - began) {
+        uint64_t left = timeout_ns - waited,
+                 end = began + waited + (left < LOOK_NS ? left : LOOK_NS);
         struct timespec at = { (time_t)(end / 1000000000u), (long)(end % 1000000000u) };
         error = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &at);
     }

@@ -7,10 +7,11 @@
 #include <pthread.h>
 #include <stdint.h>
 
-int  robust_init(pthread_mutex_t *lock);                             /* 0 or -errno */
-/* 0; -EOWNERDEAD: held too, but its holder died with it: repair, then robust_mend; -ETIMEDOUT, -errno: not held. UINT64_MAX: no bound. */
+int  robust_init(pthread_mutex_t *lock);            /* 0 or -errno */
+/* 0; -EOWNERDEAD: held too, but its holder died with it: repair, then robust_mend; -ETIMEDOUT,
+ * -errno: not held. UINT64_MAX: no bound. */
 int  robust_lock(pthread_mutex_t *lock, uint64_t timeout_ns);
-int  robust_mend(pthread_mutex_t *lock);                             /* what it guards is whole again. 0 or -errno */
+int  robust_mend(pthread_mutex_t *lock);            /* what it guards is whole again. 0 or -errno */
 void robust_unlock(pthread_mutex_t *lock);
 
 #endif

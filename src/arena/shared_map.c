@@ -1,6 +1,8 @@
-/* A list, since a process has an arena or two. A mapping is known by the memfd's device and inode and by the arena's birth, because
- * the kernel may give an inode number again. The lock is also taken around fork, so that a child never finds it locked by a thread
- * that it does not have; the child inherits mappings and table alike, which fit each other there as here: what is not for forks is in neither.
+/* A list, since a process has an arena or two. A mapping is known by the memfd's device and inode
+ * and by the arena's birth, because the kernel may give an inode number again. The lock is also
+ * taken around fork, so that a child never finds it locked by a thread that it does not have; the
+ * child inherits mappings and table alike, which fit each other there as here: what is not for
+ * forks is in neither.
  * Cost: two system calls per take; a map only for the first. */
 #include "arena/shared_map.h"
 
@@ -24,7 +26,11 @@ struct shared_map {
     bool not_for_forks;
 };
 
-static struct { pthread_mutex_t lock; pthread_once_t once; struct shared_map *first; } table = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL };
+static struct {
+    pthread_mutex_t lock;
+    pthread_once_t once;
+    struct shared_map *first;
+} table = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL };
 
 static void table_lock(void) { pthread_mutex_lock(&table.lock); }
 static void table_unlock(void) { pthread_mutex_unlock(&table.lock); }
@@ -47,7 +53,8 @@ static void table_at_fork(void) { pthread_atfork(table_lock, table_unlock, table
 static uint64_t birth_of(int fd)
 {
     uint64_t birth = 0;
-    if (pread(fd, &birth, sizeof birth, offsetof(struct arena_header, birth)) != (ssize_t)sizeof birth)
+    if (pread(fd, &birth, sizeof birth, offsetof(struct arena_header, birth))
+        != (ssize_t)sizeof birth)
         return 0;
     return birth;
 }
@@ -56,13 +63,14 @@ static uint64_t birth_of(int fd)
 static bool is_birth(const struct shared_map *m, uint64_t birth)
 {
     const struct arena_header *header = m->base;
-    return load_acquire64(&header->layout_hash) != 0 && header->birth == birth;        /* E10 acquire */
+    return load_acquire64(&header->layout_hash) != 0 && header->birth == birth;    /* E10 acquire */
 }
 
 static struct shared_map *table_find(const struct stat *st, uint64_t birth, int readonly)
 {
     for (struct shared_map *m = table.first; m; m = m->next)
-        if (m->device == st->st_dev && m->inode == st->st_ino && m->readonly == readonly && is_birth(m, birth))
+        if (m->device == st->st_dev && m->inode == st->st_ino && m->readonly == readonly
+            && is_birth(m, birth))
             return m;
     return NULL;
 }
@@ -79,7 +87,9 @@ static void *table_add(int fd, uint64_t bytes, int readonly, const struct stat *
         free(m);
         return NULL;
     }
-    *m = (struct shared_map){ table.first, base, bytes, st->st_dev, st->st_ino, readonly, 1, false };
+    *m = (struct shared_map){
+        table.first, base, bytes, st->st_dev, st->st_ino, readonly, 1, false
+    };
     table.first = m;
     return base;
 }

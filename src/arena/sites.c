@@ -1,13 +1,16 @@
-/* Call sites are strings that live in one process; peers and onlookers read them as text in the arena, under a number that travels
- * in an operation. A table with open addressing and no lock: an entry is claimed by CAS, filled, and released by its hash.
+/* Call sites are strings that live in one process; peers and onlookers read them as text in the
+ * arena, under a number that travels in an operation. A table with open addressing and no lock: an
+ * entry is claimed by CAS, filled, and released by its hash.
  *
  *   claim 0, hash 0    free
  *   claim 1, hash 0    being filled, or a hole left by a filler that died
  *   claim 1, hash h    whole for ever
  *
- * A text may get two numbers only where its first filler was held up for longer than PATIENCE_NS between claim and hash; that does
- * no harm, since numbers are turned into text and never compared between ranks.
- * Cost of a site that is there: one hash and one comparison of up to 119 characters; callers remember the number. */
+ * A text may get two numbers only where its first filler was held up for longer than PATIENCE_NS
+ * between claim and hash; that does no harm, since numbers are turned into text and never compared
+ * between ranks.
+ * Cost of a site that is there: one hash and one comparison of up to 119 characters; callers
+ * remember the number. */
 #include "arena/offsets.h"
 
 #include "base/clock.h"
@@ -34,7 +37,8 @@ static enum found site_look(const struct site *site, uint32_t hash, const char *
 }
 
 /* Waits a moment for a filler at work; when that is over its entry is a hole to us. */
-static enum found site_look_patiently(const struct site *site, uint32_t hash, const char *text, size_t n)
+static enum found site_look_patiently(const struct site *site, uint32_t hash, const char *text,
+                                      size_t n)
 {
     enum found found = site_look(site, hash, text, n);
     if (found != FOUND_UNFINISHED)
@@ -71,7 +75,7 @@ static uint32_t site_add(struct site *sites, uint32_t hash, const char *text, si
             store_release32(&site->hash, hash);                  /* E13 release */
             return at + 1;
         }
-        if (found == FOUND_FREE)                                 /* somebody was faster, perhaps with the same text */
+        if (found == FOUND_FREE)            /* somebody was faster, perhaps with the same text */
             found = site_look_patiently(site, hash, text, n);
         if (found == FOUND_SAME)
             return at + 1;
@@ -85,7 +89,7 @@ uint32_t arena_site(const struct arena *arena, const char *site)
     if (!site)
         return 0;
     size_t whole = strlen(site), n = whole < SITE_TEXT ? whole : SITE_TEXT - 1;
-    memcpy(text, site + whole - n, n);               /* the tail: the file's name and the line are there */
+    memcpy(text, site + whole - n, n);      /* the tail: the file's name and the line are there */
     text[n] = 0;
     uint32_t hash = site_hash(text, n);
     uint32_t number = site_find(arena->sites, hash, text, n);

@@ -1,10 +1,12 @@
-/* The books of a span: pieces in the order of their addresses, without gaps; neighbours that are free are one piece. First fit from
- * the front, so that pages which were made present once are used again before new ones. Pieces of 2 MiB and more begin on 2 MiB
- * for huge pages, where the span has such a place. Nothing of this lies in the arena: a peer's bug cannot spoil the books.
+/* The books of a span: pieces in the order of their addresses, without gaps; neighbours that are
+ * free are one piece. First fit from the front, so that pages which were made present once are used
+ * again before new ones. Pieces of 2 MiB and more begin on 2 MiB for huge pages, where the span has
+ * such a place. Nothing of this lies in the arena: a peer's bug cannot spoil the books.
  *
- * The pieces hang in a tree by address whose shape is random (a treap: the parent has the higher dice), each knowing the largest free
- * piece below it: finding a place, a piece, and giving one back take some 2 log2 n steps. In a sorted array 100,000 live
- * pieces made a take cost 24 us and a give 10 us; here 0.2 and 0.8 us. Nodes are numbers into one array, number 0 is nobody. */
+ * The pieces hang in a tree by address whose shape is random (a treap: the parent has the higher
+ * dice), each knowing the largest free piece below it: finding a place, a piece, and giving one
+ * back take some 2 log2 n steps. In a sorted array 100,000 live pieces made a take cost 24 us and a
+ * give 10 us; here 0.2 and 0.8 us. Nodes are numbers into one array, number 0 is nobody. */
 #include "arena/span.h"
 
 #include "os/memory.h"
@@ -14,7 +16,8 @@
 
 struct piece {
     uint64_t at, bytes;                              /* at: from the span's first byte */
-    uint64_t most[2];                                /* largest free stretch in this subtree: of any kind, and from a multiple of 2 MiB on */
+    /* largest free stretch in this subtree: of any kind, and from a multiple of 2 MiB on */
+    uint64_t most[2];
     uint32_t before, behind;                         /* neighbours by address */
     uint32_t left, right, dice;
     enum span_use use;
@@ -25,7 +28,8 @@ struct span {
     char *base;
     uint64_t bytes;
     struct piece *pieces;
-    uint32_t root, spare, made, room;                /* spare: list of unused nodes by `left`; made: nodes ever used */
+    /* spare: list of unused nodes by `left`; made: nodes ever used */
+    uint32_t root, spare, made, room;
     uint32_t dice;
 };
 
@@ -51,7 +55,8 @@ static void sum_up(struct span *span, uint32_t i)
 {
     struct piece *p = &span->pieces[i];
     for (int k = 0; k < 2; k++)
-        p->most[k] = larger(fits(span, p, k), larger(span->pieces[p->left].most[k], span->pieces[p->right].most[k]));
+        p->most[k] = larger(fits(span, p, k),
+                            larger(span->pieces[p->left].most[k], span->pieces[p->right].most[k]));
 }
 
 /* ---- the tree ---- */
@@ -187,7 +192,7 @@ static uint32_t node_new(struct span *span, struct piece piece)
         span->spare = span->pieces[i].left;
     else
         i = ++span->made;
-    span->dice ^= span->dice << 13;                  /* xorshift: nobody may choose it, nobody needs to guess it */
+    span->dice ^= span->dice << 13;   /* xorshift: nobody may choose it, nobody needs to guess it */
     span->dice ^= span->dice >> 17;
     span->dice ^= span->dice << 5;
     piece.dice = span->dice;
@@ -205,11 +210,15 @@ static void node_drop(struct span *span, uint32_t i)
     span->spare = i;
 }
 
-/* The free piece i keeps its first bytes; the rest becomes a piece of its own, which is returned. */
+/* The free piece i keeps its first bytes; the rest becomes a piece of its own, which
+ * is returned. */
 static uint32_t split(struct span *span, uint32_t i, uint64_t bytes)
 {
     struct piece *p = span->pieces;
-    struct piece rest = { .at = p[i].at + bytes, .bytes = p[i].bytes - bytes, .before = i, .behind = p[i].behind, .use = SPAN_FREE };
+    struct piece rest = {
+        .at = p[i].at + bytes, .bytes = p[i].bytes - bytes, .before = i,
+        .behind = p[i].behind, .use = SPAN_FREE
+    };
     p[i].bytes = bytes;
     changed(span, span->root, i);
     uint32_t made = node_new(span, rest);
@@ -230,7 +239,10 @@ struct span *span_open(char *base, uint64_t bytes)
         free(pieces);
         return NULL;
     }
-    *span = (struct span){ .base = base, .bytes = bytes / UNIT * UNIT, .pieces = pieces, .room = ROOM_FIRST, .dice = 2463534242u };
+    *span = (struct span){
+        .base = base, .bytes = bytes / UNIT * UNIT, .pieces = pieces,
+        .room = ROOM_FIRST, .dice = 2463534242u
+    };
     pieces[0].use = SPAN_GOING;                      /* nobody: never free, and nothing below it */
     span->root = node_new(span, (struct piece){ .bytes = span->bytes, .use = SPAN_FREE });
     sum_up(span, span->root);
@@ -274,7 +286,8 @@ void *span_reserve(struct span *span, size_t bytes, enum span_use use, int *erro
 
 static uint32_t piece_of(const struct span *span, const void *ptr)
 {
-    uint64_t at = (uint64_t)(uintptr_t)ptr - (uint64_t)(uintptr_t)span->base;        /* huge where ptr lies before */
+    /* huge where ptr lies before */
+    uint64_t at = (uint64_t)(uintptr_t)ptr - (uint64_t)(uintptr_t)span->base;
     return at < span->bytes ? find_at(span, at) : 0;
 }
 
@@ -295,7 +308,10 @@ bool span_find(const struct span *span, const void *ptr, struct span_piece *piec
     return true;
 }
 
-bool span_first(const struct span *span, struct span_piece *piece) { return span_find(span, span->base, piece); }
+bool span_first(const struct span *span, struct span_piece *piece)
+{
+    return span_find(span, span->base, piece);
+}
 
 void span_mark(struct span *span, void *at, enum span_use use, void *owner)
 {
@@ -324,7 +340,7 @@ void span_give(struct span *span, void *at)
     struct piece *p = span->pieces;
     uint32_t i = used_at(span, at);
     if (!i)
-        return;                                      /* not one of ours: the caller has looked, or gave it back twice */
+        return;                 /* not one of ours: the caller has looked, or gave it back twice */
     p[i].use = SPAN_FREE;
     uint32_t before = p[i].before, behind = p[i].behind;
     if (behind && p[behind].use == SPAN_FREE) {

@@ -1,6 +1,8 @@
-/* Chains of entries by hash, one lock. Readers take it as well: a look is a hundred nanoseconds, and an entry may then be given back
- * the moment it is replaced. The largest value is copied in some 100 us.
- * Cost: two locked instructions for the lock, two for `dirty` and the version, a chain of a few entries (one for every 2 KiB of
+/* Chains of entries by hash, one lock. Readers take it as well: a look is a hundred nanoseconds,
+ * and an entry may then be given back the moment it is replaced. The largest value is copied in
+ * some 100 us.
+ * Cost: two locked instructions for the lock, two for `dirty` and the version, a chain of a few
+ *       entries (one for every 2 KiB of
  * store; at 10,000 keys less than one), and the copy. */
 #include "arena/store.h"
 
@@ -26,13 +28,21 @@ static struct hash_table table_of(const struct arena *arena)
 {
     uint64_t bytes = arena->header->store_bytes;
     shared64 *heads = (shared64 *)(void *)((char *)arena->store + 4096);
-    return (struct hash_table){ arena->store, store_alloc_of(arena->store, bytes), heads, store_buckets(bytes) };
+    return (struct hash_table){ arena->store, store_alloc_of(arena->store, bytes), heads,
+                                store_buckets(bytes) };
 }
 
-static struct store_entry *entry_at(const struct hash_table *t, uint64_t at) { return (struct store_entry *)(void *)store_alloc_block(&t->heap, at); }
+static struct store_entry *entry_at(const struct hash_table *t, uint64_t at)
+{
+    return (struct store_entry *)(void *)store_alloc_block(&t->heap, at);
+}
+
 static shared64 *entry_number(struct store_entry *e) { return (shared64 *)(void *)e->bytes; }
 
-struct store_key store_key(const char *text, size_t bytes) { return (struct store_key){ text, bytes, text_hash(text, bytes, 0) }; }
+struct store_key store_key(const char *text, size_t bytes)
+{
+    return (struct store_key){ text, bytes, text_hash(text, bytes, 0) };
+}
 
 struct store_group *store_group(const struct arena *arena, const struct store_key *key)
 {
@@ -50,13 +60,14 @@ static void group_wake(struct store_group *group)
 
 static void group_raise(struct store_group *group)
 {
-    store_fence64(&group->version, load_acquire64(&group->version) + 1);             /* E31 release, E2 fence */
+    store_fence64(&group->version, load_acquire64(&group->version) + 1); /* E31 release, E2 fence */
 }
 
 static int repair_chain(const struct hash_table *t, uint64_t bucket)
 {
     const shared64 *word = &t->heads[bucket];
-    for (uint64_t at; (at = load_acquire64(word)) != 0; word = &entry_at(t, at)->next) {             /* E30 acquire */
+    /* E30 acquire */
+    for (uint64_t at; (at = load_acquire64(word)) != 0; word = &entry_at(t, at)->next) {
         int r = store_alloc_keep(&t->heap, at);
         if (r < 0)
             return r;
@@ -117,18 +128,29 @@ static int change_begin(const struct hash_table *t)
     return 0;
 }
 
-static void change_end(const struct hash_table *t) { store_release32(&t->store->dirty, 0); }              /* E32 release */
+/* E32 release */
+static void change_end(const struct hash_table *t) { store_release32(&t->store->dirty, 0); }
 
 /* ---- the table ---- */
 
-/* The word that leads to the key's entry, the entry, and the length of its value; else NULL, and the word is the chain's head. */
-struct found { shared64 *word; uint64_t at; struct store_entry *entry; uint32_t value_bytes; bool number; };
+/* The word that leads to the key's entry, the entry, and the length of its value; else NULL, and
+ * the word is the chain's head. */
+struct found {
+    shared64 *word;
+    uint64_t at;
+    struct store_entry *entry;
+    uint32_t value_bytes;
+    bool number;
+};
 
 /* An entry as its block has room for it; its lengths are read once. */
-static bool entry_sound(const struct hash_table *t, uint64_t at, uint32_t value_bytes, uint16_t key_bytes)
+static bool entry_sound(const struct hash_table *t, uint64_t at, uint32_t value_bytes,
+                        uint16_t key_bytes)
 {
-    uint64_t room = store_alloc_bytes(store_alloc_block(&t->heap, at)), end = store_alloc_grown(&t->heap);
-    return at < end && room <= end - at && sizeof(struct store_entry) + value_bytes + key_bytes <= room;
+    uint64_t room = store_alloc_bytes(store_alloc_block(&t->heap, at)),
+             end = store_alloc_grown(&t->heap);
+    return at < end && room <= end - at
+        && sizeof(struct store_entry) + value_bytes + key_bytes <= room;
 }
 
 /* 0, or -EIO: the chain leads nowhere, or in a circle: the store is damaged. */
@@ -147,11 +169,13 @@ static int table_find(const struct hash_table *t, const struct store_key *key, s
         struct store_entry *e = entry_at(t, at);
         uint32_t value_bytes = e->value_bytes;
         uint16_t key_bytes = e->key_bytes, number = e->number;
-        if (!entry_sound(t, at, value_bytes, key_bytes) || (number && value_bytes != sizeof(int64_t))) {
+        if (!entry_sound(t, at, value_bytes, key_bytes)
+            || (number && value_bytes != sizeof(int64_t))) {
             store_alloc_damaged(&t->heap);
             return -EIO;
         }
-        if (e->hash == key->hash && key_bytes == key->bytes && !memcmp(e->bytes + value_bytes, key->text, key->bytes)) {
+        if (e->hash == key->hash && key_bytes == key->bytes
+            && !memcmp(e->bytes + value_bytes, key->text, key->bytes)) {
             *f = (struct found){ word, at, e, value_bytes, number };
             return 0;
         }
@@ -161,7 +185,8 @@ static int table_find(const struct hash_table *t, const struct store_key *key, s
 }
 
 /* The lock, and then the key; on failure not the lock either. */
-static int enter_find(const struct hash_table *t, const struct store_key *key, struct found *f, uint64_t patience_ns)
+static int enter_find(const struct hash_table *t, const struct store_key *key, struct found *f,
+                      uint64_t patience_ns)
 {
     int r = enter(t, patience_ns);
     if (r < 0)
@@ -179,18 +204,21 @@ static void copy(void *to, const void *from, size_t bytes)
 }
 
 /* A new entry in the place of what was found, or in front of its chain. */
-static int table_put(const struct hash_table *t, const struct found *f, const struct store_key *key, struct store_value value, bool number)
+static int table_put(const struct hash_table *t, const struct found *f, const struct store_key *key,
+                     struct store_value value, bool number)
 {
     int error = change_begin(t);
     if (error)
         return error;
-    uint64_t at = store_alloc_take(&t->heap, sizeof(struct store_entry) + value.bytes + key->bytes, &error);
+    uint64_t at = store_alloc_take(&t->heap, sizeof(struct store_entry) + value.bytes + key->bytes,
+                                   &error);
     if (!at) {
         change_end(t);
         return error;
     }
     struct store_entry *e = entry_at(t, at);
-    store_release64(&e->next, load_acquire64(f->entry ? &f->entry->next : f->word));                 /* E30 acquire */
+    /* E30 acquire */
+    store_release64(&e->next, load_acquire64(f->entry ? &f->entry->next : f->word));
     e->hash = key->hash;
     e->value_bytes = (uint32_t)value.bytes;
     e->key_bytes = (uint16_t)key->bytes;
@@ -213,7 +241,8 @@ static void table_drop(const struct hash_table *t, const struct found *f)
 }
 
 /* The end of what began with table_put: those who wait for the key are told if it is new. */
-static int put_end(const struct arena *arena, const struct hash_table *t, const struct found *f, const struct store_key *key, int error)
+static int put_end(const struct arena *arena, const struct hash_table *t, const struct found *f,
+                   const struct store_key *key, int error)
 {
     struct store_group *group = store_group(arena, key);
     bool appeared = error == 0 && !f->entry;
@@ -229,17 +258,20 @@ static int put_end(const struct arena *arena, const struct hash_table *t, const 
 
 /* ---- the functions ---- */
 
-int store_set(const struct arena *arena, const struct store_key *key, const void *value, size_t bytes, uint64_t patience_ns)
+int store_set(const struct arena *arena, const struct store_key *key, const void *value,
+              size_t bytes, uint64_t patience_ns)
 {
     struct hash_table t = table_of(arena);
     struct found f;
     int r = enter_find(&t, key, &f, patience_ns);
     if (r < 0)
         return r;
-    return put_end(arena, &t, &f, key, table_put(&t, &f, key, (struct store_value){ value, bytes }, false));
+    return put_end(arena, &t, &f, key,
+                   table_put(&t, &f, key, (struct store_value){ value, bytes }, false));
 }
 
-int store_get(const struct arena *arena, const struct store_key *key, void *value, size_t *bytes, uint64_t *version, uint64_t patience_ns)
+int store_get(const struct arena *arena, const struct store_key *key, void *value, size_t *bytes,
+              uint64_t *version, uint64_t patience_ns)
 {
     struct hash_table t = table_of(arena);
     struct found f;
@@ -247,7 +279,7 @@ int store_get(const struct arena *arena, const struct store_key *key, void *valu
     if (r < 0)
         return r;
     if (!f.entry) {
-        *version = load_acquire64(&store_group(arena, key)->version);                /* E31 acquire */
+        *version = load_acquire64(&store_group(arena, key)->version);           /* E31 acquire */
         r = -ENOENT;
     } else {
         if (f.value_bytes > *bytes)
@@ -260,7 +292,8 @@ int store_get(const struct arena *arena, const struct store_key *key, void *valu
     return r;
 }
 
-int store_add(const struct arena *arena, const struct store_key *key, int64_t delta, int64_t *now, uint64_t patience_ns)
+int store_add(const struct arena *arena, const struct store_key *key, int64_t delta, int64_t *now,
+              uint64_t patience_ns)
 {
     struct hash_table t = table_of(arena);
     struct found f;
@@ -269,10 +302,11 @@ int store_add(const struct arena *arena, const struct store_key *key, int64_t de
         return r;
     if (!f.entry) {
         *now = delta;
-        return put_end(arena, &t, &f, key, table_put(&t, &f, key, (struct store_value){ &delta, sizeof delta }, true));
+        return put_end(arena, &t, &f, key,
+                       table_put(&t, &f, key, (struct store_value){ &delta, sizeof delta }, true));
     }
     if (f.number) {
-        uint64_t sum = load_acquire64(entry_number(f.entry)) + (uint64_t)delta;      /* E30 acquire */
+        uint64_t sum = load_acquire64(entry_number(f.entry)) + (uint64_t)delta;    /* E30 acquire */
         store_release64(entry_number(f.entry), sum);                 /* E30 release */
         *now = (int64_t)sum;
     } else
@@ -281,8 +315,8 @@ int store_add(const struct arena *arena, const struct store_key *key, int64_t de
     return r;
 }
 
-int store_compare_set(const struct arena *arena, const struct store_key *key, struct store_value expected, struct store_value desired,
-                      uint64_t patience_ns)
+int store_compare_set(const struct arena *arena, const struct store_key *key,
+                      struct store_value expected, struct store_value desired, uint64_t patience_ns)
 {
     struct hash_table t = table_of(arena);
     struct found f;
@@ -290,7 +324,9 @@ int store_compare_set(const struct arena *arena, const struct store_key *key, st
     if (r < 0)
         return r;
     const struct store_entry *e = f.entry;
-    bool is = expected.bytes ? e && f.value_bytes == expected.bytes && !memcmp(e->bytes, expected.at, expected.bytes) : !e;
+    bool is = expected.bytes
+        ? e && f.value_bytes == expected.bytes && !memcmp(e->bytes, expected.at, expected.bytes)
+        : !e;
     if (!is) {
         leave(&t);
         return 0;

@@ -1,7 +1,9 @@
-/* Blocks side by side, free neighbours always one block, free blocks in lists by size: eight lists for each power of two, and a bit for
- * each list, so that the smallest list whose blocks all fit is found at once. The stretch grows by pages made present, from the front;
- * what is given back is used before it grows.
- * Words that lie where an entry lay are stored by release, never earlier than the store that took the entry out of its chain. */
+/* Blocks side by side, free neighbours always one block, free blocks in lists by size: eight lists
+ * for each power of two, and a bit for each list, so that the smallest list whose blocks all fit is
+ * found at once. The stretch grows by pages made present, from the front; what is given back is
+ * used before it grows.
+ * Words that lie where an entry lay are stored by release, never earlier than the store that took
+ * the entry out of its chain. */
 #include "arena/store_alloc.h"
 
 #include "os/memory.h"
@@ -14,7 +16,8 @@ enum { LIST_BITS = 3, LEVEL_FIRST = 5, GROW_LEAST = 128 << 10, SPLIT_LEAST = 64 
 static uint32_t list_of(uint64_t bytes)
 {
     uint32_t level = 63 - (uint32_t)__builtin_clzll(bytes);
-    return (level - LEVEL_FIRST) << LIST_BITS | (uint32_t)(bytes >> (level - LIST_BITS) & ((1 << LIST_BITS) - 1));
+    return (level - LEVEL_FIRST) << LIST_BITS
+        | (uint32_t)(bytes >> (level - LIST_BITS) & ((1 << LIST_BITS) - 1));
 }
 
 /* The first list all of whose blocks have that many bytes. */
@@ -35,7 +38,10 @@ bool store_alloc_sound(const struct store_alloc *h, uint64_t at)
 
 void store_alloc_damaged(const struct store_alloc *h) { store_release32(&h->store->damaged, 1); }
 
-static struct store_free *free_block(const struct store_alloc *h, uint64_t at) { return (struct store_free *)(void *)((char *)h->store + at); }
+static struct store_free *free_block(const struct store_alloc *h, uint64_t at)
+{
+    return (struct store_free *)(void *)((char *)h->store + at);
+}
 
 static void list_add(const struct store_alloc *h, uint64_t at)
 {
@@ -60,8 +66,10 @@ static void list_remove(const struct store_alloc *h, uint64_t at)
 {
     struct store *s = h->store;
     const struct store_free *b = free_block(h, at);
-    uint64_t bytes = store_alloc_bytes(&b->block), next = load_acquire64(&b->next), prev = load_acquire64(&b->prev);
-    if (bytes < STOCK_UNIT || bytes > h->end || (next && !store_alloc_sound(h, next)) || (prev && !store_alloc_sound(h, prev))) {
+    uint64_t bytes = store_alloc_bytes(&b->block), next = load_acquire64(&b->next),
+             prev = load_acquire64(&b->prev);
+    if (bytes < STOCK_UNIT || bytes > h->end || (next && !store_alloc_sound(h, next))
+        || (prev && !store_alloc_sound(h, prev))) {
         store_alloc_damaged(h);
         return;
     }
@@ -79,7 +87,8 @@ static void list_remove(const struct store_alloc *h, uint64_t at)
 static uint64_t list_first_from(const struct store *s, uint32_t list)
 {
     for (uint32_t word = list / 64; word < sizeof s->classes / sizeof *s->classes; word++) {
-        uint64_t bits = s->classes[word] & (word == list / 64 ? ~UINT64_C(0) << list % 64 : ~UINT64_C(0));
+        uint64_t bits = s->classes[word]
+            & (word == list / 64 ? ~UINT64_C(0) << list % 64 : ~UINT64_C(0));
         uint32_t found = word * 64 + (uint32_t)(bits ? __builtin_ctzll(bits) : 0);
         if (bits)
             return found < STORE_CLASSES ? s->free[found] : 0;
@@ -87,12 +96,13 @@ static uint64_t list_first_from(const struct store *s, uint32_t list)
     return 0;
 }
 
-/* The list that this size belongs to may hold blocks that are a little too small: its first is looked at, the others only when
-   nothing else is left. */
+/* The list that this size belongs to may hold blocks that are a little too small: its first is
+   looked at, the others only when nothing else is left. */
 static uint64_t find(const struct store_alloc *h, uint64_t bytes, bool all)
 {
     uint64_t at = h->store->free[list_of(bytes)], most = (h->end - h->first) / STOCK_UNIT;
-    while (at && store_alloc_sound(h, at) && store_alloc_bytes(store_alloc_block(h, at)) < bytes && most-- > 0)
+    while (at && store_alloc_sound(h, at) && store_alloc_bytes(store_alloc_block(h, at)) < bytes
+           && most-- > 0)
         at = all ? load_acquire64(&free_block(h, at)->next) : 0;
     return at ? at : list_first_from(h->store, list_above(bytes));
 }
@@ -131,7 +141,8 @@ static void give(const struct store_alloc *h, uint64_t at)
     struct store_block *b = store_alloc_block(h, at);
     uint64_t bytes = store_alloc_bytes(b), before = load_acquire64(&b->before), next = at + bytes;
     bool follows = next < store_alloc_grown(h), leads = before && before <= at;
-    if (!store_alloc_sound(h, at) || (follows && !store_alloc_sound(h, next)) || (before && (!leads || !store_alloc_sound(h, at - before)))) {
+    if (!store_alloc_sound(h, at) || (follows && !store_alloc_sound(h, next))
+        || (before && (!leads || !store_alloc_sound(h, at - before)))) {
         store_alloc_damaged(h);
         return;
     }
@@ -159,16 +170,19 @@ void store_alloc_give(const struct store_alloc *h, uint64_t at)
     give(h, at);
 }
 
-/* Makes room behind the last block for one of that many bytes, together with that last one if it is free. */
+/* Makes room behind the last block for one of that many bytes, together with that last one if
+ * it is free. */
 static int grow(const struct store_alloc *h, uint64_t bytes)
 {
     struct store *s = h->store;
-    uint64_t grown = store_alloc_grown(h) - h->first, left = h->end - h->first - grown, at = h->first + grown;
+    uint64_t grown = store_alloc_grown(h) - h->first, left = h->end - h->first - grown,
+             at = h->first + grown;
     if (grown % STOCK_UNIT || (grown && !store_alloc_sound(h, s->last))) {
         store_alloc_damaged(h);
         return -EIO;
     }
-    uint64_t last = grown ? store_alloc_bytes(store_alloc_block(h, s->last)) : 0, tail = last && !store_alloc_used(store_alloc_block(h, s->last)) ? last : 0;
+    uint64_t last = grown ? store_alloc_bytes(store_alloc_block(h, s->last)) : 0,
+             tail = last && !store_alloc_used(store_alloc_block(h, s->last)) ? last : 0;
     if (!left || bytes > tail + left)
         return -ENOSPC;
     uint64_t more = bytes > tail + GROW_LEAST ? bytes - tail : GROW_LEAST;
@@ -194,7 +208,9 @@ uint64_t store_alloc_take(const struct store_alloc *h, uint64_t bytes, int *erro
         *error = grow(h, bytes);
         at = *error == -EIO ? 0 : find(h, bytes, true);
     }
-    if (at && (!store_alloc_sound(h, at) || store_alloc_used(store_alloc_block(h, at)) || store_alloc_bytes(store_alloc_block(h, at)) < bytes))
+    if (at
+        && (!store_alloc_sound(h, at) || store_alloc_used(store_alloc_block(h, at))
+            || store_alloc_bytes(store_alloc_block(h, at)) < bytes))
         store_alloc_damaged(h);
     if (at && !load_acquire32(&h->store->damaged))
         at = carve(h, at, bytes);
@@ -223,9 +239,11 @@ int store_alloc_forget(const struct store_alloc *h)
 
 int store_alloc_keep(const struct store_alloc *h, uint64_t at)
 {
-    if (at < h->first || at >= store_alloc_grown(h) || at % STOCK_UNIT || store_alloc_used(store_alloc_block(h, at)))
+    if (at < h->first || at >= store_alloc_grown(h) || at % STOCK_UNIT
+        || store_alloc_used(store_alloc_block(h, at)))
         return -EIO;
-    store_release64(&store_alloc_block(h, at)->bytes, store_alloc_bytes(store_alloc_block(h, at)) | STOCK_USED);
+    store_release64(&store_alloc_block(h, at)->bytes,
+                    store_alloc_bytes(store_alloc_block(h, at)) | STOCK_USED);
     return 0;
 }
 
@@ -240,11 +258,13 @@ void store_alloc_rebuild(const struct store_alloc *h)
         struct store_block *b = store_alloc_block(h, at);
         bytes = store_alloc_bytes(b);
         bool used = store_alloc_used(b);
-        if (!store_alloc_sound(h, at)) {             /* written over since store_alloc_forget has looked */
+        if (!store_alloc_sound(h, at)) {    /* written over since store_alloc_forget has looked */
             store_alloc_damaged(h);
             return;
         }
-        for (uint64_t next = at + bytes; !used && next < grown && store_alloc_sound(h, next) && !store_alloc_used(store_alloc_block(h, next)); next = at + bytes)
+        for (uint64_t next = at + bytes; !used && next < grown && store_alloc_sound(h, next)
+             && !store_alloc_used(store_alloc_block(h, next));
+             next = at + bytes)
             bytes += store_alloc_bytes(store_alloc_block(h, next));
         if (!used)
             store_release64(&b->bytes, bytes);                       /* E33 release */

@@ -26,10 +26,18 @@ typedef _Atomic(uint32_t) shared32;
 typedef _Atomic(uint64_t) shared64;
 
 _Static_assert(sizeof(shared32) == 4 && sizeof(shared64) == 8, "shared words are plain words");
-_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared words need no lock");
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+               "shared words need no lock");
 
-static inline uint8_t load_relaxed8(const shared8 *w) { return atomic_load_explicit(w, memory_order_relaxed); }
-static inline void store_relaxed8(shared8 *w, uint8_t v) { atomic_store_explicit(w, v, memory_order_relaxed); }
+static inline uint8_t load_relaxed8(const shared8 *w)
+{
+    return atomic_load_explicit(w, memory_order_relaxed);
+}
+
+static inline void store_relaxed8(shared8 *w, uint8_t v)
+{
+    atomic_store_explicit(w, v, memory_order_relaxed);
+}
 
 #if defined(TUTTI_EXPLORE)
 #include <explore/atomic.h>           /* the same names, behind a scheduler: test/explore */
@@ -37,41 +45,99 @@ static inline void store_relaxed8(shared8 *w, uint8_t v) { atomic_store_explicit
 
 #define SHARED_LOAD(w, order) atomic_load_explicit(w, order)
 
-static inline uint32_t load_acquire32(const shared32 *w) { return SHARED_LOAD(w, memory_order_acquire); }
-static inline uint64_t load_acquire64(const shared64 *w) { return SHARED_LOAD(w, memory_order_acquire); }
-static inline uint32_t load_relaxed32(const shared32 *w) { return SHARED_LOAD(w, memory_order_relaxed); }
-static inline uint64_t load_relaxed64(const shared64 *w) { return SHARED_LOAD(w, memory_order_relaxed); }
-static inline void store_release32(shared32 *w, uint32_t v) { atomic_store_explicit(w, v, memory_order_release); }
-static inline void store_release64(shared64 *w, uint64_t v) { atomic_store_explicit(w, v, memory_order_release); }
-static inline void store_relaxed32(shared32 *w, uint32_t v) { atomic_store_explicit(w, v, memory_order_relaxed); }
-static inline void store_relaxed64(shared64 *w, uint64_t v) { atomic_store_explicit(w, v, memory_order_relaxed); }
+static inline uint32_t load_acquire32(const shared32 *w)
+{
+    return SHARED_LOAD(w, memory_order_acquire);
+}
+
+static inline uint64_t load_acquire64(const shared64 *w)
+{
+    return SHARED_LOAD(w, memory_order_acquire);
+}
+
+static inline uint32_t load_relaxed32(const shared32 *w)
+{
+    return SHARED_LOAD(w, memory_order_relaxed);
+}
+
+static inline uint64_t load_relaxed64(const shared64 *w)
+{
+    return SHARED_LOAD(w, memory_order_relaxed);
+}
+
+static inline void store_release32(shared32 *w, uint32_t v)
+{
+    atomic_store_explicit(w, v, memory_order_release);
+}
+
+static inline void store_release64(shared64 *w, uint64_t v)
+{
+    atomic_store_explicit(w, v, memory_order_release);
+}
+
+static inline void store_relaxed32(shared32 *w, uint32_t v)
+{
+    atomic_store_explicit(w, v, memory_order_relaxed);
+}
+
+static inline void store_relaxed64(shared64 *w, uint64_t v)
+{
+    atomic_store_explicit(w, v, memory_order_relaxed);
+}
 
 /* Read-modify-writes: acquire and release at once; on x86 each is a full fence besides. */
-static inline uint32_t fetch_add32(shared32 *w, uint32_t v) { return atomic_fetch_add_explicit(w, v, memory_order_seq_cst); }
-static inline uint32_t fetch_sub32(shared32 *w, uint32_t v) { return atomic_fetch_sub_explicit(w, v, memory_order_seq_cst); }
-static inline uint64_t fetch_add64(shared64 *w, uint64_t v) { return atomic_fetch_add_explicit(w, v, memory_order_seq_cst); }
-static inline uint32_t fetch_or32(shared32 *w, uint32_t v) { return atomic_fetch_or_explicit(w, v, memory_order_seq_cst); }
-static inline uint32_t fetch_and32(shared32 *w, uint32_t v) { return atomic_fetch_and_explicit(w, v, memory_order_seq_cst); }
+static inline uint32_t fetch_add32(shared32 *w, uint32_t v)
+{
+    return atomic_fetch_add_explicit(w, v, memory_order_seq_cst);
+}
+
+static inline uint32_t fetch_sub32(shared32 *w, uint32_t v)
+{
+    return atomic_fetch_sub_explicit(w, v, memory_order_seq_cst);
+}
+
+static inline uint64_t fetch_add64(shared64 *w, uint64_t v)
+{
+    return atomic_fetch_add_explicit(w, v, memory_order_seq_cst);
+}
+
+static inline uint32_t fetch_or32(shared32 *w, uint32_t v)
+{
+    return atomic_fetch_or_explicit(w, v, memory_order_seq_cst);
+}
+
+static inline uint32_t fetch_and32(shared32 *w, uint32_t v)
+{
+    return atomic_fetch_and_explicit(w, v, memory_order_seq_cst);
+}
+
 static inline bool swap_if32(shared32 *w, uint32_t *seen, uint32_t v)
 {
-    return atomic_compare_exchange_strong_explicit(w, seen, v, memory_order_seq_cst, memory_order_acquire);
+    return atomic_compare_exchange_strong_explicit(w, seen, v, memory_order_seq_cst,
+                                                   memory_order_acquire);
 }
 static inline bool swap_if64(shared64 *w, uint64_t *seen, uint64_t v)
 {
-    return atomic_compare_exchange_strong_explicit(w, seen, v, memory_order_seq_cst, memory_order_acquire);
+    return atomic_compare_exchange_strong_explicit(w, seen, v, memory_order_seq_cst,
+                                                   memory_order_acquire);
 }
 
-/* fence_full orders every access before it against every access after it, stores before loads included.
- * store_fence64 is a release store followed by a full fence. Not one xchg, on x86 as good: that begins when all stores before it are done, so that
- * of two to one line, as an arrival is, a reader who spins there comes between them, and the line has to be fetched back. As stores they leave
- * together. Measured on Zen 5, an all_gather of 4 bytes: 57 ns for 90. */
+/* fence_full orders every access before it against every access after it, stores before loads
+ * included. store_fence64 is a release store followed by a full fence. Not one xchg, on x86 as
+ * good: that begins when all stores before it are done, so that of two to one line, as an arrival
+ * is, a reader who spins there comes between them, and the line has to be fetched back. As stores
+ * they leave together. Measured on Zen 5, an all_gather of 4 bytes: 57 ns for 90. */
 #if defined(TUTTI_TSAN)
 static inline void fence_full(void)
 {
     static shared32 dummy;
     fetch_add32(&dummy, 0);
 }
-static inline void store_fence64(shared64 *w, uint64_t v) { (void)atomic_exchange_explicit(w, v, memory_order_seq_cst); }
+
+static inline void store_fence64(shared64 *w, uint64_t v)
+{
+    (void)atomic_exchange_explicit(w, v, memory_order_seq_cst);
+}
 #else
 static inline void fence_full(void) { atomic_thread_fence(memory_order_seq_cst); }
 static inline void store_fence64(shared64 *w, uint64_t v)
@@ -88,14 +154,15 @@ static inline void cpu_steps(uint32_t n)
         __asm__ __volatile__("");
 }
 
-/* 0, some n cycles from now. Added to an address it makes that load late, and nothing else: a loop would hold up what stands behind it, takes
- * what two ranks on the halves of one core have least of, turns, and a load behind it starts whenever the processor foresees its end, which it now
- * does and now does not. */
+/* 0, some n cycles from now. Added to an address it makes that load late, and nothing else: a loop
+ * would hold up what stands behind it, takes what two ranks on the halves of one core have least
+ * of, turns, and a load behind it starts whenever the processor foresees its end, which it now does
+ * and now does not. */
 static inline size_t cpu_later(uint32_t n)
 {
-    enum { PRODUCT = 3 };                            /* cycles of a product, on all processors that matter here */
+    enum { PRODUCT = 3 };           /* cycles of a product, on all processors that matter here */
     size_t zero = 0, one = 1;
-    __asm__ __volatile__("" : "+r"(zero), "+r"(one));                /* no compiler knows what they are */
+    __asm__ __volatile__("" : "+r"(zero), "+r"(one));       /* no compiler knows what they are */
     for (; n >= PRODUCT; n -= PRODUCT) {
         zero *= one;
         __asm__ __volatile__("" : "+r"(zero));
@@ -103,11 +170,13 @@ static inline size_t cpu_later(uint32_t n)
     return zero;
 }
 
-/* The line at `at` will soon be written here: fetch it, and take it away from whoever has read it. A hint. */
+/* The line at `at` will soon be written here: fetch it, and take it away from whoever has read
+ * it. A hint. */
 static inline void cpu_own(const void *at)
 {
 #if defined(__x86_64__)
-    __asm__ __volatile__("prefetchw %0" : : "m"(*(const char *)at));  /* compilers make this of __builtin_prefetch only for some processors */
+    /* compilers make this of __builtin_prefetch only for some processors */
+    __asm__ __volatile__("prefetchw %0" : : "m"(*(const char *)at));
 #else
     __builtin_prefetch(at, 1, 3);
 #endif

@@ -1,19 +1,25 @@
-/* Job: the delay between a rank's own arrival and its first poll of its peers. It is tuned by trials.
+/* Job: the delay between a rank's own arrival and its first poll of its peers. It is
+ *      tuned by trials.
  * Owns: nothing: each comm has one of these for each kind of operation that is short enough.
  * Never: anything a peer waits for. What is chosen here moves a look in time, by some cycles.
  *
- * A rank that looks while its peer's line is being written takes that line back too early, and it has to travel once more; one that looks late has
- * only lost time. When a line comes depends on the processor, and on where the system has put the ranks, which it changes. Measured, on one
- * machine within minutes: a barrier took 34 ns by looking at once and 54 by waiting for 36 cycles, then 61 and 44. Two ranks disturb each other,
- * so all of a comm go through the same trials at the same operations: blocks of operations of one kind, back to back, the pauses in turn,
- * the middle one of each's five blocks counts; what is best for a barrier is not so for one that carries something. (With a pause that is a little
- * off, two ranks fall in and out of step. Measured on the Zen 4: when the fastest block counted, one pause was chosen for all_reduce that had it in 40 ns
- * for a block now and then and in 60 otherwise; in the middle there is none below 46.)
+ * A rank that looks while its peer's line is being written takes that line back too early, and it
+ * has to travel once more; one that looks late has only lost time. When a line comes depends on the
+ * processor, and on where the system has put the ranks, which it changes. Measured, on one machine
+ * within minutes: a barrier took 34 ns by looking at once and 54 by waiting for 36 cycles, then 61
+ * and 44. Two ranks disturb each other, so all of a comm go through the same trials at the same
+ * operations: blocks of operations of one kind, back to back, the pauses in turn, the middle one of
+ * each's five blocks counts; what is best for a barrier is not so for one that carries something.
+ * (With a pause that is a little off, two ranks fall in and out of step. Measured on the Zen 4:
+ * when the fastest block counted, one pause was chosen for all_reduce that had it in 40 ns for a
+ * block now and then and in 60 otherwise; in the middle there is none below 46.)
  *
- * An operation that comes alone cannot be timed so. It tells by itself: whoever found the line still on its way looked too early, and waits some
- * cycles more the next time; whoever did not waits fewer. So one look in five is too early, and a rank that always comes last looks at once.
- * Measured on Zen 5, 2 ranks, all collectives of 4 to 256 bytes one by one: 0.86 of their time with the usual pause, and 0.93 where the system had
- * put both ranks on one core; with one look in nine 0.87 and 0.99, with one in two 1.03 and 0.91. */
+ * An operation that comes alone cannot be timed so. It tells by itself: whoever found the line
+ * still on its way looked too early, and waits some cycles more the next time; whoever did not
+ * waits fewer. So one look in five is too early, and a rank that always comes last looks at once.
+ * Measured on Zen 5, 2 ranks, all collectives of 4 to 256 bytes one by one: 0.86 of their time with
+ * the usual pause, and 0.93 where the system had put both ranks on one core; with one look in nine
+ * 0.87 and 0.99, with one in two 1.03 and 0.91. */
 #ifndef TUTTI_BASE_BACKOFF_H
 #define TUTTI_BASE_BACKOFF_H
 
@@ -21,7 +27,8 @@
 #include <stdint.h>
 
 enum { BACKOFF_ALONE = 4096 };          /* ticks since the one before */
-enum { LATER_STEP = 8, LATER_BACK = 2, LATER_MOST = 96 };            /* cycles more after an early look, less after another; the most */
+/* cycles more after an early look, less after another; the most */
+enum { LATER_STEP = 8, LATER_BACK = 2, LATER_MOST = 96 };
 /* BACKOFF_BLOCK operations with one pause; BACKOFF_PERIOD blocks from trial to trial. */
 enum { BACKOFF_BLOCK = 64, BACKOFF_ARMS = 9, BACKOFF_PASSES = 5, BACKOFF_PERIOD = 1024 };
 
@@ -30,13 +37,18 @@ struct backoff {
     int32_t less;                      /* cycles that a pause is shorter than the usual one now */
     uint32_t arm, chosen;              /* of now; of what was best in the last trial */
     uint64_t since, seq;               /* as the last block ended */
-    uint32_t ticks[BACKOFF_ARMS][BACKOFF_PASSES];      /* of the blocks of this trial that count, the fastest first; 0: no more */
-    int32_t later;                     /* cycles that the pause of one that comes alone is longer than the usual one */
-    uint64_t last;                     /* when the one before came */
+    /* of the blocks of this trial that count, the fastest first; 0: no more */
+    uint32_t ticks[BACKOFF_ARMS][BACKOFF_PASSES];
+    int32_t later;  /* cycles that the pause of one that comes alone is longer than the usual one */
+    uint64_t last;  /* when the one before came */
 };
 
 /* A pause that is found by what came of the last ones: `later` than the usual one. */
-static inline uint32_t later_steps(int32_t later, uint32_t usual) { return (uint32_t)((int32_t)usual + later); }
+static inline uint32_t later_steps(int32_t later, uint32_t usual)
+{
+    return (uint32_t)((int32_t)usual + later);
+}
+
 static inline void later_learn(int32_t *later, uint32_t usual, bool early)
 {
     int32_t next = early ? *later + LATER_STEP : *later - LATER_BACK;
@@ -58,9 +70,14 @@ static inline uint32_t backoff_pause(struct backoff *s, uint64_t tick, uint32_t 
     return *alone ? later_steps(s->later, usual) : backoff_steps(s, usual);
 }
 
-/* Operation seq, the last of a block, has arrived at `tick`; `calls`: how many of its kind there were, by which trials are counted, so that each
-   kind has its own, whatever comes between. A block in which there were others does not count. */
+/* Operation seq, the last of a block, has arrived at `tick`; `calls`: how many of its kind there
+   were, by which trials are counted, so that each kind has its own, whatever comes between. A block
+   in which there were others does not count. */
 void backoff_block(struct backoff *s, uint64_t seq, uint64_t tick, uint64_t calls);
-static inline bool backoff_due(uint64_t calls) { return __builtin_expect(calls % BACKOFF_BLOCK == 0, 0); }
+
+static inline bool backoff_due(uint64_t calls)
+{
+    return __builtin_expect(calls % BACKOFF_BLOCK == 0, 0);
+}
 
 #endif

@@ -2,9 +2,10 @@
  * Owns: nothing.
  * Never: a sleep, a deadline, a calibration that takes time.
  *
- * A tick is one read of the time stamp counter (x86: rdtsc, Armv8: cntvct; elsewhere nanoseconds). Ticks
- * become nanoseconds by two points, a pair (tick, ns) taken once at the arena's creation and one taken now:
- * the further apart they are, the better the rate, and nobody ever has to wait for a calibration. */
+ * A tick is one read of the time stamp counter (x86: rdtsc, Armv8: cntvct; elsewhere nanoseconds).
+ * Ticks become nanoseconds by two points, a pair (tick, ns) taken once at the arena's creation and
+ * one taken now: the further apart they are, the better the rate, and nobody ever has to wait for
+ * a calibration. */
 #ifndef TUTTI_BASE_CLOCK_H
 #define TUTTI_BASE_CLOCK_H
 
@@ -44,11 +45,13 @@ struct clock_point { uint64_t tick, ns; };
 /* A pair taken together: the tick lies between two reads of the clock. */
 struct clock_point clock_now(void);
 
-/* Ticks a nanosecond, between two points: never more or less than processors have, whatever a counter does that stands still, jumps or differs
-   between CPUs. How long one spins comes from it. */
+/* Ticks a nanosecond, between two points: never more or less than processors have,
+   whatever a counter does that stands still, jumps or differs between CPUs. How long one
+   spins comes from it. */
 double clock_rate(struct clock_point then, struct clock_point now);
 
-/* When the tick was, on the monotonic clock, by the line through `then` and `now`. Ticks before `then` give then.ns. */
+/* When the tick was, on the monotonic clock, by the line through `then` and `now`. Ticks before
+ * `then` give then.ns. */
 uint64_t clock_tick_ns(uint64_t tick, struct clock_point then, struct clock_point now);
 
 #endif

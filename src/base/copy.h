@@ -1,12 +1,14 @@
-/* Job: copy memory where memcpy is not the best there is: between places that lie badly, and past the caches.
+/* Job: copy memory where memcpy is not the best there is: between places that lie badly, and
+ *      past the caches.
  * Owns: nothing.
  * Never: decides when a streaming copy is worth while.
  *
- * A plain store to a line that is not in the caches fetches it first; a streaming store does not. It loses where the line is there, or
- * is read again soon.
+ * A plain store to a line that is not in the caches fetches it first; a streaming store does not.
+ * It loses where the line is there, or is read again soon.
  *
- * The C library copies some KiB and more by one instruction (rep movsb). On AMD's Zen 3 that takes 15 times as long where the target lies 1 to 31
- * bytes behind the source within their pages, which is just where malloc's large blocks and whole pages of ours lie to each other: measured, 64 KiB
+ * The C library copies some KiB and more by one instruction (rep movsb). On AMD's Zen 3 that takes
+ * 15 times as long where the target lies 1 to 31 bytes behind the source within their pages, which
+ * is just where malloc's large blocks and whole pages of ours lie to each other: measured, 64 KiB
  * 32 us instead of 1.3 us. There a loop copies. */
 #ifndef TUTTI_BASE_COPY_H
 #define TUTTI_BASE_COPY_H
@@ -20,7 +22,8 @@
 enum { COPY_STREAMS = 1, COPY_BY_INSTRUCTION = 2048, COPY_PAGE = 4096, COPY_BADLY = 64 };
 
 /* No overlap. `streaming` is a constant where this is called. */
-static inline __attribute__((always_inline)) void copy_lines(void *to, const void *from, size_t bytes, int streaming)
+static inline __attribute__((always_inline)) void copy_lines(void *to, const void *from,
+                                                             size_t bytes, int streaming)
 {
     char *d = to;
     const char *s = from;
@@ -62,7 +65,11 @@ static inline void copy_streaming(void *to, const void *from, size_t bytes)
 #else
 enum { COPY_STREAMS = 0 };
 static inline void copy_plain(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
-static inline void copy_streaming(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
+
+static inline void copy_streaming(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
 #endif
 
 #endif

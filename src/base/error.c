@@ -1,6 +1,7 @@
-/* One table: the kinds of failure that a call of ours can return, said in the words of the contract. What the
- * table lacks is the system's own (a file, a device), and the system's own words fit it. A search is a walk over
- * some twenty rows, on the way to a report that somebody will read: no index. */
+/* One table: the kinds of failure that a call of ours can return, said in the words of the
+ * contract. What the table lacks is the system's own (a file, a device), and the system's own words
+ * fit it. A search is a walk over some twenty rows, on the way to a report that somebody will read:
+ * no index. */
 #include "base/error.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* One row per variable, in the order of the enum, so that a row is found by its number; the test walks all rows.
- * Nothing is cached: a value is read where a comm is made, a handful of times in a program's life. */
+/* One row per variable, in the order of the enum, so that a row is found by its number; the test
+ * walks all rows. Nothing is cached: a value is read where a comm is made, a handful of times in a
+ * program's life. */
 #include "base/knob.h"
 
 #include "base/text.h"
@@ -25,8 +26,10 @@ static const struct knob rows[KNOB_COUNT] = {
         "longest spin in microseconds before a wait yields or sleeps" },
     [KNOB_FLAGS] = { "TUTTI_FLAGS", KNOB_TEXT, 0, 0, "",
         "comma list of bind_core, bind_numa, no_spin, local, or their number" },
-    [KNOB_SPAN_BYTES] = { "TUTTI_SPAN_BYTES", KNOB_BYTES, 65536, (int64_t)1 << 40, "a quarter of RAM",
-        "address space of each rank's own memory in the arena" },
+    [KNOB_SPAN_BYTES] = {
+        "TUTTI_SPAN_BYTES", KNOB_BYTES, 65536, (int64_t)1 << 40, "a quarter of RAM",
+        "address space of each rank's own memory in the arena"
+    },
     [KNOB_STORE_BYTES] = { "TUTTI_STORE_BYTES", KNOB_BYTES, 65536, (int64_t)1 << 40, "64 MiB",
         "address space of the job's key-value store, in steps of 2 MiB, touched only as used" },
     [KNOB_ALGORITHM] = { "TUTTI_ALGORITHM", KNOB_TEXT, 0, 0, "built in",
@@ -42,7 +45,8 @@ static const struct knob rows[KNOB_COUNT] = {
     [KNOB_FIRST_SEQ] = { "TUTTI_FIRST_SEQ", KNOB_INT, 0, (int64_t)1 << 62, "0",
         "for tests: the operation number that the first comm starts from" },
     [KNOB_VERIFY] = { "TUTTI_VERIFY", KNOB_FLAG, 0, 1, "0",
-        "1: compare the results of collectives on host memory among the ranks, in the next operation; costs a pass over each" },
+        "1: compare the results of collectives on host memory among the ranks, in the next "
+        "operation; costs a pass over each" },
     [KNOB_URING] = { "TUTTI_URING", KNOB_FLAG, 0, 1, "1",
         "0: files are read and written by threads, not by io_uring" },
     [KNOB_TUNED] = { "TUTTI_TUNED", KNOB_TEXT, 0, 0, "~/.config/tutti/rules",
@@ -102,11 +106,12 @@ static void expected(const struct knob *row, struct text *t)
     switch (row->kind) {
     case KNOB_INT:
     case KNOB_FLAG:
-        text_add(t, "expected an integer between %lld and %lld", (long long)row->low, (long long)row->high);
+        text_add(t, "expected an integer between %lld and %lld", (long long)row->low,
+                 (long long)row->high);
         break;
     case KNOB_DURATION_MS:
-        text_add(t, "expected a duration such as 30s, 500ms or 500, at most %lld ms%s", (long long)row->high,
-                 row->low < 0 ? ", or never" : "");
+        text_add(t, "expected a duration such as 30s, 500ms or 500, at most %lld ms%s",
+                 (long long)row->high, row->low < 0 ? ", or never" : "");
         break;
     case KNOB_BYTES:
         text_add(t, "expected a size such as 64k or 16M between ");

@@ -1,6 +1,7 @@
-/* A message is built where it will be read: in a buffer of fixed size, by appending, without allocating, so that a
- * report can be written by a rank that has no memory left. What does not fit is dropped at a character's border.
- * Numbers for people have at most one decimal and are cut, not rounded: 999.96 us is "999.9 us" and never "1000 us". */
+/* A message is built where it will be read: in a buffer of fixed size, by appending, without
+ * allocating, so that a report can be written by a rank that has no memory left. What does not fit
+ * is dropped at a character's border. Numbers for people have at most one decimal and are cut, not
+ * rounded: 999.96 us is "999.9 us" and never "1000 us". */
 #include "base/text.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@ void text_clear(struct text *t)
 static void drop_half_character(struct text *t)
 {
     size_t tail = 0;
-    while (tail < 3 && tail < t->used && ((unsigned char)t->at[t->used - 1 - tail] & 0xC0u) == 0x80u)
+    while (tail < 3 && tail < t->used
+           && ((unsigned char)t->at[t->used - 1 - tail] & 0xC0u) == 0x80u)
         tail++;
     if (tail == t->used)
         return;
@@ -75,9 +77,11 @@ void text_add_duration(struct text *t, uint64_t ns)
     else if (s < 60)
         add_tenths(t, ns, 1000000000u, "s");
     else if (s < 3600)
-        text_add(t, s % 60 ? "%llu min %llu s" : "%llu min", (unsigned long long)(s / 60), (unsigned long long)(s % 60));
+        text_add(t, s % 60 ? "%llu min %llu s" : "%llu min", (unsigned long long)(s / 60),
+                 (unsigned long long)(s % 60));
     else
-        text_add(t, s / 60 % 60 ? "%llu h %llu min" : "%llu h", (unsigned long long)(s / 3600), (unsigned long long)(s / 60 % 60));
+        text_add(t, s / 60 % 60 ? "%llu h %llu min" : "%llu h", (unsigned long long)(s / 3600),
+                 (unsigned long long)(s / 60 % 60));
 }
 
 void text_add_bytes(struct text *t, uint64_t bytes)

@@ -14,20 +14,25 @@ struct text { char *at; size_t room, used; };        /* at[used] is always 0; us
 
 void text_clear(struct text *t);
 __attribute__((format(printf, 2, 3))) void text_add(struct text *t, const char *format, ...);
-void text_add_duration(struct text *t, uint64_t ns);  /* 850 ns, 12.3 us, 4.1 ms, 12.3 s, 4 min 10 s */
+/* 850 ns, 12.3 us, 4.1 ms, 12.3 s, 4 min 10 s */
+void text_add_duration(struct text *t, uint64_t ns);
 void text_add_bytes(struct text *t, uint64_t bytes);  /* 512 B, 64 KiB, 1.5 GiB */
 void text_add_ranks(struct text *t, const int *ranks, int n);     /* 0, 2-5, 7 */
-void text_add_padded(struct text *t, const char *s, int width);   /* left-justified, at least width columns */
-/* A name by which things are told apart, in at most `most` bytes (32 or more): of a longer one its beginning, for people, and a hash
-   of all of it. */
+/* left-justified, at least width columns */
+void text_add_padded(struct text *t, const char *s, int width);
+/* A name by which things are told apart, in at most `most` bytes (32 or more): of a longer one its
+   beginning, for people, and a hash of all of it. */
 void text_add_name(struct text *t, const char *name, size_t most);
 
 /* Parsing what people write. 0 and *value, or -EINVAL. Whole string must be used. */
-/* "30s", "500ms", "2min", "1h"; a bare number is milliseconds; "-1", "never" and "none": -1; at most 292 years, which clocks can hold. */
+/* "30s", "500ms", "2min", "1h"; a bare number is milliseconds; "-1", "never" and "none": -1; at
+ * most 292 years, which clocks can hold. */
 int text_parse_duration_ms(const char *s, int64_t *ms);
-int text_parse_bytes(const char *s, uint64_t *bytes);    /* "64k", "16M", "1GiB", "4096"; binary multiples, upper or lower case */
+/* "64k", "16M", "1GiB", "4096"; binary multiples, upper or lower case */
+int text_parse_bytes(const char *s, uint64_t *bytes);
 int text_parse_int(const char *s, int64_t low, int64_t high, int64_t *value);
 
-uint64_t text_hash(const void *bytes, size_t n, uint64_t seed);   /* FNV-1a with a final mix; stable across machines */
+/* FNV-1a with a final mix; stable across machines */
+uint64_t text_hash(const void *bytes, size_t n, uint64_t seed);
 
 #endif

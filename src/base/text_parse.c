@@ -1,5 +1,6 @@
-/* The other half of text.h: numbers as people write them, each with an explicit end and no silent wrap. strtoll is
- * not used: it skips blanks, takes "+-" oddities and needs errno; digits by hand are shorter to reason about. */
+/* The other half of text.h: numbers as people write them, each with an explicit end and no silent
+ * wrap. strtoll is not used: it skips blanks, takes "+-" oddities and needs errno; digits by hand
+ * are shorter to reason about. */
 #include "base/text.h"
 
 #include <errno.h>
@@ -87,7 +88,8 @@ int text_parse_int(const char *s, int64_t low, int64_t high, int64_t *value)
     return 0;
 }
 
-/* FNV-1a mixes its last bytes badly into the high bits; the finaliser of MurmurHash3 makes every bit depend on all. */
+/* FNV-1a mixes its last bytes badly into the high bits; the finaliser of MurmurHash3 makes every
+ * bit depend on all. */
 uint64_t text_hash(const void *bytes, size_t n, uint64_t seed)
 {
     const unsigned char *at = bytes;

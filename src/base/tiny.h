@@ -1,6 +1,7 @@
 /* Job: constants that a test's build makes small, so that few bytes make several rounds.
  * Owns: nothing.
- * Never: in an expression that runs. TINY is for enum constants, and a product has the normal ones. */
+ * Never: in an expression that runs. TINY is for enum constants, and a product has the
+ *        normal ones. */
 #ifndef TUTTI_BASE_TINY_H
 #define TUTTI_BASE_TINY_H
 

@@ -1,5 +1,6 @@
-/* tutti doctor: what this machine has for us, and if not, why not. A driver that hangs is one of the answers, so this process never
- * calls it: it starts itself once more, listens to what that one is about to ask, and ends it when no next word comes. */
+/* tutti doctor: what this machine has for us, and if not, why not. A driver that hangs is one of
+ * the answers, so this process never calls it: it starts itself once more, listens to what that one
+ * is about to ask, and ends it when no next word comes. */
 #include "cli/doctor.h"
 #include "cli/doctor_tune.h"
 #include "cli/verb.h"
@@ -60,7 +61,7 @@ static const char help[] =
     "this machine has not; 1 if something is wrong, which the last line counts;\n"
     "2 for a wrong command line.\n";
 
-/* ---- what all three share ------------------------------------------------------------------------------------------------------- */
+/* ---- what all three share -------------------------------------------------------------------- */
 
 void doctor_pulse(const char *format, ...)
 {
@@ -71,9 +72,9 @@ void doctor_pulse(const char *format, ...)
     va_end(list);
     n = n > (int)sizeof line - 2 ? (int)sizeof line - 2 : n;
     line[n++] = '\n';
-    fflush(stdout);                                  /* what is known must stand there before we can hang */
+    fflush(stdout);                         /* what is known must stand there before we can hang */
     ssize_t written = write(DOCTOR_PULSE_FD, line, (size_t)n);
-    (void)written;                                   /* nobody listens: we die of that soon enough */
+    (void)written;                          /* nobody listens: we die of that soon enough */
 }
 
 bool doctor_orphan(void)
@@ -87,7 +88,8 @@ int doctor_start(pid_t *pid, const char *option, const char *value, const int (*
 {
     char name[] = "tutti", verb[] = "doctor", first[16], second[16];
     char *argv[] = { name, verb, first, value ? second : NULL, NULL };
-    const char *program = access("/proc/self/exe", X_OK) == 0 ? "/proc/self/exe" : program_invocation_name;
+    const char *program = access("/proc/self/exe", X_OK) == 0 ? "/proc/self/exe"
+                                                              : program_invocation_name;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
@@ -113,7 +115,7 @@ int doctor_start(pid_t *pid, const char *option, const char *value, const int (*
     return -error;
 }
 
-/* ---- the first: listens ----------------------------------------------------------------------------------------------------------- */
+/* ---- the first: listens ---------------------------------------------------------------------- */
 
 /* The last whole line of what has been read so far; the rest stays. */
 struct pulse { char line[PULSE_ROOM], part[PULSE_ROOM]; size_t used; };
@@ -147,7 +149,8 @@ static bool listen_to(int fd, struct pulse *pulse, int64_t ms)
     }
 }
 
-/* Its end may hang as well, in the driver's own. SIGCHLD is blocked, so that it can be waited for. False: it has not come. */
+/* Its end may hang as well, in the driver's own. SIGCHLD is blocked, so that it can be waited for.
+ * False: it has not come. */
 static bool reap(pid_t pid, int *status, int64_t ms)
 {
     sigset_t child;
@@ -169,11 +172,12 @@ static int hangs(pid_t pid, const struct pulse *pulse, int64_t ms)
     int status;
     struct text time = TEXT_IN(words);
     text_add_duration(&time, (uint64_t)ms * 1000000);
-    printf("GPU: the driver hangs: no answer for %s, asked for %s\n  its process is ended; --timeout gives it longer\n", words,
-           pulse->line[0] ? pulse->line : "its beginning");
+    printf("GPU: the driver hangs: no answer for %s, asked for %s\n"
+           "  its process is ended; --timeout gives it longer\n",
+           words, pulse->line[0] ? pulse->line : "its beginning");
     fflush(stdout);
     kill(pid, SIGKILL);
-    reap(pid, &status, GRACE_MS);                    /* one that hangs in the kernel does not even die */
+    reap(pid, &status, GRACE_MS);               /* one that hangs in the kernel does not even die */
     return 1;
 }
 
@@ -189,7 +193,8 @@ static int watch_over(int64_t ms)
     int error = pipe2(fds, O_CLOEXEC) == 0 ? 0 : -errno;
     if (!error) {
         const int map[][2] = { { fds[1], DOCTOR_PULSE_FD } };
-        /* dup2 onto itself would keep the close-on-exec flag, and it would start without its pipe. */
+        /* dup2 onto itself would keep the close-on-exec flag, and it would start without
+         * its pipe. */
         int moved = fds[1] == DOCTOR_PULSE_FD ? fcntl(fds[1], F_SETFD, 0) : 0;
         error = moved < 0 ? -errno : doctor_start(&pid, DOCTOR_ASK, NULL, map, 1);
         close(fds[1]);
@@ -204,11 +209,12 @@ static int watch_over(int64_t ms)
         return hangs(pid, &pulse, ms);
     if (WIFEXITED(status))
         return WEXITSTATUS(status);
-    printf("GPU: the driver has ended our process by signal %d, asked for %s\n", WTERMSIG(status), pulse.line);
+    printf("GPU: the driver has ended our process by signal %d, asked for %s\n", WTERMSIG(status),
+           pulse.line);
     return 1;
 }
 
-/* ---- the command line ------------------------------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 struct wishes { int64_t timeout_ms, seconds; bool tune, dry, timed; };
 
@@ -217,7 +223,8 @@ static int take_timeout(struct wishes *w, const char *s)
     bool bare = *s && strspn(s, "0123456789") == strlen(s);
     if (!bare && text_parse_duration_ms(s, &w->timeout_ms) == 0 && w->timeout_ms != 0)
         return 0;
-    return verb_refuse("doctor", "--timeout wants a time with its unit, as 30s or 5min, not '%.40s'", s);
+    return verb_refuse("doctor",
+                       "--timeout wants a time with its unit, as 30s or 5min, not '%.40s'", s);
 }
 
 static int take_seconds(struct wishes *w, const char *s)
@@ -225,10 +232,12 @@ static int take_seconds(struct wishes *w, const char *s)
     w->timed = true;
     if (text_parse_int(s, 1, SECONDS_MOST, &w->seconds) == 0)
         return 0;
-    return verb_refuse("doctor", "--seconds wants a number from 1 to %d, not '%.40s'", SECONDS_MOST, s);
+    return verb_refuse("doctor", "--seconds wants a number from 1 to %d, not '%.40s'", SECONDS_MOST,
+                       s);
 }
 
-/* The value of an option NAME=VALUE or NAME VALUE, or NULL: it is not this one, or has none (*status). */
+/* The value of an option NAME=VALUE or NAME VALUE, or NULL: it is not this one, or has
+ * none (*status). */
 static const char *value_of(const char *name, int argc, char **argv, int *i, int *status)
 {
     size_t n = strlen(name);

@@ -1,4 +1,5 @@
-/* Which CPUs the ranks of a job started here have, and what follows from their number: ranks that have one each spin, others do not. */
+/* Which CPUs the ranks of a job started here have, and what follows from their number: ranks that
+ * have one each spin, others do not. */
 #include "cli/doctor.h"
 
 #include "base/text.h"
@@ -49,28 +50,41 @@ static void say_nodes(void)
         return;
     int error = numa_policy_try();
     if (error)
-        doctor_say(4, "  memory cannot be placed on nodes: %s; it lies where it is touched first, mostly near its rank if that is bound; let the "
-                   "seccomp profile of the container allow mbind and get_mempolicy", strerrordesc_np(-error));
+        doctor_say(4,
+                   "  memory cannot be placed on nodes: %s; it lies where it is touched first, "
+                   "mostly near its rank if that is bound; let the "
+                   "seccomp profile of the container allow mbind and get_mempolicy",
+                   strerrordesc_np(-error));
     else
-        doctor_say(4, "  a rank bound to one node has its memory there; what all share lies on the nodes in turn");
+        doctor_say(4,
+                   "  a rank bound to one node has its memory there; what all share lies on the "
+                   "nodes in turn");
 }
 
 void doctor_cpu(void)
 {
     char model[100];
     uint64_t mask[MASK_WORDS];
-    int allowed = cpu_allowed(), mine = cpu_mask(mask, MASK_WORDS), quota = cpu_quota(), siblings = cpu_siblings();
+    int allowed = cpu_allowed(), mine = cpu_mask(mask, MASK_WORDS), quota = cpu_quota(),
+        siblings = cpu_siblings();
     cpu_model(model, sizeof model);
     doctor_say(4, "CPUs: %d, %s", allowed, model);
-    doctor_say(4, "  affinity: %d; quota of the control group: %s%.0d%s", mine > 0 ? mine : allowed, quota ? "" : "none", quota,
+    doctor_say(4, "  affinity: %d; quota of the control group: %s%.0d%s", mine > 0 ? mine : allowed,
+               quota ? "" : "none", quota,
                quota == 0 || quota >= mine ? "" : ", and that many are counted");
-    doctor_say(4, "  up to %d rank%s: each spins for its turn, then sleeps; more: crowded, they yield instead of spinning, and go by rules of "
-               "their own", allowed, allowed == 1 ? "" : "s");
-    doctor_say(4, "  threads of a core: %d%s", siblings, siblings > 1 && allowed > 1 ? "; ranks that compute run best one a core" : "");
+    doctor_say(4,
+               "  up to %d rank%s: each spins for its turn, then sleeps; more: crowded, they yield "
+               "instead of spinning, and go by rules of "
+               "their own",
+               allowed, allowed == 1 ? "" : "s");
+    doctor_say(4, "  threads of a core: %d%s", siblings,
+               siblings > 1 && allowed > 1 ? "; ranks that compute run best one a core" : "");
     say_caches();
     say_nodes();
     doctor_say(4, "  reductions are folded by %s instructions", fold_isa());
     if (quota > 0 && quota < mine)
-        doctor_say(4, "  ranks that use up the quota are all stopped for the rest of a period, often 100 ms: CPUs of their own (--cpuset-cpus) "
+        doctor_say(4,
+                   "  ranks that use up the quota are all stopped for the rest of a period, often "
+                   "100 ms: CPUs of their own (--cpuset-cpus) "
                    "serve them better");
 }

@@ -1,6 +1,7 @@
-/* Where one algorithm overtakes the next. A difference counts if nearly every round shows it and the median is beyond what a round is
- * good for; a threshold moves from where it is built in through sizes that speak for it or are undecided, and ends at one that speaks for
- * it. A size at which teams contradict each other stops it: the rules know crowded and not, no more. */
+/* Where one algorithm overtakes the next. A difference counts if nearly every round shows it and
+ * the median is beyond what a round is good for; a threshold moves from where it is built in
+ * through sizes that speak for it or are undecided, and ends at one that speaks for it. A size at
+ * which teams contradict each other stops it: the rules know crowded and not, no more. */
 #include "cli/doctor_tune.h"
 
 #include "coll/select.h"
@@ -56,11 +57,13 @@ static enum verdict of_cell(const struct tune_cell *cell)
     return more >= enough && median > clearly ? FOR_SMALL : UNDECIDED;
 }
 
-static enum verdict of_teams(const struct tune_team *teams, int n, int k, bool crowded, int pair, int size)
+static enum verdict of_teams(const struct tune_team *teams, int n, int k, bool crowded, int pair,
+                             int size)
 {
     enum verdict all = NOT_MEASURED;
     for (int t = 0; t < n; t++) {
-        enum verdict one = teams[t].crowded == crowded ? of_cell(&teams[t].cell[k][pair][size]) : NOT_MEASURED;
+        enum verdict one = teams[t].crowded == crowded ? of_cell(&teams[t].cell[k][pair][size])
+                                                       : NOT_MEASURED;
         if (one == NOT_MEASURED || (one == UNDECIDED && all != NOT_MEASURED))
             continue;
         all = all == NOT_MEASURED || all == UNDECIDED || all == one ? one : CONTRADICTION;
@@ -69,13 +72,15 @@ static enum verdict of_teams(const struct tune_team *teams, int n, int k, bool c
 }
 
 /* The size and the team that gain most of what speaks for the change. */
-static void find_gain(const struct tune_team *teams, int n, int k, int pair, enum verdict wanted, struct tune_change *c)
+static void find_gain(const struct tune_team *teams, int n, int k, int pair, enum verdict wanted,
+                      struct tune_change *c)
 {
     for (int t = 0; t < n; t++)
         for (int i = 0; i < TUNE_SIZES && tune_pairs[pair].sizes[i]; i++) {
             const struct tune_cell *cell = &teams[t].cell[k][pair][i];
             size_t bytes = tune_pairs[pair].sizes[i];
-            if (teams[t].crowded != c->crowded || bytes < c->from || bytes > c->to || of_cell(cell) != wanted)
+            if (teams[t].crowded != c->crowded || bytes < c->from || bytes > c->to
+                || of_cell(cell) != wanted)
                 continue;
             bool large = wanted == FOR_LARGE;
             double gain = large ? 1 / quartile(cell, 2) : quartile(cell, 2);
@@ -98,7 +103,8 @@ static size_t built_in(const struct rules *rules, enum kind kind, bool crowded, 
     return SIZE_MAX;
 }
 
-static bool cross(const struct tune_team *teams, int n, int k, bool crowded, int pair, size_t now, struct tune_change *c)
+static bool cross(const struct tune_team *teams, int n, int k, bool crowded, int pair, size_t now,
+                  struct tune_change *c)
 {
     const struct tune_pair *p = &tune_pairs[pair];
     int sizes = 0, split = 0, best = -1;
@@ -137,7 +143,8 @@ static bool cross(const struct tune_team *teams, int n, int k, bool crowded, int
     return true;
 }
 
-int tune_decide(const struct rules *rules, const struct tune_team *teams, int n, struct tune_change changes[TUNE_CHANGES])
+int tune_decide(const struct rules *rules, const struct tune_team *teams, int n,
+                struct tune_change changes[TUNE_CHANGES])
 {
     int found = 0;
     for (int k = 0; k < TUNE_KINDS; k++)
@@ -150,14 +157,15 @@ int tune_decide(const struct rules *rules, const struct tune_team *teams, int n,
     return found;
 }
 
-/* ---- the rules ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rules ------------------------------------------------------------------------------- */
 
 static void add_choice(struct text *t, bool first, const struct tune_change *c, const char *name)
 {
     text_add(t, "%s%zu-%zu=%s", first ? "" : ",", c->from, c->to, name);
 }
 
-/* A plain clause holds for crowded comms, too: one of their own says what is theirs, and puts back what is not. */
+/* A plain clause holds for crowded comms, too: one of their own says what is theirs, and puts back
+ * what is not. */
 static void write_kind(const struct tune_change *changes, int n, enum kind kind, struct text *t)
 {
     int plain = 0, own = 0;

@@ -1,5 +1,6 @@
-/* tutti doctor, the second process: asks the driver as a rank would, and prints. It costs what a rank's first use of a device costs
- * (100 ms and more for each GPU), and nothing of it stays. Every question that may take long is announced by a pulse before. */
+/* tutti doctor, the second process: asks the driver as a rank would, and prints. It costs what a
+ * rank's first use of a device costs (100 ms and more for each GPU), and nothing of it stays. Every
+ * question that may take long is announced by a pulse before. */
 #include "cli/doctor.h"
 
 #include "base/text.h"
@@ -20,9 +21,13 @@ struct ward {                                        /* what there is here */
 };
 
 /* What the third process of one GPU said of each peer, and of itself. */
-struct answers { bool opened[DOCTOR_GPUS]; CUresult error[DOCTOR_GPUS]; char words[DOCTOR_GPUS][DOCTOR_WORDS], all[DOCTOR_WORDS]; };
+struct answers {
+    bool opened[DOCTOR_GPUS];
+    CUresult error[DOCTOR_GPUS];
+    char words[DOCTOR_GPUS][DOCTOR_WORDS], all[DOCTOR_WORDS];
+};
 
-/* ---- plain answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- plain answers --------------------------------------------------------------------------- */
 
 static void print_uuid(const CUuuid *uuid)
 {
@@ -40,19 +45,22 @@ static int attribute(const struct driver *driver, int device, int which)
 
 static bool is_exclusive(const struct driver *driver, int device)
 {
-    return attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+    return attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
+        == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
 }
 
 static void print_road(const char *name, const struct doctor_road *road)
 {
-    printf("     %-8s %s%s%s\n", name, road->open ? "yes" : "no", road->words[0] ? ": " : "", road->words);
+    printf("     %-8s %s%s%s\n", name, road->open ? "yes" : "no", road->words[0] ? ": " : "",
+           road->words);
     if (road->remedy[0])
         printf("              %s\n", road->remedy);
 }
 
-/* ---- memory that others are to open ------------------------------------------------------------------------------------------------ */
+/* ---- memory that others are to open ---------------------------------------------------------- */
 
-static void failed(const struct driver *driver, struct doctor_gpu *gpu, const char *function, CUresult error)
+static void failed(const struct driver *driver, struct doctor_gpu *gpu, const char *function,
+                   CUresult error)
 {
     struct text why = TEXT_IN(gpu->words);
     text_clear(&why);
@@ -85,7 +93,8 @@ static void share(const struct driver *driver, struct doctor_gpu *gpu, int ordin
     doctor_pulse("a handle of memory on GPU %d", ordinal);
     const char *function = "cuMemsetD8Async";
     driver->call.cuCtxSetCurrent(gpu->context);
-    CUresult error = driver->call.cuMemsetD8Async(gpu->memory, doctor_mark(ordinal), DOCTOR_BYTES, NULL);
+    CUresult error = driver->call.cuMemsetD8Async(gpu->memory, doctor_mark(ordinal), DOCTOR_BYTES,
+                                                  NULL);
     if (!error) {
         function = "cuStreamSynchronize";
         error = driver->call.cuStreamSynchronize(NULL);
@@ -110,7 +119,7 @@ static void leave(const struct driver *driver, struct doctor_gpu *gpu, int ordin
     driver->call.cuDevicePrimaryCtxRelease_v2(ordinal);
 }
 
-/* ---- the third process's answers --------------------------------------------------------------------------------------------------- */
+/* ---- the third process's answers ------------------------------------------------------------- */
 
 static void take_line(struct answers *a, char *line, int gpus)
 {
@@ -178,16 +187,20 @@ static void ask_other(const struct ward *w, int device, struct answers *a)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (status && !a->all[0])
-        snprintf(a->all, sizeof a->all, "a second process that was to open the memory ended by %s %d",
-                 WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        snprintf(a->all, sizeof a->all,
+                 "a second process that was to open the memory ended by %s %d",
+                 WIFSIGNALED(status) ? "signal" : "status",
+                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* ---- roads that need two ------------------------------------------------------------------------------------------------------------ */
+/* ---- roads that need two --------------------------------------------------------------------- */
 
-static const char ipc_remedy[] = "ranks in one container, or containers with --ipc=host --pid=host; MIG: all in one instance";
+static const char ipc_remedy[] =
+    "ranks in one container, or containers with --ipc=host --pid=host; MIG: all in one instance";
 
 /* Could `device` open what `owner` has? Fills the road's words if not. */
-static bool opens(const struct ward *w, const struct answers *a, int owner, struct doctor_road *road)
+static bool opens(const struct ward *w, const struct answers *a, int owner,
+                  struct doctor_road *road)
 {
     CUresult error = a->error[owner];
     if (!w->gpu[owner].shared) {
@@ -197,20 +210,24 @@ static bool opens(const struct ward *w, const struct answers *a, int owner, stru
         snprintf(road->words, sizeof road->words, "%s", a->all);
         error = 0;
     } else if (!a->opened[owner]) {
-        snprintf(road->words, sizeof road->words, "%s", a->words[owner][0] ? a->words[owner] : "a second process gave no answer");
+        snprintf(road->words, sizeof road->words, "%s",
+                 a->words[owner][0] ? a->words[owner] : "a second process gave no answer");
     }
     road->fault = road->words[0] && driver_error(error) != -ENOTSUP;
     return !road->words[0];
 }
 
-static void leader(const struct ward *w, const struct answers *a, int device, bool kernels, struct doctor_road *road)
+static void leader(const struct ward *w, const struct answers *a, int device, bool kernels,
+                   struct doctor_road *road)
 {
     road->open = opens(w, a, device, road) && kernels;
     if (!road->open && !road->words[0])
         snprintf(road->words, sizeof road->words, "it needs kernels");
     else if (!road->open && is_exclusive(w->driver, device)) {
         road->fault = false;
-        snprintf(road->remedy, sizeof road->remedy, "only one process may use it (compute mode exclusive): nvidia-smi -c DEFAULT changes that");
+        snprintf(road->remedy, sizeof road->remedy,
+                 "only one process may use it (compute mode exclusive): nvidia-smi -c DEFAULT "
+                 "changes that");
     } else if (!road->open)
         snprintf(road->remedy, sizeof road->remedy, "%s", ipc_remedy);
 }
@@ -224,7 +241,8 @@ static bool print_peers(const struct ward *w, const struct answers *a, int devic
     for (int peer = 0; peer < w->gpus; peer++) {
         int can = 0;
         struct doctor_road one = { .open = false };
-        CUresult error = peer == device ? 0 : w->driver->call.cuDeviceCanAccessPeer(&can, device, peer);
+        CUresult error = peer == device ? 0
+                                        : w->driver->call.cuDeviceCanAccessPeer(&can, device, peer);
         if (error || !can || !opens(w, a, peer, &one))
             continue;
         text_add(&text, "%s%d", road.open ? ", " : "with ", peer);
@@ -246,7 +264,9 @@ static bool print_peers(const struct ward *w, const struct answers *a, int devic
             continue;
         CUresult error = w->driver->call.cuDeviceCanAccessPeer(&can, device, peer);
         if (!error && !can) {
-            printf("              not %d: no access from one to the other; nvidia-smi topo -p2p r says why\n", peer);
+            printf("              not %d: no access from one to the other; nvidia-smi topo -p2p r "
+                   "says why\n",
+                   peer);
         } else if (!opens(w, a, peer, &one)) {
             printf("              not %d: %s\n", peer, one.words);
             fault = fault || (one.fault && !is_exclusive(w->driver, device));
@@ -255,16 +275,18 @@ static bool print_peers(const struct ward *w, const struct answers *a, int devic
     return fault;
 }
 
-/* ---- a GPU --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- a GPU ----------------------------------------------------------------------------------- */
 
 static bool print_roads(struct ward *w, int ordinal)
 {
     struct doctor_gpu *gpu = &w->gpu[ordinal];
-    struct doctor_road pinned = { .open = false }, kernels = { .open = false }, lead = { .open = false };
+    struct doctor_road pinned = { .open = false }, kernels = { .open = false },
+                       lead = { .open = false };
     if (!gpu->ready) {
         printf("     cannot be used: %s\n", gpu->words);
         if (is_exclusive(w->driver, ordinal))
-            printf("     one process at a time (compute mode exclusive), and another one has it; nvidia-smi -c DEFAULT lets more in\n");
+            printf("     one process at a time (compute mode exclusive), and another one has it; "
+                   "nvidia-smi -c DEFAULT lets more in\n");
         return true;
     }
     w->driver->call.cuCtxSetCurrent(gpu->context);
@@ -274,7 +296,8 @@ static bool print_roads(struct ward *w, int ordinal)
         doctor_kernels(w->driver, gpu, ordinal, &kernels);
         print_road("kernels", &kernels);
     }
-    if (pinned.dead || kernels.dead) {               /* a failure of that kind is for good: no call of this process can tell more */
+    /* a failure of that kind is for good: no call of this process can tell more */
+    if (pinned.dead || kernels.dead) {
         printf("     nothing more was tried: this failure ends all work of a process on the GPU\n");
         return true;
     }
@@ -296,10 +319,12 @@ static bool print_gpu(struct ward *w, int ordinal)
         printf("  %d  cannot be asked: %s\n", ordinal, words);
         return true;
     }
-    printf("  %d  %s, compute %d.%d, bus %s\n     ", ordinal, device.name, device.major, device.minor, device.bus);
+    printf("  %d  %s, compute %d.%d, bus %s\n     ", ordinal, device.name, device.major,
+           device.minor, device.bus);
     print_uuid(&device.uuid);
     printf("\n");
-    if (attribute(w->driver, ordinal, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED) {
+    if (attribute(w->driver, ordinal, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
+        == CU_COMPUTEMODE_PROHIBITED) {
         printf("     no process may use it (compute mode prohibited)\n");
         return false;
     }
@@ -323,7 +348,8 @@ int doctor_ask(void)
     }
     int bad = 0;
     w.gpus = w.driver->devices < DOCTOR_GPUS ? w.driver->devices : DOCTOR_GPUS;
-    printf("GPU: %d, by a CUDA driver of version %d.%d\n", w.driver->devices, w.driver->version / 1000, w.driver->version % 1000 / 10);
+    printf("GPU: %d, by a CUDA driver of version %d.%d\n", w.driver->devices,
+           w.driver->version / 1000, w.driver->version % 1000 / 10);
     for (int i = 0; i < w.gpus; i++) {
         enter(w.driver, &w.gpu[i], i);
         share(w.driver, &w.gpu[i], i);
@@ -332,5 +358,5 @@ int doctor_ask(void)
         bad += print_gpu(&w, i);
     for (int i = 0; i < w.gpus; i++)
         leave(w.driver, &w.gpu[i], i);
-    return fflush(stdout) != 0 ? 1 : bad;             /* at most one a GPU; the first process counts on */
+    return fflush(stdout) != 0 ? 1 : bad;       /* at most one a GPU; the first process counts on */
 }

@@ -1,5 +1,6 @@
-/* What tutti uses of the kernel if it is there, each thing tried as a rank would: a container's filter refuses what the version promises.
- * What is missing has a way around it, which is said; two things have none. */
+/* What tutti uses of the kernel if it is there, each thing tried as a rank would: a container's
+ * filter refuses what the version promises. What is missing has a way around it, which is said; two
+ * things have none. */
 #include "cli/doctor.h"
 
 #include "os/file.h"
@@ -26,7 +27,8 @@ enum { OP_FUTEX_WAIT = 51, NUMBER_OF_CACHESTAT = 451 };
 static bool has_futex_waitv(void)
 {
     static shared32 words[2];
-    struct futex_word watched[] = { { &words[0], 1 }, { &words[1], 1 } };    /* both have changed already */
+    /* both have changed already */
+    struct futex_word watched[] = { { &words[0], 1 }, { &words[1], 1 } };
     return futex_wait_any(watched, 2, 0) == 0;
 }
 
@@ -69,7 +71,8 @@ static bool has_proc(void)
 /* A child takes a mark and ends without a word; is the mark the kernel's then? */
 static bool has_marks(void)
 {
-    struct process_mark *mark = mmap(NULL, sizeof *mark, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct process_mark *mark = mmap(NULL, sizeof *mark, PROT_READ | PROT_WRITE,
+                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (mark == MAP_FAILED)
         return false;
     bool died = false;
@@ -88,7 +91,8 @@ static bool has_marks(void)
 
 static bool has_readable(void) { return !memory_readable(NULL); }
 
-/* A child reads what is its parent's: Yama and containers forbid that as they forbid it among ranks. */
+/* A child reads what is its parent's: Yama and containers forbid that as they forbid it
+ * among ranks. */
 static bool has_reach(void)
 {
     static uint64_t here;
@@ -119,29 +123,41 @@ static const struct feature {
     const char *remedy;                              /* NULL: there is a way around it */
 } features[] = {
     { "sealed memfd", "3.17", has_memfd, "no arena can be made",
-      "let the seccomp profile allow memfd_create, and ulimit -f a file of 4 KiB: tutti cannot do without" },
+      "let the seccomp profile allow memfd_create, and ulimit -f a file of 4 KiB: tutti cannot do "
+      "without" },
     { "MADV_WIPEONFORK", "4.14", has_fork_page, "a rank cannot tell that it has been forked",
-      "let the seccomp profile allow madvise, or take a kernel of 4.14 or newer: tutti cannot do without" },
-    { "robust mutexes", "2.6.17", has_marks, "the kernel leaves no mark where a rank dies, and its locks stay locked",
+      "let the seccomp profile allow madvise, or take a kernel of 4.14 or newer: tutti cannot do "
+      "without" },
+    { "robust mutexes", "2.6.17", has_marks,
+      "the kernel leaves no mark where a rank dies, and its locks stay locked",
       "this is an emulator or a sandbox that is not quite Linux: let the ranks run outside it" },
-    { "/proc", "1.0", has_proc, "a death that leaves no mark is found by the deadline alone", NULL },
-    { "pidfd_open", "5.3", has_pidfd, "a rank's process is known by its number and start time", NULL },
-    { "futex_waitv", "5.16", has_futex_waitv, "a wait for several words sleeps on one, in slices", NULL },
-    { "futex in io_uring", "6.7", has_uring_futex, "tutti_uring_prep_wait awaits an eventfd", NULL },
+    { "/proc", "1.0", has_proc, "a death that leaves no mark is found by the deadline alone",
+      NULL },
+    { "pidfd_open", "5.3", has_pidfd, "a rank's process is known by its number and start time",
+      NULL },
+    { "futex_waitv", "5.16", has_futex_waitv, "a wait for several words sleeps on one, in slices",
+      NULL },
+    { "futex in io_uring", "6.7", has_uring_futex, "tutti_uring_prep_wait awaits an eventfd",
+      NULL },
     { "MADV_POPULATE_WRITE", "5.14", memory_populates, "pages are touched one by one", NULL },
-    { "MADV_COLLAPSE", "6.1", memory_collapses, "huge pages only where shmem_enabled grants them", NULL },
+    { "MADV_COLLAPSE", "6.1", memory_collapses, "huge pages only where shmem_enabled grants them",
+      NULL },
     { "PAGEMAP_SCAN", "6.7", memory_scans, "which pages are huge is read from smaps", NULL },
-    { "PROCMAP_QUERY", "6.11", maps_asks, "what lies at an address is read from the whole table, as text", NULL },
+    { "PROCMAP_QUERY", "6.11", maps_asks,
+      "what lies at an address is read from the whole table, as text", NULL },
     { "process_vm_readv", "3.2", has_readable, "addresses are believed and not tried first", NULL },
-    { "reading of peers", "3.2", has_reach, "algorithms of the name direct go by the arena, as pipeline does", NULL },
-    { "cachestat", "6.5", has_cachestat, "a read that may not wait tells whether a file is cached", NULL },
+    { "reading of peers", "3.2", has_reach,
+      "algorithms of the name direct go by the arena, as pipeline does", NULL },
+    { "cachestat", "6.5", has_cachestat, "a read that may not wait tells whether a file is cached",
+      NULL },
 };
 
 void doctor_kernel(struct doctor *d)
 {
     struct utsname name;
     bool known = uname(&name) == 0;
-    doctor_say(2, "kernel: %s %s, %s", known ? name.sysname : "unknown", known ? name.release : "", known ? name.machine : "");
+    doctor_say(2, "kernel: %s %s, %s", known ? name.sysname : "unknown", known ? name.release : "",
+               known ? name.machine : "");
     fflush(stdout);                                  /* a child is forked below */
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
         const struct feature *f = &features[i];

@@ -1,7 +1,9 @@
-/* Ranks of our own compare two algorithms at a time: short turns, A B B A, round after round, on the same CPUs within the same
- * milliseconds, so that what else goes on meets both. Which one it is, the ranks know from rules of their own that they lay into their world
- * between two operations, all at the same place of this program; each algorithm has a comm, because a comm remembers what was chosen.
- * Everything is gone through twice, so that a minute in which something else went on is not the only witness.
+/* Ranks of our own compare two algorithms at a time: short turns, A B B A, round after round, on
+ * the same CPUs within the same milliseconds, so that what else goes on meets both. Which one it
+ * is, the ranks know from rules of their own that they lay into their world between two operations,
+ * all at the same place of this program; each algorithm has a comm, because a comm remembers what
+ * was chosen. Everything is gone through twice, so that a minute in which something else went on is
+ * not the only witness.
  * What an operation costs is rank 0's time of many, from one barrier behind all to the next. */
 #include "cli/doctor_tune.h"
 
@@ -16,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUNDS = TUNE_ROUNDS / TUNE_PASSES };         /* of a pass */
+enum { ROUNDS = TUNE_ROUNDS / TUNE_PASSES };  /* of a pass */
 enum { TRIAL = 3, TIMES_MOST = 20000, BAR = 30, RESULT_MOST = 8 << 20, WIDTH = sizeof(float) };
-enum { LIFE_BESIDES_MS = 60000 };                    /* of a team, after its time: then something hangs */
+enum { LIFE_BESIDES_MS = 60000 };             /* of a team, after its time: then something hangs */
 
 static const char *const names[] = { "inline", "eager", "pipelined" };
 enum { NAMES = sizeof names / sizeof names[0] };
@@ -35,24 +37,30 @@ struct bench {
     unsigned turn;
 };
 
-/* ---- one operation ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one operation --------------------------------------------------------------------------- */
 
-static bool has_blocks(enum kind kind) { return kind == KIND_REDUCE_SCATTER || kind == KIND_SCATTER || kind == KIND_ALL_TO_ALL; }
+static bool has_blocks(enum kind kind)
+{
+    return kind == KIND_REDUCE_SCATTER || kind == KIND_SCATTER || kind == KIND_ALL_TO_ALL;
+}
+
 static bool gathers(enum kind kind) { return kind == KIND_ALL_GATHER || kind == KIND_GATHER; }
 
 static int operate(const struct bench *b, enum kind kind, size_t n, tutti_comm *comm)
 {
     switch (kind) {
     case KIND_BROADCAST:      return tutti_broadcast(b->send, n, TUTTI_F32, 0, comm, NULL);
-    case KIND_REDUCE:         return tutti_reduce(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, 0, comm, NULL);
-    case KIND_ALL_REDUCE:     return tutti_all_reduce(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, comm, NULL);
-    case KIND_REDUCE_SCATTER: return tutti_reduce_scatter(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, comm, NULL);
+    case KIND_REDUCE: return tutti_reduce(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, 0, comm, NULL);
+    case KIND_ALL_REDUCE:
+        return tutti_all_reduce(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, comm, NULL);
+    case KIND_REDUCE_SCATTER:
+        return tutti_reduce_scatter(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, comm, NULL);
     case KIND_ALL_GATHER:     return tutti_all_gather(b->send, b->recv, n, TUTTI_F32, comm, NULL);
     case KIND_GATHER:         return tutti_gather(b->send, b->recv, n, TUTTI_F32, 0, comm, NULL);
     case KIND_SCATTER:        return tutti_scatter(b->send, b->recv, n, TUTTI_F32, 0, comm, NULL);
     case KIND_ALL_TO_ALL:     return tutti_all_to_all(b->send, b->recv, n, TUTTI_F32, comm, NULL);
-    case KIND_SCAN:           return tutti_scan(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, comm, NULL);
-    case KIND_EXSCAN:         return tutti_exscan(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, comm, NULL);
+    case KIND_SCAN: return tutti_scan(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, comm, NULL);
+    case KIND_EXSCAN: return tutti_exscan(b->send, b->recv, n, TUTTI_F32, TUTTI_SUM, comm, NULL);
     default:                  return -EINVAL;
     }
 }
@@ -78,25 +86,31 @@ static int turn(struct bench *b, enum kind kind, size_t bytes, int which, int64_
     return r < 0 ? r : 0;
 }
 
-/* ---- a comparison ------------------------------------------------------------------------------------------------------------------- */
+/* ---- a comparison ---------------------------------------------------------------------------- */
 
 static bool takes(const struct bench *b, enum kind kind, size_t bytes)
 {
     size_t parts = has_blocks(kind) || gathers(kind) ? (size_t)b->size : 1;
-    return has_blocks(kind) ? bytes / WIDTH >= parts : bytes * (gathers(kind) ? parts : 1) <= b->room;
+    return has_blocks(kind) ? bytes / WIDTH >= parts
+                            : bytes * (gathers(kind) ? parts : 1) <= b->room;
 }
 
 /* Rank 0's word, for all: how many operations a turn. 0: the time is up. */
-static int agree_times(struct bench *b, double slice_ns, double ns, uint64_t ends_ns, int64_t *times)
+static int agree_times(struct bench *b, double slice_ns, double ns, uint64_t ends_ns,
+                       int64_t *times)
 {
     if (b->me == 0) {
         double fit = slice_ns / (ns > 1 ? ns : 1);
-        *times = clock_ns() >= ends_ns ? 0 : fit < 1 ? 1 : fit > TIMES_MOST ? TIMES_MOST : (int64_t)fit;
+        *times = clock_ns() >= ends_ns ? 0
+            : fit < 1 ? 1
+            : fit > TIMES_MOST ? TIMES_MOST
+            : (int64_t)fit;
     }
     return tutti_broadcast(times, 1, TUTTI_I64, 0, b->world, NULL);
 }
 
-static int compare(struct bench *b, enum kind kind, int pair, size_t bytes, double slice_ns, uint64_t ends_ns, struct tune_cell *cell)
+static int compare(struct bench *b, enum kind kind, int pair, size_t bytes, double slice_ns,
+                   uint64_t ends_ns, struct tune_cell *cell)
 {
     double ns[2] = { 0, 0 };
     int64_t times = 0;
@@ -116,7 +130,8 @@ static int compare(struct bench *b, enum kind kind, int pair, size_t bytes, doub
     return r;
 }
 
-static void show(const struct bench *b, const struct team_task *task, int done, int all, enum kind kind)
+static void show(const struct bench *b, const struct team_task *task, int done, int all,
+                 enum kind kind)
 {
     char bar[BAR + 1];
     if (b->me != 0 || !isatty(STDERR_FILENO))
@@ -126,10 +141,12 @@ static void show(const struct bench *b, const struct team_task *task, int done, 
     memset(bar, '.', BAR);
     memset(bar, '#', (size_t)(full < BAR ? full : BAR));
     bar[BAR] = 0;
-    fprintf(stderr, "\r[%s] %3.0f %%  %4d ranks, %-16s", bar, share * 100, b->size, kind_name(kind));
+    fprintf(stderr, "\r[%s] %3.0f %%  %4d ranks, %-16s", bar, share * 100, b->size,
+            kind_name(kind));
 }
 
-/* A comm's first operations touch its memory, and go round in less of it (group/stage.c): that is not how fast an algorithm is. */
+/* A comm's first operations touch its memory, and go round in less of it (group/stage.c): that is
+ * not how fast an algorithm is. */
 static int warm_up(struct bench *b, int pair)
 {
     enum { WARM_NS = 30000000 };
@@ -141,12 +158,14 @@ static int warm_up(struct bench *b, int pair)
         double ns = 0;
         r = turn(b, KIND_ALL_REDUCE, tune_pairs[pair].sizes[last], pair + i, TRIAL, &ns);
         r = r < 0 ? r : agree_times(b, WARM_NS, ns, UINT64_MAX, &times);
-        r = r < 0 ? r : turn(b, KIND_ALL_REDUCE, tune_pairs[pair].sizes[last], pair + i, times, &ns);
+        r = r < 0 ? r
+                  : turn(b, KIND_ALL_REDUCE, tune_pairs[pair].sizes[last], pair + i, times, &ns);
     }
     return r;
 }
 
-/* Sizes outermost: if the time is not enough, every kind has had some, from the large ones down, where most is to be gained. */
+/* Sizes outermost: if the time is not enough, every kind has had some, from the large ones down,
+ * where most is to be gained. */
 static int compare_pair(struct bench *b, const struct team_task *task, int pair, int *done)
 {
     int all = TUNE_PASSES * TUNE_KINDS * (TUNE_SIZES + 2), r = warm_up(b, pair);
@@ -155,11 +174,13 @@ static int compare_pair(struct bench *b, const struct team_task *task, int pair,
     for (int size = TUNE_SIZES - 1; size >= 0; size--)
         for (int k = 0; k < TUNE_KINDS && tune_pairs[pair].sizes[size]; k++, (*done)++) {
             size_t bytes = tune_pairs[pair].sizes[size];
-            uint64_t now = clock_ns(), left = now < task->effort.ends_ns ? task->effort.ends_ns - now : 0;
+            uint64_t now = clock_ns(),
+                     left = now < task->effort.ends_ns ? task->effort.ends_ns - now : 0;
             show(b, task, *done, all, tune_kinds[k]);
             if (!takes(b, tune_kinds[k], bytes))
                 continue;
-            r = compare(b, tune_kinds[k], pair, bytes, (double)left / (all - *done) / (2 * ROUNDS + 1), task->effort.ends_ns,
+            r = compare(b, tune_kinds[k], pair, bytes,
+                        (double)left / (all - *done) / (2 * ROUNDS + 1), task->effort.ends_ns,
                         &task->team->cell[k][pair][size]);
             if (r < 0)
                 return r;
@@ -176,13 +197,16 @@ static int compare_all(struct bench *b, const struct team_task *task)
     return r;
 }
 
-/* ---- ranks -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 static int open_bench(struct bench *b, tutti_comm *world)
 {
     char said[200], text[1000];
     struct text why = TEXT_IN(said);
-    *b = (struct bench){ .world = world, .own = world->world->rules, .me = tutti_rank(world), .size = tutti_size(world), .room = RESULT_MOST };
+    *b = (struct bench){
+        .world = world, .own = world->world->rules, .me = tutti_rank(world),
+        .size = tutti_size(world), .room = RESULT_MOST
+    };
     b->send = calloc(1, RESULT_MOST);
     b->recv = calloc(1, RESULT_MOST);
     if (!b->send || !b->recv)

@@ -1,4 +1,5 @@
-/* How much memory there is for an arena, in what pages, and how many ranks the limits of this shell leave room for: by making arenas. */
+/* How much memory there is for an arena, in what pages, and how many ranks the limits of this shell
+ * leave room for: by making arenas. */
 #include "cli/doctor.h"
 
 #include "arena/arena.h"
@@ -11,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { TRIED = 32 << 20, DESCRIPTORS_BESIDES = 160 };                       /* of `tutti run`, beside two for each rank */
+enum { TRIED = 32 << 20, DESCRIPTORS_BESIDES = 160 }; /* of `tutti run`, beside two for each rank */
 
 static void say_amount(void)
 {
@@ -61,7 +62,9 @@ static void say_huge(void)
     if (fd >= 0)
         close(fd);
     doctor_say(4, "  huge pages of shared memory: shmem_enabled is %s; %s%s", setting, said,
-               huge || !at ? "" : "; to have them: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled");
+               huge || !at ? ""
+                           : "; to have them: echo advise > "
+                             "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }
 
 static void add_limit(struct text *t, const char *name, int which, bool bytes)
@@ -90,7 +93,8 @@ static void say_limits(void)
     add_limit(&t, "locked memory (-l)", RLIMIT_MEMLOCK, true);
     file_read("/proc/sys/vm/overcommit_memory", overcommit, sizeof overcommit);
     overcommit[strcspn(overcommit, "\n")] = 0;
-    doctor_say(4, "  limits: %s; vm.overcommit_memory %s", said, overcommit[0] ? overcommit : "not known");
+    doctor_say(4, "  limits: %s; vm.overcommit_memory %s", said,
+               overcommit[0] ? overcommit : "not known");
 }
 
 static bool makes_arena(int ranks, struct text *why)
@@ -108,9 +112,11 @@ static bool makes_arena(int ranks, struct text *why)
 static int ranks_by_descriptors(void)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= 2 * RANKS_MAX + DESCRIPTORS_BESIDES)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max == RLIM_INFINITY
+        || limit.rlim_max >= 2 * RANKS_MAX + DESCRIPTORS_BESIDES)
         return RANKS_MAX;
-    return limit.rlim_max > DESCRIPTORS_BESIDES ? (int)(limit.rlim_max - DESCRIPTORS_BESIDES) / 2 : 0;
+    return limit.rlim_max > DESCRIPTORS_BESIDES ? (int)(limit.rlim_max - DESCRIPTORS_BESIDES) / 2
+                                                : 0;
 }
 
 void doctor_memory(struct doctor *d)
@@ -124,12 +130,18 @@ void doctor_memory(struct doctor *d)
     while (ranks > 0 && !makes_arena(ranks, &why))
         ranks /= 2;
     if (ranks == 0)
-        doctor_wrong(d, "see the limits above, and the control group's; without an arena there is no job", "%s", said);
+        doctor_wrong(d,
+                     "see the limits above, and the control group's; without an arena there is no "
+                     "job",
+                     "%s", said);
     else
-        doctor_say(4, "  ranks: these limits allow %d (the most there can be: %d)", ranks < descriptors ? ranks : descriptors, RANKS_MAX);
+        doctor_say(4, "  ranks: these limits allow %d (the most there can be: %d)",
+                   ranks < descriptors ? ranks : descriptors, RANKS_MAX);
     if (descriptors < cpus)
         doctor_wrong(d, "raise the hard limit: ulimit -Hn, or LimitNOFILE of the service",
-                     "the limit on descriptors allows tutti run %d ranks, and there are %d CPUs", descriptors, cpus);
+                     "the limit on descriptors allows tutti run %d ranks, and there are %d CPUs",
+                     descriptors, cpus);
     else if (ranks > 0 && ranks < cpus)
-        doctor_wrong(d, "raise ulimit -v", "there is address space for %d ranks, and there are %d CPUs", ranks, cpus);
+        doctor_wrong(d, "raise ulimit -v",
+                     "there is address space for %d ranks, and there are %d CPUs", ranks, cpus);
 }

@@ -1,5 +1,6 @@
-/* tutti doctor, the third process: on one GPU, opens the memory that the second has shared of each, reads it, and says how that went.
- * It is what a peer of a rank does, and only another process can do it. */
+/* tutti doctor, the third process: on one GPU, opens the memory that the second has shared of
+ * each, reads it, and says how that went. It is what a peer of a rank does, and only another
+ * process can do it. */
 #include "cli/doctor.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { LOOK = 256 };                                 /* bytes read back of what was opened, its last ones */
+enum { LOOK = 256 };                        /* bytes read back of what was opened, its last ones */
 
 static bool read_all(int fd, void *into, size_t n)
 {
@@ -52,7 +53,8 @@ static void open_peer(const struct driver *driver, const struct doctor_offer *of
     text_clear(&why);
     if (!offer->gpu[peer].shared)
         return;
-    CUresult error = driver->call.cuIpcOpenMemHandle_v2(&at, offer->gpu[peer].handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    CUresult error = driver->call.cuIpcOpenMemHandle_v2(&at, offer->gpu[peer].handle,
+                                                        CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     if (error) {
         driver_failed(&driver->call, "cuIpcOpenMemHandle", error, &why);
     } else {
@@ -71,7 +73,8 @@ int doctor_open(int device)
     const struct driver *driver;
     CUcontext context;
     text_clear(&why);
-    if (doctor_orphan() || !read_all(STDIN_FILENO, &offer, sizeof offer) || offer.gpus < 0 || offer.gpus > DOCTOR_GPUS)
+    if (doctor_orphan() || !read_all(STDIN_FILENO, &offer, sizeof offer) || offer.gpus < 0
+        || offer.gpus > DOCTOR_GPUS)
         return 1;
     int error = driver_open(&driver, &why);
     if (!error) {

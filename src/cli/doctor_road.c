@@ -1,4 +1,5 @@
-/* tutti doctor: the roads that one process can try alone: host memory registered and copied to and fro, a kernel loaded and run. */
+/* tutti doctor: the roads that one process can try alone: host memory registered and copied to and
+ * fro, a kernel loaded and run. */
 #include "cli/doctor.h"
 
 #include "base/text.h"
@@ -12,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-void doctor_failed(const struct driver *driver, struct doctor_road *road, const char *function, CUresult error)
+void doctor_failed(const struct driver *driver, struct doctor_road *road, const char *function,
+                   CUresult error)
 {
     struct text why = TEXT_IN(road->words);
     text_clear(&why);
@@ -26,10 +28,12 @@ static void remedy(struct doctor_road *road, const char *words)
     snprintf(road->remedy, sizeof road->remedy, "%s", words);
 }
 
-/* ---- pinned: memory as an arena's, by both copy engines ---------------------------------------------------------------------------- */
+/* ---- pinned: memory as an arena's, by both copy engines -------------------------------------- */
 
-/* First half up, half way round, into the second half. The marks of gpu->memory are others' business: they are put back. */
-static void copy_round(const struct driver *driver, const struct doctor_gpu *gpu, int ordinal, unsigned char *at, struct doctor_road *road)
+/* First half up, half way round, into the second half. The marks of gpu->memory are others'
+ * business: they are put back. */
+static void copy_round(const struct driver *driver, const struct doctor_gpu *gpu, int ordinal,
+                       unsigned char *at, struct doctor_road *road)
 {
     const size_t half = DOCTOR_BYTES / 2;
     CUdeviceptr device = 0;
@@ -59,29 +63,36 @@ static void copy_round(const struct driver *driver, const struct doctor_gpu *gpu
     if (error)
         doctor_failed(driver, road, "cuStreamSynchronize", error);
     else if (memcmp(at, at + half, half) != 0) {
-        snprintf(road->words, sizeof road->words, "what was copied to the GPU and back is not what it was");
+        snprintf(road->words, sizeof road->words,
+                 "what was copied to the GPU and back is not what it was");
         road->fault = true;
     } else
         road->open = true;
 }
 
-void doctor_pinned(const struct driver *driver, const struct doctor_gpu *gpu, int ordinal, struct doctor_road *road)
+void doctor_pinned(const struct driver *driver, const struct doctor_gpu *gpu, int ordinal,
+                   struct doctor_road *road)
 {
     int error = 0, fd = memory_create(DOCTOR_BYTES);
     unsigned char *at = fd < 0 ? NULL : memory_map(fd, DOCTOR_BYTES, &error);
     if (at) {
         doctor_pulse("host memory to be registered with GPU %d", ordinal);
-        CUresult said = driver->call.cuMemHostRegister_v2(at, DOCTOR_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+        CUresult said = driver->call.cuMemHostRegister_v2(at, DOCTOR_BYTES,
+                                                          CU_MEMHOSTREGISTER_PORTABLE
+                                                              | CU_MEMHOSTREGISTER_DEVICEMAP);
         if (said) {
             doctor_failed(driver, road, "cuMemHostRegister", said);
-            remedy(road, "a container runtime, or a kernel, that lets the driver pin shared memory; without it device buffers fail");
+            remedy(road,
+                   "a container runtime, or a kernel, that lets the driver pin shared memory; "
+                   "without it device buffers fail");
         } else {
             copy_round(driver, gpu, ordinal, at, road);
             driver->call.cuMemHostUnregister(at);
         }
         memory_unmap(at, DOCTOR_BYTES);
     } else {
-        snprintf(road->words, sizeof road->words, "no shared memory of this process: %s", strerror(fd < 0 ? -fd : -error));
+        snprintf(road->words, sizeof road->words, "no shared memory of this process: %s",
+                 strerror(fd < 0 ? -fd : -error));
     }
     if (fd >= 0)
         close(fd);
@@ -89,12 +100,13 @@ void doctor_pinned(const struct driver *driver, const struct doctor_gpu *gpu, in
         road->fault = true;                          /* without this road there is none */
 }
 
-/* ---- kernels: one that every GPU should run, and what it should give --------------------------------------------------------------- */
+/* ---- kernels: one that every GPU should run, and what it should give ------------------------- */
 
 enum { FLOATS = 256, APART = FLOATS * (int)sizeof(float) };
 
 /* in[0] + in[1] into out, three pieces of gpu->memory: not its end, where the marks are. */
-static CUresult run_sum(const struct driver *driver, const struct doctor_gpu *gpu, CUfunction sum, const char **function, float *result)
+static CUresult run_sum(const struct driver *driver, const struct doctor_gpu *gpu, CUfunction sum,
+                        const char **function, float *result)
 {
     float one[FLOATS], two[FLOATS];
     struct kernel_fold fold = { .count = FLOATS, .inputs = 2 };
@@ -125,7 +137,8 @@ static CUresult run_sum(const struct driver *driver, const struct doctor_gpu *gp
     return error;
 }
 
-static CUresult try_sum(const struct driver *driver, const struct doctor_gpu *gpu, CUmodule module, const char **function, bool *right)
+static CUresult try_sum(const struct driver *driver, const struct doctor_gpu *gpu, CUmodule module,
+                        const char **function, bool *right)
 {
     char name[PTX_NAME];
     struct text t = TEXT_IN(name);
@@ -146,14 +159,18 @@ static CUresult try_sum(const struct driver *driver, const struct doctor_gpu *gp
 static void remedy_for(struct doctor_road *road, CUresult error)
 {
     if (error == CUDA_ERROR_JIT_COMPILER_NOT_FOUND)
-        remedy(road, "libnvidia-ptxjitcompiler.so.1 belongs to the driver; in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+        remedy(road,
+               "libnvidia-ptxjitcompiler.so.1 belongs to the driver; in a container: "
+               "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
     else if (error == CUDA_ERROR_INVALID_PTX || error == CUDA_ERROR_NO_BINARY_FOR_GPU)
-        remedy(road, "a GPU of compute capability 7.0 (Volta) or later is needed; else the CPU folds");
+        remedy(road,
+               "a GPU of compute capability 7.0 (Volta) or later is needed; else the CPU folds");
     else if (error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
         remedy(road, "the JIT compiler is older than the driver: reinstall the driver");
 }
 
-void doctor_kernels(const struct driver *driver, const struct doctor_gpu *gpu, int ordinal, struct doctor_road *road)
+void doctor_kernels(const struct driver *driver, const struct doctor_gpu *gpu, int ordinal,
+                    struct doctor_road *road)
 {
     CUmodule module;
     const char *function = "cuModuleLoadData";
@@ -178,7 +195,8 @@ void doctor_kernels(const struct driver *driver, const struct doctor_gpu *gpu, i
     if (error)
         doctor_failed(driver, road, function, error);
     else if (!right)
-        snprintf(road->words, sizeof road->words, "a sum of floats on the GPU is not what it should be");
+        snprintf(road->words, sizeof road->words,
+                 "a sum of floats on the GPU is not what it should be");
     road->fault = !road->open;
     if (error)
         remedy_for(road, error);

@@ -1,5 +1,5 @@
-/* The rules that a job started here would go by, as its ranks would parse them: what is built in, the machine's file over it,
- * TUTTI_ALGORITHM over that; with what each algorithm does. */
+/* The rules that a job started here would go by, as its ranks would parse them: what is built in,
+ * the machine's file over it, TUTTI_ALGORITHM over that; with what each algorithm does. */
 #include "cli/doctor.h"
 
 #include "base/knob.h"
@@ -12,15 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDE_KIND = 18, WIDE_SIZES = 13, WIDE_NAME = 11, HANG = 2 + WIDE_KIND + WIDE_SIZES + WIDE_NAME };
+enum {
+    WIDE_KIND = 18,
+    WIDE_SIZES = 13,
+    WIDE_NAME = 11,
+    HANG = 2 + WIDE_KIND + WIDE_SIZES + WIDE_NAME
+};
 
-/* The largest size up to which the choice for `from` holds. Choices change only where one begins, or behind where one ends. */
-static size_t stretch(const struct rules *rules, enum kind kind, bool crowded, size_t from, size_t *edges, int n)
+/* The largest size up to which the choice for `from` holds. Choices change only where one begins,
+ * or behind where one ends. */
+static size_t stretch(const struct rules *rules, enum kind kind, bool crowded, size_t from,
+                      size_t *edges, int n)
 {
     const struct algorithm *a = select_algorithm(rules, kind, crowded, from);
     size_t end = SIZE_MAX;
     for (int i = 0; i < n; i++)
-        if (edges[i] > from && edges[i] - 1 < end && select_algorithm(rules, kind, crowded, edges[i]) != a)
+        if (edges[i] > from && edges[i] - 1 < end
+            && select_algorithm(rules, kind, crowded, edges[i]) != a)
             end = edges[i] - 1;
     return end;
 }
@@ -63,7 +71,8 @@ static void say_kind(const struct rules *rules, enum kind kind, bool crowded)
         const struct algorithm *a = select_algorithm(rules, kind, crowded, from);
         to = stretch(rules, kind, crowded, from, edges, n);
         sizes_in_words(&t, from, to);
-        doctor_say(HANG, "  %-*s%-*s%-*s%s", WIDE_KIND, from ? "" : name, WIDE_SIZES, sizes, WIDE_NAME, a->name, a->help);
+        doctor_say(HANG, "  %-*s%-*s%-*s%s", WIDE_KIND, from ? "" : name, WIDE_SIZES, sizes,
+                   WIDE_NAME, a->name, a->help);
         from = to + 1;
     } while (to < SIZE_MAX);
 }
@@ -71,7 +80,8 @@ static void say_kind(const struct rules *rules, enum kind kind, bool crowded)
 static bool alike(const struct rules *rules, enum kind kind)
 {
     return rules->used[kind][0] == rules->used[kind][1]
-        && !memcmp(rules->choices[kind][0], rules->choices[kind][1], sizeof rules->choices[kind][0][0] * (size_t)rules->used[kind][0]);
+        && !memcmp(rules->choices[kind][0], rules->choices[kind][1],
+                   sizeof rules->choices[kind][0][0] * (size_t)rules->used[kind][0]);
 }
 
 static void say_device(const struct rules *rules)
@@ -83,14 +93,17 @@ static void say_device(const struct rules *rules)
         to = SIZE_MAX;
         for (int i = 0; i < rules->roads_used; i++) {
             const struct road_choice *c = &rules->roads[i];
-            if (c->low > from && c->low - 1 < to && select_road(rules, c->low) != select_road(rules, from))
+            if (c->low > from && c->low - 1 < to
+                && select_road(rules, c->low) != select_road(rules, from))
                 to = c->low - 1;
-            if (c->high < to && c->high >= from && select_road(rules, c->high + 1) != select_road(rules, from))
+            if (c->high < to && c->high >= from
+                && select_road(rules, c->high + 1) != select_road(rules, from))
                 to = c->high;
         }
         sizes_in_words(&t, from, to);
-        doctor_say(HANG, "  %-*s%-*s%-*sroad of buffers that all are device memory", WIDE_KIND, from ? "" : "device", WIDE_SIZES, sizes,
-                   WIDE_NAME, road_name(select_road(rules, from)));
+        doctor_say(HANG, "  %-*s%-*s%-*sroad of buffers that all are device memory", WIDE_KIND,
+                   from ? "" : "device", WIDE_SIZES, sizes, WIDE_NAME,
+                   road_name(select_road(rules, from)));
         from = to + 1;
     } while (to < SIZE_MAX);
 }
@@ -98,7 +111,8 @@ static void say_device(const struct rules *rules)
 static void say_table(const struct rules *rules)
 {
     const struct algorithm *all = select_all();
-    doctor_say(HANG, "  %-*s%-*s%-*s%s", WIDE_KIND, "collective", WIDE_SIZES, "bytes a rank", WIDE_NAME, "by", "what it does and costs");
+    doctor_say(HANG, "  %-*s%-*s%-*s%s", WIDE_KIND, "collective", WIDE_SIZES, "bytes a rank",
+               WIDE_NAME, "by", "what it does and costs");
     for (int i = 0; all[i].name; i++) {
         if (i && all[i].kind == all[i - 1].kind)
             continue;
@@ -126,13 +140,18 @@ static void look_at_file(struct doctor *d, char file[RULES_TEXT], bool *used)
         doctor_say(4, "  not measured here; tutti doctor --tune would write %s", path);
         break;
     case TUNED_ELSEWHERE:
-        doctor_say(4, "  %s is of another machine, and not used: it is for %s; tutti doctor --tune measures this one", path, said);
+        doctor_say(4,
+                   "  %s is of another machine, and not used: it is for %s; tutti doctor --tune "
+                   "measures this one",
+                   path, said);
         break;
     case TUNED_DAMAGED:
-        doctor_wrong(d, "tutti doctor --tune writes it anew; or delete it. Jobs start without it", "%s is damaged, and not used: %s", path, said);
+        doctor_wrong(d, "tutti doctor --tune writes it anew; or delete it. Jobs start without it",
+                     "%s is damaged, and not used: %s", path, said);
         break;
     case TUNED_HERE:
-        doctor_say(4, "  %s: %s", path, file[0] ? file : "nothing better was found here than what is built in");
+        doctor_say(4, "  %s: %s", path,
+                   file[0] ? file : "nothing better was found here than what is built in");
         *used = file[0] != 0;
     }
 }
@@ -150,14 +169,18 @@ void doctor_rules(struct doctor *d)
     doctor_say(2, "rules: which algorithm when; a later line lies over those before it");
     doctor_say(4, "  built in");
     look_at_file(d, file, &used);
-    if (knob_text(KNOB_ALGORITHM, &said) && (strlen(said) >= RULES_TEXT || select_parse(rules, said, &why) < 0)) {
-        doctor_wrong(d, "put it right, or unset it: no job starts with it", "TUTTI_ALGORITHM: %s", why.used ? wrong : "too long");
+    if (knob_text(KNOB_ALGORITHM, &said)
+        && (strlen(said) >= RULES_TEXT || select_parse(rules, said, &why) < 0)) {
+        doctor_wrong(d, "put it right, or unset it: no job starts with it", "TUTTI_ALGORITHM: %s",
+                     why.used ? wrong : "too long");
         said = "";
     } else if (*said)
         doctor_say(4, "  TUTTI_ALGORITHM: %s", said);
     tuning_file_lay(said, laid);
     if (used && !strchr(laid, '|'))
-        doctor_wrong(d, "make TUTTI_ALGORITHM shorter", "the two together are longer than %d bytes: the file is not used", RULES_TEXT - 1);
+        doctor_wrong(d, "make TUTTI_ALGORITHM shorter",
+                     "the two together are longer than %d bytes: the file is not used",
+                     RULES_TEXT - 1);
     if (select_layers(rules, laid, &why) == 0)
         say_table(rules);
     free(rules);

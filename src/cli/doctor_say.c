@@ -1,4 +1,5 @@
-/* Lines break at blanks, so that a terminal of 80 columns does not break them anywhere; a word longer than that stays whole. */
+/* Lines break at blanks, so that a terminal of 80 columns does not break them anywhere; a word
+ * longer than that stays whole. */
 #include "cli/doctor_say.h"
 
 #include <stdarg.h>

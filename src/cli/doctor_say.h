@@ -14,7 +14,8 @@ struct doctor { int wrong; };                        /* how many complaints so f
 __attribute__((format(printf, 2, 3))) void doctor_say(int hang, const char *format, ...);
 
 /* A complaint, and below it what to do about it. */
-__attribute__((format(printf, 3, 4))) void doctor_wrong(struct doctor *d, const char *remedy, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void doctor_wrong(struct doctor *d, const char *remedy,
+                                                        const char *format, ...);
 
 /* The last line. The exit status. */
 int doctor_end(const struct doctor *d);

@@ -1,5 +1,5 @@
-/* What the environment says: who launched us, and TUTTI_*. A wrong value would be the first rank's error, which is late to learn of it;
- * a name that nobody reads would be no error at all. */
+/* What the environment says: who launched us, and TUTTI_*. A wrong value would be the first rank's
+ * error, which is late to learn of it; a name that nobody reads would be no error at all. */
 #include "cli/doctor.h"
 #include "cli/verb.h"
 
@@ -28,7 +28,14 @@ static const char *look_up(const char *name, void *arg)
 /* Only the flags are left for the environment to say. */
 static int read_flags(unsigned *flags, struct text *why)
 {
-    tutti_options given = { .job = "-", .size = 1, .timeout_ms = 1, .join_timeout_ms = 1, .warn_ms = 1, .spin_us = 1, .span_bytes = 65536 }, all;
+    tutti_options given = { .job = "-",
+                            .size = 1,
+                            .timeout_ms = 1,
+                            .join_timeout_ms = 1,
+                            .warn_ms = 1,
+                            .spin_us = 1,
+                            .span_bytes = 65536 },
+                  all;
     int r = world_options(&all, &given, why);
     *flags = r < 0 ? 0 : all.flags;
     return r;
@@ -44,11 +51,14 @@ static bool say_own(struct doctor *d, const struct launch_place *place)
         return false;
     knob_int(KNOB_RANK, &rank, ignored, sizeof ignored);
     knob_text(KNOB_JOB, &job);
-    doctor_say(2, "launcher: TUTTI_RANK and TUTTI_SIZE; this is rank %d of %d, job %s", (int)rank, (int)size, *job ? job : "without a name");
+    doctor_say(2, "launcher: TUTTI_RANK and TUTTI_SIZE; this is rank %d of %d, job %s", (int)rank,
+               (int)size, *job ? job : "without a name");
     if (!*job)
-        doctor_wrong(d, "set TUTTI_JOB, alike for all ranks", "TUTTI_SIZE is set, and nothing names the job the ranks meet under");
+        doctor_wrong(d, "set TUTTI_JOB, alike for all ranks",
+                     "TUTTI_SIZE is set, and nothing names the job the ranks meet under");
     if (rank >= size)
-        doctor_wrong(d, "give the ranks numbers from 0 on", "TUTTI_RANK=%d is no rank of TUTTI_SIZE=%d", (int)rank, (int)size);
+        doctor_wrong(d, "give the ranks numbers from 0 on",
+                     "TUTTI_RANK=%d is no rank of TUTTI_SIZE=%d", (int)rank, (int)size);
     return true;
 }
 
@@ -64,18 +74,26 @@ void doctor_launcher(struct doctor *d)
     int error = environment_read(&place, look_up, NULL, (flags & TUTTI_LOCAL) != 0, &why);
     if (error < 0) {
         doctor_say(2, "launcher: not clear");
-        doctor_wrong(d, error == -EXDEV ? "TUTTI_FLAGS=local makes a world of this host's ranks" :
-                     "start the program by one launcher: tutti run, torchrun, Open MPI, MPICH, srun", "%s", said);
+        doctor_wrong(d,
+                     error == -EXDEV ? "TUTTI_FLAGS=local makes a world of this host's ranks"
+                                     : "start the program by one launcher: tutti run, torchrun, "
+                                       "Open MPI, MPICH, srun",
+                     "%s", said);
     } else if (!say_own(d, &place)) {
         if (!strcmp(place.launcher, "alone"))
-            doctor_say(2, "launcher: none; a program started here is rank 0 of 1 (tutti run -n N starts N)");
+            doctor_say(2,
+                       "launcher: none; a program started here is rank 0 of 1 (tutti run -n N "
+                       "starts N)");
         else
-            doctor_say(2, "launcher: %s; this is rank %d of %d, job %s", place.launcher, place.rank, place.size, place.job);
+            doctor_say(2, "launcher: %s; this is rank %d of %d, job %s", place.launcher, place.rank,
+                       place.size, place.job);
     }
-    doctor_say(2, "  looked for, the first wins: TUTTI_SIZE, tutti run and torchrun, Open MPI, MPICH, Slurm");
+    doctor_say(2,
+               "  looked for, the first wins: TUTTI_SIZE, tutti run and torchrun, Open MPI, MPICH, "
+               "Slurm");
 }
 
-/* ---- each setting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- each setting ---------------------------------------------------------------------------- */
 
 static int check_faults(const char *list, struct text *why)
 {
@@ -85,13 +103,15 @@ static int check_faults(const char *list, struct text *why)
     snprintf(copy, sizeof copy, "%s", list);
     if (comm)
         comm->watch.size = RANKS_MAX;
-    for (char *s = comm ? strtok_r(copy, ",", &rest) : NULL; s && r == 0; s = strtok_r(NULL, ",", &rest))
+    for (char *s = comm ? strtok_r(copy, ",", &rest) : NULL; s && r == 0;
+         s = strtok_r(NULL, ",", &rest))
         r = fault_add(comm, s, why);
     free(comm);
     return r;
 }
 
-/* 0, or negative with what is wrong. The rules and their file are looked at where they are shown. */
+/* 0, or negative with what is wrong. The rules and their file are looked at where they
+ * are shown. */
 static int check(enum knob_id id, const char *value, struct text *why)
 {
     char said[256];
@@ -110,7 +130,10 @@ static int check(enum knob_id id, const char *value, struct text *why)
         return check_faults(value, why);
     }
     if (id == KNOB_ISA && !fold_find_isa(value, TUTTI_F32, TUTTI_SUM)) {
-        text_add(why, "TUTTI_ISA=%.60s: expected plain, avx2, avx512 or neon, as far as this processor has it", value);
+        text_add(why,
+                 "TUTTI_ISA=%.60s: expected plain, avx2, avx512 or neon, as far as this processor "
+                 "has it",
+                 value);
         return -EINVAL;
     }
     return 0;
@@ -126,7 +149,8 @@ static void say_known(struct doctor *d, enum knob_id id, const char *value)
         doctor_say(4, "  %s=%.200s (%s)", row->name, value, row->help);
         return;
     }
-    snprintf(remedy, sizeof remedy, "%s; unset it for the default%s%s", row->help, row->fallback[0] ? ": " : "", row->fallback);
+    snprintf(remedy, sizeof remedy, "%s; unset it for the default%s%s", row->help,
+             row->fallback[0] ? ": " : "", row->fallback);
     doctor_wrong(d, remedy, "%s", said);
 }
 
@@ -169,7 +193,8 @@ void doctor_settings(struct doctor *d)
     int set = 0;
     for (char **e = environ; *e; e++)
         set += !strncmp(*e, "TUTTI_", 6);
-    doctor_say(2, "settings: %s", set ? "of the environment" : "none in the environment, all as built in");
+    doctor_say(2, "settings: %s",
+               set ? "of the environment" : "none in the environment, all as built in");
     for (char **e = environ; *e; e++) {
         size_t n = strcspn(*e, "=");
         int id = known(*e, n);

@@ -1,6 +1,7 @@
-/* tutti doctor --tune: which thresholds are better here than the built-in ones, and the file that says so to later jobs. Most of the time
- * goes to teams that fit the CPUs, then to a crowded one. The file is written beside its place and renamed: a job that starts meanwhile
- * finds the old one or the new one. */
+/* tutti doctor --tune: which thresholds are better here than the built-in ones, and the file that
+ * says so to later jobs. Most of the time goes to teams that fit the CPUs, then to a crowded one.
+ * The file is written beside its place and renamed: a job that starts meanwhile finds the old one
+ * or the new one. */
 #include "cli/doctor_tune.h"
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@
 
 enum { CROWD = 4, CROWD_MOST = 256 };
 
-/* ---- the file ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /* Every folder above it that is not there. */
 static int make_folders(const char *path)
@@ -75,12 +76,16 @@ static void make_file(char *file, size_t room, const char *rules)
     tuning_file_machine(machine);
     strftime(date, sizeof date, "%Y-%m-%d %H:%M", localtime_r(&now, &tm));
     text_clear(&t);
-    text_add(&t, TUNED_HEAD "%s\n# measured by tutti doctor --tune on %s; delete this file to go by what is built in\n", machine, date);
+    text_add(&t,
+             TUNED_HEAD "%s\n"
+                        "# measured by tutti doctor --tune on %s; delete this file to go by what "
+                        "is built in\n",
+             machine, date);
     for (const char *s = rules; *s; s += strcspn(s, ";"), s += *s != 0)
         text_add(&t, "%.*s\n", (int)strcspn(s, ";"), s);
 }
 
-/* ---- what is said -------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------------------------------- */
 
 static void say_change(const struct tune_change *c)
 {
@@ -90,7 +95,8 @@ static void say_change(const struct tune_change *c)
     text_clear(&t);
     text_add(&t, "%-23s %zu B to ", name, c->from);
     text_add_bytes(&t, c->to);
-    text_add(&t, " by %s, where %s is built in: %.2f x as fast (%.2f to %.2f) at ", c->name, c->instead, c->gain, c->low, c->high);
+    text_add(&t, " by %s, where %s is built in: %.2f x as fast (%.2f to %.2f) at ", c->name,
+             c->instead, c->gain, c->low, c->high);
     text_add_bytes(&t, c->at);
     text_add(&t, " with %d ranks", c->ranks);
     doctor_say(26, "  %s", said);
@@ -108,12 +114,13 @@ static void keep(struct doctor *d, const char *path, const char *rules)
     make_file(file, sizeof file, rules);
     int error = write_file(path, file);
     if (error)
-        doctor_wrong(d, "name another place by TUTTI_TUNED=PATH", "%s cannot be written: %s", path, strerrordesc_np(-error));
+        doctor_wrong(d, "name another place by TUTTI_TUNED=PATH", "%s cannot be written: %s", path,
+                     strerrordesc_np(-error));
     else
         doctor_say(4, "written to %s; jobs that start from now on go by it", path);
 }
 
-/* ---- teams --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- teams ----------------------------------------------------------------------------------- */
 
 /* Two, as many as there are CPUs, and a crowd. How many teams; share: of the time. */
 static int choose_teams(struct tune_team *teams, double share[TUNE_TEAMS])
@@ -140,14 +147,19 @@ static int measure_all(struct doctor *d, struct tune_team *teams, int seconds)
     int n = choose_teams(teams, share);
     text_clear(&why);
     for (int i = 0; i < n; i++, done += share[i - 1]) {
-        const struct tune_effort effort = { clock_ns() + (uint64_t)(share[i] * seconds * 1e9), done, share[i] };
-        doctor_say(4, "measuring with %d ranks%s", teams[i].ranks, teams[i].crowded ? ", crowded" : "");
+        const struct tune_effort effort = { clock_ns() + (uint64_t)(share[i] * seconds * 1e9), done,
+                                            share[i] };
+        doctor_say(4, "measuring with %d ranks%s", teams[i].ranks,
+                   teams[i].crowded ? ", crowded" : "");
         fflush(stdout);
         int r = tune_measure(&teams[i], &effort, &why);
         if (isatty(STDERR_FILENO))
             fprintf(stderr, "\r%*s\r", DOCTOR_COLUMNS - 1, "");
         if (r < 0) {
-            doctor_wrong(d, "tutti doctor says what this machine lacks, or which setting is in the way", "%s", said);
+            doctor_wrong(d,
+                         "tutti doctor says what this machine lacks, or which setting is in the "
+                         "way",
+                         "%s", said);
             return r;
         }
     }
@@ -161,7 +173,9 @@ static int decide(const struct tune_team *teams, int n, struct tune_change chang
     struct text why = TEXT_IN(ignored);
     struct rules *rules = malloc(sizeof *rules);
     text_clear(&why);
-    int found = rules && select_parse(rules, NULL, &why) == 0 ? tune_decide(rules, teams, n, changes) : 0;
+    int found = rules && select_parse(rules, NULL, &why) == 0
+        ? tune_decide(rules, teams, n, changes)
+        : 0;
     free(rules);
     return found;
 }
@@ -173,10 +187,12 @@ int doctor_tune(int seconds, bool dry)
     char path[TUNED_PATH], rules[TUNED_RULES + 1];
     struct text t = TEXT_IN(rules);
     if (!tuning_file_path(path) && !dry) {
-        doctor_wrong(&d, "unset TUTTI_TUNED, or set it to a path; or --dry-run", "there is no place for a file of rules");
+        doctor_wrong(&d, "unset TUTTI_TUNED, or set it to a path; or --dry-run",
+                     "there is no place for a file of rules");
         return doctor_end(&d);
     }
-    struct tune_team *teams = mmap(NULL, TUNE_TEAMS * sizeof *teams, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tune_team *teams = mmap(NULL, TUNE_TEAMS * sizeof *teams, PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (teams == MAP_FAILED) {
         doctor_wrong(&d, "see tutti doctor", "no memory to share with ranks: %s", strerror(errno));
         return doctor_end(&d);
@@ -191,7 +207,10 @@ int doctor_tune(int seconds, bool dry)
         doctor_say(2, "  nothing is clearly faster here than what is built in");
     tune_write_rules(changes, found, &t);
     if (t.room - t.used < 80)
-        doctor_say(4, "  there is no room for more than %d bytes of rules: some of these may be left out", TUNED_RULES);
+        doctor_say(4,
+                   "  there is no room for more than %d bytes of rules: some of these may be left "
+                   "out",
+                   TUNED_RULES);
     if (dry) {
         doctor_say(2, found ? "rules, not written:" : "no rules, and nothing written");
         say_rules(rules);

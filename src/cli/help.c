@@ -20,7 +20,8 @@ int verb_help(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "help") != 0 && argv[1][0] != '-')
         return help_of(argv[1]);
-    printf("tutti: the processes of one machine act together\n\nusage: tutti VERB [ARGUMENT...]\n\n");
+    printf(
+        "tutti: the processes of one machine act together\n\nusage: tutti VERB [ARGUMENT...]\n\n");
     for (const struct verb *v = verbs; v->name; v++)
         printf("  %-9s %s\n", v->name, v->summary);
     printf("\n'tutti VERB --help' says more about one of them.\n");

@@ -82,7 +82,8 @@ int main(int argc, char **argv)
     for (const struct verb *v = verbs; v->name; v++)
         if (!strcmp(name, v->name)) {
             if (v->run != verb_run)
-                signal(SIGCHLD, SIG_DFL);            /* else how children end could not be read; run sees to it itself */
+                /* else how children end could not be read; run sees to it itself */
+                signal(SIGCHLD, SIG_DFL);
             return v->run(argc - 1, argv + 1);
         }
     return unknown(name);

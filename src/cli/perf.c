@@ -1,5 +1,6 @@
-/* tutti perf: how fast it is here, beside other systems. The measuring programs are programs of their own (perf/), because they are larger than
- * the command and need what is found where they are built; this verb knows what each is asked for. */
+/* tutti perf: how fast it is here, beside other systems. The measuring programs are programs of
+ * their own (perf/), because they are larger than the command and need what is found where they are
+ * built; this verb knows what each is asked for. */
 #include "cli/perf.h"
 #include "cli/verb.h"
 
@@ -26,21 +27,28 @@ static const struct question { const char *name, *program, *summary; } questions
     { "device", "device", "collectives on GPU memory" },
     { "floor", "floor", "what the machine itself costs" },
     { "table", "table", "everything that is promised, and whether it is kept" },
-    { "all_reduce", "collective", NULL }, { "broadcast", "collective", NULL }, { "reduce", "collective", NULL },
-    { "reduce_scatter", "collective", NULL }, { "all_gather", "collective", NULL }, { "gather", "collective", NULL },
-    { "scatter", "collective", NULL }, { "all_to_all", "collective", NULL }, { "scan", "collective", NULL },
-    { "exscan", "collective", NULL }, { "sendrecv", "collective", NULL },
+    { "all_reduce", "collective", NULL }, { "broadcast", "collective", NULL },
+    { "reduce", "collective", NULL }, { "reduce_scatter", "collective", NULL },
+    { "all_gather", "collective", NULL }, { "gather", "collective", NULL },
+    { "scatter", "collective", NULL }, { "all_to_all", "collective", NULL },
+    { "scan", "collective", NULL }, { "exscan", "collective", NULL },
+    { "sendrecv", "collective", NULL },
 };
 enum { QUESTIONS = sizeof questions / sizeof questions[0] };
 
 static int help(void)
 {
-    printf("usage: tutti perf [WHAT] [OPTION...]\n\nMeasures how fast it is here, in turns with the other systems that were found\n"
+    printf("usage: tutti perf [WHAT] [OPTION...]\n"
+           "\n"
+           "Measures how fast it is here, in turns with the other systems that were found\n"
            "when this was built: Open MPI, MPICH, Gloo, torch, OpenMP.\n\n");
     for (int i = 0; i < QUESTIONS; i++)
         if (questions[i].summary)
             printf("  %-11s %s\n", questions[i].name, questions[i].summary);
-    printf("\nor a collective: all_reduce broadcast reduce reduce_scatter all_gather gather\nscatter all_to_all scan exscan sendrecv\n\n"
+    printf("\n"
+           "or a collective: all_reduce broadcast reduce reduce_scatter all_gather gather\n"
+           "scatter all_to_all scan exscan sendrecv\n"
+           "\n"
            "  -n LIST          numbers of ranks, as 2,4,8\n"
            "  --seconds S      how long to measure, for each number of ranks\n"
            "  --most BYTES     largest message, as 64k or 16M\n"
@@ -90,7 +98,8 @@ int verb_perf(int argc, char **argv)
     const char *asked = !given ? "overview" : word[0] == '-' ? "table" : word;
     const struct question *q = named(asked);
     if (!q && nearest(asked))
-        return verb_refuse("perf", "there is nothing called '%s'; did you mean '%s'?", asked, nearest(asked)->name);
+        return verb_refuse("perf", "there is nothing called '%s'; did you mean '%s'?", asked,
+                           nearest(asked)->name);
     if (!q)
         return verb_refuse("perf", "there is nothing called '%s'", asked);
     /* A collective is an argument of its program; the others are the program itself. */
@@ -99,7 +108,8 @@ int verb_perf(int argc, char **argv)
     int n = 0;
     if (!args)
         return 1;
-    snprintf(name, sizeof name, "tutti perf%s%s", given && !operation ? " " : "", given && !operation ? asked : "");
+    snprintf(name, sizeof name, "tutti perf%s%s", given && !operation ? " " : "",
+             given && !operation ? asked : "");
     args[n++] = name;
     for (int i = given && !operation ? 2 : 1; i < argc; i++)
         args[n++] = argv[i];

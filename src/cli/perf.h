@@ -4,7 +4,8 @@
 #ifndef TUTTI_CLI_PERF_H
 #define TUTTI_CLI_PERF_H
 
-/* perf_exec.c: becomes the measuring program; returns only if it cannot: the exit status, after a line on stderr. */
+/* perf_exec.c: becomes the measuring program; returns only if it cannot: the exit status, after a
+ * line on stderr. */
 int perf_exec(const char *program, char **args);
 
 #endif

@@ -1,5 +1,5 @@
-/* The measuring programs lie beside the command in a build tree, and below libexec in an installation, wherever that was moved to: so they are
- * looked for by where the command lies. */
+/* The measuring programs lie beside the command in a build tree, and below libexec in an
+ * installation, wherever that was moved to: so they are looked for by where the command lies. */
 #include "cli/perf.h"
 
 #include <errno.h>
@@ -27,6 +27,9 @@ int perf_exec(const char *program, char **args)
         fprintf(stderr, "tutti perf: %s: %s\n", path, strerror(errno));
         return 1;
     }
-    fprintf(stderr, "tutti perf: the measuring program '%s' is not here; build with -DTUTTI_PERF=ON, and install all of it\n", program);
+    fprintf(stderr,
+            "tutti perf: the measuring program '%s' is not here; build with -DTUTTI_PERF=ON, and "
+            "install all of it\n",
+            program);
     return 1;
 }

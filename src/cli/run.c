@@ -1,4 +1,5 @@
-/* tutti run: the command line of a job. Options end at the first word that is none: the rest is the program's. */
+/* tutti run: the command line of a job. Options end at the first word that is none: the rest is
+ * the program's. */
 #include "cli/verb.h"
 
 #include "arena/layout.h"
@@ -11,7 +12,16 @@
 #include <string.h>
 
 enum { GRACE_MS = 5000, RESTARTS_MOST = 1000000 };
-enum { OPT_NPROC = 256, OPT_BIND, OPT_TIMEOUT, OPT_GRACE, OPT_RESTART, OPT_TAG, OPT_LOCAL_RANK, OPT_AS_GLOO };
+enum {
+    OPT_NPROC = 256,
+    OPT_BIND,
+    OPT_TIMEOUT,
+    OPT_GRACE,
+    OPT_RESTART,
+    OPT_TAG,
+    OPT_LOCAL_RANK,
+    OPT_AS_GLOO
+};
 
 static const struct option options[] = {
     { "nproc_per_node", required_argument, NULL, OPT_NPROC },
@@ -65,7 +75,9 @@ static int parse_time(const char *s, int64_t *ms)
 
 static int parse_bind(const char *s, enum job_bind *bind)
 {
-    static const char *const names[] = { [JOB_BIND_NONE] = "none", [JOB_BIND_CORE] = "core", [JOB_BIND_NUMA] = "numa" };
+    static const char *const names[] = {
+        [JOB_BIND_NONE] = "none", [JOB_BIND_CORE] = "core", [JOB_BIND_NUMA] = "numa"
+    };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(s, names[i])) {
             *bind = (enum job_bind)i;
@@ -90,20 +102,29 @@ static int take_option(struct job *job, int option)
     case OPT_NPROC:
         return take_size(job, optarg);
     case OPT_BIND:
-        return parse_bind(optarg, &job->bind) ? verb_refuse("run", "--bind wants core, numa or none, not '%.40s'", optarg) : 0;
+        return parse_bind(optarg, &job->bind)
+            ? verb_refuse("run", "--bind wants core, numa or none, not '%.40s'", optarg)
+            : 0;
     case OPT_TIMEOUT:
         if (parse_time(optarg, &job->timeout_ms) == 0 && job->timeout_ms != 0)
             return 0;
-        return verb_refuse("run", "--timeout wants a time with its unit, as 30s or 5min, not '%.40s'", optarg);
+        return verb_refuse("run",
+                           "--timeout wants a time with its unit, as 30s or 5min, not '%.40s'",
+                           optarg);
     case OPT_GRACE:
         if (parse_time(optarg, &job->grace_ms) == 0)
             return 0;
-        return verb_refuse("run", "--grace wants a time with its unit, as 5s or 500ms, not '%.40s'", optarg);
+        return verb_refuse("run", "--grace wants a time with its unit, as 5s or 500ms, not '%.40s'",
+                           optarg);
     case OPT_RESTART:
         return text_parse_int(optarg, 0, RESTARTS_MOST, &job->restarts)
-                   ? verb_refuse("run", "--restart wants a number from 0 to %d, not '%.40s'", RESTARTS_MOST, optarg) : 0;
+            ? verb_refuse("run", "--restart wants a number from 0 to %d, not '%.40s'",
+                          RESTARTS_MOST, optarg)
+            : 0;
     case OPT_AS_GLOO:
-        return setenv("TUTTI_AS_GLOO", "1", 1) == 0 ? 0 : verb_refuse("run", "--as-gloo: no memory for a variable");
+        return setenv("TUTTI_AS_GLOO", "1", 1) == 0
+            ? 0
+            : verb_refuse("run", "--as-gloo: no memory for a variable");
     case OPT_TAG:
         job->tag = true;
         return 0;
@@ -113,7 +134,8 @@ static int take_option(struct job *job, int option)
     }
 }
 
-/* getopt says '?' for an unknown option and ':' for a missing argument, and leaves the word behind us. */
+/* getopt says '?' for an unknown option and ':' for a missing argument, and leaves the word
+ * behind us. */
 static int refuse_option(int option, char **argv)
 {
     char letter[] = { '-', (char)optopt, 0 };

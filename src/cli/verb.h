@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { VERB_USAGE = 2 };                             /* exit status of a command line that makes no sense */
+enum { VERB_USAGE = 2 };                    /* exit status of a command line that makes no sense */
 
 struct verb {
     const char *name, *summary;
@@ -21,10 +21,12 @@ int verb_perf(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_version(int argc, char **argv);
 
-/* How many letters to change, add or leave out from a to b: for "did you mean"; 32 if one of them is longer than that. */
+/* How many letters to change, add or leave out from a to b: for "did you mean"; 32 if one of them
+ * is longer than that. */
 size_t verb_distance(const char *a, const char *b);
 
-/* What is wrong, in one line on stderr: "tutti run: …; try 'tutti run --help'". Returns VERB_USAGE. */
+/* What is wrong, in one line on stderr: "tutti run: …; try 'tutti run --help'".
+ * Returns VERB_USAGE. */
 __attribute__((format(printf, 2, 3))) int verb_refuse(const char *verb, const char *format, ...);
 
 #endif

@@ -2,13 +2,15 @@
  * Owns: nothing; the rows are constants.
  * Never: chooses (select does), or has code of its own: a row names functions of its rooms.
  *
- * To add an algorithm: a row, and a file where its functions are not there yet. Rows of one kind stand together. */
+ * To add an algorithm: a row, and a file where its functions are not there yet. Rows of one kind
+ * stand together. */
 #ifndef TUTTI_COLL_ALGORITHMS_H
 #define TUTTI_COLL_ALGORITHMS_H
 
 #include "coll/coll.h"
 
-/* Numbers of the rows that code names; a row put before one moves it. What is compared in every call is then a constant address. */
+/* Numbers of the rows that code names; a row put before one moves it. What is compared in every
+ * call is then a constant address. */
 enum {
     ALGORITHM_OP_CREATE,               /* no rule chooses it */
     ALGORITHM_FIRST,                   /* from here on: those that rules choose from */
@@ -17,7 +19,8 @@ enum {
     ALGORITHM_ALL_REDUCE_EAGER
 };
 
-/* Behind the last: one without a name. Hidden where it is declared, too, so that a row's address is one constant and not a sum. */
+/* Behind the last: one without a name. Hidden where it is declared, too, so that a row's address is
+ * one constant and not a sum. */
 extern const struct algorithm algorithm_table[] __attribute__((visibility("hidden")));
 
 /* The functions that only a row names, of rooms without a header. */

@@ -1,16 +1,19 @@
-/* Central: one counter says when all have come, one sense word tells everybody. With more ranks than CPUs it beats the flags: a rank
- * that gets its turn on a CPU looks at one word instead of N. The lines are still stored, before the counter, and they alone decide:
- * the counter only says when to look, the sense only whom to wake. Whoever sees by the lines that all are there raises the sense, so a
- * rank that dies between its line and the counter holds up nobody. (The central sense-reversing barrier as in Mellor-Crummey and
- * Scott, 1991; here the sense is the operation's number and counter and sense only grow.)
+/* Central: one counter says when all have come, one sense word tells everybody. With more ranks
+ * than CPUs it beats the flags: a rank that gets its turn on a CPU looks at one word instead of N.
+ * The lines are still stored, before the counter, and they alone decide: the counter only says when
+ * to look, the sense only whom to wake. Whoever sees by the lines that all are there raises the
+ * sense, so a rank that dies between its line and the counter holds up nobody. (The central
+ * sense-reversing barrier as in Mellor-Crummey and Scott, 1991; here the sense is the operation's
+ * number and counter and sense only grow.)
  *
- * E20 sense: whoever has seen all lines stores sense = k (release); a reader that loads k or more (acquire) knows C(k). */
+ * E20 sense: whoever has seen all lines stores sense = k (release); a reader that loads k or more
+ *     (acquire) knows C(k). */
 #include "coll/algorithms.h"
 
 static void central_release(struct watch *w, uint64_t seq)
 {
-    store_fence64(&w->slot->sense, seq);                             /* E20 release, E2 fence */
-    if (load_relaxed32(&w->slot->sense_sleepers))                    /* relaxed: E2, ordered by the fence */
+    store_fence64(&w->slot->sense, seq);                    /* E20 release, E2 fence */
+    if (load_relaxed32(&w->slot->sense_sleepers))           /* relaxed: E2, ordered by the fence */
         w->ways->wake(w->ways->arg, low_half(&w->slot->sense), INT32_MAX);
 }
 
@@ -25,13 +28,13 @@ int barrier_central_advance(struct op *op)
         c->comm->coll.centrals++;
         look = fetch_add64(&w->slot->counter, 1) + 1 == c->comm->coll.centrals * w->size;
     }
-    if (load_acquire64(&w->slot->sense) >= op->claim.seq)            /* E20 acquire */
+    if (load_acquire64(&w->slot->sense) >= op->claim.seq)   /* E20 acquire */
         return DONE;
     if (look && watch_all_arrived(op) == DONE) {
         central_release(w, op->claim.seq);
         return DONE;
     }
-    if (!look || op->wait.value != UINT64_MAX)                       /* not a mismatch: wait for the sense */
+    if (!look || op->wait.value != UINT64_MAX)              /* not a mismatch: wait for the sense */
         op->wait = (struct wait){ .word = &w->slot->sense, .value = op->claim.seq, .owner = -1 };
     return WAITING;
 }

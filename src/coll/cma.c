@@ -1,5 +1,7 @@
-/* Cost: two looks at the ends of a private buffer, some 0.5 us each operation; once in a comm's life a read of each peer, 1 us each, and one
- * more exchange of lines. A read of a peer that is gone fails at once; why it is gone stands in its mark a little later. */
+/* Cost: two looks at the ends of a private buffer, some 0.5 us each operation; once in a comm's
+ *       life a read of each peer, 1 us each, and one
+ * more exchange of lines. A read of a peer that is gone fails at once; why it is gone stands in its
+ * mark a little later. */
 #include "coll/cma.h"
 
 #include "base/clock.h"
@@ -11,40 +13,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CMA_PATIENCE = 250000000 };    /* ns between the end of a process's memory and the mark of its end: all its threads must have ended */
+/* ns between the end of a process's memory and the mark of its end: all its threads must
+ * have ended */
+enum { CMA_PATIENCE = 250000000 };
 
 /* Beside the address: whether it can be read is to be found out. */
 #define CMA_ASKED UINT64_C(1)
 
 /* In uneven parts that go by pairs, payload[1] says how much there is. */
-static shared64 *cma_word(const struct coll *c, struct arrival *a) { return parts_how(c) & PARTS_PAIRS ? &a->more[0] : &a->payload[1]; }
+static shared64 *cma_word(const struct coll *c, struct arrival *a)
+{
+    return parts_how(c) & PARTS_PAIRS ? &a->more[0] : &a->payload[1];
+}
 
 int cma_open(struct coll *c)
 {
     struct tutti_comm *comm = c->comm;
     struct watch *w = &comm->watch;
-    bool may = c->algorithm->direct && w->size > 1 && !comm->coll.devices && !c->gpu.call && comm->coll.cma.said != CMA_NO;
+    bool may = c->algorithm->direct && w->size > 1 && !comm->coll.devices && !c->gpu.call
+        && comm->coll.cma.said != CMA_NO;
     c->cma.may = may ? (enum cma)comm->coll.cma.said : CMA_NO;
     c->cma.since = 0;
-    if (may && !comm->coll.cma.window && posix_memalign((void **)&comm->coll.cma.window, 4096, w->size * cma_stretch_bytes(c))) {
+    if (may && !comm->coll.cma.window
+        && posix_memalign((void **)&comm->coll.cma.window, 4096, w->size * cma_stretch_bytes(c))) {
         comm->coll.cma.window = NULL;
         return -ENOMEM;
     }
     if (c->cma.may != CMA_NO) {
-        uint64_t rights = vm_rights(), asks = c->cma.may == CMA_ASKS || rights != comm->coll.cma.rights ? CMA_ASKED : 0;
+        uint64_t rights = vm_rights(),
+                 asks = c->cma.may == CMA_ASKS || rights != comm->coll.cma.rights ? CMA_ASKED : 0;
         comm->coll.cma.rights = rights;
         /* relaxed: E1 publishes it */
-        store_relaxed64(cma_word(c, &w->mine->arrival[c->op.claim.seq & 1]), (uint64_t)(uintptr_t)&comm->world->self | asks);
+        store_relaxed64(cma_word(c, &w->mine->arrival[c->op.claim.seq & 1]),
+                        (uint64_t)(uintptr_t)&comm->world->self | asks);
     }
     return 0;
 }
 
-/* Has anybody's right to read, or to be read, changed since that was found out? All ranks read the same. */
+/* Has anybody's right to read, or to be read, changed since that was found out? All ranks read
+ * the same. */
 static bool cma_asked(const struct coll *c)
 {
     bool asked = false;
     for (uint32_t p = 0; p < c->comm->watch.size; p++)
-        asked |= load_relaxed64(cma_word(c, watch_arrival(&c->comm->watch, p, c->op.claim.seq))) & CMA_ASKED;         /* relaxed: after E1 */
+        /* relaxed: after E1 */
+        asked |= load_relaxed64(cma_word(c, watch_arrival(&c->comm->watch, p, c->op.claim.seq)))
+            & CMA_ASKED;
     return asked;
 }
 
@@ -59,7 +73,8 @@ static bool cma_reached(const struct coll *c, uint32_t p)
 {
     const struct watch *w = &c->comm->watch;
     struct process_id id = w->seats[p]->id, got = { 0 };
-    uint64_t at = load_relaxed64(cma_word(c, watch_arrival(w, p, c->op.claim.seq))) & ~CMA_ASKED;         /* relaxed: after E1 */
+    /* relaxed: after E1 */
+    uint64_t at = load_relaxed64(cma_word(c, watch_arrival(w, p, c->op.claim.seq))) & ~CMA_ASKED;
     return vm_read(id.pid, &got, at, sizeof got) == 0 && got.pid == id.pid && got.start == id.start;
 }
 
@@ -79,9 +94,11 @@ int cma_finish(struct coll *c)
         return DONE;
     }
     bool all = true;
-    for (uint32_t p = 0; p < w->size && all && load_relaxed64(&w->mine->mapped) < 2 * c->op.claim.seq; p++)          /* relaxed: our own word */
+    for (uint32_t p = 0;
+         /* relaxed: our own word */
+         p < w->size && all && load_relaxed64(&w->mine->mapped) < 2 * c->op.claim.seq; p++)
         all = p == w->me || cma_reached(c, p);
-    if (load_relaxed64(&w->mine->mapped) < 2 * c->op.claim.seq)                      /* relaxed: as above */
+    if (load_relaxed64(&w->mine->mapped) < 2 * c->op.claim.seq)             /* relaxed: as above */
         coll_say_mapped(c, all);
     if (coll_all_mapped(c, &all) == WAITING)
         return WAITING;
@@ -93,7 +110,9 @@ int cma_finish(struct coll *c)
 static int cma_failed(struct coll *c, uint32_t p, int error)
 {
     struct watch *w = &c->comm->watch;
-    c->op.wait = (struct wait){ .word = &w->members[p].given, .value = c->op.claim.seq, .owner = (int)p, .poll = true };
+    c->op.wait = (struct wait){
+        .word = &w->members[p].given, .value = c->op.claim.seq, .owner = (int)p, .poll = true
+    };
     int r = verdict_look(w, &c->op.claim, &c->op.wait, false);
     if (r < 0)
         return r;
@@ -101,8 +120,10 @@ static int cma_failed(struct coll *c, uint32_t p, int error)
     c->cma.since = c->cma.since ? c->cma.since : now;
     if (error == -ESRCH && now - c->cma.since < CMA_PATIENCE)
         return WAITING;
-    comm_explain(c->comm, "the memory of rank %u cannot be read any more: %s; a buffer must stay as it is until the call has returned", p,
-                 strerror(-error));
+    comm_explain(c->comm,
+                 "the memory of rank %u cannot be read any more: %s; a buffer must stay as it is "
+                 "until the call has returned",
+                 p, strerror(-error));
     return -EFAULT;
 }
 

@@ -1,4 +1,5 @@
-/* What all algorithms share: publishing and finding each other's memory, and arithmetic under the default floating-point modes. */
+/* What all algorithms share: publishing and finding each other's memory, and arithmetic under the
+ * default floating-point modes. */
 #include "coll/coll.h"
 
 #include "base/clock.h"
@@ -17,22 +18,27 @@ char *coll_at(const struct coll *c, uint64_t at, size_t bytes)
 
 char *coll_peer(const struct coll *c, uint32_t p, size_t bytes)
 {
-    return coll_at(c, load_relaxed64(&watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload[0]), bytes);   /* relaxed: after E1 */
+    return coll_at(c,
+                   /* relaxed: after E1 */
+                   load_relaxed64(&watch_arrival(&c->comm->watch, p, c->op.claim.seq)->payload[0]),
+                   bytes);
 }
 
 void coll_publish_factor(struct coll *c)
 {
     struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
-    store_relaxed64(&mine->payload[FACTOR_WORD], c->fold.factor[0]);                      /* relaxed: E1 publishes it */
-    store_relaxed64(&mine->payload[FACTOR_WORD + 1], c->fold.factor[1]);                  /* relaxed: as above */
+    store_relaxed64(&mine->payload[FACTOR_WORD], c->fold.factor[0]);  /* relaxed: E1 publishes it */
+    store_relaxed64(&mine->payload[FACTOR_WORD + 1], c->fold.factor[1]);    /* relaxed: as above */
 }
 
 void coll_publish(struct coll *c, const char *at)
 {
     struct arrival *mine = &c->comm->watch.mine->arrival[c->op.claim.seq & 1];
-    store_relaxed64(&mine->payload[0], at ? (uint64_t)(at - c->comm->world->arena.base) : 0);        /* relaxed: E1 publishes it */
+    /* relaxed: E1 publishes it */
+    store_relaxed64(&mine->payload[0], at ? (uint64_t)(at - c->comm->world->arena.base) : 0);
     if (fingerprint_hashed(c->op.claim.descriptor))
-        store_relaxed64(&mine->payload[COUNT_WORD], c->op.claim.count);                       /* relaxed: E1 publishes it */
+        /* relaxed: E1 publishes it */
+        store_relaxed64(&mine->payload[COUNT_WORD], c->op.claim.count);
     if (c->fold.scaled)
         coll_publish_factor(c);
 }
@@ -42,7 +48,7 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
     if (to == from || bytes == 0)
         return;
     if (c->gpu.mover) {
-        c->gpu.mover->copy(c, MOVER_IN, to, from, bytes);        /* the next mark says whether it could */
+        c->gpu.mover->copy(c, MOVER_IN, to, from, bytes);  /* the next mark says whether it could */
         return;
     }
     if (bytes < TIMED_BYTES) {
@@ -59,7 +65,8 @@ void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
     if (!COPY_STREAMS || c->gpu.mover || bytes < STAGED_LEAST || to == from)
         coll_copy(c, to, from, bytes);
     else
-        c->fold.ticks += staged_copy(&c->comm->coll.staged, c->comm->world->staged_less, to, from, bytes);
+        c->fold.ticks += staged_copy(&c->comm->coll.staged, c->comm->world->staged_less, to, from,
+                                     bytes);
 }
 
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
@@ -77,19 +84,23 @@ void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
     c->fold.ticks += clock_tick() - began;
 }
 
-/* A function that cannot fold says so by tutti_comm_abort. What it left must not go out as a result: the verdict falls first. Where all
-   others have what they need (each folds for itself) they succeed, and rightly. */
+/* A function that cannot fold says so by tutti_comm_abort. What it left must not go out as a
+   result: the verdict falls first. Where all others have what they need (each folds for itself)
+   they succeed, and rightly. */
 static void coll_heed_abort(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    const struct wait never = { .word = &w->mine->placed, .value = UINT64_MAX, .owner = -1, .own = true };
-    if (load_relaxed32(&w->mine->quit) & QUIT_ABORT)                 /* relaxed: this rank's own word */
+    const struct wait never = {
+        .word = &w->mine->placed, .value = UINT64_MAX, .owner = -1, .own = true
+    };
+    if (load_relaxed32(&w->mine->quit) & QUIT_ABORT)            /* relaxed: this rank's own word */
         verdict_look(w, &c->op.claim, &never, false);
 }
 
-/* An operation of the caller's own, in rank order, through two blocks on the stack: its function wants the left operand in `in`, and the
-   right one where the result goes. */
-static void coll_fold_user(struct coll *c, char *to, const void *const from[], uint32_t n, size_t count)
+/* An operation of the caller's own, in rank order, through two blocks on the stack: its function
+   wants the left operand in `in`, and the right one where the result goes. */
+static void coll_fold_user(struct coll *c, char *to, const void *const from[], uint32_t n,
+                           size_t count)
 {
     enum { BLOCK = 4096 };
     _Alignas(64) char block[2][BLOCK];
@@ -110,12 +121,15 @@ static void coll_fold_user(struct coll *c, char *to, const void *const from[], u
     coll_heed_abort(c);
 }
 
-static void coll_fold_scaled(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
+static void coll_fold_scaled(struct coll *c, void *to, const void *const from[], uint32_t n,
+                             size_t count)
 {
     const struct watch *w = &c->comm->watch;
     const void *factor[RANKS_MAX];
     for (uint32_t p = 0; p < n; p++)
-        factor[p] = p == w->me ? (const void *)c->fold.factor : (const void *)&watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD];
+        factor[p] = p == w->me
+            ? (const void *)c->fold.factor
+            : (const void *)&watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD];
     c->fold.scaled(to, from, factor, (int)n, count);
 }
 
@@ -136,8 +150,10 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
     c->fold.ticks += timed ? clock_tick() - began : 0;
 }
 
-/* In blocks that stay in the first cache, each of which goes from there to the slot, the result or both. */
-static void coll_fold_blocks(struct coll *c, void *slot, bool streamed, void *result, const void *const from[], uint32_t n, size_t count)
+/* In blocks that stay in the first cache, each of which goes from there to the slot, the
+ * result or both. */
+static void coll_fold_blocks(struct coll *c, void *slot, bool streamed, void *result,
+                             const void *const from[], uint32_t n, size_t count)
 {
     _Alignas(64) char block[FOLD_BLOCK];
     size_t most = (slot ? FOLD_BLOCK : FOLD_BLOCK / 2) / c->width;
@@ -170,21 +186,24 @@ void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t 
         coll_fold(c, to, from, n, count);
 }
 
-static void coll_fold_plain(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count)
+static void coll_fold_plain(struct coll *c, void *slot, void *result, const void *const from[],
+                            uint32_t n, size_t count)
 {
     coll_fold(c, slot, from, n, count);
     if (result)
         coll_copy_out(c, result, slot, count * c->width);
 }
 
-void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count)
+void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[],
+                      uint32_t n, size_t count)
 {
     size_t bytes = count * c->width;
     if (!c->fold.kernel || c->gpu.mover || bytes < FOLD_STAGED_LEAST) {
         coll_fold_plain(c, slot, result, from, n, count);
         return;
     }
-    bool streamed = COPY_STREAMS && tuner_choose_less(&c->comm->coll.folds_streamed, c->comm->world->staged_less);
+    bool streamed = COPY_STREAMS
+        && tuner_choose_less(&c->comm->coll.folds_streamed, c->comm->world->staged_less);
     bool blocks = streamed || tuner_choose(&c->comm->coll.folded, 1);
     uint64_t began = c->fold.ticks;
     if (blocks)
@@ -197,7 +216,8 @@ void coll_fold_staged(struct coll *c, void *slot, void *result, const void *cons
         tuner_learn(&c->comm->coll.folded, blocks, ticks, bytes);
 }
 
-void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count, bool usual)
+void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count,
+                  bool usual)
 {
     unsigned modes = modes_enter_as(usual);
     fold(to, from, (int)n, count, (int)n);
@@ -214,7 +234,9 @@ int coll_returned(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
     for (uint32_t p = 0; p < w->size; p++)
-        if (p != w->me && load_acquire64(&w->members[p].given) < c->op.claim.seq && !watch_past(w, p, c->op.claim.seq)) {        /* E22 acquire */
+        /* E22 acquire */
+        if (p != w->me && load_acquire64(&w->members[p].given) < c->op.claim.seq
+            && !watch_past(w, p, c->op.claim.seq)) {
             c->op.wait = wait_for_or_gone(&w->members[p].given, c->op.claim.seq, p);
             return WAITING;
         }

@@ -1,15 +1,19 @@
-/* Job: what every collective algorithm is given, and what a row of the table of them (table.h) says.
+/* Job: what every collective algorithm is given, and what a row of the table of them
+ *      (table.h) says.
  * Owns: nothing shared; the words an algorithm writes are its own member's.
- * Never: waits (advance returns WAITING with the word), chooses (select does), knows what a device is: only that a rank's buffers are one's.
+ * Never: waits (advance returns WAITING with the word), chooses (select does), knows what a device
+ *        is: only that a rank's buffers are one's.
  *
- * Device memory. A rank says with its arrival that its buffers are device memory (coll_publish_device). What travels between ranks is the
- * same as ever; but a device can fail after everything else went well, so an operation in which any rank said so ends, at every rank, with
- * coll_device_complete: the result is in place here, and then everywhere.
+ * Device memory. A rank says with its arrival that its buffers are device memory
+ * (coll_publish_device). What travels between ranks is the same as ever; but a device can fail
+ * after everything else went well, so an operation in which any rank said so ends, at every rank,
+ * with coll_device_complete: the result is in place here, and then everywhere.
  *
- * E70 placed: a rank's result is where its caller will look for it, then placed = number (release); who loads that (acquire) knows that this
- *    rank can fail the operation no more, and reads nothing of its peers' staging.
- * E71 mapped: a rank has opened its peers' device memory, or could not, then mapped = 2 * number + ok (release); who has loaded (acquire)
- *    everybody's knows by which road all go. */
+ * E70 placed: a rank's result is where its caller will look for it, then placed = number (release);
+ *    who loads that (acquire) knows that this rank can fail the operation no more, and reads
+ *    nothing of its peers' staging.
+ * E71 mapped: a rank has opened its peers' device memory, or could not, then mapped = 2 * number +
+ *    ok (release); who has loaded (acquire) everybody's knows by which road all go. */
 #ifndef TUTTI_COLL_COLL_H
 #define TUTTI_COLL_COLL_H
 
@@ -23,7 +27,8 @@ struct coll;
 struct device_call;                    /* gpu/: the device buffers of a call */
 struct disk_call;                      /* disk/: the file of a call */
 
-/* The lists of a _v form or of all_reduce_many; NULL where a call has none. In work they are a copy. */
+/* The lists of a _v form or of all_reduce_many; NULL where a call has none. In work they
+ * are a copy. */
 struct vector_args {
     int n;                             /* ranks, or buffers of all_reduce_many */
     const void *const *send;
@@ -39,43 +44,56 @@ typedef void coll_user_fn(const void *in, void *inout, size_t count, tutti_type 
 struct algorithm {
     const char *name;
     enum kind kind;
-    size_t most;                       /* bytes of one rank's contribution it can take; SIZE_MAX: any */
+    size_t most;                /* bytes of one rank's contribution it can take; SIZE_MAX: any */
     int  (*advance)(struct op *op);
-    /* One-phase algorithms (advance is coll_one_phase) are all in what they do before the gate and after it: 0 or -errno; NULL: nothing. */
+    /* One-phase algorithms (advance is coll_one_phase) are all in what they do before the gate and
+     * after it: 0 or -errno; NULL: nothing. */
     int  (*before)(struct coll *c);
     int  (*after)(struct coll *c);
     const char *help;                  /* what it does and costs, one line; for people */
-    bool direct;                       /* reads private memory of peers where it can (coll/cma.h): its C(k) is `given` */
+    /* reads private memory of peers where it can (coll/cma.h): its C(k) is `given` */
+    bool direct;
 };
 
-/* Copies between the caller's buffers and host memory where the CPU cannot make them: they are handed over, and end later, in order on each
-   side. All of it by whoever advances the operation. Negative: -errno, explained. */
-enum mover_side { MOVER_IN, MOVER_OUT };                     /* out of the caller's buffers | into them */
+/* Copies between the caller's buffers and host memory where the CPU cannot make them: they are
+   handed over, and end later, in order on each side. All of it by whoever advances the operation.
+   Negative: -errno, explained. */
+enum mover_side { MOVER_IN, MOVER_OUT };            /* out of the caller's buffers | into them */
 struct mover {
-    int  (*ready)(struct coll *c);                           /* may its buffers be touched yet? DONE, WAITING (watch_poll), -errno */
+    /* may its buffers be touched yet? DONE, WAITING (watch_poll), -errno */
+    int  (*ready)(struct coll *c);
     bool (*room)(const struct coll *c, int side);            /* for one more mark */
-    int  (*copy)(struct coll *c, int side, void *to, const void *from, size_t bytes);        /* an error stands until mark or passed say it, too */
-    int  (*mark)(struct coll *c, int side);                  /* behind all copies of that side so far */
-    int  (*passed)(struct coll *c, int side, uint64_t *marks);       /* how many marks of this operation all copies before which have ended */
-    int  (*reserve)(struct coll *c, size_t bytes);           /* before the arrival: host memory for a round's results … */
-    char *(*scratch)(struct coll *c, uint64_t round);        /* … which keeps until PIPELINE_DEPTH rounds later */
+    /* an error stands until mark or passed say it, too */
+    int  (*copy)(struct coll *c, int side, void *to, const void *from, size_t bytes);
+    int  (*mark)(struct coll *c, int side);             /* behind all copies of that side so far */
+    /* how many marks of this operation all copies before which have ended */
+    int  (*passed)(struct coll *c, int side, uint64_t *marks);
+    /* before the arrival: host memory for a round's results … */
+    int  (*reserve)(struct coll *c, size_t bytes);
+    /* … which keeps until PIPELINE_DEPTH rounds later */
+    char *(*scratch)(struct coll *c, uint64_t round);
 };
 
 /* For whoever runs a call with device memory or a file, without knowing whose that is. */
 struct call_ways {
-    void (*choose)(struct coll *c);                          /* it is numbered, its algorithm chosen: how it is advanced */
-    int  (*keep)(struct coll *c);                            /* it outlives its caller's frame: what that held into memory of its own. 0, -ENOMEM */
-    void (*end)(struct coll *c, int result);                 /* it has ended, or will never begin: lets go of everything; more than once is as good as once */
+    /* it is numbered, its algorithm chosen: how it is advanced */
+    void (*choose)(struct coll *c);
+    /* it outlives its caller's frame: what that held into memory of its own. 0, -ENOMEM */
+    int  (*keep)(struct coll *c);
+    /* it has ended, or will never begin: lets go of everything; more than once is as
+     * good as once */
+    void (*end)(struct coll *c, int result);
 };
 
-/* An operation as its algorithm is given it: the call, then a part for each matter under its name. */
+/* An operation as its algorithm is given it: the call, then a part for each matter under
+ * its name. */
 struct coll {
     struct op op;                      /* first: advance is called with it */
     struct tutti_comm *comm;
     const struct algorithm *algorithm, *gate;
     const void *send;
     void *recv;
-    size_t count, bytes, width;        /* elements; bytes that a rank gives at most, of an element */
+    size_t count, bytes, width;     /* elements; bytes that a rank gives at most, of an element */
     tutti_type type;
     tutti_op oper;
     int root;
@@ -121,33 +139,36 @@ struct coll {
         uint64_t since;                /* when memory of a peer was first found gone, 0: never */
     } cma;
     int phase;
-    struct {                           /* coll/pipeline.h: this rank's pipeline, and how far it is */
-        char *at;                      /* its slots; NULL: this operation has no need of them */
-        size_t piece;                  /* elements of a round from one rank to another */
-        size_t slot, depth;            /* bytes of a slot; slots */
-        size_t large;                  /* elements of a piece of several rounds; 0: none is */
-        uint64_t total, base;          /* rounds of this operation; of the comm before it */
-        uint64_t in;                   /* rounds that this rank has given: they can be read */
-        uint64_t fold;                 /* steps of which this rank has folded its piece */
-        uint64_t out;                  /* rounds, steps, of which the result is in its place */
-        uint64_t mine, taken;          /* rounds in which this rank gives, and takes */
-        uint64_t steps;                /* of a fold: rounds, but that pieces of `large` take one */
-        uint64_t asked, taking;        /* as in and out, but handed to a mover, not yet ended */
+    struct {                          /* coll/pipeline.h: this rank's pipeline, and how far it is */
+        char *at;                     /* its slots; NULL: this operation has no need of them */
+        size_t piece;                 /* elements of a round from one rank to another */
+        size_t slot, depth;           /* bytes of a slot; slots */
+        size_t large;                 /* elements of a piece of several rounds; 0: none is */
+        uint64_t total, base;         /* rounds of this operation; of the comm before it */
+        uint64_t in;                  /* rounds that this rank has given: they can be read */
+        uint64_t fold;                /* steps of which this rank has folded its piece */
+        uint64_t out;                 /* rounds, steps, of which the result is in its place */
+        uint64_t mine, taken;         /* rounds in which this rank gives, and takes */
+        uint64_t steps;               /* of a fold: rounds, but that pieces of `large` take one */
+        uint64_t asked, taking;       /* as in and out, but handed to a mover, not yet ended */
     } pipeline;
 };
 
 enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2, FINISHING = 3 };
 
-/* before, the gate (arrive, and wait until all have: by the barrier algorithm that the rules name for this comm), after. */
+/* before, the gate (arrive, and wait until all have: by the barrier algorithm that the rules name
+ * for this comm), after. */
 int coll_one_phase(struct op *op);
-int coll_nothing(struct coll *c);                            /* before or after, where there is nothing to do */
-/* From so many bytes on an algorithm of one phase may have peers read a buffer where it lies in the arena: a wait more, a copy less.
-   So all say after it that what they read is read (E22); who lends waits for that: DONE, or WAITING. */
+int coll_nothing(struct coll *c);               /* before or after, where there is nothing to do */
+/* From so many bytes on an algorithm of one phase may have peers read a buffer where it lies in the
+   arena: a wait more, a copy less. So all say after it that what they read is read (E22); who lends
+   waits for that: DONE, or WAITING. */
 enum { LEND_LEAST = TINY(8192, 64) };
 static inline void coll_given(struct coll *c)
 {
     if (c->bytes >= LEND_LEAST)
-        watch_raise(&c->comm->watch, &c->comm->watch.mine->given, c->op.claim.seq);          /* E22 release */
+        /* E22 release */
+        watch_raise(&c->comm->watch, &c->comm->watch.mine->given, c->op.claim.seq);
 }
 int  coll_returned(struct coll *c);
 
@@ -157,41 +178,56 @@ static inline char *coll_place(const struct tutti_comm *comm, uint64_t at, size_
     const struct arena *arena = &comm->world->arena;
     return at && at <= arena->bytes && bytes <= arena->bytes - at ? arena->base + at : NULL;
 }
-char *coll_at(const struct coll *c, uint64_t at, size_t bytes);                      /* at this offset */
-char *coll_peer(const struct coll *c, uint32_t p, size_t bytes);                     /* at what p published in payload[0] */
-/* This rank's staging, before it arrives; with the factor, and the count where the stamp holds a hash. */
+char *coll_at(const struct coll *c, uint64_t at, size_t bytes);                 /* at this offset */
+/* at what p published in payload[0] */
+char *coll_peer(const struct coll *c, uint32_t p, size_t bytes);
+/* This rank's staging, before it arrives; with the factor, and the count where the stamp
+ * holds a hash. */
 void coll_publish(struct coll *c, const char *at);
 void coll_publish_factor(struct coll *c);
-void coll_copy(struct coll *c, void *to, const void *from, size_t bytes);            /* timed; nothing if it is the same place */
-void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes);         /* the same into what peers will read */
-void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);        /* the same for results, past the caches if c->stream.on */
-/* from[0 … n-1], the contributions of ranks 0 … n-1, in that order; timed; default floating-point modes. */
+/* timed; nothing if it is the same place */
+void coll_copy(struct coll *c, void *to, const void *from, size_t bytes);
+/* the same into what peers will read */
+void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes);
+/* the same for results, past the caches if c->stream.on */
+void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);
+/* from[0 … n-1], the contributions of ranks 0 … n-1, in that order; timed; default
+ * floating-point modes. */
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
-/* The same into results that are too large to stay in any cache until somebody reads them: past the caches if c->stream.on. */
+/* The same into results that are too large to stay in any cache until somebody reads them: past the
+ * caches if c->stream.on. */
 enum { FOLD_STREAM_LEAST = 64 << 20 };
 void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
-/* The same into a slot that peers have read, and, where there is one, into a result; by the fastest of three ways (base/tuner.h). */
+/* The same into a slot that peers have read, and, where there is one, into a result; by the fastest
+ * of three ways (base/tuner.h). */
 enum { FOLD_BLOCK = 16384, FOLD_STAGED_LEAST = TINY(16385, 32) };
-void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[], uint32_t n, size_t count);
+void coll_fold_staged(struct coll *c, void *slot, void *result, const void *const from[],
+                      uint32_t n, size_t count);
 /* The same by a kernel, not timed; usual: as modes_usual found them in this call. */
-void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count, bool usual);
+void coll_fold_by(fold_fn *fold, void *to, const void *const from[], uint32_t n, size_t count,
+                  bool usual);
 
 /* A rank with device memory: before it arrives. card: an offset in the arena, 0 none. */
 void coll_publish_device(struct coll *c, uint64_t card);
-/* After the gate. Has any arrival of this operation said device memory? One load on comms without. */
+/* After the gate. Has any arrival of this operation said device memory? One load on
+ * comms without. */
 bool coll_any_device(const struct coll *c);
-uint64_t coll_card(const struct coll *c, uint32_t p);        /* where p's lies; 0: none, or p's buffers are host memory */
-/* Whether this rank has opened what it needs; asked of all: DONE with *all, or WAITING. Only where all have a card. */
+/* where p's lies; 0: none, or p's buffers are host memory */
+uint64_t coll_card(const struct coll *c, uint32_t p);
+/* Whether this rank has opened what it needs; asked of all: DONE with *all, or WAITING. Only where
+ * all have a card. */
 void coll_say_mapped(struct coll *c, bool ok);
 int  coll_all_mapped(struct coll *c, bool *all);
-/* The end of every algorithm, again and again until DONE: what this operation's devices ask for; nothing where there are none. */
+/* The end of every algorithm, again and again until DONE: what this operation's devices ask for;
+ * nothing where there are none. */
 int  coll_device_complete(struct coll *c);
 
 /* Puts a copy in the place of the caller's lists; *block is the caller's to free. 0 or -ENOMEM. */
 int coll_keep_lists(struct coll *c, enum kind kind, void **block);
 
 enum { INLINE_BYTES = PAYLOAD_WORDS * 8, EAGER_BYTES = 65536 };
-/* What travels beside the data of PREMUL_SUM: the factor, in payload[2 … 3]. So its lines hold 16 bytes of data. */
+/* What travels beside the data of PREMUL_SUM: the factor, in payload[2 … 3]. So its lines hold 16
+ * bytes of data. */
 enum { FACTOR_WORD = 2, FACTOR_BYTES = INLINE_BYTES - 16 };
 
 #endif

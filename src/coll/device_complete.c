@@ -1,6 +1,8 @@
-/* What device memory adds to an operation: one word more that everybody raises and everybody waits for. It costs an operation with a device
- * one more exchange of lines, nothing beside what its copies cost; an operation of a comm that has never seen a device, one load. A host
- * rank's result is in place when its algorithm is done; it says so all the same, so that one rule holds for all. */
+/* What device memory adds to an operation: one word more that everybody raises and everybody
+ * waits for. It costs an operation with a device one more exchange of lines, nothing beside
+ * what its copies cost; an operation of a comm that has never seen a device, one load. A host
+ * rank's result is in place when its algorithm is done; it says so all the same, so that one
+ * rule holds for all. */
 #include "coll/coll.h"
 
 void coll_publish_device(struct coll *c, uint64_t card)
@@ -17,7 +19,8 @@ void coll_publish_device(struct coll *c, uint64_t card)
 bool coll_any_device(const struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
-    if (!load_relaxed32(&w->slot->devices))                          /* relaxed: after the gate, so whoever has one has stored it before (E1) */
+    /* relaxed: after the gate, so whoever has one has stored it before (E1) */
+    if (!load_relaxed32(&w->slot->devices))
         return false;
     for (uint32_t p = 0; p < w->size; p++)
         if (watch_device(w, p, c->op.claim.seq))
@@ -30,7 +33,8 @@ uint64_t coll_card(const struct coll *c, uint32_t p)
     const struct watch *w = &c->comm->watch;
     if (!watch_device(w, p, c->op.claim.seq))
         return 0;
-    return load_relaxed64(&watch_arrival(w, p, c->op.claim.seq)->more[CARD_WORD]);   /* relaxed: after E1 */
+    /* relaxed: after E1 */
+    return load_relaxed64(&watch_arrival(w, p, c->op.claim.seq)->more[CARD_WORD]);
 }
 
 void coll_say_mapped(struct coll *c, bool ok)
@@ -74,7 +78,8 @@ int coll_device_complete(struct coll *c)
     struct watch *w = &c->comm->watch;
     if (!coll_any_device(c))
         return DONE;
-    c->comm->coll.devices = true;           /* from the next operation on: everybody has seen the same arrivals */
+    /* from the next operation on: everybody has seen the same arrivals */
+    c->comm->coll.devices = true;
     int r = complete_mine(c);
     if (r != DONE)
         return r;

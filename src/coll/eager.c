@@ -1,5 +1,6 @@
-/* The slot of parity k may be overwritten, or given up for a larger one, for k + 2: its owner is then past k + 1, which everybody has
- * reached only after returning from k. Own data is folded from the caller's buffer, not from the slot. */
+/* The slot of parity k may be overwritten, or given up for a larger one, for k + 2: its owner is
+ * then past k + 1, which everybody has reached only after returning from k. Own data is folded from
+ * the caller's buffer, not from the slot. */
 #include "coll/eager.h"
 
 #include "base/copy.h"
@@ -19,12 +20,14 @@ int eager_slot(struct coll *c, char **slot)
     return comm_eager_slot(c->comm, c->op.claim.seq, c->bytes, slot);
 }
 
-/* Where peers may read it where it lies: all of it is in the arena, with as much behind it as they expect of the longest, and nothing is
-   written there before they have. NULL: they may not. Not where ranks share CPUs, as they wait once more for that, and not of a comm with
-   devices, which copy out of registered memory only. */
+/* Where peers may read it where it lies: all of it is in the arena, with as much behind it as they
+   expect of the longest, and nothing is written there before they have. NULL: they may not. Not
+   where ranks share CPUs, as they wait once more for that, and not of a comm with devices, which
+   copy out of registered memory only. */
 static char *eager_lent(const struct coll *c, size_t bytes)
 {
-    if (bytes < LEND_LEAST || c->comm->crowded || c->comm->coll.devices || c->gpu.call || (c->send == c->recv && c->algorithm->kind != KIND_BROADCAST))
+    if (bytes < LEND_LEAST || c->comm->crowded || c->comm->coll.devices || c->gpu.call
+        || (c->send == c->recv && c->algorithm->kind != KIND_BROADCAST))
         return NULL;
     struct place place = comm_place(c->comm, c->send, bytes);
     return place.lo == 0 && place.hi == bytes ? coll_at(c, place.at, c->bytes) : NULL;
@@ -51,17 +54,21 @@ int eager_put(struct coll *c) { return eager_put_bytes(c, c->bytes, c->bytes, c-
 
 static bool eager_at_root(const struct coll *c) { return (uint32_t)c->root == c->comm->watch.me; }
 
-int eager_put_to_root(struct coll *c) { return eager_at_root(c) ? eager_put_nothing(c) : eager_put(c); }
+int eager_put_to_root(struct coll *c)
+{
+    return eager_at_root(c) ? eager_put_nothing(c) : eager_put(c);
+}
 
 int eager_put_parts(struct coll *c)
 {
     const struct even *even = &c->even;
     if (even->gives) {
-        bool each = even->gives > c->count * c->width;               /* then its own block stays where it is */
-        return eager_put_bytes(c, even->gives, each ? even->at : even->gives, each ? even->at + c->count * c->width : even->gives);
+        bool each = even->gives > c->count * c->width;  /* then its own block stays where it is */
+        return eager_put_bytes(c, even->gives, each ? even->at : even->gives,
+                               each ? even->at + c->count * c->width : even->gives);
     }
     if (even->keeps)
-        take_own(c);                               /* while those who give put what they give into their slots */
+        take_own(c);                /* while those who give put what they give into their slots */
     return eager_put_nothing(c);
 }
 
@@ -85,12 +92,13 @@ int eager_put_lists(struct coll *c)
             coll_copy_in(c, to, parts_send(c, p), bytes);
         to += bytes;
     }
-    coll_publish(c, slot);                           /* without an element there is no slot, but still the counts' hash */
+    coll_publish(c, slot);  /* without an element there is no slot, but still the counts' hash */
     return 0;
 }
 
-/* After the gate nobody reads the slot of the next operation any more: the lines that one of its size will write are fetched while the peers' are read.
-   Measured, 1 KiB 0.86 of the time without; from 4 KiB on it is in the way of the reading. */
+/* After the gate nobody reads the slot of the next operation any more: the lines that one of its
+   size will write are fetched while the peers' are read. Measured, 1 KiB 0.86 of the time without;
+   from 4 KiB on it is in the way of the reading. */
 static void eager_own(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {
     enum { OWN_MOST = 1024 };
@@ -100,13 +108,16 @@ static void eager_own(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
         cpu_own_all(stage->eager[next], bytes);
 }
 
-bool eager_sources(const struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes, const void **from)
+bool eager_sources(const struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes,
+                   const void **from)
 {
     const struct watch *w = &comm->watch;
     eager_own(comm, seq, bytes);
     for (uint32_t p = 0; p < w->size; p++) {
-        /* relaxed: after E1 */
-        from[p] = p == w->me ? send : coll_place(comm, load_relaxed64(&watch_arrival(w, p, seq)->payload[0]), bytes);
+        from[p] = p == w->me
+            ? send
+            /* relaxed: after E1 */
+            : coll_place(comm, load_relaxed64(&watch_arrival(w, p, seq)->payload[0]), bytes);
         if (!from[p] && bytes)
             return false;
     }
@@ -122,8 +133,9 @@ static void eager_fold_part(struct coll *c, const void *const from[], size_t fir
     coll_fold(c, (char *)c->recv + first * c->width, part, size, count);
 }
 
-/* Of what is lent a rank reads its own beside its peers, who read it, too: who begin at the same end wait for each other at every line. Measured,
-   2 ranks, 64 KiB: 3.4 us from one end, 2.3 each from another. */
+/* Of what is lent a rank reads its own beside its peers, who read it, too: who begin at the same
+   end wait for each other at every line. Measured, 2 ranks, 64 KiB: 3.4 us from one end, 2.3 each
+   from another. */
 int eager_fold(struct coll *c)
 {
     const void *from[RANKS_MAX];
@@ -149,7 +161,8 @@ void eager_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t
     char *slot = comm->stage.eager[seq & 1];
     copy_plain(slot, send, bytes);
     /* relaxed: E1 publishes it */
-    store_relaxed64(&comm->watch.mine->arrival[seq & 1].payload[0], (uint64_t)(slot - comm->world->arena.base));
+    store_relaxed64(&comm->watch.mine->arrival[seq & 1].payload[0],
+                    (uint64_t)(slot - comm->world->arena.base));
 }
 
 static struct spot eager_at(const struct coll *c, uint32_t p, size_t first, size_t n)
@@ -181,7 +194,8 @@ int eager_take(struct coll *c)
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
     eager_own(c->comm, c->op.claim.seq, c->bytes);
     if (even->keeps && !c->kept)
-        coll_copy_out(c, (char *)c->recv + me * even->step, (const char *)c->send + even->at, even->keeps);
+        coll_copy_out(c, (char *)c->recv + me * even->step, (const char *)c->send + even->at,
+                      even->keeps);
     if (!even->takes)
         return 0;
     if (size == 2 || even->end - even->first == 1)

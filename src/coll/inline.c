@@ -1,5 +1,5 @@
-/* The fold reads the lines in place: after the gate (E1) they stay as they are until this rank arrives at the next operation, because
- * their owners store the one after that only then. */
+/* The fold reads the lines in place: after the gate (E1) they stay as they are until this rank
+ * arrives at the next operation, because their owners store the one after that only then. */
 #include "coll/inline.h"
 
 #include "coll/modes.h"
@@ -15,12 +15,14 @@ int inline_put(struct coll *c)
 
 int inline_put_parts(struct coll *c) { return c->even.gives ? inline_put(c) : 0; }
 
-/* The first `ranks` ranks' element, `at` bytes into their lines, if it is a word and nothing but the usual modes are set. */
+/* The first `ranks` ranks' element, `at` bytes into their lines, if it is a word and nothing but
+ * the usual modes are set. */
 static bool inline_fold_word(struct coll *c, uint32_t ranks, size_t at, const void *own, void *to)
 {
     if (!c->fold.word || ranks < 2 || (c->fold.floats && !c->fold.usual && !modes_usual()))
         return false;
-    uint64_t word = inline_words(&c->comm->watch, c->op.claim.seq, ranks, at, c->width, c->fold.word, inline_word(own, c->width));
+    uint64_t word = inline_words(&c->comm->watch, c->op.claim.seq, ranks, at, c->width,
+                                 c->fold.word, inline_word(own, c->width));
     inline_put_word(to, word, c->width);
     return true;
 }
@@ -36,7 +38,10 @@ int inline_fold(struct coll *c)
     return 0;
 }
 
-int inline_fold_at_root(struct coll *c) { return (uint32_t)c->root == c->comm->watch.me ? inline_fold(c) : 0; }
+int inline_fold_at_root(struct coll *c)
+{
+    return (uint32_t)c->root == c->comm->watch.me ? inline_fold(c) : 0;
+}
 
 /* At most what a line holds; a word by a register, as most are. */
 static inline void inline_copy(void *to, const void *from, size_t bytes)

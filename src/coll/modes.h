@@ -1,6 +1,8 @@
-/* Job: arithmetic under the default floating-point modes, whatever the caller has set: a rank that runs with flush-to-zero would otherwise get 0
- *      where the others get 6e-39. To look takes the processor out of its step: 2 ns by itself, and 15 to 20 behind a wait or before an arrival, where
- *      all else is held up by it. So whoever has a wait before it looks between arrival and wait, when nothing is lost: modes_usual, then modes_enter_as.
+/* Job: arithmetic under the default floating-point modes, whatever the caller has set: a rank that
+ *      runs with flush-to-zero would otherwise get 0 where the others get 6e-39. To look takes the
+ *      processor out of its step: 2 ns by itself, and 15 to 20 behind a wait or before an arrival,
+ *      where all else is held up by it. So whoever has a wait before it looks between arrival and
+ *      wait, when nothing is lost: modes_usual, then modes_enter_as.
  * Owns: the modes of the calling thread, from enter to leave.
  * Never: arithmetic. */
 #ifndef TUTTI_COLL_MODES_H
@@ -28,7 +30,8 @@ static inline void modes_leave(unsigned modes)
         _mm_setcsr(modes);
 }
 #elif defined(__aarch64__)
-/* Of FPCR: no trap enabled, FZ16, rounding, FZ, DN, AHP, and FIZ, AH, NEP of later processors: 0 is the default of all. */
+/* Of FPCR: no trap enabled, FZ16, rounding, FZ, DN, AHP, and FIZ, AH, NEP of later processors: 0 is
+ * the default of all. */
 enum { MODES_DEFAULT = 0, MODES_MASK = 0x07c8ff07, MODES_USUAL = MODES_DEFAULT };
 
 static inline unsigned modes_get(void)
@@ -38,7 +41,11 @@ static inline unsigned modes_get(void)
     return (unsigned)modes;
 }
 
-static inline void modes_set(unsigned modes) { __asm__ volatile("msr fpcr, %0" : : "r"((unsigned long)modes)); }
+static inline void modes_set(unsigned modes)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"((unsigned long)modes));
+}
+
 static inline bool modes_usual(void) { return (modes_get() & MODES_MASK) == MODES_DEFAULT; }
 
 static inline unsigned modes_enter(void)
@@ -75,6 +82,9 @@ static inline void modes_leave(unsigned modes)
 #endif
 
 /* usual: they are known to be. */
-static inline unsigned modes_enter_as(bool usual) { return usual ? (unsigned)MODES_USUAL : modes_enter(); }
+static inline unsigned modes_enter_as(bool usual)
+{
+    return usual ? (unsigned)MODES_USUAL : modes_enter();
+}
 
 #endif

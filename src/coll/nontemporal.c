@@ -1,12 +1,14 @@
-/* fold.ticks is the time of all copies and folds of an operation, whichever of them write results: where the others are as long each time, they do
- * not change which is less. */
+/* fold.ticks is the time of all copies and folds of an operation, whichever of them write results:
+ * where the others are as long each time, they do not change which is less. */
 #include "coll/nontemporal.h"
 
 #include "base/copy.h"
 
 void stream_choose(struct coll *c, size_t bytes, bool in_place)
 {
-    c->stream.tuner = !COPY_STREAMS || in_place || c->gpu.mover ? NULL : tuner_of(c->comm->coll.streams, bytes, STREAM_LEAST);
+    c->stream.tuner = !COPY_STREAMS || in_place || c->gpu.mover
+        ? NULL
+        : tuner_of(c->comm->coll.streams, bytes, STREAM_LEAST);
     c->stream.on = c->stream.tuner && tuner_choose(c->stream.tuner, 1);
     c->stream.bytes = bytes;
 }

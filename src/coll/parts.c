@@ -1,4 +1,5 @@
-/* One table says what tells the collectives apart; the three transports then need to be written once. Costs a few branches a block. */
+/* One table says what tells the collectives apart; the three transports then need to be written
+ * once. Costs a few branches a block. */
 #include "coll/parts.h"
 
 static const unsigned table[KIND_COUNT] = {
@@ -22,7 +23,8 @@ unsigned parts_of(enum kind kind) { return table[kind]; }
 struct sides parts_sides(const struct tutti_comm *comm, const struct coll *c, enum kind kind)
 {
     unsigned how = table[kind];
-    uint32_t size = comm->watch.size, n = kind == KIND_ALL_REDUCE_MANY ? (uint32_t)c->lists.n : size;
+    uint32_t size = comm->watch.size,
+             n = kind == KIND_ALL_REDUCE_MANY ? (uint32_t)c->lists.n : size;
     bool at_root = comm->watch.me == (uint32_t)c->root;
     struct sides s = { how & PARTS_EACH ? n : 1, how & (PARTS_FOLD | PARTS_ROOT_GIVES) ? 1 : n };
     if (kind == KIND_ALL_REDUCE_MANY)
@@ -43,7 +45,8 @@ struct extent parts_extent(const struct tutti_comm *comm, const struct coll *c, 
     struct extent e = { block * (how & PARTS_EACH ? size : 1), block * (takes_all ? size : 1) };
     if ((how & PARTS_ROOT_GIVES) && !at_root)
         e.sent = 0;
-    if (((kind == KIND_REDUCE || (how & PARTS_ROOT_TAKES)) && !at_root) || (kind == KIND_BROADCAST && at_root) || kind == KIND_SAME)
+    if (((kind == KIND_REDUCE || (how & PARTS_ROOT_TAKES)) && !at_root)
+        || (kind == KIND_BROADCAST && at_root) || kind == KIND_SAME)
         e.taken = 0;
     if (kind == KIND_EXSCAN && comm->watch.me == 0)
         e.taken = 0;
@@ -75,7 +78,8 @@ bool parts_takes(const struct coll *c)
 bool parts_moves(const struct coll *c, uint32_t from, uint32_t to)
 {
     unsigned how = parts_how(c);
-    if (from == to || ((how & PARTS_ROOT_GIVES) && from != (uint32_t)c->root) || ((how & PARTS_ROOT_TAKES) && to != (uint32_t)c->root))
+    if (from == to || ((how & PARTS_ROOT_GIVES) && from != (uint32_t)c->root)
+        || ((how & PARTS_ROOT_TAKES) && to != (uint32_t)c->root))
         return false;
     return !(how & PARTS_LOWER) || from < to;
 }
@@ -97,7 +101,8 @@ const char *parts_send(const struct coll *c, uint32_t to)
     unsigned how = parts_how(c);
     if (!(how & PARTS_EACH))
         return c->send;
-    return how & PARTS_UNEVEN ? c->lists.send[to] : (const char *)c->send + to * c->count * c->width;
+    return how & PARTS_UNEVEN ? c->lists.send[to]
+                              : (const char *)c->send + to * c->count * c->width;
 }
 
 char *parts_recv(const struct coll *c, uint32_t from)
@@ -142,7 +147,8 @@ struct even parts_even(enum kind kind, const struct watch *w, uint32_t root, siz
         .gives = gives ? bytes * (each ? size : 1) : 0,
         .takes = takes ? bytes : 0,
         .first = how & PARTS_ROOT_GIVES ? root : 0,
-        .end = how & PARTS_ROOT_GIVES ? root + 1 : how & PARTS_LOWER ? me + !(how & PARTS_STRICT) : size,
+        .end = how & PARTS_ROOT_GIVES ? root + 1 : how & PARTS_LOWER ? me + !(how & PARTS_STRICT)
+            : size,
         .at = each ? me * bytes : 0,
         .step = how & (PARTS_FOLD | PARTS_ROOT_GIVES) ? 0 : bytes,
         .keeps = keeps ? bytes : 0,

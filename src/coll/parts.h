@@ -2,8 +2,9 @@
  * Owns: nothing.
  * Never: how a block travels (line, eager, pipeline).
  *
- * Block (from -> to). SAME: a rank gives one block to all who take; EACH: one of its own to each rank. A rank that folds takes all its
- * blocks into one; the others take each into a place of its own. */
+ * Block (from -> to). SAME: a rank gives one block to all who take; EACH: one of its own to
+ * each rank. A rank that folds takes all its blocks into one; the others take each into a place
+ * of its own. */
 #ifndef TUTTI_COLL_PARTS_H
 #define TUTTI_COLL_PARTS_H
 
@@ -23,10 +24,11 @@ enum parts {
 unsigned parts_of(enum kind kind);
 static inline unsigned parts_how(const struct coll *c) { return parts_of(c->algorithm->kind); }
 
-bool parts_gives(const struct coll *c, uint32_t p);                          /* has p anything for others? */
-bool parts_takes(const struct coll *c);                                       /* does this rank take anything, be it its own? */
-bool parts_keeps(const struct coll *c);                                       /* has this rank a block for itself? */
-bool parts_moves(const struct coll *c, uint32_t from, uint32_t to);          /* is there a block from -> to? from != to */
+bool parts_gives(const struct coll *c, uint32_t p);                 /* has p anything for others? */
+bool parts_takes(const struct coll *c);           /* does this rank take anything, be it its own? */
+bool parts_keeps(const struct coll *c);           /* has this rank a block for itself? */
+/* is there a block from -> to? from != to */
+bool parts_moves(const struct coll *c, uint32_t from, uint32_t to);
 /* Elements of a block. PARTS_PAIRS: of this rank's own alone. */
 size_t parts_count(const struct coll *c, uint32_t from, uint32_t to);
 const char *parts_send(const struct coll *c, uint32_t to);

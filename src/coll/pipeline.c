@@ -1,5 +1,6 @@
-/* Words only grow, over all operations of a comm, so nothing is reset between them. A peer is never asked for more than it must do anyway:
- * a licence waits for those who take in this operation, and, for slots last used by an earlier one, for everybody's return from that. */
+/* Words only grow, over all operations of a comm, so nothing is reset between them. A peer is never
+ * asked for more than it must do anyway: a licence waits for those who take in this operation, and,
+ * for slots last used by an earlier one, for everybody's return from that. */
 #include "coll/pipeline.h"
 
 int pipeline_stage(struct coll *c, bool needed, uint64_t rounds, size_t used)
@@ -7,13 +8,19 @@ int pipeline_stage(struct coll *c, bool needed, uint64_t rounds, size_t used)
     uint32_t size = c->comm->watch.size;
     c->pipeline.slot = pipeline_slot_now(c);
     c->pipeline.depth = pipeline_depth_now(c);
-    c->pipeline.in = c->pipeline.asked = c->pipeline.fold = c->pipeline.taking = c->pipeline.out = c->pipeline.total = c->pipeline.mine = 0;
+    c->pipeline.in = c->pipeline.asked = c->pipeline.fold = c->pipeline.taking = c->pipeline.out =
+        c->pipeline.total = c->pipeline.mine = 0;
     c->pipeline.base = c->comm->coll.rounds;
-    c->pipeline.at = NULL;             /* one that this operation has no need of may be lent to another comm at any moment */
-    if (needed || c->cma.may != CMA_NO) {  /* whether private memory is read where it lies is known after the gate */
+    /* one that this operation has no need of may be lent to another comm at any moment */
+    c->pipeline.at = NULL;
+    /* whether private memory is read where it lies is known after the gate */
+    if (needed || c->cma.may != CMA_NO) {
         bool all = c->comm->coll.devices || c->gpu.mover;     /* the driver registers it whole */
-        struct pipeline_need need = { pipeline_all_slots(c) + 2 * pipeline_rows_bytes(size), c->pipeline.slot, used, pipeline_depth_now(c),
-                                  (uint32_t)(c->pipeline.base % pipeline_depth_now(c)), all ? PIPELINE_ANY : rounds };
+        struct pipeline_need need = {
+            pipeline_all_slots(c) + 2 * pipeline_rows_bytes(size), c->pipeline.slot, used,
+            pipeline_depth_now(c), (uint32_t)(c->pipeline.base % pipeline_depth_now(c)),
+            all ? PIPELINE_ANY : rounds
+        };
         int r = comm_stage_pipeline(c->comm, &need);
         if (r < 0)
             return r;
@@ -32,8 +39,9 @@ void pipeline_begin(struct coll *c, uint64_t total)
 void pipeline_close(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    if (load_relaxed64(&w->mine->consumed) < c->pipeline.base + c->pipeline.total)   /* relaxed: our own word */
-        watch_raise(w, &w->mine->consumed, c->pipeline.base + c->pipeline.total);    /* E18 release */
+    /* relaxed: our own word */
+    if (load_relaxed64(&w->mine->consumed) < c->pipeline.base + c->pipeline.total)
+        watch_raise(w, &w->mine->consumed, c->pipeline.base + c->pipeline.total);  /* E18 release */
     if (c->comm->stage.pipeline_busy)
         comm_pipeline_leave(c->comm);
 }
@@ -46,20 +54,24 @@ char *pipeline_slot(char *pipeline, const struct coll *c, uint64_t round)
 struct part_row *pipeline_rows(const struct coll *c, char *pipeline)
 {
     uint32_t size = c->comm->watch.size;
-    return (struct part_row *)(void *)(pipeline + pipeline_all_slots(c) + (c->op.claim.seq & 1) * pipeline_rows_bytes(size));
+    return (struct part_row *)(void *)(pipeline + pipeline_all_slots(c)
+                                       + (c->op.claim.seq & 1) * pipeline_rows_bytes(size));
 }
 
 const struct part_row *pipeline_rows_of(const struct coll *c, uint32_t p)
 {
-    char *pipeline = coll_peer(c, p, pipeline_all_slots(c) + 2 * pipeline_rows_bytes(c->comm->watch.size));
+    char *pipeline =
+        coll_peer(c, p, pipeline_all_slots(c) + 2 * pipeline_rows_bytes(c->comm->watch.size));
     return pipeline ? pipeline_rows(c, pipeline) : NULL;
 }
 
 static void pipeline_publish(struct arrival *mine, int word, const struct place *place)
 {
-    store_relaxed64(&mine->more[word], place->lo < place->hi ? place->at : 0);       /* relaxed: E1 publishes it */
-    store_relaxed64(&mine->more[word + 1], place->lo);                               /* relaxed: as above */
-    store_relaxed64(&mine->more[word + 2], place->lo < place->hi ? place->hi : place->lo);   /* relaxed: as above */
+    /* relaxed: E1 publishes it */
+    store_relaxed64(&mine->more[word], place->lo < place->hi ? place->at : 0);
+    store_relaxed64(&mine->more[word + 1], place->lo);                      /* relaxed: as above */
+    /* relaxed: as above */
+    store_relaxed64(&mine->more[word + 2], place->lo < place->hi ? place->hi : place->lo);
 }
 
 void pipeline_publish_places(struct coll *c)
@@ -72,12 +84,22 @@ void pipeline_publish_places(struct coll *c)
 static struct place pipeline_place(const struct coll *c, uint32_t p, int word)
 {
     const struct arrival *a = watch_arrival(&c->comm->watch, p, c->op.claim.seq);
-    /* relaxed: after E1 */
-    return pipeline_known(c, (struct place){ load_relaxed64(&a->more[word]), load_relaxed64(&a->more[word + 1]), load_relaxed64(&a->more[word + 2]) });
+    return pipeline_known(c,
+                          /* relaxed: after E1 */
+                          (struct place){ load_relaxed64(&a->more[word]),
+                                          load_relaxed64(&a->more[word + 1]),
+                                          load_relaxed64(&a->more[word + 2]) });
 }
 
-struct place pipeline_send_place(const struct coll *c, uint32_t p) { return pipeline_place(c, p, 0); }
-struct place pipeline_recv_place(const struct coll *c, uint32_t p) { return pipeline_place(c, p, 3); }
+struct place pipeline_send_place(const struct coll *c, uint32_t p)
+{
+    return pipeline_place(c, p, 0);
+}
+
+struct place pipeline_recv_place(const struct coll *c, uint32_t p)
+{
+    return pipeline_place(c, p, 3);
+}
 
 static shared64 *pipeline_word(const struct coll *c, uint32_t p, size_t at)
 {
@@ -104,7 +126,9 @@ static int pipeline_consumed(struct coll *c, uint64_t need, pipeline_who_fn *who
     struct watch *w = &c->comm->watch;
     for (uint32_t p = 0; p < w->size; p++) {
         shared64 *word = &w->members[p].consumed;
-        if (p == w->me || (who && !who(c, p)) || load_acquire64(word) >= need || watch_past(w, p, c->op.claim.seq))       /* E18 acquire */
+        /* E18 acquire */
+        if (p == w->me || (who && !who(c, p)) || load_acquire64(word) >= need
+            || watch_past(w, p, c->op.claim.seq))
             continue;
         c->op.wait = wait_for_or_gone(word, need, p);
         return WAITING;
@@ -121,7 +145,10 @@ int pipeline_licence(struct coll *c, uint64_t round, pipeline_who_fn *who)
     return pipeline_consumed(c, need, need <= c->pipeline.base ? NULL : who);
 }
 
-int pipeline_exit(struct coll *c, pipeline_who_fn *who) { return pipeline_consumed(c, c->pipeline.base + c->pipeline.total, who); }
+int pipeline_exit(struct coll *c, pipeline_who_fn *who)
+{
+    return pipeline_consumed(c, c->pipeline.base + c->pipeline.total, who);
+}
 
 int pipeline_handed(struct coll *c, int side)
 {
@@ -143,6 +170,7 @@ int pipeline_landed(struct coll *c, int side, uint64_t handed, uint64_t *landed)
 
 int pipeline_waits(struct coll *c)
 {
-    bool copies = c->gpu.mover && (c->pipeline.asked > c->pipeline.in || c->pipeline.taking > c->pipeline.out);
+    bool copies = c->gpu.mover
+        && (c->pipeline.asked > c->pipeline.in || c->pipeline.taking > c->pipeline.out);
     return copies ? watch_poll(&c->op) : WAITING;
 }

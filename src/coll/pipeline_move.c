@@ -1,24 +1,31 @@
-/* Blocks through the pipelines: every collective of parts.h, any size. In each round a rank puts the same stretch of all the blocks it gives
- * into its slot, unless they lie in the arena; who takes copies or folds that stretch. Written once, read once by each who takes.
+/* Blocks through the pipelines: every collective of parts.h, any size. In each round a rank puts
+ * the same stretch of all the blocks it gives into its slot, unless they lie in the arena; who
+ * takes copies or folds that stretch. Written once, read once by each who takes.
  *
  *   in(r)    licence: who takes has consumed what the slot held. Copy in; produced = r + 1
  *   out(r)   all who give me something have produced r: copy or fold;  consumed = r + 1
- *   close    all who give have produced everything: C(k). From then on each living rank can finish alone.
+ *   close    all who give have produced everything: C(k). From then on each living rank can
+ *            finish alone.
  *   exit     who gave out of a buffer in the arena stays until it has been read.
  *
- * Uneven parts whose counts only the two ranks of a block know (gather_v, scatter_v, all_to_all_v) have one step more. A rank's counts lie
- * in its rows when it arrives; after the gate each rank compares what it takes with what is given. How many rounds there are is the most
- * that any rank needs, which everybody knows only then: so C(k) asks for `given` instead, a number known beforehand, which a rank raises
- * when its comparison held and all it gives is in the arena. A difference is a mismatch that ends the operation for all.
+ * Uneven parts whose counts only the two ranks of a block know (gather_v, scatter_v, all_to_all_v)
+ * have one step more. A rank's counts lie in its rows when it arrives; after the gate each rank
+ * compares what it takes with what is given. How many rounds there are is the most that any rank
+ * needs, which everybody knows only then: so C(k) asks for `given` instead, a number known
+ * beforehand, which a rank raises when its comparison held and all it gives is in the arena. A
+ * difference is a mismatch that ends the operation for all.
  *
- * All or none with a difference that one rank alone has seen: it never raises its `given`, so C(k) holds for nobody, ever, and nobody has
- * completed. It proposes the mismatch, or meets a verdict that was there before, or dies, which the others find as they find any death
- * before its part is done. All three end in one verdict for all. Here `given` comes after all that a rank takes, too: where C(k) holds,
- * nobody reads any more.
+ * All or none with a difference that one rank alone has seen: it never raises its `given`, so C(k)
+ * holds for nobody, ever, and nobody has completed. It proposes the mismatch, or meets a verdict
+ * that was there before, or dies, which the others find as they find any death before its part is
+ * done. All three end in one verdict for all. Here `given` comes after all that a rank takes, too:
+ * where C(k) holds, nobody reads any more.
  *
- * An exit ends, and ends in no verdict: C(k) holds, so each reader can finish alone, and reads on whatever becomes of the comm: its
- * deadline, an abort or an interrupt find C(k) in their look and let it go on. It raises `consumed` before it returns; if it is gone
- * instead, that is as good. Only a reader that is stopped holds its owners up, past their deadlines, until it goes on or is killed. */
+ * An exit ends, and ends in no verdict: C(k) holds, so each reader can finish alone, and reads on
+ * whatever becomes of the comm: its deadline, an abort or an interrupt find C(k) in their look
+ * and let it go on. It raises `consumed` before it returns; if it is gone instead, that is as
+ * good. Only a reader that is stopped holds its owners up, past their deadlines, until it goes on
+ * or is killed. */
 #include "coll/pipeline.h"
 
 #include "base/tiny.h"
@@ -31,14 +38,24 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STRETCH_BYTES = TINY(1 << 20, 1024) };        /* of each block: what is taken out of where it lies before this rank looks about again */
+/* of each block: what is taken out of where it lies before this rank looks about again */
+enum { STRETCH_BYTES = TINY(1 << 20, 1024) };
 
 static bool move_gives(const struct coll *c, uint32_t p) { return parts_gives(c, p); }
-static bool move_gives_me(const struct coll *c, uint32_t p) { return parts_moves(c, p, c->comm->watch.me); }
-static bool move_takes_mine(const struct coll *c, uint32_t p) { return parts_moves(c, c->comm->watch.me, p); }
+
+static bool move_gives_me(const struct coll *c, uint32_t p)
+{
+    return parts_moves(c, p, c->comm->watch.me);
+}
+
+static bool move_takes_mine(const struct coll *c, uint32_t p)
+{
+    return parts_moves(c, c->comm->watch.me, p);
+}
 
 /* Where the block that p gives to rank `to` lies in the arena. */
-static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, const struct part_row *rows)
+static struct place move_place(const struct coll *c, uint32_t p, uint32_t to,
+                               const struct part_row *rows)
 {
     unsigned how = parts_how(c);
     if (how & PARTS_UNEVEN) {
@@ -49,18 +66,25 @@ static struct place move_place(const struct coll *c, uint32_t p, uint32_t to, co
     size_t before = how & PARTS_EACH ? to * c->count * c->width : 0;
     if (place.at == 0 || before >= place.hi)
         return (struct place){ 0, 0, 0 };
-    return (struct place){ place.at + before, place.lo > before ? place.lo - before : 0, place.hi - before };
+    return (struct place){ place.at + before, place.lo > before ? place.lo - before : 0,
+                           place.hi - before };
 }
 
 static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
 {
-    size_t first = (size_t)round * c->pipeline.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
-    struct place place = move_place(c, c->comm->watch.me, to, c->pipeline.at ? pipeline_rows(c, c->pipeline.at) : NULL);
+    size_t first = (size_t)round * c->pipeline.piece,
+           n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
+    struct place place = move_place(c, c->comm->watch.me, to,
+                                    c->pipeline.at ? pipeline_rows(c, c->pipeline.at) : NULL);
     return n && !(place.at && pipeline_in_place(&place, first * c->width, n * c->width));
 }
 
-/* Does this rank fold its own block out of its slot, too, since the CPU cannot reach it where it is? */
-static bool move_own_staged(const struct coll *c) { return c->gpu.mover && (parts_how(c) & (PARTS_FOLD | PARTS_STRICT)) == PARTS_FOLD; }
+/* Does this rank fold its own block out of its slot, too, since the CPU cannot reach it
+ * where it is? */
+static bool move_own_staged(const struct coll *c)
+{
+    return c->gpu.mover && (parts_how(c) & (PARTS_FOLD | PARTS_STRICT)) == PARTS_FOLD;
+}
 
 static bool move_slot_idle(const struct coll *c, uint64_t round)
 {
@@ -79,7 +103,8 @@ static bool move_slot_idle(const struct coll *c, uint64_t round)
 
 static void move_copy_in(struct coll *c, uint32_t to, char *slot)
 {
-    size_t first = (size_t)c->pipeline.asked * c->pipeline.piece, n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
+    size_t first = (size_t)c->pipeline.asked * c->pipeline.piece,
+           n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
     if (n && move_staged(c, to, c->pipeline.asked))
         coll_copy_in(c, slot, parts_send(c, to) + first * c->width, n * c->width);
 }
@@ -95,7 +120,9 @@ static int move_hand_in(struct coll *c)
             continue;
         if (c->pipeline.asked != began)
             break;                     /* what is there already is published first */
-        if (c->gpu.mover && (!c->gpu.mover->room(c, MOVER_IN) || (own && c->pipeline.asked >= c->pipeline.taking + PIPELINE_DEPTH)))
+        if (c->gpu.mover
+            && (!c->gpu.mover->room(c, MOVER_IN)
+                || (own && c->pipeline.asked >= c->pipeline.taking + PIPELINE_DEPTH)))
             return WAITING;
         if (pipeline_licence(c, c->pipeline.asked, move_takes_mine) == WAITING)
             return WAITING;
@@ -115,8 +142,11 @@ static int move_hand_in(struct coll *c)
 static int move_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    int r = c->pipeline.asked < c->pipeline.mine ? move_hand_in(c) : WAITING, moved = pipeline_landed(c, MOVER_IN, c->pipeline.asked, &c->pipeline.in);
-    uint64_t said = c->pipeline.in == c->pipeline.mine && c->pipeline.total > c->pipeline.mine ? c->pipeline.total : c->pipeline.in;
+    int r = c->pipeline.asked < c->pipeline.mine ? move_hand_in(c) : WAITING,
+        moved = pipeline_landed(c, MOVER_IN, c->pipeline.asked, &c->pipeline.in);
+    uint64_t said = c->pipeline.in == c->pipeline.mine && c->pipeline.total > c->pipeline.mine
+        ? c->pipeline.total
+        : c->pipeline.in;
     if (c->pipeline.base + said > load_relaxed64(&w->mine->produced))  /* relaxed: our own word */
         watch_raise(w, &w->mine->produced, c->pipeline.base + said); /* E16 release */
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
@@ -133,10 +163,14 @@ static struct spot move_at(const struct coll *c, uint32_t p, size_t first, size_
     struct place place = move_place(c, p, me, rows);
     uint64_t at = place.at + first * c->width;
     if (place.at && pipeline_in_place(&place, first * c->width, n * c->width))
-        return cma_is(at) ? (struct spot){ NULL, at } : (struct spot){ coll_at(c, at, n * c->width), 0 };
+        return cma_is(at) ? (struct spot){ NULL, at }
+                          : (struct spot){ coll_at(c, at, n * c->width), 0 };
     char *pipeline = coll_peer(c, p, pipeline_all_slots(c));
-    size_t in_slot = (how & PARTS_EACH ? me * c->pipeline.piece : 0) + first - (size_t)c->pipeline.taking * c->pipeline.piece;
-    return pipeline ? (struct spot){ pipeline_slot(pipeline, c, c->pipeline.taking) + in_slot * c->width, 0 } : nowhere;
+    size_t in_slot = (how & PARTS_EACH ? me * c->pipeline.piece : 0) + first
+        - (size_t)c->pipeline.taking * c->pipeline.piece;
+    return pipeline
+        ? (struct spot){ pipeline_slot(pipeline, c, c->pipeline.taking) + in_slot * c->width, 0 }
+        : nowhere;
 }
 
 /* Does every block that this rank takes lie where it was given from, to its end? */
@@ -157,12 +191,15 @@ static bool move_lies(const struct coll *c)
     return true;
 }
 
-/* How many rounds are taken at once. What lies where it was given from has been there since its owner arrived, and is cut only by how long a rank
-   may be deaf. A rank that still has to bring something in goes round by round, as those go on whose licences that waits for. */
+/* How many rounds are taken at once. What lies where it was given from has been there since its
+   owner arrived, and is cut only by how long a rank may be deaf. A rank that still has to bring
+   something in goes round by round, as those go on whose licences that waits for. */
 static uint64_t move_step(const struct coll *c)
 {
-    uint64_t left = c->pipeline.taken - c->pipeline.taking, most = STRETCH_BYTES / (c->pipeline.piece * c->width);
-    if (c->gpu.mover || (parts_how(c) & PARTS_FOLD) || c->pipeline.in < c->pipeline.mine || left < 2 || most < 2 || !move_lies(c))
+    uint64_t left = c->pipeline.taken - c->pipeline.taking,
+             most = STRETCH_BYTES / (c->pipeline.piece * c->width);
+    if (c->gpu.mover || (parts_how(c) & PARTS_FOLD) || c->pipeline.in < c->pipeline.mine || left < 2
+        || most < 2 || !move_lies(c))
         return 1;
     return left < most ? left : most;
 }
@@ -170,12 +207,20 @@ static uint64_t move_step(const struct coll *c)
 static int move_hand_out(struct coll *c)
 {
     uint64_t rounds = move_step(c);
-    if (rounds == 1 && pipeline_await(c, offsetof(struct member, produced), c->pipeline.taking + 1, move_gives_me) == WAITING)
+    if (rounds == 1
+        && pipeline_await(c, offsetof(struct member, produced), c->pipeline.taking + 1,
+                          move_gives_me)
+            == WAITING)
         return WAITING;
-    if (c->gpu.mover && (!c->gpu.mover->room(c, MOVER_OUT) || c->pipeline.taking >= c->pipeline.out + PIPELINE_DEPTH))
+    if (c->gpu.mover
+        && (!c->gpu.mover->room(c, MOVER_OUT)
+            || c->pipeline.taking >= c->pipeline.out + PIPELINE_DEPTH))
         return WAITING;
-    char *scratch = c->gpu.mover && (parts_how(c) & PARTS_FOLD) ? c->gpu.mover->scratch(c, c->pipeline.taking) : NULL;
-    int r = take_all(c, move_at, (size_t)c->pipeline.taking * c->pipeline.piece, (size_t)rounds * c->pipeline.piece, scratch);
+    char *scratch = c->gpu.mover && (parts_how(c) & PARTS_FOLD)
+        ? c->gpu.mover->scratch(c, c->pipeline.taking)
+        : NULL;
+    int r = take_all(c, move_at, (size_t)c->pipeline.taking * c->pipeline.piece,
+                     (size_t)rounds * c->pipeline.piece, scratch);
     if (r != DONE)
         return r;
     c->pipeline.taking += rounds;
@@ -187,20 +232,31 @@ static int move_out(struct coll *c)
     struct watch *w = &c->comm->watch;
     uint64_t before = c->pipeline.out;
     /* In place, a stretch is copied in before what is taken lands on it. */
-    bool may = c->pipeline.taking < c->pipeline.taken && (c->pipeline.taking < c->pipeline.in || c->pipeline.in == c->pipeline.mine);
-    int r = may ? move_hand_out(c) : WAITING, moved = pipeline_landed(c, MOVER_OUT, c->pipeline.taking, &c->pipeline.out);
-    /* When it has taken all that there is for it, its word goes to the operation's end, too: it may have much to give still, and those who take
-       that would wait for it to take what they have for others. */
+    bool may = c->pipeline.taking < c->pipeline.taken
+        && (c->pipeline.taking < c->pipeline.in || c->pipeline.in == c->pipeline.mine);
+    int r = may ? move_hand_out(c) : WAITING,
+        moved = pipeline_landed(c, MOVER_OUT, c->pipeline.taking, &c->pipeline.out);
+    /* When it has taken all that there is for it, its word goes to the operation's end, too: it
+       may have much to give still, and those who take that would wait for it to take what they
+       have for others. */
     if (c->pipeline.out > before)
-        watch_raise(w, &w->mine->consumed, c->pipeline.base + (c->pipeline.out == c->pipeline.taken ? c->pipeline.total : c->pipeline.out));  /* E18 release */
+        /* E18 release */
+        watch_raise(w, &w->mine->consumed,
+                    c->pipeline.base
+                        + (c->pipeline.out == c->pipeline.taken ? c->pipeline.total
+                                                                : c->pipeline.out));
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
 /* ---- opening ---- */
 
-static uint64_t move_rounds(const struct coll *c, size_t count) { return count / c->pipeline.piece + (count % c->pipeline.piece != 0); }
+static uint64_t move_rounds(const struct coll *c, size_t count)
+{
+    return count / c->pipeline.piece + (count % c->pipeline.piece != 0);
+}
 
-/* The rounds in which there is something for this rank: there may be more in all, and what peers say of that is nothing to loop by. */
+/* The rounds in which there is something for this rank: there may be more in all, and what peers
+ * say of that is nothing to loop by. */
 static uint64_t move_taken(const struct coll *c)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
@@ -226,22 +282,27 @@ static void move_fill_rows(struct coll *c)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
     struct part_row *rows = pipeline_rows(c, c->pipeline.at);
-    bool each = parts_how(c) & PARTS_EACH, gives = parts_gives(c, me), same_place = parts_how(c) & PARTS_PAIRS;
+    bool each = parts_how(c) & PARTS_EACH, gives = parts_gives(c, me),
+         same_place = parts_how(c) & PARTS_PAIRS;
     memset(rows, 0, pipeline_rows_bytes(size));
     for (uint32_t p = 0; gives && p < (each ? size : 1); p++) {
         size_t count = parts_count(c, me, each ? p : me);
         struct place place = pipeline_may_lie(c, parts_send(c, p), count * c->width);
         /* In place, what is taken overwrites what is given: peers must find a copy. */
-        if (each && same_place && !(parts_how(c) & PARTS_ROOT_GIVES) && parts_send(c, p) == parts_recv(c, p))
+        if (each && same_place && !(parts_how(c) & PARTS_ROOT_GIVES)
+            && parts_send(c, p) == parts_recv(c, p))
             place = (struct place){ 0, 0, 0 };
-        rows[p] = (struct part_row){ count, place.lo < place.hi ? place.at : 0, place.lo, place.hi };
+        rows[p] = (struct part_row){ count, place.lo < place.hi ? place.at : 0, place.lo,
+                                     place.hi };
         c->sends.hi |= place.hi - place.lo;          /* something is read in place: stay for it */
     }
 }
 
 static bool move_overwrites(const struct coll *c)
 {
-    return c->send == c->recv && (c->algorithm->kind == KIND_ALL_TO_ALL || c->algorithm->kind == KIND_SCAN || c->algorithm->kind == KIND_EXSCAN);
+    return c->send == c->recv
+        && (c->algorithm->kind == KIND_ALL_TO_ALL || c->algorithm->kind == KIND_SCAN
+            || c->algorithm->kind == KIND_EXSCAN);
 }
 
 /* Sizes, staging, places, claim. */
@@ -249,7 +310,8 @@ static int move_open(struct coll *c)
 {
     unsigned how = parts_how(c);
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    size_t most = pipeline_slot_now(c) / (how & PARTS_EACH ? size : 1) / c->width, bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
+    size_t most = pipeline_slot_now(c) / (how & PARTS_EACH ? size : 1) / c->width,
+           bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
     bool gives = parts_gives(c, me);
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
     int r = cma_open(c);
@@ -257,23 +319,35 @@ static int move_open(struct coll *c)
         return r;
     if (gives && !(how & PARTS_UNEVEN) && !move_overwrites(c))
         c->sends = pipeline_may_lie(c, c->send, bytes);
-    bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->cma.may == CMA_YES && cma_is(c->sends.at);
-    if (zero_copy_choose(c, may ? c->comm->coll.zero_copy.sends : NULL, bytes, ZERO_COPY_SENDS_LEAST))
+    bool may = c->algorithm->kind == KIND_SCATTER && c->comm->crowded && c->cma.may == CMA_YES
+        && cma_is(c->sends.at);
+    if (zero_copy_choose(c, may ? c->comm->coll.zero_copy.sends : NULL, bytes,
+                         ZERO_COPY_SENDS_LEAST))
         c->sends = (struct place){ 0, 0, 0 };
     c->pipeline.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
     uint64_t given = move_rounds(c, move_most(c));
-    r = pipeline_stage(c, (how & PARTS_UNEVEN) || ((gives || move_own_staged(c)) && bytes && !(c->sends.lo == 0 && c->sends.hi == bytes)),
-                       how & PARTS_UNEVEN ? PIPELINE_ANY : given, c->pipeline.piece * c->width * (how & PARTS_EACH ? size : 1));
+    r = pipeline_stage(c,
+                       (how & PARTS_UNEVEN)
+                           || ((gives || move_own_staged(c)) && bytes
+                               && !(c->sends.lo == 0 && c->sends.hi == bytes)),
+                       how & PARTS_UNEVEN ? PIPELINE_ANY : given,
+                       c->pipeline.piece * c->width * (how & PARTS_EACH ? size : 1));
     if (r < 0)
         return r;
     if (how & PARTS_UNEVEN)
         move_fill_rows(c);
     else
         pipeline_publish_places(c);
-    size_t taken = (how & PARTS_FOLD) || !parts_takes(c) ? 0 : how & PARTS_UNEVEN ? c->lists.most * c->width : bytes;
-    stream_choose(c, taken, c->algorithm->kind != KIND_BROADCAST && c->send == c->recv && !(how & PARTS_UNEVEN));
+    size_t taken = (how & PARTS_FOLD) || !parts_takes(c) ? 0
+        : how & PARTS_UNEVEN ? c->lists.most * c->width
+        : bytes;
+    stream_choose(c, taken,
+                  c->algorithm->kind != KIND_BROADCAST && c->send == c->recv
+                      && !(how & PARTS_UNEVEN));
     c->pipeline.mine = given;
-    r = c->gpu.mover && (how & PARTS_FOLD) && c->pipeline.mine ? c->gpu.mover->reserve(c, c->pipeline.piece * c->width) : 0;
+    r = c->gpu.mover && (how & PARTS_FOLD) && c->pipeline.mine
+        ? c->gpu.mover->reserve(c, c->pipeline.piece * c->width)
+        : 0;
     if (r < 0)
         return r;
     c->op.claim.committer = !(how & PARTS_PAIRS) && (how & PARTS_ROOT_GIVES) ? c->root : -1;
@@ -292,7 +366,8 @@ static int move_open(struct coll *c)
         c->op.claim.commit = c->op.claim.seq;
         return 0;
     }
-    /* Without rounds nobody raises a word, and a root alone may have left the others' behind the count: arrival is all. */
+    /* Without rounds nobody raises a word, and a root alone may have left the others' behind the
+     * count: arrival is all. */
     c->op.claim.commit_at = c->pipeline.total ? offsetof(struct member, produced) : 0;
     c->op.claim.commit = c->pipeline.base + c->pipeline.total;
     return 0;
@@ -300,12 +375,14 @@ static int move_open(struct coll *c)
 
 /* ---- pairs: after the gate ---- */
 
-/* What p gives me is not what I take: the operation is over, for all. The words for it stand where an abort's would. */
+/* What p gives me is not what I take: the operation is over, for all. The words for it stand where
+ * an abort's would. */
 static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
 {
     struct watch *w = &c->comm->watch;
-    snprintf(w->mine->why, sizeof w->mine->why, "rank %u gives rank %u %llu elements, which takes %zu", p, w->me, (unsigned long long)gives,
-             parts_count(c, p, w->me));
+    snprintf(w->mine->why, sizeof w->mine->why,
+             "rank %u gives rank %u %llu elements, which takes %zu", p, w->me,
+             (unsigned long long)gives, parts_count(c, p, w->me));
     c->op.claim.differs = p + 1;
     c->op.wait = wait_for(&watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, p);
 }
@@ -313,7 +390,8 @@ static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
 static bool move_compared(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    /* At least one, so that `consumed` says when everybody has done with the rows: the pipeline may go to another comm then. */
+    /* At least one, so that `consumed` says when everybody has done with the rows: the pipeline may
+     * go to another comm then. */
     uint64_t total = c->pipeline.mine ? c->pipeline.mine : 1;
     for (uint32_t p = 0; p < w->size; p++) {
         if (p == w->me)
@@ -332,7 +410,8 @@ static bool move_compared(struct coll *c)
     }
     pipeline_begin(c, total);
     c->pipeline.taken = move_taken(c);
-    /* Who takes nothing has taken all: said here, since it never comes to move_out, and givers in a circle would wait for it. */
+    /* Who takes nothing has taken all: said here, since it never comes to move_out, and givers in a
+     * circle would wait for it. */
     if (c->pipeline.taken == 0)
         watch_raise(w, &w->mine->consumed, c->pipeline.base + total);  /* E18 release */
     return true;
@@ -346,7 +425,10 @@ static int move_close(struct coll *c)
     if ((parts_how(c) & PARTS_PAIRS) || c->algorithm->direct) {
         if (cma_given(c) == WAITING)
             return WAITING;
-    } else if (c->pipeline.total && pipeline_await(c, offsetof(struct member, produced), c->pipeline.total, c->op.claim.committer < 0 ? NULL : move_gives) == WAITING)
+    } else if (c->pipeline.total
+               && pipeline_await(c, offsetof(struct member, produced), c->pipeline.total,
+                                 c->op.claim.committer < 0 ? NULL : move_gives)
+                   == WAITING)
         return WAITING;
     int r = coll_device_complete(c);
     return r == DONE && c->sends.hi > c->sends.lo ? pipeline_exit(c, move_takes_mine) : r;
@@ -356,7 +438,9 @@ static int move_close(struct coll *c)
 static int move_stages(struct coll *c, bool takes)
 {
     int moved = c->pipeline.in < c->pipeline.mine ? move_in(c) : WAITING;
-    if (moved >= 0 && takes && c->pipeline.out < c->pipeline.taken && (c->gpu.mover || c->pipeline.out < c->pipeline.in || c->pipeline.in == c->pipeline.mine)) {
+    if (moved >= 0 && takes && c->pipeline.out < c->pipeline.taken
+        && (c->gpu.mover || c->pipeline.out < c->pipeline.in
+            || c->pipeline.in == c->pipeline.mine)) {
         int r = move_out(c);
         moved = r < 0 ? r : r | moved;
     }
@@ -376,20 +460,24 @@ int pipeline_move_advance(struct op *op)
     int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while ((c->cma.may == CMA_NO || c->zero_copy.yes) && c->pipeline.in < c->pipeline.mine && (r = move_in(c)) == DONE) { }
+        while ((c->cma.may == CMA_NO || c->zero_copy.yes) && c->pipeline.in < c->pipeline.mine
+               && (r = move_in(c)) == DONE) {
+        }
         if (r >= 0 && (watch_all_arrived(op) == WAITING || cma_finish(c) == WAITING))
             return pipeline_waits(c);
         r = r < 0 ? r : DONE;
         if (r == DONE && (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c))))
             return WAITING;            /* for the verdict */
         c->phase = AFTER_GATE;
-        int moved = r == DONE ? move_in(c) : WAITING;        /* who gives little or nothing says so */
+        int moved = r == DONE ? move_in(c) : WAITING;   /* who gives little or nothing says so */
         r = moved < 0 ? moved : r;
     }
     if (r == WAITING)
         return WAITING;
     bool takes = parts_takes(c);
-    while (r > 0 && (c->pipeline.in < c->pipeline.mine || (takes && c->pipeline.out < c->pipeline.taken))) {
+    while (
+        r > 0
+        && (c->pipeline.in < c->pipeline.mine || (takes && c->pipeline.out < c->pipeline.taken))) {
         r = move_stages(c, takes);
         if (r == WAITING)
             return pipeline_waits(c);  /* on what the oldest round needs: out was asked last */

@@ -1,19 +1,27 @@
-/* Reduce-scatter, then hand out: each rank folds one piece of every round, everybody who wants the result copies it out.
+/* Reduce-scatter, then hand out: each rank folds one piece of every round, everybody who wants the
+ * result copies it out.
  *
- *   in(r)    licence, where the slot will be written. The others' pieces of my buffer, where they do not lie in the arena; produced = r + 1
- *   fold(r)  all have produced r: fold my piece of everybody's, in rank order, into my result;      folded = r + 1
- *   out(r)   all have folded r: copy their pieces out, if I want them;                              consumed = r + 1
+ *   in(r)    licence, where the slot will be written. The others' pieces of my buffer, where they
+ *            do not lie in the arena; produced = r + 1
+ *   fold(r)  all have produced r: fold my piece of everybody's, in rank order, into my result;
+ *            folded = r + 1
+ *   out(r)   all have folded r: copy their pieces out, if I want them; consumed = r + 1
  *
- * A slot holds the N pieces that this rank gives to the others in one round (its own stays empty), then the piece that it folds. Where its
- * receive buffer lies in the arena the folded piece goes there at once. C(k) asks that everybody has folded the last round: then all of
- * the result is in the arena and each living rank can finish alone; it stays until nobody reads its buffers any more.
+ * A slot holds the N pieces that this rank gives to the others in one round (its own stays
+ * empty), then the piece that it folds. Where its receive buffer lies in the arena the folded
+ * piece goes there at once. C(k) asks that everybody has folded the last round: then all of the
+ * result is in the arena and each living rank can finish alone; it stays until nobody reads its
+ * buffers any more.
  *
- * Per rank and byte of the vector, N ranks: (N-1)/N copied in (nothing from the arena), 1/N folded from N places, (N-1)/N copied out;
- * partial sums never travel, so the bits do not depend on how the work was cut. A rank never copies in the piece it folds itself. The
- * three stages run as far as they can in each call of advance, oldest round first, so neighbouring rounds overlap.
- * Where all buffers of all ranks lie in the arena, but for their ends, no slot is needed in between: then, as every rank sees after the gate,
- * the first and the last round are as ever, and what is between them goes in fewer steps, of larger pieces.
- * In place in the arena: my piece of p's buffer is read by me alone, and p writes there only after I have folded it. */
+ * Per rank and byte of the vector, N ranks: (N-1)/N copied in (nothing from the arena), 1/N folded
+ * from N places, (N-1)/N copied out; partial sums never travel, so the bits do not depend on how
+ * the work was cut. A rank never copies in the piece it folds itself. The three stages run as far
+ * as they can in each call of advance, oldest round first, so neighbouring rounds overlap. Where
+ * all buffers of all ranks lie in the arena, but for their ends, no slot is needed in between:
+ * then, as every rank sees after the gate, the first and the last round are as ever, and what is
+ * between them goes in fewer steps, of larger pieces.
+ * In place in the arena: my piece of p's buffer is read by me alone, and p writes there only after
+ * I have folded it. */
 #include "coll/pipeline.h"
 #include "coll/zero_copy.h"
 #include "coll/nontemporal.h"
@@ -41,18 +49,23 @@ static struct chunk reduce_chunk(const struct coll *c, uint64_t step, uint32_t p
     size_t size = c->comm->watch.size, round = size * c->pipeline.piece;
     if (!c->pipeline.large || step == 0 || step + 1 == c->pipeline.steps)
         return reduce_piece(c, reduce_said(c, step), p);
-    struct chunk chunk = chunk_of((size_t)(c->pipeline.total - 2) * round, size, c->pipeline.large, step - 1, p);
+    struct chunk chunk = chunk_of((size_t)(c->pipeline.total - 2) * round, size, c->pipeline.large,
+                                  step - 1, p);
     chunk.first += round;
     return chunk;
 }
 
-/* The buffers of the call are one, or many in a row: elements [first, …) lie together in (at most) the first run, in buffer `i` from `at` on. */
+/* The buffers of the call are one, or many in a row: elements [first, …) lie together in (at most)
+ * the first run, in buffer `i` from `at` on. */
 struct reduce_run { const char *send; char *recv; size_t count, i, at; };
 
 static struct reduce_run reduce_run(const struct coll *c, size_t first, size_t count)
 {
     if (!c->lists.first)
-        return (struct reduce_run){ (const char *)c->send + first * c->width, (char *)c->recv + first * c->width, count, 0, first };
+        return (struct reduce_run){
+            (const char *)c->send + first * c->width,
+            (char *)c->recv + first * c->width, count, 0, first
+        };
     size_t low = 0, high = (size_t)c->lists.n;
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
@@ -62,8 +75,10 @@ static struct reduce_run reduce_run(const struct coll *c, size_t first, size_t c
             high = middle;
     }
     size_t at = first - c->lists.first[low], left = c->lists.first[low + 1] - first;
-    return (struct reduce_run){ (const char *)c->lists.send[low] + at * c->width, (char *)c->lists.recv[low] + at * c->width, left < count ? left : count,
-                         low, at };
+    return (struct reduce_run){
+        (const char *)c->lists.send[low] + at * c->width,
+        (char *)c->lists.recv[low] + at * c->width, left < count ? left : count, low, at
+    };
 }
 
 static void reduce_copy_in(struct coll *c, char *to, struct chunk chunk)
@@ -75,12 +90,15 @@ static void reduce_copy_in(struct coll *c, char *to, struct chunk chunk)
     }
 }
 
-/* Where in the arena one side of a rank's buffers lies: a place, or for many buffers a row for each. */
+/* Where in the arena one side of a rank's buffers lies: a place, or for many buffers a row
+ * for each. */
 struct reduce_side { struct place place; const struct part_row *rows; };
 
 static struct place reduce_place(const struct coll *c, const struct reduce_side *side, size_t i)
 {
-    return side->rows ? pipeline_known(c, (struct place){ side->rows[i].at, side->rows[i].lo, side->rows[i].hi }) : side->place;
+    return side->rows
+        ? pipeline_known(c, (struct place){ side->rows[i].at, side->rows[i].lo, side->rows[i].hi })
+        : side->place;
 }
 
 /* Does all of the chunk lie there? */
@@ -99,20 +117,27 @@ static bool reduce_lies(const struct coll *c, const struct reduce_side *side, st
 }
 
 /* Where a run that lies there lies: an offset in the arena, or, with CMA_BIT, an address. */
-static uint64_t reduce_at(const struct coll *c, const struct reduce_side *side, const struct reduce_run *run)
+static uint64_t reduce_at(const struct coll *c, const struct reduce_side *side,
+                          const struct reduce_run *run)
 {
     return reduce_place(c, side, run->i).at + run->at * c->width;
 }
 
-/* p's, or this rank's own; which: 0 send, 1 receive. Rows: first those of the send buffers, then those of the receive buffers. */
+/* p's, or this rank's own; which: 0 send, 1 receive. Rows: first those of the send buffers, then
+ * those of the receive buffers. */
 static struct reduce_side reduce_side(const struct coll *c, uint32_t p, int which)
 {
     bool mine = p == c->comm->watch.me;
     struct place own = pipeline_known(c, which ? c->recvs : c->sends);
-    struct reduce_side side = { mine ? own : which ? pipeline_recv_place(c, p) : pipeline_send_place(c, p), NULL };
+    struct reduce_side side = { mine ? own
+                                    : which ? pipeline_recv_place(c, p)
+                                    : pipeline_send_place(c, p),
+                                NULL };
     if (c->lists.first && side.place.hi > side.place.lo) {
-        const struct part_row *rows = mine ? pipeline_rows(c, c->pipeline.at) : pipeline_rows_of(c, p);
-        bool fit = 2 * (size_t)c->lists.n <= pipeline_rows_count(c->comm->watch.size);  /* if not, p has none, whatever it says */
+        const struct part_row *rows = mine ? pipeline_rows(c, c->pipeline.at)
+                                           : pipeline_rows_of(c, p);
+        /* if not, p has none, whatever it says */
+        bool fit = 2 * (size_t)c->lists.n <= pipeline_rows_count(c->comm->watch.size);
         side.rows = rows && fit ? rows + (which ? c->lists.n : 0) : NULL;
     }
     return side;
@@ -133,8 +158,9 @@ static bool reduce_slot_idle(const struct coll *c, uint64_t round)
     return true;
 }
 
-/* Hands the next round over to whoever copies. A device rank's fold finds its own piece in the slot, too, and what goes back to the device is
-   read out of it: so the slot of a round is free when that round is out. */
+/* Hands the next round over to whoever copies. A device rank's fold finds its own piece in the
+   slot, too, and what goes back to the device is read out of it: so the slot of a round is free
+   when that round is out. */
 static int reduce_hand_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
@@ -145,7 +171,8 @@ static int reduce_hand_in(struct coll *c)
         if (c->pipeline.asked != began)
             break;                     /* what is there already is published first */
         if (c->gpu.mover && c->pipeline.asked >= c->pipeline.out + PIPELINE_DEPTH)
-            return WAITING;            /* for our own copies, or for what the oldest round needs: that is asked last */
+            /* for our own copies, or for what the oldest round needs: that is asked last */
+            return WAITING;
         if (pipeline_licence(c, c->pipeline.asked, NULL) == WAITING)
             return WAITING;
         char *slot = pipeline_slot(c->pipeline.at, c, c->pipeline.asked);
@@ -165,28 +192,36 @@ static int reduce_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
     uint64_t before = c->pipeline.in;
-    int r = c->pipeline.asked < c->pipeline.total ? reduce_hand_in(c) : WAITING, moved = pipeline_landed(c, MOVER_IN, c->pipeline.asked, &c->pipeline.in);
+    int r = c->pipeline.asked < c->pipeline.total ? reduce_hand_in(c) : WAITING,
+        moved = pipeline_landed(c, MOVER_IN, c->pipeline.asked, &c->pipeline.in);
     if (c->pipeline.in > before)
         watch_raise(w, &w->mine->produced, c->pipeline.base + c->pipeline.in);   /* E16 release */
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
-/* What p has put where in this round: the slot's part, or, for a chunk that lies in its buffers, NULL and the side. A slot's part holds a
-   piece: a larger chunk has none there, whatever p says by now of where its buffers lie. */
+/* What p has put where in this round: the slot's part, or, for a chunk that lies in its buffers,
+   NULL and the side. A slot's part holds a piece: a larger chunk has none there, whatever p says by
+   now of where its buffers lie. */
 struct source { const char *slot; struct reduce_side side; };
 
-static int reduce_source(const struct coll *c, uint32_t p, int which, struct chunk chunk, uint64_t round, uint32_t part, struct source *source)
+static int reduce_source(const struct coll *c, uint32_t p, int which, struct chunk chunk,
+                         uint64_t round, uint32_t part, struct source *source)
 {
     *source = (struct source){ NULL, reduce_side(c, p, which) };
     if (reduce_lies(c, &source->side, chunk))
         return 0;
-    char *pipeline = chunk.count <= c->pipeline.piece ? coll_peer(c, p, pipeline_all_slots(c)) : NULL;
-    source->slot = pipeline ? pipeline_slot(pipeline, c, round) + part * c->pipeline.piece * c->width : NULL;
+    char *pipeline = chunk.count <= c->pipeline.piece ? coll_peer(c, p, pipeline_all_slots(c))
+                                                      : NULL;
+    source->slot = pipeline
+        ? pipeline_slot(pipeline, c, round) + part * c->pipeline.piece * c->width
+        : NULL;
     return pipeline ? 0 : -EPROTO;
 }
 
-/* Where the CPU finds a run of p's; what is private to p is read into its stretch of the window first. DONE with *at, WAITING, -errno. */
-static int reduce_from(struct coll *c, uint32_t p, const struct source *source, const struct reduce_run *run, size_t done, const void **at)
+/* Where the CPU finds a run of p's; what is private to p is read into its stretch of the window
+ * first. DONE with *at, WAITING, -errno. */
+static int reduce_from(struct coll *c, uint32_t p, const struct source *source,
+                       const struct reduce_run *run, size_t done, const void **at)
 {
     uint64_t lies = source->slot ? 0 : reduce_at(c, &source->side, run);
     if (cma_is(lies)) {
@@ -200,21 +235,29 @@ static int reduce_from(struct coll *c, uint32_t p, const struct source *source, 
 static int reduce_fold(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
-    if (pipeline_await(c, offsetof(struct member, produced), reduce_said(c, c->pipeline.fold + 1), NULL) == WAITING)
+    if (pipeline_await(c, offsetof(struct member, produced), reduce_said(c, c->pipeline.fold + 1),
+                       NULL)
+        == WAITING)
         return WAITING;
     struct chunk chunk = reduce_chunk(c, c->pipeline.fold, w->me);
     struct source source[RANKS_MAX];
     for (uint32_t p = 0; p < w->size && chunk.count; p++)
-        if (p != w->me && reduce_source(c, p, 0, chunk, reduce_said(c, c->pipeline.fold), w->me, &source[p]) < 0)
+        if (p != w->me
+            && reduce_source(c, p, 0, chunk, reduce_said(c, c->pipeline.fold), w->me, &source[p])
+                < 0)
             return -EPROTO;
     struct reduce_side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
     size_t most = c->cma.may == CMA_YES ? cma_stretch_bytes(c) / c->width : SIZE_MAX;
-    char *slot = c->pipeline.at ? pipeline_slot(c->pipeline.at, c, reduce_said(c, c->pipeline.fold)) + w->size * c->pipeline.piece * c->width : NULL;
-    const char *own = slot ? slot - (w->size - w->me) * c->pipeline.piece * c->width : NULL; /* a device rank's own, which the CPU can reach */
+    char *slot = c->pipeline.at ? pipeline_slot(c->pipeline.at, c, reduce_said(c, c->pipeline.fold))
+            + w->size * c->pipeline.piece * c->width
+                                : NULL;
+    /* a device rank's own, which the CPU can reach */
+    const char *own = slot ? slot - (w->size - w->me) * c->pipeline.piece * c->width : NULL;
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
-        struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done < most ? chunk.count - done : most);
+        struct reduce_run run = reduce_run(c, chunk.first + done,
+                                           chunk.count - done < most ? chunk.count - done : most);
         for (uint32_t p = 0; p < w->size; p++) {
             int r = p == w->me ? DONE : reduce_from(c, p, &source[p], &run, done, &from[p]);
             if (r != DONE)
@@ -224,18 +267,22 @@ static int reduce_fold(struct coll *c, bool wants)
         if (lies)
             coll_fold_out(c, run.recv, from, w->size, run.count);
         else
-            coll_fold_staged(c, slot + done * c->width, wants ? run.recv : NULL, from, w->size, run.count);
+            coll_fold_staged(c, slot + done * c->width, wants ? run.recv : NULL, from, w->size,
+                             run.count);
         done += run.count;
     }
     c->pipeline.fold++;
-    watch_raise(w, &w->mine->folded, c->pipeline.base + reduce_said(c, c->pipeline.fold));  /* E17 release */
+    /* E17 release */
+    watch_raise(w, &w->mine->folded, c->pipeline.base + reduce_said(c, c->pipeline.fold));
     return DONE;
 }
 
 static int reduce_hand_out(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
-    if (pipeline_await(c, offsetof(struct member, folded), reduce_said(c, c->pipeline.taking + 1), NULL) == WAITING)
+    if (pipeline_await(c, offsetof(struct member, folded), reduce_said(c, c->pipeline.taking + 1),
+                       NULL)
+        == WAITING)
         return WAITING;
     if (c->gpu.mover && !c->gpu.mover->room(c, MOVER_OUT))
         return WAITING;
@@ -243,13 +290,18 @@ static int reduce_hand_out(struct coll *c, bool wants)
         uint32_t p = (w->me + i) % w->size;
         struct chunk chunk = reduce_chunk(c, c->pipeline.taking, p);
         struct source source;
-        if (chunk.count && reduce_source(c, p, 1, chunk, reduce_said(c, c->pipeline.taking), w->size, &source) < 0)
+        if (chunk.count
+            && reduce_source(c, p, 1, chunk, reduce_said(c, c->pipeline.taking), w->size, &source)
+                < 0)
             return -EPROTO;
         for (size_t done = 0; done < chunk.count;) {
             struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done);
             uint64_t at = source.slot ? 0 : reduce_at(c, &source.side, &run);
-            const char *from = source.slot ? source.slot + done * c->width : coll_at(c, at, run.count * c->width);
-            int r = cma_is(at) ? cma_read(c, p, run.recv, at, run.count * c->width) : from ? DONE : -EPROTO;
+            const char *from = source.slot ? source.slot + done * c->width
+                                           : coll_at(c, at, run.count * c->width);
+            int r = cma_is(at) ? cma_read(c, p, run.recv, at, run.count * c->width)
+                : from ? DONE
+                : -EPROTO;
             if (r != DONE)
                 return r;
             if (from)
@@ -265,9 +317,11 @@ static int reduce_out(struct coll *c, bool wants)
 {
     struct watch *w = &c->comm->watch;
     uint64_t before = c->pipeline.out;
-    int r = c->pipeline.taking < c->pipeline.fold ? reduce_hand_out(c, wants) : WAITING, moved = pipeline_landed(c, MOVER_OUT, c->pipeline.taking, &c->pipeline.out);
+    int r = c->pipeline.taking < c->pipeline.fold ? reduce_hand_out(c, wants) : WAITING,
+        moved = pipeline_landed(c, MOVER_OUT, c->pipeline.taking, &c->pipeline.out);
     if (c->pipeline.out > before)
-        watch_raise(w, &w->mine->consumed, c->pipeline.base + reduce_said(c, c->pipeline.out));  /* E18 release */
+        /* E18 release */
+        watch_raise(w, &w->mine->consumed, c->pipeline.base + reduce_said(c, c->pipeline.out));
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
@@ -280,20 +334,25 @@ static void reduce_fill_rows(struct coll *c)
         return;
     for (size_t i = 0; i < 2 * n; i++) {
         size_t bytes = c->lists.send_counts[i % n] * c->width;
-        struct place place = pipeline_may_lie(c, i < n ? c->lists.send[i] : c->lists.recv[i - n], bytes);
+        struct place place = pipeline_may_lie(c, i < n ? c->lists.send[i] : c->lists.recv[i - n],
+                                              bytes);
         rows[i] = (struct part_row){ bytes, place.at, place.lo, place.hi };
         struct place *side = i < n ? &c->sends : &c->recvs;
         if (place.hi > place.lo)
-            *side = (struct place){ 1, 0, 1 };       /* there are rows; some memory is read where it lies */
+            /* there are rows; some memory is read where it lies */
+            *side = (struct place){ 1, 0, 1 };
     }
 }
 
-/* Would this rank's part of the result be taken out of its receive buffer? Then its pipeline may be the better place. */
+/* Would this rank's part of the result be taken out of its receive buffer? Then its pipeline may be
+ * the better place. */
 static void reduce_pipeline_results(struct coll *c, size_t bytes)
 {
-    bool may = c->algorithm->kind == KIND_ALL_REDUCE && !c->comm->crowded && c->send != c->recv && c->sends.lo == 0 && c->sends.hi == bytes
-            && !cma_is(c->recvs.at) && c->recvs.lo == 0 && c->recvs.hi == bytes && c->comm->watch.size > 1;
-    if (zero_copy_choose(c, may ? c->comm->coll.zero_copy.results[c->stream.on] : NULL, bytes, ZERO_COPY_RESULTS_LEAST))
+    bool may = c->algorithm->kind == KIND_ALL_REDUCE && !c->comm->crowded && c->send != c->recv
+        && c->sends.lo == 0 && c->sends.hi == bytes && !cma_is(c->recvs.at) && c->recvs.lo == 0
+        && c->recvs.hi == bytes && c->comm->watch.size > 1;
+    if (zero_copy_choose(c, may ? c->comm->coll.zero_copy.results[c->stream.on] : NULL, bytes,
+                         ZERO_COPY_RESULTS_LEAST))
         c->recvs = (struct place){ 0, 0, 0 };
 }
 
@@ -309,13 +368,16 @@ static int reduce_open(struct coll *c, bool all_want)
         c->sends = pipeline_may_lie(c, c->send, bytes);
         c->recvs = all_want ? pipeline_may_lie(c, c->recv, bytes) : c->recvs;
     } else if (!c->lists.first && !c->gpu.mover)
-        c->sends = c->recvs = (struct place){ 0, 0, bytes };         /* nobody else reads them, wherever they lie */
+        /* nobody else reads them, wherever they lie */
+        c->sends = c->recvs = (struct place){ 0, 0, bytes };
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
     reduce_pipeline_results(c, bytes);
-    bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0 && c->recvs.hi == bytes;
+    bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0
+        && c->recvs.hi == bytes;
     c->pipeline.piece = chunk_piece(c->count, size, c->width, most);
     uint64_t rounds = chunk_rounds(c->count, size, c->pipeline.piece);
-    r = pipeline_stage(c, !whole && c->count, c->lists.first ? PIPELINE_ANY : rounds, c->pipeline.piece * c->width * (size + 1));
+    r = pipeline_stage(c, !whole && c->count, c->lists.first ? PIPELINE_ANY : rounds,
+                       c->pipeline.piece * c->width * (size + 1));
     if (r < 0)
         return r;
     if (c->lists.first && c->count)
@@ -323,8 +385,11 @@ static int reduce_open(struct coll *c, bool all_want)
     pipeline_begin(c, rounds);
     c->pipeline.steps = c->pipeline.total;
     c->pipeline.large = 0;
-    c->op.claim.commit_at = c->algorithm->direct ? offsetof(struct member, given) : c->pipeline.total ? offsetof(struct member, folded) : 0;
-    c->op.claim.commit = c->algorithm->direct ? c->op.claim.seq : c->pipeline.base + c->pipeline.total;
+    c->op.claim.commit_at = c->algorithm->direct ? offsetof(struct member, given)
+        : c->pipeline.total ? offsetof(struct member, folded)
+        : 0;
+    c->op.claim.commit = c->algorithm->direct ? c->op.claim.seq
+                                              : c->pipeline.base + c->pipeline.total;
     c->op.claim.committer = -1;
     pipeline_publish_places(c);
     return 0;
@@ -342,7 +407,8 @@ static void reduce_enlarge(struct coll *c)
         if (place.lo > round || place.hi < (size_t)(c->pipeline.total - 1) * round)
             return;
     }
-    size_t middle = (size_t)(c->pipeline.total - 2) * size * c->pipeline.piece, large = chunk_piece(middle, size, c->width, LARGE_PIECE_BYTES / c->width);
+    size_t middle = (size_t)(c->pipeline.total - 2) * size * c->pipeline.piece,
+           large = chunk_piece(middle, size, c->width, LARGE_PIECE_BYTES / c->width);
     if (large <= c->pipeline.piece)
         return;
     c->pipeline.large = large;
@@ -353,7 +419,8 @@ static void reduce_enlarge(struct coll *c)
 static int reduce_stages(struct coll *c, bool wants)
 {
     int moved = c->pipeline.in < c->pipeline.total ? reduce_in(c) : WAITING;
-    if (moved >= 0 && c->pipeline.fold < c->pipeline.steps && reduce_said(c, c->pipeline.fold) < c->pipeline.in) {
+    if (moved >= 0 && c->pipeline.fold < c->pipeline.steps
+        && reduce_said(c, c->pipeline.fold) < c->pipeline.in) {
         int r = reduce_fold(c, wants);
         moved = r < 0 ? r : r | moved;
     }
@@ -376,7 +443,9 @@ static int reduce_advance(struct coll *c, bool wants)
     int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before anybody else is there. */
-        while (c->cma.may == CMA_NO && c->pipeline.in < c->pipeline.total && (r = reduce_in(c)) == DONE) { }
+        while (c->cma.may == CMA_NO && c->pipeline.in < c->pipeline.total
+               && (r = reduce_in(c)) == DONE) {
+        }
         if (r >= 0 && (watch_all_arrived(&c->op) == WAITING || cma_finish(c) == WAITING))
             return pipeline_waits(c);
         r = r < 0 ? r : DONE;
@@ -388,7 +457,8 @@ static int reduce_advance(struct coll *c, bool wants)
     while (r > 0 && c->pipeline.out < c->pipeline.steps) {
         r = reduce_stages(c, wants);
         if (r == WAITING)
-            return pipeline_waits(c);  /* on what the oldest round needs: that stage was asked last */
+            /* on what the oldest round needs: that stage was asked last */
+            return pipeline_waits(c);
     }
     if (r < 0) {
         pipeline_close(c);
@@ -401,7 +471,9 @@ static int reduce_advance(struct coll *c, bool wants)
     if (c->algorithm->direct && cma_given(c) == WAITING)
         return WAITING;
     r = coll_device_complete(c);
-    return r == DONE && (c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo) ? pipeline_exit(c, NULL) : r;
+    return r == DONE && (c->sends.hi > c->sends.lo || c->recvs.hi > c->recvs.lo)
+        ? pipeline_exit(c, NULL)
+        : r;
 }
 
 int pipeline_all_reduce_advance(struct op *op) { return reduce_advance((struct coll *)op, true); }

@@ -1,4 +1,5 @@
-/* Rules are parsed once, when a world is made, from the text in the arena; choosing is then a walk over a few ranges. */
+/* Rules are parsed once, when a world is made, from the text in the arena; choosing is then a walk
+ * over a few ranges. */
 #include "coll/select.h"
 
 #include <errno.h>
@@ -9,18 +10,25 @@ const char select_default[] =
     "barrier:-inf=flags;barrier/crowded:-inf=central;"
     "broadcast:-88=inline,-64k=eager,-inf=pipelined;"
     "reduce:-88=inline,-64k=eager,-inf=pipelined;"
-    "all_reduce:-88=inline,-64k=eager,-inf=pipelined;all_reduce/crowded:-88=inline,-32k=eager,-inf=pipelined;all_reduce_many:-64k=eager,-inf=pipelined;"
-    "reduce_scatter:-88=inline,-64k=eager,-inf=pipelined;reduce_scatter_v:-64k=eager,-inf=pipelined;"
+    "all_reduce:-88=inline,-64k=eager,-inf=pipelined;"
+    "all_reduce/crowded:-88=inline,-32k=eager,-inf=pipelined;"
+    "all_reduce_many:-64k=eager,-inf=pipelined;"
+    "reduce_scatter:-88=inline,-64k=eager,-inf=pipelined;"
+    "reduce_scatter_v:-64k=eager,-inf=pipelined;"
     "all_gather:-88=inline,-64k=eager,-inf=pipelined;all_gather_v:-64k=eager,-inf=pipelined;"
     "gather:-88=inline,-64k=eager,-inf=pipelined;gather_v:-inf=pipelined;"
-    "scatter:-88=inline,-64k=eager,-inf=pipelined;scatter/crowded:-88=inline,-64k=eager,-2m=pipelined,-inf=direct;scatter_v:-inf=pipelined;"
+    "scatter:-88=inline,-64k=eager,-inf=pipelined;"
+    "scatter/crowded:-88=inline,-64k=eager,-2m=pipelined,-inf=direct;scatter_v:-inf=pipelined;"
     "all_to_all:-88=inline,-64k=eager,-inf=pipelined;all_to_all_v:-inf=pipelined;"
-    "scan:-88=inline,-64k=eager,-inf=pipelined;exscan:-88=inline,-64k=eager,-inf=pipelined;same:-inf=inline;"
+    "scan:-88=inline,-64k=eager,-inf=pipelined;exscan:-88=inline,-64k=eager,-inf=pipelined;"
+    "same:-inf=inline;"
     "device:-64k=pinned,-inf=leader";
 
 const struct algorithm *select_all(void) { return &algorithm_table[ALGORITHM_FIRST]; }
 
-static const char *const roads[] = { [ROAD_PINNED] = "pinned", [ROAD_LEADER] = "leader", [ROAD_PEERS] = "peers" };
+static const char *const roads[] = {
+    [ROAD_PINNED] = "pinned", [ROAD_LEADER] = "leader", [ROAD_PEERS] = "peers"
+};
 enum { ROADS = sizeof roads / sizeof roads[0] };
 
 const char *road_name(enum road road) { return roads[road]; }
@@ -77,7 +85,8 @@ static char *select_range(char *s, size_t *low, size_t *high, struct text *why)
     *dash++ = 0;
     *low = 0;
     if ((*s && select_size(s, low) < 0) || select_size(dash, high) < 0 || *low > *high) {
-        text_add(why, "\"%.30s-%.30s\": expected sizes in bytes, low to high, with k, M, G, or inf", s, dash);
+        text_add(why, "\"%.30s-%.30s\": expected sizes in bytes, low to high, with k, M, G, or inf",
+                 s, dash);
         return NULL;
     }
     return name;
@@ -98,7 +107,8 @@ static int select_choice(enum kind kind, char *s, struct choice *choice, struct 
     return -EINVAL;
 }
 
-static int select_roads(struct rules *rules, const struct rules *under, char *list, struct text *why)
+static int select_roads(struct rules *rules, const struct rules *under, char *list,
+                        struct text *why)
 {
     struct road_choice choices[CHOICES_MAX];
     char *rest = NULL;
@@ -115,7 +125,8 @@ static int select_roads(struct rules *rules, const struct rules *under, char *li
         while (road < ROADS && strcmp(roads[road], name))
             road++;
         if (road == ROADS) {
-            text_add(why, "\"%.60s\" is no road of device memory; there are: pinned leader peers", name);
+            text_add(why, "\"%.60s\" is no road of device memory; there are: pinned leader peers",
+                     name);
             return -EINVAL;
         }
         choices[n++].road = (enum road)road;
@@ -132,11 +143,15 @@ static int select_roads(struct rules *rules, const struct rules *under, char *li
     return 0;
 }
 
-static int select_clause(struct rules *rules, const struct rules *under, char *clause, struct text *why)
+static int select_clause(struct rules *rules, const struct rules *under, char *clause,
+                         struct text *why)
 {
     char *list = strchr(clause, ':'), *rest = NULL;
     if (!list) {
-        text_add(why, "\"%.60s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in all_reduce:-88=inline,-inf=pipelined", clause);
+        text_add(why,
+                 "\"%.60s\": expected KIND:LOW-HIGH=ALGORITHM,…, as in "
+                 "all_reduce:-88=inline,-inf=pipelined",
+                 clause);
         return -EINVAL;
     }
     *list++ = 0;
@@ -182,11 +197,13 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
     return 0;
 }
 
-static int select_text(struct rules *rules, const struct rules *under, const char *text, struct text *why)
+static int select_text(struct rules *rules, const struct rules *under, const char *text,
+                       struct text *why)
 {
     char *copy = strdup(text), *rest = NULL;
     int r = copy ? 0 : -ENOMEM;
-    for (char *s = copy ? strtok_r(copy, "; ", &rest) : NULL; s && r == 0; s = strtok_r(NULL, "; ", &rest))
+    for (char *s = copy ? strtok_r(copy, "; ", &rest) : NULL; s && r == 0;
+         s = strtok_r(NULL, "; ", &rest))
         r = select_clause(rules, under, s, why);
     free(copy);
     return r;
@@ -206,7 +223,9 @@ int select_layers(struct rules *rules, const char *text, struct text *why)
     size_t first = strcspn(text, "|");
     struct rules *under = text[first] ? malloc(sizeof *under) : NULL;
     char *below = under ? strndup(text, first) : NULL;
-    int r = !text[first] ? select_parse(rules, text, why) : below ? select_parse(rules, below, why) : -ENOMEM;
+    int r = !text[first] ? select_parse(rules, text, why)
+        : below ? select_parse(rules, below, why)
+        : -ENOMEM;
     if (r == 0 && text[first]) {
         *under = *rules;
         r = select_text(rules, under, text + first + 1, why);
@@ -216,14 +235,15 @@ int select_layers(struct rules *rules, const char *text, struct text *why)
     return r;
 }
 
-const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes)
+const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded,
+                                         size_t bytes)
 {
     for (int i = 0; i < rules->used[kind][crowded]; i++) {
         const struct choice *c = &rules->choices[kind][crowded][i];
         if (bytes >= c->low && bytes <= c->high && bytes <= c->algorithm->most)
             return c->algorithm;
     }
-    return NULL;                       /* not for a kind that has rows: the default's last choice takes any size */
+    return NULL;        /* not for a kind that has rows: the default's last choice takes any size */
 }
 
 enum road select_road(const struct rules *rules, size_t bytes)

@@ -5,13 +5,16 @@
  * Grammar, the same for the default and for TUTTI_ALGORITHM:
  *     rules   = clause { ";" clause }
  *     clause  = kind [ "/crowded" ] ":" choice { "," choice }
- *     choice  = [ low ] "-" high "=" algorithm        bytes of one rank's contribution; "inf"; suffixes k, M, G
- * The clause "device" chooses a road by the same grammar: how a large operation goes whose buffers are device memory at all ranks; bytes of
- * one rank's contribution. Where that road cannot be gone, `pinned` can.
- * In the arena's header stands what the machine's file says, a "|", and what TUTTI_ALGORITHM says; or the latter alone (coll/tuning_file.h).
- * "/crowded" holds for comms with more ranks than there are CPUs. A later clause for the same kind takes the place of the earlier;
- * sizes that no choice covers, or that are too large for the algorithm, fall to the default. The barrier's choice is also the gate of
- * every one-phase algorithm. */
+ *     choice  = [ low ] "-" high "=" algorithm        bytes of one rank's contribution; "inf";
+ *                                                     suffixes k, M, G
+ * The clause "device" chooses a road by the same grammar: how a large operation goes whose buffers
+ * are device memory at all ranks; bytes of one rank's contribution. Where that road cannot be gone,
+ * `pinned` can.
+ * In the arena's header stands what the machine's file says, a "|", and what TUTTI_ALGORITHM says;
+ * or the latter alone (coll/tuning_file.h). "/crowded" holds for comms with more ranks than there
+ * are CPUs. A later clause for the same kind takes the place of the earlier; sizes that no choice
+ * covers, or that are too large for the algorithm, fall to the default. The barrier's choice is
+ * also the gate of every one-phase algorithm. */
 #ifndef TUTTI_COLL_SELECT_H
 #define TUTTI_COLL_SELECT_H
 
@@ -20,10 +23,12 @@
 enum { CHOICES_MAX = 8, LAYERS = 3 };  /* of a clause; the default, the file, the environment */
 
 struct choice { size_t low, high; const struct algorithm *algorithm; };
-/* pinned: through the staging in the arena. leader: one rank folds for all. peers: each rank folds its share. */
+/* pinned: through the staging in the arena. leader: one rank folds for all. peers: each rank folds
+ * its share. */
 enum road { ROAD_PINNED, ROAD_LEADER, ROAD_PEERS };
 struct road_choice { size_t low, high; enum road road; };
-/* Looked at from the front: a clause's choices, then those of the layer under it, then the default's. */
+/* Looked at from the front: a clause's choices, then those of the layer under it, then
+ * the default's. */
 struct rules {
     struct choice choices[KIND_COUNT][2][LAYERS * CHOICES_MAX];
     int used[KIND_COUNT][2];
@@ -35,10 +40,12 @@ extern const char select_default[];
 
 /* The default, with `text` laid over it (NULL: none). 0, or -EINVAL with the sentence in why. */
 int select_parse(struct rules *rules, const char *text, struct text *why);
-/* The same for a text of two layers, "rules | rules": what the arena's header holds; the second is laid over the first. */
+/* The same for a text of two layers, "rules | rules": what the arena's header holds; the second is
+ * laid over the first. */
 int select_layers(struct rules *rules, const char *text, struct text *why);
 
-const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded, size_t bytes);
+const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded,
+                                         size_t bytes);
 
 enum road select_road(const struct rules *rules, size_t bytes);
 const char *road_name(enum road road);

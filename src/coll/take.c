@@ -1,4 +1,5 @@
-/* The same for every way a block travels: its way says where a block lies, this copies or folds it. */
+/* The same for every way a block travels: its way says where a block lies, this copies or
+ * folds it. */
 #include "coll/take.h"
 
 #include "coll/cma.h"
@@ -16,13 +17,18 @@ void take_own(struct coll *c)
 static int take_fold(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scratch)
 {
     unsigned how = parts_how(c);
-    uint32_t me = c->comm->watch.me, ranks = how & PARTS_LOWER ? me + !(how & PARTS_STRICT) : c->comm->watch.size;
+    uint32_t me = c->comm->watch.me,
+             ranks = how & PARTS_LOWER ? me + !(how & PARTS_STRICT) : c->comm->watch.size;
     const void *from[RANKS_MAX];
     if (n == 0 || ranks == 0)
         return DONE;
     for (uint32_t p = 0; p < ranks; p++) {
-        struct spot spot = p == me && !scratch ? (struct spot){ parts_send(c, me) + first * c->width, 0 } : at(c, p, first, n);
-        int r = spot.far ? cma_read(c, p, cma_stretch(c, p), spot.far, n * c->width) : spot.at ? DONE : -EPROTO;
+        struct spot spot = p == me && !scratch
+            ? (struct spot){ parts_send(c, me) + first * c->width, 0 }
+            : at(c, p, first, n);
+        int r = spot.far ? cma_read(c, p, cma_stretch(c, p), spot.far, n * c->width)
+            : spot.at ? DONE
+            : -EPROTO;
         if (r != DONE)
             return r;
         from[p] = spot.far ? cma_stretch(c, p) : spot.at;
@@ -34,7 +40,8 @@ static int take_fold(struct coll *c, take_at_fn *at, size_t first, size_t n, cha
     return DONE;
 }
 
-/* What is far goes through a window of a certain size; then it is no device's, and there is no scratch. */
+/* What is far goes through a window of a certain size; then it is no device's, and there is
+ * no scratch. */
 static int take_folds(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scratch)
 {
     size_t most = c->cma.may == CMA_YES ? cma_stretch_bytes(c) / c->width : n;
@@ -60,7 +67,8 @@ int take_all(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scrat
         size_t some = parts_cut(parts_count(c, p, me), first, n);
         if (some == 0)
             continue;
-        struct spot spot = kept ? (struct spot){ parts_send(c, me) + first * c->width, 0 } : at(c, p, first, some);
+        struct spot spot = kept ? (struct spot){ parts_send(c, me) + first * c->width, 0 }
+                                : at(c, p, first, some);
         char *to = parts_recv(c, p) + first * c->width;
         int r = spot.far ? cma_read(c, p, to, spot.far, some * c->width) : spot.at ? DONE : -EPROTO;
         if (r != DONE)

@@ -1,6 +1,7 @@
-/* A job must start the same whether this file is whole, half, another machine's or no file at all, so everything that could be wrong is
- * looked at here, before it reaches the arena: later a wrong rule would be an error of every rank. Cost, for who makes an arena alone: a
- * failing look at a path where there is no file; else some 100 us, nearly all of it to tell what machine this is. */
+/* A job must start the same whether this file is whole, half, another machine's or no file at all,
+ * so everything that could be wrong is looked at here, before it reaches the arena: later a wrong
+ * rule would be an error of every rank. Cost, for who makes an arena alone: a failing look at a
+ * path where there is no file; else some 100 us, nearly all of it to tell what machine this is. */
 #include "coll/tuning_file.h"
 
 #include "base/knob.h"
@@ -17,14 +18,16 @@ enum { CACHE_LEVELS = 4 };
 
 bool tuning_file_path(char path[TUNED_PATH])
 {
-    const char *said = getenv(knob_row(KNOB_TUNED)->name), *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    const char *said = getenv(knob_row(KNOB_TUNED)->name), *config = getenv("XDG_CONFIG_HOME"),
+               *home = getenv("HOME");
     struct text t = { path, TUNED_PATH, 0 };
     text_clear(&t);
     if (said) {
         if (!strcmp(said, "none"))
             return false;
         text_add(&t, "%s", said);
-    } else if (config && *config == '/')             /* a relative one is to be ignored, says its specification */
+    } else if (config
+               && *config == '/') /* a relative one is to be ignored, says its specification */
         text_add(&t, "%s/tutti/rules", config);
     else if (home && *home == '/')
         text_add(&t, "%s/.config/tutti/rules", home);
@@ -51,7 +54,8 @@ void tuning_file_machine(char machine[TUNED_MACHINE])
         text_add(&t, " unknown");
 }
 
-/* The lines that are no comments, one after another with ";" between them. False: there is no room. */
+/* The lines that are no comments, one after another with ";" between them. False: there
+ * is no room. */
 static bool join_lines(const char *file, char *rules, size_t room)
 {
     struct text t = { rules, room, 0 };
@@ -69,7 +73,8 @@ static bool join_lines(const char *file, char *rules, size_t room)
     return wanted < room;
 }
 
-enum tuned tuning_file_parse(const char *file, const char *machine, char rules[RULES_TEXT], struct text *why)
+enum tuned tuning_file_parse(const char *file, const char *machine, char rules[RULES_TEXT],
+                             struct text *why)
 {
     size_t head = strlen(TUNED_HEAD), n = strcspn(file, "\n");
     rules[0] = 0;
@@ -78,11 +83,13 @@ enum tuned tuning_file_parse(const char *file, const char *machine, char rules[R
         return TUNED_DAMAGED;
     }
     if (n - head != strlen(machine) || strncmp(file + head, machine, n - head) != 0) {
-        text_add(why, "%.*s", (int)(n - head < TUNED_MACHINE ? n - head : TUNED_MACHINE), file + head);
+        text_add(why, "%.*s", (int)(n - head < TUNED_MACHINE ? n - head : TUNED_MACHINE),
+                 file + head);
         return TUNED_ELSEWHERE;
     }
     struct rules *parsed = malloc(sizeof *parsed);
-    bool whole = file[n] && file[strlen(file) - 1] == '\n', fits = join_lines(file + n, rules, TUNED_RULES + 1);
+    bool whole = file[n] && file[strlen(file) - 1] == '\n',
+         fits = join_lines(file + n, rules, TUNED_RULES + 1);
     if (!whole)
         text_add(why, "it ends in the middle of a line");
     else if (!fits)

@@ -1,4 +1,5 @@
-/* Two stamps an operation that has the choice. Waiting for a late peer counts, too; of late the least of either way is what decides. */
+/* Two stamps an operation that has the choice. Waiting for a late peer counts, too; of late the
+ * least of either way is what decides. */
 #include "coll/zero_copy.h"
 
 #include "base/clock.h"
@@ -15,6 +16,7 @@ bool zero_copy_choose(struct coll *c, struct tuner *classes, size_t bytes, size_
 void zero_copy_learn(struct coll *c)
 {
     if (c->zero_copy.ways)
-        tuner_learn(c->zero_copy.ways, c->zero_copy.yes, clock_tick() - c->zero_copy.began, c->zero_copy.bytes);
+        tuner_learn(c->zero_copy.ways, c->zero_copy.yes, clock_tick() - c->zero_copy.began,
+                    c->zero_copy.bytes);
     c->zero_copy.ways = NULL;
 }

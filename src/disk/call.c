@@ -1,5 +1,6 @@
-/* An outcome is one word, so that it travels where the operation's number does: every rank makes the same sentence of it, since every rank
- * knows the path. Errors of the disk break nothing: the gate was passed, all have told, C(k) holds. */
+/* An outcome is one word, so that it travels where the operation's number does: every rank makes
+ * the same sentence of it, since every rank knows the path. Errors of the disk break nothing: the
+ * gate was passed, all have told, C(k) holds. */
 #include "disk/call.h"
 
 #include "base/error.h"
@@ -30,7 +31,8 @@ static struct disk_call *call_make(const char *path)
     return d;
 }
 
-struct disk_call *disk_describe(struct coll *c, struct tutti_comm *comm, const char *path, const struct algorithm *algorithm, const struct call_ways *ways)
+struct disk_call *disk_describe(struct coll *c, struct tutti_comm *comm, const char *path,
+                                const struct algorithm *algorithm, const struct call_ways *ways)
 {
     struct disk_call *d = call_make(path);
     if (!d)
@@ -79,8 +81,8 @@ bool disk_call_end(struct disk_call *d)
 
 uint64_t disk_outcome(enum disk_what what, int error, uint64_t at)
 {
-    return (uint64_t)what << (AT_BITS + ERROR_BITS) | (uint64_t)(-error & ((1 << ERROR_BITS) - 1)) << AT_BITS
-         | (at < AT_MOST ? at : AT_MOST);
+    return (uint64_t)what << (AT_BITS + ERROR_BITS)
+        | (uint64_t)(-error & ((1 << ERROR_BITS) - 1)) << AT_BITS | (at < AT_MOST ? at : AT_MOST);
 }
 
 int disk_which(int fd, uint64_t *which, uint64_t *size)
@@ -123,8 +125,10 @@ int disk_all_told(struct coll *c, int but)
 {
     struct watch *w = &c->comm->watch;
     for (uint32_t i = 1; i <= w->size; i++) {
-        uint32_t p = i % w->size;                    /* rank 0 last: it may itself wait for the others, who are then to be named */
-        if ((int)p != but && load_acquire64(&w->members[p].given) < c->op.claim.seq) {       /* E22 acquire */
+        /* rank 0 last: it may itself wait for the others, who are then to be named */
+        uint32_t p = i % w->size;
+        /* E22 acquire */
+        if ((int)p != but && load_acquire64(&w->members[p].given) < c->op.claim.seq) {
             c->op.wait = wait_for(&w->members[p].given, c->op.claim.seq, p);
             return WAITING;
         }
@@ -135,19 +139,28 @@ int disk_all_told(struct coll *c, int but)
 static void explain(struct coll *c, uint32_t p, enum disk_what what, int error, uint64_t at)
 {
     static const char *const sentence[] = {
-        [DISK_OPEN] = "cannot be opened", [DISK_KIND] = "is no regular file", [DISK_MEMORY] = "there is no memory for its bytes",
-        [DISK_READ] = "cannot be read", [DISK_ENDED] = "became shorter while it was read: it ends", [DISK_OTHER] = "is another file there than for rank 0",
-        [DISK_CREATE] = "no new file can be made beside it", [DISK_ROOM] = "there is no room for its bytes", [DISK_WRITE] = "cannot be written",
-        [DISK_SYNC] = "what was written cannot be brought to the disk", [DISK_RENAME] = "the new file cannot take its name",
+        [DISK_OPEN] = "cannot be opened", [DISK_KIND] = "is no regular file",
+        [DISK_MEMORY] = "there is no memory for its bytes", [DISK_READ] = "cannot be read",
+        [DISK_ENDED] = "became shorter while it was read: it ends",
+        [DISK_OTHER] = "is another file there than for rank 0",
+        [DISK_CREATE] = "no new file can be made beside it",
+        [DISK_ROOM] = "there is no room for its bytes", [DISK_WRITE] = "cannot be written",
+        [DISK_SYNC] = "what was written cannot be brought to the disk",
+        [DISK_RENAME] = "the new file cannot take its name",
     };
     char place[64] = "";
     if (what == DISK_READ || what == DISK_WRITE || what == DISK_ENDED)
-        snprintf(place, sizeof place, at < AT_MOST ? " at byte %llu" : " at byte %llu or behind", (unsigned long long)at);
+        snprintf(place, sizeof place, at < AT_MOST ? " at byte %llu" : " at byte %llu or behind",
+                 (unsigned long long)at);
     bool known = (unsigned)what < sizeof sentence / sizeof sentence[0] && sentence[what];
-    comm_explain(c->comm, "%s of \"%.300s\" at %s, on rank %u: %s%s%s%s", kind_name(fingerprint_kind(c->op.claim.descriptor)), c->disk->path,
-                 arena_site_text(c->comm->watch.arena, c->op.site), p, known ? sentence[what] : "an error without a name", place,
+    comm_explain(c->comm, "%s of \"%.300s\" at %s, on rank %u: %s%s%s%s",
+                 kind_name(fingerprint_kind(c->op.claim.descriptor)), c->disk->path,
+                 arena_site_text(c->comm->watch.arena, c->op.site), p,
+                 known ? sentence[what] : "an error without a name", place,
                  what == DISK_KIND || what == DISK_ENDED || what == DISK_OTHER ? "" : ": ",
-                 what == DISK_KIND || what == DISK_ENDED || what == DISK_OTHER ? "" : error_system(error));
+                 what == DISK_KIND || what == DISK_ENDED || what == DISK_OTHER
+                     ? ""
+                     : error_system(error));
 }
 
 int disk_judge(struct coll *c)
@@ -171,7 +184,8 @@ int disk_transfer(struct coll *c)
     return s->idle && s->ends ? watch_own(&c->op, s->ends, s->seen + 1) : watch_poll(&c->op);
 }
 
-int disk_stripe(struct coll *c, const struct stripe_plan *plan, enum disk_what memory, uint64_t *outcome)
+int disk_stripe(struct coll *c, const struct stripe_plan *plan, enum disk_what memory,
+                uint64_t *outcome)
 {
     struct disk_call *d = c->disk;
     *outcome = 0;
@@ -189,7 +203,11 @@ int disk_stripe(struct coll *c, const struct stripe_plan *plan, enum disk_what m
     if (over == WAITING)
         return WAITING;
     if (d->stripe.error)
-        *outcome = disk_outcome(d->stripe.syncing ? DISK_SYNC : d->stripe.ended ? DISK_ENDED : plan->write ? DISK_WRITE : d->stripe.error == -ENOMEM ? DISK_MEMORY : DISK_READ,
+        *outcome = disk_outcome(d->stripe.syncing ? DISK_SYNC
+                                    : d->stripe.ended ? DISK_ENDED
+                                    : plan->write ? DISK_WRITE
+                                    : d->stripe.error == -ENOMEM ? DISK_MEMORY
+                                    : DISK_READ,
                                 d->stripe.error, d->stripe.error_at);
     return DONE;
 }

@@ -1,7 +1,8 @@
-/* A file, once per host: rank 0 makes room for it in its span, every rank reads its stripe straight into that, and all get the same memory
- * through the mapping that cannot be written. A quarter of the reads, copies and pages where four ranks would each have read it.
- * Every rank opens the file itself: a descriptor that was handed over would save one system call and cost a meeting. That it is the same
- * file is compared. */
+/* A file, once per host: rank 0 makes room for it in its span, every rank reads its stripe straight
+ * into that, and all get the same memory through the mapping that cannot be written. A quarter of
+ * the reads, copies and pages where four ranks would each have read it. Every rank opens the file
+ * itself: a descriptor that was handed over would save one system call and cost a meeting. That it
+ * is the same file is compared. */
 #include "disk/call.h"
 #include "disk/loaded.h"
 #include "group/place.h"
@@ -12,7 +13,8 @@
 
 enum { READING, TOLD };
 
-/* O_NONBLOCK: a FIFO nobody writes to would keep us for ever. What it is, is looked at before anything is read. */
+/* O_NONBLOCK: a FIFO nobody writes to would keep us for ever. What it is, is looked at before
+ * anything is read. */
 static uint64_t open_it(struct disk_call *d, uint64_t *which)
 {
     d->file = kept_of(open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -24,7 +26,8 @@ static uint64_t open_it(struct disk_call *d, uint64_t *which)
     if (r < 0)
         return disk_outcome(DISK_OPEN, r, 0);
     uint64_t other = 0, size;
-    d->direct = kept_of(open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_DIRECT));      /* none: a file system that has no such way */
+    /* none: a file system that has no such way */
+    d->direct = kept_of(open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_DIRECT));
     if (d->direct.fd >= 0 && (disk_which(d->direct.fd, &other, &size) < 0 || other != *which))
         kept_close(&d->direct);                      /* another file has taken the name since */
     return 0;
@@ -70,7 +73,9 @@ static int load_read(struct coll *c, uint64_t *outcome)
             return DONE;
         }
     }
-    struct stripe_plan plan = { d->file, d->direct, false, c->comm->world->arena.base + d->at, 0, 0 };
+    struct stripe_plan plan = {
+        d->file, d->direct, false, c->comm->world->arena.base + d->at, 0, 0
+    };
     stripe_share(d->size, w->size, w->me, &plan.from, &plan.to);
     return disk_stripe(c, &plan, DISK_MEMORY, outcome);
 }
@@ -114,7 +119,8 @@ static int load_advance(struct op *op)
 }
 
 const struct algorithm disk_load_stripes = {
-    "stripes", KIND_LOAD, SIZE_MAX, load_advance, NULL, NULL, .help = "each rank reads its share of the file, once, into memory that all see"
+    "stripes", KIND_LOAD, SIZE_MAX, load_advance, NULL, NULL,
+    .help = "each rank reads its share of the file, once, into memory that all see"
 };
 
 static void load_over(struct coll *c, int result)
@@ -128,14 +134,16 @@ static void load_over(struct coll *c, int result)
         loaded_drop(c->comm->world, at, size);
         loaded_reclaim(c->comm->world);
     } else if (at)
-        place_keep(c->comm->world);                  /* its bytes may still come: there, for as long as this process lives */
+        /* its bytes may still come: there, for as long as this process lives */
+        place_keep(c->comm->world);
     c->disk = NULL;
     c->ways = NULL;
 }
 
 static const struct call_ways load_ways = { disk_choose, disk_keep, load_over };
 
-int disk_load(struct coll *c, struct tutti_comm *comm, const char *path, const void **data, size_t *bytes)
+int disk_load(struct coll *c, struct tutti_comm *comm, const char *path, const void **data,
+              size_t *bytes)
 {
     struct disk_call *d = disk_describe(c, comm, path, &disk_load_stripes, &load_ways);
     if (!d)

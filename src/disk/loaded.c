@@ -1,6 +1,7 @@
-/* The ranks' holds are bits, so that a dead rank's hold is known for one: it is not waited for. Whoever gives back last is rarely the rank
- * whose memory it is; that one looks when it next loads, allocates in vain, or gives back itself. A file whose load failed before some rank
- * came to it is held by that rank as long as it lives: nobody can tell that it will not come.
+/* The ranks' holds are bits, so that a dead rank's hold is known for one: it is not waited for.
+ * Whoever gives back last is rarely the rank whose memory it is; that one looks when it next loads,
+ * allocates in vain, or gives back itself. A file whose load failed before some rank came to it is
+ * held by that rank as long as it lives: nobody can tell that it will not come.
  * Cost: a page a file; giving back takes the world's lock for microseconds. */
 #include "disk/loaded.h"
 
@@ -13,8 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of this rank: files that its caller has (data), and files whose memory is its own (owned), which lay otherwise before. */
-struct loaded_file { struct loaded_file *next; const void *data; uint64_t at, bytes; bool owned; struct numa_policy before; };
+/* Of this rank: files that its caller has (data), and files whose memory is its own (owned), which
+ * lay otherwise before. */
+struct loaded_file {
+    struct loaded_file *next;
+    const void *data;
+    uint64_t at, bytes;
+    bool owned;
+    struct numa_policy before;
+};
 
 static uint64_t page_up(uint64_t bytes) { return layout_round(bytes, 4096); }
 static uint64_t room_of(uint64_t bytes) { return page_up(bytes) + sizeof(struct loaded); }
@@ -64,7 +72,7 @@ uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error)
     memset((void *)page, 0, sizeof *page);           /* places are handed on as they are */
     for (uint32_t p = 0; p < comm->watch.size; p++) {
         uint32_t rank = watch_world_rank(&comm->watch, p);
-        fetch_or32(&page->held[rank / 32], UINT32_C(1) << rank % 32);            /* nobody knows of it yet */
+        fetch_or32(&page->held[rank / 32], UINT32_C(1) << rank % 32);   /* nobody knows of it yet */
     }
     list_add(world, book, file);
     return offset;
@@ -81,10 +89,12 @@ bool loaded_there(const struct world *world, uint64_t at, uint64_t bytes)
 void loaded_drop(struct world *world, uint64_t at, uint64_t bytes)
 {
     struct loaded *page = page_of(world, at, bytes);
-    fetch_and32(&page->held[world->rank / 32], ~(UINT32_C(1) << world->rank % 32));      /* E75 release */
+    /* E75 release */
+    fetch_and32(&page->held[world->rank / 32], ~(UINT32_C(1) << world->rank % 32));
 }
 
-void loaded_give(struct world *world, struct loaded_file *book, const void *data, uint64_t at, uint64_t bytes)
+void loaded_give(struct world *world, struct loaded_file *book, const void *data, uint64_t at,
+                 uint64_t bytes)
 {
     list_add(world, book, (struct loaded_file){ .data = data, .at = at, .bytes = bytes });
 }
@@ -117,7 +127,7 @@ static bool is_held(const struct world *world, const struct loaded_file *file)
 {
     const struct loaded *page = page_of(world, file->at, file->bytes);
     for (uint32_t rank = 0; rank < (uint32_t)world->size; rank++)
-        if ((load_acquire32(&page->held[rank / 32]) >> rank % 32 & 1)                /* E75 acquire */
+        if ((load_acquire32(&page->held[rank / 32]) >> rank % 32 & 1)           /* E75 acquire */
             && (rank == (uint32_t)world->rank || death_of(&world->arena.seats[rank]) == GONE_NO))
             return true;
     return false;

@@ -1,7 +1,9 @@
-/* The bytes, which all ranks have, go to a new file beside the old one, from every rank its stripe; once all have written, rank 0 brings them
- * to the disk and gives the new file its name. So whoever looks, whenever, also after a crash at any point, finds the old file whole or the
- * new one: rename replaces one by the other at once, and comes after fsync, and the directory is synced after it.
- * A rank that fails, or sees the operation fail, takes the new file away, whoever made it; only if all die at once does it stay. */
+/* The bytes, which all ranks have, go to a new file beside the old one, from every rank its stripe;
+ * once all have written, rank 0 brings them to the disk and gives the new file its name. So whoever
+ * looks, whenever, also after a crash at any point, finds the old file whole or the new one: rename
+ * replaces one by the other at once, and comes after fsync, and the directory is synced after it.
+ * A rank that fails, or sees the operation fail, takes the new file away, whoever made it; only if
+ * all die at once does it stay. */
 #include "disk/call.h"
 
 #include "arena/heap.h"
@@ -22,13 +24,15 @@ enum { NAME_MOST = 4096 };
 
 /* ---- rank 0: the new file ---- */
 
-/* Where a file is to be that is not there yet: with its folder's whole name, as the others may stand elsewhere. */
+/* Where a file is to be that is not there yet: with its folder's whole name, as the others may
+ * stand elsewhere. */
 static uint64_t new_target(struct disk_call *d)
 {
     char *copy = strdup(d->path), *other = strdup(d->path);
     char *folder = copy ? realpath(dirname(copy), NULL) : NULL;
     int error = folder ? -ENOMEM : -errno;
-    if (folder && other && asprintf(&d->target, "%s/%s", strcmp(folder, "/") ? folder : "", basename(other)) < 0)
+    if (folder && other
+        && asprintf(&d->target, "%s/%s", strcmp(folder, "/") ? folder : "", basename(other)) < 0)
         d->target = NULL;
     free(folder);
     free(other);
@@ -44,20 +48,25 @@ static uint64_t find_target(struct disk_call *d, mode_t *mode)
     if (stat(d->path, &st) < 0)
         return errno == ENOENT ? new_target(d) : disk_outcome(DISK_CREATE, -errno, 0);
     if (!S_ISREG(st.st_mode))
-        return S_ISDIR(st.st_mode) ? disk_outcome(DISK_RENAME, -EISDIR, 0) : disk_outcome(DISK_KIND, -EINVAL, 0);
+        return S_ISDIR(st.st_mode) ? disk_outcome(DISK_RENAME, -EISDIR, 0)
+                                   : disk_outcome(DISK_KIND, -EINVAL, 0);
     *mode = st.st_mode & 07777;
     d->target = realpath(d->path, NULL);
     return d->target ? 0 : disk_outcome(DISK_CREATE, -errno, 0);
 }
 
-/* The name of this operation's new file, beside d->target: of the arena's birth, the comm's and the number, so that every rank knows it from
-   the beginning, and no other job has it. */
+/* The name of this operation's new file, beside d->target: of the arena's birth, the comm's and the
+   number, so that every rank knows it from the beginning, and no other job has it. */
 static void name_it(struct coll *c)
 {
     struct disk_call *d = c->disk;
-    const uint64_t which[3] = { c->comm->world->arena.header->birth, c->comm->birth, c->op.claim.seq };
+    const uint64_t which[3] = { c->comm->world->arena.header->birth, c->comm->birth,
+                                c->op.claim.seq };
     char *copy = d->target ? strdup(d->target) : NULL;
-    if (!copy || asprintf(&d->name, "%s/.tutti-save-%016llx", dirname(copy), (unsigned long long)text_hash(which, sizeof which, 3)) < 0)
+    if (!copy
+        || asprintf(&d->name, "%s/.tutti-save-%016llx", dirname(copy),
+                    (unsigned long long)text_hash(which, sizeof which, 3))
+            < 0)
         d->name = NULL;
     free(copy);
 }
@@ -66,7 +75,8 @@ static uint64_t make_file(struct coll *c)
 {
     struct disk_call *d = c->disk;
     name_it(c);
-    d->file = kept_of(d->name ? open(d->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666) : -1);
+    d->file = kept_of(
+        d->name ? open(d->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666) : -1);
     int error = d->name ? -errno : -ENOMEM;
     d->there = d->file.fd >= 0;
     return d->there ? 0 : disk_outcome(DISK_CREATE, error, 0);
@@ -141,7 +151,8 @@ static void save_start(struct coll *c)
 {
     mode_t mode;
     uint64_t which = 0, outcome = c->comm->watch.me == 0 ? begin_file(c, &which) : 0;
-    if (c->comm->watch.me && !find_target(c->disk, &mode)) {         /* rank 0 may die before it has said anything */
+    /* rank 0 may die before it has said anything */
+    if (c->comm->watch.me && !find_target(c->disk, &mode)) {
         name_it(c);
         c->disk->there = c->disk->name != NULL;
     }
@@ -149,7 +160,10 @@ static void save_start(struct coll *c)
     disk_say(c, DISK_WHICH, which);
     disk_say(c, DISK_START, outcome);
     if (fingerprint_hashed(c->op.claim.descriptor))
-        store_relaxed64(&watch_arrival(&c->comm->watch, c->comm->watch.me, c->op.claim.seq)->payload[COUNT_WORD], c->op.claim.count);    /* relaxed: E1 publishes it */
+        /* relaxed: E1 publishes it */
+        store_relaxed64(&watch_arrival(&c->comm->watch, c->comm->watch.me, c->op.claim.seq)
+                             ->payload[COUNT_WORD],
+                        c->op.claim.count);
     disk_claim(c);
 }
 
@@ -158,7 +172,9 @@ static int save_write(struct coll *c, uint64_t *outcome)
     struct disk_call *d = c->disk;
     const struct watch *w = &c->comm->watch;
     if (!d->begun) {
-        *outcome = disk_said(c, 0, DISK_START) ? disk_said(c, w->me, DISK_START) : w->me ? open_file(c) : 0;
+        *outcome = disk_said(c, 0, DISK_START) ? disk_said(c, w->me, DISK_START)
+            : w->me ? open_file(c)
+            : 0;
         if (*outcome || disk_said(c, 0, DISK_START))
             return DONE;
     }
@@ -183,7 +199,8 @@ static uint64_t take_name(struct disk_call *d)
     d->there = false;
     char *copy = strdup(d->target);
     kept_close(&d->file);
-    d->file = kept_of(copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);         /* a folder that cannot be read cannot be synced */
+    /* a folder that cannot be read cannot be synced */
+    d->file = kept_of(copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
     free(copy);
     return 0;
 }
@@ -257,7 +274,8 @@ static int save_advance(struct op *op)
 }
 
 const struct algorithm disk_save_stripes = {
-    "stripes", KIND_SAVE, SIZE_MAX, save_advance, NULL, NULL, .help = "each rank writes its share beside the old file; rank 0 syncs and renames"
+    "stripes", KIND_SAVE, SIZE_MAX, save_advance, NULL, NULL,
+    .help = "each rank writes its share beside the old file; rank 0 syncs and renames"
 };
 
 static void save_over(struct coll *c, int result)
@@ -268,14 +286,15 @@ static void save_over(struct coll *c, int result)
     d->there &= result < 0 || c->answer < 0;
     if (c->comm->watch.me == 0 && d->at)
         heap_free(c->comm->world->heap, c->comm->world->arena.base + d->at);
-    disk_call_end(d);                                /* left behind it writes what it likes, to a file that nobody will see */
+    disk_call_end(d);   /* left behind it writes what it likes, to a file that nobody will see */
     c->disk = NULL;
     c->ways = NULL;
 }
 
 static const struct call_ways save_ways = { disk_choose, disk_keep, save_over };
 
-int disk_save(struct coll *c, struct tutti_comm *comm, const char *path, const void *data, size_t bytes)
+int disk_save(struct coll *c, struct tutti_comm *comm, const char *path, const void *data,
+              size_t bytes)
 {
     struct disk_call *d = disk_describe(c, comm, path, &disk_save_stripes, &save_ways);
     if (!d)

@@ -1,7 +1,8 @@
-/* Where the page cache has a piece, it is copied from there: memory speed, and no request to the disk. Where it has not, the piece is read
- * past the cache, so that a file that is needed once does not take its size twice. cachestat (Linux 6.5) says which; before, a read of one
- * byte that may not wait. Eight pieces of 2 MiB under way fill a disk; a look hands over at most STRIPE_LOOK of them, so that the rank comes
- * back to what else could end the operation. */
+/* Where the page cache has a piece, it is copied from there: memory speed, and no request to the
+ * disk. Where it has not, the piece is read past the cache, so that a file that is needed once does
+ * not take its size twice. cachestat (Linux 6.5) says which; before, a read of one byte that may
+ * not wait. Eight pieces of 2 MiB under way fill a disk; a look hands over at most STRIPE_LOOK of
+ * them, so that the rank comes back to what else could end the operation. */
 #include "disk/stripe.h"
 
 #include "os/memory.h"
@@ -19,7 +20,8 @@ enum { STRIPE_LOOK = 8, UNIT_LARGE = STRIPE_PIECE, STRIPE_AHEAD = 32 << 20 };
 
 void stripe_share(uint64_t size, uint32_t ranks, uint32_t me, uint64_t *from, uint64_t *to)
 {
-    uint64_t unit = size / ranks >= UNIT_LARGE ? UNIT_LARGE : STRIPE_PAGE, units = (size + unit - 1) / unit;
+    uint64_t unit = size / ranks >= UNIT_LARGE ? UNIT_LARGE : STRIPE_PAGE,
+             units = (size + unit - 1) / unit;
     uint64_t first = units * me / ranks * unit, behind = units * (me + 1) / ranks * unit;
     *from = first < size ? first : size;
     *to = behind < size ? behind : size;
@@ -59,8 +61,10 @@ static void hand_over(struct stripe *s, unsigned slot)
     size_t bytes = s->piece[slot].bytes;
     bool direct = s->piece[slot].direct;
     int fd = kept_fd(direct ? &s->plan.direct : &s->plan.file);
-    struct transfer_piece piece = { s->plan.write ? TRANSFER_WRITE : TRANSFER_READ, fd, s->plan.at + offset,
-                                    direct ? (bytes + STRIPE_PAGE - 1) / STRIPE_PAGE * STRIPE_PAGE : bytes, offset };
+    struct transfer_piece piece = {
+        s->plan.write ? TRANSFER_WRITE : TRANSFER_READ, fd, s->plan.at + offset,
+        direct ? (bytes + STRIPE_PAGE - 1) / STRIPE_PAGE * STRIPE_PAGE : bytes, offset
+    };
     int r = fd < 0 ? fd : transfer_give(s->transfer, &piece, slot);
     if (r < 0)
         fail(s, r, offset);
@@ -68,8 +72,9 @@ static void hand_over(struct stripe *s, unsigned slot)
         s->busy |= 1u << slot;
 }
 
-/* The memory up to `behind`, and some more: in huge pages where they can be had, so that each rank later maps 2 MiB by one fault. To ask for
-   them costs the same for one as for many, so that they are asked for by the dozen: some 4 ms. */
+/* The memory up to `behind`, and some more: in huge pages where they can be had, so that each rank
+   later maps 2 MiB by one fault. To ask for them costs the same for one as for many, so that they
+   are asked for by the dozen: some 4 ms. */
 static int make_present(struct stripe *s, uint64_t behind)
 {
     int r = 0;
@@ -77,7 +82,9 @@ static int make_present(struct stripe *s, uint64_t behind)
         uint64_t left = s->plan.to - s->present;
         size_t bytes = left < STRIPE_AHEAD ? (size_t)left : STRIPE_AHEAD, huge;
         char *at = s->plan.at + s->present;
-        r = bytes >= MEMORY_HUGE_FROM ? memory_populate_huge(at, bytes, s->present / MEMORY_HUGE_PAGE, &huge) : memory_populate(at, bytes);
+        r = bytes >= MEMORY_HUGE_FROM
+            ? memory_populate_huge(at, bytes, s->present / MEMORY_HUGE_PAGE, &huge)
+            : memory_populate(at, bytes);
         s->present += bytes;
     }
     return r;
@@ -95,7 +102,8 @@ static void next_piece(struct stripe *s)
     }
     s->piece[slot].offset = s->next;
     s->piece[slot].bytes = bytes;
-    s->piece[slot].direct = s->plan.direct.fd >= 0 && !s->indirect && s->next % STRIPE_PAGE == 0 && !is_cached(s->plan.file.fd, s->next, bytes);
+    s->piece[slot].direct = s->plan.direct.fd >= 0 && !s->indirect && s->next % STRIPE_PAGE == 0
+        && !is_cached(s->plan.file.fd, s->next, bytes);
     s->next += bytes;
     hand_over(s, slot);
 }
@@ -116,9 +124,9 @@ static void piece_ended(struct stripe *s, const struct transfer_end *end)
         return;
     }
     size_t wanted = s->piece[slot].bytes, got = end->result > 0 ? (size_t)end->result : 0;
-    got = got < wanted ? got : wanted;               /* a piece past the cache is read by whole pages */
+    got = got < wanted ? got : wanted;          /* a piece past the cache is read by whole pages */
     if (end->result == -EINVAL && s->piece[slot].direct)
-        s->indirect = true;                          /* through the cache, then */
+        s->indirect = true;                     /* through the cache, then */
     else if (end->result < 0 && end->result != -EAGAIN && end->result != -EINTR) {
         fail(s, (int)end->result, offset);
         return;
@@ -160,7 +168,8 @@ static bool take_ends(struct stripe *s)
 static int give_pieces(struct stripe *s, int most)
 {
     int given = 0;
-    for (; given < most && !s->error && s->next < s->plan.to && s->busy != (1u << STRIPE_DEPTH) - 1; given++)
+    for (; given < most && !s->error && s->next < s->plan.to && s->busy != (1u << STRIPE_DEPTH) - 1;
+         given++)
         next_piece(s);
     return given;
 }
@@ -174,7 +183,7 @@ int stripe_advance(struct stripe *s)
         given += now;
         s->idle = !any && now == 0;
         if (s->idle && s->busy && !s->ends && (s->ends = transfer_ends(s->transfer)))
-            s->idle = false;                         /* what ended before is not counted there: one more look */
+            s->idle = false;            /* what ended before is not counted there: one more look */
     } while (!s->idle && given < STRIPE_LOOK);
     return s->busy == 0 && (s->error || s->next == s->plan.to);
 }

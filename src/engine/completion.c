@@ -1,5 +1,6 @@
-/* Who sleeps says so in the word itself, so that the end of a handle nobody sleeps for, as most are, is no system call.
- * A descriptor is made for those alone who wait in a ring on a kernel whose rings know no futex: one more write at the end of their work. */
+/* Who sleeps says so in the word itself, so that the end of a handle nobody sleeps for, as most
+ * are, is no system call. A descriptor is made for those alone who wait in a ring on a kernel whose
+ * rings know no futex: one more write at the end of their work. */
 #include "engine/completion.h"
 
 #include "os/futex.h"
@@ -19,7 +20,7 @@ void completion_signal(struct completion *completion)
     const uint64_t one = 1;
     struct kept event = completion->event;
     if (fetch_or32(&completion->over, COMPLETION_OVER) & COMPLETION_HEARD)
-        futex_wake(&completion->over, INT_MAX);            /* of an address: nothing is read there */
+        futex_wake(&completion->over, INT_MAX);         /* of an address: nothing is read there */
     if (!event.file)
         return;
     ssize_t wrote = kept_is(&event) ? write(event.fd, &one, sizeof one) : 0;
@@ -31,7 +32,7 @@ void completion_drop(struct completion *completion)
 {
     if (!completion->event.file)
         return;
-    while (!load_acquire32(&completion->rung))             /* whoever rings is between two instructions */
+    while (!load_acquire32(&completion->rung))      /* whoever rings is between two instructions */
         sched_yield();
     kept_close(&completion->event);
 }

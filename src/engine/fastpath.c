@@ -1,5 +1,6 @@
-/* Off the fast path: what it has begun becomes an operation of the state machine. It is no inline function, since
- * it is rare and needs struct coll. Cost: a struct coll filled in, and figures that were counted too early. */
+/* Off the fast path: what it has begun becomes an operation of the state machine. It is no inline
+ * function, since it is rare and needs struct coll. Cost: a struct coll filled in, and figures that
+ * were counted too early. */
 #include "engine/fastpath.h"
 
 #include "os/caller.h"

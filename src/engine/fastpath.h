@@ -1,9 +1,11 @@
-/* Job: the fast path of small blocking operations, which cost one transfer of a cache line between ranks. It fills in no struct coll.
+/* Job: the fast path of small blocking operations, which cost one transfer of a cache line between
+ *      ranks. It fills in no struct coll.
  * Owns: nothing of its own; seq, journal and arrival as run.c does.
  * Never: sleeps, checks arguments.
  *
- * It is used while the comm is whole, no work is under way, no device is involved, and all peers arrive within a short spin. Else
- * fast_resume goes on with the operation from where this stopped. */
+ * It is used while the comm is whole, no work is under way, no device is involved, and all
+ * peers arrive within a short spin. Else fast_resume goes on with the operation from where
+ * this stopped. */
 #ifndef TUTTI_ENGINE_FASTPATH_H
 #define TUTTI_ENGINE_FASTPATH_H
 
@@ -65,10 +67,12 @@ enum fast_state {
     FAST_TAKEN                         /* take has said that there is more to do */
 };
 
-/* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that of flags. */
+/* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that
+ * of flags. */
 static inline bool fast_may(const struct tutti_comm *comm)
 {
-    return !load_acquire32(&comm->watch.attention) && comm->coll.gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
+    return !load_acquire32(&comm->watch.attention)
+        && comm->coll.gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
 }
 
 /* The next operation of this comm. `count` fits the stamp. */
@@ -84,7 +88,8 @@ void fast_begin(const struct tutti_comm *comm, struct fast *s, enum kind kind, u
     s->site = site;
 }
 
-/* Arrives, and counts it. What nobody waits for is done after that, here and before fast_look, while the peers' lines cannot be there yet. */
+/* Arrives, and counts it. What nobody waits for is done after that, here and before fast_look,
+ * while the peers' lines cannot be there yet. */
 static inline __attribute__((always_inline))
 void fast_arrive(struct tutti_comm *comm, struct fast *s)
 {
@@ -94,7 +99,8 @@ void fast_arrive(struct tutti_comm *comm, struct fast *s)
     comm->seq = s->claim.seq;
     comm->engine.calls[s->kind]++;
     s->began = clock_tick();
-    s->record = journal_begin(w, s->claim.seq, s->claim.descriptor, s->claim.count, s->site, s->began);
+    s->record = journal_begin(w, s->claim.seq, s->claim.descriptor, s->claim.count, s->site,
+                              s->began);
     journal_count(w, FIGURE_OPERATIONS, 1);
     journal_count(w, FIGURE_CAME_LAST, 1);           /* as it seems */
     if (s->bytes)
@@ -115,8 +121,10 @@ uint64_t fast_look(struct tutti_comm *comm, struct fast *s)
     return watch_first(&comm->watch, &s->claim, steps);
 }
 
-/* True: all are there, nobody has to be woken, and no verdict stands against it. first: what fast_look gave. */
-static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *comm, struct fast *s, uint64_t first)
+/* True: all are there, nobody has to be woken, and no verdict stands against it. first: what
+ * fast_look gave. */
+static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *comm, struct fast *s,
+                                                           uint64_t first)
 {
     struct watch *w = &comm->watch;
     return !s->wakes && watch_arrived_soon(w, &s->claim, first, FAST_SPINS, &s->next, &s->pauses)
@@ -132,7 +140,8 @@ static inline void fast_waited(struct watch *w, uint64_t ticks)
     journal_count(w, FIGURE_WAIT_TICKS, ticks);
 }
 
-/* What operation_end does for an operation that went well, as far as it is not done yet: as little as can be, for all of it stands before the next arrival. */
+/* What operation_end does for an operation that went well, as far as it is not done yet: as little
+ * as can be, for all of it stands before the next arrival. */
 static inline __attribute__((always_inline))
 void fast_end(struct tutti_comm *comm, const struct fast *s)
 {
@@ -166,7 +175,8 @@ enum fast_state fast_run(struct tutti_comm *comm, const struct fast_op *op, stru
     return FAST_DONE;
 }
 
-/* The comm's last operation has arrived here: fills in c as of an operation of the state machine. */
+/* The comm's last operation has arrived here: fills in c as of an operation of the
+ * state machine. */
 void fast_adopt(struct tutti_comm *comm, struct coll *c, struct fast_saved s, enum kind kind,
                 int64_t timeout_ns);
 

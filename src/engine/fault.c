@@ -1,5 +1,6 @@
-/* The counts of calls are kept from the comm's first day (one private increment a call), so that N means the same whenever the fault
- * is set. A fault strikes after the arguments are checked and before the arrival. */
+/* The counts of calls are kept from the comm's first day (one private increment a call), so that N
+ * means the same whenever the fault is set. A fault strikes after the arguments are checked and
+ * before the arrival. */
 #include "engine/fault.h"
 
 
@@ -50,15 +51,20 @@ int fault_add(struct tutti_comm *comm, const char *what, struct text *why)
         return -EINVAL;
     }
     strcpy(copy, what);
-    char *name = strchr(copy, ':'), *number = name ? strchr(name, '#') : NULL, *action = number ? strchr(number, ':') : NULL;
+    char *name = strchr(copy, ':'), *number = name ? strchr(name, '#') : NULL,
+         *action = number ? strchr(number, ':') : NULL;
     if (!action) {
-        text_add(why, "\"%s\": expected RANK:OPERATION#N:kill|stop|delay=MS|abort, as in 1:barrier#3:kill", what);
+        text_add(why,
+                 "\"%s\": expected RANK:OPERATION#N:kill|stop|delay=MS|abort, as in "
+                 "1:barrier#3:kill",
+                 what);
         return -EINVAL;
     }
     *name++ = *number++ = *action++ = 0;
     fault.kind = fault_kind(name);
     if (text_parse_int(copy, 0, (int64_t)comm->watch.size - 1, &rank) < 0)
-        text_add(why, "\"%s\": no rank of this comm; there are 0 to %u", copy, comm->watch.size - 1);
+        text_add(why, "\"%s\": no rank of this comm; there are 0 to %u", copy,
+                 comm->watch.size - 1);
     else if (fault.kind == -2)
         text_add(why, "\"%s\": no operation; give a function's name without tutti_, or *", name);
     else if (text_parse_int(number, 1, INT64_MAX, &nth) < 0)
@@ -92,7 +98,8 @@ void fault_strike(struct tutti_comm *comm, enum kind kind)
         all += comm->engine.calls[i];
     for (int i = 0; i < comm->engine.fault_count; i++) {
         const struct fault *f = &comm->engine.faults[i];
-        if (f->kind == -1 ? f->nth != all : f->kind != (int)kind || f->nth != comm->engine.calls[kind])
+        if (f->kind == -1 ? f->nth != all
+                          : f->kind != (int)kind || f->nth != comm->engine.calls[kind])
             continue;
         if (f->action == FAULT_KILL)
             kill(getpid(), SIGKILL);

@@ -6,7 +6,8 @@
 
 #include "group/comm.h"
 
-/* "RANK:OPERATION#N:kill|stop|delay=MS|abort"; 0, -EINVAL with the reason in why, -ENOSPC. Faults of other ranks are checked and dropped. */
+/* "RANK:OPERATION#N:kill|stop|delay=MS|abort"; 0, -EINVAL with the reason in why, -ENOSPC. Faults
+ * of other ranks are checked and dropped. */
 int  fault_add(struct tutti_comm *comm, const char *what, struct text *why);
 void fault_strike(struct tutti_comm *comm, enum kind kind);  /* whatever is due at this call */
 

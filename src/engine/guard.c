@@ -1,4 +1,5 @@
-/* Everything here is off the fast path: it runs when a call is refused, or when the comm's attention word is not 0. */
+/* Everything here is off the fast path: it runs when a call is refused, or when the comm's
+ * attention word is not 0. */
 #include "engine/guard.h"
 
 #include "engine/fault.h"
@@ -11,13 +12,16 @@
 #include <stdio.h>
 #include <time.h>
 
-/* A function under once is in the way of its comm and its world; `done` may run in a round of the progress thread, which looks at all comms. */
+/* A function under once is in the way of its comm and its world; `done` may run in a round of the
+ * progress thread, which looks at all comms. */
 bool guard_nested(const struct tutti_comm *comm)
 {
     const struct tutti_comm *inside = comm_callback;
     if (!inside || inside->world != comm->world)
         return false;
-    return inside == comm || comm == comm->world->whole || (load_acquire32(&inside->watch.attention) & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER));
+    return inside == comm || comm == comm->world->whole
+        || (load_acquire32(&inside->watch.attention)
+            & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER));
 }
 
 /* The lock is for a thread's first call; two that take turns on a comm only store their numbers. */
@@ -36,7 +40,8 @@ void guard_aside(const struct tutti_comm *comm)
 void guard_stranger(struct tutti_comm *comm)
 {
     guard_aside(comm);
-    store_relaxed64(&comm->engine.caller, threads_self());                  /* relaxed: each thread stores its own, and looks for no other's */
+    /* relaxed: each thread stores its own, and looks for no other's */
+    store_relaxed64(&comm->engine.caller, threads_self());
 }
 
 int guard_busy(struct tutti_comm *comm)
@@ -46,7 +51,8 @@ int guard_busy(struct tutti_comm *comm)
 
 static int guard_journal(struct tutti_comm *comm, enum kind kind, uint32_t site, int error)
 {
-    if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK)) {        /* with work under way the journal is another thread's */
+    /* with work under way the journal is another thread's */
+    if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK)) {
         uint64_t tick = clock_tick();
         journal_begin(&comm->watch, 0, fingerprint_make(kind, 0, 0, 0, 0), 0, site, tick);
         journal_end(&comm->watch, error, tick);
@@ -61,11 +67,13 @@ int guard_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const c
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    comm_explain(comm, "%s at %s refused: %s", kind_name(kind), arena_site_text(&comm->world->arena, site), why);
+    comm_explain(comm, "%s at %s refused: %s", kind_name(kind),
+                 arena_site_text(&comm->world->arena, site), why);
     return guard_journal(comm, kind, site, -EINVAL);
 }
 
-int guard_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error, const char *format, ...)
+int guard_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error,
+               const char *format, ...)
 {
     char why[ABORT_TEXT], words[2 * ABORT_TEXT];
     va_list args;
@@ -73,7 +81,8 @@ int guard_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
     snprintf(words, sizeof words, "%s: %s", why, error_system(error));
-    comm_explain(comm, "%s at %s: %s", kind_name(kind), arena_site_text(&comm->world->arena, site), words);
+    comm_explain(comm, "%s at %s: %s", kind_name(kind), arena_site_text(&comm->world->arena, site),
+                 words);
     comm_give_up(comm, words);
     return guard_journal(comm, kind, site, error);
 }
@@ -83,14 +92,20 @@ int guard_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tut
     if (!call)
         return 0;
     if (call->flags & ~(unsigned)TUTTI_KEEP)
-        return guard_refuse(comm, kind, site, "unknown bits 0x%x in call.flags; there is TUTTI_KEEP", call->flags & ~(unsigned)TUTTI_KEEP);
+        return guard_refuse(comm, kind, site,
+                            "unknown bits 0x%x in call.flags; there is TUTTI_KEEP",
+                            call->flags & ~(unsigned)TUTTI_KEEP);
     if ((call->flags & TUTTI_KEEP) && !call->work)
-        return guard_refuse(comm, kind, site, "TUTTI_KEEP needs call.work: a deadline that breaks nothing needs a handle that goes on");
+        return guard_refuse(comm, kind, site,
+                            "TUTTI_KEEP needs call.work: a deadline that breaks nothing needs a "
+                            "handle that goes on");
     if (call->done && !call->work)
         return guard_refuse(comm, kind, site, "call.done needs call.work");
     for (size_t i = 0; i < sizeof call->reserved / sizeof call->reserved[0]; i++)
         if (call->reserved[i])
-            return guard_refuse(comm, kind, site, "call.reserved[%zu] is not 0: fill a tutti_call with zeros first", i);
+            return guard_refuse(comm, kind, site,
+                                "call.reserved[%zu] is not 0: fill a tutti_call with zeros first",
+                                i);
     return 0;
 }
 
@@ -110,8 +125,9 @@ static void guard_take_over(struct tutti_comm *comm)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* Another thread may have met the failure, in work under way, and still write the report: it does so in its lock. So who gets -ECANCELED can read
-   the report. Half a second at most: what is in the lock may be a function of the caller's that has come here. */
+/* Another thread may have met the failure, in work under way, and still write the report: it does
+   so in its lock. So who gets -ECANCELED can read the report. Half a second at most: what is in the
+   lock may be a function of the caller's that has come here. */
 static int guard_broken(struct tutti_comm *comm)
 {
     struct timespec until;
@@ -129,13 +145,16 @@ int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     uint32_t attention = load_acquire32(&comm->watch.attention);
     if ((attention & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER)) && comm_callback == comm) {
-        comm_explain(comm, "%s at %s: called from a callback on the same comm, which would wait for itself", kind_name(kind),
-                     arena_site_text(&comm->world->arena, site));
+        comm_explain(comm,
+                     "%s at %s: called from a callback on the same comm, which would wait for "
+                     "itself",
+                     kind_name(kind), arena_site_text(&comm->world->arena, site));
         return -EDEADLK;
     }
     if (attention & ATTENTION_ADRIFT)
         guard_take_over(comm);
-    bool mends = kind == KIND_SHRINK || kind == KIND_AGREE;          /* for them a broken comm is the normal case */
+    /* for them a broken comm is the normal case */
+    bool mends = kind == KIND_SHRINK || kind == KIND_AGREE;
     if ((attention & ATTENTION_BROKEN) && !mends)
         return guard_broken(comm);
     if (attention & ATTENTION_FAULT) {

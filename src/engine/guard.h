@@ -1,4 +1,5 @@
-/* Job: what every public function does first and last: is this the rank, is the comm free, is it whole, what is odd about it today.
+/* Job: what every public function does first and last: is this the rank, is the comm free, is it
+ *      whole, what is odd about it today.
  * Owns: tutti_comm.engine.busy.
  * Never: what the function is for. */
 #ifndef TUTTI_ENGINE_GUARD_H
@@ -13,7 +14,8 @@ void guard_stranger(struct tutti_comm *comm);
 void guard_aside(const struct tutti_comm *comm);
 int guard_busy(struct tutti_comm *comm);
 int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
-bool guard_nested(const struct tutti_comm *comm);            /* freeing comm would direct the ground from under the callback this thread is in */
+/* freeing comm would direct the ground from under the callback this thread is in */
+bool guard_nested(const struct tutti_comm *comm);
 
 /* First of all: a call that fails leaves no handle. */
 static inline void guard_clear(const tutti_call *call)
@@ -25,11 +27,13 @@ static inline void guard_clear(const tutti_call *call)
 /* Another thread than the last one calls: who waits for this rank may have to reckon with it. */
 static inline void guard_known(struct tutti_comm *comm)
 {
-    if (load_relaxed64(&comm->engine.caller) != threads_self())             /* relaxed: only this thread stores its own number */
+    /* relaxed: only this thread stores its own number */
+    if (load_relaxed64(&comm->engine.caller) != threads_self())
         guard_stranger(comm);
 }
 
-/* 0: inside (guard_leave when done); -EINVAL, -ECHILD, -EBUSY, -EDEADLK. Four private loads and a store. */
+/* 0: inside (guard_leave when done); -EINVAL, -ECHILD, -EBUSY, -EDEADLK. Four private loads
+ * and a store. */
 static inline int guard_enter(struct tutti_comm *comm)
 {
     if (!comm)
@@ -37,7 +41,8 @@ static inline int guard_enter(struct tutti_comm *comm)
     if (*comm->fork_word != 1)
         return -ECHILD;
     guard_known(comm);
-    if (load_relaxed32(&comm->engine.busy))                 /* relaxed: a check against misuse, documented as one that may slip */
+    /* relaxed: a check against misuse, documented as one that may slip */
+    if (load_relaxed32(&comm->engine.busy))
         return guard_busy(comm);
     store_relaxed32(&comm->engine.busy, 1);                 /* relaxed: as above */
     return 0;
@@ -49,20 +54,29 @@ static inline int guard_leave(struct tutti_comm *comm, int result)
     return result;
 }
 
-/* Just before an operation begins: 0, or -ECANCELED on a broken comm, -EDEADLK …; strikes faults. One load where nothing is odd. */
+/* Just before an operation begins: 0, or -ECANCELED on a broken comm, -EDEADLK …; strikes faults.
+ * One load where nothing is odd. */
 static inline int guard_operation(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     comm->engine.calls[kind]++;
-    return load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK ? guard_odd(comm, kind, site) : 0;
+    return load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK
+        ? guard_odd(comm, kind, site)
+        : 0;
 }
 
-/* A bad argument: said in the report and in the journal, where waiting peers read it. Returns -EINVAL. */
-__attribute__((format(printf, 4, 5))) int guard_refuse(struct tutti_comm *comm, enum kind kind, uint32_t site, const char *format, ...);
+/* A bad argument: said in the report and in the journal, where waiting peers read it.
+ * Returns -EINVAL. */
+__attribute__((format(printf, 4, 5))) int guard_refuse(struct tutti_comm *comm, enum kind kind,
+                                                       uint32_t site, const char *format, ...);
 
-/* What this rank lacks for a call whose arguments are good: its peers, who may wait for it, hear it at once. Returns error. */
-__attribute__((format(printf, 5, 6))) int guard_fail(struct tutti_comm *comm, enum kind kind, uint32_t site, int error, const char *format, ...);
+/* What this rank lacks for a call whose arguments are good: its peers, who may wait for it, hear it
+ * at once. Returns error. */
+__attribute__((format(printf, 5, 6))) int guard_fail(struct tutti_comm *comm, enum kind kind,
+                                                     uint32_t site, int error, const char *format,
+                                                     ...);
 
-/* Checks a tutti_call: unknown flags, reserved fields, KEEP without work. 0 or -EINVAL (refused). */
+/* Checks a tutti_call: unknown flags, reserved fields, KEEP without work. 0 or
+ * -EINVAL (refused). */
 int guard_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tutti_call *call);
 
 /* The deadline of a call: its own, or the comm's. < 0: none. */

@@ -1,4 +1,5 @@
-/* An operation that goes well is told of in few stores; what one that failed has to say stays off that road. */
+/* An operation that goes well is told of in few stores; what one that failed has to say stays off
+ * that road. */
 #include "engine/operation.h"
 
 #include "engine/verify.h"
@@ -11,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Field by field: most of struct coll is nobody's business before its algorithm has set it, and clearing all of it costs as much as a
-   quarter of a barrier. */
+/* Field by field: most of struct coll is nobody's business before its algorithm has set it, and
+   clearing all of it costs as much as a quarter of a barrier. */
 void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, enum kind kind,
                         uint32_t site, int64_t timeout_ns)
 {
@@ -29,7 +30,7 @@ void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, e
     op->slices = op->warned = 0;
     op->pauses = 0;
     op->claim.seq = seq;
-    store_relaxed64(&comm->numbered, seq);           /* relaxed: only says whether a report is old */
+    store_relaxed64(&comm->numbered, seq);          /* relaxed: only says whether a report is old */
     op->claim.descriptor = operation_fingerprint(c, kind);
     op->claim.count = c->list_hash ? c->list_hash : c->count;
     op->claim.commit_at = 0;
@@ -38,7 +39,9 @@ void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, e
     operation_gate(comm);
     c->gate = comm->coll.gate;
     if (!c->algorithm)
-        c->algorithm = kind == KIND_BARRIER ? comm->coll.gate : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
+        c->algorithm = kind == KIND_BARRIER
+            ? comm->coll.gate
+            : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
     c->op.advance = c->algorithm->advance;
     if (c->ways)
         c->ways->choose(c);
@@ -52,22 +55,24 @@ void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, u
 
 void operation_begin(struct coll *c, uint64_t tick)
 {
-    journal_begin(&c->comm->watch, c->op.claim.seq, c->op.claim.descriptor, c->count, c->op.site, tick);
+    journal_begin(&c->comm->watch, c->op.claim.seq, c->op.claim.descriptor, c->count, c->op.site,
+                  tick);
 }
 
-/* A rank that cannot take part (no memory for its staging) tells the others before it gives up. What an older operation has left in the
-   report is no reason. */
+/* A rank that cannot take part (no memory for its staging) tells the others before it gives up.
+   What an older operation has left in the report is no reason. */
 static void operation_pass_on(struct coll *c, int error)
 {
     char report[REPORT_TEXT];
     bool said = comm_read(c->comm, report) >= c->op.claim.seq && report[0];
     if (!said)
-        comm_explain(c->comm, "%s at %s: %s", kind_name(fingerprint_kind(c->op.claim.descriptor)), arena_site_text(c->comm->watch.arena, c->op.site),
-                     error_system(error));
+        comm_explain(c->comm, "%s at %s: %s", kind_name(fingerprint_kind(c->op.claim.descriptor)),
+                     arena_site_text(c->comm->watch.arena, c->op.site), error_system(error));
     comm_give_up(c->comm, said ? report : error_system(error));
 }
 
-/* Its device failed before the result was in place, so C(k) holds for nobody: a reason of its own. The report says which and how. */
+/* Its device failed before the result was in place, so C(k) holds for nobody: a reason of its own.
+ * The report says which and how. */
 static bool operation_device_failed(struct coll *c, int error)
 {
     struct watch *w = &c->comm->watch;
@@ -76,12 +81,14 @@ static bool operation_device_failed(struct coll *c, int error)
         return false;
     char report[REPORT_TEXT];
     comm_read(c->comm, report);
-    snprintf(w->mine->why, sizeof w->mine->why, "%.*s", ABORT_TEXT - 1, report[0] ? report : "it did not say how");
+    snprintf(w->mine->why, sizeof w->mine->why, "%.*s", ABORT_TEXT - 1,
+             report[0] ? report : "it did not say how");
     verdict_quit(w, QUIT_DEVICE);
     return true;
 }
 
-/* How it failed: in the report, and to those who still wait for this rank. Its texts stay off the road of what succeeds. */
+/* How it failed: in the report, and to those who still wait for this rank. Its texts stay off the
+ * road of what succeeds. */
 static __attribute__((noinline, cold)) void operation_explain(struct coll *c, int result)
 {
     struct tutti_comm *comm = c->comm;
@@ -92,12 +99,19 @@ static __attribute__((noinline, cold)) void operation_explain(struct coll *c, in
         rollcall_failure(&t, w, &c->op);
         comm_show(comm, &t);
     } else if (result == -EINTR)
-        comm_explain(comm, "interrupted in %s at %s: the interrupt function said stop; the comm is aborted",
-                     kind_name(fingerprint_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
-    else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN) && !operation_device_failed(c, result)) {
+        comm_explain(comm,
+                     "interrupted in %s at %s: the interrupt function said stop; the comm is "
+                     "aborted",
+                     kind_name(fingerprint_kind(c->op.claim.descriptor)),
+                     arena_site_text(w->arena, c->op.site));
+    else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN)
+             && !operation_device_failed(c, result)) {
         if (result == -EPROTO || result == -EIO)
-            comm_explain(comm, "%s at %s: what another rank has left in the arena cannot be true: somebody has written over it",
-                         kind_name(fingerprint_kind(c->op.claim.descriptor)), arena_site_text(w->arena, c->op.site));
+            comm_explain(comm,
+                         "%s at %s: what another rank has left in the arena cannot be true: "
+                         "somebody has written over it",
+                         kind_name(fingerprint_kind(c->op.claim.descriptor)),
+                         arena_site_text(w->arena, c->op.site));
         operation_pass_on(c, result);
     }
 }
@@ -109,7 +123,9 @@ int operation_end(struct coll *c, int result)
     uint64_t began = load_relaxed64(&journal_hand(w->mine)->began);  /* relaxed: our own record */
     if (result == 0 && w->verify)
         result = verify_end(c);
-    uint64_t ended = c->op.waited || c->fold.ticks || result < 0 ? clock_tick() : began + (uint64_t)c->op.pauses * w->pause_ticks;
+    uint64_t ended = c->op.waited || c->fold.ticks || result < 0
+        ? clock_tick()
+        : began + (uint64_t)c->op.pauses * w->pause_ticks;
     if (result < 0)
         operation_explain(c, result);
     journal_end(w, result, ended);
@@ -119,7 +135,8 @@ int operation_end(struct coll *c, int result)
     if (c->fold.ticks)
         journal_count(w, FIGURE_FOLD_TICKS, c->fold.ticks);
     if (c->op.waited || c->op.pauses)
-        journal_count(w, FIGURE_WAIT_TICKS, ended - began > c->fold.ticks ? ended - began - c->fold.ticks : 0);
+        journal_count(w, FIGURE_WAIT_TICKS,
+                      ended - began > c->fold.ticks ? ended - began - c->fold.ticks : 0);
     else
         journal_count(w, FIGURE_CAME_LAST, 1);
     if (c->ways)

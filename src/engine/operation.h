@@ -1,4 +1,5 @@
-/* Job: an operation's beginning and end: its number, its record in the journal, and, if it failed, its report.
+/* Job: an operation's beginning and end: its number, its record in the journal, and, if it
+ *      failed, its report.
  * Owns: tutti_comm.seq.
  * Never: what lies between the two (run.h, fastpath.h, queue.h). */
 #ifndef TUTTI_ENGINE_OPERATION_H
@@ -9,7 +10,8 @@
 
 static inline uint64_t operation_fingerprint(const struct coll *c, enum kind kind)
 {
-    return c->list_hash ? fingerprint_make_list(kind, c->type, c->oper, c->list_hash) : fingerprint_make(kind, c->type, c->oper, c->root, c->count);
+    return c->list_hash ? fingerprint_make_list(kind, c->type, c->oper, c->list_hash)
+                        : fingerprint_make(kind, c->type, c->oper, c->root, c->count);
 }
 
 static inline void operation_gate(struct tutti_comm *comm)

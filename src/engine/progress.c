@@ -1,8 +1,9 @@
-/* One round: pump every comm that has work, declare a sleeper for each head that waits, sleep on all their words and on the bell, take the
- * declarations back. `round` is held all through a round, so that a comm's memory can be given back
- * between two (progress_quiesce); each round begins through `door`, so that who
- * wants to come between is not overtaken by the next one. The
- * world's lock is not held while pumping: an operation may need it for its staging, and `done` may call anything on other comms. */
+/* One round: pump every comm that has work, declare a sleeper for each head that waits, sleep on
+ * all their words and on the bell, take the declarations back. `round` is held all through a round,
+ * so that a comm's memory can be given back between two (progress_quiesce); each round begins
+ * through `door`, so that who wants to come between is not overtaken by the next one. The world's
+ * lock is not held while pumping: an operation may need it for its staging, and `done` may call
+ * anything on other comms. */
 #include "engine/progress.h"
 
 #include "base/clock.h"
@@ -24,8 +25,10 @@ struct progress {
                                           beginning; 0: if it is rung for. Stored by it alone */
     bool spare;                        /* there is a CPU for it beside those of the ranks */
     int idle;                          /* naps in a row in which there was nothing to do */
-    uint64_t seen_ns, seen_cpu_ns;     /* when it last looked at the clock, and its own CPU time then */
-    int first;                         /* which comm with work is asked first: moves on, so that each gets its words watched */
+    /* when it last looked at the clock, and its own CPU time then */
+    uint64_t seen_ns, seen_cpu_ns;
+    /* which comm with work is asked first: moves on, so that each gets its words watched */
+    int first;
 };
 
 struct round {
@@ -33,7 +36,9 @@ struct round {
     struct drive_sleep sleeps[SLEEPS_MAX];
     struct tutti_comm *comms[SLOTS_MAX];
     int words_used, sleeps_used, comms_used, waits, watched;
-    uint64_t slice, meant;             /* meant: what the slice would be if no device was waited for; by that it is judged how late it ends */
+    /* meant: what the slice would be if no device was waited for; by that it is judged how
+     * late it ends */
+    uint64_t slice, meant;
 };
 
 static void progress_list(struct world *world, struct round *r)
@@ -90,13 +95,16 @@ static void round_excuse(struct world *world, struct round *r, uint64_t now, uin
                 (*pump)->excuse(r->comms[i], now, excess);
 }
 
-/* Since the last time this thread either ran or slept, and no longer than it meant to; what is left of that time, the process was stopped.
-   Where it slept because there was nothing to do, what there is now begins to count when it wakes. */
+/* Since the last time this thread either ran or slept, and no longer than it meant to; what is left
+   of that time, the process was stopped. Where it slept because there was nothing to do, what there
+   is now begins to count when it wakes. */
 static void round_account(struct world *world, struct round *r, uint64_t slice)
 {
     struct progress *p = world->progress;
-    uint64_t now = clock_ns(), cpu = clock_cpu_ns(), passed = now - p->seen_ns, ran = cpu - p->seen_cpu_ns;
-    uint64_t excess = passed > ran ? drive_excess(slice == UINT64_MAX ? 0 : slice, passed - ran) : 0;
+    uint64_t now = clock_ns(), cpu = clock_cpu_ns(), passed = now - p->seen_ns,
+             ran = cpu - p->seen_cpu_ns;
+    uint64_t excess = passed > ran ? drive_excess(slice == UINT64_MAX ? 0 : slice, passed - ran)
+                                   : 0;
     if (excess)
         round_excuse(world, r, now, excess);
     p->seen_ns = now;
@@ -117,8 +125,9 @@ static void progress_gather(struct world *world, struct round *r)
     world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
 
-/* Where the ranks need all CPUs, each ringing for this thread takes one away from a rank. There it looks by itself for a while after there
-   was something to do, and who sees that need not pipeline (progress_tell): it will look, or its store of naps comes before that look of theirs. */
+/* Where the ranks need all CPUs, each ringing for this thread takes one away from a rank. There it
+   looks by itself for a while after there was something to do, and who sees that need not pipeline
+   (progress_tell): it will look, or its store of naps comes before that look of theirs. */
 static void round_nap(struct progress *p, struct round *r)
 {
     if (r->comms_used)
@@ -142,9 +151,9 @@ static void progress_round(struct world *world, uint32_t bell)
     r.sleeps_used = r.comms_used = r.waits = 0;
     r.slice = r.meant = UINT64_MAX;
     r.words[0] = (struct futex_word){ &p->bell, bell };
-    if (load_relaxed32(&p->naps)) {                  /* relaxed: our own word */
+    if (load_relaxed32(&p->naps)) {           /* relaxed: our own word */
         store_release32(&p->naps, 0);
-        fence_full();                                /* who saw it has added its work before: seen below */
+        fence_full();                         /* who saw it has added its work before: seen below */
     }
     progress_gather(world, &r);
     round_nap(p, &r);
@@ -158,7 +167,7 @@ static void progress_round(struct world *world, uint32_t bell)
     round_account(world, &r, r.meant);
     for (int i = 0; i < r.sleeps_used; i++)
         drive_retire(ways, &r.sleeps[i]);
-    if (r.comms_used)                                /* who has work waits here, too */
+    if (r.comms_used)                         /* who has work waits here, too */
         watch_meanwhile(&r.comms[0]->watch);
 }
 
@@ -186,8 +195,9 @@ int progress_start(struct world *world)
     if (p) {
         pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
-        p->spare = load_acquire32(&world->arena.join->cpus) >= 2 * (uint32_t)world->size;            /* E12 acquire */
-        p->seen_ns = clock_ns();                     /* as if it woke now: a stop may come before it does */
+        /* E12 acquire */
+        p->spare = load_acquire32(&world->arena.join->cpus) >= 2 * (uint32_t)world->size;
+        p->seen_ns = clock_ns();            /* as if it woke now: a stop may come before it does */
         world->progress = p;
         r = thread_start(&p->thread, progress_run, world);
         if (r < 0) {
@@ -216,7 +226,10 @@ void progress_tell(struct world *world)
         progress_kick(world);
 }
 
-bool progress_attends(const struct world *world) { return world->progress && !world->progress->spare; }
+bool progress_attends(const struct world *world)
+{
+    return world->progress && !world->progress->spare;
+}
 
 void progress_quiesce(struct world *world)
 {

@@ -10,8 +10,10 @@
 #include "watch/drive.h"
 
 int  progress_start(struct world *world);            /* once; 0 or -errno */
-void progress_tell(struct world *world);             /* the same, and within a millisecond is soon enough where ranks need all CPUs */
-/* Is a thread that spins for work to pump it alone, and the progress thread to keep away meanwhile (attended)? Where no CPU is to spare. */
+/* the same, and within a millisecond is soon enough where ranks need all CPUs */
+void progress_tell(struct world *world);
+/* Is a thread that spins for work to pump it alone, and the progress thread to keep away meanwhile
+ * (attended)? Where no CPU is to spare. */
 bool progress_attends(const struct world *world);
 void progress_kick(struct world *world);             /* there is something to wait for */
 

@@ -1,7 +1,8 @@
-/* A comm's operations run one after another in call order, so its work is a queue, and only its head is ever under way. Whoever holds
- * queue_lock may pump it: the thread that starts, tests or waits, and the progress thread. A starting call pumps at once, so that peers
- * see its arrival; a waiting one pumps and spins like a blocking call, and only when that took too long leaves it to the progress
- * thread, which sleeps on the words of all comms with work at once. */
+/* A comm's operations run one after another in call order, so its work is a queue, and only its
+ * head is ever under way. Whoever holds queue_lock may pump it: the thread that starts, tests or
+ * waits, and the progress thread. A starting call pumps at once, so that peers see its arrival; a
+ * waiting one pumps and spins like a blocking call, and only when that took too long leaves it to
+ * the progress thread, which sleeps on the words of all comms with work at once. */
 #include "engine/queue.h"
 
 #include "engine/guard.h"
@@ -24,7 +25,8 @@ struct tutti_work {
     int result;
     enum kind kind;
     bool begun, blocking, fence;       /* fence: no operation, only a place in the queue */
-    bool given, ends;                  /* its deadline was given by a caller; … and ends what is under way here for all */
+    /* its deadline was given by a caller; … and ends what is under way here for all */
+    bool given, ends;
     int64_t keep_ns;                   /* TUTTI_KEEP: from when on it is late; -1 never */
     void (*done)(int error, void *arg);
     void *done_arg;
@@ -35,7 +37,8 @@ bool queue_under_way(const struct tutti_comm *comm)
     return load_acquire32(&comm->watch.attention) & ATTENTION_WORK;
 }
 
-/* Outside of the lock, so that `done` may start work on other comms, whose own `done` may do the same here. */
+/* Outside of the lock, so that `done` may start work on other comms, whose own `done` may do the
+ * same here. */
 static void queue_call_done(struct tutti_comm *comm, struct tutti_work *work)
 {
     comm->engine.pumping = true;
@@ -47,20 +50,22 @@ static void queue_call_done(struct tutti_comm *comm, struct tutti_work *work)
     comm->engine.pumping = false;
 }
 
-/* Does a deadline that was given end what is under way here? Whoever looks for cycles is told. Before any of it arrives. */
+/* Does a deadline that was given end what is under way here? Whoever looks for cycles is told.
+ * Before any of it arrives. */
 static void queue_deadlines(struct tutti_comm *comm, int more)
 {
     comm->engine.deadlines += (uint32_t)more;
     cycle_patient(&comm->watch, comm->engine.deadlines ? 0 : comm->seq);
 }
 
-/* Ends the head. Once `over` is set its owner may free it, and find the comm without work: so that is said before. */
+/* Ends the head. Once `over` is set its owner may free it, and find the comm without work: so that
+ * is said before. */
 static void queue_finish(struct tutti_comm *comm, struct tutti_work *work, int result)
 {
     work->result = work->begun ? operation_end(&work->c, result) : result;
-    if (work->c.ways)                                /* it has never begun */
+    if (work->c.ways)             /* it has never begun */
         work->c.ways->end(&work->c, result);
-    comm->watch.over = false;                        /* said of this operation; the next one's deadline counts again */
+    comm->watch.over = false;     /* said of this operation; the next one's deadline counts again */
     if (work->done) {
         queue_call_done(comm, work);
         fetch_sub32(&comm->world->threads.seat->promises, 1);        /* E62 release */
@@ -75,7 +80,8 @@ static void queue_finish(struct tutti_comm *comm, struct tutti_work *work, int r
     completion_signal(&work->completion);
 }
 
-/* A deadline counts from the call, also where the call stands behind others: when it passes there, the head is what it passes for. */
+/* A deadline counts from the call, also where the call stands behind others: when it passes there,
+ * the head is what it passes for. */
 static void queue_hurry(struct tutti_comm *comm)
 {
     struct op *head = &comm->engine.queue->c.op;
@@ -96,12 +102,14 @@ uint64_t queue_slice(struct tutti_comm *comm)
 {
     uint64_t now = clock_ns(), slice = UINT64_MAX;
     if (comm->watch.over)
-        return slice;                                /* no deadline ends the head any more, so none is worth waking for */
+        return slice;       /* no deadline ends the head any more, so none is worth waking for */
     for (struct tutti_work *work = comm->engine.queue; work; work = work->next) {
         struct op *op = &work->c.op;
         if (op->timeout_ns < 0 || op->late)
             continue;
-        uint64_t passed = now - op->began_ns, left = (uint64_t)op->timeout_ns > passed ? (uint64_t)op->timeout_ns - passed + 1 : 1;
+        uint64_t passed = now - op->began_ns,
+                 left = (uint64_t)op->timeout_ns > passed ? (uint64_t)op->timeout_ns - passed + 1
+                                                          : 1;
         left = left < drive_slice_most(op->timeout_ns) ? left : drive_slice_most(op->timeout_ns);
         slice = left < slice ? left : slice;
     }
@@ -192,9 +200,10 @@ static bool queue_late(const struct tutti_work *work)
     return work->keep_ns >= 0 && clock_ns() >= (uint64_t)work->keep_ns;
 }
 
-/* Pumps, and tells the progress thread if what it sleeps on is no longer what the queue waits for. Copies the head's wait, and what to
-   say of it to watch/cycle: seq 0, nothing. */
-static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said, bool attends)
+/* Pumps, and tells the progress thread if what it sleeps on is no longer what the queue waits for.
+   Copies the head's wait, and what to say of it to watch/cycle: seq 0, nothing. */
+static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said,
+                       bool attends)
 {
     const shared64 *before = NULL;
     pthread_mutex_lock(&comm->engine.queue_lock);
@@ -205,16 +214,20 @@ static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_
     bool moved = head && (comm->engine.queue != first || head->wait.word != before);
     *wait = head ? head->wait : (struct wait){ .word = NULL };
     bool says = head && !comm->watch.over && !comm->engine.deadlines;
-    *said = says ? (struct cycle_wait){ fingerprint_kind(head->claim.descriptor), head->site, head->claim.seq, -1 } : (struct cycle_wait){ 0 };
+    *said = says ? (struct cycle_wait){ fingerprint_kind(head->claim.descriptor), head->site,
+                                        head->claim.seq, -1 }
+                 : (struct cycle_wait){ 0 };
     pthread_mutex_unlock(&comm->engine.queue_lock);
     if (moved && !attends)
         progress_kick(comm->world);
 }
 
 /* How long to sleep now, at most until patience or the work's own deadline ends. */
-static uint64_t queue_nap(const struct tutti_work *work, uint64_t slice, int64_t patience_ns, uint64_t passed, bool heed_late)
+static uint64_t queue_nap(const struct tutti_work *work, uint64_t slice, int64_t patience_ns,
+                          uint64_t passed, bool heed_late)
 {
-    uint64_t left = patience_ns >= 0 ? (uint64_t)patience_ns - passed + 1 : UINT64_MAX, now = clock_ns();
+    uint64_t left = patience_ns >= 0 ? (uint64_t)patience_ns - passed + 1 : UINT64_MAX,
+             now = clock_ns();
     if (heed_late && work->keep_ns >= 0) {
         uint64_t late = (uint64_t)work->keep_ns > now ? (uint64_t)work->keep_ns - now + 1 : 1;
         left = late < left ? late : left;
@@ -243,8 +256,10 @@ static void queue_leave(struct tutti_comm *comm, bool *attends)
     progress_kick(comm->world);
 }
 
-/* Until the work is over: 0. Else -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted. */
-static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late, bool *attends)
+/* Until the work is over: 0. Else -EAGAIN: the patience is; -EINTR: the interrupt function said
+ * stop, and the comm is aborted. */
+static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns,
+                            bool heed_late, bool *attends)
 {
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
@@ -256,11 +271,13 @@ static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, in
         if (completion_over(&work->completion))
             break;
         uint64_t passed = clock_ns() - began;
-        if ((patience_ns >= 0 && passed >= (uint64_t)patience_ns) || (heed_late && queue_late(work)))
+        if ((patience_ns >= 0 && passed >= (uint64_t)patience_ns)
+            || (heed_late && queue_late(work)))
             return -EAGAIN;
         if (wait.poll && drive_poll_spins(w, &polling))
             continue;
-        if (slice == 1000000 && wait.word && wait.value != UINT64_MAX && wait_spin(wait.word, wait.value, ends, w->budget, w->ways))
+        if (slice == 1000000 && wait.word && wait.value != UINT64_MAX
+            && wait_spin(wait.word, wait.value, ends, w->budget, w->ways))
             continue;
         if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0 && work->given))
             queue_cycle(w, &said, slice);
@@ -275,7 +292,8 @@ static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, in
     return 0;
 }
 
-static int queue_await(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns, bool heed_late)
+static int queue_await(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns,
+                       bool heed_late)
 {
     const struct threads *threads = comm->watch.threads;
     bool attends = progress_attends(comm->world);
@@ -283,17 +301,20 @@ static int queue_await(struct tutti_comm *comm, struct tutti_work *work, int64_t
         fetch_add32(&comm->engine.attended, 1);
     int r = queue_until_over(comm, work, patience_ns, heed_late, &attends);
     if (attends)
-        fetch_sub32(&comm->engine.attended, 1);             /* what is behind it the progress thread finds in its next nap */
+        /* what is behind it the progress thread finds in its next nap */
+        fetch_sub32(&comm->engine.attended, 1);
     cycle_over(threads);
     return r;
 }
 
-/* The result of work that is or will shortly be over. After an interrupt the abort ends it: its buffers are in use until then. */
+/* The result of work that is or will shortly be over. After an interrupt the abort ends it: its
+ * buffers are in use until then. */
 static int queue_end(struct tutti_work *work, int interrupted)
 {
     while (!completion_over(&work->completion))
         queue_await(work->c.comm, work, -1, false);
-    int r = interrupted && work->result < 0 ? interrupted : work->result;    /* all or none: what succeeded for the others did here */
+    /* all or none: what succeeded for the others did here */
+    int r = interrupted && work->result < 0 ? interrupted : work->result;
     completion_drop(&work->completion);
     return r;
 }
@@ -315,7 +336,8 @@ static int queue_check(const struct tutti_work *work)
     return *work->c.comm->fork_word == 1 ? 0 : -ECHILD;
 }
 
-/* Patience is what the caller gave, except that the moment in which TUTTI_KEEP's deadline passes ends it. */
+/* Patience is what the caller gave, except that the moment in which TUTTI_KEEP's deadline
+ * passes ends it. */
 static int queue_wait(struct tutti_work *work, int timeout_ms)
 {
     int r = queue_check(work);
@@ -327,7 +349,8 @@ static int queue_wait(struct tutti_work *work, int timeout_ms)
         return -EDEADLK;
     bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !queue_late(work));
     if (!completion_over(&work->completion))
-        r = queue_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
+        r = queue_await(work->c.comm, work, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1,
+                        heed_late);
     if (r == -EAGAIN && !completion_over(&work->completion))
         return queue_late(work) ? -ETIMEDOUT : -EAGAIN;
     return queue_take(work, r == -EINTR ? r : 0);
@@ -341,7 +364,8 @@ static int queue_test(struct tutti_work *work)
     struct tutti_comm *comm = work->c.comm;
     if (!completion_over(&work->completion))
         guard_known(comm);
-    if (!completion_over(&work->completion) && comm_callback != comm && pthread_mutex_trylock(&comm->engine.queue_lock) == 0) {
+    if (!completion_over(&work->completion) && comm_callback != comm
+        && pthread_mutex_trylock(&comm->engine.queue_lock) == 0) {
         struct tutti_work *first = comm->engine.queue;
         struct op *head = queue_move(comm, false);
         bool moved = head && comm->engine.queue != first;
@@ -356,12 +380,14 @@ static int queue_test(struct tutti_work *work)
 
 static struct work_completion queue_completion(struct tutti_work *work)
 {
-    return (struct work_completion){ &work->completion, work->c.comm, &work->c.comm->engine.queue_lock };
+    return (struct work_completion){ &work->completion, work->c.comm,
+                                     &work->c.comm->engine.queue_lock };
 }
 
 static const struct work_shape queue_shape = { queue_wait, queue_test, queue_completion };
 
-/* At the end of the queue, from where the pump takes it. The handle may be gone when this returns: another thread may wait for it. */
+/* At the end of the queue, from where the pump takes it. The handle may be gone when this returns:
+ * another thread may wait for it. */
 static void queue_enter(struct tutti_comm *comm, struct tutti_work *work)
 {
     pthread_mutex_lock(&comm->engine.queue_lock);
@@ -383,7 +409,8 @@ static void queue_enter(struct tutti_comm *comm, struct tutti_work *work)
         progress_tell(comm->world);
 }
 
-static void queue_describe(struct tutti_comm *comm, struct tutti_work *work, const struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+static void queue_describe(struct tutti_comm *comm, struct tutti_work *work, const struct coll *c,
+                           enum kind kind, uint32_t site, int64_t timeout_ns)
 {
     *work = (struct tutti_work){ .shape = &queue_shape, .kind = kind, .keep_ns = -1 };
     work->blocking = true;
@@ -406,7 +433,8 @@ static void queue_owns(struct coll *c)
 }
 
 /* What outlives the call. NULL: it cannot, and the peers know. */
-static struct tutti_work *queue_make(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int *error)
+static struct tutti_work *queue_make(struct tutti_comm *comm, struct coll *c, enum kind kind,
+                                     uint32_t site, int64_t timeout_ns, int *error)
 {
     struct tutti_work *work = malloc(sizeof *work);
     *error = work ? progress_start(comm->world) : -ENOMEM;
@@ -425,8 +453,10 @@ static struct tutti_work *queue_make(struct tutti_comm *comm, struct coll *c, en
     return work;
 }
 
-/* One that its call waits for needs no memory, and no thread that is not there: whoever has work under way has both. c NULL: a fence. */
-static int queue_run(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns)
+/* One that its call waits for needs no memory, and no thread that is not there: whoever has work
+ * under way has both. c NULL: a fence. */
+static int queue_run(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                     int64_t timeout_ns)
 {
     struct tutti_work work;
     queue_describe(comm, &work, c, kind, site, timeout_ns);
@@ -442,7 +472,8 @@ int queue_drain(struct tutti_comm *comm, enum kind kind, uint32_t site)
     return queue_under_way(comm) ? queue_run(comm, NULL, kind, site, comm->watch.timeout_ns) : 0;
 }
 
-int queue_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+int queue_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                     const tutti_call *call)
 {
     int r;
     if (!call || !call->work)

@@ -7,11 +7,14 @@
 #include "engine/progress.h"
 #include "coll/coll.h"
 
-/* Starts (call->work) or runs at its place in the queue (blocking, with work under way). c is copied for the former. */
-int queue_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
+/* Starts (call->work) or runs at its place in the queue (blocking, with work under way). c is
+ * copied for the former. */
+int queue_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                     const tutti_call *call);
 
 bool queue_under_way(const struct tutti_comm *comm);
-/* For what runs past the queue: waits until all that is under way has ended. 0, or -ECANCELED: it failed, and the comm with it. */
+/* For what runs past the queue: waits until all that is under way has ended. 0, or -ECANCELED: it
+ * failed, and the comm with it. */
 int  queue_drain(struct tutti_comm *comm, enum kind kind, uint32_t site);
 /* ns until the first deadline in the queue, or less; under queue_lock. */
 uint64_t queue_slice(struct tutti_comm *comm);

@@ -1,6 +1,7 @@
-/* Works of sends and receives stand in p2p's own lists, not in the comm's queue: they end in whatever order their messages come. Whoever
- * starts, tests or waits pumps all of them under p2p's lock; nobody sleeps there: a waiter that spun in vain leaves them to the
- * progress thread, which sleeps on this rank's bell, and waits for its handle alone. */
+/* Works of sends and receives stand in p2p's own lists, not in the comm's queue: they end in
+ * whatever order their messages come. Whoever starts, tests or waits pumps all of them under p2p's
+ * lock; nobody sleeps there: a waiter that spun in vain leaves them to the progress thread, which
+ * sleeps on this rank's bell, and waits for its handle alone. */
 #include "engine/request.h"
 
 #include "engine/guard.h"
@@ -22,13 +23,19 @@ struct request {
     int result;
     void (*done)(int error, void *arg);
     void *done_arg;
-    int64_t keep_ns;                                 /* TUTTI_KEEP: from when on it is late; -1 never */
-    bool started;                                    /* not a blocking call */
+    int64_t keep_ns;                            /* TUTTI_KEEP: from when on it is late; -1 never */
+    bool started;                               /* not a blocking call */
 };
 
-static shared32 *handle_letters(const struct request *h) { return &h->comm->watch.mine->letters[h->post.kind == KIND_SEND ? 0 : 1]; }
+static shared32 *handle_letters(const struct request *h)
+{
+    return &h->comm->watch.mine->letters[h->post.kind == KIND_SEND ? 0 : 1];
+}
 
-static struct request *handle_of(struct post *post) { return (struct request *)(void *)((char *)post - offsetof(struct request, post)); }
+static struct request *handle_of(struct post *post)
+{
+    return (struct request *)(void *)((char *)post - offsetof(struct request, post));
+}
 
 static void handle_call_done(struct tutti_comm *comm, struct request *h)
 {
@@ -40,8 +47,8 @@ static void handle_call_done(struct tutti_comm *comm, struct request *h)
     comm_callback = outer;
 }
 
-/* Under the lock, which is open while `done` runs. Once `over` is set its owner may free the handle, and find no work under way: so that
-   is said before. One thread at a time. */
+/* Under the lock, which is open while `done` runs. Once `over` is set its owner may free the
+   handle, and find no work under way: so that is said before. One thread at a time. */
 static void request_tell(struct p2p *p)
 {
     struct tutti_comm *comm = p->comm;
@@ -101,7 +108,7 @@ static uint64_t request_watch(struct tutti_comm *comm, struct futex_word *words,
     *used = room ? p2p_gather(p, words, room, sleep) : 0;
     request_tell(p);
     bool moved = room && !*used, idle = !load_acquire32(&p->works);
-    if (moved || (idle && *used)) {                  /* who listens for nothing is rung in vain by every message */
+    if (moved || (idle && *used)) {   /* who listens for nothing is rung in vain by every message */
         fetch_sub32(sleep->sleepers, 1);             /* E40 */
         *used = 0;
     }
@@ -132,14 +139,20 @@ const struct pump request_pump = { p2p_under_way, request_round, request_excuse 
 
 void request_journal(struct watch *w, const struct post *post, uint64_t tick)
 {
-    const struct note note = { .peer = post->peer, .tag = post->tag, .type = post->type, .site = post->site };
+    const struct note note = {
+        .peer = post->peer, .tag = post->tag, .type = post->type, .site = post->site
+    };
     request_journal_note(w, post->kind, &note, post->count, tick);
 }
 
-static bool handle_late(const struct request *h) { return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns; }
+static bool handle_late(const struct request *h)
+{
+    return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns;
+}
 
-/* Pumps while the budget of a wait lasts, which begins anew with each piece once its message has been matched: no deadline counts from then on.
-   Until then others' messages do not prolong it, since deadlines are judged by the progress thread. */
+/* Pumps while the budget of a wait lasts, which begins anew with each piece once its message has
+   been matched: no deadline counts from then on. Until then others' messages do not prolong it,
+   since deadlines are judged by the progress thread. */
 static void handle_spin(struct p2p *p, struct request *h)
 {
     const struct watch *w = p->watch;
@@ -159,14 +172,17 @@ static void handle_spin(struct p2p *p, struct request *h)
         }
         if (passed < w->budget.spin_ticks)
             cpu_pause();
-        else if (yields++ < w->budget.yields && (!w->budget.yield_ticks || passed - w->budget.spin_ticks < w->budget.yield_ticks))
+        else if (yields++ < w->budget.yields
+                 && (!w->budget.yield_ticks
+                     || passed - w->budget.spin_ticks < w->budget.yield_ticks))
             w->ways->yield(w->ways->arg);
         else
             return;
     }
 }
 
-/* Where no CPU is to spare the progress thread keeps away meanwhile. What is left when this one is over it finds in its next nap. */
+/* Where no CPU is to spare the progress thread keeps away meanwhile. What is left when this one is
+ * over it finds in its next nap. */
 static void handle_attend(struct p2p *p, struct request *h)
 {
     bool attends = progress_attends(p->comm->world);
@@ -179,18 +195,24 @@ static void handle_attend(struct p2p *p, struct request *h)
         progress_kick(p->comm->world);
 }
 
-static bool post_given(const struct post *post) { return !post->keep && timeout_given(post->timeout_ns); }
+static bool post_given(const struct post *post)
+{
+    return !post->keep && timeout_given(post->timeout_ns);
+}
 
-/* It goes on, or has a deadline that was given; or one has that stands in front of it, and then there may be room. */
+/* It goes on, or has a deadline that was given; or one has that stands in front of it, and then
+ * there may be room. */
 static bool post_hopes(const struct post *post)
 {
     bool hopes = post->moving || post_given(post);
-    for (const struct post *first = post->kind == KIND_SEND && post->in ? post->prev : NULL; first && !hopes; first = first->prev)
+    for (const struct post *first = post->kind == KIND_SEND && post->in ? post->prev : NULL;
+         first && !hopes; first = first->prev)
         hopes = post_given(first);
     return hopes;
 }
 
-/* A look of our own, and if it is in vain, watch/cycle is told. A deadline that was given ends it and breaks nothing. */
+/* A look of our own, and if it is in vain, watch/cycle is told. A deadline that was given ends it
+ * and breaks nothing. */
 static void handle_cycle(struct request *h)
 {
     struct watch *w = &h->comm->watch;
@@ -207,7 +229,8 @@ static void handle_cycle(struct request *h)
         cycle_look(w, &said);
 }
 
-/* It can never end. If its message has been matched meanwhile, it goes on; if the others of the cycle are gone by now, that is not the cause. */
+/* It can never end. If its message has been matched meanwhile, it goes on; if the others of the
+ * cycle are gone by now, that is not the cause. */
 static int handle_stuck(struct request *h)
 {
     struct tutti_comm *comm = h->comm;
@@ -220,7 +243,10 @@ static int handle_stuck(struct request *h)
     request_tell(comm->p2p);
     pthread_mutex_unlock(&comm->p2p->lock);
     text_clear(&t);
-    text_add(&t, "a wait that can never end: this rank waits for the work of a %s on %s; by ranks of the world:\n", kind_name(h->post.kind), w->name);
+    text_add(&t,
+             "a wait that can never end: this rank waits for the work of a %s on %s; by ranks of "
+             "the world:\n",
+             kind_name(h->post.kind), w->name);
     cycle_tell(w, w->me, &t);
     verdict_met(w);
     rollcall_table(&t, w, NULL);
@@ -228,7 +254,8 @@ static int handle_stuck(struct request *h)
     return -EDEADLK;
 }
 
-/* Until it is over: 0. -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the comm is aborted; -EDEADLK. */
+/* Until it is over: 0. -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the
+ * comm is aborted; -EDEADLK. */
 static int await_handle(struct request *h, int64_t patience_ns, bool heed_late)
 {
     struct tutti_comm *comm = h->comm;
@@ -239,7 +266,8 @@ static int await_handle(struct request *h, int64_t patience_ns, bool heed_late)
         handle_attend(comm->p2p, h);
     while (!completion_over(&h->completion)) {
         uint64_t now = clock_ns(), nap = slice;
-        if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns) || (heed_late && handle_late(h)))
+        if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns)
+            || (heed_late && handle_late(h)))
             return -EAGAIN;
         if (patience_ns >= 0 && began + (uint64_t)patience_ns - now < nap)
             nap = began + (uint64_t)patience_ns - now + 1;
@@ -326,7 +354,8 @@ static int handle_test(struct tutti_work *work)
         return r;
     if (!completion_over(&h->completion))
         guard_known(h->comm);
-    if (!completion_over(&h->completion) && comm_callback != h->comm && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
+    if (!completion_over(&h->completion) && comm_callback != h->comm
+        && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
         struct p2p *p = h->comm->p2p;
         request_move(p);
         pthread_mutex_unlock(&p->lock);
@@ -339,7 +368,8 @@ static int handle_test(struct tutti_work *work)
 static struct work_completion handle_completion(struct tutti_work *work)
 {
     struct request *h = (struct request *)(void *)work;
-    return (struct work_completion){ &h->completion, h->comm, completion_over(&h->completion) ? NULL : &h->comm->p2p->lock };
+    return (struct work_completion){ &h->completion, h->comm,
+                                     completion_over(&h->completion) ? NULL : &h->comm->p2p->lock };
 }
 
 static const struct work_shape request_shape = { handle_wait, handle_test, handle_completion };
@@ -365,7 +395,8 @@ static void handle_start(struct request *h, const tutti_call *call)
     *call->work = (struct tutti_work *)(void *)h;
 }
 
-/* Among the works under way, and as far as it goes at once. The handle of one that was started may be gone when this returns. */
+/* Among the works under way, and as far as it goes at once. The handle of one that was started may
+ * be gone when this returns. */
 static void handle_enter(struct request *h)
 {
     struct tutti_comm *comm = h->comm;
@@ -380,14 +411,17 @@ static void handle_enter(struct request *h)
         p2p_expire(p, &h->post, -EDEADLK);
         request_tell(p);
     }
-    /* The progress thread watches the bell for all of them; only a deadline that may pass while it sleeps is news to it. */
-    bool kick = load_acquire32(&p->works) && (alone || (timeout_ns >= 0 && timeout_ns < DRIVE_SLICE_LAST));
+    /* The progress thread watches the bell for all of them; only a deadline that may pass while it
+     * sleeps is news to it. */
+    bool kick = load_acquire32(&p->works)
+        && (alone || (timeout_ns >= 0 && timeout_ns < DRIVE_SLICE_LAST));
     pthread_mutex_unlock(&p->lock);
     if (kick)
         progress_tell(comm->world);
 }
 
-/* One that its call waits for needs no memory, and no thread that is not there: whoever has work under way has both. */
+/* One that its call waits for needs no memory, and no thread that is not there: whoever has work
+ * under way has both. */
 static int handle_run(struct tutti_comm *comm, const struct post *post)
 {
     struct request h;
@@ -404,7 +438,8 @@ int request_start(struct tutti_comm *comm, const struct post *post, const tutti_
     int r = h ? progress_start(comm->world) : -ENOMEM;
     if (r < 0) {
         free(h);
-        return guard_fail(comm, post->kind, post->site, r, "no memory or no thread for work under way");
+        return guard_fail(comm, post->kind, post->site, r,
+                          "no memory or no thread for work under way");
     }
     handle_describe(h, comm, post);
     handle_start(h, call);

@@ -8,20 +8,23 @@
 #include "p2p/p2p.h"
 #include "watch/journal.h"
 
-/* With call->work: starts it and leaves the handle. Without, while others are under way: to its end, behind them. post is copied. */
+/* With call->work: starts it and leaves the handle. Without, while others are under way: to its
+ * end, behind them. post is copied. */
 int request_start(struct tutti_comm *comm, const struct post *post, const tutti_call *call);
 
 extern const struct pump request_pump;               /* for the progress thread */
 
 /* The call in the journal, as the operation in hand. */
 void request_journal(struct watch *w, const struct post *post, uint64_t tick);
-static inline void request_journal_note(struct watch *w, enum kind kind, const struct note *note, size_t count, uint64_t tick)
+static inline void request_journal_note(struct watch *w, enum kind kind, const struct note *note,
+                                        size_t count, uint64_t tick)
 {
     /* A number that is no collective's: reports look for those by number. */
-    journal_begin(w, UINT64_MAX, fingerprint_make(kind, note->type, 0, 0, count), count, note->site, tick);
+    journal_begin(w, UINT64_MAX, fingerprint_make(kind, note->type, 0, 0, count), count, note->site,
+                  tick);
     struct record *r = journal_hand(w->mine);
-    store_relaxed32(&r->about, (uint32_t)(note->peer + 1));          /* relaxed: a hint for people */
-    store_relaxed32(&r->tag, (uint32_t)note->tag + 1);               /* relaxed: as above */
+    store_relaxed32(&r->about, (uint32_t)(note->peer + 1));         /* relaxed: a hint for people */
+    store_relaxed32(&r->tag, (uint32_t)note->tag + 1);              /* relaxed: as above */
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* The blocking road without work under way: no lock, no allocation, one read of the time stamp counter, a second only if it waited. */
+/* The blocking road without work under way: no lock, no allocation, one read of the time stamp
+ * counter, a second only if it waited. */
 #include "engine/run.h"
 
 #include "engine/fastpath.h"
@@ -28,12 +29,15 @@ int run_rest(struct tutti_comm *comm, struct coll *c, struct fast_saved s, enum 
 }
 
 /* It could not give what it was to: nobody has seen it arrive. */
-static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, int64_t timeout_ns, int r)
+static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct coll *c,
+                                               enum kind kind, uint32_t site, int64_t timeout_ns,
+                                               int r)
 {
     CALLER_KEPT;
     comm->engine.calls[kind]++;
     operation_number(comm, c, kind, site, timeout_ns);
-    store_relaxed64(&comm->reported, comm->seq);     /* relaxed: as in comm_show. It was explained before it had its number */
+    /* relaxed: as in comm_show. It was explained before it had its number */
+    store_relaxed64(&comm->reported, comm->seq);
     operation_begin(c, clock_tick());
     return operation_end(c, r);
 }
@@ -86,7 +90,8 @@ static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
     return c->answer;
 }
 
-static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct coll *c,
+                                             enum kind kind, uint32_t site, const tutti_call *call)
 {
     CALLER_KEPT;
     bool work = call && call->work;
@@ -101,7 +106,8 @@ static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct col
     return operation_end(c, drive_to_end(&c->op));
 }
 
-int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call)
+int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                   const tutti_call *call)
 {
     operation_gate(comm);
     if (!(call && call->work) && fast_may(comm) && c->algorithm && c->algorithm->before && !c->ways)

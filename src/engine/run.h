@@ -6,7 +6,9 @@
 
 #include "coll/coll.h"
 
-/* c->send, recv, count, type, oper, root, fold are set. Runs it to its end, or, with call->work or work under way, through the queue. */
-int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site, const tutti_call *call);
+/* c->send, recv, count, type, oper, root, fold are set. Runs it to its end, or, with call->work or
+ * work under way, through the queue. */
+int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                   const tutti_call *call);
 
 #endif

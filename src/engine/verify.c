@@ -1,6 +1,7 @@
-/* Each arrival carries a digest of all results so far that must be alike, so a difference shows in the next operation, whatever that is, and
- * in every one after it. All ranks compare the same words after the gate, so all come to the same end without a verdict. Costs a pass over
- * each result: a debugging aid. */
+/* Each arrival carries a digest of all results so far that must be alike, so a difference shows in
+ * the next operation, whatever that is, and in every one after it. All ranks compare the same words
+ * after the gate, so all come to the same end without a verdict. Costs a pass over each result: a
+ * debugging aid. */
 #include "engine/verify.h"
 
 #include "base/digest.h"
@@ -9,7 +10,8 @@
 
 static uint64_t verify_said(const struct coll *c, uint32_t p)
 {
-    return load_relaxed64(&watch_arrival(&c->comm->watch, p, c->op.claim.seq)->more[OUTCOME_WORD]);  /* relaxed: after E1 */
+    /* relaxed: after E1 */
+    return load_relaxed64(&watch_arrival(&c->comm->watch, p, c->op.claim.seq)->more[OUTCOME_WORD]);
 }
 
 static int verify_differ(struct coll *c)
@@ -20,17 +22,23 @@ static int verify_differ(struct coll *c)
     text_clear(&t);
     text_add(&t, "TUTTI_VERIFY: the ranks had different results before ");
     fingerprint_add(&t, c->op.claim.descriptor, c->count);
-    text_add(&t, " #%llu on %s at %s, since they last agreed\n", (unsigned long long)(c->op.claim.seq - w->arena->header->first_seq), w->name,
+    text_add(&t, " #%llu on %s at %s, since they last agreed\n",
+             (unsigned long long)(c->op.claim.seq - w->arena->header->first_seq), w->name,
              arena_site_text(w->arena, c->op.site));
     for (uint32_t p = 0; p < w->size; p++)
         text_add(&t, "  rank %-4u %016llx\n", p, (unsigned long long)verify_said(c, p));
-    text_add(&t, "  the digests are of all results so far that must be alike; look at the operations before this one, newest first\n");
+    text_add(&t,
+             "  the digests are of all results so far that must be alike; look at the operations "
+             "before this one, newest first\n");
     comm_show(c->comm, &t);
     fetch_or32(&w->attention, ATTENTION_BROKEN);
     return -EPROTO;
 }
 
-static void verify_add(struct watch *w, const void *at, size_t bytes) { w->outcome = digest(at, bytes, w->outcome); }
+static void verify_add(struct watch *w, const void *at, size_t bytes)
+{
+    w->outcome = digest(at, bytes, w->outcome);
+}
 
 int verify_end(struct coll *c)
 {
@@ -38,7 +46,8 @@ int verify_end(struct coll *c)
     for (uint32_t p = 1; p < w->size; p++)
         if (verify_said(c, p) != verify_said(c, 0))
             return verify_differ(c);
-    if (coll_any_device(c))            /* a device's memory cannot be read here: then nobody counts this result */
+    /* a device's memory cannot be read here: then nobody counts this result */
+    if (coll_any_device(c))
         return 0;
     switch (fingerprint_kind(c->op.claim.descriptor)) {
     case KIND_BROADCAST:

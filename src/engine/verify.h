@@ -6,8 +6,9 @@
 
 #include "coll/coll.h"
 
-/* After an operation that succeeded: compares what the ranks said when they arrived at it about the results before; then adds its own.
-   0, or -EPROTO, the same on all ranks: the comm is broken, with the report. */
+/* After an operation that succeeded: compares what the ranks said when they arrived at it about the
+   results before; then adds its own. 0, or -EPROTO, the same on all ranks: the comm is broken, with
+   the report. */
 int verify_end(struct coll *c);
 
 #endif

@@ -8,7 +8,11 @@
 #include "group/comm.h"
 
 /* comm, lock: there as long as it is not over. */
-struct work_completion { struct completion *completion; struct tutti_comm *comm; pthread_mutex_t *lock; };
+struct work_completion {
+    struct completion *completion;
+    struct tutti_comm *comm;
+    pthread_mutex_t *lock;
+};
 
 /* What tutti_wait, tutti_test and tutti_uring_prep_wait do with it. */
 struct work_shape {

@@ -1,11 +1,14 @@
-/* Job:   TUTTI_AVG of integers: sums in 64 bits, wrapping, then one division that truncates toward zero.
+/* Job:   TUTTI_AVG of integers: sums in 64 bits, wrapping, then one division that truncates
+ *        toward zero.
  * Owns:  nothing.
- * Never: instruction sets; it is the same loop everywhere. No processor divides 64-bit vectors, so there is nothing to choose.
+ * Never: instruction sets; it is the same loop everywhere. No processor divides 64-bit vectors, so
+ *        there is nothing to choose.
  *
- * A block of sums stays in the first-level cache, so dst, which may be a contribution, is written after all of them were read.
- * Elements of at most 32 bits from at most 2^20 ranks sum to less than 2^53: there the division runs in double, several times
- * faster, and is still exact, because a quotient that is not whole is at least 1/divisor away from the next whole number, more
- * than the rounding can bridge. */
+ * A block of sums stays in the first-level cache, so dst, which may be a contribution, is written
+ * after all of them were read. Elements of at most 32 bits from at most 2^20 ranks sum to less than
+ * 2^53: there the division runs in double, several times faster, and is still exact, because a
+ * quotient that is not whole is at least 1/divisor away from the next whole number, more than the
+ * rounding can bridge. */
 #ifndef FOLD_AVERAGE_H
 #define FOLD_AVERAGE_H
 
@@ -52,8 +55,8 @@ AVERAGE_INLINE void average_put(uint8_t *to, uint64_t value, size_t size)
     }
 }
 
-AVERAGE_INLINE void average_block(uint8_t *to, const void *const src[], int n, size_t at, size_t count, int divisor,
-                                  size_t size, int is_signed)
+AVERAGE_INLINE void average_block(uint8_t *to, const void *const src[], int n, size_t at,
+                                  size_t count, int divisor, size_t size, int is_signed)
 {
     uint64_t sum[AVERAGE_BLOCK];
     for (size_t i = 0; i < count; i++)
@@ -66,7 +69,8 @@ AVERAGE_INLINE void average_block(uint8_t *to, const void *const src[], int n, s
     to += at * size;
     if (size < 8 && n <= 1 << 20)
         for (size_t i = 0; i < count; i++)
-            average_put(to + i * size, (uint64_t)(int64_t)((double)(int64_t)sum[i] / divisor), size);
+            average_put(to + i * size, (uint64_t)(int64_t)((double)(int64_t)sum[i] / divisor),
+                        size);
     else if (is_signed)
         for (size_t i = 0; i < count; i++)
             average_put(to + i * size, (uint64_t)((int64_t)sum[i] / divisor), size);
@@ -75,19 +79,21 @@ AVERAGE_INLINE void average_block(uint8_t *to, const void *const src[], int n, s
             average_put(to + i * size, sum[i] / (uint64_t)divisor, size);
 }
 
-AVERAGE_INLINE void average_walk(void *dst, const void *const src[], int n, size_t count, int divisor, size_t size,
-                                 int is_signed)
+AVERAGE_INLINE void average_walk(void *dst, const void *const src[], int n, size_t count,
+                                 int divisor, size_t size, int is_signed)
 {
     for (size_t at = 0; at < count; at += AVERAGE_BLOCK) {
         size_t left = count - at;
-        average_block(dst, src, n, at, left < AVERAGE_BLOCK ? left : AVERAGE_BLOCK, divisor, size, is_signed);
+        average_block(dst, src, n, at, left < AVERAGE_BLOCK ? left : AVERAGE_BLOCK, divisor, size,
+                      is_signed);
     }
 }
 
-#define AVERAGE(type, size, is_signed)                                                                                 \
-    static void average_##type(void *dst, const void *const src[], int n, size_t count, int divisor)                   \
-    {                                                                                                                  \
-        average_walk(dst, src, n, count, divisor, size, is_signed);                                                    \
+#define AVERAGE(type, size, is_signed)                                                             \
+    static void average_##type(void *dst, const void *const src[], int n, size_t count,            \
+                               int divisor)                                                        \
+    {                                                                                              \
+        average_walk(dst, src, n, count, divisor, size, is_signed);                                \
     }
 
 /* clang-format off */

@@ -1,5 +1,6 @@
-/* x86-64 with AVX2 and F16C: registers of 32 bytes; halves are widened and narrowed by instructions. Fused multiply-add is not
- * asked for: folding never may fuse. Compiled for a processor the machine may not have; fold.c looks before anything here runs. */
+/* x86-64 with AVX2 and F16C: registers of 32 bytes; halves are widened and narrowed by
+ * instructions. Fused multiply-add is not asked for: folding never may fuse. Compiled for a
+ * processor the machine may not have; fold.c looks before anything here runs. */
 #include "fold/table.h"
 
 #if defined(__AVX2__) && defined(__F16C__)
@@ -33,7 +34,8 @@ static void bf16_store(uint8_t *to, vec v)
     _mm_storeu_si128((void *)to, _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x8)));
 }
 
-/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above it alone. */
+/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above
+ * it alone. */
 static vec f8e5m2_load(const uint8_t *from)
 {
     __m128i bytes = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)from));
@@ -43,12 +45,14 @@ static vec f8e5m2_load(const uint8_t *from)
 static vec f8e4m3_load(const uint8_t *from)
 {
     __m128i bytes = _mm_slli_epi16(_mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)from)), 7);
-    return fp8_from_f16_e4m3((vec)_mm256_cvtph_ps(_mm_and_si128(bytes, _mm_set1_epi16((short)0xbfff))));
+    return fp8_from_f16_e4m3(
+        (vec)_mm256_cvtph_ps(_mm_and_si128(bytes, _mm_set1_epi16((short)0xbfff))));
 }
 
 static void bytes_store(uint8_t *to, vec v)
 {
-    __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+    __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)v),
+                                      _mm256_extracti128_si256((__m256i)v, 1));
     _mm_storel_epi64((void *)to, _mm_packus_epi16(packed, packed));
 }
 

@@ -1,5 +1,6 @@
-/* x86-64 with AVX-512 F, BW, DQ and VL: registers of 64 bytes, so a register is a cache line; masked loads and stores touch
- * exactly the bytes of a short tail. Compiled for a processor the machine may not have; fold.c looks before anything here runs. */
+/* x86-64 with AVX-512 F, BW, DQ and VL: registers of 64 bytes, so a register is a cache line;
+ * masked loads and stores touch exactly the bytes of a short tail. Compiled for a processor the
+ * machine may not have; fold.c looks before anything here runs. */
 #include "fold/table.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -24,7 +25,8 @@ static void f16_store(uint8_t *to, vec v)
 
 static vec bf16_load(const uint8_t *from)
 {
-    return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)from)), 16);
+    return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)from)),
+                                  16);
 }
 
 /* Not vcvtneps2bf16: it flushes denormals. */
@@ -43,7 +45,8 @@ static void tail_store(uint8_t *to, const uint8_t *from, size_t bytes)
     _mm512_mask_storeu_epi8(to, (UINT64_C(1) << bytes) - 1, (__m512i)vector_load(from));
 }
 
-/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above it alone. */
+/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above
+ * it alone. */
 static vec f8e5m2_load(const uint8_t *from)
 {
     __m256i bytes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)from));
@@ -53,7 +56,8 @@ static vec f8e5m2_load(const uint8_t *from)
 static vec f8e4m3_load(const uint8_t *from)
 {
     __m256i bytes = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)from)), 7);
-    return fp8_from_f16_e4m3((vec)_mm512_cvtph_ps(_mm256_and_si256(bytes, _mm256_set1_epi16((short)0xbfff))));
+    return fp8_from_f16_e4m3(
+        (vec)_mm512_cvtph_ps(_mm256_and_si256(bytes, _mm256_set1_epi16((short)0xbfff))));
 }
 
 static void bytes_store(uint8_t *to, vec v)

@@ -1,11 +1,13 @@
 /* Job:   the complex product of one vector register: parts stand in pairs, the real one first.
  * Owns:  nothing.
- * Never: sums, which are sums of the parts. The including file has included lanes.h and written, for bits 32 and 64,
+ * Never: sums, which are sums of the parts. The including file has included lanes.h and written,
+ *        for bits 32 and 64,
  *        pair_even_<bits>, pair_odd_<bits>   each pair has its first, its second part twice
  *        pair_swap_<bits>                    each pair has its parts changed over
  *
- * (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each operation rounded by itself: ac + (-bd) is ac - bd, so the sign of bd is turned
- * and one addition serves both parts. Infinities are not looked for as C's Annex G does: what comes out as NaN stays NaN. */
+ * (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each operation rounded by itself: ac + (-bd) is ac -
+ * bd, so the sign of bd is turned and one addition serves both parts. Infinities are not looked for
+ * as C's Annex G does: what comes out as NaN stays NaN. */
 #ifndef FOLD_PAIRS_H
 #define FOLD_PAIRS_H
 
@@ -13,14 +15,17 @@
 
 static const uint32_t complex_minus_32[16] = {1u << 31, 0, 1u << 31, 0, 1u << 31, 0, 1u << 31, 0,
                                             1u << 31, 0, 1u << 31, 0, 1u << 31, 0, 1u << 31, 0};
-static const uint64_t complex_minus_64[8] = {UINT64_C(1) << 63, 0, UINT64_C(1) << 63, 0, UINT64_C(1) << 63, 0, UINT64_C(1) << 63, 0};
+static const uint64_t complex_minus_64[8] = {
+    UINT64_C(1) << 63, 0, UINT64_C(1) << 63, 0, UINT64_C(1) << 63, 0, UINT64_C(1) << 63, 0
+};
 
-#define PAIRS_PROD(complex, part, bits)                                                                                \
-    static inline vec complex_prod_##complex(vec ab, vec cd)                                                             \
-    {                                                                                                                  \
-        vec straight = vector_prod_##part(pair_even_##bits(ab), cd);                                                    \
-        vec crossed = vector_prod_##part(pair_odd_##bits(ab), pair_swap_##bits(cd));                                    \
-        return vector_sum_##part(straight, crossed ^ vector_load((const uint8_t *)complex_minus_##bits));                  \
+#define PAIRS_PROD(complex, part, bits) \
+    static inline vec complex_prod_##complex(vec ab, vec cd) \
+    { \
+        vec straight = vector_prod_##part(pair_even_##bits(ab), cd); \
+        vec crossed = vector_prod_##part(pair_odd_##bits(ab), pair_swap_##bits(cd)); \
+        return vector_sum_##part(straight, \
+                                 crossed ^ vector_load((const uint8_t *)complex_minus_##bits)); \
     }
 
 /* clang-format off */

@@ -1,7 +1,8 @@
 /* Names, sizes, refusals, and the one choice of an instruction set.
  *
- * The choice is made before main by a constructor and never changes, so no two threads can meet in it; whoever comes earlier still,
- * from a constructor of his own, gets the same answer computed for him alone. After that fold_find is four loads. */
+ * The choice is made before main by a constructor and never changes, so no two threads can meet in
+ * it; whoever comes earlier still, from a constructor of his own, gets the same answer computed for
+ * him alone. After that fold_find is four loads. */
 #include "fold/fold.h"
 
 #include <string.h>
@@ -16,9 +17,11 @@ struct type_row {
     const char *refused; /* why it lacks the operations it lacks; NULL: it lacks none */
 };
 
-#define FLOAT(name)                                                                                                    \
-    "bitwise and logical operations need an integer type or bool; " name " has TUTTI_SUM, PROD, MIN, MAX, AVG, PREMUL_SUM"
-#define COMPLEX(name) "complex numbers have no order and no bits to combine; " name " has TUTTI_SUM, PROD, AVG, PREMUL_SUM"
+#define FLOAT(name)                                                                                \
+    "bitwise and logical operations need an integer type or bool; " name                           \
+        " has TUTTI_SUM, PROD, MIN, MAX, AVG, PREMUL_SUM"
+#define COMPLEX(name) "complex numbers have no order and no bits to combine; " name \
+    " has TUTTI_SUM, PROD, AVG, PREMUL_SUM"
 
 static const struct type_row types[] = {
     [TUTTI_I8] = {"i8", 1, NULL},
@@ -43,7 +46,8 @@ static const struct type_row types[] = {
 static const char *const ops[] = {
     [TUTTI_SUM] = "sum",   [TUTTI_PROD] = "prod", [TUTTI_MIN] = "min",   [TUTTI_MAX] = "max",
     [TUTTI_AVG] = "avg",   [TUTTI_BAND] = "band", [TUTTI_BOR] = "bor",   [TUTTI_BXOR] = "bxor",
-    [TUTTI_LAND] = "land", [TUTTI_LOR] = "lor",   [TUTTI_LXOR] = "lxor", [TUTTI_PREMUL_SUM] = "premul_sum",
+    [TUTTI_LAND] = "land", [TUTTI_LOR] = "lor", [TUTTI_LXOR] = "lxor",
+    [TUTTI_PREMUL_SUM] = "premul_sum",
 };
 
 enum { TYPES = sizeof types / sizeof types[0], OPS = sizeof ops / sizeof ops[0] };

@@ -1,7 +1,8 @@
 /* Job:   f16 and bf16 to f32 and back, one element, in software.
  * Owns:  nothing.
- * Never: vectors, operations. Rounds to nearest, ties to even, once; denormals are exact both ways; overflow is an infinity.
- *        Every NaN becomes the one positive quiet NaN of the type it is written in. */
+ * Never: vectors, operations. Rounds to nearest, ties to even, once; denormals are exact both ways;
+ *        overflow is an infinity. Every NaN becomes the one positive quiet NaN of the type it is
+ *        written in. */
 #ifndef FOLD_HALF_H
 #define FOLD_HALF_H
 
@@ -30,7 +31,8 @@ static inline float half_f32_from_f16(uint16_t half)
         return half_from_bits(0x7fc00000u);
     if (rest == 0x7c00u)
         return half_from_bits(sign | 0x7f800000u);
-    if (rest < 0x0400u) /* a denormal is a count of 2^-24, and f32 has room for that as a normal number */
+    /* a denormal is a count of 2^-24, and f32 has room for that as a normal number */
+    if (rest < 0x0400u)
         return half_from_bits(sign | half_bits_of((float)rest * 0x1p-24f));
     return half_from_bits(sign | ((rest << 13) + ((127u - 15u) << 23)));
 }
@@ -42,9 +44,11 @@ static inline uint16_t half_f16_from_f32(float value)
     uint32_t rest = bits & 0x7fffffffu;
     if (rest > 0x7f800000u)
         return 0x7e00u;
-    if (rest >= 0x477ff000u) /* 65520: halfway between the largest f16 and the next power of two; the tie goes up */
+    /* 65520: halfway between the largest f16 and the next power of two; the tie goes up */
+    if (rest >= 0x477ff000u)
         return (uint16_t)(sign | 0x7c00u);
-    if (rest < 0x38800000u) /* below 2^-14. The last bit of 0.5f weighs 2^-24, so the addition rounds as f16 must */
+    /* below 2^-14. The last bit of 0.5f weighs 2^-24, so the addition rounds as f16 must */
+    if (rest < 0x38800000u)
         return (uint16_t)(sign | (half_bits_of(half_from_bits(rest) + 0.5f) - half_bits_of(0.5f)));
     rest += 0x0fffu + (rest >> 13 & 1u);
     return (uint16_t)(sign | ((rest - ((127u - 15u) << 23)) >> 13));

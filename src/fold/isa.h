@@ -2,8 +2,9 @@
  * Owns:  nothing.
  * Never: which one is best; that is fold.c.
  *
- * The compiler's own query also asks the system whether it saves the wide registers; F16C is asked by hand because clang's does
- * not know it. cpuid costs a microsecond or more in a virtual machine: not for every operation.
+ * The compiler's own query also asks the system whether it saves the wide registers; F16C is asked
+ * by hand because clang's does not know it. cpuid costs a microsecond or more in a virtual machine:
+ * not for every operation.
  * The query must be made ready by hand where it may be asked from a constructor. */
 #ifndef FOLD_ISA_H
 #define FOLD_ISA_H

@@ -1,19 +1,23 @@
 /* Job:   the walk of a kernel over memory, for every type and operation.
  * Owns:  nothing.
- * Never: instructions, types, operations: a kernel hands those in as a shape. The including file has defined LANES_BYTES, included
- *        lanes.h, and written tail_load and tail_store: fewer bytes than a register from and to memory, touching no byte beside them.
+ * Never: instructions, types, operations: a kernel hands those in as a shape. The including file
+ *        has defined LANES_BYTES, included lanes.h, and written tail_load and tail_store: fewer
+ *        bytes than a register from and to memory, touching no byte beside them.
  *
- * A unit is what one register carries: LANES_BYTES of storage, or a half or a quarter of that where elements are widened. For each
- * tile of four units it reads every contribution once, in order, into four registers, and writes the result once: accumulators
- * never touch memory, so a half is never rounded on the way. Reads and writes are n + 1 per element, each line is used up at once.
+ * A unit is what one register carries: LANES_BYTES of storage, or a half or a quarter of that where
+ * elements are widened. For each tile of four units it reads every contribution once, in order,
+ * into four registers, and writes the result once: accumulators never touch memory, so a half is
+ * never rounded on the way. Reads and writes are n + 1 per element, each line is used up at once.
  * Four registers hide the latency of one addition behind three others.
  *
- * The tail. Elements after the last whole unit belong to a last unit that overlaps the one before. It is folded first, while dst,
- * which may be one of the contributions, is still as it was, and written last: the overlap gets the same bits twice. Less than one
- * unit in all goes through a register-sized buffer. So no element ever takes another path of arithmetic than its neighbours.
+ * The tail. Elements after the last whole unit belong to a last unit that overlaps the one before.
+ * It is folded first, while dst, which may be one of the contributions, is still as it was, and
+ * written last: the overlap gets the same bits twice. Less than one unit in all goes through a
+ * register-sized buffer. So no element ever takes another path of arithmetic than its neighbours.
  *
- * Factors. Where each contribution has one, it is spread over a register once per call for the first ranks, and once per tile for
- * ranks beyond, of which there may be any number. A shape without scale compiles to a walk that knows nothing of them. */
+ * Factors. Where each contribution has one, it is spread over a register once per call for the
+ * first ranks, and once per tile for ranks beyond, of which there may be any number. A shape
+ * without scale compiles to a walk that knows nothing of them. */
 #ifndef FOLD_WALK_H
 #define FOLD_WALK_H
 
@@ -62,7 +66,8 @@ LOOP_INLINE vec loop_take(const uint8_t *from, vec factor, struct fold_shape s)
     return s.scale ? s.scale(v, factor) : v;
 }
 
-LOOP_INLINE vec loop_unit(const void *const src[], int n, size_t at, struct given g, struct fold_shape s)
+LOOP_INLINE vec loop_unit(const void *const src[], int n, size_t at, struct given g,
+                          struct fold_shape s)
 {
     vec acc = loop_take((const uint8_t *)src[0] + at, loop_factor(0, g, s), s);
     for (int r = 1; r < n; r++)
@@ -70,7 +75,8 @@ LOOP_INLINE vec loop_unit(const void *const src[], int n, size_t at, struct give
     return s.finish(acc, g.divisor);
 }
 
-LOOP_INLINE void loop_tile(uint8_t *to, const void *const src[], int n, size_t at, struct given g, struct fold_shape s)
+LOOP_INLINE void loop_tile(uint8_t *to, const void *const src[], int n, size_t at, struct given g,
+                           struct fold_shape s)
 {
     const uint8_t *from = (const uint8_t *)src[0] + at;
     vec            f = loop_factor(0, g, s);
@@ -97,7 +103,8 @@ LOOP_INLINE vec loop_take_tail(const void *from, size_t bytes, vec factor, struc
     return loop_take(buffer, factor, s);
 }
 
-LOOP_INLINE void loop_tail(uint8_t *to, const void *const src[], int n, size_t bytes, struct given g, struct fold_shape s)
+LOOP_INLINE void loop_tail(uint8_t *to, const void *const src[], int n, size_t bytes,
+                           struct given g, struct fold_shape s)
 {
     vec acc = loop_take_tail(src[0], bytes, loop_factor(0, g, s), s);
     for (int r = 1; r < n; r++)
@@ -107,7 +114,8 @@ LOOP_INLINE void loop_tail(uint8_t *to, const void *const src[], int n, size_t b
     tail_store(to, buffer, bytes);
 }
 
-LOOP_INLINE void loop_span(uint8_t *to, const void *const src[], int n, size_t bytes, struct given g, struct fold_shape s)
+LOOP_INLINE void loop_span(uint8_t *to, const void *const src[], int n, size_t bytes,
+                           struct given g, struct fold_shape s)
 {
     size_t at = 0;
     vec    last = {0};
@@ -121,8 +129,10 @@ LOOP_INLINE void loop_span(uint8_t *to, const void *const src[], int n, size_t b
         s.store(to + bytes - s.unit, last);
 }
 
-/* Two contributions have a walk of their own: its pointers stay in registers. With factors that gains little. */
-LOOP_INLINE void loop_all(void *dst, const void *const src[], int n, size_t count, struct given g, struct fold_shape s)
+/* Two contributions have a walk of their own: its pointers stay in registers. With factors that
+ * gains little. */
+LOOP_INLINE void loop_all(void *dst, const void *const src[], int n, size_t count, struct given g,
+                          struct fold_shape s)
 {
     const void *const two[2] = {src[0], src[n > 1]};
     size_t            bytes = count * s.size;
@@ -136,7 +146,8 @@ LOOP_INLINE void loop_all(void *dst, const void *const src[], int n, size_t coun
         loop_span(dst, src, n, bytes, g, s);
 }
 
-LOOP_INLINE void loop_scaled(void *dst, const void *const src[], const void *const factor[], int n, size_t count, struct fold_shape s)
+LOOP_INLINE void loop_scaled(void *dst, const void *const src[], const void *const factor[], int n,
+                             size_t count, struct fold_shape s)
 {
     vec kept[LOOP_KEPT];
     for (int r = 0; r < n && r < LOOP_KEPT; r++)

@@ -1,4 +1,5 @@
-/* aarch64: registers of 16 bytes; NEON and its f16 conversions belong to the base, so there is nothing to look for. */
+/* aarch64: registers of 16 bytes; NEON and its f16 conversions belong to the base, so there is
+ * nothing to look for. */
 #include "fold/table.h"
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
@@ -37,7 +38,8 @@ static uint8x8_t neon_four(const uint8_t *from)
     return vreinterpret_u8_u32(vdup_n_u32(four));
 }
 
-/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above it alone. */
+/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above
+ * it alone. */
 static vec f8e5m2_load(const uint8_t *from)
 {
     uint16x4_t bytes = vget_low_u16(vshll_n_u8(neon_four(from), 8));
@@ -47,13 +49,14 @@ static vec f8e5m2_load(const uint8_t *from)
 static vec f8e4m3_load(const uint8_t *from)
 {
     int16x4_t bytes = vget_low_s16(vshll_n_s8(vreinterpret_s8_u8(neon_four(from)), 7));
-    return fp8_from_f16_e4m3((vec)vcvt_f32_f16(vreinterpret_f16_s16(vand_s16(bytes, vdup_n_s16((int16_t)0xbfff)))));
+    return fp8_from_f16_e4m3(
+        (vec)vcvt_f32_f16(vreinterpret_f16_s16(vand_s16(bytes, vdup_n_s16((int16_t)0xbfff)))));
 }
 
 static void bytes_store(uint8_t *to, vec v)
 {
     uint16x4_t halves = vmovn_u32((uint32x4_t)v);
-    uint32_t   four = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(halves, halves))), 0);
+    uint32_t four = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(halves, halves))), 0);
     memcpy(to, &four, 4);
 }
 

@@ -1,7 +1,8 @@
-/* The kernels every machine can run: registers of 16 bytes, which the compiler maps to what the target's base has (SSE2 on
- * x86-64, scalars where there are none), halves converted one element at a time by half.h, 8-bit floats four at a time by small.h.
- * It is the yardstick the other sets are held against, bit for bit. In cache it has about a third of avx512's speed; halves cost
- * a few ns per element, 8-bit floats about one. */
+/* The kernels every machine can run: registers of 16 bytes, which the compiler maps to what the
+ * target's base has (SSE2 on x86-64, scalars where there are none), halves converted one element at
+ * a time by half.h, 8-bit floats four at a time by small.h. It is the yardstick the other sets are
+ * held against, bit for bit. In cache it has about a third of avx512's speed; halves cost a few ns
+ * per element, 8-bit floats about one. */
 #define LANES_BYTES 16
 #include "fold/tail.h"
 #include "fold/half.h"
@@ -33,7 +34,11 @@ static void f16_store(uint8_t *to, vec v) { plain_narrow(to, v, half_f16_from_f3
 static vec  bf16_load(const uint8_t *from) { return plain_widen(from, half_f32_from_bf16); }
 static void bf16_store(uint8_t *to, vec v) { plain_narrow(to, v, half_bf16_from_f32); }
 
-static vec plain_bytes(const uint8_t *from) { return (vec)(u32v){from[0], from[1], from[2], from[3]}; }
+static vec plain_bytes(const uint8_t *from)
+{
+    return (vec)(u32v){from[0], from[1], from[2], from[3]};
+}
+
 static vec f8e4m3_load(const uint8_t *from) { return fp8_wide_e4m3(plain_bytes(from)); }
 static vec f8e5m2_load(const uint8_t *from) { return fp8_wide_e5m2(plain_bytes(from)); }
 

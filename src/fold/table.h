@@ -10,7 +10,8 @@
 
 enum { TABLE_TYPES = TUTTI_F8E5M2 + 1, TABLE_OPS = TUTTI_LXOR + 1 };
 
-/* NULL: the pair is not allowed, or the build's target lacks the instruction set and the whole table is empty. */
+/* NULL: the pair is not allowed, or the build's target lacks the instruction set and the whole
+ * table is empty. */
 struct table {
     const char     *isa;
     fold_fn        *fn[TABLE_TYPES][TABLE_OPS];

@@ -1,9 +1,11 @@
 /* Job:   fewer bytes than a register, from and to memory, where the processor has no masked load.
  * Owns:  nothing.
- * Never: a byte beside those asked for: they may be another rank's, or not there at all. Bytes of the register beyond are 0.
+ * Never: a byte beside those asked for: they may be another rank's, or not there at all. Bytes of
+ *        the register beyond are 0.
  *
- * Two overlapping moves of a power of two cover any length without a loop or a call. A register is put together from integers:
- * bytes written one way and read back in another stall the processor for 6 ns, and that for each rank of a tiny all_reduce. */
+ * Two overlapping moves of a power of two cover any length without a loop or a call. A register is
+ * put together from integers: bytes written one way and read back in another stall the processor
+ * for 6 ns, and that for each rank of a tiny all_reduce. */
 #ifndef FOLD_FEW_H
 #define FOLD_FEW_H
 
@@ -28,7 +30,8 @@ static inline void tail_copy(uint8_t *to, const uint8_t *from, size_t bytes)
     }
 }
 
-/* The first byte is the lowest, 1 to 8 of them. Where two loads overlap, both bring the same bits. */
+/* The first byte is the lowest, 1 to 8 of them. Where two loads overlap, both bring the
+ * same bits. */
 static inline uint64_t tail_word(const uint8_t *from, size_t bytes)
 {
     uint16_t low2, high2;
@@ -65,8 +68,8 @@ static inline vec tail_words(const uint8_t *from, size_t bytes)
 #else
 static inline vec tail_words(const uint8_t *from, size_t bytes)
 {
-    return (vec)(u64v){tail_word_at(from, bytes, 0), tail_word_at(from, bytes, 8), tail_word_at(from, bytes, 16),
-                       tail_word_at(from, bytes, 24)};
+    return (vec)(u64v){ tail_word_at(from, bytes, 0), tail_word_at(from, bytes, 8),
+                        tail_word_at(from, bytes, 16), tail_word_at(from, bytes, 24) };
 }
 #endif
 

@@ -1,12 +1,15 @@
-/* Job:   the arithmetic of one vector register, in the compiler's vector types: what load, step and finish of a kernel are made of.
+/* Job:   the arithmetic of one vector register, in the compiler's vector types: what load, step and
+ *        finish of a kernel are made of.
  * Owns:  nothing.
  * Never: pointers to more than one vector, counts, contributions; that is kernels.h.
  *
- * Included once by the file of each instruction set, which first defines LANES_BYTES, the width of its registers. The compiler's
- * vector types compile to that set's own instructions at -O1 already, do not depend on an optimiser that recognises loops, and
- * mean the same on every target; so every set shares this text, and with it the bits of its results.
+ * Included once by the file of each instruction set, which first defines LANES_BYTES, the width of
+ * its registers. The compiler's vector types compile to that set's own instructions at -O1 already,
+ * do not depend on an optimiser that recognises loops, and mean the same on every target; so every
+ * set shares this text, and with it the bits of its results.
  *
- * One type, vec, carries a register through everything; each function reads it as the lanes it needs. */
+ * One type, vec, carries a register through everything; each function reads it as the lanes
+ * it needs. */
 #ifndef FOLD_LANES_H
 #define FOLD_LANES_H
 
@@ -51,74 +54,100 @@ static inline vec vector_as_is(vec v, int divisor)
     return v;
 }
 
-/* Integers. SUM and PROD do not depend on the sign: they wrap, and are computed unsigned. A truth value travels as a lane of ones
- * or zeros and is cut to 0 or 1 at the end. */
-#define LANES_UNSIGNED(bits)                                                                                           \
-    static inline vec vector_all_##bits(uint##bits##_t x) { return (vec)((u##bits##v){0} + x); }                        \
-    static inline vec vector_sum_##bits(vec a, vec b) { return (vec)((u##bits##v)a + (u##bits##v)b); }                  \
-    static inline vec vector_prod_##bits(vec a, vec b) { return (vec)((u##bits##v)a * (u##bits##v)b); }                 \
-    static inline vec vector_truth_##bits(const uint8_t *from) { return (vec)((u##bits##v)vector_load(from) != 0); }     \
-    static inline vec vector_one_##bits(vec v, int divisor) { (void)divisor; return v & vector_all_##bits(1); }
+/* Integers. SUM and PROD do not depend on the sign: they wrap, and are computed unsigned. A truth
+ * value travels as a lane of ones or zeros and is cut to 0 or 1 at the end. */
+#define LANES_UNSIGNED(bits) \
+    static inline vec vector_all_##bits(uint##bits##_t x) { return (vec)((u##bits##v){0} + x); } \
+    static inline vec vector_sum_##bits(vec a, vec b) \
+    { \
+        return (vec)((u##bits##v)a + (u##bits##v)b); \
+    } \
+    static inline vec vector_prod_##bits(vec a, vec b) \
+    { \
+        return (vec)((u##bits##v)a * (u##bits##v)b); \
+    } \
+    static inline vec vector_truth_##bits(const uint8_t *from) \
+    { \
+        return (vec)((u##bits##v)vector_load(from) != 0); \
+    } \
+    static inline vec vector_one_##bits(vec v, int divisor) \
+    { \
+        (void)divisor; \
+        return v & vector_all_##bits(1); \
+    }
 
-#define LANES_ORDERED(type)                                                                                            \
-    static inline vec vector_min_##type(vec a, vec b) { return vector_pick((vec)((type##v)a < (type##v)b), a, b); }      \
-    static inline vec vector_max_##type(vec a, vec b) { return vector_pick((vec)((type##v)a > (type##v)b), a, b); }
+#define LANES_ORDERED(type) \
+    static inline vec vector_min_##type(vec a, vec b) \
+    { \
+        return vector_pick((vec)((type##v)a < (type##v)b), a, b); \
+    } \
+    static inline vec vector_max_##type(vec a, vec b) \
+    { \
+        return vector_pick((vec)((type##v)a > (type##v)b), a, b); \
+    }
 
 static inline vec vector_and(vec a, vec b) { return a & b; }
 static inline vec vector_or(vec a, vec b) { return a | b; }
 static inline vec vector_xor(vec a, vec b) { return a ^ b; }
 
-/* Floats, arithmetic. Every NaN is written as the one quiet NaN, whatever payload and sign the processor gave it. */
-#define LANES_FLOAT(type, bits, number, quiet)                                                                         \
-    static inline vec vector_sum_##type(vec a, vec b) { return (vec)((type##v)a + (type##v)b); }                        \
-    static inline vec vector_prod_##type(vec a, vec b) { return (vec)((type##v)a * (type##v)b); }                       \
-    static inline vec vector_finish_##type(vec v, int divisor)                                                          \
-    {                                                                                                                  \
-        (void)divisor;                                                                                                 \
-        return vector_pick((vec)((type##v)v != (type##v)v), vector_all_##bits(quiet), v);                                \
-    }                                                                                                                  \
-    static inline vec vector_average_##type(vec v, int divisor)                                                         \
-    {                                                                                                                  \
-        return vector_finish_##type((vec)((type##v)v / ((type##v){0} + (number)divisor)), divisor);                     \
+/* Floats, arithmetic. Every NaN is written as the one quiet NaN, whatever payload and sign the
+ * processor gave it. */
+#define LANES_FLOAT(type, bits, number, quiet) \
+    static inline vec vector_sum_##type(vec a, vec b) { return (vec)((type##v)a + (type##v)b); } \
+    static inline vec vector_prod_##type(vec a, vec b) { return (vec)((type##v)a * (type##v)b); } \
+    static inline vec vector_finish_##type(vec v, int divisor) \
+    { \
+        (void)divisor; \
+        return vector_pick((vec)((type##v)v != (type##v)v), vector_all_##bits(quiet), v); \
+    } \
+    static inline vec vector_average_##type(vec v, int divisor) \
+    { \
+        return vector_finish_##type((vec)((type##v)v / ((type##v){0} + (number)divisor)), \
+                                    divisor); \
     }
 
-/* f32 to bf16, to nearest even, left in the low half of each lane. NaNs are the quiet one by now, whose low half is 0. */
+/* f32 to bf16, to nearest even, left in the low half of each lane. NaNs are the quiet one by now,
+ * whose low half is 0. */
 static inline vec vector_round_bf16(vec v)
 {
     u32v bits = (u32v)v;
     return (vec)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Floats, MIN and MAX: as signed integers. Turning over the magnitude bits of negative numbers makes the order of floats the
- * order of integers, -0 < +0 included; the turn is its own inverse. A NaN's magnitude is above infinity's: with the sign set it is
- * below everything, without it above, so load gives it the sign that makes it win. Halves and 8-bit
- * floats need no widening here. `largest` is the greatest magnitude that is no NaN: infinity, or E4M3's largest number. */
-#define LANES_TURN(bits)                                                                                               \
-    static inline vec vector_turn_##bits(vec v)                                                                         \
-    {                                                                                                                  \
-        return v ^ ((vec)((i##bits##v)v < 0) & vector_all_##bits(INT##bits##_MAX));                                     \
+/* Floats, MIN and MAX: as signed integers. Turning over the magnitude bits of negative numbers
+ * makes the order of floats the order of integers, -0 < +0 included; the turn is its own inverse. A
+ * NaN's magnitude is above infinity's: with the sign set it is below everything, without it above,
+ * so load gives it the sign that makes it win. Halves and 8-bit floats need no widening here.
+ * `largest` is the greatest magnitude that is no NaN: infinity, or E4M3's largest number. */
+#define LANES_TURN(bits) \
+    static inline vec vector_turn_##bits(vec v) \
+    { \
+        return v ^ ((vec)((i##bits##v)v < 0) & vector_all_##bits(INT##bits##_MAX)); \
     }
 
-#define LANES_EXTREME(type, bits, largest, quiet)                                                                      \
-    static inline vec vector_nan_##type(vec v)                                                                          \
-    {                                                                                                                  \
-        return (vec)((i##bits##v)(v & vector_all_##bits(INT##bits##_MAX)) > (i##bits##v)vector_all_##bits(largest));     \
-    }                                                                                                                  \
-    static inline vec vector_low_##type(const uint8_t *from)                                                            \
-    {                                                                                                                  \
-        vec v = vector_load(from);                                                                                      \
-        return vector_turn_##bits(v | (vector_nan_##type(v) & ~vector_all_##bits(INT##bits##_MAX)));                      \
-    }                                                                                                                  \
-    static inline vec vector_high_##type(const uint8_t *from)                                                           \
-    {                                                                                                                  \
-        vec v = vector_load(from);                                                                                      \
-        return vector_turn_##bits(v & (~vector_nan_##type(v) | vector_all_##bits(INT##bits##_MAX)));                      \
-    }                                                                                                                  \
-    static inline vec vector_back_##type(vec v, int divisor)                                                            \
-    {                                                                                                                  \
-        (void)divisor;                                                                                                 \
-        v = vector_turn_##bits(v);                                                                                      \
-        return vector_pick(vector_nan_##type(v), vector_all_##bits(quiet), v);                                            \
+#define LANES_EXTREME(type, bits, largest, quiet) \
+    static inline vec vector_nan_##type(vec v) \
+    { \
+        return (vec)((i##bits##v)(v & vector_all_##bits(INT##bits##_MAX)) \
+                     > (i##bits##v)vector_all_##bits(largest)); \
+    } \
+    static inline vec vector_low_##type(const uint8_t *from) \
+    { \
+        vec v = vector_load(from); \
+        return vector_turn_##bits(v \
+                                  | (vector_nan_##type(v) & ~vector_all_##bits(INT##bits##_MAX))); \
+    } \
+    static inline vec vector_high_##type(const uint8_t *from) \
+    { \
+        vec v = vector_load(from); \
+        return vector_turn_##bits(v & (~vector_nan_##type(v) \
+                                       | vector_all_##bits(INT##bits##_MAX))); \
+    } \
+    static inline vec vector_back_##type(vec v, int divisor) \
+    { \
+        (void)divisor; \
+        v = vector_turn_##bits(v); \
+        return vector_pick(vector_nan_##type(v), vector_all_##bits(quiet), v); \
     }
 
 /* clang-format off */
@@ -169,7 +198,8 @@ static inline vec vector_spread(const uint8_t *one, size_t size)
         return vector_all_64(eight[0]);
     default:
         memcpy(eight, one, 16);
-        return vector_pick(vector_load((const uint8_t *)first), vector_all_64(eight[0]), vector_all_64(eight[1]));
+        return vector_pick(vector_load((const uint8_t *)first), vector_all_64(eight[0]),
+                           vector_all_64(eight[1]));
     }
 }
 

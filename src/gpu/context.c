@@ -1,5 +1,6 @@
-/* A context costs some 100 ms and 300 MiB of the device, so it is shared by all comms and all ranks (threads) of a process, and is the one that
- * the runtime and PyTorch use: the primary one. It is let go with the last comm that needs it, as somebody may want the device back. */
+/* A context costs some 100 ms and 300 MiB of the device, so it is shared by all comms and all ranks
+ * (threads) of a process, and is the one that the runtime and PyTorch use: the primary one. It is
+ * let go with the last comm that needs it, as somebody may want the device back. */
 #include "gpu/context.h"
 
 #include "gpu/kernels.h"
@@ -22,7 +23,10 @@ struct gpu {
     struct gpu *next;
 };
 
-static struct { pthread_mutex_t lock; struct gpu *first; } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct {
+    pthread_mutex_t lock;
+    struct gpu *first;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 const struct cuda_api *gpu_api(const struct gpu *gpu) { return gpu->call; }
 int gpu_ordinal(const struct gpu *gpu) { return gpu->ordinal; }
@@ -32,7 +36,8 @@ struct kernels *gpu_kernels(struct gpu *gpu) { return &gpu->kernels; }
 
 void gpu_named(const struct gpu *gpu, struct text *why)
 {
-    text_add(why, "device %d (%s, bus %s): ", gpu->ordinal, gpu->about.name[0] ? gpu->about.name : "?", gpu->about.bus[0] ? gpu->about.bus : "?");
+    text_add(why, "device %d (%s, bus %s): ", gpu->ordinal,
+             gpu->about.name[0] ? gpu->about.name : "?", gpu->about.bus[0] ? gpu->about.bus : "?");
 }
 
 int gpu_failed(const struct gpu *gpu, const char *function, CUresult error, struct text *why)
@@ -106,7 +111,8 @@ void gpu_event_destroy(struct gpu *gpu, CUevent event)
     gpu_leave(gpu);
 }
 
-/* With the lock: nobody can begin it anew meanwhile. What cannot be given back, because the context is broken, goes with the process. */
+/* With the lock: nobody can begin it anew meanwhile. What cannot be given back, because the context
+ * is broken, goes with the process. */
 static void gpu_end(struct gpu *gpu)
 {
     for (struct gpu **at = &all.first; *at; at = &(*at)->next)

@@ -1,7 +1,10 @@
-/* Job: the part of CUDA's driver interface that we call: types, constants, the list of symbols with their shapes.
+/* Job: the part of CUDA's driver interface that we call: types, constants, the list of symbols with
+ *      their shapes.
  * Owns: nothing.
- * Never: a call. Nothing of CUDA is there when we are built, so this is written from its documentation; names and numbers are
- * CUDA's own, since the driver is asked for them by these names. All symbols here are in drivers since R470 (CUDA 11.4). */
+ * Never: a call. Nothing of CUDA is there when we are built, so this is written from its
+ *        documentation; names and numbers are
+ * CUDA's own, since the driver is asked for them by these names. All symbols here are in drivers
+ * since R470 (CUDA 11.4). */
 #ifndef TUTTI_GPU_CUDA_API_H
 #define TUTTI_GPU_CUDA_API_H
 
@@ -28,10 +31,16 @@ typedef struct {
     int requestedHandleTypes;
     CUmemLocation location;
     void *win32HandleMetaData;
-    struct { unsigned char compressionType, gpuDirectRDMACapable; unsigned short usage; unsigned char reserved[4]; } allocFlags;
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
 } CUmemAllocationProp;
 
-_Static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12 && sizeof(CUdeviceptr) == 8, "as the driver has them");
+_Static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12
+                   && sizeof(CUdeviceptr) == 8,
+               "as the driver has them");
 
 enum {
     CUDA_SUCCESS = 0,
@@ -93,7 +102,7 @@ enum {                                               /* cuDeviceGetAttribute */
     CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED = 125,
 };
 
-enum {                                               /* cuPointerGetAttribute; beside each what it writes */
+enum {                                      /* cuPointerGetAttribute; beside each what it writes */
     CU_POINTER_ATTRIBUTE_CONTEXT = 1,                /* CUcontext; NULL for memory of cuMemCreate */
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,            /* unsigned: CU_MEMORYTYPE_ */
     CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,         /* CUdeviceptr */
@@ -108,22 +117,50 @@ enum {                                               /* cuPointerGetAttribute; b
     CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES = 14,  /* 64 bits: CU_MEM_HANDLE_TYPE_ */
 };
 
-enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_ARRAY = 3, CU_MEMORYTYPE_UNIFIED = 4 };
-enum { CU_MEMHOSTREGISTER_PORTABLE = 1, CU_MEMHOSTREGISTER_DEVICEMAP = 2, CU_MEMHOSTREGISTER_READ_ONLY = 8 };
+enum {
+    CU_MEMORYTYPE_HOST = 1,
+    CU_MEMORYTYPE_DEVICE = 2,
+    CU_MEMORYTYPE_ARRAY = 3,
+    CU_MEMORYTYPE_UNIFIED = 4
+};
+enum {
+    CU_MEMHOSTREGISTER_PORTABLE = 1,
+    CU_MEMHOSTREGISTER_DEVICEMAP = 2,
+    CU_MEMHOSTREGISTER_READ_ONLY = 8
+};
 enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
-enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1, CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2 };
-enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2, CU_EVENT_INTERPROCESS = 4 };
+enum {
+    CU_STREAM_CAPTURE_STATUS_NONE = 0,
+    CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+    CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
+};
+enum {
+    CU_EVENT_DEFAULT = 0,
+    CU_EVENT_BLOCKING_SYNC = 1,
+    CU_EVENT_DISABLE_TIMING = 2,
+    CU_EVENT_INTERPROCESS = 4
+};
 enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1 };
-enum { CU_COMPUTEMODE_DEFAULT = 0, CU_COMPUTEMODE_PROHIBITED = 2, CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3 };
-enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_LOCATION_TYPE_DEVICE = 1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1 };
+enum {
+    CU_COMPUTEMODE_DEFAULT = 0,
+    CU_COMPUTEMODE_PROHIBITED = 2,
+    CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
+};
+enum {
+    CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1
+};
 enum { CU_MEM_ACCESS_FLAGS_PROT_READ = 1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
 enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1 };
 
-/* CUstream 1 and 2 stand for the legacy default stream by its other name and for the calling thread's own. */
+/* CUstream 1 and 2 stand for the legacy default stream by its other name and for the calling
+ * thread's own. */
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
-/* X(symbol, parameters): every symbol we look up. _v2 where the plain name is the shape of an older CUDA. */
+/* X(symbol, parameters): every symbol we look up. _v2 where the plain name is the shape of an
+ * older CUDA. */
 #define CUDA_SYMBOLS(X) \
     X(cuInit, (unsigned flags)) \
     X(cuDriverGetVersion, (int *version)) \
@@ -157,7 +194,8 @@ enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDE
     X(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream)) \
     X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
     X(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
-    X(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream)) \
+    X(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, \
+                          CUcontext from_context, size_t bytes, CUstream stream)) \
     X(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)) \
     X(cuStreamCreate, (CUstream *stream, unsigned flags)) \
     X(cuStreamCreateWithPriority, (CUstream *stream, unsigned flags, int priority)) \
@@ -179,22 +217,30 @@ enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDE
     X(cuIpcGetEventHandle, (CUipcEventHandle *handle, CUevent event)) \
     X(cuIpcOpenEventHandle, (CUevent *event, CUipcEventHandle handle)) \
     X(cuMemGetAllocationGranularity, (size_t *bytes, const CUmemAllocationProp *prop, int option)) \
-    X(cuMemCreate, (CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)) \
+    X(cuMemCreate, (CUmemGenericAllocationHandle *handle, size_t bytes, \
+                    const CUmemAllocationProp *prop, unsigned long long flags)) \
     X(cuMemRelease, (CUmemGenericAllocationHandle handle)) \
     X(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle *handle, void *at)) \
-    X(cuMemExportToShareableHandle, (void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)) \
-    X(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *handle, void *shareable, int type)) \
-    X(cuMemAddressReserve, (CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags)) \
+    X(cuMemExportToShareableHandle, (void *shareable, CUmemGenericAllocationHandle handle, \
+                                     int type, unsigned long long flags)) \
+    X(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *handle, void *shareable, \
+                                       int type)) \
+    X(cuMemAddressReserve, (CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, \
+                            unsigned long long flags)) \
     X(cuMemAddressFree, (CUdeviceptr at, size_t bytes)) \
-    X(cuMemMap, (CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)) \
+    X(cuMemMap, (CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, \
+                 unsigned long long flags)) \
     X(cuMemUnmap, (CUdeviceptr at, size_t bytes)) \
     X(cuMemSetAccess, (CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count)) \
     X(cuModuleLoadData, (CUmodule *module, const void *image)) \
-    X(cuModuleLoadDataEx, (CUmodule *module, const void *image, unsigned n, int *options, void **values)) \
+    X(cuModuleLoadDataEx, (CUmodule *module, const void *image, unsigned n, int *options, \
+                           void **values)) \
     X(cuModuleUnload, (CUmodule module)) \
     X(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name)) \
-    X(cuLaunchKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
-                       unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))
+    X(cuLaunchKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
+                       unsigned block_x, unsigned block_y, \
+                       unsigned block_z, unsigned shared_bytes, CUstream stream, \
+                           void **parameters, void **extra))
 
 #define CUDA_FIELD_(symbol, parameters) CUresult (*symbol) parameters;
 struct cuda_api { CUDA_SYMBOLS(CUDA_FIELD_) };       /* filled by gpu/driver */

@@ -1,5 +1,6 @@
-/* Sent anew for each operation, since the receiver keeps none behind it; that is 5 us a peer, beside the milliseconds that opening takes. What
- * came and was not used is kept in a circle, so that a peer that sends for ever fills no table. */
+/* Sent anew for each operation, since the receiver keeps none behind it; that is 5 us a peer,
+ * beside the milliseconds that opening takes. What came and was not used is kept in a circle, so
+ * that a peer that sends for ever fills no table. */
 #include "gpu/descriptors.h"
 
 #include "os/handover.h"
@@ -78,7 +79,8 @@ int descriptors_put(struct descriptors *d, uint32_t to, uint64_t buffer, int fd)
 static struct descriptor_parcel *find(struct descriptors *d, uint32_t owner, uint64_t buffer)
 {
     for (int i = 0; i < PARCELS; i++)
-        if (kept_is(&d->parcels[i].file) && d->parcels[i].owner == owner && d->parcels[i].buffer == buffer)
+        if (kept_is(&d->parcels[i].file) && d->parcels[i].owner == owner
+            && d->parcels[i].buffer == buffer)
             return &d->parcels[i];
     return NULL;
 }

@@ -1,6 +1,8 @@
-/* What the caller's stream had to do before the call is waited for by the host, and only then are copies handed to the device: so nothing of
- * ours stands in a queue behind the caller's work, and an operation that fails meanwhile has nothing to take back. Costs the time between the
- * end of that work and the next look at it. The stream is marked by the call itself, in the caller's thread: later it may be gone. */
+/* What the caller's stream had to do before the call is waited for by the host, and only then are
+ * copies handed to the device: so nothing of ours stands in a queue behind the caller's work, and
+ * an operation that fails meanwhile has nothing to take back. Costs the time between the end of
+ * that work and the next look at it. The stream is marked by the call itself, in the caller's
+ * thread: later it may be gone. */
 #include "gpu/device.h"
 
 #include "gpu/streams.h"
@@ -12,7 +14,8 @@
 static bool buffer_holds(const struct device_buffer *b, const void *at)
 {
     uintptr_t address = (uintptr_t)at;
-    return device_is(b) && b->bytes && address >= (uintptr_t)b->at && address - (uintptr_t)b->at < b->bytes;
+    return device_is(b) && b->bytes && address >= (uintptr_t)b->at
+        && address - (uintptr_t)b->at < b->bytes;
 }
 
 bool device_holds(const struct device_call *d, const void *at)
@@ -40,7 +43,10 @@ static int stream_context(struct device_call *d, CUcontext *context, struct text
         return 0;
     text_add(why, "call.stream is none of ");
     int r = gpu_failed(d->gpu, "cuStreamGetCtx", error, why);
-    return error == CUDA_ERROR_INVALID_HANDLE || error == CUDA_ERROR_INVALID_CONTEXT || error == CUDA_ERROR_INVALID_VALUE ? -EINVAL : r;
+    return error == CUDA_ERROR_INVALID_HANDLE || error == CUDA_ERROR_INVALID_CONTEXT
+            || error == CUDA_ERROR_INVALID_VALUE
+        ? -EINVAL
+        : r;
 }
 
 static int stream_mark(struct device_call *d, struct text *why)
@@ -48,8 +54,11 @@ static int stream_mark(struct device_call *d, struct text *why)
     const struct cuda_api *call = gpu_api(d->gpu);
     int capturing = CU_STREAM_CAPTURE_STATUS_NONE;
     CUresult error = call->cuStreamIsCapturing(d->stream, &capturing);
-    if (capturing || (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error < CUDA_ERROR_UNKNOWN)) {
-        text_add(why, "%s is captured into a graph, which would keep none of what the ranks do with each other; end the capture first",
+    if (capturing
+        || (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error < CUDA_ERROR_UNKNOWN)) {
+        text_add(why,
+                 "%s is captured into a graph, which would keep none of what the ranks do with "
+                 "each other; end the capture first",
                  d->stream ? "call.stream" : "the default stream");
         return -EINVAL;
     }
@@ -191,13 +200,18 @@ int device_ready(struct coll *c)
 int device_copy(struct coll *c, int side, void *to, const void *from, size_t bytes)
 {
     struct device_call *d = c->gpu.call;
-    int r = d->error ? d->error : streams_copy(d->streams, side, to, device_holds(d, to), from, device_holds(d, from), bytes);
+    int r = d->error ? d->error
+                     : streams_copy(d->streams, side, to, device_holds(d, to), from,
+                                    device_holds(d, from), bytes);
     if (r < 0 && !d->error)
         d->error = device_failed(c, r);
     return r;
 }
 
-bool device_room(const struct coll *c, int side) { return streams_room(c->gpu.call->streams, side); }
+bool device_room(const struct coll *c, int side)
+{
+    return streams_room(c->gpu.call->streams, side);
+}
 
 int device_mark(struct coll *c, int side)
 {

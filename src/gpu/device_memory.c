@@ -1,6 +1,7 @@
-/* Allocations are of cuMemAlloc, in the device's primary context, which is the one that the runtime and all libraries use, and of whole
- * 2 MiB: the driver shares its blocks, which are of that size, as a whole, and what a peer can reach by accident should be ours.
- * Each holds the primary context by a count of its own, so that it outlives whatever else is released. */
+/* Allocations are of cuMemAlloc, in the device's primary context, which is the one that the runtime
+ * and all libraries use, and of whole 2 MiB: the driver shares its blocks, which are of that size,
+ * as a whole, and what a peer can reach by accident should be ours. Each holds the primary context
+ * by a count of its own, so that it outlives whatever else is released. */
 #include "gpu/device_memory.h"
 
 #include "gpu/ipc_import.h"
@@ -21,7 +22,8 @@ static int choose_device(const struct driver *driver, int device, int otherwise,
     }
     if (device >= 0)
         return device;
-    if (driver->call.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && driver->call.cuCtxGetDevice(&d) == CUDA_SUCCESS)
+    if (driver->call.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current
+        && driver->call.cuCtxGetDevice(&d) == CUDA_SUCCESS)
         return d;
     return otherwise % driver->devices;
 }
@@ -43,7 +45,8 @@ static int enter_device(const struct cuda_api *call, int device, CUdevice *d, st
     return driver_failed(call, "cuCtxPushCurrent", error, why);
 }
 
-/* Another thing than to free it: the context is that of the allocation, whose count it gives back. */
+/* Another thing than to free it: the context is that of the allocation, whose count it
+ * gives back. */
 static int give(const struct cuda_api *call, uint64_t at, struct text *why)
 {
     struct driver_pointer p;
@@ -83,7 +86,8 @@ static int keep(struct ipc_export *share, uint64_t at, size_t bytes, bool ours, 
     return r;
 }
 
-int device_memory_alloc(struct world *world, size_t bytes, int device, int otherwise, void **ptr, struct text *why)
+int device_memory_alloc(struct world *world, size_t bytes, int device, int otherwise, void **ptr,
+                        struct text *why)
 {
     const struct driver *driver;
     CUdevice d;
@@ -120,7 +124,9 @@ int device_memory_free(struct world *world, void *ptr, struct text *why)
     struct ipc_export *share = ipc_export_if(world);
     const struct driver *driver;
     if (!share || !ipc_export_is_kept(share, (uint64_t)(uintptr_t)ptr, true)) {
-        text_add(why, "it is not the beginning of memory that this rank has from tutti_cuda_alloc and has not freed yet");
+        text_add(why,
+                 "it is not the beginning of memory that this rank has from tutti_cuda_alloc and "
+                 "has not freed yet");
         return -EINVAL;
     }
     int r = driver_open(&driver, why);
@@ -139,14 +145,16 @@ int device_memory_is_device(const void *ptr, struct driver_pointer *pointer, str
     return r < 0 ? r : pointer->memory == DRIVER_DEVICE || pointer->memory == DRIVER_MANAGED;
 }
 
-int device_memory_register(struct world *world, const struct driver_pointer *pointer, size_t bytes, struct text *why)
+int device_memory_register(struct world *world, const struct driver_pointer *pointer, size_t bytes,
+                           struct text *why)
 {
     struct ipc_export *share = share_of(world, why);
     if (pointer->memory == DRIVER_MANAGED) {
         text_add(why, "it is managed memory, which no other process can open");
         return -EINVAL;
     }
-    if (pointer->address < pointer->base || bytes > pointer->bytes - (pointer->address - pointer->base)) {
+    if (pointer->address < pointer->base
+        || bytes > pointer->bytes - (pointer->address - pointer->base)) {
         text_add(why, "its buffer on device %d ends %zu bytes behind that address", pointer->device,
                  (size_t)(pointer->bytes - (pointer->address - pointer->base)));
         return -EINVAL;

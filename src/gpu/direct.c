@@ -1,9 +1,11 @@
-/* Kernels and copies of several processes run as the device has it; no kernel of ours waits for another rank. Ranks meet in the arena between
- * the steps: after opening, after the fold where others copy its result, and at the end. What a peer's stream had to do before its call has
- * ended when that peer says it is mapped, so what is read is there.
+/* Kernels and copies of several processes run as the device has it; no kernel of ours waits for
+ * another rank. Ranks meet in the arena between the steps: after opening, after the fold where
+ * others copy its result, and at the end. What a peer's stream had to do before its call has ended
+ * when that peer says it is mapped, so what is read is there.
  *
- * Opening costs up to a millisecond for memory that is not kept open, and two exchanges of lines: that is why small operations go through the
- * staging. A rank that sees no way says so by giving no card, which costs nobody anything. */
+ * Opening costs up to a millisecond for memory that is not kept open, and two exchanges of lines:
+ * that is why small operations go through the staging. A rank that sees no way says so by giving no
+ * card, which costs nobody anything. */
 #include "gpu/direct.h"
 
 #include "base/clock.h"
@@ -22,17 +24,22 @@
 
 CUdeviceptr direct_send(const struct coll *c, uint32_t p)
 {
-    return p == c->comm->watch.me ? c->gpu.call->send.pointer.address : c->gpu.call->direct->peers[p].send_at;
+    return p == c->comm->watch.me ? c->gpu.call->send.pointer.address
+                                  : c->gpu.call->direct->peers[p].send_at;
 }
 
 CUdeviceptr direct_recv(const struct coll *c, uint32_t p)
 {
-    return p == c->comm->watch.me ? c->gpu.call->recv.pointer.address : c->gpu.call->direct->peers[p].recv_at;
+    return p == c->comm->watch.me ? c->gpu.call->recv.pointer.address
+                                  : c->gpu.call->direct->peers[p].recv_at;
 }
 
-static struct ipc_import *ipc_import_of(const struct coll *c) { return ipc_export_handles(ipc_export_if(c->comm->world)); }
+static struct ipc_import *ipc_import_of(const struct coll *c)
+{
+    return ipc_export_handles(ipc_export_if(c->comm->world));
+}
 
-/* ---- before the arrival: the card -------------------------------------------------------------------------------------------------- */
+/* ---- before the arrival: the card ------------------------------------------------------------ */
 
 static bool alone_in_process(const struct coll *c)
 {
@@ -47,7 +54,8 @@ static bool alone_in_process(const struct coll *c)
 static bool overwrites(const struct coll *c)
 {
     enum kind kind = c->algorithm->kind;
-    return c->send == c->recv && (kind == KIND_ALL_TO_ALL || kind == KIND_SCAN || kind == KIND_EXSCAN);
+    return c->send == c->recv
+        && (kind == KIND_ALL_TO_ALL || kind == KIND_SCAN || kind == KIND_EXSCAN);
 }
 
 static bool can_go(struct coll *c, struct text *why)
@@ -70,7 +78,9 @@ static bool can_go(struct coll *c, struct text *why)
 /* Is what this rank gives, or receives, read by anybody? */
 static bool lends_send(const struct coll *c)
 {
-    return c->gpu.call->send.bytes && (c->algorithm->kind == KIND_ALL_REDUCE || c->algorithm->kind == KIND_REDUCE || parts_gives(c, c->comm->watch.me));
+    return c->gpu.call->send.bytes
+        && (c->algorithm->kind == KIND_ALL_REDUCE || c->algorithm->kind == KIND_REDUCE
+            || parts_gives(c, c->comm->watch.me));
 }
 
 static bool lends_recv(const struct coll *c)
@@ -78,7 +88,8 @@ static bool lends_recv(const struct coll *c)
     return c->gpu.call->recv.bytes && c->algorithm->kind == KIND_ALL_REDUCE;
 }
 
-static int lend(struct coll *c, struct ipc_export *share, const struct device_buffer *b, struct lent *lent, struct text *why)
+static int lend(struct coll *c, struct ipc_export *share, const struct device_buffer *b,
+                struct lent *lent, struct text *why)
 {
     int r = gpu_enter(c->gpu.call->gpu, why);
     if (r < 0)
@@ -135,17 +146,21 @@ static void give_up(struct coll *c, const char *words)
     c->gpu.mover = &pinned_mover;
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* p's, of this operation; NULL: what it says of it cannot be true. */
 static const struct card *card_of(const struct coll *c, uint32_t p)
 {
     uint64_t at = coll_card(c, p);
-    const struct card *card = at % _Alignof(struct card) ? NULL : (const struct card *)(const void *)coll_at(c, at, sizeof *card);
-    return card && load_relaxed64(&card->number) == c->op.claim.seq ? card : NULL;           /* relaxed: after E1 */
+    const struct card *card = at % _Alignof(struct card)
+        ? NULL
+        : (const struct card *)(const void *)coll_at(c, at, sizeof *card);
+    /* relaxed: after E1 */
+    return card && load_relaxed64(&card->number) == c->op.claim.seq ? card : NULL;
 }
 
-static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t least, CUdeviceptr *at, bool *open, struct text *why)
+static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t least, CUdeviceptr *at,
+                bool *open, struct text *why)
 {
     struct gpu *gpu = c->gpu.call->gpu;
     struct ipc_import_at where = { gpu_api(gpu), gpu_context(gpu), gpu_ordinal(gpu) };
@@ -153,18 +168,21 @@ static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t leas
         text_add(why, "it lends less than the operation needs");
         return -EPROTO;
     }
-    int r = ipc_import_take(ipc_import_of(c), &where, watch_world_rank(&c->comm->watch, p), lent, at, why);
+    int r = ipc_import_take(ipc_import_of(c), &where, watch_world_rank(&c->comm->watch, p), lent,
+                            at, why);
     *open = r == 0;
     return r;
 }
 
-/* Only where all are on one GPU does one rank fold for all: else each GPU does its share. All see the same cards. */
+/* Only where all are on one GPU does one rank fold for all: else each GPU does its share. All see
+ * the same cards. */
 static bool on_one_gpu(const struct coll *c)
 {
     const struct card *first = card_of(c, 0);
     for (uint32_t p = 1; p < c->comm->watch.size; p++) {
         const struct card *card = card_of(c, p);
-        if (!first || !card || memcmp(card->send.device, first->send.device, sizeof first->send.device) != 0)
+        if (!first || !card
+            || memcmp(card->send.device, first->send.device, sizeof first->send.device) != 0)
             return false;
     }
     return true;
@@ -173,7 +191,8 @@ static bool on_one_gpu(const struct coll *c)
 static int open_peer(struct coll *c, uint32_t p, struct text *why)
 {
     struct direct_peer *peer = &c->gpu.call->direct->peers[p];
-    bool each = c->algorithm->kind == KIND_REDUCE_SCATTER || (!c->gpu.call->direct->folds && (parts_how(c) & PARTS_EACH));
+    bool each = c->algorithm->kind == KIND_REDUCE_SCATTER
+        || (!c->gpu.call->direct->folds && (parts_how(c) & PARTS_EACH));
     size_t bytes = c->count * c->width;
     const struct card *card = card_of(c, p);
     if (!card) {
@@ -184,7 +203,8 @@ static int open_peer(struct coll *c, uint32_t p, struct text *why)
     peer->recv = card->recv;
     int r = 0;
     if (direct_reads_send(c, p))
-        r = take(c, p, &peer->send, each ? bytes * c->comm->watch.size : bytes, &peer->send_at, &peer->send_open, why);
+        r = take(c, p, &peer->send, each ? bytes * c->comm->watch.size : bytes, &peer->send_at,
+                 &peer->send_open, why);
     if (r == 0 && direct_reads_recv(c, p))
         r = take(c, p, &peer->recv, bytes, &peer->recv_at, &peer->recv_open, why);
     return r;
@@ -227,7 +247,7 @@ static bool all_offer(struct coll *c, struct text *why)
     return true;
 }
 
-/* ---- the operation ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the operation --------------------------------------------------------------------------- */
 
 static int mark(struct coll *c, enum direct_state next)
 {
@@ -261,7 +281,8 @@ static int over(struct coll *c)
     c->gpu.call->direct->state = DIRECT_OVER;
     say(c, &c->comm->watch.mine->produced);
     c->gpu.mover = NULL;                   /* nothing is handed over any more */
-    c->pipeline.in = c->pipeline.asked = c->pipeline.fold = c->pipeline.taking = c->pipeline.out = c->pipeline.mine = c->pipeline.taken = c->pipeline.steps = c->pipeline.total;
+    c->pipeline.in = c->pipeline.asked = c->pipeline.fold = c->pipeline.taking = c->pipeline.out =
+        c->pipeline.mine = c->pipeline.taken = c->pipeline.steps = c->pipeline.total;
     return DONE;
 }
 
@@ -286,7 +307,10 @@ static int step(struct coll *c)
         p->state = DIRECT_FOLDED;
         return MORE;
     case DIRECT_FOLDED:
-        if (of_all && pipeline_await(c, offsetof(struct member, folded), c->pipeline.total, direct_has_fold) == WAITING)
+        if (of_all
+            && pipeline_await(c, offsetof(struct member, folded), c->pipeline.total,
+                              direct_has_fold)
+                == WAITING)
             return WAITING;
         r = direct_copy(c);
         return r < 0 || (r = mark(c, DIRECT_COPYING)) < 0 ? r : MORE;
@@ -314,7 +338,7 @@ static int choose(struct coll *c)
         p->leader = p->leader && on_one_gpu(c);
         bool ok = open_all(c, &why);
         int lives = ok ? 0 : streams_lives(c->gpu.call->streams);
-        if (lives < 0)                               /* no road is left to a context that has died */
+        if (lives < 0)                              /* no road is left to a context that has died */
             return device_failed(c, lives);
         if (!ok) {
             close_all(c);
@@ -338,7 +362,8 @@ static int choose(struct coll *c)
     return DONE;
 }
 
-/* Called again and again until it says DONE, from the arrival on; then the pipeline goes on with what is left. */
+/* Called again and again until it says DONE, from the arrival on; then the pipeline goes on with
+ * what is left. */
 static int direct_ready(struct coll *c)
 {
     int r = device_ready(c);
@@ -400,9 +425,9 @@ void direct_end(struct coll *c, int result)
     struct device_call *d = c->gpu.call;
     struct direct *p = d->direct;
     if (!p)
-        return;                                      /* it may not so much as have been numbered: no comm is known */
+        return;                     /* it may not so much as have been numbered: no comm is known */
     struct ipc_export *share = ipc_export_if(c->comm->world);
-    if (!d->streams || !d->streams->given_up)              /* else what it reads stays open for good */
+    if (!d->streams || !d->streams->given_up)           /* else what it reads stays open for good */
         close_all(c);
     uint64_t deadline = clock_ns() + PATIENCE_NS;
     struct lent *lent[2] = { &p->mine.send, &p->mine.recv };

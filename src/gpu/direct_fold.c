@@ -1,4 +1,5 @@
-/* The fold by the device: one launch, over all ranks' elements in rank order, as the CPU's fold takes them, so the bits are the same. */
+/* The fold by the device: one launch, over all ranks' elements in rank order, as the CPU's fold
+ * takes them, so the bits are the same. */
 #include "gpu/direct.h"
 
 #include "gpu/kernels.h"
@@ -7,12 +8,14 @@
 #include <errno.h>
 #include <string.h>
 
-/* A kernel reads and writes whole elements. A peer's address is a multiple of what its own is: buffers begin at multiples of 256. */
+/* A kernel reads and writes whole elements. A peer's address is a multiple of what its own is:
+ * buffers begin at multiples of 256. */
 static bool is_aligned(const struct coll *c)
 {
     size_t part = c->type == TUTTI_C64 || c->type == TUTTI_C128 ? c->width / 2 : c->width;
     const struct device_call *d = c->gpu.call;
-    return (!d->send.bytes || d->send.pointer.address % part == 0) && (!d->recv.bytes || d->recv.pointer.address % part == 0);
+    return (!d->send.bytes || d->send.pointer.address % part == 0)
+        && (!d->recv.bytes || d->recv.pointer.address % part == 0);
 }
 
 bool direct_can_fold(struct coll *c, struct text *why)
@@ -41,7 +44,9 @@ static void add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, size
     if (c->fold.scaled && p == w->me)
         memcpy(fold->factor[fold->inputs], c->fold.factor, sizeof c->fold.factor);
     for (int i = 0; c->fold.scaled && p != w->me && i < 2; i++)
-        fold->factor[fold->inputs][i] = load_relaxed64(&watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD + i]);     /* relaxed: after E1 */
+        /* relaxed: after E1 */
+        fold->factor[fold->inputs][i] = load_relaxed64(
+            &watch_arrival(w, p, c->op.claim.seq)->payload[FACTOR_WORD + i]);
     fold->inputs++;
 }
 
@@ -55,7 +60,10 @@ int direct_fold(struct coll *c)
         share = direct_share(c, me);
     if (kind == KIND_SCAN || kind == KIND_EXSCAN)
         ranks = me + (kind == KIND_SCAN);
-    struct kernel_fold fold = { .out = d->recv.pointer.address + share.first * c->width, .count = share.count, .divisor = ranks };
+    struct kernel_fold fold = {
+        .out = d->recv.pointer.address + share.first * c->width,
+        .count = share.count, .divisor = ranks
+    };
     for (uint32_t p = 0; p < ranks; p++)
         add_input(c, &fold, p, kind == KIND_REDUCE_SCATTER ? me * c->count : share.first);
     struct text why = TEXT_IN(d->streams->words);
@@ -64,7 +72,8 @@ int direct_fold(struct coll *c)
     if (r == 0) {
         d->streams->busy = true;
         gpu_named(d->gpu, &why);
-        r = kernels_fold(gpu_kernels(d->gpu), gpu_api(d->gpu), c->type, c->oper, &fold, d->streams->side[STREAM_OUT].stream, &why);
+        r = kernels_fold(gpu_kernels(d->gpu), gpu_api(d->gpu), c->type, c->oper, &fold,
+                         d->streams->side[STREAM_OUT].stream, &why);
         gpu_leave(d->gpu);
     }
     return r < 0 ? device_failed(c, r == -ENOMEM ? r : -EIO) : 0;

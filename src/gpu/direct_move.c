@@ -1,14 +1,22 @@
-/* Who reads what of whom, and the copies. They are of whole blocks: the copy engine needs no pieces, and nobody waits for a part of one.
+/* Who reads what of whom, and the copies. They are of whole blocks: the copy engine needs no
+ * pieces, and nobody waits for a part of one.
  *
- * Each rank writes its own receive buffer alone, so all that could go wrong is that it writes there what a peer still reads:
- *   all_reduce   leader: rank 0 alone reads send buffers, and the others begin to write when it has folded (E17); what they read, rank 0's
- *                result, is not written again. In place rank 0 overwrites its own buffer, which nobody but its own kernel reads.
- *                peers: rank p writes share p of its buffer while it folds, in place that part of its send buffer which it alone reads; the
- *                rest when all have folded, and then others read share p alone.
- *   reduce, reduce_scatter   a rank that folds reads all send buffers; in place it writes, of them all, the part of its own that it alone reads
- *   broadcast, scatter, gather, all_gather   in place, the block that lies there already is not written
- *   all_to_all, scan, exscan   in place, a rank would overwrite what others read: there no card is given, and the pipeline takes it
- * and everybody stays until everybody's result is in place (E70), so nobody reads a buffer that its owner has got back. */
+ * Each rank writes its own receive buffer alone, so all that could go wrong is that it writes there
+ * what a peer still reads:
+ *   all_reduce   leader: rank 0 alone reads send buffers, and the others begin to write when it
+ *                has folded (E17); what they read, rank 0's result, is not written again. In place
+ *                rank 0 overwrites its own buffer, which nobody but its own kernel reads. peers:
+ *                rank p writes share p of its buffer while it folds, in place that part of its
+ *                send buffer which it alone reads; the rest when all have folded, and then others
+ *                read share p alone.
+ *   reduce, reduce_scatter   a rank that folds reads all send buffers; in place it writes, of them
+ *                            all, the part of its own that it alone reads
+ *   broadcast, scatter, gather, all_gather   in place, the block that lies there already
+ *                                            is not written
+ *   all_to_all, scan, exscan   in place, a rank would overwrite what others read: there no card is
+ *                              given, and the pipeline takes it
+ * and everybody stays until everybody's result is in place (E70), so nobody reads a buffer that its
+ * owner has got back. */
 #include "gpu/direct.h"
 
 #include "coll/parts.h"
@@ -35,7 +43,8 @@ bool direct_is_kind(enum kind kind)
 bool direct_has_fold(const struct coll *c, uint32_t p)
 {
     switch (c->algorithm->kind) {
-    case KIND_ALL_REDUCE: return c->gpu.call->direct->leader ? p == 0 : direct_share(c, p).count > 0;
+    case KIND_ALL_REDUCE:
+        return c->gpu.call->direct->leader ? p == 0 : direct_share(c, p).count > 0;
     case KIND_REDUCE: return p == (uint32_t)c->root;
     case KIND_REDUCE_SCATTER:
     case KIND_SCAN: return true;
@@ -47,7 +56,9 @@ bool direct_has_fold(const struct coll *c, uint32_t p)
 struct chunk direct_share(const struct coll *c, uint32_t p)
 {
     enum { TOGETHER = 64 };            /* so that shares begin where vectors do */
-    size_t size = c->comm->watch.size, each = ((c->count + size - 1) / size + TOGETHER - 1) / TOGETHER * TOGETHER, first = p * each;
+    size_t size = c->comm->watch.size,
+           each = ((c->count + size - 1) / size + TOGETHER - 1) / TOGETHER * TOGETHER,
+           first = p * each;
     if (first >= c->count)
         return (struct chunk){ c->count, 0 };
     return (struct chunk){ first, c->count - first < each ? c->count - first : each };
@@ -60,12 +71,17 @@ static bool reads_send(const struct coll *c, uint32_t p, uint32_t reader)
     case KIND_REDUCE:
     case KIND_REDUCE_SCATTER:
     case KIND_SCAN:
-    case KIND_EXSCAN: return direct_has_fold(c, reader) && p != reader && (!(parts_how(c) & PARTS_LOWER) || p < reader);
+    case KIND_EXSCAN:
+        return direct_has_fold(c, reader) && p != reader
+            && (!(parts_how(c) & PARTS_LOWER) || p < reader);
     default: return parts_moves(c, p, reader);
     }
 }
 
-bool direct_reads_send(const struct coll *c, uint32_t p) { return reads_send(c, p, c->comm->watch.me); }
+bool direct_reads_send(const struct coll *c, uint32_t p)
+{
+    return reads_send(c, p, c->comm->watch.me);
+}
 
 bool direct_reads_recv(const struct coll *c, uint32_t p)
 {
@@ -74,7 +90,8 @@ bool direct_reads_recv(const struct coll *c, uint32_t p)
 
 static int copy(struct coll *c, void *to, CUdeviceptr from, size_t bytes)
 {
-    int r = streams_copy(c->gpu.call->streams, STREAM_OUT, to, true, (const void *)(uintptr_t)from, true, bytes);
+    int r = streams_copy(c->gpu.call->streams, STREAM_OUT, to, true, (const void *)(uintptr_t)from,
+                         true, bytes);
     return r < 0 ? device_failed(c, r) : 0;
 }
 
@@ -86,7 +103,10 @@ static int copy_folded(struct coll *c)
     for (uint32_t i = 1; i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
         struct chunk share = direct_share(c, p);
-        int r = share.count ? copy(c, (char *)c->recv + share.first * c->width, direct_recv(c, p) + share.first * c->width, share.count * c->width) : 0;
+        int r = share.count
+            ? copy(c, (char *)c->recv + share.first * c->width,
+                   direct_recv(c, p) + share.first * c->width, share.count * c->width)
+            : 0;
         if (r < 0)
             return r;
     }
@@ -102,7 +122,7 @@ int direct_copy(struct coll *c)
         return 0;
     bool each = parts_how(c) & PARTS_EACH;
     for (uint32_t i = 0; i < w->size; i++) {
-        uint32_t p = (w->me + i) % w->size;                          /* not all from the same one at once */
+        uint32_t p = (w->me + i) % w->size;                 /* not all from the same one at once */
         bool kept = p == w->me && parts_keeps(c);
         if (!kept && !parts_moves(c, p, w->me))
             continue;

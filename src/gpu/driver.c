@@ -1,12 +1,16 @@
-/* The library is opened by name when driver_open is first called; driver_pointer only asks the loader whether somebody else has.
- * The loader counts what it has ever loaded: as long as that number has not changed since CUDA was not there, it still is not. To ask
- * for the number costs some 60 ns, to ask for a library that is not there 70 us, since the loader looks through its folders.
+/* The library is opened by name when driver_open is first called; driver_pointer only asks the
+ * loader whether somebody else has. The loader counts what it has ever loaded: as long as that
+ * number has not changed since CUDA was not there, it still is not. To ask for the number
+ * costs some 60 ns, to ask for a library that is not there 70 us, since the loader looks
+ * through its folders.
  *
- * State is the process's, because the driver is, and one mutex guards it. A handler that runs in every forked child makes the mutex
- * new, since a thread of the parent may have held it, and notes whether CUDA had begun: only then is it out of the child's reach.
- * The loader has a lock of its own, which a fork leaves as it is: held for ever in the child, if another thread had it. Our
+ * State is the process's, because the driver is, and one mutex guards it. A handler that runs in
+ * every forked child makes the mutex new, since a thread of the parent may have held it, and notes
+ * whether CUDA had begun: only then is it out of the child's reach. The loader has a lock of its
+ * own, which a fork leaves as it is: held for ever in the child, if another thread had it. Our
  * calls of the loader hold a second lock to read, and fork takes it to write.
- * A parent that merely has the library, asked about some pointers and left the GPU to its children, is none of that kind. */
+ * A parent that merely has the library, asked about some pointers and left the GPU to its children,
+ * is none of that kind. */
 #include "gpu/driver.h"
 
 #include "base/atomic.h"
@@ -25,22 +29,23 @@ enum { WORDS_ROOM = 400 };
 
 static struct {
     pthread_mutex_t lock;
-    pthread_rwlock_t loader;                         /* read by who calls the loader, written by who forks */
-    shared32 begun;                                  /* the process in which CUDA has begun, as far as we know; 0: none */
-    shared32 forked;                                 /* 1: it was one before us */
-    shared32 loaded;                                 /* 1: `library` and the table are set, for good */
-    shared64 counted;                                /* what the loader had loaded when CUDA was not among it, plus 1 */
+    pthread_rwlock_t loader;  /* read by who calls the loader, written by who forks */
+    shared32 begun;           /* the process in which CUDA has begun, as far as we know; 0: none */
+    shared32 forked;          /* 1: it was one before us */
+    shared32 loaded;          /* 1: `library` and the table are set, for good */
+    shared64 counted;         /* what the loader had loaded when CUDA was not among it, plus 1 */
     void *opened;
     const char *missing;                             /* the first symbol that the library has not */
     struct driver driver;
     bool asked;                                      /* driver_open has its answer: */
     int error;
     char words[WORDS_ROOM];
-} the = { .lock = PTHREAD_MUTEX_INITIALIZER, .loader = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP };
+} the = { .lock = PTHREAD_MUTEX_INITIALIZER,
+          .loader = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP };
 
 static _Thread_local bool in_loader;                 /* a library that is being opened may fork */
 
-/* ---- the table ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void *look_up(void *library, const char *symbol)
 {
@@ -53,7 +58,8 @@ static void bind_one(void *field, size_t size, void *found)
     memcpy(field, &found, size);
 }
 
-const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, const char *symbol), void *library)
+const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, const char *symbol),
+                        void *library)
 {
     const char *missing = NULL;
     void *found;
@@ -79,10 +85,11 @@ static void keep(void *library)
     loader_lock();
     the.missing = driver_bind(&the.driver.call, look_up, library);
     loader_unlock();
-    store_relaxed32(&the.loaded, 1);    /* relaxed: it only says that the lock is worth taking; the lock orders the table */
+    /* relaxed: it only says that the lock is worth taking; the lock orders the table */
+    store_relaxed32(&the.loaded, 1);
 }
 
-/* ---- which process, which libraries --------------------------------------------------------------------------------------------- */
+/* ---- which process, which libraries ---------------------------------------------------------- */
 
 /* In a forked child, which has one thread: nobody else reads what is written here. */
 static void in_child(void)
@@ -92,9 +99,9 @@ static void in_child(void)
     the.loader = fresh;
     /* relaxed: the child's only thread; fork ordered what the parent's did */
     if (load_relaxed32(&the.begun))
-        store_relaxed32(&the.forked, 1);             /* relaxed: likewise */
-    if (!load_relaxed32(&the.loaded))                /* relaxed: likewise */
-        the.opened = NULL;                           /* a thread of the parent was about to fill the table */
+        store_relaxed32(&the.forked, 1);    /* relaxed: likewise */
+    if (!load_relaxed32(&the.loaded))       /* relaxed: likewise */
+        the.opened = NULL;                  /* a thread of the parent was about to fill the table */
 }
 
 static void before_fork(void)
@@ -141,14 +148,15 @@ static void lock(void)
 
 static bool is_forked(void)
 {
-    return load_relaxed32(&the.forked);              /* relaxed: set before this process had a second thread */
+    return load_relaxed32(&the.forked);   /* relaxed: set before this process had a second thread */
 }
 
 /* From here on a child that forks off must not touch it. */
 static void note_begun(void)
 {
-    if (!load_relaxed32(&the.begun))                     /* relaxed: a note for children, and fork orders it; */
-        store_relaxed32(&the.begun, (uint32_t)getpid()); /* relaxed: whoever writes it writes the same */
+    if (!load_relaxed32(&the.begun))        /* relaxed: a note for children, and fork orders it; */
+        /* relaxed: whoever writes it writes the same */
+        store_relaxed32(&the.begun, (uint32_t)getpid());
 }
 
 static int count(struct dl_phdr_info *info, size_t size, void *adds)
@@ -171,7 +179,8 @@ bool driver_loaded(void)
     if (!adds || adds != load_relaxed64(&the.counted)) {
         library = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
         if (!library)
-            store_relaxed64(&the.counted, adds);     /* relaxed: as above; counted before we looked, so never too new */
+            /* relaxed: as above; counted before we looked, so never too new */
+            store_relaxed64(&the.counted, adds);
     }
     loader_unlock();
     if (!library)
@@ -182,7 +191,7 @@ bool driver_loaded(void)
     return true;
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 int driver_error(CUresult error)
 {
@@ -220,10 +229,11 @@ int driver_error(CUresult error)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].error == error)
             return -rows[i].number;
-    return -EIO;                                     /* the device's own failures among them: 700 to 719 */
+    return -EIO;                            /* the device's own failures among them: 700 to 719 */
 }
 
-int driver_failed(const struct cuda_api *call, const char *function, CUresult error, struct text *why)
+int driver_failed(const struct cuda_api *call, const char *function, CUresult error,
+                  struct text *why)
 {
     const char *name = NULL, *words = NULL;
     if (!why)
@@ -232,24 +242,29 @@ int driver_failed(const struct cuda_api *call, const char *function, CUresult er
         name = NULL;
     if (call->cuGetErrorString && call->cuGetErrorString(error, &words) != 0)
         words = NULL;
-    text_add(why, "%s: %s (%d)%s%s", function, name ? name : "CUDA's error", error, words ? ": " : "", words ? words : "");
+    text_add(why, "%s: %s (%d)%s%s", function, name ? name : "CUDA's error", error,
+             words ? ": " : "", words ? words : "");
     return driver_error(error);
 }
 
 bool driver_enter_to_give(const struct cuda_api *call, CUcontext context)
 {
-    return call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS || call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+    return call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS
+        || call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
 }
 
-/* ---- the beginning --------------------------------------------------------------------------------------------------------------- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 static int no_library(struct text *why)
 {
     const char *words = dlerror();
     if (words && strstr(words, "No such file"))
-        text_add(why, "no CUDA driver: there is no " LIBRARY " on this machine, or none that the loader finds");
+        text_add(why,
+                 "no CUDA driver: there is no " LIBRARY
+                 " on this machine, or none that the loader finds");
     else
-        text_add(why, "no CUDA driver: " LIBRARY " cannot be loaded: %s", words ? words : "the loader does not say why");
+        text_add(why, "no CUDA driver: " LIBRARY " cannot be loaded: %s",
+                 words ? words : "the loader does not say why");
     return -ENODEV;
 }
 
@@ -259,11 +274,14 @@ static int begin(struct text *why)
     note_begun();
     CUresult error = call->cuInit(0);
     if (error == CUDA_ERROR_STUB_LIBRARY) {
-        text_add(why, "no GPU: stub library. " LIBRARY " is the one of the CUDA toolkit that programs are linked with, not a driver");
+        text_add(why,
+                 "no GPU: stub library. " LIBRARY
+                 " is the one of the CUDA toolkit that programs are linked with, not a driver");
         return -ENODEV;
     }
     if (error == CUDA_ERROR_NO_DEVICE) {
-        text_add(why, "no GPU: there is a CUDA driver, and it sees no device (CUDA_VISIBLE_DEVICES?). ");
+        text_add(why,
+                 "no GPU: there is a CUDA driver, and it sees no device (CUDA_VISIBLE_DEVICES?). ");
         return driver_failed(call, "cuInit", error, why);
     }
     if (error)
@@ -275,7 +293,8 @@ static int begin(struct text *why)
     if (error)
         return driver_failed(call, "cuDeviceGetCount", error, why);
     if (the.driver.devices < 1) {
-        text_add(why, "no GPU: there is a CUDA driver, and it sees no device (CUDA_VISIBLE_DEVICES?)");
+        text_add(why,
+                 "no GPU: there is a CUDA driver, and it sees no device (CUDA_VISIBLE_DEVICES?)");
         return -ENODEV;
     }
     return 0;
@@ -292,7 +311,10 @@ static int find(struct text *why)
         keep(library);
     }
     if (the.missing) {
-        text_add(why, "the CUDA driver is too old: it has no %s; R470 (CUDA 11.4) or a later one is needed", the.missing);
+        text_add(why,
+                 "the CUDA driver is too old: it has no %s; R470 (CUDA 11.4) or a later one is "
+                 "needed",
+                 the.missing);
         return -ENOSYS;
     }
     return begin(why);
@@ -301,14 +323,19 @@ static int find(struct text *why)
 static int refuse_fork(struct text *why)
 {
     if (why)
-        text_add(why, "CUDA does not survive fork, and it had begun in process %u before this one forked off; start the ranks by exec "
-                 "or spawn, or fork before the first use of a device", load_relaxed32(&the.begun));   /* relaxed: as in is_forked */
+        text_add(why,
+                 "CUDA does not survive fork, and it had begun in process %u before this one "
+                 "forked off; start the ranks by exec "
+                 "or spawn, or fork before the first use of a device",
+                 /* relaxed: as in is_forked */
+                 load_relaxed32(&the.begun));
     return -ENOTSUP;
 }
 
 bool driver_begun(void)
 {
-    return load_relaxed32(&the.begun) != 0;          /* relaxed: a hint, set by the first pointer of a device that was seen */
+    /* relaxed: a hint, set by the first pointer of a device that was seen */
+    return load_relaxed32(&the.begun) != 0;
 }
 
 bool driver_forked(void) { return is_forked(); }
@@ -332,10 +359,14 @@ int driver_open(const struct driver **driver, struct text *why)
     return the.error;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- questions ------------------------------------------------------------------------------- */
 
-/* Values of 64 bits, zero before, because drivers and texts differ in which of them are 32 bits wide. */
-enum { MEMORY_TYPE, IS_MANAGED, DEVICE_ORDINAL, CONTEXT, DEVICE_POINTER, RANGE_START, RANGE_SIZE, BUFFER_ID, LEGACY_IPC, HANDLE_TYPES, ATTRIBUTES };
+/* Values of 64 bits, zero before, because drivers and texts differ in which of them are 32
+ * bits wide. */
+enum {
+    MEMORY_TYPE, IS_MANAGED, DEVICE_ORDINAL, CONTEXT, DEVICE_POINTER, RANGE_START, RANGE_SIZE,
+    BUFFER_ID, LEGACY_IPC, HANDLE_TYPES, ATTRIBUTES
+};
 
 static const int attributes[ATTRIBUTES] = {
     [MEMORY_TYPE] = CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -374,11 +405,12 @@ static void take(struct driver_pointer *pointer, const uint64_t *value)
     pointer->descriptor = (value[HANDLE_TYPES] & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
 }
 
-/* Answers that leave no device memory to point to: the pointer is none of CUDA's, or CUDA has not begun, has ended, is a stub. */
+/* Answers that leave no device memory to point to: the pointer is none of CUDA's, or CUDA has not
+ * begun, has ended, is a stub. */
 static bool means_host(CUresult error)
 {
-    return error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_INITIALIZED || error == CUDA_ERROR_DEINITIALIZED ||
-           error == CUDA_ERROR_STUB_LIBRARY;
+    return error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_INITIALIZED
+        || error == CUDA_ERROR_DEINITIALIZED || error == CUDA_ERROR_STUB_LIBRARY;
 }
 
 int driver_pointer(const void *at, struct driver_pointer *pointer, struct text *why)
@@ -394,13 +426,17 @@ int driver_pointer(const void *at, struct driver_pointer *pointer, struct text *
     pthread_mutex_unlock(&the.lock);
     if (!call->cuPointerGetAttributes) {
         if (why)
-            text_add(why, "the CUDA driver has no cuPointerGetAttributes: it cannot be asked whose memory %p is", at);
+            text_add(why,
+                     "the CUDA driver has no cuPointerGetAttributes: it cannot be asked whose "
+                     "memory %p is",
+                     at);
         return -ENOSYS;
     }
     for (int i = 0; i < ATTRIBUTES; i++)
         values[i] = &value[i];
     memcpy(which, attributes, sizeof which);
-    CUresult error = call->cuPointerGetAttributes(ATTRIBUTES, which, values, (CUdeviceptr)(uintptr_t)at);
+    CUresult error = call->cuPointerGetAttributes(ATTRIBUTES, which, values,
+                                                  (CUdeviceptr)(uintptr_t)at);
     if (error && !means_host(error))
         return driver_failed(call, "cuPointerGetAttributes", error, why);
     if (!error) {
@@ -410,7 +446,8 @@ int driver_pointer(const void *at, struct driver_pointer *pointer, struct text *
     return 0;
 }
 
-static CUresult ask_device(const struct cuda_api *call, int ordinal, struct driver_device *device, const char **function)
+static CUresult ask_device(const struct cuda_api *call, int ordinal, struct driver_device *device,
+                           const char **function)
 {
     CUdevice d;
     *function = "cuDeviceGet";
@@ -430,11 +467,15 @@ static CUresult ask_device(const struct cuda_api *call, int ordinal, struct driv
     if (error)
         return error;
     *function = "cuDeviceGetAttribute";
-    error = call->cuDeviceGetAttribute(&device->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d);
-    return error ? error : call->cuDeviceGetAttribute(&device->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d);
+    error = call->cuDeviceGetAttribute(&device->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                       d);
+    return error ? error
+                 : call->cuDeviceGetAttribute(&device->minor,
+                                              CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d);
 }
 
-int driver_device(const struct driver *driver, int ordinal, struct driver_device *device, struct text *why)
+int driver_device(const struct driver *driver, int ordinal, struct driver_device *device,
+                  struct text *why)
 {
     const char *function;
     *device = (struct driver_device){ .major = 0 };

@@ -1,6 +1,8 @@
-/* What is given is in host memory before the arrival; what is taken goes to the device when the algorithm is done, as the operation's last step
- * (coll_device_complete). Two copies of some 10 us beside an operation of a few: what a small operation on a device costs. `same` takes any size: beyond
- * what is registered it goes through plain memory in pieces, so that deaths and deadlines are seen in between. */
+/* What is given is in host memory before the arrival; what is taken goes to the device when the
+ * algorithm is done, as the operation's last step (coll_device_complete). Two copies of some 10 us
+ * beside an operation of a few: what a small operation on a device costs. `same` takes any size:
+ * beyond what is registered it goes through plain memory in pieces, so that deaths and deadlines
+ * are seen in between. */
 #include "gpu/host_copy.h"
 
 #include "gpu/streams.h"
@@ -21,7 +23,8 @@ static size_t host_copy_room(const struct device_buffer *all, uint32_t n)
 }
 
 /* Where the copy of buffer i lies; what is the host's needs none. */
-static void *host_copy_copy_of(const struct device_streams *streams, int side, const struct device_buffer *all, uint32_t i)
+static void *host_copy_copy_of(const struct device_streams *streams, int side,
+                               const struct device_buffer *all, uint32_t i)
 {
     if (!device_is(&all[i]) || !all[i].bytes)
         return (void *)(uintptr_t)all[i].at;
@@ -61,7 +64,10 @@ static int host_copy_fetch(struct coll *c)
             const struct device_buffer *b = &d->given[d->at];
             size_t some = device_is(b) ? b->bytes - d->at_byte : 0;
             some = some < left ? some : left;
-            r = device_copy(c, STREAM_IN, (char *)host_copy_copy_of(d->streams, STREAM_IN, d->given, d->at) + d->at_byte, (const char *)b->at + d->at_byte, some);
+            r = device_copy(c, STREAM_IN,
+                            (char *)host_copy_copy_of(d->streams, STREAM_IN, d->given, d->at)
+                                + d->at_byte,
+                            (const char *)b->at + d->at_byte, some);
             if (r < 0)
                 return r;
             left -= some;
@@ -142,7 +148,9 @@ static int host_copy_place(struct coll *c)
     if (d->state == DEVICE_READY) {
         for (uint32_t i = 0; i < d->takes && r == 0; i++)
             if (device_is(&d->taken[i]))
-                r = device_copy(c, STREAM_OUT, (void *)(uintptr_t)d->taken[i].at, host_copy_copy_of(d->streams, STREAM_OUT, d->taken, i), d->taken[i].bytes);
+                r = device_copy(c, STREAM_OUT, (void *)(uintptr_t)d->taken[i].at,
+                                host_copy_copy_of(d->streams, STREAM_OUT, d->taken, i),
+                                d->taken[i].bytes);
         if (r == 0)
             r = device_mark(c, STREAM_OUT);
         d->state = DEVICE_PLACING;

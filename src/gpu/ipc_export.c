@@ -1,7 +1,9 @@
-/* What is lent is known by CUDA's number of the buffer, so that a handle is asked for once, and other memory at the same address is not taken
- * for it. A buffer whose loan cannot be given anew (somebody still has it open) is not lent for that moment: its operation takes another road.
- * Loans lie in the span from the first operation on, 32 KiB for the world; the table is searched through: 128 rows, for operations of megabytes.
- * Whoever waits for borrowers returns what it has borrowed itself, or two that wait for each other would wait in vain. */
+/* What is lent is known by CUDA's number of the buffer, so that a handle is asked for once, and
+ * other memory at the same address is not taken for it. A buffer whose loan cannot be given anew
+ * (somebody still has it open) is not lent for that moment: its operation takes another road. Loans
+ * lie in the span from the first operation on, 32 KiB for the world; the table is searched through:
+ * 128 rows, for operations of megabytes. Whoever waits for borrowers returns what it has borrowed
+ * itself, or two that wait for each other would wait in vain. */
 #include "gpu/ipc_export.h"
 
 #include "base/clock.h"
@@ -19,7 +21,14 @@
 
 enum { SLICE_NS = 5000000 };
 
-struct lending { uint64_t buffer, base, bytes, generation, used; unsigned char handle[64], device[16]; enum lent_how how; bool taken; struct kept file; char words[120]; };
+struct lending {
+    uint64_t buffer, base, bytes, generation, used;
+    unsigned char handle[64], device[16];
+    enum lent_how how;
+    bool taken;
+    struct kept file;
+    char words[120];
+};
 
 /* Memory that may stay open at peers. gone: let go while somebody had it open. */
 struct stretch { uint64_t at, bytes, buffer; bool ours, gone; struct stretch *next; };
@@ -36,7 +45,8 @@ struct ipc_export {
     char note[300];
 };
 
-/* A rank that waits in whatever call closes what its peers want back, so that they need not wait for it. */
+/* A rank that waits in whatever call closes what its peers want back, so that they need not
+ * wait for it. */
 static void ipc_export_meanwhile(void *handles) { ipc_import_sweep(handles); }
 
 static struct ipc_export *ipc_export_new(struct world *world, struct text *why)
@@ -55,7 +65,9 @@ static struct ipc_export *ipc_export_new(struct world *world, struct text *why)
         if (s)
             descriptors_free(s->descriptors);
         free(s);
-        text_add(why, error == -ENOSPC ? "the span has no room for loans; raise TUTTI_SPAN_BYTES" : "no memory for loans");
+        text_add(why,
+                 error == -ENOSPC ? "the span has no room for loans; raise TUTTI_SPAN_BYTES"
+                                  : "no memory for loans");
         return NULL;
     }
     memset((void *)s->loans, 0, LOANS * sizeof *s->loans);
@@ -97,12 +109,14 @@ void ipc_export_begin(struct ipc_export *share)
 
 static void loan_call_back(const struct ipc_export *s, const struct lending *l)
 {
-    store_fence64(&s->loans[l - s->lendings].state, l->generation << 1 | 1);         /* E72 release, E72 fence */
+    /* E72 release, E72 fence */
+    store_fence64(&s->loans[l - s->lendings].state, l->generation << 1 | 1);
 }
 
 static bool loan_is_called_back(const struct ipc_export *s, const struct lending *l)
 {
-    return load_relaxed64(&s->loans[l - s->lendings].state) & 1;     /* relaxed: our own word, under the lock */
+    /* relaxed: our own word, under the lock */
+    return load_relaxed64(&s->loans[l - s->lendings].state) & 1;
 }
 
 /* Has nobody it open? Who is gone has not. */
@@ -114,7 +128,8 @@ static bool loan_returned(const struct ipc_export *s, struct loan *loan)
             uint32_t rank = 32 * i + bit;
             if (!(held >> bit & 1))
                 continue;
-            if (rank < (uint32_t)s->world->size && death_of(&s->world->arena.seats[rank]) == GONE_NO)
+            if (rank < (uint32_t)s->world->size
+                && death_of(&s->world->arena.seats[rank]) == GONE_NO)
                 return false;
             fetch_and32(&loan->held[i], ~(UINT32_C(1) << bit));
         }
@@ -125,10 +140,11 @@ static bool loan_returned(const struct ipc_export *s, struct loan *loan)
 static void loan_begin(struct ipc_export *s, struct lending *l)
 {
     l->generation++;
-    store_release64(&s->loans[l - s->lendings].state, l->generation << 1);           /* E72 release */
+    store_release64(&s->loans[l - s->lendings].state, l->generation << 1);      /* E72 release */
 }
 
-/* Sleeps until the loan, which has been called back, is returned, or the time is over. Without the lock: those who return it may want ours. */
+/* Sleeps until the loan, which has been called back, is returned, or the time is over. Without the
+ * lock: those who return it may want ours. */
 static bool loan_wait(struct ipc_export *s, struct loan *loan, uint64_t deadline)
 {
     for (;;) {
@@ -184,12 +200,14 @@ static struct lending *lending_room(struct ipc_export *s)
     }
 }
 
-/* What other buffers lay at these addresses has been freed: whoever has it open closes it at its next operation. */
+/* What other buffers lay at these addresses has been freed: whoever has it open closes it at its
+ * next operation. */
 static void lending_bury(struct ipc_export *s, const struct driver_pointer *p)
 {
     for (int i = 0; i < LOANS; i++) {
         struct lending *l = &s->lendings[i];
-        if (!l->taken || l->buffer == p->buffer || l->base >= p->base + p->bytes || p->base >= l->base + l->bytes)
+        if (!l->taken || l->buffer == p->buffer || l->base >= p->base + p->bytes
+            || p->base >= l->base + l->bytes)
             continue;
         loan_call_back(s, l);
         if (loan_returned(s, &s->loans[i]))
@@ -198,7 +216,8 @@ static void lending_bury(struct ipc_export *s, const struct driver_pointer *p)
 }
 
 /* What cannot be lent to other processes threads of this one can have all the same. */
-static int lending_export(struct lending *l, const struct cuda_api *call, const struct driver_pointer *p, struct text *words)
+static int lending_export(struct lending *l, const struct cuda_api *call,
+                          const struct driver_pointer *p, struct text *words)
 {
     CUmemGenericAllocationHandle memory;
     CUresult error = call->cuMemRetainAllocationHandle(&memory, (void *)(uintptr_t)p->base);
@@ -207,7 +226,8 @@ static int lending_export(struct lending *l, const struct cuda_api *call, const 
         return 0;
     }
     int fd = -1;
-    error = call->cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    error = call->cuMemExportToShareableHandle(&fd, memory,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     call->cuMemRelease(memory);
     if (error)
         driver_failed(call, "cuMemExportToShareableHandle", error, words);
@@ -218,7 +238,8 @@ static int lending_export(struct lending *l, const struct cuda_api *call, const 
     return 0;
 }
 
-static int lending_fill(struct lending *l, const struct cuda_api *call, const struct driver_pointer *p, struct text *why)
+static int lending_fill(struct lending *l, const struct cuda_api *call,
+                        const struct driver_pointer *p, struct text *why)
 {
     CUuuid uuid;
     CUdevice device;
@@ -241,22 +262,25 @@ static int lending_fill(struct lending *l, const struct cuda_api *call, const st
     error = call->cuIpcGetMemHandle(&handle, p->base);
     if (error) {
         driver_failed(call, "cuIpcGetMemHandle", error, &words);
-        return 0;                                    /* threads of this process can have it all the same */
+        return 0;                           /* threads of this process can have it all the same */
     }
     memcpy(l->handle, handle.reserved, sizeof l->handle);
     l->how = LENT_LEGACY;
     return 0;
 }
 
-static struct stretch *stretch_around(const struct ipc_export *s, uint64_t buffer, uint64_t at, size_t length)
+static struct stretch *stretch_around(const struct ipc_export *s, uint64_t buffer, uint64_t at,
+                                      size_t length)
 {
     for (struct stretch *t = s->stretches; t; t = t->next)
-        if (!t->gone && t->buffer == buffer && at >= t->at && at - t->at <= t->bytes && length <= t->bytes - (at - t->at))
+        if (!t->gone && t->buffer == buffer && at >= t->at && at - t->at <= t->bytes
+            && length <= t->bytes - (at - t->at))
             return t;
     return NULL;
 }
 
-static int lending_make(struct ipc_export *s, const struct cuda_api *call, const struct driver_pointer *p, struct lending **made, struct text *why)
+static int lending_make(struct ipc_export *s, const struct cuda_api *call,
+                        const struct driver_pointer *p, struct lending **made, struct text *why)
 {
     lending_bury(s, p);
     struct lending *l = lending_room(s);
@@ -264,7 +288,9 @@ static int lending_make(struct ipc_export *s, const struct cuda_api *call, const
         text_add(why, "%d buffers are lent already, and peers have all of them open", LOANS);
         return -ENOSPC;
     }
-    *l = (struct lending){ .buffer = p->buffer, .base = p->base, .bytes = p->bytes, .generation = l->generation };
+    *l = (struct lending){
+        .buffer = p->buffer, .base = p->base, .bytes = p->bytes, .generation = l->generation
+    };
     int r = lending_fill(l, call, p, why);
     if (r < 0)
         return r;
@@ -274,7 +300,8 @@ static int lending_make(struct ipc_export *s, const struct cuda_api *call, const
     return 0;
 }
 
-static int lend(struct ipc_export *s, const struct cuda_api *call, const struct driver_pointer *p, size_t length, struct lent *lent, struct text *why)
+static int lend(struct ipc_export *s, const struct cuda_api *call, const struct driver_pointer *p,
+                size_t length, struct lent *lent, struct text *why)
 {
     struct lending *l = lending_find(s, p->buffer);
     int r = l ? 0 : lending_make(s, call, p, &l, why);
@@ -291,15 +318,20 @@ static int lend(struct ipc_export *s, const struct cuda_api *call, const struct 
     l->used = ++s->uses;
     if (l->how == LENT_NOT)
         text_add(why, "%s", l->words);
-    *lent = (struct lent){ .buffer = l->buffer, .base = l->base, .bytes = l->bytes, .offset = p->address - l->base, .length = length,
-                           .loan = (uint64_t)((char *)loan - s->world->arena.base), .generation = l->generation, .how = l->how,
-                           .keep = stretch_around(s, p->buffer, p->address, length) != NULL };
+    *lent = (struct lent){
+        .buffer = l->buffer, .base = l->base, .bytes = l->bytes, .offset = p->address - l->base,
+        .length = length, .loan = (uint64_t)((char *)loan - s->world->arena.base),
+        .generation = l->generation, .how = l->how,
+        .keep = stretch_around(s, p->buffer, p->address, length) != NULL
+    };
     memcpy(lent->handle, l->handle, sizeof lent->handle);
     memcpy(lent->device, l->device, sizeof lent->device);
     return 0;
 }
 
-int ipc_export_lend(struct ipc_export *share, const struct cuda_api *call, const struct driver_pointer *pointer, size_t length, struct lent *lent, struct text *why)
+int ipc_export_lend(struct ipc_export *share, const struct cuda_api *call,
+                    const struct driver_pointer *pointer, size_t length, struct lent *lent,
+                    struct text *why)
 {
     pthread_mutex_lock(&share->lock);
     int r = lend(share, call, pointer, length, lent, why);
@@ -307,18 +339,22 @@ int ipc_export_lend(struct ipc_export *share, const struct cuda_api *call, const
     return r;
 }
 
-int ipc_export_hand_out(struct ipc_export *share, const struct lent *lent, const struct watch *w, struct text *why)
+int ipc_export_hand_out(struct ipc_export *share, const struct lent *lent, const struct watch *w,
+                        struct text *why)
 {
     pthread_mutex_lock(&share->lock);
     struct lending *l = lending_find(share, lent->buffer);
     int r = l && l->how == LENT_DESCRIPTOR ? 0 : -ENOENT;
     for (uint32_t p = 0; p < w->size && r == 0; p++) {
-        if (arena_one_process(&share->world->arena, watch_world_rank(w, p), (uint32_t)share->world->rank))
+        if (arena_one_process(&share->world->arena, watch_world_rank(w, p),
+                              (uint32_t)share->world->rank))
             continue;
         int fd = kept_fd(&l->file);
-        r = fd < 0 ? fd : descriptors_put(share->descriptors, watch_world_rank(w, p), lent->buffer, fd);
+        r = fd < 0 ? fd
+                   : descriptors_put(share->descriptors, watch_world_rank(w, p), lent->buffer, fd);
         if (r < 0)
-            text_add(why, "the descriptor of its memory could not be handed to rank %u: %s", p, error_text(r));
+            text_add(why, "the descriptor of its memory could not be handed to rank %u: %s", p,
+                     error_text(r));
     }
     pthread_mutex_unlock(&share->lock);
     return r;
@@ -329,7 +365,9 @@ bool ipc_export_take_back(struct ipc_export *share, const struct lent *lent, uin
     uint64_t deadline = clock_ns() + timeout_ns;
     pthread_mutex_lock(&share->lock);
     struct lending *l = lending_find(share, lent->buffer);
-    struct loan *loan = l && l->generation == lent->generation && !lent->keep ? &share->loans[l - share->lendings] : NULL;
+    struct loan *loan = l && l->generation == lent->generation && !lent->keep
+        ? &share->loans[l - share->lendings]
+        : NULL;
     if (loan)
         loan_call_back(share, l);
     pthread_mutex_unlock(&share->lock);
@@ -354,7 +392,7 @@ int ipc_export_keep(struct ipc_export *share, uint64_t at, size_t bytes, uint64_
             free(t);
             return -EINVAL;
         }
-        o->buffer = 0;                               /* its memory has been freed meanwhile, and is kept no more */
+        o->buffer = 0;              /* its memory has been freed meanwhile, and is kept no more */
     }
     t->next = share->stretches;
     share->stretches = t;
@@ -385,7 +423,8 @@ static bool stretch_returned(struct ipc_export *s, uint64_t buffer, struct loan 
     return true;
 }
 
-int ipc_export_let_go(struct ipc_export *share, uint64_t at, bool ours, uint64_t timeout_ns, struct text *why)
+int ipc_export_let_go(struct ipc_export *share, uint64_t at, bool ours, uint64_t timeout_ns,
+                      struct text *why)
 {
     uint64_t deadline = clock_ns() + timeout_ns;
     struct loan *loan;
@@ -402,7 +441,7 @@ int ipc_export_let_go(struct ipc_export *share, uint64_t at, bool ours, uint64_t
     if (!free_now)
         free_now = loan_wait(share, loan, deadline);
     pthread_mutex_lock(&share->lock);
-    t = stretch_at(share, at, ours);                 /* another thread may have done the same meanwhile */
+    t = stretch_at(share, at, ours);        /* another thread may have done the same meanwhile */
     free_now = free_now && stretch_returned(share, buffer, &loan);
     int r = !t ? -EINVAL : free_now ? 0 : -EBUSY;
     if (r == 0) {
@@ -413,7 +452,9 @@ int ipc_export_let_go(struct ipc_export *share, uint64_t at, bool ours, uint64_t
         (*t)->gone = true;
     pthread_mutex_unlock(&share->lock);
     if (r == -EBUSY)
-        text_add(why, "another rank still has it open, which it closes at its next operation with device memory");
+        text_add(why,
+                 "another rank still has it open, which it closes at its next operation with "
+                 "device memory");
     return r;
 }
 

@@ -1,12 +1,15 @@
-/* A list, because there are few and each stands for megabytes. The lock is held while the driver opens and closes, so that two threads never
- * open the same memory at once; closing waits for the device's work there, of which there is none.
+/* A list, because there are few and each stands for megabytes. The lock is held while the driver
+ * opens and closes, so that two threads never open the same memory at once; closing waits for the
+ * device's work there, of which there is none.
  *
- * What is in the way of an opening, because the owner has freed it and something new lies at its addresses, is closed before, and, should the
- * driver still find something there (208), everything of that owner that nobody has taken; then it is tried once more. A context of another
- * of our devices that has memory of that owner's open (201) is in the way in the same manner.
+ * What is in the way of an opening, because the owner has freed it and something new lies at its
+ * addresses, is closed before, and, should the driver still find something there (208), everything
+ * of that owner that nobody has taken; then it is tried once more. A context of another of our
+ * devices that has memory of that owner's open (201) is in the way in the same manner.
  *
- * Numbers that an owner publishes are not believed: the loan must lie in its span, the call's part in the buffer, and the buffer in what the
- * driver has opened; by its own address it is used only if the driver knows that very buffer there. */
+ * Numbers that an owner publishes are not believed: the loan must lie in its span, the call's part
+ * in the buffer, and the buffer in what the driver has opened; by its own address it is used only
+ * if the driver knows that very buffer there. */
 #include "gpu/ipc_import.h"
 
 #include "gpu/descriptors.h"
@@ -31,7 +34,8 @@ struct open {
     bool keep;
     const struct cuda_api *call;
     CUcontext context;
-    CUdevice device;                                 /* whose primary context is held, so that nothing is open in one that has gone */
+    /* whose primary context is held, so that nothing is open in one that has gone */
+    CUdevice device;
     CUdeviceptr at;
 };
 
@@ -48,7 +52,8 @@ struct ipc_import {
     uint32_t refusals;
 };
 
-struct ipc_import *ipc_import_new(const struct arena *arena, uint32_t mine, struct descriptors *descriptors)
+struct ipc_import *ipc_import_new(const struct arena *arena, uint32_t mine,
+                                  struct descriptors *descriptors)
 {
     struct ipc_import *h = calloc(1, sizeof *h);
     if (!h)
@@ -62,10 +67,18 @@ struct ipc_import *ipc_import_new(const struct arena *arena, uint32_t mine, stru
 
 /* ---- the loan ---- */
 
-static shared32 *loan_word(const struct ipc_import *h, struct loan *loan) { return &loan->held[h->mine / 32]; }
+static shared32 *loan_word(const struct ipc_import *h, struct loan *loan)
+{
+    return &loan->held[h->mine / 32];
+}
+
 static uint32_t loan_bit(const struct ipc_import *h) { return UINT32_C(1) << h->mine % 32; }
 
-static bool loan_stands(const struct loan *loan, uint64_t generation) { return load_acquire64(&loan->state) == generation << 1; }      /* E72 acquire */
+/* E72 acquire */
+static bool loan_stands(const struct loan *loan, uint64_t generation)
+{
+    return load_acquire64(&loan->state) == generation << 1;
+}
 
 static void loan_return(const struct ipc_import *h, struct loan *loan)
 {
@@ -98,7 +111,8 @@ static struct loan *loan_of(const struct ipc_import *h, uint32_t owner, uint64_t
 
 /* ---- what was refused ---- */
 
-static const struct refused_open *refused_find(const struct ipc_import *h, uint32_t owner, uint64_t buffer)
+static const struct refused_open *refused_find(const struct ipc_import *h, uint32_t owner,
+                                               uint64_t buffer)
 {
     for (uint32_t i = 0; i < h->refusals && i < REFUSED_MOST; i++)
         if (h->refused[i].owner == owner && h->refused[i].buffer == buffer)
@@ -106,8 +120,12 @@ static const struct refused_open *refused_find(const struct ipc_import *h, uint3
     return NULL;
 }
 
-/* What another attempt would be told again. Not: no memory at the moment, our context's death, what is wrong with this one message. */
-static bool is_lasting(int r) { return r != -ENOMEM && r != -EIO && r != -EPROTO && r != -EBUSY && r != -EAGAIN; }
+/* What another attempt would be told again. Not: no memory at the moment, our context's death, what
+ * is wrong with this one message. */
+static bool is_lasting(int r)
+{
+    return r != -ENOMEM && r != -EIO && r != -EPROTO && r != -EBUSY && r != -EAGAIN;
+}
 
 static void refuse(struct ipc_import *h, uint32_t owner, uint64_t buffer, const char *words)
 {
@@ -128,15 +146,17 @@ static CUresult unmap(const struct cuda_api *call, CUdeviceptr at, size_t bytes)
     return error;
 }
 
-/* What the driver does not close nobody here touches any more all the same, so that the loan goes back: its owner must not wait for good for what
-   will never be. It is not opened again, though, or each operation would leave one more of it behind. */
+/* What the driver does not close nobody here touches any more all the same, so that the loan goes
+   back: its owner must not wait for good for what will never be. It is not opened again, though, or
+   each operation would leave one more of it behind. */
 static void close_failed(struct ipc_import *h, const struct open *o, CUresult error)
 {
     char words[REFUSED_TEXT];
     struct text why = TEXT_IN(words);
     text_clear(&why);
     text_add(&why, "it could not be closed the last time: ");
-    driver_failed(o->call, o->how == OPENING_LEGACY ? "cuIpcCloseMemHandle" : "cuMemUnmap", error, &why);
+    driver_failed(o->call, o->how == OPENING_LEGACY ? "cuIpcCloseMemHandle" : "cuMemUnmap", error,
+                  &why);
     refuse(h, o->owner, o->buffer, words);
 }
 
@@ -172,14 +192,23 @@ static void close_those(struct ipc_import *h, open_test *test, const void *what)
 }
 
 static bool is_any(const struct open *o, const void *what) { return o && !what; }
-static bool is_called_back(const struct open *o, const void *what) { return !what && !loan_stands(o->loan, o->generation); }
-static bool is_of(const struct open *o, const void *owner) { return o->owner == *(const uint32_t *)owner; }
+
+static bool is_called_back(const struct open *o, const void *what)
+{
+    return !what && !loan_stands(o->loan, o->generation);
+}
+
+static bool is_of(const struct open *o, const void *owner)
+{
+    return o->owner == *(const uint32_t *)owner;
+}
 
 struct claimed { uint32_t owner; uint64_t buffer, base, bytes; };
 static bool is_in_the_way(const struct open *o, const void *what)
 {
     const struct claimed *c = what;
-    return o->owner == c->owner && o->buffer != c->buffer && o->base < c->base + c->bytes && c->base < o->base + o->bytes;
+    return o->owner == c->owner && o->buffer != c->buffer && o->base < c->base + c->bytes
+        && c->base < o->base + o->bytes;
 }
 
 static void close_surplus(struct ipc_import *h)
@@ -199,13 +228,15 @@ static void close_surplus(struct ipc_import *h)
 }
 
 /* By its own address, if it is that buffer; the context of our device is current. */
-static int open_own(const struct ipc_import_at *where, const struct lent *lent, CUdeviceptr *at, struct text *why)
+static int open_own(const struct ipc_import_at *where, const struct lent *lent, CUdeviceptr *at,
+                    struct text *why)
 {
     struct driver_pointer p;
     int r = driver_pointer((const void *)(uintptr_t)lent->base, &p, why);
     if (r < 0)
         return r;
-    if ((p.memory != DRIVER_DEVICE && p.memory != DRIVER_MANAGED) || p.buffer != lent->buffer || p.base != lent->base || p.bytes != lent->bytes) {
+    if ((p.memory != DRIVER_DEVICE && p.memory != DRIVER_MANAGED) || p.buffer != lent->buffer
+        || p.base != lent->base || p.bytes != lent->bytes) {
         text_add(why, "no such buffer is in this process");
         return -EPROTO;
     }
@@ -217,14 +248,18 @@ static int open_own(const struct ipc_import_at *where, const struct lent *lent, 
         return -ENOTSUP;
     }
     CUresult error = where->call->cuCtxEnablePeerAccess(p.context, 0);
-    return !error || error == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? 0 : driver_failed(where->call, "cuCtxEnablePeerAccess", error, why);
+    return !error || error == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+        ? 0
+        : driver_failed(where->call, "cuCtxEnablePeerAccess", error, why);
 }
 
-static int open_legacy(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, CUdeviceptr *at, struct text *why)
+static int open_legacy(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner,
+                       const struct lent *lent, CUdeviceptr *at, struct text *why)
 {
     CUipcMemHandle handle;
     memcpy(handle.reserved, lent->handle, sizeof handle.reserved);
-    CUresult error = where->call->cuIpcOpenMemHandle_v2(at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    CUresult error = where->call->cuIpcOpenMemHandle_v2(at, handle,
+                                                        CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     if (error == CUDA_ERROR_ALREADY_MAPPED || error == CUDA_ERROR_INVALID_CONTEXT) {
         close_those(h, is_of, &owner);
         error = where->call->cuIpcOpenMemHandle_v2(at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
@@ -243,9 +278,11 @@ static int open_legacy(struct ipc_import *h, const struct ipc_import_at *where, 
     return -EPROTO;
 }
 
-static int map(const struct ipc_import_at *where, CUmemGenericAllocationHandle memory, size_t bytes, CUdeviceptr *at, struct text *why)
+static int map(const struct ipc_import_at *where, CUmemGenericAllocationHandle memory, size_t bytes,
+               CUdeviceptr *at, struct text *why)
 {
-    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, where->device }, CU_MEM_ACCESS_FLAGS_PROT_READ };
+    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, where->device },
+                               CU_MEM_ACCESS_FLAGS_PROT_READ };
     const char *function = "cuMemAddressReserve";
     CUresult error = where->call->cuMemAddressReserve(at, bytes, 0, 0, 0);
     if (error)
@@ -263,7 +300,8 @@ static int map(const struct ipc_import_at *where, CUmemGenericAllocationHandle m
     return driver_failed(where->call, "cuMemSetAccess", error, why);
 }
 
-static int open_descriptor(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, CUdeviceptr *at, struct text *why)
+static int open_descriptor(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner,
+                           const struct lent *lent, CUdeviceptr *at, struct text *why)
 {
     CUmemGenericAllocationHandle memory;
     descriptors_gather(h->descriptors);
@@ -272,7 +310,9 @@ static int open_descriptor(struct ipc_import *h, const struct ipc_import_at *whe
         text_add(why, "its descriptor has not come");
         return -EAGAIN;
     }
-    CUresult error = where->call->cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUresult error =
+        where->call->cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd,
+                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     close(fd);
     if (error)
         return driver_failed(where->call, "cuMemImportFromShareableHandle", error, why);
@@ -281,7 +321,8 @@ static int open_descriptor(struct ipc_import *h, const struct ipc_import_at *whe
     return r;
 }
 
-static int open_it(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, struct open *o, struct text *why)
+static int open_it(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner,
+                   const struct lent *lent, struct open *o, struct text *why)
 {
     int r = -ENOTSUP;
     CUcontext held = NULL;
@@ -322,18 +363,22 @@ static struct open **find(struct ipc_import *h, uint32_t owner, uint64_t buffer)
     return NULL;
 }
 
-static int take_new(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, struct loan *loan, struct open **taken,
+static int take_new(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner,
+                    const struct lent *lent, struct loan *loan, struct open **taken,
                     struct text *why)
 {
     char words[REFUSED_TEXT];
     struct text said = TEXT_IN(words);
     text_clear(&said);
-    close_those(h, is_in_the_way, &(struct claimed){ owner, lent->buffer, lent->base, lent->bytes });
+    close_those(h, is_in_the_way,
+                &(struct claimed){ owner, lent->buffer, lent->base, lent->bytes });
     struct open *o = calloc(1, sizeof *o);
     if (!o)
         return -ENOMEM;
-    *o = (struct open){ .owner = owner, .buffer = lent->buffer, .base = lent->base, .bytes = lent->bytes, .generation = lent->generation, .loan = loan,
-                        .call = where->call, .context = where->context };
+    *o = (struct open){
+        .owner = owner, .buffer = lent->buffer, .base = lent->base, .bytes = lent->bytes,
+        .generation = lent->generation, .loan = loan, .call = where->call, .context = where->context
+    };
     int r = -ECANCELED;
     if (loan_take(h, loan, lent->generation)) {
         r = open_it(h, where, owner, lent, o, &said);
@@ -355,10 +400,12 @@ static int take_new(struct ipc_import *h, const struct ipc_import_at *where, uin
     return 0;
 }
 
-static int take(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, CUdeviceptr *at, struct text *why)
+static int take(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner,
+                const struct lent *lent, CUdeviceptr *at, struct text *why)
 {
     struct loan *loan = owner < h->arena->header->size ? loan_of(h, owner, lent->loan) : NULL;
-    if (!loan || lent->offset > lent->bytes || lent->length > lent->bytes - lent->offset || lent->base + lent->bytes < lent->base) {
+    if (!loan || lent->offset > lent->bytes || lent->length > lent->bytes - lent->offset
+        || lent->base + lent->bytes < lent->base) {
         text_add(why, "what is said of it cannot be true");
         return -EPROTO;
     }
@@ -369,7 +416,8 @@ static int take(struct ipc_import *h, const struct ipc_import_at *where, uint32_
     }
     close_those(h, is_called_back, NULL);
     struct open **found = find(h, owner, lent->buffer), *o = found ? *found : NULL;
-    bool fits = o && o->loan == loan && o->generation == lent->generation && o->context == where->context && o->bytes == lent->bytes
+    bool fits = o && o->loan == loan && o->generation == lent->generation
+        && o->context == where->context && o->bytes == lent->bytes
         && loan_stands(loan, lent->generation);
     if (o && !fits) {
         if (o->taken) {
@@ -389,7 +437,8 @@ static int take(struct ipc_import *h, const struct ipc_import_at *where, uint32_
     return 0;
 }
 
-int ipc_import_take(struct ipc_import *handles, const struct ipc_import_at *where, uint32_t owner, const struct lent *lent, CUdeviceptr *at, struct text *why)
+int ipc_import_take(struct ipc_import *handles, const struct ipc_import_at *where, uint32_t owner,
+                    const struct lent *lent, CUdeviceptr *at, struct text *why)
 {
     pthread_mutex_lock(&handles->lock);
     int r = take(handles, where, owner, lent, at, why);

@@ -1,8 +1,9 @@
-/* A table by type and operation under one lock, which is held while the driver compiles: that takes long, but comes once per kernel,
- * and nobody else has anything to do with it meanwhile.
+/* A table by type and operation under one lock, which is held while the driver compiles: that takes
+ * long, but comes once per kernel, and nobody else has anything to do with it meanwhile.
  *
- * The grid: each multiprocessor gets up to WAVES blocks, of which some three run at a time, more only where there is not that much to
- * do. Short buffers get narrow blocks, so that their tiles are short and more multiprocessors have one. */
+ * The grid: each multiprocessor gets up to WAVES blocks, of which some three run at a time, more
+ * only where there is not that much to do. Short buffers get narrow blocks, so that their tiles are
+ * short and more multiprocessors have one. */
 #include "gpu/kernels.h"
 
 #include "fold/fold.h"
@@ -29,9 +30,10 @@ void kernels_end(struct kernels *k, const struct cuda_api *call)
     pthread_mutex_destroy(&k->lock);
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------------------------------- */
 
-static int load_text(const struct cuda_api *call, const char *ptx, const char *name, struct kernels_one *one, struct text *why)
+static int load_text(const struct cuda_api *call, const char *ptx, const char *name,
+                     struct kernels_one *one, struct text *why)
 {
     CUresult error = call->cuModuleLoadData(&one->module, ptx);
     if (error) {
@@ -55,14 +57,16 @@ static int ask_processors(struct kernels *k, const struct cuda_api *call, struct
     CUresult error = call->cuCtxGetDevice(&device);
     if (error)
         return driver_failed(call, "cuCtxGetDevice", error, why);
-    error = call->cuDeviceGetAttribute(&k->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    error = call->cuDeviceGetAttribute(&k->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                       device);
     if (!error)
         return 0;
     k->processors = 0;
     return driver_failed(call, "cuDeviceGetAttribute", error, why);
 }
 
-static int load(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op, struct text *why)
+static int load(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op,
+                struct text *why)
 {
     char name[PTX_NAME], words[KERNELS_WORDS], *room = malloc(PTX_ROOM);
     struct text called = TEXT_IN(name), text = { room, PTX_ROOM, 0 }, said = TEXT_IN(words);
@@ -89,13 +93,14 @@ static int load(struct kernels *k, const struct cuda_api *call, tutti_type type,
     return error;
 }
 
-static int get(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op, CUfunction *function, int *processors,
-               struct text *why)
+static int get(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op,
+               CUfunction *function, int *processors, struct text *why)
 {
     int error = 0;
     if ((unsigned)type >= KERNELS_TYPES || (unsigned)op >= KERNELS_OPS) {
         if (why)
-            text_add(why, "there is no kernel for %s of %s", fold_op_name(op), fold_type_name(type));
+            text_add(why, "there is no kernel for %s of %s", fold_op_name(op),
+                     fold_type_name(type));
         return -EINVAL;
     }
     pthread_mutex_lock(&k->lock);
@@ -113,16 +118,17 @@ static int get(struct kernels *k, const struct cuda_api *call, tutti_type type, 
     return error;
 }
 
-int kernels_get(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op, CUfunction *function, struct text *why)
+int kernels_get(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op,
+                CUfunction *function, struct text *why)
 {
     int processors;
     return get(k, call, type, op, function, &processors, why);
 }
 
-/* ---- launching ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------------------- */
 
-int kernels_fold(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op, const struct kernel_fold *fold, CUstream stream,
-                 struct text *why)
+int kernels_fold(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op,
+                 const struct kernel_fold *fold, CUstream stream, struct text *why)
 {
     CUfunction function;
     int processors;
@@ -138,7 +144,7 @@ int kernels_fold(struct kernels *k, const struct cuda_api *call, tutti_type type
     uint64_t bytes = given.count * fold_type_size(type), most = (uint64_t)processors * WAVES;
     unsigned threads = bytes < (uint64_t)processors * WIDE * ROW * ROWS_MOST * 2 ? NARROW : WIDE;
     uint64_t blocks = (bytes + threads * ROW - 1) / (threads * ROW);
-    CUresult failed = call->cuLaunchKernel(function, (unsigned)(blocks < most ? blocks : most), 1, 1, threads, 1, 1, 0, stream,
-                                           (void *[]){ &given }, NULL);
+    CUresult failed = call->cuLaunchKernel(function, (unsigned)(blocks < most ? blocks : most), 1,
+                                           1, threads, 1, 1, 0, stream, (void *[]){ &given }, NULL);
     return failed ? driver_failed(call, "cuLaunchKernel", failed, why) : 0;
 }

@@ -1,5 +1,6 @@
-/* Copies out of the device, the CPU's fold, and copies back run at the same time, each some rounds behind the other: PCIe carries both ways at
- * once, and a round is large enough (coll/pipeline.h) to be worth a start. A rank's own pipeline and each pipeline it reads are registered when first
+/* Copies out of the device, the CPU's fold, and copies back run at the same time, each some rounds
+ * behind the other: PCIe carries both ways at once, and a round is large enough (coll/pipeline.h)
+ * to be worth a start. A rank's own pipeline and each pipeline it reads are registered when first
  * used; then they stay where they are for as long as the comm. */
 #include "gpu/pinned.h"
 
@@ -12,8 +13,9 @@
 
 enum { PAGE = 4096 };
 
-/* Whose pipeline does this lie in? It is registered if it is not. Other memory of the arena (what host ranks lend in a comm's first operation with
-   a device) and the caller's own is copied as it is. */
+/* Whose pipeline does this lie in? It is registered if it is not. Other memory of the arena
+   (what host ranks lend in a comm's first operation with a device) and the caller's own is
+   copied as it is. */
 static int pinned_register(struct coll *c, const char *at)
 {
     const struct watch *w = &c->comm->watch;
@@ -25,7 +27,8 @@ static int pinned_register(struct coll *c, const char *at)
         uint32_t p = (w->me + i) % w->size;
         char *pipeline = coll_peer(c, p, bytes);
         if (pipeline && at >= pipeline && at < pipeline + bytes)
-            return streams_pipeline(c->gpu.call->streams, p, pipeline, layout_round(bytes, PAGE), c->comm->birth);
+            return streams_pipeline(c->gpu.call->streams, p, pipeline, layout_round(bytes, PAGE),
+                                    c->comm->birth);
     }
     return 0;
 }
@@ -50,10 +53,15 @@ static int pinned_reserve(struct coll *c, size_t bytes)
     return r < 0 ? device_failed(c, r) : 0;
 }
 
-static char *pinned_scratch(struct coll *c, uint64_t round) { return c->gpu.call->streams->bounce[STREAM_OUT].at + round % PIPELINE_DEPTH * c->gpu.call->scratch; }
+static char *pinned_scratch(struct coll *c, uint64_t round)
+{
+    return c->gpu.call->streams->bounce[STREAM_OUT].at
+        + round % PIPELINE_DEPTH * c->gpu.call->scratch;
+}
 
 const struct mover pinned_mover = {
-    device_ready, device_room, pinned_copy, device_mark, device_passed, pinned_reserve, pinned_scratch
+    device_ready, device_room, pinned_copy, device_mark, device_passed,
+    pinned_reserve, pinned_scratch
 };
 
 static int pinned_advance(struct op *op)

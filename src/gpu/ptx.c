@@ -1,13 +1,16 @@
 /* The walk of a kernel over memory; what it does with a cell is ptx_arith.c's.
  *
- * Where all addresses are multiples of 16, a block takes a tile at a time: rows of 16 bytes for each of its threads, side by side, one
- * to four rows. A thread loads its part of all rows of one contribution before it computes, 64 bytes in most kernels, so that some
- * 50 KB are under way in each multiprocessor, more than the memory's latency times its share of the bandwidth. The accumulators stay
- * in registers and each byte is read and written once. What is left behind the last whole tile, and everything where an address is
- * less aligned, goes element by element, neighbours to neighbouring threads: right, but several times slower for small types.
+ * Where all addresses are multiples of 16, a block takes a tile at a time: rows of 16 bytes for
+ * each of its threads, side by side, one to four rows. A thread loads its part of all rows of one
+ * contribution before it computes, 64 bytes in most kernels, so that some 50 KB are under way in
+ * each multiprocessor, more than the memory's latency times its share of the bandwidth. The
+ * accumulators stay in registers and each byte is read and written once. What is left behind the
+ * last whole tile, and everything where an address is less aligned, goes element by element,
+ * neighbours to neighbouring threads: right, but several times slower for small types.
  *
- * A thread reads an element of all contributions before it writes it and nobody else touches it: so out may be one of them, and for
- * the same reason loads are plain ones and not those of the read-only cache (.nc). */
+ * A thread reads an element of all contributions before it writes it and nobody else touches it: so
+ * out may be one of them, and for the same reason loads are plain ones and not those of the
+ * read-only cache (.nc). */
 #include "gpu/ptx.h"
 
 #include "fold/fold.h"
@@ -33,10 +36,14 @@ void ptx_name(struct text *into, tutti_type type, tutti_op op)
     text_add(into, KERNEL_FOLD_PREFIX "%s_%s", fold_type_name(type), fold_op_name(op));
 }
 
-/* ---- what a kernel is like -------------------------------------------------------------------------------------------------------- */
+/* ---- what a kernel is like ------------------------------------------------------------------- */
 
 static bool is_float(tutti_type t) { return t >= TUTTI_F16 && t != TUTTI_BOOL; }
-static bool is_signed(tutti_type t) { return t == TUTTI_I8 || t == TUTTI_I16 || t == TUTTI_I32 || t == TUTTI_I64; }
+
+static bool is_signed(tutti_type t)
+{
+    return t == TUTTI_I8 || t == TUTTI_I16 || t == TUTTI_I32 || t == TUTTI_I64;
+}
 
 static enum ptx_way way_of(tutti_type type, tutti_op op)
 {
@@ -51,38 +58,57 @@ static enum ptx_way way_of(tutti_type type, tutti_op op)
 
 static struct ptx describe(struct text *out, tutti_type type, tutti_op op)
 {
-    struct ptx p = { .out = out, .type = type, .op = op, .way = way_of(type, op), .sign = is_signed(type), .size = (int)fold_type_size(type) };
+    struct ptx p = {
+        .out = out, .type = type, .op = op, .way = way_of(type, op), .sign = is_signed(type),
+        .size = (int)fold_type_size(type)
+    };
     p.complex = type == TUTTI_C64 || type == TUTTI_C128;
     p.pairs = p.complex && (op == TUTTI_PROD || op == TUTTI_PREMUL_SUM);
     p.part = p.complex ? p.size / 2 : p.size;
     p.word = p.part == 8 ? 64 : 32;
     p.cell = p.way == WAY_TRUTH ? 32 : p.word;
     if (p.way == WAY_INTEGER && op == TUTTI_AVG && p.part == 4)
-        p.cell = 64;                                 /* smaller ones of KERNEL_INPUTS ranks sum to less than 2^31 */
+        p.cell = 64;                /* smaller ones of KERNEL_INPUTS ranks sum to less than 2^31 */
     p.per_word = p.way == WAY_WORDS ? 1 : p.word / 8 / p.part;
-    int registers = 128 / p.word * p.per_word * p.cell / 32;             /* the accumulators of 16 bytes */
+    int registers = 128 / p.word * p.per_word * p.cell / 32;    /* the accumulators of 16 bytes */
     p.vectors = registers <= 8 ? 4 : 32 / registers;
     return p;
 }
 
-/* ---- the text ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 static void label(const struct ptx *p, const char *name) { text_add(p->out, "%s:\n", name); }
-static void remark(const struct ptx *p, const char *words) { text_add(p->out, "\n    // %s\n", words); }
+
+static void remark(const struct ptx *p, const char *words)
+{
+    text_add(p->out, "\n    // %s\n", words);
+}
 
 static void declare(const struct ptx *p)
 {
     int words = p->vectors * 128 / p->word;
     text_add(p->out, "    .reg .pred %%p<4>;\n    .reg .b16 %%h<2>;\n");
-    text_add(p->out, "    .reg .b32 %%x<8>, %%g<2>, %%k, %%inputs, %%divisor, %%thread, %%threads, %%block, %%blocks;\n");
-    text_add(p->out, "    .reg .b64 %%y<8>, %%out, %%in, %%count, %%bytes, %%call, %%next, %%row, %%tile, %%begin, %%hop, %%at;\n");
-    text_add(p->out, "    .reg .b64 %%o<%d>;\n    .reg .b%d %%w<%d>;\n", p->vectors, p->word, words);
-    text_add(p->out, "    .reg .b%d %%a<%d>, %%n<2>, %%f<2>, %%d<1>;\n", p->cell, words * p->per_word);
+    text_add(p->out,
+             "    .reg .b32 %%x<8>, %%g<2>, %%k, %%inputs, %%divisor, %%thread, %%threads, "
+             "%%block, %%blocks;\n");
+    text_add(p->out,
+             "    .reg .b64 %%y<8>, %%out, %%in, %%count, %%bytes, %%call, %%next, %%row, %%tile, "
+             "%%begin, %%hop, %%at;\n");
+    text_add(p->out, "    .reg .b64 %%o<%d>;\n    .reg .b%d %%w<%d>;\n", p->vectors, p->word,
+             words);
+    text_add(p->out, "    .reg .b%d %%a<%d>, %%n<2>, %%f<2>, %%d<1>;\n", p->cell,
+             words * p->per_word);
 }
 
 static void head(const struct ptx *p)
 {
-    text_add(p->out, "// tutti: %s of %s, by src/gpu/ptx.c\n.version 6.0\n.target sm_70\n.address_size 64\n\n.visible .entry ",
+    text_add(p->out,
+             "// tutti: %s of %s, by src/gpu/ptx.c\n"
+             ".version 6.0\n"
+             ".target sm_70\n"
+             ".address_size 64\n"
+             "\n"
+             ".visible .entry ",
              fold_op_name(p->op), fold_type_name(p->type));
     ptx_name(p->out, p->type, p->op);
     text_add(p->out, "(.param .align 8 .b8 call[%d])\n{\n", KERNEL_BYTES);
@@ -105,7 +131,7 @@ static void head(const struct ptx *p)
 static void ask_alignment(const struct ptx *p)
 {
     remark(p, "is every address a multiple of 16?");
-    ptx_say(p, "mov.u64 %%at, 0");                   /* where the elements begin that are taken one by one */
+    ptx_say(p, "mov.u64 %%at, 0");          /* where the elements begin that are taken one by one */
     ptx_say(p, "mov.u64 %%y0, %%out");
     ptx_say(p, "mov.u64 %%next, %%call");
     ptx_say(p, "mov.u32 %%k, 0");
@@ -131,7 +157,8 @@ static void load(const struct ptx *p, struct body b)
         if (p->word == 64)
             ptx_say(p, "ld.global.v2.u64 {%%w%d, %%w%d}, [%%y%d]", 2 * v, 2 * v + 1, v);
         else
-            ptx_say(p, "ld.global.v4.u32 {%%w%d, %%w%d, %%w%d, %%w%d}, [%%y%d]", 4 * v, 4 * v + 1, 4 * v + 2, 4 * v + 3, v);
+            ptx_say(p, "ld.global.v4.u32 {%%w%d, %%w%d, %%w%d, %%w%d}, [%%y%d]", 4 * v, 4 * v + 1,
+                    4 * v + 2, 4 * v + 3, v);
     }
     if (!b.vectors)
         ptx_say(p, "add.s64 %%y0, %%in, %%at");
@@ -146,7 +173,8 @@ static void store(const struct ptx *p, struct body b)
         if (p->word == 64)
             ptx_say(p, "st.global.v2.u64 [%%y%d], {%%w%d, %%w%d}", v, 2 * v, 2 * v + 1);
         else
-            ptx_say(p, "st.global.v4.u32 [%%y%d], {%%w%d, %%w%d, %%w%d, %%w%d}", v, 4 * v, 4 * v + 1, 4 * v + 2, 4 * v + 3);
+            ptx_say(p, "st.global.v4.u32 [%%y%d], {%%w%d, %%w%d, %%w%d, %%w%d}", v, 4 * v,
+                    4 * v + 1, 4 * v + 2, 4 * v + 3);
     }
     if (!b.vectors)
         ptx_say(p, "add.s64 %%y0, %%out, %%at");
@@ -154,7 +182,8 @@ static void store(const struct ptx *p, struct body b)
         ptx_say(p, "st.global.u%d [%%y0+%d], %%w%d", 8 * p->part, w * p->part, w);
 }
 
-/* The contribution at %call + 8 * %k, with its factor; %next is its place in in[], %y7 in factor[]. */
+/* The contribution at %call + 8 * %k, with its factor; %next is its place in in[], %y7
+ * in factor[]. */
 static void fetch(const struct ptx *p, struct body b, bool first)
 {
     ptx_say(p, "ld.param.u64 %%in, [%%next+%d]", KERNEL_AT_IN);
@@ -164,13 +193,15 @@ static void fetch(const struct ptx *p, struct body b, bool first)
     bool scaled = p->op == TUTTI_PREMUL_SUM;
     for (int i = 0; i < parts && scaled; i++) {
         char g = p->word == 64 ? 'y' : 'g';          /* y0 and y1 are free again */
-        ptx_say(p, "ld.param.u%d %%%c%d, [%%y7+%d]", 8 * p->part, g, i, KERNEL_AT_FACTOR + i * p->part);
+        ptx_say(p, "ld.param.u%d %%%c%d, [%%y7+%d]", 8 * p->part, g, i,
+                KERNEL_AT_FACTOR + i * p->part);
         ptx_take(p, REG('f', i), REG(g, i), 0);
     }
     for (int cell = 0; cell < b.words * b.per_word; cell += parts) {
         bool direct = first && !scaled;
         for (int i = 0; i < parts; i++)
-            ptx_take(p, direct ? REG('a', cell + i) : REG('n', i), REG('w', (cell + i) / b.per_word), (cell + i) % b.per_word);
+            ptx_take(p, direct ? REG('a', cell + i) : REG('n', i),
+                     REG('w', (cell + i) / b.per_word), (cell + i) % b.per_word);
         if (scaled)
             ptx_scale(p, parts);
         for (int i = 0; i < parts && scaled && first; i++)
@@ -207,7 +238,9 @@ static void fold(const struct ptx *p, struct body b, const char *name)
 
 static void tiles(const struct ptx *p)
 {
-    remark(p, "whole tiles, one after another for each block: from %begin, %tile bytes in rows of %row, the next one %hop further");
+    remark(p,
+           "whole tiles, one after another for each block: from %begin, %tile bytes in rows of "
+           "%row, the next one %hop further");
     ptx_say(p, "mul.wide.u32 %%row, %%threads, 16");
     ptx_say(p, "mul.wide.u32 %%tile, %%threads, %d", 16 * p->vectors);
     ptx_say(p, "cvt.u64.u32 %%y0, %%block");

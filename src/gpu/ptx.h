@@ -1,7 +1,10 @@
-/* Job: writes the text of our kernels: PTX, from which CUDA's driver makes the machine code of the GPU at hand.
+/* Job: writes the text of our kernels: PTX, from which CUDA's driver makes the machine code of the
+ *      GPU at hand.
  * Owns: nothing.
- * Never: a driver, a launch (kernels.h). The same text for every GPU: .version 6.0 .target sm_70 is what drivers since R384 load and
- * every GPU since Volta runs, so no instruction that came later is in it; what they would do is done with integers.
+ * Never: a driver, a launch (kernels.h). The same text for every GPU: .version 6.0 .target sm_70 is
+ *        what drivers since R384 load and
+ * every GPU since Volta runs, so no instruction that came later is in it; what they would do is
+ * done with integers.
  *
  * To read one, or to hold it against the real assembler where there is one (test/gpu/ptx_print.c):
  *
@@ -18,7 +21,8 @@
 
 enum { PTX_ROOM = 96 << 10, PTX_NAME = 64 };         /* enough for each text, for each name */
 
-/* Adds the module of one kernel (kernel.h). 0; -EINVAL: fold/ has no such pair; -ENOSPC: the text was cut off, into is too small. */
+/* Adds the module of one kernel (kernel.h). 0; -EINVAL: fold/ has no such pair; -ENOSPC: the text
+ * was cut off, into is too small. */
 int ptx_fold(struct text *into, tutti_type type, tutti_op op);
 
 /* The kernel's name, also of a pair that there is not. */

@@ -1,8 +1,10 @@
-/* The arithmetic of cells. It has no branches, and every operation on floats is written with its rounding (.rn) and alone: of those
- * the assembler makes no fused multiply-add, so that the bits are the CPU's. What the CPU's side does and why is in fold/vector.h.
+/* The arithmetic of cells. It has no branches, and every operation on floats is written with its
+ * rounding (.rn) and alone: of those the assembler makes no fused multiply-add, so that the bits
+ * are the CPU's. What the CPU's side does and why is in fold/vector.h.
  *
- * MIN and MAX of floats: turning over the magnitude bits of negative numbers makes the order of floats the order of signed integers,
- * -0 < +0 included. Small ones stand at the upper end of the cell. A NaN is given the sign that makes it win. */
+ * MIN and MAX of floats: turning over the magnitude bits of negative numbers makes the order of
+ * floats the order of signed integers, -0 < +0 included. Small ones stand at the upper end of the
+ * cell. A NaN is given the sign that makes it win. */
 #include "gpu/ptx_cell.h"
 
 #include "fold/fold.h"
@@ -11,7 +13,9 @@
 
 static const char *bits_of(const struct ptx *p, char kind)
 {
-    static const char *const names[5][2] = { { "b32", "b64" }, { "s32", "s64" }, { "u32", "u64" }, { "f32", "f64" } };
+    static const char *const names[5][2] = {
+        { "b32", "b64" }, { "s32", "s64" }, { "u32", "u64" }, { "f32", "f64" }
+    };
     int row = kind == 'b' ? 0 : kind == 's' ? 1 : kind == 'u' ? 2 : 3;
     return names[row][p->cell == 64];
 }
@@ -35,7 +39,7 @@ void ptx_begin(const struct ptx *p)
         ptx_say(p, "mov.b32 %%d0, %%divisor");
 }
 
-/* ---- integers ------------------------------------------------------------------------------------------------------------------- */
+/* ---- integers -------------------------------------------------------------------------------- */
 
 static void take_truth(const struct ptx *p, struct reg cell, struct reg word, int at)
 {
@@ -44,7 +48,8 @@ static void take_truth(const struct ptx *p, struct reg cell, struct reg word, in
     else if (p->part == 4)
         ptx_say(p, "setp.ne.u32 %%p0, %%%c%d, 0", word.letter, word.n);
     else {
-        ptx_say(p, "and.b32 %%x0, %%%c%d, 0x%x", word.letter, word.n, ((1u << 8 * p->part) - 1) << 8 * p->part * at);
+        ptx_say(p, "and.b32 %%x0, %%%c%d, 0x%x", word.letter, word.n,
+                ((1u << 8 * p->part) - 1) << 8 * p->part * at);
         ptx_say(p, "setp.ne.u32 %%p0, %%x0, 0");
     }
     ptx_say(p, "selp.b32 %%%c%d, 1, 0, %%p0", cell.letter, cell.n);
@@ -56,12 +61,14 @@ static void take_integer(const struct ptx *p, struct reg cell, struct reg word, 
     if (8 * p->part == p->cell)
         same(p, cell, word);
     else if (p->part < 4)
-        ptx_say(p, "bfe.%c32 %%%c%d, %%%c%d, %d, %d", kind, cell.letter, cell.n, word.letter, word.n, 8 * p->part * at, 8 * p->part);
+        ptx_say(p, "bfe.%c32 %%%c%d, %%%c%d, %d, %d", kind, cell.letter, cell.n, word.letter,
+                word.n, 8 * p->part * at, 8 * p->part);
     else
-        ptx_say(p, "cvt.%c64.%c32 %%%c%d, %%%c%d", kind, kind, cell.letter, cell.n, word.letter, word.n);
+        ptx_say(p, "cvt.%c64.%c32 %%%c%d, %%%c%d", kind, kind, cell.letter, cell.n, word.letter,
+                word.n);
 }
 
-/* ---- MIN and MAX of floats -------------------------------------------------------------------------------------------------------- */
+/* ---- MIN and MAX of floats ------------------------------------------------------------------- */
 
 static uint64_t ones(const struct ptx *p) { return p->cell == 64 ? INT64_MAX : INT32_MAX; }
 
@@ -94,15 +101,18 @@ static void turn(const struct ptx *p, struct reg c, char scratch)
 {
     ptx_say(p, "shr.%s %%%c1, %%%c%d, %d", bits_of(p, 's'), scratch, c.letter, c.n, p->cell - 1);
     ptx_say(p, "and.%s %%%c1, %%%c1, 0x%" PRIx64, bits_of(p, 'b'), scratch, scratch, ones(p));
-    ptx_say(p, "xor.%s %%%c%d, %%%c%d, %%%c1", bits_of(p, 'b'), c.letter, c.n, c.letter, c.n, scratch);
+    ptx_say(p, "xor.%s %%%c%d, %%%c%d, %%%c1", bits_of(p, 'b'), c.letter, c.n, c.letter, c.n,
+            scratch);
 }
 
 /* Its magnitude in scratch 0, and %p0 if it is a NaN. */
 static void ask_nan(const struct ptx *p, struct reg c, char scratch)
 {
     int unused = p->cell - 8 * p->part;
-    ptx_say(p, "and.%s %%%c0, %%%c%d, 0x%" PRIx64, bits_of(p, 'b'), scratch, c.letter, c.n, ones(p));
-    ptx_say(p, "setp.gt.%s %%p0, %%%c0, 0x%" PRIx64, bits_of(p, 'u'), scratch, largest(p->type) << unused);
+    ptx_say(p, "and.%s %%%c0, %%%c%d, 0x%" PRIx64, bits_of(p, 'b'), scratch, c.letter, c.n,
+            ones(p));
+    ptx_say(p, "setp.gt.%s %%p0, %%%c0, 0x%" PRIx64, bits_of(p, 'u'), scratch,
+            largest(p->type) << unused);
 }
 
 static void take_extreme(const struct ptx *p, struct reg cell, struct reg word, int at)
@@ -115,11 +125,14 @@ static void take_extreme(const struct ptx *p, struct reg cell, struct reg word, 
     else if (p->part == 2)
         ptx_say(p, "shl.b32 %%%c%d, %%%c%d, 16", cell.letter, cell.n, word.letter, word.n);
     else
-        ptx_say(p, "prmt.b32 %%%c%d, %%%c%d, 0, 0x%d444", cell.letter, cell.n, word.letter, word.n, at);
+        ptx_say(p, "prmt.b32 %%%c%d, %%%c%d, 0, 0x%d444", cell.letter, cell.n, word.letter, word.n,
+                at);
     ask_nan(p, cell, scratch);
     if (p->op == TUTTI_MIN)
-        ptx_say(p, "or.%s %%%c0, %%%c0, 0x%" PRIx64, bits_of(p, 'b'), scratch, scratch, ones(p) + 1);
-    ptx_say(p, "selp.%s %%%c%d, %%%c0, %%%c%d, %%p0", bits_of(p, 'b'), cell.letter, cell.n, scratch, cell.letter, cell.n);
+        ptx_say(p, "or.%s %%%c0, %%%c0, 0x%" PRIx64, bits_of(p, 'b'), scratch, scratch,
+                ones(p) + 1);
+    ptx_say(p, "selp.%s %%%c%d, %%%c0, %%%c%d, %%p0", bits_of(p, 'b'), cell.letter, cell.n, scratch,
+            cell.letter, cell.n);
     turn(p, cell, scratch);
 }
 
@@ -129,11 +142,13 @@ static void finish_extreme(const struct ptx *p, struct reg c)
     turn(p, c, scratch);
     ask_nan(p, c, scratch);
     if (8 * p->part < p->cell)
-        ptx_say(p, "shr.u32 %%%c%d, %%%c%d, %d", c.letter, c.n, c.letter, c.n, p->cell - 8 * p->part);
-    ptx_say(p, "selp.%s %%%c%d, 0x%" PRIx64 ", %%%c%d, %%p0", bits_of(p, 'b'), c.letter, c.n, quiet(p->type), c.letter, c.n);
+        ptx_say(p, "shr.u32 %%%c%d, %%%c%d, %d", c.letter, c.n, c.letter, c.n,
+                p->cell - 8 * p->part);
+    ptx_say(p, "selp.%s %%%c%d, 0x%" PRIx64 ", %%%c%d, %%p0", bits_of(p, 'b'), c.letter, c.n,
+            quiet(p->type), c.letter, c.n);
 }
 
-/* ---- all ways --------------------------------------------------------------------------------------------------------------------- */
+/* ---- all ways -------------------------------------------------------------------------------- */
 
 void ptx_take(const struct ptx *p, struct reg cell, struct reg word, int at)
 {
@@ -159,7 +174,8 @@ void ptx_take(const struct ptx *p, struct reg cell, struct reg word, int at)
     }
 }
 
-/* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, into %n: of the pair at `left` and the pair at `right`. */
+/* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, into %n: of the pair at `left` and the pair
+ * at `right`. */
 static void multiply_pairs(const struct ptx *p, struct reg left, struct reg right)
 {
     const char *t = bits_of(p, 'f');
@@ -192,13 +208,19 @@ static void step_one(const struct ptx *p, int cell, int next)
         name = p->op == TUTTI_BAND ? "and" : p->op == TUTTI_BOR ? "or" : "xor";
         break;
     case WAY_TRUTH:
-        name = p->op == TUTTI_LAND || p->op == TUTTI_PROD || p->op == TUTTI_MIN || p->op == TUTTI_BAND ? "and"
-               : p->op == TUTTI_LXOR || p->op == TUTTI_BXOR ? "xor" : "or";
+        name = p->op == TUTTI_LAND || p->op == TUTTI_PROD || p->op == TUTTI_MIN
+                || p->op == TUTTI_BAND
+            ? "and"
+            : p->op == TUTTI_LXOR || p->op == TUTTI_BXOR ? "xor"
+                                                         : "or";
         break;
     case WAY_INTEGER:
     case WAY_EXTREME:
         type = bits_of(p, p->sign || p->way == WAY_EXTREME ? 's' : 'u');
-        name = p->op == TUTTI_MIN ? "min" : p->op == TUTTI_MAX ? "max" : p->op == TUTTI_PROD ? "mul.lo" : "add";
+        name = p->op == TUTTI_MIN ? "min"
+            : p->op == TUTTI_MAX ? "max"
+            : p->op == TUTTI_PROD ? "mul.lo"
+            : "add";
         break;
     case WAY_FLOAT:
         type = bits_of(p, 'f');
@@ -219,7 +241,8 @@ void ptx_step(const struct ptx *p, int cell, int parts)
 void ptx_finish(const struct ptx *p, struct reg c)
 {
     if (p->op == TUTTI_AVG && p->way == WAY_INTEGER)
-        ptx_say(p, "div.%s %%%c%d, %%%c%d, %%d0", bits_of(p, p->sign ? 's' : 'u'), c.letter, c.n, c.letter, c.n);
+        ptx_say(p, "div.%s %%%c%d, %%%c%d, %%d0", bits_of(p, p->sign ? 's' : 'u'), c.letter, c.n,
+                c.letter, c.n);
     if (p->op == TUTTI_AVG && p->way == WAY_FLOAT)
         ptx_say(p, "div.rn.%s %%%c%d, %%%c%d, %%d0", bits_of(p, 'f'), c.letter, c.n, c.letter, c.n);
     if (p->way == WAY_EXTREME)
@@ -231,17 +254,20 @@ void ptx_finish(const struct ptx *p, struct reg c)
         return;
     }
     ptx_say(p, "setp.nan.%s %%p0, %%%c%d, %%%c%d", bits_of(p, 'f'), c.letter, c.n, c.letter, c.n);
-    ptx_say(p, "selp.%s %%%c%d, 0x%" PRIx64 ", %%%c%d, %%p0", bits_of(p, 'b'), c.letter, c.n, quiet(p->type), c.letter, c.n);
+    ptx_say(p, "selp.%s %%%c%d, 0x%" PRIx64 ", %%%c%d, %%p0", bits_of(p, 'b'), c.letter, c.n,
+            quiet(p->type), c.letter, c.n);
 }
 
-/* The first cell of a word may leave bits above its own: later ones lie there, or are not stored. */
+/* The first cell of a word may leave bits above its own: later ones lie there, or are
+ * not stored. */
 void ptx_give(const struct ptx *p, struct reg word, struct reg cell, int at)
 {
     if (at)
-        ptx_say(p, "bfi.b32 %%%c%d, %%%c%d, %%%c%d, %d, %d", word.letter, word.n, cell.letter, cell.n, word.letter, word.n, 8 * p->part * at,
-                8 * p->part);
+        ptx_say(p, "bfi.b32 %%%c%d, %%%c%d, %%%c%d, %d, %d", word.letter, word.n, cell.letter,
+                cell.n, word.letter, word.n, 8 * p->part * at, 8 * p->part);
     else if (p->word != p->cell)
-        ptx_say(p, "cvt.u%d.u%d %%%c%d, %%%c%d", p->word, p->cell, word.letter, word.n, cell.letter, cell.n);
+        ptx_say(p, "cvt.u%d.u%d %%%c%d, %%%c%d", p->word, p->cell, word.letter, word.n, cell.letter,
+                cell.n);
     else
         same(p, word, cell);
 }

@@ -1,9 +1,11 @@
-/* Halves and 8-bit floats to f32, exactly, and back, rounded once to nearest even; the same steps as fold/half.h and fold/fp8.h.
+/* Halves and 8-bit floats to f32, exactly, and back, rounded once to nearest even; the same steps
+ * as fold/half.h and fold/fp8.h.
  *
- * sm_70 knows f16 alone. A bf16 is the upper half of an f32. An E5M2 is the upper half of an f16; an E4M3's magnitude, moved down by
- * one bit, reads as an f16 that is 256 times too small, and only its NaN is then a number (480). Back: above the smallest normal
- * number rounding is an integer addition that carries into the exponent by itself; below, a number is added whose last bit weighs what
- * the smallest denormal weighs. */
+ * sm_70 knows f16 alone. A bf16 is the upper half of an f32. An E5M2 is the upper half of an f16;
+ * an E4M3's magnitude, moved down by one bit, reads as an f16 that is 256 times too small, and only
+ * its NaN is then a number (480). Back: above the smallest normal number rounding is an integer
+ * addition that carries into the exponent by itself; below, a number is added whose last bit weighs
+ * what the smallest denormal weighs. */
 #include "gpu/ptx_cell.h"
 
 void ptx_widen(const struct ptx *p, struct reg cell, struct reg word, int at)
@@ -28,7 +30,7 @@ void ptx_widen(const struct ptx *p, struct reg cell, struct reg word, int at)
     default:
         ptx_say(p, "prmt.b32 %%x0, %%%c%d, 0, 0x%d444", w, word.n, at);
         ptx_say(p, "shr.s32 %%x1, %%x0, 1");
-        ptx_say(p, "and.b32 %%x1, %%x1, 0xbf800000");        /* the sign went into the bit below it, too */
+        ptx_say(p, "and.b32 %%x1, %%x1, 0xbf800000"); /* the sign went into the bit below it, too */
         ptx_say(p, "mov.b32 {%%h0, %%h1}, %%x1");
         ptx_say(p, "cvt.f32.f16 %%%c%d, %%h1", c, cell.n);
         ptx_say(p, "mul.rn.f32 %%%c%d, %%%c%d, 0f43800000", c, cell.n, c, cell.n);
@@ -38,9 +40,11 @@ void ptx_widen(const struct ptx *p, struct reg cell, struct reg word, int at)
     }
 }
 
-/* An f32's magnitude, in %x0, and its sign, as the code of a small float, in %x1. least: the smallest normal number; counter: 2^23 of
- * the smallest denormals; fraction, bias: of the small float. */
-static void round_small(const struct ptx *p, struct reg cell, int fraction, unsigned bias, unsigned least, unsigned counter)
+/* An f32's magnitude, in %x0, and its sign, as the code of a small float, in %x1. least: the
+ * smallest normal number; counter: 2^23 of the smallest denormals; fraction, bias: of the
+ * small float. */
+static void round_small(const struct ptx *p, struct reg cell, int fraction, unsigned bias,
+                        unsigned least, unsigned counter)
 {
     int shift = 23 - fraction;
     ptx_say(p, "and.b32 %%x0, %%%c%d, 0x7fffffff", cell.letter, cell.n);
@@ -80,7 +84,8 @@ void ptx_narrow(const struct ptx *p, struct reg cell)
         ptx_say(p, "cvt.u32.u16 %%x0, %%h0");
         ptx_say(p, "selp.b32 %%%c%d, 0x7e00, %%x0, %%p0", c, n);
         break;
-    case TUTTI_F8E5M2:                               /* from 61440 on, rounding comes to infinity by itself; from 65536 on it would go too far */
+    /* from 61440 on, rounding comes to infinity by itself; from 65536 on it would go too far */
+    case TUTTI_F8E5M2:
         round_small(p, cell, 2, 15, 0x38800000, 0x43000000);
         ptx_say(p, "setp.gt.u32 %%p0, %%x0, 0x47800000");
         ptx_say(p, "selp.b32 %%x1, 0x7c, %%x1, %%p0");
@@ -88,7 +93,7 @@ void ptx_narrow(const struct ptx *p, struct reg cell)
         ptx_say(p, "setp.gt.u32 %%p0, %%x0, 0x7f800000");
         ptx_say(p, "selp.b32 %%%c%d, 0x7e, %%x1, %%p0", c, n);
         break;
-    default:                                         /* 464, halfway to the 480 that there is not, goes to 448 */
+    default:                            /* 464, halfway to the 480 that there is not, goes to 448 */
         round_small(p, cell, 3, 7, 0x3c800000, 0x46800000);
         add_sign(p, cell);
         ptx_say(p, "setp.gt.u32 %%p0, %%x0, 0x43e80000");

@@ -1,5 +1,6 @@
-/* Registering costs some 100 us a MiB and pins the pages in this process, so only pipelines and bounce memory are registered, once, and stay so
- * until their comm goes. PORTABLE: whichever GPU of this process copies. */
+/* Registering costs some 100 us a MiB and pins the pages in this process, so only pipelines and
+ * bounce memory are registered, once, and stay so until their comm goes. PORTABLE: whichever GPU of
+ * this process copies. */
 #include "gpu/staging.h"
 
 
@@ -18,7 +19,10 @@ struct pin {
     struct pin *next;
 };
 
-static struct { pthread_mutex_t lock; struct pin *first; } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct {
+    pthread_mutex_t lock;
+    struct pin *first;
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 bool staging_is(const struct pin *pin, const void *at, size_t bytes, uint64_t number)
 {
@@ -35,7 +39,8 @@ static void pin_let_go(struct pin *pin)
         }
     pin->listed = false;
     if (pin->registered && gpu_enter_to_give(pin->gpu)) {
-        gpu_api(pin->gpu)->cuMemHostUnregister(pin->at);     /* refused by a broken context, which does not matter any more */
+        /* refused by a broken context, which does not matter any more */
+        gpu_api(pin->gpu)->cuMemHostUnregister(pin->at);
         gpu_leave(pin->gpu);
     }
     pin->registered = false;
@@ -53,14 +58,17 @@ static struct pin *pin_find(char *at, size_t bytes, uint64_t number)
     return NULL;
 }
 
-/* Is the context alive? Of the errors of a registration only those count that any other call would meet, too. */
+/* Is the context alive? Of the errors of a registration only those count that any other call would
+ * meet, too. */
 static bool pin_harmless(CUresult error)
 {
-    return error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_OUT_OF_MEMORY || error == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
-        || error == CUDA_ERROR_NOT_PERMITTED || error == CUDA_ERROR_NOT_SUPPORTED || error == CUDA_ERROR_OPERATING_SYSTEM;
+    return error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_OUT_OF_MEMORY
+        || error == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED || error == CUDA_ERROR_NOT_PERMITTED
+        || error == CUDA_ERROR_NOT_SUPPORTED || error == CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-int staging_pin(struct gpu *gpu, void *at, size_t bytes, uint64_t number, struct pin **pin, struct text *why)
+int staging_pin(struct gpu *gpu, void *at, size_t bytes, uint64_t number, struct pin **pin,
+                struct text *why)
 {
     int r = 0;
     pthread_mutex_lock(&table.lock);
@@ -69,7 +77,9 @@ int staging_pin(struct gpu *gpu, void *at, size_t bytes, uint64_t number, struct
         r = -ENOMEM;
     else if (!p->users) {
         *p = (struct pin){ .gpu = gpu, .at = at, .bytes = bytes, .number = number, .listed = true };
-        CUresult error = gpu_api(gpu)->cuMemHostRegister_v2(at, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+        CUresult error = gpu_api(gpu)->cuMemHostRegister_v2(at, bytes,
+                                                            CU_MEMHOSTREGISTER_PORTABLE
+                                                                | CU_MEMHOSTREGISTER_DEVICEMAP);
         if (error && !pin_harmless(error)) {
             free(p);
             p = NULL;

@@ -1,4 +1,5 @@
-/* The host learns of the end of copies by events, one behind each round, so that what peers are told has ended has ended. */
+/* The host learns of the end of copies by events, one behind each round, so that what peers are
+ * told has ended has ended. */
 #include "gpu/streams.h"
 
 #include "base/clock.h"
@@ -29,12 +30,12 @@ static int streams_enter(struct device_streams *streams)
 static void streams_free(struct device_streams *streams)
 {
     const struct cuda_api *call = gpu_api(streams->gpu);
-    if (streams->given_up && gpu_enter_to_give(streams->gpu)) {         /* it may have ended by now */
+    if (streams->given_up && gpu_enter_to_give(streams->gpu)) {     /* it may have ended by now */
         bool idle = call->cuStreamQuery(streams->side[STREAM_IN].stream) != CUDA_ERROR_NOT_READY
                  && call->cuStreamQuery(streams->side[STREAM_OUT].stream) != CUDA_ERROR_NOT_READY;
         gpu_leave(streams->gpu);
         if (!idle)
-            return;                    /* what it touches stays registered and mapped: lost until the process ends */
+            return;   /* what it touches stays registered and mapped: lost until the process ends */
     }
     for (uint32_t p = 0; streams->pipelines && p < streams->comm->watch.size; p++)
         staging_unpin(streams->pipelines[p]);
@@ -81,7 +82,8 @@ static int streams_begin(struct device_streams *streams)
     return r;
 }
 
-int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams **streams, struct text *why)
+int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams **streams,
+               struct text *why)
 {
     struct device_streams *l = comm->gpu.streams;
     while (l && l->gpu != gpu)
@@ -115,7 +117,8 @@ int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams *
 
 /* ---- copies ---- */
 
-int streams_copy(struct device_streams *streams, int side, void *to, bool to_device, const void *from, bool from_device, size_t bytes)
+int streams_copy(struct device_streams *streams, int side, void *to, bool to_device,
+                 const void *from, bool from_device, size_t bytes)
 {
     const struct cuda_api *call = gpu_api(streams->gpu);
     CUstream stream = streams->side[side].stream;
@@ -132,7 +135,8 @@ int streams_copy(struct device_streams *streams, int side, void *to, bool to_dev
     streams->busy = true;
     const char *function = "cuMemcpyDtoDAsync";
     if (to_device && from_device)
-        error = call->cuMemcpyDtoDAsync_v2((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes, stream);
+        error = call->cuMemcpyDtoDAsync_v2((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from,
+                                           bytes, stream);
     else if (to_device) {
         function = "cuMemcpyHtoDAsync";
         error = call->cuMemcpyHtoDAsync_v2((CUdeviceptr)(uintptr_t)to, from, bytes, stream);
@@ -144,7 +148,10 @@ int streams_copy(struct device_streams *streams, int side, void *to, bool to_dev
     return error ? streams_failed(streams, function, error) : 0;
 }
 
-bool streams_room(const struct device_streams *streams, int side) { return streams->side[side].marks - streams->side[side].passed < STREAM_MARKS; }
+bool streams_room(const struct device_streams *streams, int side)
+{
+    return streams->side[side].marks - streams->side[side].passed < STREAM_MARKS;
+}
 
 int streams_mark(struct device_streams *streams, int side)
 {
@@ -152,7 +159,8 @@ int streams_mark(struct device_streams *streams, int side)
     int r = streams_enter(streams);
     if (r < 0)
         return r;
-    CUresult error = gpu_api(streams->gpu)->cuEventRecord(s->mark[s->marks % STREAM_MARKS], s->stream);
+    CUresult error =
+        gpu_api(streams->gpu)->cuEventRecord(s->mark[s->marks % STREAM_MARKS], s->stream);
     gpu_leave(streams->gpu);
     if (error)
         return streams_failed(streams, "cuEventRecord", error);
@@ -168,12 +176,15 @@ int streams_passed(struct device_streams *streams, int side, uint64_t *passed)
         int r = streams_enter(streams);
         if (r < 0)
             return r;
-        while (s->passed < s->marks && (error = gpu_api(streams->gpu)->cuEventQuery(s->mark[s->passed % STREAM_MARKS])) == 0)
+        while (s->passed < s->marks
+               && (error = gpu_api(streams->gpu)->cuEventQuery(s->mark[s->passed % STREAM_MARKS]))
+                   == 0)
             s->passed++;
         gpu_leave(streams->gpu);
     }
     *passed = s->passed;
-    return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuEventQuery", error) : 0;
+    return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuEventQuery", error)
+                                                  : 0;
 }
 
 int streams_lives(struct device_streams *streams)
@@ -183,12 +194,14 @@ int streams_lives(struct device_streams *streams)
         return r;
     CUresult error = gpu_api(streams->gpu)->cuStreamQuery(streams->side[STREAM_OUT].stream);
     gpu_leave(streams->gpu);
-    return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuStreamQuery", error) : 0;
+    return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuStreamQuery", error)
+                                                  : 0;
 }
 
 /* ---- memory ---- */
 
-int streams_pipeline(struct device_streams *streams, uint32_t p, void *at, size_t bytes, uint64_t number)
+int streams_pipeline(struct device_streams *streams, uint32_t p, void *at, size_t bytes,
+                     uint64_t number)
 {
     if (staging_is(streams->pipelines[p], at, bytes, number))
         return 0;
@@ -232,8 +245,8 @@ void streams_ended(struct device_streams *streams)
     streams_trim(streams);
 }
 
-/* No word tells of a device's end, so this looks again and again. An answer that is neither yes nor not yet comes from a broken context,
-   whose copies have ended, one way or the other. */
+/* No word tells of a device's end, so this looks again and again. An answer that is neither yes nor
+   not yet comes from a broken context, whose copies have ended, one way or the other. */
 void streams_drain(struct device_streams *streams)
 {
     const struct cuda_api *call = gpu_api(streams->gpu);

@@ -1,5 +1,6 @@
-/* The consensus of agree.h. In shared memory with a CAS it is one word; all the rest is knowing when to propose, and sleeping meanwhile.
- * Costs two barriers or so: a line per rank written once and read by all. The slices of the sleep are those of watch/drive. */
+/* The consensus of agree.h. In shared memory with a CAS it is one word; all the rest is knowing
+ * when to propose, and sleeping meanwhile. Costs two barriers or so: a line per rank written once
+ * and read by all. The slices of the sleep are those of watch/drive. */
 #include "group/agree.h"
 
 #include "os/say.h"
@@ -16,14 +17,23 @@
 enum { NUMBER_BITS = 28, ALIVE_FROM = 3, SITE_BITS = 26 };
 
 /* One agreement while it lasts. */
-struct reach { struct agreement *a; struct op op; uint64_t slept_ns, awake_ns, seen; uint32_t missing, next; bool stopped; };
+struct reach {
+    struct agreement *a;
+    struct op op;
+    uint64_t slept_ns, awake_ns, seen;
+    uint32_t missing, next;
+    bool stopped;
+};
 
 static uint64_t decision_make(uint64_t number, struct decision d)
 {
     return (uint64_t)d.value << 32 | (uint32_t)(number << 4) | (uint32_t)d.outcome;
 }
 
-static struct decision decision_of(uint64_t word) { return (struct decision){ (enum outcome)(word & 15), (uint32_t)(word >> 32) }; }
+static struct decision decision_of(uint64_t word)
+{
+    return (struct decision){ (enum outcome)(word & 15), (uint32_t)(word >> 32) };
+}
 
 /* The word's number minus k, by signed 28-bit difference. */
 static int32_t decision_after(uint64_t word, uint64_t number)
@@ -31,11 +41,20 @@ static int32_t decision_after(uint64_t word, uint64_t number)
     return (int32_t)((uint32_t)word - (uint32_t)(number << 4)) >> 4;
 }
 
-static bool decision_by_all(uint64_t word) { return decision_of(word).outcome >= OUTCOME_DONE && decision_of(word).outcome <= OUTCOME_FAIL; }
+static bool decision_by_all(uint64_t word)
+{
+    return decision_of(word).outcome >= OUTCOME_DONE && decision_of(word).outcome <= OUTCOME_FAIL;
+}
 
-static shared64 *agree_word(const struct agreement *a) { return &a->watch->slot->decision[a->number % DECISIONS]; }
+static shared64 *agree_word(const struct agreement *a)
+{
+    return &a->watch->slot->decision[a->number % DECISIONS];
+}
 
-static struct vote *agree_vote(const struct agreement *a, uint32_t p) { return &a->watch->members[p].vote[a->number & 1]; }
+static struct vote *agree_vote(const struct agreement *a, uint32_t p)
+{
+    return &a->watch->members[p].vote[a->number & 1];
+}
 
 bool agree_voted(const struct agreement *a, uint32_t p)
 {
@@ -47,7 +66,8 @@ bool agree_gone(const struct agreement *a, uint32_t p)
 {
     const struct watch *w = a->watch;
     uint32_t quit = QUIT_FREED | QUIT_LEFT;
-    return p != w->me && (w->gone[p] != GONE_NO || (load_acquire32(&w->members[p].quit) & quit));  /* E7 acquire */
+    /* E7 acquire */
+    return p != w->me && (w->gone[p] != GONE_NO || (load_acquire32(&w->members[p].quit) & quit));
 }
 
 static uint64_t agree_stance(const struct agreement *a, uint32_t p)
@@ -58,7 +78,11 @@ static uint64_t agree_stance(const struct agreement *a, uint32_t p)
 uint32_t agree_value(const struct agreement *a, uint32_t p) { return (uint32_t)agree_stance(a, p); }
 
 static enum kind stance_kind(uint64_t stance) { return (enum kind)(stance >> 58); }
-static uint32_t stance_site(uint64_t stance) { return (uint32_t)(stance >> 32) & ((UINT32_C(1) << SITE_BITS) - 1); }
+
+static uint32_t stance_site(uint64_t stance)
+{
+    return (uint32_t)(stance >> 32) & ((UINT32_C(1) << SITE_BITS) - 1);
+}
 
 static void agree_cast(struct agreement *a)
 {
@@ -66,8 +90,8 @@ static void agree_cast(struct agreement *a)
     struct vote *mine = &w->mine->vote[a->number & 1];
     /* relaxed: E45 publishes it */
     store_relaxed64(&mine->stance, (uint64_t)a->kind << 58 | (uint64_t)a->site << 32 | a->value);
-    store_fence64(&mine->number, a->number);                         /* E45 release, E2 fence */
-    if (load_relaxed32(&w->mine->sleepers))                          /* relaxed: E2, ordered by the fence */
+    store_fence64(&mine->number, a->number);                /* E45 release, E2 fence */
+    if (load_relaxed32(&w->mine->sleepers))                 /* relaxed: E2, ordered by the fence */
         w->ways->wake(w->ways->arg, low_half(&mine->number), INT32_MAX);
 }
 
@@ -86,7 +110,7 @@ static bool agree_propose(struct reach *r, struct decision d)
     struct watch *w = r->a->watch;
     uint64_t seen = r->seen;
     agree_keep(w->slot, seen);
-    if (!swap_if64(agree_word(r->a), &seen, decision_make(r->a->number, d)))         /* E46 release */
+    if (!swap_if64(agree_word(r->a), &seen, decision_make(r->a->number, d)))    /* E46 release */
         return false;
     w->ways->wake(w->ways->arg, low_half(agree_word(r->a)), INT32_MAX);
     return true;
@@ -127,12 +151,14 @@ static bool agree_look(struct reach *r, struct decision *d)
     const struct agreement *a = r->a;
     drive_probe(&r->op);
     for (;;) {
-        r->seen = load_acquire64(agree_word(a));                     /* E46 acquire: before the votes */
+        r->seen = load_acquire64(agree_word(a));                /* E46 acquire: before the votes */
         int32_t after = decision_after(r->seen, a->number);
-        uint64_t kept = load_acquire64(&a->watch->slot->kept);       /* E46 acquire */
+        uint64_t kept = load_acquire64(&a->watch->slot->kept);  /* E46 acquire */
         if (after >= 0) {
             bool old = after > 0 && kept && decision_after(kept, a->number) == 0;
-            *d = after == 0 ? decision_of(r->seen) : old ? decision_of(kept) : (struct decision){ OUTCOME_LATE, UINT32_MAX };
+            *d = after == 0 ? decision_of(r->seen)
+                : old ? decision_of(kept)
+                : (struct decision){ OUTCOME_LATE, UINT32_MAX };
             return true;
         }
         *d = agree_judge(r);
@@ -150,8 +176,10 @@ static bool agree_spin(struct reach *r)
     shared64 whole = 0;
     shared32 quiet = 0;
     for (; r->next < w->size; r->next++)
+        /* E45 acquire */
         if (r->next != w->me && !agree_voted(r->a, r->next)
-            && !wait_spin(&agree_vote(r->a, r->next)->number, r->a->number, (struct wait_ends){ &whole, &quiet }, w->budget, w->ways))   /* E45 acquire */
+            && !wait_spin(&agree_vote(r->a, r->next)->number, r->a->number,
+                          (struct wait_ends){ &whole, &quiet }, w->budget, w->ways))
             return false;
     return true;
 }
@@ -169,15 +197,18 @@ static void agree_sleep(struct reach *r)
     struct watch *w = r->a->watch;
     struct futex_word words[FUTEX_WORDS];
     shared64 *vote = &agree_vote(r->a, r->missing)->number;
-    uint64_t slice = drive_slice(&r->op), before = r->awake_ns, have = load_acquire64(vote);      /* E45 acquire */
+    /* E45 acquire */
+    uint64_t slice = drive_slice(&r->op), before = r->awake_ns, have = load_acquire64(vote);
     struct drive_sleep sleep = { &w->members[r->missing].sleepers, words, ALIVE_FROM };
-    words[0] = (struct futex_word){ low_half(vote), (uint32_t)have - (have >= r->a->number) };       /* come meanwhile: returns at once */
+    /* come meanwhile: returns at once */
+    words[0] = (struct futex_word){ low_half(vote), (uint32_t)have - (have >= r->a->number) };
     words[1] = (struct futex_word){ low_half(agree_word(r->a)), (uint32_t)r->seen };
     words[2] = (struct futex_word){ &w->slot->news, w->news_seen };
     for (uint32_t i = 0; i < w->size && sleep.n < FUTEX_WORDS; i++) {
         uint32_t p = (r->missing + i) % w->size;
         if (p != w->me && w->gone[p] == GONE_NO)
-            words[sleep.n++] = (struct futex_word){ process_mark_word(&w->seats[p]->mark), w->seen[p] };
+            words[sleep.n++] = (struct futex_word){ process_mark_word(&w->seats[p]->mark),
+                                                    w->seen[p] };
     }
     fetch_add32(sleep.sleepers, 1);                                  /* E3 */
     fence_full();                                                    /* E3 fence */
@@ -209,7 +240,8 @@ static void agree_missing(const struct agreement *a, struct text *t, uint32_t na
 
 void agree_report(struct agreement *a, struct text *t)
 {
-    text_add(t, "  called here, by rank %u of %u, at %s\n", a->watch->me, a->watch->size, arena_site_text(a->watch->arena, a->site));
+    text_add(t, "  called here, by rank %u of %u, at %s\n", a->watch->me, a->watch->size,
+             arena_site_text(a->watch->arena, a->site));
     rollcall_table(t, a->watch, NULL);
 }
 
@@ -222,7 +254,7 @@ static void agree_warn(struct reach *r)
     r->op.warned++;
     for (uint32_t p = 0; p < w->me; p++)
         if (!agree_gone(r->a, p) && agree_voted(r->a, p))
-            return;                                                  /* the lowest that waits says it */
+            return;                                             /* the lowest that waits says it */
     char buffer[8192];
     struct text t = TEXT_IN(buffer);
     text_clear(&t);
@@ -241,7 +273,8 @@ static void agree_parties(const struct agreement *a, struct text *t)
         if (load_acquire64(&agree_vote(a, p)->number) != a->number)  /* E45 acquire */
             continue;
         uint64_t stance = agree_stance(a, p);
-        text_add(t, "  rank %u: %s at %s\n", p, kind_name(stance_kind(stance)), arena_site_text(a->watch->arena, stance_site(stance)));
+        text_add(t, "  rank %u: %s at %s\n", p, kind_name(stance_kind(stance)),
+                 arena_site_text(a->watch->arena, stance_site(stance)));
     }
 }
 
@@ -251,10 +284,14 @@ static int agree_fail(struct agreement *a, struct decision d, int64_t timeout_ns
     struct text t = TEXT_IN(room);
     const char *name = kind_name(a->kind);
     uint32_t by = d.value >> 16, who = d.value & 0xffff;
-    int error = d.outcome == OUTCOME_LATE ? -ETIMEDOUT : d.outcome == OUTCOME_MIXED ? -EPROTO : by == a->watch->me ? -EINTR : -ECANCELED;
+    int error = d.outcome == OUTCOME_LATE ? -ETIMEDOUT
+        : d.outcome == OUTCOME_MIXED ? -EPROTO
+        : by == a->watch->me ? -EINTR
+        : -ECANCELED;
     text_clear(&t);
     if (d.value == UINT32_MAX)
-        text_add(&t, "this rank came to %s on %s long after the others had given it up\n", name, a->watch->name);
+        text_add(&t, "this rank came to %s on %s long after the others had given it up\n", name,
+                 a->watch->name);
     else if (d.outcome == OUTCOME_LATE) {
         text_add(&t, "the deadline ");
         if (by == a->watch->me) {
@@ -265,11 +302,16 @@ static int agree_fail(struct agreement *a, struct decision d, int64_t timeout_ns
         text_add(&t, "of rank %u passed in %s on %s\n", by, name, a->watch->name);
         agree_missing(a, &t, who);
     } else if (d.outcome == OUTCOME_MIXED) {
-        text_add(&t, "the ranks called different things on %s: ranks %u and %u do not agree on what it is about\n", a->watch->name,
-                 by < who ? by : who, by < who ? who : by);
+        text_add(&t,
+                 "the ranks called different things on %s: ranks %u and %u do not agree on what it "
+                 "is about\n",
+                 a->watch->name, by < who ? by : who, by < who ? who : by);
         agree_parties(a, &t);
     } else
-        text_add(&t, "rank %u was interrupted in %s on %s while it waited for rank %u; this ended it for all\n", by, name, a->watch->name, who);
+        text_add(&t,
+                 "rank %u was interrupted in %s on %s while it waited for rank %u; this ended it "
+                 "for all\n",
+                 by, name, a->watch->name, who);
     agree_report(a, &t);
     comm_show(a->comm, &t);
     return error;
@@ -283,11 +325,14 @@ static void agree_watch(struct agreement *a)
     if (!(load_acquire32(&comm->watch.attention) & ATTENTION_WORK))
         return;
     const struct watch *w = &comm->watch;
-    a->view = (struct watch){ .slot = w->slot, .members = w->members, .mine = w->mine, .me = w->me, .size = w->size, .first = w->first,
-                              .budget = w->budget, .ways = w->ways, .arena = w->arena, .seats = w->seats, .handles = w->handles, .pause_ticks = w->pause_ticks,
-                              .timeout_ns = w->timeout_ns, .warn_ns = w->warn_ns, .interrupt = w->interrupt,
-                              .interrupt_arg = w->interrupt_arg, .name = w->name,
-                              .seen = comm->aside.seen, .gone = comm->aside.gone, .lost = comm->aside.lost };
+    a->view = (struct watch){
+        .slot = w->slot, .members = w->members, .mine = w->mine, .me = w->me, .size = w->size,
+        .first = w->first, .budget = w->budget, .ways = w->ways, .arena = w->arena,
+        .seats = w->seats, .handles = w->handles, .pause_ticks = w->pause_ticks,
+        .timeout_ns = w->timeout_ns, .warn_ns = w->warn_ns, .interrupt = w->interrupt,
+        .interrupt_arg = w->interrupt_arg, .name = w->name, .seen = comm->aside.seen,
+        .gone = comm->aside.gone, .lost = comm->aside.lost
+    };
     a->watch = &a->view;
 }
 
@@ -295,7 +340,9 @@ int agree_reach(struct agreement *a, struct decision *decided)
 {
     a->number = ++a->comm->agreements;
     agree_watch(a);
-    struct reach r = { .a = a, .op = { .watch = a->watch, .site = a->site, .timeout_ns = a->watch->timeout_ns } };
+    struct reach r = {
+        .a = a, .op = { .watch = a->watch, .site = a->site, .timeout_ns = a->watch->timeout_ns }
+    };
     drive_started(&r.op);
     agree_cast(a);
     agree_spin(&r);
@@ -320,11 +367,15 @@ static struct decision flags_sum(const struct agreement *a)
 
 int comm_agree(struct tutti_comm *comm, uint32_t site, int *flag)
 {
-    struct agreement a = { .comm = comm, .kind = KIND_AGREE, .site = site, .value = (uint32_t)*flag, .sum = flags_sum };
+    struct agreement a = {
+        .comm = comm, .kind = KIND_AGREE, .site = site, .value = (uint32_t)*flag, .sum = flags_sum
+    };
     struct decision d;
-    bool work = load_acquire32(&comm->watch.attention) & ATTENTION_WORK;     /* the journal is another thread's then */
+    /* the journal is another thread's then */
+    bool work = load_acquire32(&comm->watch.attention) & ATTENTION_WORK;
     if (!work)
-        journal_begin(&comm->watch, 0, fingerprint_make(KIND_AGREE, 0, 0, 0, 0), 0, site, clock_tick());
+        journal_begin(&comm->watch, 0, fingerprint_make(KIND_AGREE, 0, 0, 0, 0), 0, site,
+                      clock_tick());
     int r = agree_reach(&a, &d);
     if (r == 0)
         *flag = (int)d.value;

@@ -1,8 +1,10 @@
-/* Sleepers watch join.state together with the marks of the ranks behind them (all, up to 127 ranks; beyond that each watches its
- * neighbours, and whoever finds one gone wakes all through state). A seat that is still empty has a mark word of 0, and a sleeper
- * on 0 stays queued when the word becomes somebody's: so new ranks need no wake-up of those who sleep, and N ranks join by N
- * wakes, not by N². The kernel wakes one sleeper of a mark; it passes that on before it looks at anything else.
- * What leaves no mark is found at the end of a slice: each asks the system about a few of the seats in turn.
+/* Sleepers watch join.state together with the marks of the ranks behind them (all, up to 127 ranks;
+ * beyond that each watches its neighbours, and whoever finds one gone wakes all through state). A
+ * seat that is still empty has a mark word of 0, and a sleeper on 0 stays queued when the word
+ * becomes somebody's: so new ranks need no wake-up of those who sleep, and N ranks join by N wakes,
+ * not by N². The kernel wakes one sleeper of a mark; it passes that on before it looks at anything
+ * else. What leaves no mark is found at the end of a slice: each asks the system about a few of the
+ * seats in turn.
  * Cost: the last rank's CAS to the return of a sleeper some 50 us. */
 #include "group/assemble.h"
 
@@ -28,7 +30,8 @@ int assemble_end(const struct assembly *g)
         return ASSEMBLE_GOING;
     if (state == JOIN_COMPLETE)
         return ASSEMBLE_DONE;
-    uint32_t who = load_relaxed32(&join->failed_rank);                   /* relaxed: written before state, which was acquired */
+    /* relaxed: written before state, which was acquired */
+    uint32_t who = load_relaxed32(&join->failed_rank);
     return who == ASSEMBLE_LATE ? -ETIMEDOUT : -EOWNERDEAD;
 }
 
@@ -45,14 +48,16 @@ static int give_up(struct assembly *g, uint32_t reason)
 
 int assemble_fail(struct assembly *g, uint32_t rank) { return give_up(g, rank + 1); }
 
-/* CPUs that all ranks together may use: the union of what each may, but no more than the tightest quota. */
+/* CPUs that all ranks together may use: the union of what each may, but no more than the
+ * tightest quota. */
 static uint32_t cpus_of_all(const struct arena *arena)
 {
     uint64_t all[RANKS_MAX / 64] = { 0 };
     uint32_t quota = 0;
     for (uint32_t p = 0; p < arena->header->size; p++) {
         const struct seat *seat = &arena->seats[p];
-        if (load_acquire32(&seat->state) == SEAT_EMPTY)                  /* E11 acquire; a seat that is counted is never empty */
+        /* E11 acquire; a seat that is counted is never empty */
+        if (load_acquire32(&seat->state) == SEAT_EMPTY)
             continue;
         for (int i = 0; i < RANKS_MAX / 64; i++)
             all[i] |= seat->cpu_mask[i];
@@ -71,19 +76,23 @@ void assemble_seated(struct assembly *g)
     uint32_t going = JOIN_GATHERING;
     nodes_bind_span(g->arena, g->rank);
     refused_carry(&g->refused, g->arena);
-    if (fetch_add32(&join->joined, 1) + 1 != g->arena->header->size)     /* E11 release, acquire: the last one has seen all seats filled */
+    /* E11 release, acquire: the last one has seen all seats filled */
+    if (fetch_add32(&join->joined, 1) + 1 != g->arena->header->size)
         return;
     nodes_bind_shared(g->arena);
-    store_relaxed32(&join->cpus, cpus_of_all(g->arena));                 /* relaxed: published by the CAS on state */
+    /* relaxed: published by the CAS on state */
+    store_relaxed32(&join->cpus, cpus_of_all(g->arena));
     if (swap_if32(&join->state, &going, JOIN_COMPLETE))                  /* E12 release */
         wake_all(join);
 }
 
-/* Has whoever has or had this seat gone? Also one that never came, if its launcher says that it has ended. */
+/* Has whoever has or had this seat gone? Also one that never came, if its launcher says that it
+ * has ended. */
 static bool is_gone(struct seat *seat)
 {
-    return load_acquire32(&seat->state) == SEAT_LEFT || load_acquire32(&seat->status)                       /* E11 acquire */
-        || process_mark_died(load_acquire32(process_mark_word(&seat->mark)));                               /* E5 acquire */
+    /* E11 acquire */
+    return load_acquire32(&seat->state) == SEAT_LEFT || load_acquire32(&seat->status)
+        || process_mark_died(load_acquire32(process_mark_word(&seat->mark)));       /* E5 acquire */
 }
 
 static int look_at_marks(struct assembly *g)
@@ -110,7 +119,7 @@ static int probe(struct assembly *g)
     for (uint32_t i = 0; i < PROBES && i < size; i++) {
         uint32_t p = g->probed++ % size;
         struct seat *seat = &g->arena->seats[p];
-        bool filled = p != g->rank && load_acquire32(&seat->state) == SEAT_JOINED;      /* E11 acquire */
+        bool filled = p != g->rank && load_acquire32(&seat->state) == SEAT_JOINED; /* E11 acquire */
         if (filled && process_alive(&seat->id, -1) == 0)
             return assemble_fail(g, p);
     }
@@ -134,7 +143,7 @@ static int words_to_watch(const struct assembly *g, struct futex_word words[FUTE
     words[0] = (struct futex_word){ &g->arena->join->state, JOIN_GATHERING };
     for (uint32_t i = 1; i < size && n < FUTEX_WORDS; i++) {
         shared32 *word = process_mark_word(&g->arena->seats[(g->rank + i) % size].mark);
-        words[n++] = (struct futex_word){ word, load_acquire32(word) };                  /* E5 acquire */
+        words[n++] = (struct futex_word){ word, load_acquire32(word) };             /* E5 acquire */
     }
     return n;
 }
@@ -142,7 +151,7 @@ static int words_to_watch(const struct assembly *g, struct futex_word words[FUTE
 static void pass_on(const struct futex_word *words, int n)
 {
     for (int i = 1; i < n; i++) {
-        uint32_t now = load_acquire32(words[i].word);                                    /* E5 acquire */
+        uint32_t now = load_acquire32(words[i].word);                               /* E5 acquire */
         if (now != words[i].seen && !process_mark_held(now))
             futex_wake(words[i].word, INT_MAX);
     }
@@ -157,7 +166,8 @@ int assemble_wait(struct assembly *g)
     if (end != ASSEMBLE_GOING)
         return end;
     uint64_t slice = assemble_slice(g);
-    int slept = wait_sleep(&wait_ways_kernel, words, n, slice, slice < SLICE_ALONE_NS ? slice : SLICE_ALONE_NS);
+    int slept = wait_sleep(&wait_ways_kernel, words, n, slice,
+                           slice < SLICE_ALONE_NS ? slice : SLICE_ALONE_NS);
     pass_on(words, n);
     return slept == -ETIMEDOUT && assemble_end(g) == ASSEMBLE_GOING ? probe(g) : ASSEMBLE_GOING;
 }
@@ -175,7 +185,8 @@ static void add_timeout(const struct assembly *g, struct text *why)
 void assemble_again(struct assembly *g)
 {
     for (uint32_t p = 0; p < g->arena->header->size; p++)
-        if (p != g->rank && load_acquire32(&g->arena->seats[p].state) != SEAT_EMPTY)     /* E11 acquire */
+        /* E11 acquire */
+        if (p != g->rank && load_acquire32(&g->arena->seats[p].state) != SEAT_EMPTY)
             g->came[p / 64] |= UINT64_C(1) << p % 64;
     refused_keep(&g->refused, g->arena);
     g->slice_ns = 0;
@@ -183,9 +194,10 @@ void assemble_again(struct assembly *g)
 
 static void explain_late(const struct assembly *g, struct text *why)
 {
-    int came[RANKS_MAX], missing[RANKS_MAX], before[RANKS_MAX], n_came = 0, n_missing = 0, n_before = 0;
+    int came[RANKS_MAX], missing[RANKS_MAX], before[RANKS_MAX], n_came = 0, n_missing = 0,
+                                                                n_before = 0;
     for (uint32_t p = 0; p < g->arena->header->size; p++) {
-        if (load_acquire32(&g->arena->seats[p].state) != SEAT_EMPTY)                     /* E11 acquire */
+        if (load_acquire32(&g->arena->seats[p].state) != SEAT_EMPTY)            /* E11 acquire */
             came[n_came++] = (int)p;
         else if (g->came[p / 64] >> p % 64 & 1)
             before[n_before++] = (int)p;
@@ -215,13 +227,15 @@ static void explain_late(const struct assembly *g, struct text *why)
 
 static void explain_gone(const struct assembly *g, struct text *why)
 {
-    uint32_t who = load_relaxed32(&g->arena->join->failed_rank) - 1;     /* relaxed: it was written before state, which was acquired */
+    /* relaxed: it was written before state, which was acquired */
+    uint32_t who = load_relaxed32(&g->arena->join->failed_rank) - 1;
     if (who >= g->arena->header->size) {
         text_add(why, "a rank died while the ranks were joining");
         return;
     }
     struct seat *seat = &g->arena->seats[who];
-    uint32_t state = load_acquire32(&seat->state), status = load_acquire32(&seat->status);     /* E11 acquire */
+    /* E11 acquire */
+    uint32_t state = load_acquire32(&seat->state), status = load_acquire32(&seat->status);
     text_add(why, "rank %u", who);
     seat_add_who(seat, why);
     if (state == SEAT_EMPTY)

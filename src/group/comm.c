@@ -1,4 +1,5 @@
-/* A handle is one allocation of some 12 KiB, half of it the report's buffer, so that a failure needs no memory to be explained. */
+/* A handle is one allocation of some 12 KiB, half of it the report's buffer, so that a failure
+ * needs no memory to be explained. */
 #include "group/comm.h"
 
 #include "base/tiny.h"
@@ -13,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Measured at 4 and 8 ranks on 2 CPUs: fewer lets ranks fall asleep in a barrier that is under way, more only burns time. */
+/* Measured at 4 and 8 ranks on 2 CPUs: fewer lets ranks fall asleep in a barrier that is under way,
+ * more only burns time. */
 enum { YIELDS = TINY(80, 0) };
 
 static int comm_alloc(struct tutti_comm *comm, uint32_t size)
@@ -26,7 +28,9 @@ static int comm_alloc(struct tutti_comm *comm, uint32_t size)
     comm->aside.seen = calloc(size, sizeof *comm->aside.seen);
     comm->aside.gone = calloc(size, 2 * sizeof *comm->aside.gone);
     comm->aside.lost = comm->aside.gone ? (shared8 *)(comm->aside.gone + size) : NULL;
-    return w->seats && w->seen && w->gone && w->lost && comm->aside.seen && comm->aside.gone ? 0 : -ENOMEM;
+    return w->seats && w->seen && w->gone && w->lost && comm->aside.seen && comm->aside.gone
+        ? 0
+        : -ENOMEM;
 }
 
 static void comm_free_memory(struct tutti_comm *comm)
@@ -41,7 +45,8 @@ static void comm_free_memory(struct tutti_comm *comm)
     free(comm->creations);
     free(comm->api.ops);
     free(comm->coll.cma.window);
-    pthread_mutex_lock(&comm->engine.queue_lock);           /* whoever ended the last work may not have left it yet */
+    /* whoever ended the last work may not have left it yet */
+    pthread_mutex_lock(&comm->engine.queue_lock);
     pthread_mutex_unlock(&comm->engine.queue_lock);
     pthread_mutex_destroy(&comm->engine.queue_lock);
     pthread_mutex_destroy(&comm->report_lock);
@@ -51,11 +56,13 @@ static void comm_free_memory(struct tutti_comm *comm)
 static void comm_set_budget(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
-    uint32_t cpus = load_acquire32(&world->arena.join->cpus);                        /* E12 acquire */
+    uint32_t cpus = load_acquire32(&world->arena.join->cpus);                   /* E12 acquire */
     comm->crowded = comm->watch.size > cpus;
     bool spin = !comm->crowded || world->spin_given;
-    comm->watch.budget = (struct wait_budget){ spin && !(world->flags & TUTTI_NO_SPIN) ? world->spin_ticks : 0,
-                                                comm->crowded ? YIELDS : YIELDS / 5, world->yield_ticks, world->spin_rounds };
+    comm->watch.budget = (struct wait_budget){
+        spin && !(world->flags & TUTTI_NO_SPIN) ? world->spin_ticks : 0,
+        comm->crowded ? YIELDS : YIELDS / 5, world->yield_ticks, world->spin_rounds
+    };
 }
 
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error)
@@ -66,10 +73,15 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     if (mine >= size)
         return NULL;
     *error = -ENOMEM;
-    struct member *members = arena_member(slot, 0);          /* once: a size that changes leads all to the same place */
-    if (memory_populate(&members[mine], sizeof(struct member)) < 0 || posix_memalign((void **)&comm, 64, sizeof *comm))
+    /* once: a size that changes leads all to the same place */
+    struct member *members = arena_member(slot, 0);
+    if (memory_populate(&members[mine], sizeof(struct member)) < 0
+        || posix_memalign((void **)&comm, 64, sizeof *comm))
         return NULL;
-    *comm = (struct tutti_comm){ .world = world, .fork_word = world->fork_word, .seq = world->arena.header->first_seq, .birth = slot->birth };
+    *comm = (struct tutti_comm){
+        .world = world, .fork_word = world->fork_word,
+        .seq = world->arena.header->first_seq, .birth = slot->birth
+    };
     pthread_mutex_init(&comm->engine.queue_lock, NULL);
     pthread_mutex_init(&comm->report_lock, NULL);
     if (comm_alloc(comm, size) < 0) {

@@ -1,5 +1,6 @@
 /* Job: what a rank holds of a world and of each comm in it.
- * Owns: private memory only; in the arena its own member lines (watch/) and, under arena_lock, the directory of slots (directory.h).
+ * Owns: private memory only; in the arena its own member lines (watch/) and, under arena_lock, the
+ *       directory of slots (directory.h).
  * Never: algorithms. */
 #ifndef TUTTI_GROUP_COMM_H
 #define TUTTI_GROUP_COMM_H
@@ -27,13 +28,16 @@ struct rules;
 struct loaded_file;                    /* disk/ */
 struct ipc_export;                     /* gpu/ */
 
-/* A rank's hold on its world. Private to the process; `lock` guards the list of comms, the span's books and the keys. */
+/* A rank's hold on its world. Private to the process; `lock` guards the list of comms, the span's
+ * books and the keys. */
 struct world {
     struct arena arena;
     struct span *span;
     struct heap *heap;                 /* tutti_alloc, out of the span */
     struct registered *registered;     /* tutti_register, into the span */
-    shared64 readonly_base;            /* the second mapping of the arena, for tutti_view_readonly; 0: none yet. Set once, under lock */
+    /* the second mapping of the arena, for tutti_view_readonly; 0: none yet. Set once,
+     * under lock */
+    shared64 readonly_base;
     int rank, size;
     struct kept host;                  /* what tells late comers that the world has met */
     const uint64_t *fork_word;         /* 1 in the process that joined, 0 in a forked child of it */
@@ -44,7 +48,8 @@ struct world {
     struct tutti_comm *whole;          /* the comm of all ranks */
     int64_t timeout_ns, warn_ns;       /* defaults of its comms */
     uint64_t spin_ticks;               /* when ranks fit the CPUs: of one round … */
-    uint32_t spin_rounds;              /* … of so many, with a look at deaths and deadlines behind each */
+    /* … of so many, with a look at deaths and deadlines behind each */
+    uint32_t spin_rounds;
     uint32_t pause_ticks;              /* what a pause of the CPU costs */
     uint64_t yield_ticks;              /* longest time of yielding */
     uint64_t staged_less;              /* STAGED_LESS in ticks */
@@ -53,7 +58,8 @@ struct world {
     int (*interrupt)(void *arg);
     void *interrupt_arg;
     struct process_id self;
-    struct host_memory host_memory;    /* memory of this process that is no device's: nobody need be asked about it */
+    /* memory of this process that is no device's: nobody need be asked about it */
+    struct host_memory host_memory;
     shared64 *handles;                 /* [size] for watch/death */
     shared32 adrift;                   /* the joining thread has ended */
     struct progress *progress;
@@ -62,72 +68,98 @@ struct world {
     struct threads threads;            /* of this rank, that call; changes under lock */
     struct rules *rules;               /* which algorithm when, parsed from the arena's header */
     struct meanwhile meanwhile;        /* set by whoever makes `share` */
-    struct loaded_file *loaded;        /* disk/: files that this rank has loaded, or made room for; under lock */
-    struct ipc_export *share;          /* device memory lent to peers, and theirs that is open here; NULL: none yet. Set once, under lock */
+    /* disk/: files that this rank has loaded, or made room for; under lock */
+    struct loaded_file *loaded;
+    /* device memory lent to peers, and theirs that is open here; NULL: none yet. Set once,
+     * under lock */
+    struct ipc_export *share;
     uint64_t pipelines_used;           /* operations of this rank that went through pipelines */
-    struct drain *drains;              /* staging of closed comms that peers may still read (comm.c) */
-    shared32 ring_futex;               /* can pipelines of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
+    /* staging of closed comms that peers may still read (comm.c) */
+    struct drain *drains;
+    /* can pipelines of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
+    shared32 ring_futex;
     struct world *next;                /* in the process's list (api/life) */
 };
 
 struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
 
-enum { EAGER_TURNS = 8192, EAGER_MOST = 1 << 20, EAGER_ENOUGH = EAGER_MOST / 2, EAGER_CHUNK = 16384 };
+enum {
+    EAGER_TURNS = 8192,
+    EAGER_MOST = 1 << 20,
+    EAGER_ENOUGH = EAGER_MOST / 2,
+    EAGER_CHUNK = 16384
+};
 enum { PIPELINE_SLOTS = 12 };
-struct held { struct held *next; void *at; };        /* of p2p/: read by peers as long as they hold the comm */
+/* of p2p/: read by peers as long as they hold the comm */
+struct held { struct held *next; void *at; };
 
-/* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given back when nobody reads it.
- * eager: a block for each parity of the operation's number. Slots of EAGER_TURNS bytes and more take turns in it, since lines that come round too
- * soon are still in their readers' caches, and slow to write (base/staged.h): that takes EAGER_MOST, or at least half of it, less is as good as
- * nothing. `next` is a block of that size in the making, whose pages come one chunk after the other as the copies earn them (base/fresh.h); from
- * EAGER_ENOUGH on it takes the place of the first, and grows on.
- * The pipeline may be lent on to another comm between two operations of this one; all but `pipeline_busy`, which this comm's operation alone changes, under
- * the world's lock. */
+/* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given
+ * back when nobody reads it. eager: a block for each parity of the operation's number. Slots of
+ * EAGER_TURNS bytes and more take turns in it, since lines that come round too soon are still in
+ * their readers' caches, and slow to write (base/staged.h): that takes EAGER_MOST, or at least half
+ * of it, less is as good as nothing. `next` is a block of that size in the making, whose pages come
+ * one chunk after the other as the copies earn them (base/fresh.h); from EAGER_ENOUGH on it takes
+ * the place of the first, and grows on.
+ * The pipeline may be lent on to another comm between two operations of this one; all but
+ * `pipeline_busy`, which this comm's operation alone changes, under the world's lock. */
 struct stage {
     char *eager[2], *next[2], *pipeline;
     size_t eager_room[2];              /* of addresses … */
-    size_t eager_bytes[2], next_bytes[2], pipeline_bytes;    /* … and pages that are there; of the pipeline, addresses */
+    /* … and pages that are there; of the pipeline, addresses */
+    size_t eager_bytes[2], next_bytes[2], pipeline_bytes;
     size_t eager_at[2];                /* of slots that take turns: where the next may begin */
     struct fresh fresh;
-    size_t pipeline_slot;              /* what the pipeline is cut into; of each slot bytes from its beginning whose pages are there … */
+    /* what the pipeline is cut into; of each slot bytes from its beginning whose pages
+     * are there … */
+    size_t pipeline_slot;
     uint32_t pipeline_there[PIPELINE_SLOTS];
     bool pipeline_whole;               /* … or of all of it */
     bool pipeline_busy;                /* an operation of this comm is in it */
-    uint64_t pipeline_rounds, pipeline_used;  /* the comm's rounds when it was last left; when that was, in the world's count */
+    /* the comm's rounds when it was last left; when that was, in the world's count */
+    uint64_t pipeline_rounds, pipeline_used;
     struct held *held;
 };
 
-/* What a KiB earns that goes through a block which comes round too soon: an eighth of STAGED_LESS, a sixth or so of what it would have been spared.
-   Measured, 2 ranks on a Zen 4, by blocks of 16 to 256 KiB, of 512 KiB and of 1 MiB: broadcast of 16 KiB 2.0, 1.5, 0.9 us, all_reduce 2.7, 1.9, 1.2, of
-   64 KiB 9.8, 5.9, 3.9, all_gather 12, 7.2, 5.9. */
+/* What a KiB earns that goes through a block which comes round too soon: an eighth of STAGED_LESS,
+   a sixth or so of what it would have been spared. Measured, 2 ranks on a Zen 4, by blocks of 16 to
+   256 KiB, of 512 KiB and of 1 MiB: broadcast of 16 KiB 2.0, 1.5, 0.9 us, all_reduce 2.7, 1.9, 1.2,
+   of 64 KiB 9.8, 5.9, 3.9, all_gather 12, 7.2, 5.9. */
 enum { STAGE_EARNS = 8 };
 
 struct site_seen { const char *site; uint32_t number; };
 
-/* What a rank does in a collective of even blocks: the same for all calls alike, so worked out once (coll/parts.h). How long a rank has waited is
-   never the same, and what the processor foresees by what came before, it does not foresee after that: small blocks that were found by asking
-   of each rank what it gives to whom took twice as long as a barrier, which they now do not. All in bytes. */
+/* What a rank does in a collective of even blocks: the same for all calls alike, so worked out
+   once (coll/parts.h). How long a rank has waited is never the same, and what the processor
+   foresees by what came before, it does not foresee after that: small blocks that were found by
+   asking of each rank what it gives to whom took twice as long as a barrier, which they now do
+   not. All in bytes. */
 struct even {
     uint32_t gives;                    /* what this rank gives in all; 0: nothing */
     uint32_t takes;                    /* of each block that it takes; 0: it takes none … */
     uint32_t first, end;               /* … from ranks first to end - 1 but itself */
-    uint32_t at, step;                 /* where in what any rank gives its block begins; from block to block in c->recv */
-    uint32_t keeps;                    /* its block for itself: 0, none; not where it is folded with those it takes */
+    /* where in what any rank gives its block begins; from block to block in c->recv */
+    uint32_t at, step;
+    /* its block for itself: 0, none; not where it is folded with those it takes */
+    uint32_t keeps;
 };
 
-/* A call whose type, operation, count and root have passed the checks before, under its stamp; and what was chosen for it. */
+/* A call whose type, operation, count and root have passed the checks before, under its stamp; and
+ * what was chosen for it. */
 struct shape {
     uint64_t stamp;
     size_t width, bytes;
     const struct algorithm *algorithm;
     void (*fold)(void *dst, const void *const src[], int n, size_t count, int divisor);
-    void (*scaled)(void *dst, const void *const src[], const void *const factor[], int n, size_t count);
-    uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);          /* fold/scalar.h, of a single element of several ranks by lines; NULL: none */
+    void (*scaled)(void *dst, const void *const src[], const void *const factor[], int n,
+                   size_t count);
+    /* fold/scalar.h, of a single element of several ranks by lines; NULL: none */
+    uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);
     bool floats;                                     /* which floating-point modes change */
     struct even even;
 };
 
-/* A blocking call that has passed all checks: one like it, with the same buffers, passes them, too. */
+/* A blocking call that has passed all checks: one like it, with the same buffers, passes
+ * them, too. */
 struct again {
     const void *send;
     void *recv;
@@ -136,8 +168,9 @@ struct again {
     tutti_op op;
     int root;
     unsigned kind;
-    enum { AGAIN_NEVER, AGAIN_ASK, AGAIN_FIXED } how;    /* there was none; ask whose memory it is; it is ordinary for good */
-    const struct shape *shape;         /* as long as nothing else takes its place: then there was none */
+    /* there was none; ask whose memory it is; it is ordinary for good */
+    enum { AGAIN_NEVER, AGAIN_ASK, AGAIN_FIXED } how;
+    const struct shape *shape;  /* as long as nothing else takes its place: then there was none */
 };
 
 /* An operation of the caller's own (tutti_op_create). */
@@ -190,7 +223,7 @@ struct tutti_comm {
     struct {
         struct device_streams *streams;          /* its ways to devices (gpu/streams) … */
         void (*close)(struct tutti_comm *comm);  /* … and who closes them before its memory goes */
-        struct card *cards;            /* [2] in the span, by parity: what it lends; NULL: none yet */
+        struct card *cards;         /* [2] in the span, by parity: what it lends; NULL: none yet */
     } gpu;
     struct {
         uint64_t turns;                /* of this rank, begun */
@@ -208,7 +241,8 @@ struct tutti_comm {
     size_t creations_used;
     struct stage stage;
     uint64_t agreements;               /* number of the last one this rank has come to (agree.h) */
-    struct { uint32_t *seen; uint8_t *gone; shared8 *lost; } aside;  /* as the watch's, beside work */
+    /* as the watch's, beside work */
+    struct { uint32_t *seen; uint8_t *gone; shared8 *lost; } aside;
     char name[32];
     pthread_mutex_t report_lock;       /* the innermost of all */
     shared64 numbered;                 /* given last to an operation that may lack something */
@@ -216,20 +250,26 @@ struct tutti_comm {
     char report[REPORT_TEXT];          /* comm_show writes it whole, comm_read takes it whole */
 };
 
-/* Opens this rank's handle on a slot; `mine` is its rank there. Member pages of its own are populated. NULL: *error. */
+/* Opens this rank's handle on a slot; `mine` is its rank there. Member pages of its own are
+ * populated. NULL: *error. */
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error);
-/* By any thread, at any time, in a signal handler, too: no lock, no memory. why: NULL or empty, none is given. */
+/* By any thread, at any time, in a signal handler, too: no lock, no memory. why: NULL or empty,
+ * none is given. */
 void comm_abort(struct tutti_comm *comm, const char *why);
 /* Waits for comm_abort calls of other threads: they are a few stores long. */
 void comm_aborted(struct tutti_comm *comm);
-/* Takes it off the list and frees it; its staging goes back to the span's books as soon as no peer can read it any more. */
+/* Takes it off the list and frees it; its staging goes back to the span's books as soon as no peer
+ * can read it any more. */
 void comm_close(struct tutti_comm *comm);
-/* stage.c, for comm_close, under the world's lock: the comm's staging waits in the world for the end of its readers. */
+/* stage.c, for comm_close, under the world's lock: the comm's staging waits in the world for the
+ * end of its readers. */
 void stage_close(struct tutti_comm *comm);
-void comm_close_world(struct world *world);                  /* the last of it, when the span is closed with its books */
+/* the last of it, when the span is closed with its books */
+void comm_close_world(struct world *world);
 
-/* Staging for an operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. The eager slot is that of operation seq, which has
-   begun: what its block holds, and the block, were operation seq - 2's, from which everybody has returned (coll/eager.c). */
+/* Staging for an operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. The eager
+   slot is that of operation seq, which has begun: what its block holds, and the block, were
+   operation seq - 2's, from which everybody has returned (coll/eager.c). */
 int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot);
 static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {
@@ -238,24 +278,32 @@ static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t 
     *slot = comm->stage.eager[seq & 1];
     return 0;
 }
-/* A pipeline, populated as far as it is needed. It stays this comm's until comm_pipeline_leave, when its rounds are counted; after a failure for good. */
+/* A pipeline, populated as far as it is needed. It stays this comm's until comm_pipeline_leave,
+ * when its rounds are counted; after a failure for good. */
 struct pipeline_need {
-    size_t bytes;                      /* of the pipeline, with what lies behind its slots */
-    size_t slot, used;                 /* of each slot, and from its beginning what is used of it */
-    uint32_t depth, first;             /* slots, at most PIPELINE_SLOTS; the first that is used */
-    uint64_t rounds;                   /* how many in turn; UINT64_MAX: all, and what lies behind them */
+    size_t bytes;                 /* of the pipeline, with what lies behind its slots */
+    size_t slot, used;            /* of each slot, and from its beginning what is used of it */
+    uint32_t depth, first;        /* slots, at most PIPELINE_SLOTS; the first that is used */
+    uint64_t rounds;              /* how many in turn; UINT64_MAX: all, and what lies behind them */
 };
 int  comm_stage_pipeline(struct tutti_comm *comm, const struct pipeline_need *need);
 void comm_pipeline_leave(struct tutti_comm *comm);
-void comm_pipeline_lose(struct tutti_comm *comm);    /* a device may write into it at any time from now on: nobody gets it again */
+/* a device may write into it at any time from now on: nobody gets it again */
+void comm_pipeline_lose(struct tutti_comm *comm);
 
-/* The same for sends and receives, 4096-aligned: kept until every peer has let go of the comm. NULL: *error, and nothing is reported. */
+/* The same for sends and receives, 4096-aligned: kept until every peer has let go of the comm.
+ * NULL: *error, and nothing is reported. */
 void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error);
-void *comm_hold_bare(struct tutti_comm *comm, size_t bytes, int *error);     /* its pages are not there: comm_touch, before it is used */
+/* its pages are not there: comm_touch, before it is used */
+void *comm_hold_bare(struct tutti_comm *comm, size_t bytes, int *error);
 /* Pages of such memory: 0 or -ENOMEM; f learns what they cost. */
 int   comm_touch(void *at, size_t bytes, struct fresh *f);
-/* What bytes earn that go through a block which comes round too soon, where a larger one would not (base/fresh.h). */
-static inline uint64_t comm_earns(const struct tutti_comm *comm, size_t bytes) { return bytes * comm->world->staged_less / (STAGE_EARNS * 1024); }
+/* What bytes earn that go through a block which comes round too soon, where a larger one would
+ * not (base/fresh.h). */
+static inline uint64_t comm_earns(const struct tutti_comm *comm, size_t bytes)
+{
+    return bytes * comm->world->staged_less / (STAGE_EARNS * 1024);
+}
 
 /* The site's number, by the handle's little cache. */
 uint32_t comm_site_slow(struct tutti_comm *comm, const char *site);
@@ -265,25 +313,32 @@ static inline uint32_t comm_site(struct tutti_comm *comm, const char *site)
     return seen->site == site ? seen->number : comm_site_slow(comm, site);
 }
 
-/* The report. Several threads may fail at once on a comm, and others read meanwhile: each composes in a room of its own, and shows it
-   whole. */
+/* The report. Several threads may fail at once on a comm, and others read meanwhile: each composes
+   in a room of its own, and shows it whole. */
 void comm_show(struct tutti_comm *comm, const struct text *t);
-uint64_t comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]);     /* the comm's seq when it was shown: no older operation's */
-__attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format, ...);
+/* the comm's seq when it was shown: no older operation's */
+uint64_t comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]);
+__attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format,
+                                                        ...);
 
-/* This rank cannot take part, for a reason that only it knows: its peers hear it at once, and the comm has failed. A reason given before stands. */
+/* This rank cannot take part, for a reason that only it knows: its peers hear it at once, and the
+ * comm has failed. A reason given before stands. */
 void comm_give_up(struct tutti_comm *comm, const char *reason);
 
-/* The comm whose callback this thread is running now, or NULL. Its calls on that comm are -EDEADLK. */
+/* The comm whose callback this thread is running now, or NULL. Its calls on that comm
+ * are -EDEADLK. */
 extern _Thread_local struct tutti_comm *comm_callback;
 struct tutti_comm *comm_callback_begin(struct tutti_comm *comm);
 void comm_callback_end(struct tutti_comm *comm, struct tutti_comm *outer);
-/* For makers of comms: timeout and the like as the parent's; giving a made one up again (its slot can be made anew once all have). */
+/* For makers of comms: timeout and the like as the parent's; giving a made one up again (its slot
+ * can be made anew once all have). */
 void comm_inherit(struct tutti_comm *comm, const struct tutti_comm *parent);
 void comm_drop(struct tutti_comm *comm);
 
 /* split and create, all but the checks of arguments (api/). */
-int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, struct tutti_comm **comm);
-int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int size, struct tutti_comm **comm);
+int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key,
+               struct tutti_comm **comm);
+int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int size,
+                struct tutti_comm **comm);
 
 #endif

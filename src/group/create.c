@@ -1,6 +1,7 @@
-/* The listed ranks find or make the slot by the list, and meet in a first operation on the new comm; what goes wrong there breaks only that
- * one. Who waits there looks at the parent, too: one of the list may have declined (decline.h), have freed the parent or left it, or the
- * parent has failed, and then some rank refuses to come. */
+/* The listed ranks find or make the slot by the list, and meet in a first operation on the new
+ * comm; what goes wrong there breaks only that one. Who waits there looks at the parent, too: one
+ * of the list may have declined (decline.h), have freed the parent or left it, or the parent has
+ * failed, and then some rank refuses to come. */
 #include "group/decline.h"
 #include "group/directory.h"
 #include "group/exchange.h"
@@ -12,11 +13,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct making { struct beyond beyond; struct tutti_comm *parent, *made; const int *ranks; uint64_t list, nth; };
+struct making {
+    struct beyond beyond;
+    struct tutti_comm *parent, *made;
+    const int *ranks;
+    uint64_t list, nth;
+};
 
-static const char *create_reason(int error) { return error == -ENOSPC ? "too many comms are open; free some" : error_system(error); }
+static const char *create_reason(int error)
+{
+    return error == -ENOSPC ? "too many comms are open; free some" : error_system(error);
+}
 
-/* How-many-th creation of this very list on this parent. Without memory to count it this rank declines, and by that it counts. */
+/* How-many-th creation of this very list on this parent. Without memory to count it this rank
+ * declines, and by that it counts. */
 static int creation_count(struct tutti_comm *parent, uint64_t list, uint64_t *nth)
 {
     for (size_t i = 0; i < parent->creations_used; i++)
@@ -40,7 +50,8 @@ static void creation_made(struct tutti_comm *parent, uint64_t list, uint64_t nth
             parent->creations[i].made = nth;
 }
 
-/* This rank has no hold on the slot: it frees it as it were, before it says so, since the slot may be another comm's from then on. */
+/* This rank has no hold on the slot: it frees it as it were, before it says so, since the slot may
+ * be another comm's from then on. */
 static void create_decline(const struct making *m, struct slot *slot, uint32_t mine, int error)
 {
     struct watch *w = &m->parent->watch;
@@ -55,7 +66,8 @@ static void create_decline(const struct making *m, struct slot *slot, uint32_t m
     w->ways->wake(w->ways->arg, &w->slot->news, INT32_MAX);
 }
 
-/* Will somebody who is missing never come? Freed first, then the arrival: who has come and then freed the parent has come. */
+/* Will somebody who is missing never come? Freed first, then the arrival: who has come and then
+ * freed the parent has come. */
 static bool making_ended(struct beyond *beyond)
 {
     const struct making *m = (const struct making *)(const void *)beyond;
@@ -67,13 +79,17 @@ static bool making_ended(struct beyond *beyond)
     uint64_t verdict = load_acquire64(beyond->verdict);              /* E7 acquire */
     beyond->verdict_seen = (uint32_t)verdict;
     for (uint32_t i = 0; i < made->size; i++) {
-        uint32_t p = (uint32_t)m->ranks[i], quit = load_acquire32(&parent->members[p].quit);         /* E7 acquire */
+        /* E7 acquire */
+        uint32_t p = (uint32_t)m->ranks[i], quit = load_acquire32(&parent->members[p].quit);
         int error = p == parent->me ? 0 : decline_of(parent, p, m->list, m->nth, &held);
-        bool came = load_acquire64(&watch_arrival(made, i, m->made->seq)->seq) >= m->made->seq;      /* E1 acquire */
+        /* E1 acquire */
+        bool came = load_acquire64(&watch_arrival(made, i, m->made->seq)->seq) >= m->made->seq;
         if (error)
-            text_add(&why, "rank %u of %s could not make its comm: %s", p, parent->name, create_reason(error));
+            text_add(&why, "rank %u of %s could not make its comm: %s", p, parent->name,
+                     create_reason(error));
         else if (!came && (quit & (QUIT_FREED | QUIT_LEFT)))
-            text_add(&why, "rank %u of %s has freed that comm, or left, and cannot come", p, parent->name);
+            text_add(&why, "rank %u of %s has freed that comm, or left, and cannot come", p,
+                     parent->name);
         else
             continue;
         return true;
@@ -81,26 +97,31 @@ static bool making_ended(struct beyond *beyond)
     int cause = timed_wait_cause(parent, verdict);
     for (uint32_t p = 0; cause && p < parent->size; p++)
         if (load_acquire32(&parent->members[p].quit) & QUIT_ABORT) { /* E7 acquire */
-            text_add(&why, "rank %u aborted %s: %.*s", p, parent->name, ABORT_TEXT - 1, parent->members[p].why);
+            text_add(&why, "rank %u aborted %s: %.*s", p, parent->name, ABORT_TEXT - 1,
+                     parent->members[p].why);
             return true;
         }
     if (cause && verdict_state(verdict) == VERDICT_CONFIRMED && verdict_who(verdict) < parent->size)
-        text_add(&why, "%s has failed: rank %u: %s", parent->name, verdict_who(verdict), error_text(cause));
+        text_add(&why, "%s has failed: rank %u: %s", parent->name, verdict_who(verdict),
+                 error_text(cause));
     else if (cause)
         text_add(&why, "%s has failed: %s", parent->name, error_text(cause));
     return cause != 0;
 }
 
-/* Those who said that they never had a hold on the slot get it taken back, while our own hold stands. The first one's reason, or 0. */
+/* Those who said that they never had a hold on the slot get it taken back, while our own hold
+ * stands. The first one's reason, or 0. */
 static int making_declined(const struct making *m, uint32_t *who)
 {
     int first = 0;
     for (uint32_t i = 0; i < m->made->watch.size; i++) {
         uint32_t p = (uint32_t)m->ranks[i];
         bool held = true;
-        int error = p == m->parent->watch.me ? 0 : decline_of(&m->parent->watch, p, m->list, m->nth, &held);
+        int error = p == m->parent->watch.me
+            ? 0
+            : decline_of(&m->parent->watch, p, m->list, m->nth, &held);
         if (error && !held)
-            fetch_or32(&m->made->watch.members[i].quit, QUIT_FREED | QUIT_OVER);     /* E7 release */
+            fetch_or32(&m->made->watch.members[i].quit, QUIT_FREED | QUIT_OVER);    /* E7 release */
         *who = error && !first ? p : *who;
         first = first ? first : error;
     }
@@ -115,7 +136,8 @@ static int making_failed(const struct making *m, int r)
     bool beyond = m->made->watch.failed && verdict_why(m->made->watch.failed) == WHY_BEYOND;
     char room[REPORT_TEXT];
     if (declined) {
-        comm_explain(m->parent, "comm_create: rank %u could not make its comm: %s", who, create_reason(declined));
+        comm_explain(m->parent, "comm_create: rank %u could not make its comm: %s", who,
+                     create_reason(declined));
         return declined;
     }
     comm_read(m->made, room);
@@ -129,7 +151,8 @@ static int making_failed(const struct making *m, int r)
     return cause;
 }
 
-int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int size, struct tutti_comm **comm)
+int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int size,
+                struct tutti_comm **comm)
 {
     *comm = NULL;
     uint32_t world_rank[RANKS_MAX], mine = 0;
@@ -138,8 +161,12 @@ int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int 
         if ((uint32_t)ranks[i] == parent->watch.me)
             mine = (uint32_t)i;
     }
-    struct making m = { .beyond = { .news = &parent->watch.slot->news, .verdict = &parent->watch.slot->verdict, .ended = making_ended },
-                        .parent = parent, .ranks = ranks, .list = text_hash(world_rank, (size_t)size * sizeof *world_rank, 0) };
+    struct making m = {
+        .beyond = { .news = &parent->watch.slot->news, .verdict = &parent->watch.slot->verdict,
+                    .ended = making_ended },
+        .parent = parent, .ranks = ranks,
+        .list = text_hash(world_rank, (size_t)size * sizeof *world_rank, 0)
+    };
     struct slot *slot = NULL;
     int r = creation_count(parent, m.list, &m.nth);
     if (r == 0) {

@@ -1,4 +1,5 @@
-/* A word for each run of numbers with the same end, so that who asks again and again for what it cannot have needs one. */
+/* A word for each run of numbers with the same end, so that who asks again and again for what it
+ * cannot have needs one. */
 #include "group/decline.h"
 
 #include <errno.h>
@@ -9,10 +10,15 @@ enum { NUMBER_BITS = 25, ERROR_BITS = 13, HELD_BITS = 1, ERRORS = (1 << ERROR_BI
 
 static uint64_t range_make(uint64_t first, uint64_t last, int error, bool held)
 {
-    return first << (NUMBER_BITS + ERROR_BITS + HELD_BITS) | last << (ERROR_BITS + HELD_BITS) | (uint64_t)(-error & ERRORS) << HELD_BITS | held;
+    return first << (NUMBER_BITS + ERROR_BITS + HELD_BITS) | last << (ERROR_BITS + HELD_BITS)
+        | (uint64_t)(-error & ERRORS) << HELD_BITS | held;
 }
 
-static uint64_t range_first(uint64_t range) { return range >> (NUMBER_BITS + ERROR_BITS + HELD_BITS) & NUMBERS; }
+static uint64_t range_first(uint64_t range)
+{
+    return range >> (NUMBER_BITS + ERROR_BITS + HELD_BITS) & NUMBERS;
+}
+
 static uint64_t range_last(uint64_t range) { return range >> (ERROR_BITS + HELD_BITS) & NUMBERS; }
 static int range_error(uint64_t range) { return -(int)(range >> HELD_BITS & ERRORS); }
 
@@ -25,14 +31,17 @@ static bool range_over(const struct tutti_comm *parent, uint64_t list, uint64_t 
     return false;
 }
 
-/* Goes on where the run of this list ended the same way, or takes a place that is free. NULL: there is none. */
-static struct decline *decline_place(struct tutti_comm *parent, uint64_t list, uint64_t nth, int error, bool held)
+/* Goes on where the run of this list ended the same way, or takes a place that is free. NULL:
+ * there is none. */
+static struct decline *decline_place(struct tutti_comm *parent, uint64_t list, uint64_t nth,
+                                     int error, bool held)
 {
     struct decline *all = parent->watch.mine->declines, *room = NULL;
     for (int i = 0; i < DECLINES; i++) {
         /* relaxed: our own words */
         uint64_t range = load_relaxed64(&all[i].range), its = load_relaxed64(&all[i].list);
-        if (range && its == list && range_last(range) + 1 == nth && range == range_make(range_first(range), nth - 1, error, held))
+        if (range && its == list && range_last(range) + 1 == nth
+            && range == range_make(range_first(range), nth - 1, error, held))
             return &all[i];
         if (!room && (!range || range_over(parent, its, range)))
             room = &all[i];
@@ -49,7 +58,8 @@ bool decline_say(struct tutti_comm *parent, uint64_t list, uint64_t nth, int err
         return false;
     uint64_t range = load_relaxed64(&d->range);                      /* relaxed: our own word */
     store_release64(&d->list, list);                                 /* E76 release */
-    store_release64(&d->range, range_make(range ? range_first(range) : nth, nth, error, held));     /* E76 release */
+    /* E76 release */
+    store_release64(&d->range, range_make(range ? range_first(range) : nth, nth, error, held));
     return true;
 }
 
@@ -60,10 +70,13 @@ int decline_of(const struct watch *parent, uint32_t p, uint64_t list, uint64_t n
         if (load_acquire64(&all[i].list) != list)                    /* E76 acquire */
             continue;
         uint64_t range = load_acquire64(&all[i].range);              /* E76 acquire */
-        if (!range || nth < range_first(range) || nth > range_last(range) || load_acquire64(&all[i].list) != list)      /* E76 acquire */
+        /* E76 acquire */
+        if (!range || nth < range_first(range) || nth > range_last(range)
+            || load_acquire64(&all[i].list) != list)
             continue;
         *held = range & 1;
-        return range_error(range) ? range_error(range) : -EIO;       /* no rank says so: the word was written over */
+        /* no rank says so: the word was written over */
+        return range_error(range) ? range_error(range) : -EIO;
     }
     return 0;
 }
@@ -74,7 +87,8 @@ uint64_t decline_last(const struct watch *parent, uint64_t list)
     for (int i = 0; i < DECLINES; i++) {
         const struct decline *d = &parent->mine->declines[i];
         uint64_t range = load_relaxed64(&d->range);                  /* relaxed: our own word */
-        if (range && load_relaxed64(&d->list) == list && range_last(range) > last)   /* relaxed: our own word */
+        /* relaxed: our own word */
+        if (range && load_relaxed64(&d->list) == list && range_last(range) > last)
             last = range_last(range);
     }
     return last;

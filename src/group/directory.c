@@ -1,8 +1,9 @@
-/* Slots are found by what the comm is made of, so that its members agree without speaking: whoever comes first makes the slot, the
- * others find it. A slot is made anew only when each of its members has freed it and said its last word there, left, or died: nobody
- * looks at it then, and nobody writes into it.
- * Everything happens under one robust lock; a holder that dies leaves at worst a slot whose state is still FREE, with anything in it but
- * keys that it does not speak of. */
+/* Slots are found by what the comm is made of, so that its members agree without speaking: whoever
+ * comes first makes the slot, the others find it. A slot is made anew only when each of its members
+ * has freed it and said its last word there, left, or died: nobody looks at it then, and nobody
+ * writes into it.
+ * Everything happens under one robust lock; a holder that dies leaves at worst a slot whose state
+ * is still FREE, with anything in it but keys that it does not speak of. */
 #include "group/directory.h"
 
 #include "os/memory.h"
@@ -21,8 +22,9 @@ static uint64_t directory_hash(const struct directory_key *key)
 
 static bool directory_same(const struct slot *slot, const struct directory_key *key, uint64_t hash)
 {
-    return load_acquire32(&slot->state) == SLOT_USED && slot->key_hash == hash && slot->parent == key->parent && slot->nth == key->nth
-        && slot->color == key->color && slot->size == key->size
+    return load_acquire32(&slot->state) == SLOT_USED && slot->key_hash == hash
+        && slot->parent == key->parent && slot->nth == key->nth && slot->color == key->color
+        && slot->size == key->size
         && memcmp(slot->world_rank, key->world_rank, key->size * sizeof *key->world_rank) == 0;
 }
 
@@ -32,7 +34,7 @@ static bool directory_abandoned(const struct arena *arena, struct slot *slot)
     if (size == 0)                                           /* damaged: it stays as it is */
         return false;
     for (uint32_t p = 0; p < size; p++) {
-        if (load_acquire32(&arena_member(slot, p)->quit) & QUIT_OVER)                /* E7 acquire */
+        if (load_acquire32(&arena_member(slot, p)->quit) & QUIT_OVER)               /* E7 acquire */
             continue;
         uint32_t rank = arena_slot_rank(arena, slot, p);
         if (rank == RANK_NOBODY || death_of(&arena->seats[rank]) == GONE_NO)
@@ -44,7 +46,7 @@ static bool directory_abandoned(const struct arena *arena, struct slot *slot)
 /* How many slots there are to look at; never more than there are at all, whatever stands there. */
 static uint32_t directory_reached(const struct arena *arena)
 {
-    uint32_t reached = load_acquire32(&arena->join->reached);                        /* E80 acquire */
+    uint32_t reached = load_acquire32(&arena->join->reached);                   /* E80 acquire */
     return reached < arena->header->slots ? reached : arena->header->slots;
 }
 
@@ -52,29 +54,31 @@ static uint32_t directory_reached(const struct arena *arena)
 static bool directory_drop_keys(const struct arena *arena, struct slot *slot)
 {
     uint64_t birth = slot->birth;
-    if (!load_acquire32(&slot->keys))                                                /* E81 acquire */
+    if (!load_acquire32(&slot->keys))                                             /* E81 acquire */
         return false;
     for (uint32_t i = 0; i < KEYS_MAX; i++) {
         struct key *key = &arena->keys[i];
-        if (load_acquire64(&key->owner) != birth)                                    /* E14 acquire */
+        if (load_acquire64(&key->owner) != birth)                                 /* E14 acquire */
             continue;
         store_release32(&key->ready, 0);
         store_release64(&key->state, 0);
         store_release64(&key->rounds, 0);
-        store_release64(&key->owner, KEY_DROPPED);                                   /* E14 release */
+        store_release64(&key->owner, KEY_DROPPED);                                /* E14 release */
     }
-    store_release32(&slot->keys, 0);                                                 /* E81 release */
+    store_release32(&slot->keys, 0);                                              /* E81 release */
     return true;
 }
 
-static int directory_fill(const struct arena *arena, struct slot *slot, const struct directory_key *key, uint64_t hash)
+static int directory_fill(const struct arena *arena, struct slot *slot,
+                          const struct directory_key *key, uint64_t hash)
 {
     size_t head = layout_slot_head(key->size);
     if (memory_populate(slot, head + key->size * sizeof(struct member)) < 0)
         return -ENOMEM;
     directory_drop_keys(arena, slot);
     memset((void *)slot, 0, head);
-    memset((char *)slot + head, 0, key->size * sizeof(struct member));       /* not by the slot's size, which is none now */
+    /* not by the slot's size, which is none now */
+    memset((char *)slot + head, 0, key->size * sizeof(struct member));
     slot->size = key->size;
     slot->birth = ++arena->join->births;
     slot->key_hash = hash;
@@ -82,7 +86,7 @@ static int directory_fill(const struct arena *arena, struct slot *slot, const st
     slot->nth = key->nth;
     slot->color = key->color;
     memcpy(slot->world_rank, key->world_rank, key->size * sizeof *key->world_rank);
-    store_release32(&slot->state, SLOT_USED);                                        /* E80 release */
+    store_release32(&slot->state, SLOT_USED);                                   /* E80 release */
     return 0;
 }
 
@@ -96,7 +100,8 @@ int directory_sweep(const struct arena *arena)
         if (!free && !directory_abandoned(arena, slot))
             continue;
         store_release32(&slot->state, SLOT_FREE);
-        bool dropped = directory_drop_keys(arena, slot);     /* also those that a sweeper who died has left */
+        /* also those that a sweeper who died has left */
+        bool dropped = directory_drop_keys(arena, slot);
         n += !free || dropped;
     }
     return n;
@@ -109,13 +114,14 @@ static int directory_reach(const struct arena *arena, uint32_t reached, struct s
     if (!next)
         return -ENOSPC;
     if (load_acquire32(&next->state) != SLOT_FREE)
-        return -EIO;                                         /* somebody wrote over how many there are */
+        return -EIO;                                    /* somebody wrote over how many there are */
     store_release32(&arena->join->reached, reached + 1);     /* E80 release */
     *room = next;
     return 0;
 }
 
-int directory_find_or_make(const struct arena *arena, const struct directory_key *key, struct slot **slot)
+int directory_find_or_make(const struct arena *arena, const struct directory_key *key,
+                           struct slot **slot)
 {
     uint64_t hash = directory_hash(key);
     struct slot *room = NULL;

@@ -1,5 +1,6 @@
-/* Names of tutti_init are tutti.UID.JOB.HASH.N: those of two users differ in one place. Names of another network namespace are other names,
- * however they read: nobody here can see them but in /proc, and there only of processes that are in sight. */
+/* Names of tutti_init are tutti.UID.JOB.HASH.N: those of two users differ in one place. Names of
+ * another network namespace are other names, however they read: nobody here can see them but in
+ * /proc, and there only of processes that are in sight. */
 #include "group/elsewhere.h"
 
 #include "group/refused.h"
@@ -29,10 +30,12 @@ static const char *behind_user(const char *name, unsigned long *uid)
 static bool alike(const char *a, const char *b)
 {
     size_t n = strlen(a);
-    return n > 1 && strlen(b) == n && strncmp(a, b, n - 1) == 0 && b[n - 1] >= '0' && b[n - 1] <= '9';
+    return n > 1 && strlen(b) == n && strncmp(a, b, n - 1) == 0 && b[n - 1] >= '0'
+        && b[n - 1] <= '9';
 }
 
-struct search { const char *name; bool others; unsigned long uid; };     /* others: of other users; uid: whose it was */
+/* others: of other users; uid: whose it was */
+struct search { const char *name; bool others; unsigned long uid; };
 
 static bool is_ours(const char *name, void *arg)
 {
@@ -49,9 +52,11 @@ static void look_in(const struct arena *arena, const char *name, pid_t pid)
     struct search same = { .name = name }, other = { .name = name, .others = true };
     bool here = pid == getpid();
     if (!here && sockets_any(pid, is_ours, &same))
-        refused_note(arena, -1, -EXDEV, "somebody in another network namespace, that of pid %d", (int)pid);
+        refused_note(arena, -1, -EXDEV, "somebody in another network namespace, that of pid %d",
+                     (int)pid);
     if (sockets_any(pid, is_ours, &other))
-        refused_note(arena, -1, -EACCES, "user %lu, who is not user %u", other.uid, (unsigned)getuid());
+        refused_note(arena, -1, -EACCES, "user %lu, who is not user %u", other.uid,
+                     (unsigned)getuid());
 }
 
 void elsewhere_look(const struct arena *arena, const char *name)

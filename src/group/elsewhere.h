@@ -1,4 +1,5 @@
-/* Job: find who tries to meet under the name of this meeting where its ranks cannot meet them: as another user, in another network namespace.
+/* Job: find who tries to meet under the name of this meeting where its ranks cannot meet them: as
+ *      another user, in another network namespace.
  * Owns: nothing; what it finds it notes as refused.
  * Never: connects to anybody. */
 #ifndef TUTTI_GROUP_ELSEWHERE_H

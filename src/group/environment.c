@@ -1,7 +1,8 @@
-/* Launchers nest: mpirun is called in a shell of srun, torchrun in a batch script. So the readers are asked in a fixed order, from
- * the one that is started last to the one that is started first, and the first whose variables are complete wins. Half a pair is an
- * error only where nobody else has a whole one. Nothing is guessed: how many ranks are local is believed where a launcher says so,
- * and else the meeting proves it. */
+/* Launchers nest: mpirun is called in a shell of srun, torchrun in a batch script. So the readers
+ * are asked in a fixed order, from the one that is started last to the one that is started first,
+ * and the first whose variables are complete wins. Half a pair is an error only where nobody else
+ * has a whole one. Nothing is guessed: how many ranks are local is believed where a launcher says
+ * so, and else the meeting proves it. */
 #include "group/environment.h"
 
 #include "group/launcher.h"
@@ -10,7 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-static launcher_reader *const readers[] = { launcher_torch, launcher_openmpi, launcher_pmi, launcher_slurm };
+static launcher_reader *const readers[] = { launcher_torch, launcher_openmpi, launcher_pmi,
+                                            launcher_slurm };
 
 /* 1 found, 0 none, or an error. */
 static int find(struct launched *l, const struct launcher_ways *ways, struct text *why)
@@ -56,8 +58,9 @@ static void set_job(struct launch_place *place, const struct launched *l, const 
 static int make_local(struct launch_place *place, const struct launched *l, struct text *why)
 {
     if (l->local_size == 0 || l->local_rank < 0) {
-        text_add(why, "a world of this host's ranks was asked for (TUTTI_LOCAL), but %s does not say %s", l->launcher,
-                 l->local_size == 0 ? "how many they are" : "which of them this is");
+        text_add(why,
+                 "a world of this host's ranks was asked for (TUTTI_LOCAL), but %s does not say %s",
+                 l->launcher, l->local_size == 0 ? "how many they are" : "which of them this is");
         return -EINVAL;
     }
     place->rank = l->local_rank;
@@ -66,10 +69,14 @@ static int make_local(struct launch_place *place, const struct launched *l, stru
     return 0;
 }
 
-int environment_read_from(struct launch_place *place, const struct launcher_ways *ways, int local_only, struct text *why)
+int environment_read_from(struct launch_place *place, const struct launcher_ways *ways,
+                          int local_only, struct text *why)
 {
     struct launched l;
-    *place = (struct launch_place){ .launcher = "alone", .rank = 0, .size = 1, .local_size = 1, .global_rank = 0, .global_size = 1 };
+    *place = (struct launch_place){
+        .launcher = "alone", .rank = 0, .size = 1, .local_size = 1,
+        .global_rank = 0, .global_size = 1
+    };
     int found = find(&l, ways, why);
     if (found <= 0)
         return found;
@@ -81,14 +88,18 @@ int environment_read_from(struct launch_place *place, const struct launcher_ways
     if (local_only)
         return make_local(place, &l, why);
     if (l.local_size && l.local_size < l.size) {
-        text_add(why, "the job has %d ranks, and %s says that %d of them are on this host: tutti is for the ranks of one machine "
-                 "(TUTTI_LOCAL makes a world of this host's)", l.size, l.launcher, l.local_size);
+        text_add(why,
+                 "the job has %d ranks, and %s says that %d of them are on this host: tutti is for "
+                 "the ranks of one machine "
+                 "(TUTTI_LOCAL makes a world of this host's)",
+                 l.size, l.launcher, l.local_size);
         return -EXDEV;
     }
     return 0;
 }
 
-int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why)
+int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg),
+                     void *arg, int local_only, struct text *why)
 {
     struct launcher_ways ways = { lookup, arg, process_ancestor };
     return environment_read_from(place, &ways, local_only, why);

@@ -1,4 +1,5 @@
-/* Job: read what a launcher put into the environment: rank, size, how many are local, the job's name.
+/* Job: read what a launcher put into the environment: rank, size, how many are local,
+ *      the job's name.
  * Owns: nothing.
  * Never: the arena. All of a launcher's variables that are there are used together. */
 #ifndef TUTTI_GROUP_ENVIRONMENT_H
@@ -9,16 +10,20 @@
 struct launcher_ways;           /* launcher.h */
 
 struct launch_place {
-    const char *launcher;       /* "tutti run", "torchrun", "Open MPI", "MPICH", "Slurm", "options", "alone" */
+    /* "tutti run", "torchrun", "Open MPI", "MPICH", "Slurm", "options", "alone" */
+    const char *launcher;
     int  rank, size;            /* of the world to join */
     int  local_size;            /* ranks on this host as the launcher says; 0: it does not */
     int  global_rank, global_size;
-    char job[128];              /* what the meeting name is made of, without uid and count; by environment_set_job alone */
+    /* what the meeting name is made of, without uid and count; by environment_set_job alone */
+    char job[128];
 };
 
-/* lookup is getenv in life, a table in tests. 0 with launcher "alone" and size 1 where there is none; -EINVAL with a sentence:
-   a variable that is there and wrong, or one of a pair missing; -EXDEV: fewer ranks local than the world has (and local_only is 0). */
-int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg), void *arg, int local_only, struct text *why);
+/* lookup is getenv in life, a table in tests. 0 with launcher "alone" and size 1 where there is
+   none; -EINVAL with a sentence: a variable that is there and wrong, or one of a pair missing;
+   -EXDEV: fewer ranks local than the world has (and local_only is 0). */
+int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg),
+                     void *arg, int local_only, struct text *why);
 
 /* environment_read with all its facts from outside. */
 int environment_read_from(struct launch_place *place, const struct launcher_ways *ways,

@@ -18,11 +18,16 @@ static int exchange_advance(struct op *op)
     return watch_all_arrived(op);
 }
 
-int comm_exchange(struct tutti_comm *comm, enum kind kind, uint32_t site, uint64_t first, uint64_t second, uint64_t *seq)
+int comm_exchange(struct tutti_comm *comm, enum kind kind, uint32_t site, uint64_t first,
+                  uint64_t second, uint64_t *seq)
 {
     struct watch *w = &comm->watch;
-    struct exchange x = { .op = { .watch = w, .advance = exchange_advance, .site = site, .timeout_ns = w->timeout_ns } };
-    x.op.claim = (struct claim){ .seq = ++comm->seq, .descriptor = fingerprint_make(kind, 0, 0, 0, 0) };
+    struct exchange x = {
+        .op = { .watch = w, .advance = exchange_advance, .site = site, .timeout_ns = w->timeout_ns }
+    };
+    x.op.claim = (struct claim){
+        .seq = ++comm->seq, .descriptor = fingerprint_make(kind, 0, 0, 0, 0)
+    };
     struct arrival *mine = &w->mine->arrival[x.op.claim.seq & 1];
     store_relaxed64(&mine->payload[0], first);                       /* relaxed: E1 publishes it */
     store_relaxed64(&mine->payload[1], second);                      /* relaxed: E1 publishes it */

@@ -1,9 +1,11 @@
-/* The host is a rank like the others that hands the arena's descriptor to whoever asks for a seat, while it waits itself. It sleeps
- * in poll: each joiner sends a byte when it sits and closes its end when it has failed, so that poll returns for all that concerns
- * the host; slices cover the rest.
+/* The host is a rank like the others that hands the arena's descriptor to whoever asks for a
+ * seat, while it waits itself. It sleeps in poll: each joiner sends a byte when it sits and
+ * closes its end when it has failed, so that poll returns for all that concerns the host; slices
+ * cover the rest.
  *
- * A connection that ends before its rank sits hurts nobody, and the rank may come again. One whose rank has begun to sit means a
- * death. So that this can be told, a seat is offered on one connection at a time.
+ * A connection that ends before its rank sits hurts nobody, and the rank may come again. One whose
+ * rank has begun to sit means a death. So that this can be told, a seat is offered on one
+ * connection at a time.
  * Cost: one poll and two messages per joiner. */
 #include "group/meet.h"
 
@@ -17,17 +19,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SILENCE_NS UINT64_C(5000000000)              /* who connects and says nothing for so long is dropped */
+#define SILENCE_NS UINT64_C(5000000000)   /* who connects and says nothing for so long is dropped */
 
-struct guest { int fd; int rank; int32_t pid; bool gone; uint64_t since_ns; };      /* rank -1: has not said hello */
+/* rank -1: has not said hello */
+struct guest { int fd; int rank; int32_t pid; bool gone; uint64_t since_ns; };
 
 struct host {
     struct meeting *m;
-    int listener;                     /* -1: it has been closed */
-    const char *name;                 /* of the listener */
-    int end;                          /* how it ended; ASSEMBLE_GOING before */
-    bool deaf;                        /* accept failed (no descriptors): leave the listener alone for one round */
-    int shut_out;                     /* … with this error, and nobody has come in since */
+    int listener;       /* -1: it has been closed */
+    const char *name;   /* of the listener */
+    int end;            /* how it ended; ASSEMBLE_GOING before */
+    bool deaf;          /* accept failed (no descriptors): leave the listener alone for one round */
+    int shut_out;       /* … with this error, and nobody has come in since */
     int guests, room;
     struct guest *guest;
     struct pollfd *poll;              /* [room + 1], the listener last */
@@ -51,7 +54,8 @@ static void swallow(struct guest *guest)
         guest->gone = true;
 }
 
-/* Whoever has the offer of this seat and still wants it: a rank that comes again must not be taken for two. */
+/* Whoever has the offer of this seat and still wants it: a rank that comes again must not be
+ * taken for two. */
 static const struct guest *same_rank(const struct host *h, int rank)
 {
     for (int i = 0; i < h->guests; i++) {
@@ -64,14 +68,16 @@ static const struct guest *same_rank(const struct host *h, int rank)
     return NULL;
 }
 
-/* Is there a seat for it? A rank that was here and is gone, which comes again, or in another process, belongs to the next meeting; so does who
-   comes to one that has ended. One that is between its first and its last step to a seat has its connection open, if it lives. */
-static int judge_seat(const struct host *h, int rank, int pid, struct meet_answer *answer, struct text *why)
+/* Is there a seat for it? A rank that was here and is gone, which comes again, or in another
+   process, belongs to the next meeting; so does who comes to one that has ended. One that is
+   between its first and its last step to a seat has its connection open, if it lives. */
+static int judge_seat(const struct host *h, int rank, int pid, struct meet_answer *answer,
+                      struct text *why)
 {
     const struct arena *arena = h->m->arena;
     enum seat_use use = seat_use(&arena->seats[rank]);
     const struct guest *other = same_rank(h, rank);
-    bool sitting = load_acquire32(&arena->seats[rank].state) == SEAT_TAKEN;               /* E11 acquire */
+    bool sitting = load_acquire32(&arena->seats[rank].state) == SEAT_TAKEN;     /* E11 acquire */
     if (use == SEAT_PAST || (use == SEAT_UNUSED && h->end) || (sitting && !other)) {
         text_add(why, "this meeting is over");
         return refuse(answer, -EAGAIN);
@@ -87,19 +93,29 @@ static int judge_seat(const struct host *h, int rank, int pid, struct meet_answe
 }
 
 /* What is wrong with this guest, in words for it; 0: nothing. */
-static int judge(const struct host *h, const struct meet_hello *hello, int got, int pid, struct meet_answer *answer)
+static int judge(const struct host *h, const struct meet_hello *hello, int got, int pid,
+                 struct meet_answer *answer)
 {
     struct text why = TEXT_IN(answer->text);
     const struct arena *arena = h->m->arena;
     if (got != (int)sizeof *hello || hello->magic != MEET_MAGIC || hello->bytes != sizeof *hello) {
-        text_add(&why, "the host, tutti %s, does not understand this greeting: another version of tutti?", arena_version());
-        refused_note(arena, -1, -EPROTO, "somebody (pid %d), who greets as no tutti %s does", pid, arena_version());
+        text_add(&why,
+                 "the host, tutti %s, does not understand this greeting: another version of tutti?",
+                 arena_version());
+        refused_note(arena, -1, -EPROTO, "somebody (pid %d), who greets as no tutti %s does", pid,
+                     arena_version());
         return refuse(answer, -EPROTO);
     }
-    if (hello->layout_hash != layout_hash() || strncmp(hello->version, arena_version(), sizeof hello->version) != 0) {
-        text_add(&why, "two builds of tutti in one job: the host has %s (layout %016llx), rank %d has %.*s (layout %016llx)", arena_version(),
-                 (unsigned long long)layout_hash(), hello->rank, (int)sizeof hello->version, hello->version, (unsigned long long)hello->layout_hash);
-        refused_note(arena, hello->rank, -EPROTO, "rank %d (pid %d), which has another build of tutti, %.*s", hello->rank, pid,
+    if (hello->layout_hash != layout_hash()
+        || strncmp(hello->version, arena_version(), sizeof hello->version) != 0) {
+        text_add(&why,
+                 "two builds of tutti in one job: the host has %s (layout %016llx), rank %d has "
+                 "%.*s (layout %016llx)",
+                 arena_version(), (unsigned long long)layout_hash(), hello->rank,
+                 (int)sizeof hello->version, hello->version,
+                 (unsigned long long)hello->layout_hash);
+        refused_note(arena, hello->rank, -EPROTO,
+                     "rank %d (pid %d), which has another build of tutti, %.*s", hello->rank, pid,
                      (int)sizeof hello->version, hello->version);
         return refuse(answer, -EPROTO);
     }
@@ -110,7 +126,8 @@ static int judge(const struct host *h, const struct meet_hello *hello, int got, 
     }
     if (hello->rank < 0 || hello->rank >= hello->size) {
         text_add(&why, "rank %d does not exist in a job of %d", hello->rank, hello->size);
-        refused_note(arena, -1, -EINVAL, "rank %d (pid %d), which does not exist", hello->rank, pid);
+        refused_note(arena, -1, -EINVAL, "rank %d (pid %d), which does not exist", hello->rank,
+                     pid);
         return refuse(answer, -EINVAL);
     }
     if (h->end == -EOWNERDEAD) {
@@ -135,7 +152,8 @@ static void greet(struct host *h, struct guest *guest)
         return;
     }
     int status = judge(h, &hello, got, (int)guest->pid, &answer);
-    if (handover_send(guest->fd, &answer, sizeof answer, status == 0 ? h->m->arena->fd : -1, 0) < 0 || status)
+    if (handover_send(guest->fd, &answer, sizeof answer, status == 0 ? h->m->arena->fd : -1, 0) < 0
+        || status)
         guest->gone = true;
     else {
         guest->rank = hello.rank;
@@ -157,8 +175,8 @@ static void accept_guests(struct host *h)
         int error = handover_peer(fd, &peer);
         if (error < 0 || peer.uid != geteuid()) {
             if (error == 0)
-                refused_note(h->m->arena, -1, -EPERM, "user %u (pid %d), who is not user %u", (unsigned)peer.uid, (int)peer.pid,
-                             (unsigned)geteuid());
+                refused_note(h->m->arena, -1, -EPERM, "user %u (pid %d), who is not user %u",
+                             (unsigned)peer.uid, (int)peer.pid, (unsigned)geteuid());
             close(fd);
             continue;
         }
@@ -172,8 +190,9 @@ static int see_off(struct host *h, const struct guest *guest)
 {
     if (guest->rank < 0)
         return ASSEMBLE_GOING;
-    uint32_t state = load_acquire32(&h->m->arena->seats[guest->rank].state);              /* E11 acquire */
-    return state == SEAT_EMPTY ? ASSEMBLE_GOING : assemble_fail(&h->m->gather, (uint32_t)guest->rank);
+    uint32_t state = load_acquire32(&h->m->arena->seats[guest->rank].state);    /* E11 acquire */
+    return state == SEAT_EMPTY ? ASSEMBLE_GOING
+                               : assemble_fail(&h->m->gather, (uint32_t)guest->rank);
 }
 
 static int sweep(struct host *h)
@@ -205,7 +224,8 @@ static int poll_guests(struct host *h)
         h->poll[n] = (struct pollfd){ h->listener, POLLIN, 0 };
     if (poll(h->poll, (nfds_t)(n + listening), slice_ms) <= 0)
         return ASSEMBLE_GOING;
-    for (int i = 0; i < n; i++)                      /* departures first: a rank that comes again must find its place free */
+    /* departures first: a rank that comes again must find its place free */
+    for (int i = 0; i < n; i++)
         if (h->poll[i].revents && h->guest[i].rank >= 0)
             swallow(&h->guest[i]);
     int end = sweep(h);
@@ -219,7 +239,8 @@ static int poll_guests(struct host *h)
     return ASSEMBLE_GOING;
 }
 
-/* Half of the time is over: who is not here may wait elsewhere, and will have given up, too, when this meeting does. */
+/* Half of the time is over: who is not here may wait elsewhere, and will have given up, too, when
+ * this meeting does. */
 static bool is_late(const struct assembly *g)
 {
     return g->end_ns != UINT64_MAX && clock_ns() + (uint64_t)g->timeout_ms * 500000 >= g->end_ns;
@@ -240,12 +261,16 @@ static int serve(struct host *h)
     }
 }
 
-/* Whoever has knocked by now is told how it ended and need not find out by itself: after a death the reason, after a deadline that it is to
-   look again, also if it has not said hello yet: this process may end at once, and would be taken for one that died. Nobody shall wait here
-   then. Else that its seat is taken. */
+/* Whoever has knocked by now is told how it ended and need not find out by itself: after a death
+   the reason, after a deadline that it is to look again, also if it has not said hello yet: this
+   process may end at once, and would be taken for one that died. Nobody shall wait here then. Else
+   that its seat is taken. */
 static void say_end(struct host *h, int end)
 {
-    struct meet_answer again = { .magic = MEET_MAGIC, .status = -EAGAIN, .host_rank = h->m->request->rank, .text = "this meeting is over" };
+    struct meet_answer again = {
+        .magic = MEET_MAGIC, .status = -EAGAIN, .host_rank = h->m->request->rank,
+        .text = "this meeting is over"
+    };
     bool given_up = end == -EAGAIN || end == -ETIMEDOUT;
     h->end = end;
     if (given_up)
@@ -264,8 +289,9 @@ static void say_end(struct host *h, int end)
     }
 }
 
-/* Another rank of ours may have bound another candidate at the same time, if a stranger's name came or went meanwhile. The lower
- * index stays; a higher one that is serving already is joined, so that one of the two always gives way. */
+/* Another rank of ours may have bound another candidate at the same time, if a stranger's name came
+ * or went meanwhile. The lower index stays; a higher one that is serving already is joined, so that
+ * one of the two always gives way. */
 static bool is_second(struct meeting *m, int at)
 {
     for (int i = 0; i < m->candidates; i++) {
@@ -274,7 +300,7 @@ static bool is_second(struct meeting *m, int at)
             continue;
         struct pollfd p = { fd, POLLIN, 0 };
         if (i > at)
-            poll(&p, 1, 100);                        /* it looks, too, and closes its end when it sees us */
+            poll(&p, 1, 100);               /* it looks, too, and closes its end when it sees us */
         close(fd);
         if (i < at || !(p.revents & POLLHUP))
             return true;
@@ -306,7 +332,9 @@ static int open_arena(struct meeting *m)
 /* *listener: -1 afterwards, where it has been closed. */
 static int host_world(struct meeting *m, int *listener, const char *name)
 {
-    struct host h = { .m = m, .listener = *listener, .name = name, .room = 2 * m->request->size + 64 };
+    struct host h = {
+        .m = m, .listener = *listener, .name = name, .room = 2 * m->request->size + 64
+    };
     h.guest = calloc((size_t)h.room, sizeof *h.guest);
     h.poll = calloc((size_t)h.room + 1, sizeof *h.poll);
     int end = -ENOMEM;
@@ -319,7 +347,8 @@ static int host_world(struct meeting *m, int *listener, const char *name)
     if (end != ASSEMBLE_DONE)
         meet_drop(m, end);
     if (end == -ETIMEDOUT && h.shut_out)
-        text_add(m->why, "; somebody knocked here, where they meet, and could not be let in: %s%s", error_text(h.shut_out), meet_remedy(h.shut_out));
+        text_add(m->why, "; somebody knocked here, where they meet, and could not be let in: %s%s",
+                 error_text(h.shut_out), meet_remedy(h.shut_out));
     for (int i = 0; i < h.guests; i++)
         close(h.guest[i].fd);
     free(h.guest);
@@ -332,7 +361,8 @@ int meet_host(struct meeting *m, int listener, int at, int *host_fd)
     int error = is_second(m, at) ? -EAGAIN : open_arena(m);
     if (error == 0)
         error = host_world(m, &listener, m->name[at]);
-    if (error == 0 && m->marker[0]) {                /* bound before the listener goes: a late comer always finds one of the two */
+    /* bound before the listener goes: a late comer always finds one of the two */
+    if (error == 0 && m->marker[0]) {
         int marker = handover_listen(m->marker);
         *host_fd = marker >= 0 ? marker : -1;
     }

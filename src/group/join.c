@@ -1,6 +1,7 @@
-/* Two ways to an arena: a descriptor that a launcher handed down, or a name under which the ranks meet. After that both are the
- * same: take the seat, wait for the others, and leave nothing if it fails. No state outlives a call but what the caller is given: the name
- * says nothing of how often a rank has tried, so that those who are there meet. */
+/* Two ways to an arena: a descriptor that a launcher handed down, or a name under which the ranks
+ * meet. After that both are the same: take the seat, wait for the others, and leave nothing if it
+ * fails. No state outlives a call but what the caller is given: the name says nothing of how often
+ * a rank has tried, so that those who are there meet. */
 #include "group/join.h"
 
 #include "group/meet.h"
@@ -32,7 +33,8 @@ static int check_request(const struct join_request *r, struct text *why)
     return 0;
 }
 
-/* -ESTALE: an earlier program under the same launcher had this seat, or the others have given up: the arena is of no use any more to this rank. */
+/* -ESTALE: an earlier program under the same launcher had this seat, or the others have given up:
+ * the arena is of no use any more to this rank. */
 static int check_seat(const struct meeting *m)
 {
     const struct join_request *r = m->request;
@@ -53,7 +55,8 @@ static int check_seat(const struct meeting *m)
     return -EEXIST;
 }
 
-/* A failure leaves the descriptor with the caller: a later program of the same launcher may be luckier with it. */
+/* A failure leaves the descriptor with the caller: a later program of the same launcher may be
+ * luckier with it. */
 static int leave_inherited(struct arena *arena, int error)
 {
     arena->fd = -1;
@@ -83,11 +86,13 @@ static int join_inherited(struct meeting *m)
         meet_leave(m, end);
         return leave_inherited(m->arena, end == -EAGAIN ? -ESTALE : end);
     }
-    fcntl(r->fd, F_SETFD, FD_CLOEXEC);               /* ours now: nothing that this process starts shall keep the arena alive */
+    /* ours now: nothing that this process starts shall keep the arena alive */
+    fcntl(r->fd, F_SETFD, FD_CLOEXEC);
     return 0;
 }
 
-int join_world(struct arena *arena, const struct join_request *request, int *host_fd, struct text *why)
+int join_world(struct arena *arena, const struct join_request *request, int *host_fd,
+               struct text *why)
 {
     *host_fd = -1;
     *arena = (struct arena){ .fd = -1, .file = KEPT_NONE };
@@ -96,7 +101,9 @@ int join_world(struct arena *arena, const struct join_request *request, int *hos
         return error;
     int timeout_ms = request->timeout_ms ? request->timeout_ms : TIMEOUT_DEFAULT_MS;
     struct meeting m = { .request = request, .arena = arena, .why = why };
-    m.gather = (struct assembly){ .rank = (uint32_t)request->rank, .timeout_ms = timeout_ms, .end_ns = UINT64_MAX };
+    m.gather = (struct assembly){
+        .rank = (uint32_t)request->rank, .timeout_ms = timeout_ms, .end_ns = UINT64_MAX
+    };
     if (timeout_ms > 0)
         m.gather.end_ns = clock_ns() + (uint64_t)timeout_ms * 1000000u;
     seat_card(&m.card, request->several);

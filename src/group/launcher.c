@@ -1,8 +1,11 @@
-/* The readers of torchrun (and `tutti run`, which speaks its language), Open MPI and PMI. Each takes every variable of its launcher
- * that is there: two jobs of one user that share some of them still differ in the rest.
- *   torchrun   RANK, WORLD_SIZE; TORCHELASTIC_RUN_ID is often "none", then the master's address tells jobs apart
+/* The readers of torchrun (and `tutti run`, which speaks its language), Open MPI and PMI. Each
+ * takes every variable of its launcher that is there: two jobs of one user that share some of them
+ * still differ in the rest.
+ *   torchrun   RANK, WORLD_SIZE; TORCHELASTIC_RUN_ID is often "none", then the master's address
+ *              tells jobs apart
  *   Open MPI   OMPI_COMM_WORLD_*; the job's number under one of three names, by version
- *   PMI        PMI_RANK, PMI_SIZE; MPICH's Hydra names no job, so it is told by the one process all local ranks descend from */
+ *   PMI        PMI_RANK, PMI_SIZE; MPICH's Hydra names no job, so it is told by the one process all
+ *              local ranks descend from */
 #include "group/launcher.h"
 
 #include <errno.h>
@@ -15,7 +18,8 @@ const char *launcher_get(const struct launcher_ways *ways, const char *name)
     return value && *value ? value : NULL;
 }
 
-int launcher_int(const struct launcher_ways *ways, const char *name, int low, int high, int *value, struct text *why)
+int launcher_int(const struct launcher_ways *ways, const char *name, int low, int high, int *value,
+                 struct text *why)
 {
     const char *said = launcher_get(ways, name);
     int64_t v;
@@ -51,7 +55,8 @@ void launcher_add_variable(struct launched *l, const struct launcher_ways *ways,
     launcher_add(l, launcher_get(ways, name));
 }
 
-int launcher_pair(struct launched *l, const struct launcher_ways *ways, const char *rank, const char *size, struct text *why)
+int launcher_pair(struct launched *l, const struct launcher_ways *ways, const char *rank,
+                  const char *size, struct text *why)
 {
     bool has_rank = launcher_get(ways, rank) != NULL, has_size = launcher_get(ways, size) != NULL;
     if (!has_rank && !has_size)
@@ -60,12 +65,14 @@ int launcher_pair(struct launched *l, const struct launcher_ways *ways, const ch
         text_add(why, "%s is set, but %s is not", has_rank ? rank : size, has_rank ? size : rank);
         return -ENODATA;
     }
-    if (launcher_int(ways, size, 1, INT_MAX, &l->size, why) < 0 || launcher_int(ways, rank, 0, l->size - 1, &l->rank, why) < 0)
+    if (launcher_int(ways, size, 1, INT_MAX, &l->size, why) < 0
+        || launcher_int(ways, rank, 0, l->size - 1, &l->rank, why) < 0)
         return -EINVAL;
     return 1;
 }
 
-int launcher_local(struct launched *l, const struct launcher_ways *ways, const char *rank, const char *size, struct text *why)
+int launcher_local(struct launched *l, const struct launcher_ways *ways, const char *rank,
+                   const char *size, struct text *why)
 {
     if (launcher_int(ways, size, 1, l->size, &l->local_size, why) < 0)
         return -EINVAL;
@@ -98,7 +105,8 @@ int launcher_openmpi(struct launched *l, const struct launcher_ways *ways, struc
     int found = launcher_pair(l, ways, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", why);
     if (found != 1)
         return found;
-    if (launcher_local(l, ways, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", why) < 0)
+    if (launcher_local(l, ways, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", why)
+        < 0)
         return -EINVAL;
     launcher_add(l, "ompi");
     launcher_add_variable(l, ways, "OMPI_MCA_ess_base_jobid");
@@ -107,8 +115,8 @@ int launcher_openmpi(struct launched *l, const struct launcher_ways *ways, struc
     return 1;
 }
 
-/* srun with PMI sets both families; Slurm's says what PMI's does not. Under another launcher inside an allocation the two do not
-   speak of the same ranks, and Slurm's word is not taken. */
+/* srun with PMI sets both families; Slurm's says what PMI's does not. Under another launcher inside
+   an allocation the two do not speak of the same ranks, and Slurm's word is not taken. */
 static void ask_slurm_too(struct launched *l, const struct launcher_ways *ways)
 {
     char ignored[256];

@@ -15,7 +15,8 @@ struct launcher_ways {
     int (*ancestor)(const char *name, pid_t *pid, uint64_t *start);
 };
 
-enum { LAUNCHER_PARTS = 8, LAUNCHER_PART = 120 };        /* of a job's name, and bytes of one: a longer part ends in its hash */
+/* of a job's name, and bytes of one: a longer part ends in its hash */
+enum { LAUNCHER_PARTS = 8, LAUNCHER_PART = 120 };
 
 struct launched {
     const char *launcher;
@@ -26,19 +27,24 @@ struct launched {
     char room[LAUNCHER_PARTS * (LAUNCHER_PART + 1)];
 };
 
-/* 1: all there. 0: not this launcher. -ENODATA: half of it is there (sentence in why). -EINVAL: there and wrong (sentence in why). */
+/* 1: all there. 0: not this launcher. -ENODATA: half of it is there (sentence in why). -EINVAL:
+ * there and wrong (sentence in why). */
 typedef int launcher_reader(struct launched *l, const struct launcher_ways *ways, struct text *why);
 launcher_reader launcher_torch, launcher_openmpi, launcher_pmi, launcher_slurm;
 
-const char *launcher_get(const struct launcher_ways *ways, const char *name);      /* NULL if unset or empty */
+/* NULL if unset or empty */
+const char *launcher_get(const struct launcher_ways *ways, const char *name);
 /* 1 and *value, 0 not set, -EINVAL with "RANK=x: expected an integer between 0 and 7". */
-int  launcher_int(const struct launcher_ways *ways, const char *name, int low, int high, int *value, struct text *why);
+int launcher_int(const struct launcher_ways *ways, const char *name, int low, int high, int *value,
+                 struct text *why);
 /* Rank and size of a launcher that calls them so. As a reader. */
-int  launcher_pair(struct launched *l, const struct launcher_ways *ways, const char *rank, const char *size, struct text *why);
+int launcher_pair(struct launched *l, const struct launcher_ways *ways, const char *rank,
+                  const char *size, struct text *why);
 /* Local rank and local size, where they are there. 0 or -EINVAL. */
-int  launcher_local(struct launched *l, const struct launcher_ways *ways, const char *rank, const char *size, struct text *why);
+int launcher_local(struct launched *l, const struct launcher_ways *ways, const char *rank,
+                   const char *size, struct text *why);
 void launcher_begin(struct launched *l, const char *launcher);
-void launcher_add(struct launched *l, const char *part);                           /* to the job's name; NULL: nothing */
+void launcher_add(struct launched *l, const char *part);    /* to the job's name; NULL: nothing */
 void launcher_add_variable(struct launched *l, const struct launcher_ways *ways, const char *name);
 
 #endif

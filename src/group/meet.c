@@ -1,6 +1,7 @@
-/* Looking before binding keeps two ranks from hosting two worlds: the names are bound atomically by the kernel, and whoever is late
- * by an instant gets EADDRINUSE and looks again. All waiting here is for a name to appear or for a host to answer; it ends with the
- * deadline. Cost of joining: eight connects, of which seven are refused at once, two messages, one map: below 1 ms. */
+/* Looking before binding keeps two ranks from hosting two worlds: the names are bound atomically by
+ * the kernel, and whoever is late by an instant gets EADDRINUSE and looks again. All waiting here
+ * is for a name to appear or for a host to answer; it ends with the deadline. Cost of joining:
+ * eight connects, of which seven are refused at once, two messages, one map: below 1 ms. */
 #include "group/meet.h"
 
 #include "arena/offsets.h"
@@ -18,7 +19,8 @@
 
 #define DOUBT_NS UINT64_C(500000000)
 #define NEARLY_NS UINT64_C(100000000)
-enum { PAUSE_NS = 200000, EXIT_MS = 20, NAME_MOST = MEET_NAME - 6 };        /* room for ".full" and a byte 0 */
+/* room for ".full" and a byte 0 */
+enum { PAUSE_NS = 200000, EXIT_MS = 20, NAME_MOST = MEET_NAME - 6 };
 
 static void pause_briefly(void) { nanosleep(&(struct timespec){ 0, PAUSE_NS }, NULL); }
 
@@ -70,8 +72,8 @@ static void mark_path(struct meeting *m)
 static int make_path(struct meeting *m)
 {
     if (strlen(m->request->name) >= MEET_NAME) {
-        text_add(m->why, "the meeting path %.200s is too long: %zu characters; %d are the most", m->request->name,
-                 strlen(m->request->name), MEET_NAME - 1);
+        text_add(m->why, "the meeting path %.200s is too long: %zu characters; %d are the most",
+                 m->request->name, strlen(m->request->name), MEET_NAME - 1);
         return -ENAMETOOLONG;
     }
     m->candidates = 1;
@@ -80,7 +82,8 @@ static int make_path(struct meeting *m)
     return 0;
 }
 
-/* The process that listens behind this connection: a descriptor; -ESRCH: it is dead; else nobody can tell. */
+/* The process that listens behind this connection: a descriptor; -ESRCH: it is dead; else nobody
+ * can tell. */
 static int host_process(int fd)
 {
     struct handover_peer peer;
@@ -126,11 +129,13 @@ int meet_try(struct meeting *m, const char *name)
 
 const char *meet_remedy(int error)
 {
-    return error == -EMFILE || error == -ENFILE ? " (raise ulimit -n, or close some descriptors)" : "";
+    return error == -EMFILE || error == -ENFILE ? " (raise ulimit -n, or close some descriptors)"
+                                                : "";
 }
 
-/* This candidate can be neither joined nor bound. True: for so long that it is nobody's of ours. A rank of ours that is between its bind
-   and its listen, or has more who knock than it can hear, is so for a moment; two hosts that come of a mistake find each other (host.c). */
+/* This candidate can be neither joined nor bound. True: for so long that it is nobody's of ours. A
+   rank of ours that is between its bind and its listen, or has more who knock than it can hear, is
+   so for a moment; two hosts that come of a mistake find each other (host.c). */
 static bool doubtful(struct meeting *m, int i)
 {
     uint64_t now = clock_ns();
@@ -143,7 +148,8 @@ static bool doubtful(struct meeting *m, int i)
     return true;
 }
 
-/* A connection to the first candidate of ours, or -1 with the first free one in *vacant (-1: none); *busy: one must be asked again. */
+/* A connection to the first candidate of ours, or -1 with the first free one in *vacant (-1: none);
+ * *busy: one must be asked again. */
 static int look(struct meeting *m, int *vacant, bool *busy, int *hard)
 {
     *vacant = -1;
@@ -159,15 +165,17 @@ static int look(struct meeting *m, int *vacant, bool *busy, int *hard)
         } else if (fd == -EAGAIN || fd == -EINTR || fd == -ECONNRESET)
             *busy |= !doubtful(m, i);
         else if (fd != -EPERM)
-            *hard = fd == -EACCES ? -EPERM : fd;               /* a path whose socket is another user's */
+            *hard = fd == -EACCES ? -EPERM : fd;        /* a path whose socket is another user's */
     }
     return -1;
 }
 
 static int say_hello(const struct meeting *m, int fd)
 {
-    struct meet_hello hello = { .magic = MEET_MAGIC, .bytes = sizeof hello, .layout_hash = layout_hash(),
-                                .rank = m->request->rank, .size = m->request->size, .pid = (int32_t)getpid() };
+    struct meet_hello hello = {
+        .magic = MEET_MAGIC, .bytes = sizeof hello, .layout_hash = layout_hash(),
+        .rank = m->request->rank, .size = m->request->size, .pid = (int32_t)getpid()
+    };
     struct text version = TEXT_IN(hello.version);
     text_add(&version, "%s", arena_version());
     return handover_send(fd, &hello, sizeof hello, -1, left_ms(m));
@@ -177,13 +185,14 @@ static int host_died(struct meeting *m, int fd)
 {
     struct handover_peer peer = { 0 };
     handover_peer(fd, &peer);
-    text_add(m->why, "the rank that hosts the meeting (pid %d) died while the ranks were joining", (int)peer.pid);
+    text_add(m->why, "the rank that hosts the meeting (pid %d) died while the ranks were joining",
+             (int)peer.pid);
     return -EOWNERDEAD;
 }
 
-/* The connection ended without an answer. A host that gave way to another, or whose world is full, is alive: look again. One that
-   died took the arena with it, which those who had come already report as a death, so this rank does, too. The process is gone some
-   moments after its sockets. */
+/* The connection ended without an answer. A host that gave way to another, or whose world is full,
+   is alive: look again. One that died took the arena with it, which those who had come already
+   report as a death, so this rank does, too. The process is gone some moments after its sockets. */
 static int host_went(struct meeting *m, int fd)
 {
     int pidfd = host_process(fd);
@@ -196,8 +205,9 @@ static int host_went(struct meeting *m, int fd)
     return host_died(m, fd);
 }
 
-/* Until the host has said something, or hung up: 0; -ETIMEDOUT; -EOWNERDEAD: it is dead, and what it had said was read before. A connection
-   alone does not tell: forks of the host may keep it open, and those answer nobody. */
+/* Until the host has said something, or hung up: 0; -ETIMEDOUT; -EOWNERDEAD: it is dead, and what
+   it had said was read before. A connection alone does not tell: forks of the host may keep it
+   open, and those answer nobody. */
 static int await_host(const struct meeting *m, int fd)
 {
     int pidfd = host_process(fd), ready;
@@ -224,7 +234,8 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
     if (got == -ETIMEDOUT || got == -EAGAIN)
         return -EAGAIN;
     if (got < 0) {
-        text_add(m->why, "the arena's descriptor did not arrive: %s%s", error_text(got), meet_remedy(got));
+        text_add(m->why, "the arena's descriptor did not arrive: %s%s", error_text(got),
+                 meet_remedy(got));
         return got;
     }
     /* An acceptance comes with a descriptor, a refusal with an errno and its sentence. */
@@ -244,7 +255,8 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
     return answer->status;
 }
 
-/* The host closes its connections only after the end is decided: one that is closed before means that the host died. */
+/* The host closes its connections only after the end is decided: one that is closed before means
+ * that the host died. */
 static int wait_with_host(struct meeting *m, int fd, const struct meet_answer *answer)
 {
     for (;;) {
@@ -259,12 +271,15 @@ static int wait_with_host(struct meeting *m, int fd, const struct meet_answer *a
 
 int meet_end(const struct meeting *m, int end)
 {
-    uint64_t now = clock_ns(), end_ns = m->gather.end_ns, left = end_ns > now ? end_ns - now : 0, tenth = (uint64_t)m->gather.timeout_ms * 100000;
+    uint64_t now = clock_ns(), end_ns = m->gather.end_ns, left = end_ns > now ? end_ns - now : 0,
+             tenth = (uint64_t)m->gather.timeout_ms * 100000;
     if (end != -ETIMEDOUT || left == 0)
         return end;
     if (left > (tenth < NEARLY_NS ? tenth : NEARLY_NS))
         return -EAGAIN;
-    for (struct timespec rest = { 0, (long)left }; nanosleep(&rest, &rest) != 0 && errno == EINTR;) { }
+    for (struct timespec rest = { 0, (long)left };
+         nanosleep(&rest, &rest) != 0 && errno == EINTR;) {
+    }
     return end;
 }
 
@@ -282,7 +297,8 @@ void meet_leave(struct meeting *m, int error)
         assemble_explain(&m->gather, error, m->why);
     if (error == -EAGAIN) {
         assemble_again(&m->gather);
-        memset(m->doubt_ns, 0, sizeof m->doubt_ns);  /* what was in doubt before the meeting was the meeting's */
+        /* what was in doubt before the meeting was the meeting's */
+        memset(m->doubt_ns, 0, sizeof m->doubt_ns);
     }
     seat_leave(m->arena, m->request->rank);
 }
@@ -297,8 +313,10 @@ int meet_drop(struct meeting *m, int error)
 static int sit(struct meeting *m, int fd, const struct meet_answer *answer)
 {
     const struct join_request *r = m->request;
-    if (m->arena->header->size != (uint32_t)r->size || answer->host_rank < 0 || answer->host_rank >= r->size) {
-        text_add(m->why, "the arena that was handed over has %u ranks, not %d", m->arena->header->size, r->size);
+    if (m->arena->header->size != (uint32_t)r->size || answer->host_rank < 0
+        || answer->host_rank >= r->size) {
+        text_add(m->why, "the arena that was handed over has %u ranks, not %d",
+                 m->arena->header->size, r->size);
         arena_detach(m->arena);
         return -EPROTO;
     }
@@ -308,7 +326,8 @@ static int sit(struct meeting *m, int fd, const struct meet_answer *answer)
         return error;
     }
     assemble_seated(&m->gather);
-    handover_send(fd, "s", 1, -1, 0);                          /* wakes the host; that it cannot fail to see us is the mark's affair */
+    /* wakes the host; that it cannot fail to see us is the mark's affair */
+    handover_send(fd, "s", 1, -1, 0);
     int end = meet_end(m, wait_with_host(m, fd, answer));
     return end == ASSEMBLE_DONE ? 0 : meet_drop(m, end);
 }
@@ -334,14 +353,17 @@ static int join_host(struct meeting *m, int fd)
 static void add_stranger(const struct meeting *m)
 {
     if (m->stranger[0] && m->stranger_uid == (uid_t)-1)
-        text_add(m->why, " (the meeting name %s is held by somebody who does not answer)", m->stranger);
+        text_add(m->why, " (the meeting name %s is held by somebody who does not answer)",
+                 m->stranger);
     else if (m->stranger[0])
-        text_add(m->why, " (the meeting name %s is held by user %u)", m->stranger, (unsigned)m->stranger_uid);
+        text_add(m->why, " (the meeting name %s is held by user %u)", m->stranger,
+                 (unsigned)m->stranger_uid);
 }
 
 static int nobody_answers(struct meeting *m)
 {
-    text_add(m->why, "rank %d found nobody to meet at %.200s, nor could it host", m->request->rank, m->request->name);
+    text_add(m->why, "rank %d found nobody to meet at %.200s, nor could it host", m->request->rank,
+             m->request->name);
     refused_explain(&m->gather.refused, NULL, m->why);
     add_stranger(m);
     return -ETIMEDOUT;
@@ -358,7 +380,8 @@ static int bind_and_host(struct meeting *m, int at, int *host_fd)
         return -EAGAIN;
     }
     if (listener < 0) {
-        text_add(m->why, "no socket can be bound at %s: %s%s", m->name[at], error_text(listener), meet_remedy(listener));
+        text_add(m->why, "no socket can be bound at %s: %s%s", m->name[at], error_text(listener),
+                 meet_remedy(listener));
         return listener;
     }
     return meet_host(m, listener, at, host_fd);
@@ -381,8 +404,11 @@ static int meet_once(struct meeting *m, int *host_fd)
     if (hard)
         text_add(m->why, "no meeting at %s: %s%s", m->name[0], error_text(hard), meet_remedy(hard));
     else
-        text_add(m->why, "every meeting name of %.200s is another user's, and there is no directory for this user alone: set TUTTI_MEET "
-                 "to a path", m->request->name);
+        text_add(m->why,
+                 "every meeting name of %.200s is another user's, and there is no directory for "
+                 "this user alone: set TUTTI_MEET "
+                 "to a path",
+                 m->request->name);
     add_stranger(m);
     return hard ? hard : -EPERM;
 }

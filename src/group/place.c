@@ -1,4 +1,5 @@
-/* Memory of tutti_alloc and tutti_view lies in one of the arena's two mappings: a few comparisons. */
+/* Memory of tutti_alloc and tutti_view lies in one of the arena's two mappings: a
+ * few comparisons. */
 #include "group/place.h"
 
 #include "arena/registered.h"
@@ -26,13 +27,15 @@ const char *place_readonly(struct world *world, int *error)
 void place_keep(struct world *world)
 {
     int error;
-    shared_map_take(arena_fd(&world->arena), world->arena.bytes, 0, &error);         /* and never given back; if it fails, nobody is worse off */
+    /* and never given back; if it fails, nobody is worse off */
+    shared_map_take(arena_fd(&world->arena), world->arena.bytes, 0, &error);
 }
 
 struct place comm_place(const struct tutti_comm *comm, const void *ptr, size_t bytes)
 {
     const struct world *world = comm->world;
-    uintptr_t at = (uintptr_t)ptr, base = (uintptr_t)world->arena.base, other = (uintptr_t)load_acquire64(&world->readonly_base);
+    uintptr_t at = (uintptr_t)ptr, base = (uintptr_t)world->arena.base,
+              other = (uintptr_t)load_acquire64(&world->readonly_base);
     struct place place = { 0, 0, 0 };
     uint64_t offset;
     if (inside(at, bytes, base, world->arena.bytes))

@@ -1,4 +1,5 @@
-/* A few places in the arena: notes are for people, who look for one cause. Whoever knocks again and again fills one. */
+/* A few places in the arena: notes are for people, who look for one cause. Whoever knocks again and
+ * again fills one. */
 #include "group/refused.h"
 
 #include <errno.h>
@@ -6,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_ready(const struct join_refusal *r) { return load_acquire32(&r->ready) == 1; }             /* E82 acquire */
+/* E82 acquire */
+static bool is_ready(const struct join_refusal *r) { return load_acquire32(&r->ready) == 1; }
 
 void refused_note(const struct arena *arena, int rank, int error, const char *format, ...)
 {
@@ -32,7 +34,8 @@ void refused_note(const struct arena *arena, int rank, int error, const char *fo
 
 void refused_size(const struct arena *arena, int rank, int pid, int size)
 {
-    refused_note(arena, rank, -EPROTO, "rank %d (pid %d), which says that there are %d ranks", rank, pid, size);
+    refused_note(arena, rank, -EPROTO, "rank %d (pid %d), which says that there are %d ranks", rank,
+                 pid, size);
 }
 
 void refused_second(const struct arena *arena, int rank, int pid)
@@ -68,7 +71,8 @@ void refused_carry(const struct refused *kept, const struct arena *arena)
         refused_note(arena, kept->one[i].rank, kept->one[i].error, "%s", kept->one[i].text);
 }
 
-/* Whoever was refused as a second one says something about who is there; of all others, that they are missing. */
+/* Whoever was refused as a second one says something about who is there; of all others, that they
+ * are missing. */
 static bool has_come(const struct arena *arena, int rank, int error)
 {
     return arena && error != -EEXIST && rank >= 0 && (uint32_t)rank < arena->header->size
@@ -78,11 +82,13 @@ static bool has_come(const struct arena *arena, int rank, int error)
 /* What group/elsewhere has found. */
 static bool is_elsewhere(int error) { return error == -EXDEV || error == -EACCES; }
 
-static void explain(const struct refused *kept, const struct arena *arena, bool elsewhere, struct text *why)
+static void explain(const struct refused *kept, const struct arena *arena, bool elsewhere,
+                    struct text *why)
 {
     const char *before = elsewhere ? "; elsewhere meet under this name: " : "; refused: ";
     for (int i = 0; i < kept->n; i++) {
-        if (is_elsewhere(kept->one[i].error) != elsewhere || has_come(arena, kept->one[i].rank, kept->one[i].error))
+        if (is_elsewhere(kept->one[i].error) != elsewhere
+            || has_come(arena, kept->one[i].rank, kept->one[i].error))
             continue;
         text_add(why, "%s%s", before, kept->one[i].text);
         before = ", ";

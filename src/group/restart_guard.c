@@ -1,7 +1,8 @@
-/* A rank that comes when the world is full would host a second one under the same name and wait there for ever. The first host
- * therefore keeps a marker, a bound socket that nobody answers: the kernel says whose it is, and the arena is looked at from
- * outside, by the host's descriptors in /proc. If the seat of this rank is free again, its job is ending, and the next one of that
- * name may begin. Cost: one connect that is refused, where there is no marker. */
+/* A rank that comes when the world is full would host a second one under the same name and wait
+ * there for ever. The first host therefore keeps a marker, a bound socket that nobody answers: the
+ * kernel says whose it is, and the arena is looked at from outside, by the host's descriptors in
+ * /proc. If the seat of this rank is free again, its job is ending, and the next one of that name
+ * may begin. Cost: one connect that is refused, where there is no marker. */
 #include "group/meet.h"
 
 #include "os/handover.h"
@@ -38,11 +39,13 @@ static int look_inside(struct meeting *m, int fd)
         close(fd);
         return 0;
     }
-    int held = same_job(&arena, m->request->plan.job) && rank < arena.header->size && seat_use(&arena.seats[rank]) == SEAT_LIVE;
+    int held = same_job(&arena, m->request->plan.job) && rank < arena.header->size
+        && seat_use(&arena.seats[rank]) == SEAT_LIVE;
     if (held) {
         struct seat *seat = &arena.seats[rank];
-        text_add(m->why, "the job '%.200s' is full: rank %u is pid %d (%.*s), %s", m->request->name, rank, (int)seat->id.pid,
-                 (int)sizeof seat->program, seat->program, process_state(&seat->id, NULL));
+        text_add(m->why, "the job '%.200s' is full: rank %u is pid %d (%.*s), %s", m->request->name,
+                 rank, (int)seat->id.pid, (int)sizeof seat->program, seat->program,
+                 process_state(&seat->id, NULL));
     }
     arena_detach(&arena);
     return held ? -EEXIST : 0;
@@ -57,7 +60,8 @@ static int look_at_host(struct meeting *m, pid_t pid)
     if (!directory) {
         if (pid > 0 && errno == ENOENT)
             return 0;                                /* it has ended meanwhile */
-        text_add(m->why, "the job '%.200s' is full (its host, pid %d, cannot be looked at)", m->request->name, (int)pid);
+        text_add(m->why, "the job '%.200s' is full (its host, pid %d, cannot be looked at)",
+                 m->request->name, (int)pid);
         return -EPERM;
     }
     int found = 0;

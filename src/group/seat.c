@@ -1,6 +1,7 @@
-/* A seat goes one way: EMPTY, TAKEN by CAS (one rank, one seat), JOINED when it is filled, LEFT. It never becomes empty again, so
- * whoever sees it used may believe that for good. The mark is held as the first thing after the CAS: a rank killed between the two
- * leaves a seat without a mark, which its connection, its launcher's status or the deadline tells.
+/* A seat goes one way: EMPTY, TAKEN by CAS (one rank, one seat), JOINED when it is filled, LEFT. It
+ * never becomes empty again, so whoever sees it used may believe that for good. The mark is held as
+ * the first thing after the CAS: a rank killed between the two leaves a seat without a mark, which
+ * its connection, its launcher's status or the deadline tells.
  * Cost: a CAS and a lock; some 100 us before that for /proc and the cgroup files, once per rank. */
 #include "group/seat.h"
 
@@ -30,7 +31,8 @@ static void seat_fill(struct seat *seat, const struct seat_card *card)
     memcpy(seat->program, card->program, sizeof seat->program);
 }
 
-int seat_take(const struct arena *arena, uint32_t rank, const struct seat_card *card, struct text *why)
+int seat_take(const struct arena *arena, uint32_t rank, const struct seat_card *card,
+              struct text *why)
 {
     struct seat *seat = &arena->seats[rank];
     uint32_t empty = SEAT_EMPTY;
@@ -56,7 +58,8 @@ void seat_leave(struct arena *arena, int rank)
     process_mark_leave(&seat->mark);
 }
 
-/* After its joining thread has ended in good order a process is asked for as a whole: by its first thread. */
+/* After its joining thread has ended in good order a process is asked for as a whole: by its
+ * first thread. */
 static bool process_there(const struct seat *seat, uint32_t state)
 {
     struct process_id id = seat->id;
@@ -68,7 +71,8 @@ static bool process_there(const struct seat *seat, uint32_t state)
 enum seat_use seat_use(struct seat *seat)
 {
     uint32_t state = load_acquire32(&seat->state);             /* E11 acquire */
-    if (state == SEAT_LEFT || load_acquire32(&seat->status))   /* E11 acquire: the status says that it has ended, whatever else stands there */
+    /* E11 acquire: the status says that it has ended, whatever else stands there */
+    if (state == SEAT_LEFT || load_acquire32(&seat->status))
         return SEAT_PAST;
     if (state == SEAT_EMPTY)
         return SEAT_UNUSED;
@@ -94,7 +98,9 @@ void seat_say_taken(const struct arena *arena, uint32_t rank, struct text *why)
 {
     struct seat *seat = &arena->seats[rank];
     uint32_t state = load_acquire32(&seat->state);             /* E11 acquire */
-    const char *what = state == SEAT_TAKEN ? "is joining already" : state == SEAT_LEFT ? "has joined and left" : "has joined already";
+    const char *what = state == SEAT_TAKEN ? "is joining already"
+        : state == SEAT_LEFT ? "has joined and left"
+        : "has joined already";
     text_add(why, "rank %u %s", rank, what);
     seat_add_who(seat, why);
 }

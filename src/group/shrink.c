@@ -1,10 +1,13 @@
-/* A fresh comm of those that are left. Two agreements a round: who goes on (the list of whoever decided it, in the arena), and whether
- * everybody on the list has opened the new comm and lives. If one died meanwhile, all go round again without it, so there are at most as
- * many rounds as ranks. The new comm is not used before the second agreement is reached, so nothing of it can break on the way.
+/* A fresh comm of those that are left. Two agreements a round: who goes on (the list of whoever
+ * decided it, in the arena), and whether everybody on the list has opened the new comm and lives.
+ * If one died meanwhile, all go round again without it, so there are at most as many rounds as
+ * ranks. The new comm is not used before the second agreement is reached, so nothing of it can
+ * break on the way.
  *
- * No slot leaks: it can be made anew when all members have freed it. On failure each rank frees its hold last, and before that for
- * those that have said that they have none (they voted an error, or are at a later agreement and so have dropped theirs): while its own
- * hold stands the slot cannot be another comm's. A rank that votes an error does not touch the slot any more. */
+ * No slot leaks: it can be made anew when all members have freed it. On failure each rank frees its
+ * hold last, and before that for those that have said that they have none (they voted an error, or
+ * are at a later agreement and so have dropped theirs): while its own hold stands the slot cannot
+ * be another comm's. A rank that votes an error does not touch the slot any more. */
 #include "group/agree.h"
 
 #include "base/clock.h"
@@ -19,11 +22,17 @@
 
 enum { COLOR_SHRINK = -2, GO_ROUND = 1 };
 
-struct shrinking { struct tutti_comm *old, *made; uint32_t site; uint32_t *world_rank, *old_rank; uint32_t size, mine; };
+struct shrinking {
+    struct tutti_comm *old, *made;
+    uint32_t site;
+    uint32_t *world_rank, *old_rank;
+    uint32_t size, mine;
+};
 
 static uint32_t error_pair(uint32_t error, uint32_t who) { return error << 16 | who; }
 
-/* Who goes on: those that have voted and live. A rank that has no memory for this says so by a value that is not 0. */
+/* Who goes on: those that have voted and live. A rank that has no memory for this says so by a
+ * value that is not 0. */
 static struct decision list_sum(const struct agreement *a)
 {
     const struct watch *w = a->watch;
@@ -49,7 +58,8 @@ static struct decision opened_sum(const struct agreement *a)
             return (struct decision){ OUTCOME_AGAIN, s->old_rank[i] };
     for (uint32_t i = 0; i < s->size; i++)
         if (agree_value(a, s->old_rank[i]))
-            return (struct decision){ OUTCOME_FAIL, error_pair(agree_value(a, s->old_rank[i]), s->old_rank[i]) };
+            return (struct decision){ OUTCOME_FAIL,
+                                      error_pair(agree_value(a, s->old_rank[i]), s->old_rank[i]) };
     return (struct decision){ OUTCOME_DONE, 0 };
 }
 
@@ -62,7 +72,8 @@ static bool shrink_list(struct shrinking *s, uint32_t by)
     if (by >= w->size)
         return false;
     for (uint32_t p = 0; p < w->size; p++) {
-        if (!(load_relaxed64(&w->members[by].listed[p / 64]) >> p % 64 & 1))         /* relaxed: after E46 */
+        /* relaxed: after E46 */
+        if (!(load_relaxed64(&w->members[by].listed[p / 64]) >> p % 64 & 1))
             continue;
         if (p == w->me) {
             s->mine = s->size;
@@ -96,7 +107,9 @@ static void shrink_drop(struct shrinking *s, const struct agreement *a)
     for (uint32_t i = 0; i < s->size; i++) {
         uint32_t p = s->old_rank[i];
         const struct vote *vote = w->members[p].vote;
-        bool over = load_acquire64(&vote[0].number) > a->number || load_acquire64(&vote[1].number) > a->number;      /* E45 acquire */
+        /* E45 acquire */
+        bool over = load_acquire64(&vote[0].number) > a->number
+            || load_acquire64(&vote[1].number) > a->number;
         if (i != s->mine && (over || (agree_voted(a, p) && agree_value(a, p))))
             fetch_or32(&s->made->watch.members[i].quit, QUIT_FREED | QUIT_OVER); /* E7 release */
     }
@@ -107,7 +120,7 @@ static void shrink_drop(struct shrinking *s, const struct agreement *a)
 static int shrink_failed(struct agreement *a, struct decision d)
 {
     int error = -(int)(d.value >> 16);
-    error = error ? error : -EIO;                                    /* no rank says so: the word was written over */
+    error = error ? error : -EIO;                   /* no rank says so: the word was written over */
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
     text_clear(&t);
@@ -118,10 +131,14 @@ static int shrink_failed(struct agreement *a, struct decision d)
     return error;
 }
 
-/* 0: made and opened by all. GO_ROUND: somebody died meanwhile. Negative: failed, the report is written. */
+/* 0: made and opened by all. GO_ROUND: somebody died meanwhile. Negative: failed, the report
+ * is written. */
 static int shrink_round(struct shrinking *s, int error)
 {
-    struct agreement who = { .comm = s->old, .kind = KIND_SHRINK, .site = s->site, .value = (uint32_t)-error, .sum = list_sum };
+    struct agreement who = {
+        .comm = s->old, .kind = KIND_SHRINK, .site = s->site,
+        .value = (uint32_t)-error, .sum = list_sum
+    };
     struct decision d;
     int r = agree_reach(&who, &d);
     if (r < 0)
@@ -129,11 +146,16 @@ static int shrink_round(struct shrinking *s, int error)
     if (d.outcome == OUTCOME_FAIL || error)
         return d.outcome == OUTCOME_FAIL ? shrink_failed(&who, d) : error;
     if (!shrink_list(s, d.value)) {
-        comm_explain(s->old, "comm_shrink: the others go on without this rank: it has freed the comm or left");
+        comm_explain(s->old,
+                     "comm_shrink: the others go on without this rank: it has freed the comm or "
+                     "left");
         return -ECANCELED;
     }
     int opened = shrink_open(s, who.number);
-    struct agreement all = { .comm = s->old, .kind = KIND_SHRINK, .site = s->site, .value = (uint32_t)-opened, .sum = opened_sum, .about = s };
+    struct agreement all = {
+        .comm = s->old, .kind = KIND_SHRINK, .site = s->site, .value = (uint32_t)-opened,
+        .sum = opened_sum, .about = s
+    };
     r = agree_reach(&all, &d);
     if (r == 0 && d.outcome == OUTCOME_DONE)
         return 0;
@@ -144,7 +166,10 @@ static int shrink_round(struct shrinking *s, int error)
 int comm_shrink(struct tutti_comm *old, uint32_t site, struct tutti_comm **comm)
 {
     uint32_t size = old->watch.size;
-    struct shrinking s = { .old = old, .site = site, .world_rank = calloc(size, sizeof *s.world_rank), .old_rank = calloc(size, sizeof *s.old_rank) };
+    struct shrinking s = {
+        .old = old, .site = site, .world_rank = calloc(size, sizeof *s.world_rank),
+        .old_rank = calloc(size, sizeof *s.old_rank)
+    };
     int error = s.world_rank && s.old_rank ? 0 : -ENOMEM, r;
     *comm = NULL;
     journal_begin(&old->watch, 0, fingerprint_make(KIND_SHRINK, 0, 0, 0, 0), 0, site, clock_tick());

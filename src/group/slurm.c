@@ -1,6 +1,7 @@
-/* Slurm's variables are in every shell of an allocation; only under srun do they speak of ranks. The mark of srun is a step number
- * that is one: batch scripts have none, or, like the shell of salloc, one of the reserved numbers at the top of 32 bits. A size that
- * srun was given for the step stands in SLURM_STEP_*, which wins over the allocation's. */
+/* Slurm's variables are in every shell of an allocation; only under srun do they speak of ranks.
+ * The mark of srun is a step number that is one: batch scripts have none, or, like the shell of
+ * salloc, one of the reserved numbers at the top of 32 bits. A size that srun was given for the
+ * step stands in SLURM_STEP_*, which wins over the allocation's. */
 #include "group/launcher.h"
 
 #include <ctype.h>
@@ -26,7 +27,8 @@ static bool under_srun(const struct launcher_ways *ways)
     return text_parse_int(step, 0, INT64_MAX, &number) == 0 && number < STEP_RESERVED;
 }
 
-/* "4(x2),3": tasks per node in node order, with repeats. The node's number of them; 0: the text is something else. */
+/* "4(x2),3": tasks per node in node order, with repeats. The node's number of them; 0: the text is
+ * something else. */
 static int tasks_of_node(const char *list, int node)
 {
     while (isdigit((unsigned char)*list)) {
@@ -72,7 +74,8 @@ int launcher_slurm(struct launched *l, const struct launcher_ways *ways, struct 
     launcher_begin(l, "Slurm");
     if (!under_srun(ways))
         return 0;
-    const char *size = launcher_get(ways, "SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+    const char *size = launcher_get(ways, "SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS"
+                                                                  : "SLURM_NTASKS";
     int found = launcher_pair(l, ways, "SLURM_PROCID", size, why);
     if (found != 1)
         return found;

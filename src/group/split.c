@@ -1,6 +1,7 @@
-/* split: one exchange over the parent (color and key travel in the arrival lines), then every group finds or makes its slot, then a
- * second exchange that tells all ranks whether everybody could: so the whole split succeeds or fails on all of the parent. Costs two
- * barriers and a lock of microseconds. */
+/* split: one exchange over the parent (color and key travel in the arrival lines), then every
+ * group finds or makes its slot, then a second exchange that tells all ranks whether everybody
+ * could: so the whole split succeeds or fails on all of the parent. Costs two barriers and a lock
+ * of microseconds. */
 #include "group/directory.h"
 #include "group/exchange.h"
 #include "watch/verdict.h"
@@ -19,8 +20,10 @@ static int pick_order(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* The ranks of my color in their new order, as world ranks; *mine: my place. Returns how many, or -ENOMEM. */
-static int split_members(const struct tutti_comm *parent, uint64_t seq, int color, int key, uint32_t **world_rank, uint32_t *mine)
+/* The ranks of my color in their new order, as world ranks; *mine: my place. Returns how many,
+ * or -ENOMEM. */
+static int split_members(const struct tutti_comm *parent, uint64_t seq, int color, int key,
+                         uint32_t **world_rank, uint32_t *mine)
 {
     uint32_t size = parent->watch.size;
     struct pick *picks = calloc(size, sizeof *picks);
@@ -32,7 +35,8 @@ static int split_members(const struct tutti_comm *parent, uint64_t seq, int colo
     int n = 0;
     for (uint32_t p = 0; p < size; p++)
         if (p == parent->watch.me || (int)exchanged(parent, seq, p, 0) == color)
-            picks[n++] = (struct pick){ p == parent->watch.me ? key : (int)exchanged(parent, seq, p, 1), p };
+            picks[n++] =
+                (struct pick){ p == parent->watch.me ? key : (int)exchanged(parent, seq, p, 1), p };
     qsort(picks, (size_t)n, sizeof *picks, pick_order);
     for (int i = 0; i < n; i++) {
         (*world_rank)[i] = watch_world_rank(&parent->watch, picks[i].rank);
@@ -43,21 +47,24 @@ static int split_members(const struct tutti_comm *parent, uint64_t seq, int colo
     return n;
 }
 
-/* Some rank could not: those of our group that have no hold on its slot, as they said, never had it; then our hold goes, too. */
+/* Some rank could not: those of our group that have no hold on its slot, as they said, never had
+ * it; then our hold goes, too. */
 static void split_undo(const struct tutti_comm *parent, uint64_t seq, struct tutti_comm *made)
 {
     for (uint32_t p = 0; p < parent->watch.size; p++)
         for (uint32_t i = 0; exchanged(parent, seq, p, 0) && i < made->watch.size; i++)
             if (watch_world_rank(&made->watch, i) == watch_world_rank(&parent->watch, p))
-                fetch_or32(&made->watch.members[i].quit, QUIT_FREED | QUIT_OVER);        /* E7 release */
+                fetch_or32(&made->watch.members[i].quit, QUIT_FREED | QUIT_OVER);   /* E7 release */
     comm_drop(made);
 }
 
-int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, struct tutti_comm **comm)
+int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key,
+               struct tutti_comm **comm)
 {
     uint64_t seq;
     *comm = NULL;
-    int r = comm_exchange(parent, KIND_SPLIT, site, (uint64_t)(uint32_t)color, (uint64_t)(uint32_t)key, &seq);
+    int r = comm_exchange(parent, KIND_SPLIT, site, (uint64_t)(uint32_t)color,
+                          (uint64_t)(uint32_t)key, &seq);
     if (r < 0)
         return r;
     parent->splits++;
@@ -67,13 +74,16 @@ int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key, str
     if (color >= 0) {
         mended = split_members(parent, seq, color, key, &world_rank, &mine);
         if (mended > 0) {
-            struct directory_key name = { parent->birth, parent->splits, color, world_rank, (uint32_t)mended };
+            struct directory_key name = {
+                parent->birth, parent->splits, color, world_rank, (uint32_t)mended
+            };
             struct slot *slot;
             mended = directory_find_or_make(&parent->world->arena, &name, &slot);
             if (mended == 0)
                 made = comm_open(parent->world, slot, mine, &mended);
             if (mended < 0 && slot)
-                fetch_or32(&arena_member(slot, mine)->quit, QUIT_FREED | QUIT_OVER);     /* E7 release */
+                /* E7 release */
+                fetch_or32(&arena_member(slot, mine)->quit, QUIT_FREED | QUIT_OVER);
         }
     }
     free(world_rank);

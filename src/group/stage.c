@@ -1,7 +1,9 @@
-/* Staging is what makes comms cost: so a comm has as much of it as goes through it, and pages are touched when they are needed or have been earned,
- * never all at once. Rings are large and the same for all comms of a size, so a rank that has some takes one over
- * from a comm that does not need it now, instead of a new one: one that no operation is in, and out of which every peer has read all; not
- * that of a comm with devices, which may be registered with their driver. Costs two uncontended locks for an operation through pipelines. */
+/* Staging is what makes comms cost: so a comm has as much of it as goes through it, and pages are
+ * touched when they are needed or have been earned, never all at once. Rings are large and the same
+ * for all comms of a size, so a rank that has some takes one over from a comm that does not need it
+ * now, instead of a new one: one that no operation is in, and out of which every peer has read all;
+ * not that of a comm with devices, which may be registered with their driver. Costs two uncontended
+ * locks for an operation through pipelines. */
 #include "group/comm.h"
 
 #include "base/clock.h"
@@ -18,20 +20,26 @@ struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; st
 
 enum { DRAIN_PATIENCE_NS = 1000000000 };
 
-/* Will p read nothing more of what we staged on the comm of this slot? It has freed the comm or is gone. */
+/* Will p read nothing more of what we staged on the comm of this slot? It has freed the comm
+ * or is gone. */
 static bool reader_gone(const struct world *world, struct slot *slot, uint32_t p)
 {
     uint32_t rank = arena_slot_rank(&world->arena, slot, p);
-    return rank == (uint32_t)world->rank || rank == RANK_NOBODY || death_of(&world->arena.seats[rank]) != GONE_NO
-        || (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT));        /* E7 acquire */
+    /* E7 acquire */
+    return rank == (uint32_t)world->rank || rank == RANK_NOBODY
+        || death_of(&world->arena.seats[rank]) != GONE_NO
+        || (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT));
 }
 
-/* Has everybody read our pipeline to the end of that round? Nobody knows where somebody wrote over the number of members: it stays. */
+/* Has everybody read our pipeline to the end of that round? Nobody knows where somebody wrote over
+ * the number of members: it stays. */
 static bool pipeline_read(const struct world *world, struct slot *slot, uint64_t rounds)
 {
     uint32_t size = arena_slot_size(&world->arena, slot);
     for (uint32_t p = 0; p < size; p++)
-        if (!reader_gone(world, slot, p) && load_acquire64(&arena_member(slot, p)->consumed) < rounds)       /* E18 acquire */
+        /* E18 acquire */
+        if (!reader_gone(world, slot, p)
+            && load_acquire64(&arena_member(slot, p)->consumed) < rounds)
             return false;
     return size > 0;
 }
@@ -95,9 +103,11 @@ void stage_close(struct tutti_comm *comm)
         stage_give(world, stage->next[i]);           /* nobody has seen it */
         stage->next[i] = NULL;
     }
-    struct drain *d = stage->eager[0] || stage->eager[1] || stage->pipeline || stage->held ? malloc(sizeof *d) : NULL;
+    struct drain *d = stage->eager[0] || stage->eager[1] || stage->pipeline || stage->held
+        ? malloc(sizeof *d)
+        : NULL;
     if (!d) {
-        held_free(stage->held);                      /* no memory to remember it by: lost until the world is closed */
+        held_free(stage->held);    /* no memory to remember it by: lost until the world is closed */
         return;
     }
     *d = (struct drain){ comm->watch.slot, comm->birth, comm->coll.rounds, *stage, world->drains };
@@ -132,7 +142,8 @@ static void *held_take(struct tutti_comm *comm, size_t bytes, bool bare, int *er
         return NULL;
     pthread_mutex_lock(&world->lock);
     drain_sweep(world);
-    held->at = bare ? span_reserve(world->span, bytes, SPAN_STAGING, error) : span_take(world->span, bytes, error);
+    held->at = bare ? span_reserve(world->span, bytes, SPAN_STAGING, error)
+                    : span_take(world->span, bytes, error);
     pthread_mutex_unlock(&world->lock);
     void *at = held->at;
     if (!at) {
@@ -144,17 +155,26 @@ static void *held_take(struct tutti_comm *comm, size_t bytes, bool bare, int *er
     return at;
 }
 
-void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error) { return held_take(comm, bytes, false, error); }
-void *comm_hold_bare(struct tutti_comm *comm, size_t bytes, int *error) { return held_take(comm, bytes, true, error); }
+void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error)
+{
+    return held_take(comm, bytes, false, error);
+}
+
+void *comm_hold_bare(struct tutti_comm *comm, size_t bytes, int *error)
+{
+    return held_take(comm, bytes, true, error);
+}
 
 static int stage_explain(struct tutti_comm *comm, size_t bytes, int error)
 {
     comm_explain(comm, "no memory for %zu bytes of staging in the arena: %s", bytes,
-                 error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)");
+                 error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES"
+                                  : "the system has no pages left (RAM or cgroup limit)");
     return error;
 }
 
-/* The parity's block has so many bytes, or another one takes its place. 0 or -errno: then it is as it was. */
+/* The parity's block has so many bytes, or another one takes its place. 0 or -errno: then it is
+ * as it was. */
 static int eager_fit(struct tutti_comm *comm, int parity, size_t room, size_t bytes)
 {
     struct world *world = comm->world;
@@ -212,7 +232,8 @@ static void next_begin(struct tutti_comm *comm, int parity)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* A chunk more: of the block, if it has room for it, else of the one to come. If it cannot be had, all goes on as it was. */
+/* A chunk more: of the block, if it has room for it, else of the one to come. If it cannot be had,
+ * all goes on as it was. */
 static void eager_grow(struct tutti_comm *comm, int parity)
 {
     struct stage *stage = &comm->stage;
@@ -244,7 +265,8 @@ int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char *
     int r = stage->eager_bytes[parity] < bytes ? eager_fit(comm, parity, room, bytes) : 0;
     if (r < 0)
         return stage_explain(comm, room, r);
-    if (stage->next[parity] && stage->eager_room[parity] >= EAGER_MOST)          /* there is one that large already */
+    /* there is one that large already */
+    if (stage->next[parity] && stage->eager_room[parity] >= EAGER_MOST)
         next_end(comm, parity, false);
     if (stage->eager_bytes[parity] < EAGER_MOST) {
         fresh_earn(&stage->fresh, comm_earns(comm, bytes));
@@ -258,7 +280,8 @@ int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char *
     return 0;
 }
 
-/* Of the pipelines that nobody needs now, the one that was used longest ago. NULL if there are few pipelines: then another one may stay. */
+/* Of the pipelines that nobody needs now, the one that was used longest ago. NULL if there are few
+ * pipelines: then another one may stay. */
 static struct tutti_comm *pipeline_spare(struct world *world)
 {
     struct tutti_comm *oldest = NULL;
@@ -266,7 +289,8 @@ static struct tutti_comm *pipeline_spare(struct world *world)
     for (struct tutti_comm *c = world->comms; c; c = c->next) {
         const struct stage *stage = &c->stage;
         held += stage->pipeline != NULL;
-        if (stage->pipeline && !stage->pipeline_busy && !c->coll.devices && (!oldest || stage->pipeline_used < oldest->stage.pipeline_used)
+        if (stage->pipeline && !stage->pipeline_busy && !c->coll.devices
+            && (!oldest || stage->pipeline_used < oldest->stage.pipeline_used)
             && pipeline_read(world, c->watch.slot, stage->pipeline_rounds))
             oldest = c;
     }
@@ -279,7 +303,8 @@ static int pipeline_find(struct tutti_comm *comm, const struct pipeline_need *ne
     struct stage *stage = &comm->stage;
     int error = 0;
     drain_sweep(world);
-    /* Too small since the comm has devices: the operation that said so has ended, and whoever ends such has read all it needs (E70). */
+    /* Too small since the comm has devices: the operation that said so has ended, and whoever ends
+     * such has read all it needs (E70). */
     if (stage->pipeline && pipeline_read(world, comm->watch.slot, comm->coll.rounds))
         stage_give(world, stage->pipeline);
     stage->pipeline = NULL;
@@ -291,7 +316,7 @@ static int pipeline_find(struct tutti_comm *comm, const struct pipeline_need *ne
         stage->pipeline_slot = from->pipeline_slot;
         stage->pipeline_whole = from->pipeline_whole;
         memcpy(stage->pipeline_there, from->pipeline_there, sizeof stage->pipeline_there);
-    } else {                                         /* of a smaller comm: its memory may do for the next such */
+    } else {                            /* of a smaller comm: its memory may do for the next such */
         stage_give(world, from ? from->pipeline : NULL);
         stage->pipeline = span_reserve(world->span, need->bytes, SPAN_STAGING, &error);
         stage->pipeline_bytes = need->bytes;
@@ -311,7 +336,7 @@ static int pipeline_touch(struct stage *stage, const struct pipeline_need *need)
         stage->pipeline_whole = memory_populate(stage->pipeline, stage->pipeline_bytes) == 0;
         return stage->pipeline_whole ? 0 : -ENOMEM;
     }
-    if (stage->pipeline_slot != need->slot) {        /* another comm's: pages that are there cost little */
+    if (stage->pipeline_slot != need->slot) { /* another comm's: pages that are there cost little */
         memset(stage->pipeline_there, 0, sizeof stage->pipeline_there);
         stage->pipeline_slot = need->slot;
     }
@@ -327,7 +352,8 @@ static int pipeline_touch(struct stage *stage, const struct pipeline_need *need)
     return 0;
 }
 
-/* What is not there yet, nobody has read. If it cannot be had, the pipeline is as free as it was. */
+/* What is not there yet, nobody has read. If it cannot be had, the pipeline is as free
+ * as it was. */
 int comm_stage_pipeline(struct tutti_comm *comm, const struct pipeline_need *need)
 {
     struct world *world = comm->world;

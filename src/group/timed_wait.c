@@ -1,5 +1,6 @@
-/* The waits of once, first, turn, send and recv are for one rank (or for whichever comes first), and no verdict is spoken over them: a
- * deadline or a death is this call's affair alone. The slices and what they watch are those of every other wait. */
+/* The waits of once, first, turn, send and recv are for one rank (or for whichever comes first),
+ * and no verdict is spoken over them: a deadline or a death is this call's affair alone. The slices
+ * and what they watch are those of every other wait. */
 #include "group/timed_wait.h"
 
 #include "base/error.h"
@@ -16,7 +17,10 @@ enum { FIRST_SLICE = 1000000, PROBE_FROM = 2, THOROUGH_FROM = 4 };
 
 struct timed_wait timed_wait_begin(struct tutti_comm *comm, int64_t timeout_ns)
 {
-    return (struct timed_wait){ .comm = comm, .timeout_ns = timeout_ns, .began_ns = comm->watch.ways->now(comm->watch.ways->arg) };
+    return (struct timed_wait){
+        .comm = comm, .timeout_ns = timeout_ns,
+        .began_ns = comm->watch.ways->now(comm->watch.ways->arg)
+    };
 }
 
 bool timed_wait_lost(struct watch *w, uint32_t about, int slices)
@@ -24,15 +28,19 @@ bool timed_wait_lost(struct watch *w, uint32_t about, int slices)
     /* relaxed: sticky, and all who write it say the same */
     if (load_relaxed8(&w->lost[about]) || death_of(w->seats[about]) != GONE_NO)
         return true;
-    if (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED))          /* E7 acquire */
+    if (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED))         /* E7 acquire */
         return true;
     if (slices <= PROBE_FROM || !death_without_mark(w, about, slices > THOROUGH_FROM))
         return false;
-    store_relaxed8(&w->lost[about], death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);    /* relaxed: sticky, and all say the same */
+    /* relaxed: sticky, and all say the same */
+    store_relaxed8(&w->lost[about], death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
     return true;
 }
 
-bool timed_wait_gone(struct timed_wait *p, uint32_t about) { return timed_wait_lost(&p->comm->watch, about, p->slices); }
+bool timed_wait_gone(struct timed_wait *p, uint32_t about)
+{
+    return timed_wait_lost(&p->comm->watch, about, p->slices);
+}
 
 /* What a wait is for, and of whom. */
 static void timed_wait_whom(struct text *t, int about, const char *what)
@@ -49,9 +57,12 @@ struct seat *timed_wait_other(const struct timed_wait *p, uint32_t *from)
     const struct world *world = p->comm->world;
     for (; *from < (uint32_t)world->size; ++*from) {
         struct seat *seat = &world->arena.seats[*from];
-        if (*from == (uint32_t)world->rank || load_acquire32(&seat->state) == SEAT_LEFT || death_of(seat) != GONE_NO)        /* E11 acquire */
+        /* E11 acquire */
+        if (*from == (uint32_t)world->rank || load_acquire32(&seat->state) == SEAT_LEFT
+            || death_of(seat) != GONE_NO)
             continue;
-        if (p->slices <= PROBE_FROM || !death_without_mark(&world->whole->watch, *from, p->slices > THOROUGH_FROM))
+        if (p->slices <= PROBE_FROM
+            || !death_without_mark(&world->whole->watch, *from, p->slices > THOROUGH_FROM))
             return seat;
     }
     return NULL;
@@ -104,7 +115,10 @@ static int timed_wait_broken(struct timed_wait *p, int cause, int about, const c
     for (uint32_t q = 0; q < w->size; q++) {
         uint32_t quit = load_acquire32(&w->members[q].quit);         /* E7 acquire */
         if (quit & (QUIT_ABORT | QUIT_DEVICE))
-            text_add(&t, quit & QUIT_ABORT ? "rank %u aborted: %.*s\n" : "the device of rank %u failed: %.*s\n", q, ABORT_TEXT - 1, w->members[q].why);
+            text_add(&t,
+                     quit & QUIT_ABORT ? "rank %u aborted: %.*s\n"
+                                       : "the device of rank %u failed: %.*s\n",
+                     q, ABORT_TEXT - 1, w->members[q].why);
     }
     rollcall_table(&t, w, NULL);
     comm_show(p->comm, &t);
@@ -117,7 +131,8 @@ int timed_wait_check(struct timed_wait *p, int about, const char *what)
 {
     const struct watch *w = &p->comm->watch;
     uint64_t verdict = load_acquire64(&w->slot->verdict);            /* E7 acquire */
-    int cause = load_acquire32(&w->slot->news) || verdict ? timed_wait_cause(w, verdict) : 0;    /* E7 acquire */
+    /* E7 acquire */
+    int cause = load_acquire32(&w->slot->news) || verdict ? timed_wait_cause(w, verdict) : 0;
     return cause ? timed_wait_broken(p, cause, about, what) : 0;
 }
 
@@ -130,12 +145,14 @@ void timed_wait_moved(struct timed_wait *p)
     p->told = false;
 }
 
-/* A deadline that was given ends this wait and breaks nothing: then its thread goes on, and may be of help. */
+/* A deadline that was given ends this wait and breaks nothing: then its thread goes on, and may
+ * be of help. */
 static void timed_wait_tell(struct timed_wait *p, uint64_t waited, int about)
 {
     struct watch *w = &p->comm->watch;
     struct cycle_wait wait = { p->kind, p->site, 0, about };
-    if (p->kind == KIND_NONE || waited < CYCLE_FROM_NS || timeout_given(p->timeout_ns) || about == (int)w->me) {
+    if (p->kind == KIND_NONE || waited < CYCLE_FROM_NS || timeout_given(p->timeout_ns)
+        || about == (int)w->me) {
         timed_wait_moved(p);
         return;
     }
@@ -159,22 +176,29 @@ static int timed_wait_stuck(struct timed_wait *p, int about, const char *what)
     return -EDEADLK;
 }
 
-uint64_t timed_wait_slice(int slices) { return slices < 4 ? (uint64_t)FIRST_SLICE << (2 * slices) : DRIVE_SLICE_LAST; }
+uint64_t timed_wait_slice(int slices)
+{
+    return slices < 4 ? (uint64_t)FIRST_SLICE << (2 * slices) : DRIVE_SLICE_LAST;
+}
 
 /* What one slice begins and ends with. */
 struct slice { uint64_t began, length, verdict; uint32_t news; };
 
-/* What has come is what the caller waited for, also where the comm has failed since: 1. word NULL: no word says so. */
-static int slice_begin(struct timed_wait *p, struct slice *s, const shared64 *word, uint64_t seen, int about, const char *what)
+/* What has come is what the caller waited for, also where the comm has failed since: 1. word NULL:
+ * no word says so. */
+static int slice_begin(struct timed_wait *p, struct slice *s, const shared64 *word, uint64_t seen,
+                       int about, const char *what)
 {
     const struct watch *w = &p->comm->watch;
     s->began = w->ways->now(w->ways->arg);
-    p->excused_ns += drive_excess(0, s->began - (p->slept_ns ? p->slept_ns : p->began_ns));          /* a stop may come between two slices */
+    /* a stop may come between two slices */
+    p->excused_ns += drive_excess(0, s->began - (p->slept_ns ? p->slept_ns : p->began_ns));
     uint64_t waited = s->began - p->began_ns - p->excused_ns;
     s->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
     s->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
     int cause = s->news || s->verdict ? timed_wait_cause(w, s->verdict) : 0;
-    if (cause && word && load_acquire64(word) != seen)               /* E15 acquire, E19 acquire, E31 acquire: after E7 */
+    /* E15 acquire, E19 acquire, E31 acquire: after E7 */
+    if (cause && word && load_acquire64(word) != seen)
         return 1;
     if (cause == -EDEADLK && p->told && cycle_ended(w->threads))
         return timed_wait_stuck(p, about, what);
@@ -185,7 +209,8 @@ static int slice_begin(struct timed_wait *p, struct slice *s, const shared64 *wo
     if (w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns && !p->warned)
         timed_wait_warn(p, waited, about, what);
     s->length = timed_wait_slice(p->slices);
-    s->length = s->length < drive_slice_most(p->timeout_ns) ? s->length : drive_slice_most(p->timeout_ns);
+    s->length = s->length < drive_slice_most(p->timeout_ns) ? s->length
+                                                            : drive_slice_most(p->timeout_ns);
     if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < s->length)
         s->length = (uint64_t)p->timeout_ns - waited + 1;
     timed_wait_tell(p, waited, about);
@@ -215,7 +240,8 @@ static int slice_end(struct timed_wait *p, const struct slice *s, int about, con
     return 0;
 }
 
-static int timed_wait_nap(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers, struct seat *seat, int about, const char *what)
+static int timed_wait_nap(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers,
+                          struct seat *seat, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
     struct slice s;
@@ -224,12 +250,15 @@ static int timed_wait_nap(struct timed_wait *p, shared64 *word, uint64_t seen, s
     int r = slice_begin(p, &s, word, seen, about, what);
     if (r)
         return r < 0 ? r : 0;
-    struct futex_word words[4] = { { low_half(word), (uint32_t)seen }, { &w->slot->news, s.news }, { alive, held },
+    struct futex_word words[4] = { { low_half(word), (uint32_t)seen },
+                                   { &w->slot->news, s.news },
+                                   { alive, held },
                                    { low_half(&w->slot->verdict), (uint32_t)s.verdict } };
-    fetch_add32(sleepers, 1);                                        /* E3 */
-    fence_full();                                                    /* E3 fence */
-    bool moved = load_acquire64(word) != seen;                       /* E15 acquire, E19 acquire, E31 acquire */
-    bool marked = !process_mark_held(held) && load_acquire32(&seat->state) != SEAT_ADRIFT;        /* E11 acquire */
+    fetch_add32(sleepers, 1);                           /* E3 */
+    fence_full();                                       /* E3 fence */
+    bool moved = load_acquire64(word) != seen;          /* E15 acquire, E19 acquire, E31 acquire */
+    /* E11 acquire */
+    bool marked = !process_mark_held(held) && load_acquire32(&seat->state) != SEAT_ADRIFT;
     if (!moved && !marked)
         wait_sleep(w->ways, words, 4, s.length, s.length);
     fetch_sub32(sleepers, 1);
@@ -238,17 +267,20 @@ static int timed_wait_nap(struct timed_wait *p, shared64 *word, uint64_t seen, s
     return slice_end(p, &s, about, what);
 }
 
-int timed_wait_sleep(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers, uint32_t about, const char *what)
+int timed_wait_sleep(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers,
+                     uint32_t about, const char *what)
 {
     return timed_wait_nap(p, word, seen, sleepers, p->comm->watch.seats[about], (int)about, what);
 }
 
-int timed_wait_sleep_any(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers, struct seat *other, const char *what)
+int timed_wait_sleep_any(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers,
+                         struct seat *other, const char *what)
 {
     return timed_wait_nap(p, word, seen, sleepers, other, PATIENCE_NOBODY, what);
 }
 
-int timed_wait_doze(struct timed_wait *p, shared32 *bell, uint32_t seen, int about, const char *what)
+int timed_wait_doze(struct timed_wait *p, shared32 *bell, uint32_t seen, int about,
+                    const char *what)
 {
     struct watch *w = &p->comm->watch;
     struct futex_word words[FUTEX_WORDS] = { { bell, seen } };
@@ -257,8 +289,10 @@ int timed_wait_doze(struct timed_wait *p, shared32 *bell, uint32_t seen, int abo
     for (uint32_t i = 0; i < w->size && n < FUTEX_WORDS; i++) {
         uint32_t q = about >= 0 ? (uint32_t)about : (w->me + i) % w->size;
         if (q != w->me || about >= 0) {
-            uint32_t held = load_acquire32(process_mark_word(&w->seats[q]->mark));   /* E5 acquire */
-            marked |= !process_mark_held(held) && load_acquire32(&w->seats[q]->state) != SEAT_ADRIFT;        /* E11 acquire */
+            uint32_t held = load_acquire32(process_mark_word(&w->seats[q]->mark));  /* E5 acquire */
+            /* E11 acquire */
+            marked |= !process_mark_held(held)
+                && load_acquire32(&w->seats[q]->state) != SEAT_ADRIFT;
             words[n++] = (struct futex_word){ process_mark_word(&w->seats[q]->mark), held };
         }
         if (about >= 0)

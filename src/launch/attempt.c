@@ -1,9 +1,11 @@
-/* One loop over everything that can happen: a rank ends, a rank writes, a signal comes, a time is up.
+/* One loop over everything that can happen: a rank ends, a rank writes, a signal comes,
+ * a time is up.
  *
- * The end of a job. A rank fails at t: the others are left alone for MOMENT, because most fail or end by themselves, with a
- * better message than we could give; then SIGTERM, at t + grace SIGKILL. A signal to end, the deadline, or a reader of our output
- * that has gone (where a program by itself would get SIGPIPE): the same without the moment. When all ranks are gone, what they left
- * behind (launch/orphans) gets a moment, SIGTERM, grace, SIGKILL.
+ * The end of a job. A rank fails at t: the others are left alone for MOMENT, because most fail or
+ * end by themselves, with a better message than we could give; then SIGTERM, at t + grace SIGKILL.
+ * A signal to end, the deadline, or a reader of our output that has gone (where a program by itself
+ * would get SIGPIPE): the same without the moment. When all ranks are gone, what they left behind
+ * (launch/orphans) gets a moment, SIGTERM, grace, SIGKILL.
  * Start-up cost: the arena and one fork a rank; nothing waits for an exec. */
 #include "launch/attempt.h"
 
@@ -18,7 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOMENT_NS UINT64_C(500000000)    /* twice the longest slice in which a sleeping rank looks for the dead by itself */
+/* twice the longest slice in which a sleeping rank looks for the dead by itself */
+#define MOMENT_NS UINT64_C(500000000)
 #define LEAVE_NS  UINT64_C(1000000000)   /* for a process that not even SIGKILL ends soon */
 
 static uint64_t after(uint64_t now, int64_t ms)
@@ -33,10 +36,13 @@ static int make_arena(struct attempt *a, char *job_name, size_t room, struct tex
     struct process_id self = { 0 };
     struct text name = { job_name, room, 0 };
     process_self(&self);
-    text_add(&name, "run-%d-%llu-%lld", (int)self.pid, (unsigned long long)self.start, (long long)a->number);
+    text_add(&name, "run-%d-%llu-%lld", (int)self.pid, (unsigned long long)self.start,
+             (long long)a->number);
     char rules[RULES_TEXT];
     tuning_file_lay(a->rules, rules);
-    struct arena_plan plan = { a->job->size, job_name, a->span_bytes, rules, a->first_seq, a->store_bytes, a->verify };
+    struct arena_plan plan = {
+        a->job->size, job_name, a->span_bytes, rules, a->first_seq, a->store_bytes, a->verify
+    };
     return arena_create(&a->arena, &plan, why);
 }
 
@@ -56,7 +62,8 @@ static int prepare(struct attempt *a, struct text *why)
     if (r == 0)
         r = children_begin(&a->children, a->job->size, &a->arena);
     if (r == 0 && (a->job->size > 1 || a->job->tag))
-        r = relay_gather(a->relay, a->job->size);    /* alone it writes to the terminal itself: progress bars stay as they are */
+        /* alone it writes to the terminal itself: progress bars stay as they are */
+        r = relay_gather(a->relay, a->job->size);
     if (r < 0)
         text_add(why, "%s", error_text(r));
     return r;
@@ -191,8 +198,10 @@ static bool goes_on(struct attempt *a, uint64_t now)
 
 static struct timespec until_next(const struct attempt *a, uint64_t now)
 {
-    uint64_t next[] = { a->term_ns, a->kill_ns, a->children.living ? UINT64_MAX : a->leave_ns, relay_due(a->relay),
-                        a->ending == ENDING_NONE ? a->deadline_ns : UINT64_MAX };
+    uint64_t next[] = {
+        a->term_ns, a->kill_ns, a->children.living ? UINT64_MAX : a->leave_ns, relay_due(a->relay),
+        a->ending == ENDING_NONE ? a->deadline_ns : UINT64_MAX
+    };
     uint64_t least = now + UINT64_C(3600000000000);
     for (size_t i = 0; i < sizeof next / sizeof next[0]; i++)
         least = next[i] < least ? next[i] : least;

@@ -9,8 +9,11 @@
 #include "launch/relay.h"
 #include "launch/start.h"
 
-/* What set off the end; the first one stands, but NOT_STARTED replaces FAILED (the failed rank was none). */
-enum attempt_ending { ENDING_NONE, ENDING_FAILED, ENDING_TIMED_OUT, ENDING_TOLD, ENDING_UNREAD, ENDING_NOT_STARTED };
+/* What set off the end; the first one stands, but NOT_STARTED replaces FAILED (the failed rank
+ * was none). */
+enum attempt_ending {
+    ENDING_NONE, ENDING_FAILED, ENDING_TIMED_OUT, ENDING_TOLD, ENDING_UNREAD, ENDING_NOT_STARTED
+};
 
 struct attempt {
     const struct job *job;
@@ -37,7 +40,8 @@ struct attempt {
     bool sweeping, killed;
 };
 
-/* Runs it to its end; afterwards ending, children and failure say how it went. -errno with a sentence in why: nothing was started. */
+/* Runs it to its end; afterwards ending, children and failure say how it went. -errno with a
+ * sentence in why: nothing was started. */
 int  attempt_run(struct attempt *a, struct text *why);
 void attempt_free(struct attempt *a);
 

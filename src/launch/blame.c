@@ -1,6 +1,6 @@
-/* Who failed first. When one rank dies, the others fail because of it, within a millisecond or so; and the one that died may be
- * the last to be reaped (a process gives back its memory before it becomes a zombie). So what the ranks themselves
- * found counts most, in this order:
+/* Who failed first. When one rank dies, the others fail because of it, within a millisecond or so;
+ * and the one that died may be the last to be reaped (a process gives back its memory before it
+ * becomes a zombie). So what the ranks themselves found counts most, in this order:
  *   1. the rank by whose absence the joining failed;
  *   2. the rank that a verdict in the arena names: died before left, the world before other comms;
  *   3. a rank that had joined and was killed by a signal that is not ours;
@@ -25,19 +25,20 @@ static bool guilty(const struct children *children, uint32_t rank)
 static int by_join(const struct children *children)
 {
     const struct arena_join *join = children->arena->join;
-    if (load_acquire32(&join->state) != JOIN_FAILED)                                       /* E12 acquire */
+    if (load_acquire32(&join->state) != JOIN_FAILED)              /* E12 acquire */
         return -1;
-    uint32_t rank = load_relaxed32(&join->failed_rank) - 1;                                /* relaxed: E12 has ordered it */
+    uint32_t rank = load_relaxed32(&join->failed_rank) - 1;       /* relaxed: E12 has ordered it */
     return guilty(children, rank) ? (int)rank : -1;
 }
 
 static int by_verdict(const struct children *children, enum why why)
 {
-    uint32_t slots = load_acquire32(&children->arena->join->reached);                          /* E80 acquire */
+    uint32_t slots = load_acquire32(&children->arena->join->reached);           /* E80 acquire */
     for (uint32_t i = 0; i < slots && i < children->arena->header->slots; i++) {
         struct slot *slot = arena_slot(children->arena, i);
-        uint64_t v = load_acquire64(&slot->verdict);                                       /* E7 acquire */
-        if (load_acquire32(&slot->state) != SLOT_USED || verdict_state(v) == 0 || verdict_why(v) != why)
+        uint64_t v = load_acquire64(&slot->verdict);                                /* E7 acquire */
+        if (load_acquire32(&slot->state) != SLOT_USED || verdict_state(v) == 0
+            || verdict_why(v) != why)
             continue;
         uint32_t rank = arena_slot_rank(children->arena, slot, verdict_who(v));
         if (guilty(children, rank))
@@ -48,7 +49,7 @@ static int by_verdict(const struct children *children, enum why why)
 
 static bool joined(const struct children *children, int rank)
 {
-    return load_acquire32(&children->arena->seats[rank].state) >= SEAT_JOINED;                 /* E11 acquire */
+    return load_acquire32(&children->arena->seats[rank].state) >= SEAT_JOINED;  /* E11 acquire */
 }
 
 static int by_end(const struct children *children, bool killed_member)
@@ -56,10 +57,12 @@ static int by_end(const struct children *children, bool killed_member)
     int first = -1;
     for (int r = 0; r < children->size; r++) {
         const struct child *c = &children->child[r];
-        if (!guilty(children, (uint32_t)r) || (killed_member && !(WIFSIGNALED(c->status) && joined(children, r))))
+        if (!guilty(children, (uint32_t)r)
+            || (killed_member && !(WIFSIGNALED(c->status) && joined(children, r))))
             continue;
-        if (first < 0 || c->turn < children->child[first].turn ||
-            (c->turn == children->child[first].turn && WIFSIGNALED(c->status) && !WIFSIGNALED(children->child[first].status)))
+        if (first < 0 || c->turn < children->child[first].turn
+            || (c->turn == children->child[first].turn && WIFSIGNALED(c->status)
+                && !WIFSIGNALED(children->child[first].status)))
             first = r;
     }
     return first;
@@ -106,13 +109,15 @@ static void add_others(const struct children *children, int rank, struct text *t
         }
     }
     if (ours)
-        text_add(t, "; %d %srank%s ended by tutti run", ours, failed ? "" : "other ", ours > 1 ? "s were" : " was");
+        text_add(t, "; %d %srank%s ended by tutti run", ours, failed ? "" : "other ",
+                 ours > 1 ? "s were" : " was");
 }
 
 void children_add_blame(const struct children *children, int rank, struct text *t)
 {
     const struct child *c = &children->child[rank];
-    text_add(t, "rank %d (pid %d) %s ", rank, (int)c->pid, WIFSIGNALED(c->status) ? "was" : "ended with");
+    text_add(t, "rank %d (pid %d) %s ", rank, (int)c->pid,
+             WIFSIGNALED(c->status) ? "was" : "ended with");
     process_add_status(t, c->status);
     add_others(children, rank, t);
 }

@@ -1,6 +1,6 @@
-/* Children are waited for by number and any other child is reaped in passing: orphans of ranks come to us (launch/orphans).
- * A rank that has ended stays a zombie until it is reaped here, so its number cannot come to mean another process while
- * we may still send it signals. */
+/* Children are waited for by number and any other child is reaped in passing: orphans of ranks come
+ * to us (launch/orphans). A rank that has ended stays a zombie until it is reaped here, so its
+ * number cannot come to mean another process while we may still send it signals. */
 #include "launch/children.h"
 
 #include "os/futex.h"
@@ -42,7 +42,8 @@ static void note(struct children *children, int rank, int status)
     children->failed += status != 0;
     store_release32(&children->arena->seats[rank].status, (uint32_t)status << 1 | 1);
     shared32 *state = &children->arena->join->state;
-    if (load_acquire32(state) == JOIN_GATHERING)             /* E12 acquire: the others may still wait for it to come */
+    /* E12 acquire: the others may still wait for it to come */
+    if (load_acquire32(state) == JOIN_GATHERING)
         futex_wake(state, INT_MAX);
 }
 
@@ -53,7 +54,8 @@ void children_reap(struct children *children)
     children->turns++;
     while ((pid = reap_look(-1, &status)) > 0) {
         for (int r = 0; r < children->size; r++)
-            if (children->child[r].pid == pid && children->child[r].started && !children->child[r].ended) {
+            if (children->child[r].pid == pid && children->child[r].started
+                && !children->child[r].ended) {
                 note(children, r, status);
                 break;
             }
@@ -72,13 +74,15 @@ void children_pass(const struct children *children, int number)
             kill(children->child[r].pid, number);
 }
 
-/* A rank that was killed while it held much memory is dead long before it can be reaped; its mark knows. */
+/* A rank that was killed while it held much memory is dead long before it can be reaped; its
+ * mark knows. */
 static void note_dead(struct children *children)
 {
     for (int r = 0; r < children->size; r++)
         if (!children->child[r].ended)
-            children->child[r].dead_before =
-                process_mark_died(load_acquire32(process_mark_word(&children->arena->seats[r].mark)));   /* E5 */
+            /* E5 */
+            children->child[r].dead_before = process_mark_died(
+                load_acquire32(process_mark_word(&children->arena->seats[r].mark)));
 }
 
 void children_expect_end(struct children *children)

@@ -11,8 +11,8 @@
 
 struct child {
     pid_t pid;
-    int status;                      /* as waitpid gives it */
-    unsigned turn;                   /* in which look we saw its end; those of one look have no order */
+    int status;                 /* as waitpid gives it */
+    unsigned turn;              /* in which look we saw its end; those of one look have no order */
     bool started, ended;
     bool dead_before;                /* its mark said dead before we sent anything */
     bool ours;                       /* it ended after we had told it to */

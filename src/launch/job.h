@@ -9,13 +9,15 @@
 
 enum job_bind { JOB_BIND_NONE, JOB_BIND_CORE, JOB_BIND_NUMA };
 
-enum { JOB_TIMED_OUT = 124, JOB_NOT_EXECUTABLE = 126, JOB_NOT_FOUND = 127, JOB_UNREAD = 141 };   /* as env, timeout, and a shell */
+/* as env, timeout, and a shell */
+enum { JOB_TIMED_OUT = 124, JOB_NOT_EXECUTABLE = 126, JOB_NOT_FOUND = 127, JOB_UNREAD = 141 };
 
 struct job {
     int size;
     enum job_bind bind;
     int64_t timeout_ms;          /* of the whole job, restarts included; not above 0: none */
-    int64_t grace_ms;            /* from the first failure, or a signal to end, to SIGKILL; negative: never */
+    /* from the first failure, or a signal to end, to SIGKILL; negative: never */
+    int64_t grace_ms;
     int64_t restarts;            /* how often the job may start again after a failure */
     bool tag;                    /* "[rank] " before each line */
     bool local_rank_arg;         /* --local_rank=R behind the program's own arguments */

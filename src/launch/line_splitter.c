@@ -1,5 +1,6 @@
-/* What was read is cut at once and passed on from where it lies; only an unfinished line is kept. A carriage return ends a line
- * too, so that a progress bar moves. A line of more than LINE_MOST bytes goes on in pieces.
+/* What was read is cut at once and passed on from where it lies; only an unfinished line is kept. A
+ * carriage return ends a line too, so that a progress bar moves. A line of more than LINE_MOST
+ * bytes goes on in pieces.
  * Cost: a search for the ends, and a copy of what is unfinished. */
 #include "launch/line_splitter.h"
 
@@ -57,7 +58,8 @@ static size_t first_line(const char *bytes, size_t n)
     return (size_t)(back - bytes) + (back + 1 == feed ? 2 : 1);
 }
 
-/* How many bytes all lines that end here have. Where no tag goes between them they are passed on as one. */
+/* How many bytes all lines that end here have. Where no tag goes between them they are passed
+ * on as one. */
 static size_t all_lines(const char *bytes, size_t n)
 {
     const char *feed = memrchr(bytes, '\n', n);

@@ -1,6 +1,7 @@
-/* A rank's children are its own business while it lives. When it ends, they are orphans; being a subreaper, the launcher
- * becomes their parent, learns by wait whether there are any (the usual answer, no, costs one system call), and only then
- * looks for their numbers in /proc. Their children come to us in the same way when they end. */
+/* A rank's children are its own business while it lives. When it ends, they are orphans; being a
+ * subreaper, the launcher becomes their parent, learns by wait whether there are any (the usual
+ * answer, no, costs one system call), and only then looks for their numbers in /proc. Their
+ * children come to us in the same way when they end. */
 #include "launch/orphans.h"
 
 #include "os/file.h"

@@ -1,6 +1,7 @@
-/* The launcher must never block in a write: a signal or a deadline may come. It cannot make its stdout non-blocking either,
- * because that flag belongs to everybody who shares it, the user's shell among them. So it asks poll and then writes no more
- * than a pipe or a terminal that is ready can take (PIPE_BUF); files take anything at once.
+/* The launcher must never block in a write: a signal or a deadline may come. It cannot make its
+ * stdout non-blocking either, because that flag belongs to everybody who shares it, the user's
+ * shell among them. So it asks poll and then writes no more than a pipe or a terminal that is ready
+ * can take (PIPE_BUF); files take anything at once.
  * Cost: a copy of each byte; at most HELD_MOST held back, plus what one read of a pipe becomes. */
 #include "launch/output_stream.h"
 
@@ -65,7 +66,8 @@ static void append(struct output_stream *o, const char *bytes, size_t n)
     o->to += n;
 }
 
-void output_stream_put(struct output_stream *o, const void *by, const char *tag, const char *bytes, size_t n, bool ends_line)
+void output_stream_put(struct output_stream *o, const void *by, const char *tag, const char *bytes,
+                       size_t n, bool ends_line)
 {
     bool goes_on = o->open_by && o->open_by == by;
     size_t tag_len = tag && !goes_on ? strlen(tag) : 0;

@@ -1,6 +1,7 @@
-/* The vectors are made once; from rank to rank only three small texts in them change, so that nothing stands between one
- * fork and the next. PATH is searched here and not by each rank: a program that is not there is found before anything
- * was started, and N ranks do not each try every folder. Cost: a copy of the environment's pointers. */
+/* The vectors are made once; from rank to rank only three small texts in them change, so that
+ * nothing stands between one fork and the next. PATH is searched here and not by each rank: a
+ * program that is not there is found before anything was started, and N ranks do not each try every
+ * folder. Cost: a copy of the environment's pointers. */
 #include "launch/program.h"
 
 #include <arpa/inet.h>
@@ -13,12 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Ours, or another launcher's word that would contradict them: a torch store kept by an agent that is not there, a rank
-   that an outer job gave this launcher. */
+/* Ours, or another launcher's word that would contradict them: a torch store kept by an agent that
+   is not there, a rank that an outer job gave this launcher. */
 static const char *const replaced[] = {
-    "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TUTTI_ARENA", "TUTTI_RUN_ID",
-    "TUTTI_RESTART", "TUTTI_RANK", "TUTTI_SIZE", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID",
-    "TORCHELASTIC_USE_AGENT_STORE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
+    "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+    "TUTTI_ARENA", "TUTTI_RUN_ID", "TUTTI_RESTART", "TUTTI_RANK", "TUTTI_SIZE",
+    "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE",
+    "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
 };
 
 extern char **environ;
@@ -56,7 +58,8 @@ int program_find(char *path, size_t room, const char *name)
     for (const char *dir = dirs ? dirs : "/bin:/usr/bin";; ) {
         size_t n = strcspn(dir, ":");
         if (n + strlen(name) + 2 <= room) {
-            snprintf(path, room, "%.*s%s%s", (int)n, dir, n ? "/" : "./", name);   /* an empty entry is the current folder */
+            /* an empty entry is the current folder */
+            snprintf(path, room, "%.*s%s%s", (int)n, dir, n ? "/" : "./", name);
             int r = look_at(path);
             if (r == 0)
                 return 0;
@@ -69,7 +72,8 @@ int program_find(char *path, size_t room, const char *name)
     }
 }
 
-/* A port that was free a moment ago. Only scripts that open a store of their own use it; the ranks of tutti need none. */
+/* A port that was free a moment ago. Only scripts that open a store of their own use it; the ranks
+ * of tutti need none. */
 static unsigned free_port(void)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -78,7 +82,8 @@ static unsigned free_port(void)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return port;
-    if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0)
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0
+        && getsockname(fd, (struct sockaddr *)&at, &len) == 0)
         port = ntohs(at.sin_port);
     close(fd);
     return port;
@@ -98,7 +103,8 @@ static int make_arguments(struct program *p, const struct job *job)
     return 0;
 }
 
-static int make_environment(struct program *p, const struct job *job, const struct program_world *world)
+static int make_environment(struct program *p, const struct job *job,
+                            const struct program_world *world)
 {
     size_t n = 0, room = sizeof p->own / sizeof p->own[0] + 3, own = 0;
     while (environ && environ[n])
@@ -117,7 +123,8 @@ static int make_environment(struct program *p, const struct job *job, const stru
     snprintf(p->own[own++], sizeof p->own[0], "TUTTI_ARENA=%d:%llu", world->arena_fd, world->inode);
     snprintf(p->own[own++], sizeof p->own[0], "TUTTI_RUN_ID=%s", world->job);
     snprintf(p->own[own++], sizeof p->own[0], "TUTTI_RESTART=%lld", (long long)world->attempt);
-    snprintf(p->own[own++], sizeof p->own[0], "TORCHELASTIC_RESTART_COUNT=%lld", (long long)world->attempt);
+    snprintf(p->own[own++], sizeof p->own[0], "TORCHELASTIC_RESTART_COUNT=%lld",
+             (long long)world->attempt);
     for (size_t i = 0; i < own; i++)
         p->envp[n++] = p->own[i];
     p->envp[n++] = p->rank;

@@ -12,16 +12,18 @@
 struct program {
     char path[PATH_MAX];
     char **argv, **envp;
-    char rank[32], local_rank[32], argument[32];     /* the places in argv and envp that differ from rank to rank */
+    /* the places in argv and envp that differ from rank to rank */
+    char rank[32], local_rank[32], argument[32];
     char own[8][192];                                /* the variables that are the same for all */
 };
 
 struct program_world { int arena_fd; unsigned long long inode; const char *job; int64_t attempt; };
 
-/* Where the program lies, by PATH as execvp looks. 0, -ENOENT, -EACCES (there, but not to be executed) … */
+/* Where the program lies, by PATH as execvp looks. 0, -ENOENT, -EACCES (there, but not to be
+ * executed) … */
 int  program_find(char *path, size_t room, const char *name);
 /* The argument and environment vectors for path. 0 or -ENOMEM. */
-int  program_make(struct program *program, const struct job *job, const struct program_world *world);
+int program_make(struct program *program, const struct job *job, const struct program_world *world);
 void program_for_rank(struct program *program, int rank);
 void program_free(struct program *program);
 

@@ -1,7 +1,8 @@
 /* The pipes, and in which order they are read; launch/line_splitter makes lines of it.
- * Backpressure: where the reader of our output is slow, the pipes that lead there are not read, and the ranks' writes block;
- * the other stream and everything else go on.
- * Cost of a line: one signal, three system calls and one copy here; in the rank a write takes 0.4 us instead of 0.2. */
+ * Backpressure: where the reader of our output is slow, the pipes that lead there are not read, and
+ * the ranks' writes block; the other stream and everything else go on.
+ * Cost of a line: one signal, three system calls and one copy here; in the rank a write takes 0.4
+ * us instead of 0.2. */
 #include "launch/relay.h"
 
 #include "launch/line_splitter.h"
@@ -22,7 +23,8 @@
 enum {
     PACKET_LEAST = 64 * 1024,
     QUEUE_MOST = 1 << 20,                /* beyond, order is given up, not data */
-    SLOTS_ALL = 4096, SLOTS_MOST = 256,  /* writes that all pipes hold, and one: a user's pipes have a common limit, 16,384 pages */
+    /* writes that all pipes hold, and one: a user's pipes have a common limit, 16,384 pages */
+    SLOTS_ALL = 4096, SLOTS_MOST = 256,
     SLOTS_USUAL = 16,
     PROMPT_NS = 100 * 1000 * 1000
 };
@@ -33,7 +35,8 @@ struct relay_source {
     struct line_splitter lines;
     unsigned slots;                      /* writes that fit into the pipe */
     unsigned ahead;                      /* writes read before their signal came */
-    unsigned queued, empty;              /* its places in the queue; how many of them, the next ones, have no write to go with */
+    /* its places in the queue; how many of them, the next ones, have no write to go with */
+    unsigned queued, empty;
 };
 
 static bool same_place(int a, int b)
@@ -108,7 +111,8 @@ static int open_pipe(struct relay *r, struct relay_source *s, int *end)
     s->fd = ends[0];
     *end = ends[1];
     r->open++;
-    if (slots > SLOTS_USUAL)             /* each write takes a page of its own: room for as many lines as a plain pipe has */
+    /* each write takes a page of its own: room for as many lines as a plain pipe has */
+    if (slots > SLOTS_USUAL)
         fcntl(s->fd, F_SETPIPE_SZ, (slots < SLOTS_MOST ? slots : SLOTS_MOST) * (int)memory_page());
     int size = fcntl(s->fd, F_GETPIPE_SZ);
     s->slots = size > 0 ? (unsigned)size / (unsigned)memory_page() : SLOTS_USUAL;
@@ -138,7 +142,8 @@ static void source_end(struct relay *r, struct relay_source *s)
     r->open--;
 }
 
-/* One write of the rank: packets up to the first that does not fill its page. false: there is nothing now. */
+/* One write of the rank: packets up to the first that does not fill its page. false: there is
+ * nothing now. */
 static bool read_one(struct relay *r, struct relay_source *s)
 {
     bool any = false;
@@ -166,10 +171,11 @@ static bool nothing_left(const struct relay_source *s)
 
 /* ---- order ---- */
 
-/* A write into a full pipe sends a signal when it begins to wait, and another one when it is done. The first is known by
- * coming when as many writes are queued as the pipe holds, as long as nothing was read since it came: so signals are taken
- * before every read. One that slips through between the two system calls is found when the pipe runs empty; until then this
- * rank's writes are read one place too early. */
+/* A write into a full pipe sends a signal when it begins to wait, and another one when it is done.
+ * The first is known by coming when as many writes are queued as the pipe holds, as long as nothing
+ * was read since it came: so signals are taken before every read. One that slips through between
+ * the two system calls is found when the pipe runs empty; until then this rank's writes are read
+ * one place too early. */
 static void queue_push(struct relay_queue *q, struct relay_source *s)
 {
     if (s->queued - s->empty >= s->slots)
@@ -178,7 +184,9 @@ static void queue_push(struct relay_queue *q, struct relay_source *s)
         q->from = q->to = 0;
     if (q->to == q->room) {
         size_t room = q->room ? 2 * q->room : 256;
-        struct relay_source **at = room <= QUEUE_MOST ? realloc(q->at, room * sizeof(struct relay_source *)) : NULL;
+        struct relay_source **at = room <= QUEUE_MOST
+            ? realloc(q->at, room * sizeof(struct relay_source *))
+            : NULL;
         if (!at)
             return;
         q->at = at;
@@ -195,7 +203,10 @@ static void take_signals(struct relay *r)
     while ((n = read(r->writes, news, sizeof news)) > 0)
         for (size_t i = 0; i < (size_t)n / sizeof news[0]; i++) {
             int fd = (int)news[i].ssi_fd;
-            struct relay_source *s = (int)news[i].ssi_signo == signals_of_writes() && fd < r->by_fd_room ? r->by_fd[fd] : NULL;
+            struct relay_source *s = (int)news[i].ssi_signo == signals_of_writes()
+                    && fd < r->by_fd_room
+                ? r->by_fd[fd]
+                : NULL;
             if (s && s->ahead)
                 s->ahead--;
             else if (s)
@@ -249,7 +260,9 @@ void relay_round(struct relay *r, const struct pollfd *polls, int n, uint64_t no
         serve_queue(r, &r->queues[i], false);
     }
     for (int i = 0; i < n; i++) {
-        struct relay_source *s = polls[i].revents && polls[i].fd < r->by_fd_room ? r->by_fd[polls[i].fd] : NULL;
+        struct relay_source *s = polls[i].revents && polls[i].fd < r->by_fd_room
+            ? r->by_fd[polls[i].fd]
+            : NULL;
         if (!s || waiting[s->queue - r->queues] || !output_stream_has_room(s->lines.out))
             continue;
         if (read_one(r, s))
@@ -268,8 +281,9 @@ uint64_t relay_due(const struct relay *r)
     return r->prompts && s && s->lines.used ? s->lines.since_ns + PROMPT_NS : UINT64_MAX;
 }
 
-/* What stands in a pipe now can be read without its writer, who may be a child of a rank that lives on: so no wait for the end.
- * It is held back whole, however slow the reader is: pipes are small. */
+/* What stands in a pipe now can be read without its writer, who may be a child of a rank that
+ * lives on: so no wait for the end. It is held back whole, however slow the reader is: pipes
+ * are small. */
 void relay_finish(struct relay *r)
 {
     if (!r->sources)
@@ -292,7 +306,8 @@ void relay_finish(struct relay *r)
     take_signals(r);                     /* what is still pending would end us when unblocked */
     for (int i = 0; i < 2; i++) {
         r->queues[i].from = r->queues[i].to = 0;
-        if (r->outlets[i].open_by)       /* somebody who is gone: nothing to come goes on with that line */
+        /* somebody who is gone: nothing to come goes on with that line */
+        if (r->outlets[i].open_by)
             r->outlets[i].open_by = &r->queues[i];
     }
 }

@@ -1,6 +1,7 @@
-/* Blocked and read from a descriptor instead of caught: one loop sees everything in one place, and nothing is ever
- * interrupted. Two descriptors, because the news of writes are many and in order, and must be readable apart.
- * A signal that was ignored when we were started (nohup, a background job of a script) stays ignored, here and in the ranks. */
+/* Blocked and read from a descriptor instead of caught: one loop sees everything in one place, and
+ * nothing is ever interrupted. Two descriptors, because the news of writes are many and in order,
+ * and must be readable apart. A signal that was ignored when we were started (nohup, a background
+ * job of a script) stays ignored, here and in the ranks. */
 #include "launch/signals.h"
 
 #include <errno.h>
@@ -8,7 +9,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGXCPU, SIGPWR };
+static const int passed_on[] = {
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGXCPU, SIGPWR
+};
 
 int signals_of_writes(void)
 {

@@ -1,5 +1,6 @@
-/* tutti_spawn: an arena made by the parent, a child for each rank, each of which joins it like one handed down. The parent is no rank:
- * it waits, notes in the arena how each rank ended (so that survivors can say so), and kills the rest when the job's time is up. */
+/* tutti_spawn: an arena made by the parent, a child for each rank, each of which joins it like one
+ * handed down. The parent is no rank: it waits, notes in the arena how each rank ended (so that
+ * survivors can say so), and kills the rest when the job's time is up. */
 #define TUTTI_NO_SITES
 #include "api/world.h"
 
@@ -28,14 +29,16 @@ struct spawn {
     pid_t parent;
     struct caller caller;              /* as the children find it, too */
     pid_t *pids;
-    int *fds;                          /* descriptors of the children, readable when one has ended; -1 where there are none */
+    /* descriptors of the children, readable when one has ended; -1 where there are none */
+    int *fds;
     int *status;
-    bool ignores;                      /* this process ignores how its children end, but not now; as `children` says */
+    bool ignores;   /* this process ignores how its children end, but not now; as `children` says */
     struct sigaction children;
     int unknown;                       /* a rank whose end could not be read, + 1; 0: none */
 };
 
-static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_comm *world, void *arg), void *arg)
+static _Noreturn void spawn_child(struct spawn *s, int rank,
+                                  int (*fn)(tutti_comm *world, void *arg), void *arg)
 {
     /* A test that is killed leaves no ranks behind. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != s->parent)
@@ -55,17 +58,19 @@ static _Noreturn void spawn_child(struct spawn *s, int rank, int (*fn)(tutti_com
     if (r == 0)
         r = join_world(&arena, &request, &host_fd, &why);
     if (r == 0) {
-        arena_detach(&s->arena);                     /* a rank has one descriptor of it, which it keeps from its own children */
+        /* a rank has one descriptor of it, which it keeps from its own children */
+        arena_detach(&s->arena);
         r = world_begin(&world, &arena, rank, host_fd, &s->options, 0, &why);
     }
     if (r < 0) {
-        fprintf(stderr, "tutti_spawn: rank %d: %s\n", rank, why.used ? world_report : error_text(r));
+        fprintf(stderr, "tutti_spawn: rank %d: %s\n", rank,
+                why.used ? world_report : error_text(r));
         fflush(NULL);
         _exit(255);
     }
     caller_end(&s->caller);
     int value = fn(world, arg);
-    world_leave_all();                               /* a return from fn is an orderly end: left, not died */
+    world_leave_all();                      /* a return from fn is an orderly end: left, not died */
     fflush(NULL);
     _exit(value & 255);
 }
@@ -108,7 +113,8 @@ static void spawn_kill(const struct spawn *s)
             kill(s->pids[r], SIGKILL);
 }
 
-/* Until all have ended or the job's life is over. Sleeps on the children's descriptors; without them, in slices. */
+/* Until all have ended or the job's life is over. Sleeps on the children's descriptors; without
+ * them, in slices. */
 static int spawn_wait(struct spawn *s, int64_t world_ms)
 {
     struct pollfd *polls = calloc((size_t)s->size, sizeof *polls);
@@ -132,9 +138,10 @@ static int spawn_wait(struct spawn *s, int64_t world_ms)
     return r;
 }
 
-static int spawn_start(struct spawn *s, int (*fn)(tutti_comm *world, void *arg), void *arg, struct text *why)
+static int spawn_start(struct spawn *s, int (*fn)(tutti_comm *world, void *arg), void *arg,
+                       struct text *why)
 {
-    fflush(NULL);                                    /* or every child would write what is buffered here */
+    fflush(NULL);                           /* or every child would write what is buffered here */
     for (int r = 0; r < s->size; r++) {
         pid_t pid = fork();
         if (pid == 0)
@@ -172,7 +179,8 @@ static int spawn_prepare(struct spawn *s, const tutti_options *options, struct t
     return arena_create(&s->arena, &plan, why);
 }
 
-int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, const tutti_options *options, int status[])
+int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg,
+                const tutti_options *options, int status[])
 {
     CALLER_KEPT;
     struct spawn s = { .size = size, .parent = getpid(), .caller = caller_kept };
@@ -180,10 +188,12 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
     int64_t world_ms = options ? options->timeout_ms : 0;
     text_clear(&why);
     if (size < 1 || size > RANKS_MAX || !fn) {
-        text_add(&why, "tutti_spawn: %s; expected 1 to %d ranks and a function", fn ? "that size is out of range" : "fn is NULL", RANKS_MAX);
+        text_add(&why, "tutti_spawn: %s; expected 1 to %d ranks and a function",
+                 fn ? "that size is out of range" : "fn is NULL", RANKS_MAX);
         return -EINVAL;
     }
-    /* options->timeout_ms is the life of the job; its operations have the environment's deadline or the default. */
+    /* options->timeout_ms is the life of the job; its operations have the environment's deadline or
+     * the default. */
     tutti_options own = options ? *options : (tutti_options){ 0 };
     own.timeout_ms = 0;
     int failed = 0, r = spawn_prepare(&s, &own, &why);
@@ -195,10 +205,13 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg, co
         if (s.ignores)
             sigaction(SIGCHLD, &s.children, NULL);
         if (r == -ETIMEDOUT)
-            text_add(&why, "tutti_spawn: the job's time, %lld ms, was up; its ranks were killed", (long long)world_ms);
+            text_add(&why, "tutti_spawn: the job's time, %lld ms, was up; its ranks were killed",
+                     (long long)world_ms);
         if (r == 0 && s.unknown) {
             r = -ECHILD;
-            text_add(&why, "tutti_spawn: how rank %d ended cannot be known: something else in this process waits for its children",
+            text_add(&why,
+                     "tutti_spawn: how rank %d ended cannot be known: something else in this "
+                     "process waits for its children",
                      s.unknown - 1);
         }
         arena_detach(&s.arena);

@@ -1,9 +1,10 @@
-/* Plain fork and exec. The launcher is small and its arena is shared memory, which fork does not copy: about 0.1 ms a rank,
- * and the ranks' execs then run side by side; vfork would have us wait for each. A child that cannot become the program
- * says so through a pipe that a successful exec closes, so that "no such file" is not mistaken for a program that ran.
+/* Plain fork and exec. The launcher is small and its arena is shared memory, which fork does not
+ * copy: about 0.1 ms a rank, and the ranks' execs then run side by side; vfork would have us wait
+ * for each. A child that cannot become the program says so through a pipe that a successful exec
+ * closes, so that "no such file" is not mistaken for a program that ran.
  *
- * Between fork and exec: signals as we found them; SIGTERM if we die (and a look whether we have died already); its
- * descriptors; its CPU; exec. */
+ * Between fork and exec: signals as we found them; SIGTERM if we die (and a look whether we have
+ * died already); its descriptors; its CPU; exec. */
 #include "launch/start.h"
 
 #include "os/cpu.h"
@@ -64,15 +65,17 @@ static int put_at(int fd, int number)
     return dup2(fd, number);
 }
 
-static _Noreturn void start_child(const struct start *s, const struct program *program, int rank, int out, int err)
+static _Noreturn void start_child(const struct start *s, const struct program *program, int rank,
+                                  int out, int err)
 {
     int bound = 0;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     signals_in_child(s->signals);
     if (getppid() != s->parent)
         _exit(128 + SIGTERM);
-    if ((rank > 0 && put_at(s->nothing, STDIN_FILENO) < 0) || (out >= 0 && put_at(out, STDOUT_FILENO) < 0) ||
-        (err >= 0 && put_at(err, STDERR_FILENO) < 0) || fcntl(s->arena_fd, F_SETFD, 0) < 0)
+    if ((rank > 0 && put_at(s->nothing, STDIN_FILENO) < 0)
+        || (out >= 0 && put_at(out, STDOUT_FILENO) < 0)
+        || (err >= 0 && put_at(err, STDERR_FILENO) < 0) || fcntl(s->arena_fd, F_SETFD, 0) < 0)
         give_up(s, rank, START_DESCRIPTORS, errno);
     if (s->bind == JOB_BIND_CORE)
         bound = cpu_bind(rank);
@@ -81,7 +84,8 @@ static _Noreturn void start_child(const struct start *s, const struct program *p
     if (bound < 0)
         give_up(s, rank, START_BIND, -bound);
     setrlimit(RLIMIT_NOFILE, &s->descriptors);
-    execvpe(program->path, program->argv, program->envp);    /* and not execve: a script without #! is the shell's */
+    /* and not execve: a script without #! is the shell's */
+    execvpe(program->path, program->argv, program->envp);
     give_up(s, rank, START_EXEC, errno);
 }
 

@@ -24,12 +24,13 @@ struct start {
     pid_t parent;
 };
 
-int   start_begin(struct start *s);                  /* 0 or -errno */
-void  start_all_done(struct start *s);               /* after the last rank: only children can report now */
+int   start_begin(struct start *s);         /* 0 or -errno */
+void  start_all_done(struct start *s);      /* after the last rank: only children can report now */
 void  start_end(struct start *s);
 /* out, err: what becomes the rank's stdout and stderr, -1: ours. The pid or -errno. */
 pid_t start_rank(struct start *s, struct program *program, int rank, int out, int err);
-/* 1 and *failure; 0: nothing to read now; -1: all ranks run (or ended without a word). Never blocks. */
+/* 1 and *failure; 0: nothing to read now; -1: all ranks run (or ended without a word).
+ * Never blocks. */
 int   start_failed(struct start *s, struct start_failure *failure);
 
 #endif

@@ -1,5 +1,6 @@
-/* What the launcher says, and what it exits with. Each of its lines begins with "tutti run: " and comes after the ranks' last
- * lines. Its own stdin, stdout, stderr are made sure of first: a descriptor of ours that got number 1 would be written to. */
+/* What the launcher says, and what it exits with. Each of its lines begins with "tutti run: " and
+ * comes after the ranks' last lines. Its own stdin, stdout, stderr are made sure of first: a
+ * descriptor of ours that got number 1 would be written to. */
 #include "launch/supervisor.h"
 
 #include "base/clock.h"
@@ -57,12 +58,13 @@ static int enough_descriptors(struct launcher *l, struct text *why)
     setrlimit(RLIMIT_NOFILE, &more);
     if (more.rlim_cur >= wanted)
         return 0;
-    text_add(why, "%d ranks need %llu file descriptors here, and the limit is %llu (ulimit -n)", l->job->size,
-             (unsigned long long)wanted, (unsigned long long)more.rlim_max);
+    text_add(why, "%d ranks need %llu file descriptors here, and the limit is %llu (ulimit -n)",
+             l->job->size, (unsigned long long)wanted, (unsigned long long)more.rlim_max);
     return -EMFILE;
 }
 
-/* The rules and the sizes of the arena come from our environment, once; a wrong one is said once and not by every rank. */
+/* The rules and the sizes of the arena come from our environment, once; a wrong one is said once
+ * and not by every rank. */
 static int read_knobs(struct attempt *plan, struct text *why)
 {
     int64_t span = 0, store = 0, first = 0, verify = 0;
@@ -80,8 +82,10 @@ static int read_knobs(struct attempt *plan, struct text *why)
         text_add(why, "TUTTI_ALGORITHM: %s", wrong.used ? said : "too long");
         return r;
     }
-    if (knob_int(KNOB_SPAN_BYTES, &span, said, sizeof said) < 0 || knob_int(KNOB_STORE_BYTES, &store, said, sizeof said) < 0
-        || knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0 || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0) {
+    if (knob_int(KNOB_SPAN_BYTES, &span, said, sizeof said) < 0
+        || knob_int(KNOB_STORE_BYTES, &store, said, sizeof said) < 0
+        || knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0
+        || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0) {
         text_add(why, "%s", said);
         return -EINVAL;
     }
@@ -94,8 +98,11 @@ static int read_knobs(struct attempt *plan, struct text *why)
 
 static int cannot_start(struct launcher *l, int error)
 {
-    const char *interpreter = error == ENOENT && access(l->path, F_OK) == 0 ? " (the interpreter or loader it names)" : "";
-    relay_say(&l->relay, "tutti run: cannot start '%.300s': %s%s", l->job->argv[0], strerror(error), interpreter);
+    const char *interpreter = error == ENOENT && access(l->path, F_OK) == 0
+        ? " (the interpreter or loader it names)"
+        : "";
+    relay_say(&l->relay, "tutti run: cannot start '%.300s': %s%s", l->job->argv[0], strerror(error),
+              interpreter);
     return error == ENOENT ? JOB_NOT_FOUND : JOB_NOT_EXECUTABLE;
 }
 
@@ -133,7 +140,8 @@ static int end_not_started(struct launcher *l, const struct attempt *a)
     if (f->step == START_BIND)
         relay_say(&l->relay, "tutti run: cannot bind rank %d: %s", f->rank, strerror(f->error));
     else
-        relay_say(&l->relay, "tutti run: cannot start rank %d of %d: %s", f->rank, l->job->size, strerror(f->error));
+        relay_say(&l->relay, "tutti run: cannot start rank %d of %d: %s", f->rank, l->job->size,
+                  strerror(f->error));
     return EXIT_FAILURE;
 }
 
@@ -163,7 +171,8 @@ static int end_timed_out(struct launcher *l, const struct attempt *a)
 
 static int end_told(struct launcher *l, const struct attempt *a)
 {
-    relay_say(&l->relay, "tutti run: told to end by signal %d (SIG%s)", a->told_by, sigabbrev_np(a->told_by));
+    relay_say(&l->relay, "tutti run: told to end by signal %d (SIG%s)", a->told_by,
+              sigabbrev_np(a->told_by));
     say_killed(l, a);
     return 128 + a->told_by;
 }
@@ -171,8 +180,9 @@ static int end_told(struct launcher *l, const struct attempt *a)
 /* Where stderr is what nobody reads, nobody reads this. */
 static int end_unread(struct launcher *l, const struct attempt *a)
 {
-    relay_say(&l->relay, "tutti run: nobody reads the output any more; %d of %d ranks had to be ended", a->living_then,
-              l->job->size);
+    relay_say(&l->relay,
+              "tutti run: nobody reads the output any more; %d of %d ranks had to be ended",
+              a->living_then, l->job->size);
     say_killed(l, a);
     return JOB_UNREAD;
 }
@@ -228,12 +238,13 @@ static int run_all(struct launcher *l)
         int status = run_once(l, number, &ending);
         if (ending != ENDING_FAILED || number >= l->job->restarts)
             return status;
-        relay_say(&l->relay, "tutti run: starting the job again (%lld of %lld)", (long long)number + 1,
-                  (long long)l->job->restarts);
+        relay_say(&l->relay, "tutti run: starting the job again (%lld of %lld)",
+                  (long long)number + 1, (long long)l->job->restarts);
     }
 }
 
-/* A reader that went away (EPIPE) has had enough: as if SIGPIPE had ended us. Any other error means that output is lost. */
+/* A reader that went away (EPIPE) has had enough: as if SIGPIPE had ended us. Any other error means
+ * that output is lost. */
 static int look_at_output(struct launcher *l, int status)
 {
     int error = l->relay.outlets[0].error;
@@ -257,8 +268,11 @@ int supervisor_run(const struct job *job)
         fprintf(stderr, "tutti run: %s\n", error_text(r));
         return EXIT_FAILURE;
     }
-    l.plan = (struct attempt){ .job = job, .signals = &l.signals, .relay = &l.relay, .path = l.path, .sweeps = sweeps,
-                               .deadline_ns = job->timeout_ms > 0 ? clock_ns() + (uint64_t)job->timeout_ms * 1000000 : UINT64_MAX };
+    l.plan = (struct attempt){
+        .job = job, .signals = &l.signals, .relay = &l.relay, .path = l.path, .sweeps = sweeps,
+        .deadline_ns = job->timeout_ms > 0 ? clock_ns() + (uint64_t)job->timeout_ms * 1000000
+            : UINT64_MAX
+    };
     int status = get_ready(&l);
     if (status == 0)
         status = run_all(&l);

@@ -6,9 +6,10 @@
 
 #include "launch/job.h"
 
-/* Runs it to its end and says on stderr what went wrong. The exit status for the shell: 0 if every rank's was 0, else that of
-   the rank that failed first (128 + signal if it was killed), 128 + signal if we were told to end, or one of the above.
-   JOB_UNREAD: something was to be written that nobody reads any more. */
+/* Runs it to its end and says on stderr what went wrong. The exit status for the shell: 0 if every
+   rank's was 0, else that of the rank that failed first (128 + signal if it was killed), 128 +
+   signal if we were told to end, or one of the above. JOB_UNREAD: something was to be written that
+   nobody reads any more. */
 int supervisor_run(const struct job *job);
 
 #endif

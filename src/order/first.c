@@ -1,4 +1,5 @@
-/* once and first. See the protocol in order.h. A call that has nothing to wait for costs a lookup, a load and at most one CAS. */
+/* once and first. See the protocol in order.h. A call that has nothing to wait for costs a lookup,
+ * a load and at most one CAS. */
 #include "order/order.h"
 
 #include "base/clock.h"
@@ -16,7 +17,11 @@
 static bool state_running(uint64_t s) { return s & 1; }
 static uint32_t state_runner(uint64_t s) { return (uint32_t)(s >> 1) & 0x3fff; }
 static uint64_t state_idle(uint64_t s) { return key_state_changed(s) & ~UINT64_C(0x7fff); }
-static uint64_t state_run_by(uint64_t s, uint32_t rank) { return state_idle(s) | (uint64_t)rank << 1 | 1; }
+
+static uint64_t state_run_by(uint64_t s, uint32_t rank)
+{
+    return state_idle(s) | (uint64_t)rank << 1 | 1;
+}
 
 int order_open(struct world *world)
 {
@@ -54,14 +59,16 @@ void order_forget(struct tutti_comm *comm)
     pthread_mutex_unlock(&world->lock);
 }
 
-static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner, const struct timed_wait *p)
+static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
+                      const struct timed_wait *p)
 {
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
     text_clear(&t);
     text_add(&t, "the deadline of ");
     text_add_duration(&t, (uint64_t)p->timeout_ns);
-    text_add(&t, " passed while waiting for key \"%.255s\", which rank %u runs: ", key->text, runner);
+    text_add(&t, " passed while waiting for key \"%.255s\", which rank %u runs: ", key->text,
+             runner);
     rollcall_rank(&t, &comm->watch, runner);
     text_add(&t, "\n");
     comm_show(comm, &t);
@@ -69,7 +76,8 @@ static int first_late(struct tutti_comm *comm, struct key *key, uint32_t runner,
 }
 
 /* Sleeps while `state` says that another living rank runs it. 0: look again. */
-static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state, struct timed_wait *p)
+static int first_sleep(struct tutti_comm *comm, struct key *key, uint64_t state,
+                       struct timed_wait *p)
 {
     struct seat *me = &comm->world->arena.seats[comm->world->rank];
     uint32_t runner = state_runner(state);
@@ -89,7 +97,8 @@ static void first_change(struct tutti_comm *comm, struct key *key)
         comm->watch.ways->wake(comm->watch.ways->arg, low_half(&key->state), INT32_MAX);
 }
 
-/* As first_await. The one before may have died between its rounds and its state: its round is done. */
+/* As first_await. The one before may have died between its rounds and its state: its
+ * round is done. */
 static int first_taken(struct tutti_comm *comm, struct key *key, uint64_t n)
 {
     if (load_acquire64(&key->rounds) < n)                            /* E15 acquire */
@@ -105,10 +114,14 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
     for (;;) {
         uint64_t state = load_acquire64(&key->state);                /* E15 acquire */
         uint32_t runner = state_runner(state);
-        if (load_acquire64(&key->rounds) >= n)                       /* E15 acquire: after the state, which it belongs to */
+        /* E15 acquire: after the state, which it belongs to */
+        if (load_acquire64(&key->rounds) >= n)
             return 0;
         if (state_running(state) && runner == w->me) {
-            comm_explain(comm, "first_begin of key \"%.255s\" twice: this rank runs it already; call first_end before", key->text);
+            comm_explain(comm,
+                         "first_begin of key \"%.255s\" twice: this rank runs it already; call "
+                         "first_end before",
+                         key->text);
             return -EDEADLK;
         }
         if (state_running(state) && runner < w->size && !timed_wait_gone(p, runner)) {
@@ -128,7 +141,8 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
 }
 
 /* 1: this rank runs round n of the key. 0: it is done. */
-static int first_enter(struct tutti_comm *comm, enum kind kind, uint32_t site, struct key *key, uint64_t n, int64_t timeout_ns)
+static int first_enter(struct tutti_comm *comm, enum kind kind, uint32_t site, struct key *key,
+                       uint64_t n, int64_t timeout_ns)
 {
     struct timed_wait p = timed_wait_begin(comm, timeout_ns);
     p.kind = kind;
@@ -146,17 +160,21 @@ static void first_finish(struct tutti_comm *comm, struct key *key, uint64_t done
     first_change(comm, key);
 }
 
-static struct key_call *first_books(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error)
+static struct key_call *first_books(struct tutti_comm *comm, enum kind kind, const char *name,
+                                    bool add, int *error)
 {
     struct key_call *call = keys_find(comm, kind, name, add, error);
     if (!call && *error == -EMSGSIZE)
         comm_explain(comm, "a key of %zu bytes; the most is %d", strlen(name), KEY_TEXT - 1);
     else if (!call && *error)
-        comm_explain(comm, "no room for key \"%.60s\": %d keys are in use; free comms that had some", name, KEYS_MAX);
+        comm_explain(comm,
+                     "no room for key \"%.60s\": %d keys are in use; free comms that had some",
+                     name, KEYS_MAX);
     return call;
 }
 
-/* With work under way the journal belongs to whoever carries that on: this call then stands in no table. */
+/* With work under way the journal belongs to whoever carries that on: this call then stands in
+ * no table. */
 static bool first_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     if (load_acquire32(&comm->watch.attention) & ATTENTION_WORK)
@@ -172,7 +190,8 @@ static int first_return(struct tutti_comm *comm, bool journal, int result)
     return result;
 }
 
-int order_once(struct tutti_comm *comm, uint32_t site, const char *name, int (*fn)(void *arg), void *arg, int64_t timeout_ns)
+int order_once(struct tutti_comm *comm, uint32_t site, const char *name, int (*fn)(void *arg),
+               void *arg, int64_t timeout_ns)
 {
     int r;
     struct key_call *call = first_books(comm, KIND_ONCE, name, true, &r);
@@ -210,13 +229,17 @@ int order_first_end(struct tutti_comm *comm, uint32_t site, const char *name, in
     int r;
     struct key_call *call = first_books(comm, KIND_FIRST_BEGIN, name, false, &r);
     if (!call || !call->running) {
-        comm_explain(comm, "first_end of key \"%.60s\": this rank does not run it; first_begin gave it no 1", name);
+        comm_explain(comm,
+                     "first_end of key \"%.60s\": this rank does not run it; first_begin gave it "
+                     "no 1",
+                     name);
         return r == -EMSGSIZE ? r : -EPERM;
     }
     bool journal = first_journal(comm, KIND_FIRST_END, site);
     call->running = false;
     if (error)
-        call->calls--;                               /* its round is still to be done: the next call of this rank asks for it again */
+        /* its round is still to be done: the next call of this rank asks for it again */
+        call->calls--;
     first_finish(comm, call->key, error ? 0 : call->calls);
     first_return(comm, journal, 0);
     return error;

@@ -1,5 +1,6 @@
-/* Looking up takes no lock: entries never move, and one that is ready stays as it is while its comm lives. Adding is under the arena's
- * lock, so a key is added once; an entry that is owned but not ready when the lock is held was left by an adder that died. */
+/* Looking up takes no lock: entries never move, and one that is ready stays as it is while its comm
+ * lives. Adding is under the arena's lock, so a key is added once; an entry that is owned but not
+ * ready when the lock is held was left by an adder that died. */
 #include "order/keys.h"
 
 #include "group/directory.h"
@@ -10,17 +11,19 @@
 
 enum { LOCK_PATIENCE_S = 30 };
 
-static bool key_is(const struct key *key, uint64_t birth, enum kind kind, uint64_t hash, const char *name)
+static bool key_is(const struct key *key, uint64_t birth, enum kind kind, uint64_t hash,
+                   const char *name)
 {
-    return load_acquire64(&key->owner) == birth && load_acquire32(&key->ready)       /* E14 acquire */
+    return load_acquire64(&key->owner) == birth && load_acquire32(&key->ready)  /* E14 acquire */
         && key->kind == (uint32_t)kind && key->hash == hash && !strcmp(key->text, name);
 }
 
-static struct key *keys_lookup(const struct arena *arena, uint64_t birth, enum kind kind, uint64_t hash, const char *name)
+static struct key *keys_lookup(const struct arena *arena, uint64_t birth, enum kind kind,
+                               uint64_t hash, const char *name)
 {
     for (uint32_t i = 0; i < KEYS_MAX; i++) {
         struct key *key = &arena->keys[(hash + i) % KEYS_MAX];
-        if (load_acquire64(&key->owner) == 0)                                        /* E14 acquire */
+        if (load_acquire64(&key->owner) == 0)                                   /* E14 acquire */
             return NULL;
         if (key_is(key, birth, kind, hash, name))
             return key;
@@ -28,12 +31,13 @@ static struct key *keys_lookup(const struct arena *arena, uint64_t birth, enum k
     return NULL;
 }
 
-static struct key *keys_add(struct tutti_comm *comm, enum kind kind, uint64_t hash, const char *name)
+static struct key *keys_add(struct tutti_comm *comm, enum kind kind, uint64_t hash,
+                            const char *name)
 {
     for (uint32_t i = 0; i < KEYS_MAX; i++) {
         struct key *key = &comm->world->arena.keys[(hash + i) % KEYS_MAX];
-        uint64_t owner = load_acquire64(&key->owner);                                /* E14 acquire */
-        if (owner != 0 && owner != KEY_DROPPED && load_acquire32(&key->ready))       /* E14 acquire */
+        uint64_t owner = load_acquire64(&key->owner);                             /* E14 acquire */
+        if (owner != 0 && owner != KEY_DROPPED && load_acquire32(&key->ready))    /* E14 acquire */
             continue;
         store_release32(&key->ready, 0);
         key->kind = (uint32_t)kind;
@@ -42,14 +46,15 @@ static struct key *keys_add(struct tutti_comm *comm, enum kind kind, uint64_t ha
         store_release64(&key->state, 0);
         store_release64(&key->rounds, 0);
         store_release32(&comm->watch.slot->keys, 1);
-        store_release64(&key->owner, comm->birth);                                   /* E14 release, E81 release */
-        store_release32(&key->ready, 1);                                             /* E14 release */
+        store_release64(&key->owner, comm->birth);                    /* E14 release, E81 release */
+        store_release32(&key->ready, 1);                              /* E14 release */
         return key;
     }
     return NULL;
 }
 
-static struct key *keys_get(struct tutti_comm *comm, enum kind kind, uint64_t hash, const char *name, bool add, int *error)
+static struct key *keys_get(struct tutti_comm *comm, enum kind kind, uint64_t hash,
+                            const char *name, bool add, int *error)
 {
     const struct arena *arena = &comm->world->arena;
     struct key *key = keys_lookup(arena, comm->birth, kind, hash, name);
@@ -62,7 +67,7 @@ static struct key *keys_get(struct tutti_comm *comm, enum kind kind, uint64_t ha
     key = keys_lookup(arena, comm->birth, kind, hash, name);
     if (!key)
         key = keys_add(comm, kind, hash, name);
-    if (!key && directory_sweep(arena))              /* comms that all have freed may have had keys */
+    if (!key && directory_sweep(arena))         /* comms that all have freed may have had keys */
         key = keys_add(comm, kind, hash, name);
     arena_unlock(arena);
     *error = key ? 0 : -ENOMEM;
@@ -83,7 +88,8 @@ static struct key_call *keys_book(struct tutti_comm *comm, uint64_t hash, struct
     return *bucket = call;
 }
 
-struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error)
+struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add,
+                           int *error)
 {
     size_t n = strlen(name);
     *error = -EMSGSIZE;

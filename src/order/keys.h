@@ -2,14 +2,16 @@
  * Owns: the table's entries up to `ready`, under join.lock; the private counts.
  * Never: who runs a key.
  *
- * A key's state is one word: version:49 | runner:14 | running:1. Each change raises the version, so that the low half, which
- * sleepers watch, differs from what they saw. How many rounds are done is a word of its own: there may be more than 2^32. */
+ * A key's state is one word: version:49 | runner:14 | running:1. Each change raises the version, so
+ * that the low half, which sleepers watch, differs from what they saw. How many rounds are done is
+ * a word of its own: there may be more than 2^32. */
 #ifndef TUTTI_ORDER_KEYS_H
 #define TUTTI_ORDER_KEYS_H
 
 #include "group/comm.h"
 
-struct key_call {                      /* this rank and one key of one comm; stays where it is until the comm is freed here */
+/* this rank and one key of one comm; stays where it is until the comm is freed here */
+struct key_call {
     struct key_call *next;
     uint64_t birth, hash;
     struct key *key;
@@ -20,8 +22,10 @@ struct key_call {                      /* this rank and one key of one comm; sta
 enum { KEYS_BUCKETS = 256 };
 struct keys { struct key_call *bucket[KEYS_BUCKETS]; };
 
-/* The call's books, the key being added if it is new. NULL: *error = -ENOMEM (the table is full), -EMSGSIZE, -ETIMEDOUT (the lock). */
-struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add, int *error);
+/* The call's books, the key being added if it is new. NULL: *error = -ENOMEM (the table is full),
+ * -EMSGSIZE, -ETIMEDOUT (the lock). */
+struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add,
+                           int *error);
 
 static inline uint64_t key_state_changed(uint64_t s) { return s + (UINT64_C(1) << 15); }
 

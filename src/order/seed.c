@@ -1,4 +1,5 @@
-/* splitmix64 (Steele, Lea and Flood, 2014) of the base, then of the sum with the rank: neighbouring ranks and bases share nothing. */
+/* splitmix64 (Steele, Lea and Flood, 2014) of the base, then of the sum with the rank: neighbouring
+ * ranks and bases share nothing. */
 #include "order/order.h"
 
 static uint64_t seed_mix(uint64_t x)

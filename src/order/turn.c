@@ -1,5 +1,6 @@
-/* Turns are counted per rank, so nothing is passed along: rank r's n-th turn begins when the n-th turns of all lower ranks are over, and,
- * for rank 0, when everybody's turn n - 1 is. A begin that fails is a turn taken, so that the ranks behind it come to theirs. */
+/* Turns are counted per rank, so nothing is passed along: rank r's n-th turn begins when the n-th
+ * turns of all lower ranks are over, and, for rank 0, when everybody's turn n - 1 is. A begin that
+ * fails is a turn taken, so that the ranks behind it come to theirs. */
 #include "order/order.h"
 
 #include "base/clock.h"
@@ -10,7 +11,8 @@
 
 #include <errno.h>
 
-/* With work under way the journal belongs to whoever carries that on: this call then stands in no table. */
+/* With work under way the journal belongs to whoever carries that on: this call then stands in
+ * no table. */
 static bool turn_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     if (load_acquire32(&comm->watch.attention) & ATTENTION_WORK)
@@ -19,7 +21,8 @@ static bool turn_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
     return true;
 }
 
-static int turn_failed(struct tutti_comm *comm, uint32_t about, int error, const struct timed_wait *p)
+static int turn_failed(struct tutti_comm *comm, uint32_t about, int error,
+                       const struct timed_wait *p)
 {
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
@@ -49,7 +52,8 @@ static int turn_await(struct tutti_comm *comm, uint32_t about, uint64_t turns, s
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
     for (;;) {
         bool gone = timed_wait_gone(p, about)        /* E5: before its word */
-            || (load_acquire32(&w->members[about].quit) & QUIT_ALONE);               /* E7 acquire: it lives, and begins no turn any more */
+            /* E7 acquire: it lives, and begins no turn any more */
+            || (load_acquire32(&w->members[about].quit) & QUIT_ALONE);
         uint64_t seen = load_acquire64(word);                        /* E19 acquire */
         if (seen >= turns)
             return 0;

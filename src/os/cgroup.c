@@ -1,5 +1,6 @@
-/* Limits hold for a group and everything under it, so the tightest of the whole path counts. The two versions differ only
- * in where their trees are mounted and in file names: the walk offers every directory, the looker knows the names.
+/* Limits hold for a group and everything under it, so the tightest of the whole path counts. The
+ * two versions differ only in where their trees are mounted and in file names: the walk offers
+ * every directory, the looker knows the names.
  * Cost: some tens of failing opens, once at start. */
 #include "os/cgroup.h"
 
@@ -21,14 +22,16 @@ static bool climbs(const char *path)
 }
 
 /* dir = mount + path, then one component less at a time, the mount itself last. */
-static void loop_up(const char *mount, const char *path, size_t path_len, void (*look)(const char *, void *), void *arg)
+static void loop_up(const char *mount, const char *path, size_t path_len,
+                    void (*look)(const char *, void *), void *arg)
 {
     char room[PATH_ROOM];
     struct text dir = TEXT_IN(room);
     text_add(&dir, "%s", mount);
     size_t mount_len = dir.used;
     text_add(&dir, "%.*s", (int)path_len, path);
-    /* Longer than the buffer, or outside the namespace's root ("/../x"): nothing below the mount can be named. */
+    /* Longer than the buffer, or outside the namespace's root ("/../x"): nothing below the mount
+     * can be named. */
     if (dir.used + 1 >= dir.room || climbs(room + mount_len))
         dir.used = mount_len;
     while (dir.used > mount_len) {
@@ -57,8 +60,8 @@ static int lists(const char *names, size_t len, const char *wanted)
     return 0;
 }
 
-static void loop_mount(const char *root, const char *name, size_t name_len, const char *path, size_t path_len,
-                       void (*look)(const char *, void *), void *arg)
+static void loop_mount(const char *root, const char *name, size_t name_len, const char *path,
+                       size_t path_len, void (*look)(const char *, void *), void *arg)
 {
     char room[PATH_ROOM];
     struct text mount = TEXT_IN(room);
@@ -90,7 +93,8 @@ static void loop_line(const char *root, const char *line, size_t len, const char
     }
 }
 
-void cgroup_walk(const char *root, const char *text, const char *controller, void (*look)(const char *dir, void *arg), void *arg)
+void cgroup_walk(const char *root, const char *text, const char *controller,
+                 void (*look)(const char *dir, void *arg), void *arg)
 {
     for (const char *line = text; *line;) {
         size_t len = strcspn(line, "\n");

@@ -1,6 +1,7 @@
-/* Spinning pays only where every rank has a CPU of its own, so the number counted here decides how the whole job waits.
- * The affinity mask says where a thread may run, a cgroup quota how much of that time it gets; a container usually has the
- * quota alone. Cost: one system call for the mask, some tens of small reads for the quota: once at start, not in a wait. */
+/* Spinning pays only where every rank has a CPU of its own, so the number counted here decides how
+ * the whole job waits. The affinity mask says where a thread may run, a cgroup quota how much of
+ * that time it gets; a container usually has the quota alone. Cost: one system call for the mask,
+ * some tens of small reads for the quota: once at start, not in a wait. */
 #include "os/cpu.h"
 
 #include "base/text.h"
@@ -49,8 +50,9 @@ static void look_quota(const char *dir, void *arg)
 {
     int *least = arg;
     long long quota, period;
-    if (!cgroup_number(dir, "cpu.max", &quota, &period) &&
-        !(cgroup_number(dir, "cpu.cfs_quota_us", &quota, NULL) && cgroup_number(dir, "cpu.cfs_period_us", &period, NULL)))
+    if (!cgroup_number(dir, "cpu.max", &quota, &period)
+        && !(cgroup_number(dir, "cpu.cfs_quota_us", &quota, NULL)
+             && cgroup_number(dir, "cpu.cfs_period_us", &period, NULL)))
         return;
     if (quota <= 0 || period <= 0)
         return;
@@ -78,7 +80,8 @@ int cpu_quota(void)
 int cpu_allowed(void)
 {
     uint64_t mask[MASK_WORDS];
-    int count = read_mask(mask) == 0 ? cpu_count_mask(mask, MASK_WORDS) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int count = read_mask(mask) == 0 ? cpu_count_mask(mask, MASK_WORDS)
+                                     : (int)sysconf(_SC_NPROCESSORS_ONLN);
     int quota = cpu_quota();
     if (quota > 0 && quota < count)
         count = quota;
@@ -144,7 +147,8 @@ int cpu_siblings(void)
     return count > 0 ? count : 1;
 }
 
-/* The first of these lines that the beginning of /proc/cpuinfo has: each architecture has its own words. */
+/* The first of these lines that the beginning of /proc/cpuinfo has: each architecture has its
+ * own words. */
 void cpu_model(char *name, size_t room)
 {
     static const char *const keys[] = { "model name", "Model", "cpu model", "cpu", "CPU part" };
@@ -154,7 +158,8 @@ void cpu_model(char *name, size_t room)
     file_read("/proc/cpuinfo", info, sizeof info);
     for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
         for (const char *line = info; *line; line += strcspn(line, "\n"), line += *line != 0) {
-            size_t n = strlen(keys[k]), blanks = strncmp(line, keys[k], n) ? 0 : strspn(line + n, " \t");
+            size_t n = strlen(keys[k]),
+                   blanks = strncmp(line, keys[k], n) ? 0 : strspn(line + n, " \t");
             if (strncmp(line, keys[k], n) || line[n + blanks] != ':')
                 continue;
             const char *value = line + n + blanks + 1 + strspn(line + n + blanks + 1, " \t");
@@ -176,12 +181,14 @@ static int cache_file(int index, const char *name, char *content, size_t room)
 
 static size_t cache_by_libc(int level)
 {
-    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE };
+    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
+                                 _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE };
     long bytes = level >= 1 && level <= 4 ? sysconf(names[level - 1]) : 0;
     return bytes > 0 ? (size_t)bytes : 0;
 }
 
-/* Virtual machines often have no such directory, and the C library then asks the processor itself. */
+/* Virtual machines often have no such directory, and the C library then asks the
+ * processor itself. */
 size_t cpu_cache_bytes(int level)
 {
     char content[32];
@@ -190,9 +197,11 @@ size_t cpu_cache_bytes(int level)
         uint64_t bytes;
         if (text_parse_int(content, 1, 99, &here) != 0 || here != level)
             continue;
-        if (cache_file(index, "type", content, sizeof content) <= 0 || strcmp(content, "Instruction") == 0)
+        if (cache_file(index, "type", content, sizeof content) <= 0
+            || strcmp(content, "Instruction") == 0)
             continue;
-        if (cache_file(index, "size", content, sizeof content) > 0 && text_parse_bytes(content, &bytes) == 0)
+        if (cache_file(index, "size", content, sizeof content) > 0
+            && text_parse_bytes(content, &bytes) == 0)
             return (size_t)bytes;
     }
     return cache_by_libc(level);

@@ -1,7 +1,8 @@
 /* Job: which CPUs this process may use, and staying on one of them.
  * Owns: nothing.
  * Never: ranks.
- * CPUs allowed = affinity mask ∩ cgroup quota (v1 cpu.cfs_quota_us / cfs_period_us, v2 cpu.max, all ancestors), rounded up, at least 1. */
+ * CPUs allowed = affinity mask ∩ cgroup quota (v1 cpu.cfs_quota_us / cfs_period_us, v2 cpu.max, all
+ * ancestors), rounded up, at least 1. */
 #ifndef TUTTI_OS_CPU_H
 #define TUTTI_OS_CPU_H
 
@@ -9,17 +10,22 @@
 #include <stdint.h>
 
 int cpu_allowed(void);                       /* affinity ∩ quota of the calling thread, >= 1 */
-int cpu_mask(uint64_t *words, int n);        /* affinity as bits, n words of 64; number of CPUs in it or -errno */
+/* affinity as bits, n words of 64; number of CPUs in it or -errno */
+int cpu_mask(uint64_t *words, int n);
 int cpu_count_mask(const uint64_t *words, int n);
 int cpu_quota(void);                         /* CPUs by cgroup quota, rounded up; 0: no quota */
-/* Binds the calling thread to the index-th CPU of its mask (index modulo their number). The CPU or -errno. */
+/* Binds the calling thread to the index-th CPU of its mask (index modulo their number). The CPU
+ * or -errno. */
 int cpu_bind(int index);
-/* cpu_quota under another root than /sys/fs/cgroup and with another text than /proc/self/cgroup: for tests. */
+/* cpu_quota under another root than /sys/fs/cgroup and with another text than /proc/self/cgroup:
+ * for tests. */
 int cpu_quota_at(const char *root, const char *cgroup_text);
-/* What a machine is known by: CPUs online, whoever may use them, within the cgroup's quota; the processor's name, "unknown processor". */
+/* What a machine is known by: CPUs online, whoever may use them, within the cgroup's quota; the
+ * processor's name, "unknown processor". */
 int cpu_machine(void);
 void cpu_model(char *name, size_t room);
-int cpu_siblings(void);                      /* hardware threads of the core that CPU 0 is one of, itself among them; >= 1 */
-size_t cpu_cache_bytes(int level);           /* data cache of CPU 0; 0: unknown (a guess is the caller's) */
+/* hardware threads of the core that CPU 0 is one of, itself among them; >= 1 */
+int cpu_siblings(void);
+size_t cpu_cache_bytes(int level);  /* data cache of CPU 0; 0: unknown (a guess is the caller's) */
 
 #endif

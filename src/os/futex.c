@@ -1,7 +1,9 @@
-/* Three system calls and the translation of their errors. No private flag anywhere: the sleepers are in other
- * processes. A plain wait takes a relative time (the kernel measures it on CLOCK_MONOTONIC, and keeps what is left
- * of it over a stop), so it costs no read of the clock; futex_waitv (Linux 5.16) knows absolute times only.
- * Cost: about 0.5 us in and out when the word has changed already, about 110 ns for each further word. */
+/* Three system calls and the translation of their errors. No private flag anywhere: the sleepers
+ * are in other processes. A plain wait takes a relative time (the kernel measures it on
+ * CLOCK_MONOTONIC, and keeps what is left of it over a stop), so it costs no read of the clock;
+ * futex_waitv (Linux 5.16) knows absolute times only.
+ * Cost: about 0.5 us in and out when the word has changed already, about 110 ns for each
+ *       further word. */
 #include "os/futex.h"
 
 #include "base/clock.h"
@@ -13,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of our own, because headers older than 5.16 have neither the number (the same on every architecture) nor the shape. */
+/* Of our own, because headers older than 5.16 have neither the number (the same on every
+ * architecture) nor the shape. */
 enum { NUMBER_OF_FUTEX_WAITV = 449, WORD_OF_32_BITS = 2 };
 
 struct watched { uint64_t value, address; uint32_t flags, reserved; };
@@ -26,7 +29,8 @@ static long futex_call(shared32 *word, int what, uint32_t value, const struct ti
 
 int futex_wait(shared32 *word, uint32_t seen, uint64_t timeout_ns)
 {
-    struct timespec timeout = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
+    struct timespec timeout = { (time_t)(timeout_ns / 1000000000u),
+                                (long)(timeout_ns % 1000000000u) };
     if (futex_call(word, FUTEX_WAIT, seen, &timeout) == 0 || errno == EAGAIN)
         return 0;
     return -errno;
@@ -38,16 +42,19 @@ int futex_wait_any(const struct futex_word *words, int n, uint64_t timeout_ns)
     if (n < 1 || n > FUTEX_WORDS)
         return -EINVAL;
     for (int i = 0; i < n; i++)
-        watched[i] = (struct watched){ words[i].seen, (uintptr_t)words[i].word, WORD_OF_32_BITS, 0 };
+        watched[i] = (struct watched){ words[i].seen, (uintptr_t)words[i].word, WORD_OF_32_BITS,
+                                       0 };
     uint64_t now = clock_ns();
     uint64_t end = timeout_ns > (uint64_t)INT64_MAX - now ? (uint64_t)INT64_MAX : now + timeout_ns;
     struct long_time until = { (int64_t)(end / 1000000000u), (int64_t)(end % 1000000000u) };
-    if (syscall(NUMBER_OF_FUTEX_WAITV, watched, n, 0, &until, CLOCK_MONOTONIC) >= 0 || errno == EAGAIN)
+    if (syscall(NUMBER_OF_FUTEX_WAITV, watched, n, 0, &until, CLOCK_MONOTONIC) >= 0
+        || errno == EAGAIN)
         return 0;
     return errno == EPERM ? -ENOSYS : -errno;
 }
 
-/* errno is put back: this one is called in signal handlers, under code that is about to look at its own errno. */
+/* errno is put back: this one is called in signal handlers, under code that is about to look at its
+ * own errno. */
 int futex_wake(shared32 *word, int n)
 {
     int saved = errno;

@@ -1,6 +1,7 @@
-/* Sequenced packets: a message arrives whole or not at all, its descriptor with it, and the end of the other side is seen.
- * An abstract name vanishes with its socket. A name on disk outlives a killed listener, so a listener on a path first looks
- * whether anybody answers there, under a lock on the directory (which leaves nothing behind), and removes a dead one.
+/* Sequenced packets: a message arrives whole or not at all, its descriptor with it, and the end of
+ * the other side is seen. An abstract name vanishes with its socket. A name on disk outlives a
+ * killed listener, so a listener on a path first looks whether anybody answers there, under a lock
+ * on the directory (which leaves nothing behind), and removes a dead one.
  * Cost: a connection and a message each way, some 20 us; once per rank. */
 #include "os/handover.h"
 
@@ -50,7 +51,8 @@ static int bind_and_listen(const struct address *address)
     int fd = new_socket(SOCK_SEQPACKET);
     if (fd < 0)
         return fd;
-    if (bind(fd, (const struct sockaddr *)&address->un, address->len) != 0 || listen(fd, BACKLOG) != 0) {
+    if (bind(fd, (const struct sockaddr *)&address->un, address->len) != 0
+        || listen(fd, BACKLOG) != 0) {
         int error = -errno;
         close(fd);
         return error;
@@ -71,7 +73,8 @@ static int connect_to(const struct address *address, int type)
     return fd;
 }
 
-/* The descriptor that holds the lock, or -errno. Nobody waits for it: who meets it locked tries the whole meeting again. */
+/* The descriptor that holds the lock, or -errno. Nobody waits for it: who meets it locked tries the
+ * whole meeting again. */
 static int lock_directory(const char *path)
 {
     char directory[sizeof(struct sockaddr_un)];
@@ -89,14 +92,16 @@ static int lock_directory(const char *path)
     return fd;
 }
 
-/* connect refuses a plain file in the same words as a dead socket; a file is somebody's, and stays. */
+/* connect refuses a plain file in the same words as a dead socket; a file is somebody's,
+ * and stays. */
 static bool is_socket(const char *path)
 {
     struct stat st;
     return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* All who bind here hold the lock until they listen, so a name that refuses under the lock is a dead one. */
+/* All who bind here hold the lock until they listen, so a name that refuses under the lock is a
+ * dead one. */
 static int listen_on_path(const char *path, const struct address *address)
 {
     int lock = lock_directory(path);
@@ -123,8 +128,10 @@ static const char *own_directory(void)
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         struct stat st;
         const char *directory = getenv(variables[i]);
-        bool there = directory && directory[0] == '/' && stat(directory, &st) == 0 && S_ISDIR(st.st_mode);
-        if (there && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) && access(directory, W_OK | X_OK) == 0)
+        bool there = directory && directory[0] == '/' && stat(directory, &st) == 0
+            && S_ISDIR(st.st_mode);
+        if (there && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH))
+            && access(directory, W_OK | X_OK) == 0)
             return directory;
     }
     return NULL;
@@ -144,7 +151,9 @@ int handover_private(const char *name, char *path, size_t room)
     struct text t = { path, room, 0 };
     text_clear(&t);
     text_add(&t, "%s/.tutti-%016llx", directory, (unsigned long long)hash);
-    return t.used + 1 < sizeof ((struct sockaddr_un *)0)->sun_path && t.used + 1 < room ? 0 : -ENAMETOOLONG;
+    return t.used + 1 < sizeof((struct sockaddr_un *)0)->sun_path && t.used + 1 < room
+        ? 0
+        : -ENAMETOOLONG;
 }
 
 int handover_listen(const char *name)
@@ -169,7 +178,8 @@ int handover_box(const char *name)
     int error = make_address(name, &address), fd = error ? error : new_socket(SOCK_DGRAM), yes = 1;
     if (fd < 0)
         return fd;
-    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0 && bind(fd, (const struct sockaddr *)&address.un, address.len) == 0)
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0
+        && bind(fd, (const struct sockaddr *)&address.un, address.len) == 0)
         return fd;
     error = -errno;
     close(fd);
@@ -223,7 +233,8 @@ int handover_peer(int fd, struct handover_peer *peer)
     return 0;
 }
 
-/* Waits for `events`, at most until end_ns. 0 or an error; a signal is not one, its handler has run. */
+/* Waits for `events`, at most until end_ns. 0 or an error; a signal is not one, its
+ * handler has run. */
 static int wait_for(int fd, short events, int timeout_ms, uint64_t end_ns)
 {
     for (;;) {
@@ -251,7 +262,10 @@ static uint64_t end_of(int timeout_ms)
 }
 
 /* Room for descriptors, aligned as the macros of cmsg(3) want it. */
-union control { struct cmsghdr align; char room[CMSG_SPACE(FDS_READ * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))]; };
+union control {
+    struct cmsghdr align;
+    char room[CMSG_SPACE(FDS_READ * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+};
 
 int handover_send(int fd, const void *bytes, size_t n, int pass_fd, int timeout_ms)
 {
@@ -286,7 +300,8 @@ int handover_send(int fd, const void *bytes, size_t n, int pass_fd, int timeout_
     }
 }
 
-/* The first descriptor in the message, moved up; the others are closed, or a stranger could fill our table. */
+/* The first descriptor in the message, moved up; the others are closed, or a stranger could fill
+ * our table. */
 static int take_descriptor(struct msghdr *message)
 {
     int first = -1;

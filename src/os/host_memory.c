@@ -1,6 +1,7 @@
-/* The three ranges are the kernel's: a program's data stays where it was loaded, the heap grows and shrinks at its end only, and a stack
- * that has grown keeps what it has. Nothing else is ever placed there, so what was found once holds for good; a forked child has them at
- * the same addresses. Stacks of other threads are ordinary mappings that come and go, and are left out.
+/* The three ranges are the kernel's: a program's data stays where it was loaded, the heap grows and
+ * shrinks at its end only, and a stack that has grown keeps what it has. Nothing else is ever
+ * placed there, so what was found once holds for good; a forked child has them at the same
+ * addresses. Stacks of other threads are ordinary mappings that come and go, and are left out.
  * Cost: three looks into the table of mappings, once. */
 #include "os/host_memory.h"
 
@@ -10,10 +11,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* The program's own headers: where the kernel says that they lie is where they say they lie, but for what the program was moved by. */
+/* The program's own headers: where the kernel says that they lie is where they say they lie, but
+ * for what the program was moved by. */
 static void find_data(struct host_memory *ground)
 {
-    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)(uintptr_t)getauxval(AT_PHDR);      /* an address, by the kernel's word */
+    /* an address, by the kernel's word */
+    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)(uintptr_t)getauxval(AT_PHDR);
     unsigned long n = getauxval(AT_PHNUM);
     uintptr_t moved = 0;
     bool placed = false;
@@ -42,7 +45,8 @@ void host_memory_find(struct host_memory *ground)
     find_data(ground);
     if (find(end - 1, "[heap]", &m))
         ground->heap_from = m.from;
-    if (find((uintptr_t)getauxval(AT_RANDOM), "[stack]", &m)) {      /* 16 bytes that the kernel puts there */
+    /* 16 bytes that the kernel puts there */
+    if (find((uintptr_t)getauxval(AT_RANDOM), "[stack]", &m)) {
         ground->stack_from = m.from;
         ground->stack_to = m.to;
     }

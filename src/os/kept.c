@@ -1,6 +1,8 @@
-/* fstat tells files, sockets, memory apart, and from Linux 6.9 on processes. All that has no inode of its own (eventfd, io_uring, a process before
- * that) shows one and the same: there the kernel's name of its kind is taken, and the number that /proc shows of it. Without /proc all of
- * these are alike, and believed; so is what fstat may not look at. Of a process that has been reaped the number is gone: the kind alone is left. */
+/* fstat tells files, sockets, memory apart, and from Linux 6.9 on processes. All that has no inode
+ * of its own (eventfd, io_uring, a process before that) shows one and the same: there the kernel's
+ * name of its kind is taken, and the number that /proc shows of it. Without /proc all of these are
+ * alike, and believed; so is what fstat may not look at. Of a process that has been reaped the
+ * number is gone: the kind alone is left. */
 #include "os/kept.h"
 
 #include "base/text.h"
@@ -16,7 +18,9 @@
 
 enum { PATH_ROOM = 64, KIND_ROOM = 64, INFO_ROOM = 1024 };
 
-static const char *const numbered[] = { "anon_inode:[pidfd]", "\nPid:", "anon_inode:[eventfd]", "\neventfd-id:" };
+static const char *const numbered[] = { "anon_inode:[pidfd]", "\nPid:", "anon_inode:[eventfd]",
+                                        "\n"
+                                        "eventfd-id:" };
 
 static uint64_t number_of(int fd, const char *kind)
 {
@@ -51,7 +55,9 @@ struct kept kept_of(int fd)
             number = number_of(fd, kind);
     }
     uint64_t words[] = { st.st_dev, st.st_ino, st.st_mode & S_IFMT };
-    return (struct kept){ fd, text_hash(kind, strlen(kind), text_hash((const char *)words, sizeof words, 0)), number };
+    return (struct kept){
+        fd, text_hash(kind, strlen(kind), text_hash((const char *)words, sizeof words, 0)), number
+    };
 }
 
 bool kept_is(const struct kept *kept)
@@ -61,7 +67,8 @@ bool kept_is(const struct kept *kept)
     struct kept now = kept_of(kept->fd);
     if (now.fd >= 0 && (now.file == UNKNOWN || kept->file == UNKNOWN))
         return true;
-    return now.fd >= 0 && now.file == kept->file && (now.number == kept->number || !now.number || !kept->number);
+    return now.fd >= 0 && now.file == kept->file
+        && (now.number == kept->number || !now.number || !kept->number);
 }
 
 int kept_fd(const struct kept *kept) { return kept_is(kept) ? kept->fd : -EBADF; }

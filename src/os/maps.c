@@ -1,7 +1,9 @@
-/* PROCMAP_QUERY (Linux 6.11) answers for one address; before, the table is read as text from its beginning, up to the line that is
- * wanted: a microsecond against 0.2 ms for 1,000 mappings. A stack that grows is told by mprotect, which knows a flag that only such
- * a mapping takes, and changes nothing on one that can be read and written anyhow.
- * pthread_getattr_np tells the calling thread's own stack; those of other threads look like any other memory. */
+/* PROCMAP_QUERY (Linux 6.11) answers for one address; before, the table is read as text from its
+ * beginning, up to the line that is wanted: a microsecond against 0.2 ms for 1,000 mappings. A
+ * stack that grows is told by mprotect, which knows a flag that only such a mapping takes, and
+ * changes nothing on one that can be read and written anyhow.
+ * pthread_getattr_np tells the calling thread's own stack; those of other threads look like any
+ * other memory. */
 #include "os/maps.h"
 
 #include <errno.h>
@@ -39,7 +41,10 @@ static int open_table(void)
 static int by_query(uintptr_t at, struct mapping *m)
 {
     char name[4096] = { 0 };                         /* memcheck does not know who writes there */
-    struct query q = { .size = sizeof q, .flags = COVERING_OR_NEXT, .at = at, .name_size = sizeof name, .name_at = (uint64_t)(uintptr_t)name };
+    struct query q = {
+        .size = sizeof q, .flags = COVERING_OR_NEXT, .at = at, .name_size = sizeof name,
+        .name_at = (uint64_t)(uintptr_t)name
+    };
     int fd = open_table();
     if (fd < 0)
         return fd;
@@ -47,8 +52,10 @@ static int by_query(uintptr_t at, struct mapping *m)
     close(fd);
     if (error)
         return error;
-    *m = (struct mapping){ .from = q.from, .to = q.to, .readable = q.is & IS_READABLE, .writable = q.is & IS_WRITABLE,
-                           .executable = q.is & IS_EXECUTABLE, .shared = q.is & IS_SHARED, .file = q.inode != 0 };
+    *m = (struct mapping){
+        .from = q.from, .to = q.to, .readable = q.is & IS_READABLE, .writable = q.is & IS_WRITABLE,
+        .executable = q.is & IS_EXECUTABLE, .shared = q.is & IS_SHARED, .file = q.inode != 0
+    };
     name_it(m, q.name_size ? name : "");
     return 0;
 }
@@ -69,8 +76,10 @@ static bool parse(char *line, struct mapping *m)
     uintptr_t to = strtoull(at, &at, 16);
     if (*at++ != ' ' || strlen(at) < 5)
         return false;
-    *m = (struct mapping){ .from = from, .to = to, .readable = at[0] == 'r', .writable = at[1] == 'w',
-                           .executable = at[2] == 'x', .shared = at[3] == 's' };
+    *m = (struct mapping){
+        .from = from, .to = to, .readable = at[0] == 'r', .writable = at[1] == 'w',
+        .executable = at[2] == 'x', .shared = at[3] == 's'
+    };
     at += 5;
     at += strcspn(at, " ");                          /* the offset */
     at += strspn(at, " ");
@@ -114,7 +123,8 @@ int maps_at(uintptr_t at, struct mapping *m)
     return error == 0 || error == -ENOENT ? error : maps_at_by_text(at, m);
 }
 
-/* The first thread's stack has a name; for it pthread_getattr_np would read the whole table of mappings, milliseconds where there are many. */
+/* The first thread's stack has a name; for it pthread_getattr_np would read the whole table of
+ * mappings, milliseconds where there are many. */
 static bool on_own_stack(uintptr_t from, uintptr_t to)
 {
     pthread_attr_t attributes;
@@ -125,7 +135,8 @@ static bool on_own_stack(uintptr_t from, uintptr_t to)
         return false;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0)
         return false;
-    bool found = pthread_attr_getstack(&attributes, &stack, &bytes) == 0 && from < (uintptr_t)stack + bytes && to > (uintptr_t)stack;
+    bool found = pthread_attr_getstack(&attributes, &stack, &bytes) == 0
+        && from < (uintptr_t)stack + bytes && to > (uintptr_t)stack;
     pthread_attr_destroy(&attributes);
     return found;
 }
@@ -174,7 +185,8 @@ int maps_ordinary(const void *ptr, size_t bytes, struct text *why)
         }
         const char *wrong = what_else(&m, at);
         if (wrong) {
-            text_add(why, "at 0x%llx %s%s%s", (unsigned long long)at, wrong, m.from <= at && m.name[0] ? ": " : "", m.from <= at ? m.name : "");
+            text_add(why, "at 0x%llx %s%s%s", (unsigned long long)at, wrong,
+                     m.from <= at && m.name[0] ? ": " : "", m.from <= at ? m.name : "");
             return -EINVAL;
         }
         at = m.to;

@@ -1,7 +1,9 @@
-/* A memfd and not a file in /dev/shm: no limit of 64 MiB in a container, no name that can be left behind, and seals, so
- * that no peer can cut the ground away under the others. Mappings begin on a multiple of 2 MiB so that huge pages fit;
- * for that, 2 MiB more of address space are reserved for a moment and given back.
- * Cost: create and map take some tens of microseconds whatever the size; memory is spent by populate alone. */
+/* A memfd and not a file in /dev/shm: no limit of 64 MiB in a container, no name that can be left
+ * behind, and seals, so that no peer can cut the ground away under the others. Mappings begin on a
+ * multiple of 2 MiB so that huge pages fit; for that, 2 MiB more of address space are reserved for
+ * a moment and given back.
+ * Cost: create and map take some tens of microseconds whatever the size; memory is spent by
+ *       populate alone. */
 #include "os/memory.h"
 
 #include "base/atomic.h"
@@ -35,7 +37,8 @@ size_t memory_page(void)
     return page > 0 ? (size_t)page : 4096;
 }
 
-/* "Not executable" is asked for first: systems that insist on it refuse the plain form, older kernels refuse this one. */
+/* "Not executable" is asked for first: systems that insist on it refuse the plain form, older
+ * kernels refuse this one. */
 static int new_memfd(void)
 {
     int fd = memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL);
@@ -51,7 +54,8 @@ int memory_create(uint64_t bytes)
         return -EINVAL;
     if (bytes > (uint64_t)INT64_MAX)
         return -EFBIG;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+        && bytes > limit.rlim_cur)
         return -EFBIG;
     int fd = new_memfd();
     if (fd < 0)
@@ -75,8 +79,8 @@ int memory_check(int fd, uint64_t *bytes)
     return 0;
 }
 
-/* Address space and not memory, whatever the program has said of locking (mlockall, MCL_FUTURE): pages without any rights are not made present, and
- * are unlocked before they get some. */
+/* Address space and not memory, whatever the program has said of locking (mlockall, MCL_FUTURE):
+ * pages without any rights are not made present, and are unlocked before they get some. */
 static int map_empty(char *start, uint64_t bytes, int protection, int fd)
 {
     if (mmap(start, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED)
@@ -85,8 +89,9 @@ static int map_empty(char *start, uint64_t bytes, int protection, int fd)
     return mprotect(start, bytes, protection) == 0 ? 0 : -errno;
 }
 
-/* Where the limit of locked memory does not grant it, even without pages: one page that is mapped and unlocked grows, and what it becomes is
- * unlocked as it is. A place for it is found by letting it grow anywhere first; in between another thread may take that. */
+/* Where the limit of locked memory does not grant it, even without pages: one page that is mapped
+ * and unlocked grows, and what it becomes is unlocked as it is. A place for it is found by letting
+ * it grow anywhere first; in between another thread may take that. */
 static void *map_grown(int fd, uint64_t whole, int protection, int *error)
 {
     enum { TRIES = 16 };
@@ -104,7 +109,8 @@ static void *map_grown(int fd, uint64_t whole, int protection, int *error)
             break;
         }
         char *start = room + (alignment - (uintptr_t)room % alignment) % alignment;
-        if (mmap(start, page, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0) != start)
+        if (mmap(start, page, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0)
+            != start)
             continue;
         munlock(start, page);
         if (mremap(start, page, whole, 0) == start && mprotect(start, whole, protection) == 0) {
@@ -146,7 +152,8 @@ static void *map_aligned(int fd, uint64_t bytes, int protection, int *error)
     if (head > 0)
         munmap(at, head);
     munmap(start + whole, alignment - head);
-    /* A core file with everybody's spans in it would be of no use and as large as the disk; failing to say so is no failure. */
+    /* A core file with everybody's spans in it would be of no use and as large as the disk; failing
+     * to say so is no failure. */
     madvise(start, whole, MADV_DONTDUMP);
     *error = 0;
     return start;
@@ -157,8 +164,9 @@ void *memory_map(int fd, uint64_t bytes, int *error)
     return map_aligned(fd, bytes, PROT_READ | PROT_WRITE, error);
 }
 
-/* memcheck's search for leaks reads whatever may be read and written, and so makes memory of all address space. What may be written may be read,
- * too, on the machines that we know; to memcheck it is then no place where pointers are. Nor one where a thread may sleep. */
+/* memcheck's search for leaks reads whatever may be read and written, and so makes memory of all
+ * address space. What may be written may be read, too, on the machines that we know; to memcheck it
+ * is then no place where pointers are. Nor one where a thread may sleep. */
 void memory_no_roots(void *at, uint64_t bytes)
 {
     if (checked_by_memcheck())
@@ -197,8 +205,9 @@ void memory_dump(void *at, uint64_t bytes)
     madvise(s.at, s.bytes, MADV_DODUMP);
 }
 
-/* Peers may write the same pages meanwhile: a word is exchanged for itself. Not an addition of 0, which a compiler may turn
- * into a fence and a load (clang does), and a load brings no page of its own. */
+/* Peers may write the same pages meanwhile: a word is exchanged for itself. Not an addition of
+ * 0, which a compiler may turn into a fence and a load (clang does), and a load brings no page
+ * of its own. */
 static void touch(struct page_range s)
 {
     size_t page = memory_page();
@@ -210,7 +219,8 @@ static void touch(struct page_range s)
     }
 }
 
-/* EINVAL means a kernel without the advice, or a mapping that cannot be written; an empty stretch tells which. */
+/* EINVAL means a kernel without the advice, or a mapping that cannot be written; an empty stretch
+ * tells which. */
 static bool populate_known(char *at)
 {
     return madvise(at, 0, POPULATE_WRITE) == 0;
@@ -253,10 +263,14 @@ int memory_release(int fd, void *base, void *at, size_t bytes)
 
 static int map_over(void *at, size_t bytes, int flags, int fd, uint64_t offset)
 {
-    return mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED ? -errno : 0;
+    return mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, (off_t)offset)
+            == MAP_FAILED
+        ? -errno
+        : 0;
 }
 
-/* A mapping of no length, moved, is a second one of the same pages. It is as the first one is; only forks shall have it all the same. */
+/* A mapping of no length, moved, is a second one of the same pages. It is as the first one is; only
+ * forks shall have it all the same. */
 static int map_again(void *from, void *at, size_t bytes)
 {
     if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
@@ -277,7 +291,8 @@ int memory_private_over(void *at, size_t bytes)
     return map_over(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Version 2 says "max" for no limit, which is no number; version 1 says a number larger than any machine. */
+/* Version 2 says "max" for no limit, which is no number; version 1 says a number larger than
+ * any machine. */
 static void look_limit(const char *dir, void *arg)
 {
     static const char *const names[] = { "memory.max", "memory.limit_in_bytes" };
@@ -320,12 +335,14 @@ static uint64_t line_of(const char *text, const char *name)
 static void look_room(const char *dir, void *arg)
 {
     static const char *const names[][3] = { { "memory.max", "memory.current", "inactive_file" },
-                                            { "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file" } };
+                                            { "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                              "total_inactive_file" } };
     uint64_t *least = arg;
     for (int i = 0; i < 2; i++) {
         long long limit, used;
         char path[1024], text[4096];
-        if (!cgroup_number(dir, names[i][0], &limit, NULL) || !cgroup_number(dir, names[i][1], &used, NULL) || limit <= 0)
+        if (!cgroup_number(dir, names[i][0], &limit, NULL)
+            || !cgroup_number(dir, names[i][1], &used, NULL) || limit <= 0)
             continue;
         struct text t = TEXT_IN(path);
         text_add(&t, "%s/memory.stat", dir);

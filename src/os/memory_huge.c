@@ -1,8 +1,10 @@
-/* Huge pages for shared memory are off by default on most systems, but MADV_COLLAPSE (Linux 6.1) makes them on request, whatever the
- * setting. It wants something to collapse: one small page in each 2 MiB is touched first, the holes are filled by zeroed parts of the
- * huge page. That is also the fastest way to populate: 64 MiB in 6 ms, where page by page takes 20 ms, and collapsing what is
- * populated already 170 ms (it copies). Copying 64 MiB into huge pages takes 0.95 x the time. Where the kernel lacks it,
- * MADV_HUGEPAGE is all that can be said. What came of it is asked of the kernel, not believed. */
+/* Huge pages for shared memory are off by default on most systems, but MADV_COLLAPSE (Linux 6.1)
+ * makes them on request, whatever the setting. It wants something to collapse: one small page in
+ * each 2 MiB is touched first, the holes are filled by zeroed parts of the huge page. That is also
+ * the fastest way to populate: 64 MiB in 6 ms, where page by page takes 20 ms, and collapsing what
+ * is populated already 170 ms (it copies). Copying 64 MiB into huge pages takes 0.95 x the time.
+ * Where the kernel lacks it, MADV_HUGEPAGE is all that can be said. What came of it is asked of the
+ * kernel, not believed. */
 #include "os/memory.h"
 
 #include <errno.h>
@@ -19,7 +21,8 @@ enum { COLLAPSE = 25 };
 
 struct scan_region { uint64_t start, end, categories; };
 struct scan_arg {
-    uint64_t size, flags, start, end, loop_end, regions, regions_length, most_pages, inverted, mask, any_of, return_mask;
+    uint64_t size, flags, start, end, loop_end, regions, regions_length, most_pages, inverted, mask,
+        any_of, return_mask;
 };
 #define SCAN _IOWR('f', 16, struct scan_arg)
 #define SCAN_HUGE (UINT64_C(1) << 6)
@@ -27,9 +30,12 @@ struct scan_arg {
 /* PAGEMAP_SCAN (6.7): bytes mapped as huge pages in the stretch; -1: not known here. */
 static int64_t scan(char *at, size_t bytes)
 {
-    struct scan_region region[16] = { { 0, 0, 0 } };         /* memcheck does not know who writes there */
-    struct scan_arg arg = { .size = sizeof arg, .start = (uint64_t)(uintptr_t)at, .end = (uint64_t)(uintptr_t)(at + bytes),
-                            .regions = (uint64_t)(uintptr_t)region, .regions_length = 16, .mask = SCAN_HUGE, .return_mask = SCAN_HUGE };
+    struct scan_region region[16] = { { 0, 0, 0 } };   /* memcheck does not know who writes there */
+    struct scan_arg arg = {
+        .size = sizeof arg, .start = (uint64_t)(uintptr_t)at,
+        .end = (uint64_t)(uintptr_t)(at + bytes), .regions = (uint64_t)(uintptr_t)region,
+        .regions_length = 16, .mask = SCAN_HUGE, .return_mask = SCAN_HUGE
+    };
     int fd = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
     int64_t found = fd < 0 ? -1 : 0;
     while (found >= 0 && arg.start < arg.end) {
@@ -76,9 +82,10 @@ size_t memory_huge(void *at, size_t bytes)
     return found >= 0 ? (size_t)found : smaps(at, bytes);
 }
 
-/* A huge page is made on the node of the small one that was there before it. Where small pages lie on the nodes in turn they do so by their
- * number, and the first of each 512 would, for most numbers of nodes, always be on the same few. So one is taken whose number leaves the
- * same rest as `number` by 480, and by what divides that: 2, 3, 4, 5, 6, 8, 10, 12, 16, 32 nodes. */
+/* A huge page is made on the node of the small one that was there before it. Where small pages lie
+ * on the nodes in turn they do so by their number, and the first of each 512 would, for most
+ * numbers of nodes, always be on the same few. So one is taken whose number leaves the same rest as
+ * `number` by 480, and by what divides that: 2, 3, 4, 5, 6, 8, 10, 12, 16, 32 nodes. */
 static size_t host_copy_page_of(uint64_t number)
 {
     const uint64_t turn = 480, small = memory_page(), pages = MEMORY_HUGE_PAGE / small;
@@ -88,7 +95,8 @@ static size_t host_copy_page_of(uint64_t number)
 int memory_populate_huge(void *at, size_t bytes, uint64_t number, size_t *huge)
 {
     const size_t page = MEMORY_HUGE_PAGE;
-    uintptr_t from = ((uintptr_t)at + page - 1) / page * page, to = ((uintptr_t)at + bytes) / page * page;
+    uintptr_t from = ((uintptr_t)at + page - 1) / page * page,
+              to = ((uintptr_t)at + bytes) / page * page;
     *huge = 0;
     if (from < to) {
         char *start = (char *)at + (from - (uintptr_t)at);

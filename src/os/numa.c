@@ -1,6 +1,7 @@
-/* Which CPUs and memory belong together, and staying there. A node counts if this thread may run on one of its CPUs: a job confined
- * to one socket has one node. libnuma knows the topology; the binding itself is by system call, because libnuma prints its
- * errors and offers no way to stay within the affinity mask we were given. Cost: some reads of /sys, once at start. */
+/* Which CPUs and memory belong together, and staying there. A node counts if this thread may run on
+ * one of its CPUs: a job confined to one socket has one node. libnuma knows the topology; the
+ * binding itself is by system call, because libnuma prints its errors and offers no way to stay
+ * within the affinity mask we were given. Cost: some reads of /sys, once at start. */
 #define numa_bind libnuma_bind_unused    /* its declaration contradicts ours */
 #include <numa.h>
 #undef numa_bind
@@ -37,7 +38,10 @@ int numa_set_count(const struct numa_set *set)
 /* ---- which there are ---- */
 
 /* Memory there that this process may have. */
-static bool is_ours(int node) { return node < NUMA_NODES_MOST && numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)node); }
+static bool is_ours(int node)
+{
+    return node < NUMA_NODES_MOST && numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)node);
+}
 
 bool numa_several(void)
 {
@@ -104,7 +108,8 @@ struct numa_set numa_map_of(const struct numa_map *map, const uint64_t *mask, in
     return set;
 }
 
-int numa_map_pick(const struct numa_map *map, const uint64_t *mask, int index, uint64_t cpus[NUMA_CPU_WORDS])
+int numa_map_pick(const struct numa_map *map, const uint64_t *mask, int index,
+                  uint64_t cpus[NUMA_CPU_WORDS])
 {
     struct numa_set set = numa_map_of(map, mask, NUMA_CPU_WORDS);
     int count = numa_set_count(&set), left = count ? index % count : 0;
@@ -157,13 +162,15 @@ int numa_look(int index, struct numa_facts *facts, int *list, int n)
 
 /* ---- binding ---- */
 
-/* Preferred, not bound: a full node then means slower memory and not a killed process. Containers often forbid the call
- * (EPERM); a thread that stays on the node's CPUs gets its memory there by first touch anyway. */
+/* Preferred, not bound: a full node then means slower memory and not a killed process. Containers
+ * often forbid the call (EPERM); a thread that stays on the node's CPUs gets its memory there by
+ * first touch anyway. */
 static int prefer_memory_of(int node)
 {
     struct numa_set nodes = { { 0 } };
     numa_set_add(&nodes, node);
-    if (set_mempolicy(MPOL_PREFERRED, nodes.bits, NUMA_NODES_MOST) == 0 || errno == EPERM || errno == ENOSYS)
+    if (set_mempolicy(MPOL_PREFERRED, nodes.bits, NUMA_NODES_MOST) == 0 || errno == EPERM
+        || errno == ENOSYS)
         return 0;
     return -errno;
 }
@@ -191,19 +198,25 @@ int numa_bind(int index)
 struct numa_policy numa_prefer(const struct numa_set *nodes)
 {
     int count = numa_set_count(nodes);
-    return (struct numa_policy){ count == 0 ? MPOL_DEFAULT : count == 1 ? MPOL_PREFERRED : MPOL_INTERLEAVE, *nodes };
+    return (struct numa_policy){ count == 0 ? MPOL_DEFAULT
+                                     : count == 1 ? MPOL_PREFERRED
+                                     : MPOL_INTERLEAVE,
+                                 *nodes };
 }
 
 bool numa_policy_is_local(const struct numa_policy *policy)
 {
     int mode = policy->mode & MODE;
-    return mode == MPOL_DEFAULT || mode == LOCAL || (mode == MPOL_PREFERRED && numa_set_count(&policy->nodes) == 0);
+    return mode == MPOL_DEFAULT || mode == LOCAL
+        || (mode == MPOL_PREFERRED && numa_set_count(&policy->nodes) == 0);
 }
 
 static int ask(void *at, unsigned flags, struct numa_policy *policy)
 {
     *policy = (struct numa_policy){ 0 };
-    return get_mempolicy(&policy->mode, policy->nodes.bits, NUMA_NODES_MOST, at, flags) == 0 ? 0 : -errno;
+    return get_mempolicy(&policy->mode, policy->nodes.bits, NUMA_NODES_MOST, at, flags) == 0
+        ? 0
+        : -errno;
 }
 
 int numa_policy_mine(struct numa_policy *policy) { return ask(NULL, 0, policy); }
@@ -212,7 +225,11 @@ int numa_policy_at(void *at, struct numa_policy *policy) { return ask(at, MPOL_F
 int numa_policy_set(void *at, size_t bytes, const struct numa_policy *policy)
 {
     bool any = numa_set_count(&policy->nodes) > 0;
-    return mbind(at, bytes, policy->mode, any ? policy->nodes.bits : NULL, any ? NUMA_NODES_MOST : 0, 0) == 0 ? 0 : -errno;
+    return mbind(at, bytes, policy->mode, any ? policy->nodes.bits : NULL,
+                 any ? NUMA_NODES_MOST : 0, 0)
+            == 0
+        ? 0
+        : -errno;
 }
 
 int numa_policy_try(void)

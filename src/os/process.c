@@ -1,16 +1,20 @@
-/* What /proc and pidfds say about a process. A pid alone names nobody, since numbers are used again: pid and start time
- * together do. Each question is answered from one read of one small file where possible, so that the answer is of one
- * moment. Cost: a look with a pidfd 6 us, nearly all of it the read of .../status; without one 10 us.
+/* What /proc and pidfds say about a process. A pid alone names nobody, since numbers are used
+ * again: pid and start time together do. Each question is answered from one read of one small file
+ * where possible, so that the answer is of one moment. Cost: a look with a pidfd 6 us, nearly all
+ * of it the read of .../status; without one 10 us.
  *
- * Two traps. Numbers of another pid namespace mean other processes here: the namespace is compared first. And /proc may
- * belong to another namespace than ours (unshare --pid without a mount of its own): /proc/self then is not our pid, and
- * nothing in /proc/PID may be believed, so that only the system calls are left.
+ * Two traps. Numbers of another pid namespace mean other processes here: the namespace is compared
+ * first. And /proc may belong to another namespace than ours (unshare --pid without a mount of its
+ * own): /proc/self then is not our pid, and nothing in /proc/PID may be believed, so that only the
+ * system calls are left.
  *
- * What of us belongs to a task (memory, descriptors, namespaces) is read in /proc/thread-self: /proc/self is the main thread, and has none of these
- * any more where that has ended by itself (pthread_exit) and others go on.
+ * What of us belongs to a task (memory, descriptors, namespaces) is read in /proc/thread-self:
+ * /proc/self is the main thread, and has none of these any more where that has ended by itself
+ * (pthread_exit) and others go on.
  *
- * A third: start times are shown by the clock of whoever reads, which a time namespace puts ahead or behind (a container's that was restored
- * from a checkpoint). What is told to others is by the machine's clock. That the reader's is another one is looked at only where two times
+ * A third: start times are shown by the clock of whoever reads, which a time namespace puts
+ * ahead or behind (a container's that was restored from a checkpoint). What is told to others is
+ * by the machine's clock. That the reader's is another one is looked at only where two times
  * differ, 10 us more. */
 #include "os/process.h"
 
@@ -27,9 +31,23 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NUMBER_OF_PIDFD_OPEN = 434, NS_ROOM = 64, PATH_ROOM = 80, STAT_ROOM = 1024, STATUS_ROOM = 4096, NAME_BYTES = 15, ANCESTORS = 4096 };
+enum {
+    NUMBER_OF_PIDFD_OPEN = 434,
+    NS_ROOM = 64,
+    PATH_ROOM = 80,
+    STAT_ROOM = 1024,
+    STATUS_ROOM = 4096,
+    NAME_BYTES = 15,
+    ANCESTORS = 4096
+};
 
-struct facts { char name[64]; char state; int32_t parent; uint64_t cpu_ticks, start; int exit_code; };
+struct facts {
+    char name[64];
+    char state;
+    int32_t parent;
+    uint64_t cpu_ticks, start;
+    int exit_code;
+};
 
 static uint64_t number(const char *s)
 {
@@ -39,7 +57,8 @@ static uint64_t number(const char *s)
     return v;
 }
 
-/* PID (NAME) STATE PARENT …: the name may hold blanks and brackets, so the fields are counted from its last ')'. */
+/* PID (NAME) STATE PARENT …: the name may hold blanks and brackets, so the fields are counted from
+ * its last ')'. */
 static int parse_facts(const char *stat, struct facts *facts)
 {
     const char *open = strchr(stat, '('), *close = strrchr(stat, ')');
@@ -93,7 +112,8 @@ static uint64_t own_namespace(void)
     return stat("/proc/thread-self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* Not known is elsewhere: its number may mean another process here, or none, and then somebody alive would be called dead. */
+/* Not known is elsewhere: its number may mean another process here, or none, and then somebody
+ * alive would be called dead. */
 static bool elsewhere(const struct process_id *id)
 {
     if (id->pid_namespace == 0)
@@ -113,18 +133,21 @@ static bool proc_is_ours(void)
     return number(self) == (uint64_t)getpid();
 }
 
-/* Of a process that has made a time namespace and is not in it itself the file tells the children's. */
+/* Of a process that has made a time namespace and is not in it itself the file tells
+ * the children's. */
 static bool offsets_are_ours(void)
 {
     char own[NS_ROOM], children[NS_ROOM];
-    ssize_t n = readlink("/proc/thread-self/ns/time", own, sizeof own), m = readlink("/proc/thread-self/ns/time_for_children", children, sizeof children);
+    ssize_t n = readlink("/proc/thread-self/ns/time", own, sizeof own),
+            m = readlink("/proc/thread-self/ns/time_for_children", children, sizeof children);
     return n == m && (n <= 0 || memcmp(own, children, (size_t)n) == 0);
 }
 
 struct ahead { int64_t seconds, ns; };
 
-/* By how much our clock of that name is ahead of the machine's. False: that cannot be known. A line is "boottime SECONDS NANOSECONDS"; the seconds
-   may be negative. Before Linux 5.6 there is no such file, and one clock. */
+/* By how much our clock of that name is ahead of the machine's. False: that cannot be known. A line
+   is "boottime SECONDS NANOSECONDS"; the seconds may be negative. Before Linux 5.6 there is no such
+   file, and one clock. */
 static bool clock_ahead(const char *clock, struct ahead *ahead)
 {
     char offsets[STAT_ROOM];
@@ -162,7 +185,8 @@ static uint64_t start_told(uint64_t shown)
     return shown && ticks_ahead(&ahead) ? shown - (uint64_t)ahead : 0;
 }
 
-/* May /proc show this of a process that has told us that? Parts of a tick are lost on the way to another clock. */
+/* May /proc show this of a process that has told us that? Parts of a tick are lost on the way to
+ * another clock. */
 static bool is_start(uint64_t shown, uint64_t told)
 {
     int64_t ahead;
@@ -177,11 +201,13 @@ int process_self(struct process_id *id)
     struct facts facts = { 0 };
     int error = read_facts("/proc/self/stat", &facts);
     uint64_t namespace = own_namespace();
-    *id = (struct process_id){ getpid(), gettid(), start_told(facts.start), namespace ? namespace : PROCESS_NAMESPACE_UNKNOWN };
+    *id = (struct process_id){ getpid(), gettid(), start_told(facts.start),
+                               namespace ? namespace : PROCESS_NAMESPACE_UNKNOWN };
     return error;
 }
 
-/* From .../status of the thread: a zombie, dead, or its process writing a core file? Unreadable is no answer. */
+/* From .../status of the thread: a zombie, dead, or its process writing a core file? Unreadable is
+ * no answer. */
 static bool past_running(const struct process_id *id)
 {
     char room[PATH_ROOM], status[STATUS_ROOM];
@@ -205,7 +231,8 @@ static bool thread_there(const struct process_id *id)
     return syscall(SYS_tgkill, id->pid, thread_of(id), 0) == 0 || errno != ESRCH;
 }
 
-/* A pidfd cannot come to mean another process, so start time and namespace need no look when there is one. */
+/* A pidfd cannot come to mean another process, so start time and namespace need no look when
+ * there is one. */
 int process_alive(const struct process_id *id, int pidfd)
 {
     if (pidfd >= 0 && readable(pidfd))
@@ -235,7 +262,8 @@ int process_pidfd(const struct process_id *id)
     if (fd < 0)
         return -errno;
     struct facts facts;
-    bool other = proc_is_ours() && process_facts(id->pid, &facts) == 0 && !is_start(facts.start, id->start);
+    bool other = proc_is_ours() && process_facts(id->pid, &facts) == 0
+        && !is_start(facts.start, id->start);
     if (other) {
         close(fd);
         return -ESRCH;
@@ -266,7 +294,8 @@ static const char *state_word(char state)
     }
 }
 
-/* The state is that of the rank's thread, the CPU time that of its whole process: others may compute for it. */
+/* The state is that of the rank's thread, the CPU time that of its whole process: others may
+ * compute for it. */
 const char *process_state(const struct process_id *id, uint64_t *cpu_ns)
 {
     struct facts process, thread;
@@ -286,12 +315,14 @@ const char *process_state(const struct process_id *id, uint64_t *cpu_ns)
     return state_word(thread.state);
 }
 
-/* The exit code is written before memory and marks go; until then, and for one that goes on, it is 0, and so it is for an exit
- * with 0, which only the zombie tells from that. A stopped process has a code too, of the stop. */
+/* The exit code is written before memory and marks go; until then, and for one that goes on, it is
+ * 0, and so it is for an exit with 0, which only the zombie tells from that. A stopped process has
+ * a code too, of the stop. */
 int process_end(const struct process_id *id, int *status)
 {
     struct facts facts;
-    if (elsewhere(id) || !proc_is_ours() || process_facts(id->pid, &facts) != 0 || !is_start(facts.start, id->start))
+    if (elsewhere(id) || !proc_is_ours() || process_facts(id->pid, &facts) != 0
+        || !is_start(facts.start, id->start))
         return 0;
     bool over = strchr("ZXx", facts.state) != NULL;
     if (!over && (facts.exit_code == 0 || strchr("Tt", facts.state)))

@@ -1,15 +1,18 @@
-/* The mark a rank leaves when it goes, whichever way it goes. A robust mutex and not a list of our own: glibc owns the
- * robust list of each thread, and the kernel walks it even after SIGKILL, within 100 us, before memory is given back.
- * Never locked to exclude anybody: it is held for life, and only its word is looked at.
+/* The mark a rank leaves when it goes, whichever way it goes. A robust mutex and not a list of our
+ * own: glibc owns the robust list of each thread, and the kernel walks it even after SIGKILL,
+ * within 100 us, before memory is given back. Never locked to exclude anybody: it is held for life,
+ * and only its word is looked at.
  *
  *   0                     free, or left (unlocked)
  *   tid | WAITERS         held
  *   OWNER_DIED | WAITERS  the holder's thread ended; the kernel has woken one sleeper
  *
- * WAITERS is set by the holder itself, since nobody sleeps through glibc; without it the kernel would wake nobody. glibc
- * keeps a set bit until the unlock, so setting it once is enough. A holder killed between lock and bit leaves the mark
- * without a wake: sleepers look again by themselves in slices.
- * Costs: hold and leave about 100 ns and one wake. Linux with glibc only: another libc needs its own file here. */
+ * WAITERS is set by the holder itself, since nobody sleeps through glibc; without it the kernel
+ * would wake nobody. glibc keeps a set bit until the unlock, so setting it once is enough. A
+ * holder killed between lock and bit leaves the mark without a wake: sleepers look again by
+ * themselves in slices.
+ * Costs: hold and leave about 100 ns and one wake. Linux with glibc only: another libc needs its
+ *        own file here. */
 #include "os/process.h"
 
 #include "os/futex.h"
@@ -53,7 +56,8 @@ int process_mark_hold(struct process_mark *mark)
     return 0;
 }
 
-/* Asked before the unlock, which would say so too: ThreadSanitizer counts an unlock by a stranger as a bug. */
+/* Asked before the unlock, which would say so too: ThreadSanitizer counts an unlock by a stranger
+ * as a bug. */
 int process_mark_leave(struct process_mark *mark)
 {
     if (!process_mark_mine(mark))
@@ -75,7 +79,8 @@ bool process_mark_died(uint32_t word)
     return (word & FUTEX_OWNER_DIED) != 0;
 }
 
-/* The word holds a number of the holder's pid namespace; a mark of another namespace must not be asked about. */
+/* The word holds a number of the holder's pid namespace; a mark of another namespace must not be
+ * asked about. */
 bool process_mark_mine(struct process_mark *mark)
 {
     /* relaxed: only this thread can put its own number there or take it away. */

@@ -1,5 +1,6 @@
-/* Until it is taken a child that has ended can be asked by anybody how (process_end); afterwards only who took it can tell. Between a
- * waitpid() and the note of its result, a busy machine may put milliseconds in which neither knows. */
+/* Until it is taken a child that has ended can be asked by anybody how (process_end); afterwards
+ * only who took it can tell. Between a waitpid() and the note of its result, a busy machine may put
+ * milliseconds in which neither knows. */
 #include "os/reap.h"
 
 #include <errno.h>
@@ -9,10 +10,13 @@
 pid_t reap_look(pid_t pid, int *status)
 {
     siginfo_t info = { .si_pid = 0 };
-    if (waitid(pid < 0 ? P_ALL : P_PID, pid < 0 ? 0 : (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+    if (waitid(pid < 0 ? P_ALL : P_PID, pid < 0 ? 0 : (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT)
+        < 0)
         return -1;
     if (info.si_pid > 0)
-        *status = info.si_code == CLD_EXITED ? (info.si_status & 255) << 8 : info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
+        *status = info.si_code == CLD_EXITED
+            ? (info.si_status & 255) << 8
+            : info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
     return info.si_pid;
 }
 

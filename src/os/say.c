@@ -1,7 +1,9 @@
-/* write() to a pipe, a terminal or a socket may block for as long as its reader likes, and its mode is shared with everybody who has it open: it is not
- * ours to change. So a thread writes, with all signals blocked: SIGPIPE stays with that thread, and ends with it. Who waits gives it a tenth of a second,
- * so that a text stands in its place wherever somebody reads; then goes on without it. Where no thread can be had, a piece is written that the pipe
- * has room for: one page, if poll says that it can be written to. */
+/* write() to a pipe, a terminal or a socket may block for as long as its reader likes, and its mode
+ * is shared with everybody who has it open: it is not ours to change. So a thread writes, with all
+ * signals blocked: SIGPIPE stays with that thread, and ends with it. Who waits gives it a tenth of
+ * a second, so that a text stands in its place wherever somebody reads; then goes on without it.
+ * Where no thread can be had, a piece is written that the pipe has room for: one page, if poll says
+ * that it can be written to. */
 #include "os/say.h"
 
 #include "base/atomic.h"

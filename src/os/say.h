@@ -8,7 +8,8 @@
 
 enum { SAY_MOST_NS = 100000000 };
 
-/* A reader that has stopped holds up a thread of ours and no rank; as long as it does, further texts are dropped. */
+/* A reader that has stopped holds up a thread of ours and no rank; as long as it does, further
+ * texts are dropped. */
 void say(const char *text, size_t bytes);
 
 #endif

@@ -1,6 +1,8 @@
-/* /proc/PID/net/unix has a line for each socket of that process's namespace, may be read by everybody, and names no owner:
+/* /proc/PID/net/unix has a line for each socket of that process's namespace, may be read by
+ * everybody, and names no owner:
  *     Num: RefCount Protocol Flags Type St Inode Path
- * An abstract name begins with '@' there; the flag 10000 says that somebody listens. Cost: a microsecond a socket, two a process. */
+ * An abstract name begins with '@' there; the flag 10000 says that somebody listens. Cost: a
+ * microsecond a socket, two a process. */
 #include "os/sockets.h"
 
 #include "base/text.h"
@@ -60,7 +62,8 @@ int sockets_elsewhere(pid_t *pids, int room)
     uint64_t seen[NAMESPACES] = { namespace_at("/proc/self/ns/net") };
     int known = 1, n = 0;
     DIR *proc = seen[0] ? opendir("/proc") : NULL;
-    for (struct dirent *entry; proc && n < room && known < NAMESPACES && (entry = readdir(proc)) != NULL;) {
+    for (struct dirent *entry;
+         proc && n < room && known < NAMESPACES && (entry = readdir(proc)) != NULL;) {
         pid_t pid = (pid_t)atoi(entry->d_name);
         uint64_t its = pid > 0 ? sockets_namespace(pid) : 0;
         bool new = its != 0;

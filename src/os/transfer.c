@@ -1,7 +1,9 @@
-/* Which of the two ways is asked of the system each time, and each time answered at once: a ring can be had or not. The threads are four at
- * most: a disk that needs more requests at a time than that deserves a ring. A thread takes whatever piece is oldest; ends are taken in any
- * order. A submission that fails half-way is an end of its own, so that nothing is ever lost. Nobody can sleep on a ring and on words of
- * others at once: a thread turns the ring's ends into a word, made for those who have found that they must wait. */
+/* Which of the two ways is asked of the system each time, and each time answered at once: a ring
+ * can be had or not. The threads are four at most: a disk that needs more requests at a time than
+ * that deserves a ring. A thread takes whatever piece is oldest; ends are taken in any order. A
+ * submission that fails half-way is an end of its own, so that nothing is ever lost. Nobody can
+ * sleep on a ring and on words of others at once: a thread turns the ring's ends into a word, made
+ * for those who have found that they must wait. */
 #include "os/transfer.h"
 
 #include "base/error.h"
@@ -22,7 +24,12 @@
 
 enum { THREADS_MOST = 4, AT_ONCE = 1 << 30, DEAF_SLICE = 1000000 };
 
-struct transfer_job { struct transfer_piece piece; unsigned tag; int64_t result; struct transfer_job *next; };
+struct transfer_job {
+    struct transfer_piece piece;
+    unsigned tag;
+    int64_t result;
+    struct transfer_job *next;
+};
 
 struct transfer {
     struct uring *ring;                /* NULL: threads */
@@ -102,7 +109,8 @@ static void *listen_to(void *arg)
     uint64_t ends;
     while (!load_acquire32(&t->closing)) {
         if (!kept_is(&t->event) || (read(t->event.fd, &ends, sizeof ends) < 0 && errno != EINTR))
-            futex_wait(&t->closing, 0, DEAF_SLICE);  /* nothing says any more that there is an end: who sleeps looks each time */
+            /* nothing says any more that there is an end: who sleeps looks each time */
+            futex_wait(&t->closing, 0, DEAF_SLICE);
         if (!load_acquire32(&t->closing))
             announce(t);
     }
@@ -119,7 +127,7 @@ static void stop_listening(struct transfer *t)
     if (kept_is(&t->event))
         while (write(t->event.fd, &one, sizeof one) < 0 && errno == EINTR) { }
     else
-        pthread_cancel(t->listener);                 /* it sleeps on what was the event, and holds nothing */
+        pthread_cancel(t->listener);        /* it sleeps on what was the event, and holds nothing */
     pthread_join(t->listener, NULL);
     kept_close(&t->event);
 }

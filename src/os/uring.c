@@ -1,6 +1,8 @@
-/* A ring of its own for each transfer: it is made in some 30 us, which is nothing beside a file. Plain reads and writes: what the page cache
- * holds is copied while it is handed over, by whoever hands it over; the rest is the kernel's. Memory is not registered with the ring: that
- * pins pages once instead of once per request, and here each page is used once; to register a stripe as a whole costs its huge pages. */
+/* A ring of its own for each transfer: it is made in some 30 us, which is nothing beside a file.
+ * Plain reads and writes: what the page cache holds is copied while it is handed over, by whoever
+ * hands it over; the rest is the kernel's. Memory is not registered with the ring: that pins pages
+ * once instead of once per request, and here each page is used once; to register a stripe as a
+ * whole costs its huge pages. */
 #include "os/uring.h"
 
 #include "os/kept.h"
@@ -64,7 +66,7 @@ int uring_give(struct uring *ring, const struct transfer_piece *piece, unsigned 
     else
         io_uring_prep_write(sqe, piece->fd, piece->at, bytes, piece->offset);
     io_uring_sqe_set_data64(sqe, tag);
-    io_uring_submit(&ring->ring);                    /* busy: it goes with the next one, or when ends are taken */
+    io_uring_submit(&ring->ring);   /* busy: it goes with the next one, or when ends are taken */
     return 0;
 }
 
@@ -80,12 +82,16 @@ int uring_take(struct uring *ring, struct transfer_end *end)
     return 1;
 }
 
-int uring_event(struct uring *ring, int event) { return kept_is(&ring->file) ? io_uring_register_eventfd(&ring->ring, event) : -EBADF; }
+int uring_event(struct uring *ring, int event)
+{
+    return kept_is(&ring->file) ? io_uring_register_eventfd(&ring->ring, event) : -EBADF;
+}
 
 void uring_wait(struct uring *ring)
 {
     struct io_uring_cqe *cqe;
-    if (!kept_is(&ring->file)) {                     /* what has been asked for ends all the same, and is shown in memory */
+    /* what has been asked for ends all the same, and is shown in memory */
+    if (!kept_is(&ring->file)) {
         sched_yield();
         return;
     }
@@ -96,7 +102,8 @@ void uring_wait(struct uring *ring)
 void uring_close(struct uring *ring)
 {
     if (!kept_is(&ring->file))
-        ring->ring.ring_fd = ring->ring.enter_ring_fd = -1;          /* its memory is given back; the number is another's */
+        /* its memory is given back; the number is another's */
+        ring->ring.ring_fd = ring->ring.enter_ring_fd = -1;
     io_uring_queue_exit(&ring->ring);
     free(ring);
 }

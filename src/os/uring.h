@@ -1,6 +1,7 @@
 /* Job: one io_uring, for os/transfer.
  * Owns: the ring.
- * Never: decides whether to use it. A build without liburing has uring_stub.c instead, where nothing can be opened. */
+ * Never: decides whether to use it. A build without liburing has uring_stub.c instead, where
+ *        nothing can be opened. */
 #ifndef TUTTI_OS_URING_H
 #define TUTTI_OS_URING_H
 
@@ -12,10 +13,11 @@ struct uring;
 
 /* NULL: *error = -ENOSYS, -EPERM (forbidden), -ENOMEM … */
 struct uring *uring_open(unsigned depth, int *error);
-bool uring_knows(int request);                                       /* has the kernel this request? False where there are no rings */
+bool uring_knows(int request);  /* has the kernel this request? False where there are no rings */
 int  uring_give(struct uring *ring, const struct transfer_piece *piece, unsigned tag);
 int  uring_take(struct uring *ring, struct transfer_end *end);
-int  uring_event(struct uring *ring, int event);                     /* this eventfd counts what ends from now on: 0 or -errno */
+/* this eventfd counts what ends from now on: 0 or -errno */
+int  uring_event(struct uring *ring, int event);
 void uring_wait(struct uring *ring);                                 /* until one has ended */
 void uring_close(struct uring *ring);                                /* nothing is under way */
 

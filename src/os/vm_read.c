@@ -1,5 +1,6 @@
-/* The kernel copies page by page, out of the other process's memory into ours: one copy, where a stage in shared memory takes two. It ends
- * early where a page is missing, and at the most that one call may move. */
+/* The kernel copies page by page, out of the other process's memory into ours: one copy, where a
+ * stage in shared memory takes two. It ends early where a page is missing, and at the most that one
+ * call may move. */
 #include "os/vm_read.h"
 
 #include "base/text.h"
@@ -19,12 +20,16 @@ int vm_read_known(pid_t pid, struct vm_known known, void *to, uint64_t at, size_
     char is[VM_KNOWN];
     for (size_t done = 0; done < bytes;) {
         struct iovec here[2] = { { is, known.bytes }, { (char *)to + done, bytes - done } };
-        struct iovec there[2] = { { (void *)(uintptr_t)known.at, known.bytes }, { (void *)(uintptr_t)(at + done), bytes - done } };
+        struct iovec there[2] = { { (void *)(uintptr_t)known.at, known.bytes },
+                                  { (void *)(uintptr_t)(at + done), bytes - done } };
         bool asks = known.bytes > 0;
-        ssize_t n = process_vm_readv(pid, asks ? here : here + 1, asks ? 2 : 1, asks ? there : there + 1, asks ? 2 : 1, 0);
+        ssize_t n = process_vm_readv(pid, asks ? here : here + 1, asks ? 2 : 1,
+                                     asks ? there : there + 1, asks ? 2 : 1, 0);
         if (n < 0 && errno == EINTR)
             continue;
-        if (asks && ((n < 0 && errno == EFAULT) || (n >= 0 && ((size_t)n < known.bytes || memcmp(is, known.known, known.bytes)))))
+        if (asks
+            && ((n < 0 && errno == EFAULT)
+                || (n >= 0 && ((size_t)n < known.bytes || memcmp(is, known.known, known.bytes)))))
             return -ESRCH;
         if (n <= (ssize_t)known.bytes)
             return n < 0 ? -errno : -EFAULT;
@@ -38,7 +43,8 @@ int vm_read(pid_t pid, void *to, uint64_t at, size_t bytes)
     return vm_read_known(pid, (struct vm_known){ NULL, 0, 0 }, to, at, bytes);
 }
 
-/* Users and groups, whether its memory may be looked at (prctl, PR_SET_DUMPABLE), and what it may do beyond that of its user. */
+/* Users and groups, whether its memory may be looked at (prctl, PR_SET_DUMPABLE), and what it may
+ * do beyond that of its user. */
 uint64_t vm_rights(void)
 {
     struct { uid_t uid[3]; gid_t gid[3]; int dumpable; struct __user_cap_data_struct caps[2]; } now;
@@ -55,7 +61,8 @@ int vm_own(const void *at, size_t bytes)
 {
     char ends[2];
     struct iovec here = { ends, sizeof ends };
-    struct iovec there[2] = { { (void *)(uintptr_t)at, 1 }, { (void *)((uintptr_t)at + bytes - 1), 1 } };
+    struct iovec there[2] = { { (void *)(uintptr_t)at, 1 },
+                              { (void *)((uintptr_t)at + bytes - 1), 1 } };
     if (bytes == 0)
         return 0;
     ssize_t n = process_vm_readv(getpid(), &here, 1, there, 2, 0);

@@ -1,7 +1,8 @@
-/* Where messages lie on their way. A letter of a small message is one line that its receiver spins on, so four bytes cost one transfer of
- * a line, as a flag does. Rings and stores are found full by their own writer alone, from the reader's counters, which it loads only
- * then; growing costs a take from the span, three or four times in a channel's life. What was outgrown is kept until the comm is
- * closed: a third of the size in use. */
+/* Where messages lie on their way. A letter of a small message is one line that its receiver spins
+ * on, so four bytes cost one transfer of a line, as a flag does. Rings and stores are found full by
+ * their own writer alone, from the reader's counters, which it loads only then; growing costs a
+ * take from the span, three or four times in a channel's life. What was outgrown is kept until the
+ * comm is closed: a third of the size in use. */
 #include "p2p/p2p.h"
 
 #include "fold/fold.h"
@@ -12,12 +13,13 @@
 #include <string.h>
 
 enum { DEALS_A_PAGE = 4096 / sizeof(struct deal), STORE_ALIGN = 64 };
-/* A store through which so much has gone that a larger one has earned its pages (base/fresh.h) becomes as large as a stage: lines that come round too
-   soon are still in their reader's caches, and slow to write. Measured, 2 ranks, 64 KiB both ways: 5.5 us through 1 MiB, 3.7 through 2, 4.8 through
-   4, with 16 KiB 1.9, 1.5, 2.6. */
+/* A store through which so much has gone that a larger one has earned its pages (base/fresh.h)
+   becomes as large as a stage: lines that come round too soon are still in their reader's caches,
+   and slow to write. Measured, 2 ranks, 64 KiB both ways: 5.5 us through 1 MiB, 3.7 through 2, 4.8
+   through 4, with 16 KiB 1.9, 1.5, 2.6. */
 enum { PAGE = 4096, STORE_CHUNK = 16384 };
 enum { LETTER_FIRST = CPU_LINE - offsetof(struct letter, envelope.text), OWN_MOST = 1024 };
-enum { MOVES_MOST = 8 };                             /* a ring grows from RING_FIRST to RING_MOST in fewer */
+enum { MOVES_MOST = 8 };                    /* a ring grows from RING_FIRST to RING_MOST in fewer */
 
 static int table_open(struct p2p *p)
 {
@@ -45,10 +47,11 @@ int lane_open(struct p2p *p, struct lane *lane)
     if (!channel)
         return error;
     memset((void *)channel, 0, 4096);
-    _Static_assert(sizeof(struct channel) + RING_FIRST * sizeof(struct letter) == 4096, "a channel begins as one page");
+    _Static_assert(sizeof(struct channel) + RING_FIRST * sizeof(struct letter) == 4096,
+                   "a channel begins as one page");
     lane->out = channel;
     lane->write = (struct reel){ channel->letters, RING_FIRST, 0, 0 };
-    store_release64(&p->table[lane_peer(p, lane)], p2p_offset(p, channel));          /* E41 release */
+    store_release64(&p->table[lane_peer(p, lane)], p2p_offset(p, channel));     /* E41 release */
     return 0;
 }
 
@@ -93,9 +96,10 @@ struct letter *lane_letter(struct p2p *p, struct lane *lane)
     return &lane->write.at[lane->write.index];
 }
 
-/* What the next message of this size will be written to is fetched: as a rule its receiver has read what was there long ago. A store to a line that is
-   not there holds up the letter's seq behind it, too. Measured between CPUs far apart, both ways: 64 bytes 624 ns without their letter's second line, 226
-   with it, 256 bytes 645 and 504. */
+/* What the next message of this size will be written to is fetched: as a rule its receiver has read
+   what was there long ago. A store to a line that is not there holds up the letter's seq behind it,
+   too. Measured between CPUs far apart, both ways: 64 bytes 624 ns without their letter's second
+   line, 226 with it, 256 bytes 645 and 504. */
 static void lane_own(const struct lane *lane, size_t bytes)
 {
     const struct letter *next = &lane->write.at[lane->write.index];
@@ -115,8 +119,11 @@ void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_
 /* The store's pages up to there, some more at once. 0 or -ENOMEM. */
 static int store_touch(struct lane *lane, uint64_t end)
 {
-    uint64_t whole = layout_round(end, STORE_CHUNK), there = whole < lane->store_bytes ? whole : lane->store_bytes;
-    int r = end > lane->store_there ? comm_touch(lane->store + lane->store_there, there - lane->store_there, &lane->fresh) : 0;
+    uint64_t whole = layout_round(end, STORE_CHUNK),
+             there = whole < lane->store_bytes ? whole : lane->store_bytes;
+    int r = end > lane->store_there
+        ? comm_touch(lane->store + lane->store_there, there - lane->store_there, &lane->fresh)
+        : 0;
     if (r == 0 && end > lane->store_there)
         lane->store_there = there;
     return r;
@@ -126,9 +133,10 @@ static int store_touch(struct lane *lane, uint64_t end)
 static char *store_fit(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end, int *error)
 {
     uint64_t rest = lane->store_bytes - lane->store_at;
-    bool round = rest < bytes;                       /* from its beginning again, what is left at its end unused */
+    bool round = rest < bytes;      /* from its beginning again, what is left at its end unused */
     uint64_t freed = lane->freed > lane->store_begun ? lane->freed : lane->store_begun;
-    uint64_t skip = round && lane->stored != freed ? rest : 0;       /* of an empty one all is free, wherever it was left */
+    /* of an empty one all is free, wherever it was left */
+    uint64_t skip = round && lane->stored != freed ? rest : 0;
     *error = -EAGAIN;
     if (!lane->store || lane->stored - freed + skip + bytes > lane->store_bytes)
         return NULL;
@@ -149,16 +157,21 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
     uint64_t whole = layout_round(bytes, STORE_ALIGN);
     uint64_t most = (uint64_t)PIECE * p->pieces;
     bool medium = bytes > SMALL;
-    if (medium && lane->stored - load_acquire64(&lane->out->freed) + whole > STORE_MOST / 2)        /* E36 acquire */
+    /* E36 acquire */
+    if (medium && lane->stored - load_acquire64(&lane->out->freed) + whole > STORE_MOST / 2)
         return NULL;                                 /* the other half is for small ones */
     bool busy = lane->store && lane->store_bytes < most && fresh_may(&lane->fresh, most / PAGE);
     char *at = busy ? NULL : store_fit(p, lane, whole, end, error);
     if (at || *error == -ENOMEM)
         return at;
-    lane->taken = load_acquire64(&lane->out->taken);                 /* E36 acquire: before freed, so that the next letter read is waited for */
+    /* E36 acquire: before freed, so that the next letter read is waited for */
+    lane->taken = load_acquire64(&lane->out->taken);
     lane->freed = load_acquire64(&lane->out->freed);                 /* E36 acquire */
     at = busy ? NULL : store_fit(p, lane, whole, end, error);
-    uint64_t more = busy ? most : lane->store ? lane->store_bytes * 4 : STORE_FIRST, room = busy || medium ? most : STORE_MOST;
+    uint64_t more = busy ? most
+        : lane->store ? lane->store_bytes * 4
+        : STORE_FIRST,
+             room = busy || medium ? most : STORE_MOST;
     while (more < whole)
         more *= 4;
     if (more > room)
@@ -167,7 +180,7 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
         return at;
     int refused;
     char *store = comm_hold_bare(p->comm, more, &refused);
-    if (!store && whole > lane->store_bytes)         /* there is no store that will ever have room for it */
+    if (!store && whole > lane->store_bytes) /* there is no store that will ever have room for it */
         *error = refused;
     if (!store && busy) {
         fresh_refused(&lane->fresh, most / PAGE);
@@ -186,12 +199,15 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
 int lane_stage(struct p2p *p, struct lane *lane, uint64_t pieces)
 {
     int error = 0;
-    uint64_t before = lane->offers_pieces, all = before + pieces < p->pieces ? before + pieces : p->pieces;
+    uint64_t before = lane->offers_pieces,
+             all = before + pieces < p->pieces ? before + pieces : p->pieces;
     if (!lane->stage)
         lane->stage = comm_hold_bare(p->comm, (size_t)PIECE * p->pieces, &error);
     if (!lane->stage)
         return error;
-    if (before < all && (error = comm_touch(lane->stage + before * PIECE, (all - before) * PIECE, &lane->fresh)) < 0)
+    if (before < all
+        && (error = comm_touch(lane->stage + before * PIECE, (all - before) * PIECE, &lane->fresh))
+            < 0)
         return error;
     lane->offers_pieces = all;
     return 0;
@@ -245,7 +261,8 @@ char *p2p_of_peer(const struct p2p *p, uint32_t peer, uint64_t offset, uint64_t 
 {
     const struct arena_header *h = p->watch->arena->header;
     uint64_t from = h->spans_at + watch_world_rank(p->watch, peer) * h->span_bytes;
-    bool there = offset >= from && offset - from <= h->span_bytes && bytes <= h->span_bytes - (offset - from) && offset % sizeof(struct deal) == 0;
+    bool there = offset >= from && offset - from <= h->span_bytes
+        && bytes <= h->span_bytes - (offset - from) && offset % sizeof(struct deal) == 0;
     return there ? p->watch->arena->base + offset : NULL;
 }
 
@@ -266,7 +283,8 @@ static bool lane_find(struct p2p *p, struct lane *lane)
         at = load_acquire64(&p->watch->members[peer].mail);          /* E41 acquire */
         if (!at)
             return false;
-        lane->table = (shared64 *)(void *)p2p_of_peer(p, peer, at, p->watch->size * sizeof(shared64));
+        lane->table = (shared64 *)(void *)p2p_of_peer(p, peer, at,
+                                                      p->watch->size * sizeof(shared64));
         if (!lane->table)
             return lane_damaged(lane);
     }
@@ -303,7 +321,8 @@ static bool front_sound(const struct p2p *p, const struct lane *lane)
     case LETTER_OFFERED:
         return p2p_of_peer(p, peer, e->rest.deal, sizeof(struct deal))
             && (e->rest.at == NOT_IN_ARENA || peer == p->watch->me
-                || (cma_is(e->rest.at) ? e->bytes >= CMA_LEAST : p2p_of_arena(p, e->rest.at, e->bytes) != NULL));
+                || (cma_is(e->rest.at) ? e->bytes >= CMA_LEAST
+                                       : p2p_of_arena(p, e->rest.at, e->bytes) != NULL));
     default: return false;
     }
 }
@@ -312,8 +331,11 @@ static bool front_sound(const struct p2p *p, const struct lane *lane)
 static bool front_moves(struct p2p *p, struct lane *lane)
 {
     const struct envelope *e = &lane->front;
-    struct letter *more = e->letters > RING_FIRST && e->letters <= RING_MOST && lane->moves < MOVES_MOST
-                        ? (struct letter *)(void *)p2p_of_peer(p, lane_peer(p, lane), e->rest.at, e->letters * sizeof(struct letter)) : NULL;
+    struct letter *more = e->letters > RING_FIRST && e->letters <= RING_MOST
+            && lane->moves < MOVES_MOST
+        ? (struct letter *)(void *)p2p_of_peer(p, lane_peer(p, lane), e->rest.at,
+                                               e->letters * sizeof(struct letter))
+        : NULL;
     if (!more)
         return lane_damaged(lane);
     lane->moves++;

@@ -1,13 +1,17 @@
-/* A large message read out of its sender's private memory (process_vm_readv): one copy, where the stage takes two, but the system has to
- * find each page first. Which is faster the receiver finds out by doing both (base/tuner.h).
+/* A large message read out of its sender's private memory (process_vm_readv): one copy, where the
+ * stage takes two, but the system has to find each page first. Which is faster the receiver finds
+ * out by doing both (base/tuner.h).
  *
- * The sender stays in its call until the deal is done, and says so by the deal's state before it returns for another reason: what was read
- * is the message if the deal still stood when all was read. Its process is known by its identity, read in the same call as the data. Where
- * it cannot be read at all, this time or ever, the data come through the stage; of a sender that is gone nothing comes there, which is
- * found out as for any other.
+ * The sender stays in its call until the deal is done, and says so by the deal's state before it
+ * returns for another reason: what was read is the message if the deal still stood when all was
+ * read. Its process is known by its identity, read in the same call as the data. Where it cannot be
+ * read at all, this time or ever, the data come through the stage; of a sender that is gone nothing
+ * comes there, which is found out as for any other.
  *
- * Not where ranks share CPUs: what comes through the stage waits for the sender's turns there, so that reading seems to be faster by far, while it
- * keeps the CPU from those who would send. Measured, 8 ranks on 2 CPUs, both ways at once: 1 MiB 1064 us so, 817 by the stage alone, 16 MiB 18 ms and 11. */
+ * Not where ranks share CPUs: what comes through the stage waits for the sender's turns there, so
+ * that reading seems to be faster by far, while it keeps the CPU from those who would send.
+ * Measured, 8 ranks on 2 CPUs, both ways at once: 1 MiB 1064 us so, 817 by the stage alone, 16 MiB
+ * 18 ms and 11. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -16,9 +20,10 @@
 
 #include <errno.h>
 
-enum { STRETCH = 4 << 20 };                          /* what is read before the deal is looked at again */
-/* Through the stage the sender does half of the work, and what it costs a receiver to read all by itself shows when both send at once:
-   measured so, reads that had seemed a little faster made 1 MiB 200 us instead of 160. */
+enum { STRETCH = 4 << 20 };                 /* what is read before the deal is looked at again */
+/* Through the stage the sender does half of the work, and what it costs a receiver to read all by
+   itself shows when both send at once: measured so, reads that had seemed a little faster made 1
+   MiB 200 us instead of 160. */
 enum { CMA_WORTH = 2 };
 
 void cma_offer(const struct p2p *p, const struct post *post, struct envelope *e)
@@ -44,7 +49,8 @@ static int cma_read(const struct p2p *p, const struct post *post, const struct e
     const struct vm_known known = { id, sizeof *id, e->rest.end };
     for (size_t at = 0, n; at < e->bytes; at += n) {
         n = e->bytes - at < STRETCH ? e->bytes - at : STRETCH;
-        if (load_acquire64(&post->deal->state) != deal_word(post->generation, DEAL_GRANTED))         /* E37 acquire */
+        /* E37 acquire */
+        if (load_acquire64(&post->deal->state) != deal_word(post->generation, DEAL_GRANTED))
             return 1;
         int r = vm_read_known(id->pid, known, post->to + at, (e->rest.at & ~CMA_BIT) + at, n);
         if (r < 0)
@@ -64,7 +70,8 @@ bool cma_take(struct p2p *p, struct lane *lane, struct post *post, const struct 
         p2p_ring(p, post->sender);
         return false;
     }
-    if (r == 0 && deal_step(p, post->sender, post->deal, post->generation, DEAL_GRANTED, DEAL_DONE)) {
+    if (r == 0
+        && deal_step(p, post->sender, post->deal, post->generation, DEAL_GRANTED, DEAL_DONE)) {
         match_learn(post);
         post_over(p, post, 0);
     } else

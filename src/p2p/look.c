@@ -1,5 +1,6 @@
-/* What can end a send or a receive besides its message. For a blocking call patience (group/) watches; for works the progress thread looks
- * at all of them once in each of its slices: a few loads a work and rank. */
+/* What can end a send or a receive besides its message. For a blocking call patience (group/)
+ * watches; for works the progress thread looks at all of them once in each of its slices: a few
+ * loads a work and rank. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -11,7 +12,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-const char *post_what(const struct post *post) { return post->kind == KIND_SEND ? "to send, for a receive" : "for a message"; }
+const char *post_what(const struct post *post)
+{
+    return post->kind == KIND_SEND ? "to send, for a receive" : "for a message";
+}
 
 static bool rank_gone(struct p2p *p, int peer, int slices)
 {
@@ -21,14 +25,17 @@ static bool rank_gone(struct p2p *p, int peer, int slices)
 bool p2p_well(struct p2p *p, int peer)
 {
     const struct watch *w = p->watch;
-    return (peer == TUTTI_ANY || !rank_gone(p, peer, 0)) && !load_acquire32(&w->slot->news) && !load_acquire64(&w->slot->verdict);        /* E7 acquire */
+    /* E7 acquire */
+    return (peer == TUTTI_ANY || !rank_gone(p, peer, 0)) && !load_acquire32(&w->slot->news)
+        && !load_acquire64(&w->slot->verdict);
 }
 
 int p2p_check(struct p2p *p, const struct post *post)
 {
     const struct watch *w = p->watch;
-    bool gone = post->kind == KIND_SEND && p2p_gone(p, post, 0);     /* first: one who aborted and then left has aborted */
-    if (load_acquire32(&w->slot->news) || load_acquire64(&w->slot->verdict)) {       /* E7 acquire */
+    /* first: one who aborted and then left has aborted */
+    bool gone = post->kind == KIND_SEND && p2p_gone(p, post, 0);
+    if (load_acquire32(&w->slot->news) || load_acquire64(&w->slot->verdict)) {      /* E7 acquire */
         struct timed_wait patience = timed_wait_begin(p->comm, -1);
         int cause = timed_wait_check(&patience, post->peer, post_what(post));
         if (cause)
@@ -40,7 +47,9 @@ int p2p_check(struct p2p *p, const struct post *post)
 /* Gone, or it lives and neither sends nor receives any more. What it sent before still comes. */
 static bool rank_quits(struct p2p *p, int peer, int slices)
 {
-    return rank_gone(p, peer, slices) || (load_acquire32(&p->watch->members[peer].quit) & QUIT_ALONE);      /* E7 acquire */
+    /* E7 acquire */
+    return rank_gone(p, peer, slices)
+        || (load_acquire32(&p->watch->members[peer].quit) & QUIT_ALONE);
 }
 
 /* Who is gone of those it waits for; -1: nobody. */
@@ -55,7 +64,10 @@ static int gone_who(struct p2p *p, const struct post *post, int slices)
     return -1;
 }
 
-bool p2p_gone(struct p2p *p, const struct post *post, int slices) { return gone_who(p, post, slices) >= 0; }
+bool p2p_gone(struct p2p *p, const struct post *post, int slices)
+{
+    return gone_who(p, post, slices) >= 0;
+}
 
 bool p2p_withdraw(struct p2p *p, struct post *post, int result)
 {
@@ -63,7 +75,9 @@ bool p2p_withdraw(struct p2p *p, struct post *post, int result)
         return false;
     if (post->kind == KIND_SEND && post->offer) {
         uint64_t seen = deal_word(post->offer->generation, DEAL_OFFERED);
-        if (!swap_if64(&post->offer->deal->state, &seen, deal_word(post->offer->generation, DEAL_DROPPED)))      /* E37 release */
+        /* E37 release */
+        if (!swap_if64(&post->offer->deal->state, &seen,
+                       deal_word(post->offer->generation, DEAL_DROPPED)))
             return false;
         offer_give(p2p_lane(p, (uint32_t)post->peer), post->offer);
     }
@@ -74,10 +88,12 @@ bool p2p_withdraw(struct p2p *p, struct post *post, int result)
 /* The deal is not used again: the other side shall find it as we leave it. */
 void p2p_abandon(struct p2p *p, struct post *post, int result)
 {
-    struct deal *deal = post->kind == KIND_SEND ? (post->offer ? post->offer->deal : NULL) : (post->moving ? post->deal : NULL);
+    struct deal *deal = post->kind == KIND_SEND ? (post->offer ? post->offer->deal : NULL)
+                                                : (post->moving ? post->deal : NULL);
     if (deal) {
         bool send = post->kind == KIND_SEND;
-        uint64_t generation = send ? post->offer->generation : post->generation, seen = deal_word(generation, DEAL_OFFERED);
+        uint64_t generation = send ? post->offer->generation : post->generation,
+                 seen = deal_word(generation, DEAL_OFFERED);
         uint64_t end = deal_word(generation, send ? DEAL_DROPPED : DEAL_DONE);
         if (!send || !swap_if64(&deal->state, &seen, end)) {         /* E37 release */
             seen = deal_word(generation, DEAL_GRANTED);
@@ -99,7 +115,8 @@ static void fail_call(struct text *t, const struct p2p *p, const struct post *po
         text_add(t, "rank %d", post->peer);
     if (post->tag != TUTTI_ANY)
         text_add(t, " tag %d", post->tag);
-    text_add(t, " on %s, called by rank %u at %s: ", p->watch->name, p->watch->me, arena_site_text(p->watch->arena, post->site));
+    text_add(t, " on %s, called by rank %u at %s: ", p->watch->name, p->watch->me,
+             arena_site_text(p->watch->arena, post->site));
 }
 
 static void fail_peer(struct text *t, struct p2p *p, int who)
@@ -135,13 +152,17 @@ int p2p_fail(struct p2p *p, const struct post *post, int error)
         } else
             fail_peer(&t, p, post->peer);
     } else if (error == -EPROTO)
-        text_add(&t, "what a rank has left in the arena for this message cannot be true: somebody has written over it\n");
+        text_add(&t,
+                 "what a rank has left in the arena for this message cannot be true: somebody has "
+                 "written over it\n");
     else if (error == -EDEADLK)
         text_add(&t, "this rank waits here for itself; nobody else can end that\n");
     else if (error == -EOWNERDEAD)
         fail_peer(&t, p, who >= 0 ? who : post->peer >= 0 ? post->peer : (int)p->watch->me);
     else {
-        const char *reason = error == -ENOSPC ? "the span is full; raise TUTTI_SPAN_BYTES" : "the system has no pages left (RAM or cgroup limit)";
+        const char *reason = error == -ENOSPC
+            ? "the span is full; raise TUTTI_SPAN_BYTES"
+            : "the system has no pages left (RAM or cgroup limit)";
         text_add(&t, "no memory for messages in the arena: %s\n", reason);
         fail_rest(p, reason);
     }
@@ -193,7 +214,9 @@ static void look_end(struct p2p *p, struct post *post, struct look *look)
     }
     if (post->timeout_ns < 0 || post->moving || post->late)
         return;
-    uint64_t passed = look->now - post->began_ns, left = (uint64_t)post->timeout_ns > passed ? (uint64_t)post->timeout_ns - passed + 1 : 0;
+    uint64_t passed = look->now - post->began_ns,
+             left = (uint64_t)post->timeout_ns > passed ? (uint64_t)post->timeout_ns - passed + 1
+                                                        : 0;
     left = left < drive_slice_most(post->timeout_ns) ? left : drive_slice_most(post->timeout_ns);
     if (left)
         look->slice = left < look->slice ? left : look->slice;
@@ -213,11 +236,12 @@ static void look_break(struct p2p *p, struct post *post, struct look *look)
 uint64_t p2p_look(struct p2p *p)
 {
     struct watch *w = p->watch;
-    struct look look = { clock_ns(), timed_wait_slice(p->slices), load_acquire32(&w->attention) & ATTENTION_BROKEN, -ECANCELED };
+    struct look look = { clock_ns(), timed_wait_slice(p->slices),
+                         load_acquire32(&w->attention) & ATTENTION_BROKEN, -ECANCELED };
     for (uint32_t q = 0; q < w->size; q++)
-        p->seen[q] = load_acquire32(process_mark_word(&w->seats[q]->mark));          /* E5 acquire */
+        p->seen[q] = load_acquire32(process_mark_word(&w->seats[q]->mark));         /* E5 acquire */
     if (!look.broken)
-        each(p, look_gone, &look);                   /* first: one who aborted and then left has aborted */
+        each(p, look_gone, &look);      /* first: one who aborted and then left has aborted */
     p->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
     p->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
     if (!look.broken && (p->news || p->verdict)) {
@@ -227,7 +251,7 @@ uint64_t p2p_look(struct p2p *p)
         look.cause = cause ? cause : look.cause;
     }
     if (!look.broken) {
-        if (p2p_pump(p)) {                           /* E5: the flags of those who are gone after their words */
+        if (p2p_pump(p)) {              /* E5: the flags of those who are gone after their words */
             p->slices = 0;
             return 0;
         }
@@ -259,7 +283,8 @@ int p2p_gather(struct p2p *p, struct futex_word *words, int room, struct drive_s
     *sleep = (struct drive_sleep){ &w->mine->listeners, words, 0 };
     fetch_add32(&w->mine->listeners, 1);             /* E40 */
     fence_full();                                    /* E40 fence */
-    words[0] = (struct futex_word){ &w->mine->bell, load_acquire32(&w->mine->bell) };        /* E40 acquire */
+    /* E40 acquire */
+    words[0] = (struct futex_word){ &w->mine->bell, load_acquire32(&w->mine->bell) };
     if (p2p_pump(p)) {
         p->slices = 0;
         return 0;

@@ -1,6 +1,7 @@
-/* The receiver's half. Everything that came from one sender is looked at in the order in which it was sent, and what nobody asks for is
- * set aside in private memory only while somebody waits for something behind it. The lists are walked from their front: a few entries in
- * most programs, and the order of posting is then simply theirs. */
+/* The receiver's half. Everything that came from one sender is looked at in the order in which it
+ * was sent, and what nobody asks for is set aside in private memory only while somebody waits for
+ * something behind it. The lists are walked from their front: a few entries in most programs, and
+ * the order of posting is then simply theirs. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -12,14 +13,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { FAST_SPINS = 256, STREAMED_FROM = 2 << 20 };      /* a message of 1 MiB lost by streaming: it is still in a cache */
+/* a message of 1 MiB lost by streaming: it is still in a cache */
+enum { FAST_SPINS = 256, STREAMED_FROM = 2 << 20 };
 
 static bool fits(const struct post *post, uint32_t from, uint32_t tag)
 {
-    return (post->peer == TUTTI_ANY || post->peer == (int)from) && (post->tag == TUTTI_ANY || post->tag == (int)tag);
+    return (post->peer == TUTTI_ANY || post->peer == (int)from)
+        && (post->tag == TUTTI_ANY || post->tag == (int)tag);
 }
 
-bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation, enum deal_state is, enum deal_state to)
+bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation,
+               enum deal_state is, enum deal_state to)
 {
     uint64_t seen = deal_word(generation, is);
     if (!swap_if64(&deal->state, &seen, deal_word(generation, to)))  /* E37 release */
@@ -33,12 +37,15 @@ bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generat
 void match_broken(struct p2p *p, struct post *post)
 {
     verdict_quit(p->watch, QUIT_ALONE);
-    comm_explain(p->comm, "rank %u gave up in the middle of the message that is received here at %s: its comm has failed", post->sender,
-                 arena_site_text(p->watch->arena, post->site));
+    comm_explain(p->comm,
+                 "rank %u gave up in the middle of the message that is received here at %s: its "
+                 "comm has failed",
+                 post->sender, arena_site_text(p->watch->arena, post->site));
     post_over(p, post, -ECANCELED);
 }
 
-static int match_wrong(struct p2p *p, const struct post *post, uint32_t from, const struct envelope *e)
+static int match_wrong(struct p2p *p, const struct post *post, uint32_t from,
+                       const struct envelope *e)
 {
     const struct arena *arena = p->watch->arena;
     char sent[128], here[128];
@@ -46,17 +53,22 @@ static int match_wrong(struct p2p *p, const struct post *post, uint32_t from, co
     size_t width = fold_type_size((tutti_type)e->type);
     text_clear(&t);
     text_clear(&h);
-    fingerprint_add(&t, fingerprint_make(KIND_SEND, (tutti_type)e->type, 0, 0, e->bytes / width), e->bytes / width);
+    fingerprint_add(&t, fingerprint_make(KIND_SEND, (tutti_type)e->type, 0, 0, e->bytes / width),
+                    e->bytes / width);
     fingerprint_add(&h, fingerprint_make(KIND_RECV, post->type, 0, 0, post->count), post->count);
-    comm_explain(p->comm, "%s: %s at %s was answered by %s tag %u of rank %u at %s; the message is lost",
-                 post->type != (tutti_type)e->type ? "the types differ" : "the message is longer than the buffer", here,
-                 arena_site_text(arena, post->site), sent, e->tag, from, arena_site_text(arena, e->site));
+    comm_explain(p->comm,
+                 "%s: %s at %s was answered by %s tag %u of rank %u at %s; the message is lost",
+                 post->type != (tutti_type)e->type ? "the types differ"
+                                                   : "the message is longer than the buffer",
+                 here, arena_site_text(arena, post->site), sent, e->tag, from,
+                 arena_site_text(arena, e->site));
     return post->type != (tutti_type)e->type ? -EPROTO : -EMSGSIZE;
 }
 
-/* Where an offer that is read in place lies. Our own may lie anywhere, so where is not asked of the letter, over which others can write.
-   NULL: there is no such offer of ours. */
-static const char *match_direct(const struct p2p *p, uint32_t from, const struct envelope *e, const struct deal *deal)
+/* Where an offer that is read in place lies. Our own may lie anywhere, so where is not asked of the
+   letter, over which others can write. NULL: there is no such offer of ours. */
+static const char *match_direct(const struct p2p *p, uint32_t from, const struct envelope *e,
+                                const struct deal *deal)
 {
     if (from != p->watch->me)
         return p2p_at(p, e->rest.at);
@@ -83,7 +95,8 @@ static void match_copy(struct post *post, char *to, const char *from, size_t byt
 void match_learn(struct post *post)
 {
     if (post->ways)
-        tuner_learn(post->ways, post->start == START_FAR, clock_tick() - post->granted_tick, post->bytes);
+        tuner_learn(post->ways, post->start == START_FAR, clock_tick() - post->granted_tick,
+                    post->bytes);
     if (post->streams)
         tuner_learn(post->streams, post->streamed, post->ticks, post->bytes);
 }
@@ -97,17 +110,20 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     post->ways = NULL;
     bool far = !direct && cma_choose(p, lane, post, e);
     uint64_t stage = load_relaxed64(&deal->stage);                   /* relaxed: after E35 */
-    if (load_acquire64(&deal->state) != deal_word(e->rest.generation, DEAL_OFFERED))          /* E37 acquire */
+    /* E37 acquire */
+    if (load_acquire64(&deal->state) != deal_word(e->rest.generation, DEAL_OFFERED))
         return false;
-    /* If it is withdrawn now, the next generation is not granted before this one is refused below. Once granted, it may end, and the
-       deal be another one's, before we come to its data. */
-    post->stage = direct ? match_direct(p, from, e, deal) : p2p_of_peer(p, from, stage, (uint64_t)PIECE * p->pieces);
+    /* If it is withdrawn now, the next generation is not granted before this one is refused below.
+       Once granted, it may end, and the deal be another one's, before we come to its data. */
+    post->stage = direct ? match_direct(p, from, e, deal)
+                         : p2p_of_peer(p, from, stage, (uint64_t)PIECE * p->pieces);
     if (!post->stage) {
         lane->damaged = true;
         return false;
     }
     if (!direct)
-        store_relaxed64(&deal->start, far ? START_FAR : lane->granted);              /* relaxed: the grant publishes it, E37 */
+        /* relaxed: the grant publishes it, E37 */
+        store_relaxed64(&deal->start, far ? START_FAR : lane->granted);
     if (!deal_step(p, from, deal, e->rest.generation, DEAL_OFFERED, DEAL_GRANTED))
         return false;
     post->deal = deal;
@@ -115,7 +131,9 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     post->moving = true;
     post->bytes = e->bytes;
     post->ticks = 0;
-    post->streams = far || !COPY_STREAMS || e->bytes < STREAMED_FROM ? NULL : tuner_of(p->streams, e->bytes, STREAM_LEAST);
+    post->streams = far || !COPY_STREAMS || e->bytes < STREAMED_FROM
+        ? NULL
+        : tuner_of(p->streams, e->bytes, STREAM_LEAST);
     post->streamed = post->streams && tuner_choose(post->streams, 1);
     if (direct) {
         match_copy(post, post->to, post->stage, e->bytes);
@@ -141,17 +159,24 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
 }
 
 /* The post takes the message, or, a probe, sees it. False: the message was withdrawn. */
-static bool match_deliver(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e, const char *data)
+static bool match_deliver(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e,
+                          const char *data)
 {
-    struct deal *deal = e->mode == LETTER_OFFERED ? (struct deal *)(void *)p2p_at(p, e->rest.deal) : NULL;
-    bool wrong = post->kind == KIND_RECV && (post->type != (tutti_type)e->type || e->bytes > post->bytes);
+    struct deal *deal = e->mode == LETTER_OFFERED ? (struct deal *)(void *)p2p_at(p, e->rest.deal)
+                                                  : NULL;
+    bool wrong = post->kind == KIND_RECV
+        && (post->type != (tutti_type)e->type || e->bytes > post->bytes);
     post->sender = from;
-    if (deal && post->kind == KIND_PROBE && load_acquire64(&deal->state) != deal_word(e->rest.generation, DEAL_OFFERED))   /* E37 acquire */
+    /* E37 acquire */
+    if (deal && post->kind == KIND_PROBE
+        && load_acquire64(&deal->state) != deal_word(e->rest.generation, DEAL_OFFERED))
         return false;
     if (deal && wrong && !deal_step(p, from, deal, e->rest.generation, DEAL_OFFERED, DEAL_DONE))
         return false;
     if (post->got)
-        *post->got = (tutti_message){ (int)from, (int)e->tag, post->kind == KIND_PROBE ? e->bytes : e->bytes / post->width };
+        *post->got = (tutti_message){ (int)from, (int)e->tag,
+                                      post->kind == KIND_PROBE ? e->bytes
+                                                               : e->bytes / post->width };
     if (wrong)
         post_over(p, post, match_wrong(p, post, from, e));
     else if (post->kind == KIND_PROBE)
@@ -175,7 +200,8 @@ void match_begin(struct p2p *p, struct post *post)
             continue;
         }
         const struct envelope *e = &parcel->envelope;
-        bool there = match_deliver(p, post, parcel->from, e, e->mode == LETTER_WHOLE ? e->text : parcel->data);
+        bool there = match_deliver(p, post, parcel->from, e,
+                                   e->mode == LETTER_WHOLE ? e->text : parcel->data);
         if (there && post->kind == KIND_PROBE)
             return;
         *at = parcel->next;
@@ -202,7 +228,8 @@ static bool match_message(struct p2p *p, uint32_t from, const struct envelope *e
     return false;
 }
 
-static bool match_set_aside(struct p2p *p, uint32_t from, const struct envelope *e, const char *data)
+static bool match_set_aside(struct p2p *p, uint32_t from, const struct envelope *e,
+                            const char *data)
 {
     size_t bytes = e->mode == LETTER_STORED ? e->bytes : 0;
     struct parcel *parcel = malloc(sizeof *parcel + bytes);
@@ -269,10 +296,11 @@ bool match_posted(struct p2p *p)
                 moved |= match_lane(p, p2p_lane(p, (first + i) % size), false);
             return moved;
         }
-        bool matched = post->peer != last && match_lane(p, p2p_lane(p, (uint32_t)post->peer), false);
+        bool matched = post->peer != last
+            && match_lane(p, p2p_lane(p, (uint32_t)post->peer), false);
         last = post->peer;
         moved |= matched;
-        post = matched ? p->posted.head : post->next;                /* the list may be another one */
+        post = matched ? p->posted.head : post->next;           /* the list may be another one */
     }
     return moved;
 }
@@ -281,8 +309,11 @@ bool lane_collect(struct p2p *p, struct lane *lane)
 {
     bool moved = false;
     for (struct post *post; (post = lane->moving.head) != NULL;) {
-        while (post->piece < post->pieces && load_acquire64(&lane->in->filled) > post->start + post->piece) {        /* E38 acquire */
-            size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
+        /* E38 acquire */
+        while (post->piece < post->pieces
+               && load_acquire64(&lane->in->filled) > post->start + post->piece) {
+            size_t at = post->piece++ * PIECE,
+                   n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
             match_copy(post, post->to + at, post->stage + lane->drained % p->pieces * PIECE, n);
             store_fence64(&lane->in->drained, ++lane->drained);      /* E39 release, E40 fence */
             p2p_ring(p, lane_peer(p, lane));
@@ -292,14 +323,16 @@ bool lane_collect(struct p2p *p, struct lane *lane)
         if (post->piece == post->pieces) {
             match_learn(post);
             post_over(p, post, 0);
+        /* E38 acquire */
         } else if (state != deal_word(post->generation, DEAL_GRANTED)
-                 && load_acquire64(&lane->in->filled) <= post->start + post->piece)          /* E38 acquire */
-            match_broken(p, post);                                   /* the deal is over, and not all has come */
+                 && load_acquire64(&lane->in->filled) <= post->start + post->piece)
+            match_broken(p, post);                      /* the deal is over, and not all has come */
         else {
-            /* Our own words, on the sender's pages: put right if they were written over, or both would wait for ever. */
-            if (load_relaxed64(&post->deal->start) != post->start)           /* relaxed: our own word */
+            /* Our own words, on the sender's pages: put right if they were written over, or both
+             * would wait for ever. */
+            if (load_relaxed64(&post->deal->start) != post->start)      /* relaxed: our own word */
                 store_fence64(&post->deal->start, post->start);      /* E37 release, E40 fence */
-            if (load_relaxed64(&lane->in->drained) != lane->drained)         /* relaxed: our own word */
+            if (load_relaxed64(&lane->in->drained) != lane->drained)    /* relaxed: our own word */
                 store_fence64(&lane->in->drained, lane->drained);    /* E39 release, E40 fence */
             break;
         }
@@ -319,9 +352,9 @@ bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *
         cpu_pause();
         e = lane_next(p, lane);
     }
-    if (!e || e->mode == LETTER_OFFERED || (note->tag != TUTTI_ANY && note->tag != (int)e->tag) || e->type != (uint16_t)note->type
-        || e->bytes > note->bytes)
-        return false;                                /* what does not fit is found to be wrong where there are words for it */
+    if (!e || e->mode == LETTER_OFFERED || (note->tag != TUTTI_ANY && note->tag != (int)e->tag)
+        || e->type != (uint16_t)note->type || e->bytes > note->bytes)
+        return false;   /* what does not fit is found to be wrong where there are words for it */
     if (e->bytes)
         copy_plain(to, e->mode == LETTER_STORED ? p2p_at(p, e->rest.at) : e->text, e->bytes);
     if (got)

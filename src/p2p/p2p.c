@@ -1,6 +1,7 @@
-/* A blocking call with nothing else under way: the quick way first (one letter, no list, no clock, no lock), then the lists, then the same
- * spin, yields and slices as every other wait. Someone who sleeps on the bell is rung for any change that concerns this rank, so one
- * word does for all peers; what the ringer pays is the fence it needs anyway and one load of a quiet line. */
+/* A blocking call with nothing else under way: the quick way first (one letter, no list, no clock,
+ * no lock), then the lists, then the same spin, yields and slices as every other wait. Someone who
+ * sleeps on the bell is rung for any change that concerns this rank, so one word does for all
+ * peers; what the ringer pays is the fence it needs anyway and one load of a quiet line. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -72,7 +73,9 @@ int p2p_open(struct tutti_comm *comm)
     }
     p->comm = comm;
     p->watch = &comm->watch;
-    p->pieces = PIECES_ALL / size > PIECES_MOST ? PIECES_MOST : PIECES_ALL / size < PIECES_LEAST ? PIECES_LEAST : PIECES_ALL / size;
+    p->pieces = PIECES_ALL / size > PIECES_MOST ? PIECES_MOST
+        : PIECES_ALL / size < PIECES_LEAST ? PIECES_LEAST
+        : PIECES_ALL / size;
     p->lanes = lanes;
     p->seen = seen;
     p->parcels_end = &p->parcels;
@@ -91,7 +94,7 @@ void p2p_close(struct tutti_comm *comm)
     pthread_mutex_lock(&comm->world->lock);
     comm->p2p = NULL;
     pthread_mutex_unlock(&comm->world->lock);
-    pthread_mutex_lock(&p->lock);                    /* whoever ended the last work may not have left it yet */
+    pthread_mutex_lock(&p->lock);       /* whoever ended the last work may not have left it yet */
     pthread_mutex_unlock(&p->lock);
     pthread_mutex_destroy(&p->lock);
     for (struct parcel *parcel = p->parcels, *next; parcel; parcel = next) {
@@ -159,7 +162,8 @@ static const shared64 *post_word(struct p2p *p, const struct post *post, uint64_
 {
     if (post->kind != KIND_SEND) {
         if (!post->moving)
-            return post->peer == TUTTI_ANY ? NULL : lane_word(p, p2p_lane(p, (uint32_t)post->peer), value);
+            return post->peer == TUTTI_ANY ? NULL
+                                           : lane_word(p, p2p_lane(p, (uint32_t)post->peer), value);
         *value = post->start + post->piece + 1;
         return &p2p_lane(p, post->sender)->in->filled;
     }
@@ -176,7 +180,8 @@ static const shared64 *post_word(struct p2p *p, const struct post *post, uint64_
     return &post->offer->deal->state;
 }
 
-enum spin { SPIN_VAIN, SPIN_CAME, SPIN_MOVED };                      /* the word that was spun on; or something has gone on */
+/* the word that was spun on; or something has gone on */
+enum spin { SPIN_VAIN, SPIN_CAME, SPIN_MOVED };
 
 /* The budget is that of every wait; what could end one early is looked at behind it. */
 static enum spin run_spin(struct p2p *p, const struct post *post)
@@ -188,7 +193,10 @@ static enum spin run_spin(struct p2p *p, const struct post *post)
     uint64_t value = 0;
     const shared64 *word = post_word(p, post, &value);
     if (word)
-        return wait_spin(word, value, (struct wait_ends){ &no_verdict, &no_news }, w->budget, w->ways) ? SPIN_CAME : SPIN_VAIN;
+        return wait_spin(word, value, (struct wait_ends){ &no_verdict, &no_news }, w->budget,
+                         w->ways)
+            ? SPIN_CAME
+            : SPIN_VAIN;
     uint64_t began = clock_tick();
     while (clock_tick() - began < w->budget.spin_ticks)
         for (int i = 0; i < LOOKS; i++) {
@@ -197,7 +205,9 @@ static enum spin run_spin(struct p2p *p, const struct post *post)
             cpu_pause();
         }
     began = clock_tick();
-    for (uint32_t i = 0; i < w->budget.yields && (!w->budget.yield_ticks || clock_tick() - began < w->budget.yield_ticks); i++) {
+    for (uint32_t i = 0; i < w->budget.yields
+         && (!w->budget.yield_ticks || clock_tick() - began < w->budget.yield_ticks);
+         i++) {
         if (p2p_pump(p))
             return SPIN_MOVED;
         w->ways->yield(w->ways->arg);
@@ -220,7 +230,8 @@ static int run_sleep(struct p2p *p, struct post *post, struct timed_wait *patien
         patience->slices = 0;
         timed_wait_moved(patience);
     } else if (gone) {
-        r = timed_wait_check(patience, post->peer, post_what(post)); /* one who aborted and then left has aborted */
+        /* one who aborted and then left has aborted */
+        r = timed_wait_check(patience, post->peer, post_what(post));
         r = r < 0 ? r : -EOWNERDEAD;
     }
     else
@@ -229,7 +240,8 @@ static int run_sleep(struct p2p *p, struct post *post, struct timed_wait *patien
     return r;
 }
 
-/* A word that has come, and yet nothing goes on by it, is no reason to spin on: deadlines, deaths and aborts are looked at asleep. */
+/* A word that has come, and yet nothing goes on by it, is no reason to spin on: deadlines, deaths
+ * and aborts are looked at asleep. */
 static int run_wait(struct p2p *p, struct post *post, struct timed_wait *patience)
 {
     for (enum spin last = SPIN_VAIN;;) {
@@ -251,7 +263,7 @@ static int run_wait(struct p2p *p, struct post *post, struct timed_wait *patienc
         if (r == -ETIMEDOUT)
             p2p_expire(p, post, r);
         else if (r == -EDEADLK && !patience->broken)
-            p2p_withdraw(p, post, r);                /* if its message has been matched meanwhile, it goes on */
+            p2p_withdraw(p, post, r);   /* if its message has been matched meanwhile, it goes on */
         else if (r < 0)
             p2p_abandon(p, post, patience->broken || r == -EINTR ? r : p2p_fail(p, post, r));
     }
@@ -259,7 +271,9 @@ static int run_wait(struct p2p *p, struct post *post, struct timed_wait *patienc
 
 int p2p_run(struct p2p *p, struct post *post)
 {
-    const struct note note = { post->peer, post->tag, post->type, post->site, post->bytes, post->width };
+    const struct note note = {
+        post->peer, post->tag, post->type, post->site, post->bytes, post->width
+    };
     if (post->kind == KIND_RECV && match_now(p, &note, post->to, post->got))
         return 0;
     p2p_begin(p, post);

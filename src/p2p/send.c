@@ -1,7 +1,8 @@
-/* The sender's half. A small message costs its copy into the line or the store and one store with a fence; a large one is copied by its
- * sender into the stage, some pieces ahead of the receiver who copies it out, so that both copies run side by side in the caches. Pieces of
- * 32 KiB: measured, 256 KiB both ways at once 20 us, by pieces of 64 KiB 24, and the same from 1 MiB on. A message in the arena is copied
- * once, and so is one that its receiver reads out of its sender's memory. */
+/* The sender's half. A small message costs its copy into the line or the store and one store with a
+ * fence; a large one is copied by its sender into the stage, some pieces ahead of the receiver who
+ * copies it out, so that both copies run side by side in the caches. Pieces of 32 KiB: measured,
+ * 256 KiB both ways at once 20 us, by pieces of 64 KiB 24, and the same from 1 MiB on. A message in
+ * the arena is copied once, and so is one that its receiver reads out of its sender's memory. */
 #include "p2p/p2p.h"
 
 #include "base/staged.h"
@@ -9,7 +10,8 @@
 
 #include <errno.h>
 
-/* Can the receiver copy it from where it lies? To ourselves the place of any memory can be named. */
+/* Can the receiver copy it from where it lies? To ourselves the place of any memory can
+ * be named. */
 static bool send_direct(const struct p2p *p, const struct lane *lane, const struct post *post)
 {
     struct place place = comm_place(p->comm, post->from, post->bytes);
@@ -26,8 +28,10 @@ static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struc
         return error;
     struct deal *deal = offer->deal;
     if (!post->direct)
-        store_relaxed64(&deal->stage, p2p_offset(p, lane->stage));   /* relaxed: the letter publishes it, E35 */
-    store_relaxed64(&deal->state, deal_word(offer->generation, DEAL_OFFERED));       /* relaxed: the letter publishes it, E35 */
+        /* relaxed: the letter publishes it, E35 */
+        store_relaxed64(&deal->stage, p2p_offset(p, lane->stage));
+    /* relaxed: the letter publishes it, E35 */
+    store_relaxed64(&deal->state, deal_word(offer->generation, DEAL_OFFERED));
     post->offer = offer;
     post->pieces = pieces;
     post->piece = 0;
@@ -40,8 +44,10 @@ static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struc
     return 0;
 }
 
-/* What fits the channel: into the letter, or beside it. 0, or -errno: -EAGAIN, there is no room now. */
-static inline int send_whole(struct p2p *p, struct lane *lane, const char *from, size_t bytes, struct envelope *e)
+/* What fits the channel: into the letter, or beside it. 0, or -errno: -EAGAIN, there is no
+ * room now. */
+static inline int send_whole(struct p2p *p, struct lane *lane, const char *from, size_t bytes,
+                             struct envelope *e)
 {
     char *at = e->text;
     uint64_t end = 0;
@@ -60,7 +66,8 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const char *from,
     return 0;
 }
 
-static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t site, tutti_type type)
+static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t site,
+                             tutti_type type)
 {
     e->bytes = bytes;
     e->tag = (uint32_t)tag;
@@ -68,11 +75,13 @@ static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t
     e->type = (uint16_t)type;
 }
 
-/* An offer takes its sender and its receiver a turn more each, of which a message of this size is worth one; so it is made where the store is full. */
+/* An offer takes its sender and its receiver a turn more each, of which a message of this size is
+ * worth one; so it is made where the store is full. */
 static int send_large(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
 {
     post->direct = send_direct(p, lane, post);
-    if (!post->direct && post->bytes <= MEDIUM && send_whole(p, lane, post->from, post->bytes, e) == 0)
+    if (!post->direct && post->bytes <= MEDIUM
+        && send_whole(p, lane, post->from, post->bytes, e) == 0)
         return 0;
     return send_offer(p, lane, post, e);
 }
@@ -84,7 +93,8 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
     if (!letter)
         return error;
     struct envelope *e = &letter->envelope;
-    error = post->bytes > SMALL ? send_large(p, lane, post, e) : send_whole(p, lane, post->from, post->bytes, e);
+    error = post->bytes > SMALL ? send_large(p, lane, post, e)
+                                : send_whole(p, lane, post->from, post->bytes, e);
     if (error < 0)
         return error == -EAGAIN ? 0 : error;
     send_sign(e, post->bytes, post->tag, post->site, post->type);
@@ -113,7 +123,8 @@ bool send_now(struct p2p *p, const struct note *note, const void *from)
     return true;
 }
 
-/* Grants follow each other without a gap: what is granted begins no later than all that is offered has pieces. */
+/* Grants follow each other without a gap: what is granted begins no later than all that is offered
+ * has pieces. */
 static bool start_sound(const struct lane *lane, const struct post *post)
 {
     uint64_t pieces = 0;
@@ -137,10 +148,12 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     if (state == deal_word(post->offer->generation, DEAL_OFFERED) && moved)
         return false;
     if (begins)
-        post->start = load_relaxed64(&deal->start);                  /* relaxed: after E37; one said later publishes nothing else */
+        /* relaxed: after E37; one said later publishes nothing else */
+        post->start = load_relaxed64(&deal->start);
     post->moving = true;
-    /* relaxed: the receiver has stored it, or will: what it says never gets ahead */
-    bool sound = state == deal_word(post->offer->generation, DEAL_GRANTED) && load_relaxed64(&lane->out->drained) <= lane->filled;
+    bool sound = state == deal_word(post->offer->generation, DEAL_GRANTED)
+        /* relaxed: the receiver has stored it, or will: what it says never gets ahead */
+        && load_relaxed64(&lane->out->drained) <= lane->filled;
     if (!sound || (begins && !start_sound(lane, post))) {
         p2p_abandon(p, post, p2p_fail(p, post, -EPROTO));
         return true;
@@ -148,9 +161,11 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     if (!post_staged(post) || lane->filled != post->start + post->piece)
         return moved;
     /* E39 acquire */
-    while (post->piece < post->pieces && lane->filled - load_acquire64(&lane->out->drained) < p->pieces) {
+    while (post->piece < post->pieces
+           && lane->filled - load_acquire64(&lane->out->drained) < p->pieces) {
         size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-        staged_copy(&p->staged, p->comm->world->staged_less, lane->stage + lane->filled % p->pieces * PIECE, post->from + at, n);
+        staged_copy(&p->staged, p->comm->world->staged_less,
+                    lane->stage + lane->filled % p->pieces * PIECE, post->from + at, n);
         store_fence64(&lane->out->filled, ++lane->filled);           /* E38 release, E40 fence */
         p2p_ring(p, lane_peer(p, lane));
         moved = true;
@@ -158,7 +173,8 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     if (post->piece == post->pieces) {
         state = deal_word(post->offer->generation, DEAL_GRANTED);
         /* A receiver that still misses a piece then has lost it. */
-        swap_if64(&deal->state, &state, deal_word(post->offer->generation, DEAL_DONE));      /* E37 release */
+        /* E37 release */
+        swap_if64(&deal->state, &state, deal_word(post->offer->generation, DEAL_DONE));
         offer_give(lane, post->offer);
         post_over(p, post, 0);
     }
@@ -188,8 +204,9 @@ static bool lane_has_turn(const struct lane *lane)
     return !any;
 }
 
-/* Where one that is granted begins all granted before it have ended, and these grants are seen by a look after that. Where it is nobody's turn
-   then, a place to begin was written over: both sides would wait for ever. */
+/* Where one that is granted begins all granted before it have ended, and these grants are seen by a
+   look after that. Where it is nobody's turn then, a place to begin was written over: both sides
+   would wait for ever. */
 static void lane_stuck(struct p2p *p, struct lane *lane)
 {
     for (struct post *post = lane->offered.head, *next; post; post = next) {

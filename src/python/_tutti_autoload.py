@@ -1,7 +1,9 @@
-"""What `import torch` runs of an installed tutti (entry point group torch.backends): the name "tutti" for torch.distributed, and nothing else.
+"""What `import torch` runs of an installed tutti (entry point group torch.backends): the name
+"tutti" for torch.distributed, and nothing else.
 
-The package is imported when a process group asks for it, not before. Nothing here raises: torch would fail to be imported.
-TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches it off; then `import tutti.torch` does the same.
+The package is imported when a process group asks for it, not before. Nothing here raises: torch
+would fail to be imported. TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches it off; then `import
+tutti.torch` does the same.
 """
 import os
 import sys
@@ -14,16 +16,19 @@ def _create(options: Any, more: Any = None) -> Any:
 
 
 def _check(config: str, plugins: Any) -> None:
-    """torch knows one backend of a group that is none of its own: a second one would be dropped in silence."""
+    """torch knows one backend of a group that is none of its own: a second one would be dropped
+    in silence."""
     names = {pair.split(":")[1] for pair in config.lower().split(",") if pair.count(":") == 1}
     others = sorted(name for name in names if name.upper() in plugins)
     if "tutti" in others and len(others) > 1:
-        raise ValueError(f"backend={config!r}: {' and '.join(others)} cannot share a group, since torch takes them for one: "
+        raise ValueError(f"backend={config!r}: {' and '.join(others)} cannot share a group, since "
+                         "torch takes them for one: "
                          "beside tutti give gloo, nccl or mpi, or make a group of each")
 
 
 def _mended(helper: Any, c10d: Any) -> Any:
-    """torch's helper that makes groups. Torch 2.13 leaves "cpu:gloo" without a default backend as soon as any plugin is there."""
+    """torch's helper that makes groups. Torch 2.13 leaves "cpu:gloo" without a default backend as
+    soon as any plugin is there."""
     import functools
 
     @functools.wraps(helper)
@@ -33,7 +38,8 @@ def _mended(helper: Any, c10d: Any) -> Any:
             _check(backend, c10d.Backend._plugins)
         group, store = helper(*args, **words)
         if ":" in backend and isinstance(group, c10d.ProcessGroup):
-            _set_default(group, c10d.BackendConfig(c10d.Backend(backend)).get_device_backend_map(), c10d)
+            _set_default(group, c10d.BackendConfig(c10d.Backend(backend)).get_device_backend_map(),
+                         c10d)
         return group, store
     return made
 
@@ -69,4 +75,5 @@ def register() -> None:
                 from tutti.torch._gloo import as_gloo
                 as_gloo()
     except Exception as error:
-        print(f"tutti: torch.distributed does without the backend tutti: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"tutti: torch.distributed does without the backend tutti: {type(error).__name__}: "
+              f"{error}", file=sys.stderr)

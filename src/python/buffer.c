@@ -1,15 +1,18 @@
-/* A buffer says what its elements are by a format of the struct module; NumPy's complex types are "Zf" and "Zd". Integers and floats are told
- * by letter and size, since a letter's size depends on the machine. What has no buffer protocol tutti/_foreign.py looks at; its view is filled
- * here, and holds what that says. It looks, too, at what may be more than its buffer: a class made from another (a masked array), elements that
- * are none of the library's. Cost: for all other arrays a bit of their class is read; for these some microseconds. */
+/* A buffer says what its elements are by a format of the struct module; NumPy's complex types are
+ * "Zf" and "Zd". Integers and floats are told by letter and size, since a letter's size depends on
+ * the machine. What has no buffer protocol tutti/_foreign.py looks at; its view is filled here, and
+ * holds what that says. It looks, too, at what may be more than its buffer: a class made from
+ * another (a masked array), elements that are none of the library's. Cost: for all other arrays a
+ * bit of their class is read; for these some microseconds. */
 #include "python/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const unsigned char sizes[] = {
-    [TUTTI_I8] = 1, [TUTTI_U8] = 1, [TUTTI_I16] = 2, [TUTTI_U16] = 2, [TUTTI_I32] = 4, [TUTTI_U32] = 4, [TUTTI_I64] = 8, [TUTTI_U64] = 8,
-    [TUTTI_F16] = 2, [TUTTI_BF16] = 2, [TUTTI_F32] = 4, [TUTTI_F64] = 8, [TUTTI_BOOL] = 1, [TUTTI_C64] = 8, [TUTTI_C128] = 16,
+    [TUTTI_I8] = 1, [TUTTI_U8] = 1, [TUTTI_I16] = 2, [TUTTI_U16] = 2, [TUTTI_I32] = 4,
+    [TUTTI_U32] = 4, [TUTTI_I64] = 8, [TUTTI_U64] = 8, [TUTTI_F16] = 2, [TUTTI_BF16] = 2,
+    [TUTTI_F32] = 4, [TUTTI_F64] = 8, [TUTTI_BOOL] = 1, [TUTTI_C64] = 8, [TUTTI_C128] = 16,
     [TUTTI_F8E4M3] = 1, [TUTTI_F8E5M2] = 1
 };
 
@@ -55,8 +58,10 @@ static int asked_type(const Py_buffer *view, int asked, const char *what)
         return TUTTI_U8;
     if ((view->itemsize == size || view->itemsize == 1) && view->len % size == 0)
         return asked;
-    PyErr_Format(PyExc_TypeError, "%s: dtype has %zd bytes an element, the array %zd: view it as elements of that size", what, size,
-                 view->itemsize);
+    PyErr_Format(PyExc_TypeError,
+                 "%s: dtype has %zd bytes an element, the array %zd: view it as elements of that "
+                 "size",
+                 what, size, view->itemsize);
     return -1;
 }
 
@@ -64,24 +69,30 @@ static int own_type(const Py_buffer *view, const char *what)
 {
     int type = type_of(view->format, view->itemsize);
     if (type < 0)
-        PyErr_Format(PyExc_TypeError, "%s: elements of format '%s' (%zd bytes) are no type of tutti: use integers, bool, floats of 2 to 8 "
-                     "bytes or complex, in this machine's byte order; or say dtype=", what, view->format ? view->format : "B", view->itemsize);
+        PyErr_Format(PyExc_TypeError,
+                     "%s: elements of format '%s' (%zd bytes) are no type of tutti: use integers, "
+                     "bool, floats of 2 to 8 "
+                     "bytes or complex, in this machine's byte order; or say dtype=",
+                     what, view->format ? view->format : "B", view->itemsize);
     return type;
 }
 
 /* tutti/_foreign.py has a word with the object: 0, or -1 with what it raised. */
 static int foreign_says(const char *function, PyObject *object, const char *what, int asked)
 {
-    PyObject *module = PyImport_ImportModule("tutti._foreign"), *as_bytes = asked == TYPE_AS_BYTES ? Py_True : Py_False;
+    PyObject *module = PyImport_ImportModule("tutti._foreign"),
+             *as_bytes = asked == TYPE_AS_BYTES ? Py_True : Py_False;
     int looks = strcmp(function, "look") == 0;
-    PyObject *none = !module ? NULL : looks ? PyObject_CallMethod(module, function, "OsO", object, what, as_bytes)
-                                            : PyObject_CallMethod(module, function, "Os", object, what);
+    PyObject *none = !module ? NULL
+        : looks ? PyObject_CallMethod(module, function, "OsO", object, what, as_bytes)
+        : PyObject_CallMethod(module, function, "Os", object, what);
     Py_XDECREF(module);
     Py_XDECREF(none);
     return none ? 0 : -1;
 }
 
-/* Some arrays have a buffer, but no format for it. 1: they have told the format, too; 0: they have not, and none is needed. */
+/* Some arrays have a buffer, but no format for it. 1: they have told the format, too; 0: they have
+ * not, and none is needed. */
 static int view_get(Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
 {
     int flags = PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0);
@@ -103,7 +114,8 @@ static int view_get(Py_buffer *view, PyObject *object, int asked, int writable, 
 /* Made from another class, as a masked array is from NumPy's: it may be more. */
 static int is_derived(PyTypeObject *type)
 {
-    return PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE && PyType_GetSlot(type, Py_tp_base) != (void *)&PyBaseObject_Type;
+    return PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE
+        && PyType_GetSlot(type, Py_tp_base) != (void *)&PyBaseObject_Type;
 }
 
 static int view_buffer(Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
@@ -116,21 +128,34 @@ static int view_buffer(Py_buffer *view, PyObject *object, int asked, int writabl
         return -1;
     if (PyBuffer_IsContiguous(view, 'C'))
         return asked == TYPE_BY_BUFFER ? own_type(view, what) : asked_type(view, asked, what);
-    PyErr_Format(PyExc_ValueError, "%s: the array does not lie in one piece in C order: give numpy.ascontiguousarray() of it", what);
+    PyErr_Format(PyExc_ValueError,
+                 "%s: the array does not lie in one piece in C order: give "
+                 "numpy.ascontiguousarray() of it",
+                 what);
     return -1;
 }
 
-static int view_foreign(Py_buffer *view, struct array_side *s, PyObject *object, int asked, int writable, const char *what)
+static int view_foreign(Py_buffer *view, struct array_side *s, PyObject *object, int asked,
+                        int writable, const char *what)
 {
     PyObject *module = PyImport_ImportModule("tutti._foreign"), *holder;
-    PyObject *told = module ? PyObject_CallMethod(module, "take", "OisOi", object, writable, what, s->said ? s->said : Py_None,
-                                                  asked != TYPE_BY_BUFFER) : NULL;
+    PyObject *told = module
+        ? PyObject_CallMethod(module, "take", "OisOi", object, writable, what,
+                              s->said ? s->said : Py_None, asked != TYPE_BY_BUFFER)
+        : NULL;
     unsigned long long address, stream;
     int type, device;
     Py_XDECREF(module);
-    int r = told && PyArg_ParseTuple(told, "KnniKpO", &address, &view->len, &view->itemsize, &type, &stream, &device, &holder) ? 0 : -1;
+    int r = told
+            && PyArg_ParseTuple(told, "KnniKpO", &address, &view->len, &view->itemsize, &type,
+                                &stream, &device, &holder)
+        ? 0
+        : -1;
     if (r == 0 && stream && s->stream && s->stream != stream && !s->said) {
-        PyErr_Format(PyExc_ValueError, "%s: the arrays are in use on two streams: say stream=, and order the other before it", what);
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the arrays are in use on two streams: say stream=, and order the other "
+                     "before it",
+                     what);
         r = -1;
     }
     if (r == 0) {
@@ -146,11 +171,13 @@ static int view_foreign(Py_buffer *view, struct array_side *s, PyObject *object,
 }
 
 /* The type of the elements, and the view; or -1, and nothing is held. */
-static int view_take(struct array_side *s, Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
+static int view_take(struct array_side *s, Py_buffer *view, PyObject *object, int asked,
+                     int writable, const char *what)
 {
     memset(view, 0, sizeof *view);
     int buffer = PyObject_CheckBuffer(object);
-    int type = buffer ? view_buffer(view, object, asked, writable, what) : view_foreign(view, s, object, asked, writable, what);
+    int type = buffer ? view_buffer(view, object, asked, writable, what)
+                      : view_foreign(view, s, object, asked, writable, what);
     if (type < 0 && view->obj)
         PyBuffer_Release(view);
     return type;
@@ -188,7 +215,8 @@ int side_take(struct array_side *s, PyObject *object, int type, int writable, co
 }
 
 /* Appends one; the first that is not None says the type of all. */
-static int side_add(struct array_side *s, PyObject *object, int asked, int writable, const char *what)
+static int side_add(struct array_side *s, PyObject *object, int asked, int writable,
+                    const char *what)
 {
     int i = s->n;
     if (object != Py_None) {
@@ -196,7 +224,9 @@ static int side_add(struct array_side *s, PyObject *object, int asked, int writa
         if (type < 0)
             return -1;
         if (s->type != TYPE_BY_BUFFER && s->type != type) {
-            PyErr_Format(PyExc_TypeError, "%s: array %d has another type than those before it: give one type to all", what, i);
+            PyErr_Format(PyExc_TypeError,
+                         "%s: array %d has another type than those before it: give one type to all",
+                         what, i);
             PyBuffer_Release(&s->views[i]);
             return -1;
         }
@@ -238,8 +268,9 @@ int side_take_list(struct array_side *s, PyObject *list, int type, int writable,
 
 int side_lend(struct array_side *to, PyObject *object, const struct array_side *from)
 {
-    if (object == Py_None || PyObject_CheckBuffer(object) || from->n != 1 || from->views != &from->one)
-        return 0;                                       /* a view of the buffer protocol belongs to one who gives it back */
+    if (object == Py_None || PyObject_CheckBuffer(object) || from->n != 1
+        || from->views != &from->one)
+        return 0;               /* a view of the buffer protocol belongs to one who gives it back */
     side_begin(to, from->type);
     to->one = from->one;
     Py_INCREF(to->one.obj);

@@ -1,4 +1,5 @@
-/* What every method of a comm needs of it. The type with its methods stands above them (comm_type.c). */
+/* What every method of a comm needs of it. The type with its methods stands above
+ * them (comm_type.c). */
 #include "python/comm.h"
 
 #include "python/fail.h"
@@ -7,7 +8,8 @@ tutti_comm *comm_of(comm_object *self)
 {
     if (self->comm && comm_world(self)->comm)
         return self->comm;
-    PyErr_SetString(PyExc_ValueError, "this comm has been freed, or its world finalized: it can be used no more");
+    PyErr_SetString(PyExc_ValueError,
+                    "this comm has been freed, or its world finalized: it can be used no more");
     return NULL;
 }
 

@@ -1,8 +1,9 @@
 /* The type of a comm, and its life. The library lets its interrupt function be asked by a thread
- * that waits: there Python's signal handlers run, so that Ctrl-C ends a blocked call by KeyboardInterrupt, within a slice of a sleep.
+ * that waits: there Python's signal handlers run, so that Ctrl-C ends a blocked call by
+ * KeyboardInterrupt, within a slice of a sleep.
  *
- * Worlds that a program has not finalized the library itself leaves at the end of the process, when no Python code can read their memory
- * any more: nothing here does it before. */
+ * Worlds that a program has not finalized the library itself leaves at the end of the process, when
+ * no Python code can read their memory any more: nothing here does it before. */
 #include "python/comm_type.h"
 
 #include "python/fail.h"
@@ -20,7 +21,8 @@
 
 static PyTypeObject *comm_type;
 
-/* Python runs signal handlers in the main thread only, so nobody else need ask; not asking keeps the library's own thread out of Python. */
+/* Python runs signal handlers in the main thread only, so nobody else need ask; not asking keeps
+ * the library's own thread out of Python. */
 static int signals_asked(void *arg)
 {
     (void)arg;
@@ -62,8 +64,8 @@ PyObject *comm_init(PyObject *module, PyObject *args)
     PyObject *type;
     unsigned long long span;
     tutti_options o = { .interrupt = signals_asked };
-    if (!PyArg_ParseTuple(args, "OziiiiiIIK", &type, &o.job, &o.rank, &o.size, &o.timeout_ms, &o.join_timeout_ms, &o.warn_ms, &o.spin_us,
-                          &o.flags, &span))
+    if (!PyArg_ParseTuple(args, "OziiiiiIIK", &type, &o.job, &o.rank, &o.size, &o.timeout_ms,
+                          &o.join_timeout_ms, &o.warn_ms, &o.spin_us, &o.flags, &span))
         return NULL;
     o.span_bytes = (size_t)span;
     tutti_comm *comm;
@@ -81,7 +83,8 @@ PyObject *comm_init(PyObject *module, PyObject *args)
 static int comm_is_free(comm_object *self, const char *name)
 {
     if (self->inside) {
-        PyErr_Format(PyExc_RuntimeError, "%s: another thread is inside this comm: wait for it first", name);
+        PyErr_Format(PyExc_RuntimeError,
+                     "%s: another thread is inside this comm: wait for it first", name);
         return 0;
     }
     work_reap(self, 1);
@@ -94,10 +97,14 @@ static PyObject *comm_finalize(comm_object *self, PyObject *none)
     if (!self->comm)
         Py_RETURN_NONE;
     if (self->world)
-        return PyErr_Format(PyExc_ValueError, "finalize: this is not a world; give a comm back by free()");
+        return PyErr_Format(PyExc_ValueError,
+                            "finalize: this is not a world; give a comm back by free()");
     if (self->regions)
-        return PyErr_Format(PyExc_BufferError, "finalize: %zd arrays of share() or load() are still there: delete them first, "
-                            "or leave the world to the end of the program", self->regions);
+        return PyErr_Format(PyExc_BufferError,
+                            "finalize: %zd arrays of share() or load() are still there: delete "
+                            "them first, "
+                            "or leave the world to the end of the program",
+                            self->regions);
     if (!comm_is_free(self, "finalize"))
         return NULL;
     const char *site = site_of_caller();
@@ -233,7 +240,8 @@ static PyObject *comm_set_timeout(comm_object *self, PyObject *args)
 {
     int ms;
     tutti_comm *comm;
-    if (!PyArg_ParseTuple(args, "i", &ms) || !(comm = comm_of(self)) || comm_result(self, tutti_set_timeout(comm, ms)) < 0)
+    if (!PyArg_ParseTuple(args, "i", &ms) || !(comm = comm_of(self))
+        || comm_result(self, tutti_set_timeout(comm, ms)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -242,7 +250,8 @@ static PyObject *comm_fault(comm_object *self, PyObject *args)
 {
     const char *what;
     tutti_comm *comm;
-    if (!PyArg_ParseTuple(args, "s", &what) || !(comm = comm_of(self)) || comm_result(self, tutti_fault(comm, what)) < 0)
+    if (!PyArg_ParseTuple(args, "s", &what) || !(comm = comm_of(self))
+        || comm_result(self, tutti_fault(comm, what)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -275,9 +284,12 @@ static PyObject *comm_report(comm_object *self, void *none)
 }
 
 static PyMethodDef comm_methods[] = {
-    OBJECT_METHOD("finalize", comm_finalize, METH_NOARGS, "Leaves the world and frees all its comms. Waits for nobody."),
-    OBJECT_METHOD("free", comm_free, METH_NOARGS, "Frees this rank's hold on the comm; not for a world. Local."),
-    OBJECT_METHOD("failed", comm_failed, METH_NOARGS, "The ranks known to be dead or gone, ascending, as a tuple."),
+    OBJECT_METHOD("finalize", comm_finalize, METH_NOARGS,
+                  "Leaves the world and frees all its comms. Waits for nobody."),
+    OBJECT_METHOD("free", comm_free, METH_NOARGS,
+                  "Frees this rank's hold on the comm; not for a world. Local."),
+    OBJECT_METHOD("failed", comm_failed, METH_NOARGS,
+                  "The ranks known to be dead or gone, ascending, as a tuple."),
     OBJECT_METHOD("_split", comm_split, METH_VARARGS, NULL),
     OBJECT_METHOD("_create", comm_create, METH_O, NULL),
     OBJECT_METHOD("_shrink", comm_shrink, METH_NOARGS, NULL),
@@ -311,7 +323,8 @@ static PyGetSetDef comm_fields[] = {
     { "rank", (getter)comm_rank, NULL, "This rank's number in the comm, 0 to size - 1.", NULL },
     { "size", (getter)comm_size, NULL, "The number of ranks.", NULL },
     { "is_world", (getter)comm_is_world, NULL, "Whether it came from init().", NULL },
-    { "report", (getter)comm_report, NULL, "The last failure of this rank on the comm, in words; '' if none.", NULL },
+    { "report", (getter)comm_report, NULL,
+      "The last failure of this rank on the comm, in words; '' if none.", NULL },
     { 0 }
 };
 
@@ -322,7 +335,9 @@ static PyType_Slot comm_slots[] = {
     { 0, NULL }
 };
 
-static PyType_Spec comm_spec = { "_tutti.Comm", sizeof(comm_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, comm_slots };
+static PyType_Spec comm_spec = {
+    "_tutti.Comm", sizeof(comm_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, comm_slots
+};
 
 int comm_setup(PyObject *module)
 {

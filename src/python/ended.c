@@ -1,11 +1,14 @@
-/* The library calls ending_done in whatever thread ends a work, its own among them, which must not wait. So there is no lock here: the word
- * of a work changes once, from nothing or a watch to ENDED, and who takes the watch away puts it on a list; a semaphore wakes the thread
- * of the package, which empties the list at once: no descriptor, which a program may close. Cost of an end that is watched: three atomic steps
- * and a wake; of others: one.
+/* The library calls ending_done in whatever thread ends a work, its own among them, which must not
+ * wait. So there is no lock here: the word of a work changes once, from nothing or a watch to
+ * ENDED, and who takes the watch away puts it on a list; a semaphore wakes the thread of the
+ * package, which empties the list at once: no descriptor, which a program may close. Cost of an end
+ * that is watched: three atomic steps and a wake; of others: one.
  *
  * Edges:
- * E90 ended: ending_done stores the error, then ENDED into the word (swap); who finds ENDED there loads the error.
- * E91 watched: ending_done puts a watch at the head of the list (swap); who takes the list reads the watches in it. */
+ * E90 ended: ending_done stores the error, then ENDED into the word (swap); who finds ENDED there
+ *     loads the error.
+ * E91 watched: ending_done puts a watch at the head of the list (swap); who takes the list reads
+ *     the watches in it. */
 #include "python/ended.h"
 
 #include "python/object.h"
@@ -56,7 +59,8 @@ void ending_tell(struct ending *e, tutti_call *call)
     call->done_arg = e;
 }
 
-int ending_is_over(const struct ending *e) { return load_acquire64(&e->word) == ENDED; }         /* E90 acquire */
+/* E90 acquire */
+int ending_is_over(const struct ending *e) { return load_acquire64(&e->word) == ENDED; }
 
 int ending_watch(struct ending *e, PyObject *work)
 {
@@ -88,7 +92,8 @@ static void sleep_until_rung(double seconds)
             ;
 }
 
-/* Waits until there is one, somebody wakes it, or the seconds have passed; negative: without end. */
+/* Waits until there is one, somebody wakes it, or the seconds have passed; negative:
+ * without end. */
 static PyObject *ended_fetch(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -102,7 +107,8 @@ static PyObject *ended_fetch(PyObject *module, PyObject *args)
     PyObject *ended = PyList_New(0);
     while (ended && !swap_if64(&list, &head, 0))         /* E91 */
         ;
-    for (struct end_watch *watch = ended ? (struct end_watch *)(uintptr_t)head : NULL, *next; watch; watch = next) {
+    for (struct end_watch *watch = ended ? (struct end_watch *)(uintptr_t)head : NULL, *next; watch;
+         watch = next) {
         next = watch->next;
         if (PyList_Append(ended, watch->work) < 0)
             PyErr_Clear();
@@ -130,7 +136,7 @@ static PyObject *ended_listen(PyObject *module, PyObject *yes)
     int wanted = PyObject_IsTrue(yes);
     if (wanted < 0)
         return NULL;
-    sem_init(&bell, 0, 0);                              /* a fork's may say that somebody waits, who is not there */
+    sem_init(&bell, 0, 0);              /* a fork's may say that somebody waits, who is not there */
     listens = wanted;
     Py_RETURN_NONE;
 }

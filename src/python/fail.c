@@ -1,11 +1,15 @@
-/* The classes stand in tutti/errors.py, which is asked for the exception when there is one to raise: this file costs nothing before. */
+/* The classes stand in tutti/errors.py, which is asked for the exception when there is one to
+ * raise: this file costs nothing before. */
 #include "python/fail.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-PyObject *fail_text(const char *text) { return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"); }
+PyObject *fail_text(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
 
 PyObject *fail_ranks(const tutti_comm *comm)
 {
@@ -24,10 +28,12 @@ PyObject *fail_ranks(const tutti_comm *comm)
     return tuple;
 }
 
-/* A comm that has failed goes on telling why; a later call may tell it (-ECANCELED) before the work that met the failure does. */
+/* A comm that has failed goes on telling why; a later call may tell it (-ECANCELED) before the work
+ * that met the failure does. */
 static int is_older(PyObject *report, int error, PyObject *told, int told_error)
 {
-    return told && error != told_error && error != -ECANCELED && told_error != -ECANCELED && PyUnicode_Compare(report, told) == 0;
+    return told && error != told_error && error != -ECANCELED && told_error != -ECANCELED
+        && PyUnicode_Compare(report, told) == 0;
 }
 
 static PyObject *report_of(int error, const tutti_comm *comm, PyObject **told, int *told_error)
@@ -50,7 +56,9 @@ static PyObject *report_of(int error, const tutti_comm *comm, PyObject **told, i
 static PyObject *fail_raise(int error, PyObject *kind, PyObject *report, PyObject *ranks)
 {
     PyObject *errors = PyImport_ImportModule("tutti.errors");
-    PyObject *made = errors && report && kind && ranks ? PyObject_CallMethod(errors, "of", "iOOO", error, kind, report, ranks) : NULL;
+    PyObject *made = errors && report && kind && ranks
+        ? PyObject_CallMethod(errors, "of", "iOOO", error, kind, report, ranks)
+        : NULL;
     if (made)
         PyErr_SetObject((PyObject *)Py_TYPE(made), made);
     Py_XDECREF(made);
@@ -69,8 +77,9 @@ PyObject *fail_said(int error, const char *text)
 void fail_number(PyObject *what, PyObject *number)
 {
     PyObject *module = PyErr_Occurred() ? NULL : PyImport_ImportModule("tutti._number");
-    PyObject *none = !module ? NULL : what ? PyObject_CallMethod(module, "refuse", "OO", what, number)
-                                           : PyObject_CallMethod(module, "refuse_timeout", "O", number);
+    PyObject *none = !module ? NULL
+        : what ? PyObject_CallMethod(module, "refuse", "OO", what, number)
+        : PyObject_CallMethod(module, "refuse_timeout", "O", number);
     Py_XDECREF(none);
     Py_XDECREF(module);
     Py_XDECREF(what);

@@ -6,21 +6,26 @@
 
 #include "python/comm.h"
 
-/* What the methods of a key and a deadline begin with: (key, timeout_ms). NULL with an exception. */
+/* What the methods of a key and a deadline begin with: (key, timeout_ms). NULL with
+ * an exception. */
 tutti_comm *methods_key(comm_object *, PyObject *args, const char **key, tutti_call *);
 
-PyObject *methods_once(comm_object *, PyObject *args);            /* _once(key, function, timeout_ms) -> (ran, value) */
-PyObject *methods_first_begin(comm_object *, PyObject *args);     /* _first_begin(key, timeout_ms) -> bool */
+/* _once(key, function, timeout_ms) -> (ran, value) */
+PyObject *methods_once(comm_object *, PyObject *args);
+/* _first_begin(key, timeout_ms) -> bool */
+PyObject *methods_first_begin(comm_object *, PyObject *args);
 PyObject *methods_first_end(comm_object *, PyObject *args);       /* _first_end(key, error) */
 PyObject *methods_turn_begin(comm_object *, PyObject *args);      /* _turn_begin(timeout_ms) */
 PyObject *methods_turn_end(comm_object *, PyObject *none);
 PyObject *methods_seed(comm_object *, PyObject *args);            /* seed(base) -> int */
 
 PyObject *methods_set(comm_object *, PyObject *args);             /* _set(key, value) */
-PyObject *methods_get(comm_object *, PyObject *args);             /* _get(key, timeout_ms) -> bytes */
+PyObject *methods_get(comm_object *, PyObject *args);           /* _get(key, timeout_ms) -> bytes */
 PyObject *methods_add(comm_object *, PyObject *args);             /* _add(key, delta) -> int */
-PyObject *methods_compare_set(comm_object *, PyObject *args);     /* _compare_set(key, expected, desired) -> bool */
+/* _compare_set(key, expected, desired) -> bool */
+PyObject *methods_compare_set(comm_object *, PyObject *args);
 PyObject *methods_delete(comm_object *, PyObject *args);          /* _delete(key) -> bool */
-PyObject *methods_probe(comm_object *, PyObject *args);           /* _probe(from, tag, timeout_ms) -> (from, tag, bytes) */
+/* _probe(from, tag, timeout_ms) -> (from, tag, bytes) */
+PyObject *methods_probe(comm_object *, PyObject *args);
 
 #endif

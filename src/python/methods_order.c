@@ -1,12 +1,14 @@
-/* The function of once() runs in this thread, inside the library's call: it takes the interpreter's lock for as long. What it raises goes to
- * its own rank alone; the library is told an error, and the next rank that waits takes over. */
+/* The function of once() runs in this thread, inside the library's call: it takes the interpreter's
+ * lock for as long. What it raises goes to its own rank alone; the library is told an error, and
+ * the next rank that waits takes over. */
 #include "python/methods.h"
 
 #include "python/site.h"
 
 #include <errno.h>
 
-/* What the function raised is kept apart while the library goes on: to the interrupt function it would be Ctrl-C. */
+/* What the function raised is kept apart while the library goes on: to the interrupt function it
+ * would be Ctrl-C. */
 struct python_call { PyObject *function, *value, *kind, *raised, *trace; };
 
 static int once_run(void *arg)
@@ -43,7 +45,8 @@ PyObject *methods_once(comm_object *self, PyObject *args)
     if (mine.kind)
         PyErr_Restore(mine.kind, mine.raised, mine.trace);
     else if (comm_result(self, r) >= 0)
-        both = Py_BuildValue("NO", PyBool_FromLong(mine.value != NULL), mine.value ? mine.value : Py_None);
+        both = Py_BuildValue("NO", PyBool_FromLong(mine.value != NULL),
+                             mine.value ? mine.value : Py_None);
     Py_XDECREF(mine.value);
     return both;
 }
@@ -61,7 +64,8 @@ PyObject *methods_first_begin(comm_object *self, PyObject *args)
     if (comm_result(self, r) >= 0)
         return PyBool_FromLong(r);
     if (r == 1)
-        tutti_first_end_at(site, key, -EINTR, comm);    /* a signal's exception keeps this rank from it: the next one goes first */
+        /* a signal's exception keeps this rank from it: the next one goes first */
+        tutti_first_end_at(site, key, -EINTR, comm);
     return NULL;
 }
 

@@ -1,4 +1,5 @@
-/* The job's store. get() does not know how long a value is: it asks with a small room first, and with the length it was told. */
+/* The job's store. get() does not know how long a value is: it asks with a small room first, and
+ * with the length it was told. */
 #include "python/methods.h"
 
 #include "python/site.h"
@@ -39,7 +40,9 @@ PyObject *methods_get(comm_object *self, PyObject *args)
         int r = tutti_get_at(site, key, value, &len, comm, &call);
         comm_leave(self, state);
         int again = r == -EMSGSIZE && len > room && !PyErr_Occurred();
-        PyObject *bytes = again || comm_result(self, r) < 0 ? NULL : PyBytes_FromStringAndSize(value, (Py_ssize_t)len);
+        PyObject *bytes = again || comm_result(self, r) < 0
+            ? NULL
+            : PyBytes_FromStringAndSize(value, (Py_ssize_t)len);
         free(value);
         if (!again)
             return bytes;
@@ -71,7 +74,8 @@ PyObject *methods_compare_set(comm_object *self, PyObject *args)
         return NULL;
     const char *site = site_of_caller();
     PyThreadState *state = comm_enter(self);
-    int r = tutti_compare_set_at(site, key, expected.buf, (size_t)expected.len, desired.buf, (size_t)desired.len, comm);
+    int r = tutti_compare_set_at(site, key, expected.buf, (size_t)expected.len, desired.buf,
+                                 (size_t)desired.len, comm);
     comm_leave(self, state);
     PyBuffer_Release(&expected);
     PyBuffer_Release(&desired);
@@ -105,5 +109,7 @@ PyObject *methods_probe(comm_object *self, PyObject *args)
     PyThreadState *state = comm_enter(self);
     int r = tutti_probe_at(site, from, tag, &got, comm, &call);
     comm_leave(self, state);
-    return comm_result(self, r) < 0 ? NULL : Py_BuildValue("iin", got.from, got.tag, (Py_ssize_t)got.count);
+    return comm_result(self, r) < 0
+        ? NULL
+        : Py_BuildValue("iin", got.from, got.tag, (Py_ssize_t)got.count);
 }

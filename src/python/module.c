@@ -1,4 +1,5 @@
-/* The extension _tutti: what Python's own code cannot do. The package tutti in front of it has the names, the texts and the defaults. */
+/* The extension _tutti: what Python's own code cannot do. The package tutti in front of it has the
+ * names, the texts and the defaults. */
 #include "python/comm_type.h"
 #include "python/ended.h"
 #include "python/object.h"
@@ -21,7 +22,9 @@ static PyMethodDef module_methods[] = {
     { 0 }
 };
 
-static struct PyModuleDef definition = { PyModuleDef_HEAD_INIT, "_tutti", NULL, -1, module_methods, NULL, NULL, NULL, NULL };
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_tutti", NULL, -1, module_methods, NULL, NULL, NULL, NULL
+};
 
 PyMODINIT_FUNC PyInit__tutti(void);
 
@@ -30,7 +33,9 @@ PyMODINIT_FUNC PyInit__tutti(void)
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
-    int (*const setups[])(PyObject *) = { site_setup, table_setup, comm_setup, work_setup, ended_setup, ops_setup, shown_setup };
+    int (*const setups[])(PyObject *) = {
+        site_setup, table_setup, comm_setup, work_setup, ended_setup, ops_setup, shown_setup
+    };
     for (size_t i = 0; module && i < sizeof setups / sizeof *setups; i++)
         if (setups[i](module) < 0)
             Py_CLEAR(module);

@@ -7,7 +7,8 @@
 #include <Python.h>
 
 /* A row of methods; the cast is the one that CPython's documentation asks for. */
-#define OBJECT_METHOD(name, function, flags, doc) { name, (PyCFunction)(void (*)(void))(function), flags, doc }
+#define OBJECT_METHOD(name, function, flags, doc) { name, (PyCFunction)(void (*)(void))(function), \
+                                                    flags, doc }
 
 /* All bytes behind the head are 0. A subclass that Python code made is fine. */
 static inline void *object_new(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }

@@ -1,9 +1,11 @@
-/* The library calls a function with nothing to tell whose it is, so each operation has a C function to itself, of a fixed number of them. It
- * runs in whatever thread folds, the library's own among them, and waits there for the interpreter: the price of such an operation, a few
- * microseconds a stretch of 4 KiB and no progress for others of this process meanwhile.
+/* The library calls a function with nothing to tell whose it is, so each operation has a C function
+ * to itself, of a fixed number of them. It runs in whatever thread folds, the library's own among
+ * them, and waits there for the interpreter: the price of such an operation, a few microseconds a
+ * stretch of 4 KiB and no progress for others of this process meanwhile.
  *
- * At the end of the program a thread that waits for the interpreter would be ended where it stands, inside the library. So the package closes
- * the slots before (atexit): what is under way is waited for, and later calls break their comm without asking Python. */
+ * At the end of the program a thread that waits for the interpreter would be ended where it stands,
+ * inside the library. So the package closes the slots before (atexit): what is under way is waited
+ * for, and later calls break their comm without asking Python. */
 #include "python/ops.h"
 
 #include "base/atomic.h"
@@ -35,7 +37,8 @@ static void failed(struct op_slot *s)
     if (trace)
         PyException_SetTraceback(error, trace);
     PyObject *name = PyObject_GetAttrString(type, "__name__");
-    PyObject *words = name ? PyUnicode_FromFormat("its own operation raised %U: %S", name, error) : NULL;
+    PyObject *words = name ? PyUnicode_FromFormat("its own operation raised %U: %S", name, error)
+                           : NULL;
     const char *utf8 = words ? PyUnicode_AsUTF8AndSize(words, NULL) : NULL;
     char text[TEXT];
     snprintf(text, sizeof text, "%s", utf8 ? utf8 : "its own operation raised an exception");
@@ -55,7 +58,8 @@ static void release(PyObject *view)
 {
     if (!view)
         return;
-    PyObject *none = PyObject_CallMethod(view, "release", NULL);        /* fails where an array still shows it: that is the program's affair */
+    /* fails where an array still shows it: that is the program's affair */
+    PyObject *none = PyObject_CallMethod(view, "release", NULL);
     Py_XDECREF(none);
     PyErr_Clear();
     Py_DECREF(view);
@@ -64,11 +68,14 @@ static void release(PyObject *view)
 static void in_python(struct op_slot *s, const void *in, void *inout, size_t bytes, tutti_type type)
 {
     PyObject *before, *error, *trace;
-    PyErr_Fetch(&before, &error, &trace);               /* Ctrl-C in this wait, perhaps: the comm is on its way to its end */
+    /* Ctrl-C in this wait, perhaps: the comm is on its way to its end */
+    PyErr_Fetch(&before, &error, &trace);
     if (s->comm && !s->comm->raised) {
-        PyObject *from = PyMemoryView_FromMemory((char *)(uintptr_t)in, (Py_ssize_t)bytes, PyBUF_READ);
+        PyObject *from = PyMemoryView_FromMemory((char *)(uintptr_t)in, (Py_ssize_t)bytes,
+                                                 PyBUF_READ);
         PyObject *to = PyMemoryView_FromMemory(inout, (Py_ssize_t)bytes, PyBUF_WRITE);
-        PyObject *none = from && to ? PyObject_CallFunction(s->function, "OOi", from, to, (int)type) : NULL;
+        PyObject *none = from && to ? PyObject_CallFunction(s->function, "OOi", from, to, (int)type)
+                                    : NULL;
         if (!none)
             failed(s);
         Py_XDECREF(none);
@@ -92,10 +99,14 @@ static void call(int slot, const void *in, void *inout, size_t count, tutti_type
 }
 
 #define FOUR(each, n) each(n##0) each(n##1) each(n##2) each(n##3)
-#define ALL(each) FOUR(each, 0) FOUR(each, 1) FOUR(each, 2) FOUR(each, 3) FOUR(each, 4) FOUR(each, 5) FOUR(each, 6) FOUR(each, 7)
+#define ALL(each) FOUR(each, 0) FOUR(each, 1) FOUR(each, 2) FOUR(each, 3) FOUR(each, 4) \
+    FOUR(each, 5) FOUR(each, 6) FOUR(each, 7)
 #define PLACE(n) (0x##n / 16 * 4 + 0x##n % 16)           /* of the digits: 0 to 7, then 0 to 3 */
-#define FUNCTION(n) \
-    static void slot_##n(const void *in, void *inout, size_t count, tutti_type type) { call(PLACE(n), in, inout, count, type); }
+#define FUNCTION(n)                                                                  \
+    static void slot_##n(const void *in, void *inout, size_t count, tutti_type type) \
+    {                                                                                \
+        call(PLACE(n), in, inout, count, type);                                      \
+    }
 #define NAME(n) [PLACE(n)] = slot_##n,
 
 ALL(FUNCTION)
@@ -113,7 +124,10 @@ PyObject *ops_create(comm_object *self, PyObject *function)
     while (i < SLOTS && slots[i].comm)
         i++;
     if (i == SLOTS)
-        return PyErr_Format(PyExc_RuntimeError, "op: %d operations of one's own are all that a process can have: free() some first", SLOTS);
+        return PyErr_Format(PyExc_RuntimeError,
+                            "op: %d operations of one's own are all that a process can have: "
+                            "free() some first",
+                            SLOTS);
     Py_INCREF(function);
     slots[i] = (struct op_slot){ self, comm, function, (tutti_op)0 };
     const char *site = site_of_caller();

@@ -1,4 +1,5 @@
-/* A Memory keeps its world from being finalized: NumPy arrays that show it hold it, and nothing tells them that a mapping has gone. */
+/* A Memory keeps its world from being finalized: NumPy arrays that show it hold it, and nothing
+ * tells them that a mapping has gone. */
 #include "python/shown.h"
 
 #include "python/object.h"
@@ -43,7 +44,8 @@ static void shown_dealloc(struct shown_object *m)
 
 static int shown_buffer(struct shown_object *m, Py_buffer *view, int flags)
 {
-    return PyBuffer_FillInfo(view, (PyObject *)m, (void *)(uintptr_t)m->data, (Py_ssize_t)m->bytes, 1, flags);
+    return PyBuffer_FillInfo(view, (PyObject *)m, (void *)(uintptr_t)m->data, (Py_ssize_t)m->bytes,
+                             1, flags);
 }
 
 static PyObject *shown_loaded(struct flight *f)
@@ -58,7 +60,8 @@ static PyObject *shown_loaded(struct flight *f)
 }
 
 /* The end of a starting or a blocking call, of which `f` has all that it uses. */
-static PyObject *go(comm_object *self, struct flight *f, int kind, PyObject *path, tutti_call *call, int mode)
+static PyObject *go(comm_object *self, struct flight *f, int kind, PyObject *path, tutti_call *call,
+                    int mode)
 {
     tutti_comm *comm = self->comm;
     const char *site = site_of_caller(), *name = PyBytes_AsString(path);
@@ -70,8 +73,9 @@ static PyObject *go(comm_object *self, struct flight *f, int kind, PyObject *pat
     if (mode & MODE_WORK)
         flight_start(f, call, mode & MODE_KEEP);
     PyThreadState *state = comm_enter(self);
-    int r = kind == KIND_LOAD ? tutti_load_at(site, name, &f->data, &f->bytes, comm, call)
-                              : tutti_save_at(site, name, side_ptr(&f->send), side_count(&f->send), comm, call);
+    int r = kind == KIND_LOAD
+        ? tutti_load_at(site, name, &f->data, &f->bytes, comm, call)
+        : tutti_save_at(site, name, side_ptr(&f->send), side_count(&f->send), comm, call);
     comm_leave(self, state);
     Py_DECREF(path);
     if (f->work)
@@ -89,7 +93,8 @@ PyObject *shown_load(comm_object *self, PyObject *args)
     PyObject *path;
     int mode;
     tutti_call call = { 0 };
-    if (!comm_of(self) || !PyArg_ParseTuple(args, "O&ii", PyUnicode_FSConverter, &path, &call.timeout_ms, &mode))
+    if (!comm_of(self)
+        || !PyArg_ParseTuple(args, "O&ii", PyUnicode_FSConverter, &path, &call.timeout_ms, &mode))
         return NULL;
     work_reap(self, 0);
     struct flight *f = calloc(1, sizeof *f);
@@ -104,7 +109,9 @@ PyObject *shown_save(comm_object *self, PyObject *args)
     PyObject *path, *data;
     int mode;
     tutti_call call = { 0 };
-    if (!comm_of(self) || !PyArg_ParseTuple(args, "O&Oii", PyUnicode_FSConverter, &path, &data, &call.timeout_ms, &mode))
+    if (!comm_of(self)
+        || !PyArg_ParseTuple(args, "O&Oii", PyUnicode_FSConverter, &path, &data, &call.timeout_ms,
+                             &mode))
         return NULL;
     work_reap(self, 0);
     struct flight *f = calloc(1, sizeof *f);
@@ -112,7 +119,9 @@ PyObject *shown_save(comm_object *self, PyObject *args)
         if (!f->send.device)
             return go(self, f, KIND_SAVE, path, &call, mode);
         side_drop(&f->send);
-        PyErr_SetString(PyExc_ValueError, "save: an array in device memory; what is saved is in host memory: copy it");
+        PyErr_SetString(PyExc_ValueError,
+                        "save: an array in device memory; what is saved is in host memory: copy "
+                        "it");
     } else if (f && data == Py_None)
         PyErr_SetString(PyExc_TypeError, "save: None is no array");
     Py_DECREF(path);
@@ -158,7 +167,9 @@ static PyType_Slot shown_slots[] = {
     { 0, NULL }
 };
 
-static PyType_Spec shown_spec = { "tutti.Memory", sizeof(struct shown_object), 0, Py_TPFLAGS_DEFAULT, shown_slots };
+static PyType_Spec shown_spec = {
+    "tutti.Memory", sizeof(struct shown_object), 0, Py_TPFLAGS_DEFAULT, shown_slots
+};
 
 int shown_setup(PyObject *module)
 {

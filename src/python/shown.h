@@ -1,5 +1,6 @@
 /* Job: memory of the arena as a Python object with the buffer protocol, read-only.
- * Owns: the memory of load() until the object goes; of share() nothing: that stays until its rank leaves the world.
+ * Owns: the memory of load() until the object goes; of share() nothing: that stays until its rank
+ *       leaves the world.
  * Never: a world left while such an object is there: its memory would go under its users. */
 #ifndef PYTHON_SHOWN_H
 #define PYTHON_SHOWN_H
@@ -7,9 +8,11 @@
 #include "python/comm.h"
 #include "python/work.h"
 
-PyObject *shown_load(comm_object *, PyObject *args);           /* _load(path, timeout_ms, mode) -> memoryview of a Memory, or Work */
-PyObject *shown_save(comm_object *, PyObject *args);           /* _save(path, data, timeout_ms, mode) */
-PyObject *shown_give(comm_object *, PyObject *data);           /* _give(data) -> handle: a copy in this rank's span */
+/* _load(path, timeout_ms, mode) -> memoryview of a Memory, or Work */
+PyObject *shown_load(comm_object *, PyObject *args);
+PyObject *shown_save(comm_object *, PyObject *args);    /* _save(path, data, timeout_ms, mode) */
+/* _give(data) -> handle: a copy in this rank's span */
+PyObject *shown_give(comm_object *, PyObject *data);
 PyObject *shown_view(comm_object *, PyObject *args);           /* _view(handle, bytes) -> Memory */
 
 int shown_setup(PyObject *module);

@@ -1,7 +1,8 @@
-/* A site is the last folder, the file and the line, "train/main.py:12": short enough for a report's line. One text per (file, line), found
- * in a dict by the file name's cached hash; a program that makes up file names without end (a shell) stops at SITES_MAX of them.
- * What was found for a place in some code is remembered in a table of a few places, with a reference to the code, so that nobody else's can
- * be mistaken for it. Cost: half a tenth of a microsecond a frame. */
+/* A site is the last folder, the file and the line, "train/main.py:12": short enough for a report's
+ * line. One text per (file, line), found in a dict by the file name's cached hash; a program that
+ * makes up file names without end (a shell) stops at SITES_MAX of them. What was found for a place
+ * in some code is remembered in a table of a few places, with a reference to the code, so that
+ * nobody else's can be mistaken for it. Cost: half a tenth of a microsecond a frame. */
 #include "python/site.h"
 
 #include "python/object.h"
@@ -13,19 +14,23 @@
 #include <string.h>
 
 enum { SITES_MAX = 65536, TEXT_MAX = 112, PLACES = 256 };
-enum { WHOLE = -2 };                                    /* of a place: all of its code, which is passed over */
+enum { WHOLE = -2 };                        /* of a place: all of its code, which is passed over */
 
-static PyObject *texts;                                 /* (file name, line) -> address of the text */
-static PyObject *package;                               /* the folder of the package: frames of its files are not the caller's */
+static PyObject *texts;    /* (file name, line) -> address of the text */
+static PyObject *package;  /* the folder of the package: frames of its files are not the caller's */
 static PyObject *name_filename, *name_back, *name_lasti;
-static struct call_place { PyObject *code; long lasti; const char *text; } places[PLACES];    /* under the interpreter's lock; text NULL: passed over */
+/* under the interpreter's lock; text NULL: passed over */
+static struct call_place { PyObject *code; long lasti; const char *text; } places[PLACES];
 
 static struct call_place *place_of(PyObject *code, long lasti)
 {
     return &places[((uintptr_t)code >> 4 ^ (uintptr_t)code >> 12 ^ (uintptr_t)lasti) % PLACES];
 }
 
-static bool place_is(const struct call_place *p, PyObject *code, long lasti) { return p->code == code && p->lasti == lasti; }
+static bool place_is(const struct call_place *p, PyObject *code, long lasti)
+{
+    return p->code == code && p->lasti == lasti;
+}
 
 static void place_keep(PyObject *code, long lasti, const char *text)
 {
@@ -159,5 +164,7 @@ int site_setup(PyObject *module)
     name_filename = PyUnicode_InternFromString("co_filename");
     name_back = PyUnicode_InternFromString("f_back");
     name_lasti = PyUnicode_InternFromString("f_lasti");
-    return texts && name_filename && name_back && name_lasti ? PyModule_AddFunctions(module, site_methods) : -1;
+    return texts && name_filename && name_back && name_lasti
+        ? PyModule_AddFunctions(module, site_methods)
+        : -1;
 }

@@ -1,6 +1,7 @@
-/* One entry for all calls on buffers. A row says what a call takes on each side; the counts are checked here, where the arrays' sizes are
- * known, since a wrong count from Python would be read or written beyond an array. A buffer that a rank does not need may be None; the
- * library says so where it is needed.
+/* One entry for all calls on buffers. A row says what a call takes on each side; the counts are
+ * checked here, where the arrays' sizes are known, since a wrong count from Python would be read or
+ * written beyond an array. A buffer that a rank does not need may be None; the library says so
+ * where it is needed.
  * Cost: two views of buffers, no allocation unless work is left under way. */
 #include "python/table.h"
 
@@ -11,7 +12,8 @@
 
 #include <stdlib.h>
 
-enum rule { NOTHING, SOME, BLOCKS, LIST };              /* SOME: count elements; BLOCKS: size x count; LIST: a buffer per rank */
+/* SOME: count elements; BLOCKS: size x count; LIST: a buffer per rank */
+enum rule { NOTHING, SOME, BLOCKS, LIST };
 
 static const struct kind_row { const char *name; enum rule send, recv; } rows[KINDS] = {
     [KIND_BARRIER]          = { "barrier",          NOTHING, NOTHING },
@@ -38,14 +40,17 @@ static const struct kind_row { const char *name; enum rule send, recv; } rows[KI
 
 enum { ARGUMENTS = 11 };
 
-static int take(struct array_side *s, PyObject *object, enum rule rule, int type, int writable, const char *name)
+static int take(struct array_side *s, PyObject *object, enum rule rule, int type, int writable,
+                const char *name)
 {
-    return rule == LIST ? side_take_list(s, object, type, writable, name) : side_take(s, object, type, writable, name);
+    return rule == LIST ? side_take_list(s, object, type, writable, name)
+                        : side_take(s, object, type, writable, name);
 }
 
 static int wrong(const char *name, const char *which, size_t is, size_t should)
 {
-    PyErr_Format(PyExc_ValueError, "%s: %s has %zu elements; expected %zu", name, which, is, should);
+    PyErr_Format(PyExc_ValueError, "%s: %s has %zu elements; expected %zu", name, which, is,
+                 should);
     return -1;
 }
 
@@ -54,7 +59,9 @@ static int counted(const struct asked *a, const struct flight *f, const struct k
 {
     size_t size = (size_t)a->size, send = side_count(&f->send), recv = side_count(&f->recv);
     if (row->send == BLOCKS && f->send.n && send % size) {
-        PyErr_Format(PyExc_ValueError, "%s: the array has %zu elements, which cannot be divided among %d ranks", row->name, send, a->size);
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the array has %zu elements, which cannot be divided among %d ranks",
+                     row->name, send, a->size);
         return -1;
     }
     if (!f->send.n || !f->recv.n)
@@ -70,14 +77,17 @@ static int listed(const struct asked *a, const struct flight *f, const struct ki
     int buffers = a->kind == KIND_ALL_REDUCE_MANY ? f->send.n : a->size;
     for (int i = 0; i < 2; i++)
         if (rules[i] == LIST && sides[i]->n && sides[i]->n != buffers) {
-            PyErr_Format(PyExc_ValueError, "%s: a list of %d arrays; expected %d", row->name, sides[i]->n, buffers);
+            PyErr_Format(PyExc_ValueError, "%s: a list of %d arrays; expected %d", row->name,
+                         sides[i]->n, buffers);
             return -1;
         }
     if (a->kind == KIND_ALL_REDUCE_MANY)
         for (int i = 0; i < buffers; i++)
             if (f->recv.n != buffers || f->recv.counts[i] != f->send.counts[i])
-                return wrong(row->name, "an array of out", f->recv.n == buffers ? f->recv.counts[i] : 0, f->send.counts[i]);
-    if (a->kind == KIND_REDUCE_SCATTER_V && f->send.n && f->send.counts[a->rank] != side_count(&f->recv))
+                return wrong(row->name, "an array of out",
+                             f->recv.n == buffers ? f->recv.counts[i] : 0, f->send.counts[i]);
+    if (a->kind == KIND_REDUCE_SCATTER_V && f->send.n
+        && f->send.counts[a->rank] != side_count(&f->recv))
         return wrong(row->name, "out", side_count(&f->recv), f->send.counts[a->rank]);
     return 0;
 }
@@ -87,14 +97,17 @@ static int checked(struct asked *a, struct flight *f)
     const struct kind_row *row = &rows[a->kind];
     int send = f->send.type, recv = f->recv.type;
     if (send != TYPE_BY_BUFFER && recv != TYPE_BY_BUFFER && send != recv) {
-        PyErr_Format(PyExc_TypeError, "%s: out has another type of elements than the array: give the same", row->name);
+        PyErr_Format(PyExc_TypeError,
+                     "%s: out has another type of elements than the array: give the same",
+                     row->name);
         return -1;
     }
     a->type = send != TYPE_BY_BUFFER ? send : recv != TYPE_BY_BUFFER ? recv : TUTTI_U8;
     return row->send == LIST || row->recv == LIST ? listed(a, f, row) : counted(a, f, row);
 }
 
-static int run_listed(const char *site, const struct asked *a, struct flight *f, tutti_comm *comm, const tutti_call *call)
+static int run_listed(const char *site, const struct asked *a, struct flight *f, tutti_comm *comm,
+                      const tutti_call *call)
 {
     const void *x = side_ptr(&f->send);
     void *y = side_ptr(&f->recv);
@@ -105,16 +118,19 @@ static int run_listed(const char *site, const struct asked *a, struct flight *f,
     void *const *ys = f->recv.n ? f->recv.ptrs : NULL;
     const size_t *ns = f->send.n ? f->send.counts : NULL, *ms = f->recv.n ? f->recv.counts : NULL;
     switch (a->kind) {
-    case KIND_ALL_REDUCE_MANY:  return tutti_all_reduce_many_at(site, xs, ys, ns, f->send.n, type, op, comm, call);
+    case KIND_ALL_REDUCE_MANY:
+        return tutti_all_reduce_many_at(site, xs, ys, ns, f->send.n, type, op, comm, call);
     case KIND_ALL_GATHER_V:     return tutti_all_gather_v_at(site, x, n, ys, ms, type, comm, call);
-    case KIND_GATHER_V:         return tutti_gather_v_at(site, x, n, ys, ms, type, a->root, comm, call);
-    case KIND_SCATTER_V:        return tutti_scatter_v_at(site, xs, ns, y, m, type, a->root, comm, call);
-    case KIND_REDUCE_SCATTER_V: return tutti_reduce_scatter_v_at(site, xs, ns, y, type, op, comm, call);
-    default:                    return tutti_all_to_all_v_at(site, xs, ns, ys, ms, type, comm, call);
+    case KIND_GATHER_V: return tutti_gather_v_at(site, x, n, ys, ms, type, a->root, comm, call);
+    case KIND_SCATTER_V: return tutti_scatter_v_at(site, xs, ns, y, m, type, a->root, comm, call);
+    case KIND_REDUCE_SCATTER_V:
+        return tutti_reduce_scatter_v_at(site, xs, ns, y, type, op, comm, call);
+    default: return tutti_all_to_all_v_at(site, xs, ns, ys, ms, type, comm, call);
     }
 }
 
-int table_run(const char *site, const struct asked *a, struct flight *f, tutti_comm *comm, const tutti_call *call)
+int table_run(const char *site, const struct asked *a, struct flight *f, tutti_comm *comm,
+              const tutti_call *call)
 {
     const void *x = side_ptr(&f->send);
     void *y = side_ptr(&f->recv);
@@ -135,7 +151,7 @@ int table_run(const char *site, const struct asked *a, struct flight *f, tutti_c
     case KIND_EXSCAN:         return tutti_exscan_at(site, x, y, n, type, op, comm, call);
     case KIND_SAME:           return tutti_same_at(site, x, n * type_size(a->type), comm, call);
     case KIND_SEND:           return tutti_send_at(site, x, n, type, a->root, a->op, comm, call);
-    case KIND_RECV:           return tutti_recv_at(site, y, m, type, a->root, a->op, &f->got, comm, call);
+    case KIND_RECV: return tutti_recv_at(site, y, m, type, a->root, a->op, &f->got, comm, call);
     default:                  return run_listed(site, a, f, comm, call);
     }
 }
@@ -143,7 +159,9 @@ int table_run(const char *site, const struct asked *a, struct flight *f, tutti_c
 /* The buffers are held and checked. */
 static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_comm *comm)
 {
-    tutti_call call = { .timeout_ms = a->timeout_ms, .factor = side_ptr(&f->factor), .stream = (void *)a->stream };
+    tutti_call call = {
+        .timeout_ms = a->timeout_ms, .factor = side_ptr(&f->factor), .stream = (void *)a->stream
+    };
     if (a->mode & MODE_WORK)
         flight_start(f, &call, a->mode & MODE_KEEP);
     const char *site = site_of_caller();
@@ -163,7 +181,8 @@ static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_
 static int refuse_number(int kind, int field, PyObject *number)
 {
     enum { OP = 4, ROOT = 5 };
-    int known = field > 0 && kind >= 0 && kind < KINDS, letter = kind == KIND_SEND || kind == KIND_RECV;
+    int known = field > 0 && kind >= 0 && kind < KINDS,
+        letter = kind == KIND_SEND || kind == KIND_RECV;
     const char *peer = kind == KIND_SEND ? "to" : letter ? "from_" : "root";
     const char *name = field == OP ? letter ? "tag" : "op" : field == ROOT ? peer : "a number";
     PyObject *what = PyUnicode_FromFormat("%s: %s", known ? rows[kind].name : "_collective", name);
@@ -200,7 +219,8 @@ static int streamed(struct asked *a, const struct flight *f, PyObject *said)
     const char *name = rows[a->kind].name;
     a->stream = f->send.stream ? f->send.stream : f->recv.stream;
     if ((f->send.device || f->recv.device) && (a->kind == KIND_SEND || a->kind == KIND_RECV)) {
-        PyErr_Format(PyExc_ValueError, "%s: an array in device memory; messages are of host memory: copy it", name);
+        PyErr_Format(PyExc_ValueError,
+                     "%s: an array in device memory; messages are of host memory: copy it", name);
         return -1;
     }
     if (said != Py_None) {
@@ -209,13 +229,17 @@ static int streamed(struct asked *a, const struct flight *f, PyObject *said)
             return 0;
         if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
             PyErr_Clear();
-            PyErr_Format(PyExc_ValueError, "%s: stream is %S: no CUstream is such a number", name, said);
+            PyErr_Format(PyExc_ValueError, "%s: stream is %S: no CUstream is such a number", name,
+                         said);
         }
         return -1;
     }
     if (!f->send.stream || !f->recv.stream || f->send.stream == f->recv.stream)
         return 0;
-    PyErr_Format(PyExc_ValueError, "%s: the arrays are in use on two streams: say stream=, and order the other before it", name);
+    PyErr_Format(PyExc_ValueError,
+                 "%s: the arrays are in use on two streams: say stream=, and order the other "
+                 "before it",
+                 name);
     return -1;
 }
 
@@ -228,8 +252,9 @@ static int take_factor(const struct asked *a, struct flight *f, PyObject *factor
         return -1;
     if (f->factor.one_count == 1 && !f->factor.device)
         return 0;
-    PyErr_Format(PyExc_ValueError, "factor: %zu elements%s; expected one, of the array's type, in host memory", f->factor.one_count,
-                 f->factor.device ? " on a device" : "");
+    PyErr_Format(PyExc_ValueError,
+                 "factor: %zu elements%s; expected one, of the array's type, in host memory",
+                 f->factor.one_count, f->factor.device ? " on a device" : "");
     side_drop(&f->factor);
     return -1;
 }
@@ -248,13 +273,16 @@ PyObject *table_collective(PyObject *object, PyObject *const *args, Py_ssize_t n
     if (!f)
         return PyErr_NoMemory();
     const struct kind_row *row = &rows[a.kind];
-    int written = a.kind != KIND_BROADCAST || a.root != a.rank;        /* the root's own array may be read-only */
+    /* the root's own array may be read-only */
+    int written = a.kind != KIND_BROADCAST || a.root != a.rank;
     f->kind = a.kind;
     f->send.said = f->recv.said = args[10] == Py_None ? NULL : args[10];
     if (take(&f->recv, args[2], row->recv, a.type, written, row->name) == 0) {
-        int lent = args[1] == args[2] && row->send != LIST && side_lend(&f->send, args[1], &f->recv);
+        int lent = args[1] == args[2] && row->send != LIST
+            && side_lend(&f->send, args[1], &f->recv);
         if (lent || take(&f->send, args[1], row->send, a.type, 0, row->name) == 0) {
-            if (checked(&a, f) == 0 && streamed(&a, f, args[10]) == 0 && take_factor(&a, f, args[9]) == 0) {
+            if (checked(&a, f) == 0 && streamed(&a, f, args[10]) == 0
+                && take_factor(&a, f, args[9]) == 0) {
                 Py_INCREF(args[8]);
                 f->result = args[8];
                 return go(self, &a, f, comm);

@@ -1,8 +1,9 @@
-/* wait() gives the interpreter's lock away; only one thread waits in the library, since that frees the handle when it reports the end. Others
- * stand at a lock of this Work's until the first is back. An end is remembered: every later wait() returns it again.
+/* wait() gives the interpreter's lock away; only one thread waits in the library, since that frees
+ * the handle when it reports the end. Others stand at a lock of this Work's until the first is
+ * back. An end is remembered: every later wait() returns it again.
  *
- * With keep the library says -ETIMEDOUT of what goes on after its deadline, and frees nothing, but also of what has ended so. `ending` says
- * which it is: of those works the library always tells. */
+ * With keep the library says -ETIMEDOUT of what goes on after its deadline, and frees nothing, but
+ * also of what has ended so. `ending` says which it is: of those works the library always tells. */
 #include "python/work.h"
 
 #include "python/fail.h"
@@ -20,10 +21,12 @@ struct work_object {
     struct flight *flight;              /* NULL: over */
     PyObject      *value, *failure;     /* of one that is over; one of them */
     int            waiting;             /* a thread is in tutti_wait */
-    PyThread_type_lock others;          /* held by that thread, once another one stands here; NULL: none ever did */
+    /* held by that thread, once another one stands here; NULL: none ever did */
+    PyThread_type_lock others;
 };
 
-static PyTypeObject *work_type, *work_made;             /* the base, and the subclass that the package makes of it */
+/* the base, and the subclass that the package makes of it */
+static PyTypeObject *work_type, *work_made;
 
 void flight_start(struct flight *f, tutti_call *call, int keep)
 {
@@ -46,7 +49,8 @@ PyObject *flight_value(struct flight *f, int result)
     if (f->kind == KIND_SAME)
         return PyBool_FromLong(result);
     if (f->kind == KIND_RECV && f->result != Py_None)
-        return PyObject_CallFunction(f->result, "iin", f->got.from, f->got.tag, (Py_ssize_t)f->got.count);
+        return PyObject_CallFunction(f->result, "iin", f->got.from, f->got.tag,
+                                     (Py_ssize_t)f->got.count);
     Py_INCREF(f->result);
     return f->result;
 }
@@ -127,7 +131,8 @@ static PyObject *work_end(struct work_object *w)
     return w->value;
 }
 
-/* The handle is gone: what came of it is kept. An exception that is set (Ctrl-C) goes to this caller instead, once. */
+/* The handle is gone: what came of it is kept. An exception that is set (Ctrl-C) goes to this
+ * caller instead, once. */
 static PyObject *work_over(struct work_object *w, int result)
 {
     PyObject *type, *value, *trace;
@@ -142,7 +147,7 @@ static PyObject *work_over(struct work_object *w, int result)
         Py_XDECREF(kind);
         Py_XDECREF(where);
     }
-    w->flight = NULL;                                   /* not before: this has been in Python, where others ask whether it is over */
+    w->flight = NULL; /* not before: this has been in Python, where others ask whether it is over */
     flight_drop(f);
     free(f);
     if (!type)
@@ -173,18 +178,23 @@ static PyObject *not_yet(void)
     return NULL;
 }
 
-/* Another thread waits: until it is back. 0, or -1 with an exception: the patience has passed, or a signal's. */
+/* Another thread waits: until it is back. 0, or -1 with an exception: the patience has passed, or
+ * a signal's. */
 static int stand_by(struct work_object *w, int ms)
 {
-    if (!w->others && (!(w->others = PyThread_allocate_lock()) || !PyThread_acquire_lock(w->others, NOWAIT_LOCK))) {
+    if (!w->others
+        && (!(w->others = PyThread_allocate_lock())
+            || !PyThread_acquire_lock(w->others, NOWAIT_LOCK))) {
         PyErr_NoMemory();
         return -1;
     }
     for (;;) {
         PyThreadState *state = PyEval_SaveThread();
-        PyLockStatus got = PyThread_acquire_lock_timed(w->others, ms > 0 ? (PY_TIMEOUT_T)ms * 1000 : -1, 1);
+        PyLockStatus got = PyThread_acquire_lock_timed(w->others,
+                                                       ms > 0 ? (PY_TIMEOUT_T)ms * 1000 : -1, 1);
         if (got == PY_LOCK_ACQUIRED)
-            PyThread_release_lock(w->others);           /* the next one that stands here, or the next who waits, who has the interpreter */
+            /* the next one that stands here, or the next who waits, who has the interpreter */
+            PyThread_release_lock(w->others);
         PyEval_RestoreThread(state);
         if (got == PY_LOCK_ACQUIRED)
             return 0;
@@ -195,22 +205,26 @@ static int stand_by(struct work_object *w, int ms)
     }
 }
 
-static const char restart_guard_text[] = "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again";
+static const char restart_guard_text[] =
+    "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again";
 
-/* The library's answer to this thread, which is the only one inside. *late: the deadline of one with keep has passed, and it goes on. */
+/* The library's answer to this thread, which is the only one inside. *late: the deadline of one
+ * with keep has passed, and it goes on. */
 static int await(struct work_object *w, const char *site, int ms, int *late)
 {
     struct flight *f = w->flight;
     w->waiting = 1;
     if (w->others)
-        PyThread_acquire_lock(w->others, WAIT_LOCK);    /* free, or free in a moment: whoever stood here passes it on at once */
+        /* free, or free in a moment: whoever stood here passes it on at once */
+        PyThread_acquire_lock(w->others, WAIT_LOCK);
     PyThreadState *state = comm_enter(w->comm);
     int known = ending_is_over(&f->ending);
     int r = tutti_wait_at(site, f->work, ms);
     *late = 0;
     if (r == -ETIMEDOUT && f->keep && !known) {
         *late = !ending_is_over(&f->ending);
-        if (!*late && f->ending.error != -ETIMEDOUT)    /* it ended just now; where both say so, a handle of a broken comm may be left */
+        /* it ended just now; where both say so, a handle of a broken comm may be left */
+        if (!*late && f->ending.error != -ETIMEDOUT)
             r = tutti_wait_at(site, f->work, -1);
     }
     comm_leave(w->comm, state);
@@ -222,7 +236,8 @@ static PyObject *work_wait(struct work_object *w, PyObject *args, PyObject *word
     static char *names[] = { "timeout", NULL };
     PyObject *timeout = Py_None;
     int ms, late;
-    if (!PyArg_ParseTupleAndKeywords(args, words, "|O", names, &timeout) || patience(timeout, &ms) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, words, "|O", names, &timeout)
+        || patience(timeout, &ms) < 0)
         return NULL;
     while (w->flight && w->waiting)
         if (stand_by(w, ms) < 0)
@@ -232,7 +247,9 @@ static PyObject *work_wait(struct work_object *w, PyObject *args, PyObject *word
     if (!comm_of(w->comm))
         return NULL;
     int r = await(w, site_of_caller(), ms, &late);
-    PyObject *value = late && !PyErr_Occurred() ? fail_said(ETIMEDOUT, restart_guard_text) : late || r == -EAGAIN ? not_yet() : work_over(w, r);
+    PyObject *value = late && !PyErr_Occurred() ? fail_said(ETIMEDOUT, restart_guard_text)
+        : late || r == -EAGAIN ? not_yet()
+        : work_over(w, r);
     w->waiting = 0;
     if (w->others)
         PyThread_release_lock(w->others);
@@ -254,7 +271,8 @@ static PyObject *work_test(struct work_object *w, PyObject *none)
     return PyBool_FromLong(ending_is_over(&w->flight->ending));
 }
 
-/* True: ended() will return this Work. False: it has ended. None: nobody tells of it, ask test(). */
+/* True: ended() will return this Work. False: it has ended. None: nobody tells of it,
+ * ask test(). */
 static PyObject *work_watch(struct work_object *w, PyObject *none)
 {
     (void)none;
@@ -279,14 +297,20 @@ static PyObject *work_set_class(PyObject *module, PyObject *class)
 
 static const char work_wait_doc[] =
     "wait(timeout=None)\n--\n\n"
-    "Waits for the operation and returns what the blocking call returns, or raises what it raises.\n\n"
-    "timeout: seconds of this call's patience; then TimeoutError, and the operation goes on. None: as long as\n"
-    "the operation's own deadline; negative: until it ends. Of a call with keep=True a deadline that has passed is\n"
+    "Waits for the operation and returns what the blocking call returns, or raises what it "
+    "raises.\n"
+    "\n"
+    "timeout: seconds of this call's patience; then TimeoutError, and the operation goes on. None: "
+    "as long as\n"
+    "the operation's own deadline; negative: until it ends. Of a call with keep=True a deadline "
+    "that has passed is\n"
     "Timeout, once or again; the operation goes on. Any number of threads may wait.";
 
 static PyMethodDef work_methods[] = {
     OBJECT_METHOD("wait", work_wait, METH_VARARGS | METH_KEYWORDS, work_wait_doc),
-    OBJECT_METHOD("test", work_test, METH_NOARGS, "True when the operation has ended, well or not: wait() then returns at once. Any thread."),
+    OBJECT_METHOD("test", work_test, METH_NOARGS,
+                  "True when the operation has ended, well or not: wait() then returns at once. "
+                  "Any thread."),
     OBJECT_METHOD("_watch", work_watch, METH_NOARGS, NULL),
     { 0 }
 };
@@ -302,10 +326,15 @@ static PyType_Slot work_slots[] = {
     { 0, NULL }
 };
 
-static PyType_Spec work_spec = { "_tutti.Work", sizeof(struct work_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, work_slots };
+static PyType_Spec work_spec = {
+    "_tutti.Work", sizeof(struct work_object), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, work_slots
+};
 
 int work_setup(PyObject *module)
 {
     work_type = (PyTypeObject *)PyType_FromSpec(&work_spec);
-    return work_type && PyModule_AddFunctions(module, work_functions) == 0 ? PyModule_AddType(module, work_type) : -1;
+    return work_type && PyModule_AddFunctions(module, work_functions) == 0
+        ? PyModule_AddType(module, work_type)
+        : -1;
 }

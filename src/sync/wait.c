@@ -1,16 +1,19 @@
 /* The two cheap phases of a wait, before the kernel is asked to let us sleep.
  *
- * Spinning costs a core but nothing else and sees a peer's store after one cache miss; it is right while ranks fit the CPUs and a
- * peer is a few microseconds late. Yielding hands the CPU to whoever we wait for when ranks outnumber CPUs: measured with 8 ranks
- * on 2 CPUs, a barrier of yielding ranks takes a tenth of one whose ranks sleep, and a hundredth of one whose ranks spin. Both are
- * bounded, in number and in time, so that a rank that waits long ends asleep, where it also notices deaths. */
+ * Spinning costs a core but nothing else and sees a peer's store after one cache miss; it is right
+ * while ranks fit the CPUs and a peer is a few microseconds late. Yielding hands the CPU to
+ * whoever we wait for when ranks outnumber CPUs: measured with 8 ranks on 2 CPUs, a barrier of
+ * yielding ranks takes a tenth of one whose ranks sleep, and a hundredth of one whose ranks spin.
+ * Both are bounded, in number and in time, so that a rank that waits long ends asleep, where it
+ * also notices deaths. */
 #include "sync/wait.h"
 
 #include "base/clock.h"
 
 #include <sched.h>
 
-/* Spins between two looks at the ends: no measurable cost. And how many looks at most, whatever the counter says: a tenth of a second and more. */
+/* Spins between two looks at the ends: no measurable cost. And how many looks at most, whatever the
+ * counter says: a tenth of a second and more. */
 enum { LOOK_EVERY = 256, LOOKS_MOST = 1 << 16 };
 
 static bool wait_ended(struct wait_ends ends)
@@ -19,7 +22,8 @@ static bool wait_ended(struct wait_ends ends)
     return load_relaxed64(ends.verdict) != 0 || load_relaxed32(ends.news) != 0;
 }
 
-int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends, struct wait_budget budget, const struct wait_ways *ways)
+int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends,
+              struct wait_budget budget, const struct wait_ways *ways)
 {
     if (budget.spin_ticks) {
         uint64_t began = 0;
@@ -73,4 +77,6 @@ static void kernel_yield(void *arg)
     sched_yield();
 }
 
-const struct wait_ways wait_ways_kernel = { kernel_now, kernel_sleep, kernel_wake, kernel_yield, NULL };
+const struct wait_ways wait_ways_kernel = {
+    kernel_now, kernel_sleep, kernel_wake, kernel_yield, NULL
+};

@@ -1,6 +1,7 @@
 /* Job: wait until a word in anybody's memory reaches a value: spin, yield, sleep.
  * Owns: nothing; the word belongs to whoever writes it.
- * Never: arenas, deaths, deadlines. What may end a wait early, the clock, sleep and wake are handed in.
+ * Never: arenas, deaths, deadlines. What may end a wait early, the clock, sleep and wake
+ *        are handed in.
  *
  * Words only grow, so "reached" is >=, and a value that has come never goes away. */
 #ifndef TUTTI_SYNC_WAIT_H
@@ -12,16 +13,21 @@
 #include <errno.h>
 
 struct wait_ways {                    /* how this rank meets the kernel; tests put their own here */
-    uint64_t (*now)(void *arg);                                                          /* monotonic ns */
-    int  (*sleep)(void *arg, const struct futex_word *words, int n, uint64_t ns);        /* as futex_wait_any; n == 1: as futex_wait */
-    int  (*wake)(void *arg, shared32 *word, int n);                                      /* as futex_wake */
+    /* monotonic ns */
+    uint64_t (*now)(void *arg);
+    /* as futex_wait_any; n == 1: as futex_wait */
+    int  (*sleep)(void *arg, const struct futex_word *words, int n, uint64_t ns);
+    /* as futex_wake */
+    int  (*wake)(void *arg, shared32 *word, int n);
     void (*yield)(void *arg);
     void *arg;
 };
 extern const struct wait_ways wait_ways_kernel;
 
-/* Sleeps until one of n words changes, for ns at most. A kernel without futex_waitv sleeps on the first word alone, for alone_ns at most. */
-static inline int wait_sleep(const struct wait_ways *ways, const struct futex_word *words, int n, uint64_t ns, uint64_t alone_ns)
+/* Sleeps until one of n words changes, for ns at most. A kernel without futex_waitv sleeps on the
+ * first word alone, for alone_ns at most. */
+static inline int wait_sleep(const struct wait_ways *ways, const struct futex_word *words, int n,
+                             uint64_t ns, uint64_t alone_ns)
 {
     int r = ways->sleep(ways->arg, words, n, ns);
     return r == -ENOSYS ? ways->sleep(ways->arg, words, 1, alone_ns) : r;
@@ -30,13 +36,19 @@ static inline int wait_sleep(const struct wait_ways *ways, const struct futex_wo
 struct wait_budget {
     uint64_t spin_ticks;              /* of the time stamp counter; 0 where ranks outnumber CPUs */
     uint32_t yields;                  /* how often the CPU is offered to others before sleeping */
-    uint64_t yield_ticks;             /* and for how long at most: a busy neighbour keeps it for milliseconds; 0: no such bound */
-    uint32_t spin_rounds;             /* how often one spins for spin_ticks before sleeping, for who looks between at what may end the wait; 0: once */
+    /* and for how long at most: a busy neighbour keeps it for milliseconds; 0: no such bound */
+    uint64_t yield_ticks;
+    /* how often one spins for spin_ticks before sleeping, for who looks between at what may end the
+     * wait; 0: once */
+    uint32_t spin_rounds;
 };
 
-struct wait_ends { const shared64 *verdict; const shared32 *news; };   /* a wait ends early when either is not 0 */
+/* a wait ends early when either is not 0 */
+struct wait_ends { const shared64 *verdict; const shared32 *news; };
 
-/* 1: *word >= value (acquire: what was written before it may be read). 0: the budget is spent, or an end was seen. */
-int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends, struct wait_budget budget, const struct wait_ways *ways);
+/* 1: *word >= value (acquire: what was written before it may be read). 0: the budget is spent, or
+ * an end was seen. */
+int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends,
+              struct wait_budget budget, const struct wait_ways *ways);
 
 #endif

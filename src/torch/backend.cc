@@ -1,5 +1,6 @@
-/* What a process group is besides its operations. Groups are made from the world that the default group has joined, and hold it: so a shrunk or split
- * group lives on when the one it was made from is destroyed, the default group among them. */
+/* What a process group is besides its operations. Groups are made from the world that the default
+ * group has joined, and hold it: so a shrunk or split group lives on when the one it was made from
+ * is destroyed, the default group among them. */
 #include "torch/backend.h"
 
 #include <ATen/record_function.h>
@@ -30,8 +31,9 @@ static WorkPtr over_work(const std::shared_ptr<Comm> &comm)
 }
 
 Backend::Backend(std::shared_ptr<Comm> c, std::string n, std::chrono::milliseconds timeout)
-    : c10d::Backend(c->rank, c->size), comm(std::move(c)), name(std::move(n)), as_gloo(name == "gloo"),
-      options(c10::make_intrusive<OptionsOfOurs>(name, timeout)), over(over_work(comm))
+    : c10d::Backend(c->rank, c->size), comm(std::move(c)), name(std::move(n)),
+      as_gloo(name == "gloo"), options(c10::make_intrusive<OptionsOfOurs>(name, timeout)),
+      over(over_work(comm))
 {
 }
 
@@ -82,7 +84,8 @@ WorkPtr Backend::endCoalescing()
 std::shared_ptr<Comm> Backend::shared() const
 {
     if (!comm)
-        refuse("process group", "its ranks are not known yet: call reconfigure() with everybody's handle first");
+        refuse("process group",
+               "its ranks are not known yet: call reconfigure() with everybody's handle first");
     return comm;
 }
 
@@ -96,7 +99,9 @@ void Backend::setTimeout(std::chrono::milliseconds timeout)
 c10d::ErrorType Backend::getError()
 {
     int error = comm ? comm->error() : 0;
-    return !error ? c10d::ErrorType::SUCCESS : error == -ETIMEDOUT ? c10d::ErrorType::TIMEOUT : c10d::ErrorType::COMM_ERROR;
+    return !error ? c10d::ErrorType::SUCCESS
+        : error == -ETIMEDOUT ? c10d::ErrorType::TIMEOUT
+        : c10d::ErrorType::COMM_ERROR;
 }
 
 void Backend::abort()
@@ -111,7 +116,8 @@ void Backend::shutdown()
         comm->close();
 }
 
-c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store> &, const std::vector<int> &ranks,
+c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store> &,
+                                                 const std::vector<int> &ranks,
                                                  const c10::intrusive_ptr<Options> &given)
 {
     shared();
@@ -119,23 +125,31 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
         return nullptr;
     for (int r : ranks)
         if (r < 0 || r >= comm->size)
-            refuse("split", c10::str("rank ", r, " is none of this group's: there are 0 to ", comm->size - 1));
-    auto child = c10::make_intrusive<Backend>(comm->create(ranks), name, given ? given->timeout : options->timeout);
+            refuse("split",
+                   c10::str("rank ", r, " is none of this group's: there are 0 to ",
+                            comm->size - 1));
+    auto child = c10::make_intrusive<Backend>(comm->create(ranks), name,
+                                              given ? given->timeout : options->timeout);
     child->setTimeout(child->options->timeout);
     return child;
 }
 
-/* The ranks that stay make a comm out of the world, which no failure of a group breaks: whether the others are dead, hang, or were told to go. */
-c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<int64_t> &ranks_to_exclude, int flags, const c10::intrusive_ptr<Options> &given)
+/* The ranks that stay make a comm out of the world, which no failure of a group breaks: whether the
+ * others are dead, hang, or were told to go. */
+c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<int64_t> &ranks_to_exclude,
+                                                  int flags,
+                                                  const c10::intrusive_ptr<Options> &given)
 {
     const int ABORT = 1;                /* torch.distributed.SHRINK_ABORT */
     std::vector<int> stay;
     for (int r = 0; r < shared()->size; r++)
-        if (std::find(ranks_to_exclude.begin(), ranks_to_exclude.end(), r) == ranks_to_exclude.end())
+        if (std::find(ranks_to_exclude.begin(), ranks_to_exclude.end(), r)
+            == ranks_to_exclude.end())
             stay.push_back(r);
     if (flags & ABORT)
         comm->abort("the process group was shrunk with SHRINK_ABORT");
-    auto made = c10::make_intrusive<Backend>(comm->create(stay), name, given ? given->timeout : options->timeout);
+    auto made = c10::make_intrusive<Backend>(comm->create(stay), name,
+                                             given ? given->timeout : options->timeout);
     made->setTimeout(made->options->timeout);
     return made;
 }
@@ -149,12 +163,14 @@ static std::string handle_made()
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         refuse("process group", "the system gives no random numbers");
     char text[64];
-    snprintf(text, sizeof text, "tutti-%d-%016llx%016llx", getpid(), (unsigned long long)random[0], (unsigned long long)random[1]);
+    snprintf(text, sizeof text, "tutti-%d-%016llx%016llx", getpid(), (unsigned long long)random[0],
+             (unsigned long long)random[1]);
     return text;
 }
 
 Backend::Backend(std::string n, std::chrono::milliseconds timeout)
-    : c10d::Backend(0, 1), name(std::move(n)), as_gloo(false), options(c10::make_intrusive<OptionsOfOurs>(name, timeout)), handle(handle_made())
+    : c10d::Backend(0, 1), name(std::move(n)), as_gloo(false),
+      options(c10::make_intrusive<OptionsOfOurs>(name, timeout)), handle(handle_made())
 {
 }
 
@@ -169,7 +185,8 @@ static std::string job_of(std::vector<std::string> handles, int64_t number)
             b = (b ^ a) * 0xff51afd7ed558ccd;
         }
     char text[96];
-    snprintf(text, sizeof text, "torch-again-%lld-%016llx%016llx", (long long)number, (unsigned long long)a, (unsigned long long)b);
+    snprintf(text, sizeof text, "torch-again-%lld-%016llx%016llx", (long long)number,
+             (unsigned long long)a, (unsigned long long)b);
     return text;
 }
 

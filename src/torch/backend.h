@@ -14,7 +14,8 @@ using Tensors = std::vector<at::Tensor>;
 using Lists = std::vector<Tensors>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-struct Async { bool async; std::chrono::milliseconds timeout; };       /* what every options struct of torch has */
+/* what every options struct of torch has */
+struct Async { bool async; std::chrono::milliseconds timeout; };
 template <class Options> Async async_of(const Options &o) { return { o.asyncOp, o.timeout }; }
 
 /* By its options a backend, or what wraps it, is known as one of this folder's. */
@@ -31,23 +32,31 @@ public:
     WorkPtr allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &) override;
     WorkPtr allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoalescedOptions &) override;
     WorkPtr reduce(Tensors &tensors, const c10d::ReduceOptions &) override;
-    WorkPtr reduce_scatter(Tensors &outputs, Lists &inputs, const c10d::ReduceScatterOptions &) override;
-    WorkPtr _reduce_scatter_base(at::Tensor &output, at::Tensor &input, const c10d::ReduceScatterOptions &) override;
-    WorkPtr reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs, const c10d::ReduceScatterOptions &) override;
+    WorkPtr reduce_scatter(Tensors &outputs, Lists &inputs,
+                           const c10d::ReduceScatterOptions &) override;
+    WorkPtr _reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                                 const c10d::ReduceScatterOptions &) override;
+    WorkPtr reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                            const c10d::ReduceScatterOptions &) override;
 
     /* ---- moves (move.cc) ---- */
     WorkPtr broadcast(Tensors &tensors, const c10d::BroadcastOptions &) override;
     WorkPtr allgather(Lists &outputs, Tensors &inputs, const c10d::AllgatherOptions &) override;
-    WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input, const c10d::AllgatherOptions &) override;
-    WorkPtr allgather_coalesced(Lists &outputs, Tensors &inputs, const c10d::AllgatherOptions &) override;
-    WorkPtr allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs, const c10d::AllgatherOptions &) override;
+    WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input,
+                            const c10d::AllgatherOptions &) override;
+    WorkPtr allgather_coalesced(Lists &outputs, Tensors &inputs,
+                                const c10d::AllgatherOptions &) override;
+    WorkPtr allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                            const c10d::AllgatherOptions &) override;
     WorkPtr gather(Lists &outputs, Tensors &inputs, const c10d::GatherOptions &) override;
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-    WorkPtr gather_single(at::Tensor &output, at::Tensor &input, const c10d::GatherOptions &) override;
+    WorkPtr gather_single(at::Tensor &output, at::Tensor &input,
+                          const c10d::GatherOptions &) override;
 #endif
     WorkPtr scatter(Tensors &outputs, Lists &inputs, const c10d::ScatterOptions &) override;
     WorkPtr alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &) override;
-    WorkPtr alltoall_base(at::Tensor &output, at::Tensor &input, std::vector<int64_t> &output_splits, std::vector<int64_t> &input_splits,
+    WorkPtr alltoall_base(at::Tensor &output, at::Tensor &input,
+                          std::vector<int64_t> &output_splits, std::vector<int64_t> &input_splits,
                           const c10d::AllToAllOptions &) override;
 
     /* ---- messages and barriers (message.cc) ---- */
@@ -56,7 +65,8 @@ public:
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
     WorkPtr barrier(const c10d::BarrierOptions &) override;
     void    monitoredBarrier(const c10d::BarrierOptions &, bool wait_all_ranks) override;
-    void    first_awaited();            /* rank 0 goes first, and the others wait here until it has said first_done() */
+    /* rank 0 goes first, and the others wait here until it has said first_done() */
+    void    first_awaited();
     void    first_done();
     void    startCoalescing() override;
     WorkPtr endCoalescing() override;
@@ -73,15 +83,22 @@ public:
     void shutdown() override;
     bool supportsSplitting() const override { return true; }
     bool supportsShrinking() const override { return true; }
-    c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &, const std::vector<int> &ranks,
+    c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &,
+                                            const std::vector<int> &ranks,
                                             const c10::intrusive_ptr<Options> &) override;
-    c10::intrusive_ptr<c10d::Backend> shrink(const std::vector<int64_t> &ranks_to_exclude, int flags, const c10::intrusive_ptr<Options> &) override;
+    c10::intrusive_ptr<c10d::Backend> shrink(const std::vector<int64_t> &ranks_to_exclude,
+                                             int flags,
+                                             const c10::intrusive_ptr<Options> &) override;
 #ifdef C10D_BACKEND_HAS_HOOKS
-    void registerAbortHook(int64_t id, c10d::AbortHook hook) override { shared()->hooks->add(id, std::move(hook)); }
+    void registerAbortHook(int64_t id, c10d::AbortHook hook) override
+    {
+        shared()->hooks->add(id, std::move(hook));
+    }
     void unregisterAbortHook(int64_t id) override { shared()->hooks->remove(id); }
 #endif
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-    /* A group whose ranks are told later: its comm is made, again and again, by those who have exchanged their handles. */
+    /* A group whose ranks are told later: its comm is made, again and again, by those who have
+     * exchanged their handles. */
     Backend(std::string name, std::chrono::milliseconds timeout);
     bool supportsReconfigure() const override { return true; }
     c10d::ReconfigureHandle get_reconfigure_handle() const override { return handle; }
@@ -94,7 +111,8 @@ public:
 
 private:
     friend struct Plan;
-    const char *title(const char *operation) const;     /* "tutti:all_reduce", an event's name in a profile; lives for ever */
+    /* "tutti:all_reduce", an event's name in a profile; lives for ever */
+    const char *title(const char *operation) const;
     WorkPtr given(WorkPtr work);        /* to the caller; in a coalescing block it is kept, too */
     int root(const char *what, int64_t rank) const;
     WorkPtr several_reduced(Tensors &tensors, const c10d::AllreduceOptions &);
@@ -105,9 +123,9 @@ private:
 
     std::shared_ptr<Comm> comm;         /* null until reconfigure() */
     const std::string name;
-    const bool as_gloo;                 /* refuses what gloo refuses, too: programs, and tests, wait for that */
+    const bool as_gloo;     /* refuses what gloo refuses, too: programs, and tests, wait for that */
     const c10::intrusive_ptr<c10d::Backend::Options> options;
-    WorkPtr over;                       /* of an operation that has been waited for: one for all of them */
+    WorkPtr over;               /* of an operation that has been waited for: one for all of them */
     std::mutex coalescing_lock;
     std::atomic<bool> coalescing{ false };
     std::vector<WorkPtr> coalesced;

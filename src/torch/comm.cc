@@ -1,11 +1,14 @@
-/* Every operation is started as work and then awaited, also one that the caller waits for at once: so the door is never held while a thread
- * waits, a blocked recv does not hold up another thread's send, and collectives come in the order in which they were called. A blocking call of
- * the library would save 0.3 us of the 5 that a call of torch takes, and hold up others.
+/* Every operation is started as work and then awaited, also one that the caller waits for at once:
+ * so the door is never held while a thread waits, a blocked recv does not hold up another thread's
+ * send, and collectives come in the order in which they were called. A blocking call of the library
+ * would save 0.3 us of the 5 that a call of torch takes, and hold up others.
  *
- * A comm that has failed answers -ECANCELED to whatever comes later. A program wants to know what broke it, in whatever call it notices: so the
- * first cause is kept, and is what every later failure says.
+ * A comm that has failed answers -ECANCELED to whatever comes later. A program wants to know what
+ * broke it, in whatever call it notices: so the first cause is kept, and is what every later
+ * failure says.
  *
- * The library asks `asked()` in every slice of a sleep: in the main thread Python's signal handlers run there. */
+ * The library asks `asked()` in every slice of a sleep: in the main thread Python's signal handlers
+ * run there. */
 #include "torch/comm.h"
 
 #include <errno.h>
@@ -22,7 +25,8 @@ namespace py = pybind11;
 
 namespace tutti {
 
-static const int GRACE_MS = 2000;       /* for what is under way when a group is left: its peers may be about to come */
+/* for what is under way when a group is left: its peers may be about to come */
+static const int GRACE_MS = 2000;
 
 static const char DEATH_TOLD[] = "told by a message: rank ";    /* in an abort's text */
 
@@ -30,7 +34,7 @@ static uint64_t generation;             /* +1 in each fork: what was made before
 static std::mutex *open_lock = new std::mutex;
 static std::vector<std::weak_ptr<Comm>> *open_comms = new std::vector<std::weak_ptr<Comm>>;
 static std::vector<std::weak_ptr<World>> *open_worlds = new std::vector<std::weak_ptr<World>>;
-static thread_local std::exception_ptr raised;          /* by a signal's handler, in a wait of this thread */
+static thread_local std::exception_ptr raised; /* by a signal's handler, in a wait of this thread */
 
 uint64_t forks() { return generation; }
 
@@ -51,13 +55,17 @@ int milliseconds(std::chrono::milliseconds ms)
     return n <= 0 ? 0 : n > INT_MAX ? INT_MAX : (int)n;
 }
 
-int group_limit(std::chrono::milliseconds ms) { return ms == kBackendDefaultTimeout ? 0 : milliseconds(ms); }
+int group_limit(std::chrono::milliseconds ms)
+{
+    return ms == kBackendDefaultTimeout ? 0 : milliseconds(ms);
+}
 
 std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds ms)
 {
     using Clock = std::chrono::steady_clock;
     auto now = Clock::now();
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - now);
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max()
+                                                                      - now);
     return ms < left ? now + ms : Clock::time_point::max();
 }
 
@@ -135,12 +143,15 @@ static std::shared_ptr<Comm> opened(std::shared_ptr<Comm> made, std::chrono::mil
 {
     made->set_timeout(timeout);
     std::lock_guard<std::mutex> hold(*open_lock);
-    open_comms->erase(std::remove_if(open_comms->begin(), open_comms->end(), [](const auto &it) { return it.expired(); }), open_comms->end());
+    open_comms->erase(std::remove_if(open_comms->begin(), open_comms->end(),
+                                     [](const auto &it) { return it.expired(); }),
+                      open_comms->end());
     open_comms->push_back(made);
     return made;
 }
 
-std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector<int> &ranks, std::chrono::milliseconds timeout)
+std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector<int> &ranks,
+                                 std::chrono::milliseconds timeout)
 {
     tutti_comm *made = nullptr;
     int r;
@@ -166,11 +177,14 @@ std::shared_ptr<Comm> Comm::create(const std::vector<int> &ranks)
 }
 
 /* Waits a moment for each of these, and then ends what goes on. How many had to be ended. */
-static int see_off(tutti_comm *comm, std::vector<std::unique_ptr<Flight>> &flights, std::chrono::steady_clock::time_point until)
+static int see_off(tutti_comm *comm, std::vector<std::unique_ptr<Flight>> &flights,
+                   std::chrono::steady_clock::time_point until)
 {
     int late = 0;
     for (auto &flight : flights) {
-        auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+        auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
+                        until - std::chrono::steady_clock::now())
+                        .count();
         int r = tutti_wait_at(flight->site, flight->work, late || rest < 1 ? 1 : (int)rest);
         if (r == -EAGAIN) {
             if (!late++)
@@ -182,19 +196,24 @@ static int see_off(tutti_comm *comm, std::vector<std::unique_ptr<Flight>> &fligh
         raised = nullptr;
     }
     if (late)
-        fprintf(stderr, "tutti: rank %d: %d operation%s under way when a process group was left, and ended there: wait for each Work before\n",
+        fprintf(stderr,
+                "tutti: rank %d: %d operation%s under way when a process group was left, and ended "
+                "there: wait for each Work before\n",
                 tutti_rank(comm), late, late == 1 ? " was" : "s were");
     flights.clear();
     return late;
 }
 
-static std::chrono::steady_clock::time_point moment() { return std::chrono::steady_clock::now() + std::chrono::milliseconds(GRACE_MS); }
+static std::chrono::steady_clock::time_point moment()
+{
+    return std::chrono::steady_clock::now() + std::chrono::milliseconds(GRACE_MS);
+}
 
 Comm::~Comm()
 {
     if (is_fork()) {
         for (auto &flight : left)
-            flight.release();           /* the parent's: not ours to wait for, and its memory stays */
+            flight.release();       /* the parent's: not ours to wait for, and its memory stays */
         return;
     }
     reap();
@@ -225,7 +244,8 @@ bool comms_leave()
     int late = 0;
     for (auto &comm : comms_now())
         late += comm->see_off_left(until);
-    if (!later_stop(std::chrono::duration<double>(until - std::chrono::steady_clock::now()).count())) {
+    if (!later_stop(
+            std::chrono::duration<double>(until - std::chrono::steady_clock::now()).count())) {
         late++;
         for (auto &comm : comms_now())
             comm->abort("the program has ended");
@@ -252,14 +272,19 @@ void Comm::check() const
         return;
     Failure f;
     f.error = forked ? -ECHILD : -EINVAL;
-    f.report = forked ? "this process is a fork of a rank, not the rank: its process groups are the parent's; make ranks by torch.multiprocessing with spawn"
+    f.report = forked ? "this process is a fork of a rank, not the rank: its process groups are "
+                        "the parent's; make ranks by torch.multiprocessing with spawn"
                       : "this process group was destroyed or shut down: it can be used no more";
     fail(f);
 }
 
 /* ---- operations ---- */
 
-static bool is_out_of_place(int error) { return error == -EBUSY || error == -ECHILD || error == -EAGAIN; }     /* of these the library has no report */
+/* of these the library has no report */
+static bool is_out_of_place(int error)
+{
+    return error == -EBUSY || error == -ECHILD || error == -EAGAIN;
+}
 
 static bool breaks(int error, bool message)
 {
@@ -275,9 +300,10 @@ Failure Comm::failed(int error, bool message)
         f.report = tutti_strerror(error);
     if (!breaks(error, message))
         return f;
-    bool aborted = f.report.find(" aborted: ") != std::string::npos && f.report.find(DEATH_TOLD) == std::string::npos;
+    bool aborted = f.report.find(" aborted: ") != std::string::npos
+        && f.report.find(DEATH_TOLD) == std::string::npos;
     if (error == -ECANCELED && !f.ranks.empty() && !aborted)
-        f.error = error = -EOWNERDEAD;                  /* another operation, or another rank, met the death first */
+        f.error = error = -EOWNERDEAD; /* another operation, or another rank, met the death first */
     bool first;
     {
         std::lock_guard<std::mutex> hold(cause_lock);
@@ -290,8 +316,11 @@ Failure Comm::failed(int error, bool message)
         }
         broken = true;
     }
-    if (first && message && error == -EOWNERDEAD)       /* of a message the library tells those two alone; the others wait for who has heard of it */
-        tutti_comm_abort(comm, c10::str(DEATH_TOLD, f.ranks.empty() ? -1 : f.ranks[0], " died or left").c_str());
+    /* of a message the library tells those two alone; the others wait for who has heard of it */
+    if (first && message && error == -EOWNERDEAD)
+        tutti_comm_abort(comm,
+                         c10::str(DEATH_TOLD, f.ranks.empty() ? -1 : f.ranks[0], " died or left")
+                             .c_str());
     if (first)
         hooks->run();
     return f;
@@ -303,7 +332,10 @@ int Comm::error()
     return cause.error;
 }
 
-bool Comm::is_over(const Flight &flight) const { return is_fork() || tutti_test(flight.work) != -EAGAIN; }
+bool Comm::is_over(const Flight &flight) const
+{
+    return is_fork() || tutti_test(flight.work) != -EAGAIN;
+}
 
 int Comm::await(Flight &flight, int patience_ms, Failure *failure)
 {
@@ -334,7 +366,8 @@ void Comm::leave(std::unique_ptr<Flight> flight)
     left_count++;
 }
 
-/* What has ended by now is written back: whoever dropped its Work may wait for a later operation, and then read. */
+/* What has ended by now is written back: whoever dropped its Work may wait for a later operation,
+ * and then read. */
 void Comm::reap()
 {
     if (!left_count)
@@ -402,7 +435,9 @@ int Comm::deadline_ms(int given, Flight *flight)
     if (!extended)
         return given;
     std::lock_guard<std::mutex> hold(door);
-    extensions.erase(std::remove_if(extensions.begin(), extensions.end(), [](const Extension &it) { return it.over->load(); }), extensions.end());
+    extensions.erase(std::remove_if(extensions.begin(), extensions.end(),
+                                    [](const Extension &it) { return it.over->load(); }),
+                     extensions.end());
     extended = !extensions.empty();
     auto sum = std::chrono::milliseconds(given ? given : milliseconds(limit));
     for (Extension &it : extensions) {

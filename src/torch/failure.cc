@@ -1,6 +1,7 @@
-/* An exception of torch's own, thrown in C++, arrives in Python as plain DistBackendError, whatever was meant. A python_error keeps its class
- * through blocking calls, works, futures, functional collectives, compiled graphs and the backward pass. It has to be made under the
- * interpreter's lock: there are few, and none on the way of what succeeds. */
+/* An exception of torch's own, thrown in C++, arrives in Python as plain DistBackendError, whatever
+ * was meant. A python_error keeps its class through blocking calls, works, futures, functional
+ * collectives, compiled graphs and the backward pass. It has to be made under the interpreter's
+ * lock: there are few, and none on the way of what succeeds. */
 #include "torch/failure.h"
 
 #include <c10/util/Exception.h>
@@ -12,7 +13,8 @@ namespace py = pybind11;
 
 namespace tutti {
 
-static PyObject *make, *interrupted;    /* held for good: they are needed as long as the process has threads */
+/* held for good: they are needed as long as the process has threads */
+static PyObject *make, *interrupted;
 
 bool python_runs()
 {
@@ -49,22 +51,25 @@ std::exception_ptr exception_set()
 std::exception_ptr failure_exception(const Failure &f)
 {
     if (!make || !python_runs())
-        return std::make_exception_ptr(c10::DistBackendError({ __func__, __FILE__, __LINE__ }, f.report));
+        return std::make_exception_ptr(
+            c10::DistBackendError({ __func__, __FILE__, __LINE__ }, f.report));
     py::gil_scoped_acquire lock;
     PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);                 /* of the caller, whom this does not concern */
+    PyErr_Fetch(&type, &value, &trace);             /* of the caller, whom this does not concern */
     std::exception_ptr made;
     try {
         py::tuple ranks(f.ranks.size());
         for (size_t i = 0; i < f.ranks.size(); i++)
             ranks[i] = f.ranks[i];
-        py::str report(py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(f.report.data(), f.report.size(), "replace")));
+        py::str report(py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeUTF8(f.report.data(), f.report.size(), "replace")));
         py::object error = py::handle(make)(-f.error, tutti_strerror(f.error), report, ranks);
         PyErr_SetObject((PyObject *)Py_TYPE(error.ptr()), error.ptr());
         made = exception_set();
     } catch (const py::error_already_set &) {
         PyErr_Clear();
-        made = std::make_exception_ptr(c10::DistBackendError({ __func__, __FILE__, __LINE__ }, f.report));
+        made = std::make_exception_ptr(
+            c10::DistBackendError({ __func__, __FILE__, __LINE__ }, f.report));
     }
     PyErr_Restore(type, value, trace);
     return made;
@@ -93,12 +98,14 @@ void refuse(const char *what, const std::string &why)
     fail(f);
 }
 
-/* The class alone, without an instance: that is made when the main thread is back in Python, and there the signal's handler runs first. So it is
- * one exception that comes out, and not a second one behind it. */
+/* The class alone, without an instance: that is made when the main thread is back in Python, and
+ * there the signal's handler runs first. So it is one exception that comes out, and not a second
+ * one behind it. */
 std::exception_ptr interrupt_exception()
 {
     if (!interrupted || !python_runs())
-        return std::make_exception_ptr(c10::DistBackendError({ __func__, __FILE__, __LINE__ }, "interrupted"));
+        return std::make_exception_ptr(
+            c10::DistBackendError({ __func__, __FILE__, __LINE__ }, "interrupted"));
     py::gil_scoped_acquire lock;
     python_error error;
     Py_INCREF(interrupted);

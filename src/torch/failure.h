@@ -1,5 +1,5 @@
-/* Job: a negative result of the library becomes the exception that Python programs catch: tutti.RankDied, Mismatch, Timeout …, which are
- *   torch.distributed.DistBackendError, too.
+/* Job: a negative result of the library becomes the exception that Python programs catch:
+ *   tutti.RankDied, Mismatch, Timeout …, which are torch.distributed.DistBackendError, too.
  * Owns: nothing but the function that makes them, which Python has handed in.
  * Never: the interpreter's lock while a lock of ours is held, or once the interpreter is going. */
 #ifndef TORCH_FAILURE_H
@@ -28,17 +28,19 @@ Failure failure_of(int error, const tutti_comm *comm);
 /* As an exception of Python, to be thrown in any thread, any number of times. */
 std::exception_ptr failure_exception(const Failure &);
 
-/* In a wait of ours: runs Python's signal handlers if this is the main thread; throws what they raise. Any thread, without the
- * interpreter's lock. */
+/* In a wait of ours: runs Python's signal handlers if this is the main thread; throws what they
+ * raise. Any thread, without the interpreter's lock. */
 void signals_look();
 
-/* Throws it. The main thread looks at signals first: Ctrl-C may be the cause, and then KeyboardInterrupt is what comes out. */
+/* Throws it. The main thread looks at signals first: Ctrl-C may be the cause, and then
+ * KeyboardInterrupt is what comes out. */
 [[noreturn]] void fail(const Failure &);
 
 /* "the op: why", as tutti.Invalid: found before anything was touched. */
 [[noreturn]] void refuse(const char *what, const std::string &why);
 
-/* What Ctrl-C leaves in a future that the main thread may be waiting for: KeyboardInterrupt, or what the program's own handler raises. */
+/* What Ctrl-C leaves in a future that the main thread may be waiting for: KeyboardInterrupt, or
+ * what the program's own handler raises. */
 std::exception_ptr interrupt_exception();
 
 /* The exception that is set in this thread, with the interpreter's lock. */

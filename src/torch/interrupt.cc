@@ -1,8 +1,11 @@
-/* The main thread stands in a future's wait, in torch's C++ code (the end of a backward pass). Python's handler has noted the signal, and would run
- * in the main thread, which does not come back. So a thread of ours ends the futures with an exception that Python makes KeyboardInterrupt of. It does
- * so only where SIGINT has Python's own handler: a program that has set another one wants to decide itself, and goes on.
+/* The main thread stands in a future's wait, in torch's C++ code (the end of a backward pass).
+ * Python's handler has noted the signal, and would run in the main thread, which does not come
+ * back. So a thread of ours ends the futures with an exception that Python makes KeyboardInterrupt
+ * of. It does so only where SIGINT has Python's own handler: a program that has set another one
+ * wants to decide itself, and goes on.
  *
- * The handler stands in front of Python's and calls it. Cost: one sigaction() for each future that is given away while it is incomplete. */
+ * The handler stands in front of Python's and calls it. Cost: one sigaction() for each future that
+ * is given away while it is incomplete. */
 #include "torch/interrupt.h"
 
 #include <errno.h>
@@ -62,7 +65,8 @@ static void watch(void (*ends)())
 void signals_hook(void (*ends)())
 {
     struct sigaction now;
-    if (sigaction(SIGINT, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_interrupt))
+    if (sigaction(SIGINT, nullptr, &now) != 0
+        || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_interrupt))
         return;
     std::lock_guard<std::mutex> hold(*hooking);
     if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))

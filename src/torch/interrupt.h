@@ -1,6 +1,7 @@
 /* Job: Ctrl-C for waits that nobody here is in: torch waits for a future in its own code, for ever.
  * Owns: a handler of SIGINT in front of the one that was there, and the thread it wakes.
- * Never: anything in the handler but a flag; what a program's own handler of SIGINT does is the program's affair. */
+ * Never: anything in the handler but a flag; what a program's own handler of SIGINT does is the
+ *        program's affair. */
 #ifndef TORCH_INTERRUPT_H
 #define TORCH_INTERRUPT_H
 

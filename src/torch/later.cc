@@ -1,5 +1,6 @@
-/* A thread for each job that is under way, since each may be held up by what hangs on its future, even by another future; those that are idle are
- * used again. They are detached, and counted: a std::thread that is there when the process ends would end it by abort(). */
+/* A thread for each job that is under way, since each may be held up by what hangs on its future,
+ * even by another future; those that are idle are used again. They are detached, and counted: a
+ * std::thread that is there when the process ends would end it by abort(). */
 #include "torch/later.h"
 
 #include <algorithm>
@@ -86,12 +87,14 @@ bool later_stop(double seconds)
         thread->stop = true;
         thread->wake.notify_one();
     }
-    return pool->ended.wait_until(lock, end + std::chrono::seconds(1), [] { return pool->alive == pool->busy; }) && done;
+    return pool->ended.wait_until(lock, end + std::chrono::seconds(1), [] {
+        return pool->alive == pool->busy;
+    }) && done;
 }
 
 void later_forked()
 {
-    pool = new Pool;                    /* the parent's is as it was when it forked, perhaps locked */
+    pool = new Pool;                /* the parent's is as it was when it forked, perhaps locked */
 }
 
 void Line::add(Job job)

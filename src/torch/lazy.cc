@@ -1,10 +1,12 @@
-/* What torch does with a lazy conjugate, negative or zero on the way to an operation that has no kernel of its own for them: it gives
- * the operation a copy, and writes that back when the operation has returned, if its schema says that the tensor changes. Operations of
- * c10d do not say so: their results would stay in the copy. Functional collectives do, and return before there is a result. So for
- * groups of ours these operations take such tensors as they are, and the copy is the Side's, written back at the end. Only a lazy
- * conjugate in a functional collective, which views it as pairs of numbers before it comes here, is copied by us. Quantized, nested and
- * other tensors have no kernel at all, and torch would refuse them by a list of keys: they are let through, too, and refused with the
- * reason.
+/* What torch does with a lazy conjugate, negative or zero on the way to an operation that has no
+ * kernel of its own for them: it gives the operation a copy, and writes that back when the
+ * operation has returned, if its schema says that the tensor changes. Operations of c10d do not say
+ * so: their results would stay in the copy. Functional collectives do, and return before there is a
+ * result. So for groups of ours these operations take such tensors as they are, and the copy is the
+ * Side's, written back at the end. Only a lazy conjugate in a functional collective, which views it
+ * as pairs of numbers before it comes here, is copied by us. Quantized, nested and other tensors
+ * have no kernel at all, and torch would refuse them by a list of keys: they are let through, too,
+ * and refused with the reason.
  * Cost: none for other tensors. Groups of other backends get what torch gives them. */
 #include "torch/lazy.h"
 
@@ -28,17 +30,22 @@ const char *const SPACES[] = { "c10d", "_c10d_functional" };
 int group_at(const c10::FunctionSchema &schema)
 {
     for (size_t i = 0; i < schema.arguments().size(); i++)
-        if (schema.arguments()[i].name() == "process_group" || schema.arguments()[i].name() == "group_name")
+        if (schema.arguments()[i].name() == "process_group"
+            || schema.arguments()[i].name() == "group_name")
             return (int)i;
     return -1;
 }
 
-bool is_wait(const c10::FunctionSchema &schema) { return schema.name() == "_c10d_functional::wait_tensor"; }
+bool is_wait(const c10::FunctionSchema &schema)
+{
+    return schema.name() == "_c10d_functional::wait_tensor";
+}
 
 std::optional<c10::Device> device_of(const c10::IValue &value)
 {
     if (value.isTensor())
-        return value.toTensor().defined() ? std::optional<c10::Device>(value.toTensor().device()) : std::nullopt;
+        return value.toTensor().defined() ? std::optional<c10::Device>(value.toTensor().device())
+                                          : std::nullopt;
     if (value.isTensorList() && !value.toTensorList().empty())
         return device_of(c10::IValue(value.toTensorList().get(0)));
     return std::nullopt;
@@ -49,7 +56,9 @@ Group group_of(const c10::IValue &said)
 {
     if (said.isString())
         return c10d::resolve_process_group(said.toStringRef());
-    return said.isCapsule() ? c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroup>(said.toCapsule()) : said.toCustomClass<c10d::ProcessGroup>();
+    return said.isCapsule()
+        ? c10::dynamic_intrusive_pointer_cast<c10d::ProcessGroup>(said.toCapsule())
+        : said.toCustomClass<c10d::ProcessGroup>();
 }
 
 std::optional<c10::Device> device_of(c10::ArrayRef<c10::IValue> args)
@@ -64,14 +73,18 @@ std::optional<c10::Device> device_of(c10::ArrayRef<c10::IValue> args)
 bool is_ours(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
 {
     if (is_wait(op.schema()))
-        return true;                    /* by its memory it knows what to wait for, of every backend: a copy's is another's */
+        /* by its memory it knows what to wait for, of every backend: a copy's is another's */
+        return true;
     auto args = torch::jit::last(stack, op.schema().arguments().size());
     const c10::IValue &said = args[group_at(op.schema())];
     std::optional<c10::Device> device = device_of(args);
     try {
         Group group = group_of(said);
-        return group && device && dynamic_cast<OptionsOfOurs *>(group->getBackend(device->type())->getBackendOptions().get());
-    } catch (const std::exception &) {  /* no such group, or it has no backend for the device, or one without options */
+        return group && device
+            && dynamic_cast<OptionsOfOurs *>(
+                   group->getBackend(device->type())->getBackendOptions().get());
+    } catch (const std::exception &) {
+        /* no such group, or it has no backend for the device, or one without options */
         return false;
     }
 }
@@ -80,13 +93,16 @@ struct Torchs : at::native::MathOpFallback {
     explicit Torchs(DispatchKey k) : MathOpFallback(k, c10::toString(k)) {}
     bool is_bit_set(const at::Tensor &t) override
     {
-        return key == DispatchKey::Conjugate ? t.is_conj() : key == DispatchKey::Negative ? t.is_neg() : t._is_zerotensor();
+        return key == DispatchKey::Conjugate ? t.is_conj()
+            : key == DispatchKey::Negative ? t.is_neg()
+            : t._is_zerotensor();
     }
 };
 
 at::Tensor resolved(const at::Tensor &t) { return t.is_conj() ? t.clone() : t; }
 
-/* Each lazy conjugate is a copy; one that the operation changes is awaited here and written back. */
+/* Each lazy conjugate is a copy; one that the operation changes is awaited here and
+ * written back. */
 void functional(const c10::OperatorHandle &op, c10::DispatchKeySet under, torch::jit::Stack *stack)
 {
     const auto &arguments = op.schema().arguments();
@@ -124,11 +140,13 @@ void functional(const c10::OperatorHandle &op, c10::DispatchKeySet under, torch:
 bool views_as_pairs(const c10::FunctionSchema &schema)
 {
     const std::string &name = schema.name();
-    bool message = name == "_c10d_functional::isend" || name == "_c10d_functional::irecv" || name == "_c10d_functional::batch_p2p_ops";
+    bool message = name == "_c10d_functional::isend" || name == "_c10d_functional::irecv"
+        || name == "_c10d_functional::batch_p2p_ops";
     return name.rfind("_c10d_functional::", 0) == 0 && !is_wait(schema) && !message;
 }
 
-template <DispatchKey key> void lazy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+template <DispatchKey key>
+void lazy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
 {
     auto under = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, key);
     if (!is_ours(op, *stack))
@@ -139,25 +157,32 @@ template <DispatchKey key> void lazy(const c10::OperatorHandle &op, c10::Dispatc
         op.redispatchBoxed(under, stack);
 }
 
-template <DispatchKey key> void strange(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack)
+template <DispatchKey key>
+void strange(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack)
 {
-    TORCH_CHECK_NOT_IMPLEMENTED(is_ours(op, *stack), "Could not run '", op.schema().name(), "' with arguments from the '", key,
-                                "' backend.");
+    TORCH_CHECK_NOT_IMPLEMENTED(is_ours(op, *stack), "Could not run '", op.schema().name(),
+                                "' with arguments from the '", key, "' backend.");
     auto device = device_of(torch::jit::last(*stack, op.schema().arguments().size()));
-    op.redispatchBoxed(c10::DispatchKeySet(device && device->is_cuda() ? DispatchKey::CUDA : DispatchKey::CPU), stack);
+    op.redispatchBoxed(c10::DispatchKeySet(device && device->is_cuda() ? DispatchKey::CUDA
+                                                                       : DispatchKey::CPU),
+                       stack);
 }
 
-template <DispatchKey key, void (*kernel)(const c10::OperatorHandle &, c10::DispatchKeySet, torch::jit::Stack *)> void put()
+template <DispatchKey key,
+          void (*kernel)(const c10::OperatorHandle &, c10::DispatchKeySet, torch::jit::Stack *)>
+void put()
 {
     auto &dispatcher = c10::Dispatcher::singleton();
     for (const char *space : SPACES) {
-        auto *library = new torch::Library(torch::Library::IMPL, space, key, __FILE__, __LINE__);      /* for good, as the operations */
+        /* for good, as the operations */
+        auto *library = new torch::Library(torch::Library::IMPL, space, key, __FILE__, __LINE__);
         for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
             auto op = dispatcher.findSchema(name);
             if (name.getNamespace() != space || !op || op->hasKernelForDispatchKey(key))
                 continue;
             if (group_at(op->schema()) >= 0 || is_wait(op->schema()))
-                library->impl(c10::str(name).c_str(), torch::CppFunction::makeFromBoxedFunction<kernel>());
+                library->impl(c10::str(name).c_str(),
+                              torch::CppFunction::makeFromBoxedFunction<kernel>());
         }
     }
 }

@@ -1,4 +1,5 @@
-/* Job: what torch's own process groups check of lists of tensors, and the words they refuse by: programs, and torch's tests, know an error by these.
+/* Job: what torch's own process groups check of lists of tensors, and the words they refuse by:
+ *      programs, and torch's tests, know an error by these.
  * Owns: nothing.
  * Never: a tensor's memory. */
 #ifndef TORCH_LISTS_H
@@ -22,8 +23,8 @@ void single(const char *what, const char *side, size_t n);
 void as_many(const char *what, size_t outputs, size_t inputs);
 
 /* The tensors for all ranks out of a list of lists; the one for this rank goes with `mine`. */
-Tensors &row_of(const char *what, const char *side, Lists &lists, const at::Tensor &mine, size_t ranks, int rank);
-
+Tensors &row_of(const char *what, const char *side, Lists &lists, const at::Tensor &mine,
+                size_t ranks, int rank);
 }
 
 #endif

@@ -1,8 +1,11 @@
-/* Messages, and the barriers. Messages are of host memory: a tensor of a device goes by a copy on the host.
+/* Messages, and the barriers. Messages are of host memory: a tensor of a device goes by a copy
+ * on the host.
  *
- * monitored_barrier has to leave the group whole when ranks are missing, which a barrier of the library does not. So it is made of messages, whose
- * deadlines fail them alone: everybody tells rank 0, rank 0 waits for each and then tells all how it came out, those that are late, too. A message
- * carries the number of the barrier: what a latecomer sends for one that is over is dropped. */
+ * monitored_barrier has to leave the group whole when ranks are missing, which a barrier of
+ * the library does not. So it is made of messages, whose deadlines fail them alone: everybody
+ * tells rank 0, rank 0 waits for each and then tells all how it came out, those that are late,
+ * too. A message carries the number of the barrier: what a latecomer sends for one that is
+ * over is dropped. */
 #include "torch/plan.h"
 
 #include <limits.h>
@@ -19,7 +22,8 @@ static void check_tag(const char *what, int tag)
     if (tag < 0)
         refuse(what, c10::str("Tag must be nonnegative, not ", tag));
     if (tag >= FIRST_TAG)
-        refuse(what, c10::str("tag ", tag, " is the group's own: give one from 0 to ", FIRST_TAG - 1));
+        refuse(what,
+               c10::str("tag ", tag, " is the group's own: give one from 0 to ", FIRST_TAG - 1));
 }
 
 WorkPtr Backend::send(Tensors &tensors, int to, int tag)
@@ -30,9 +34,10 @@ WorkPtr Backend::send(Tensors &tensors, int to, int tag)
     at::Tensor here = tensors[0].is_cuda() ? tensors[0].cpu() : tensors[0];
     Side x = p.side(here, Way::IN);
     p.flight.message = true;
-    return p.go(c10d::OpType::SEND, title("send"), tensors, x.device, AT_ONCE, [&](const char *site, tutti_comm *c, const tutti_call *k) {
-        return tutti_send_at(site, x.data(), x.count(), x.type, to, tag, c, k);
-    });
+    return p.go(c10d::OpType::SEND, title("send"), tensors, x.device, AT_ONCE,
+                [&](const char *site, tutti_comm *c, const tutti_call *k) {
+                    return tutti_send_at(site, x.data(), x.count(), x.type, to, tag, c, k);
+                });
 }
 
 WorkPtr Backend::receive(Tensors &tensors, int from, int tag, c10d::OpType type)
@@ -61,23 +66,29 @@ WorkPtr Backend::recv(Tensors &tensors, int from, int tag)
     return receive(tensors, from, tag, c10d::OpType::RECV);
 }
 
-WorkPtr Backend::recvAnysource(Tensors &tensors, int tag) { return receive(tensors, TUTTI_ANY, tag, c10d::OpType::RECVANYSOURCE); }
+WorkPtr Backend::recvAnysource(Tensors &tensors, int tag)
+{
+    return receive(tensors, TUTTI_ANY, tag, c10d::OpType::RECVANYSOURCE);
+}
 
 WorkPtr Backend::barrier(const c10d::BarrierOptions &o)
 {
     Plan p(*this, "barrier");
     return p.go(c10d::OpType::BARRIER, title("barrier"), {}, c10::Device(c10::kCPU), async_of(o),
-                [](const char *site, tutti_comm *c, const tutti_call *k) { return tutti_barrier_at(site, c, k); });
+                [](const char *site, tutti_comm *c, const tutti_call *k) {
+                    return tutti_barrier_at(site, c, k);
+                });
 }
 
 /* ---- monitored_barrier ---- */
 
 namespace {
 
-struct Word { uint64_t number; int64_t late; };         /* late: of a barrier, how many did not come */
+struct Word { uint64_t number; int64_t late; };     /* late: of a barrier, how many did not come */
 
 /* A message of the barrier's own, awaited here. What the library says: 0, -ETIMEDOUT, … */
-template <class Call> int exchange(Comm &comm, std::chrono::milliseconds timeout, const Call &call, Failure *why)
+template <class Call>
+int exchange(Comm &comm, std::chrono::milliseconds timeout, const Call &call, Failure *why)
 {
     Flight flight;
     flight.message = true;
@@ -96,7 +107,8 @@ int hear(Comm &comm, int from, int tag, Word *word, std::chrono::milliseconds ti
     }, why);
 }
 
-int tell(Comm &comm, int to, int tag, const Word *word, std::chrono::milliseconds timeout, Failure *why)
+int tell(Comm &comm, int to, int tag, const Word *word, std::chrono::milliseconds timeout,
+         Failure *why)
 {
     return exchange(comm, timeout, [=](const char *site, tutti_comm *c, const tutti_call *k) {
         return tutti_send_at(site, word, sizeof *word, TUTTI_U8, to, tag, c, k);
@@ -105,7 +117,8 @@ int tell(Comm &comm, int to, int tag, const Word *word, std::chrono::millisecond
 
 std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point end)
 {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
 }
 
 std::string listed(const std::vector<int> &ranks)
@@ -127,10 +140,13 @@ std::string listed(const std::vector<int> &ranks)
 
 std::string failed(const std::vector<int> &ranks, bool all)
 {
-    return c10::str("[Rank 0]: ", all ? "Ranks " : "Rank ", all ? listed(ranks) : std::to_string(ranks[0]), " failed to pass monitoredBarrier");
+    return c10::str("[Rank 0]: ", all ? "Ranks " : "Rank ",
+                    all ? listed(ranks) : std::to_string(ranks[0]),
+                    " failed to pass monitoredBarrier");
 }
 
-/* Rank 0: who did not come in time. Every rank has the whole time if all the missing are to be named. A rank that has died or left cannot come. */
+/* Rank 0: who did not come in time. Every rank has the whole time if all the missing are to be
+ * named. A rank that has died or left cannot come. */
 std::vector<int> missing_of(Comm &comm, uint64_t number, std::chrono::milliseconds limit, bool all)
 {
     std::vector<int> missing;
@@ -139,7 +155,9 @@ std::vector<int> missing_of(Comm &comm, uint64_t number, std::chrono::millisecon
         Word word{ 0, 0 };
         Failure why;
         int error = 0;
-        auto until = all ? std::max(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(1)) : end;
+        auto until = all
+            ? std::max(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(1))
+            : end;
         while (word.number < number && error == 0)
             error = hear(comm, r, MONITOR_TAG, &word, left_until(until), &why);
         if (error == -ETIMEDOUT)
@@ -161,12 +179,15 @@ std::vector<int> missing_of(Comm &comm, uint64_t number, std::chrono::millisecon
 void Backend::monitoredBarrier(const c10d::BarrierOptions &o, bool wait_all_ranks)
 {
     shared();
-    std::chrono::milliseconds limit = o.timeout == c10d::kUnsetTimeout ? options->timeout : o.timeout;
+    std::chrono::milliseconds limit = o.timeout == c10d::kUnsetTimeout ? options->timeout
+                                                                       : o.timeout;
     const uint64_t number = ++monitored;
     Failure why;
     Word word{ number, 0 };
     if (comm->rank != 0) {
-        std::string said = c10::str("Rank ", comm->rank, " successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
+        std::string said = c10::str("Rank ", comm->rank,
+                                    " successfully reached monitoredBarrier, but received errors "
+                                    "while waiting for send/recv from "
                                     "rank 0. Please check rank 0 logs for faulty rank.");
         int error = tell(*comm, 0, MONITOR_TAG, &word, options->timeout, &why);
         for (word.number = 0; error == 0 && word.number < number;)
@@ -180,7 +201,10 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions &o, bool wait_all_rank
         return;
     }
     if (limit.count() <= 0)
-        late(c10::str("Rank 0 timed out in monitoredBarrier after ", limit.count(), " ms.\n No ranks successfully processed in monitoredBarrier."), {});
+        late(c10::str("Rank 0 timed out in monitoredBarrier after ", limit.count(),
+                      " ms.\n"
+                      " No ranks successfully processed in monitoredBarrier."),
+             {});
     std::vector<int> missing = missing_of(*comm, number, limit, wait_all_ranks);
     word.late = (int64_t)missing.size();
     for (int r = 1; r < comm->size; r++)

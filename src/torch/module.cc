@@ -1,5 +1,5 @@
-/* The extension tutti.torch._c10d: a Backend for a process group, and what the package needs to know of it. Everything that waits gives the
- * interpreter's lock away. */
+/* The extension tutti.torch._c10d: a Backend for a process group, and what the package needs to
+ * know of it. Everything that waits gives the interpreter's lock away. */
 #include <torch/csrc/utils/pybind.h>
 
 #include <pybind11/chrono.h>
@@ -15,12 +15,16 @@ using namespace tutti;
 
 using Milliseconds = std::chrono::milliseconds;
 
-static c10::intrusive_ptr<Backend> backend_made(std::shared_ptr<World> world, const std::vector<int> &ranks, const std::string &name, Milliseconds timeout)
+static c10::intrusive_ptr<Backend> backend_made(std::shared_ptr<World> world,
+                                                const std::vector<int> &ranks,
+                                                const std::string &name, Milliseconds timeout)
 {
-    return c10::make_intrusive<Backend>(Comm::make(std::move(world), ranks, timeout), name, timeout);
+    return c10::make_intrusive<Backend>(Comm::make(std::move(world), ranks, timeout), name,
+                                        timeout);
 }
 
-static std::shared_ptr<World> world_joined(const std::string &job, int rank, int size, Milliseconds join_timeout)
+static std::shared_ptr<World> world_joined(const std::string &job, int rank, int size,
+                                           Milliseconds join_timeout)
 {
     Joining how;
     how.job = job;
@@ -69,33 +73,53 @@ PYBIND11_MODULE(_c10d, m)
     py::class_<World, std::shared_ptr<World>>(m, "World");
     py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(m, "Backend")
         .def_property_readonly("members", [](const Backend &b) { return b.shared()->members; })
-        .def_property_readonly("failed", [](const Backend &b) { return failure_of(-EOWNERDEAD, b.shared()->get()).ranks; })
-        .def_property_readonly("explain", [](const Backend &b) { return std::string(tutti_explain(b.shared()->get())); })
+        .def_property_readonly("failed",
+                               [](const Backend &b) {
+                                   return failure_of(-EOWNERDEAD, b.shared()->get()).ranks;
+                               })
+        .def_property_readonly("explain",
+                               [](const Backend &b) {
+                                   return std::string(tutti_explain(b.shared()->get()));
+                               })
         .def_property_readonly("options", [](Backend &b) { return b.getBackendOptions(); })
         .def("stats", &figures)
-        .def("fault", [](const Backend &b, const std::string &what) { return tutti_fault(b.shared()->get(), what.c_str()); })
-        .def("break_off", [](const Backend &b, const std::string &why) { b.shared()->abort(why); }, Release())
+        .def("fault",
+             [](const Backend &b, const std::string &what) {
+                 return tutti_fault(b.shared()->get(), what.c_str());
+             })
+        .def(
+            "break_off", [](const Backend &b, const std::string &why) { b.shared()->abort(why); },
+            Release())
         .def("first_awaited", &Backend::first_awaited, Release())
         .def("first_done", &Backend::first_done, Release())
-        .def("_set_default_timeout", [](Backend &b, Milliseconds timeout) { b.setTimeout(timeout); }, Release())
-        .def("monitored_barrier", [](Backend &b, std::optional<Milliseconds> timeout, bool all) {
-            c10d::BarrierOptions o;
-            o.timeout = timeout ? *timeout : c10d::kUnsetTimeout;
-            b.monitoredBarrier(o, all);
-        }, py::arg("timeout") = py::none(), py::arg("wait_all_ranks") = false, Release());
+        .def(
+            "_set_default_timeout", [](Backend &b, Milliseconds timeout) { b.setTimeout(timeout); },
+            Release())
+        .def(
+            "monitored_barrier",
+            [](Backend &b, std::optional<Milliseconds> timeout, bool all) {
+                c10d::BarrierOptions o;
+                o.timeout = timeout ? *timeout : c10d::kUnsetTimeout;
+                b.monitoredBarrier(o, all);
+            },
+            py::arg("timeout") = py::none(), py::arg("wait_all_ranks") = false, Release());
     m.def("join", &world_joined, Release());
     m.def("worlds", &worlds_here);
     m.def("world", &world_of);
     m.def("make", &backend_made, Release());
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-    m.def("unmade", [](const std::string &name, Milliseconds timeout) { return c10::make_intrusive<Backend>(name, timeout); });
-#endif
-    m.def("setup", [](py::object error, py::object interrupted, py::object is_default, const std::vector<std::string> &folders) {
-        failure_setup(std::move(error), std::move(interrupted));
-        interrupt_setup(is_default.release().ptr());
-        for (const std::string &folder : folders)
-            site_pass_over(folder.c_str());
+    m.def("unmade", [](const std::string &name, Milliseconds timeout) {
+        return c10::make_intrusive<Backend>(name, timeout);
     });
+#endif
+    m.def("setup",
+          [](py::object error, py::object interrupted, py::object is_default,
+             const std::vector<std::string> &folders) {
+              failure_setup(std::move(error), std::move(interrupted));
+              interrupt_setup(is_default.release().ptr());
+              for (const std::string &folder : folders)
+                  site_pass_over(folder.c_str());
+          });
     m.def("site_check", &site_check);
     m.def("site_here", &site_here);
     m.def("leave", &comms_leave, Release());

@@ -1,4 +1,5 @@
-/* Operations that only move elements: any type of torch's goes through them, also those the library has no arithmetic for, which go as bytes. */
+/* Operations that only move elements: any type of torch's goes through them, also those the library
+ * has no arithmetic for, which go as bytes. */
 #include "torch/plan.h"
 
 #include <ATen/ops/empty_like.h>
@@ -41,12 +42,14 @@ WorkPtr Backend::several_broadcast(Tensors &tensors, const c10d::BroadcastOption
                 });
 }
 
-static void gather_to_all(Backend::Plan &p, Work &work, c10::ArrayRef<at::Tensor> row, const at::Tensor &input, Async how)
+static void gather_to_all(Backend::Plan &p, Work &work, c10::ArrayRef<at::Tensor> row,
+                          const at::Tensor &input, Async how)
 {
     Side send = p.side(input, Way::IN), recv = p.side(row, Way::OUT);
     Side both = side_same(p.what, send, recv);
     p.start(work, both.device, how, [&](const char *site, tutti_comm *c, const tutti_call *k) {
-        return tutti_all_gather_v_at(site, send.data(), send.count(), recv.at.data(), recv.counts.data(), both.type, c, k);
+        return tutti_all_gather_v_at(site, send.data(), send.count(), recv.at.data(),
+                                     recv.counts.data(), both.type, c, k);
     });
 }
 
@@ -56,11 +59,14 @@ WorkPtr Backend::allgather(Lists &outputs, Tensors &inputs, const c10d::Allgathe
     if (inputs.empty())
         refuse(p.what, "requires non-empty input tensor list");
     if (outputs.size() != inputs.size())
-        refuse(p.what, c10::str("requires input/output tensor lists to have the same length, not ", inputs.size(), " and ", outputs.size()));
+        refuse(p.what,
+               c10::str("requires input/output tensor lists to have the same length, not ",
+                        inputs.size(), " and ", outputs.size()));
     for (size_t i = 0; i < outputs.size(); i++)
         if (outputs[i].size() != p.ranks() * inputs.size())
-            refuse(p.what, c10::str("invalid output tensor list at index ", i, ": expected ", p.ranks() * inputs.size(), " tensors, not ",
-                                    outputs[i].size()));
+            refuse(p.what,
+                   c10::str("invalid output tensor list at index ", i, ": expected ",
+                            p.ranks() * inputs.size(), " tensors, not ", outputs[i].size()));
     if (inputs.size() > 1)
         return several_gathered(outputs, inputs, o);
     Tensors &row = row_of(p.what, "output", outputs, inputs[0], p.ranks(), p.rank());
@@ -92,7 +98,8 @@ WorkPtr Backend::several_gathered(Lists &outputs, Tensors &inputs, const c10d::A
         check_alike(p.what, row, inputs[0]);
         value.insert(value.end(), row.begin(), row.end());
         for (size_t i = 0; i < row.size(); i++)
-            p.flight.held.put_back(p.what, row[i], every[i / inputs.size()][(int64_t)(i % inputs.size())]);
+            p.flight.held.put_back(p.what, row[i],
+                                   every[i / inputs.size()][(int64_t)(i % inputs.size())]);
     }
     auto work = p.work(c10d::OpType::ALLGATHER, title("all_gather"), std::move(value), &inputs);
     work->rows = outputs.size();
@@ -100,18 +107,22 @@ WorkPtr Backend::several_gathered(Lists &outputs, Tensors &inputs, const c10d::A
     return p.end(std::move(work), async_of(o));
 }
 
-static void gather_whole(Backend::Plan &p, Work &work, at::Tensor &output, at::Tensor &input, Async how)
+static void gather_whole(Backend::Plan &p, Work &work, at::Tensor &output, at::Tensor &input,
+                         Async how)
 {
     Side send = p.side(input, Way::IN), recv = p.side(output, Way::OUT);
     Side both = side_same(p.what, send, recv);
     if (send.count() * p.ranks() != recv.count())
-        refuse(p.what, c10::str("the output has ", output.numel(), " elements; expected ", p.ranks(), " times the input's ", input.numel()));
+        refuse(p.what,
+               c10::str("the output has ", output.numel(), " elements; expected ", p.ranks(),
+                        " times the input's ", input.numel()));
     p.start(work, both.device, how, [&](const char *site, tutti_comm *c, const tutti_call *k) {
         return tutti_all_gather_at(site, send.data(), recv.data(), send.count(), both.type, c, k);
     });
 }
 
-WorkPtr Backend::_allgather_base(at::Tensor &output, at::Tensor &input, const c10d::AllgatherOptions &o)
+WorkPtr Backend::_allgather_base(at::Tensor &output, at::Tensor &input,
+                                 const c10d::AllgatherOptions &o)
 {
     Plan p(*this, "all_gather");
     auto work = p.work(c10d::OpType::_ALLGATHER_BASE, title("_allgather_base"), { output });
@@ -119,7 +130,8 @@ WorkPtr Backend::_allgather_base(at::Tensor &output, at::Tensor &input, const c1
     return p.end(std::move(work), async_of(o));
 }
 
-WorkPtr Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs, const c10d::AllgatherOptions &o)
+WorkPtr Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                                 const c10d::AllgatherOptions &o)
 {
     Plan p(*this, "allgather_into_tensor_coalesced");
     as_many(p.what, outputs.size(), inputs.size());
@@ -134,27 +146,37 @@ WorkPtr Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inpu
 }
 
 /* Unlike the others it has an output list for each rank. */
-WorkPtr Backend::allgather_coalesced(Lists &outputs, Tensors &inputs, const c10d::AllgatherOptions &o)
+WorkPtr Backend::allgather_coalesced(Lists &outputs, Tensors &inputs,
+                                     const c10d::AllgatherOptions &o)
 {
     Plan p(*this, "all_gather_coalesced");
     if (inputs.empty())
         refuse(p.what, "requires non-empty input tensor list");
     if (outputs.size() != p.ranks())
-        refuse(p.what, c10::str("output lists should be equal to world size: there are ", outputs.size(), " for ", p.ranks(), " ranks"));
+        refuse(p.what,
+               c10::str("output lists should be equal to world size: there are ", outputs.size(),
+                        " for ", p.ranks(), " ranks"));
     for (const Tensors &row : outputs) {
         if (row.size() != inputs.size())
-            refuse(p.what, c10::str("invalid output size: a list of ", row.size(), " tensors for ", inputs.size(), " inputs"));
+            refuse(p.what,
+                   c10::str("invalid output size: a list of ", row.size(), " tensors for ",
+                            inputs.size(), " inputs"));
         for (size_t i = 0; i < row.size(); i++) {
             if (row[i].numel() != inputs[i].numel())
-                refuse(p.what, c10::str("invalid size of output tensor at index ", i, ": ", row[i].sizes(), ", where the input has ", inputs[i].sizes()));
+                refuse(p.what,
+                       c10::str("invalid size of output tensor at index ", i, ": ", row[i].sizes(),
+                                ", where the input has ", inputs[i].sizes()));
             if (row[i].scalar_type() != inputs[i].scalar_type())
-                refuse(p.what, c10::str("invalid tensor type at index ", i, ": ", row[i].scalar_type(), ", where the input has ", inputs[i].scalar_type()));
+                refuse(p.what,
+                       c10::str("invalid tensor type at index ", i, ": ", row[i].scalar_type(),
+                                ", where the input has ", inputs[i].scalar_type()));
         }
     }
     Tensors value;
     for (const Tensors &row : outputs)
         value.insert(value.end(), row.begin(), row.end());
-    auto work = p.work(c10d::OpType::ALLGATHER_COALESCED, title("all_gather"), std::move(value), &inputs);
+    auto work = p.work(c10d::OpType::ALLGATHER_COALESCED, title("all_gather"), std::move(value),
+                       &inputs);
     for (size_t i = 0; i < inputs.size(); i++) {
         Tensors row;
         for (const Tensors &theirs : outputs)
@@ -172,14 +194,18 @@ WorkPtr Backend::gather(Lists &outputs, Tensors &inputs, const c10d::GatherOptio
     single(p.what, "input tensor", inputs.size());
     if (to != p.rank() && !outputs.empty())
         refuse(p.what, c10::str("requires empty output on non-root: rank ", to, " is the root"));
-    Tensors none, &row = to == p.rank() ? row_of(p.what, "output", outputs, inputs[0], p.ranks(), p.rank()) : none;
+    Tensors none,
+        &row = to == p.rank() ? row_of(p.what, "output", outputs, inputs[0], p.ranks(), p.rank())
+                              : none;
     Side send = p.side(inputs, Way::IN), recv = p.side(row, Way::OUT);
     Side both = side_same(p.what, send, recv);
     return p.go(c10d::OpType::GATHER, title("gather"), row, both.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
                     bool mine = !recv.at.empty();
-                    return tutti_gather_v_at(site, send.data(), send.count(), mine ? recv.at.data() : nullptr, mine ? recv.counts.data() : nullptr,
-                                             both.type, to, c, k);
+                    return tutti_gather_v_at(site, send.data(), send.count(),
+                                             mine ? recv.at.data() : nullptr,
+                                             mine ? recv.counts.data() : nullptr, both.type, to, c,
+                                             k);
                 });
 }
 
@@ -194,10 +220,13 @@ WorkPtr Backend::gather_single(at::Tensor &output, at::Tensor &input, const c10d
     Side recv = p.side(here, Way::OUT);
     Side both = side_same(p.what, send, recv);
     if (to == p.rank() && recv.count() != send.count() * p.ranks())
-        refuse(p.what, c10::str("the output has ", output.numel(), " elements; expected ", p.ranks(), " times the input's ", input.numel()));
+        refuse(p.what,
+               c10::str("the output has ", output.numel(), " elements; expected ", p.ranks(),
+                        " times the input's ", input.numel()));
     return p.go(c10d::OpType::GATHER, title("gather"), here, both.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_gather_at(site, send.data(), recv.data(), send.count(), both.type, to, c, k);
+                    return tutti_gather_at(site, send.data(), recv.data(), send.count(), both.type,
+                                           to, c, k);
                 });
 }
 #endif
@@ -209,14 +238,17 @@ WorkPtr Backend::scatter(Tensors &outputs, Lists &inputs, const c10d::ScatterOpt
     single(p.what, "output tensor", outputs.size());
     if (from != p.rank() && !inputs.empty())
         refuse(p.what, c10::str("requires empty input on non-root: rank ", from, " is the root"));
-    Tensors none, &row = from == p.rank() ? row_of(p.what, "input", inputs, outputs[0], p.ranks(), p.rank()) : none;
+    Tensors none,
+        &row = from == p.rank() ? row_of(p.what, "input", inputs, outputs[0], p.ranks(), p.rank())
+                                : none;
     Side send = p.side(row, Way::IN), recv = p.side(outputs, Way::OUT);
     Side both = side_same(p.what, send, recv);
     return p.go(c10d::OpType::SCATTER, title("scatter"), outputs, both.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
                     bool mine = !send.at.empty();
-                    return tutti_scatter_v_at(site, mine ? send.at.data() : nullptr, mine ? send.counts.data() : nullptr, recv.data(), recv.count(),
-                                              both.type, from, c, k);
+                    return tutti_scatter_v_at(site, mine ? send.at.data() : nullptr,
+                                              mine ? send.counts.data() : nullptr, recv.data(),
+                                              recv.count(), both.type, from, c, k);
                 });
 }
 
@@ -224,31 +256,43 @@ WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAl
 {
     Plan p(*this, "all_to_all");
     if (outputs.size() != p.ranks() || inputs.size() != p.ranks())
-        refuse(p.what, c10::str("lists of ", outputs.size(), " and ", inputs.size(), " tensors; expected one for each of ", p.ranks(), " ranks"));
+        refuse(p.what,
+               c10::str("lists of ", outputs.size(), " and ", inputs.size(),
+                        " tensors; expected one for each of ", p.ranks(), " ranks"));
     Side send = p.side(inputs, Way::IN), recv = p.side(outputs, Way::OUT);
     Side both = side_same(p.what, send, recv);
     return p.go(c10d::OpType::ALLTOALL, title("all_to_all"), outputs, both.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_to_all_v_at(site, send.at.data(), send.counts.data(), recv.at.data(), recv.counts.data(), both.type, c, k);
+                    return tutti_all_to_all_v_at(site, send.at.data(), send.counts.data(),
+                                                 recv.at.data(), recv.counts.data(), both.type, c,
+                                                 k);
                 });
 }
 
 /* The pieces along the first axis, in place of the whole; no sizes: equal ones. */
-static void split_up(const char *what, const char *which, Side &side, const at::Tensor &tensor, const std::vector<int64_t> &sizes, size_t ranks)
+static void split_up(const char *what, const char *which, Side &side, const at::Tensor &tensor,
+                     const std::vector<int64_t> &sizes, size_t ranks)
 {
     int64_t edge = tensor.dim() ? tensor.size(0) : 0, sum = 0;
     if (sizes.empty() && edge % (int64_t)ranks)
-        refuse(what, c10::str("the first axis of the ", which, " has ", edge, " elements, which cannot be divided among ", ranks,
-                              " ranks: give split sizes (Tensor's dim 0 does not divide equally across group size)"));
+        refuse(what,
+               c10::str("the first axis of the ", which, " has ", edge,
+                        " elements, which cannot be divided among ", ranks,
+                        " ranks: give split sizes (Tensor's dim 0 does not divide equally across "
+                        "group size)"));
     for (int64_t n : sizes) {
         if (n < 0)
             refuse(what, c10::str("a split size of the ", which, " is negative: ", n));
         sum += n;
     }
     if (!sizes.empty() && (sizes.size() != ranks || sum != edge))
-        refuse(what, c10::str("the split sizes of the ", which, " are to be ", ranks, " numbers whose sum is ", edge, ", its first axis; there are ",
-                              sizes.size(), " with ", sum, " (Split sizes doesn't match total dim 0 size)"));
-    size_t row = edge ? side.count() / (size_t)edge : 0, step = side.count() ? side.bytes() / side.count() : 0;
+        refuse(what,
+               c10::str("the split sizes of the ", which, " are to be ", ranks,
+                        " numbers whose sum is ", edge, ", its first axis; there are ",
+                        sizes.size(), " with ", sum,
+                        " (Split sizes doesn't match total dim 0 size)"));
+    size_t row = edge ? side.count() / (size_t)edge : 0,
+           step = side.count() ? side.bytes() / side.count() : 0;
     char *at = (char *)side.data();
     side.at.clear();
     side.counts.clear();
@@ -260,8 +304,9 @@ static void split_up(const char *what, const char *which, Side &side, const at::
     }
 }
 
-WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input, std::vector<int64_t> &output_splits, std::vector<int64_t> &input_splits,
-                               const c10d::AllToAllOptions &o)
+WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input,
+                               std::vector<int64_t> &output_splits,
+                               std::vector<int64_t> &input_splits, const c10d::AllToAllOptions &o)
 {
     Plan p(*this, "all_to_all_single");
     if (as_gloo && !(input.is_contiguous() && output.is_contiguous()))
@@ -272,7 +317,9 @@ WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input, std::vecto
     split_up(p.what, "output", recv, output, output_splits, p.ranks());
     return p.go(c10d::OpType::ALLTOALL_BASE, title("all_to_all"), output, both.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_to_all_v_at(site, send.at.data(), send.counts.data(), recv.at.data(), recv.counts.data(), both.type, c, k);
+                    return tutti_all_to_all_v_at(site, send.at.data(), send.counts.data(),
+                                                 recv.at.data(), recv.counts.data(), both.type, c,
+                                                 k);
                 });
 }
 

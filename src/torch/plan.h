@@ -1,4 +1,5 @@
-/* Job: an operation of a process group from its tensors to its Work: what every one of them does first and last.
+/* Job: an operation of a process group from its tensors to its Work: what every one of them does
+ *      first and last.
  * Owns: the flight until it is started.
  * Never: which operation it is. */
 #ifndef TORCH_PLAN_H
@@ -20,20 +21,27 @@ struct Backend::Plan {
             g.shared();
     }
 
-    Side side(c10::ArrayRef<at::Tensor> tensors, Way way) { return Side(what, tensors, way, flight.held); }
+    Side side(c10::ArrayRef<at::Tensor> tensors, Way way)
+    {
+        return Side(what, tensors, way, flight.held);
+    }
     int rank() const { return group.comm->rank; }
     size_t ranks() const { return (size_t)group.comm->size; }
 
     tutti_call call_of(c10::Device device, Async how)
     {
         tutti_call with{};
-        with.timeout_ms = group.comm->deadline_ms(how.timeout == c10d::kUnsetTimeout ? 0 : milliseconds(how.timeout), &flight);
+        with.timeout_ms = group.comm->deadline_ms(how.timeout == c10d::kUnsetTimeout
+                                                      ? 0
+                                                      : milliseconds(how.timeout),
+                                                  &flight);
         with.stream = stream_of(device);
         with.factor = flight.factor.defined() ? flight.factor.const_data_ptr() : nullptr;
         return with;
     }
 
-    /* call(site, comm, &call) is the library's function. What it refuses is thrown here; what fails otherwise is the Work's end. */
+    /* call(site, comm, &call) is the library's function. What it refuses is thrown here; what fails
+     * otherwise is the Work's end. */
     template <class Call> void start(Work &work, c10::Device device, Async how, const Call &call)
     {
         tutti_call with = call_of(device, how);
@@ -49,7 +57,8 @@ struct Backend::Plan {
     }
 
     /* inputs: for a profile, where they are not the value. */
-    c10::intrusive_ptr<Work> work(c10d::OpType type, const char *title, Tensors value, const Tensors *inputs = nullptr) const
+    c10::intrusive_ptr<Work> work(c10d::OpType type, const char *title, Tensors value,
+                                  const Tensors *inputs = nullptr) const
     {
         auto made = c10::make_intrusive<Work>(group.comm, type, title, std::move(value), inputs);
         made->number = group.comm->started();
@@ -64,7 +73,8 @@ struct Backend::Plan {
     }
 
     template <class Call>
-    WorkPtr go(c10d::OpType type, const char *title, c10::ArrayRef<at::Tensor> value, c10::Device device, Async how, const Call &call)
+    WorkPtr go(c10d::OpType type, const char *title, c10::ArrayRef<at::Tensor> value,
+               c10::Device device, Async how, const Call &call)
     {
         if (!how.async && !title && !group.coalescing) {        /* nobody sees a work of it */
             Failure why;

@@ -1,5 +1,6 @@
-/* Reductions. In place where torch's are. A list of several tensors, which torch once had one for each device of a rank, is folded here, and
- * the first one goes through the comm; a list of sparse ones is added up. */
+/* Reductions. In place where torch's are. A list of several tensors, which torch once had one for
+ * each device of a rank, is folded here, and the first one goes through the comm; a list of sparse
+ * ones is added up. */
 #include "torch/plan.h"
 
 #include <ATen/ops/add.h>
@@ -33,7 +34,8 @@ WorkPtr Backend::allreduce(Tensors &tensors, const c10d::AllreduceOptions &o)
     p.flight.factor = factor_of(o.reduceOp, x);
     return p.go(c10d::OpType::ALLREDUCE, title("all_reduce"), tensors, x.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_reduce_at(site, x.data(), x.data(), x.count(), x.type, op, c, k);
+                    return tutti_all_reduce_at(site, x.data(), x.data(), x.count(), x.type, op, c,
+                                               k);
                 });
 }
 
@@ -57,7 +59,10 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
         case c10d::ReduceOp::BAND: at::bitwise_and_out(first, first, tensors[i]); break;
         case c10d::ReduceOp::BOR: at::bitwise_or_out(first, first, tensors[i]); break;
         case c10d::ReduceOp::BXOR: at::bitwise_xor_out(first, first, tensors[i]); break;
-        default: refuse(what, "a list of several tensors: those of one rank are folded by SUM, PRODUCT, MIN, MAX, BAND, BOR or BXOR alone");
+        default:
+            refuse(what,
+                   "a list of several tensors: those of one rank are folded by SUM, PRODUCT, MIN, "
+                   "MAX, BAND, BOR or BXOR alone");
         }
     }
     Plan p(*this, what);
@@ -68,12 +73,14 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
         p.flight.held.put_back(p.what, tensors[i], first);
     return p.go(c10d::OpType::ALLREDUCE, title("all_reduce"), tensors, x.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_reduce_at(site, x.data(), x.data(), x.count(), x.type, op, c, k);
+                    return tutti_all_reduce_at(site, x.data(), x.data(), x.count(), x.type, op, c,
+                                               k);
                 });
 }
 
-/* Everybody gets all indices and values, and adds them up in the order of ranks. It is done when this returns, also where it was not to be awaited:
- * what comes second depends on what comes first. */
+/* Everybody gets all indices and values, and adds them up in the order of ranks. It is done
+ * when this returns, also where it was not to be awaited: what comes second depends on what
+ * comes first. */
 WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &o)
 {
     const char *what = "all_reduce";
@@ -81,7 +88,9 @@ WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions
         refuse(what, "requires non-empty tensor list");
     check_alike(what, tensors, tensors[0]);
     if (o.reduceOp != c10d::ReduceOp::SUM)
-        refuse(what, "unsupported reduction operation: sparse tensors are added (SUM); or make them dense, by to_dense()");
+        refuse(what,
+               "unsupported reduction operation: sparse tensors are added (SUM); or make them "
+               "dense, by to_dense()");
     if (!tensors[0].is_cpu() && !tensors[0].is_cuda())
         refuse(what, c10::str("unsupported device type ", tensors[0].device().type()));
     at::NoGradGuard without;
@@ -106,7 +115,10 @@ WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions
     for (int r = 0; r < comm->size; r++) {
         const at::Tensor &other = heard[r];
         if (!other.slice(0, 0, words - 1).equal(told.slice(0, 0, words - 1)))
-            refuse(what, c10::str("Sparse dimensions do not match: sizes and sparse dimensions differ between this rank and rank ", r));
+            refuse(what,
+                   c10::str("Sparse dimensions do not match: sizes and sparse dimensions differ "
+                            "between this rank and rank ",
+                            r));
         int64_t n = other[words - 1].item<int64_t>();
         auto shape = values.sizes().vec();
         shape[0] = n;
@@ -117,15 +129,19 @@ WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions
     row_gathered(all_indices, in, wait);
     in = { values };
     row_gathered(all_values, in, wait);
-    at::Tensor sum = at::sparse_coo_tensor(at::cat(all_indices, 1), at::cat(all_values), mine.sizes(), mine.options()).coalesce();
+    at::Tensor sum = at::sparse_coo_tensor(at::cat(all_indices, 1), at::cat(all_values),
+                                           mine.sizes(), mine.options())
+                         .coalesce();
     for (at::Tensor &tensor : tensors)
         tensor.copy_(sum);
-    auto work = c10::make_intrusive<Work>(comm, c10d::OpType::_ALLREDUCE_SPARSE, title("all_reduce"), tensors);
+    auto work = c10::make_intrusive<Work>(comm, c10d::OpType::_ALLREDUCE_SPARSE,
+                                          title("all_reduce"), tensors);
     work->end(Failure());
     return given(std::move(work));
 }
 
-/* What is there for the second time is a copy, to be written back: what counts is what it was at the beginning. */
+/* What is there for the second time is a copy, to be written back: what counts is what it was at
+ * the beginning. */
 static Tensors each_once(const Tensors &tensors)
 {
     Tensors own = tensors;
@@ -153,9 +169,11 @@ WorkPtr Backend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoal
         if (!own[i].is_same(tensors[i]))
             p.flight.held.put_back(p.what, tensors[i], own[i]);
     if (op != TUTTI_PREMUL_SUM) {
-        p.start(*work, x.device, async_of(o), [&](const char *site, tutti_comm *c, const tutti_call *k) {
-            return tutti_all_reduce_many_at(site, x.at.data(), x.at.data(), x.counts.data(), (int)x.at.size(), x.type, op, c, k);
-        });
+        p.start(*work, x.device, async_of(o),
+                [&](const char *site, tutti_comm *c, const tutti_call *k) {
+                    return tutti_all_reduce_many_at(site, x.at.data(), x.at.data(), x.counts.data(),
+                                                    (int)x.at.size(), x.type, op, c, k);
+                });
         return p.end(std::move(work), async_of(o));
     }
     for (size_t i = 0; i < own.size(); i++) {           /* one after another, each with a factor */
@@ -165,9 +183,11 @@ WorkPtr Backend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoal
         if (!own[i].is_same(tensors[i]))
             q.flight.held.put_back(q.what, tensors[i], own[i]);
         q.flight.factor = factor_of(o.reduceOp, y);
-        q.start(*work, y.device, async_of(o), [&](const char *site, tutti_comm *c, const tutti_call *k) {
-            return tutti_all_reduce_at(site, y.data(), y.data(), y.count(), y.type, op, c, k);
-        });
+        q.start(*work, y.device, async_of(o),
+                [&](const char *site, tutti_comm *c, const tutti_call *k) {
+                    return tutti_all_reduce_at(site, y.data(), y.data(), y.count(), y.type, op, c,
+                                               k);
+                });
     }
     return p.end(std::move(work), async_of(o));
 }
@@ -184,11 +204,13 @@ WorkPtr Backend::reduce(Tensors &tensors, const c10d::ReduceOptions &o)
     p.flight.factor = factor_of(o.reduceOp, x);
     return p.go(c10d::OpType::REDUCE, title("reduce"), tensors, x.device, async_of(o),
                 [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_reduce_at(site, x.data(), to == p.rank() ? x.data() : nullptr, x.count(), x.type, op, to, c, k);
+                    return tutti_reduce_at(site, x.data(), to == p.rank() ? x.data() : nullptr,
+                                           x.count(), x.type, op, to, c, k);
                 });
 }
 
-WorkPtr Backend::reduce_scatter(Tensors &outputs, Lists &inputs, const c10d::ReduceScatterOptions &o)
+WorkPtr Backend::reduce_scatter(Tensors &outputs, Lists &inputs,
+                                const c10d::ReduceScatterOptions &o)
 {
     Plan p(*this, "reduce_scatter");
     single(p.what, "output", outputs.size());
@@ -199,40 +221,50 @@ WorkPtr Backend::reduce_scatter(Tensors &outputs, Lists &inputs, const c10d::Red
     side_arithmetic(p.what, both, o.reduceOp);
     tutti_op op = op_of(p.what, o.reduceOp);
     p.flight.factor = factor_of(o.reduceOp, both);
-    return p.go(c10d::OpType::REDUCE_SCATTER, title("reduce_scatter"), outputs, both.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_reduce_scatter_v_at(site, send.at.data(), send.counts.data(), recv.data(), both.type, op, c, k);
+    return p.go(c10d::OpType::REDUCE_SCATTER, title("reduce_scatter"), outputs, both.device,
+                async_of(o), [&](const char *site, tutti_comm *c, const tutti_call *k) {
+                    return tutti_reduce_scatter_v_at(site, send.at.data(), send.counts.data(),
+                                                     recv.data(), both.type, op, c, k);
                 });
 }
 
 /* Into an open Work: this one, or one of several. */
-static void scatter_reduced(Backend::Plan &p, Work &work, at::Tensor &output, at::Tensor &input, const c10d::ReduceScatterOptions &o)
+static void scatter_reduced(Backend::Plan &p, Work &work, at::Tensor &output, at::Tensor &input,
+                            const c10d::ReduceScatterOptions &o)
 {
     Side send = p.side(input, Way::IN), recv = p.side(output, Way::OUT);
     Side both = side_same(p.what, send, recv);
     if (send.count() != recv.count() * p.ranks())
-        refuse(p.what, c10::str("the input has ", input.numel(), " elements; expected ", p.ranks(), " times the output's ", output.numel()));
+        refuse(p.what,
+               c10::str("the input has ", input.numel(), " elements; expected ", p.ranks(),
+                        " times the output's ", output.numel()));
     side_arithmetic(p.what, both, o.reduceOp);
     tutti_op op = op_of(p.what, o.reduceOp);
     p.flight.factor = factor_of(o.reduceOp, both);
-    p.start(work, both.device, async_of(o), [&](const char *site, tutti_comm *c, const tutti_call *k) {
-        return tutti_reduce_scatter_at(site, send.data(), recv.data(), both.count(), both.type, op, c, k);
-    });
+    p.start(work, both.device, async_of(o),
+            [&](const char *site, tutti_comm *c, const tutti_call *k) {
+                return tutti_reduce_scatter_at(site, send.data(), recv.data(), both.count(),
+                                               both.type, op, c, k);
+            });
 }
 
-WorkPtr Backend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input, const c10d::ReduceScatterOptions &o)
+WorkPtr Backend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                                      const c10d::ReduceScatterOptions &o)
 {
     Plan p(*this, "reduce_scatter");
-    auto work = p.work(c10d::OpType::_REDUCE_SCATTER_BASE, title("_reduce_scatter_base"), { output });
+    auto work = p.work(c10d::OpType::_REDUCE_SCATTER_BASE, title("_reduce_scatter_base"),
+                       { output });
     scatter_reduced(p, *work, output, input, o);
     return p.end(std::move(work), async_of(o));
 }
 
-WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs, const c10d::ReduceScatterOptions &o)
+WorkPtr Backend::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                                 const c10d::ReduceScatterOptions &o)
 {
     Plan p(*this, "reduce_scatter_tensor_coalesced");
     as_many(p.what, outputs.size(), inputs.size());
-    auto work = p.work(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, title("reduce_scatter"), outputs);
+    auto work = p.work(c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED, title("reduce_scatter"),
+                       outputs);
     for (size_t i = 0; i < outputs.size(); i++) {
         Plan q(*this, p.what);
         scatter_reduced(q, *work, outputs[i], inputs[i], o);

@@ -1,11 +1,15 @@
-/* A thread that waits for the interpreter's lock to say where it is waits for whoever holds it, at every call. But the frames of a thread
- * change by that thread alone, and while it is here they stand still: their code objects are held by them, and a code object's file name and
- * table of lines never change. So they are read as they lie, by the headers of the very interpreter that this is compiled for, and nothing is
- * counted, kept or written. Where the layout is not known (Python 3.14 and later) every line is "?"; site_check() compares once with
- * the interpreter's own answer.
+/* A thread that waits for the interpreter's lock to say where it is waits for whoever holds it,
+ * at every call. But the frames of a thread change by that thread alone, and while it is here
+ * they stand still: their code objects are held by them, and a code object's file name and table
+ * of lines never change. So they are read as they lie, by the headers of the very interpreter
+ * that this is compiled for, and nothing is counted, kept or written. Where the layout is not
+ * known (Python 3.14 and later) every line is "?"; site_check() compares once with the
+ * interpreter's own answer.
  *
- * Source: the frames of CPython 3.10 (frameobject.h), and of 3.11 to 3.13 (internal/pycore_frame.h).
- * Cost: a few loads a frame for places that were seen before, in a table of this thread; else a walk through a table of lines. */
+ * Source: the frames of CPython 3.10 (frameobject.h), and of 3.11 to 3.13
+ * (internal/pycore_frame.h).
+ * Cost: a few loads a frame for places that were seen before, in a table of this thread; else a
+ *       walk through a table of lines. */
 #define PY_SSIZE_T_CLEAN
 #define Py_BUILD_CORE 1
 #include <Python.h>
@@ -27,7 +31,8 @@ enum { TEXT_MAX = 112, PLACES = 64, FOLDERS = 6, TEXTS = 16384, FRAMES_MOST = 40
 
 /* ---- frames ---- */
 
-struct frame { PyCodeObject *code; int offset; const void *next; };      /* offset: bytes into the code; next: the caller's frame */
+/* offset: bytes into the code; next: the caller's frame */
+struct frame { PyCodeObject *code; int offset; const void *next; };
 
 #if PY_VERSION_HEX < 0x030B0000
 static const void *frame_first(PyThreadState *state) { return state->frame; }
@@ -40,7 +45,11 @@ static int frame_read(const void *at, struct frame *f)
 }
 #elif PY_VERSION_HEX < 0x030E0000
 #if PY_VERSION_HEX < 0x030D0000
-static const void *frame_first(PyThreadState *state) { return state->cframe ? state->cframe->current_frame : NULL; }
+static const void *frame_first(PyThreadState *state)
+{
+    return state->cframe ? state->cframe->current_frame : NULL;
+}
+
 static PyCodeObject *frame_code(const _PyInterpreterFrame *frame) { return frame->f_code; }
 #else
 static const void *frame_first(PyThreadState *state) { return state->current_frame; }
@@ -81,10 +90,11 @@ static int  folders_used;
 static int  told_apart = 1;                             /* site_check() has found no fault */
 
 static pthread_mutex_t texts_lock = PTHREAD_MUTEX_INITIALIZER;
-static char *texts[TEXTS];                              /* by their hash; under the lock, and never freed */
+static char *texts[TEXTS];                      /* by their hash; under the lock, and never freed */
 static int   texts_used;
 
-/* The name in UTF-8, cut at the front: what the object has cached may be made by another thread just now, so it is not asked for. */
+/* The name in UTF-8, cut at the front: what the object has cached may be made by another thread
+ * just now, so it is not asked for. */
 static void name_utf8(PyObject *name, char *out, size_t room)
 {
     Py_ssize_t n = PyUnicode_GET_LENGTH(name);
@@ -144,8 +154,14 @@ static const char *text_make(const char *path, int line)
 
 /* ---- places ---- */
 
-/* What was found for a place. A code object may be gone and another one lie there: then its file name or its table lies elsewhere. */
-static __thread struct place { const void *code, *name, *table; int offset; const char *text; } places[PLACES];    /* text NULL: passed over */
+/* What was found for a place. A code object may be gone and another one lie there: then its file
+ * name or its table lies elsewhere. */
+/* text NULL: passed over */
+static __thread struct place {
+    const void *code, *name, *table;
+    int offset;
+    const char *text;
+} places[PLACES];
 
 #if PY_VERSION_HEX < 0x030B0000
 static const void *table_of(const PyCodeObject *code) { return code->co_code; }
@@ -166,7 +182,8 @@ static const char *place_text(const struct frame *f)
     PyCodeObject *code = f->code;
     uintptr_t mixed = (uintptr_t)code >> 4 ^ (uintptr_t)code >> 12 ^ (uintptr_t)f->offset >> 1;
     struct place *p = &places[mixed % PLACES];
-    if (p->code == code && p->offset == f->offset && p->name == code->co_filename && p->table == table_of(code))
+    if (p->code == code && p->offset == f->offset && p->name == code->co_filename
+        && p->table == table_of(code))
         return p->text;
     char path[1024];
     name_utf8(code->co_filename, path, sizeof path);
@@ -178,7 +195,8 @@ static const char *place_text(const struct frame *f)
 
 const char *site_here(void)
 {
-    PyThreadState *state = told_apart && Py_IsInitialized() ? PyGILState_GetThisThreadState() : NULL;
+    PyThreadState *state = told_apart && Py_IsInitialized() ? PyGILState_GetThisThreadState()
+                                                            : NULL;
     const void *at = state ? frame_first(state) : NULL;
     for (int i = 0; at && i < FRAMES_MOST; i++) {
         struct frame f;
@@ -210,7 +228,8 @@ int site_check(void)
         while (at && !frame_read(at, &f))
             at = f.next;
         PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)theirs);
-        agree = at && f.code == code && PyCode_Addr2Line(code, f.offset) == PyFrame_GetLineNumber((PyFrameObject *)theirs);
+        agree = at && f.code == code
+            && PyCode_Addr2Line(code, f.offset) == PyFrame_GetLineNumber((PyFrameObject *)theirs);
         Py_DECREF(code);
         PyObject *back = PyObject_GetAttrString(theirs, "f_back");
         Py_DECREF(theirs);

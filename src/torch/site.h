@@ -8,14 +8,17 @@
 extern "C" {
 #endif
 
-/* "train/main.py:12", of the innermost frame of this thread whose file lies in none of the folders that are passed over; or "?". */
+/* "train/main.py:12", of the innermost frame of this thread whose file lies in none of the folders
+ * that are passed over; or "?". */
 const char *site_here(void);
 
-/* With the interpreter's lock. Frames of files below this folder (UTF-8, ends in a slash) are not the program's. Up to 6; a file's own path will do. */
+/* With the interpreter's lock. Frames of files below this folder (UTF-8, ends in a slash) are not
+ * the program's. Up to 6; a file's own path will do. */
 void site_pass_over(const char *folder);
 
-/* With the interpreter's lock, called from Python code: compares what is read without the lock to what the interpreter says, and gives up
- * reading for good where they differ. 1: they agree; 0: every line is "?". */
+/* With the interpreter's lock, called from Python code: compares what is read without the lock to
+ * what the interpreter says, and gives up reading for good where they differ. 1: they agree; 0:
+ * every line is "?". */
 int site_check(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,8 @@
-/* Addresses are all that the library sees, so everything a tensor may be beyond dense memory is taken care of here: strides, lazy conjugates and
- * negatives, layouts, devices, types. The stream of a device is asked for by the guard that torch registers for it: no header of CUDA is
- * needed, and one build serves both kinds of torch. Cost: for a dense tensor its checks; for another one a copy in, a copy out, or both. */
+/* Addresses are all that the library sees, so everything a tensor may be beyond dense memory is
+ * taken care of here: strides, lazy conjugates and negatives, layouts, devices, types. The stream
+ * of a device is asked for by the guard that torch registers for it: no header of CUDA is needed,
+ * and one build serves both kinds of torch. Cost: for a dense tensor its checks; for another one a
+ * copy in, a copy out, or both. */
 #include "torch/tensors.h"
 
 #include <ATen/core/grad_mode.h>
@@ -53,18 +55,25 @@ void check_kind(const char *what, const at::Tensor &t)
     if (!t.defined())
         refuse(what, "a tensor is undefined");
     if (t.is_nested())
-        refuse(what, "a tensor is nested: its edges would stay behind: give its values() and its offsets(), each by itself");
+        refuse(what,
+               "a tensor is nested: its edges would stay behind: give its values() and its "
+               "offsets(), each by itself");
     if (t.is_quantized())
-        refuse(what, "a tensor is quantized: its scale and zero point would stay behind: give its int_repr(), and them beside it");
+        refuse(what,
+               "a tensor is quantized: its scale and zero point would stay behind: give its "
+               "int_repr(), and them beside it");
     if (t.layout() != c10::kStrided)
-        refuse(what, c10::str("unsupported layout ", t.layout(), ": give a dense tensor, by to_dense()",
-                              t.is_sparse() ? "; all_reduce with SUM takes sparse ones, too" : ""));
+        refuse(what,
+               c10::str("unsupported layout ", t.layout(), ": give a dense tensor, by to_dense()",
+                        t.is_sparse() ? "; all_reduce with SUM takes sparse ones, too" : ""));
     if (!t.is_cpu() && !t.is_cuda())
-        refuse(what, c10::str("unsupported device type ", t.device().type(), ": give tensors of the CPU or of CUDA"));
+        refuse(what,
+               c10::str("unsupported device type ", t.device().type(),
+                        ": give tensors of the CPU or of CUDA"));
 }
 
-/* Whether two elements share memory. Mostly the strides tell: each is beyond all that the smaller ones reach. Else every place is
- * looked at. */
+/* Whether two elements share memory. Mostly the strides tell: each is beyond all that the smaller
+ * ones reach. Else every place is looked at. */
 static bool overlaps_itself(const at::Tensor &t)
 {
     std::vector<std::pair<int64_t, int64_t>> axes;      /* stride, edge */
@@ -101,7 +110,8 @@ static bool overlaps_itself(const at::Tensor &t)
 
 static at::Tensor plain_copy(const at::Tensor &t)
 {
-    at::Tensor copy = (t._is_zerotensor() ? t.clone() : t).resolve_conj().resolve_neg().contiguous();
+    at::Tensor copy =
+        (t._is_zerotensor() ? t.clone() : t).resolve_conj().resolve_neg().contiguous();
     return copy.is_alias_of(t) ? copy.clone(at::MemoryFormat::Contiguous) : copy;
 }
 
@@ -110,13 +120,16 @@ static at::Tensor stand_in(const char *what, const at::Tensor &t, Way way, Held 
 {
     if (way == Way::IN)
         return plain_copy(t);
-    at::Tensor copy = way == Way::BOTH ? plain_copy(t) : at::empty(t.sizes(), t.options().memory_format(at::MemoryFormat::Contiguous));
+    at::Tensor copy = way == Way::BOTH
+        ? plain_copy(t)
+        : at::empty(t.sizes(), t.options().memory_format(at::MemoryFormat::Contiguous));
     held.put_back(what, t, copy);
     return copy;
 }
 
-/* The library, which refuses results that share memory, sees the copies. So where there are some the tensors are looked at here: those
- * that lie in one piece, in whatever order, and the beginning of others. */
+/* The library, which refuses results that share memory, sees the copies. So where there are some
+ * the tensors are looked at here: those that lie in one piece, in whatever order, and the beginning
+ * of others. */
 static void check_apart(const char *what, c10::ArrayRef<at::Tensor> tensors)
 {
     std::vector<std::pair<const char *, const char *>> all;
@@ -145,14 +158,24 @@ Side::Side(const char *what, c10::ArrayRef<at::Tensor> tensors, Way way, Held &h
             int number = type_number(scalar);
             type = number == NO_TYPE ? TUTTI_U8 : (tutti_type)number;
         } else if (t.scalar_type() != scalar)
-            refuse(what, c10::str("invalid tensor type: tensors must all have the same type; there are ", scalar, " and ", t.scalar_type()));
+            refuse(what,
+                   c10::str("invalid tensor type: tensors must all have the same type; there are ",
+                            scalar, " and ", t.scalar_type()));
         else if (t.device() != device)
-            refuse(what, c10::str("invalid tensor device: tensors must all be on the same device; there are ", device, " and ", t.device()));
+            refuse(what,
+                   c10::str("invalid tensor device: tensors must all be on the same device; there "
+                            "are ",
+                            device, " and ", t.device()));
         first = false;
-        at.push_back(!t.numel() ? nullptr : way == Way::IN ? const_cast<void *>(t.const_data_ptr()) : t.mutable_data_ptr());
+        at.push_back(!t.numel() ? nullptr
+                         : way == Way::IN ? const_cast<void *>(t.const_data_ptr())
+                         : t.mutable_data_ptr());
         if (t.numel() && !at.back())
-            refuse(what, "a tensor has no memory: it is a fake one, or its storage was resized to nothing");
-        counts.push_back((size_t)t.numel() * (type_number(scalar) == NO_TYPE ? t.element_size() : 1));
+            refuse(what,
+                   "a tensor has no memory: it is a fake one, or its storage was resized to "
+                   "nothing");
+        counts.push_back((size_t)t.numel()
+                         * (type_number(scalar) == NO_TYPE ? t.element_size() : 1));
         held.tensors.push_back(std::move(t));
     }
     if (copied && way != Way::IN && tensors.size() > 1)
@@ -174,9 +197,13 @@ const Side &side_same(const char *what, const Side &send, const Side &recv)
     if (recv.at.empty())
         return send;
     if (send.scalar != recv.scalar)
-        refuse(what, c10::str("invalid tensor type: the input is of ", send.scalar, ", the output of ", recv.scalar, ": give the same type"));
+        refuse(what,
+               c10::str("invalid tensor type: the input is of ", send.scalar, ", the output of ",
+                        recv.scalar, ": give the same type"));
     if (send.device != recv.device)
-        refuse(what, c10::str("invalid tensor device: the input is on ", send.device, ", the output on ", recv.device, ": give the same device"));
+        refuse(what,
+               c10::str("invalid tensor device: the input is on ", send.device, ", the output on ",
+                        recv.device, ": give the same device"));
     return recv;
 }
 
@@ -186,8 +213,10 @@ void Held::put_back(const char *what, const at::Tensor &theirs, const at::Tensor
     if (theirs._is_zerotensor())
         refuse(what, "a result tensor is a lazy zero, which has no memory: give a clone() of it");
     if (overlaps_itself(theirs))
-        refuse(what, "a result tensor has several elements in one place (it is expanded, or its strides overlap): give one with memory for "
-                     "each element");
+        refuse(what,
+               "a result tensor has several elements in one place (it is expanded, or its strides "
+               "overlap): give one with memory for "
+               "each element");
     back.emplace_back(theirs, ours);
     if (theirs.is_cuda() && !stream)
         stream = c10::impl::VirtualGuardImpl(theirs.device().type()).getStream(theirs.device());
@@ -202,7 +231,8 @@ void Held::write_back()
     if (stream)
         there.emplace(*stream);
     for (auto &[theirs, ours] : back) {
-        std::optional<c10::InferenceMode> inside;       /* of a thread that waits, where the program began it in that mode */
+        /* of a thread that waits, where the program began it in that mode */
+        std::optional<c10::InferenceMode> inside;
         if (theirs.is_inference())
             inside.emplace();
         theirs.copy_(ours);
@@ -224,7 +254,10 @@ tutti_op op_of(const char *what, const c10d::ReduceOp &op)
     case c10d::ReduceOp::BOR: return TUTTI_BOR;
     case c10d::ReduceOp::BXOR: return TUTTI_BXOR;
     case c10d::ReduceOp::PREMUL_SUM: return TUTTI_PREMUL_SUM;
-    default: refuse(what, "unknown ReduceOp: expected SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR or PREMUL_SUM");
+    default:
+        refuse(what,
+               "unknown ReduceOp: expected SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR or "
+               "PREMUL_SUM");
     }
 }
 
@@ -237,13 +270,20 @@ void side_arithmetic(const char *what, Side &side, const c10d::ReduceOp &op)
 {
     auto kind = (c10d::ReduceOp::RedOpType)op;
     if (is_bitwise(kind) && !c10::isIntegralType(side.scalar, true))
-        refuse(what, c10::str("Cannot use ReduceOp.", kind == c10d::ReduceOp::BAND ? "BAND" : kind == c10d::ReduceOp::BOR ? "BOR" : "BXOR",
-                              " with non-integral dtype"));
+        refuse(what,
+               c10::str("Cannot use ReduceOp.",
+                        kind == c10d::ReduceOp::BAND ? "BAND"
+                            : kind == c10d::ReduceOp::BOR ? "BOR"
+                            : "BXOR",
+                        " with non-integral dtype"));
     if (type_number(side.scalar) != NO_TYPE || side.at.empty())
         return;
-    if (side.scalar != at::kComplexHalf || (kind != c10d::ReduceOp::SUM && kind != c10d::ReduceOp::AVG))
-        refuse(what, c10::str("Invalid scalar type: there is no arithmetic for ", side.scalar,
-                              ": integers, bool, float16, bfloat16, float32, float64, complex, float8_e4m3fn and float8_e5m2 have one"));
+    if (side.scalar != at::kComplexHalf
+        || (kind != c10d::ReduceOp::SUM && kind != c10d::ReduceOp::AVG))
+        refuse(what,
+               c10::str("Invalid scalar type: there is no arithmetic for ", side.scalar,
+                        ": integers, bool, float16, bfloat16, float32, float64, complex, "
+                        "float8_e4m3fn and float8_e5m2 have one"));
     side.type = TUTTI_F16;
     for (size_t &n : side.counts)
         n /= 2;                         /* bytes until now: halves, two of each number */
@@ -255,13 +295,17 @@ at::Tensor factor_of(const c10d::ReduceOp &op, const Side &side)
         return at::Tensor();
     auto *given = dynamic_cast<c10d::PreMulSumSupplement *>(op.supplement_.get());
     if (!given)
-        refuse("PREMUL_SUM", "the factor is missing: make the operation by torch.distributed._make_nccl_premul_sum(factor)");
+        refuse("PREMUL_SUM",
+               "the factor is missing: make the operation by "
+               "torch.distributed._make_nccl_premul_sum(factor)");
     at::Tensor said = given->tensor_factor.defined()
         ? given->tensor_factor.detach().reshape({ 1 }).to(at::kCPU)
         : at::full({ 1 }, given->double_factor, at::TensorOptions().dtype(at::kDouble));
     at::Tensor made = said.to(at::kCPU, side.scalar, false, true).contiguous();
     if (c10::isIntegralType(side.scalar, false) && !made.to(said.scalar_type()).equal(said))
-        refuse("PREMUL_SUM", c10::str("the factor is no integer that fits into ", side.scalar, ", as the tensor's elements are"));
+        refuse("PREMUL_SUM",
+               c10::str("the factor is no integer that fits into ", side.scalar,
+                        ", as the tensor's elements are"));
     return made;
 }
 

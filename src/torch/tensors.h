@@ -13,24 +13,29 @@
 
 namespace tutti {
 
-enum class Way { IN, OUT, BOTH };       /* what the operation does with a tensor: reads it, fills it, or both */
+/* what the operation does with a tensor: reads it, fills it, or both */
+enum class Way { IN, OUT, BOTH };
 
-/* What an operation has in use until its end. `back`: the caller's tensor and our copy of it, which is written back at the end: on a
- * device in the stream that was current at the beginning, behind what that had to do with the tensor, whatever thread it is then. */
+/* What an operation has in use until its end. `back`: the caller's tensor and our copy of it, which
+ * is written back at the end: on a device in the stream that was current at the beginning, behind
+ * what that had to do with the tensor, whatever thread it is then. */
 struct Held {
     c10::SmallVector<at::Tensor, 4> tensors;
     std::vector<std::pair<at::Tensor, at::Tensor>> back;
     std::optional<c10::Stream> stream;
-    void put_back(const char *what, const at::Tensor &theirs, const at::Tensor &ours);      /* refuses what cannot be written */
+    /* refuses what cannot be written */
+    void put_back(const char *what, const at::Tensor &theirs, const at::Tensor &ours);
     void write_back();
 };
 
-/* Refuses, with the reason, a tensor whose elements are not all that it is, or do not lie in memory. */
+/* Refuses, with the reason, a tensor whose elements are not all that it is, or do not lie
+ * in memory. */
 void check_kind(const char *what, const at::Tensor &);
 
-/* A list of tensors as one side of a call: one type, one device. A tensor's elements are taken in the order of its indices, whatever its strides: one
- * that does not lie in one piece in that order, or is a lazy conjugate, negative or zero, goes by a copy. So ranks may have different
- * strides. All tensors of all operations come by here. */
+/* A list of tensors as one side of a call: one type, one device. A tensor's elements are taken in
+ * the order of its indices, whatever its strides: one that does not lie in one piece in that order,
+ * or is a lazy conjugate, negative or zero, goes by a copy. So ranks may have different strides.
+ * All tensors of all operations come by here. */
 struct Side {
     c10::SmallVector<void *, 8> at;
     c10::SmallVector<size_t, 8> counts; /* of `type` */

@@ -1,11 +1,14 @@
-/* torch asks for the end of an operation in four ways: wait(), polling, a future, a stream. All of them lead to one place (settle): one thread
- * waits in the library, which frees its handle when it reports the end, and others stand by. How it ended is kept: every wait() tells it again.
+/* torch asks for the end of an operation in four ways: wait(), polling, a future, a stream. All of
+ * them lead to one place (settle): one thread waits in the library, which frees its handle when it
+ * reports the end, and others stand by. How it ended is kept: every wait() tells it again.
  *
- * A future's wait() raises nothing, and what hangs on a future may be Python, block, or call collectives. So a future is completed by a thread of
- * later.h and never by the library's; who only waits needs none. Collectives of a comm end in order, and one thread leads them all; a
- * message ends when it likes, and has a thread of its own.
+ * A future's wait() raises nothing, and what hangs on a future may be Python, block, or call
+ * collectives. So a future is completed by a thread of later.h and never by the library's; who only
+ * waits needs none. Collectives of a comm end in order, and one thread leads them all; a message
+ * ends when it likes, and has a thread of its own.
  *
- * The interpreter's lock is never asked for under the lock of a work: whoever has the former may wait for the latter. */
+ * The interpreter's lock is never asked for under the lock of a work: whoever has the former may
+ * wait for the latter. */
 #include "torch/work.h"
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -22,11 +25,15 @@
 namespace tutti {
 
 static std::mutex *pending_lock = new std::mutex;
-static std::set<Work *> *pending = new std::set<Work *>;        /* whose futures are to be completed; held by the job that does it */
+/* whose futures are to be completed; held by the job that does it */
+static std::set<Work *> *pending = new std::set<Work *>;
 
-Work::Work(std::shared_ptr<Comm> c, c10d::OpType type, const char *title, std::vector<at::Tensor> tensors, const std::vector<at::Tensor> *inputs)
-    : c10d::Work(c->rank, type, title, title ? std::optional<std::vector<at::Tensor>>(inputs ? *inputs : tensors) : std::nullopt), comm(std::move(c)),
-      value(std::move(tensors))
+Work::Work(std::shared_ptr<Comm> c, c10d::OpType type, const char *title,
+           std::vector<at::Tensor> tensors, const std::vector<at::Tensor> *inputs)
+    : c10d::Work(c->rank, type, title,
+                 title ? std::optional<std::vector<at::Tensor>>(inputs ? *inputs : tensors)
+                       : std::nullopt),
+      comm(std::move(c)), value(std::move(tensors))
 {
 }
 
@@ -61,7 +68,8 @@ void Work::end(Failure why)
     failure = std::move(why);           /* what did begin ends first */
 }
 
-/* Another thread waits: until it is back. False: the time is over. The main thread looks at signals meanwhile. */
+/* Another thread waits: until it is back. False: the time is over. The main thread looks at
+ * signals meanwhile. */
 bool Work::stand_by(std::unique_lock<std::mutex> &lock, std::chrono::steady_clock::time_point until)
 {
     while (waiting && !completed_) {
@@ -91,7 +99,8 @@ int Work::take(int patience_ms, Failure *why)
             source = flight.got.from;
             if ((int64_t)flight.got.count != expected) {
                 f.error = -EPROTO;
-                f.report = c10::str("recv at ", flight.site, ": rank ", source, " sent ", flight.got.count, " elements; the tensor has ", expected);
+                f.report = c10::str("recv at ", flight.site, ": rank ", source, " sent ",
+                                    flight.got.count, " elements; the tensor has ", expected);
             }
         }
         if (f.error && !why->error)
@@ -102,8 +111,9 @@ int Work::take(int patience_ms, Failure *why)
 
 bool Work::settle(std::chrono::milliseconds timeout)
 {
-    comm->check_fork();                 /* before the lock, which a thread of the parent may have had */
-    auto until = timeout == kNoTimeout ? std::chrono::steady_clock::time_point::max() : deadline_after(timeout);
+    comm->check_fork();             /* before the lock, which a thread of the parent may have had */
+    auto until = timeout == kNoTimeout ? std::chrono::steady_clock::time_point::max()
+                                       : deadline_after(timeout);
     std::unique_lock<std::mutex> lock(mutex_);
     while (!completed_) {
         if (waiting) {
@@ -120,7 +130,8 @@ bool Work::settle(std::chrono::milliseconds timeout)
             r = take(timeout == kNoTimeout ? 0 : std::max(1, milliseconds(timeout)), &why);
         } catch (...) {
             raised = std::current_exception();
-            passed += passed < flights.size() && !flights[passed]->work;        /* it has ended all the same */
+            /* it has ended all the same */
+            passed += passed < flights.size() && !flights[passed]->work;
             if (!why.error)
                 why = comm->failed(-ECANCELED, false);
         }
@@ -145,7 +156,9 @@ bool Work::wait(std::chrono::milliseconds timeout)
     if (!settle(timeout)) {
         Failure late;
         late.error = -ETIMEDOUT;
-        late.report = c10::str("not done within ", timeout.count(), " ms, the patience of this wait: Operation timed out! It goes on: wait() again");
+        late.report = c10::str("not done within ", timeout.count(),
+                               " ms, the patience of this wait: Operation timed out! It goes on: "
+                               "wait() again");
         fail(late);
     }
     if (failed())
@@ -211,12 +224,15 @@ void Work::abort() { comm->abort("Work.abort() was called"); }
 
 /* ---- futures ---- */
 
-static const size_t BRIEF_BYTES = 256 << 10;            /* up to there an operation is awaited so long before a thread is given to it */
+/* up to there an operation is awaited so long before a thread is given to it */
+static const size_t BRIEF_BYTES = 256 << 10;
 static const std::chrono::milliseconds BRIEF{ 1 }, NONE{ -1 };
 
 static c10d::WorkResult outcome_of(const Failure &failure)
 {
-    return !failure.error ? c10d::WorkResult::SUCCESS : failure.error == -ETIMEDOUT ? c10d::WorkResult::TIMEOUT : c10d::WorkResult::COMM_ERROR;
+    return !failure.error ? c10d::WorkResult::SUCCESS
+        : failure.error == -ETIMEDOUT ? c10d::WorkResult::TIMEOUT
+        : c10d::WorkResult::COMM_ERROR;
 }
 
 static std::vector<c10::Device> devices_of(const std::vector<at::Tensor> &tensors)
@@ -228,8 +244,9 @@ static std::vector<c10::Device> devices_of(const std::vector<at::Tensor> &tensor
     return devices;
 }
 
-/* What hangs on a future may be Python, and torch makes a plain RuntimeError of what that raises. So the end of the backward pass in which a future
- * was asked for, where the reducer waits for all of them, asks the work first: it raises what the operation ended with. */
+/* What hangs on a future may be Python, and torch makes a plain RuntimeError of what that raises.
+ * So the end of the backward pass in which a future was asked for, where the reducer waits for all
+ * of them, asks the work first: it raises what the operation ended with. */
 void Work::tell_backward()
 {
     if (torch::autograd::get_current_graph_task_id() == -1)
@@ -245,10 +262,11 @@ void Work::tell_backward()
 
 /* A small operation is mostly over when it has been started, and a thread costs more than it.
  *
- * A hook of DDP that is Python may call collectives in what hangs on a future (PowerSGD): in a thread of ours they would come before or
- * after those of the next bucket as it happens, on each rank another way. So in a backward pass Python gets the future of a collective
- * when that is over: what it hangs on it runs at once, on all ranks in one order. The reducer itself, which asks without the
- * interpreter's lock, waits for nothing. */
+ * A hook of DDP that is Python may call collectives in what hangs on a future (PowerSGD): in a
+ * thread of ours they would come before or after those of the next bucket as it happens, on each
+ * rank another way. So in a backward pass Python gets the future of a collective when that is over:
+ * what it hangs on it runs at once, on all ranks in one order. The reducer itself, which asks
+ * without the interpreter's lock, waits for nothing. */
 std::chrono::milliseconds Work::patience_of_future() const
 {
     bool message = false, brief = flights.size() == 1;
@@ -275,12 +293,16 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
         std::optional<pybind11::gil_scoped_release> released;
         if (python_runs() && PyGILState_Check())
             released.emplace();
-        settle(patience);               /* throws what a signal's handler raises: then there is no future that nobody would complete */
+        /* throws what a signal's handler raises: then there is no future that nobody
+         * would complete */
+        settle(patience);
     }
     {
         std::lock_guard<std::mutex> hold(mutex_);
         if (!future)
-            future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices_of(value));
+            future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(
+                                                                  c10::TensorType::get()),
+                                                              devices_of(value));
     }
     tell_backward();
     promise();
@@ -320,7 +342,7 @@ void Work::promise()
     auto settled = [self] {
         try {
             self->settle(kNoTimeout);
-        } catch (...) {                                 /* a fork, or the interpreter is going: the future tells */
+        } catch (...) {                 /* a fork, or the interpreter is going: the future tells */
         }
     };
     auto then = [self] { self->complete(); };
@@ -336,7 +358,8 @@ c10::IValue Work::value_of_future() const
         return value;
     c10::List<c10::List<at::Tensor>> lists;
     for (size_t i = 0; i < value.size(); i += value.size() / rows)
-        lists.push_back(c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(value).slice(i, value.size() / rows)));
+        lists.push_back(
+            c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(value).slice(i, value.size() / rows)));
     return lists;
 }
 
@@ -392,7 +415,10 @@ void Work::interrupt_all()
 
 /* ---- several ---- */
 
-Together::Together(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> w) : c10d::Work(rank, c10d::OpType::COALESCED), works(std::move(w)) {}
+Together::Together(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> w)
+    : c10d::Work(rank, c10d::OpType::COALESCED), works(std::move(w))
+{
+}
 
 bool Together::isCompleted()
 {
@@ -445,7 +471,8 @@ bool Together::wait(std::chrono::milliseconds timeout)
 
 c10::intrusive_ptr<c10::ivalue::Future> Together::getFuture()
 {
-    c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
+    c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(
+        c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
     for (auto &work : works)
         futures.push_back(work->getFuture());
     return c10::collectAll(futures)->then(

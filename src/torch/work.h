@@ -13,33 +13,33 @@ namespace tutti {
 class Work : public c10d::Work {
 public:
     /* value: the result's tensors. title: the event's name in a profile. */
-    Work(std::shared_ptr<Comm> comm, c10d::OpType type, const char *title, std::vector<at::Tensor> value,
-         const std::vector<at::Tensor> *inputs = nullptr);
-    ~Work() override;
+  Work(std::shared_ptr<Comm> comm, c10d::OpType type, const char *title,
+       std::vector<at::Tensor> value, const std::vector<at::Tensor> *inputs = nullptr);
+  ~Work() override;
 
-    /* Both before anybody else sees the work: what is under way; and that there is no more, since nothing else was to be done or it could not even
-     * begin. */
-    void holds(std::unique_ptr<Flight> flight) { flights.push_back(std::move(flight)); }
-    void end(Failure failure);
-    size_t rows = 1;                    /* its future's value is so many lists */
-    int64_t expected = -1;              /* of a recv: how many elements have to come */
+  /* Both before anybody else sees the work: what is under way; and that there is no more, since
+     * nothing else was to be done or it could not even begin. */
+  void holds(std::unique_ptr<Flight> flight) { flights.push_back(std::move(flight)); }
+  void end(Failure failure);
+  size_t rows = 1; /* its future's value is so many lists */
+  int64_t expected = -1; /* of a recv: how many elements have to come */
 
-    bool isCompleted() override;
-    bool isSuccess() const override;
-    std::exception_ptr exception() const override;
-    int sourceRank() const override;
-    std::vector<at::Tensor> result() override;
-    void synchronize() override;
-    bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
-    void blockCurrentStream() override { wait(); }
-    void abort() override;
-    c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-    c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
-    float getDuration() const override;
-    uint64_t getSequencenumber() const override { return number; }
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  int sourceRank() const override;
+  std::vector<at::Tensor> result() override;
+  void synchronize() override;
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  void blockCurrentStream() override { wait(); }
+  void abort() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+  float getDuration() const override;
+  uint64_t getSequencenumber() const override { return number; }
 
-    uint64_t number = 0;
-    static void interrupt_all();        /* Ctrl-C: ends the futures that are not complete */
+  uint64_t number = 0;
+  static void interrupt_all(); /* Ctrl-C: ends the futures that are not complete */
 
 private:
     /* Whether it has ended; throws what a signal's handler raised. */
@@ -55,14 +55,17 @@ private:
     void complete();
 
     const std::shared_ptr<Comm> comm;
-    c10::SmallVector<std::unique_ptr<Flight>, 1> flights;   /* in the order in which they were started */
+    /* in the order in which they were started */
+    c10::SmallVector<std::unique_ptr<Flight>, 1> flights;
     size_t passed = 0;                  /* of these have ended */
     std::vector<at::Tensor> value;
     bool waiting = false;               /* a thread is in the library's wait */
     Failure failure;
     int source = -1;
-    c10::intrusive_ptr<c10::ivalue::Future> future, outcome;    /* what it came to; how it came to it */
-    bool promised = false, future_told = false, outcome_told = false;   /* a thread will complete them; whoever does so has said it */
+    /* what it came to; how it came to it */
+    c10::intrusive_ptr<c10::ivalue::Future> future, outcome;
+    /* a thread will complete them; whoever does so has said it */
+    bool promised = false, future_told = false, outcome_told = false;
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now(), over;
 };
 

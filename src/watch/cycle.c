@@ -1,5 +1,6 @@
-/* Cost of a long sleep: eleven stores once and two a slice; where the rank waited for sleeps, too, join.lock for the microseconds of a walk.
- * A thread keeps what it remembers (8 KiB) from its first walk on. */
+/* Cost of a long sleep: eleven stores once and two a slice; where the rank waited for sleeps, too,
+ * join.lock for the microseconds of a walk. A thread keeps what it remembers (8 KiB) from its
+ * first walk on. */
 #include "watch/cycle.h"
 
 #include "watch/wait_graph.h"
@@ -9,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCK_PATIENCE_NS UINT64_C(20000000)          /* to look: somebody else finds it, or we do in the next slice */
-#define STORY_PATIENCE_NS UINT64_C(2000000000)       /* to end: its holder is at it, and may have lost its CPU */
+/* to look: somebody else finds it, or we do in the next slice */
+#define LOCK_PATIENCE_NS UINT64_C(20000000)
+/* to end: its holder is at it, and may have lost its CPU */
+#define STORY_PATIENCE_NS UINT64_C(2000000000)
 
 struct seen { uint32_t rank, thread; uint64_t stamp, beats; };
 struct cycle_memory { int n; struct seen seen[NODES_MAX]; };
@@ -31,12 +34,15 @@ static uint32_t slot_index(const struct watch *w)
 
 static uint32_t wait_about(const struct cycle_wait *wait) { return (uint32_t)(wait->about + 1); }
 
-static bool waiter_says(const struct watch *w, const struct waiter *own, const struct cycle_wait *wait)
+static bool waiter_says(const struct watch *w, const struct waiter *own,
+                        const struct cycle_wait *wait)
 {
     /* relaxed: our own words */
-    return (load_relaxed64(&own->stamp) & 1) && load_relaxed64(&own->birth) == w->slot->birth && load_relaxed64(&own->seq) == wait->seq
+    return (load_relaxed64(&own->stamp) & 1) && load_relaxed64(&own->birth) == w->slot->birth
+        && load_relaxed64(&own->seq) == wait->seq
         /* relaxed: as above */
-        && load_relaxed32(&own->kind) == (uint32_t)wait->kind && load_relaxed32(&own->site) == wait->site
+        && load_relaxed32(&own->kind) == (uint32_t)wait->kind
+        && load_relaxed32(&own->site) == wait->site
         /* relaxed: as above */
         && load_relaxed32(&own->about) == wait_about(wait);
 }
@@ -45,7 +51,8 @@ static void waiter_over(struct waiter *own)
 {
     uint64_t stamp = load_relaxed64(&own->stamp);                    /* relaxed: our own word */
     if (stamp & 1)
-        store_fence64(&own->stamp, stamp + 1);                       /* E60 release, E60 fence: the fields change after it */
+        /* E60 release, E60 fence: the fields change after it */
+        store_fence64(&own->stamp, stamp + 1);
 }
 
 static void waiter_begin(const struct watch *w, struct waiter *own, const struct cycle_wait *wait)
@@ -76,7 +83,8 @@ static void memory_keep(struct cycle_memory *memory, const struct wait_graph *g)
     memory->n = 0;
     for (int i = 0; i < g->nodes; i++)
         if (g->node[i].ahead)
-            memory->seen[memory->n++] = (struct seen){ g->node[i].rank, g->node[i].thread, g->node[i].stamp, g->node[i].beats };
+            memory->seen[memory->n++] = (struct seen){ g->node[i].rank, g->node[i].thread,
+                                                       g->node[i].stamp, g->node[i].beats };
 }
 
 static const struct seen *memory_find(const struct cycle_memory *memory, const struct node *node)
@@ -114,7 +122,8 @@ static bool doom_collective(const struct watch *w, const struct wait_graph *g, c
     while (!wait_graph_group_stuck(g, lacks))
         lacks++;
     uint64_t none = 0, v = verdict_make(n->seq, WHY_DEADLOCK, n->me, lacks->member);
-    if (!swap_if64(&n->slot->verdict, &none, v))         /* E4 release: else it may be what was said for another rank there */
+    /* E4 release: else it may be what was said for another rank there */
+    if (!swap_if64(&n->slot->verdict, &none, v))
         return verdict_why(none) == WHY_DEADLOCK && verdict_after(none, n->seq) == 0;
     fence_full();                                                    /* E4 fence */
     const shared64 *arrived = &arena_member(n->slot, lacks->member)->arrival[n->seq & 1].seq;
@@ -123,7 +132,7 @@ static bool doom_collective(const struct watch *w, const struct wait_graph *g, c
         swap_if64(&n->slot->verdict, &seen, 0);                      /* E8 release */
         return false;
     }
-    if (swap_if64(&n->slot->verdict, &seen, verdict_confirmed(v)))                              /* E7 release */
+    if (swap_if64(&n->slot->verdict, &seen, verdict_confirmed(v)))                  /* E7 release */
         w->ways->wake(w->ways->arg, low_half(&n->slot->verdict), INT32_MAX);
     return true;
 }
@@ -142,7 +151,8 @@ static void cycle_doom(const struct watch *w, const struct wait_graph *g)
             return;
     for (int i = 0; i < g->nodes; i++)
         if (g->node[i].back && !g->node[i].seq)
-            store_release64(&wait_graph_waiter(g, &g->node[i])->doomed, g->node[i].stamp);   /* E63 release */
+            /* E63 release */
+            store_release64(&wait_graph_waiter(g, &g->node[i])->doomed, g->node[i].stamp);
 }
 
 static void cycle_walk(struct watch *w, uint32_t thread)

@@ -1,6 +1,7 @@
-/* The kernel marks the alive word of a rank whose thread goes and wakes one sleeper; that is the quick way, 0.1 ms. What escapes it
- * is found by death_probe at the end of a slice. A word that is neither held nor marked was let go in good order: the seat says
- * whether the rank has left, or its process goes on without the thread that joined (ADRIFT), which is no death. */
+/* The kernel marks the alive word of a rank whose thread goes and wakes one sleeper; that is the
+ * quick way, 0.1 ms. What escapes it is found by death_probe at the end of a slice. A word that is
+ * neither held nor marked was let go in good order: the seat says whether the rank has left, or its
+ * process goes on without the thread that joined (ADRIFT), which is no death. */
 #include "watch/death.h"
 
 #include <errno.h>
@@ -22,14 +23,15 @@ static enum gone death_judge(struct seat *seat, uint32_t word)
 
 enum gone death_of(struct seat *seat)
 {
-    return death_judge(seat, load_acquire32(process_mark_word(&seat->mark)));        /* E5 acquire */
+    return death_judge(seat, load_acquire32(process_mark_word(&seat->mark)));       /* E5 acquire */
 }
 
 void death_look(struct watch *w)
 {
     for (uint32_t p = 0; p < w->size; p++) {
-        w->seen[p] = load_acquire32(process_mark_word(&w->seats[p]->mark));          /* E5 acquire */
-        uint8_t lost = load_relaxed8(&w->lost[p]);                   /* relaxed: sticky, and all who write it say the same */
+        w->seen[p] = load_acquire32(process_mark_word(&w->seats[p]->mark));         /* E5 acquire */
+        /* relaxed: sticky, and all who write it say the same */
+        uint8_t lost = load_relaxed8(&w->lost[p]);
         w->gone[p] = lost ? lost : (uint8_t)death_judge(w->seats[p], w->seen[p]);
     }
 }
@@ -41,7 +43,8 @@ static bool death_handle_ready(int handle)
     return poll(&poll_fd, 1, 0) > 0;
 }
 
-/* Without its joining thread a process is judged as a whole: a descriptor of it becomes readable when its last thread is gone. */
+/* Without its joining thread a process is judged as a whole: a descriptor of it becomes readable
+ * when its last thread is gone. */
 static int death_adrift_alive(const struct seat *seat)
 {
     int fd = process_pidfd(&seat->id);
@@ -56,8 +59,9 @@ static int death_adrift_alive(const struct seat *seat)
 
 static struct kept *handle_at(uint64_t word) { return (struct kept *)(uintptr_t)word; }
 
-/* A descriptor of the process makes asking cheap (6 us instead of 50): opened at the first question, kept for the world's life;
-   the program may have closed it. Not in very large worlds: the program needs descriptors too. */
+/* A descriptor of the process makes asking cheap (6 us instead of 50): opened at the first
+   question, kept for the world's life; the program may have closed it. Not in very large worlds:
+   the program needs descriptors too. */
 static int death_handle(struct watch *w, uint32_t p)
 {
     if (w->arena->header->size > HANDLES_MAX)
@@ -72,7 +76,7 @@ static int death_handle(struct watch *w, uint32_t p)
     struct kept *kept = malloc(sizeof *kept);
     if (kept)
         *kept = kept_of(fd);
-    if (!kept || !swap_if64(handle, &have, (uint64_t)(uintptr_t)kept)) {            /* E85 release */
+    if (!kept || !swap_if64(handle, &have, (uint64_t)(uintptr_t)kept)) {        /* E85 release */
         free(kept);
         close(fd);                                   /* no memory, or another thread was first */
         return have ? kept_fd(handle_at(have)) : -ENOMEM;
@@ -99,7 +103,8 @@ bool death_without_mark(struct watch *w, uint32_t p, bool thorough)
         return death_handle_ready(handle);
     if (handle == -ESRCH || process_alive(&seat->id, handle) == 0)
         /* It may have gone adrift in good order between the two looks. */
-        return load_acquire32(&seat->state) != SEAT_ADRIFT || death_adrift_alive(seat) == 0;     /* E11 acquire */
+        /* E11 acquire */
+        return load_acquire32(&seat->state) != SEAT_ADRIFT || death_adrift_alive(seat) == 0;
     return false;
 }
 
@@ -108,9 +113,11 @@ int death_probe(struct watch *w, bool thorough)
     int found = 0;
     for (uint32_t p = 0; p < w->size; p++) {
         /* relaxed: sticky, and all who write it say the same */
-        if (p == w->me || load_relaxed8(&w->lost[p]) || w->gone[p] != GONE_NO || !death_without_mark(w, p, thorough))
+        if (p == w->me || load_relaxed8(&w->lost[p]) || w->gone[p] != GONE_NO
+            || !death_without_mark(w, p, thorough))
             continue;
-        store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);        /* relaxed: sticky, and all say the same */
+        /* relaxed: sticky, and all say the same */
+        store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
         found++;
     }
     return found;

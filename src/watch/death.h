@@ -2,18 +2,21 @@
  * Owns: the watch's scratch `seen`, `gone`, `lost`.
  * Never: whose fault that makes an operation's end: verdict.h judges.
  *
- * E85 handle: a thread fills a `struct kept`, then puts its address into `handles` (swap, release); the others load it (acquire), then read. */
+ * E85 handle: a thread fills a `struct kept`, then puts its address into `handles` (swap, release);
+ *     the others load it (acquire), then read. */
 #ifndef TUTTI_WATCH_DEATH_H
 #define TUTTI_WATCH_DEATH_H
 
 #include "watch/watch.h"
 
-/* Loads every member's alive word (E5), and notes in seen what a sleep may rely on and in gone what became of its owner. */
+/* Loads every member's alive word (E5), and notes in seen what a sleep may rely on and in gone what
+ * became of its owner. */
 void death_look(struct watch *w);
 
-/* Asks the system after every member that is not known to be gone: finds what leaves no mark (reaped by the OOM killer, an exec by
-   another thread, a core being dumped). Some microseconds a member, thorough (looks into /proc) some ten: for the longest slices.
-   Returns how many are newly lost. */
+/* Asks the system after every member that is not known to be gone: finds what leaves no mark
+   (reaped by the OOM killer, an exec by another thread, a core being dumped). Some microseconds a
+   member, thorough (looks into /proc) some ten: for the longest slices. Returns how many are
+   newly lost. */
 int death_probe(struct watch *w, bool thorough);
 
 /* The same for one member: gone without a mark? For those who wait for one rank. */

@@ -1,9 +1,10 @@
-/* All waiting of collectives is here. A wait costs a spin of `budget`, then looks at everything that could end it (verdict_look), then
- * sleeps in slices: on the word, the verdict, the news and the alive words at once, so that a death or an abort wakes us by itself, 250 ms at
- * a time; where ranks share CPUs, and sleeps are many and short, first 1 ms on the word alone (one plain futex), then 16 ms. After each long
- * one the system is asked for deaths without a mark.
- * A device of this rank is asked, since no word tells when it is ready: again and again for 200 us, with the CPU offered to others, then
- * every 50 us; in between the same words wake us. */
+/* All waiting of collectives is here. A wait costs a spin of `budget`, then looks at everything
+ * that could end it (verdict_look), then sleeps in slices: on the word, the verdict, the news and
+ * the alive words at once, so that a death or an abort wakes us by itself, 250 ms at a time; where
+ * ranks share CPUs, and sleeps are many and short, first 1 ms on the word alone (one plain futex),
+ * then 16 ms. After each long one the system is asked for deaths without a mark.
+ * A device of this rank is asked, since no word tells when it is ready: again and again for 200 us,
+ * with the CPU offered to others, then every 50 us; in between the same words wake us. */
 #include "watch/drive.h"
 
 #include "watch/cycle.h"
@@ -15,8 +16,17 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { LEAST_SLICE = 100000, FIRST_SLICE = 1000000, LONG_FROM = 2, PROBE_FROM = 1, THOROUGH_FROM = 2, ALIVE_FROM = 3 };     /* ns; slices before the long ones, before the first probe; words before the alive words */
-enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };         /* ns; looks between two questions whether to stop, two probes */
+/* ns; slices before the long ones, before the first probe; words before the alive words */
+enum {
+    LEAST_SLICE = 100000,
+    FIRST_SLICE = 1000000,
+    LONG_FROM = 2,
+    PROBE_FROM = 1,
+    THOROUGH_FROM = 2,
+    ALIVE_FROM = 3
+};
+/* ns; looks between two questions whether to stop, two probes */
+enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };
 
 
 void drive_started(struct op *op)
@@ -40,7 +50,7 @@ void drive_probe(struct op *op)
 {
     op->polls += op->wait.own;
     if (op->wait.poll) {
-        op->slices = 1;                              /* the slices are short from the first on, and watch all words */
+        op->slices = 1;         /* the slices are short from the first on, and watch all words */
         if (op->polls % POLLS_A_PROBE == 0)
             death_probe(op->watch, true);
     } else if (op->slices > PROBE_FROM)
@@ -66,7 +76,8 @@ int drive_look(struct op *op)
         op->late = true;
         late = false;
     }
-    /* What has come is no reason to ask for anybody. E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire, E70 acquire */
+    /* What has come is no reason to ask for anybody. E1 acquire, E16 acquire, E17 acquire,
+     * E18 acquire, E20 acquire, E70 acquire */
     if (load_acquire64(op->wait.word) < op->wait.value)
         drive_probe(op);
     int r = verdict_look(w, &op->claim, &op->wait, late);
@@ -83,7 +94,10 @@ uint64_t drive_slice_most(int64_t timeout_ns)
     return part < LEAST_SLICE ? LEAST_SLICE : part < DRIVE_SLICE_LAST ? part : DRIVE_SLICE_LAST;
 }
 
-uint64_t drive_excess(uint64_t slice, uint64_t took) { return took > 4 * slice && took - slice > FIRST_SLICE ? took - slice : 0; }
+uint64_t drive_excess(uint64_t slice, uint64_t took)
+{
+    return took > 4 * slice && took - slice > FIRST_SLICE ? took - slice : 0;
+}
 
 uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
 {
@@ -94,20 +108,27 @@ uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
 
 uint64_t drive_slice(struct op *op)
 {
-    uint64_t slice = op->wait.poll ? POLL_SLICE : op->slices < LONG_FROM ? (uint64_t)FIRST_SLICE << (4 * op->slices) : DRIVE_SLICE_LAST;        /* 1, 16, 250 ms */
+    /* 1, 16, 250 ms */
+    uint64_t slice = op->wait.poll ? POLL_SLICE
+        : op->slices < LONG_FROM ? (uint64_t)FIRST_SLICE << (4 * op->slices)
+        : DRIVE_SLICE_LAST;
     uint64_t waited = drive_waited(op);
     if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
-        uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0, most = drive_slice_most(op->timeout_ns);
+        uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0,
+                 most = drive_slice_most(op->timeout_ns);
         slice = most < slice ? most : slice;
         slice = left < slice ? left + 1 : slice;
     }
-    uint64_t warn = op->watch->warn_ns >= 0 && op->warned < 2 ? (uint64_t)op->watch->warn_ns << (2 * op->warned) : UINT64_MAX;
+    uint64_t warn = op->watch->warn_ns >= 0 && op->warned < 2
+        ? (uint64_t)op->watch->warn_ns << (2 * op->warned)
+        : UINT64_MAX;
     if (warn > waited && warn - waited < slice)
         slice = warn - waited + 1;
     return slice;
 }
 
-/* A poll's slice is so short that any busy machine doubles it: measured by that, all the time would be excused. */
+/* A poll's slice is so short that any busy machine doubles it: measured by that, all the time would
+ * be excused. */
 void drive_slept(struct op *op, uint64_t slice, uint64_t took)
 {
     slice = op->wait.poll ? drive_slice_most(op->timeout_ns) : slice;
@@ -128,23 +149,31 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
     uint64_t have = load_acquire64(op->wait.word);
     *sleep = (struct drive_sleep){ drive_sleepers(op), words, 0 };
     fetch_add32(sleep->sleepers, 1);                 /* E3: declared … */
-    fence_full();                                    /* E3 fence: … before the word is looked at again, by the kernel */
+    fence_full();               /* E3 fence: … before the word is looked at again, by the kernel */
     int n = 0;
     /* If it has come meanwhile, the sleep returns at once. */
-    words[n++] = (struct futex_word){ low_half(op->wait.word), (uint32_t)have - (have >= op->wait.value) };
+    words[n++] = (struct futex_word){ low_half(op->wait.word),
+                                      (uint32_t)have - (have >= op->wait.value) };
     if (op->slices > 0 && room >= ALIVE_FROM + 1) {
-        /* Over: a verdict on a later operation, an abort, are there to stay and none of its business, or it would never sleep. */
-        words[n++] = (struct futex_word){ low_half(&w->slot->verdict), w->over ? (uint32_t)load_acquire64(&w->slot->verdict) : 0 };
-        words[n++] = (struct futex_word){ &w->slot->news, w->over ? load_acquire32(&w->slot->news) : w->news_seen };
+        /* Over: a verdict on a later operation, an abort, are there to stay and none of its
+         * business, or it would never sleep. */
+        words[n++] = (struct futex_word){ low_half(&w->slot->verdict),
+                                          w->over ? (uint32_t)load_acquire64(&w->slot->verdict)
+                                                  : 0 };
+        words[n++] = (struct futex_word){ &w->slot->news,
+                                          w->over ? load_acquire32(&w->slot->news) : w->news_seen };
         if (w->beyond && room >= ALIVE_FROM + 3) {
             words[n++] = (struct futex_word){ w->beyond->news, w->beyond->news_seen };
-            words[n++] = (struct futex_word){ low_half(w->beyond->verdict), w->beyond->verdict_seen };
+            words[n++] = (struct futex_word){ low_half(w->beyond->verdict),
+                                              w->beyond->verdict_seen };
         }
-        /* Above 125 ranks each sleeper watches its neighbours: whoever finds a death proposes the verdict, and that wakes the rest. */
+        /* Above 125 ranks each sleeper watches its neighbours: whoever finds a death proposes the
+         * verdict, and that wakes the rest. */
         for (uint32_t i = 1; i < w->size && n < room; i++) {
             uint32_t p = (w->me + i) % w->size;
             if (w->gone[p] == GONE_NO)
-                words[n++] = (struct futex_word){ process_mark_word(&w->seats[p]->mark), w->seen[p] };
+                words[n++] = (struct futex_word){ process_mark_word(&w->seats[p]->mark),
+                                                  w->seen[p] };
         }
     }
     sleep->n = n;
@@ -155,19 +184,21 @@ void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
 {
     fetch_sub32(sleep->sleepers, 1);
     for (int i = ALIVE_FROM; i < sleep->n; i++)
-        if (load_acquire32(sleep->words[i].word) != sleep->words[i].seen)            /* E5 acquire */
-            ways->wake(ways->arg, sleep->words[i].word, INT_MAX);                    /* E9 */
+        if (load_acquire32(sleep->words[i].word) != sleep->words[i].seen)           /* E5 acquire */
+            ways->wake(ways->arg, sleep->words[i].word, INT_MAX);                   /* E9 */
 }
 
 bool drive_stop_asked(struct watch *w)
 {
     watch_meanwhile(w);
-    bool said = load_acquire32(&w->mine->quit) & QUIT_INTERRUPT;     /* once is enough: the operation may have succeeded, and only be read yet */
+    /* once is enough: the operation may have succeeded, and only be read yet */
+    bool said = load_acquire32(&w->mine->quit) & QUIT_INTERRUPT;
     return w->interrupt && !said && w->interrupt(w->interrupt_arg);
 }
 
-/* The interrupt function said stop. That ends the operation by a verdict like any other reason, so that all or none holds: if everybody
-   has done its part by now, it succeeds here as it does there, and the next one meets the abort. */
+/* The interrupt function said stop. That ends the operation by a verdict like any other reason, so
+   that all or none holds: if everybody has done its part by now, it succeeds here as it does there,
+   and the next one meets the abort. */
 static int drive_interrupted(struct op *op)
 {
     struct watch *w = op->watch;
@@ -180,7 +211,8 @@ static int drive_interrupted(struct op *op)
 
 static void drive_cycle(struct op *op)
 {
-    struct cycle_wait wait = { fingerprint_kind(op->claim.descriptor), op->site, op->claim.seq, -1 };
+    struct cycle_wait wait = { fingerprint_kind(op->claim.descriptor), op->site, op->claim.seq,
+                               -1 };
     if (op->watch->over || timeout_given(op->timeout_ns) || drive_waited(op) < CYCLE_FROM_NS)
         return;
     cycle_patient(op->watch, op->claim.seq);
@@ -193,11 +225,13 @@ static int drive_sleep(struct op *op)
     struct watch *w = op->watch;
     struct futex_word words[FUTEX_WORDS];
     uint64_t slept = w->ways->now(w->ways->arg);
-    /* With a CPU of its own a rank seldom sleeps, and then long: all words at once, and no short slices, which cost as much as the sleep. */
+    /* With a CPU of its own a rank seldom sleeps, and then long: all words at once, and no short
+     * slices, which cost as much as the sleep. */
     op->slices = w->budget.spin_ticks ? LONG_FROM : 0;
     for (bool first = true;; first = false) {
         uint64_t before = w->ways->now(w->ways->arg);
-        w->excused_ns += drive_excess(0, before - slept);            /* a stop may come between two sleeps; before the deadline is judged */
+        /* a stop may come between two sleeps; before the deadline is judged */
+        w->excused_ns += drive_excess(0, before - slept);
         int r = drive_look(op);
         if (r != 0)
             return r < 0 ? r : 0;
@@ -206,7 +240,7 @@ static int drive_sleep(struct op *op)
         struct drive_sleep sleep;
         int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
         r = w->ways->sleep(w->ways->arg, words, n, slice);
-        if (r == -ENOSYS) {                          /* one word at a time: then the short ones it is */
+        if (r == -ENOSYS) {                     /* one word at a time: then the short ones it is */
             op->slices = first ? 0 : op->slices;
             slice = drive_slice(op);
             w->ways->sleep(w->ways->arg, words, 1, slice);
@@ -219,7 +253,8 @@ static int drive_sleep(struct op *op)
     }
 }
 
-/* Who asked for a long spin gets it in rounds, with a look behind each. 1: go on; 0: sleep; negative: why the operation failed. */
+/* Who asked for a long spin gets it in rounds, with a look behind each. 1: go on; 0: sleep;
+ * negative: why the operation failed. */
 static int drive_spin_on(struct op *op)
 {
     struct watch *w = op->watch;
@@ -269,7 +304,8 @@ static int drive_poll(struct op *op, uint64_t *last)
     struct drive_sleep sleep;
     uint64_t before = w->ways->now(w->ways->arg);
     if (*last)
-        w->excused_ns += drive_excess(drive_slice_most(op->timeout_ns), before - *last);     /* a stop may come between two polls */
+        /* a stop may come between two polls */
+        w->excused_ns += drive_excess(drive_slice_most(op->timeout_ns), before - *last);
     int r = drive_look(op);
     if (r < 0)
         return r;
@@ -300,7 +336,8 @@ int drive_to_end(struct op *op)
             continue;
         }
         polling = polled = 0;
-        if (op->wait.value != UINT64_MAX && wait_spin(op->wait.word, op->wait.value, ends, w->budget, w->ways))
+        if (op->wait.value != UINT64_MAX
+            && wait_spin(op->wait.word, op->wait.value, ends, w->budget, w->ways))
             continue;
         r = drive_wait(op);
         if (r < 0)

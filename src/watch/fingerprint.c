@@ -3,7 +3,10 @@
 
 #include "fold/fold.h"
 
-static const struct { const char *name; bool collective, data, reduces, rooted, lists, pairs; } kinds[KIND_COUNT] = {
+static const struct {
+    const char *name;
+    bool collective, data, reduces, rooted, lists, pairs;
+} kinds[KIND_COUNT] = {
     [KIND_NONE] = { "nothing yet", false, false, false, false, false, false },
     [KIND_BARRIER] = { "barrier", true, false, false, false, false, false },
     [KIND_BROADCAST] = { "broadcast", true, true, false, true, false, false },
@@ -77,7 +80,9 @@ void fingerprint_add(struct text *t, uint64_t stamp, uint64_t count)
     if (kinds[kind].lists)
         text_add(t, " of counts #%07llx", (unsigned long long)(stamp & (STAMP_HASHED - 1)));
     else if (!kinds[kind].pairs)
-        text_add(t, " %llu", (unsigned long long)(fingerprint_hashed(stamp) ? count : stamp & (STAMP_HASHED - 1)));
+        text_add(t, " %llu",
+                 (unsigned long long)(fingerprint_hashed(stamp) ? count
+                                                                : stamp & (STAMP_HASHED - 1)));
     if (kinds[kind].rooted)
         text_add(t, " root %d", fingerprint_root(stamp));
 }

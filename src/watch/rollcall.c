@@ -1,6 +1,6 @@
-/* Reports are built by each rank for itself, after the fact, from the arrival lines (which stay as they are until this rank returns),
- * the journals and /proc. Cost: some microseconds a rank, and up to 10 ms of patience to learn how a rank died; only where something
- * has gone wrong. */
+/* Reports are built by each rank for itself, after the fact, from the arrival lines (which stay as
+ * they are until this rank returns), the journals and /proc. Cost: some microseconds a rank, and up
+ * to 10 ms of patience to learn how a rank died; only where something has gone wrong. */
 #include "watch/rollcall.h"
 
 #include "base/clock.h"
@@ -40,7 +40,8 @@ static const char *rollcall_short(const char *site)
     return end;
 }
 
-static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp, uint64_t count, uint64_t seq)
+static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp, uint64_t count,
+                          uint64_t seq)
 {
     fingerprint_add(t, stamp, count);
     if (kind_collective(fingerprint_kind(stamp)) && seq)
@@ -50,7 +51,8 @@ static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp,
 /* "recv f32 10 from 3 tag 7" */
 static void rollcall_letter(struct text *t, const struct record *r, enum kind kind)
 {
-    uint32_t about = load_relaxed32(&r->about), tag = load_relaxed32(&r->tag);       /* relaxed: a hint for people */
+    /* relaxed: a hint for people */
+    uint32_t about = load_relaxed32(&r->about), tag = load_relaxed32(&r->tag);
     text_add(t, kind == KIND_SEND ? " to" : " from");
     if (about)
         text_add(t, " %u", about - 1);
@@ -68,31 +70,36 @@ static void rollcall_operation(struct text *t, const struct watch *w, const stru
     uint64_t stamp = load_relaxed64(&r->descriptor), seq = load_relaxed64(&r->seq);
     enum kind kind = fingerprint_kind(stamp);
     if (seq)
-        rollcall_name(t, w, stamp, load_relaxed64(&r->count), seq);                  /* relaxed: as above */
+        rollcall_name(t, w, stamp, load_relaxed64(&r->count), seq);         /* relaxed: as above */
     if (seq && (kind == KIND_SEND || kind == KIND_RECV || kind == KIND_PROBE))
         rollcall_letter(t, r, kind);
     if (!seq)
         text_add(t, "%s", kind_name(fingerprint_kind(stamp)));       /* no operation came of it */
-    text_add(t, " at %s", rollcall_short(arena_site_text(w->arena, load_relaxed32(&r->site))));      /* relaxed: as above */
+    /* relaxed: as above */
+    text_add(t, " at %s", rollcall_short(arena_site_text(w->arena, load_relaxed32(&r->site))));
 }
 
 static enum gone rollcall_gone(const struct watch *w, uint32_t p)
 {
     /* relaxed: sticky, and all who write it say the same */
-    return load_relaxed8(&w->lost[p]) ? (enum gone)load_relaxed8(&w->lost[p]) : death_of(w->seats[p]);
+    return load_relaxed8(&w->lost[p]) ? (enum gone)load_relaxed8(&w->lost[p])
+                                      : death_of(w->seats[p]);
 }
 
-/* How the dead rank ended, as its parent or the system says: its wait status << 1 | 1; 0: not known (yet). */
+/* How the dead rank ended, as its parent or the system says: its wait status << 1 | 1; 0: not
+ * known (yet). */
 static uint32_t rollcall_status(const struct seat *seat)
 {
     int status;
     uint32_t noted = load_acquire32(&seat->status);
     if (!noted && process_end(&seat->id, &status) > 0)
         noted = (uint32_t)status << 1 | 1;
-    return noted ? noted : load_acquire32(&seat->status);            /* its parent may have been just between the two */
+    /* its parent may have been just between the two */
+    return noted ? noted : load_acquire32(&seat->status);
 }
 
-/* A death is known before its reason is: the mark is made while the process still ends. Waits for the reason, some milliseconds at most. */
+/* A death is known before its reason is: the mark is made while the process still ends. Waits for
+ * the reason, some milliseconds at most. */
 static uint32_t rollcall_await_status(struct watch *w, uint32_t p)
 {
     struct seat *seat = w->seats[p];
@@ -114,10 +121,16 @@ static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_
         if (status) {
             text_add(t, ", ");
             process_add_status(t, (int)(status >> 1));
-        } else if (process_alive(&(struct process_id){ .pid = seat->id.pid, .start = seat->id.start, .pid_namespace = seat->id.pid_namespace }, -1) == 1) {
+        } else if (process_alive(&(struct process_id){ .pid = seat->id.pid,
+                                                       .start = seat->id.start,
+                                                       .pid_namespace = seat->id.pid_namespace },
+                                 -1)
+                   == 1) {
             char name[32];
             process_name(seat->id.pid, name, sizeof name);
-            text_add(t, ", but its process goes on as %s: it called exec, or ended that thread alone", name);
+            text_add(t,
+                     ", but its process goes on as %s: it called exec, or ended that thread alone",
+                     name);
         }
     } else if (quit & QUIT_FREED)
         text_add(t, "freed the comm");
@@ -127,7 +140,10 @@ static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_
         text_add(t, "has met a failure of the comm and takes part no more");
 }
 
-void rollcall_end(struct text *t, struct watch *w, uint32_t p) { rollcall_end_by(t, w, p, rollcall_status(w->seats[p])); }
+void rollcall_end(struct text *t, struct watch *w, uint32_t p)
+{
+    rollcall_end_by(t, w, p, rollcall_status(w->seats[p]));
+}
 
 void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
 {
@@ -138,12 +154,15 @@ void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
     bool over = t->used != before;
     if (!over && !strcmp(process_state(&w->seats[p]->id, NULL), "stopped"))
         text_add(t, "stopped, ");
-    if (load_relaxed64(&m->head) == 0) {                             /* relaxed: a hint for people */
-        text_add(t, over ? ", had called nothing on this comm" : "in its own code, has called nothing on this comm yet");
+    if (load_relaxed64(&m->head) == 0) {                            /* relaxed: a hint for people */
+        text_add(t,
+                 over ? ", had called nothing on this comm"
+                      : "in its own code, has called nothing on this comm yet");
         return;
     }
-    uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);   /* relaxed: as above */
-    int result = (int)load_relaxed32(&r->result);                    /* relaxed: as above */
+    /* relaxed: as above */
+    uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);
+    int result = (int)load_relaxed32(&r->result);                   /* relaxed: as above */
     if (!ended) {
         text_add(t, over ? " in " : "");
         rollcall_operation(t, w, r);
@@ -161,12 +180,14 @@ void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
         text_add(t, ", which was refused (EINVAL)");
 }
 
-/* ---- the table: narrow columns first, so that they stand under each other; the long one last ---- */
+/* ---- the table: narrow columns first, so that they stand under each other; the long one
+ * last ---- */
 
 static const char rollcall_columns[] = "  rank pid     state    CPU      for      doing\n";
 enum { WIDE_PID = 8, WIDE_STATE = 9, WIDE_TIME = 9 };
 
-static void rollcall_cell(struct text *t, int width, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void rollcall_cell(struct text *t, int width, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static void rollcall_cell(struct text *t, int width, const char *format, ...)
 {
     char cell[64];
@@ -227,13 +248,14 @@ static void rollcall_doing(struct text *t, struct watch *w, uint32_t p)
 {
     struct member *m = &w->members[p];
     const struct record *r = journal_hand(m);
-    if (load_relaxed64(&m->head) == 0) {                             /* relaxed: a hint for people */
+    if (load_relaxed64(&m->head) == 0) {                            /* relaxed: a hint for people */
         rollcall_cell(t, WIDE_TIME, "-");
         text_add(t, "no call on this comm yet\n");
         return;
     }
-    uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);   /* relaxed: as above */
-    int result = (int)load_relaxed32(&r->result);                    /* relaxed: as above */
+    /* relaxed: as above */
+    uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);
+    int result = (int)load_relaxed32(&r->result);                   /* relaxed: as above */
     rollcall_time(t, rollcall_age(w, ended ? ended : began));
     text_add(t, ended ? "after " : "in ");
     rollcall_operation(t, w, r);
@@ -255,17 +277,24 @@ static bool rollcall_there(const struct watch *w, const struct claim *c, uint32_
     return load_acquire64(&watch_arrival(w, p, c->seq)->seq) >= c->seq;      /* E1 acquire */
 }
 
-static uint64_t rollcall_count(const struct arrival *a) { return load_relaxed64(&a->payload[COUNT_WORD]); }  /* relaxed: after E1 */
+static uint64_t rollcall_count(const struct arrival *a)
+{
+    /* relaxed: after E1 */
+    return load_relaxed64(&a->payload[COUNT_WORD]);
+}
 
 /* Have p and q called the same thing? Both are there. */
 static bool rollcall_same(const struct watch *w, const struct claim *c, uint32_t p, uint32_t q)
 {
     const struct arrival *a = watch_arrival(w, p, c->seq), *b = watch_arrival(w, q, c->seq);
     uint64_t stamp = load_relaxed64(&a->descriptor);                 /* relaxed: after E1 */
-    return stamp == load_relaxed64(&b->descriptor) && (!fingerprint_hashed(stamp) || rollcall_count(a) == rollcall_count(b));  /* relaxed: after E1 */
+    /* relaxed: after E1 */
+    return stamp == load_relaxed64(&b->descriptor)
+        && (!fingerprint_hashed(stamp) || rollcall_count(a) == rollcall_count(b));
 }
 
-/* How many ranks stand where p stands: the minority is where it is, the majority only where it shows. */
+/* How many ranks stand where p stands: the minority is where it is, the majority only where
+ * it shows. */
 static uint32_t rollcall_company(const struct watch *w, const struct claim *c, uint32_t p)
 {
     bool there = rollcall_there(w, c, p);
@@ -292,7 +321,8 @@ void rollcall_table(struct text *t, struct watch *w, const struct claim *claim)
 {
     struct rank_row *rows = calloc(w->size, sizeof *rows);
     for (uint32_t p = 0; rows && p < w->size; p++)
-        rows[p] = (struct rank_row){ p, claim ? rollcall_company(w, claim, p) : 0, claim && !rollcall_there(w, claim, p) };
+        rows[p] = (struct rank_row){ p, claim ? rollcall_company(w, claim, p) : 0,
+                                     claim && !rollcall_there(w, claim, p) };
     if (rows && claim)
         qsort(rows, w->size, sizeof *rows, rollcall_order);
     text_add(t, "%s", rollcall_columns);
@@ -312,7 +342,8 @@ static void rollcall_ranks(struct text *t, const int *ranks, int n)
 }
 
 /* "rank 3", "ranks 0, 4-7": who has not come; whom the verdict names, where all have by now. */
-static void rollcall_missing(struct text *t, const struct watch *w, const struct claim *c, uint32_t named)
+static void rollcall_missing(struct text *t, const struct watch *w, const struct claim *c,
+                             uint32_t named)
 {
     int *ranks = calloc(w->size, sizeof *ranks), n = 0;
     for (uint32_t p = 0; ranks && p < w->size; p++)
@@ -325,13 +356,15 @@ static void rollcall_missing(struct text *t, const struct watch *w, const struct
     free(ranks);
 }
 
-/* What a rank waits for that is no other rank: "" nothing, or nobody knows. Its disk, once it has come and has not done its part. Its device,
-   once it has come with device memory, and its result is not in place; before that, it alone knows. */
+/* What a rank waits for that is no other rank: "" nothing, or nobody knows. Its disk, once it has
+   come and has not done its part. Its device, once it has come with device memory, and its result
+   is not in place; before that, it alone knows. */
 static const char *rollcall_slow(const struct watch *w, const struct op *op, uint32_t p)
 {
     enum kind kind = fingerprint_kind(op->claim.descriptor);
     bool disk = kind == KIND_LOAD || kind == KIND_SAVE;
-    if (p == w->me && op->began && op->polls && op->wait.own)    /* an operation that never waited has no wait */
+    /* an operation that never waited has no wait */
+    if (p == w->me && op->began && op->polls && op->wait.own)
         return disk ? ", which waits for its disk" : ", which waits for its device";
     if (disk)
         return rollcall_there(w, &op->claim, p) ? ", which waits for its disk" : "";
@@ -348,18 +381,19 @@ static void rollcall_here(struct text *t, const struct watch *w, const struct op
 
 static void rollcall_called_here(struct text *t, const struct watch *w, const struct op *op)
 {
-    text_add(t, "  called here, by rank %u of %u, at %s\n", w->me, w->size, arena_site_text(w->arena, op->site));
+    text_add(t, "  called here, by rank %u of %u, at %s\n", w->me, w->size,
+             arena_site_text(w->arena, op->site));
 }
 
 /* Where p called operation seq, by its journal: the arrival line has no room to spare for it. */
 static uint32_t rollcall_site(const struct watch *w, uint32_t p, uint64_t seq)
 {
     const struct member *m = &w->members[p];
-    uint64_t head = load_relaxed64(&m->head);                        /* relaxed: a hint for people */
+    uint64_t head = load_relaxed64(&m->head);                       /* relaxed: a hint for people */
     for (uint64_t back = 0; back < JOURNAL_RECORDS && back < head; back++) {
         const struct record *r = &m->journal[(head - back) % JOURNAL_RECORDS];
-        if (load_relaxed64(&r->seq) == seq)                          /* relaxed: as above */
-            return load_relaxed32(&r->site);                         /* relaxed: as above */
+        if (load_relaxed64(&r->seq) == seq)                         /* relaxed: as above */
+            return load_relaxed32(&r->site);                        /* relaxed: as above */
     }
     return 0;
 }
@@ -382,8 +416,10 @@ static void rollcall_parties(struct text *t, const struct watch *w, const struct
             text_add(t, "  ");
             rollcall_ranks(t, ranks, n);
             text_add(t, ": ");
-            fingerprint_add(t, load_relaxed64(&a->descriptor), rollcall_count(a));   /* relaxed: after E1 */
-            text_add(t, " at %s\n", rollcall_short(arena_site_text(w->arena, rollcall_site(w, p, c->seq))));
+            /* relaxed: after E1 */
+            fingerprint_add(t, load_relaxed64(&a->descriptor), rollcall_count(a));
+            text_add(t, " at %s\n",
+                     rollcall_short(arena_site_text(w->arena, rollcall_site(w, p, c->seq))));
         }
     free(ranks);
 }
@@ -397,14 +433,16 @@ static bool rollcall_all_alike(const struct watch *w, const struct claim *c)
 }
 
 /* who, by: as the verdict names them, or this rank where that cannot be true. */
-static void rollcall_headline(struct text *t, struct watch *w, const struct op *op, uint32_t who, uint32_t by)
+static void rollcall_headline(struct text *t, struct watch *w, const struct op *op, uint32_t who,
+                              uint32_t by)
 {
     const struct seat *seat = w->seats[who];
     switch (verdict_why(w->failed)) {
     case WHY_DIED:
     case WHY_LEFT:
     case WHY_FREED:
-        text_add(t, "rank %u (pid %d, %.*s) ", who, seat->id.pid, (int)sizeof seat->program - 1, seat->program);
+        text_add(t, "rank %u (pid %d, %.*s) ", who, seat->id.pid, (int)sizeof seat->program - 1,
+                 seat->program);
         size_t before = t->used;
         rollcall_end_by(t, w, who, rollcall_await_status(w, who));
         if (t->used == before)
@@ -429,17 +467,20 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
     case WHY_MISMATCH:
         text_add(t, "the ranks called different things as operation #%llu on %s\n",
                  (unsigned long long)(op->claim.seq - w->arena->header->first_seq), w->name);
-        if (rollcall_all_alike(w, &op->claim))       /* by descriptor; one of them found more, and said what */
+        /* by descriptor; one of them found more, and said what */
+        if (rollcall_all_alike(w, &op->claim))
             text_add(t, "  %.*s\n", ABORT_TEXT - 1, w->members[by].why);
         rollcall_parties(t, w, &op->claim);
         break;
     case WHY_ABORT:
-        text_add(t, "rank %u aborted: %.*s\n  this ended ", who, ABORT_TEXT - 1, w->members[who].why);
+        text_add(t, "rank %u aborted: %.*s\n  this ended ", who, ABORT_TEXT - 1,
+                 w->members[who].why);
         rollcall_here(t, w, op);
         text_add(t, "\n");
         break;
     case WHY_DEVICE:
-        text_add(t, "the device of rank %u failed: %.*s\n  this ended ", who, ABORT_TEXT - 1, w->members[who].why);
+        text_add(t, "the device of rank %u failed: %.*s\n  this ended ", who, ABORT_TEXT - 1,
+                 w->members[who].why);
         rollcall_here(t, w, op);
         text_add(t, "\n");
         break;

@@ -1,5 +1,6 @@
-/* A few words per rank, changed when a thread calls for the first time and when it ends: a call itself only compares its thread with the
- * last one. A thread that ends unseen (by a bare system call) counts as living for ever, which can only hide a cycle. */
+/* A few words per rank, changed when a thread calls for the first time and when it ends: a call
+ * itself only compares its thread with the last one. A thread that ends unseen (by a bare system
+ * call) counts as living for ever, which can only hide a cycle. */
 #include "watch/threads.h"
 
 #include <stdlib.h>
@@ -18,7 +19,9 @@ int threads_number(const struct threads *t)
 
 bool threads_known(const struct threads *t)
 {
-    return threads_serves || threads_number(t) >= 0 || (load_acquire32(&t->seat->threads) & THREADS_MORE);       /* E62 acquire */
+    /* E62 acquire */
+    return threads_serves || threads_number(t) >= 0
+        || (load_acquire32(&t->seat->threads) & THREADS_MORE);
 }
 
 static int threads_take(struct threads *t)
@@ -46,10 +49,10 @@ bool threads_end(struct threads *t)
     if (n < 0)
         return false;
     shared64 *stamp = &t->seat->waiters[n].stamp;
-    if (load_relaxed64(stamp) & 1)                                   /* relaxed: our own word; it was cancelled in a wait */
+    if (load_relaxed64(stamp) & 1)          /* relaxed: our own word; it was cancelled in a wait */
         fetch_add64(stamp, 1);
-    fetch_and32(&t->seat->threads, ~(UINT32_C(1) << n));             /* E62 release */
-    store_relaxed64(&t->self[n], 0);                                 /* relaxed: under the world's lock */
+    fetch_and32(&t->seat->threads, ~(UINT32_C(1) << n));      /* E62 release */
+    store_relaxed64(&t->self[n], 0);                          /* relaxed: under the world's lock */
     return true;
 }
 

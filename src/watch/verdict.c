@@ -1,29 +1,36 @@
-/* The slow half of every operation: see the protocol in verdict.h. It costs a few loads per member and look; a look happens once per
- * slice of a sleep. The order of the loads is the protocol: do not move one. */
+/* The slow half of every operation: see the protocol in verdict.h. It costs a few loads per member
+ * and look; a look happens once per slice of a sleep. The order of the loads is the protocol: do
+ * not move one. */
 #include "watch/verdict.h"
 
 #include "watch/death.h"
 
 #include <errno.h>
 
-enum { FURTHER_MOST = 1000 };          /* looks at what a verdict on a later operation says must be there: one is enough in a sound arena */
+/* looks at what a verdict on a later operation says must be there: one is enough in a
+ * sound arena */
+enum { FURTHER_MOST = 1000 };
 
 static bool claim_committed(const struct watch *w, const struct claim *c, uint32_t p)
 {
     if (!c->commit_at || (c->committer >= 0 && (uint32_t)c->committer != p))
         return true;
-    const shared64 *word = (const shared64 *)(const void *)((const char *)&w->members[p] + c->commit_at);
+    const shared64 *word = (const shared64 *)(const void *)((const char *)&w->members[p]
+                                                            + c->commit_at);
     return load_acquire64(word) >= c->commit;        /* E16 acquire, E17 acquire, E22 acquire */
 }
 
-/* Does anybody who is there by now say device memory? Its owner stored slot.devices before its arrival: so whoever has seen that arrival
-   (E1) finds devices set, and whoever finds it 0 has seen none. Hence the order: an arrival is looked at before devices is. */
+/* Does anybody who is there by now say device memory? Its owner stored slot.devices before its
+   arrival: so whoever has seen that arrival (E1) finds devices set, and whoever finds it 0 has seen
+   none. Hence the order: an arrival is looked at before devices is. */
 static bool claim_devices(const struct watch *w, const struct claim *c)
 {
     if (!load_acquire32(&w->slot->devices))
         return false;
     for (uint32_t p = 0; p < w->size; p++)
-        if (load_acquire64(&watch_arrival(w, p, c->seq)->seq) >= c->seq && watch_device(w, p, c->seq))      /* E1 acquire */
+        /* E1 acquire */
+        if (load_acquire64(&watch_arrival(w, p, c->seq)->seq) >= c->seq
+            && watch_device(w, p, c->seq))
             return true;
     return false;
 }
@@ -31,7 +38,8 @@ static bool claim_devices(const struct watch *w, const struct claim *c)
 static bool claim_came(const struct watch *w, const struct claim *c, uint32_t p)
 {
     const struct arrival *a = watch_arrival(w, p, c->seq);
-    return load_acquire64(&a->seq) >= c->seq && claim_agrees(c, a) && claim_committed(w, c, p);     /* E1 acquire */
+    /* E1 acquire */
+    return load_acquire64(&a->seq) >= c->seq && claim_agrees(c, a) && claim_committed(w, c, p);
 }
 
 static bool claim_placed(const struct watch *w, const struct claim *c, uint32_t p)
@@ -39,14 +47,16 @@ static bool claim_placed(const struct watch *w, const struct claim *c, uint32_t 
     return load_acquire64(&w->members[p].placed) >= c->seq;          /* E70 acquire */
 }
 
-/* Has p done its part of the operation? As far as those who are there say what that is: a device rank that comes later asks more of all. A
-   death that this hides is found in the look after that arrival, which whoever waits for it is woken by. */
+/* Has p done its part of the operation? As far as those who are there say what that is: a device
+   rank that comes later asks more of all. A death that this hides is found in the look after that
+   arrival, which whoever waits for it is woken by. */
 static bool claim_done_by(const struct watch *w, const struct claim *c, uint32_t p)
 {
     return claim_came(w, c, p) && (!claim_devices(w, c) || claim_placed(w, c, p));
 }
 
-/* All arrivals first, then what they ask of all: once they are there that never changes, so what holds once holds for ever and for all. */
+/* All arrivals first, then what they ask of all: once they are there that never changes, so what
+ * holds once holds for ever and for all. */
 bool claim_holds(const struct watch *w, const struct claim *c)
 {
     for (uint32_t p = 0; p < w->size; p++)
@@ -81,8 +91,9 @@ int verdict_error(uint64_t v)
 void verdict_note(struct watch *w, uint64_t v)
 {
     uint32_t who = verdict_who(v);
-    /* relaxed: sticky, and all who write it say the same */
-    if (verdict_state(v) == VERDICT_CONFIRMED && verdict_why(v) == WHY_DIED && who < w->size && who != w->me && load_relaxed8(&w->lost[who]) == GONE_NO)
+    if (verdict_state(v) == VERDICT_CONFIRMED && verdict_why(v) == WHY_DIED && who < w->size
+        /* relaxed: sticky, and all who write it say the same */
+        && who != w->me && load_relaxed8(&w->lost[who]) == GONE_NO)
         store_relaxed8(&w->lost[who], GONE_DIED);                    /* relaxed: as above */
 }
 
@@ -117,8 +128,10 @@ int verdict_contested(struct watch *w, const struct claim *c)
     }
 }
 
-/* A reason to give up, found in the order the protocol asks for: news, alive words, quit bits, flags. WHY_NONE: none. */
-static enum why verdict_reason(struct watch *w, const struct claim *c, bool late, uint32_t blocker, uint32_t *who)
+/* A reason to give up, found in the order the protocol asks for: news, alive words, quit bits,
+ * flags. WHY_NONE: none. */
+static enum why verdict_reason(struct watch *w, const struct claim *c, bool late, uint32_t blocker,
+                               uint32_t *who)
 {
     w->news_seen = load_acquire32(&w->slot->news);                   /* E7 acquire */
     death_look(w);                                                   /* E5: alive words */
@@ -148,9 +161,12 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
         *who = p;
         if (load_acquire64(&a->seq) >= c->seq && !claim_agrees(c, a))        /* E1 acquire */
             return WHY_MISMATCH;
-        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT))) || (!c->whole && claim_done_by(w, c, p)))
+        if ((w->gone[p] == GONE_NO && !(quit & (QUIT_FREED | QUIT_LEFT)))
+            || (!c->whole && claim_done_by(w, c, p)))
             continue;
-        return quit & QUIT_FREED ? WHY_FREED : (quit & QUIT_LEFT) || w->gone[p] == GONE_LEFT ? WHY_LEFT : WHY_DIED;
+        return quit & QUIT_FREED ? WHY_FREED
+            : (quit & QUIT_LEFT) || w->gone[p] == GONE_LEFT ? WHY_LEFT
+            : WHY_DIED;
     }
     *who = blocker;
     return late ? WHY_DEADLINE : WHY_NONE;
@@ -159,7 +175,7 @@ static enum why verdict_reason(struct watch *w, const struct claim *c, bool late
 static bool verdict_confirm(struct watch *w, uint64_t v)
 {
     uint64_t seen = v;
-    return swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v));                                       /* E7 release */
+    return swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v));               /* E7 release */
 }
 
 /* v proposes to fail our operation. 1: look again; 0 is not returned; negative: failed. */
@@ -178,15 +194,17 @@ static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
 
 static bool verdict_reached(const struct watch *w, const struct wait *wait, uint64_t seq)
 {
-    if (load_acquire64(wait->word) >= wait->value)                   /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire, E22 acquire, E70 acquire */
+    /* E1 acquire, E16 acquire, E17 acquire, E18 acquire, E20 acquire, E22 acquire, E70 acquire */
+    if (load_acquire64(wait->word) >= wait->value)
         return true;
     return wait->leave && wait->owner >= 0 && watch_past(w, (uint32_t)wait->owner, seq);
 }
 
-/* Whom a deadline names: this rank, for its device or disk; the rank waited for, if it has not done its part; else the first that has not. If that is
-   this rank alone, whom it waits for; and where that has come,
-   nobody: no rank keeps it from its end any more, and it may be late. */
-static bool verdict_overdue(const struct watch *w, const struct claim *c, const struct wait *wait, uint32_t *who)
+/* Whom a deadline names: this rank, for its device or disk; the rank waited for, if it has not done
+   its part; else the first that has not. If that is this rank alone, whom it waits for; and where
+   that has come, nobody: no rank keeps it from its end any more, and it may be late. */
+static bool verdict_overdue(const struct watch *w, const struct claim *c, const struct wait *wait,
+                            uint32_t *who)
 {
     *who = w->me;
     if (wait->own)
@@ -201,8 +219,8 @@ static bool verdict_overdue(const struct watch *w, const struct claim *c, const 
     return !verdict_reached(w, wait, c->seq);
 }
 
-/* The operation has succeeded; what is left to wait for is that others have read this rank's buffers, or are gone: no deadline, no abort
-   ends that, because they may. 1 go on, 0 sleep. */
+/* The operation has succeeded; what is left to wait for is that others have read this rank's
+   buffers, or are gone: no deadline, no abort ends that, because they may. 1 go on, 0 sleep. */
 static int verdict_over(struct watch *w, const struct wait *wait, uint64_t seq)
 {
     if (!wait->leave)
@@ -223,9 +241,9 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
         }
         uint64_t v = load_acquire64(&w->slot->verdict);              /* E7 acquire */
         int32_t after = verdict_after(v, c->seq);
-        if (v && after > 0) {                                        /* somebody is further: C(k) holds, and we shall see it … */
+        if (v && after > 0) {           /* somebody is further: C(k) holds, and we shall see it … */
             if (++further > FURTHER_MOST)
-                return -EIO;                                         /* … or the word was written over */
+                return -EIO;                                    /* … or the word was written over */
             continue;
         }
         if (v && verdict_state(v) == VERDICT_CONFIRMED)
@@ -263,18 +281,22 @@ static bool verdict_all_came(const struct watch *w, uint64_t seq)
     return true;
 }
 
-/* This rank aborts with an operation under way at which a peer has not arrived: it fails here and now. Else whoever arrives behind the abort could
-   complete it before this rank's waiting thread looks. As give up and decide, without a claim: as long as a rank has not arrived C(k) does not hold. */
+/* This rank aborts with an operation under way at which a peer has not arrived: it fails here
+   and now. Else whoever arrives behind the abort could complete it before this rank's waiting
+   thread looks. As give up and decide, without a claim: as long as a rank has not arrived C(k)
+   does not hold. */
 static void verdict_give_up(struct watch *w, enum why why)
 {
-    uint64_t a = load_acquire64(&w->mine->arrival[0].seq), b = load_acquire64(&w->mine->arrival[1].seq), seq = a > b ? a : b;
+    uint64_t a = load_acquire64(&w->mine->arrival[0].seq),
+             b = load_acquire64(&w->mine->arrival[1].seq), seq = a > b ? a : b;
     uint64_t v = load_acquire64(&w->slot->verdict), proposal = verdict_make(seq, why, w->me, w->me);
     if (verdict_all_came(w, seq))
         return;
     if (v && verdict_after(v, seq) < 0 && verdict_state(v) == VERDICT_PROPOSED)
         swap_if64(&w->slot->verdict, &v, 0);                         /* E8 release */
     v = 0;
-    if (!swap_if64(&w->slot->verdict, &v, proposal))                 /* E4 release: else somebody was first, and decides */
+    /* E4 release: else somebody was first, and decides */
+    if (!swap_if64(&w->slot->verdict, &v, proposal))
         return;
     fence_full();                                                    /* E4 fence */
     if (verdict_all_came(w, seq))
@@ -293,5 +315,6 @@ void verdict_quit(struct watch *w, uint32_t bit)
     if (bit & (QUIT_ABORT | QUIT_INTERRUPT))
         verdict_give_up(w, bit & QUIT_ABORT ? WHY_ABORT : WHY_INTERRUPT);
     if (bit & QUIT_FREED)
-        fetch_or32(&w->mine->quit, QUIT_OVER);                       /* E7 release: the slot may be another comm's from here on */
+        /* E7 release: the slot may be another comm's from here on */
+        fetch_or32(&w->mine->quit, QUIT_OVER);
 }

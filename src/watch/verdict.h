@@ -1,37 +1,52 @@
-/* Job: all or none. Decides, together with every other rank that looks, whether an operation succeeded or failed, and why.
+/* Job: all or none. Decides, together with every other rank that looks, whether an operation
+ *      succeeded or failed, and why.
  * Owns: slot.verdict, with all members, by CAS.
  * Never: sleeps, algorithms, reports.
  *
- * The protocol. C(k): every rank has arrived at k with the same descriptor, the committers' last-phase words have reached their value,
- * and, if any of these arrivals says device memory, the result is in place at every rank (E70: a device can fail after the last word).
- * It is monotone and the same for all who look. V is the verdict word.
+ * The protocol. C(k): every rank has arrived at k with the same descriptor, the committers'
+ * last-phase words have reached their value, and, if any of these arrivals says device memory, the
+ * result is in place at every rank (E70: a device can fail after the last word). It is monotone and
+ * the same for all who look. V is the verdict word.
  *
- *   complete  local completion implies C(k). Load V: 0 or of a later operation -> success. Proposal for k -> withdraw it by CAS, success
- *             (anybody who sees C(k) withdraws, nobody waits for the proposer). Confirmed for k -> fail.
- *   look      C(k)? -> complete, and only the leave of those who still read our buffers may be left to wait for. V confirmed for k -> fail. V proposes k -> decide. V proposes an earlier operation -> clear it.
- *             Then, in this order: news, alive words, quit bits of all (our own too), flags. Somebody aborted, or is gone and has not
- *             done its part (or has, but what it gave lay with it: claim.whole), or called something else, or our deadline has passed -> give up.
+ *   complete  local completion implies C(k). Load V: 0 or of a later operation -> success. Proposal
+ *             for k -> withdraw it by CAS, success (anybody who sees C(k) withdraws, nobody waits
+ *             for the proposer). Confirmed for k -> fail.
+ *   look      C(k)? -> complete, and only the leave of those who still read our buffers may be left
+ *             to wait for. V confirmed for k -> fail. V proposes k -> decide. V proposes an earlier
+ *             operation -> clear it. Then, in this order: news, alive words, quit bits of all (our
+ *             own too), flags. Somebody aborted, or is gone and has not done its part (or has, but
+ *             what it gave lay with it: claim.whole), or called something else, or our deadline has
+ *             passed -> give up.
  *   give up   propose by CAS from 0; if somebody else was first, his reason stands. Then decide.
- *   decide    fence; C(k) once more -> complete. Else confirm by CAS and wake all; if that CAS is lost, look again from the start.
+ *   decide    fence; C(k) once more -> complete. Else confirm by CAS and wake all; if that CAS is
+ *             lost, look again from the start.
  *
  * Edges (both ends carry the name in the code):
- * E1 arrive: a rank stores payload and descriptor, then seq (release); the reader loads seq (acquire), then those. Without it: last
- *    round's data is folded.
+ * E1 arrive: a rank stores payload and descriptor, then seq (release); the reader loads seq
+ *    (acquire), then those. Without it: last round's data is folded.
  * E2 wake: a writer stores its word, full fence, then looks at its sleepers. Pairs with E3 and E4.
- * E3 sleep: a sleeper adds itself to the sleepers, full fence, then looks at the word again (in the kernel). Without it: lost wake.
- * E4 decide: a decider has proposed or read a proposal, full fence, then looks at all arrivals. Pairs with E2 and E6: either the
- *    decider sees the arrival, or the arriver sees the proposal.
- * E5 alive: the alive word is loaded before the flags of its owner: a rank that is gone and behind stays behind.
- * E6 complete: the flags are loaded (acquire), then V. Needs multi-copy atomicity: x86, Armv8, RISC-V.
- * E7 confirm: whatever the report needs (abort text, quit bits) is written before the quit bit, the news and the confirmation (release).
+ * E3 sleep: a sleeper adds itself to the sleepers, full fence, then looks at the word again (in the
+ *     kernel). Without it: lost wake.
+ * E4 decide: a decider has proposed or read a proposal, full fence, then looks at all arrivals.
+ *    Pairs with E2 and E6: either the decider sees the arrival, or the arriver sees the proposal.
+ * E5 alive: the alive word is loaded before the flags of its owner: a rank that is gone and behind
+ *     stays behind.
+ * E6 complete: the flags are loaded (acquire), then V. Needs multi-copy atomicity: x86,
+ *     Armv8, RISC-V.
+ * E7 confirm: whatever the report needs (abort text, quit bits) is written before the quit bit, the
+ *     news and the confirmation (release).
  * E8 withdraw: the CAS back to 0 releases what the withdrawer saw.
- * E9 pass on: a sleeper woken by a death wakes all others on that alive word before it looks at anything else. */
+ * E9 pass on: a sleeper woken by a death wakes all others on that alive word before it looks at
+ *     anything else. */
 #ifndef TUTTI_WATCH_VERDICT_H
 #define TUTTI_WATCH_VERDICT_H
 
 #include "watch/watch.h"
 
-enum why { WHY_NONE, WHY_DIED, WHY_LEFT, WHY_DEADLINE, WHY_MISMATCH, WHY_ABORT, WHY_FREED, WHY_DEADLOCK, WHY_INTERRUPT, WHY_DEVICE, WHY_BEYOND };
+enum why {
+    WHY_NONE, WHY_DIED, WHY_LEFT, WHY_DEADLINE, WHY_MISMATCH, WHY_ABORT, WHY_FREED, WHY_DEADLOCK,
+    WHY_INTERRUPT, WHY_DEVICE, WHY_BEYOND
+};
 
 #define VERDICT_OP_MASK UINT32_C(0x3fffffff)
 enum { VERDICT_PROPOSED = 1, VERDICT_CONFIRMED = 2 };
@@ -54,27 +69,34 @@ static inline int32_t verdict_after(uint64_t v, uint64_t seq)
 
 bool claim_holds(const struct watch *w, const struct claim *c);                     /* C(k) */
 
-/* The end of an operation whose algorithm is done. 0 success, or the failure's negative errno. Inline: one load on the fast path. */
+/* The end of an operation whose algorithm is done. 0 success, or the failure's negative errno.
+ * Inline: one load on the fast path. */
 int verdict_contested(struct watch *w, const struct claim *c);
 static inline bool verdict_none(const struct watch *w)
 {
     return load_acquire64(&w->slot->verdict) == 0;                   /* E6 acquire */
 }
-static inline int verdict_complete(struct watch *w, const struct claim *c) { return verdict_none(w) ? 0 : verdict_contested(w, c); }
 
-/* One look while waiting. 1: go on (the word waited for has come, or C(k) holds). 0: nothing yet, sleep. Negative: failed.
-   late: our deadline has passed. */
+static inline int verdict_complete(struct watch *w, const struct claim *c)
+{
+    return verdict_none(w) ? 0 : verdict_contested(w, c);
+}
+
+/* One look while waiting. 1: go on (the word waited for has come, or C(k) holds). 0: nothing yet,
+   sleep. Negative: failed. late: our deadline has passed. */
 int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait, bool late);
 
-int verdict_error(uint64_t v);                                                       /* the errno of a verdict */
-/* Whom a confirmed verdict calls dead is dead to this rank, too, even if it left no mark and only the proposer asked the system. */
+int verdict_error(uint64_t v);                                          /* the errno of a verdict */
+/* Whom a confirmed verdict calls dead is dead to this rank, too, even if it left no mark and only
+ * the proposer asked the system. */
 void verdict_note(struct watch *w, uint64_t v);
 /* This rank has been told the cause otherwise: is the comm broken, then here, too. */
 void verdict_met(struct watch *w);
 
-/* Abort, free, leave, a device's failure, a failure met alone: sets a quit bit of this rank on this comm, in the order flag, bit,
-   news, wake. An abort also fails the operation that this rank is in, where a peer has not arrived at it. Safe in a signal handler.
-   After FREED nothing of the comm may be touched. */
+/* Abort, free, leave, a device's failure, a failure met alone: sets a quit bit of this rank on this
+   comm, in the order flag, bit, news, wake. An abort also fails the operation that this rank is in,
+   where a peer has not arrived at it. Safe in a signal handler. After FREED nothing of the comm may
+   be touched. */
 void verdict_quit(struct watch *w, uint32_t bit);
 
 #endif

@@ -1,5 +1,6 @@
-/* A walk looks at one line for each thread it meets and at the arrivals of each collective it meets: microseconds, once per long slice of
- * a sleeper whose missing peer sleeps, too. In a collective that only waits for a busy rank there is no walk at all. Where it is too much
+/* A walk looks at one line for each thread it meets and at the arrivals of each collective it
+ * meets: microseconds, once per long slice of a sleeper whose missing peer sleeps, too. In a
+ * collective that only waits for a busy rank there is no walk at all. Where it is too much
  * (NODES_MAX), or where anything is unclear, nothing is found, and the deadline remains. */
 #include "watch/wait_graph.h"
 
@@ -10,7 +11,10 @@
 
 /* ---- reading ---- */
 
-struct waiter *wait_graph_waiter(const struct wait_graph *g, const struct node *node) { return &g->arena->seats[node->rank].waiters[node->thread]; }
+struct waiter *wait_graph_waiter(const struct wait_graph *g, const struct node *node)
+{
+    return &g->arena->seats[node->rank].waiters[node->thread];
+}
 
 static bool node_read(const struct wait_graph *g, struct node *node)
 {
@@ -27,10 +31,12 @@ static bool node_read(const struct wait_graph *g, struct node *node)
     node->about = load_relaxed32(&w->about);
     uint32_t slot = load_relaxed32(&w->slot);
     fence_full();                                                    /* E60 fence */
-    if (load_acquire64(&w->stamp) != node->stamp || slot >= g->arena->header->slots)         /* E60 acquire */
+    /* E60 acquire */
+    if (load_acquire64(&w->stamp) != node->stamp || slot >= g->arena->header->slots)
         return false;
     node->slot = arena_slot(g->arena, slot);
-    return load_acquire32(&node->slot->state) == SLOT_USED && node->slot->birth == node->birth && node->me < arena_slot_size(g->arena, node->slot);
+    return load_acquire32(&node->slot->state) == SLOT_USED && node->slot->birth == node->birth
+        && node->me < arena_slot_size(g->arena, node->slot);
 }
 
 /* The node of that thread; -1: it does not wait. */
@@ -56,15 +62,18 @@ static int wait_graph_node(struct wait_graph *g, uint32_t rank, uint32_t thread)
 static uint32_t rank_callers(const struct seat *seat)
 {
     uint32_t callers = load_acquire32(&seat->threads);               /* E62 acquire */
-    if (load_acquire32(&seat->promises) || (callers & THREADS_MORE))                         /* E62 acquire */
+    if (load_acquire32(&seat->promises) || (callers & THREADS_MORE))            /* E62 acquire */
         return 0;
-    return callers & ((UINT32_C(1) << THREADS_MAX) - 1);             /* there are no others, whatever stands there */
+    /* there are no others, whatever stands there */
+    return callers & ((UINT32_C(1) << THREADS_MAX) - 1);
 }
 
-/* True: all threads of that rank that could help wait themselves. Of its own rank that may be itself. */
+/* True: all threads of that rank that could help wait themselves. Of its own rank that may
+ * be itself. */
 static bool wait_graph_add(struct wait_graph *g, int node, uint32_t rank, uint32_t member)
 {
-    uint32_t callers = rank == RANK_NOBODY ? 0 : rank_callers(&g->arena->seats[rank]), own = UINT32_C(1) << g->node[node].thread;
+    uint32_t callers = rank == RANK_NOBODY ? 0 : rank_callers(&g->arena->seats[rank]),
+             own = UINT32_C(1) << g->node[node].thread;
     if (rank == g->node[node].rank && callers != own)
         callers &= ~own;
     if (g->groups == GROUPS_MAX)
@@ -87,7 +96,8 @@ static bool wait_graph_add(struct wait_graph *g, int node, uint32_t rank, uint32
 
 static bool rank_absent(const struct member *m, uint64_t seq)
 {
-    return load_acquire64(&m->arrival[seq & 1].seq) < seq && load_acquire64(&m->queued) < seq;      /* E1 acquire, E21 acquire */
+    /* E1 acquire, E21 acquire */
+    return load_acquire64(&m->arrival[seq & 1].seq) < seq && load_acquire64(&m->queued) < seq;
 }
 
 /* Nothing is known of what this wait rests on. */
@@ -118,13 +128,15 @@ static bool letters_under_way(const struct node *n, const struct member *m)
 {
     if (n->kind == KIND_SEND)
         return load_acquire32(&m->letters[1]);                       /* E62 acquire */
-    return (n->kind == KIND_RECV || n->kind == KIND_PROBE) && load_acquire32(&m->letters[0]);        /* E62 acquire */
+    /* E62 acquire */
+    return (n->kind == KIND_RECV || n->kind == KIND_PROBE) && load_acquire32(&m->letters[0]);
 }
 
 static bool add_peer(struct wait_graph *g, int i, uint32_t p)
 {
     struct slot *slot = g->node[i].slot;
-    return !letters_under_way(&g->node[i], arena_member(slot, p)) && wait_graph_add(g, i, arena_slot_rank(g->arena, slot, p), p);
+    return !letters_under_way(&g->node[i], arena_member(slot, p))
+        && wait_graph_add(g, i, arena_slot_rank(g->arena, slot, p), p);
 }
 
 static bool add_any(struct wait_graph *g, int i)
@@ -136,14 +148,19 @@ static bool add_any(struct wait_graph *g, int i)
     return true;
 }
 
-/* Whoever is in the job could set a key of the store. Of our own rank the other threads; if there are none, nobody. */
+/* Whoever is in the job could set a key of the store. Of our own rank the other threads; if there
+ * are none, nobody. */
 static bool add_job(struct wait_graph *g, int i)
 {
     for (uint32_t p = 0; p < g->arena->header->size; p++) {
         const struct seat *seat = &g->arena->seats[p];
         uint32_t own = UINT32_C(1) << g->node[i].thread;
-        bool alone = p == g->node[i].rank && !load_acquire32(&seat->promises) && load_acquire32(&seat->threads) == own;      /* E62 acquire */
-        if (alone || load_acquire32(&seat->state) == SEAT_LEFT || death_of(&g->arena->seats[p]) != GONE_NO)  /* E11 acquire */
+        /* E62 acquire */
+        bool alone = p == g->node[i].rank && !load_acquire32(&seat->promises)
+            && load_acquire32(&seat->threads) == own;
+        /* E11 acquire */
+        if (alone || load_acquire32(&seat->state) == SEAT_LEFT
+            || death_of(&g->arena->seats[p]) != GONE_NO)
             continue;
         if (!wait_graph_add(g, i, p, 0))
             return false;
@@ -160,7 +177,10 @@ static void wait_graph_grow(struct wait_graph *g, int i)
         return;
     }
     n->all = true;
-    bool held = n->kind == KIND_GET ? add_job(g, i) : n->about == 0 ? add_any(g, i) : n->about <= arena_slot_size(g->arena, n->slot) && add_peer(g, i, n->about - 1);
+    bool held = n->kind == KIND_GET ? add_job(g, i)
+        : n->about == 0
+        ? add_any(g, i)
+        : n->about <= arena_slot_size(g->arena, n->slot) && add_peer(g, i, n->about - 1);
     if (!held)
         node_forget(g, i);
 }
@@ -195,7 +215,8 @@ static void wait_graph_strike(struct wait_graph *g)
     }
 }
 
-/* Does a stuck group of it lead to a node that is marked back, or, with `ahead`, marks what they lead to. True: something was, or is new. */
+/* Does a stuck group of it lead to a node that is marked back, or, with `ahead`, marks what they
+ * lead to. True: something was, or is new. */
 static bool node_follow(struct wait_graph *g, const struct node *n, bool ahead)
 {
     bool found = false;
@@ -235,7 +256,8 @@ static bool node_alone(const struct wait_graph *g, const struct node *n)
     return n->groups == 1 && g->group[n->first].n == 1 && &g->node[g->group[n->first].to[0]] == n;
 }
 
-bool wait_graph_walk(struct wait_graph *g, const struct arena *arena, uint32_t rank, uint32_t thread)
+bool wait_graph_walk(struct wait_graph *g, const struct arena *arena, uint32_t rank,
+                     uint32_t thread)
 {
     g->arena = arena;
     g->nodes = g->groups = 0;
@@ -253,7 +275,8 @@ bool wait_graph_walk(struct wait_graph *g, const struct arena *arena, uint32_t r
     int in = 0;
     for (int i = 0; i < g->nodes; i++) {
         in += g->node[i].back;
-        g->node[i].beats = load_acquire64(&wait_graph_waiter(g, &g->node[i])->beats);  /* E61 acquire: after all stamps */
+        /* E61 acquire: after all stamps */
+        g->node[i].beats = load_acquire64(&wait_graph_waiter(g, &g->node[i])->beats);
     }
     return in > 1 || node_alone(g, &g->node[0]);
 }
@@ -261,7 +284,9 @@ bool wait_graph_walk(struct wait_graph *g, const struct arena *arena, uint32_t r
 bool wait_graph_same(const struct wait_graph *g)
 {
     for (int i = 0; i < g->nodes; i++)
-        if (g->node[i].ahead && load_acquire64(&wait_graph_waiter(g, &g->node[i])->stamp) != g->node[i].stamp)  /* E60 acquire */
+        /* E60 acquire */
+        if (g->node[i].ahead
+            && load_acquire64(&wait_graph_waiter(g, &g->node[i])->stamp) != g->node[i].stamp)
             return false;
     return true;
 }
@@ -272,7 +297,7 @@ static bool rank_waits(const struct seat *seat)
 {
     uint32_t callers = rank_callers(seat);
     for (uint32_t n = 0; n < THREADS_MAX; n++)
-        if ((callers >> n & 1) && !(load_acquire64(&seat->waiters[n].stamp) & 1))    /* E60 acquire */
+        if ((callers >> n & 1) && !(load_acquire64(&seat->waiters[n].stamp) & 1))  /* E60 acquire */
             return false;
     return callers != 0;
 }

@@ -1,6 +1,8 @@
 /* ctest: timeout=60 */
-/* A thread that is cancelled in a wait is cancelled behind it, and leaves a comm that others can use. And a rank that was told to spin for an hour
- * looks for deaths and deadlines meanwhile. What a call leaves of its thread's state is looked at around every call of every test: support/caller_state.c. */
+/* A thread that is cancelled in a wait is cancelled behind it, and leaves a comm that others
+ * can use. And a rank that was told to spin for an hour looks for deaths and deadlines
+ * meanwhile. What a call leaves of its thread's state is looked at around every call of every
+ * test: support/caller_state.c. */
 #include <tutti.h>
 
 #include <errno.h>
@@ -37,7 +39,8 @@ static int waits(tutti_comm *world, enum wait wait)
     case RECV: return tutti_recv(&byte, 1, TUTTI_U8, 1, 3, NULL, world, NULL);
     case TURN: return (r = tutti_turn_begin(world, NULL)) ? r : tutti_turn_end(world);
     case GET: return tutti_get("key", &byte, &one, world, NULL);
-    case WORK: return (r = tutti_barrier(world, &(tutti_call){ .work = &work })) ? r : tutti_wait(work, 0);
+    case WORK:
+        return (r = tutti_barrier(world, &(tutti_call){ .work = &work })) ? r : tutti_wait(work, 0);
     case SHRINK: return (r = tutti_comm_shrink(world, &comm)) ? r : tutti_comm_free(comm);
     default: return -EINVAL;
     }
@@ -103,7 +106,8 @@ static int cancels(tutti_comm *world, void *arg)
 static void cancelled(void **state)
 {
     (void)state;
-    struct plan *plan = mmap(NULL, sizeof *plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct plan *plan = mmap(NULL, sizeof *plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                             -1, 0);
     assert_true(plan != MAP_FAILED);
     for (int i = 0; i < WAITS; i++) {
         int status[2];
@@ -135,7 +139,10 @@ static void spinning(void **state)
     (void)state;
     for (int dies = 0; dies < 2; dies++) {
         int status[2];
-        assert_int_equal(tutti_spawn(2, spins, &dies, &(tutti_options){ .spin_us = UINT_MAX, .timeout_ms = 20000 }, status), dies);
+        assert_int_equal(tutti_spawn(2, spins, &dies,
+                                     &(tutti_options){ .spin_us = UINT_MAX, .timeout_ms = 20000 },
+                                     status),
+                         dies);
         assert_int_equal(status[0], 0);
     }
 }
@@ -148,7 +155,8 @@ static int looks(tutti_comm *world, void *arg)
     return cancel != *(int *)arg;
 }
 
-/* The function that a child of tutti_spawn runs can be cancelled if the caller of tutti_spawn could. */
+/* The function that a child of tutti_spawn runs can be cancelled if the caller of
+ * tutti_spawn could. */
 static void spawned(void **state)
 {
     (void)state;
@@ -156,7 +164,8 @@ static void spawned(void **state)
     for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
         int cancel = states[i], before, status[2];
         pthread_setcancelstate(cancel, &before);
-        int failed = tutti_spawn(2, looks, &cancel, &(tutti_options){ .timeout_ms = 20000 }, status);
+        int failed = tutti_spawn(2, looks, &cancel, &(tutti_options){ .timeout_ms = 20000 },
+                                 status);
         pthread_setcancelstate(before, &cancel);
         if (failed)
             fail_msg("%d: %x %x", failed, status[0], status[1]);
@@ -165,6 +174,7 @@ static void spawned(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(cancelled), cmocka_unit_test(spinning), cmocka_unit_test(spawned) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cancelled), cmocka_unit_test(spinning),
+                                        cmocka_unit_test(spawned) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

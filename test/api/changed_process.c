@@ -83,7 +83,8 @@ static int file_ones(tutti_comm *world, float *x)
 
 int changed_course(tutti_comm *world, int rank)
 {
-    float *x = malloc(LARGE * sizeof *x), *y = malloc((size_t)RANKS * LARGE * sizeof *y), small[SMALL];
+    float *x = malloc(LARGE * sizeof *x), *y = malloc((size_t)RANKS * LARGE * sizeof *y),
+          small[SMALL];
     tutti_comm *part;
     tutti_work *work;
     char key[16];
@@ -95,7 +96,9 @@ int changed_course(tutti_comm *world, int rank)
     OR_LINE(tutti_all_reduce(small, small, SMALL, TUTTI_F32, TUTTI_SUM, world, NULL) == 0);
     OR_LINE(small[SMALL - 1] == RANKS);
     OR_LINE(tutti_comm_split(world, 0, 0, &part) == 0);
-    OR_LINE(tutti_all_reduce(small, small, SMALL, TUTTI_F32, TUTTI_SUM, part, &(tutti_call){ .work = &work }) == 0);
+    OR_LINE(tutti_all_reduce(small, small, SMALL, TUTTI_F32, TUTTI_SUM, part,
+                             &(tutti_call){ .work = &work })
+            == 0);
     OR_LINE(tutti_wait(work, 0) == 0);
     OR_LINE(small[0] == RANKS * RANKS);
     OR_LINE(tutti_comm_free(part) == 0);
@@ -154,9 +157,11 @@ void changed_through(struct change change, const char *rule, void (*ended)(struc
     int hung = team_end(team);
     for (int r = 0; r < RANKS; r++) {
         int wanted = r == VICTIM ? SIGKILL : 0;
-        if (hung || team->status[r] != wanted || (r != VICTIM && team->rank[r].error[0] != -EOWNERDEAD)) {
-            fail_msg("rank %d ended with status 0x%x, hears of the death by %d%s\n%s\n%s", r, (unsigned)team->status[r], team->rank[r].error[0],
-                     hung ? "; it hangs" : "", team->rank[r].report, team_stderr(team));
+        if (hung || team->status[r] != wanted
+            || (r != VICTIM && team->rank[r].error[0] != -EOWNERDEAD)) {
+            fail_msg("rank %d ended with status 0x%x, hears of the death by %d%s\n%s\n%s", r,
+                     (unsigned)team->status[r], team->rank[r].error[0], hung ? "; it hangs" : "",
+                     team->rank[r].report, team_stderr(team));
         }
     }
     if (ended)

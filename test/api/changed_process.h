@@ -12,7 +12,8 @@
 
 enum { RANKS = 3, VICTIM = 2, SMALL = 100 };
 
-/* before: tutti_init; after: the first course; last: what is to be so when the world is over. 0: well. */
+/* before: tutti_init; after: the first course; last: what is to be so when the world is
+ * over. 0: well. */
 struct change {
     int (*before)(int rank);
     int (*after)(tutti_comm *world, int rank, struct team *team);
@@ -38,7 +39,8 @@ extern struct changed { struct change change; char job[64], folder[64]; } change
 
 /* Every kind of operation, with right results: 0, or the line of the first that was wrong. */
 int changed_course(tutti_comm *world, int rank);
-/* All of it by this rule (NULL: none), asserted. ended: looks at the team if all was well; may be NULL. */
+/* All of it by this rule (NULL: none), asserted. ended: looks at the team if all was well;
+ * may be NULL. */
 void changed_through(struct change change, const char *rule, void (*ended)(struct team *team));
 
 /* For cmocka_run_group_tests: the folder, and spans of 64 MiB. */

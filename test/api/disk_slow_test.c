@@ -1,6 +1,7 @@
 /* ctest: timeout=120 */
-/* A disk that does not answer for as long as the test likes: what rank 1 saves lies in memory whose pages come when a thread of the test puts
- * them there (userfaultfd), so that the write of them takes that long. Slow, too slow for the deadline, and of a rank that dies meanwhile. */
+/* A disk that does not answer for as long as the test likes: what rank 1 saves lies in memory whose
+ * pages come when a thread of the test puts them there (userfaultfd), so that the write of them
+ * takes that long. Slow, too slow for the deadline, and of a rank that dies meanwhile. */
 #include "support/leftovers.h"
 #include "support/ranks.h"
 
@@ -52,7 +53,9 @@ static void *serve(void *arg)
             ranks_await(RELEASED, 1);
             first = false;
         }
-        struct uffdio_zeropage zero = { .range = { asked.arg.pagefault.address / PAGE * PAGE, PAGE } };
+        struct uffdio_zeropage zero = {
+            .range = { asked.arg.pagefault.address / PAGE * PAGE, PAGE }
+        };
         ioctl(d->fd, UFFDIO_ZEROPAGE, &zero);
     }
     return NULL;
@@ -65,9 +68,12 @@ static void *zeros(int rank)
     pthread_t thread;
     if (rank != SLOW || at == MAP_FAILED)
         return at == MAP_FAILED ? NULL : at;
-    struct uffdio_register all = { .range = { (uintptr_t)at, BYTES }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+    struct uffdio_register all = {
+        .range = { (uintptr_t)at, BYTES }, .mode = UFFDIO_REGISTER_MODE_MISSING
+    };
     disk.fd = faults_open();
-    if (disk.fd < 0 || ioctl(disk.fd, UFFDIO_REGISTER, &all) != 0 || pthread_create(&thread, NULL, serve, &disk) != 0)
+    if (disk.fd < 0 || ioctl(disk.fd, UFFDIO_REGISTER, &all) != 0
+        || pthread_create(&thread, NULL, serve, &disk) != 0)
         return NULL;
     pthread_detach(thread);
     return at;
@@ -103,13 +109,14 @@ static int too_slow(tutti_comm *world, int rank)
     int r = tutti_save(path, data, BYTES, world, &(tutti_call){ .timeout_ms = DEADLINE_MS });
     CHECK_IS(r, -ETIMEDOUT);
     /* Not always rank 1: whoever writes holds the file's lock, and others may wait for that. */
-    CHECK(strstr(tutti_explain(world), "missing: rank") && strstr(tutti_explain(world), ", which waits for its disk\n"));
+    CHECK(strstr(tutti_explain(world), "missing: rank")
+          && strstr(tutti_explain(world), ", which waits for its disk\n"));
     CHECK_IS(length(), 4);
     CHECK_IS(ranks_count(BACK) >= RANKS, 0);
-    CHECK_IS(ranks_await(BACK, RANKS), 0);           /* nobody is held up by it, not even its own rank … */
+    CHECK_IS(ranks_await(BACK, RANKS), 0);  /* nobody is held up by it, not even its own rank … */
     if (rank == 0)
         ranks_say(RELEASED, 1);
-    while (leftovers_of_save(folder))                            /* … and when it answers, nothing is left */
+    while (leftovers_of_save(folder))                   /* … and when it answers, nothing is left */
         sched_yield();
     return 0;
 }
@@ -156,7 +163,8 @@ static void test_a_death_before_it_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_slow_disk), cmocka_unit_test(test_a_deadline_names_the_disk), cmocka_unit_test(test_a_death_before_it_answers),
+        cmocka_unit_test(test_a_slow_disk), cmocka_unit_test(test_a_deadline_names_the_disk),
+        cmocka_unit_test(test_a_death_before_it_answers),
     };
     int fd = faults_open();
     if (fd < 0) {
@@ -168,7 +176,7 @@ int main(void)
     if (!mkdtemp(folder))
         return 1;
     snprintf(path, sizeof path, "%s/file", folder);
-    setenv("TUTTI_URING", "0", 1);                   /* a pipeline would have the rank itself wait for the memory */
+    setenv("TUTTI_URING", "0", 1);  /* a pipeline would have the rank itself wait for the memory */
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     return rmdir(folder) == 0 ? r : 1;
 }

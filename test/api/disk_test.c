@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=tsan */
-/* tutti_load and tutti_save as programs use them: files of many sizes there and back, by io_uring and by threads, as work, on a part of the
- * ranks; and what is wrong with a file or its folder: one error, the same on all ranks, and the comm goes on. */
+/* tutti_load and tutti_save as programs use them: files of many sizes there and back, by io_uring
+ * and by threads, as work, on a part of the ranks; and what is wrong with a file or its folder: one
+ * error, the same on all ranks, and the comm goes on. */
 #include "os/transfer.h"
 #include "support/leftovers.h"
 #include "support/ranks.h"
@@ -22,8 +23,9 @@ enum { MIB = 1 << 20 };
 
 static char folder[64];
 
-/* liburing maps its pipelines past the C library, so that ThreadSanitizer takes two pipelines that come to lie at one address, one after the other, for
-   one that two threads write: there the threads of os/transfer do it all, which is what it can check. */
+/* liburing maps its pipelines past the C library, so that ThreadSanitizer takes two pipelines that
+   come to lie at one address, one after the other, for one that two threads write: there the
+   threads of os/transfer do it all, which is what it can check. */
 #if defined(TUTTI_TSAN)
 static const char *const usual_way = "0";
 #else
@@ -39,7 +41,10 @@ static const char *file(const char *name)
     return path[which];
 }
 
-static unsigned char byte_at(uint64_t i, uint64_t salt) { return (unsigned char)((i * 0x9e3779b1u + salt) >> 13); }
+static unsigned char byte_at(uint64_t i, uint64_t salt)
+{
+    return (unsigned char)((i * 0x9e3779b1u + salt) >> 13);
+}
 
 static bool right(const unsigned char *at, size_t bytes, uint64_t salt)
 {
@@ -152,7 +157,8 @@ static void test_past_the_cache(void **state)
     assert_int_equal(ranks_run_either(3, body_cold), 0);
 }
 
-/* The same memory for all; given back by all, it is there for others: a hundred times what the span holds. */
+/* The same memory for all; given back by all, it is there for others: a hundred times what the
+ * span holds. */
 static int body_memory(tutti_comm *world, int rank)
 {
     const void *data, *kept;
@@ -199,10 +205,16 @@ static int body_work(tutti_comm *world, int rank)
     if (rank == 0)
         CHECK_IS(make(file("work"), 2 * MIB, 4), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
-    CHECK_IS(tutti_load(file("work"), &data[0], &bytes[0], world, &(tutti_call){ .work = &work[0] }), 0);
+    CHECK_IS(tutti_load(file("work"), &data[0], &bytes[0], world,
+                        &(tutti_call){ .work = &work[0] }),
+             0);
     CHECK_IS(tutti_save(file("work out"), mine, MIB, world, &(tutti_call){ .work = &work[1] }), 0);
-    CHECK_IS(tutti_load(file("work out"), &data[1], &bytes[1], world, &(tutti_call){ .work = &work[2] }), 0);
-    CHECK_IS(tutti_load(file("no such"), &data[2], &bytes[2], world, &(tutti_call){ .work = &work[3] }), 0);
+    CHECK_IS(tutti_load(file("work out"), &data[1], &bytes[1], world,
+                        &(tutti_call){ .work = &work[2] }),
+             0);
+    CHECK_IS(tutti_load(file("no such"), &data[2], &bytes[2], world,
+                        &(tutti_call){ .work = &work[3] }),
+             0);
     CHECK_IS(tutti_all_reduce(&one, &sum, 1, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
     CHECK(sum == (float)tutti_size(world));
     CHECK_IS(tutti_wait(work[3], 0), -ENOENT);
@@ -216,7 +228,8 @@ static int body_work(tutti_comm *world, int rank)
     tutti_figures figures;
     CHECK_IS(tutti_stats(world, &figures), 0);
     CHECK(figures.bytes > 0);
-    CHECK_IS(tutti_comm_split(world, rank > 0, 0, &part), 0);          /* a part of the ranks, each with a file of its own */
+    /* a part of the ranks, each with a file of its own */
+    CHECK_IS(tutti_comm_split(world, rank > 0, 0, &part), 0);
     CHECK_IS(tutti_load(file(rank > 0 ? "work" : "work out"), &data[2], &bytes[2], part, NULL), 0);
     CHECK(right(data[2], bytes[2], rank > 0 ? 4 : 3));
     CHECK_IS(tutti_comm_free(part), 0);
@@ -260,13 +273,18 @@ static int body_bad_files(tutti_comm *world, int rank)
     CHECK_IS(tutti_barrier(world, NULL), 0);
     snprintf(sentence, sizeof sentence, "load of \"%s\"", file("none"));
     CHECK_IS(refused(world, file("none"), -ENOENT, sentence), 0);
-    CHECK_IS(refused(world, file("none"), -ENOENT, "on rank 0: cannot be opened: No such file or directory"), 0);
+    CHECK_IS(refused(world, file("none"), -ENOENT,
+                     "on rank 0: cannot be opened: No such file or directory"),
+             0);
     CHECK_IS(refused(world, file("link"), -ENOENT, "cannot be opened"), 0);
     CHECK_IS(refused(world, folder, -EISDIR, "Is a directory"), 0);
     CHECK_IS(refused(world, file("fifo"), -EINVAL, "is no regular file"), 0);
     CHECK_IS(refused(world, "/dev/null", -EINVAL, "is no regular file"), 0);
-    CHECK_IS(refused(world, file(rank == 1 ? "b" : "a"), -ESTALE, "on rank 1: is another file there than for rank 0"), 0);
-    CHECK_IS(refused(world, file(rank == 2 ? "none" : "a"), -ENOENT, "on rank 2: cannot be opened"), 0);
+    CHECK_IS(refused(world, file(rank == 1 ? "b" : "a"), -ESTALE,
+                     "on rank 1: is another file there than for rank 0"),
+             0);
+    CHECK_IS(refused(world, file(rank == 2 ? "none" : "a"), -ENOENT, "on rank 2: cannot be opened"),
+             0);
     CHECK_IS(tutti_load(NULL, &data, &bytes, world, NULL), -EINVAL);
     CHECK(ranks_explain(world, "the path is NULL"));
     CHECK_IS(tutti_load("", &data, &bytes, world, NULL), -EINVAL);
@@ -274,7 +292,8 @@ static int body_bad_files(tutti_comm *world, int rank)
     CHECK(ranks_explain(world, "data is NULL"));
     CHECK_IS(tutti_load(file("a"), &data, NULL, world, NULL), -EINVAL);
     CHECK_IS(tutti_save(file("a"), NULL, 1, world, NULL), -EINVAL);
-    CHECK_IS(tutti_load(file("a"), &data, &bytes, world, NULL), 0);          /* all of that has cost nothing */
+    /* all of that has cost nothing */
+    CHECK_IS(tutti_load(file("a"), &data, &bytes, world, NULL), 0);
     CHECK(right(data, bytes, 1));
     CHECK_IS(tutti_free((void *)(uintptr_t)data, world), 0);
     return 0;
@@ -286,8 +305,9 @@ static void test_bad_files(void **state)
     assert_int_equal(ranks_run_either(3, body_bad_files), 0);
 }
 
-/* Longer when it was opened than when it is read: as for a file that is cut off meanwhile. /proc files say 0 and have more, sparse files
-   have holes; what is asked for here is that nothing is invented. */
+/* Longer when it was opened than when it is read: as for a file that is cut off meanwhile.
+   /proc files say 0 and have more, sparse files have holes; what is asked for here is that
+   nothing is invented. */
 static int body_holes(tutti_comm *world, int rank)
 {
     const void *data;
@@ -349,7 +369,8 @@ static void test_bad_folders(void **state)
     assert_int_equal(ranks_run_either(3, body_bad_folders), 0);
 }
 
-/* Each rank stands in a folder of its own: rank 0's is where a name leads to, and what another one reads there is another file. */
+/* Each rank stands in a folder of its own: rank 0's is where a name leads to, and what another one
+ * reads there is another file. */
 static int body_own_folders(tutti_comm *world, int rank)
 {
     static unsigned char bytes[50000];
@@ -450,10 +471,12 @@ static int drop_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes), cmocka_unit_test(test_by_threads), cmocka_unit_test(test_past_the_cache),
-        cmocka_unit_test(test_memory_comes_back), cmocka_unit_test(test_as_work), cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_holes), cmocka_unit_test(test_bad_folders), cmocka_unit_test(test_other_counts),
-        cmocka_unit_test(test_full_and_read_only), cmocka_unit_test(test_own_folders),
+        cmocka_unit_test(test_sizes), cmocka_unit_test(test_by_threads),
+        cmocka_unit_test(test_past_the_cache), cmocka_unit_test(test_memory_comes_back),
+        cmocka_unit_test(test_as_work), cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_holes), cmocka_unit_test(test_bad_folders),
+        cmocka_unit_test(test_other_counts), cmocka_unit_test(test_full_and_read_only),
+        cmocka_unit_test(test_own_folders),
     };
     setenv("TUTTI_URING", usual_way, 1);
     return cmocka_run_group_tests(tests, make_folder, drop_folder);

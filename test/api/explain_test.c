@@ -1,6 +1,7 @@
 /* ctest: timeout=120 labels=tsan */
-/* tutti_explain gives a whole report to every thread, while other threads' calls on the comm fail: not the head of one and the tail of another,
- * and none that is cut. Who is told that the comm is broken can read why, also while another thread still writes it. */
+/* tutti_explain gives a whole report to every thread, while other threads' calls on the comm fail:
+ * not the head of one and the tail of another, and none that is cut. Who is told that the comm is
+ * broken can read why, also while another thread still writes it. */
 #include <tutti.h>
 
 #include <errno.h>
@@ -29,11 +30,15 @@ static atomic_bool over;
 static void fails(int which)
 {
     static char foreign;
-    int error = which ? tutti_free(&foreign, world) : tutti_delete("a key that nobody has set, which is longer", world);
+    int error = which ? tutti_free(&foreign, world)
+                      : tutti_delete("a key that nobody has set, which is longer", world);
     assert_true(error < 0);
 }
 
-static bool is_known(const char *text) { return !strcmp(text, known[0]) || !strcmp(text, known[1]); }
+static bool is_known(const char *text)
+{
+    return !strcmp(text, known[0]) || !strcmp(text, known[1]);
+}
 
 static void *read_always(void *arg)
 {
@@ -69,7 +74,8 @@ static void whole(void **state)
     tutti_finalize(world);
 }
 
-/* Rank 1 dies. At rank 0 the progress thread meets it in work under way, while this thread goes in and out of the comm. */
+/* Rank 1 dies. At rank 0 the progress thread meets it in work under way, while this thread goes in
+ * and out of the comm. */
 static int is_told(tutti_comm *comm, void *arg)
 {
     (void)arg;

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=nosan
- * How many instructions an operation costs by itself: one rank, who waits for nobody, so that the numbers are the same in every run. callgrind
- * counts a run of many and one of twice as many; only prints, and fails at nothing but a run that fails. */
+ * How many instructions an operation costs by itself: one rank, who waits for nobody, so that the
+ * numbers are the same in every run. callgrind counts a run of many and one of twice as many; only
+ * prints, and fails at nothing but a run that fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,14 +16,31 @@
 
 enum { TIMES = 1000, ELEMENTS = 4096 };
 
-static float *given, *taken;                                           /* in the arena: nobody need ask whether they are a device's */
+static float *given, *taken;        /* in the arena: nobody need ask whether they are a device's */
 
 static int barrier(tutti_comm *w) { return tutti_barrier(w, NULL); }
-static int all_reduce_1(tutti_comm *w) { return tutti_all_reduce(given, taken, 1, TUTTI_F32, TUTTI_SUM, w, NULL); }
-static int all_reduce_256(tutti_comm *w) { return tutti_all_reduce(given, taken, 256, TUTTI_F32, TUTTI_SUM, w, NULL); }
-static int all_reduce_4096(tutti_comm *w) { return tutti_all_reduce(given, taken, ELEMENTS, TUTTI_F32, TUTTI_SUM, w, NULL); }
+
+static int all_reduce_1(tutti_comm *w)
+{
+    return tutti_all_reduce(given, taken, 1, TUTTI_F32, TUTTI_SUM, w, NULL);
+}
+
+static int all_reduce_256(tutti_comm *w)
+{
+    return tutti_all_reduce(given, taken, 256, TUTTI_F32, TUTTI_SUM, w, NULL);
+}
+
+static int all_reduce_4096(tutti_comm *w)
+{
+    return tutti_all_reduce(given, taken, ELEMENTS, TUTTI_F32, TUTTI_SUM, w, NULL);
+}
+
 static int broadcast_1(tutti_comm *w) { return tutti_broadcast(given, 1, TUTTI_F32, 0, w, NULL); }
-static int all_gather_1(tutti_comm *w) { return tutti_all_gather(given, taken, 1, TUTTI_F32, w, NULL); }
+
+static int all_gather_1(tutti_comm *w)
+{
+    return tutti_all_gather(given, taken, 1, TUTTI_F32, w, NULL);
+}
 
 static int barrier_as_work(tutti_comm *w)
 {
@@ -39,9 +57,11 @@ static int message_to_itself(tutti_comm *w)
 }
 
 static const struct { const char *name; int (*run)(tutti_comm *); } operations[] = {
-    { "barrier", barrier }, { "all_reduce of 4 B", all_reduce_1 }, { "all_reduce of 1 KiB", all_reduce_256 },
-    { "all_reduce of 16 KiB", all_reduce_4096 }, { "broadcast of 4 B", broadcast_1 }, { "all_gather of 4 B", all_gather_1 },
-    { "barrier, started and waited for", barrier_as_work }, { "message of 4 B to itself", message_to_itself },
+    { "barrier", barrier }, { "all_reduce of 4 B", all_reduce_1 },
+    { "all_reduce of 1 KiB", all_reduce_256 }, { "all_reduce of 16 KiB", all_reduce_4096 },
+    { "broadcast of 4 B", broadcast_1 }, { "all_gather of 4 B", all_gather_1 },
+    { "barrier, started and waited for", barrier_as_work },
+    { "message of 4 B to itself", message_to_itself },
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -68,7 +88,9 @@ static long count(const char *program, int which, long times)
 {
     char command[4200], line[512];
     long counted = -1;
-    snprintf(command, sizeof command, "valgrind --tool=callgrind --callgrind-out-file=/dev/null '%s' %d %ld 2>&1", program, which, times);
+    snprintf(command, sizeof command,
+             "valgrind --tool=callgrind --callgrind-out-file=/dev/null '%s' %d %ld 2>&1", program,
+             which, times);
     FILE *out = popen(command, "r");
     assert_non_null(out);
     while (fgets(line, sizeof line, out)) {
@@ -87,7 +109,8 @@ static void test_instructions(void **state)
     for (int i = 0; i < OPERATIONS; i++) {
         long few = count(program, i, TIMES), many = count(program, i, 2 * TIMES);
         assert_true(few > 0 && many > few);
-        print_message("%-32s %6ld instructions\n", operations[i].name, (many - few + TIMES / 2) / TIMES);
+        print_message("%-32s %6ld instructions\n", operations[i].name,
+                      (many - few + TIMES / 2) / TIMES);
     }
 }
 

@@ -1,7 +1,7 @@
 /* ctest: timeout=300 labels=large,nosan serial
- * More than 2^32 bytes in one operation: counts that do not fit 32 bits, nor the fingerprint. Needs some 9 GiB; where there is less it
- * is skipped. In place, so that a rank has one vector; the vector is the same few pages' worth of numbers over and over, and is looked
- * at in whole. */
+ * More than 2^32 bytes in one operation: counts that do not fit 32 bits, nor the fingerprint. Needs
+ * some 9 GiB; where there is less it is skipped. In place, so that a rank has one vector; the
+ * vector is the same few pages' worth of numbers over and over, and is looked at in whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,8 +30,10 @@ static uint64_t available(void)
     if (f)
         fclose(f);
     uint64_t most, used;
-    FILE *limit = fopen("/sys/fs/cgroup/memory.max", "re"), *now = fopen("/sys/fs/cgroup/memory.current", "re");
-    if (limit && now && fscanf(limit, "%" SCNu64, &most) == 1 && fscanf(now, "%" SCNu64, &used) == 1)
+    FILE *limit = fopen("/sys/fs/cgroup/memory.max", "re"),
+         *now = fopen("/sys/fs/cgroup/memory.current", "re");
+    if (limit && now && fscanf(limit, "%" SCNu64, &most) == 1
+        && fscanf(now, "%" SCNu64, &used) == 1)
         have = most <= used ? 0 : most - used < have ? most - used : have;
     if (limit)
         fclose(limit);
@@ -40,7 +42,10 @@ static uint64_t available(void)
     return have;
 }
 
-static unsigned char given(size_t i, int rank) { return (unsigned char)(i * 7 + (size_t)rank * 31 + i / 251); }
+static unsigned char given(size_t i, int rank)
+{
+    return (unsigned char)(i * 7 + (size_t)rank * 31 + i / 251);
+}
 
 static void fill(unsigned char *to, const unsigned char *tile)
 {
@@ -61,9 +66,10 @@ static int differs(const unsigned char *is, const unsigned char *tile)
 static int body(tutti_comm *world, int rank)
 {
     static unsigned char tile[PERIOD], sum[PERIOD];
-    unsigned char *v = mmap(NULL, COUNT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *v = mmap(NULL, COUNT, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(v != MAP_FAILED);
-    madvise(v, COUNT, MADV_HUGEPAGE);                /* a wish: most of the time goes into the first touch */
+    madvise(v, COUNT, MADV_HUGEPAGE);       /* a wish: most of the time goes into the first touch */
     for (size_t i = 0; i < PERIOD; i++) {
         tile[i] = given(i, rank);
         sum[i] = (unsigned char)(given(i, 0) + given(i, 1));
@@ -77,10 +83,12 @@ static int body(tutti_comm *world, int rank)
     for (size_t i = 0; i < PERIOD; i++)
         tile[i] = given(i, 1);
     CHECK_IS(differs(v, tile), 0);
-    /* Counts that differ beyond 32 bits only are not the same. The vectors are large enough for both. */
+    /* Counts that differ beyond 32 bits only are not the same. The vectors are large enough
+     * for both. */
     size_t mine = (UINT64_C(1) << 32) + (rank ? 5 : 1), other = 5;
     CHECK(tutti_all_reduce(v, v, rank ? mine : other, TUTTI_U8, TUTTI_SUM, world, NULL) < 0);
-    CHECK(strstr(tutti_explain(world), "4294967301") && strstr(tutti_explain(world), "different things"));
+    CHECK(strstr(tutti_explain(world), "4294967301")
+          && strstr(tutti_explain(world), "different things"));
     munmap(v, COUNT);
     return 0;
 }
@@ -95,7 +103,8 @@ int main(void)
 {
     uint64_t need = SIZE * COUNT + (UINT64_C(1) << 30), have = available();
     if (have < need) {
-        printf("skipped: needs %" PRIu64 " MiB of memory, there are %" PRIu64 "\n", need >> 20, have >> 20);
+        printf("skipped: needs %" PRIu64 " MiB of memory, there are %" PRIu64 "\n", need >> 20,
+               have >> 20);
         return 77;
     }
     const struct CMUnitTest tests[] = { cmocka_unit_test(beyond_32_bits) };

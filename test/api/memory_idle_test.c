@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=nosan serial */
-/* What a job costs before it does anything: the pages of the arena that are there, as the kernel counts them. 64 ranks have joined and
- * met in a barrier; then they make comms of eight, and a duplicate of the world. Printed, and held to 16 MiB for the idle job. */
+/* What a job costs before it does anything: the pages of the arena that are there, as the kernel
+ * counts them. 64 ranks have joined and met in a barrier; then they make comms of eight, and a
+ * duplicate of the world. Printed, and held to 16 MiB for the idle job. */
 #include "support/ranks.h"
 
 #include "group/comm.h"
@@ -37,8 +38,10 @@ static int body(tutti_comm *world, void *arg)
     CHECK_IS(tutti_barrier(twin, NULL), 0);
     long long twins = touched(world);
     if (rank == 0)
-        printf("idle job of %d ranks: %lld KiB, %lld KiB a rank; a comm of 8: %lld KiB, a duplicate of the world: %lld KiB (%lld a rank)\n", SIZE,
-               idle >> 10, idle / SIZE >> 10, (eights - idle) / (SIZE / 8) >> 10, (twins - eights) >> 10, (twins - eights) / SIZE >> 10);
+        printf("idle job of %d ranks: %lld KiB, %lld KiB a rank; a comm of 8: %lld KiB, a "
+               "duplicate of the world: %lld KiB (%lld a rank)\n",
+               SIZE, idle >> 10, idle / SIZE >> 10, (eights - idle) / (SIZE / 8) >> 10,
+               (twins - eights) >> 10, (twins - eights) / SIZE >> 10);
     CHECK(idle > 0 && idle < IDLE_MOST);
     return 0;
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* Memory in the arena between ranks: named by one, seen and written by all, outliving its owner; and what is refused. */
+/* Memory in the arena between ranks: named by one, seen and written by all, outliving its owner;
+ * and what is refused. */
 #include "support/ranks.h"
 
 #include "group/comm.h"
@@ -43,7 +44,8 @@ static size_t differs(const char *at, size_t bytes, int seed)
     return 0;
 }
 
-/* Rank 0 names what lies at `mine`; all see the same, each writes a byte of its own, all see all. */
+/* Rank 0 names what lies at `mine`; all see the same, each writes a byte of its own,
+ * all see all. */
 static int all_see(tutti_comm *world, int rank, char *mine, size_t bytes, int seed)
 {
     uint64_t handle = 0;
@@ -60,14 +62,16 @@ static int all_see(tutti_comm *world, int rank, char *mine, size_t bytes, int se
     CHECK_IS(tutti_handle(view, &again, world), 0);
     CHECK_IS(tutti_handle(reading, &from_reading, world), 0);
     CHECK_IS(tutti_handle(view + bytes - 1, &inside, world), 0);
-    CHECK(again == handle && from_reading == handle && tutti_view(inside, world) == view + bytes - 1);
+    CHECK(again == handle && from_reading == handle
+          && tutti_view(inside, world) == view + bytes - 1);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     view[rank] = (char)(100 + rank);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     for (int p = 0; p < size; p++)
         CHECK(view[p] == 100 + p && reading[p] == 100 + p && (rank != 0 || mine[p] == 100 + p));
     struct place place = comm_place(world, view, bytes), other = comm_place(world, reading, bytes);
-    CHECK(place.lo == 0 && place.hi == bytes && other.at == place.at && other.lo == 0 && other.hi == bytes);
+    CHECK(place.lo == 0 && place.hi == bytes && other.at == place.at && other.lo == 0
+          && other.hi == bytes);
     CHECK(world->world->arena.base + place.at == view);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 0)
@@ -137,7 +141,8 @@ static int body_registered(tutti_comm *world, int rank)
     CHECK_IS(tutti_handle(mine, &handle, world), -EINVAL);           /* the head is private */
     CHECK_IS(tutti_handle(mine + bytes - 1, &handle, world), -EINVAL);
     struct place place = comm_place(world, mine, bytes);
-    CHECK(place.lo == lo && place.hi == 60 * PAGE - head && memcmp(world->world->arena.base + place.at + lo, mine + lo, place.hi - lo) == 0);
+    CHECK(place.lo == lo && place.hi == 60 * PAGE - head
+          && memcmp(world->world->arena.base + place.at + lo, mine + lo, place.hi - lo) == 0);
     place = comm_place(world, mine + lo + 10, 50);
     CHECK(place.lo == 0 && place.hi == 50 && world->world->arena.base[place.at] == mine[lo + 10]);
     place = comm_place(world, whole, head);
@@ -162,15 +167,17 @@ static int body_refusals(tutti_comm *world, int rank)
     char *at = tutti_alloc(100, world), *own_page = fresh(2 * PAGE);
     CHECK(at);
     CHECK(!tutti_alloc(SIZE_MAX, world) && strstr(tutti_explain(world), "TUTTI_SPAN_BYTES"));
-    CHECK(!tutti_alloc((size_t)world->world->arena.header->span_bytes + 1, world) && strstr(tutti_explain(world), "TUTTI_SPAN_BYTES"));
+    CHECK(!tutti_alloc((size_t)world->world->arena.header->span_bytes + 1, world)
+          && strstr(tutti_explain(world), "TUTTI_SPAN_BYTES"));
     CHECK_IS(tutti_free(&local, world), -EINVAL);
     CHECK(strstr(tutti_explain(world), "tutti_alloc"));
     CHECK_IS(tutti_free(NULL, world), -EINVAL);
     CHECK_IS(tutti_handle(&local, &handle, world), -EINVAL);
     CHECK(strstr(tutti_explain(world), "not in the arena"));
     CHECK_IS(tutti_handle(NULL, &handle, world), -EINVAL);
-    CHECK_IS(tutti_handle(world->world->arena.base, &handle, world), -EINVAL);       /* control pages are nobody's to name */
-    CHECK_IS(tutti_handle(at + 128, &handle, world), -EINVAL);                       /* nobody has that */
+    /* control pages are nobody's to name */
+    CHECK_IS(tutti_handle(world->world->arena.base, &handle, world), -EINVAL);
+    CHECK_IS(tutti_handle(at + 128, &handle, world), -EINVAL);              /* nobody has that */
     CHECK_IS(tutti_handle(at, NULL, world), -EINVAL);
     CHECK_IS(tutti_register(at, 100, world), -EINVAL);
     CHECK(strstr(tutti_explain(world), "in the arena already"));
@@ -188,11 +195,13 @@ static int body_refusals(tutti_comm *world, int rank)
     int taken = 0;
     CHECK_IS(tutti_handle(at, &mine, world), 0);
     for (int bit = 48; bit < 64; bit++)
-        CHECK(!tutti_view(mine ^ UINT64_C(1) << bit, world) && strstr(tutti_explain(world), "no handle"));
+        CHECK(!tutti_view(mine ^ UINT64_C(1) << bit, world)
+              && strstr(tutti_explain(world), "no handle"));
     for (int bit = 0; bit < 48; bit++)
         taken += tutti_view(mine ^ UINT64_C(1) << bit, world) != NULL;
     CHECK(taken <= 3);
-    CHECK(!tutti_view(0, world) && !tutti_view_readonly(0, world) && !tutti_view(UINT64_MAX, world));
+    CHECK(!tutti_view(0, world) && !tutti_view_readonly(0, world)
+          && !tutti_view(UINT64_MAX, world));
     CHECK_IS(tutti_free(at, world), 0);
     CHECK_IS(tutti_free(at, world), -EINVAL);
     CHECK_IS(tutti_handle(at, &handle, world), -EINVAL);
@@ -232,7 +241,8 @@ static int body_busy(tutti_comm *world, int rank)
     return 0;
 }
 
-/* What a dead rank, and one that left, has named stays readable; on the broken comm what gives back and reads goes on. */
+/* What a dead rank, and one that left, has named stays readable; on the broken comm what gives back
+ * and reads goes on. */
 static int body_outlives(tutti_comm *world, int rank)
 {
     size_t bytes = 3 << 20;
@@ -266,7 +276,8 @@ static int body_outlives(tutti_comm *world, int rank)
         sched_yield();
     CHECK_IS(differs(before, bytes, 0), 0);
     CHECK_IS(differs(tutti_view(handle[0], world), bytes, 0), 0);
-    CHECK_IS(differs(tutti_view(handle[2], world), 4 * PAGE, 5), 0);         /* what it had registered, too */
+    /* what it had registered, too */
+    CHECK_IS(differs(tutti_view(handle[2], world), 4 * PAGE, 5), 0);
     const char *late = tutti_view_readonly(handle[1], world);
     CHECK(late);
     CHECK_IS(differs(late, bytes, 1), 0);
@@ -279,17 +290,49 @@ static int body_outlives(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_alloc(void **state) { (void)state; assert_int_equal(ranks_run_either(3, body_alloc), 0); }
-static void test_buffers(void **state) { (void)state; assert_int_equal(ranks_run_either(3, body_buffers), 0); }
-static void test_registered(void **state) { (void)state; assert_int_equal(ranks_run_either(3, body_registered), 0); }
-static void test_refusals(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_refusals), 0); }
-static void test_busy(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_busy), 0); }
-static void test_outlives(void **state) { (void)state; assert_int_equal(ranks_run(3, body_outlives, 1), 0); }
+static void test_alloc(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_alloc), 0);
+}
+
+static void test_buffers(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_buffers), 0);
+}
+
+static void test_registered(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_registered), 0);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_refusals), 0);
+}
+
+static void test_busy(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_busy), 0);
+}
+
+static void test_outlives(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(3, body_outlives, 1), 0);
+}
 
 static tutti_comm *alone(size_t span_bytes)
 {
     tutti_comm *world = NULL;
-    assert_int_equal(tutti_init(&world, &(tutti_options){ .job = ranks_job(), .size = 1, .span_bytes = span_bytes }), 0);
+    assert_int_equal(tutti_init(&world,
+                                &(tutti_options){
+                                    .job = ranks_job(), .size = 1, .span_bytes = span_bytes }),
+                     0);
     return world;
 }
 
@@ -310,7 +353,8 @@ static void test_finalize(void **state)
     fill(whole, 40 * PAGE, 1);
     assert_int_equal(tutti_register(whole + 50, 20 * PAGE, world), 0);
     assert_int_equal(tutti_register(whole + 30 * PAGE, 10 * PAGE, world), 0);
-    assert_int_equal(tutti_register(whole + 30 * PAGE, PAGE, other), -EINVAL);       /* it belongs to the first */
+    /* it belongs to the first */
+    assert_int_equal(tutti_register(whole + 30 * PAGE, PAGE, other), -EINVAL);
     assert_non_null(strstr(tutti_explain(other), "shared"));
     for (size_t i = 0; i < 20; i++) {
         uint64_t handle;
@@ -355,7 +399,8 @@ static void test_readonly_faults(void **state)
     assert_int_equal(tutti_finalize(world), 0);
 }
 
-/* A fork of a rank is not the rank; it sees registered memory as shared, which is why the header warns of it. */
+/* A fork of a rank is not the rank; it sees registered memory as shared, which is why the header
+ * warns of it. */
 static void test_fork(void **state)
 {
     (void)state;
@@ -369,9 +414,12 @@ static void test_fork(void **state)
     pid_t child = fork();
     if (child == 0) {
         own_page[7] = 7;
-        bool right = tutti_free(at, world) == -ECHILD && tutti_unregister(own_page, world) == -ECHILD
-            && tutti_register(own_page, PAGE, world) == -ECHILD && tutti_handle(at, &other, world) == -ECHILD && !tutti_alloc(10, world) && !tutti_view(handle, world)
-            && !tutti_view_readonly(handle, world) && strstr(tutti_explain(world), "fork");
+        bool right = tutti_free(at, world) == -ECHILD
+            && tutti_unregister(own_page, world) == -ECHILD
+            && tutti_register(own_page, PAGE, world) == -ECHILD
+            && tutti_handle(at, &other, world) == -ECHILD && !tutti_alloc(10, world)
+            && !tutti_view(handle, world) && !tutti_view_readonly(handle, world)
+            && strstr(tutti_explain(world), "fork");
         _exit(right ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -418,16 +466,19 @@ static void test_no_addresses(void **state)
         tutti_comm *world = NULL;
         uint64_t handle;
         struct rlimit all, less;
-        if (tutti_init(&world, &(tutti_options){ .job = ranks_job(), .size = 1, .span_bytes = 1 << 30 }) != 0)
+        if (tutti_init(&world,
+                       &(tutti_options){ .job = ranks_job(), .size = 1, .span_bytes = 1 << 30 })
+            != 0)
             _exit(2);
         char *at = tutti_alloc(100, world);
         if (!at || tutti_handle(at, &handle, world) != 0 || getrlimit(RLIMIT_AS, &all) != 0)
             _exit(3);
         less = (struct rlimit){ 1 << 30, all.rlim_max };
         setrlimit(RLIMIT_AS, &less);
-        if (tutti_view_readonly(handle, world) || !strstr(tutti_explain(world), "second time") || !tutti_view(handle, world))
+        if (tutti_view_readonly(handle, world) || !strstr(tutti_explain(world), "second time")
+            || !tutti_view(handle, world))
             _exit(4);
-        char *own_page = tutti_alloc(64 << 20, world);   /* the arena's addresses are there already */
+        char *own_page = tutti_alloc(64 << 20, world); /* the arena's addresses are there already */
         if (!own_page || tutti_free(own_page, world) != 0)
             _exit(5);
         setrlimit(RLIMIT_AS, &all);
@@ -448,9 +499,11 @@ static void *take_and_give(void *arg)
         uint64_t handle;
         size_t bytes = (size_t)(i % 7 ? 40 + i % 500 : 9000);
         char *at = tutti_alloc(bytes, t->world);
-        bool right = at && tutti_handle(at + bytes - 1, &handle, t->world) == 0 && tutti_view(handle, t->world) == at + bytes - 1;
+        bool right = at && tutti_handle(at + bytes - 1, &handle, t->world) == 0
+            && tutti_view(handle, t->world) == at + bytes - 1;
         if (right && i % 10 == 0)
-            right = tutti_register(own + i % 100, 3 * PAGE, t->world) == 0 && tutti_handle(own + PAGE, &handle, t->world) == 0
+            right = tutti_register(own + i % 100, 3 * PAGE, t->world) == 0
+                && tutti_handle(own + PAGE, &handle, t->world) == 0
                 && tutti_unregister(own + i % 100, t->world) == 0;
         if (right)
             memset(at, i, bytes);
@@ -486,14 +539,21 @@ static int body_threads(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_threads(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_threads), 0); }
+static void test_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_threads), 0);
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alloc), cmocka_unit_test(test_buffers), cmocka_unit_test(test_registered), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_busy), cmocka_unit_test(test_outlives), cmocka_unit_test(test_finalize), cmocka_unit_test(test_readonly_faults),
-        cmocka_unit_test(test_fork), cmocka_unit_test(test_gives_back), cmocka_unit_test(test_no_addresses), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_alloc), cmocka_unit_test(test_buffers),
+        cmocka_unit_test(test_registered), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_busy), cmocka_unit_test(test_outlives),
+        cmocka_unit_test(test_finalize), cmocka_unit_test(test_readonly_faults),
+        cmocka_unit_test(test_fork), cmocka_unit_test(test_gives_back),
+        cmocka_unit_test(test_no_addresses), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 */
-/* Operations of the caller's own: made by all, the same number everywhere, freed by each; how many there can be; what their functions may call
- * and what not, on the caller's thread and on the one that carries work on. Also tutti_same. */
+/* Operations of the caller's own: made by all, the same number everywhere, freed by each; how many
+ * there can be; what their functions may call and what not, on the caller's thread and on the one
+ * that carries work on. Also tutti_same. */
 #include "base/clock.h"
 #include "support/ranks.h"
 
@@ -108,7 +109,8 @@ static int body_made_and_freed(tutti_comm *world, int rank)
 static int body_8000(tutti_comm *world, int rank)
 {
     tutti_op kept, op;
-    CHECK_IS(tutti_op_create(adds, 0, &kept, world), 0);     /* one that stays, while thousands come and go */
+    /* one that stays, while thousands come and go */
+    CHECK_IS(tutti_op_create(adds, 0, &kept, world), 0);
     for (int i = 0; i < 8000; i++) {
         CHECK_IS(tutti_op_create(i % 2 ? adds : digits, 0, &op, world), 0);
         CHECK(op != kept);
@@ -133,11 +135,13 @@ static int body_full(tutti_comm *world, int rank)
     CHECK_IS(more, 5);
     if (rank == 1)
         CHECK_IS(tutti_op_free(&op[3000], world), 0);
-    CHECK_IS(tutti_op_create(adds, 0, &more, world), -ENOSPC);       /* nobody gets one that the others have no room for */
+    /* nobody gets one that the others have no room for */
+    CHECK_IS(tutti_op_create(adds, 0, &more, world), -ENOSPC);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank != 1)
         CHECK_IS(tutti_op_free(&op[100 + rank], world), 0);
-    CHECK_IS(tutti_op_create(adds, 0, &more, world), -ENOSPC);       /* each has one free, but no number is free everywhere */
+    /* each has one free, but no number is free everywhere */
+    CHECK_IS(tutti_op_create(adds, 0, &more, world), -ENOSPC);
     if (rank != 1)
         CHECK_IS(tutti_op_free(&op[3000], world), 0);
     tutti_op was = op[3000] ? op[3000] : (tutti_op)(TUTTI_OP_USER + 3000);
@@ -156,7 +160,8 @@ static int body_under_way(tutti_comm *world, int rank)
     CHECK_IS(tutti_op_create(adds, 0, &op, world), 0);
     copy = op;
     if (rank == 0) {
-        CHECK_IS(tutti_all_reduce(&x, &y, 1, TUTTI_I32, op, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_all_reduce(&x, &y, 1, TUTTI_I32, op, world, &(tutti_call){ .work = &work }),
+                 0);
         CHECK_IS(tutti_op_free(&op, world), -EBUSY);
         CHECK_IS(op, copy);
         CHECK(strstr(tutti_explain(world), "work is under way"));
@@ -165,7 +170,8 @@ static int body_under_way(tutti_comm *world, int rank)
         CHECK_IS(y, tutti_size(world));
         /* Behind work it takes its place. */
         tutti_op second;
-        CHECK_IS(tutti_all_reduce(&x, &y, 1, TUTTI_I32, op, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_all_reduce(&x, &y, 1, TUTTI_I32, op, world, &(tutti_call){ .work = &work }),
+                 0);
         CHECK_IS(tutti_op_create(digits, 0, &second, world), 0);
         CHECK_IS(tutti_test(work), 0);
         CHECK_IS(tutti_wait(work, 0), 0);
@@ -194,11 +200,13 @@ static void calls_back(const void *in, void *inout, size_t count, tutti_type typ
     if (nested_calls++ == 0) {
         nested[0] = tutti_barrier(inside, NULL);
         nested[1] = tutti_all_reduce(&x, &y, 1, TUTTI_I32, nested_op, inside, NULL);
-        nested[2] = tutti_all_reduce(&x, &y, 1, TUTTI_I32, TUTTI_SUM, inside, &(tutti_call){ .work = &(tutti_work *){ NULL } });
+        nested[2] = tutti_all_reduce(&x, &y, 1, TUTTI_I32, TUTTI_SUM, inside,
+                                     &(tutti_call){ .work = &(tutti_work *){ NULL } });
         nested[3] = tutti_op_create(adds, 0, &op, inside);
         nested[4] = tutti_comm_split(inside, 0, 0, &none);
         nested[5] = tutti_same(&x, 4, inside, NULL);
-        nested[6] = tutti_all_reduce(&x, &y, 1, TUTTI_I32, TUTTI_SUM, beside, NULL) + y - 1;         /* another comm is another matter */
+        /* another comm is another matter */
+        nested[6] = tutti_all_reduce(&x, &y, 1, TUTTI_I32, TUTTI_SUM, beside, NULL) + y - 1;
     }
     adds(in, inout, count, type);
 }
@@ -218,9 +226,12 @@ static int body_nested(tutti_comm *world, int rank)
         for (size_t k = 0; k < n; k++)
             x[k] = rank + (int32_t)k;
         if (i % 2) {
-            CHECK_IS(tutti_all_reduce(x, y, n, TUTTI_I32, nested_op, world, &(tutti_call){ .work = &work }), 0);
+            CHECK_IS(tutti_all_reduce(x, y, n, TUTTI_I32, nested_op, world,
+                                      &(tutti_call){ .work = &work }),
+                     0);
             int r;
-            while (i > 6 && (r = tutti_test(work)) == -EAGAIN) { }   /* whoever carries it on: this thread or the progress thread */
+            /* whoever carries it on: this thread or the progress thread */
+            while (i > 6 && (r = tutti_test(work)) == -EAGAIN) { }
             CHECK_IS(tutti_wait(work, 0), 0);
         } else
             CHECK_IS(tutti_all_reduce(x, y, n, TUTTI_I32, nested_op, world, NULL), 0);
@@ -235,7 +246,8 @@ static int body_nested(tutti_comm *world, int rank)
     return 0;
 }
 
-/* An operation that cannot fold aborts, on one rank and somewhere in the middle. Who gets 0 all the same has the right numbers. */
+/* An operation that cannot fold aborts, on one rank and somewhere in the middle. Who gets 0 all the
+ * same has the right numbers. */
 static int gives_up, folds_left;
 
 static void may_give_up(const void *in, void *inout, size_t count, tutti_type type)
@@ -261,7 +273,8 @@ static int body_gives_up(tutti_comm *world, int rank)
         CHECK_IS(tutti_op_create(may_give_up, 0, &op, inside), 0);
         for (size_t k = 0; k < n; k++)
             x[k] = (int32_t)k;
-        int r = tutti_all_reduce(x, y, n, TUTTI_I32, op, inside, &(tutti_call){ .work = i % 2 ? &work : NULL });
+        int r = tutti_all_reduce(x, y, n, TUTTI_I32, op, inside,
+                                 &(tutti_call){ .work = i % 2 ? &work : NULL });
         if (work)
             r = tutti_wait(work, 0);
         CHECK(r == 0 || r == -ECANCELED);
@@ -274,7 +287,8 @@ static int body_gives_up(tutti_comm *world, int rank)
     return 0;
 }
 
-/* The progress thread runs the operation: this rank only waits on a word of its own while the others come late. */
+/* The progress thread runs the operation: this rank only waits on a word of its own while the
+ * others come late. */
 static shared32 by_progress;
 static pthread_t main_thread;
 
@@ -282,8 +296,12 @@ static void notes_thread(const void *in, void *inout, size_t count, tutti_type t
 {
     int32_t x = 1;
     if (!pthread_equal(pthread_self(), main_thread))
-        store_release32(&by_progress, tutti_barrier(inside, NULL) == -EDEADLK
-                                      && tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, inside, NULL) == -EDEADLK ? 1 : 2);
+        store_release32(&by_progress,
+                        tutti_barrier(inside, NULL) == -EDEADLK
+                                && tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, inside, NULL)
+                                    == -EDEADLK
+                            ? 1
+                            : 2);
     adds(in, inout, count, type);
 }
 
@@ -296,9 +314,11 @@ static int body_on_progress_thread(tutti_comm *world, int rank)
     main_thread = pthread_self();
     CHECK_IS(tutti_op_create(notes_thread, 1, &op, world), 0);
     if (rank == 0) {
-        CHECK_IS(tutti_all_reduce(&x, &y, 1, TUTTI_I32, op, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_all_reduce(&x, &y, 1, TUTTI_I32, op, world, &(tutti_call){ .work = &work }),
+                 0);
         ranks_say(TOLD, 1);
-        for (uint64_t end = clock_ns() + UINT64_C(60000000000); !load_acquire32(&by_progress) && clock_ns() < end;)
+        for (uint64_t end = clock_ns() + UINT64_C(60000000000);
+             !load_acquire32(&by_progress) && clock_ns() < end;)
             sched_yield();
         CHECK_IS(load_acquire32(&by_progress), 1);
         CHECK_IS(tutti_wait(work, 0), 0);
@@ -330,17 +350,17 @@ static int body_same(tutti_comm *world, int rank)
             CHECK_IS(tutti_same(bytes, n, world, NULL), size == 1);
             bytes[at] = (char)(bytes[at] ^ (rank == odd ? 1 << at % 8 : 0));
         }
-        bytes[n - 1] = (char)(bytes[n - 1] ^ (rank == odd));                 /* the last byte of all */
+        bytes[n - 1] = (char)(bytes[n - 1] ^ (rank == odd));            /* the last byte of all */
         CHECK_IS(tutti_same(bytes, n, world, &(tutti_call){ .work = &work }), 0);
         CHECK_IS(tutti_wait(work, 0), size == 1);
         bytes[n - 1] = (char)(bytes[n - 1] ^ (rank == odd));
         CHECK_IS(tutti_same(bytes, n, world, &(tutti_call){ .work = &work }), 0);
         CHECK_IS(tutti_wait(work, 0), 1);
-        char *moved = bytes + rank % 2;              /* where it lies does not matter */
+        char *moved = bytes + rank % 2;         /* where it lies does not matter */
         memmove(moved, bytes, n);
         CHECK_IS(tutti_same(moved, n, world, NULL), 1);
     }
-    memset(bytes, 0, sizeof bytes);                  /* zeros of two lengths are two different things */
+    memset(bytes, 0, sizeof bytes);             /* zeros of two lengths are two different things */
     CHECK_IS(tutti_same(bytes, 64 + (size_t)(rank == odd), world, NULL), size == 1 ? 1 : -EPROTO);
     return 0;
 }
@@ -371,9 +391,11 @@ CASE(same, 3)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_made_and_freed), cmocka_unit_test(test_8000), cmocka_unit_test(test_full), cmocka_unit_test(test_under_way),
+        cmocka_unit_test(test_made_and_freed), cmocka_unit_test(test_8000),
+        cmocka_unit_test(test_full), cmocka_unit_test(test_under_way),
         cmocka_unit_test(test_nested), cmocka_unit_test(test_gives_up),
-        cmocka_unit_test(test_on_progress_thread), cmocka_unit_test(test_same), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_on_progress_thread), cmocka_unit_test(test_same),
+        cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=300 labels=faults */
-/* send, recv and probe as they are called: what is refused, handles, callbacks, other threads, forks, and what the tables show. */
+/* send, recv and probe as they are called: what is refused, handles, callbacks, other threads,
+ * forks, and what the tables show. */
 #include "group/comm.h"
 #include "support/ranks.h"
 #include "support/team.h"
@@ -26,7 +27,8 @@ static int refusals(tutti_comm *world)
 {
     int x = 0;
     tutti_work *work = (tutti_work *)(void *)&x;
-    tutti_call with_work = { .work = &work }, odd = { .reserved = { 0, 1 } }, flag = { .flags = 8 }, keep = { .flags = TUTTI_KEEP };
+    tutti_call with_work = { .work = &work }, odd = { .reserved = { 0, 1 } }, flag = { .flags = 8 },
+               keep = { .flags = TUTTI_KEEP };
     CHECK_IS(tutti_send(&x, 1, TUTTI_I32, 0, 0, NULL, NULL), -EINVAL);
     CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, NULL, NULL), -EINVAL);
     CHECK_IS(tutti_probe(0, 0, NULL, NULL, NULL), -EINVAL);
@@ -60,7 +62,8 @@ static int body_refused(tutti_comm *world, int rank)
     tutti_message got = { 9, 9, 9 };
     CHECK_IS(tutti_recv(NULL, 0, TUTTI_I32, TUTTI_ANY, TUTTI_ANY, &got, world, NULL), 0);
     CHECK(got.from == !rank && got.tag == 0x7fffffff && got.count == 0);
-    CHECK_IS((tutti_send)(&rank, 1, TUTTI_I32, !rank, 0, world, NULL), 0);                    /* through pointers, too */
+    /* through pointers, too */
+    CHECK_IS((tutti_send)(&rank, 1, TUTTI_I32, !rank, 0, world, NULL), 0);
     CHECK_IS((tutti_probe)(!rank, 0, &got, world, NULL), 0);
     CHECK_IS(got.count, 4);
     CHECK_IS((tutti_recv)(&x, 1, TUTTI_I32, !rank, 0, NULL, world, NULL), 0);
@@ -78,7 +81,8 @@ static void test_refused(void **state)
     assert_int_equal(ranks_run(2, body_refused, 0), 0);
 }
 
-/* The same and more once small messages have gone to and fro: they go a shorter way then, as long as nothing is the matter with them. */
+/* The same and more once small messages have gone to and fro: they go a shorter way then, as long
+ * as nothing is the matter with them. */
 static int body_after_many(tutti_comm *world, int rank)
 {
     float f[4] = { 0 };
@@ -95,7 +99,8 @@ static int body_after_many(tutti_comm *world, int rank)
             f[0] = (float)(10 * i + tag);
             CHECK_IS(tutti_send(f, tag == 1 ? 4 : 1, TUTTI_F32, !rank, tag, world, NULL), 0);
         }
-        CHECK_IS(tutti_barrier(world, NULL), 0);                       /* so that all are there, and the shorter way could be gone */
+        /* so that all are there, and the shorter way could be gone */
+        CHECK_IS(tutti_barrier(world, NULL), 0);
         CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, !rank, 0, &got, world, NULL), -EPROTO);
         CHECK(strstr(tutti_explain(world), "the types differ") != NULL);
         CHECK_IS(tutti_recv(f, 3, TUTTI_F32, !rank, 1, &got, world, NULL), -EMSGSIZE);
@@ -134,14 +139,16 @@ static void count_done(int error, void *arg)
     c->nested = tutti_send(&x, 1, TUTTI_I32, 0, 0, c->world, NULL);
 }
 
-/* `done` runs before the end is reported, once, and may not call on; nobody needs to wait for work to go on. */
+/* `done` runs before the end is reported, once, and may not call on; nobody needs to wait for work
+ * to go on. */
 static int body_done(tutti_comm *world, int rank)
 {
     struct calls calls = { world, 0, 1, 0 };
     tutti_work *work;
     if (rank == 1) {
         CHECK_IS(tutti_recv(large, LARGE, TUTTI_U8, 0, 0, NULL, world,
-                            &(tutti_call){ .work = &work, .done = count_done, .done_arg = &calls }), 0);
+                            &(tutti_call){ .work = &work, .done = count_done, .done_arg = &calls }),
+                 0);
         ranks_say(GO, 1);
         while (tutti_test(work) == -EAGAIN) { }
         CHECK_IS(calls.n, 1);
@@ -151,7 +158,9 @@ static int body_done(tutti_comm *world, int rank)
         CHECK_IS(tutti_wait(work, 0), 0);
         CHECK_IS(calls.n, 1);
         /* The progress thread takes it while this one does something else. */
-        CHECK_IS(tutti_recv(large, LARGE, TUTTI_U8, 0, 1, NULL, world, &(tutti_call){ .work = &work, .done = count_done, .done_arg = &calls }), 0);
+        CHECK_IS(tutti_recv(large, LARGE, TUTTI_U8, 0, 1, NULL, world,
+                            &(tutti_call){ .work = &work, .done = count_done, .done_arg = &calls }),
+                 0);
         ranks_say(GO, 2);
         CHECK_IS(ranks_await(HERE, 1), 0);
         CHECK_IS(tutti_wait(work, 0), 0);
@@ -179,7 +188,9 @@ static int body_keep(tutti_comm *world, int rank)
     int x = 0;
     tutti_work *work;
     if (rank == 0) {
-        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 0, NULL, world, &(tutti_call){ .work = &work, .flags = TUTTI_KEEP, .timeout_ms = 10 }), 0);
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 0, NULL, world,
+                            &(tutti_call){ .work = &work, .flags = TUTTI_KEEP, .timeout_ms = 10 }),
+                 0);
         CHECK_IS(tutti_wait(work, 0), -ETIMEDOUT);
         CHECK_IS(tutti_test(work), -ETIMEDOUT);
         CHECK_IS(tutti_wait(work, 10), -ETIMEDOUT);
@@ -212,7 +223,8 @@ static void *call_from_aside(void *arg)
 {
     tutti_comm *world = arg;
     int x = 0;
-    while (!load_relaxed32(&world->engine.busy))            /* two that enter within a cache miss would not notice each other, as documented */
+    /* two that enter within a cache miss would not notice each other, as documented */
+    while (!load_relaxed32(&world->engine.busy))
         sched_yield();
     int r = tutti_send(&x, 1, TUTTI_I32, 0, 5, world, NULL);
     ranks_say(HERE, 1);
@@ -276,7 +288,8 @@ static int body_comms(tutti_comm *world, int rank)
         tutti_work *work;
         CHECK_IS(tutti_comm_split(world, 0, -rank, &comm), 0);
         int me = tutti_rank(comm), x = i, y = -1;
-        CHECK_IS(tutti_recv(&y, 1, TUTTI_I32, !me, 1, NULL, comm, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_recv(&y, 1, TUTTI_I32, !me, 1, NULL, comm, &(tutti_call){ .work = &work }),
+                 0);
         CHECK_IS(tutti_send(large, LARGE / 4, TUTTI_U8, me, 0, comm, NULL), -EDEADLK);
         CHECK_IS(tutti_send(large, 60000, TUTTI_U8, !me, 0, comm, NULL), 0);
         CHECK_IS(tutti_send(&x, 1, TUTTI_I32, !me, 1, comm, NULL), 0);
@@ -346,9 +359,11 @@ static int body_row(tutti_comm *world, int rank, struct team *team)
         for (int r = 1; r < 5; r++)
             if (team_await(team, r, 1) || !team_is(team, r, "sleeping"))
                 return 1;
-        team->rank[0].error[0] = tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, 55, NULL, world, &(tutti_call){ .timeout_ms = 20 });
+        team->rank[0].error[0] = tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, 55, NULL, world,
+                                            &(tutti_call){ .timeout_ms = 20 });
         team_note(team, 0, world);
-        int wrong = tutti_send(&x, 1, TUTTI_I32, 1, 7, world, NULL) || tutti_send(&x, 1, TUTTI_I32, 3, 9, world, NULL)
+        int wrong = tutti_send(&x, 1, TUTTI_I32, 1, 7, world, NULL)
+            || tutti_send(&x, 1, TUTTI_I32, 3, 9, world, NULL)
             || tutti_send(&x, 1, TUTTI_I32, 4, 0, world, NULL);
         return wrong || tutti_barrier(world, NULL);
     }
@@ -361,7 +376,8 @@ static int body_row(tutti_comm *world, int rank, struct team *team)
         x = tutti_probe(TUTTI_ANY, 9, NULL, world, NULL);
         x = x ? x : tutti_recv(large, LARGE, TUTTI_U8, 2, 8, NULL, world, NULL);
     } else {
-        x = tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, TUTTI_ANY, NULL, world, &(tutti_call){ .work = &work });
+        x = tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, TUTTI_ANY, NULL, world,
+                       &(tutti_call){ .work = &work });
         x = x ? x : tutti_wait(work, 0);
     }
     return x || tutti_barrier(world, NULL);
@@ -375,17 +391,20 @@ static void test_row(void **state)
     assert_int_equal(team->said, 0);
     assert_int_equal(team->rank[0].error[0], -ETIMEDOUT);
     assert_non_null(strstr(team->rank[0].report, "in recv i32 1 from 0 tag 7 at api/p2p_test.c:"));
-    assert_non_null(strstr(team->rank[0].report, "in send u8 1048576 to 3 tag 8 at api/p2p_test.c:"));
+    assert_non_null(
+        strstr(team->rank[0].report, "in send u8 1048576 to 3 tag 8 at api/p2p_test.c:"));
     assert_non_null(strstr(team->rank[0].report, "in probe from any tag 9 at api/p2p_test.c:"));
-    assert_non_null(strstr(team->rank[0].report, "in recv i32 1 from any tag any at api/p2p_test.c:"));
+    assert_non_null(
+        strstr(team->rank[0].report, "in recv i32 1 from any tag any at api/p2p_test.c:"));
     team_free(team);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_after_many), cmocka_unit_test(test_done), cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_aside), cmocka_unit_test(test_comms), cmocka_unit_test(test_table), cmocka_unit_test(test_row),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_after_many),
+        cmocka_unit_test(test_done), cmocka_unit_test(test_keep), cmocka_unit_test(test_aside),
+        cmocka_unit_test(test_comms), cmocka_unit_test(test_table), cmocka_unit_test(test_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

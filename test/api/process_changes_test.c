@@ -32,13 +32,15 @@ enum { FIRST = 3, NUMBERS = 300 };
 static const char theirs[] = "the program's";
 static bool replaced[NUMBERS];
 
-/* Each number that was open is a pipe of the program's, with something in it: readable, as the descriptor of a dead process is. */
+/* Each number that was open is a pipe of the program's, with something in it: readable, as the
+ * descriptor of a dead process is. */
 static int closes_all(tutti_comm *world, int rank, struct team *team)
 {
     (void)team;
     for (uint32_t p = 0; p < RANKS; p++)
         if ((int)p != rank)
-            OR_LINE(!death_without_mark(&world->world->whole->watch, p, true));      /* which keeps a descriptor of it */
+            /* which keeps a descriptor of it */
+            OR_LINE(!death_without_mark(&world->world->whole->watch, p, true));
     for (int fd = FIRST; fd < NUMBERS; fd++)
         if (fcntl(fd, F_GETFD) >= 0) {
             replaced[fd] = true;
@@ -48,13 +50,14 @@ static int closes_all(tutti_comm *world, int rank, struct team *team)
     for (int fd = FIRST; fd < NUMBERS; fd++) {
         if (!replaced[fd])
             continue;
-        OR_LINE(pipe2(pipes, O_CLOEXEC) == 0 && write(pipes[1], theirs, sizeof theirs) == sizeof theirs);
+        OR_LINE(pipe2(pipes, O_CLOEXEC) == 0
+                && write(pipes[1], theirs, sizeof theirs) == sizeof theirs);
         int in = fcntl(pipes[0], F_DUPFD, high), out = fcntl(pipes[1], F_DUPFD, high);
         OR_LINE(in >= high && out >= high);
         close(pipes[0]);
         close(pipes[1]);
         OR_LINE(dup2(in, fd) == fd);
-        close(in);                                   /* the other end stays, or ours would be read to its end */
+        close(in);                      /* the other end stays, or ours would be read to its end */
     }
     return 0;
 }
@@ -66,7 +69,8 @@ static int none_was_touched(int rank)
         char is[sizeof theirs] = "";
         if (!replaced[fd] || (read(fd, is, sizeof is) == sizeof is && !strcmp(is, theirs)))
             continue;
-        fprintf(stderr, "rank %d: descriptor %d of the program was read or closed: %s\n", rank, fd, strerror(errno));
+        fprintf(stderr, "rank %d: descriptor %d of the program was read or closed: %s\n", rank, fd,
+                strerror(errno));
         wrong++;
     }
     return wrong;
@@ -76,7 +80,8 @@ static void test_closes_all(void **state)
 {
     (void)state;
     changed_through((struct change){ .after = closes_all, .last = none_was_touched }, NULL, NULL);
-    changed_through((struct change){ .after = closes_all, .last = none_was_touched }, changed_pulls, NULL);
+    changed_through((struct change){ .after = closes_all, .last = none_was_touched }, changed_pulls,
+                    NULL);
 }
 
 /* ---- it forks children that live on ---- */
@@ -114,12 +119,18 @@ static int child_is_no_rank(tutti_comm *world, tutti_work *work)
     uint64_t handle;
     int x = 1;
     tutti_figures f;
-    OR_LINE(tutti_barrier(world, NULL) == -ECHILD && tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, NULL) == -ECHILD);
-    OR_LINE(!tutti_alloc(4096, world) && tutti_free(&x, world) == -ECHILD && tutti_handle(&x, &handle, world) == -ECHILD);
-    OR_LINE(!tutti_view(1, world) && !tutti_view_readonly(1, world) && tutti_register(&x, 4096, world) == -ECHILD);
-    OR_LINE(tutti_set("k", "v", 1, world) == -ECHILD && tutti_add("k", 1, NULL, world) == -ECHILD && tutti_delete("k", world) == -ECHILD);
-    OR_LINE(tutti_send(&x, 1, TUTTI_I32, 0, 0, world, NULL) == -ECHILD && tutti_comm_shrink(world, &own) == -ECHILD);
-    OR_LINE(tutti_comm_agree(world, &x) == -ECHILD && tutti_comm_abort(world, "no") == -ECHILD && tutti_failed(world, NULL, 0) == -ECHILD);
+    OR_LINE(tutti_barrier(world, NULL) == -ECHILD
+            && tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, NULL) == -ECHILD);
+    OR_LINE(!tutti_alloc(4096, world) && tutti_free(&x, world) == -ECHILD
+            && tutti_handle(&x, &handle, world) == -ECHILD);
+    OR_LINE(!tutti_view(1, world) && !tutti_view_readonly(1, world)
+            && tutti_register(&x, 4096, world) == -ECHILD);
+    OR_LINE(tutti_set("k", "v", 1, world) == -ECHILD && tutti_add("k", 1, NULL, world) == -ECHILD
+            && tutti_delete("k", world) == -ECHILD);
+    OR_LINE(tutti_send(&x, 1, TUTTI_I32, 0, 0, world, NULL) == -ECHILD
+            && tutti_comm_shrink(world, &own) == -ECHILD);
+    OR_LINE(tutti_comm_agree(world, &x) == -ECHILD && tutti_comm_abort(world, "no") == -ECHILD
+            && tutti_failed(world, NULL, 0) == -ECHILD);
     OR_LINE(tutti_stats(world, &f) == -ECHILD && tutti_explain(world) && tutti_rank(world) >= 0);
     OR_LINE(tutti_finalize(world) == -ECHILD);
     tutti_seed(1, world);
@@ -132,7 +143,8 @@ static int child_is_no_rank(tutti_comm *world, tutti_work *work)
 
 static int alive[2];                                 /* the writing end is the test's alone */
 
-/* A child that ends by exit, one that lives on, and a child of that one: their numbers are for the test. */
+/* A child that ends by exit, one that lives on, and a child of that one: their numbers are for
+ * the test. */
 static int leaves_children(tutti_comm *world, int rank, struct team *team)
 {
     int ends[2], status = 0;
@@ -196,7 +208,8 @@ static void test_children_live_on(void **state)
     int hung = team_end(team);
     for (int r = 0; r < RANKS; r++)
         if (hung || team->status[r])
-            fail_msg("rank %d ended with status 0x%x\n%s", r, (unsigned)team->status[r], team_stderr(team));
+            fail_msg("rank %d ended with status 0x%x\n%s", r, (unsigned)team->status[r],
+                     team_stderr(team));
     take_children(team);
     team_free(team);
     close(alive[0]);
@@ -208,7 +221,8 @@ static void test_children_live_on(void **state)
 struct plugin {
     void *library;
     int (*init)(void **world, const void *options), (*finalize)(const char *site, void *world);
-    int (*barrier)(const char *site, void *world, const tutti_call *call), (*wait)(const char *site, tutti_work *work, int ms);
+    int (*barrier)(const char *site, void *world, const tutti_call *call),
+        (*wait)(const char *site, tutti_work *work, int ms);
 };
 
 static int load(struct plugin *l)
@@ -233,8 +247,9 @@ static void *uses_it(void *leave)
     struct plugin l;
     void *world;
     tutti_work *work;
-    if (load(&l) || l.init(&world, NULL) || l.barrier("here:1", world, NULL) || l.barrier("here:2", world, &(tutti_call){ .work = &work })
-        || l.wait("here:3", work, 0) || (leave && l.finalize("here:4", world)))
+    if (load(&l) || l.init(&world, NULL) || l.barrier("here:1", world, NULL)
+        || l.barrier("here:2", world, &(tutti_call){ .work = &work }) || l.wait("here:3", work, 0)
+        || (leave && l.finalize("here:4", world)))
         return NULL;
     dlclose(l.library);
     return &changed;
@@ -269,7 +284,7 @@ static void test_loads_and_unloads(void **state)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        exit(loads_and_unloads());                   /* and what has been registered for the end runs */
+        exit(loads_and_unloads());              /* and what has been registered for the end runs */
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
 }
@@ -284,7 +299,8 @@ static int rest_of_life(const struct rest *rest)
     tutti_comm *world = rest->world;
     int rank = rest->rank;
     struct process_id main_thread = world->world->self;
-    for (uint64_t end = clock_ns() + TEAM_PATIENCE_S * UINT64_C(1000000000); strcmp(process_state(&main_thread, NULL), "zombie"); sched_yield())
+    for (uint64_t end = clock_ns() + TEAM_PATIENCE_S * UINT64_C(1000000000);
+         strcmp(process_state(&main_thread, NULL), "zombie"); sched_yield())
         OR_LINE(clock_ns() < end);
     for (uint32_t step = MAIN_IS_OVER; step <= HAVE_LOOKED; step++) {
         team_say(rest->team, rank, step);
@@ -339,7 +355,9 @@ static void calls_at_the_end(void)
 static int ends_in_handlers(tutti_comm *world, int rank, struct team *team)
 {
     const tutti_options options = { .job = changed.job, .rank = rank, .size = team->size };
-    OR_LINE(tutti_barrier(NULL, NULL) == -EINVAL && !tutti_alloc(1, NULL) && tutti_finalize(NULL) == -EINVAL);       /* nothing has been begun */
+    /* nothing has been begun */
+    OR_LINE(tutti_barrier(NULL, NULL) == -EINVAL && !tutti_alloc(1, NULL)
+            && tutti_finalize(NULL) == -EINVAL);
     atexit(calls_at_the_end);
     if (tutti_init(&world, &options))
         return 2;
@@ -348,7 +366,8 @@ static int ends_in_handlers(tutti_comm *world, int rank, struct team *team)
         return 3;
     if (rank == 0)
         exit(0);
-    team->rank[rank].error[0] = tutti_barrier(world, NULL);      /* met by the one of rank 0's handler, or not */
+    /* met by the one of rank 0's handler, or not */
+    team->rank[rank].error[0] = tutti_barrier(world, NULL);
     exit(0);
 }
 
@@ -374,7 +393,8 @@ static void test_calls_at_the_end(void **state)
         int hung = team_end(team), done = 0, reduced = 0;
         for (int r = 0; r < RANKS; r++) {
             if (hung || team->status[r] || load_acquire32(&team->rank[r].step) != 1)
-                fail_msg("rank %d ended with status 0x%x%s\n%s", r, (unsigned)team->status[r], hung ? "; it hangs" : "", team_stderr(team));
+                fail_msg("rank %d ended with status 0x%x%s\n%s", r, (unsigned)team->status[r],
+                         hung ? "; it hangs" : "", team_stderr(team));
             done += team->rank[r].error[i == 0 && r ? 0 : 1] == 0;
             reduced += i && team->rank[r].error[2] == 0;
         }
@@ -402,7 +422,7 @@ static int is_checked(const char *job)
     char *mine = tutti_alloc(1 << 20, world);
     OR_LINE(mine && tutti_free(mine, world) == 0);
     OR_LINE(tutti_barrier(world, NULL) == 0);
-    return 0;                                        /* the world stays open while leaks are looked for */
+    return 0;                               /* the world stays open while leaks are looked for */
 }
 
 static void test_memcheck(void **state)
@@ -424,8 +444,8 @@ static void test_memcheck(void **state)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        execlp("valgrind", "valgrind", "-q", "--error-exitcode=77", "--leak-check=full", "--errors-for-leak-kinds=none", self, job,
-               (char *)NULL);
+        execlp("valgrind", "valgrind", "-q", "--error-exitcode=77", "--leak-check=full",
+               "--errors-for-leak-kinds=none", self, job, (char *)NULL);
         _exit(1);
     }
     const tutti_options options = { .job = job, .rank = 0, .size = 2 };
@@ -437,7 +457,8 @@ static void test_memcheck(void **state)
     assert_int_equal(status, 0);
     assert_int_equal(fstat(arena_fd(&world->world->arena), &arena), 0);
     print_message("the arena holds %lld MiB\n", (long long)arena.st_blocks * 512 >> 20);
-    assert_true((long long)arena.st_blocks * 512 < CHECKED_MOST);       /* less than one of the spans: the store and what else is slept on */
+    /* less than one of the spans: the store and what else is slept on */
+    assert_true((long long)arena.st_blocks * 512 < CHECKED_MOST);
     assert_int_equal(tutti_finalize(world), 0);
     setenv("TUTTI_SPAN_BYTES", "64M", 1);
 }

@@ -50,11 +50,13 @@ static int little_is_memory(tutti_comm *world, int rank, struct team *team)
     (void)team;
     (void)rank;
     long mine = status_kib("RssShmem:");
-    OR_LINE(mine >= 0 && mine < 65536);              /* three spans of 64 MiB, of which each rank has used little */
+    /* three spans of 64 MiB, of which each rank has used little */
+    OR_LINE(mine >= 0 && mine < 65536);
     return 0;
 }
 
-/* A user whose limit leaves some pages for books and none for a span, nor for the stack of a thread: blocking calls. */
+/* A user whose limit leaves some pages for books and none for a span, nor for the stack of a
+ * thread: blocking calls. */
 static int locked_user(tutti_comm *world, int rank, struct team *team)
 {
     const struct rlimit limit = { LOCKED_MOST, LOCKED_MOST };
@@ -77,7 +79,9 @@ static int locked_user(tutti_comm *world, int rank, struct team *team)
 static int locked_out(tutti_comm *world, int rank, struct team *team)
 {
     const struct rlimit limit = { 0, 0 };
-    const tutti_options options = { .job = changed.job, .rank = rank, .size = team->size, .join_timeout_ms = -1 };
+    const tutti_options options = {
+        .job = changed.job, .rank = rank, .size = team->size, .join_timeout_ms = -1
+    };
     if (setgid(65534) || setuid(65534) || mlockall(MCL_FUTURE) || setrlimit(RLIMIT_MEMLOCK, &limit))
         return 2;
     int r = tutti_init(&world, &options);
@@ -100,7 +104,8 @@ static void test_locks_all(void **state)
         int hung = team_end(team);
         for (int r = 0; r < team->size; r++)
             if (hung || team->status[r])
-                fail_msg("rank %d ended with status 0x%x\n%s", r, (unsigned)team->status[r], team_stderr(team));
+                fail_msg("rank %d ended with status 0x%x\n%s", r, (unsigned)team->status[r],
+                         team_stderr(team));
         team_free(team);
     }
 }
@@ -124,14 +129,16 @@ static void test_drops_privileges(void **state)
     if (geteuid() != 0)
         skip();
     changed_through((struct change){ .after = becomes_another, .no_files = true }, NULL, NULL);
-    changed_through((struct change){ .after = becomes_another, .no_files = true }, changed_pulls, NULL);
+    changed_through((struct change){ .after = becomes_another, .no_files = true }, changed_pulls,
+                    NULL);
 }
 
 /* ---- it lives in a namespace of its own ---- */
 
 static struct { int flags; unsigned who; const char *file, *text; } apart;
 
-/* Namespaces of time and processes are for children: the rank is a child from here on, and whoever it was ends as it does. */
+/* Namespaces of time and processes are for children: the rank is a child from here on, and whoever
+ * it was ends as it does. */
 static int goes_apart(int rank)
 {
     int status;
@@ -187,7 +194,8 @@ static void test_other_clock(void **state)
         apart.who = who;
         apart.file = "/proc/self/timens_offsets";
         apart.text = "monotonic 100000 5000\nboottime 100000 5000\n";
-        changed_through((struct change){ .before = goes_apart, .after = figures_are_of_now }, NULL, NULL);
+        changed_through((struct change){ .before = goes_apart, .after = figures_are_of_now }, NULL,
+                        NULL);
     }
 }
 

@@ -1,6 +1,7 @@
 /* ctest: timeout=200 labels=faults */
-/* Ranks that come again: after a deadline, after a world, in the same process or in a new one beside others that were there before, late, or
- * twice at a time. Those that are there meet, under a name and under a path, however often each has tried. */
+/* Ranks that come again: after a deadline, after a world, in the same process or in a new one
+ * beside others that were there before, late, or twice at a time. Those that are there meet, under
+ * a name and under a path, however often each has tried. */
 #include "base/clock.h"
 #include "group/comm.h"
 #include "os/futex.h"
@@ -26,7 +27,7 @@ enum { SIZE = 3, SLOTS = 8, HASTY_MS = 40, PATIENT_MS = 60000, WORLDS = 40, PATI
 
 /* What a process tells, and is told. */
 struct told {
-    shared32 tries, worlds;           /* inits that have ended by the deadline; worlds it has been in */
+    shared32 tries, worlds;     /* inits that have ended by the deadline; worlds it has been in */
     shared32 done;
     int error;                        /* the last one's */
     uint64_t birth;                   /* of its last world */
@@ -36,7 +37,8 @@ static struct shared { shared32 go, ended; struct told slot[SLOTS]; } *shared;
 static pid_t pid[SLOTS];
 static char job[64], path[64], directory[40];
 
-/* worlds: in how many it is, one after the other; -1: until one is broken. tries: so often it tries, in vain; 0: as long as its time is over. */
+/* worlds: in how many it is, one after the other; -1: until one is broken. tries: so often it
+ * tries, in vain; 0: as long as its time is over. */
 struct course { int rank, join_ms, worlds; uint32_t tries; };
 
 static void say(shared32 *word, uint32_t value)
@@ -47,7 +49,8 @@ static void say(shared32 *word, uint32_t value)
 
 static bool await(shared32 *word, uint32_t value)
 {
-    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); load_acquire32(word) < value;) {
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+         load_acquire32(word) < value;) {
         uint32_t seen = load_acquire32(word);
         if (clock_ns() > end)
             return false;
@@ -61,13 +64,16 @@ static bool await(shared32 *word, uint32_t value)
 static tutti_comm *come(struct told *s, const struct course *c)
 {
     tutti_comm *world = NULL;
-    const tutti_options o = { .job = job, .rank = c->rank, .size = SIZE, .join_timeout_ms = c->join_ms };
+    const tutti_options o = {
+        .job = job, .rank = c->rank, .size = SIZE, .join_timeout_ms = c->join_ms
+    };
     do {
         s->error = tutti_init(&world, &o);
         snprintf(s->report, sizeof s->report, "%s", s->error ? tutti_explain(NULL) : "");
         if (s->error == -ETIMEDOUT)
             say(&s->tries, load_acquire32(&s->tries) + 1);
-    } while (s->error == -ETIMEDOUT && c->join_ms == HASTY_MS && load_acquire32(&s->tries) != c->tries);
+    } while (s->error == -ETIMEDOUT && c->join_ms == HASTY_MS
+             && load_acquire32(&s->tries) != c->tries);
     if (world)
         s->birth = world->world->arena.header->birth;
     return world;
@@ -145,7 +151,8 @@ static void expect_world(const int slots[SIZE], uint32_t nth)
     for (int i = 0; i < SIZE; i++) {
         struct told *s = &shared->slot[slots[i]];
         if (!await(&s->worlds, nth))
-            fail_msg("slot %d is not in world %u: ended %u, %d %s", slots[i], nth, load_acquire32(&s->done), s->error, s->report);
+            fail_msg("slot %d is not in world %u: ended %u, %d %s", slots[i], nth,
+                     load_acquire32(&s->done), s->error, s->report);
         assert_true(s->birth == shared->slot[slots[0]].birth);
     }
 }
@@ -188,13 +195,15 @@ static void test_retries(void **state)
         assert_true(await(&shared->slot[1].tries, 2));
         start(2, (struct course){ 2, PATIENT_MS, 1, 0 });
         expect_world((const int[]){ 0, 1, 2 }, 1);
-        assert_true(load_acquire32(&shared->slot[0].tries) > load_acquire32(&shared->slot[1].tries));
+        assert_true(load_acquire32(&shared->slot[0].tries)
+                    > load_acquire32(&shared->slot[1].tries));
         assert_int_equal(load_acquire32(&shared->slot[2].tries), 0);
         let_go((const int[]){ 0, 1, 2 });
     }
 }
 
-/* A rank that waits keeps its own deadline while another gives up again and again, and for good; that one's next process meets it. */
+/* A rank that waits keeps its own deadline while another gives up again and again, and for good;
+ * that one's next process meets it. */
 static void test_patient(void **state)
 {
     (void)state;
@@ -204,7 +213,9 @@ static void test_patient(void **state)
         start(1, (struct course){ 1, PATIENT_MS, 1, 0 });
         assert_true(await(&shared->slot[0].tries, 5));
         expect_refused(0, -ETIMEDOUT, "did not come");
-        assert_int_equal(load_acquire32(&shared->slot[1].done) + load_acquire32(&shared->slot[1].tries), 0);
+        assert_int_equal(load_acquire32(&shared->slot[1].done)
+                             + load_acquire32(&shared->slot[1].tries),
+                         0);
         start(2, (struct course){ 2, PATIENT_MS, 1, 0 });
         start(0, (struct course){ 0, HASTY_MS, 1, 0 });
         expect_world((const int[]){ 0, 1, 2 }, 1);
@@ -214,7 +225,8 @@ static void test_patient(void **state)
 
 /* ---- in a new process ---- */
 
-/* One rank is killed in a world; the others leave it and come again, the new one first or last; five times. */
+/* One rank is killed in a world; the others leave it and come again, the new one first or last;
+ * five times. */
 static void test_restart(void **state)
 {
     (void)state;
@@ -282,7 +294,8 @@ static void test_twice(void **state)
         start(SIZE + 1, (struct course){ 0, PATIENT_MS, 1, 0 });
         int joined[SIZE] = { 0, 1, 2 };
         const int zeros[] = { 0, SIZE, SIZE + 1 };
-        assert_true(await(&shared->ended, 2));       /* two of the three, before the last rank comes; which, is a matter of the moment */
+        /* two of the three, before the last rank comes; which, is a matter of the moment */
+        assert_true(await(&shared->ended, 2));
         for (int k = 0; k < 3; k++)
             if (load_acquire32(&shared->slot[zeros[k]].done))
                 expect_refused(zeros[k], -EEXIST, "rank 0 ");
@@ -341,8 +354,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_retries), cmocka_unit_test(test_patient), cmocka_unit_test(test_restart), cmocka_unit_test(test_worlds),
-        cmocka_unit_test(test_twice), cmocka_unit_test(test_twice_in_one_process),
+        cmocka_unit_test(test_retries), cmocka_unit_test(test_patient),
+        cmocka_unit_test(test_restart), cmocka_unit_test(test_worlds), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_twice_in_one_process),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -82,7 +82,11 @@ static int body_values(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_values(void **state) { (void)state; assert_int_equal(ranks_run_either(3, body_values), 0); }
+static void test_values(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_values), 0);
+}
 
 static int body_arguments(tutti_comm *world, int rank)
 {
@@ -125,7 +129,11 @@ static int body_arguments(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_arguments(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_arguments), 0); }
+static void test_arguments(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_arguments), 0);
+}
 
 /* ---- together ---- */
 
@@ -139,7 +147,7 @@ static int body_add(tutti_comm *world, int rank)
         CHECK_IS(tutti_add("tickets", 1, &ticket, world), 0);
         CHECK(ticket > before && ticket <= each * size);
         before = ticket;
-        CHECK_IS(page->bytes[ticket]++, 0);          /* plain memory: a number is one rank's alone */
+        CHECK_IS(page->bytes[ticket]++, 0);         /* plain memory: a number is one rank's alone */
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(tutti_add("tickets", 0, &ticket, world), 0);
@@ -150,7 +158,11 @@ static int body_add(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_add(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_add), 0); }
+static void test_add(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_add), 0);
+}
 
 static int body_lock(tutti_comm *world, int rank)
 {
@@ -172,9 +184,14 @@ static int body_lock(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_lock(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_lock), 0); }
+static void test_lock(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_lock), 0);
+}
 
-/* The store is the job's: what is set by one comm is found by another, also where the comms have no rank in common. */
+/* The store is the job's: what is set by one comm is found by another, also where the comms have no
+ * rank in common. */
 static int body_comms(tutti_comm *world, int rank)
 {
     tutti_comm *half;
@@ -192,7 +209,11 @@ static int body_comms(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_comms(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_comms), 0); }
+static void test_comms(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_comms), 0);
+}
 
 /* ---- what else is about ---- */
 
@@ -204,8 +225,10 @@ static int body_fork(tutti_comm *world, int rank)
     if (rank == 0) {
         pid_t pid = fork();
         if (pid == 0)
-            _exit(tutti_set("a", "x", 1, world) != -ECHILD || tutti_get("a", value, &n, world, NULL) != -ECHILD
-                  || tutti_add("a", 1, NULL, world) != -ECHILD || tutti_compare_set("a", NULL, 0, "x", 1, world) != -ECHILD
+            _exit(tutti_set("a", "x", 1, world) != -ECHILD
+                  || tutti_get("a", value, &n, world, NULL) != -ECHILD
+                  || tutti_add("a", 1, NULL, world) != -ECHILD
+                  || tutti_compare_set("a", NULL, 0, "x", 1, world) != -ECHILD
                   || tutti_delete("a", world) != -ECHILD);
         CHECK_IS(waitpid(pid, &status, 0), pid);
         CHECK_IS(status, 0);
@@ -214,7 +237,11 @@ static int body_fork(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_fork(void **state) { (void)state; assert_int_equal(ranks_run(2, body_fork, 0), 0); }
+static void test_fork(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(2, body_fork, 0), 0);
+}
 
 /* Beside work under way: the journal is the progress thread's, and stays as it is. */
 static int body_work(tutti_comm *world, int rank)
@@ -228,14 +255,17 @@ static int body_work(tutti_comm *world, int rank)
         char key[32];
         snprintf(key, sizeof key, "from 1 %d", i);
         if (rank == 0) {
-            CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_F32, TUTTI_MAX, world, &(tutti_call){ .work = &work }), 0);
+            CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_F32, TUTTI_MAX, world,
+                                      &(tutti_call){ .work = &work }),
+                     0);
             uint64_t head = load_acquire64(&world->watch.mine->head);
             CHECK_IS(tutti_set("k", "x", 1, world), 0);
             CHECK_IS(tutti_get("k", value, &n, world, NULL), 0);
             CHECK_IS(tutti_compare_set("k", "x", 1, "y", 1, world), 1);
             CHECK_IS(tutti_delete("k", world), 0);
             CHECK_IS(tutti_add("n", 1, &now, world), 0);
-            CHECK_IS(tutti_get("nothing", value, &n, world, &(tutti_call){ .timeout_ms = 5 }), -ETIMEDOUT);
+            CHECK_IS(tutti_get("nothing", value, &n, world, &(tutti_call){ .timeout_ms = 5 }),
+                     -ETIMEDOUT);
             CHECK_IS(tutti_set("", "x", 1, world), -EINVAL);
             CHECK_IS(load_acquire64(&world->watch.mine->head), head);
             n = snprintf(key, sizeof key, "go %d", i) > 0 ? sizeof value : 0;
@@ -252,7 +282,11 @@ static int body_work(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_work(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_work), 0); }
+static void test_work(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_work), 0);
+}
 
 static int body_fault(tutti_comm *world, int rank)
 {
@@ -266,18 +300,26 @@ static int body_fault(tutti_comm *world, int rank)
         return 0;
     }
     CHECK_IS(ranks_await(GO, 1), 0);
-    CHECK_IS(tutti_set("n", "x", 1, world), -ECANCELED);     /* it meets the abort here, and the rest is as everywhere */
+    /* it meets the abort here, and the rest is as everywhere */
+    CHECK_IS(tutti_set("n", "x", 1, world), -ECANCELED);
     CHECK_IS(tutti_set("n", "x", 1, world), -ECANCELED);
     return 0;
 }
 
-static void test_fault(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_fault), 0); }
+static void test_fault(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_fault), 0);
+}
 
 static int nested(void *arg)
 {
     char value[8];
     size_t n = sizeof value;
-    return tutti_set("a", "x", 1, arg) == -EDEADLK && tutti_get("a", value, &n, arg, NULL) == -EDEADLK ? 0 : 1;
+    return tutti_set("a", "x", 1, arg) == -EDEADLK
+            && tutti_get("a", value, &n, arg, NULL) == -EDEADLK
+        ? 0
+        : 1;
 }
 
 static int body_nested(tutti_comm *world, int rank)
@@ -288,7 +330,11 @@ static int body_nested(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_nested(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_nested), 0); }
+static void test_nested(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_nested), 0);
+}
 
 static int body_full(tutti_comm *world, int rank)
 {
@@ -303,7 +349,8 @@ static int body_full(tutti_comm *world, int rank)
         }
         CHECK_IS(r, -ENOMEM);
         CHECK(n > 15 && n <= 21);
-        CHECK(ranks_explain(world, "full") && ranks_explain(world, "TUTTI_STORE_BYTES") && ranks_explain(world, "2 MiB"));
+        CHECK(ranks_explain(world, "full") && ranks_explain(world, "TUTTI_STORE_BYTES")
+              && ranks_explain(world, "2 MiB"));
         CHECK_IS(tutti_get("0", value, &bytes, world, NULL), 0);
         CHECK_IS(tutti_delete("0", world), 0);
         CHECK_IS(tutti_set(key, value, sizeof value, world), 0);
@@ -331,7 +378,8 @@ static int goes_on(int rank)
     return -1;
 }
 
-/* Ranks 1 and 2 are killed in the midst of it; rank 3 goes on and finds whole values; what there is adds up. */
+/* Ranks 1 and 2 are killed in the midst of it; rank 3 goes on and finds whole values; what there
+ * is adds up. */
 static int body_killed(tutti_comm *world, int rank)
 {
     char key[16], value[600];
@@ -360,7 +408,8 @@ static int body_killed(tutti_comm *world, int rank)
     CHECK_IS(tutti_get("nobody", NULL, &n, world, NULL), -EOWNERDEAD);       /* all are gone */
     CHECK(store_whole(arena_of(world)));
     CHECK_IS(tutti_add("sum", 0, &now, world), 0);
-    int64_t counted = (int64_t)(load_acquire64(&page->number[1]) + load_acquire64(&page->number[2]) + load_acquire64(&page->number[3]));
+    int64_t counted = (int64_t)(load_acquire64(&page->number[1]) + load_acquire64(&page->number[2])
+                                + load_acquire64(&page->number[3]));
     CHECK(now >= counted && now <= counted + 2);
     return 0;
 }

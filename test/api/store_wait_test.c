@@ -31,13 +31,15 @@ static int asleep(tutti_comm *comm, const char *key, uint32_t n)
     return -1;
 }
 
-/* A sleep that only a wake ends: a wake that is forgotten becomes a hang, and not a wait of a slice. */
+/* A sleep that only a wake ends: a wake that is forgotten becomes a hang, and not a wait
+ * of a slice. */
 static uint64_t ways_now(void *arg) { (void)arg; return clock_ns(); }
 static int ways_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
 {
     (void)arg;
     (void)ns;
-    return n == 1 ? futex_wait(words->word, words->seen, UINT64_C(90000000000)) : futex_wait_any(words, n, UINT64_C(90000000000));
+    return n == 1 ? futex_wait(words->word, words->seen, UINT64_C(90000000000))
+                  : futex_wait_any(words, n, UINT64_C(90000000000));
 }
 static int ways_wake(void *arg, shared32 *word, int n) { (void)arg; return futex_wake(word, n); }
 static void ways_yield(void *arg) { (void)arg; sched_yield(); }
@@ -77,7 +79,11 @@ static int body_woken(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_woken(void **state) { (void)state; assert_int_equal(ranks_run_either(3, body_woken), 0); }
+static void test_woken(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_woken), 0);
+}
 
 static int body_relay(tutti_comm *world, int rank)
 {
@@ -101,14 +107,20 @@ static int body_relay(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_relay(void **state) { (void)state; assert_int_equal(ranks_run_either(3, body_relay), 0); }
+static void test_relay(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_relay), 0);
+}
 
 static int body_deadline(tutti_comm *world, int rank)
 {
     char value[8];
     size_t n = sizeof value;
-    CHECK_IS(tutti_get("missing", value, &n, world, &(tutti_call){ .timeout_ms = 60 + rank }), -ETIMEDOUT);
-    CHECK(ranks_explain(world, "get of key \"missing\" at ") && ranks_explain(world, "no rank has set it") && ranks_explain(world, "  rank pid"));
+    CHECK_IS(tutti_get("missing", value, &n, world, &(tutti_call){ .timeout_ms = 60 + rank }),
+             -ETIMEDOUT);
+    CHECK(ranks_explain(world, "get of key \"missing\" at ")
+          && ranks_explain(world, "no rank has set it") && ranks_explain(world, "  rank pid"));
     CHECK(ranks_explain(world, "store_wait_test.c"));
     CHECK_IS(n, sizeof value);
     CHECK_IS(tutti_set_timeout(world, 60), 0);
@@ -124,14 +136,29 @@ static int body_deadline(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_deadline(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_deadline), 0); }
+static void test_deadline(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_deadline), 0);
+}
 
-/* A clock that goes on by a second whenever it is looked at: what is due before a deadline is seen to be so, however busy the machine is. */
+/* A clock that goes on by a second whenever it is looked at: what is due before a deadline is seen
+ * to be so, however busy the machine is. */
 static uint64_t own_now(void *arg) { (void)arg; static uint64_t now; return now += 1000000000; }
-static int own_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns) { (void)arg; (void)words; (void)n; (void)ns; return -ETIMEDOUT; }
+
+static int own_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
+{
+    (void)arg;
+    (void)words;
+    (void)n;
+    (void)ns;
+    return -ETIMEDOUT;
+}
+
 static const struct wait_ways own_time = { own_now, own_sleep, ways_wake, ways_yield, NULL };
 
-/* Others set keys of the same group all the time, whenever this rank looks: the deadline passes all the same. */
+/* Others set keys of the same group all the time, whenever this rank looks: the deadline passes all
+ * the same. */
 static void busy_yield(void *arg)
 {
     struct store_key key = store_key("missing", 7);
@@ -147,14 +174,19 @@ static int body_busy_group(tutti_comm *world, int rank)
     if (rank == 0) {
         world->watch.ways = &busy;
         world->watch.budget = (struct wait_budget){ 0, 1000, 0, 0 };
-        CHECK_IS(tutti_get("missing", value, &n, world, &(tutti_call){ .timeout_ms = 6000 }), -ETIMEDOUT);
+        CHECK_IS(tutti_get("missing", value, &n, world, &(tutti_call){ .timeout_ms = 6000 }),
+                 -ETIMEDOUT);
         world->watch.ways = ways;
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
 }
 
-static void test_busy_group(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_busy_group), 0); }
+static void test_busy_group(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_busy_group), 0);
+}
 
 static int body_warn(tutti_comm *world, int rank, struct team *team)
 {
@@ -162,7 +194,8 @@ static int body_warn(tutti_comm *world, int rank, struct team *team)
     size_t n = sizeof value;
     const struct wait_ways *ways = world->watch.ways;
     world->watch.ways = &own_time;
-    team->rank[rank].error[0] = tutti_get("missing", value, &n, world, &(tutti_call){ .timeout_ms = 6000 });
+    team->rank[rank].error[0] = tutti_get("missing", value, &n, world,
+                                          &(tutti_call){ .timeout_ms = 6000 });
     world->watch.ways = ways;
     team->rank[rank].error[1] = tutti_barrier(world, NULL);
     return 0;
@@ -202,9 +235,14 @@ static int body_alone(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_alone(void **state) { (void)state; assert_int_equal(ranks_run_either(1, body_alone), 0); }
+static void test_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(1, body_alone), 0);
+}
 
-/* One of two others dies: the other may still set it. Then that one goes, too: what it has set is there, for the rest nobody is left. */
+/* One of two others dies: the other may still set it. Then that one goes, too: what it has set is
+ * there, for the rest nobody is left. */
 static int body_death(tutti_comm *world, int rank)
 {
     char value[8];
@@ -226,9 +264,11 @@ static int body_death(tutti_comm *world, int rank)
     }
     CHECK_IS(tutti_get("a", value, &n, world, NULL), 0);
     CHECK_IS(tutti_get("c", value, &n, world, NULL), -EOWNERDEAD);
-    CHECK(ranks_explain(world, "nobody is left") && ranks_explain(world, "  1 ") && ranks_explain(world, page->word[READY] ? "set at" : "left"));
-    CHECK(strstr(tutti_explain(world), "signal 9 ") || ranks_explain(world, " died "));       /* how it died may not be known yet */
-    CHECK_IS(tutti_get("c", value, &n, world, NULL), -EOWNERDEAD);           /* each time: this call alone */
+    CHECK(ranks_explain(world, "nobody is left") && ranks_explain(world, "  1 ")
+          && ranks_explain(world, page->word[READY] ? "set at" : "left"));
+    /* how it died may not be known yet */
+    CHECK(strstr(tutti_explain(world), "signal 9 ") || ranks_explain(world, " died "));
+    CHECK_IS(tutti_get("c", value, &n, world, NULL), -EOWNERDEAD);  /* each time: this call alone */
     CHECK_IS(tutti_get("b", value, &n, world, NULL), 0);
     CHECK_IS(tutti_set("c", "1", 1, world), 0);
     CHECK_IS(tutti_get("c", value, &n, world, NULL), 0);
@@ -299,7 +339,11 @@ static int body_abort(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_abort(void **state) { (void)state; assert_int_equal(ranks_run_either(3, body_abort), 0); }
+static void test_abort(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_abort), 0);
+}
 
 static int body_failed(tutti_comm *world, int rank)
 {
@@ -307,7 +351,8 @@ static int body_failed(tutti_comm *world, int rank)
     size_t n = sizeof value;
     if (rank == 0)
         CHECK_IS(asleep(world, "never", 1), 0);
-    int r = rank ? tutti_get("never", value, &n, world, NULL) : tutti_barrier(world, &(tutti_call){ .timeout_ms = 20 });
+    int r = rank ? tutti_get("never", value, &n, world, NULL)
+                 : tutti_barrier(world, &(tutti_call){ .timeout_ms = 20 });
     CHECK_IS(r, -ETIMEDOUT);
     CHECK_IS(tutti_get("never", value, &n, world, NULL), -ECANCELED);
     if (rank == 0)
@@ -317,7 +362,11 @@ static int body_failed(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_failed(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_failed), 0); }
+static void test_failed(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_failed), 0);
+}
 
 static int stop(void *arg) { return ++*(int *)arg >= 3; }
 
@@ -338,15 +387,19 @@ static int body_interrupt(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_interrupt(void **state) { (void)state; assert_int_equal(ranks_run_either(2, body_interrupt), 0); }
+static void test_interrupt(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_interrupt), 0);
+}
 
 int main(void)
 {
     setenv("TUTTI_SPAN_BYTES", "16M", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_woken), cmocka_unit_test(test_relay), cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_busy_group), cmocka_unit_test(test_warn), cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_abort), cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_busy_group), cmocka_unit_test(test_warn),
+        cmocka_unit_test(test_alone), cmocka_unit_test(test_abort), cmocka_unit_test(test_failed),
         cmocka_unit_test(test_interrupt), cmocka_unit_test(test_death),
         cmocka_unit_test(test_last_will),
     };

@@ -1,6 +1,7 @@
 /* ctest: timeout=200 */
-/* Work awaited in a ring of the caller's own: by futex and by eventfd, collectives and messages, over already or not yet, ended by a death;
- * and a server's loop: one ring for the requests on its sockets and for the all_reduces between the ranks, none of either lost. */
+/* Work awaited in a ring of the caller's own: by futex and by eventfd, collectives and messages,
+ * over already or not yet, ended by a death; and a server's loop: one ring for the requests on its
+ * sockets and for the all_reduces between the ranks, none of either lost. */
 #include "group/comm.h"
 #include "support/ranks.h"
 
@@ -49,7 +50,8 @@ static int prep(struct io_uring *ring, tutti_work *work, uint64_t data)
 static void choose(tutti_comm *world)
 {
     if (way == EVENT)
-        store_relaxed32(&world->world->ring_futex, 2);               /* as on a kernel whose rings know no futex */
+        /* as on a kernel whose rings know no futex */
+        store_relaxed32(&world->world->ring_futex, 2);
 }
 
 static int body_waits(tutti_comm *world, int rank)
@@ -60,7 +62,9 @@ static int body_waits(tutti_comm *world, int rank)
     for (uint64_t i = 1; i <= ROUNDS; i++) {
         int32_t mine = rank + 1, sum = 0, got = 0;
         tutti_work *work, *other;
-        CHECK_IS(tutti_all_reduce(&mine, &sum, 1, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_all_reduce(&mine, &sum, 1, TUTTI_I32, TUTTI_SUM, world,
+                                  &(tutti_call){ .work = &work }),
+                 0);
         if (i % 5 == 0)                              /* it may be over */
             CHECK_IS(tutti_barrier(world, NULL), 0);
         CHECK_IS(prep(&ring, work, i), 0);
@@ -68,7 +72,9 @@ static int body_waits(tutti_comm *world, int rank)
         CHECK_IS(tutti_wait(work, 0), 0);
         CHECK_IS(sum, 3);
         if (rank == 0) {
-            CHECK_IS(tutti_recv(&got, 1, TUTTI_I32, 1, (int)i, NULL, world, &(tutti_call){ .work = &other }), 0);
+            CHECK_IS(tutti_recv(&got, 1, TUTTI_I32, 1, (int)i, NULL, world,
+                                &(tutti_call){ .work = &other }),
+                     0);
             CHECK_IS(prep(&ring, other, i + 1000), 0);
             if (i % 3 == 0)
                 CHECK_IS(prep(&ring, other, i + 1000), 0);           /* twice is as good */
@@ -157,7 +163,8 @@ static void *ask(void *arg)
         return NULL;
     for (uint32_t i = 0; i < ECHOES; i++) {
         uint32_t got = 0;
-        if (send(fd, &i, sizeof i, 0) != sizeof i || recv(fd, &got, sizeof got, MSG_WAITALL) != sizeof got)
+        if (send(fd, &i, sizeof i, 0) != sizeof i
+            || recv(fd, &got, sizeof got, MSG_WAITALL) != sizeof got)
             break;
         a->right += got == i;
     }
@@ -179,7 +186,9 @@ static int next_sum(struct server *s, tutti_comm *world, uint32_t slot)
 {
     s->one[slot] = (int32_t)s->begun;
     s->sum[slot] = -1;
-    CHECK_IS(tutti_all_reduce(&s->one[slot], &s->sum[slot], 1, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &s->work[slot] }), 0);
+    CHECK_IS(tutti_all_reduce(&s->one[slot], &s->sum[slot], 1, TUTTI_I32, TUTTI_SUM, world,
+                              &(tutti_call){ .work = &s->work[slot] }),
+             0);
     s->begun++;
     CHECK_IS(prep(&s->ring, s->work[slot], SUMMED + slot), 0);
     return 0;
@@ -224,7 +233,9 @@ static int completed(struct server *s, tutti_comm *world, uint64_t data, int res
 static int body_server(tutti_comm *world, int rank)
 {
     struct server s = { .guest = -1 };
-    struct asker asker = { .at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
+    struct asker asker = {
+        .at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) }
+    };
     socklen_t bytes = sizeof asker.at;
     pthread_t thread;
     (void)rank;
@@ -272,6 +283,7 @@ static void test_server(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_waits), cmocka_unit_test(test_death), cmocka_unit_test(test_server) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_waits), cmocka_unit_test(test_death),
+                                        cmocka_unit_test(test_server) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=120 labels=tsan
- * The general forms beside their results: what is refused, and what all ranks get when two do not agree on a block. */
+ * The general forms beside their results: what is refused, and what all ranks get when two do not
+ * agree on a block. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@ static bool says(tutti_comm *comm, const char *what) { return strstr(tutti_expla
 
 /* ---- counts ---- */
 
-/* Rank 2 takes one element more from rank 1 than that gives: all ranks hear of it, by whichever road. */
+/* Rank 2 takes one element more from rank 1 than that gives: all ranks hear of it, by
+ * whichever road. */
 static int all_to_all_differs(tutti_comm *world, int rank)
 {
     int32_t in[RANKS][4] = { { 0 } }, out[RANKS][4] = { { 0 } };
@@ -42,7 +44,9 @@ static int gather_differs(tutti_comm *world, int rank)
     void *const *to = rank == 1 ? recv : NULL;
     const size_t *counts = rank == 1 ? takes : NULL;
     CHECK_IS(tutti_gather_v(mine, (size_t)rank + 1, to, counts, TUTTI_I32, 1, world, NULL), 0);
-    CHECK_IS(tutti_gather_v(mine, rank == 2 ? 0 : (size_t)rank + 1, to, counts, TUTTI_I32, 1, world, NULL), -EPROTO);
+    CHECK_IS(tutti_gather_v(mine, rank == 2 ? 0 : (size_t)rank + 1, to, counts, TUTTI_I32, 1, world,
+                            NULL),
+             -EPROTO);
     CHECK(says(world, "rank 2 gives rank 1 0 elements, which takes 3"));
     return 0;
 }
@@ -55,7 +59,9 @@ static int scatter_differs(tutti_comm *world, int rank)
     const void *const *from = rank == 0 ? send : NULL;
     const size_t *counts = rank == 0 ? gives : NULL;
     CHECK_IS(tutti_scatter_v(from, counts, mine, (size_t)rank + 1, TUTTI_I32, 0, world, NULL), 0);
-    CHECK_IS(tutti_scatter_v(from, counts, mine, rank == 1 ? 0 : (size_t)rank + 1, TUTTI_I32, 0, world, NULL), -EPROTO);
+    CHECK_IS(tutti_scatter_v(from, counts, mine, rank == 1 ? 0 : (size_t)rank + 1, TUTTI_I32, 0,
+                             world, NULL),
+             -EPROTO);
     CHECK(says(world, "rank 0 gives rank 1 2 elements, which takes 0"));
     return 0;
 }
@@ -82,7 +88,8 @@ static void counts_that_differ(void **state)
 
 /* ---- buffers ---- */
 
-/* In place with more given than taken: what is given beyond must not be where another block lands. */
+/* In place with more given than taken: what is given beyond must not be where another
+ * block lands. */
 static int a_tail_is_overwritten(tutti_comm *world, int rank)
 {
     int32_t in[8] = { 0, 1, 2, 3, 4, 5, 6, 7 }, out[8] = { 0 };
@@ -90,7 +97,8 @@ static int a_tail_is_overwritten(tutti_comm *world, int rank)
     void *recv[2] = { in, in + 2 };
     size_t gives[2] = { 2, 2 }, takes[2] = { 2, 2 };
     if (rank == 1) {
-        gives[0] = 4;                                /* in[0 … 3]; what comes back from rank 0 are two, and rank 1's own lands on in[2 … 3] */
+        /* in[0 … 3]; what comes back from rank 0 are two, and rank 1's own lands on in[2 … 3] */
+        gives[0] = 4;
         send[0] = in;
         CHECK_IS(tutti_all_to_all_v(send, gives, recv, takes, TUTTI_I32, world, NULL), -EINVAL);
         CHECK(says(world, "overlap"));
@@ -114,10 +122,13 @@ static int no_buffers(tutti_comm *world, int rank)
     (void)rank;
     for (int i = 0; i < 10; i++) {
         CHECK_IS(tutti_all_reduce_many(NULL, NULL, NULL, 0, TUTTI_I32, TUTTI_SUM, world, NULL), 0);
-        CHECK_IS(tutti_all_reduce_many(NULL, NULL, NULL, 0, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_all_reduce_many(NULL, NULL, NULL, 0, TUTTI_I32, TUTTI_SUM, world,
+                                       &(tutti_call){ .work = &work }),
+                 0);
         CHECK_IS(tutti_wait(work, -1), 0);
     }
-    CHECK_IS(tutti_all_reduce_many(NULL, NULL, NULL, -1, TUTTI_I32, TUTTI_SUM, world, NULL), -EINVAL);
+    CHECK_IS(tutti_all_reduce_many(NULL, NULL, NULL, -1, TUTTI_I32, TUTTI_SUM, world, NULL),
+             -EINVAL);
     return 0;
 }
 
@@ -139,7 +150,8 @@ static void nothing_to_reduce(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_that_differ), cmocka_unit_test(blocks_that_touch), cmocka_unit_test(nothing_to_reduce),
+        cmocka_unit_test(counts_that_differ), cmocka_unit_test(blocks_that_touch),
+        cmocka_unit_test(nothing_to_reduce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

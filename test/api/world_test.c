@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=tsan serial */
-/* Coming and going: init, finalize, spawn, and the ways in which a rank's end is told from its death. The environment is this process's
- * own business here, so each test sets what it needs and takes it back. */
+/* Coming and going: init, finalize, spawn, and the ways in which a rank's end is told from its
+ * death. The environment is this process's own business here, so each test sets what it needs and
+ * takes it back. */
 #include "base/knob.h"
 #include "group/comm.h"
 #include "support/ranks.h"
@@ -22,8 +23,9 @@
 #include <cmocka.h>
 
 static const char *const launchers[] = {
-    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS",
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+    "TORCHELASTIC_RUN_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+    "SLURM_PROCID", "SLURM_NTASKS",
 };
 
 static int clean(void **state)
@@ -57,7 +59,8 @@ static void test_alone(void **state)
     assert_int_equal(tutti_size(NULL), -EINVAL);
 }
 
-/* Again and again, with comms, keys, staging and a progress thread in it: nothing is left, whichever thread ends it. */
+/* Again and again, with comms, keys, staging and a progress thread in it: nothing is left,
+ * whichever thread ends it. */
 static void one_life(void)
 {
     tutti_comm *world, *part;
@@ -67,7 +70,9 @@ static void one_life(void)
     assert_int_equal(tutti_comm_split(world, 0, 0, &part), 0);
     assert_int_equal(tutti_first_begin("k", part, NULL), 1);
     assert_int_equal(tutti_all_reduce(x, x, 2000, TUTTI_F32, TUTTI_SUM, part, NULL), 0);
-    assert_int_equal(tutti_all_reduce(x, x, 2000, TUTTI_F32, TUTTI_SUM, world, &(tutti_call){ .work = &work }), 0);
+    assert_int_equal(tutti_all_reduce(x, x, 2000, TUTTI_F32, TUTTI_SUM, world,
+                                      &(tutti_call){ .work = &work }),
+                     0);
     assert_int_equal(tutti_wait(work, 0), 0);
     assert_int_equal(tutti_finalize(world), 0);
 }
@@ -107,8 +112,8 @@ static void test_finalize_elsewhere(void **state)
     assert_int_equal(ranks_run(2, body_other_thread, 0), 0);
 }
 
-/* An abort of another thread is under way, on the world or a comm of it: finalize waits for that one's end. It waits by yielding, which its
-   thread's CPU time shows. */
+/* An abort of another thread is under way, on the world or a comm of it: finalize waits for that
+   one's end. It waits by yielding, which its thread's CPU time shows. */
 struct ender { bool of_world; shared32 *aborting; shared32 ready, done; int result; };
 
 static void *live_and_end(void *arg)
@@ -166,11 +171,13 @@ static void expect_refused(const char *name, const char *value, const char *word
     tutti_comm *world = (tutti_comm *)(void *)&world;
     setenv(name, value, 1);
     int r = tutti_init(&world, NULL);
-    if (r != -EINVAL || world || !strstr(tutti_explain(NULL), name) || !strstr(tutti_explain(NULL), words))
+    if (r != -EINVAL || world || !strstr(tutti_explain(NULL), name)
+        || !strstr(tutti_explain(NULL), words))
         fprintf(stderr, "%s=%s: %d, \"%s\"\n", name, value, r, tutti_explain(NULL));
     assert_int_equal(r, -EINVAL);
     assert_null(world);
-    assert_non_null(strstr(tutti_explain(NULL), name));      /* the sentence names the variable and says what it expected */
+    /* the sentence names the variable and says what it expected */
+    assert_non_null(strstr(tutti_explain(NULL), name));
     assert_non_null(strstr(tutti_explain(NULL), words));
     unsetenv(name);
 }
@@ -230,7 +237,8 @@ static void test_bad_options(void **state)
     assert_null(world);
 }
 
-/* An option that is not 0 over its variable, that over the default; each seen where it takes effect. */
+/* An option that is not 0 over its variable, that over the default; each seen where it
+ * takes effect. */
 static void test_precedence(void **state)
 {
     tutti_comm *world;
@@ -248,22 +256,26 @@ static void test_precedence(void **state)
     assert_true(world->watch.timeout_ns == -1);
     assert_int_equal(tutti_finalize(world), 0);
     assert_int_equal(tutti_init(&world, NULL), 0);
-    assert_true(world->watch.timeout_ns == 2000 * INT64_C(1000000) && world->watch.warn_ns == 3000 * INT64_C(1000000));
+    assert_true(world->watch.timeout_ns == 2000 * INT64_C(1000000)
+                && world->watch.warn_ns == 3000 * INT64_C(1000000));
     assert_int_equal(tutti_finalize(world), 0);
     unsetenv("TUTTI_TIMEOUT_MS");
     unsetenv("TUTTI_WARN_MS");
     assert_int_equal(tutti_init(&world, NULL), 0);
-    assert_true(world->watch.timeout_ns == 1800 * INT64_C(1000000000) && world->watch.warn_ns == 30 * INT64_C(1000000000));
+    assert_true(world->watch.timeout_ns == 1800 * INT64_C(1000000000)
+                && world->watch.warn_ns == 30 * INT64_C(1000000000));
     /* Whoever gives as much gives a deadline, which the default is not. */
     assert_false(timeout_given(world->watch.timeout_ns));
     assert_int_equal(tutti_set_timeout(world, 30 * 60 * 1000), 0);
-    assert_true(timeout_given(world->watch.timeout_ns) && world->watch.timeout_ns / 1000000 == 30 * 60 * 1000);
+    assert_true(timeout_given(world->watch.timeout_ns)
+                && world->watch.timeout_ns / 1000000 == 30 * 60 * 1000);
     assert_int_equal(tutti_set_timeout(world, 0), 0);
     assert_false(timeout_given(world->watch.timeout_ns));
     assert_int_equal(tutti_set_timeout(world, -1), 0);
     assert_false(timeout_given(world->watch.timeout_ns));
     assert_int_equal(tutti_finalize(world), 0);
-    /* The launcher says two ranks, the variable one, the option another: nobody would come if the wrong one won. */
+    /* The launcher says two ranks, the variable one, the option another: nobody would come if the
+     * wrong one won. */
     setenv("RANK", "1", 1);
     setenv("WORLD_SIZE", "2", 1);
     setenv("LOCAL_WORLD_SIZE", "2", 1);
@@ -302,7 +314,8 @@ static int spawn_signal(tutti_comm *world, void *arg)
     (void)arg;
     if (tutti_rank(world) == 0)
         ranks_die();
-    return tutti_barrier(world, NULL) == -EOWNERDEAD ? 0 : 1;        /* a killed rank does not end the others */
+    /* a killed rank does not end the others */
+    return tutti_barrier(world, NULL) == -EOWNERDEAD ? 0 : 1;
 }
 
 static int spawn_for_ever(tutti_comm *world, void *arg)
@@ -316,7 +329,7 @@ static int spawn_for_ever(tutti_comm *world, void *arg)
 static int spawn_prints(tutti_comm *world, void *arg)
 {
     FILE *f = arg;
-    fprintf(f, "%d", tutti_rank(world));                     /* stays in the buffer until the end flushes it */
+    fprintf(f, "%d", tutti_rank(world));        /* stays in the buffer until the end flushes it */
     return 0;
 }
 
@@ -346,7 +359,8 @@ static void test_spawn(void **state)
     assert_int_equal(resources_descriptors(), fds);
     assert_int_equal(resources_arena_maps(), 0);
     setenv("TUTTI_ALGORITHM", "nonsense", 1);
-    assert_int_equal(tutti_spawn(2, spawn_codes, NULL, NULL, NULL), -EINVAL);        /* said once, before any child */
+    /* said once, before any child */
+    assert_int_equal(tutti_spawn(2, spawn_codes, NULL, NULL, NULL), -EINVAL);
     assert_non_null(strstr(tutti_explain(NULL), "TUTTI_ALGORITHM"));
     unsetenv("TUTTI_ALGORITHM");
 }
@@ -354,7 +368,8 @@ static void test_spawn(void **state)
 static bool ignores_children(void)
 {
     struct sigaction now;
-    return sigaction(SIGCHLD, NULL, &now) == 0 && (now.sa_handler == SIG_IGN || (now.sa_flags & SA_NOCLDWAIT));
+    return sigaction(SIGCHLD, NULL, &now) == 0
+        && (now.sa_handler == SIG_IGN || (now.sa_flags & SA_NOCLDWAIT));
 }
 
 static int spawn_codes_if_ignoring(tutti_comm *world, void *arg)
@@ -370,11 +385,15 @@ static void takes_all(int number)
     errno = error;
 }
 
-/* An end that was not there to be read is not a good one: of a program that ignores its children's ends, or waits for them itself. */
+/* An end that was not there to be read is not a good one: of a program that ignores its children's
+ * ends, or waits for them itself. */
 static void test_spawn_unread(void **state)
 {
-    struct sigaction old, ways[] = { { .sa_handler = SIG_IGN }, { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT },
-                                     { .sa_handler = takes_all, .sa_flags = SA_NOCLDWAIT }, { .sa_handler = takes_all } };
+    struct sigaction old,
+        ways[] = { { .sa_handler = SIG_IGN },
+                   { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT },
+                   { .sa_handler = takes_all, .sa_flags = SA_NOCLDWAIT },
+                   { .sa_handler = takes_all } };
     (void)state;
     for (int i = 0; i < 4; i++) {
         int status[3] = { -1, -1, -1 };
@@ -387,7 +406,8 @@ static void test_spawn_unread(void **state)
             assert_non_null(strstr(tutti_explain(NULL), "cannot be known"));
         }
         for (int p = 0; p < 3; p++)
-            assert_true((WIFEXITED(status[p]) && WEXITSTATUS(status[p]) == (int[]){ 0, 3, 7 }[p]) || (r != 2 && status[p] == 0xffff));
+            assert_true((WIFEXITED(status[p]) && WEXITSTATUS(status[p]) == (int[]){ 0, 3, 7 }[p])
+                        || (r != 2 && status[p] == 0xffff));
         assert_int_equal(ignores_children(), i < 3);
     }
     sigaction(SIGCHLD, &old, NULL);
@@ -405,7 +425,8 @@ static void test_spawn_flushes(void **state)
     assert_non_null(fgets(text, sizeof text, f));
     fclose(f);
     assert_int_equal(strlen(text), 10);
-    assert_true(!strncmp(text, "parent ", 7) && strchr(text + 7, '0') && strchr(text + 7, '1') && strchr(text + 7, '2'));
+    assert_true(!strncmp(text, "parent ", 7) && strchr(text + 7, '0') && strchr(text + 7, '1')
+                && strchr(text + 7, '2'));
 }
 
 static void test_fork_fails(void **state)
@@ -483,7 +504,10 @@ static void meet(const char *const name[2], bool by_path, int expected)
         fflush(NULL);
         child[r] = fork();
         if (child[r] == 0) {
-            tutti_options o = { .job = by_path ? "one" : name[r], .rank = r, .size = 2, .join_timeout_ms = expected ? 200 : 20000 };
+            tutti_options o = {
+                .job = by_path ? "one" : name[r], .rank = r, .size = 2,
+                .join_timeout_ms = expected ? 200 : 20000
+            };
             tutti_comm *world;
             if (by_path)
                 setenv("TUTTI_MEET", name[r], 1);
@@ -520,7 +544,8 @@ static void test_long_names(void **state)
     }
 }
 
-/* The ways to go in good order, and the one that is a death: what the rank that waits reads of it. */
+/* The ways to go in good order, and the one that is a death: what the rank that waits
+ * reads of it. */
 static tutti_comm *handler_world;
 
 static void call_from_handler(void) { tutti_finalize(handler_world); }
@@ -559,7 +584,8 @@ static int body_quick(tutti_comm *world, int rank)
     return body_ends(world, rank);
 }
 
-/* A forked child that exits takes its exit handlers along: they must not say that the rank has left. */
+/* A forked child that exits takes its exit handlers along: they must not say that the rank
+ * has left. */
 static int body_child_exits(tutti_comm *world, int rank)
 {
     if (rank == 0) {

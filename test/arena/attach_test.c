@@ -1,5 +1,6 @@
 /* ctest: timeout=60 */
-/* Mapping what a peer made: the same bytes, one mapping per process however many ranks, nothing left behind. */
+/* Mapping what a peer made: the same bytes, one mapping per process however many ranks, nothing
+ * left behind. */
 #include "arena/offsets.h"
 
 #include "os/memory.h"
@@ -33,7 +34,8 @@ static int setup(void **state)
     (void)state;
     why = TEXT_IN(why_room);
     text_clear(&why);
-    return arena_create(&made, &(struct arena_plan){ .size = 3, .job = "a", .span_bytes = SMALL }, &why);
+    return arena_create(&made, &(struct arena_plan){ .size = 3, .job = "a", .span_bytes = SMALL },
+                        &why);
 }
 
 static int teardown(void **state)
@@ -68,7 +70,11 @@ static void test_two_arenas_are_two(void **state)
 {
     (void)state;
     struct arena other;
-    assert_int_equal(arena_create(&other, &(struct arena_plan){ .size = 3, .job = "b", .span_bytes = SMALL }, &why), 0);
+    assert_int_equal(arena_create(&other,
+                                  &(struct arena_plan){
+                                      .size = 3, .job = "b", .span_bytes = SMALL },
+                                  &why),
+                     0);
     assert_ptr_not_equal(other.base, made.base);
     assert_true(other.header->birth != made.header->birth);
     arena_detach(&other);
@@ -109,11 +115,11 @@ static void test_readonly_descriptor(void **state)
     struct arena b;
     snprintf(path, sizeof path, "/proc/self/fd/%d", made.fd);
     int fds = resources_descriptors(), fd = open(path, O_RDONLY | O_CLOEXEC);
-    arena_detach(&made);                             /* else the process's mapping is shared */
+    arena_detach(&made);                        /* else the process's mapping is shared */
     assert_int_equal(arena_attach(&b, fd, &why), -EACCES);
     assert_int_equal(b.fd, -1);
     assert_true(why.used > 0);
-    assert_int_equal(close(fd), 0);                  /* a failure leaves the descriptor to the caller */
+    assert_int_equal(close(fd), 0);             /* a failure leaves the descriptor to the caller */
     assert_int_equal(resources_descriptors(), fds - 1);
     setup(NULL);
 }
@@ -165,7 +171,9 @@ static void test_threads_and_forks(void **state)
     store_release32(&enough, 0);
     for (int i = 0; i < THREADS; i++) {
         struct arena other;
-        assert_int_equal(arena_create(&other, &(struct arena_plan){ .size = 2, .span_bytes = SMALL }, &why), 0);
+        assert_int_equal(arena_create(&other,
+                                      &(struct arena_plan){ .size = 2, .span_bytes = SMALL }, &why),
+                         0);
         fd[i] = fcntl(other.fd, F_DUPFD_CLOEXEC, 100);
         arena_detach(&other);
         assert_int_equal(pthread_create(&thread[i], NULL, attach_often, &fd[i]), 0);

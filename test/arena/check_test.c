@@ -1,6 +1,7 @@
 /* ctest: timeout=120 labels=fuzz */
-/* A descriptor of anything else, or a damaged arena, is refused by a sentence. Every bit of the header is turned once: either the
- * arena is refused, or the bit is in a field that nobody relies on; never does looking at it crash. */
+/* A descriptor of anything else, or a damaged arena, is refused by a sentence. Every bit of the
+ * header is turned once: either the arena is refused, or the bit is in a field that nobody relies
+ * on; never does looking at it crash. */
 #include "arena/offsets.h"
 
 #include "os/memory.h"
@@ -33,7 +34,11 @@ static int setup(void **state)
     (void)state;
     why = TEXT_IN(why_room);
     text_clear(&why);
-    if (arena_create(&a, &(struct arena_plan){ .size = 3, .job = "fuzz", .span_bytes = SMALL, .rules = "x" }, &why) != 0)
+    if (arena_create(&a,
+                     &(struct arena_plan){
+                         .size = 3, .job = "fuzz", .span_bytes = SMALL, .rules = "x" },
+                     &why)
+        != 0)
         return -1;
     fd = fcntl(a.fd, F_DUPFD_CLOEXEC, 100);
     bytes = a.bytes;
@@ -49,7 +54,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static void write_header(const void *h, size_t n) { assert_int_equal(pwrite(fd, h, n, 0), (ssize_t)n); }
+static void write_header(const void *h, size_t n)
+{
+    assert_int_equal(pwrite(fd, h, n, 0), (ssize_t)n);
+}
 
 /* Walks all that an attached arena offers. */
 static void use(const struct arena *a)
@@ -64,7 +72,8 @@ static void use(const struct arena *a)
     sum += (unsigned char)((char *)a->store)[a->header->store_bytes - 1];
     sum += arena_site(a, "site.c:1");
     assert_true(sum >= 1);
-    assert_true(strlen(a->header->job) < 128 && strlen(a->header->rules) < RULES_TEXT && strlen(a->header->version) < 32);
+    assert_true(strlen(a->header->job) < 128 && strlen(a->header->rules) < RULES_TEXT
+                && strlen(a->header->version) < 32);
 }
 
 static int attach_and_use(void)
@@ -84,7 +93,8 @@ static bool in(size_t at, size_t field, size_t size) { return at >= field && at 
 
 static bool is_free_field(size_t at)
 {
-    return IN(at, birth) || IN(at, origin) || IN(at, first_seq) || IN(at, uid) || IN(at, verify) || IN(at, job) || IN(at, rules);
+    return IN(at, birth) || IN(at, origin) || IN(at, first_seq) || IN(at, uid) || IN(at, verify)
+        || IN(at, job) || IN(at, rules);
 }
 
 static void test_every_bit(void **state)
@@ -97,7 +107,8 @@ static void test_every_bit(void **state)
         h[at] = (unsigned char)(h[at] ^ 1u << bit % 8);
         write_header(h, sizeof h);
         int r = attach_and_use();
-        bool behind_version = IN(at, version) && at > offsetof(struct arena_header, version) + strlen(arena_version());
+        bool behind_version = IN(at, version)
+            && at > offsetof(struct arena_header, version) + strlen(arena_version());
         if (is_free_field(at) || behind_version)
             assert_true(r == 0);
         else if (IN(at, layout_hash) || IN(at, version))
@@ -115,8 +126,11 @@ static void test_random_headers(void **state)
     srand(1);
     for (int i = 0; i < 20000; i++) {
         memcpy(h, (const void *)&good, sizeof h);
-        for (int n = 1 + rand() % 4; n > 0; n--) {           /* whole words, extreme ones among them; magic and hash stay */
-            static const uint64_t extremes[] = { 0, 1, UINT64_MAX, UINT64_C(1) << 63, 4096, UINT32_MAX, UINT64_C(1) << 32, INT64_MAX };
+        /* whole words, extreme ones among them; magic and hash stay */
+        for (int n = 1 + rand() % 4; n > 0; n--) {
+            static const uint64_t extremes[] = {
+                0, 1, UINT64_MAX, UINT64_C(1) << 63, 4096, UINT32_MAX, UINT64_C(1) << 32, INT64_MAX
+            };
             size_t word = 2 + (size_t)rand() % 15;
             uint64_t v = rand() % 2 ? extremes[rand() % 8] : (uint64_t)rand() << (rand() % 48);
             memcpy(h + 8 * word, &v, sizeof v);
@@ -146,7 +160,8 @@ static void test_unended_strings(void **state)
     assert_int_equal(attach_and_use(), -EINVAL);
 }
 
-/* A header that fits itself, but not the descriptor's size: two ranks more than there is room for. */
+/* A header that fits itself, but not the descriptor's size: two ranks more than there is
+ * room for. */
 static void test_larger_than_its_memory(void **state)
 {
     (void)state;
@@ -156,7 +171,8 @@ static void test_larger_than_its_memory(void **state)
     assert_int_equal(arena_places(&p, 5, good.slots, good.store_bytes, good.span_bytes), 0);
     h.size = 5;
     h.bytes = p.bytes;
-    h.seats_at = p.seats_at, h.sites_at = p.sites_at, h.keys_at = p.keys_at, h.slots_at = p.slots_at;
+    h.seats_at = p.seats_at, h.sites_at = p.sites_at, h.keys_at = p.keys_at,
+    h.slots_at = p.slots_at;
     h.slot_bytes = p.slot_bytes, h.store_at = p.store_at, h.spans_at = p.spans_at;
     write_header(&h, sizeof h);
     assert_int_equal(attach_and_use(), -EINVAL);
@@ -225,7 +241,8 @@ static void test_places(void **state)
     assert_int_equal(arena_places(&p, 1, 1, 0, SMALL), -EINVAL);
     assert_int_equal(arena_places(&p, 1, 1, PLACES_STORE + 4096, SMALL), -EINVAL);
     assert_int_equal(arena_places(&p, 1, 1, PLACES_STORE_MOST * 2, SMALL), -EINVAL);
-    assert_int_equal(arena_places(&p, RANKS_MAX, SLOTS_MAX, PLACES_STORE_MOST, PLACES_SPAN_MOST), 0);
+    assert_int_equal(arena_places(&p, RANKS_MAX, SLOTS_MAX, PLACES_STORE_MOST, PLACES_SPAN_MOST),
+                     0);
     assert_true(p.bytes < INT64_MAX && p.bytes > RANKS_MAX * PLACES_SPAN_MOST);
     assert_true(layout_hash() != 0 && layout_hash() == layout_hash());
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=60 */
-/* An arena as its creator leaves it: whole, of the asked shape, and gone without a trace when it is detached. */
+/* An arena as its creator leaves it: whole, of the asked shape, and gone without a trace when it
+ * is detached. */
 #include "arena/offsets.h"
 
 #include "os/memory.h"
@@ -58,13 +59,15 @@ static void test_shape(void **state)
     }
 }
 
-/* Slots, members and spans lie behind each other and within the arena; what is beyond the last is refused. */
+/* Slots, members and spans lie behind each other and within the arena; what is beyond the last
+ * is refused. */
 static void test_parts_do_not_overlap(void **state)
 {
     (void)state;
     struct arena a;
     enum { N = 5 };
-    assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = N, .span_bytes = SMALL }, &why), 0);
+    assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = N, .span_bytes = SMALL }, &why),
+                     0);
     assert_true((char *)a.join >= (char *)(a.header + 1));
     assert_true((char *)a.seats >= (char *)(a.join + 1));
     assert_true((char *)a.sites >= (char *)(a.seats + N));
@@ -98,7 +101,8 @@ static void test_control_pages_are_present(void **state)
 {
     (void)state;
     struct arena a;
-    assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = 8, .span_bytes = SMALL }, &why), 0);
+    assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = 8, .span_bytes = SMALL }, &why),
+                     0);
     unsigned char present[64];
     size_t pages = (PLACES_SEATS + 8 * sizeof(struct seat) + 4095) / 4096;
     assert_true(pages <= sizeof present);
@@ -116,7 +120,8 @@ static void test_refusals(void **state)
     memset(long_rules, 'r', sizeof long_rules - 1);
     long_rules[sizeof long_rules - 1] = 0;
     const struct arena_plan bad[] = { { .size = 0 }, { .size = -1 }, { .size = RANKS_MAX + 1 },
-                                      { .size = 2, .rules = long_rules }, { .size = 2, .span_bytes = UINT64_MAX },
+                                      { .size = 2, .rules = long_rules },
+                                      { .size = 2, .span_bytes = UINT64_MAX },
                                       { .size = 2, .store_bytes = UINT64_MAX } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         text_clear(&why);
@@ -125,7 +130,11 @@ static void test_refusals(void **state)
         assert_int_equal(a.fd, -1);
     }
     long_rules[RULES_TEXT - 1] = 0;                  /* the longest that fits */
-    assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = 1, .span_bytes = SMALL, .rules = long_rules }, &why), 0);
+    assert_int_equal(arena_create(&a,
+                                  &(struct arena_plan){
+                                      .size = 1, .span_bytes = SMALL, .rules = long_rules },
+                                  &why),
+                     0);
     assert_string_equal(a.header->rules, long_rules);
     arena_detach(&a);
 }
@@ -137,7 +146,10 @@ static int limited(__rlimit_resource_t resource, rlim_t bytes, uint64_t span_byt
         struct arena a;
         setrlimit(resource, &(struct rlimit){ bytes, bytes });
         int r = arena_create(&a, &(struct arena_plan){ .size = 4, .span_bytes = span_bytes }, &why);
-        int code = r == 0 ? (a.header->span_bytes >= PLACES_SPAN_LEAST ? 0 : 1) : r == -ENOMEM ? 2 : r == -EFBIG ? 3 : 4;
+        int code = r == 0 ? (a.header->span_bytes >= PLACES_SPAN_LEAST ? 0 : 1)
+            : r == -ENOMEM ? 2
+            : r == -EFBIG ? 3
+            : 4;
         _exit(why.used == 0 && r ? 5 : code);
     }
     int status;
@@ -150,7 +162,7 @@ static void test_limits(void **state)
 {
     (void)state;
     if (getenv("TUTTI_TEST_SANITIZED"))
-        skip();                                      /* its shadow memory does not live under a limit */
+        skip();                                 /* its shadow memory does not live under a limit */
     assert_int_equal(limited(RLIMIT_AS, 400 << 20, 0), 0);
     assert_int_equal(limited(RLIMIT_AS, 400 << 20, UINT64_C(1) << 30), 2);
     assert_int_equal(limited(RLIMIT_FSIZE, 300 << 20, 0), 0);
@@ -165,7 +177,11 @@ static void test_long_job_is_cut(void **state)
     struct arena a;
     memset(job, 'j', sizeof job - 1);
     job[sizeof job - 1] = 0;
-    assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = 1, .job = job, .span_bytes = SMALL }, &why), 0);
+    assert_int_equal(arena_create(&a,
+                                  &(struct arena_plan){
+                                      .size = 1, .job = job, .span_bytes = SMALL },
+                                  &why),
+                     0);
     assert_int_equal(strlen(a.header->job), sizeof a.header->job - 1);
     arena_detach(&a);
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* Memory for callers: places that do not overlap, keep their bytes, are present, and go back to the system. */
+/* Memory for callers: places that do not overlap, keep their bytes, are present, and go back to
+ * the system. */
 #include "arena/heap.h"
 
 #include "os/memory.h"
@@ -88,7 +89,10 @@ static bool present(const char *at, size_t bytes)
 static void test_aligned_and_present(void **state)
 {
     (void)state;
-    static const size_t wanted[] = { 0, 1, 63, 64, 65, 128, 129, 500, 1000, 1025, 2048, 2049, 3072, 3073, 4096, 4097, 70000, 2 << 20 };
+    static const size_t wanted[] = {
+        0, 1, 63, 64, 65, 128, 129, 500, 1000, 1025, 2048, 2049, 3072,
+        3073, 4096, 4097, 70000, 2 << 20
+    };
     int error;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         char *at = heap_alloc(heap, wanted[i], &error);
@@ -116,8 +120,8 @@ static void test_goes_back(void **state)
     assert_true(blocks() < before + 2 * 5000 * 128 / 512 * 8);   /* not a page each */
     for (int i = 0; i < 5000; i++)
         assert_int_equal(heap_free(heap, many[i]), 0);
-    assert_true(blocks() <= before + 16384 / 512);               /* one empty slab is kept */
-    assert_non_null(heap_alloc(heap, span_bytes, &error));       /* but not where it is in the way */
+    assert_true(blocks() <= before + 16384 / 512);              /* one empty slab is kept */
+    assert_non_null(heap_alloc(heap, span_bytes, &error));      /* but not where it is in the way */
 }
 
 static void test_strangers(void **state)
@@ -164,7 +168,8 @@ static void test_full(void **state)
     assert_int_equal(heap_free(heap, all), 0);
 }
 
-/* More than the machine has is refused, not tried: trying would call the OOM killer. Here it would be a forbidden system call. */
+/* More than the machine has is refused, not tried: trying would call the OOM killer. Here it would
+ * be a forbidden system call. */
 static int ask_too_much(struct heap *h)
 {
     struct sock_filter filter[] = {
@@ -178,7 +183,8 @@ static int ask_too_much(struct heap *h)
     int error = 0;
     if (have == 0 || have >= UINT64_C(1) << 44)
         return 1;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+        || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
         return 77;
     return heap_alloc(h, (size_t)have * 2, &error) == NULL && error == -ENOMEM ? 0 : 2;
 }
@@ -213,13 +219,17 @@ static void test_model(void **state)
     for (int step = 0; step < STEPS; step++) {
         if (n < MOST && team_random(&seed) % 100 < 55) {
             uint64_t kind = team_random(&seed) % 100;
-            size_t bytes = (size_t)(team_random(&seed) % (kind < 60 ? 300 : kind < 95 ? 5000 : 100000));
+            size_t bytes = (size_t)(team_random(&seed)
+                                    % (kind < 60 ? 300
+                                           : kind < 95 ? 5000
+                                           : 100000));
             unsigned char *at = heap_alloc(heap, bytes, &error);
             if (!at) {
                 assert_int_equal(error, -ENOSPC);
                 continue;
             }
-            held[n].at = at, held[n].bytes = bytes, held[n].fill = (unsigned char)team_random(&seed);
+            held[n].at = at, held[n].bytes = bytes,
+            held[n].fill = (unsigned char)team_random(&seed);
             memset(at, held[n].fill, bytes);
             n++;
         } else if (n > 0) {
@@ -269,7 +279,8 @@ static void test_loops(void **state)
     assert_int_equal(heap_free(heap, stays), 0);
     assert_true(blocks() <= before + 16384 / 512);
     char *page = heap_alloc(heap, 4096, &error);
-    assert_ptr_equal(page, arena_span(&a, 1) + 16384);           /* behind the one slab: nothing else was left */
+    /* behind the one slab: nothing else was left */
+    assert_ptr_equal(page, arena_span(&a, 1) + 16384);
 }
 
 static void *thread_body(void *arg)
@@ -278,7 +289,8 @@ static void *thread_body(void *arg)
     int error;
     char *held[20] = { NULL };
     for (int i = 0; i < team_many("TUTTI_TEST_LOOPS", 20000, 3000); i++) {
-        size_t k = (size_t)(team_random(&seed) % 20), bytes = 8 + (size_t)(team_random(&seed) % (i % 8 ? 400 : 20000));
+        size_t k = (size_t)(team_random(&seed) % 20),
+               bytes = 8 + (size_t)(team_random(&seed) % (i % 8 ? 400 : 20000));
         if (held[k]) {
             uint64_t mark;
             memcpy(&mark, held[k], sizeof mark);
@@ -305,7 +317,8 @@ static void test_threads(void **state)
     void *result;
     int error;
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, thread_body, (void *)(uintptr_t)(i + 1)), 0);
+        assert_int_equal(pthread_create(&thread[i], NULL, thread_body, (void *)(uintptr_t)(i + 1)),
+                         0);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(thread[i], &result);
         assert_null(result);
@@ -313,7 +326,8 @@ static void test_threads(void **state)
     assert_non_null(heap_alloc(heap, span_bytes, &error));
 }
 
-/* 64 MiB: aligned, and in huge pages if the system has them; what the books say is what the kernel says. */
+/* 64 MiB: aligned, and in huge pages if the system has them; what the books say is what the
+ * kernel says. */
 static void test_huge(void **state)
 {
     (void)state;

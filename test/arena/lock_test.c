@@ -106,8 +106,9 @@ static void test_deadline_and_death(void **state)
     }
 }
 
-/* What is left when a sleeper is woken, a third takes the lock before him, and he is killed before he has said in its word that there are
- * more sleepers: this one is never woken. Made by hand, in the word of the C library's mutex. */
+/* What is left when a sleeper is woken, a third takes the lock before him, and he is killed before
+ * he has said in its word that there are more sleepers: this one is never woken. Made by hand, in
+ * the word of the C library's mutex. */
 static void test_wake_lost(void **state)
 {
     (void)state;

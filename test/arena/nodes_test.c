@@ -1,5 +1,6 @@
-/* Which part of an arena gets which nodes, on machines that this one need not be; and that on this one, if it has one node, nothing is done.
- * Where the pages then lie is numa.here's and numa.guest's question. */
+/* Which part of an arena gets which nodes, on machines that this one need not be; and that on this
+ * one, if it has one node, nothing is done. Where the pages then lie is numa.here's and
+ * numa.guest's question. */
 #include "arena/nodes.h"
 
 #include <setjmp.h>
@@ -11,9 +12,11 @@
 #include <linux/mempolicy.h>
 #include <string.h>
 
-/* Nodes 0 and 1 of two CPUs each, node 3 of the CPUs 4, 70 and 71; node 4 is memory without a CPU. CPU 5 is without memory. */
+/* Nodes 0 and 1 of two CPUs each, node 3 of the CPUs 4, 70 and 71; node 4 is memory without a CPU.
+ * CPU 5 is without memory. */
 static struct numa_node nodes[] = {
-    { .number = 0, .cpus = { 0x03 } }, { .number = 1, .cpus = { 0x0c } }, { .number = 3, .cpus = { 0x10, 0xc0 } }, { .number = 4 },
+    { .number = 0, .cpus = { 0x03 } }, { .number = 1, .cpus = { 0x0c } },
+    { .number = 3, .cpus = { 0x10, 0xc0 } }, { .number = 4 },
 };
 static const struct numa_map map = { sizeof nodes / sizeof nodes[0], nodes };
 static const struct numa_policy none;
@@ -59,13 +62,15 @@ static void test_a_rank_of_several_nodes_has_no_home(void **state)
 static void test_who_has_asked_is_obeyed(void **state)
 {
     (void)state;
-    const struct numa_policy bound = { MPOL_BIND, { { 8 } } }, turns = { MPOL_INTERLEAVE, { { 3 } } };
+    const struct numa_policy bound = { MPOL_BIND, { { 8 } } },
+                             turns = { MPOL_INTERLEAVE, { { 3 } } };
     const struct numa_policy still = { MPOL_PREFERRED | MPOL_F_STATIC_NODES, { { 1 } } };
     is(of_rank(0x01, 0, &bound), MPOL_BIND, 8);
     is(of_rank(0x01, 0, &turns), MPOL_INTERLEAVE, 3);
     is(of_rank(0x1f, 0, &turns), MPOL_INTERLEAVE, 3);
     is(of_rank(0x0c, 0, &still), MPOL_PREFERRED | MPOL_F_STATIC_NODES, 1);
-    const struct numa_policy local = { 4, { { 0 } } }, nowhere = { MPOL_PREFERRED, { { 0 } } };     /* MPOL_LOCAL, by both its names */
+    /* MPOL_LOCAL, by both its names */
+    const struct numa_policy local = { 4, { { 0 } } }, nowhere = { MPOL_PREFERRED, { { 0 } } };
     is(of_rank(0x01, 0, &local), MPOL_PREFERRED, 1);
     is(of_rank(0x01, 0, &nowhere), MPOL_PREFERRED, 1);
 }
@@ -80,7 +85,8 @@ static void test_what_all_share_lies_in_turn(void **state)
     is(of_all(0x20, 0), MPOL_DEFAULT, 0);
 }
 
-/* With one node nothing is asked, set or given up. With several the span of whoever is bound has a policy; the rest is as it was. */
+/* With one node nothing is asked, set or given up. With several the span of whoever is bound has a
+ * policy; the rest is as it was. */
 static void test_an_arena_here(void **state)
 {
     (void)state;
@@ -88,7 +94,11 @@ static void test_an_arena_here(void **state)
     struct text why = TEXT_IN(room);
     struct arena arena;
     struct numa_policy before, seen;
-    assert_int_equal(arena_create(&arena, &(struct arena_plan){ .size = 2, .span_bytes = UINT64_C(16) << 20 }, &why), 0);
+    assert_int_equal(arena_create(&arena,
+                                  &(struct arena_plan){ .size = 2,
+                                                        .span_bytes = UINT64_C(16) << 20 },
+                                  &why),
+                     0);
     char *at = arena_span(&arena, 1);
     nodes_bind_span(&arena, 0);
     nodes_bind_shared(&arena);

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=tsan */
-/* Memory that becomes part of the arena where it is, and private again: no byte changes, neighbours are not touched, what is not
- * ordinary memory is refused, and a failure half-way leaves all as it was. */
+/* Memory that becomes part of the arena where it is, and private again: no byte changes,
+ * neighbours are not touched, what is not ordinary memory is refused, and a failure half-way
+ * leaves all as it was. */
 #include "arena/registered.h"
 
 #include "os/maps.h"
@@ -131,13 +132,14 @@ static void round_trip(char *whole, size_t all, size_t head, size_t bytes)
     fill(whole, all);
     assert_int_equal(in(whole + head, bytes), 0);
     assert_true(as_filled(whole, all));
-    uintptr_t from = (uintptr_t)(whole + head), first = (from + PAGE - 1) / PAGE * PAGE, last = (from + bytes) / PAGE * PAGE;
+    uintptr_t from = (uintptr_t)(whole + head), first = (from + PAGE - 1) / PAGE * PAGE,
+              last = (from + bytes) / PAGE * PAGE;
     if (first < last) {
         assert_true(registered_find(registered, whole + head, bytes, &at, &lo, &hi));
         assert_int_equal(lo, first - from);
         assert_int_equal(hi, last - from);
         assert_true(memcmp(a.base + at, whole + head + lo, hi - lo) == 0);
-        a.base[at] = 99;                             /* a peer writes, the caller sees it; and the other way round */
+        a.base[at] = 99;            /* a peer writes, the caller sees it; and the other way round */
         assert_int_equal(whole[head + lo], 99);
         whole[head + hi - 1] = 77;
         assert_int_equal(a.base[at + (hi - lo) - 1], 77);
@@ -159,7 +161,8 @@ static void round_trip(char *whole, size_t all, size_t head, size_t bytes)
 static void test_round_trips(void **state)
 {
     (void)state;
-    static const size_t heads[] = { 0, 1, 16, 4095, 4096 }, sizes[] = { 1, 100, 4095, 4096, 4097, 8191, 8192, 100000 };
+    static const size_t heads[] = { 0, 1, 16, 4095, 4096 },
+                        sizes[] = { 1, 100, 4095, 4096, 4097, 8191, 8192, 100000 };
     size_t all = ADOPT_CHUNK + 5 * PAGE;
     char *whole = fresh(all);
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
@@ -182,7 +185,7 @@ static void test_allocated(void **state)
         memset(small[i], i, 20000);
     }
     round_trip(large, 3 * bytes, bytes + 13, bytes);
-    if (!team_sanitized()) {                         /* theirs come from one great mapping with its own books behind it */
+    if (!team_sanitized()) {   /* theirs come from one great mapping with its own books behind it */
         fill(small[1], 20000);
         assert_int_equal(in(small[1], 20000), 0);
         for (size_t k = 0; k < 20000; k++)
@@ -262,7 +265,8 @@ static void test_refusals(void **state)
     char *sharing = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     refused(sharing, 1 << 16, "shared");
     munmap(sharing, 1 << 16);
-    char *growing = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+    char *growing = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
     refused(growing, 1 << 16, "stack");
     munmap(growing, 1 << 16);
 
@@ -327,7 +331,8 @@ static void test_most_ranges(void **state)
     assert_non_null(strstr(why_room, "4096"));
     assert_int_equal(blocks(), before + ADOPT_MOST * PAGE / 512);
     for (size_t i = 0; i < ADOPT_MOST; i++) {
-        assert_true(registered_find(registered, whole + i * 2 * PAGE + 5, 3, &at, &lo, &hi) && lo == 0 && hi == 3);
+        assert_true(registered_find(registered, whole + i * 2 * PAGE + 5, 3, &at, &lo, &hi)
+                    && lo == 0 && hi == 3);
         assert_int_equal(a.base[at - 5], (char)i);
     }
     /* Of a buffer over several ranges, the longest stretch. */
@@ -338,7 +343,8 @@ static void test_most_ranges(void **state)
     registered_all_out(registered);
     assert_int_equal(blocks(), before);
     for (size_t i = 0; i <= ADOPT_MOST; i++)
-        assert_true(whole[i * 2 * PAGE] == (char)i && !registered_find(registered, whole + i * 2 * PAGE, 1, &at, &lo, &hi));
+        assert_true(whole[i * 2 * PAGE] == (char)i
+                    && !registered_find(registered, whole + i * 2 * PAGE, 1, &at, &lo, &hi));
     munmap(whole, (size_t)(ADOPT_MOST + 1) * 2 * PAGE);
 }
 
@@ -371,11 +377,14 @@ static void fail_at(long call, const void *at, int error)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = { sizeof filter / sizeof filter[0], filter };
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+        || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
         _exit(77);
 }
 
-#define SAY(condition) do { if (!(condition)) { fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, why_room); _exit(1); } } while (0)
+#define SAY(condition) \
+    do { if (!(condition)) { fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, \
+                                     why_room); _exit(1); } } while (0)
 
 static void in_child(void (*body)(char *whole, size_t bytes))
 {
@@ -397,7 +406,8 @@ static void in_child(void (*body)(char *whole, size_t bytes))
     assert_int_equal(status, 0);
 }
 
-/* Where in the arena the memory comes to lie when it begins on a multiple of 2 MiB and nothing is there yet. */
+/* Where in the arena the memory comes to lie when it begins on a multiple of 2 MiB and nothing is
+ * there yet. */
 static char *place(void)
 {
     char *at = arena_span(&a, 0);
@@ -433,7 +443,8 @@ static void no_mapping(char *whole, size_t bytes)
     gone_back(whole, bytes, before);
 }
 
-/* No private pages on the way back: what is left stays valid and registered, and comes back when there are some. */
+/* No private pages on the way back: what is left stays valid and registered, and comes back when
+ * there are some. */
 static void no_way_back(char *whole, size_t bytes)
 {
     uint64_t at;
@@ -443,7 +454,8 @@ static void no_way_back(char *whole, size_t bytes)
     SAY(out(whole) == -ENOMEM && strstr(why_room, "16777216"));
     SAY(as_filled(whole, bytes));
     SAY(!shared(whole) && shared(whole + ADOPT_CHUNK) && shared(whole + 2 * (size_t)ADOPT_CHUNK));
-    SAY(registered_find(registered, whole, bytes, &at, &lo, &hi) && lo == ADOPT_CHUNK && hi == bytes);
+    SAY(registered_find(registered, whole, bytes, &at, &lo, &hi) && lo == ADOPT_CHUNK
+        && hi == bytes);
     SAY(memcmp(a.base + at, whole + lo, hi - lo) == 0);
     SAY(out(whole) == -ENOMEM);
     registered_all_out(registered);
@@ -479,7 +491,8 @@ static void test_failures(void **state)
     in_child(stuck_half_way);
 }
 
-/* Large ranges have huge pages on both sides wherever tutti_alloc has them, at whatever address they begin. */
+/* Large ranges have huge pages on both sides wherever tutti_alloc has them, at whatever address
+ * they begin. */
 static void test_huge_pages(void **state)
 {
     (void)state;
@@ -498,7 +511,8 @@ static void test_huge_pages(void **state)
     for (char *whole = first; whole <= first + PAGE; whole += PAGE) {
         fill(whole, bytes);
         assert_int_equal(in(whole, bytes), 0);
-        assert_true(registered_find(registered, whole, bytes, &at, &lo, &hi) && lo == 0 && hi == bytes);
+        assert_true(registered_find(registered, whole, bytes, &at, &lo, &hi) && lo == 0
+                    && hi == bytes);
         huge = memory_huge(whole, bytes);
         assert_true(huge >= MEMORY_HUGE_PAGE && huge == memory_huge(a.base + at, bytes));
         assert_true(as_filled(whole, bytes));
@@ -508,7 +522,8 @@ static void test_huge_pages(void **state)
     munmap(first, bytes + PAGE);
 }
 
-/* Random ranges in and out of one buffer, against a map of its pages; its bytes change all the time and must never differ. */
+/* Random ranges in and out of one buffer, against a map of its pages; its bytes change all the time
+ * and must never differ. */
 static void test_model(void **state)
 {
     (void)state;
@@ -519,7 +534,8 @@ static void test_model(void **state)
     struct { size_t from, bytes; } held[PAGES];
     size_t n = 0, lo, hi;
     for (int step = 0; step < STEPS; step++) {
-        size_t from = (size_t)(team_random(&seed) % (sizeof mirror - 1)), bytes = 1 + (size_t)(team_random(&seed) % (8 * PAGE));
+        size_t from = (size_t)(team_random(&seed) % (sizeof mirror - 1)),
+               bytes = 1 + (size_t)(team_random(&seed) % (8 * PAGE));
         bytes = from + bytes > sizeof mirror ? sizeof mirror - from : bytes;
         bool clash = false;
         for (size_t i = 0; i < n; i++)
@@ -542,7 +558,8 @@ static void test_model(void **state)
             if (registered_find(registered, whole + held[i].from, held[i].bytes, &at, &lo, &hi))
                 mirror[held[i].from + lo] = a.base[at] = (char)team_random(&seed);
         }
-        assert_true(memcmp(whole, mirror, sizeof mirror) == 0);      /* cmocka's own way looks byte by byte */
+        /* cmocka's own way looks byte by byte */
+        assert_true(memcmp(whole, mirror, sizeof mirror) == 0);
     }
     registered_all_out(registered);
     assert_memory_equal(whole, mirror, sizeof mirror);
@@ -562,7 +579,8 @@ static void *thread_body(void *arg)
         struct text t = TEXT_IN(said);
         char *mine = of_threads[me] + (size_t)(i % 3) * 100;
         memset(of_threads[me], i, 8 * PAGE);
-        if (registered_in(registered, mine, 5 * PAGE, &t) != 0 || !registered_find(registered, mine, 5 * PAGE, &at, &lo, &hi))
+        if (registered_in(registered, mine, 5 * PAGE, &t) != 0
+            || !registered_find(registered, mine, 5 * PAGE, &at, &lo, &hi))
             return (void *)"refused";
         if (a.base[at] != (char)i || mine[lo] != (char)i)
             return (void *)"bytes";

@@ -1,5 +1,6 @@
 /* ctest: timeout=60 labels=tsan */
-/* Call sites: one number per text, readable by all, whoever filled the entry and whoever died while doing so. */
+/* Call sites: one number per text, readable by all, whoever filled the entry and whoever died while
+ * doing so. */
 #include "arena/arena.h"
 
 #include <setjmp.h>
@@ -67,7 +68,8 @@ static void test_long_keeps_its_tail(void **state)
     char site[300], exact[SITE_TEXT];
     memset(site, 'd', sizeof site);
     strcpy(site + sizeof site - 10, "deep.c:42");
-    assert_string_equal(arena_site_text(&a, arena_site(&a, site)), site + strlen(site) - (SITE_TEXT - 1));
+    assert_string_equal(arena_site_text(&a, arena_site(&a, site)),
+                        site + strlen(site) - (SITE_TEXT - 1));
     memset(exact, 'e', sizeof exact - 1);
     exact[sizeof exact - 1] = 0;
     assert_string_equal(arena_site_text(&a, arena_site(&a, exact)), exact);
@@ -145,7 +147,8 @@ static void test_threads(void **state)
     }
 }
 
-/* Processes that intern at once, one of them killed at it: every text can be read by its number, no entry is lost but holes. */
+/* Processes that intern at once, one of them killed at it: every text can be read by its number, no
+ * entry is lost but holes. */
 static void test_processes(void **state)
 {
     (void)state;

@@ -59,7 +59,8 @@ static void test_aligned_and_present(void **state)
 {
     (void)state;
     int error;
-    char *one = span_take(span, 1, &error), *two = span_take(span, 5000, &error), *big = span_take(span, 3 << 20, &error);
+    char *one = span_take(span, 1, &error), *two = span_take(span, 5000, &error),
+         *big = span_take(span, 3 << 20, &error);
     assert_non_null(one);
     assert_non_null(two);
     assert_non_null(big);
@@ -118,7 +119,8 @@ static void test_strangers_are_ignored(void **state)
     assert_ptr_equal(span_take(span, 4096, &error), one);
 }
 
-/* Random takes and gives against a list: no two pieces overlap, each keeps its bytes, and at the end all of it is one piece. */
+/* Random takes and gives against a list: no two pieces overlap, each keeps its bytes, and at the
+ * end all of it is one piece. */
 static void test_random(void **state)
 {
     (void)state;
@@ -144,7 +146,8 @@ static void test_random(void **state)
             n++;
         } else if (n > 0) {
             int i = rand() % n;
-            assert_true(held[i].at[0] == held[i].fill && held[i].at[held[i].bytes - 1] == held[i].fill);
+            assert_true(held[i].at[0] == held[i].fill
+                        && held[i].at[held[i].bytes - 1] == held[i].fill);
             span_give(span, held[i].at);
             held[i] = held[--n];
         }
@@ -155,8 +158,9 @@ static void test_random(void **state)
     assert_ptr_equal(span_take(span, SMALL, &error), base);
 }
 
-/* The same against a map that says of each page whose it is: the place must be the first that fits, 2 MiB-aligned ones first for large
- * pieces. The seed is printed; TUTTI_TEST_SEED repeats a run. Books only: no page is touched. */
+/* The same against a map that says of each page whose it is: the place must be the first that fits,
+ * 2 MiB-aligned ones first for large pieces. The seed is printed; TUTTI_TEST_SEED repeats a run.
+ * Books only: no page is touched. */
 enum { PAGES = 16384, STEPS_MODEL = 30000 };
 static uint16_t owner[PAGES];
 
@@ -178,7 +182,8 @@ static void test_model(void **state)
     enum { MOST = 1000 };
     static struct { char *at; size_t pages; } held[MOST + 1];
     uint64_t seed = team_seed();
-    struct span *books = span_open(base, (uint64_t)PAGES * 4096);      /* beyond the arena's end: it is not touched */
+    /* beyond the arena's end: it is not touched */
+    struct span *books = span_open(base, (uint64_t)PAGES * 4096);
     struct span_piece piece;
     int n = 0, error, refused = 0;
     assert_non_null(books);
@@ -188,7 +193,8 @@ static void test_model(void **state)
             size_t pages = 1 + team_random(&seed) % (team_random(&seed) % 20 ? 20 : 1500);
             size_t expected = pages >= 512 ? model_find(pages, true) : PAGES;
             expected = expected == PAGES ? model_find(pages, false) : expected;
-            char *at = span_reserve(books, pages * 4096 - team_random(&seed) % 4096, SPAN_CALLER, &error);
+            char *at = span_reserve(books, pages * 4096 - team_random(&seed) % 4096, SPAN_CALLER,
+                                    &error);
             if (expected == PAGES) {
                 assert_null(at);
                 assert_int_equal(error, -ENOSPC);
@@ -217,7 +223,8 @@ static void test_model(void **state)
     assert_true(refused > 0);
     while (n > 0)
         span_give(books, held[n--].at);
-    assert_true(span_first(books, &piece) && piece.use == SPAN_FREE && piece.bytes == (uint64_t)PAGES * 4096);
+    assert_true(span_first(books, &piece) && piece.use == SPAN_FREE
+                && piece.bytes == (uint64_t)PAGES * 4096);
     assert_false(span_find(books, base + (size_t)PAGES * 4096, &piece));
     assert_false(span_find(books, base - 1, &piece));
     span_close(books);
@@ -228,7 +235,8 @@ static void test_large_without_alignment(void **state)
 {
     (void)state;
     int error;
-    char *page = span_reserve(span, 4096, SPAN_CALLER, &error), *big = span_reserve(span, 13 << 20, SPAN_CALLER, &error);
+    char *page = span_reserve(span, 4096, SPAN_CALLER, &error),
+         *big = span_reserve(span, 13 << 20, SPAN_CALLER, &error);
     assert_ptr_equal(page, base);
     assert_ptr_equal(big, base + (2 << 20));
     assert_null(span_reserve(span, 2 << 20, SPAN_CALLER, &error));

@@ -1,6 +1,7 @@
 /* ctest: timeout=600 labels=faults,nosan */
-/* A writer dies inside the store: at random times in a tight loop; and, stepped by ptrace, at one instruction after the other of each
- * change and of the repair. Afterwards everything is whole, each key has its old value or its new one, and no memory is lost. */
+/* A writer dies inside the store: at random times in a tight loop; and, stepped by ptrace, at one
+ * instruction after the other of each change and of the repair. Afterwards everything is whole,
+ * each key has its old value or its new one, and no memory is lost. */
 #include "arena/store_alloc.h"
 #include "arena/robust.h"
 #include "base/clock.h"
@@ -31,19 +32,39 @@ static void make(void)
     char said[512];
     struct text why = TEXT_IN(said);
     text_clear(&why);
-    assert_int_equal(arena_create(&arena, &(struct arena_plan){ .size = 1, .span_bytes = 16 * MIB, .store_bytes = 2 * MIB }, &why), 0);
+    assert_int_equal(arena_create(&arena,
+                                  &(struct arena_plan){
+                                      .size = 1, .span_bytes = 16 * MIB, .store_bytes = 2 * MIB },
+                                  &why),
+                     0);
 }
 
 static struct store_key key_of(const char *text) { return store_key(text, strlen(text)); }
-static int set(const char *key, const void *value, size_t n) { struct store_key k = key_of(key); return store_set(&arena, &k, value, n, PATIENCE); }
+
+static int set(const char *key, const void *value, size_t n)
+{
+    struct store_key k = key_of(key);
+    return store_set(&arena, &k, value, n, PATIENCE);
+}
+
 static int get(const char *key, void *value, size_t *n)
 {
     uint64_t version;
     struct store_key k = key_of(key);
     return store_get(&arena, &k, value, n, &version, PATIENCE);
 }
-static int add(const char *key, int64_t delta, int64_t *now) { struct store_key k = key_of(key); return store_add(&arena, &k, delta, now, PATIENCE); }
-static int delete(const char *key) { struct store_key k = key_of(key); return store_delete(&arena, &k, PATIENCE); }
+
+static int add(const char *key, int64_t delta, int64_t *now)
+{
+    struct store_key k = key_of(key);
+    return store_add(&arena, &k, delta, now, PATIENCE);
+}
+
+static int delete(const char *key)
+{
+    struct store_key k = key_of(key);
+    return store_delete(&arena, &k, PATIENCE);
+}
 
 /* ---- at random times ---- */
 
@@ -190,10 +211,21 @@ static void test_one_of_several_killed(void **state)
 static char old_value[600], new_value[700];
 
 /* A change and the state it is made in; what `key` may hold when its maker has died. */
-struct change { const char *name; void (*prepare)(void); int (*make)(void); const void *before, *after; size_t before_bytes, after_bytes; };
+struct change {
+    const char *name;
+    void (*prepare)(void);
+    int (*make)(void);
+    const void *before, *after;
+    size_t before_bytes, after_bytes;
+};
 
 static void prepare_nothing(void) { }
-static void prepare_others(void) { assert_int_equal(set("a", old_value, 300) | set("b", old_value, 300), 0); }
+
+static void prepare_others(void)
+{
+    assert_int_equal(set("a", old_value, 300) | set("b", old_value, 300), 0);
+}
+
 static void prepare_old(void)
 {
     prepare_others();
@@ -201,7 +233,9 @@ static void prepare_old(void)
 }
 static void prepare_between_free(void)
 {
-    assert_int_equal(set("x", old_value, 300) | set("a", old_value, 300) | set("key", old_value, sizeof old_value) | set("y", old_value, 300), 0);
+    assert_int_equal(set("x", old_value, 300) | set("a", old_value, 300)
+                         | set("key", old_value, sizeof old_value) | set("y", old_value, 300),
+                     0);
     assert_int_equal(set("b", old_value, 300) | delete("x") | delete("a") | delete("y"), 0);
     assert_int_equal(set("a", old_value, 500), 0);
 }
@@ -227,20 +261,25 @@ static int make_add(void) { int64_t now; return add("key", 7, &now); }
 static int make_compare(void)
 {
     struct store_key k = key_of("key");
-    return store_compare_set(&arena, &k, (struct store_value){ old_value, sizeof old_value }, (struct store_value){ new_value, 500 }, PATIENCE) != 1;
+    return store_compare_set(&arena, &k, (struct store_value){ old_value, sizeof old_value },
+                             (struct store_value){ new_value, 500 }, PATIENCE)
+        != 1;
 }
 
 static const int64_t five = 5, seven = 7, twelve = 12;
 static const struct change changes[] = {
     { "the first of all", prepare_nothing, make_set_small, NULL, new_value, 0, 100 },
     { "a new key", prepare_others, make_set, NULL, new_value, 0, sizeof new_value },
-    { "another value", prepare_old, make_set, old_value, new_value, sizeof old_value, sizeof new_value },
-    { "a value that needs more room", prepare_short_tail, make_set, NULL, new_value, 0, sizeof new_value },
+    { "another value", prepare_old, make_set, old_value, new_value, sizeof old_value,
+      sizeof new_value },
+    { "a value that needs more room", prepare_short_tail, make_set, NULL, new_value, 0,
+      sizeof new_value },
     { "a new number", prepare_others, make_add, NULL, &seven, 0, 8 },
     { "another number", prepare_number, make_add, &five, &twelve, 8, 8 },
     { "a compared one", prepare_old, make_compare, old_value, new_value, sizeof old_value, 500 },
     { "one taken out", prepare_old, make_delete, old_value, NULL, sizeof old_value, 0 },
-    { "one taken out between free ones", prepare_between_free, make_delete, old_value, NULL, sizeof old_value, 0 },
+    { "one taken out between free ones", prepare_between_free, make_delete, old_value, NULL,
+      sizeof old_value, 0 },
 };
 
 static int step(pid_t pid)
@@ -252,7 +291,8 @@ static int step(pid_t pid)
     return status;
 }
 
-/* A child that makes the change, killed after that many instructions. False: it came to its end before. */
+/* A child that makes the change, killed after that many instructions. False: it came to its
+ * end before. */
 static bool die_after(int (*change)(void), long steps)
 {
     int status;
@@ -288,12 +328,15 @@ static int look_after(const struct change *c, long at)
 {
     if (!store_whole(&arena))
         fail_msg("%s, killed after %ld instructions", c->name, at);
-    bool done = holds("key", c->after, c->after_bytes), undone = holds("key", c->before, c->before_bytes);
+    bool done = holds("key", c->after, c->after_bytes),
+         undone = holds("key", c->before, c->before_bytes);
     if (done == undone)
-        fail_msg("%s, killed after %ld instructions: neither the old value nor the new one", c->name, at);
+        fail_msg("%s, killed after %ld instructions: neither the old value nor the new one",
+                 c->name, at);
     if (c->prepare != prepare_nothing)
         assert_true(holds("b", old_value, 300));
-    assert_int_equal(set("key", new_value, 650) | set("another", new_value, 700), 0);       /* life goes on */
+    /* life goes on */
+    assert_int_equal(set("key", new_value, 650) | set("another", new_value, 700), 0);
     assert_true(store_whole(&arena));
     return done;
 }
@@ -336,7 +379,8 @@ static void test_every_instruction(void **state)
             came[look_after(c, at)]++;
             arena_detach(&arena);
         }
-        print_message("%s: up to %ld instructions, %d times the old value, %d times the new one\n", c->name, at, came[0], came[1]);
+        print_message("%s: up to %ld instructions, %d times the old value, %d times the new one\n",
+                      c->name, at, came[0], came[1]);
         assert_true(came[0] > 0 && came[1] > 0);
     }
 }
@@ -347,7 +391,8 @@ static int only_look(void)
     return get("nothing", NULL, &n) != -ENOENT;
 }
 
-/* Dies in the middle of a change; the one that repairs dies in the repair; the next one makes it whole. */
+/* Dies in the middle of a change; the one that repairs dies in the repair; the next one makes
+ * it whole. */
 static void test_death_in_the_repair(void **state)
 {
     (void)state;
@@ -361,7 +406,8 @@ static void test_death_in_the_repair(void **state)
     for (int i = 0; i < team_many("TUTTI_TEST_STEPS", 5, 5); i++) {
         const struct change *c = &changes[1 + i % 4];        /* those that change the books */
         long at = 0;
-        for (int tries = 0; !at || !load_acquire32(&arena.store->dirty); tries++) {        /* until one has died with it half made */
+        /* until one has died with it half made */
+        for (int tries = 0; !at || !load_acquire32(&arena.store->dirty); tries++) {
             assert_true(tries < 1000);
             if (at)
                 arena_detach(&arena);
@@ -380,7 +426,8 @@ static void test_death_in_the_repair(void **state)
     assert_true(dirty > 0);
 }
 
-/* A holder that stands still: others give up in time. One that dies in a store that somebody has written over: refused from then on. */
+/* A holder that stands still: others give up in time. One that dies in a store that somebody has
+ * written over: refused from then on. */
 static int hold(void)
 {
     if (robust_lock(&arena.store->lock, PATIENCE) < 0)

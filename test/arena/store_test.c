@@ -1,5 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* The store beside a plain dictionary: whatever happens to one happens to the other. Then its limits, its memory, its waiters' versions. */
+/* The store beside a plain dictionary: whatever happens to one happens to the other. Then its
+ * limits, its memory, its waiters' versions. */
 #include "arena/store_alloc.h"
 #include "support/store_check.h"
 #include "support/team.h"
@@ -26,7 +27,10 @@ static int make(uint64_t store_bytes)
     char said[512];
     struct text why = TEXT_IN(said);
     text_clear(&why);
-    return arena_create(&arena, &(struct arena_plan){ .size = 2, .span_bytes = 16 * MIB, .store_bytes = store_bytes }, &why);
+    return arena_create(&arena,
+                        &(struct arena_plan){
+                            .size = 2, .span_bytes = 16 * MIB, .store_bytes = store_bytes },
+                        &why);
 }
 
 static int setup(void **state) { (void)state; return make(0); }
@@ -34,8 +38,19 @@ static int setup_small(void **state) { (void)state; return make(4 * MIB); }
 static int teardown(void **state) { (void)state; arena_detach(&arena); return 0; }
 
 static struct store_key key_of(const char *text) { return store_key(text, strlen(text)); }
-static int set(const char *key, const void *value, size_t n) { struct store_key k = key_of(key); return store_set(&arena, &k, value, n, PATIENCE); }
-static int delete(const char *key) { struct store_key k = key_of(key); return store_delete(&arena, &k, PATIENCE); }
+
+static int set(const char *key, const void *value, size_t n)
+{
+    struct store_key k = key_of(key);
+    return store_set(&arena, &k, value, n, PATIENCE);
+}
+
+static int delete(const char *key)
+{
+    struct store_key k = key_of(key);
+    return store_delete(&arena, &k, PATIENCE);
+}
+
 static int get(const char *key, void *value, size_t *n)
 {
     uint64_t version;
@@ -127,12 +142,16 @@ static void step_compare(uint64_t *random, const char *key, struct word *w, size
     bool right = team_random(random) % 2;
     static char expected[STORE_VALUE_MOST + 16];
     size_t m = w->there && (right || !w->n) ? w->n : 3;
-    memcpy(expected, w->there && right ? w->value : "no!", w->there && right ? w->n : m < 3 ? m : 3);
+    memcpy(expected, w->there && right ? w->value : "no!",
+           w->there && right ? w->n
+               : m < 3 ? m
+               : 3);
     if (!w->there && right)
         m = 0;
     random_bytes(random, n);
     bool is = m ? w->there && w->n == m && !memcmp(w->value, expected, m) : !w->there;
-    int r = store_compare_set(&arena, &k, (struct store_value){ expected, m }, (struct store_value){ bytes_room, n }, PATIENCE);
+    int r = store_compare_set(&arena, &k, (struct store_value){ expected, m },
+                              (struct store_value){ bytes_room, n }, PATIENCE);
     if (r == -ENOSPC)
         return;
     assert_int_equal(r, is);
@@ -146,7 +165,8 @@ static void play(uint64_t seed, int steps, size_t most)
     uint64_t random = seed;
     for (int i = 0; i < steps; i++) {
         char key[STORE_KEY_MOST + 1];
-        unsigned which = (unsigned)(team_random(&random) % KEYS), length = which % 50 == 0 ? STORE_KEY_MOST - which / 50 : 3 + which % 9;
+        unsigned which = (unsigned)(team_random(&random) % KEYS),
+                 length = which % 50 == 0 ? STORE_KEY_MOST - which / 50 : 3 + which % 9;
         snprintf(key, sizeof key, "%0*u", (int)length, which);
         struct word *w = &words[which];
         switch (team_random(&random) % 8) {
@@ -174,9 +194,23 @@ static void play(uint64_t seed, int steps, size_t most)
     assert_true(store_whole(&arena));
 }
 
-static void test_dictionary(void **state) { (void)state; play(team_seed(), team_many("TUTTI_TEST_STEPS", 100000, 10000), 3000); }
-static void test_dictionary_large(void **state) { (void)state; play(team_seed(), team_many("TUTTI_TEST_STEPS", 5000, 1000), STORE_VALUE_MOST); }
-static void test_dictionary_full(void **state) { (void)state; play(team_seed(), team_many("TUTTI_TEST_STEPS", 20000, 3000), 300000); }
+static void test_dictionary(void **state)
+{
+    (void)state;
+    play(team_seed(), team_many("TUTTI_TEST_STEPS", 100000, 10000), 3000);
+}
+
+static void test_dictionary_large(void **state)
+{
+    (void)state;
+    play(team_seed(), team_many("TUTTI_TEST_STEPS", 5000, 1000), STORE_VALUE_MOST);
+}
+
+static void test_dictionary_full(void **state)
+{
+    (void)state;
+    play(team_seed(), team_many("TUTTI_TEST_STEPS", 20000, 3000), 300000);
+}
 
 /* ---- memory ---- */
 
@@ -198,7 +232,9 @@ static void test_many_keys(void **state)
     for (uint64_t i = 0; i < buckets; i++, longest = n > longest ? n : longest) {
         n = 0;
         for (uint64_t at = load_acquire64(&heads[i]); at; n++)
-            at = load_acquire64(&((const struct store_entry *)(const void *)((const char *)arena.store + at))->next);
+            at = load_acquire64(
+                &((const struct store_entry *)(const void *)((const char *)arena.store + at))
+                     ->next);
     }
     assert_true(longest <= 10);                      /* nobody walks far */
     for (int i = 0, got; i < N; i++) {
@@ -227,7 +263,8 @@ static void test_counter_needs_no_memory(void **state)
     assert_true(store_whole(&arena));
 }
 
-/* Live at most 100 * 64 KiB; what is free between them must not come to more than the rest of the store. */
+/* Live at most 100 * 64 KiB; what is free between them must not come to more than the rest of
+ * the store. */
 static void test_fragmentation(void **state)
 {
     (void)state;
@@ -290,18 +327,23 @@ static void test_full(void **state)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         char key[16];
         int64_t now;
-        size_t bytes = sizes[s], block = layout_round(sizeof(struct store_entry) + bytes + 7, STOCK_UNIT);
+        size_t bytes = sizes[s],
+               block = layout_round(sizeof(struct store_entry) + bytes + 7, STOCK_UNIT);
         int n = fill(bytes);
-        assert_true((uint64_t)(n + 1) * block > arena.header->store_bytes - store_blocks_at(arena.header->store_bytes));      /* nothing is wasted */
-        assert_int_equal(set("0000000", bytes_room, bytes), -ENOSPC);        /* a new value needs room beside the old one … */
+        /* nothing is wasted */
+        assert_true((uint64_t)(n + 1) * block
+                    > arena.header->store_bytes - store_blocks_at(arena.header->store_bytes));
+        /* a new value needs room beside the old one … */
+        assert_int_equal(set("0000000", bytes_room, bytes), -ENOSPC);
         size_t m = sizeof read_room;
-        assert_int_equal(get("0000000", read_room, &m), 0);                  /* … which stays as it was */
+        assert_int_equal(get("0000000", read_room, &m), 0);         /* … which stays as it was */
         assert_int_equal(m, bytes);
         assert_int_equal(read_room[0] | read_room[bytes - 1], 0);
         assert_true(store_whole(&arena));
         snprintf(key, sizeof key, "%07d", n / 2);
         assert_int_equal(delete(key), 0);
-        assert_int_equal(set("another", bytes_room, bytes), 0);              /* what went makes room for its like */
+        /* what went makes room for its like */
+        assert_int_equal(set("another", bytes_room, bytes), 0);
         assert_int_equal(delete("another"), 0);
         struct store_key number = key_of("a numbr");
         assert_int_equal(bytes < 8 ? 0 : store_add(&arena, &number, 1, &now, PATIENCE), 0);
@@ -315,7 +357,8 @@ static void test_full(void **state)
     }
 }
 
-/* Two sizes of one list, the smaller in front: the larger one behind it is found, because nothing else is left. */
+/* Two sizes of one list, the smaller in front: the larger one behind it is found, because nothing
+ * else is left. */
 static void test_full_finds_the_last(void **state)
 {
     (void)state;
@@ -339,7 +382,9 @@ static void test_full_finds_the_last(void **state)
 static void test_sizes(void **state)
 {
     (void)state;
-    static const size_t sizes[] = { 0, 1, 7, 8, 9, 4095, 4096, 65536, STORE_VALUE_MOST - 1, STORE_VALUE_MOST };
+    static const size_t sizes[] = {
+        0, 1, 7, 8, 9, 4095, 4096, 65536, STORE_VALUE_MOST - 1, STORE_VALUE_MOST
+    };
     char key[STORE_KEY_MOST + 1];
     for (size_t k = 1; k <= STORE_KEY_MOST; k += k == 1 ? 126 : k == 127 ? 127 : 1)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -352,7 +397,8 @@ static void test_sizes(void **state)
     assert_true(store_whole(&arena));
 }
 
-/* Keys that their hash does not tell apart, of one length and of several: each has its own value, in front, in the middle and behind. */
+/* Keys that their hash does not tell apart, of one length and of several: each has its own value,
+ * in front, in the middle and behind. */
 static void test_one_hash(void **state)
 {
     (void)state;
@@ -389,16 +435,21 @@ static void test_versions(void **state)
     assert_true(store_group(&arena, &other) != store_group(&arena, &key));
     assert_int_equal(store_get(&arena, &key, NULL, &n, &before, PATIENCE), -ENOENT);
     assert_int_equal(store_set(&arena, &other, "1", 1, PATIENCE), 0);
-    assert_int_equal(store_compare_set(&arena, &key, (struct store_value){ "a", 1 }, (struct store_value){ "b", 1 }, PATIENCE), 0);
+    assert_int_equal(store_compare_set(&arena, &key, (struct store_value){ "a", 1 },
+                                       (struct store_value){ "b", 1 }, PATIENCE),
+                     0);
     assert_true(load_acquire64(&store_group(&arena, &key)->version) == before);
     for (int how = 0; how < 3; how++) {
         assert_int_equal(store_get(&arena, &key, NULL, &n, &before, PATIENCE), -ENOENT);
-        int r = how == 0 ? store_set(&arena, &key, "", 0, PATIENCE) : how == 1 ? store_add(&arena, &key, 0, &now, PATIENCE)
-                : store_compare_set(&arena, &key, (struct store_value){ NULL, 0 }, (struct store_value){ "b", 1 }, PATIENCE);
+        int r = how == 0 ? store_set(&arena, &key, "", 0, PATIENCE)
+            : how == 1 ? store_add(&arena, &key, 0, &now, PATIENCE)
+            : store_compare_set(&arena, &key, (struct store_value){ NULL, 0 },
+                                             (struct store_value){ "b", 1 }, PATIENCE);
         assert_int_equal(r, how == 2);
         after = load_acquire64(&store_group(&arena, &key)->version);
         assert_true(after != before);
-        assert_int_equal(store_set(&arena, &key, "new", 3, PATIENCE), 0);            /* nobody waits for a key that is there */
+        /* nobody waits for a key that is there */
+        assert_int_equal(store_set(&arena, &key, "new", 3, PATIENCE), 0);
         assert_true(load_acquire64(&store_group(&arena, &key)->version) == after);
         assert_int_equal(store_delete(&arena, &key, PATIENCE), 0);
     }
@@ -422,7 +473,8 @@ static void *crowd(void *arg)
         struct store_key k = store_key(key, (size_t)n);
         size_t m = (r >> 8) % sizeof room;
         memset(room, (int)m & 127, m);
-        int e = r >> 62 ? store_set(&arena, &k, room, m, PATIENCE) : store_delete(&arena, &k, PATIENCE);
+        int e = r >> 62 ? store_set(&arena, &k, room, m, PATIENCE)
+                        : store_delete(&arena, &k, PATIENCE);
         if (e != 0 && e != -ENOENT)
             return (void *)2;
         m = sizeof room;
@@ -442,7 +494,9 @@ static void test_crowd(void **state)
     int64_t now;
     struct store_key sum = key_of("sum");
     for (int i = 0; i < CROWD; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, crowd, (void *)(uintptr_t)(seed + (uint64_t)i)), 0);
+        assert_int_equal(pthread_create(&thread[i], NULL, crowd,
+                                        (void *)(uintptr_t)(seed + (uint64_t)i)),
+                         0);
     for (int i = 0; i < CROWD; i++) {
         void *result;
         pthread_join(thread[i], &result);

@@ -1,6 +1,7 @@
 /* ctest: labels=tsan */
-/* The words do what their names say, and the full fence is one: two ranks that each store and then look can never both
- * have looked too early. (Without the fence, x86 gets this wrong some 30 times in a million on two cores.) */
+/* The words do what their names say, and the full fence is one: two ranks that each store and then
+ * look can never both have looked too early. (Without the fence, x86 gets this wrong some 30 times
+ * in a million on two cores.) */
 #include "base/atomic.h"
 #include "base/clock.h"
 
@@ -13,7 +14,8 @@
 
 #include <cmocka.h>
 
-/* As many rounds, or as go into this time: on a CPU that others want, or the only one, each meeting may cost a turn of all others. */
+/* As many rounds, or as go into this time: on a CPU that others want, or the only one, each meeting
+ * may cost a turn of all others. */
 enum { ROUNDS = 100000 };
 static const uint64_t LONGEST_NS = UINT64_C(10000000000);
 
@@ -63,11 +65,12 @@ static struct {
     struct side side[2];
     _Alignas(128) shared32 arrived;
     _Alignas(128) shared32 round;
-    shared32 over;                                   /* this round was the last; side 0 says so before its second meeting */
+    shared32 over;          /* this round was the last; side 0 says so before its second meeting */
     bool fence_apart;
 } duel;
 
-/* Both sides start a round together, which is what makes the race likely; where others want the CPUs, a side lets them. */
+/* Both sides start a round together, which is what makes the race likely; where others want the
+ * CPUs, a side lets them. */
 static void meet(uint32_t round)
 {
     if (fetch_add32(&duel.arrived, 1) == 2 * round + 1)

@@ -7,12 +7,17 @@
 
 #include "base/backoff.h"
 
-enum { USUAL = 32, TRIAL = (BACKOFF_ARMS * BACKOFF_PASSES + 2) * BACKOFF_BLOCK, PERIOD = BACKOFF_PERIOD * BACKOFF_BLOCK };
+enum {
+    USUAL = 32,
+    TRIAL = (BACKOFF_ARMS * BACKOFF_PASSES + 2) * BACKOFF_BLOCK,
+    PERIOD = BACKOFF_PERIOD * BACKOFF_BLOCK
+};
 
 struct rank {
     struct backoff backoff;
     uint64_t seq, tick, calls;
-    uint32_t best;                     /* an operation takes 100 ticks with this pause, and one more for each cycle beside it */
+    /* an operation takes 100 ticks with this pause, and one more for each cycle beside it */
+    uint32_t best;
 };
 
 static void run(struct rank *r, uint64_t operations)
@@ -61,7 +66,8 @@ static void test_changes(void **state)
     assert_int_equal(backoff_steps(&r.backoff, USUAL), USUAL);
 }
 
-/* Two ranks of a comm try the same pauses at the same operations, also if one of them sees no trial's end for long. */
+/* Two ranks of a comm try the same pauses at the same operations, also if one of them sees no
+ * trial's end for long. */
 static void test_together(void **state)
 {
     (void)state;
@@ -73,7 +79,8 @@ static void test_together(void **state)
     }
 }
 
-/* Blocks with operations of other kinds between them say nothing; one that was held up is overlooked. */
+/* Blocks with operations of other kinds between them say nothing; one that was held up
+ * is overlooked. */
 static void test_mixed(void **state)
 {
     (void)state;
@@ -118,7 +125,8 @@ static void test_lucky(void **state)
     assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
 }
 
-/* What comes alone: a peer's line is there `way` cycles after this rank's arrival. How many of the last `times` looks were too early. */
+/* What comes alone: a peer's line is there `way` cycles after this rank's arrival. How many of the
+ * last `times` looks were too early. */
 static int looks(int32_t *later, uint32_t way, int times)
 {
     int early = 0;
@@ -138,11 +146,12 @@ static void test_alone(void **state)
         looks(&later, way, 100);
         int early = looks(&later, way, 1000);
         assert_true(early > 0 && early <= 1000 / (1 + LATER_STEP / LATER_BACK) + 1);
-        assert_in_range(later_steps(later, USUAL), way < LATER_BACK ? 0 : way - LATER_BACK, way + LATER_STEP);
+        assert_in_range(later_steps(later, USUAL), way < LATER_BACK ? 0 : way - LATER_BACK,
+                        way + LATER_STEP);
     }
-    looks(&later, 0, 100);                           /* always the last: looks at once */
+    looks(&later, 0, 100);                      /* always the last: looks at once */
     assert_int_equal(later_steps(later, USUAL), 0);
-    looks(&later, UINT32_MAX, 100);                  /* the peer always comes late: no later than this */
+    looks(&later, UINT32_MAX, 100);             /* the peer always comes late: no later than this */
     assert_int_equal(later_steps(later, USUAL), USUAL + LATER_MOST);
 }
 
@@ -163,8 +172,9 @@ static void test_pause(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds), cmocka_unit_test(test_changes), cmocka_unit_test(test_together), cmocka_unit_test(test_mixed),
-        cmocka_unit_test(test_turns), cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_finds), cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_together), cmocka_unit_test(test_mixed), cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The line through two points, by numbers that a person can check, and the real counter within what two reads bracket. */
+/* The line through two points, by numbers that a person can check, and the real counter within what
+ * two reads bracket. */
 #include "base/clock.h"
 
 #include <setjmp.h>
@@ -8,7 +9,8 @@
 
 #include <cmocka.h>
 
-static const struct clock_point then = { 1000, 500000 }, now = { 3000, 501000 };      /* two ticks a nanosecond */
+/* two ticks a nanosecond */
+static const struct clock_point then = { 1000, 500000 }, now = { 3000, 501000 };
 
 static void test_ticks_lie_on_the_line(void **state)
 {
@@ -46,8 +48,10 @@ static void test_a_year_does_not_overflow(void **state)
 static void test_a_rate_is_one_that_processors_have(void **state)
 {
     (void)state;
-    const struct clock_point stood = { 1000, 900000 }, back = { 999, 900000 }, slow = { 1001, 900000000 };
-    const struct clock_point jumped = { 1000 + (UINT64_C(1) << 62), 500001 }, year = { UINT64_MAX, UINT64_MAX };
+    const struct clock_point stood = { 1000, 900000 }, back = { 999, 900000 },
+                             slow = { 1001, 900000000 };
+    const struct clock_point jumped = { 1000 + (UINT64_C(1) << 62), 500001 },
+                             year = { UINT64_MAX, UINT64_MAX };
     assert_true(clock_rate(then, now) == 2);
     assert_true(clock_rate(then, then) == 1);
     assert_true(clock_rate(then, stood) == 1);
@@ -69,8 +73,9 @@ static void test_a_point_lies_between_its_neighbours(void **state)
     }
 }
 
-/* However long the two points are apart, a tick taken between two reads of the clock must be placed near them: the points
- * themselves are exact to the width of their own brackets, so the test allows the widest that it saw. */
+/* However long the two points are apart, a tick taken between two reads of the clock must be placed
+ * near them: the points themselves are exact to the width of their own brackets, so the test allows
+ * the widest that it saw. */
 static void test_real_ticks_become_real_times(void **state)
 {
     (void)state;

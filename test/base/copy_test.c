@@ -1,5 +1,6 @@
-/* Each copy moves exactly its bytes: the streaming one at every alignment of both sides and every length around its lines of 64, the plain one
- * wherever the two lie to each other within their pages. */
+/* Each copy moves exactly its bytes: the streaming one at every alignment of both sides and
+ * every length around its lines of 64, the plain one wherever the two lie to each other within
+ * their pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,8 @@ static unsigned char *filled(unsigned char *from, size_t bytes)
     return from;
 }
 
-static void check(const unsigned char *to, size_t room, const unsigned char *at, const unsigned char *from, size_t bytes)
+static void check(const unsigned char *to, size_t room, const unsigned char *at,
+                  const unsigned char *from, size_t bytes)
 {
     assert_memory_equal(at, from, bytes);
     for (const unsigned char *p = to; p < to + room; p++)
@@ -57,6 +59,7 @@ static void test_every_distance(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_alignment), cmocka_unit_test(test_every_distance) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_alignment),
+                                        cmocka_unit_test(test_every_distance) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* A digest must differ wherever two buffers of one length differ in one place, and practically always elsewhere: every single bit, every
- * length of a tail, every alignment, swapped words, zeros of different lengths, seeds. */
+/* A digest must differ wherever two buffers of one length differ in one place, and practically
+ * always elsewhere: every single bit, every length of a tail, every alignment, swapped words, zeros
+ * of different lengths, seeds. */
 #include "base/digest.h"
 
 #include <setjmp.h>
@@ -127,8 +128,9 @@ static void order_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bit_counts), cmocka_unit_test(only_the_bytes_count), cmocka_unit_test(no_two_alike),
-        cmocka_unit_test(tail_bits_apart), cmocka_unit_test(order_counts),
+        cmocka_unit_test(every_bit_counts), cmocka_unit_test(only_the_bytes_count),
+        cmocka_unit_test(no_two_alike), cmocka_unit_test(tail_bits_apart),
+        cmocka_unit_test(order_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

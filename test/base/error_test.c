@@ -18,7 +18,8 @@ static void test_the_contract_s_sentences(void **state)
     assert_string_equal(error_text(-EOWNERDEAD), "a rank died or left");
     assert_string_equal(error_text(-ETIMEDOUT), "the deadline passed");
     assert_string_equal(error_text(-EPROTO), "the ranks called different things");
-    assert_string_equal(error_text(-ECANCELED), "a rank aborted, or the comm is broken by an earlier failure");
+    assert_string_equal(error_text(-ECANCELED),
+                        "a rank aborted, or the comm is broken by an earlier failure");
     assert_string_equal(error_text(-EXDEV), "the ranks are not on one host");
 }
 

@@ -46,7 +46,8 @@ static void test_balance(void **state)
     for (uint64_t price = 1; price <= 100 * PRICE; price *= 10) {
         struct fresh f = { 0, 0, 0 };
         fresh_learn(&f, price * PAGES, PAGES);
-        size_t pages = bought(&f, 100000, price), earned = 100000 * EARNED / (price + 1), most = 100000 * PAGES;
+        size_t pages = bought(&f, 100000, price), earned = 100000 * EARNED / (price + 1),
+               most = 100000 * PAGES;
         assert_true(pages <= earned || price == 1);
         assert_true(pages + PAGES >= (earned < most ? earned : most));
     }

@@ -1,4 +1,5 @@
-/* Every row is whole, and a wrong value is told in a sentence that names the variable and what it may be. */
+/* Every row is whole, and a wrong value is told in a sentence that names the variable and what
+ * it may be. */
 #include "base/knob.h"
 
 #include "base/text.h"
@@ -35,7 +36,8 @@ static void test_rows_are_whole(void **state)
         assert_int_equal(strncmp(row->name, "TUTTI_", 6), 0);
         assert_non_null(row->fallback);
         assert_true(row->help && strlen(row->help) > 10 && !strchr(row->help, '\n'));
-        assert_true(row->kind == KNOB_TEXT ? row->low == 0 && row->high == 0 : row->low < row->high);
+        assert_true(row->kind == KNOB_TEXT ? row->low == 0 && row->high == 0
+                                           : row->low < row->high);
         for (int other = 0; other < id; other++)
             assert_string_not_equal(row->name, knob_row((enum knob_id)other)->name);
     }
@@ -113,12 +115,16 @@ static void test_the_sentence(void **state)
     unsetenv("TUTTI_SPIN_US");
     setenv("TUTTI_SPAN_BYTES", "1", 1);
     assert_int_equal(knob_int(KNOB_SPAN_BYTES, &v, why, sizeof why), -EINVAL);
-    assert_string_equal(why, "TUTTI_SPAN_BYTES=1: expected a size such as 64k or 16M between 64 KiB and 1 TiB");
+    assert_string_equal(why,
+                        "TUTTI_SPAN_BYTES=1: expected a size such as 64k or 16M between 64 KiB and "
+                        "1 TiB");
     unsetenv("TUTTI_SPAN_BYTES");
     setenv("TUTTI_TIMEOUT_MS", "soon", 1);
     assert_int_equal(knob_int(KNOB_TIMEOUT_MS, &v, why, sizeof why), -EINVAL);
-    assert_string_equal(why, "TUTTI_TIMEOUT_MS=soon: "
-                             "expected a duration such as 30s, 500ms or 500, at most 2147483647 ms, or never");
+    assert_string_equal(why,
+                        "TUTTI_TIMEOUT_MS=soon: "
+                        "expected a duration such as 30s, 500ms or 500, at most 2147483647 ms, or "
+                        "never");
     unsetenv("TUTTI_TIMEOUT_MS");
 }
 

@@ -1,4 +1,5 @@
-/* Building and parsing, each by a table of what people would expect to read or to be allowed to write. */
+/* Building and parsing, each by a table of what people would expect to read or to be allowed
+ * to write. */
 #include "base/text.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@ static void test_a_message_grows(void **state)
     assert_string_equal(room, "");
 }
 
-/* For every size of the buffer: nothing behind it is touched, and what is in it is a beginning of the whole. */
+/* For every size of the buffer: nothing behind it is touched, and what is in it is a beginning of
+ * the whole. */
 static void test_a_full_buffer_cuts(void **state)
 {
     (void)state;
@@ -49,7 +51,8 @@ static void test_a_full_buffer_cuts(void **state)
 static void test_a_cut_leaves_no_half_character(void **state)
 {
     (void)state;
-    static const char whole[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x8E\xB5";       /* of 1, 2, 3 and 4 bytes */
+    /* of 1, 2, 3 and 4 bytes */
+    static const char whole[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x8E\xB5";
     static const size_t borders[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10 };
     for (size_t fit = 0; fit <= 10; fit++) {
         char room[11];
@@ -75,9 +78,10 @@ static void test_durations_read_well(void **state)
 {
     (void)state;
     static const struct { uint64_t ns; const char *text; } rows[] = {
-        { 0, "0 ns" }, { 850, "850 ns" }, { 999, "999 ns" }, { 1000, "1 us" }, { 12345, "12.3 us" }, { 999999, "999.9 us" },
-        { 4100000, "4.1 ms" }, { 999999999, "999.9 ms" }, { 12300000000, "12.3 s" }, { 30000000000, "30 s" },
-        { 59999999999, "59.9 s" }, { 60000000000, "1 min" }, { 250000000000, "4 min 10 s" }, { 3600000000000, "1 h" },
+        { 0, "0 ns" }, { 850, "850 ns" }, { 999, "999 ns" }, { 1000, "1 us" }, { 12345, "12.3 us" },
+        { 999999, "999.9 us" }, { 4100000, "4.1 ms" }, { 999999999, "999.9 ms" },
+        { 12300000000, "12.3 s" }, { 30000000000, "30 s" }, { 59999999999, "59.9 s" },
+        { 60000000000, "1 min" }, { 250000000000, "4 min 10 s" }, { 3600000000000, "1 h" },
         { 7500000000000, "2 h 5 min" }, { UINT64_MAX, "5124095 h 34 min" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -92,8 +96,9 @@ static void test_sizes_read_well(void **state)
 {
     (void)state;
     static const struct { uint64_t bytes; const char *text; } rows[] = {
-        { 0, "0 B" }, { 512, "512 B" }, { 1023, "1023 B" }, { 1024, "1 KiB" }, { 65536, "64 KiB" }, { 1047552, "1023 KiB" },
-        { 1048575, "1023.9 KiB" }, { 1610612736, "1.5 GiB" }, { (uint64_t)1 << 40, "1 TiB" }, { UINT64_MAX, "15.9 EiB" },
+        { 0, "0 B" }, { 512, "512 B" }, { 1023, "1023 B" }, { 1024, "1 KiB" }, { 65536, "64 KiB" },
+        { 1047552, "1023 KiB" }, { 1048575, "1023.9 KiB" }, { 1610612736, "1.5 GiB" },
+        { (uint64_t)1 << 40, "1 TiB" }, { UINT64_MAX, "15.9 EiB" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char room[40];
@@ -141,8 +146,10 @@ static void test_durations_are_understood(void **state)
 {
     (void)state;
     static const struct { const char *text; int64_t ms; } rows[] = {
-        { "0", 0 }, { "500", 500 }, { "500ms", 500 }, { "30s", 30000 }, { "2min", 120000 }, { "1h", 3600000 }, { "-1", -1 },
-        { "never", -1 }, { "none", -1 }, { "9223372036854", 9223372036854 }, { "9223372036s", 9223372036000 }, { "2562047h", 9223369200000 },
+        { "0", 0 }, { "500", 500 }, { "500ms", 500 }, { "30s", 30000 }, { "2min", 120000 },
+        { "1h", 3600000 }, { "-1", -1 }, { "never", -1 }, { "none", -1 },
+        { "9223372036854", 9223372036854 }, { "9223372036s", 9223372036000 },
+        { "2562047h", 9223369200000 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t ms = -7;
@@ -150,9 +157,9 @@ static void test_durations_are_understood(void **state)
         assert_true(ms == rows[i].ms);
     }
     static const char *const wrong[] = {
-        "", "s", "-2", "-", "30 s", " 30s", "30s ", "30sec", "3x", "1.5s", "never!", "9223372036855", "9223372037s", "2562048h", "9223372036854775808",
-        "9223372036854775807", "9223372036854776s",
-        "18446744073709551616", "99999999999999999999h", "0x10",
+        "", "s", "-2", "-", "30 s", " 30s", "30s ", "30sec", "3x", "1.5s", "never!",
+        "9223372036855", "9223372037s", "2562048h", "9223372036854775808", "9223372036854775807",
+        "9223372036854776s", "18446744073709551616", "99999999999999999999h", "0x10",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         int64_t ms = -7;
@@ -165,9 +172,9 @@ static void test_sizes_are_understood(void **state)
 {
     (void)state;
     static const struct { const char *text; uint64_t bytes; } rows[] = {
-        { "0", 0 }, { "4096", 4096 }, { "64k", 65536 }, { "64K", 65536 }, { "64kb", 65536 }, { "64KiB", 65536 },
-        { "16M", 16777216 }, { "1GiB", 1073741824 }, { "1g", 1073741824 }, { "2T", (uint64_t)2 << 40 },
-        { "15E", (uint64_t)15 << 60 }, { "7B", 7 },
+        { "0", 0 }, { "4096", 4096 }, { "64k", 65536 }, { "64K", 65536 }, { "64kb", 65536 },
+        { "64KiB", 65536 }, { "16M", 16777216 }, { "1GiB", 1073741824 }, { "1g", 1073741824 },
+        { "2T", (uint64_t)2 << 40 }, { "15E", (uint64_t)15 << 60 }, { "7B", 7 },
         { "18446744073709551615", UINT64_MAX },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -175,7 +182,9 @@ static void test_sizes_are_understood(void **state)
         assert_int_equal(text_parse_bytes(rows[i].text, &bytes), 0);
         assert_true(bytes == rows[i].bytes);
     }
-    static const char *const wrong[] = { "", "k", "-1", "1 k", "1kk", "1x", "1ib", "1Ki", "1.5G", "16E", "18446744073709551616" };
+    static const char *const wrong[] = {
+        "", "k", "-1", "1 k", "1kk", "1x", "1ib", "1Ki", "1.5G", "16E", "18446744073709551616"
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         uint64_t bytes = 77;
         assert_int_equal(text_parse_bytes(wrong[i], &bytes), -EINVAL);
@@ -195,7 +204,9 @@ static void test_integers_are_understood(void **state)
     assert_true(v == INT64_MAX);
     assert_int_equal(text_parse_int("-9223372036854775808", INT64_MIN, 0, &v), 0);
     assert_true(v == INT64_MIN);
-    static const char *const wrong[] = { "", "-", "+1", " 1", "1 ", "1a", "--1", "9223372036854775808", "-9223372036854775809" };
+    static const char *const wrong[] = {
+        "", "-", "+1", " 1", "1 ", "1a", "--1", "9223372036854775808", "-9223372036854775809"
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_int_equal(text_parse_int(wrong[i], INT64_MIN, INT64_MAX, &v), -EINVAL);
     assert_int_equal(text_parse_int("101", 0, 100, &v), -EINVAL);
@@ -203,7 +214,8 @@ static void test_integers_are_understood(void **state)
     assert_true(v == INT64_MIN);
 }
 
-/* However long it is: within its room, the same for the same name, and another one for each other name. */
+/* However long it is: within its room, the same for the same name, and another one for each
+ * other name. */
 static void test_long_names_stay_apart(void **state)
 {
     (void)state;
@@ -223,8 +235,10 @@ static void test_long_names_stay_apart(void **state)
     }
     struct text t = TEXT_IN(whole);
     text_clear(&t);
-    text_add_name(&t, "kölnkölnkölnkölnkölnkölnkölnkölnkölnköln", 35);      /* the cut lies within a letter */
-    assert_true(!strncmp(whole, "kölnkölnkölnk~", strlen("kölnkölnkölnk~")) || !strncmp(whole, "kölnkölnkölnkö~", strlen("kölnkölnkölnkö~")));
+    /* the cut lies within a letter */
+    text_add_name(&t, "kölnkölnkölnkölnkölnkölnkölnkölnkölnköln", 35);
+    assert_true(!strncmp(whole, "kölnkölnkölnk~", strlen("kölnkölnkölnk~"))
+                || !strncmp(whole, "kölnkölnkölnkö~", strlen("kölnkölnkölnkö~")));
 }
 
 /* Ranks built by different compilers must agree on a hash: these numbers are for ever. */

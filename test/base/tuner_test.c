@@ -9,7 +9,8 @@
 
 enum { WORTH = 6, BYTES = 1024, MANY = 640, TRIED = MANY / 64 + 4 };
 
-/* How many of so many went the second way, where the first takes so many ticks and the second so many. less: what it has to save, 0: WORTH times. */
+/* How many of so many went the second way, where the first takes so many ticks and the second so
+ * many. less: what it has to save, 0: WORTH times. */
 static int run_by(struct tuner *e, uint64_t less, int calls, uint64_t first, uint64_t second)
 {
     int n = 0;
@@ -21,9 +22,13 @@ static int run_by(struct tuner *e, uint64_t less, int calls, uint64_t first, uin
     return n;
 }
 
-static int run(struct tuner *e, int calls, uint64_t first, uint64_t second) { return run_by(e, 0, calls, first, second); }
+static int run(struct tuner *e, int calls, uint64_t first, uint64_t second)
+{
+    return run_by(e, 0, calls, first, second);
+}
 
-/* The second way is taken where it is so many times faster, and not where it is only faster; either gets its tries. */
+/* The second way is taken where it is so many times faster, and not where it is only faster; either
+ * gets its tries. */
 static void test_cost(void **state)
 {
     (void)state;
@@ -42,7 +47,8 @@ static void test_less(void **state)
     assert_in_range(run_by(&near, 300, MANY, 390, 100), 1, TRIED);
 }
 
-/* What takes now this, now that counts as what it takes on the whole; who was held up now and then is believed no slower; and a change is seen soon. */
+/* What takes now this, now that counts as what it takes on the whole; who was held up now and then
+ * is believed no slower; and a change is seen soon. */
 static void test_mean(void **state)
 {
     (void)state;
@@ -62,7 +68,8 @@ static void test_mean(void **state)
     assert_in_range(e.cost[0], 900, 1001);
 }
 
-/* What takes several times as long gets two tries, one more, and then as much fewer; what takes a little longer gets all of them. */
+/* What takes several times as long gets two tries, one more, and then as much fewer; what takes a
+ * little longer gets all of them. */
 static void test_dear(void **state)
 {
     (void)state;
@@ -132,7 +139,9 @@ static void test_inherited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost), cmocka_unit_test(test_less), cmocka_unit_test(test_mean), cmocka_unit_test(test_dear), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up), cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_cost), cmocka_unit_test(test_less), cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_dear), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

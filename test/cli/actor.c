@@ -3,15 +3,19 @@
  *   actor barrier              joins, meets the others in a barrier, says "rank R of N met"
  *   actor twice                the same, leaves, and once more in a second world
  *   actor turns N              N rounds in rank order, a line each: "ROUND RANK"
- *   actor scatter N            N rounds, in each of which one rank writes a line, never in the order of ranks; the launcher is
- *                              stopped meanwhile, for 300 ms, so that it finds many of them at once
- *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its absence and exit with 1
+ *   actor scatter N            N rounds, in each of which one rank writes a line, never in the
+ *                              order of ranks; the launcher is stopped meanwhile, for 300 ms, so
+ *                              that it finds many of them at once
+ *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its
+ *                              absence and exit with 1
  *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
  *   actor early RANK           RANK ends by exit(5) before it joins, the others try
- *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more; says "got NUMBER"
- *   actor terminal TEXT N KEY PROGRAM...   runs PROGRAM at a terminal of its own and types KEY (a number) when it has shown
- *                              TEXT N times, while PROGRAM's own process is stopped for a moment (its children see the key first);
- *                              shows its output, exits as it does, 128 + signal if killed */
+ *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more;
+ *                              says "got NUMBER"
+ *   actor terminal TEXT N KEY PROGRAM...   runs PROGRAM at a terminal of its own and types KEY (a
+ *                              number) when it has shown TEXT N times, while PROGRAM's own process
+ *                              is stopped for a moment (its children see the key first); shows its
+ *                              output, exits as it does, 128 + signal if killed */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -166,7 +170,8 @@ static int play_terminal(const char *text, int times, char key, char **argv)
     }
     struct timespec moment = { 0, 200000000 };
     /* Ends with EIO when nobody has the terminal open any more. */
-    for (ssize_t n; used < sizeof all - 1 && (n = read(terminal, all + used, sizeof all - 1 - used)) > 0;) {
+    for (ssize_t n;
+         used < sizeof all - 1 && (n = read(terminal, all + used, sizeof all - 1 - used)) > 0;) {
         if (write(STDOUT_FILENO, all + used, (size_t)n) < 0) break;
         used += (size_t)n;
         if (!typed && shown(all, text) >= times) {
@@ -188,10 +193,12 @@ int main(int argc, char **argv)
     if (!strcmp(what, "turns") && argc > 2) return play_turns(atoi(argv[2]));
     if (!strcmp(what, "scatter") && argc > 2) return play_scatter(atoi(argv[2]));
     if (!strcmp(what, "lose") && argc > 3) return play_lose(atoi(argv[2]), argv[3], 0);
-    if (!strcmp(what, "fat") && argc > 2) return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);
+    if (!strcmp(what, "fat") && argc > 2)
+        return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);
     if (!strcmp(what, "early") && argc > 2) return play_early(atoi(argv[2]));
     if (!strcmp(what, "count") && argc > 2) return play_count(atoi(argv[2]));
-    if (!strcmp(what, "terminal") && argc > 5) return play_terminal(argv[2], atoi(argv[3]), (char)atoi(argv[4]), argv + 5);
+    if (!strcmp(what, "terminal") && argc > 5)
+        return play_terminal(argv[2], atoi(argv[3]), (char)atoi(argv[4]), argv + 5);
     fprintf(stderr, "actor: what is '%s'?\n", what);
     return 99;
 }

@@ -1,4 +1,5 @@
-/* A rank that prints by which algorithm it would reduce so many bytes, each rank a line: chooses KIND BYTES. Looks into the world. */
+/* A rank that prints by which algorithm it would reduce so many bytes, each rank a line: chooses
+ * KIND BYTES. Looks into the world. */
 #include "coll/select.h"
 #include "group/comm.h"
 
@@ -16,6 +17,9 @@ int main(int argc, char **argv)
     }
     for (const struct algorithm *a = select_all(); a->name; a++)
         if ((a == select_all() || a[-1].kind != a->kind) && !strcmp(kind_name(a->kind), argv[1]))
-            printf("%s\n", select_algorithm(world->world->rules, a->kind, world->crowded, strtoul(argv[2], NULL, 10))->name);
+            printf("%s\n",
+                   select_algorithm(world->world->rules, a->kind, world->crowded,
+                                    strtoul(argv[2], NULL, 10))
+                       ->name);
     return tutti_finalize(world) == 0 ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-/* From measured ratios to rules: what is clear moves a threshold, noise does not, a crowd has its own, and the rules choose as decided. */
+/* From measured ratios to rules: what is clear moves a threshold, noise does not, a crowd has its
+ * own, and the rules choose as decided. */
 #include "cli/doctor_tune.h"
 
 #include "coll/select.h"
@@ -21,7 +22,10 @@ static struct rules rules, built_in;
 /* Two teams that fit and a crowd; every ratio 1, which says nothing. */
 static void even(void)
 {
-    static const struct { int ranks; bool crowded; } who[] = { { 2, false }, { 8, false }, { 32, true } };
+    static const struct {
+        int ranks;
+        bool crowded;
+    } who[] = { { 2, false }, { 8, false }, { 32, true } };
     for (int t = 0; t < 3; t++) {
         teams[t].ranks = who[t].ranks;
         teams[t].crowded = who[t].crowded;
@@ -42,7 +46,8 @@ static void set(int team, int kind, int pair, size_t bytes, double ratio)
             teams[team].cell[kind][pair][i].ratio[r] = ratio + 0.001 * r;
 }
 
-/* The rules of what is decided, laid over the default; held against the default with `given` laid over it. */
+/* The rules of what is decided, laid over the default; held against the default with `given`
+ * laid over it. */
 static int decide_from(const char *given)
 {
     char text[RULES_TEXT], said[200];
@@ -58,7 +63,10 @@ static int decide_from(const char *given)
 
 static int decide(void) { return decide_from(NULL); }
 
-static const char *by(enum kind kind, bool crowded, size_t bytes) { return select_algorithm(&rules, kind, crowded, bytes)->name; }
+static const char *by(enum kind kind, bool crowded, size_t bytes)
+{
+    return select_algorithm(&rules, kind, crowded, bytes)->name;
+}
 
 static void test_nothing_is_nothing(void **state)
 {
@@ -79,10 +87,11 @@ static void test_a_threshold_goes_down(void **state)
     assert_int_equal(changes[0].from, 8193);
     assert_int_equal(changes[0].to, 65536);
     assert_int_equal(changes[0].at, 65536);
-    assert_true(changes[0].gain > 1.9 && changes[0].gain < 2.1 && changes[0].low <= changes[0].gain && changes[0].gain <= changes[0].high);
+    assert_true(changes[0].gain > 1.9 && changes[0].gain < 2.1 && changes[0].low <= changes[0].gain
+                && changes[0].gain <= changes[0].high);
     assert_string_equal(by(KIND_REDUCE, false, 8192), "eager");
     assert_string_equal(by(KIND_REDUCE, false, 8193), "pipelined");
-    assert_string_equal(by(KIND_REDUCE, true, 8193), "eager");           /* the crowd has said nothing */
+    assert_string_equal(by(KIND_REDUCE, true, 8193), "eager");      /* the crowd has said nothing */
     assert_string_equal(by(KIND_REDUCE, false, 88), "inline");
     assert_string_equal(by(KIND_ALL_REDUCE, false, 16384), "eager");
 }
@@ -136,19 +145,19 @@ static void test_what_is_not_clear_moves_nothing(void **state)
 {
     (void)state;
     even();
-    set(0, REDUCE, EAGER_RING, 65536, 0.97);         /* all rounds, but by little */
+    set(0, REDUCE, EAGER_RING, 65536, 0.97);      /* all rounds, but by little */
     set(0, ALL_REDUCE, EAGER_RING, 32768, 0.5);
-    set(1, ALL_REDUCE, EAGER_RING, 32768, 1.5);      /* teams contradict each other */
+    set(1, ALL_REDUCE, EAGER_RING, 32768, 1.5);   /* teams contradict each other */
     assert_int_equal(decide(), 0);
     even();
-    set(0, REDUCE, EAGER_RING, 65536, 0.5);          /* more rounds say otherwise than may be spoilt */
+    set(0, REDUCE, EAGER_RING, 65536, 0.5);       /* more rounds say otherwise than may be spoilt */
     for (int r = 0; r <= TUNE_ROUNDS / 10; r++)
         teams[0].cell[REDUCE][EAGER_RING][TUNE_SIZES - 1].ratio[r] = 1.2;
     assert_int_equal(decide(), 0);
     teams[0].cell[REDUCE][EAGER_RING][TUNE_SIZES - 1].ratio[0] = 0.5;        /* as many */
     assert_int_equal(decide(), 1);
     even();
-    set(0, REDUCE, EAGER_RING, 8192, 0.5);           /* beyond a size that is better as it is */
+    set(0, REDUCE, EAGER_RING, 8192, 0.5);        /* beyond a size that is better as it is */
     set(0, REDUCE, EAGER_RING, 32768, 1.5);
     assert_int_equal(decide(), 0);
 }

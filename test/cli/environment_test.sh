@@ -15,8 +15,11 @@ run -n 2 sh -c 'echo $TUTTI_RUN_ID'
 [ "$(head -n 1 "$here/out")" != "$name" ] || fail "two jobs have the same name"
 
 # Another launcher's words, or an outer job's, do not shine through; everything else does.
-RANK=7 WORLD_SIZE=9 LOCAL_RANK=7 MASTER_PORT=1 TUTTI_RANK=5 TUTTI_SIZE=8 TORCHELASTIC_RUN_ID=x TORCHELASTIC_USE_AGENT_STORE=True MINE='a  b' \
-  run -n 1 sh -c 'echo "$RANK $WORLD_SIZE $LOCAL_RANK ${TUTTI_RANK-} ${TUTTI_SIZE-} ${TORCHELASTIC_RUN_ID-} ${TORCHELASTIC_USE_AGENT_STORE-} $MINE"; [ $MASTER_PORT != 1 ]'
+RANK=7 WORLD_SIZE=9 LOCAL_RANK=7 MASTER_PORT=1 TUTTI_RANK=5 TUTTI_SIZE=8 TORCHELASTIC_RUN_ID=x \
+  TORCHELASTIC_USE_AGENT_STORE=True MINE='a  b' \
+  run -n 1 sh -c '
+    echo "$RANK $WORLD_SIZE $LOCAL_RANK ${TUTTI_RANK-} ${TUTTI_SIZE-}" \
+      "${TORCHELASTIC_RUN_ID-} ${TORCHELASTIC_USE_AGENT_STORE-} $MINE"; [ $MASTER_PORT != 1 ]'
 exits 0 "(MASTER_PORT)"
 prints "0 1 0     a  b"
 run -n 1 sh -c 'env | sort | grep -c ^RANK='
@@ -32,18 +35,22 @@ run -n 1 echo x
 prints x
 
 # The arena: an open memfd of that inode, the same for all; no other descriptor of ours.
-run -n 2 sh -c 'fd=${TUTTI_ARENA%%:*}; echo "$(readlink /proc/$$/fd/$fd) $(stat -L -c %i /proc/$$/fd/$fd) ${TUTTI_ARENA#*:}"'
+run -n 2 sh -c 'fd=${TUTTI_ARENA%%:*}
+  echo "$(readlink /proc/$$/fd/$fd) $(stat -L -c %i /proc/$$/fd/$fd) ${TUTTI_ARENA#*:}"'
 [ "$(sort -u "$here/out" | wc -l)" = 1 ] || fail "the ranks differ"
 read -r name deleted inode said <"$here/out"
 [[ $name = /memfd:tutti* ]] && [ "$inode" = "$said" ] || fail "TUTTI_ARENA is not the arena"
-run -n 2 sh -c 'for fd in /proc/$$/fd/*; do [ "$fd" = "/proc/$$/fd/${TUTTI_ARENA%%:*}" ] || echo "${fd##*/}"; done'
+run -n 2 sh -c 'for fd in /proc/$$/fd/*; do
+  [ "$fd" = "/proc/$$/fd/${TUTTI_ARENA%%:*}" ] || echo "${fd##*/}"; done'
 wanted=$(sh -c 'for fd in /proc/$$/fd/*; do echo "${fd##*/}"; done' </dev/null)
-[ "$(sort -u "$here/out")" = "$(sort -u <<<"$wanted")" ] || fail "stray descriptors; expected $(xargs <<<"$wanted")"
+[ "$(sort -u "$here/out")" = "$(sort -u <<<"$wanted")" ] ||
+  fail "stray descriptors; expected $(xargs <<<"$wanted")"
 
 # The limit of descriptors and the signals are ours.
 run -n 2 sh -c 'ulimit -n; grep -E "^Sig(Blk|Ign)" /proc/$$/status | xargs'
 wanted=$(sh -c 'ulimit -n; grep -E "^Sig(Blk|Ign)" /proc/$$/status | xargs' </dev/null)
-[ "$(sort -u "$here/out")" = "$(sort -u <<<"$wanted")" ] || fail "limits or signals differ; expected $wanted"
+[ "$(sort -u "$here/out")" = "$(sort -u <<<"$wanted")" ] ||
+  fail "limits or signals differ; expected $wanted"
 
 # Binding: a CPU each, round and round; a node's CPUs; nothing.
 allowed=$(grep Cpus_allowed_list /proc/self/status | cut -f2)
@@ -52,7 +59,8 @@ run -n $((count + 1)) --bind core --tag sh -c 'grep Cpus_allowed_list /proc/self
 exits 0 "of --bind core"
 [ "$(grep -vcE '^\[[0-9]+\] [0-9]+$' "$here/out")" = 0 ] || fail "a rank has not exactly one CPU"
 [ "$(cut -d' ' -f2 "$here/out" | sort -u | wc -l)" = "$count" ] || fail "not every CPU is used"
-[ "$(grep '^\[0\] ' "$here/out" | cut -d' ' -f2)" = "$(grep "^\[$count\] " "$here/out" | cut -d' ' -f2)" ] || fail "not round and round"
+cpu_of() { grep "^\[$1\] " "$here/out" | cut -d' ' -f2; }
+[ "$(cpu_of 0)" = "$(cpu_of "$count")" ] || fail "not round and round"
 run -n 2 --bind none sh -c 'grep Cpus_allowed_list /proc/self/status | cut -f2'
 prints "$allowed
 $allowed"

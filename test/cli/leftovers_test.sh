@@ -4,21 +4,26 @@
 
 mkdir "$here/tmp"
 export TMPDIR=$here/tmp
-# Other jobs may come and go meanwhile: only what bears our name counts, and of sockets only those of a launcher that is gone.
+# Other jobs may come and go meanwhile: only what bears our name counts, and of sockets only those
+# of a launcher that is gone.
 look() {
   local id
   ls -A "$TMPDIR"
   ls -A /dev/shm 2>/dev/null | grep -i tutti
   ls -A /tmp | grep -E 'tutti.*run-[0-9]'
-  for id in $(grep -oE 'run-[0-9]+-' /proc/net/unix | cut -d- -f2); do [ -e "/proc/$id" ] || echo "socket of run-$id"; done
+  for id in $(grep -oE 'run-[0-9]+-' /proc/net/unix | cut -d- -f2); do
+    [ -e "/proc/$id" ] || echo "socket of run-$id"
+  done
 }
 mark=mark-$$-$RANDOM                  # in the environment of everything that a job here starts
 marked() { local MARK=$mark; export MARK; "$@"; }
 mine() { grep -lzx "MARK=$mark" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
 before=$(look)
 clean() {
-  [ "$(look)" = "$before" ] || fail "files or sockets left behind after $1: $(diff <(echo "$before") <(look))"
-  [ -z "$(mine)" ] || fail "processes left behind after $1: $(ps -o pid,stat,args -p "$(mine | xargs | tr ' ' ,)")"
+  [ "$(look)" = "$before" ] ||
+    fail "files or sockets left behind after $1: $(diff <(echo "$before") <(look))"
+  [ -z "$(mine)" ] ||
+    fail "processes left behind after $1: $(ps -o pid,stat,args -p "$(mine | xargs | tr ' ' ,)")"
 }
 
 marked run -n 64 sh -c 'echo $RANK'
@@ -54,7 +59,8 @@ echo x >"$here/hold"
 finish
 exits 0 "with ranks that ended early"
 
-# Children of ranks: those that end by themselves soon after are let; others are ended, also where SIGTERM is ignored.
+# Children of ranks: those that end by themselves soon after are let; others are ended, also where
+# SIGTERM is ignored.
 marked run -n 2 sh -c '(sleep 0.05; echo late) & exit 0'
 exits 0 "with late children"
 printed late 2 || fail "children were not let end"
@@ -62,7 +68,8 @@ clean "late children"
 marked run -n 2 sh -c 'sleep 60 & exit 0'
 exits 0 "with children left behind"
 clean "children left behind"
-marked run -n 2 --grace 300ms sh -c '(trap "" TERM; while :; do sleep 0.05; done) & (setsid sleep 60 &) ; exit 3'
+marked run -n 2 --grace 300ms sh \
+  -c '(trap "" TERM; while :; do sleep 0.05; done) & (setsid sleep 60 &) ; exit 3'
 exits 3 "with stubborn children"
 clean "stubborn children"
 # A child that is not ours is not touched: the shell that became the launcher had it.

@@ -3,8 +3,10 @@ set -uo pipefail
 export LC_ALL=C
 for name in $(compgen -e); do
   case $name in
-    TUTTI_BUILD | TUTTI_TUNED | TUTTI_SOURCE | TUTTI_PROVE | TUTTI_SPAN_BYTES | TUTTI_TEST_SANITIZED) ;;
-    TUTTI_* | RANK | WORLD_SIZE | LOCAL_* | MASTER_* | TORCHELASTIC_* | OMPI_* | PMI_* | SLURM_*) unset "$name" ;;
+    TUTTI_BUILD | TUTTI_TUNED | TUTTI_SOURCE | TUTTI_PROVE | TUTTI_SPAN_BYTES) ;;
+    TUTTI_TEST_SANITIZED) ;;
+    TUTTI_* | RANK | WORLD_SIZE | LOCAL_* | MASTER_* | TORCHELASTIC_*) unset "$name" ;;
+    OMPI_* | PMI_* | SLURM_*) unset "$name" ;;
   esac
 done
 
@@ -56,4 +58,5 @@ says() { grep -qE -e "$1" "$here/err" || fail "expected on stderr: $1"; }
 quiet() { [ ! -s "$here/err" ] || fail "expected nothing on stderr"; }
 prints() { [ "$(cat "$here/out")" = "$1" ] || fail "expected on stdout: $1"; }
 printed() { [ "$(grep -cE -e "$1" "$here/out")" = "$2" ]; }      # PATTERN LINES
-gone() { local p; for p in "$@"; do [ ! -e "/proc/$p" ] || grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null || return 1; done; }
+gone() { local p; for p in "$@"; do [ ! -e "/proc/$p" ] ||
+  grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null || return 1; done; }

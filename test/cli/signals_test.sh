@@ -12,7 +12,9 @@ for signal in HUP INT QUIT TERM USR1 USR2 WINCH; do
   finish
   printed got 3 || fail "SIG$signal did not reach all ranks"
   case $signal in
-    HUP | INT | QUIT | TERM) exits $((128 + $(kill -l $signal))) "after SIG$signal"; says "told to end by signal [0-9]+ \(SIG$signal\)" ;;
+    HUP | INT | QUIT | TERM)
+      exits $((128 + $(kill -l $signal))) "after SIG$signal"
+      says "told to end by signal [0-9]+ \(SIG$signal\)" ;;
     *) exits 0 "after SIG$signal"; quiet ;;
   esac
 done
@@ -43,7 +45,9 @@ printed 'got 1' 3 || fail "SIGWINCH did not reach each rank exactly once"
 
 # What we were told to ignore (nohup) is ignored, here and in the ranks.
 mkfifo "$here/hold"
-(trap '' HUP; exec "$tutti" run -n 2 sh -c 'echo ready; kill -HUP $$; read -r x <"$0"; echo went on' "$here/hold") >"$here/out" 2>"$here/err" &
+(trap '' HUP; exec "$tutti" run -n 2 \
+  sh -c 'echo ready; kill -HUP $$; read -r x <"$0"; echo went on' \
+  "$here/hold") >"$here/out" 2>"$here/err" &
 job=$!
 eventually printed ready 2 || fail "no start under nohup"
 kill -HUP "$job"
@@ -66,7 +70,8 @@ for signal in KILL SEGV; do
 done
 begin -n 2 sh -c 'echo ready; kill -STOP $$; echo on'
 eventually printed ready 2 || fail "no start"
-all_stopped() { local p; for p in $(ranks); do grep -q '^State:.T' "/proc/$p/status" || return 1; done; }
+all_stopped() { local p; for p in $(ranks); do grep -q '^State:.T' "/proc/$p/status" ||
+  return 1; done; }
 eventually all_stopped || fail "the ranks are not stopped"
 kill -CONT $(ranks)
 finish

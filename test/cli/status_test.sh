@@ -12,21 +12,27 @@ says '^tutti run: rank 1 \(pid [0-9]+\) ended with exit status 7$'
 
 run -n 4 sh -c '[ $RANK = 2 ] && kill -9 $$; exec sleep 60'
 exits 137 "of a killed rank"
-says '^tutti run: rank 2 \(pid [0-9]+\) was killed by signal 9 \(SIGKILL\); 3 other ranks were ended by tutti run$'
+says '^tutti run: rank 2 \(pid [0-9]+\) was killed by signal 9 \(SIGKILL\); '\
+'3 other ranks were ended by tutti run$'
 
 run -n 4 sh -c '[ $RANK = 3 ] && kill -SEGV $$; exec sleep 60'
 exits 139 "of a rank with a segmentation fault"
 says 'rank 3 .* was killed by signal 11 \(SIGSEGV'
 
-# Whoever starts us may ignore the ends of its children, which we inherit: ours are read all the same, and ranks find what we found.
+# Whoever starts us may ignore the ends of its children, which we inherit: ours are read all the
+# same, and ranks find what we found.
 code=0
-timeout 60 env --ignore-signal=CHLD "$tutti" run -n 2 sh -c 'exit 5' >"$here/out" 2>"$here/err" || code=$?
+timeout 60 env --ignore-signal=CHLD "$tutti" run -n 2 sh -c 'exit 5' >"$here/out" 2>"$here/err" ||
+  code=$?
 exits 5 "where SIGCHLD is ignored"
 says 'ended with exit status 5'
-timeout 60 env --ignore-signal=CHLD "$tutti" run -n 2 grep -q '^SigIgn:.*[13579bdf][0-9a-f]\{4\}$' /proc/self/status || fail "a rank does not find what we found"
+timeout 60 env --ignore-signal=CHLD "$tutti" run -n 2 grep -q '^SigIgn:.*[13579bdf][0-9a-f]\{4\}$' \
+  /proc/self/status || fail "a rank does not find what we found"
 timeout 60 env --ignore-signal=CHLD "$tutti" doctor >"$here/out" 2>&1 </dev/null
 "$tutti" doctor >"$here/err" 2>&1 </dev/null
-[ "$(grep -cE "hangs|reading of peers +no" "$here/out")" = "$(grep -cE "hangs|reading of peers +no" "$here/err")" ] || fail "doctor is wrong where SIGCHLD is ignored"
+wrong_of() { grep -cE "hangs|reading of peers +no" "$1"; }
+[ "$(wrong_of "$here/out")" = "$(wrong_of "$here/err")" ] ||
+  fail "doctor is wrong where SIGCHLD is ignored"
 
 # A rank that ends early and well is no failure; the others go on.
 run -n 3 sh -c '[ $RANK = 0 ] && exit 0; sleep 0.5; echo done $RANK'
@@ -34,27 +40,32 @@ exits 0 "though rank 0 ended early"
 [ "$(sort "$here/out")" = "done 1
 done 2" ] || fail "the others were not left alone"
 
-# Those that end by themselves within a moment are let, and counted; nobody is blamed for what came later.
+# Those that end by themselves within a moment are let, and counted; nobody is blamed for
+# what came later.
 run -n 4 sh -c '[ $RANK = 1 ] && exit 9; sleep 0.08; exit 1'
 exits 9 "of the first one"
 says 'rank 1 .* exit status 9; 3 other ranks ended because of it \(exit status 1\)$'
 
 # SIGTERM, then SIGKILL at the end of the grace period; a rank that ends in order on SIGTERM may.
-run -n 3 --grace 2s sh -c 'trap "echo rank $RANK cleans up; exit 1" TERM; [ $RANK = 0 ] && exit 4; [ $RANK = 2 ] && trap "" TERM
+run -n 3 --grace 2s sh \
+  -c 'trap "echo rank $RANK cleans up; exit 1" TERM
+  [ $RANK = 0 ] && exit 4; [ $RANK = 2 ] && trap "" TERM
   while :; do sleep 0.05; done'
 exits 4 "of the first one"
 printed 'rank 1 cleans up' 1 || fail "rank 1 had no SIGTERM"
 says 'rank 0 .* exit status 4; 2 other ranks were ended by tutti run$'
 
 # A stopped rank is ended, too.
-run -n 2 sh -c 'trap "echo in order; exit 1" TERM; [ $RANK = 1 ] && { sleep 0.2; exit 6; }; kill -STOP $$'
+run -n 2 sh -c 'trap "echo in order; exit 1" TERM
+  [ $RANK = 1 ] && { sleep 0.2; exit 6; }; kill -STOP $$'
 exits 6 "though the other rank is stopped"
 prints "in order"
 
 # What cannot be started; nothing runs then.
 run -n 2 nosuch-program
 exits 127 "for a program that is not there"
-[ "$(cat "$here/err")" = "tutti run: cannot start 'nosuch-program': No such file or directory" ] || fail "another message"
+[ "$(cat "$here/err")" = "tutti run: cannot start 'nosuch-program': No such file or directory" ] ||
+  fail "another message"
 run -n 2 ./nosuch/program
 exits 127 "for a path that is not there"
 run -n 2 ""
@@ -74,7 +85,8 @@ printf '#!/nosuch/interpreter\n' >"$here/script"
 chmod +x "$here/script"
 run -n 3 "$here/script"
 exits 127 "for a script whose interpreter is not there"
-[ "$(cat "$here/err")" = "tutti run: cannot start '$here/script': No such file or directory (the interpreter or loader it names)" ] ||
+wanted="tutti run: cannot start '$here/script': No such file or directory"
+[ "$(cat "$here/err")" = "$wanted (the interpreter or loader it names)" ] ||
   fail "another message"
 printf '\177ELF rubbish' >"$here/rubbish"
 chmod +x "$here/rubbish"
@@ -115,9 +127,12 @@ run -n 2 --timeout never true
 exits 0 "without a time"
 
 # Again from the start, at most so often; not after a wrong start.
-run -n 2 --restart 2 sh -c 'echo "attempt $TUTTI_RESTART $TORCHELASTIC_RESTART_COUNT $TUTTI_RUN_ID"; [ $RANK = 0 ] || exit $((TUTTI_RESTART < 2))'
+run -n 2 --restart 2 sh \
+  -c 'echo "attempt $TUTTI_RESTART $TORCHELASTIC_RESTART_COUNT $TUTTI_RUN_ID"
+    [ $RANK = 0 ] || exit $((TUTTI_RESTART < 2))'
 exits 0 "at the third attempt"
-[ "$(cut -d' ' -f2,3 "$here/out" | sort | uniq -c | xargs)" = "2 0 0 2 1 1 2 2 2" ] || fail "not three attempts of two ranks"
+[ "$(cut -d' ' -f2,3 "$here/out" | sort | uniq -c | xargs)" = "2 0 0 2 1 1 2 2 2" ] ||
+  fail "not three attempts of two ranks"
 [ "$(cut -d' ' -f4 "$here/out" | sort -u | wc -l)" = 3 ] || fail "the attempts have the same name"
 says 'starting the job again \(1 of 2\)'
 says 'starting the job again \(2 of 2\)'

@@ -53,10 +53,14 @@ shows() {  # PATTERN ARGUMENT...
 }
 
 for how in "" help --help -h; do shows '^  run  +start' $how; done
-for how in "run --help" "run -h" "help run" "run -n 2 --help"; do shows '^usage: tutti run -n N' $how; done
-for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --local-rank-arg --as-gloo; do
+for how in "run --help" "run -h" "help run" "run -n 2 --help"; do
+  shows '^usage: tutti run -n N' $how
+done
+for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --local-rank-arg \
+    --as-gloo; do
   shows "^  .*$option\\b" run --help
-  grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" || fail "$option is not in the man page"
+  grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" ||
+    fail "$option is not in the man page"
 done
 for how in "perf --help" "perf -h" "help perf"; do shows '^usage: tutti perf' $how; done
 for how in version --version; do shows '^tutti [0-9]+\.[0-9]+\.[0-9]+$' $how; done

@@ -1,5 +1,6 @@
 # ctest: timeout=300
-# Ranks that use the library: they meet, they are blamed rightly, what they print has the order of what they did.
+# Ranks that use the library: they meet, they are blamed rightly, what they print has the order of
+# what they did.
 . "$(dirname "$0")/lib.sh"
 
 for n in 1 2 3 8; do
@@ -20,12 +21,14 @@ run -n 2 "$tutti" run -n 2 "$actor" barrier
 exits 0 "of a job in each rank of a job"
 [ "$(grep -c 'of 2 met' "$here/out")" = 4 ] || fail "inner jobs"
 
-# The one that died is blamed, never those that failed because of it, in whatever order their ends are seen.
+# The one that died is blamed, never those that failed because of it, in whatever order their
+# ends are seen.
 for round in 1 2 3 4 5; do
   for rank in 0 1 3; do
     run -n 4 "$actor" lose $rank kill
     exits 137 "of rank $rank killed"
-    says "^tutti run: rank $rank \(pid [0-9]+\) was killed by signal 9 \(SIGKILL\); [123] (other )?ranks? "
+    says "^tutti run: rank $rank \(pid [0-9]+\) was killed by signal 9 \(SIGKILL\);"\
+" [123] (other )?ranks? "
   done
 done
 for how in exit _exit; do
@@ -43,14 +46,16 @@ run -n 3 "$actor" early 1
 exits 5 "of a rank that never joined"
 says '^tutti run: rank 1 .* ended with exit status 5'
 
-# The survivors' report may know how the dead one ended; the job is not started again without being asked.
+# The survivors' report may know how the dead one ended; the job is not started again without
+# being asked.
 run -n 2 --restart 1 "$actor" lose 0 kill
 exits 137 "at the second attempt"
 [ "$(grep -c 'rank 0 (pid [0-9]*) was killed' "$here/err")" = 2 ] || fail "not two attempts"
 
 # Output has the order of the ranks' turns.
 ordered() {  # RANKS ROUNDS
-  awk -v n="$1" -v rounds="$2" '$1 != int((NR - 1) / n) || $2 != (NR - 1) % n { print "line " NR ": " $0; bad = 1; exit }
+  awk -v n="$1" -v rounds="$2" '
+    $1 != int((NR - 1) / n) || $2 != (NR - 1) % n { print "line " NR ": " $0; bad = 1; exit }
     END { if (!bad && NR != n * rounds) print NR " lines" }' "$here/out"
 }
 for n in 2 4 7; do

@@ -1,10 +1,12 @@
 /* ctest: timeout=300
- * Algorithms never wait: here the state machines of all ranks are driven by one thread, in any order, so every interleaving of whole
- * steps can happen and none depends on a scheduler. The ranks' worlds are joined by a thread each, which then only lends its name.
+ * Algorithms never wait: here the state machines of all ranks are driven by one thread, in any
+ * order, so every interleaving of whole steps can happen and none depends on a scheduler. The
+ * ranks' worlds are joined by a thread each, which then only lends its name.
  *
- * Looked at after every step: WAITING means that the word it names has not come; DONE means that the claim holds; and where the claim
- * holds, one more step, with nobody else moving, is DONE, or waits only for peers to read this rank's buffers, which their death would
- * end: that is what all or none stands on. */
+ * Looked at after every step: WAITING means that the word it names has not come; DONE means that
+ * the claim holds; and where the claim holds, one more step, with nobody else moving, is DONE, or
+ * waits only for peers to read this rank's buffers, which their death would end: that is what all
+ * or none stands on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,14 +33,22 @@ enum { RANKS = 4, OPERATIONS = 150, STEPS_MOST = 200000 };
 
 /* ---- worlds of one process ---- */
 
-struct worlds { int size; char job[64]; pthread_barrier_t meet; pthread_t thread[RANKS]; tutti_comm *comm[RANKS]; };
+struct worlds {
+    int size;
+    char job[64];
+    pthread_barrier_t meet;
+    pthread_t thread[RANKS];
+    tutti_comm *comm[RANKS];
+};
 struct seat_of { struct worlds *worlds; int rank; };
 
 static void *hold_seat(void *arg)
 {
     struct seat_of *seat = arg;
     struct worlds *worlds = seat->worlds;
-    tutti_options options = { .job = worlds->job, .rank = seat->rank, .size = worlds->size, .span_bytes = 64 << 20 };
+    tutti_options options = {
+        .job = worlds->job, .rank = seat->rank, .size = worlds->size, .span_bytes = 64 << 20
+    };
     int r = tutti_init(&worlds->comm[seat->rank], &options);
     if (r < 0)
         print_error("rank %d: %s\n", seat->rank, tutti_explain(NULL));
@@ -66,7 +76,9 @@ static int wake_counted(void *arg, shared32 *word, int n)
 static void never_yield(void *arg) { (void)arg; fail_msg("a state machine yielded"); }
 
 static int wakes;
-static const struct wait_ways by_hand = { now_zero, never_sleep, wake_counted, never_yield, &wakes };
+static const struct wait_ways by_hand = {
+    now_zero, never_sleep, wake_counted, never_yield, &wakes
+};
 
 static void worlds_join(struct worlds *worlds, int size)
 {
@@ -99,7 +111,8 @@ static void worlds_leave(struct worlds *worlds)
 
 /* ---- a program, the same on all ranks ---- */
 
-struct operation { struct oracle_case c; const struct algorithm *gate; unsigned devices; };      /* a bit for each rank with one */
+/* a bit for each rank with one */
+struct operation { struct oracle_case c; const struct algorithm *gate; unsigned devices; };
 
 /* By chance among the algorithms of this kind that can take it. */
 static const struct algorithm *any_algorithm(enum kind kind, size_t bytes, uint64_t *seed)
@@ -116,31 +129,43 @@ static const struct oracle_space everywhere = { 1, ORACLE_RANKS, 2000000, false 
 
 static struct operation any_operation(int size, uint64_t *seed)
 {
-    struct operation o = { .c = { .kind = KIND_BARRIER + (enum kind)(oracle_any(seed) % KIND_ALL_TO_ALL_V) } };
+    struct operation o = {
+        .c = { .kind = KIND_BARRIER + (enum kind)(oracle_any(seed) % KIND_ALL_TO_ALL_V) }
+    };
     unsigned char *v = o.c.v;
     do {
         for (int d = 0; d < DIMS; d++)
-            v[d] = (unsigned char)(oracle_any(seed) % (uint64_t)oracle_values_of(o.c.kind, d, &everywhere));
+            v[d] = (unsigned char)(oracle_any(seed)
+                                   % (uint64_t)oracle_values_of(o.c.kind, d, &everywhere));
         if (oracle_any(seed) % 4 == 0)
             v[DIM_SIZE] = SIZE_0;                    /* nothing at all is a case of its own */
         v[DIM_RANKS] = (unsigned char)(size - 1);
         v[DIM_RULE] = RULE_DEFAULT;
         v[DIM_MODES] = MODES_SAME;
-        v[DIM_OP] = v[DIM_OP] >= OP_TAKE ? TUTTI_SUM : v[DIM_OP];    /* made by a collective of its own */
+        /* made by a collective of its own */
+        v[DIM_OP] = v[DIM_OP] >= OP_TAKE ? TUTTI_SUM : v[DIM_OP];
     } while (!oracle_fits(&o.c, &everywhere));
     o.c.salt = oracle_any(seed);
     o.gate = any_algorithm(KIND_BARRIER, 0, seed);
     return o;
 }
 
-struct hand { struct coll c; bool under_way; int nth; struct oracle_part part; size_t first[ORACLE_RANKS + 1]; struct device_call device; };
+struct hand {
+    struct coll c;
+    bool under_way;
+    int nth;
+    struct oracle_part part;
+    size_t first[ORACLE_RANKS + 1];
+    struct device_call device;
+};
 
 /* As the public functions describe it. */
 static void describe(struct hand *h, const struct oracle_case *c)
 {
     struct oracle_part *p = &h->part;
     const void *send = p->give_n ? p->give[0] : p->get[0];
-    check_describe(&h->c, send, p->get[0], oracle_uneven(c->kind) ? 0 : p->count, c->v[DIM_TYPE], c->v[DIM_OP], oracle_root(c));
+    check_describe(&h->c, send, p->get[0], oracle_uneven(c->kind) ? 0 : p->count, c->v[DIM_TYPE],
+                   c->v[DIM_OP], oracle_root(c));
     if (!oracle_uneven(c->kind))
         return;
     size_t at = 0;
@@ -150,8 +175,10 @@ static void describe(struct hand *h, const struct oracle_case *c)
     }
     h->first[p->give_n] = h->first[p->give_n ? p->give_n : 1] = at;
     bool many = c->kind == KIND_ALL_REDUCE_MANY, folds = c->kind == KIND_REDUCE_SCATTER_V;
-    h->c.lists = (struct vector_args){ !many ? oracle_ranks(c) : p->give_n ? p->give_n : 1, (const void *const *)p->give, p->gives, p->get,
-                                 folds || many ? p->gives : p->gets, many ? h->first : NULL, 0 };
+    h->c.lists = (struct vector_args){
+        !many ? oracle_ranks(c) : p->give_n ? p->give_n : 1, (const void *const *)p->give, p->gives,
+        p->get, folds || many ? p->gives : p->gets, many ? h->first : NULL, 0
+    };
 }
 
 /* All ranks take the same one: which, follows from what is given, and that the checks say. */
@@ -164,19 +191,23 @@ static void begin(struct hand *h, struct tutti_comm *comm, const struct operatio
     if (c->kind != KIND_BARRIER) {
         int r = check_data(comm, &h->c, c->kind, 0, &call);
         if (r == 0)
-            r = oracle_uneven(c->kind) ? check_lists(comm, &h->c, c->kind, 0) : check_buffers(comm, &h->c, c->kind, 0);
+            r = oracle_uneven(c->kind) ? check_lists(comm, &h->c, c->kind, 0)
+                                       : check_buffers(comm, &h->c, c->kind, 0);
         if (r < 0)
             fail_msg("operation %d (%s): %s", h->nth, kind_name(c->kind), tutti_explain(comm));
     }
     operation_number(comm, &h->c, c->kind, 0, -1);
     uint64_t seed = c->salt;
     if (c->kind != KIND_BARRIER)
-        h->c.algorithm = any_algorithm(c->kind, h->c.bytes + (h->c.fold.scaled ? FACTOR_BYTES : 0), &seed);
+        h->c.algorithm = any_algorithm(c->kind, h->c.bytes + (h->c.fold.scaled ? FACTOR_BYTES : 0),
+                                       &seed);
     else
         h->c.algorithm = o->gate;
     h->c.gate = o->gate;
     seed += comm->watch.me;
-    h->device = (struct device_call){ .before = (unsigned)oracle_any(&seed) % 3, .after = (unsigned)oracle_any(&seed) % 4 };
+    h->device = (struct device_call){
+        .before = (unsigned)oracle_any(&seed) % 3, .after = (unsigned)oracle_any(&seed) % 4
+    };
     if (o->devices >> comm->watch.me & 1)
         dummy_plays(&h->c, &h->device);
     h->c.op.advance = h->c.algorithm->advance;
@@ -192,11 +223,13 @@ static void end(struct hand *h, const struct operation *o)
     text_clear(&t);
     if (!oracle_judge(&h->part, &why)) {
         oracle_describe(&o->c, &t);
-        fail_msg("operation %d, rank %u, by %s: %s: %s", h->nth, h->c.comm->watch.me, h->c.algorithm->name, what, room);
+        fail_msg("operation %d, rank %u, by %s: %s: %s", h->nth, h->c.comm->watch.me,
+                 h->c.algorithm->name, what, room);
     }
     assert_int_equal(operation_end(&h->c, 0), 0);
     if (h->c.gpu.call && (h->device.after || !h->device.asked))
-        fail_msg("operation %d, rank %u, by %s: is over, and its result not in place", h->nth, h->c.comm->watch.me, h->c.algorithm->name);
+        fail_msg("operation %d, rank %u, by %s: is over, and its result not in place", h->nth,
+                 h->c.comm->watch.me, h->c.algorithm->name);
     oracle_give(&h->part, h->c.comm, NULL);
     h->under_way = false;
     h->nth++;
@@ -211,16 +244,17 @@ static void step(struct hand *h, struct tutti_comm *comm, const struct operation
     int r = op->advance(op);
     if (r == WAITING) {
         if (load_acquire64(op->wait.word) >= op->wait.value)
-            fail_msg("operation %d (%s %s): waits for a word that has come", h->nth, kind_name(o->c.kind), h->c.algorithm->name);
+            fail_msg("operation %d (%s %s): waits for a word that has come", h->nth,
+                     kind_name(o->c.kind), h->c.algorithm->name);
         if (held && !op->wait.leave)
-            fail_msg("operation %d (%s %s): the claim held, but rank %u cannot finish alone", h->nth, kind_name(o->c.kind), h->c.algorithm->name,
-                     comm->watch.me);
+            fail_msg("operation %d (%s %s): the claim held, but rank %u cannot finish alone",
+                     h->nth, kind_name(o->c.kind), h->c.algorithm->name, comm->watch.me);
         return;
     }
     assert_int_equal(r, DONE);
     if (!claim_holds(&comm->watch, &op->claim))
-        fail_msg("operation %d (%s %s): rank %u is done, but the claim does not hold", h->nth, kind_name(o->c.kind), h->c.algorithm->name,
-                 comm->watch.me);
+        fail_msg("operation %d (%s %s): rank %u is done, but the claim does not hold", h->nth,
+                 kind_name(o->c.kind), h->c.algorithm->name, comm->watch.me);
     assert_int_equal(verdict_complete(&comm->watch, &op->claim), 0);
     end(h, o);
 }
@@ -235,14 +269,19 @@ static void run_program(int size, bool devices, uint64_t seed)
     for (int i = 0; i < OPERATIONS; i++)
         program[i] = any_operation(size, &seed);
     for (int i = 0; devices && i < OPERATIONS; i++)
-        program[i].devices = program[i].c.kind == KIND_BARRIER || oracle_any(&seed) % 3 == 0 ? 0 : (unsigned)oracle_any(&seed) % (1u << size);
+        program[i].devices = program[i].c.kind == KIND_BARRIER || oracle_any(&seed) % 3 == 0
+            ? 0
+            : (unsigned)oracle_any(&seed) % (1u << size);
     worlds_join(&worlds, size);
     int left = size, steps = 0, favourite = 0;
     while (left) {
-        /* Now and then another one gets most of the turns, so that one is often as far ahead as it can be. */
+        /* Now and then another one gets most of the turns, so that one is often as far ahead as
+         * it can be. */
         if (oracle_any(&seed) % 16 == 0)
             favourite = (int)(oracle_any(&seed) % (uint64_t)(size + 1));
-        int r = favourite < size && oracle_any(&seed) % 8 ? favourite : (int)(oracle_any(&seed) % (uint64_t)size);
+        int r = favourite < size && oracle_any(&seed) % 8
+            ? favourite
+            : (int)(oracle_any(&seed) % (uint64_t)size);
         if (hands[r].nth == OPERATIONS)
             continue;
         step(&hands[r], worlds.comm[r], &program[hands[r].nth]);
@@ -250,7 +289,8 @@ static void run_program(int size, bool devices, uint64_t seed)
         if (++steps == STEPS_MOST)
             fail_msg("stuck: %d steps for %d operations", steps, OPERATIONS);
     }
-    printf("%d ranks%s: %d operations in %d steps\n", size, devices ? " with devices" : "", OPERATIONS, steps);
+    printf("%d ranks%s: %d operations in %d steps\n", size, devices ? " with devices" : "",
+           OPERATIONS, steps);
     worlds_leave(&worlds);
     free(hands);
     free(program);
@@ -274,16 +314,19 @@ static void arrive(struct coll *c, struct tutti_comm *comm, size_t count)
     watch_arrive(&comm->watch, &c->op.claim);
 }
 
-/* Two counts too large for the fingerprint that have the same hash: the whole value in the payload must tell them apart. */
+/* Two counts too large for the fingerprint that have the same hash: the whole value in the payload
+ * must tell them apart. */
 static void counts_are_compared_whole(void **state)
 {
     (void)state;
     struct worlds worlds;
     struct coll c[2];
     uint64_t one = STAMP_HASHED, other = 0;
-    /* The hash is by the golden ratio: counts a Fibonacci number apart fall close together, and soon on the same value. */
+    /* The hash is by the golden ratio: counts a Fibonacci number apart fall close together, and
+     * soon on the same value. */
     for (; !other; one++)
-        if (fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one) == fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one + 701408733))
+        if (fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one)
+            == fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, one + 701408733))
             other = one-- + 701408733;
     worlds_join(&worlds, 2);
     arrive(&c[0], worlds.comm[0], one);
@@ -296,8 +339,10 @@ static void counts_are_compared_whole(void **state)
     assert_int_equal(watch_all_arrived(&c[0].op), WAITING);
     assert_true(c[0].op.wait.value == UINT64_MAX);
     assert_false(claim_holds(&worlds.comm[0]->watch, &c[0].op.claim));
-    assert_int_equal(verdict_look(&worlds.comm[0]->watch, &c[0].op.claim, &c[0].op.wait, false), -EPROTO);
-    assert_int_equal(verdict_look(&worlds.comm[1]->watch, &c[1].op.claim, &c[0].op.wait, false), -EPROTO);
+    assert_int_equal(verdict_look(&worlds.comm[0]->watch, &c[0].op.claim, &c[0].op.wait, false),
+                     -EPROTO);
+    assert_int_equal(verdict_look(&worlds.comm[1]->watch, &c[1].op.claim, &c[0].op.wait, false),
+                     -EPROTO);
     worlds_leave(&worlds);
 }
 
@@ -324,11 +369,14 @@ static void sleepers_are_woken(void **state)
 
 static uint64_t now_late(void *arg) { (void)arg; return UINT64_C(3600000000000); }
 
-/* An operation that has succeeded waits for its buffers to be read, however long ago its deadline was; asleep, not in slices of no time. */
+/* An operation that has succeeded waits for its buffers to be read, however long ago its deadline
+ * was; asleep, not in slices of no time. */
 static void a_deadline_ends_no_exit(void **state)
 {
     (void)state;
-    static const struct wait_ways late = { now_late, never_sleep, wake_counted, never_yield, &wakes };
+    static const struct wait_ways late = {
+        now_late, never_sleep, wake_counted, never_yield, &wakes
+    };
     struct operation o = { .c = { .kind = KIND_ALL_REDUCE } };
     struct worlds worlds;
     struct hand *hands = calloc(2, sizeof *hands);
@@ -368,8 +416,8 @@ static void a_deadline_ends_no_exit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order_will_do), cmocka_unit_test(counts_are_compared_whole), cmocka_unit_test(sleepers_are_woken),
-        cmocka_unit_test(a_deadline_ends_no_exit),
+        cmocka_unit_test(any_order_will_do), cmocka_unit_test(counts_are_compared_whole),
+        cmocka_unit_test(sleepers_are_woken), cmocka_unit_test(a_deadline_ends_no_exit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Which stores a comm settles on follows from what both cost, and never from anything else; the other gets another try now and then. */
+/* Which stores a comm settles on follows from what both cost, and never from anything else; the
+ * other gets another try now and then. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,8 @@
 
 enum { BYTES = 4 << 20, MANY = 640 };
 
-/* Operations of `bytes` that take so many ticks with plain and with streaming stores; how many streamed. */
+/* Operations of `bytes` that take so many ticks with plain and with streaming stores; how
+ * many streamed. */
 static int run(struct tutti_comm *comm, size_t bytes, uint64_t plain, uint64_t streaming, int n)
 {
     int streamed = 0;
@@ -37,9 +39,12 @@ static void test_settles(void **state)
         free(comm);
         skip();
     }
-    assert_in_range(run(comm, BYTES, 1000000, 500000, MANY), MANY - 32, MANY - 4);   /* the faster, but for its tries of the other */
-    assert_in_range(run(comm, 16 * BYTES, 500000, 1000000, MANY), 4, 32);            /* another size decides for itself */
-    assert_int_equal(run(comm, 16 * BYTES, 500000, 1, 256) > 8, 1);                  /* what has become faster is found out */
+    /* the faster, but for its tries of the other */
+    assert_in_range(run(comm, BYTES, 1000000, 500000, MANY), MANY - 32, MANY - 4);
+    /* another size decides for itself */
+    assert_in_range(run(comm, 16 * BYTES, 500000, 1000000, MANY), 4, 32);
+    /* what has become faster is found out */
+    assert_int_equal(run(comm, 16 * BYTES, 500000, 1, 256) > 8, 1);
     free(comm);
 }
 
@@ -75,7 +80,10 @@ static void test_folds(void **state)
             given[p][i] = (unsigned char)(i * 31 + i / 251 + (size_t)p * 7);
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
-            struct coll c = { .width = fold_type_size(types[t]), .fold.kernel = fold_find(types[t], TUTTI_AVG, &why), .bytes = FOLD_STREAM_LEAST };
+            struct coll c = {
+                .width = fold_type_size(types[t]),
+                .fold.kernel = fold_find(types[t], TUTTI_AVG, &why), .bytes = FOLD_STREAM_LEAST
+            };
             memset(plain, 0xee, ROOM);
             memset(streamed, 0xee, ROOM);
             coll_fold(&c, plain + 8, from, RANKS, counts[n]);
@@ -87,6 +95,8 @@ static void test_folds(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles), cmocka_unit_test(test_never), cmocka_unit_test(test_folds) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles),
+                                        cmocka_unit_test(test_never),
+                                        cmocka_unit_test(test_folds) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
 /* ctest: timeout=900
- * The oracle with processes as ranks: every collective x type x operation x place x size around every threshold x alignment x root x
- * kind of data x 1 ... 8 ranks x algorithm x gate, in pairs of values; in ./bootstrap prove the product. One world runs all cases of its
- * ranks, algorithm and gate, in mixed order, so that every operation follows every other one; worlds start their operation numbers at
- * 0, and right below 2^30 and 2^32, where a number that is cut somewhere would go round. */
+ * The oracle with processes as ranks: every collective x type x operation x place x size around
+ * every threshold x alignment x root x kind of data x 1 ... 8 ranks x algorithm x gate, in pairs of
+ * values; in ./bootstrap prove the product. One world runs all cases of its ranks, algorithm and
+ * gate, in mixed order, so that every operation follows every other one; worlds start their
+ * operation numbers at 0, and right below 2^30 and 2^32, where a number that is cut somewhere would
+ * go round. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +31,10 @@ static int body(tutti_comm *world, void *arg)
     return oracle_run(world, group->cases, group->n, group->board, NULL);
 }
 
-static void set(const char *name, const char *value) { assert_int_equal(setenv(name, value, 1), 0); }
+static void set(const char *name, const char *value)
+{
+    assert_int_equal(setenv(name, value, 1), 0);
+}
 
 static void run_group(const struct group *group, const char *first_seq)
 {
@@ -42,8 +47,8 @@ static void run_group(const struct group *group, const char *first_seq)
     for (uint32_t i = 0; i < load_acquire32(&group->board->used) && i < ORACLE_COMPLAINTS; i++)
         print_error("%s\n", group->board->said[i]);
     if (failed)
-        fail_msg("%d of %d ranks failed; TUTTI_ALGORITHM=%s TUTTI_FIRST_SEQ=%s %s", failed, oracle_ranks(c), rules, first_seq,
-                 failed < 0 ? tutti_explain(NULL) : "");
+        fail_msg("%d of %d ranks failed; TUTTI_ALGORITHM=%s TUTTI_FIRST_SEQ=%s %s", failed,
+                 oracle_ranks(c), rules, first_seq, failed < 0 ? tutti_explain(NULL) : "");
 }
 
 static void run_all(struct oracle_cases *cases, struct oracle_board *board)
@@ -70,7 +75,8 @@ static void all_agree(void **state)
     (void)state;
     uint64_t seed = oracle_seed();
     struct oracle_cases cases = { 0 };
-    struct oracle_board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct oracle_board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(board, MAP_FAILED);
     for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_TO_ALL_V; kind++) {
         size_t before = cases.used, pairs = 0;
@@ -116,6 +122,7 @@ int main(void)
 {
     set("TUTTI_TIMEOUT_MS", "120000");
     set("TUTTI_WARN_MS", "-1");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(oracle_is_right), cmocka_unit_test(all_agree) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(oracle_is_right),
+                                        cmocka_unit_test(all_agree) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ctest: timeout=600 labels=tsan
- * The oracle with threads of one process as ranks, each with a world of its own: the same code, and all of it in sight of
- * ThreadSanitizer, because the ranks of a process share one mapping of the arena. */
+ * The oracle with threads of one process as ranks, each with a world of its own: the same code,
+ * and all of it in sight of ThreadSanitizer, because the ranks of a process share one mapping of
+ * the arena. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,12 +18,21 @@
 
 static const struct oracle_space few = { 2, 4, 300000, false };
 
-struct rank { pthread_t thread; int rank, size, failed; const char *job; const struct oracle_case *cases; size_t n; struct oracle_board *board; };
+struct rank {
+    pthread_t thread;
+    int rank, size, failed;
+    const char *job;
+    const struct oracle_case *cases;
+    size_t n;
+    struct oracle_board *board;
+};
 
 static void *rank_main(void *arg)
 {
     struct rank *r = arg;
-    tutti_options options = { .job = r->job, .rank = r->rank, .size = r->size, .span_bytes = 16 << 20 };
+    tutti_options options = {
+        .job = r->job, .rank = r->rank, .size = r->size, .span_bytes = 16 << 20
+    };
     tutti_comm *world;
     r->failed = 1;
     if (tutti_init(&world, &options) < 0) {
@@ -35,7 +45,8 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
-static void run_world(const struct oracle_case *cases, size_t n, int nth, struct oracle_board *board)
+static void run_world(const struct oracle_case *cases, size_t n, int nth,
+                      struct oracle_board *board)
 {
     char rules[1024], job[64];
     struct rank ranks[ORACLE_RANKS];
@@ -43,7 +54,9 @@ static void run_world(const struct oracle_case *cases, size_t n, int nth, struct
     assert_int_equal(setenv("TUTTI_ALGORITHM", oracle_rules(cases, rules), 1), 0);
     snprintf(job, sizeof job, "threads-%d-%d", (int)getpid(), nth);
     for (int r = 0; r < size; r++) {
-        ranks[r] = (struct rank){ .rank = r, .size = size, .job = job, .cases = cases, .n = n, .board = board };
+        ranks[r] = (struct rank){
+            .rank = r, .size = size, .job = job, .cases = cases, .n = n, .board = board
+        };
         assert_int_equal(pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]), 0);
     }
     for (int r = 0; r < size; r++) {

@@ -1,4 +1,5 @@
-/* A small collective out of the arena is read where it lies: so its owner stays until its peers have read it, and goes on if they die. */
+/* A small collective out of the arena is read where it lies: so its owner stays until its peers
+ * have read it, and goes on if they die. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,20 +15,24 @@
 
 enum { MOST = 65536, COUNT = MOST / 4 };             /* bytes, i32 */
 enum { GONE, READING };                              /* words of the page */
-enum { PATIENCE_NS = 50000000 };                     /* for a lender that leaves too early: one that is right costs a test that long */
+/* for a lender that leaves too early: one that is right costs a test that long */
+enum { PATIENCE_NS = 50000000 };
 
 static int last_one, dies;
 
 static int value(int rank, size_t i) { return (int)(i * 7) + (rank + 1) * 1000003; }
 
-/* The last rank reads slowly: the lender has all the time that it needs to leave, and to write its buffer anew; or it dies of it. */
+/* The last rank reads slowly: the lender has all the time that it needs to leave, and to write its
+ * buffer anew; or it dies of it. */
 static void add_slowly(const void *in, void *inout, size_t count, tutti_type type)
 {
     (void)type;
     if (last_one && ranks_count(READING) == 0) {
         if (dies)
             ranks_die();
-        for (uint64_t began = clock_ns(); !load_acquire32(&page->word[GONE]) && clock_ns() - began < PATIENCE_NS; ) { }
+        for (uint64_t began = clock_ns();
+             !load_acquire32(&page->word[GONE]) && clock_ns() - began < PATIENCE_NS;) {
+        }
     }
     for (size_t i = 0; i < count; i++) {
         int a, b;
@@ -78,16 +83,18 @@ static int body_dies(tutti_comm *world, int rank)
     dies = 1;
     if (reduce_slowly(world, rank, &r))
         return 1;
-    CHECK_IS(r, 0);                                  /* everybody had arrived: all who live have it */
+    CHECK_IS(r, 0);                             /* everybody had arrived: all who live have it */
     CHECK(tutti_barrier(world, NULL) < 0);
     return 0;
 }
 
-/* Every kind, of sizes on both sides of where lending begins; what is given is written anew as soon as a call is over. */
+/* Every kind, of sizes on both sides of where lending begins; what is given is written anew as soon
+ * as a call is over. */
 static int body_kinds(tutti_comm *world, int rank)
 {
     static const size_t counts[] = { 2047, 2048, 2049, 4100, COUNT / 4 };
-    int size = tutti_size(world), *x = tutti_alloc((size_t)size * MOST, world), *y = tutti_alloc((size_t)size * MOST, world);
+    int size = tutti_size(world), *x = tutti_alloc((size_t)size * MOST, world),
+        *y = tutti_alloc((size_t)size * MOST, world);
     CHECK(x != NULL && y != NULL);
     for (int round = 0; round < 300; round++) {
         size_t n = counts[round % 5];
@@ -100,7 +107,10 @@ static int body_kinds(tutti_comm *world, int rank)
         case 2: r = tutti_scan(x, y, n, TUTTI_I32, TUTTI_SUM, world, NULL); break;
         case 3: r = tutti_all_to_all(x, y, n, TUTTI_I32, world, NULL); break;
         case 4: r = tutti_gather(x, y, n, TUTTI_I32, root, world, NULL); break;
-        default: memcpy(y, x, n * 4); r = tutti_broadcast(y, n, TUTTI_I32, root, world, NULL); break;
+        default:
+            memcpy(y, x, n * 4);
+            r = tutti_broadcast(y, n, TUTTI_I32, root, world, NULL);
+            break;
         }
         memset(x, 0, (size_t)size * MOST);
         CHECK_IS(r, 0);
@@ -110,17 +120,20 @@ static int body_kinds(tutti_comm *world, int rank)
                 sum += value(p, (size_t)rank * n + i) + round;
                 below += p <= rank ? value(p, i) + round : 0;
                 wrong += kind == 0 && y[(size_t)p * n + i] != value(p, i) + round;
-                wrong += kind == 3 && y[(size_t)p * n + i] != value(p, (size_t)rank * n + i) + round;
+                wrong += kind == 3
+                    && y[(size_t)p * n + i] != value(p, (size_t)rank * n + i) + round;
                 wrong += kind == 4 && rank == root && y[(size_t)p * n + i] != value(p, i) + round;
             }
-            wrong += (kind == 1 && y[i] != sum) || (kind == 2 && y[i] != below) || (kind == 5 && y[i] != value(root, i) + round);
+            wrong += (kind == 1 && y[i] != sum) || (kind == 2 && y[i] != below)
+                || (kind == 5 && y[i] != value(root, i) + round);
         }
         CHECK_IS(wrong, 0);
     }
     return 0;
 }
 
-/* Blocks of different lengths, the shortest at the very end of the arena: where the longest would not fit. */
+/* Blocks of different lengths, the shortest at the very end of the arena: where the longest
+ * would not fit. */
 enum { SPAN = 8 << 20 };
 static int body_end(tutti_comm *world, void *arg)
 {
@@ -133,7 +146,8 @@ static int body_end(tutti_comm *world, void *arg)
     if (rank == 0)
         send = tutti_alloc(MOST, world);
     int *all[SPAN / BLOCK], n = 0;
-    while (rank == 1 && n < SPAN / BLOCK && (all[n] = tutti_alloc(BLOCK, world)) != NULL) {      /* what there is; the last of it */
+    /* what there is; the last of it */
+    while (rank == 1 && n < SPAN / BLOCK && (all[n] = tutti_alloc(BLOCK, world)) != NULL) {
         send = all[n] > send ? all[n] : send;
         n++;
     }
@@ -143,7 +157,9 @@ static int body_end(tutti_comm *world, void *arg)
     CHECK(send != NULL);
     for (size_t i = 0; i < counts[rank]; i++)
         send[i] = value(rank, i);
-    CHECK_IS(tutti_all_gather_v(send, counts[rank], (void *const *)recv, counts, TUTTI_I32, world, NULL), 0);
+    CHECK_IS(tutti_all_gather_v(send, counts[rank], (void *const *)recv, counts, TUTTI_I32, world,
+                                NULL),
+             0);
     for (int p = 0; p < 2; p++)
         for (size_t i = 0; i < counts[p]; i++)
             wrong += recv[p][i] != value(p, i);

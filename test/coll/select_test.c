@@ -27,7 +27,8 @@ static void chosen_at(int line, enum kind kind, bool crowded, size_t bytes, cons
 {
     const struct algorithm *a = select_algorithm(&rules, kind, crowded, bytes);
     if (!a || a->kind != kind || strcmp(a->name, expected) != 0)
-        fail_msg("line %d: %s of %zu bytes by %s, not %s", line, kind_name(kind), bytes, a ? a->name : "nothing", expected);
+        fail_msg("line %d: %s of %zu bytes by %s, not %s", line, kind_name(kind), bytes,
+                 a ? a->name : "nothing", expected);
 }
 #define CHOSEN(kind, crowded, bytes, expected) chosen_at(__LINE__, kind, crowded, bytes, expected)
 
@@ -38,7 +39,8 @@ static void the_default(void **state)
     CHOSEN(KIND_BARRIER, false, 0, "flags");
     CHOSEN(KIND_BARRIER, true, 0, "central");
     CHOSEN(KIND_ALL_REDUCE, false, 65536, "eager");
-    CHOSEN(KIND_ALL_REDUCE, true, 32769, "pipelined");               /* not everybody folds everything on CPUs that are shared */
+    /* not everybody folds everything on CPUs that are shared */
+    CHOSEN(KIND_ALL_REDUCE, true, 32769, "pipelined");
     CHOSEN(KIND_SCATTER, true, 65536, "eager");
     CHOSEN(KIND_SCATTER, true, 2 << 20, "pipelined");
     CHOSEN(KIND_SCATTER, true, (2 << 20) + 1, "direct");
@@ -71,10 +73,11 @@ static void nothing_said(void **state)
         parse(same[i]);
         assert_memory_equal(&rules, &plain, sizeof rules);
     }
-    parse(select_default);               /* said again: the same choices, with themselves to fall back to */
+    parse(select_default);      /* said again: the same choices, with themselves to fall back to */
     for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_REDUCE; kind++)
         for (size_t bytes = 0; bytes < 70000; bytes++)
-            assert_ptr_equal(select_algorithm(&rules, kind, bytes % 2, bytes), select_algorithm(&plain, kind, bytes % 2, bytes));
+            assert_ptr_equal(select_algorithm(&rules, kind, bytes % 2, bytes),
+                             select_algorithm(&plain, kind, bytes % 2, bytes));
 }
 
 static void clauses(void **state)
@@ -82,8 +85,8 @@ static void clauses(void **state)
     (void)state;
     parse("all_reduce:-inf=pipelined");
     CHOSEN(KIND_ALL_REDUCE, false, 0, "pipelined");
-    CHOSEN(KIND_ALL_REDUCE, true, 8, "pipelined");                   /* a plain clause holds for crowded comms, too */
-    CHOSEN(KIND_REDUCE, false, 8, "inline");                         /* and for its own kind alone */
+    CHOSEN(KIND_ALL_REDUCE, true, 8, "pipelined"); /* a plain clause holds for crowded comms, too */
+    CHOSEN(KIND_REDUCE, false, 8, "inline");                        /* and for its own kind alone */
     parse("all_reduce:-1k=eager,2k-4k=eager,-inf=pipelined;barrier/crowded:-inf=flags");
     CHOSEN(KIND_ALL_REDUCE, false, 1024, "eager");
     CHOSEN(KIND_ALL_REDUCE, false, 1025, "pipelined");
@@ -95,7 +98,8 @@ static void clauses(void **state)
     parse("reduce/crowded:-inf=pipelined");
     CHOSEN(KIND_REDUCE, true, 8, "pipelined");
     CHOSEN(KIND_REDUCE, false, 8, "inline");
-    parse("reduce/crowded:-inf=pipelined;reduce:-inf=eager");        /* the later one takes the earlier one's place */
+    /* the later one takes the earlier one's place */
+    parse("reduce/crowded:-inf=pipelined;reduce:-inf=eager");
     CHOSEN(KIND_REDUCE, true, 8, "eager");
     parse("reduce:-inf=eager;reduce:-inf=pipelined");
     CHOSEN(KIND_REDUCE, false, 8, "pipelined");
@@ -105,11 +109,15 @@ static void clauses(void **state)
     CHOSEN(KIND_BROADCAST, false, (size_t)2 << 30, "pipelined");
 }
 
-/* What no choice covers, or what is too large for the choice, is done all the same, as the default would. */
+/* What no choice covers, or what is too large for the choice, is done all the same, as the
+ * default would. */
 static void never_nothing(void **state)
 {
     (void)state;
-    static const char *const texts[] = { NULL, "all_reduce:-8=inline", "all_reduce:-inf=inline;reduce:-inf=eager;broadcast:100-200=eager", "barrier:5-6=central" };
+    static const char *const texts[] = { NULL, "all_reduce:-8=inline",
+                                         "all_reduce:-inf=inline;"
+                                         "reduce:-inf=eager;broadcast:100-200=eager",
+                                         "barrier:5-6=central" };
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
         parse(texts[t]);
         for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_REDUCE; kind++)
@@ -124,7 +132,8 @@ static void never_nothing(void **state)
     }
     parse("all_reduce:-8=inline");
     CHOSEN(KIND_ALL_REDUCE, false, 20000, "eager");
-    CHOSEN(KIND_ALL_REDUCE, false, 70000, "pipelined");              /* as select_default has it: eager up to 64k only */
+    /* as select_default has it: eager up to 64k only */
+    CHOSEN(KIND_ALL_REDUCE, false, 70000, "pipelined");
     parse("barrier:5-6=central");
     CHOSEN(KIND_BARRIER, true, 0, "central");
 }
@@ -145,7 +154,8 @@ static void wrong(void **state)
     refused("pipelined", "expected KIND:LOW-HIGH=ALGORITHM");
     refused("all_reduce=pipelined", "expected KIND:LOW-HIGH=ALGORITHM");
     refused("all_reduse:-inf=pipelined", "\"all_reduse\" has no algorithms");
-    refused("all_reduse:-inf=pipelined", "kinds: barrier broadcast reduce all_reduce all_reduce_many");
+    refused("all_reduse:-inf=pipelined",
+            "kinds: barrier broadcast reduce all_reduce all_reduce_many");
     refused(":-inf=pipelined", "\"\" has no algorithms");
     refused("all_reduce/full:-inf=pipelined", "\"all_reduce/full\" has no algorithms");
     refused("all_reduce/:-inf=pipelined", "\"all_reduce/\" has no algorithms");
@@ -158,14 +168,19 @@ static void wrong(void **state)
     refused("all_reduce:9-5=pipelined", "\"9-5\": expected sizes in bytes, low to high");
     refused("all_reduce:-5q=pipelined", "expected sizes in bytes");
     refused("all_reduce:-99999999999999999999=pipelined", "expected sizes in bytes");
-    refused("all_reduce:-inf=rings", "\"rings\" is no algorithm of all_reduce; there are: inline eager pipelined");
-    refused("barrier:-inf=pipelined", "\"pipelined\" is no algorithm of barrier; there are: flags central");
+    refused("all_reduce:-inf=rings",
+            "\"rings\" is no algorithm of all_reduce; there are: inline eager pipelined");
+    refused("barrier:-inf=pipelined",
+            "\"pipelined\" is no algorithm of barrier; there are: flags central");
     refused("all_reduce:-inf=", "\"\" is no algorithm");
     refused("all_reduce:-inf=pipelined;reduce:-inf=tree", "\"tree\" is no algorithm of reduce");
     refused("all_reduce:", "all_reduce: no choice");
     refused("all_reduce:,,", "all_reduce: no choice");
-    refused("all_reduce:-1=inline,-2=inline,-3=inline,-4=inline,-5=inline,-6=inline,-7=inline,-8=inline,-9=inline", "more than 8 choices");
-    parse("all_reduce:-1=inline,-2=inline,-3=inline,-4=inline,-5=inline,-6=inline,-7=inline,-8=inline");
+    refused("all_reduce:-1=inline,-2=inline,-3=inline,-4=inline,-5=inline,-6=inline,-7=inline,-8="
+            "inline,-9=inline",
+            "more than 8 choices");
+    parse("all_reduce:-1=inline,-2=inline,-3=inline,-4=inline,-5=inline,-6=inline,-7=inline,-8="
+          "inline");
 }
 
 /* Rules that people have written stay valid: the names of before are those of today. */
@@ -197,19 +212,24 @@ static void roads(void **state)
     parse("device:-1=peers,-2=peers,-3=peers,-4=peers,-5=peers,-6=peers,-7=peers,-8=peers");
     assert_int_equal(select_road(&rules, 8), ROAD_PEERS);
     assert_int_equal(select_road(&rules, 9), ROAD_PINNED);
-    refused("device:-inf=pipelined", "\"pipelined\" is no road of device memory; there are: pinned leader peers");
+    refused("device:-inf=pipelined",
+            "\"pipelined\" is no road of device memory; there are: pinned leader peers");
     refused("device:", "device: no choice");
     refused("device/crowded:-inf=pinned", "\"device\" has no algorithms");
     refused("device:7-5=pinned", "\"7-5\": expected sizes in bytes");
     refused("device:pinned", "expected LOW-HIGH=ALGORITHM");
-    refused("device:-1=peers,-2=peers,-3=peers,-4=peers,-5=peers,-6=peers,-7=peers,-8=peers,-9=peers", "more than 8 choices");
+    refused("device:-1=peers,-2=peers,-3=peers,-4=peers,-5=peers,-6=peers,-7=peers,-8=peers,-9="
+            "peers",
+            "more than 8 choices");
 }
 
 /* Any bytes at all: refused or taken, never worse. */
 static void anything(void **state)
 {
     (void)state;
-    static const char letters[] = "all_reduce:-40=inline,-64k=eager;barrier/crowded:-inf=central =;:,-/\x80\xff" "09kMG";
+    static const char letters[] =
+        "all_reduce:-40=inline,-64k=eager;barrier/crowded:-inf=central =;:,-/\x80\xff"
+        "09kMG";
     uint64_t seed = 88172645463325252u;
     for (int i = 0; i < 20000; i++) {
         char text[64];
@@ -235,7 +255,8 @@ static void is_row(int number, enum kind kind, const char *name)
     assert_string_equal(algorithm_table[number].name, name);
 }
 
-/* Each row whole and of a name of its own, those of a kind together, and where the code that names one expects it. */
+/* Each row whole and of a name of its own, those of a kind together, and where the code that names
+ * one expects it. */
 static void rows(void **state)
 {
     (void)state;
@@ -243,7 +264,8 @@ static void rows(void **state)
     for (const struct algorithm *a = select_all(); a->name; a++, n++) {
         assert_true(a->name[0] && a->help[0] && a->advance);
         for (const struct algorithm *b = select_all(); b < a; b++)
-            assert_false(a->kind == b->kind && (strcmp(a->name, b->name) == 0 || a[-1].kind != a->kind));
+            assert_false(a->kind == b->kind
+                         && (strcmp(a->name, b->name) == 0 || a[-1].kind != a->kind));
     }
     assert_int_equal(n, 58);
     is_row(ALGORITHM_OP_CREATE, KIND_OP_CREATE, "inline");
@@ -256,8 +278,9 @@ static void rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_default), cmocka_unit_test(nothing_said), cmocka_unit_test(clauses), cmocka_unit_test(never_nothing),
-        cmocka_unit_test(wrong), cmocka_unit_test(names_of_before), cmocka_unit_test(roads), cmocka_unit_test(anything), cmocka_unit_test(rows),
+        cmocka_unit_test(the_default), cmocka_unit_test(nothing_said), cmocka_unit_test(clauses),
+        cmocka_unit_test(never_nothing), cmocka_unit_test(wrong), cmocka_unit_test(names_of_before),
+        cmocka_unit_test(roads), cmocka_unit_test(anything), cmocka_unit_test(rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

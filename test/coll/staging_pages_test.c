@@ -1,5 +1,7 @@
-/* The pages of staging: an operation touches those that it needs, and was given before it arrived. So what the system has of a block or a pipeline is what
- * its comm's books say: a page too many was touched behind their back, in the middle of an operation, where its want could be no error any more. */
+/* The pages of staging: an operation touches those that it needs, and was given before it arrived.
+ * So what the system has of a block or a pipeline is what its comm's books say: a page too many
+ * was touched behind their back, in the middle of an operation, where its want could be no error
+ * any more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +35,8 @@ static int call(tutti_comm *world, const void *send, void *recv, size_t bytes, i
     }
 }
 
-/* Pages that are there and that the books do not know of; *in: how many they know. -1: the system does not say. */
+/* Pages that are there and that the books do not know of; *in: how many they know. -1: the system
+ * does not say. */
 static int unknown(const struct stage *s, const char *at, size_t bytes, int *in)
 {
     static unsigned char seen[PAGES_MOST];
@@ -44,9 +47,12 @@ static int unknown(const struct stage *s, const char *at, size_t bytes, int *in)
     if (bytes > (size_t)PAGE * PAGES_MOST || !pages_seen(at, bytes, seen))
         return -1;
     for (size_t k = 0; k < (bytes + PAGE - 1) / PAGE; k++) {
-        bool known = at == s->pipeline ? s->pipeline_whole : k * PAGE < s->eager_bytes[at == s->eager[1]];
+        bool known = at == s->pipeline ? s->pipeline_whole
+                                       : k * PAGE < s->eager_bytes[at == s->eager[1]];
         for (uint32_t i = 0; at == s->pipeline && i < PIPELINE_SLOTS; i++)
-            known = known || (k * PAGE + PAGE > i * s->pipeline_slot && k * PAGE < i * s->pipeline_slot + s->pipeline_there[i]);
+            known = known
+                || (k * PAGE + PAGE > i * s->pipeline_slot
+                    && k * PAGE < i * s->pipeline_slot + s->pipeline_there[i]);
         wrong += (seen[k] & 1) && !known;
         *in += known;
     }
@@ -75,7 +81,7 @@ static int body(tutti_comm *world, int rank)
         CHECK_IS(tutti_barrier(world, NULL), 0);
         if (look(world, &pipeline))
             return 1;
-        if (kind == 0 && i < 9)        /* 70,000 bytes: of a slot each time that much, and no more */
+        if (kind == 0 && i < 9)     /* 70,000 bytes: of a slot each time that much, and no more */
             CHECK(pipeline <= 3 * (70000 / PAGE + 2));
     }
     CHECK(pipeline > 0 || rank > 0);  /* in a scan the last gives to nobody */

@@ -1,4 +1,5 @@
-/* The file of measured rules: whole, it decides; half, of another machine, or no file at all, a job starts as without. */
+/* The file of measured rules: whole, it decides; half, of another machine, or no file at all, a job
+ * starts as without. */
 #include "coll/select.h"
 #include "coll/tuning_file.h"
 #include "group/comm.h"
@@ -49,7 +50,13 @@ static void test_a_whole_file(void **state)
     char rules[RULES_TEXT], said[200];
     assert_int_equal(parse(TUNED_HEAD "M\n", rules, said), TUNED_HERE);
     assert_string_equal(rules, "");
-    assert_int_equal(parse(TUNED_HEAD "M\n# on a Sunday\n\n reduce:-inf=pipelined \r\nscan:-40=inline;exscan:-inf=pipelined\n", rules, said), TUNED_HERE);
+    assert_int_equal(parse(TUNED_HEAD "M\n"
+                                      "# on a Sunday\n"
+                                      "\n"
+                                      " reduce:-inf=pipelined \r\n"
+                                      "scan:-40=inline;exscan:-inf=pipelined\n",
+                           rules, said),
+                     TUNED_HERE);
     assert_string_equal(rules, "reduce:-inf=pipelined;scan:-40=inline;exscan:-inf=pipelined");
     assert_string_equal(said, "");
 }
@@ -62,9 +69,11 @@ static void test_what_is_no_such_file(void **state)
     assert_string_equal(said, "M2");
     assert_string_equal(rules, "");
     static const struct { const char *file, *words; } bad[] = {
-        { "", "first line" }, { "\n", "first line" }, { "reduce:-inf=pipelined\n", "first line" }, { TUNED_HEAD "\n", "first line" },
-        { TUNED_HEAD "M", "middle of a line" }, { TUNED_HEAD "M\nreduce:-inf=ri", "middle of a line" },
-        { TUNED_HEAD "M\nreduce:-inf=fast\n", "no algorithm" }, { TUNED_HEAD "M\nreduce\n", "expected KIND" },
+        { "", "first line" }, { "\n", "first line" }, { "reduce:-inf=pipelined\n", "first line" },
+        { TUNED_HEAD "\n", "first line" }, { TUNED_HEAD "M", "middle of a line" },
+        { TUNED_HEAD "M\nreduce:-inf=ri", "middle of a line" },
+        { TUNED_HEAD "M\nreduce:-inf=fast\n", "no algorithm" },
+        { TUNED_HEAD "M\nreduce\n", "expected KIND" },
         { TUNED_HEAD "M\nreduce:-inf=pipelined|scan:-inf=pipelined\n", "no algorithm" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -111,16 +120,19 @@ static void test_no_file_is_opened_that_is_none(void **state)
     assert_int_equal(tuning_file_read("/", rules, &why), TUNED_DAMAGED);
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(tuning_file_read(path, rules, &why), TUNED_DAMAGED);    /* and has not waited for a writer */
+    /* and has not waited for a writer */
+    assert_int_equal(tuning_file_read(path, rules, &why), TUNED_DAMAGED);
     unlink(path);
 }
 
 /* What a rank of a world that is made now chooses. */
 static int body(tutti_comm *world, void *arg)
 {
-    const struct algorithm *chosen = select_algorithm(world->world->rules, KIND_REDUCE, false, BYTES);
+    const struct algorithm *chosen = select_algorithm(world->world->rules, KIND_REDUCE, false,
+                                                      BYTES);
     float x[BYTES / sizeof(float)] = { 0 };
-    return strcmp(chosen->name, arg) != 0 || tutti_reduce(x, x, BYTES / sizeof(float), TUTTI_F32, TUTTI_SUM, 0, world, NULL) != 0;
+    return strcmp(chosen->name, arg) != 0
+        || tutti_reduce(x, x, BYTES / sizeof(float), TUTTI_F32, TUTTI_SUM, 0, world, NULL) != 0;
 }
 
 static void ranks_choose(const char *name)
@@ -140,9 +152,9 @@ static void test_ranks_go_by_it(void **state)
     ranks_choose("eager");
     write_here("reduce:-inf=pipelined\n");
     ranks_choose("pipelined");
-    setenv("TUTTI_ALGORITHM", "reduce:-8k=eager", 1);                        /* over the file … */
+    setenv("TUTTI_ALGORITHM", "reduce:-8k=eager", 1);       /* over the file … */
     ranks_choose("eager");
-    setenv("TUTTI_ALGORITHM", "reduce:-8000=eager", 1);                      /* … which has what it does not cover */
+    setenv("TUTTI_ALGORITHM", "reduce:-8000=eager", 1);     /* … which has what it does not cover */
     ranks_choose("pipelined");
     unsetenv("TUTTI_ALGORITHM");
     setenv("TUTTI_TUNED", "none", 1);
@@ -153,7 +165,9 @@ static void test_a_bad_file_stops_nobody(void **state)
 {
     (void)state;
     setenv("TUTTI_TUNED", path, 1);
-    static const char *const bad[] = { "", "nonsense", TUNED_HEAD "another machine\nreduce:-inf=pipelined\n" };
+    static const char *const bad[] = { "", "nonsense",
+                                       TUNED_HEAD "another machine\n"
+                                                  "reduce:-inf=pipelined\n" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         write_file(bad[i]);
         ranks_choose("eager");

@@ -1,6 +1,6 @@
 /* ctest: timeout=120
- * A rank that takes little, or nothing, gives much, in many more rounds than a pipeline has slots: the others need not wait for it to take what
- * there is not. */
+ * A rank that takes little, or nothing, gives much, in many more rounds than a pipeline has slots:
+ * the others need not wait for it to take what there is not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,16 @@ enum { RANKS = 3, LITTLE = 5 };
 
 static size_t least;                    /* what the last rank takes of each */
 
-static size_t count_of(int to) { return to == RANKS - 1 ? least : (3 * pipeline_depth(RANKS) + 1) * pipeline_slot_bytes(RANKS) / RANKS; }
-static unsigned char value(int from, int to, size_t i) { return (unsigned char)(i * 7 + i / 251 + (size_t)(from * 31 + to * 11)); }
+static size_t count_of(int to)
+{
+    return to == RANKS - 1 ? least
+        : (3 * pipeline_depth(RANKS) + 1) * pipeline_slot_bytes(RANKS) / RANKS;
+}
+
+static unsigned char value(int from, int to, size_t i)
+{
+    return (unsigned char)(i * 7 + i / 251 + (size_t)(from * 31 + to * 11));
+}
 
 static int body(tutti_comm *world, int rank)
 {
@@ -59,6 +67,7 @@ static void takes_nothing(void **state)
 int main(void)
 {
     setenv("TUTTI_TIMEOUT_MS", "20000", 1);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(takes_little), cmocka_unit_test(takes_nothing) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(takes_little),
+                                        cmocka_unit_test(takes_nothing) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

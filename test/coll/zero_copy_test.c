@@ -1,4 +1,5 @@
-/* A rank that may lend what it gives, or what it has folded, chooses by what operations took of late, from their call to their end. */
+/* A rank that may lend what it gives, or what it has folded, chooses by what operations took of
+ * late, from their call to their end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 
 enum { BYTES = 8 << 20, MANY = 200 };
 
-/* Both get their tries, what is known decides between them, and each operation leaves what it took. */
+/* Both get their tries, what is known decides between them, and each operation leaves
+ * what it took. */
 static void test_chooses(void **state)
 {
     (void)state;
@@ -41,7 +43,8 @@ static void test_chooses(void **state)
     free(comm);
 }
 
-/* Where there is no choice, and where it is not worth one, peers read it where it lies; nothing is learnt from that. */
+/* Where there is no choice, and where it is not worth one, peers read it where it lies; nothing is
+ * learnt from that. */
 static void test_has_none(void **state)
 {
     (void)state;
@@ -57,6 +60,7 @@ static void test_has_none(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_chooses), cmocka_unit_test(test_has_none) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_chooses),
+                                        cmocka_unit_test(test_has_none) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* A rank's share of a file: that the shares are the file, that what is read is what is there, by both ways, and what a stripe says of a file
- * that ends too early, of descriptors that cannot be read, and of one that takes no whole pages. */
+/* A rank's share of a file: that the shares are the file, that what is read is what is there, by
+ * both ways, and what a stripe says of a file that ends too early, of descriptors that cannot be
+ * read, and of one that takes no whole pages. */
 #include "disk/stripe.h"
 
 #include <errno.h>
@@ -23,7 +24,9 @@ static unsigned char content[BYTES];
 
 static void test_shares(void **state)
 {
-    static const uint64_t sizes[] = { 0, 1, 4095, 4096, 4097, 100000, 7 * MIB, 64 * MIB + 1, UINT64_C(1) << 40 };
+    static const uint64_t sizes[] = {
+        0, 1, 4095, 4096, 4097, 100000, 7 * MIB, 64 * MIB + 1, UINT64_C(1) << 40
+    };
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (uint32_t ranks = 1; ranks < 20; ranks++) {
@@ -31,7 +34,8 @@ static void test_shares(void **state)
             for (uint32_t me = 0; me < ranks; me++) {
                 uint64_t from, to;
                 stripe_share(sizes[i], ranks, me, &from, &to);
-                assert_true(from == at && to >= from && (from % STRIPE_PAGE == 0 || from == sizes[i]));
+                assert_true(from == at && to >= from
+                            && (from % STRIPE_PAGE == 0 || from == sizes[i]));
                 most = to - from > most ? to - from : most;
                 at = to;
             }
@@ -130,7 +134,8 @@ static void ends_early(void)
 {
     int fd = open_it(O_RDONLY), direct = open_it(O_RDONLY | O_DIRECT);
     for (int i = 0; i < 2; i++) {
-        struct stripe s = run((struct stripe_plan){ kept_of(fd), kept_of(i ? direct : -1), false, memory, 0, BYTES + 2 * MIB });
+        struct stripe s = run((struct stripe_plan){ kept_of(fd), kept_of(i ? direct : -1), false,
+                                                    memory, 0, BYTES + 2 * MIB });
         assert_true(s.ended && s.error == -EIO && s.error_at >= BYTES);
         assert_memory_equal(memory, content, BYTES / MIB * MIB);
     }
@@ -152,12 +157,16 @@ static void test_errors(void **state)
 {
     (void)state;
     int wrong = open_it(O_WRONLY), fd = open_it(O_RDONLY);
-    struct stripe s = run((struct stripe_plan){ kept_of(wrong), KEPT_NONE, false, memory, MIB, BYTES });
+    struct stripe s = run(
+        (struct stripe_plan){ kept_of(wrong), KEPT_NONE, false, memory, MIB, BYTES });
     assert_true(s.error == -EBADF && s.error_at >= MIB && s.busy == 0 && s.moved == 0);
     s = run((struct stripe_plan){ kept_of(fd), KEPT_NONE, true, memory, 0, BYTES });
     assert_true(s.error == -EBADF && s.busy == 0);
     struct stripe sync;
-    assert_int_equal(stripe_begin(&sync, &(struct stripe_plan){ kept_of(fd), KEPT_NONE, true, memory, 0, 0 }), 0);
+    assert_int_equal(stripe_begin(&sync,
+                                  &(struct stripe_plan){ kept_of(fd), KEPT_NONE, true, memory, 0,
+                                                         0 }),
+                     0);
     assert_true(stripe_advance(&sync));
     stripe_sync(&sync, &KEPT_NONE);
     while (!stripe_advance(&sync))
@@ -168,8 +177,9 @@ static void test_errors(void **state)
     close(fd);
 }
 
-/* The program closes the descriptor while the file is read or written, and opens another file under its number: an error, and nothing of the
-   other file is in the result, nor anything of ours in it. */
+/* The program closes the descriptor while the file is read or written, and opens another file
+   under its number: an error, and nothing of the other file is in the result, nor anything of
+   ours in it. */
 static void is_replaced(bool write)
 {
     char other[80];
@@ -179,7 +189,10 @@ static void is_replaced(bool write)
     assert_int_equal(pwrite(another, theirs, sizeof theirs, 0), sizeof theirs);
     assert_int_equal(ftruncate(another, BYTES), 0);
     struct stripe s;
-    assert_int_equal(stripe_begin(&s, &(struct stripe_plan){ kept_of(fd), KEPT_NONE, write, memory, 0, BYTES }), 0);
+    assert_int_equal(stripe_begin(&s,
+                                  &(struct stripe_plan){ kept_of(fd), KEPT_NONE, write, memory, 0,
+                                                         BYTES }),
+                     0);
     assert_int_equal(dup3(another, fd, O_CLOEXEC), fd);
     while (!stripe_advance(&s))
         sched_yield();
@@ -205,18 +218,21 @@ static void test_replaced(void **state)
     unsetenv("TUTTI_URING");
 }
 
-/* A descriptor for whole pages that takes something else: the file comes through the cache. Memory that begins within a page is what
-   O_DIRECT refuses. */
+/* A descriptor for whole pages that takes something else: the file comes through the cache. Memory
+   that begins within a page is what O_DIRECT refuses. */
 static void test_pages_refused(void **state)
 {
     (void)state;
     int fd = open_it(O_RDONLY), direct = open_it(O_RDONLY | O_DIRECT);
     drop_from_cache();
     struct stripe s;
-    assert_int_equal(stripe_begin(&s, &(struct stripe_plan){ kept_of(fd), kept_of(direct), false, memory + 1, 0, BYTES }), 0);
+    assert_int_equal(stripe_begin(&s,
+                                  &(struct stripe_plan){ kept_of(fd), kept_of(direct), false,
+                                                         memory + 1, 0, BYTES }),
+                     0);
     while (!stripe_advance(&s))
         sched_yield();
-    if (s.error == 0)                                /* else it is memory_populate that wants pages */
+    if (s.error == 0)                           /* else it is memory_populate that wants pages */
         assert_memory_equal(memory + 1, content, BYTES);
     stripe_end(&s);
     close(fd);
@@ -231,7 +247,10 @@ static void test_end_waits(void **state)
     for (int i = 0; i < 20; i++) {
         struct stripe s;
         drop_from_cache();
-        assert_int_equal(stripe_begin(&s, &(struct stripe_plan){ kept_of(fd), kept_of(direct), false, memory, 0, BYTES }), 0);
+        assert_int_equal(stripe_begin(&s,
+                                      &(struct stripe_plan){ kept_of(fd), kept_of(direct), false,
+                                                             memory, 0, BYTES }),
+                         0);
         stripe_advance(&s);
         stripe_end(&s);
         memset(memory, 0, BYTES);
@@ -265,8 +284,10 @@ static int drop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares), cmocka_unit_test(test_reads), cmocka_unit_test(test_writes), cmocka_unit_test(test_a_file_that_ends_early),
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_replaced), cmocka_unit_test(test_pages_refused), cmocka_unit_test(test_end_waits),
+        cmocka_unit_test(test_shares), cmocka_unit_test(test_reads), cmocka_unit_test(test_writes),
+        cmocka_unit_test(test_a_file_that_ends_early), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_replaced), cmocka_unit_test(test_pages_refused),
+        cmocka_unit_test(test_end_waits),
     };
     return cmocka_run_group_tests(tests, make, drop);
 }

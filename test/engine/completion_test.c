@@ -22,7 +22,8 @@ static void *sleep_for(void *arg)
     return NULL;
 }
 
-/* Who lies down at any moment of the ringing gets up. Without the wake, or with one that comes before the word, this never ends. */
+/* Who lies down at any moment of the ringing gets up. Without the wake, or with one that comes
+ * before the word, this never ends. */
 static void test_sleeper(void **state)
 {
     (void)state;
@@ -57,6 +58,7 @@ static void test_words(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sleeper), cmocka_unit_test(test_words) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sleeper),
+                                        cmocka_unit_test(test_words) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

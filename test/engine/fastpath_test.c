@@ -1,5 +1,6 @@
 /* ctest: timeout=60
- * What a call of a few bytes leaves behind, and what it is computed with: the second of two alike goes a shorter way than the first. */
+ * What a call of a few bytes leaves behind, and what it is computed with: the second of two alike
+ * goes a shorter way than the first. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,9 +21,11 @@ static void flush(void) { _mm_setcsr(_mm_getcsr() | FLUSH); }
 static void flush(void) { }
 #endif
 
-enum { RANKS = 2, TIMES = 20, LINE = 11, PLACES = 5, MANY = 100000 };         /* words of a line; the first that is a place's */
+/* words of a line; the first that is a place's */
+enum { RANKS = 2, TIMES = 20, LINE = 11, PLACES = 5, MANY = 100000 };
 
-/* 2^-149 of each rank: with either rank's modes nothing would be left. As words, for comparing floats would flush, too. */
+/* 2^-149 of each rank: with either rank's modes nothing would be left. As words, for comparing
+ * floats would flush, too. */
 static int sum_of_denormals(tutti_comm *world, void *arg)
 {
     const uint32_t least = 1;
@@ -44,8 +47,9 @@ static void a_rank_that_flushes_denormals_gets_what_the_others_get(void **state)
     assert_int_equal(tutti_spawn(RANKS, sum_of_denormals, NULL, NULL, NULL), 0);
 }
 
-/* 88 bytes lie where larger operations say in what part of the arena their buffers are, or at what address: so a place that would be believed, all
-   over it, is left there by both parities of an operation's number, and then come operations that look. */
+/* 88 bytes lie where larger operations say in what part of the arena their buffers are, or at what
+   address: so a place that would be believed, all over it, is left there by both parities of an
+   operation's number, and then come operations that look. */
 static int lines_and_larger(tutti_comm *world, void *arg)
 {
     static uint32_t give[MANY], get[RANKS * MANY];
@@ -54,7 +58,9 @@ static int lines_and_larger(tutti_comm *world, void *arg)
     (void)arg;
     for (int i = 0; i < TIMES; i++) {
         for (int k = 0; k < LINE; k++)
-            line[k] = (k - PLACES) % 3 == 0 ? 4096 + (uint64_t)i * 4096 : (k - PLACES) % 3 == 1 ? 0 : UINT64_C(1) << 40;
+            line[k] = (k - PLACES) % 3 == 0 ? 4096 + (uint64_t)i * 4096
+                : (k - PLACES) % 3 == 1 ? 0
+                : UINT64_C(1) << 40;
         for (int parity = 0; parity < 2; parity++) {
             int r = tutti_all_reduce(line, sum, LINE, TUTTI_U64, TUTTI_MAX, world, NULL);
             if (r < 0 || memcmp(line, sum, sizeof sum) != 0)
@@ -63,9 +69,11 @@ static int lines_and_larger(tutti_comm *world, void *arg)
         size_t n = i % 4 < 2 ? MANY : 3;
         for (size_t k = 0; k < n; k++)
             give[k] = (uint32_t)(k + (size_t)(me + i));
-        int r = i % 2 ? tutti_all_gather(give, get, n, TUTTI_U32, world, NULL) : tutti_all_reduce(give, get, n, TUTTI_U32, TUTTI_SUM, world, NULL);
+        int r = i % 2 ? tutti_all_gather(give, get, n, TUTTI_U32, world, NULL)
+                      : tutti_all_reduce(give, get, n, TUTTI_U32, TUTTI_SUM, world, NULL);
         for (size_t k = 0; k < n && r == 0; k++)
-            r = i % 2 ? get[k] != k + (size_t)i || get[n + k] != k + (size_t)i + 1 : get[k] != 2 * (k + (size_t)i) + 1;
+            r = i % 2 ? get[k] != k + (size_t)i || get[n + k] != k + (size_t)i + 1
+                      : get[k] != 2 * (k + (size_t)i) + 1;
         if (r)
             return 2;
     }
@@ -78,13 +86,15 @@ static void what_a_line_said_is_nobodys_place(void **state)
     assert_int_equal(tutti_spawn(RANKS, lines_and_larger, NULL, NULL, NULL), 0);
 }
 
-/* One property of the call at a time is another than the last time, now and then none, through the same few buffers. */
+/* One property of the call at a time is another than the last time, now and then none, through the
+ * same few buffers. */
 static int nearly_alike(tutti_comm *world, void *arg)
 {
     enum { BUFFERS = 2, MOST = 1100, CALLS = 4000 };
     static union { uint32_t u[MOST]; float f[MOST]; } give[BUFFERS], get[BUFFERS];
     const size_t counts[] = { 1, 2, 22, 23, 256, 1000, MOST, 3 };
-    int me = tutti_rank(world), size = tutti_size(world), send = 0, recv = 0, floats = 0, largest = 0, which = 0;
+    int me = tutti_rank(world), size = tutti_size(world), send = 0, recv = 0, floats = 0,
+        largest = 0, which = 0;
     uint32_t seed = 7;                               /* the same in all ranks */
     (void)arg;
     for (int i = 0; i < CALLS; i++) {
@@ -105,9 +115,11 @@ static int nearly_alike(tutti_comm *world, void *arg)
             else
                 give[send].u[k] = x;
         }
-        int r = tutti_all_reduce(&give[send], &get[recv], n, floats ? TUTTI_F32 : TUTTI_U32, largest ? TUTTI_MAX : TUTTI_SUM, world, NULL);
+        int r = tutti_all_reduce(&give[send], &get[recv], n, floats ? TUTTI_F32 : TUTTI_U32,
+                                 largest ? TUTTI_MAX : TUTTI_SUM, world, NULL);
         for (size_t k = 0; k < n && r == 0; k++) {
-            uint32_t first = (uint32_t)i + (uint32_t)k, last = first + (uint32_t)size - 1, sum = (first + last) * (uint32_t)size / 2;
+            uint32_t first = (uint32_t)i + (uint32_t)k, last = first + (uint32_t)size - 1,
+                     sum = (first + last) * (uint32_t)size / 2;
             uint32_t expected = largest ? last : sum;
             r = floats ? get[recv].f[k] != (float)expected : get[recv].u[k] != expected;
         }
@@ -122,7 +134,8 @@ static void calls_nearly_like_the_last_are_taken_for_what_they_are(void **state)
     (void)state;
     for (int ranks = 1; ranks <= 3; ranks++)
         assert_int_equal(tutti_spawn(ranks, nearly_alike, NULL, NULL, NULL), 0);
-    setenv("TUTTI_ALGORITHM", "all_reduce:-inf=eager", 1);           /* also of one element, which goes by a line by itself */
+    /* also of one element, which goes by a line by itself */
+    setenv("TUTTI_ALGORITHM", "all_reduce:-inf=eager", 1);
     for (int ranks = 1; ranks <= 3; ranks++)
         assert_int_equal(tutti_spawn(ranks, nearly_alike, NULL, NULL, NULL), 0);
     unsetenv("TUTTI_ALGORITHM");
@@ -131,7 +144,10 @@ static void calls_nearly_like_the_last_are_taken_for_what_they_are(void **state)
 enum { KINDS = 9, WORDS = 600, WIDEST = 3 };
 
 /* Element k of block b of what rank p gives in call i. */
-static uint32_t given(int i, int p, size_t b, size_t k) { return (uint32_t)(i * 31 + p * 7 + (int)b * 3) + (uint32_t)k; }
+static uint32_t given(int i, int p, size_t b, size_t k)
+{
+    return (uint32_t)(i * 31 + p * 7 + (int)b * 3) + (uint32_t)k;
+}
 
 /* What of ranks 0 … ranks - 1 comes out of their block b. */
 static uint32_t folded(int i, int ranks, size_t b, size_t k, bool largest)
@@ -163,7 +179,8 @@ static int alike_call(tutti_comm *world, const struct alike *a, uint32_t *give, 
 }
 
 /* What element k of block b of the result must be; false: no matter. */
-static bool alike_wants(const struct alike *a, int i, int me, int size, size_t b, size_t k, uint32_t *wanted)
+static bool alike_wants(const struct alike *a, int i, int me, int size, size_t b, size_t k,
+                        uint32_t *wanted)
 {
     bool root = me == a->root;
     switch (a->kind) {
@@ -190,7 +207,8 @@ static int alike_judge(const struct alike *a, int i, int me, int size, const uin
     return 0;
 }
 
-/* As above, for all collectives of even parts: kind, root, count and operation change now and then, the buffers hardly ever. */
+/* As above, for all collectives of even parts: kind, root, count and operation change now and then,
+ * the buffers hardly ever. */
 static int every_kind(tutti_comm *world, void *arg)
 {
     static uint32_t give[2][WIDEST * WORDS], get[2][WIDEST * WORDS];
@@ -212,7 +230,8 @@ static int every_kind(tutti_comm *world, void *arg)
         for (size_t b = 0; b < (size_t)size; b++)
             for (size_t k = 0; k < a.n; k++)
                 give[with][b * a.n + k] = given(i, me, b, k);
-        if (alike_call(world, &a, give[with], get[with]) < 0 || alike_judge(&a, i, me, size, a.kind ? get[with] : give[with]))
+        if (alike_call(world, &a, give[with], get[with]) < 0
+            || alike_judge(&a, i, me, size, a.kind ? get[with] : give[with]))
             return 1;
     }
     return 0;
@@ -225,7 +244,8 @@ static void calls_of_every_kind_nearly_like_the_last_are_taken_for_what_they_are
         assert_int_equal(tutti_spawn(ranks, every_kind, NULL, NULL, NULL), 0);
 }
 
-/* After many that were alike, one rank wants something else with the same buffers: nobody gets a result. */
+/* After many that were alike, one rank wants something else with the same buffers: nobody gets
+ * a result. */
 static int then_another(tutti_comm *world, void *arg)
 {
     static float give[1024], get[1024];
@@ -235,7 +255,8 @@ static int then_another(tutti_comm *world, void *arg)
         r = tutti_all_reduce(give, get, n, TUTTI_F32, TUTTI_SUM, world, NULL);
     if (r < 0)
         return 1;
-    r = tutti_all_reduce(give, get, n, TUTTI_F32, tutti_rank(world) ? TUTTI_MAX : TUTTI_SUM, world, NULL);
+    r = tutti_all_reduce(give, get, n, TUTTI_F32, tutti_rank(world) ? TUTTI_MAX : TUTTI_SUM, world,
+                         NULL);
     return r < 0 ? 0 : 2;
 }
 

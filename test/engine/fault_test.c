@@ -1,6 +1,6 @@
 /* ctest: timeout=120 labels=faults serial */
-/* Faults on purpose, which other programs' tests are to rely on: what may be written, that each strikes at its call and on its rank alone,
- * and how calls are counted. */
+/* Faults on purpose, which other programs' tests are to rely on: what may be written, that each
+ * strikes at its call and on its rank alone, and how calls are counted. */
 #include "support/team.h"
 
 #include "base/clock.h"
@@ -40,20 +40,26 @@ static void finish(struct team *team)
 static void the_grammar(void **state)
 {
     (void)state;
-    static const char *const right[] = { "0:barrier#1:kill", "0:*#1:stop", "0:all_reduce#2:delay=0", "0:broadcast#18446744:delay=3600000",
-                                         "0:reduce#3:abort", "0:comm_split#1:abort", "0:comm_create#9:abort", "0:once#7:kill" };
+    static const char *const right[] = {
+        "0:barrier#1:kill", "0:*#1:stop", "0:all_reduce#2:delay=0",
+        "0:broadcast#18446744:delay=3600000", "0:reduce#3:abort", "0:comm_split#1:abort",
+        "0:comm_create#9:abort", "0:once#7:kill"
+    };
     static const struct { const char *text, *why; } wrong[] = {
         { "", "expected RANK:OPERATION#N" },          { "0", "expected RANK:OPERATION#N" },
-        { "0:barrier", "expected RANK:OPERATION#N" }, { "0:barrier#1", "expected RANK:OPERATION#N" },
-        { "1:barrier#1:kill", "no rank of this comm" }, { "-1:barrier#1:kill", "no rank of this comm" },
-        { "x:barrier#1:kill", "no rank of this comm" }, { ":barrier#1:kill", "no rank of this comm" },
-        { "0:barier#1:kill", "no operation" },          { "0:#1:kill", "no operation" },
-        { "0:tutti_barrier#1:kill", "no operation" },   { "0:barrier#0:kill", "from 1" },
-        { "0:barrier#-1:kill", "from 1" },              { "0:barrier#x:kill", "from 1" },
-        { "0:barrier#:kill", "from 1" },                { "0:barrier#1:", "expected kill" },
-        { "0:barrier#1:die", "expected kill" },         { "0:barrier#1:delay", "expected kill" },
-        { "0:barrier#1:delay=", "expected kill" },      { "0:barrier#1:delay=-1", "expected kill" },
-        { "0:barrier#1:delay=1s", "expected kill" },    { "0:barrier#1:kill ", "expected kill" },
+        { "0:barrier", "expected RANK:OPERATION#N" },
+        { "0:barrier#1", "expected RANK:OPERATION#N" },
+        { "1:barrier#1:kill", "no rank of this comm" },
+        { "-1:barrier#1:kill", "no rank of this comm" },
+        { "x:barrier#1:kill", "no rank of this comm" },
+        { ":barrier#1:kill", "no rank of this comm" }, { "0:barier#1:kill", "no operation" },
+        { "0:#1:kill", "no operation" }, { "0:tutti_barrier#1:kill", "no operation" },
+        { "0:barrier#0:kill", "from 1" }, { "0:barrier#-1:kill", "from 1" },
+        { "0:barrier#x:kill", "from 1" }, { "0:barrier#:kill", "from 1" },
+        { "0:barrier#1:", "expected kill" }, { "0:barrier#1:die", "expected kill" },
+        { "0:barrier#1:delay", "expected kill" }, { "0:barrier#1:delay=", "expected kill" },
+        { "0:barrier#1:delay=-1", "expected kill" }, { "0:barrier#1:delay=1s", "expected kill" },
+        { "0:barrier#1:kill ", "expected kill" },
     };
     tutti_comm *world;
     setenv("TUTTI_SPAN_BYTES", "16M", 0);
@@ -86,7 +92,7 @@ static void a_wrong_variable_fails_the_init(void **state)
     assert_null(world);
     assert_non_null(strstr(tutti_explain(NULL), "TUTTI_FAULT"));
     assert_non_null(strstr(tutti_explain(NULL), "expected kill, stop, delay=MS or abort"));
-    char list[1024];                                         /* also where it comes late in a long list */
+    char list[1024];                                /* also where it comes late in a long list */
     memset(list, ',', sizeof list);
     strcpy(list + sizeof list - 32, "0:barrier#1:perish");
     setenv("TUTTI_FAULT", list, 1);
@@ -95,14 +101,17 @@ static void a_wrong_variable_fails_the_init(void **state)
 
 /* ---- what they do ---- */
 
-/* Counts in units of calls: 3 barriers, then all_reduce and barrier in turn. Says how many calls succeeded before one failed. */
+/* Counts in units of calls: 3 barriers, then all_reduce and barrier in turn. Says how many calls
+ * succeeded before one failed. */
 static int counts(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
     float x = 1, y;
     for (int i = 0; i < 10 && !mine->error[0]; i++) {
         uint64_t began = clock_ns();
-        mine->error[0] = i >= 3 && i % 2 ? tutti_all_reduce(&x, &y, 1, TUTTI_F32, TUTTI_SUM, world, NULL) : tutti_barrier(world, NULL);
+        mine->error[0] = i >= 3 && i % 2
+            ? tutti_all_reduce(&x, &y, 1, TUTTI_F32, TUTTI_SUM, world, NULL)
+            : tutti_barrier(world, NULL);
         if (!mine->error[0])
             mine->operation++;
         uint64_t took = clock_ns() - began;
@@ -144,9 +153,10 @@ static void kill_at_the_nth_call(void **state)
 {
     (void)state;
     static const struct { const char *fault; uint64_t before; } rows[] = {
-        { "1:barrier#1:kill", 0 }, { "1:barrier#3:kill", 2 }, { "1:barrier#4:kill", 4 }, { "1:all_reduce#1:kill", 3 },
-        { "1:all_reduce#2:kill", 5 }, { "1:*#1:kill", 0 }, { "1:*#4:kill", 3 }, { "1:*#6:kill", 5 },
-        { "0:barrier#1:delay=0,1:*#2:kill", 1 }, { "1:barrier#4:kill,1:all_reduce#1:kill", 3 },
+        { "1:barrier#1:kill", 0 }, { "1:barrier#3:kill", 2 }, { "1:barrier#4:kill", 4 },
+        { "1:all_reduce#1:kill", 3 }, { "1:all_reduce#2:kill", 5 }, { "1:*#1:kill", 0 },
+        { "1:*#4:kill", 3 }, { "1:*#6:kill", 5 }, { "0:barrier#1:delay=0,1:*#2:kill", 1 },
+        { "1:barrier#4:kill,1:all_reduce#1:kill", 3 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct team *team = with_fault(rows[i].fault);
@@ -162,7 +172,8 @@ static void kill_at_the_nth_call(void **state)
 static void of_another_operation_or_a_later_call(void **state)
 {
     (void)state;
-    static const char *const faults[] = { "1:broadcast#1:kill", "1:barrier#7:kill", "1:*#11:kill", "1:all_reduce#5:abort" };
+    static const char *const faults[] = { "1:broadcast#1:kill", "1:barrier#7:kill", "1:*#11:kill",
+                                          "1:all_reduce#5:abort" };
     for (size_t i = 0; i < 4; i++) {
         struct team *team = with_fault(faults[i]);
         await_others(team, -1);
@@ -195,7 +206,8 @@ static void delay_at_the_nth_call(void **state)
     finish(team);
     expect_others(team, -1, 10, 0);
     for (int r = 0; r < 3; r++)
-        assert_true(team->rank[r].number[0] >= UINT64_C(200000000)); /* all waited for it; at least, since they may have come a little later */
+        /* all waited for it; at least, since they may have come a little later */
+        assert_true(team->rank[r].number[0] >= UINT64_C(200000000));
     assert_int_equal(team->rank[0].number[1], 5);
     team_free(team);
 }
@@ -218,7 +230,8 @@ static int on_a_comm(tutti_comm *world, int rank, struct team *team)
     struct team_rank *mine = &team->rank[rank];
     tutti_comm *comm = NULL;
     mine->error[0] = tutti_barrier(world, NULL);
-    mine->error[0] |= tutti_comm_split(world, 0, -rank, &comm);      /* in reverse order: our rank there is 2 - rank */
+    /* in reverse order: our rank there is 2 - rank */
+    mine->error[0] |= tutti_comm_split(world, 0, -rank, &comm);
     mine->error[0] |= tutti_fault(comm, "0:barrier#2:abort");
     mine->error[0] |= tutti_barrier(comm, NULL);
     mine->error[0] |= tutti_fault(comm, "1:barrier#1:kill");         /* past: never strikes */
@@ -270,10 +283,14 @@ static void a_refused_call_does_not_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_grammar, plain), cmocka_unit_test_setup(a_wrong_variable_fails_the_init, plain),
-        cmocka_unit_test_setup(kill_at_the_nth_call, plain), cmocka_unit_test_setup(of_another_operation_or_a_later_call, plain),
-        cmocka_unit_test_setup(stop_at_the_nth_call, plain), cmocka_unit_test_setup(delay_at_the_nth_call, plain),
-        cmocka_unit_test_setup(abort_at_the_nth_call, plain), cmocka_unit_test_setup(on_a_comm_of_its_own, plain),
+        cmocka_unit_test_setup(the_grammar, plain),
+        cmocka_unit_test_setup(a_wrong_variable_fails_the_init, plain),
+        cmocka_unit_test_setup(kill_at_the_nth_call, plain),
+        cmocka_unit_test_setup(of_another_operation_or_a_later_call, plain),
+        cmocka_unit_test_setup(stop_at_the_nth_call, plain),
+        cmocka_unit_test_setup(delay_at_the_nth_call, plain),
+        cmocka_unit_test_setup(abort_at_the_nth_call, plain),
+        cmocka_unit_test_setup(on_a_comm_of_its_own, plain),
         cmocka_unit_test_setup(a_refused_call_does_not_count, plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

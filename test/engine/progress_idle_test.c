@@ -1,7 +1,8 @@
 /* ctest: timeout=200 labels=faults
- * Work that nobody waits for is carried on by the progress thread, however long it had nothing to do before: where no CPU is to spare for it,
- * it looks by itself for a while after there was work, and must be rung for after that. Nor does a thread that has spun for one work
- * keep it away from the next. Ranks share one CPU here, so on every machine none is to spare. */
+ * Work that nobody waits for is carried on by the progress thread, however long it had nothing to
+ * do before: where no CPU is to spare for it, it looks by itself for a while after there was work,
+ * and must be rung for after that. Nor does a thread that has spun for one work keep it away from
+ * the next. Ranks share one CPU here, so on every machine none is to spare. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +60,8 @@ static int waited_for(tutti_comm *world, int rank, int round)
 static int body(tutti_comm *world, int rank)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        const struct timespec idle = { 0, round % 3 * 8 * 1000000 };           /* none, a few naps, until it has gone cold */
+        /* none, a few naps, until it has gone cold */
+        const struct timespec idle = { 0, round % 3 * 8 * 1000000 };
         int word[2] = { 4 * round + 2 * rank, 4 * round + 2 * rank + 1 };
         nanosleep(&idle, NULL);
         CHECK_IS(waited_for(world, rank, round), 0);

@@ -1,6 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* Operations left under way. Where a test needs that something has not happened yet, a rank holds back its part until it is told; so
- * "still under way" is certain, and nothing is measured. */
+/* Operations left under way. Where a test needs that something has not happened yet, a rank holds
+ * back its part until it is told; so "still under way" is certain, and nothing is measured. */
 #include "support/ranks.h"
 
 #include <dirent.h>
@@ -29,7 +29,8 @@ static int until(tutti_work *work)
     return r;
 }
 
-/* Every kind and size, three of each in flight, each waited for in another way, the results right. */
+/* Every kind and size, three of each in flight, each waited for in another way, the
+ * results right. */
 static int body_all_kinds(tutti_comm *world, int rank)
 {
     int size = tutti_size(world);
@@ -44,14 +45,21 @@ static int body_all_kinds(tutti_comm *world, int rank)
                 x[i][n + k] = rank == i % size ? (int32_t)k + 100 * i : -1;
                 x[i][2 * n + k] = rank + i;
             }
-            CHECK_IS(tutti_all_reduce(x[i], x[i], n, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &all[i] }), 0);
-            CHECK_IS(tutti_broadcast(x[i] + n, n, TUTTI_I32, i % size, world, &(tutti_call){ .work = &from[i] }), 0);
-            CHECK_IS(tutti_reduce(x[i] + 2 * n, x[i] + 2 * n, n, TUTTI_I32, TUTTI_MAX, i % size, world, &(tutti_call){ .work = &to[i] }), 0);
+            CHECK_IS(tutti_all_reduce(x[i], x[i], n, TUTTI_I32, TUTTI_SUM, world,
+                                      &(tutti_call){ .work = &all[i] }),
+                     0);
+            CHECK_IS(tutti_broadcast(x[i] + n, n, TUTTI_I32, i % size, world,
+                                     &(tutti_call){ .work = &from[i] }),
+                     0);
+            CHECK_IS(tutti_reduce(x[i] + 2 * n, x[i] + 2 * n, n, TUTTI_I32, TUTTI_MAX, i % size,
+                                  world, &(tutti_call){ .work = &to[i] }),
+                     0);
             CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &gate[i] }), 0);
         }
         for (int p = 0; p < size; p++)
             sum += p;
-        CHECK_IS(tutti_wait(gate[2], 0), 0);                 /* the last first: whatever was started before it is over then */
+        /* the last first: whatever was started before it is over then */
+        CHECK_IS(tutti_wait(gate[2], 0), 0);
         for (int i = 0; i < 3; i++) {
             CHECK_IS(tutti_test(all[i]), 0);
             CHECK_IS(tutti_test(all[i]), 0);                 /* never frees */
@@ -82,11 +90,13 @@ static void test_all_kinds(void **state)
 
 static void note_order(int error, void *arg)
 {
-    page->bytes[load_acquire32(&page->word[ORDER])] = (char)((intptr_t)arg + (error ? 100 : 0));     /* one rank alone notes */
+    /* one rank alone notes */
+    page->bytes[load_acquire32(&page->word[ORDER])] = (char)((intptr_t)arg + (error ? 100 : 0));
     ranks_count(ORDER);
 }
 
-/* They end in the order in which they were started, as `done` sees it; blocking calls take their place behind. */
+/* They end in the order in which they were started, as `done` sees it; blocking calls take their
+ * place behind. */
 static int body_in_order(tutti_comm *world, int rank)
 {
     enum { MANY = 40 };
@@ -94,17 +104,29 @@ static int body_in_order(tutti_comm *world, int rank)
     float x[RING_COUNT] = { 1 };
     if (rank == 0)
         for (intptr_t i = 0; i < MANY; i++)
-            CHECK_IS(tutti_all_reduce(x, x, i % 3 == 0 ? 1 : i % 3 == 1 ? FLAT_COUNT : RING_COUNT, TUTTI_F32, TUTTI_MAX, world,
-                                      &(tutti_call){ .work = &work[i], .done = note_order, .done_arg = (void *)i }), 0);
+            CHECK_IS(tutti_all_reduce(x, x,
+                                      i % 3 == 0 ? 1
+                                          : i % 3 == 1 ? FLAT_COUNT
+                                          : RING_COUNT,
+                                      TUTTI_F32, TUTTI_MAX, world,
+                                      &(tutti_call){ .work = &work[i],
+                                                     .done = note_order,
+                                                     .done_arg = (void *)i }),
+                     0);
     else
         for (int i = 0; i < MANY; i++)
-            CHECK_IS(tutti_all_reduce(x, x, i % 3 == 0 ? 1 : i % 3 == 1 ? FLAT_COUNT : RING_COUNT, TUTTI_F32, TUTTI_MAX, world, NULL), 0);
+            CHECK_IS(tutti_all_reduce(x, x,
+                                      i % 3 == 0 ? 1
+                                          : i % 3 == 1 ? FLAT_COUNT
+                                          : RING_COUNT,
+                                      TUTTI_F32, TUTTI_MAX, world, NULL),
+                     0);
     float y = (float)rank;
     CHECK_IS(tutti_all_reduce(&y, &y, 1, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
     CHECK(y == 1);
     if (rank == 0)
         for (int i = 0; i < MANY; i++) {
-            CHECK_IS(page->bytes[i], i);                     /* all were over before the blocking call */
+            CHECK_IS(page->bytes[i], i);                /* all were over before the blocking call */
             CHECK_IS(tutti_test(work[i]), 0);
             CHECK_IS(tutti_wait(work[i], 0), 0);
         }
@@ -148,7 +170,8 @@ static void done_count(int error, void *arg)
         fetch_add32(arg, 1);
 }
 
-/* Work on several comms at once, more than one sleep of the progress thread can watch, started in different orders by the ranks. */
+/* Work on several comms at once, more than one sleep of the progress thread can watch, started in
+ * different orders by the ranks. */
 static int body_many_comms(tutti_comm *world, int rank)
 {
     enum { COMMS = 40 };
@@ -162,8 +185,15 @@ static int body_many_comms(tutti_comm *world, int rank)
         for (int k = 0; k < COMMS; k++) {
             int i = rank ? COMMS - 1 - k : k;
             x[i][0] = x[i][RING_COUNT / 4 - 1] = i + n;
-            CHECK_IS(tutti_all_reduce(x[i], x[i], i % 10 == 0 ? RING_COUNT / 4 : i % 2 ? FLAT_COUNT : 1, TUTTI_I32, TUTTI_SUM, comm[i],
-                                      &(tutti_call){ .work = &work[i], .done = done_count, .done_arg = (void *)&ended }), 0);
+            CHECK_IS(tutti_all_reduce(x[i], x[i],
+                                      i % 10 == 0 ? RING_COUNT / 4
+                                          : i % 2 ? FLAT_COUNT
+                                                  : 1,
+                                      TUTTI_I32, TUTTI_SUM, comm[i],
+                                      &(tutti_call){ .work = &work[i],
+                                                     .done = done_count,
+                                                     .done_arg = (void *)&ended }),
+                     0);
         }
         /* Nobody calls anything meanwhile: the progress threads alone have to do it all. */
         for (long i = 0; load_acquire32(&ended) < (uint32_t)(n + 1) * COMMS && i < 100000000; i++)
@@ -181,7 +211,12 @@ static int body_many_comms(tutti_comm *world, int rank)
     return 0;
 }
 
-struct deeds { tutti_comm *world, *other; tutti_work *own, *inner; shared32 runs; int error, wrong; };
+struct deeds {
+    tutti_comm *world, *other;
+    tutti_work *own, *inner;
+    shared32 runs;
+    int error, wrong;
+};
 
 static int done_forbidden(struct deeds *d)
 {
@@ -200,7 +235,7 @@ static int done_forbidden(struct deeds *d)
     CHECK_IS(tutti_finalize(world), -EDEADLK);
     CHECK_IS(tutti_comm_free(d->other), -EDEADLK);
     CHECK_IS(tutti_wait(d->own, 0), -EDEADLK);
-    CHECK_IS(tutti_test(d->own), -EAGAIN);                   /* not over: it is being told just now */
+    CHECK_IS(tutti_test(d->own), -EAGAIN);              /* not over: it is being told just now */
     CHECK_IS(tutti_failed(world, NULL, 0), 0);
     return 0;
 }
@@ -211,7 +246,8 @@ static void done_deeds(int error, void *arg)
     d->error = error;
     d->wrong = done_forbidden(d);
     if (d->wrong == 0)
-        d->wrong = tutti_barrier(d->other, &(tutti_call){ .work = &d->inner });      /* starting work elsewhere is fine */
+        /* starting work elsewhere is fine */
+        d->wrong = tutti_barrier(d->other, &(tutti_call){ .work = &d->inner });
     fetch_add32(&d->runs, 1);
 }
 
@@ -252,7 +288,9 @@ static int body_done_before_report(tutti_comm *world, int rank)
     for (int i = 0; i < ranks_many(2000, 300); i++) {
         int told[2] = { 0, -1 };
         tutti_work *work;
-        CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work, .done = done_flag, .done_arg = told }), 0);
+        CHECK_IS(tutti_barrier(world,
+                               &(tutti_call){ .work = &work, .done = done_flag, .done_arg = told }),
+                 0);
         if (i % 2)
             CHECK_IS(until(work), 0);
         else
@@ -274,7 +312,8 @@ static void test_done(void **state)
     assert_int_equal(ranks_run_either(2, body_done_before_report), 0);
 }
 
-/* A rank that leaves: the first ends with the cause, what stands behind with -ECANCELED, and so does every later call. */
+/* A rank that leaves: the first ends with the cause, what stands behind with -ECANCELED, and so
+ * does every later call. */
 static int body_failure(tutti_comm *world, int rank)
 {
     tutti_work *work[4];
@@ -286,7 +325,9 @@ static int body_failure(tutti_comm *world, int rank)
     }
     for (int i = 0; i < 4; i++)
         CHECK_IS(tutti_all_reduce(x, x, FLAT_COUNT, TUTTI_F32, TUTTI_SUM, world,
-                                  &(tutti_call){ .work = &work[i], .done = done_flag, .done_arg = told[i] }), 0);
+                                  &(tutti_call){
+                                      .work = &work[i], .done = done_flag, .done_arg = told[i] }),
+                 0);
     ranks_count(HERE);
     for (long i = 0; tutti_test(work[3]) == -EAGAIN && i < 100000000; i++)
         sched_yield();
@@ -299,9 +340,11 @@ static int body_failure(tutti_comm *world, int rank)
     }
     CHECK(strstr(tutti_explain(world), "rank 1"));
     tutti_work *none = (tutti_work *)(void *)world;
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &none, .done = done_flag, .done_arg = told[0] }), -ECANCELED);
+    CHECK_IS(tutti_barrier(world,
+                           &(tutti_call){ .work = &none, .done = done_flag, .done_arg = told[0] }),
+             -ECANCELED);
     CHECK(none == NULL);
-    CHECK_IS(told[0][0], 1);                                 /* a call that fails to start tells nobody */
+    CHECK_IS(told[0][0], 1);                        /* a call that fails to start tells nobody */
     CHECK_IS(tutti_barrier(world, NULL), -ECANCELED);
     return 0;
 }
@@ -320,7 +363,11 @@ static int body_failure_found(tutti_comm *world, int rank)
         CHECK_IS(ranks_await(HERE, 2), 0);
         ranks_die();
     }
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work, .done = note_error, .done_arg = (void *)&page->number[rank] }), 0);
+    CHECK_IS(tutti_barrier(world,
+                           &(tutti_call){ .work = &work,
+                                          .done = note_error,
+                                          .done_arg = (void *)&page->number[rank] }),
+             0);
     ranks_count(HERE);
     CHECK_IS(ranks_await(ORDER, 2), 0);
     CHECK_IS(load_acquire64(&page->number[rank]), EOWNERDEAD);
@@ -367,14 +414,15 @@ static void test_start_fails(void **state)
     assert_int_equal(ranks_run_either(2, body_start_fails), 0);
 }
 
-/* A deadline counts from the call, and also where the call stands behind one that has none: rank 1 never comes. */
+/* A deadline counts from the call, and also where the call stands behind one that has none: rank 1
+ * never comes. */
 static int body_deadlines(tutti_comm *world, int rank)
 {
     tutti_work *work[3];
     CHECK_IS(tutti_set_timeout(world, -1), 0);
     if (rank == 1) {
         CHECK_IS(ranks_await(GO, 1), 0);
-        CHECK_IS(tutti_barrier(world, NULL), -ETIMEDOUT);    /* it is late: the others have given up */
+        CHECK_IS(tutti_barrier(world, NULL), -ETIMEDOUT); /* it is late: the others have given up */
         return 0;
     }
     CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work[0] }), 0);
@@ -408,7 +456,8 @@ static void test_deadlines(void **state)
     assert_int_equal(ranks_run_either(2, body_deadline_of_its_own), 0);
 }
 
-/* TUTTI_KEEP: the deadline is news for this rank alone. The operation goes on in its place, what stands behind waits. */
+/* TUTTI_KEEP: the deadline is news for this rank alone. The operation goes on in its place, what
+ * stands behind waits. */
 static int body_keep(tutti_comm *world, int rank)
 {
     int x = 1;
@@ -416,9 +465,12 @@ static int body_keep(tutti_comm *world, int rank)
     if (rank == 1)
         CHECK_IS(ranks_await(GO, 1), 0);
     else {
-        CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &kept, .flags = TUTTI_KEEP, .timeout_ms = 20 }), 0);
+        CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world,
+                                  &(tutti_call){
+                                      .work = &kept, .flags = TUTTI_KEEP, .timeout_ms = 20 }),
+                 0);
         CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &behind }), 0);
-        CHECK_IS(tutti_wait(kept, 60000), -ETIMEDOUT);       /* the moment it passes ends the wait */
+        CHECK_IS(tutti_wait(kept, 60000), -ETIMEDOUT);      /* the moment it passes ends the wait */
         CHECK_IS(tutti_wait(kept, 0), -ETIMEDOUT);
         CHECK_IS(tutti_wait(kept, 3), -ETIMEDOUT);
         CHECK_IS(tutti_test(kept), -ETIMEDOUT);
@@ -476,7 +528,10 @@ static int body_free_after_wait(tutti_comm *world, int rank)
         tutti_work *work;
         CHECK_IS(tutti_comm_split(world, 0, 0, &sub), 0);
         shared32 ended = 0;
-        CHECK_IS(tutti_barrier(sub, &(tutti_call){ .work = &work, .done = done_count, .done_arg = (void *)&ended }), 0);
+        CHECK_IS(tutti_barrier(sub,
+                               &(tutti_call){
+                                   .work = &work, .done = done_count, .done_arg = (void *)&ended }),
+                 0);
         while (i % 2 && load_acquire32(&ended) == 0)
             sched_yield();
         CHECK_IS(tutti_wait(work, 0), 0);
@@ -524,7 +579,8 @@ static int body_thread(tutti_comm *world, int rank)
     return 0;
 }
 
-/* A rank that starts and never looks again still does its part: its peers end, several operations and phases on. */
+/* A rank that starts and never looks again still does its part: its peers end, several operations
+ * and phases on. */
 static int body_never_waits(tutti_comm *world, int rank)
 {
     static _Thread_local int32_t x[3][RING_COUNT];
@@ -532,13 +588,17 @@ static int body_never_waits(tutti_comm *world, int rank)
     for (int i = 0; i < 3; i++) {
         x[i][RING_COUNT - 1] = i + 1;
         if (rank == 0)
-            CHECK_IS(tutti_all_reduce(x[i], x[i], i == 1 ? FLAT_COUNT : RING_COUNT, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &work[i] }), 0);
+            CHECK_IS(tutti_all_reduce(x[i], x[i], i == 1 ? FLAT_COUNT : RING_COUNT, TUTTI_I32,
+                                      TUTTI_SUM, world, &(tutti_call){ .work = &work[i] }),
+                     0);
     }
     if (rank == 0)
         CHECK_IS(ranks_await(OVER, 1), 0);
     else {
         for (int i = 0; i < 3; i++)
-            CHECK_IS(tutti_all_reduce(x[i], x[i], i == 1 ? FLAT_COUNT : RING_COUNT, TUTTI_I32, TUTTI_SUM, world, NULL), 0);
+            CHECK_IS(tutti_all_reduce(x[i], x[i], i == 1 ? FLAT_COUNT : RING_COUNT, TUTTI_I32,
+                                      TUTTI_SUM, world, NULL),
+                     0);
         CHECK_IS(x[2][RING_COUNT - 1], 6);
         ranks_say(OVER, 1);
     }
@@ -560,7 +620,8 @@ static void *wait_elsewhere(void *work)
     return (void *)(intptr_t)tutti_wait(work, 0);
 }
 
-/* A handle is waited for by another thread than the one that started it, while that one goes on with the comm. */
+/* A handle is waited for by another thread than the one that started it, while that one goes on
+ * with the comm. */
 static int body_other_thread(tutti_comm *world, int rank)
 {
     for (int i = 0; i < 50; i++) {
@@ -588,7 +649,8 @@ static void test_other_thread(void **state)
     assert_int_equal(ranks_run_either(2, body_other_thread), 0);
 }
 
-/* Work under way on other comms is not hurt by a death elsewhere, nor by a broken comm in the same progress thread. */
+/* Work under way on other comms is not hurt by a death elsewhere, nor by a broken comm in the same
+ * progress thread. */
 static int body_comms_apart(tutti_comm *world, int rank)
 {
     tutti_comm *pair;

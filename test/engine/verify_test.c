@@ -1,6 +1,7 @@
 /* ctest: timeout=300 */
-/* TUTTI_VERIFY=1: a result that is not the same on all ranks is an error on all of them in the next operation, whatever that is; and nothing
- * else ever is. The difference is made by an operation of one's own that computes something else on one rank. */
+/* TUTTI_VERIFY=1: a result that is not the same on all ranks is an error on all of them in the next
+ * operation, whatever that is; and nothing else ever is. The difference is made by an operation of
+ * one's own that computes something else on one rank. */
 #include "support/ranks.h"
 
 #include "support/team.h"
@@ -49,8 +50,12 @@ static int next_one(tutti_comm *comm, int which)
     case BARRIER: return tutti_barrier(comm, NULL);
     case SAME: return tutti_same(x, 4, comm, NULL) == 1 ? 0 : -EPROTO;
     case LARGE_BROADCAST: return tutti_broadcast(x, LARGE, TUTTI_I32, 0, comm, NULL);
-    case A_SPLIT_BETWEEN: return tutti_comm_split(comm, 0, 0, &none) | tutti_comm_free(none) ? -1 : tutti_barrier(comm, NULL);
-    case WORK: return tutti_barrier(comm, &(tutti_call){ .work = &work }) ? -1 : tutti_wait(work, 0);
+    case A_SPLIT_BETWEEN:
+        return tutti_comm_split(comm, 0, 0, &none) | tutti_comm_free(none)
+            ? -1
+            : tutti_barrier(comm, NULL);
+    case WORK:
+        return tutti_barrier(comm, &(tutti_call){ .work = &work }) ? -1 : tutti_wait(work, 0);
     case OP_CREATE: return tutti_op_create(sum_or_not, 1, &op, comm);
     default: return -EINVAL;
     }
@@ -71,10 +76,12 @@ static int body_a_difference(tutti_comm *world, int rank)
                 CHECK_IS(spoil(comm, op, how), 0);
                 CHECK_IS(next_one(comm, which), 0);
                 lies = rank == liar;
-                CHECK_IS(spoil(comm, op, how), 0);   /* the digest of a result travels with the next arrival */
+                /* the digest of a result travels with the next arrival */
+                CHECK_IS(spoil(comm, op, how), 0);
                 lies = false;
                 CHECK_IS(next_one(comm, which), -EPROTO);
-                CHECK(strstr(tutti_explain(comm), "TUTTI_VERIFY: the ranks had different results before "));
+                CHECK(strstr(tutti_explain(comm),
+                             "TUTTI_VERIFY: the ranks had different results before "));
                 CHECK(strstr(tutti_explain(comm), "verify_test.c:"));
                 /* One line a rank: the liar's digest is alone with its value. */
                 const char *own, *first = strstr(tutti_explain(comm), "  rank 0");
@@ -93,12 +100,15 @@ static int body_a_difference(tutti_comm *world, int rank)
     return 0;
 }
 
-/* All kinds, sizes, some under way, on two comms and the world, in an order that all ranks draw alike: never an alarm. */
-static int any_operation(tutti_comm *comm, uint64_t random, const tutti_call *call, int32_t *x, int32_t *y)
+/* All kinds, sizes, some under way, on two comms and the world, in an order that all ranks draw
+ * alike: never an alarm. */
+static int any_operation(tutti_comm *comm, uint64_t random, const tutti_call *call, int32_t *x,
+                         int32_t *y)
 {
     static const size_t sizes[] = { 0, 1, 9, 3000, LARGE };
     size_t n = sizes[random / 64 % 5];
-    int size = tutti_size(comm), rank = tutti_rank(comm), root = (int)(random / 512 % (uint64_t)size);
+    int size = tutti_size(comm), rank = tutti_rank(comm),
+        root = (int)(random / 512 % (uint64_t)size);
     const void *send[8];
     void *recv[8];
     size_t give[8], take[8], alike[8];
@@ -153,7 +163,8 @@ static int body_no_alarm(tutti_comm *world, int rank)
         int many = (int)(team_random(&random) % KEPT) + 1;
         bool queued = team_random(&random) % 2;
         for (int k = 0; k < many; k++) {
-            int r = any_operation(comm, team_random(&random) >> 8, queued ? &(tutti_call){ .work = &work[k] } : NULL, x[k], y[k]);
+            int r = any_operation(comm, team_random(&random) >> 8,
+                                  queued ? &(tutti_call){ .work = &work[k] } : NULL, x[k], y[k]);
             CHECK_IS(r, 0);
         }
         for (int k = 0; queued && k < many; k++)
@@ -205,6 +216,7 @@ static int setup(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(differences), cmocka_unit_test(no_alarms), cmocka_unit_test(off_by_default) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(differences), cmocka_unit_test(no_alarms),
+                                        cmocka_unit_test(off_by_default) };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,4 +1,5 @@
-/* Shows: messages. Rank 0 hands out numbers, one at a time, to whichever rank asks; a rank that is quick gets more of them.
+/* Shows: messages. Rank 0 hands out numbers, one at a time, to whichever rank asks; a rank that is
+ * quick gets more of them.
  *
  *     tutti run -n 4 farm */
 #include <stdio.h>
@@ -19,7 +20,8 @@ static int hand_out(tutti_comm *world, long *sum)
     for (int busy = tutti_size(world) - 1; busy > 0;) {
         tutti_message from;
         int result, work = next <= NUMBERS ? next++ : NO_MORE;
-        if (tutti_recv(&result, 1, TUTTI_I32, TUTTI_ANY, TAG_RESULT, &from, world, NULL) < 0) return -1;
+        if (tutti_recv(&result, 1, TUTTI_I32, TUTTI_ANY, TAG_RESULT, &from, world, NULL) < 0)
+            return -1;
         if (tutti_send(&work, 1, TUTTI_I32, from.from, TAG_WORK, world, NULL) < 0) return -1;
         *sum += result;
         busy -= work == NO_MORE;

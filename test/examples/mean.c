@@ -1,5 +1,5 @@
-/* Shows: a sum and a mean over ranks, of two numbers each. Rank 0 holds [1, 2] and rank 1 holds [3, 4]; both get the
- * sum [4, 6] and the mean [2, 3].
+/* Shows: a sum and a mean over ranks, of two numbers each. Rank 0 holds [1, 2] and rank 1 holds [3,
+ * 4]; both get the sum [4, 6] and the mean [2, 3].
  *
  *     tutti run -n 2 mean */
 #include <inttypes.h>
@@ -26,7 +26,8 @@ int main(void)
     if (tutti_all_reduce(mine, sum, 2, TUTTI_I64, TUTTI_SUM, world, NULL) < 0) return stop(world);
     if (tutti_all_reduce(mine, mean, 2, TUTTI_I64, TUTTI_AVG, world, NULL) < 0) return stop(world);
 
-    printf("rank %d: [%" PRId64 ", %" PRId64 "] -> sum [%" PRId64 ", %" PRId64 "], mean [%" PRId64 ", %" PRId64 "]\n",
+    printf("rank %d: [%" PRId64 ", %" PRId64 "] -> sum [%" PRId64 ", %" PRId64 "], mean [%" PRId64
+           ", %" PRId64 "]\n",
            rank, mine[0], mine[1], sum[0], sum[1], mean[0], mean[1]);
     int right = sum[0] == 4 && sum[1] == 6 && mean[0] == 2 && mean[1] == 3;
     if (tutti_finalize(world) < 0) return stop(world);

@@ -1,5 +1,5 @@
-/* Shows: A on rank 0 before B on the others, in two ways. With a barrier between them, the Bs come in any order among
- * themselves; with turns, everything goes in rank order.
+/* Shows: A on rank 0 before B on the others, in two ways. With a barrier between them, the Bs come
+ * in any order among themselves; with turns, everything goes in rank order.
  *
  *     tutti run -n 4 order */
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Shows: one loop for everything. Each rank serves a socket out of a pipeline of its own (io_uring), and the ranks add up their counts as they go:
- * an all_reduce is one more thing that the pipeline waits for, so no request waits for a slow rank. The client is a thread.
+/* Shows: one loop for everything. Each rank serves a socket out of a pipeline of its own
+ * (io_uring), and the ranks add up their counts as they go: an all_reduce is one more thing that
+ * the pipeline waits for, so no request waits for a slow rank. The client is a thread.
  *
  *     tutti run -n 2 serve */
 #include <liburing.h>
@@ -18,7 +19,8 @@ static int stop(const tutti_comm *comm)
     return 1;
 }
 
-static void *client(void *socket)                    /* asks how many requests all ranks have served, again and again */
+/* asks how many requests all ranks have served, again and again */
+static void *client(void *socket)
 {
     int fd = *(int *)socket;
     long answer;
@@ -35,10 +37,14 @@ static void listen_again(struct io_uring *pipeline, int fd, char *byte)
     io_uring_sqe_set_data64(sqe, REQUEST);
 }
 
-/* give[0]: what this rank has served; give[1]: 1, it is through. The sum is awaited in the pipeline. */
-static int add_up(struct io_uring *pipeline, long *give, long *sum, tutti_comm *world, tutti_work **work)
+/* give[0]: what this rank has served; give[1]: 1, it is through. The sum is awaited in
+ * the pipeline. */
+static int add_up(struct io_uring *pipeline, long *give, long *sum, tutti_comm *world,
+                  tutti_work **work)
 {
-    if (tutti_all_reduce(give, sum, 2, TUTTI_I64, TUTTI_SUM, world, &(tutti_call){ .work = work }) < 0) return -1;
+    if (tutti_all_reduce(give, sum, 2, TUTTI_I64, TUTTI_SUM, world, &(tutti_call){ .work = work })
+        < 0)
+        return -1;
     struct io_uring_sqe *sqe = io_uring_get_sqe(pipeline);
     if (tutti_uring_prep_wait(sqe, *work) < 0) return -1;
     io_uring_sqe_set_data64(sqe, SUM);
@@ -61,7 +67,9 @@ int main(void)
         tutti_finalize(world);
         return 77;
     }
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0 || pthread_create(&thread, NULL, client, &fds[1]) != 0) return 1;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0
+        || pthread_create(&thread, NULL, client, &fds[1]) != 0)
+        return 1;
     listen_again(&pipeline, fds[0], &byte);
     if (add_up(&pipeline, give, sum, world, &work) < 0) return stop(world);
     for (int through = 0; !through;) {               /* until all ranks are */
@@ -87,7 +95,9 @@ int main(void)
         }
     }
     pthread_join(thread, NULL);
-    if (tutti_rank(world) == 0) printf("%d ranks served %ld requests, and added up %ld times beside that\n", tutti_size(world), all, sums);
+    if (tutti_rank(world) == 0)
+        printf("%d ranks served %ld requests, and added up %ld times beside that\n",
+               tutti_size(world), all, sums);
     io_uring_queue_exit(&pipeline);
     int right = all == (long)REQUESTS * tutti_size(world);
     return tutti_finalize(world) == 0 && right ? 0 : 1;

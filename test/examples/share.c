@@ -1,5 +1,6 @@
-/* Shows: a data set that is built once and seen by all ranks, without a copy. Rank 0 builds it in memory that the others can reach, and
- * leaves its handle under a name in the job's store; each rank sums a part of its own; the parts' places come from an exscan.
+/* Shows: a data set that is built once and seen by all ranks, without a copy. Rank 0 builds it in
+ * memory that the others can reach, and leaves its handle under a name in the job's store; each
+ * rank sums a part of its own; the parts' places come from an exscan.
  *
  *     tutti run -n 4 share */
 #include <stdio.h>
@@ -30,7 +31,8 @@ int main(void)
     int rank = tutti_rank(world), size = tutti_size(world);
     if (rank == 0 && build(world) < 0) return stop(world);
 
-    /* Waits until rank 0 has set it. Writing through this view would be SIGSEGV, so no rank can spoil it for the others. */
+    /* Waits until rank 0 has set it. Writing through this view would be SIGSEGV, so no rank can
+     * spoil it for the others. */
     uint64_t handle;
     size_t bytes = sizeof handle;
     if (tutti_get("data set", &handle, &bytes, world, NULL) < 0) return stop(world);
@@ -43,7 +45,8 @@ int main(void)
     double sum = 0;
     for (uint64_t i = first; i < first + mine; i++) sum += data[i];
     if (tutti_all_reduce(&sum, &sum, 1, TUTTI_F64, TUTTI_SUM, world, NULL) < 0) return stop(world);
-    if (rank == 0) printf("%d ranks, one data set of %d floats: the sum is %.0f\n", size, COUNT, sum);
+    if (rank == 0)
+        printf("%d ranks, one data set of %d floats: the sum is %.0f\n", size, COUNT, sum);
     if (tutti_finalize(world) < 0) return 1;
     return sum == 2999997 ? 0 : 1;
 }

@@ -1,17 +1,21 @@
-/* Shows: data-parallel training on GPUs. Weights, gradients and examples stay on the devices; tutti takes the device's pointers as it
- * takes any others. Any number of ranks on any number of GPUs: rank r takes GPU r modulo their number.
+/* Shows: data-parallel training on GPUs. Weights, gradients and examples stay on the devices; tutti
+ * takes the device's pointers as it takes any others. Any number of ranks on any number of GPUs:
+ * rank r takes GPU r modulo their number.
  *
  *     tutti run -n 2 train_cuda                  on the GPUs
- *     tutti run -n 2 train_cuda --cpu            the same on the CPU: the same losses and weights, to the bit
+ *     tutti run -n 2 train_cuda --cpu            the same on the CPU: the same losses and
+ *                                                weights, to the bit
  *     tutti run -n 4 train_cuda --steps 500 --rows 4096
  *
- * Read run() first. Of tutti it shows tutti_broadcast (rank 0's weights to all), tutti_all_reduce with TUTTI_AVG (gradients and loss, in
- * place, on the device, behind the kernels that are still under way in the stream; the result is in place when the call returns), and
- * tutti_cuda_alloc.
+ * Read run() first. Of tutti it shows tutti_broadcast (rank 0's weights to all), tutti_all_reduce
+ * with TUTTI_AVG (gradients and loss, in place, on the device, behind the kernels that are still
+ * under way in the stream; the result is in place when the call returns), and tutti_cuda_alloc.
  *
- * The kernels (train_cuda/kernels.h) are a page of PTX text, compiled by the driver; nothing of CUDA is needed to build this.
+ * The kernels (train_cuda/kernels.h) are a page of PTX text, compiled by the driver; nothing of
+ * CUDA is needed to build this.
  *
- * Exit code: 0 the net has learnt, 1 it has not or something failed, 2 usage, 77 there is no GPU. */
+ * Exit code: 0 the net has learnt, 1 it has not or something failed, 2 usage, 77 there
+ * is no GPU. */
 #include "train_cuda/net.h"
 
 #include <errno.h>
@@ -31,7 +35,7 @@ struct job {
     char why[WHY];
 };
 
-/* ---- what is to be learnt --------------------------------------------------------------------------------------------------- */
+/* ---- what is to be learnt -------------------------------------------------------------------- */
 
 /* -1 to 1, in steps that a float has exactly. */
 static float draw(uint32_t *state)
@@ -68,7 +72,8 @@ static int make_weights(struct job *job)
     float weights[WEIGHTS];
     uint32_t random = 1;
     if (job->rank != 0) return 0;
-    for (int i = 0; i < WEIGHTS; i++) weights[i] = draw(&random) * (i < INPUTS * HIDDEN ? 0.5f : 0.125f);
+    for (int i = 0; i < WEIGHTS; i++)
+        weights[i] = draw(&random) * (i < INPUTS * HIDDEN ? 0.5f : 0.125f);
     return job->place->put(job->place, job->net.weights, weights, WEIGHTS, job->why);
 }
 
@@ -78,28 +83,31 @@ static int make_net(struct job *job)
     size_t rows = (size_t)job->rows;
     net->rows = job->rows;
     const struct { float **at; size_t count; } all[] = {
-        { &net->x, rows * INPUTS }, { &net->y, rows }, { &net->hidden, rows * HIDDEN }, { &net->error, rows },
-        { &net->weights, WEIGHTS }, { &net->gradient, GRADIENT },
+        { &net->x, rows * INPUTS }, { &net->y, rows }, { &net->hidden, rows * HIDDEN },
+        { &net->error, rows }, { &net->weights, WEIGHTS }, { &net->gradient, GRADIENT },
     };
     int error = 0;
-    for (size_t i = 0; i < sizeof all / sizeof all[0] && !error; i++) error = job->place->room(job->place, all[i].at, all[i].count, job->why);
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && !error; i++)
+        error = job->place->room(job->place, all[i].at, all[i].count, job->why);
     if (!error) error = make_examples(job);
     if (!error) error = make_weights(job);
     return error;
 }
 
-/* ---- the story ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the story ------------------------------------------------------------------------------- */
 
 static int run(struct job *job)
 {
     struct place *place = job->place;
     struct net *net = &job->net;
     const float rate = 0.1f;
-    tutti_call call = { .stream = place->stream };   /* tutti begins behind what is in this stream */
+    tutti_call call = { .stream = place->stream };  /* tutti begins behind what is in this stream */
     int error = tutti_broadcast(net->weights, WEIGHTS, TUTTI_F32, 0, job->world, &call);
     for (int done = 0; done < job->steps && !error; done++) {
         error = place->learn(place, net, job->why);
-        if (!error) error = tutti_all_reduce(net->gradient, net->gradient, GRADIENT, TUTTI_F32, TUTTI_AVG, job->world, &call);
+        if (!error)
+            error = tutti_all_reduce(net->gradient, net->gradient, GRADIENT, TUTTI_F32, TUTTI_AVG,
+                                     job->world, &call);
         if (!error) error = place->step(place, net, rate, job->why);
         if (!error && (done % ((job->steps + 9) / 10) == 0 || done == job->steps - 1)) {
             error = place->get(place, &job->loss, net->gradient + WEIGHTS, 1, job->why);
@@ -117,15 +125,17 @@ static int check(struct job *job)
     uint64_t sum = 14695981039346656037u, least, most;
     int error = job->place->get(job->place, weights, job->net.weights, WEIGHTS, job->why);
     if (error) return error;
-    for (size_t i = 0; i < sizeof weights; i++) sum = (sum ^ ((const unsigned char *)weights)[i]) * 1099511628211u;
+    for (size_t i = 0; i < sizeof weights; i++)
+        sum = (sum ^ ((const unsigned char *)weights)[i]) * 1099511628211u;
     error = tutti_all_reduce(&sum, &least, 1, TUTTI_U64, TUTTI_MIN, job->world, NULL);
     if (!error) error = tutti_all_reduce(&sum, &most, 1, TUTTI_U64, TUTTI_MAX, job->world, NULL);
     if (error) return error;
-    if (job->rank == 0) printf("weights %016" PRIx64 " on %s\n", sum, least == most ? "all ranks" : "rank 0 only");
+    if (job->rank == 0)
+        printf("weights %016" PRIx64 " on %s\n", sum, least == most ? "all ranks" : "rank 0 only");
     return least == most ? 0 : -EPROTO;
 }
 
-/* ---- around it ------------------------------------------------------------------------------------------------------------------- */
+/* ---- around it ------------------------------------------------------------------------------- */
 
 static int usage(int rank)
 {
@@ -153,7 +163,8 @@ static int open_place(struct job *job)
     int has = job->place != NULL, all;
     int error = tutti_all_reduce(&has, &all, 1, TUTTI_I32, TUTTI_MIN, job->world, NULL);
     if (error || all) return error;
-    if (job->rank == 0) fprintf(stderr, "train_cuda: skipped: %s\n", has ? "another rank has no GPU" : job->why);
+    if (job->rank == 0)
+        fprintf(stderr, "train_cuda: skipped: %s\n", has ? "another rank has no GPU" : job->why);
     return 77;
 }
 
@@ -161,18 +172,22 @@ static int work(struct job *job)
 {
     int error = open_place(job);
     if (error) return error == 77 ? 77 : 1;
-    if (job->rank == 0) fprintf(stderr, "train_cuda: %d ranks, rank 0 on %s\n", job->size, job->place->name);
+    if (job->rank == 0)
+        fprintf(stderr, "train_cuda: %d ranks, rank 0 on %s\n", job->size, job->place->name);
     error = make_net(job);
     if (error) tutti_comm_abort(job->world, job->why);   /* the others are about to wait for us */
     if (!error) error = run(job);
     if (!error) error = check(job);
     if (error) {
-        fprintf(stderr, "train_cuda: rank %d: %s\n", job->rank, job->why[0] ? job->why : tutti_explain(job->world));
+        fprintf(stderr, "train_cuda: rank %d: %s\n", job->rank,
+                job->why[0] ? job->why : tutti_explain(job->world));
         tutti_comm_abort(job->world, job->why);
         return 1;
     }
     if (job->loss < 0.5f * job->first) return 0;     /* not so for a NaN either */
-    if (job->rank == 0) fprintf(stderr, "train_cuda: not learnt: the loss fell from %g to %g only\n", (double)job->first, (double)job->loss);
+    if (job->rank == 0)
+        fprintf(stderr, "train_cuda: not learnt: the loss fell from %g to %g only\n",
+                (double)job->first, (double)job->loss);
     return 1;
 }
 

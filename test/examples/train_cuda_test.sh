@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `train_cuda` on the tests' driver: ranks that share a GPU, ranks with GPUs of their own, and what it says where there is none. The
-# CPU's losses and weights are what the GPU's must be, to the bit.
+# `train_cuda` on the tests' driver: ranks that share a GPU, ranks with GPUs of their own, and what
+# it says where there is none. The CPU's losses and weights are what the GPU's must be, to the bit.
 set -euo pipefail
 unset CUDA_VISIBLE_DEVICES
 
@@ -17,7 +17,8 @@ train() {  # RANKS VARIABLE... -- ARGUMENT...: leaves out, err and code
   while [ "$1" != -- ]; do variables+=("$1"); shift; done
   shift
   code=0
-  env "${variables[@]}" timeout 100 "$TUTTI_BUILD/tutti" run -n "$ranks" "$TUTTI_BUILD/examples/train_cuda" "$@" >"$here/out" 2>"$here/err" || code=$?
+  env "${variables[@]}" timeout 100 "$TUTTI_BUILD/tutti" run \
+    -n "$ranks" "$TUTTI_BUILD/examples/train_cuda" "$@" >"$here/out" 2>"$here/err" || code=$?
 }
 
 on_gpus() {  # RANKS GPUS [VARIABLE...]: as on the CPU, which $here/cpu has
@@ -25,8 +26,10 @@ on_gpus() {  # RANKS GPUS [VARIABLE...]: as on the CPU, which $here/cpu has
   shift 2
   train "$ranks" LD_LIBRARY_PATH="$fake" FAKE_CUDA_DEVICES="$gpus" "$@" -- "${small[@]}"
   [ "$code" = 0 ] || fail "$ranks ranks on $gpus GPUs ($*): exit status $code"
-  grep -q "^train_cuda: $ranks ranks, rank 0 on Fake GPU A$" "$here/err" || fail "$ranks ranks on $gpus GPUs ($*): not on the GPU"
-  cmp -s "$here/out" "$here/cpu" || { cat "$here/cpu"; fail "$ranks ranks on $gpus GPUs ($*): not what the CPU gave (above)"; }
+  grep -q "^train_cuda: $ranks ranks, rank 0 on Fake GPU A$" "$here/err" ||
+    fail "$ranks ranks on $gpus GPUs ($*): not on the GPU"
+  cmp -s "$here/out" "$here/cpu" ||
+    { cat "$here/cpu"; fail "$ranks ranks on $gpus GPUs ($*): not what the CPU gave (above)"; }
 }
 
 for ranks in 1 2 3; do
@@ -38,7 +41,8 @@ for ranks in 1 2 3; do
   on_gpus "$ranks" 1
   [ "$ranks" = 1 ] || on_gpus "$ranks" 2 FAKE_CUDA_DELAY_US=200
 done
-large="all_reduce:-inf=pipelined;broadcast:-inf=pipelined"  # what is small goes through the host, whatever the road
+# what is small goes through the host, whatever the road
+large="all_reduce:-inf=pipelined;broadcast:-inf=pipelined"
 for road in pinned leader; do on_gpus 3 1 TUTTI_ALGORITHM="$large;device:-inf=$road"; done
 on_gpus 3 2 TUTTI_ALGORITHM="$large;device:-inf=peers"
 
@@ -52,7 +56,8 @@ for none in "LD_LIBRARY_PATH=$fake FAKE_CUDA_DEVICES=0" "LD_LIBRARY_PATH=$fake F
   # shellcheck disable=SC2086 # words
   train 2 $none -- "${small[@]}"
   [ "$code" = 77 ] || fail "without a GPU: exit status $code"
-  [ "$(grep -c '^train_cuda: skipped: no GPU' "$here/err")" = 1 ] || fail "without a GPU: not one line that says so"
+  [ "$(grep -c '^train_cuda: skipped: no GPU' "$here/err")" = 1 ] ||
+    fail "without a GPU: not one line that says so"
 done
 
 # A GPU that fails on one rank ends all others; nobody hangs, and the reason is there.

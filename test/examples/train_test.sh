@@ -14,7 +14,8 @@ train() {  # RANKS ARGUMENT...: leaves out, err and code
   local ranks=$1
   shift
   code=0
-  timeout 100 "$TUTTI_BUILD/tutti" run -n "$ranks" "$TUTTI_BUILD/examples/train" "$@" >"$here/out" 2>"$here/err" || code=$?
+  timeout 100 "$TUTTI_BUILD/tutti" run -n "$ranks" "$TUTTI_BUILD/examples/train" \
+    "$@" >"$here/out" 2>"$here/err" || code=$?
 }
 
 # Some text that is the same everywhere, regular enough to be learnt in few steps.
@@ -31,10 +32,14 @@ first=$(weights --seed 5)
 [ "$(weights --seed 5)" = "$first" ] || fail "the same seed gave other weights"
 [ "$(weights --seed 6)" != "$first" ] || fail "another seed gave the same weights"
 [ "$(weights --seed 5 --cache "$here/cache")" = "$first" ] || fail "a kept cache gave other weights"
-[ "$(weights --seed 5 --cache "$here/cache")" = "$first" ] || fail "the data set from the cache gave other weights"
-for kept in dataset checkpoint; do [ -s "$here/cache/$kept" ] || fail "no $kept kept in the cache directory"; done
+[ "$(weights --seed 5 --cache "$here/cache")" = "$first" ] ||
+  fail "the data set from the cache gave other weights"
+for kept in dataset checkpoint; do
+  [ -s "$here/cache/$kept" ] || fail "no $kept kept in the cache directory"
+done
 
-complaint() {  # CODE TEXT ARGUMENT...: that exit code, and one line of its own that contains the text
+# CODE TEXT ARGUMENT...: that exit code, and one line of its own that contains the text
+complaint() {
   local wanted=$1 text=$2
   shift 2
   train 3 "$@"
@@ -54,7 +59,8 @@ complaint 2 "not a number" --steps 0
 for victim in 0 1; do
   TUTTI_FAULT="$victim:all_reduce#20:kill" train 3 "${small[@]}" "$here/text"
   [ "$code" != 0 ] || fail "exit code 0 although rank $victim was killed"
-  grep -q "^train: rank [^$victim]: .*rank $victim" "$here/err" || fail "no survivor named rank $victim"
+  grep -q "^train: rank [^$victim]: .*rank $victim" "$here/err" ||
+    fail "no survivor named rank $victim"
 done
 
 left=$(ls -A "$TMPDIR")

@@ -1,5 +1,5 @@
-/* Shows: "one rank prepares, the others use it", in three forms. The one is whichever rank comes first. None of them
- * is a barrier: a rank that never comes is not waited for.
+/* Shows: "one rank prepares, the others use it", in three forms. The one is whichever rank comes
+ * first. None of them is a barrier: a rank that never comes is not waited for.
  *
  *     tutti run -n 4 zero_first */
 #include <inttypes.h>
@@ -36,16 +36,19 @@ int main(void)
     /* Every rank comes here: the first one prepares, the others wait for its end. */
     if (first_prepares("everybody", &times[0], world) < 0) return stop(world);
 
-    /* Only rank 0 comes here. Made of barriers, "rank 0 first" would hang for ever in this place. */
+    /* Only rank 0 comes here. Made of barriers, "rank 0 first" would hang for ever in
+     * this place. */
     if (rank == 0 && first_prepares("rank 0 alone", &times[1], world) < 0) return stop(world);
 
     /* The same for a function: once in the life of the comm. */
     if (tutti_once("a function", prepare, &times[2], world, NULL) < 0) return stop(world);
 
     /* So each was prepared on exactly one rank. */
-    if (tutti_all_reduce(times, times, 3, TUTTI_I64, TUTTI_SUM, world, NULL) < 0) return stop(world);
+    if (tutti_all_reduce(times, times, 3, TUTTI_I64, TUTTI_SUM, world, NULL) < 0)
+        return stop(world);
     if (rank == 0)
-        printf("prepared: by everybody's call %" PRId64 " time, by rank 0's alone %" PRId64 ", by tutti_once %" PRId64 "\n",
+        printf("prepared: by everybody's call %" PRId64 " time, by rank 0's alone %" PRId64
+               ", by tutti_once %" PRId64 "\n",
                times[0], times[1], times[2]);
     int right = times[0] == 1 && times[1] == 1 && times[2] == 1;
     if (tutti_finalize(world) < 0) return 1;

@@ -1,4 +1,5 @@
-/* Job: the names of base/atomic.h for the explorer's build: each shared access is a call, where a scheduler may stop this rank.
+/* Job: the names of base/atomic.h for the explorer's build: each shared access is a call, where a
+ *      scheduler may stop this rank.
  * Owns: nothing.
  * Never: included but by base/atomic.h. */
 #ifndef TUTTI_EXPLORE_ATOMIC_H
@@ -16,19 +17,71 @@ int      explore_swap(void *word, uint64_t *seen, uint64_t value, int bytes);
 void     explore_fence(void);
 void     explore_pause(void);
 
-static inline uint32_t load_acquire32(const shared32 *w) { return (uint32_t)explore_load(w, 4, EXPLORE_ORDERED); }
-static inline uint64_t load_acquire64(const shared64 *w) { return explore_load(w, 8, EXPLORE_ORDERED); }
-static inline uint32_t load_relaxed32(const shared32 *w) { return (uint32_t)explore_load(w, 4, EXPLORE_RELAXED); }
-static inline uint64_t load_relaxed64(const shared64 *w) { return explore_load(w, 8, EXPLORE_RELAXED); }
-static inline void store_release32(shared32 *w, uint32_t v) { explore_store(w, v, 4, EXPLORE_ORDERED); }
-static inline void store_release64(shared64 *w, uint64_t v) { explore_store(w, v, 8, EXPLORE_ORDERED); }
-static inline void store_relaxed32(shared32 *w, uint32_t v) { explore_store(w, v, 4, EXPLORE_RELAXED); }
-static inline void store_relaxed64(shared64 *w, uint64_t v) { explore_store(w, v, 8, EXPLORE_RELAXED); }
-static inline uint32_t fetch_add32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, v, 4, EXPLORE_ADD); }
-static inline uint32_t fetch_sub32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, UINT64_C(0) - v, 4, EXPLORE_ADD); }
-static inline uint64_t fetch_add64(shared64 *w, uint64_t v) { return explore_change(w, v, 8, EXPLORE_ADD); }
-static inline uint32_t fetch_or32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, v, 4, EXPLORE_OR); }
-static inline uint32_t fetch_and32(shared32 *w, uint32_t v) { return (uint32_t)explore_change(w, v, 4, EXPLORE_AND); }
+static inline uint32_t load_acquire32(const shared32 *w)
+{
+    return (uint32_t)explore_load(w, 4, EXPLORE_ORDERED);
+}
+
+static inline uint64_t load_acquire64(const shared64 *w)
+{
+    return explore_load(w, 8, EXPLORE_ORDERED);
+}
+
+static inline uint32_t load_relaxed32(const shared32 *w)
+{
+    return (uint32_t)explore_load(w, 4, EXPLORE_RELAXED);
+}
+
+static inline uint64_t load_relaxed64(const shared64 *w)
+{
+    return explore_load(w, 8, EXPLORE_RELAXED);
+}
+
+static inline void store_release32(shared32 *w, uint32_t v)
+{
+    explore_store(w, v, 4, EXPLORE_ORDERED);
+}
+
+static inline void store_release64(shared64 *w, uint64_t v)
+{
+    explore_store(w, v, 8, EXPLORE_ORDERED);
+}
+
+static inline void store_relaxed32(shared32 *w, uint32_t v)
+{
+    explore_store(w, v, 4, EXPLORE_RELAXED);
+}
+
+static inline void store_relaxed64(shared64 *w, uint64_t v)
+{
+    explore_store(w, v, 8, EXPLORE_RELAXED);
+}
+
+static inline uint32_t fetch_add32(shared32 *w, uint32_t v)
+{
+    return (uint32_t)explore_change(w, v, 4, EXPLORE_ADD);
+}
+
+static inline uint32_t fetch_sub32(shared32 *w, uint32_t v)
+{
+    return (uint32_t)explore_change(w, UINT64_C(0) - v, 4, EXPLORE_ADD);
+}
+
+static inline uint64_t fetch_add64(shared64 *w, uint64_t v)
+{
+    return explore_change(w, v, 8, EXPLORE_ADD);
+}
+
+static inline uint32_t fetch_or32(shared32 *w, uint32_t v)
+{
+    return (uint32_t)explore_change(w, v, 4, EXPLORE_OR);
+}
+
+static inline uint32_t fetch_and32(shared32 *w, uint32_t v)
+{
+    return (uint32_t)explore_change(w, v, 4, EXPLORE_AND);
+}
+
 static inline void store_fence64(shared64 *w, uint64_t v) { explore_change(w, v, 8, EXPLORE_SET); }
 static inline void fence_full(void) { explore_fence(); }
 static inline void cpu_pause(void) { explore_pause(); }
@@ -44,6 +97,9 @@ static inline bool swap_if32(shared32 *w, uint32_t *seen, uint32_t v)
     return done;
 }
 
-static inline bool swap_if64(shared64 *w, uint64_t *seen, uint64_t v) { return explore_swap(w, seen, v, 8); }
+static inline bool swap_if64(shared64 *w, uint64_t *seen, uint64_t v)
+{
+    return explore_swap(w, seen, v, 8);
+}
 
 #endif

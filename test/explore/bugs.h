@@ -1,6 +1,7 @@
 /* Job: the bugs that can be switched on in the explorer's build of the library, one at a time.
  * Owns: explore_bug.
- * Never: how a bug is found. A bug of the library is bugs/<name>.patch; which scenario must find it says bugs.txt. */
+ * Never: how a bug is found. A bug of the library is bugs/<name>.patch; which scenario must find it
+ *        says bugs.txt. */
 #ifndef TUTTI_EXPLORE_BUGS_H
 #define TUTTI_EXPLORE_BUGS_H
 
@@ -10,8 +11,10 @@
 
 #define EXPLORE_BUGS(B) \
     PATCHED_BUGS(B) \
-    B(deaths_left_out)          /* of the explorer: a death is offered at that rank's own steps only */ \
-    B(words_left_out)           /* of the explorer: states are taken for the same whatever is in memory, and whoever is asleep */
+    B(deaths_left_out)  /* of the explorer: a death is offered at that rank's own steps only */ \
+    /* of the explorer: states are taken for the same whatever is in memory, and whoever \
+     * is asleep */ \
+    B(words_left_out)
 
 enum explore_bug {
     BUG_none,

@@ -1,6 +1,7 @@
-/* Three ways to choose. By search: depth first over all choices within the bounds, each run from the start by the choices that led there.
- * By chance: priorities, changed at a few random moments (PCT: Burckhardt, Kothari, Musuvathi, Nagarakatte, 2010); the seed says
- * everything. By replay: a list "decision:choice", all others 0. */
+/* Three ways to choose. By search: depth first over all choices within the bounds, each run from
+ * the start by the choices that led there. By chance: priorities, changed at a few random moments
+ * (PCT: Burckhardt, Kothari, Musuvathi, Nagarakatte, 2010); the seed says everything. By replay: a
+ * list "decision:choice", all others 0. */
 #include "explore/engine.h"
 
 #include <stdio.h>
@@ -15,7 +16,8 @@ static int depth, known;
 static uint64_t state;
 static uint32_t change[CHANGES], moment[EVENT_MOMENTS], expected = 200;
 static int lowest;
-static bool learning = true;          /* how long runs are; fixed from then on, so that a seed says everything */
+/* how long runs are; fixed from then on, so that a seed says everything */
+static bool learning = true;
 
 static uint64_t chance(uint64_t below)
 {
@@ -101,7 +103,9 @@ static int by_search(int n)
 {
     if (depth < known) {
         if (stack[depth].of != n) {
-            fprintf(stderr, "explore: a run did not repeat itself: decision %d has %d choices and had %d\n", depth, n, stack[depth].of);
+            fprintf(stderr,
+                    "explore: a run did not repeat itself: decision %d has %d choices and had %d\n",
+                    depth, n, stack[depth].of);
             abort();
         }
         return stack[depth].taken;
@@ -120,7 +124,8 @@ int choose(const struct option *o, int n)
         c = by_search(n);
     else if (how == BY_REPLAY)
         c = depth < known && stack[depth].taken < n ? stack[depth].taken : 0;
-    else if (n == 2 && o[0].kind == EVENT_GO && o[0].who == 0 && o[1].kind == EVENT_FLUSH && o[1].who == 255)
+    else if (n == 2 && o[0].kind == EVENT_GO && o[0].who == 0 && o[1].kind == EVENT_FLUSH
+             && o[1].who == 255)
         c = chance(8) == 0;            /* words.c asks for an oddity */
     else
         c = by_chance(o, n);
@@ -148,5 +153,6 @@ void choose_print(char *text, size_t room)
     text[0] = 0;
     for (int i = 0; i < depth && used + 16 < room; i++)
         if (stack[i].taken)
-            used += (size_t)snprintf(text + used, room - used, "%s%d:%d", used ? "," : "", i, stack[i].taken);
+            used += (size_t)snprintf(text + used, room - used, "%s%d:%d", used ? "," : "", i,
+                                     stack[i].taken);
 }

@@ -1,6 +1,7 @@
-/* Actors are coroutines on stacks of their own; a switch is some twenty instructions. The decision who goes on is taken by whoever is at
- * a point, on its own stack, so that most points cost no switch at all. The clock stands still unless nobody can run: then all store
- * buffers empty, and the sleep that ends first ends. */
+/* Actors are coroutines on stacks of their own; a switch is some twenty instructions. The decision
+ * who goes on is taken by whoever is at a point, on its own stack, so that most points cost no
+ * switch at all. The clock stands still unless nobody can run: then all store buffers empty, and
+ * the sleep that ends first ends. */
 #include "explore/engine.h"
 #include "explore/scenarios.h"
 
@@ -28,12 +29,19 @@ void engine_swap(void **from, void *to);
 __asm__(".text\n.globl engine_swap\n.type engine_swap,@function\nengine_swap:\n"
         "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
         "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
-        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n.size engine_swap,.-engine_swap\n");
+        "popq %r15\n"
+        "popq %r14\n"
+        "popq %r13\n"
+        "popq %r12\n"
+        "popq %rbx\n"
+        "popq %rbp\n"
+        "ret\n"
+        ".size engine_swap,.-engine_swap\n");
 
 static void coroutine_make(struct actor *a, void (*entry)(void))
 {
     void **sp = (void **)(void *)(a->stack + STACK_BYTES);
-    *--sp = NULL;                     /* as if it had been called: a return address, and the alignment behind one */
+    *--sp = NULL;   /* as if it had been called: a return address, and the alignment behind one */
     memcpy(--sp, &entry, sizeof entry);
     for (int i = 0; i < 6; i++)
         *--sp = NULL;
@@ -143,7 +151,8 @@ static int options(struct option *o, bool ready, bool yields)
 
 /* ---- nobody can run ---- */
 
-/* A sleeper whose word has changed should have been woken, unless who changed it was ended or stopped before it could. */
+/* A sleeper whose word has changed should have been woken, unless who changed it was ended or
+ * stopped before it could. */
 static void look_for_lost_wakes(void)
 {
     for (int i = 0; i < engine.actors; i++) {
@@ -154,7 +163,8 @@ static void look_for_lost_wakes(void)
                 continue;
             const struct actor *by = &engine.actor[writer];
             if (by->state != ACTOR_DEAD && !by->stopped)
-                engine_wrong("lost wake-up: rank %d sleeps on word %d, which actor %d has changed", a->rank, k, writer);
+                engine_wrong("lost wake-up: rank %d sleeps on word %d, which actor %d has changed",
+                             a->rank, k, writer);
         }
     }
 }
@@ -188,7 +198,8 @@ static bool nobody_runs(void)
         stores |= a->stores != 0;
         words_drain(a);
         left |= event_alive(a) && !a->stopped;
-        if ((a->state == ACTOR_ASLEEP || a->state == ACTOR_LOCKED) && !a->stopped && (!first || a->end < first->end))
+        if ((a->state == ACTOR_ASLEEP || a->state == ACTOR_LOCKED) && !a->stopped
+            && (!first || a->end < first->end))
             first = a;
         first_slice |= a->state == ACTOR_ASLEEP && a->sleeps_on == 1;
     }
@@ -202,12 +213,16 @@ static bool nobody_runs(void)
     if (!somebody_left())
         return false;
     look_for_lost_wakes();
-    bool odd = engine.deaths || engine.scenario->patience == PATIENCE_FIRST;       /* a first slice looks at one word */
-    /* Who waits for one rank watches only that one's life: if it dies, and the one sleeper that is woken dies before he passes it on, the
-       others learn it at the end of their slice. (Collectives watch all: late3.) */
+    /* a first slice looks at one word */
+    bool odd = engine.deaths || engine.scenario->patience == PATIENCE_FIRST;
+    /* Who waits for one rank watches only that one's life: if it dies, and the one sleeper that is
+       woken dies before he passes it on, the others learn it at the end of their slice.
+       (Collectives watch all: late3.) */
     bool two = engine.scenario->own_ends && engine.deaths > 1;
     if (!engine.stops && engine.scenario->patience != PATIENCE_ALL && !(odd && first_slice) && !two)
-        engine_wrong("all that are left sleep, rank %d among them, and only the end of a slice would wake them", first->rank);
+        engine_wrong("all that are left sleep, rank %d among them, and only the end of a slice "
+                     "would wake them",
+                     first->rank);
     if (engine.wrong)
         return false;
     if (event_in_sleep())
@@ -326,7 +341,8 @@ static void begin(void)
         struct actor *a = &engine.actor[i];
         char *stack = a->stack;
         if (!stack)
-            stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                         0);
         if (stack == MAP_FAILED)
             abort();
         a->stack = stack;
@@ -344,7 +360,8 @@ static void begin(void)
     choose_begin();
 }
 
-/* Of each operation: no rank has 0 where a living rank has an error. A rank that was killed later had its 0 all the same. */
+/* Of each operation: no rank has 0 where a living rank has an error. A rank that was killed later
+ * had its 0 all the same. */
 static void check_all_or_none(void)
 {
     const struct scenario *s = engine.scenario;
@@ -355,7 +372,8 @@ static void check_all_or_none(void)
             bad = note[p].there[k] && note[p].result[k] < 0 && !explore_killed[p] ? p : bad;
         }
         if (good >= 0 && bad >= 0)
-            engine_wrong("all or none: call %d gave rank %d success and rank %d error %d", k, good, bad, note[bad].result[k]);
+            engine_wrong("all or none: call %d gave rank %d success and rank %d error %d", k, good,
+                         bad, note[bad].result[k]);
     }
 }
 
@@ -397,7 +415,9 @@ void explore_note(int rank, int which, int result)
 bool explore_arrived(int rank, uint64_t verdict)
 {
     const struct member *m = &explore_world[0]->watch.members[rank];
-    return !engine.scenario->commits && (uint32_t)load_acquire64(&m->arrival[verdict & 1].seq) >= ((uint32_t)verdict & VERDICT_OP_MASK);
+    return !engine.scenario->commits
+        && (uint32_t)load_acquire64(&m->arrival[verdict & 1].seq)
+        >= ((uint32_t)verdict & VERDICT_OP_MASK);
 }
 
 void explore_failed(int rank, tutti_comm *comm)
@@ -405,7 +425,8 @@ void explore_failed(int rank, tutti_comm *comm)
     engine_point(NULL);                /* it asks who lives */
     bool was = engine.running;
     engine.running = false;
-    note[rank].failed_count = tutti_failed(comm, note[rank].failed, EXPLORE_RANKS);      /* looked at without points: heard as a whole */
+    /* looked at without points: heard as a whole */
+    note[rank].failed_count = tutti_failed(comm, note[rank].failed, EXPLORE_RANKS);
     note[rank].verdict = comm->watch.failed;
     for (int i = 0; i < note[rank].failed_count; i++)
         seen_heard(&engine.actor[engine.now_on], (uint64_t)note[rank].failed[i]);

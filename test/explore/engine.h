@@ -1,6 +1,8 @@
-/* Job: the explorer's inside: actors that run one at a time, the points where another may go on, and how a choice is made there.
+/* Job: the explorer's inside: actors that run one at a time, the points where another may go on,
+ *      and how a choice is made there.
  * Owns: the state of the run, and the list of choices.
- * Never: what the ranks do (scenarios), how words behave (words.c), what the kernel does (kernel.c). */
+ * Never: what the ranks do (scenarios), how words behave (words.c), what the kernel
+ *        does (kernel.c). */
 #ifndef TUTTI_EXPLORE_ENGINE_H
 #define TUTTI_EXPLORE_ENGINE_H
 
@@ -10,12 +12,21 @@
 #include "group/comm.h"
 #include "os/futex.h"
 
-enum { ACTORS_MOST = 8, BUFFER_MOST = 64, SLEEP_WORDS = 16, HELD_MOST = 8, CHOICES_MOST = 1 << 16, STEPS_MOST = 20000, TIMES_MOST = 160,
-    STOP_TIMES = 24 };
+enum {
+    ACTORS_MOST = 8,
+    BUFFER_MOST = 64,
+    SLEEP_WORDS = 16,
+    HELD_MOST = 8,
+    CHOICES_MOST = 1 << 16,
+    STEPS_MOST = 20000,
+    TIMES_MOST = 160,
+    STOP_TIMES = 24
+};
 
 enum actor_state { ACTOR_READY, ACTOR_ASLEEP, ACTOR_LOCKED, ACTOR_DONE, ACTOR_DEAD };
 
-struct buffered { void *word; uint64_t value, by; int bytes; };     /* by: which store it was, see seen.c */
+/* by: which store it was, see seen.c */
+struct buffered { void *word; uint64_t value, by; int bytes; };
 
 struct actor {
     int rank;
@@ -30,12 +41,13 @@ struct actor {
     uint64_t end, ticket;             /* when it ends by itself; in which order the sleepers came */
     pthread_mutex_t *wants, *held[HELD_MOST];
     int helds;
-    uint64_t floor;                   /* writes up to here are known to it: engine.writes at its last acquire */
+    /* writes up to here are known to it: engine.writes at its last acquire */
+    uint64_t floor;
     struct tutti_comm *callback;      /* the thread's, of product code */
     int priority;
     void *(*thread)(void *);          /* made by pthread_create: what it does; it never ends */
     void *thread_arg;
-    uint64_t heard;                   /* all that it has done and learned in this run, as one number: see seen.c */
+    uint64_t heard;    /* all that it has done and learned in this run, as one number: see seen.c */
 };
 
 struct engine {
@@ -59,7 +71,8 @@ struct engine {
 extern struct engine engine;
 
 /* engine.c */
-void engine_point(const void *word);  /* before an action that others can see, on this word; NULL: on more than one */
+/* before an action that others can see, on this word; NULL: on more than one */
+void engine_point(const void *word);
 void engine_block(void);              /* the current actor cannot go on */
 void engine_yield(void);
 void engine_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -70,7 +83,8 @@ void engine_go_home(void);            /* the run is over */
 /* events.c */
 struct option { unsigned char kind, who; };
 bool event_alive(const struct actor *a);
-bool event_room_for(int more, bool event);                   /* is there, for so many preemptions, in a run with an event? */
+/* is there, for so many preemptions, in a run with an event? */
+bool event_room_for(int more, bool event);
 int  option_add(struct option *o, int n, int kind, int who); /* how many there are then */
 int  event_options(struct option *o, int n);
 struct option event_pick(const struct option *o, int n, bool ready, bool yields);
@@ -82,12 +96,12 @@ void event_on_return(const void *word);
 /* choose.c: how a choice is made. The first option: what happens if nothing odd does. */
 enum how { BY_SEARCH, BY_CHANCE, BY_REPLAY };
 int  choose(const struct option *options, int n);
-void choose_begin(void);              /* a run begins */
-bool choose_next(void);               /* search: another schedule? */
-bool choose_new(void);                /* search: is the next choice one that no run has come to? */
-void choose_search(void);             /* a search begins */
+void choose_begin(void);      /* a run begins */
+bool choose_next(void);       /* search: another schedule? */
+bool choose_new(void);        /* search: is the next choice one that no run has come to? */
+void choose_search(void);     /* a search begins */
 void choose_chance(uint64_t seed);
-void choose_learned(void);            /* no run so far counts; from now on a seed stands for one schedule */
+void choose_learned(void);    /* no run so far counts; from now on a seed stands for one schedule */
 void choose_replay(const char *schedule);
 void choose_print(char *text, size_t room);
 
@@ -95,9 +109,11 @@ void choose_print(char *text, size_t room);
 extern bool explore_trace;            /* a replay says what each does */
 void words_trace(const char *what, const void *word, uint64_t value);
 bool words_visible(const void *word, int actor, bool write);
-void words_declare(const void *at, size_t bytes);            /* shared, though not all that read it come by here */
+/* shared, though not all that read it come by here */
+void words_declare(const void *at, size_t bytes);
 void words_begin(void);
-bool words_learn(void);               /* makes what was seen to be shared visible; true: there was something new */
+/* makes what was seen to be shared visible; true: there was something new */
+bool words_learn(void);
 int  words_shared(void);
 void words_drain(struct actor *a);
 int  words_writer(const void *word);  /* who wrote it last in this run, -1 nobody */
@@ -111,7 +127,7 @@ void words_became(const void *word, int bytes, uint64_t by);
 void seen_forget(void);               /* a search begins */
 void seen_begin(void);                /* a run begins */
 void seen_heard(struct actor *a, uint64_t what);
-void seen_memory(uint64_t was, uint64_t is);                 /* one word's part of what all memory is */
+void seen_memory(uint64_t was, uint64_t is);            /* one word's part of what all memory is */
 uint64_t seen_mix(uint64_t a, uint64_t b);
 bool seen_before(bool ready, bool yields);
 uint64_t seen_states(void);
@@ -119,7 +135,8 @@ uint64_t seen_words(void);            /* which store each word is of, as one num
 bool seen_off(void);                  /* everything is searched, known or not */
 void seen_switch(bool off);
 
-/* same.c: what the ranks come to, in a whole search (0), and in one that leaves out what is known (1) */
+/* same.c: what the ranks come to, in a whole search (0), and in one that leaves out what is
+ * known (1) */
 void same_into(int which);            /* from now on; -1: nowhere */
 void same_again(void);                /* a search begins */
 void same_outcome(void);              /* of the run that has just ended */

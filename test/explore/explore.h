@@ -1,27 +1,35 @@
-/* Job: what a scenario is: ranks, what they do, what may happen to them, and what must hold at the end.
+/* Job: what a scenario is: ranks, what they do, what may happen to them, and what must
+ *      hold at the end.
  * Owns: what the ranks noted in this run.
  * Never: how they are scheduled.
  *
- * Ranks are coroutines of one process, each with a world of its own in one arena. They are stopped only where they touch a word that
- * more than one of them uses, or call the kernel; which words these are is learned from the runs themselves. Schedules that can only come
- * to what others came to are left out (seen.c, events.c); that nothing else is left out, `explore same` shows.
+ * Ranks are coroutines of one process, each with a world of its own in one arena. They are stopped
+ * only where they touch a word that more than one of them uses, or call the kernel; which words
+ * these are is learned from the runs themselves. Schedules that can only come to what others came
+ * to are left out (seen.c, events.c); that nothing else is left out, `explore same` shows.
  *
  * At every step of the schedules with at most one preemption, what may happen to which operation:
  *
- *                                      kill, stop, spurious wake, end of a slice     deadline (a jump of the clock)     abort
- *   barrier flags, central             barrier_flags_events, barrier_central_events  deadline, central_deadline         abort, central_abort
- *   all_reduce line, eager, pipeline        line_ flat_ pipeline_ pipeline_rounds_events          line_ flat_ pipeline_deadline          line_ flat_ pipeline_abort
- *   broadcast line, eager, pipeline         broadcast_line_ broadcast_eager_ broadcast_events, likewise _deadline, _abort
- *   verdict                            verdict_events                                deadline                           verdict_abort, abort_events
- *   once, first, turn                  once_ first_ turn_events                      _deadline                          _abort, turn_canceled
- *   split, shrink, agree               split_ shrink_ agree_events                   split_ shrink_deadline, agree_late _abort
- *   the store                          store_events                                  store_deadline                     _abort, _canceled
- *   letters, offers                    letter_ offer_events                          _deadline                          _abort, _canceled
+ *   events: kill, stop, spurious wake, end of a slice; deadline: a jump of the clock; abort
+ *
+ *   barrier flags, central             barrier_flags_events, barrier_central_events;
+ *                                      deadline, central_deadline; abort, central_abort
+ *   all_reduce inline, eager,          inline_ eager_ pipelined_ pipelined_rounds_events;
+ *   pipelined                          inline_ eager_ pipelined_deadline, and _abort
+ *   broadcast inline, eager,           broadcast_inline_ broadcast_eager_ broadcast_events,
+ *   pipelined                          likewise _deadline, _abort
+ *   verdict                            verdict_events; deadline; verdict_abort, abort_events
+ *   once, first, turn                  once_ first_ turn_events; _deadline; _abort, turn_canceled
+ *   split, shrink, agree               split_ shrink_ agree_events;
+ *                                      split_ shrink_deadline, agree_late; _abort
+ *   the store                          store_events; store_deadline; _abort, _canceled
+ *   letters, offers                    letter_ offer_events; _deadline; _abort, _canceled
  *   leaving                            leave_events
  *   work under way                     work_ work_carried_events
  *
- * Not searched, since it has no meaning there: a deadline of agree and shrink other than the comm's; an abort of a comm that a rank leaves
- * (who has left is gone, and an abort before is abort); set, add, compare_set, delete have no deadline. */
+ * Not searched, since it has no meaning there: a deadline of agree and shrink other than the
+ * comm's; an abort of a comm that a rank leaves (who has left is gone, and an abort before is
+ * abort); set, add, compare_set, delete have no deadline. */
 #ifndef TUTTI_EXPLORE_EXPLORE_H
 #define TUTTI_EXPLORE_EXPLORE_H
 
@@ -31,12 +39,23 @@
 #include <tutti.h>
 
 enum { EXPLORE_RANKS = 4, NOTES = 8 };
-enum event { EVENT_GO, EVENT_FLUSH, EVENT_KILL, EVENT_STOP, EVENT_SPURIOUS, EVENT_TIMER, EVENT_JUMP, EVENT_KINDS };
-enum { KILL = 1 << EVENT_KILL, STOP = 1 << EVENT_STOP, SPURIOUS = 1 << EVENT_SPURIOUS, TIMER = 1 << EVENT_TIMER, JUMP = 1 << EVENT_JUMP };
-enum memory { MEMORY_PLAIN, MEMORY_TSO, MEMORY_WEAK };       /* stores at once; store buffers; these, out of order, and old loads */
+enum event {
+    EVENT_GO, EVENT_FLUSH, EVENT_KILL, EVENT_STOP, EVENT_SPURIOUS,
+    EVENT_TIMER, EVENT_JUMP, EVENT_KINDS
+};
+enum {
+    KILL = 1 << EVENT_KILL,
+    STOP = 1 << EVENT_STOP,
+    SPURIOUS = 1 << EVENT_SPURIOUS,
+    TIMER = 1 << EVENT_TIMER,
+    JUMP = 1 << EVENT_JUMP
+};
+/* stores at once; store buffers; these, out of order, and old loads */
+enum memory { MEMORY_PLAIN, MEMORY_TSO, MEMORY_WEAK };
 
-/* When all have come to sleep, may it take the end of a slice to go on? With a rank stopped: always. With one dead, or PATIENCE_FIRST: in
-   the first slice, which looks at one word only. PATIENCE_ALL: somebody stays away. */
+/* When all have come to sleep, may it take the end of a slice to go on? With a rank stopped:
+   always. With one dead, or PATIENCE_FIRST: in the first slice, which looks at one word only.
+   PATIENCE_ALL: somebody stays away. */
 enum patience { PATIENCE_NONE, PATIENCE_FIRST, PATIENCE_ALL };
 
 struct scenario {
@@ -56,8 +75,11 @@ struct scenario {
     uint64_t tick_ns;                 /* by how much each look at the clock moves it */
     int events_most;                  /* in a run; 0: one, or two by chance */
     bool own_ends;                    /* no collective: each rank's call has an end of its own */
-    bool after;                       /* points behind stores, too, where what is written plainly afterwards matters */
-    bool threads;                     /* the helpers are no threads of the scenario's, but those that the library makes, which do not end */
+    /* points behind stores, too, where what is written plainly afterwards matters */
+    bool after;
+    /* the helpers are no threads of the scenario's, but those that the library makes, which
+     * do not end */
+    bool threads;
     bool commits;                     /* arrival is not all that a rank has to do */
     int count;                        /* for the body: elements, a deadline in ms */
 };
@@ -76,7 +98,8 @@ extern uint64_t explore_shared[16];   /* plain words of the scenario, 0 when a r
 
 void explore_note(int rank, int which, int result);
 void explore_failed(int rank, tutti_comm *comm);
-bool explore_arrived(int rank, uint64_t verdict);            /* had that rank done its part of the operation? */
+/* had that rank done its part of the operation? */
+bool explore_arrived(int rank, uint64_t verdict);
 void explore_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int  explore_count(void);             /* the scenario's */
 bool explore_aborts(void);            /* has it a thread that aborts? */

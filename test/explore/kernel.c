@@ -1,7 +1,9 @@
-/* The kernel, as far as the library under test calls it: the linker sends its calls here (--wrap). Futexes, robust mutexes, the clock,
- * the ends of threads. A sleep compares all its words and queues at them in one step; the compare is a load like any other, and stores
- * that are not out yet stay so, so that nothing rests on a barrier that happens to be in the kernel. A wake of one wakes who came
- * first. A rank that is killed goes at once: its stores come out, its mutexes are marked, and one sleeper at each is woken. */
+/* The kernel, as far as the library under test calls it: the linker sends its calls here (--wrap).
+ * Futexes, robust mutexes, the clock, the ends of threads. A sleep compares all its words and
+ * queues at them in one step; the compare is a load like any other, and stores that are not out yet
+ * stay so, so that nothing rests on a barrier that happens to be in the kernel. A wake of one wakes
+ * who came first. A rank that is killed goes at once: its stores come out, its mutexes are marked,
+ * and one sleeper at each is woken. */
 #include "explore/engine.h"
 
 #include "base/clock.h"
@@ -111,15 +113,19 @@ long __wrap_syscall(long number, ...)
     if (number == SYS_futex && engine.running) {
         const struct timespec *t = (const struct timespec *)arg[3];
         struct futex_word word = { (shared32 *)arg[0], (uint32_t)arg[2] };
-        return kernel_sleep(&word, 1, engine.now_ns + (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec);
+        return kernel_sleep(&word, 1,
+                            engine.now_ns + (uint64_t)t->tv_sec * 1000000000u
+                                + (uint64_t)t->tv_nsec);
     }
     if (number == WAITV && engine.running) {
         const struct waited *waited = (const struct waited *)arg[0];
         const struct moment *until = (const struct moment *)arg[3];
         struct futex_word words[SLEEP_WORDS];
         for (long i = 0; i < arg[1] && i < SLEEP_WORDS; i++)
-            words[i] = (struct futex_word){ (shared32 *)waited[i].address, (uint32_t)waited[i].value };
-        return kernel_sleep(words, arg[1] < SLEEP_WORDS ? (int)arg[1] : SLEEP_WORDS, (uint64_t)until->seconds * 1000000000u + (uint64_t)until->ns);
+            words[i] = (struct futex_word){ (shared32 *)waited[i].address,
+                                            (uint32_t)waited[i].value };
+        return kernel_sleep(words, arg[1] < SLEEP_WORDS ? (int)arg[1] : SLEEP_WORDS,
+                            (uint64_t)until->seconds * 1000000000u + (uint64_t)until->ns);
     }
     return __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
@@ -236,9 +242,12 @@ pid_t __wrap_gettid(void) { return (pid_t)my_tid(); }
 
 /* ---- threads: an actor that waits to be one ---- */
 
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*does)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*does)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*does)(void *), void *arg)
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*does)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*does)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*does)(void *), void *arg)
 {
     if (!engine.running)
         return __real_pthread_create(thread, attributes, does, arg);
@@ -267,7 +276,10 @@ static void mark_died(pthread_mutex_t *m)
         wake_where(lock_word(m), 1);
 }
 
-shared32 *kernel_mark(int rank) { return lock_word(&explore_world[rank]->world->arena.seats[rank].mark.mutex); }
+shared32 *kernel_mark(int rank)
+{
+    return lock_word(&explore_world[rank]->world->arena.seats[rank].mark.mutex);
+}
 
 void kernel_kill(int rank)
 {
@@ -347,7 +359,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
         return __real_clock_gettime(clock, t);
     engine.now_ns += engine.scenario->tick_ns;
     seen_heard(me(), engine.now_ns);
-    *t = (struct timespec){ (time_t)(engine.now_ns / 1000000000u), (long)(engine.now_ns % 1000000000u) };
+    *t = (struct timespec){ (time_t)(engine.now_ns / 1000000000u),
+                            (long)(engine.now_ns % 1000000000u) };
     return 0;
 }
 
@@ -375,11 +388,19 @@ int __wrap_munmap(void *at, size_t bytes) { return engine.running ? 0 : __real_m
 
 int __real_madvise(void *at, size_t bytes, int advice);
 int __wrap_madvise(void *at, size_t bytes, int advice);
-int __wrap_madvise(void *at, size_t bytes, int advice) { return engine.running ? 0 : __real_madvise(at, bytes, advice); }
+
+int __wrap_madvise(void *at, size_t bytes, int advice)
+{
+    return engine.running ? 0 : __real_madvise(at, bytes, advice);
+}
 
 int __real_fallocate(int fd, int mode, off_t at, off_t bytes);
 int __wrap_fallocate(int fd, int mode, off_t at, off_t bytes);
-int __wrap_fallocate(int fd, int mode, off_t at, off_t bytes) { return engine.running ? 0 : __real_fallocate(fd, mode, at, bytes); }
+
+int __wrap_fallocate(int fd, int mode, off_t at, off_t bytes)
+{
+    return engine.running ? 0 : __real_fallocate(fd, mode, at, bytes);
+}
 
 /* ---- reports look at everybody's words, and decide nothing by them: no points there ---- */
 

@@ -1,8 +1,10 @@
-/* explore run NAME | same NAME | missing BUG NAME | bug BUG NAME | replay NAME BUG WORDS LIMIT SCHEDULE | seed NAME BUG SEED | list
+/* explore run NAME | same NAME | missing BUG NAME | bug BUG NAME | replay NAME BUG WORDS LIMIT
+ * SCHEDULE | seed NAME BUG SEED | list
  *
- * A search goes up in preemptions: first all schedules with none, then with one … so that what is cut off by the time is the most intricate,
- * and it can be said what was complete. TUTTI_EXPLORE_SECONDS bounds a scenario; with TUTTI_PROVE nothing
- * does, but for random schedules, of which there is no end. */
+ * A search goes up in preemptions: first all schedules with none, then with one … so that what is
+ * cut off by the time is the most intricate, and it can be said what was complete.
+ * TUTTI_EXPLORE_SECONDS bounds a scenario; with TUTTI_PROVE nothing does, but for random schedules,
+ * of which there is no end. */
 #include "explore/engine.h"
 
 #include "base/clock.h"
@@ -14,7 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEARN_RUNS = 400, LEARN_EVERY = 20, SECONDS = 6, CHANCE_PROVE_SECONDS = 120, BUG_SECONDS = 20, CHANCE_RUNS_MOST = 100000000 };
+enum {
+    LEARN_RUNS = 400,
+    LEARN_EVERY = 20,
+    SECONDS = 6,
+    CHANCE_PROVE_SECONDS = 120,
+    BUG_SECONDS = 20,
+    CHANCE_RUNS_MOST = 100000000
+};
 
 enum explore_bug explore_bug;
 static const char *const bug_names[] = {
@@ -23,7 +32,9 @@ static const char *const bug_names[] = {
     EXPLORE_BUGS(B)
 #undef B
 };
-static const char *const event_names[EVENT_KINDS] = { "", "", "kills", "stops", "spurious wakes", "ends of slices", "jumps of the clock" };
+static const char *const event_names[EVENT_KINDS] = {
+    "", "", "kills", "stops", "spurious wakes", "ends of slices", "jumps of the clock"
+};
 
 static double cpu_seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
@@ -33,7 +44,8 @@ static double budget(double normal)
     return given ? atof(given) : getenv("TUTTI_PROVE") ? 1e9 : normal;
 }
 
-/* Which words are shared: a few hundred random runs show nearly all. What they find is found again. */
+/* Which words are shared: a few hundred random runs show nearly all. What they find is
+ * found again. */
 static void learn(void)
 {
     for (uint64_t seed = 1; seed <= LEARN_RUNS; seed++) {
@@ -64,7 +76,9 @@ static enum found search_at(const struct scenario *s, int limit, double end, boo
     do {
         choose_search();
         same_again();
-        round_began = engine.runs;     /* what was run with fewer preemptions, or before all shared words were known, is run again */
+        /* what was run with fewer preemptions, or before all shared words were known, is
+         * run again */
+        round_began = engine.runs;
         do {
             if (!engine_run() && stop)
                 return FOUND_WRONG;
@@ -77,13 +91,18 @@ static enum found search_at(const struct scenario *s, int limit, double end, boo
 
 static void print_counts(const struct scenario *s)
 {
-    printf("%s: %llu interleavings (%llu runs, %llu of them cut where all that follows was known; %llu states), %llu steps (up to %llu in one), ",
-           s->name, (unsigned long long)(engine.runs - round_began), (unsigned long long)engine.runs, (unsigned long long)engine.cuts,
-           (unsigned long long)seen_states(), (unsigned long long)engine.all_steps, (unsigned long long)engine.deepest);
-    printf("%d shared words, %zu pages set back, %.1f s CPU\n", words_shared(), pages_hot(), cpu_seconds());
+    printf("%s: %llu interleavings (%llu runs, %llu of them cut where all that follows was known; "
+           "%llu states), %llu steps (up to %llu in one), ",
+           s->name, (unsigned long long)(engine.runs - round_began),
+           (unsigned long long)engine.runs, (unsigned long long)engine.cuts,
+           (unsigned long long)seen_states(), (unsigned long long)engine.all_steps,
+           (unsigned long long)engine.deepest);
+    printf("%d shared words, %zu pages set back, %.1f s CPU\n", words_shared(), pages_hot(),
+           cpu_seconds());
     for (int e = EVENT_KILL; e < EVENT_KINDS; e++)
         if (engine.event_runs[e])
-            printf("%s: with %llu %s\n", s->name, (unsigned long long)engine.event_runs[e], event_names[e]);
+            printf("%s: with %llu %s\n", s->name, (unsigned long long)engine.event_runs[e],
+                   event_names[e]);
 }
 
 static void print_wrong(const struct scenario *s)
@@ -92,8 +111,8 @@ static void print_wrong(const struct scenario *s)
     choose_print(schedule, sizeof schedule);
     printf("%s: WRONG: %s\n", s->name, engine.said);
     if (!s->chance)
-        printf("%s: explore replay %s %s %d %d %s\n", s->name, s->name, bug_names[explore_bug], words_shared(), engine.limit,
-               *schedule ? schedule : "-");
+        printf("%s: explore replay %s %s %d %d %s\n", s->name, s->name, bug_names[explore_bug],
+               words_shared(), engine.limit, *schedule ? schedule : "-");
 }
 
 static int search(const struct scenario *s, double seconds)
@@ -109,9 +128,11 @@ static int search(const struct scenario *s, double seconds)
         print_wrong(s);
     print_counts(s);
     if (found == FOUND_NOTHING)
-        printf("%s: complete: all schedules with up to %d preemptions, with one event up to %d\n", s->name, s->preemptions, s->preemptions_event);
+        printf("%s: complete: all schedules with up to %d preemptions, with one event up to %d\n",
+               s->name, s->preemptions, s->preemptions_event);
     else if (complete >= 0)
-        printf("%s: complete up to %d preemptions; cut off by %s\n", s->name, complete, found == FOUND_LATE ? "time" : "the finding");
+        printf("%s: complete up to %d preemptions; cut off by %s\n", s->name, complete,
+               found == FOUND_LATE ? "time" : "the finding");
     return found == FOUND_WRONG;
 }
 
@@ -129,7 +150,8 @@ static int by_chance(const struct scenario *s, double seconds)
         if (engine_run())
             continue;
         print_wrong(s);
-        printf("%s: explore seed %s %s %llu\n", s->name, s->name, bug_names[explore_bug], (unsigned long long)(seed + i));
+        printf("%s: explore seed %s %s %llu\n", s->name, s->name, bug_names[explore_bug],
+               (unsigned long long)(seed + i));
         print_counts(s);
         return 1;
     }
@@ -180,7 +202,9 @@ static int same(const char *name)
         print_counts(s);
     }
     size_t missing = same_missing();
-    printf("%s: all schedules end in %zu states, those that were searched in %zu; %zu are missing\n", name, same_found(0), same_found(1), missing);
+    printf("%s: all schedules end in %zu states, those that were searched in %zu; %zu are "
+           "missing\n",
+           name, same_found(0), same_found(1), missing);
     return missing > 0;
 }
 
@@ -248,8 +272,10 @@ int main(int argc, char **argv)
         explore_bug = bug_of(argv[3]);
         result = seeded(argv[2], strtoull(argv[4], NULL, 0));
     } else
-        fprintf(stderr, "usage: explore run NAME | same NAME | missing BUG NAME | bug BUG NAME\n"
-                        "       explore replay NAME BUG WORDS LIMIT SCHEDULE | seed NAME BUG SEED | list\n");
+        fprintf(stderr,
+                "usage: explore run NAME | same NAME | missing BUG NAME | bug BUG NAME\n"
+                "       explore replay NAME BUG WORDS LIMIT SCHEDULE | seed NAME BUG SEED | "
+                "list\n");
     fflush(stdout);
     _exit(result);                    /* the worlds stay: their leaving is no part of this */
 }

@@ -1,7 +1,9 @@
-/* Memory as it was when the world had been made, before every run. All of it is made read-only once; the first write to a page keeps a
- * copy of it, and lets it be written from then on. So a run costs a copy of the few dozen pages that runs ever touch, some
- * microseconds, wherever they are. What the library allocates comes from one stretch a rank (--wrap), whose end is set back likewise: where
- * something lies follows from what that rank has done, and no word of one is now and then one of another's. */
+/* Memory as it was when the world had been made, before every run. All of it is made read-only
+ * once; the first write to a page keeps a copy of it, and lets it be written from then on. So a run
+ * costs a copy of the few dozen pages that runs ever touch, some microseconds, wherever they are.
+ * What the library allocates comes from one stretch a rank (--wrap), whose end is set back
+ * likewise: where something lies follows from what that rank has done, and no word of one is now
+ * and then one of another's. */
 #include "explore/engine.h"
 
 #include <signal.h>
@@ -51,7 +53,8 @@ void pages_open(void)
     struct sigaction action = { .sa_sigaction = pages_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
     sigaltstack(&alternate, NULL);
     sigaction(SIGSEGV, &action, NULL);
-    copies = mmap(NULL, (size_t)HOT_MOST * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    copies = mmap(NULL, (size_t)HOT_MOST * PAGE, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (copies == MAP_FAILED)
         abort();
 }
@@ -88,7 +91,8 @@ static void *take(size_t bytes, size_t align)
 {
     int rank = engine.running ? engine.actor[engine.now_on].rank : world_making;
     if (!heaps) {
-        heaps = mmap(NULL, ACTORS_MOST * HEAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        heaps = mmap(NULL, ACTORS_MOST * HEAP_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (heaps == MAP_FAILED)
             abort();
     }

@@ -1,6 +1,7 @@
-/* explore same NAME: searches a scenario twice, once whole and once without what is known to come to the same (seen.c, and which
- * deaths and stops are worth a schedule: engine.c), and compares all states in which runs end: results, reports, who died, all that each
- * actor has learned in its order, which store each word is of. What leaves schedules out must leave none of these out. */
+/* explore same NAME: searches a scenario twice, once whole and once without what is known to come
+ * to the same (seen.c, and which deaths and stops are worth a schedule: engine.c), and compares all
+ * states in which runs end: results, reports, who died, all that each actor has learned in its
+ * order, which store each word is of. What leaves schedules out must leave none of these out. */
 #include "explore/engine.h"
 
 #include <string.h>

@@ -7,22 +7,30 @@
 #include "explore/explore.h"
 
 #define EXPLORE_SCENARIOS(S) \
-    S(barrier_flags) S(barrier_flags_events) S(barrier_flags_tso) S(barrier_flags_yield) S(barrier_central) S(barrier_central_tso) \
-    S(barrier_central_events) S(central_deadline) S(central_abort) S(line) S(line_events) S(line_tso) S(line_weak) S(deadline) S(verdict) \
-    S(verdict_events) S(verdict_abort) S(leave) S(leave_events) S(abort) S(abort_events) S(verdict3) S(verdict3_late) S(kill3) S(late3) \
-    S(eager) S(eager_events) S(eager_weak) S(eager_lent) S(eager_lent_events) S(pipeline) S(pipeline_events) S(pipeline_rounds_events) S(pipeline_tso) S(broadcast_line) S(broadcast_eager) \
-    S(broadcast_pipeline) S(broadcast_events) S(broadcast_line_events) S(broadcast_eager_events) S(broadcast_line_deadline) \
-    S(broadcast_eager_deadline) S(broadcast_line_abort) S(broadcast_eager_abort) S(line_deadline) S(eager_deadline) S(pipeline_deadline) \
-    S(broadcast_deadline) S(line_abort) S(eager_abort) S(pipeline_abort) S(broadcast_abort) S(once) S(once_events) S(once_deadline) S(once_abort) \
-    S(first) S(first_events) S(first_deadline) S(first_abort) S(turn) S(turn_events) S(turn_deadline) S(turn_abort) S(turn_canceled) \
-    S(store) S(store_events) S(store_deadline) S(store_abort) S(store_canceled) S(store_wait_tso) S(split) S(split_events) S(split_deadline) \
-    S(split_abort) S(shrink) S(shrink_events) S(shrink_kill3) S(shrink_deadline) S(shrink_abort) S(agree_events) S(agree_late) \
-    S(agree_abort) S(letter) S(letter_events) S(letter_deadline) S(letter_abort) S(letter_canceled) S(offer) S(offer_events) \
-    S(offer_deadline) S(offer_abort) S(work) S(work_events) S(work_carried) S(work_carried_events) S(flags3) S(flags4_tso) S(central3) \
-    S(device) S(device_tso) S(device_weak) S(device_central) S(device_pipeline) S(device_poll) S(device_events) S(device_poll_events) \
-    S(device_fails) S(device_fails_events) S(device_deadline) S(device_abort) \
-    S(line4_weak) S(flat3_tso) S(ring3) S(broadcast3) S(verdict4) S(abort3) S(once3) S(first3) S(turn3) S(store3) S(split3) S(shrink3) \
-    S(agree3)
+    S(barrier_flags) S(barrier_flags_events) S(barrier_flags_tso) S(barrier_flags_yield) \
+    S(barrier_central) S(barrier_central_tso) S(barrier_central_events) S(central_deadline) \
+    S(central_abort) S(inline) S(inline_events) S(inline_tso) S(inline_weak) S(deadline) \
+    S(verdict) S(verdict_events) S(verdict_abort) S(leave) S(leave_events) S(abort) \
+    S(abort_events) S(verdict3) S(verdict3_late) S(kill3) S(late3) S(eager) S(eager_events) \
+    S(eager_weak) S(eager_lent) S(eager_lent_events) S(pipelined) S(pipelined_events) \
+    S(pipelined_rounds_events) S(pipelined_tso) S(broadcast_inline) S(broadcast_eager) \
+    S(broadcast_pipelined) S(broadcast_events) S(broadcast_inline_events) \
+    S(broadcast_eager_events) S(broadcast_inline_deadline) S(broadcast_eager_deadline) \
+    S(broadcast_inline_abort) S(broadcast_eager_abort) S(inline_deadline) S(eager_deadline) \
+    S(pipelined_deadline) S(broadcast_deadline) S(inline_abort) S(eager_abort) \
+    S(pipelined_abort) S(broadcast_abort) S(once) S(once_events) S(once_deadline) S(once_abort) \
+    S(first) S(first_events) S(first_deadline) S(first_abort) S(turn) S(turn_events) \
+    S(turn_deadline) S(turn_abort) S(turn_canceled) S(store) S(store_events) S(store_deadline) \
+    S(store_abort) S(store_canceled) S(store_wait_tso) S(split) S(split_events) \
+    S(split_deadline) S(split_abort) S(shrink) S(shrink_events) S(shrink_kill3) \
+    S(shrink_deadline) S(shrink_abort) S(agree_events) S(agree_late) S(agree_abort) S(letter) \
+    S(letter_events) S(letter_deadline) S(letter_abort) S(letter_canceled) S(offer) \
+    S(offer_events) S(offer_deadline) S(offer_abort) S(work) S(work_events) S(work_carried) \
+    S(work_carried_events) S(flags3) S(flags4_tso) S(central3) S(device) S(device_tso) \
+    S(device_weak) S(device_central) S(device_pipelined) S(device_poll) S(device_events) \
+    S(device_poll_events) S(device_fails) S(device_fails_events) S(device_deadline) \
+    S(device_abort) S(inline4_weak) S(eager3_tso) S(pipelined3) S(broadcast3) S(verdict4) \
+    S(abort3) S(once3) S(first3) S(turn3) S(store3) S(split3) S(shrink3) S(agree3)
 
 #define S(name) extern const struct scenario scenario_##name;
 EXPLORE_SCENARIOS(S)
@@ -58,7 +66,8 @@ void check_abort_death(void);
 void check_verdict(void);
 
 int  explore_came(int rank, int which, int r, uint64_t began);       /* scenarios_order.c */
-void explore_whole(int rank, tutti_comm *world, bool failed);        /* a barrier, where there are deadlines or aborts */
+/* a barrier, where there are deadlines or aborts */
+void explore_whole(int rank, tutti_comm *world, bool failed);
 void check_alone(void);
 void check_canceled(void);
 void check_all_canceled(void);

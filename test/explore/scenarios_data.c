@@ -1,11 +1,15 @@
-/* What moves data beyond the arrival lines: slots, pipelines of chunks (of 64 bytes here, two slots deep: base/tiny.h), broadcasts. */
+/* What moves data beyond the arrival lines: slots, pipelines of chunks (of 64 bytes here, two slots
+ * deep: base/tiny.h), broadcasts. */
 #include "explore/scenarios.h"
 
 #include <string.h>
 
 enum { CALLS = 2, SMALL = 6, ROUNDS_2 = 24, ROUNDS_3 = 40 };
 
-static uint64_t value(int rank, int i, int k) { return (uint64_t)(1 + rank) * 1000000 + (uint64_t)i * 1000 + (uint64_t)k; }
+static uint64_t value(int rank, int i, int k)
+{
+    return (uint64_t)(1 + rank) * 1000000 + (uint64_t)i * 1000 + (uint64_t)k;
+}
 
 static void summed(int rank, int n, int k, const uint64_t *y, int count)
 {
@@ -14,11 +18,13 @@ static void summed(int rank, int n, int k, const uint64_t *y, int count)
         for (int p = 0; p < n; p++)
             sum += value(p, i, k);
         if (y[i] != sum)
-            explore_wrong("torn payload: rank %d, call %d, element %d: %llu and not %llu", rank, k, i, (unsigned long long)y[i], (unsigned long long)sum);
+            explore_wrong("torn payload: rank %d, call %d, element %d: %llu and not %llu", rank, k,
+                          i, (unsigned long long)y[i], (unsigned long long)sum);
     }
 }
 
-/* x is written anew as soon as a call is over: where it lies in the arena, peers must have read it. */
+/* x is written anew as soon as a call is over: where it lies in the arena, peers must
+ * have read it. */
 static void reduces_of(int rank, tutti_comm *world, uint64_t *x, int count, int calls)
 {
     bool failed = false;
@@ -27,7 +33,8 @@ static void reduces_of(int rank, tutti_comm *world, uint64_t *x, int count, int 
         for (int i = 0; i < count; i++)
             x[i] = value(rank, i, k);
         memset(y, 0, sizeof y);
-        int r = tutti_all_reduce_at("explore", x, y, (size_t)count, TUTTI_U64, TUTTI_SUM, world, NULL);
+        int r = tutti_all_reduce_at("explore", x, y, (size_t)count, TUTTI_U64, TUTTI_SUM, world,
+                                    NULL);
         memset(x, 0, (size_t)count * sizeof *x);
         explore_note(rank, k, r);
         failed |= r < 0;
@@ -53,7 +60,12 @@ static void lends(int rank, tutti_comm *world)
 }
 
 void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL, CALLS); }
-void pipelines(int rank, tutti_comm *world) { reduces(rank, world, explore_count() ? explore_count() : ROUNDS_3, CALLS); }
+
+void pipelines(int rank, tutti_comm *world)
+{
+    reduces(rank, world, explore_count() ? explore_count() : ROUNDS_3, CALLS);
+}
+
 static void one_pipeline(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3, 1); }
 
 void broadcasts(int rank, tutti_comm *world)
@@ -69,7 +81,8 @@ void broadcasts(int rank, tutti_comm *world)
         failed |= r < 0;
         for (int i = 0; i < count && r == 0; i++)
             if (x[i] != value(k % n, i, k))
-                explore_wrong("torn payload: rank %d, broadcast %d, element %d: %llu", rank, k, i, (unsigned long long)x[i]);
+                explore_wrong("torn payload: rank %d, broadcast %d, element %d: %llu", rank, k, i,
+                              (unsigned long long)x[i]);
     }
     if (failed)
         explore_failed(rank, world);
@@ -79,76 +92,96 @@ void broadcasts(int rank, tutti_comm *world)
 #define RING "all_reduce:-inf=pipelined"
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
 
-const struct scenario scenario_eager = { .name = "eager", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO };
+const struct scenario scenario_eager = {
+    .name = "eager", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good,
+    .preemptions = 3, .memory = MEMORY_TSO
+};
 const struct scenario scenario_eager_events = {
-    .name = "eager_events", .ranks = 2, .rules = FLAT, .body = flats, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+    .name = "eager_events", .ranks = 2, .rules = FLAT, .body = flats, .check = check_death,
+    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_eager_weak = {
-    .name = "eager_weak", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good, .preemptions = 2, .memory = MEMORY_WEAK
+    .name = "eager_weak", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good,
+    .preemptions = 2, .memory = MEMORY_WEAK
 };
 const struct scenario scenario_eager_lent = {
-    .name = "eager_lent", .ranks = 2, .rules = FLAT, .body = lends, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+    .name = "eager_lent", .ranks = 2, .rules = FLAT, .body = lends, .check = check_good,
+    .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_eager_lent_events = {
-    .name = "eager_lent_events", .ranks = 2, .rules = FLAT, .body = lends, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+    .name = "eager_lent_events", .ranks = 2, .rules = FLAT, .body = lends, .check = check_death,
+    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_pipeline = { .name = "pipelined", .ranks = 2, .rules = RING, .body = pipelines, .commits = true, .check = check_good, .preemptions = 2 };
-const struct scenario scenario_pipeline_events = {
-    .name = "pipeline_events", .ranks = 2, .rules = RING, .body = pipelines, .count = ROUNDS_2, .commits = true, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+const struct scenario scenario_pipelined = {
+    .name = "pipelined", .ranks = 2, .rules = RING, .body = pipelines, .commits = true,
+    .check = check_good, .preemptions = 2
 };
-const struct scenario scenario_pipeline_rounds_events = {            /* a slot is written a second time */
-    .name = "pipeline_rounds_events", .ranks = 2, .rules = RING, .body = one_pipeline, .commits = true, .check = check_death, .preemptions = 1,
+const struct scenario scenario_pipelined_events = {
+    .name = "pipelined_events", .ranks = 2, .rules = RING, .body = pipelines,
+    .count = ROUNDS_2, .commits = true, .check = check_death, .preemptions = 1,
     .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_pipeline_tso = {
-    .name = "pipeline_tso", .ranks = 2, .rules = RING, .body = pipelines, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+const struct scenario scenario_pipelined_rounds_events = {   /* a slot is written a second time */
+    .name = "pipelined_rounds_events", .ranks = 2, .rules = RING,
+    .body = one_pipeline, .commits = true, .check = check_death, .preemptions = 1,
+    .preemptions_event = 1, .events = EVENTS
 };
-const struct scenario scenario_broadcast_line = {
-    .name = "broadcast_line", .ranks = 2, .rules = "broadcast:-inf=inline", .body = broadcasts, .count = 5, .check = check_good, .preemptions = 3
+const struct scenario scenario_pipelined_tso = {
+    .name = "pipelined_tso", .ranks = 2, .rules = RING, .body = pipelines, .commits = true,
+    .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_broadcast_inline = {
+    .name = "broadcast_inline", .ranks = 2, .rules = "broadcast:-inf=inline", .body = broadcasts,
+    .count = 5, .check = check_good, .preemptions = 3
 };
 const struct scenario scenario_broadcast_eager = {
-    .name = "broadcast_eager", .ranks = 2, .rules = "broadcast:-inf=eager", .body = broadcasts, .count = 6, .check = check_good, .preemptions = 3,
-    .memory = MEMORY_TSO
+    .name = "broadcast_eager", .ranks = 2, .rules = "broadcast:-inf=eager", .body = broadcasts,
+    .count = 6, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO
 };
-const struct scenario scenario_broadcast_pipeline = {
-    .name = "broadcast_pipeline", .ranks = 2, .rules = "broadcast:-inf=pipelined", .body = broadcasts, .count = 20, .commits = true, .check = check_good, .preemptions = 2,
-    .memory = MEMORY_TSO
+const struct scenario scenario_broadcast_pipelined = {
+    .name = "broadcast_pipelined", .ranks = 2, .rules = "broadcast:-inf=pipelined",
+    .body = broadcasts, .count = 20, .commits = true, .check = check_good,
+    .preemptions = 2, .memory = MEMORY_TSO
 };
-const struct scenario scenario_broadcast_line_events = {
-    .name = "broadcast_line_events", .ranks = 2, .rules = "broadcast:-inf=inline", .body = broadcasts, .count = 5, .check = check_death,
-    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+const struct scenario scenario_broadcast_inline_events = {
+    .name = "broadcast_inline_events", .ranks = 2, .rules = "broadcast:-inf=inline",
+    .body = broadcasts, .count = 5, .check = check_death, .preemptions = 1,
+    .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_broadcast_eager_events = {
-    .name = "broadcast_eager_events", .ranks = 2, .rules = "broadcast:-inf=eager", .body = broadcasts, .count = 6, .check = check_death,
-    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+    .name = "broadcast_eager_events", .ranks = 2, .rules = "broadcast:-inf=eager",
+    .body = broadcasts, .count = 6, .check = check_death, .preemptions = 1,
+    .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_broadcast_events = {
-    .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=pipelined", .body = broadcasts, .count = 20, .commits = true, .check = check_death,
-    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+    .name = "broadcast_events", .ranks = 2, .rules = "broadcast:-inf=pipelined",
+    .body = broadcasts, .count = 20, .commits = true, .check = check_death, .preemptions = 1,
+    .preemptions_event = 1, .events = EVENTS
 };
 
 /* ---- deadlines that pass, and aborts, at any step ---- */
 
 #define DEADLINE(named, does, ...) \
     const struct scenario scenario_##named##_deadline = { \
-        .name = #named "_deadline", .ranks = 2, .body = does, .check = check_verdict, .preemptions = 1, .preemptions_event = 1, \
-        .timeout_ms = { 1, 2 }, .events = JUMP | TIMER, .patience = PATIENCE_FIRST, __VA_ARGS__ \
+        .name = #named "_deadline", .ranks = 2, .body = does, .check = check_verdict, \
+        .preemptions = 1, .preemptions_event = 1, .timeout_ms = { 1, 2 }, .events = JUMP | TIMER, \
+        .patience = PATIENCE_FIRST, __VA_ARGS__ \
     };
 #define ABORT(named, does, ...) \
     const struct scenario scenario_##named##_abort = { \
-        .name = #named "_abort", .ranks = 2, .helpers = 1, .body = does, .helper = aborts, .check = check_abort, .preemptions = 2, \
-        .patience = PATIENCE_FIRST, __VA_ARGS__ \
+        .name = #named "_abort", .ranks = 2, .helpers = 1, .body = does, .helper = aborts, \
+        .check = check_abort, .preemptions = 2, .patience = PATIENCE_FIRST, __VA_ARGS__ \
     };
 
-DEADLINE(line, lines, .rules = NULL)
+DEADLINE(inline, lines, .rules = NULL)
 DEADLINE(eager, flats, .rules = FLAT)
-DEADLINE(pipeline, pipelines, .rules = RING, .count = ROUNDS_2)
+DEADLINE(pipelined, pipelines, .rules = RING, .count = ROUNDS_2)
 DEADLINE(broadcast, broadcasts, .rules = "broadcast:-inf=pipelined", .count = 20)
-DEADLINE(broadcast_line, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
+DEADLINE(broadcast_inline, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
 DEADLINE(broadcast_eager, broadcasts, .rules = "broadcast:-inf=eager", .count = 6)
-ABORT(line, lines, .rules = NULL)
+ABORT(inline, lines, .rules = NULL)
 ABORT(eager, flats, .rules = FLAT)
-ABORT(pipeline, pipelines, .rules = RING, .count = ROUNDS_2)
+ABORT(pipelined, pipelines, .rules = RING, .count = ROUNDS_2)
 ABORT(broadcast, broadcasts, .rules = "broadcast:-inf=pipelined", .count = 20)
-ABORT(broadcast_line, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
+ABORT(broadcast_inline, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
 ABORT(broadcast_eager, broadcasts, .rules = "broadcast:-inf=eager", .count = 6)

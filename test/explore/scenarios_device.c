@@ -1,4 +1,5 @@
-/* Operations in which rank 0 plays device memory: it says so, and its result is in place only after it was asked a few times, or never. */
+/* Operations in which rank 0 plays device memory: it says so, and its result is in place only after
+ * it was asked a few times, or never. */
 #define TUTTI_NO_SITES
 #include "explore/scenarios.h"
 
@@ -12,12 +13,19 @@
 
 enum { CALLS = 2, SMALL = 2, LARGE = 24 };
 
-/* What the scenario's count says: elements + 100 * times asked in vain + 1000 if the device then fails in the last call. */
+/* What the scenario's count says: elements + 100 * times asked in vain + 1000 if the device then
+ * fails in the last call. */
 static unsigned elements(void) { return (unsigned)explore_count() % 100; }
 static unsigned in_vain(void) { return (unsigned)explore_count() / 100 % 10; }
 static bool fails(void) { return explore_count() >= 1000; }
 
-struct device_call { unsigned vain; bool fails; uint64_t to[LARGE]; const struct algorithm *under; struct algorithm row; };
+struct device_call {
+    unsigned vain;
+    bool fails;
+    uint64_t to[LARGE];
+    const struct algorithm *under;
+    struct algorithm row;
+};
 
 static int played_place(struct coll *c)
 {
@@ -90,14 +98,16 @@ void devices(int rank, tutti_comm *world)
         for (unsigned i = 0; i < elements() && r == 0; i++) {
             uint64_t got = rank == 0 ? d.to[i] : y[i];
             if (got != n * (n + 1) / 2 + n * (10 * k + 100 * i))
-                explore_wrong("torn payload: rank %d, call %u, element %u: %llu", rank, k, i, (unsigned long long)got);
+                explore_wrong("torn payload: rank %d, call %u, element %u: %llu", rank, k, i,
+                              (unsigned long long)got);
         }
     }
     if (failed)
         explore_failed(rank, world);
 }
 
-/* The device's failure is everybody's, by that reason; a rank that was killed before may be the reason instead. */
+/* The device's failure is everybody's, by that reason; a rank that was killed before may be the
+ * reason instead. */
 static void check_fails(void)
 {
     for (int p = 0; p < EXPLORE_RANKS; p++)
@@ -126,26 +136,37 @@ static void check_late(void)
         if (!failed)
             continue;
         uint64_t v = note[p].verdict;
-        if (verdict_why(v) != WHY_DEADLINE || verdict_who(v) > 1 || (verdict_by(v) == 1 && verdict_who(v) == 1) || (first && v != first))
-            explore_wrong("rank %d: the deadline of rank %u names rank %u, reason %d", p, verdict_by(v), verdict_who(v), verdict_why(v));
+        if (verdict_why(v) != WHY_DEADLINE || verdict_who(v) > 1
+            || (verdict_by(v) == 1 && verdict_who(v) == 1) || (first && v != first))
+            explore_wrong("rank %d: the deadline of rank %u names rank %u, reason %d", p,
+                          verdict_by(v), verdict_who(v), verdict_why(v));
         first = v;
     }
 }
 
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
-#define DEVICE(named, checks, ...) \
-    const struct scenario scenario_##named = { .name = #named, .ranks = 2, .body = devices, .commits = true, .check = checks, __VA_ARGS__ };
+#define DEVICE(named, checks, ...)                                                                 \
+    const struct scenario scenario_##named = {                                                     \
+        .name = #named, .ranks = 2, .body = devices, .commits = true, .check = checks, __VA_ARGS__ \
+    };
 
 DEVICE(device, check_good, .count = SMALL, .preemptions = 2)
 DEVICE(device_tso, check_good, .count = SMALL, .preemptions = 2, .memory = MEMORY_TSO)
 DEVICE(device_weak, check_good, .count = SMALL, .preemptions = 1, .memory = MEMORY_WEAK)
-DEVICE(device_central, check_good, .rules = "barrier:-inf=central", .count = SMALL, .preemptions = 2)
-DEVICE(device_pipeline, check_good, .rules = "all_reduce:-inf=pipelined", .count = LARGE, .preemptions = 1)
+DEVICE(device_central, check_good, .rules = "barrier:-inf=central", .count = SMALL,
+       .preemptions = 2)
+DEVICE(device_pipelined, check_good, .rules = "all_reduce:-inf=pipelined", .count = LARGE,
+       .preemptions = 1)
 DEVICE(device_poll, check_good, .count = SMALL + 100, .preemptions = 2, .patience = PATIENCE_ALL)
-DEVICE(device_events, check_death, .count = SMALL, .preemptions = 1, .preemptions_event = 1, .events = EVENTS)
-DEVICE(device_poll_events, check_death, .count = SMALL + 100, .preemptions = 1, .preemptions_event = 1, .patience = PATIENCE_ALL, .events = EVENTS)
-DEVICE(device_fails, check_fails, .count = SMALL + 1000, .preemptions = 2, .patience = PATIENCE_FIRST)
-DEVICE(device_fails_events, check_fails, .count = SMALL + 1000, .preemptions = 1, .preemptions_event = 1, .patience = PATIENCE_FIRST, .events = EVENTS)
-DEVICE(device_deadline, check_late, .count = SMALL + 100, .preemptions = 1, .preemptions_event = 1, .timeout_ms = { 1, 2 },
-       .events = JUMP | TIMER, .patience = PATIENCE_ALL)
-DEVICE(device_abort, check_abort, .count = SMALL + 100, .helpers = 1, .helper = aborts, .preemptions = 1, .patience = PATIENCE_ALL)
+DEVICE(device_events, check_death, .count = SMALL, .preemptions = 1, .preemptions_event = 1,
+       .events = EVENTS)
+DEVICE(device_poll_events, check_death, .count = SMALL + 100, .preemptions = 1,
+       .preemptions_event = 1, .patience = PATIENCE_ALL, .events = EVENTS)
+DEVICE(device_fails, check_fails, .count = SMALL + 1000, .preemptions = 2,
+       .patience = PATIENCE_FIRST)
+DEVICE(device_fails_events, check_fails, .count = SMALL + 1000, .preemptions = 1,
+       .preemptions_event = 1, .patience = PATIENCE_FIRST, .events = EVENTS)
+DEVICE(device_deadline, check_late, .count = SMALL + 100, .preemptions = 1, .preemptions_event = 1,
+       .timeout_ms = { 1, 2 }, .events = JUMP | TIMER, .patience = PATIENCE_ALL)
+DEVICE(device_abort, check_abort, .count = SMALL + 100, .helpers = 1, .helper = aborts,
+       .preemptions = 1, .patience = PATIENCE_ALL)

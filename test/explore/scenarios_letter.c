@@ -1,4 +1,5 @@
-/* Letters: one there and one back; small ones, and one that its receiver has to grant (of more than 64 bytes here, in pieces of 64: p2p.h). */
+/* Letters: one there and one back; small ones, and one that its receiver has to grant (of more than
+ * 64 bytes here, in pieces of 64: p2p.h). */
 #include "explore/scenarios.h"
 
 #include <errno.h>
@@ -13,19 +14,23 @@ static int send_to(int rank, int which, int to, size_t n, const tutti_call *call
     uint64_t x[WORDS], began = explore_now();
     for (int i = 0; i < WORDS; i++)
         x[i] = word_of(rank, i);
-    return explore_came(rank, which, tutti_send_at("explore", x, n, TUTTI_U64, to, TAG, world, call), began);
+    return explore_came(rank, which,
+                        tutti_send_at("explore", x, n, TUTTI_U64, to, TAG, world, call), began);
 }
 
-static int recv_from(int rank, int which, int from, size_t n, const tutti_call *call, tutti_comm *world)
+static int recv_from(int rank, int which, int from, size_t n, const tutti_call *call,
+                     tutti_comm *world)
 {
     uint64_t x[WORDS] = { 0 }, began = explore_now();
     tutti_message got = { -1, -1, 0 };
     int r = tutti_recv_at("explore", x, n, TUTTI_U64, from, TAG, &got, world, call);
     if (r == 0 && (got.from != from || got.tag != TAG || got.count != n))
-        explore_wrong("rank %d got a letter of rank %d, tag %d, %d elements", rank, got.from, got.tag, (int)got.count);
+        explore_wrong("rank %d got a letter of rank %d, tag %d, %d elements", rank, got.from,
+                      got.tag, (int)got.count);
     for (size_t i = 0; i < n && r == 0; i++)
         if (x[i] != word_of(from, (int)i))
-            explore_wrong("torn letter: rank %d, element %d: %llu", rank, (int)i, (unsigned long long)x[i]);
+            explore_wrong("torn letter: rank %d, element %d: %llu", rank, (int)i,
+                          (unsigned long long)x[i]);
     return explore_came(rank, which, r, began);
 }
 
@@ -33,9 +38,11 @@ static int recv_from(int rank, int which, int from, size_t n, const tutti_call *
 static int until_it_comes(int rank, int which, int peer, bool sends, size_t n, tutti_comm *world)
 {
     tutti_call call = { .timeout_ms = explore_count() };
-    int r = sends ? send_to(rank, which, peer, n, &call, world) : recv_from(rank, which, peer, n, &call, world);
+    int r = sends ? send_to(rank, which, peer, n, &call, world)
+                  : recv_from(rank, which, peer, n, &call, world);
     if (r == -ETIMEDOUT)
-        r = sends ? send_to(rank, which + 2, peer, n, NULL, world) : recv_from(rank, which + 2, peer, n, NULL, world);
+        r = sends ? send_to(rank, which + 2, peer, n, NULL, world)
+                  : recv_from(rank, which + 2, peer, n, NULL, world);
     return r;
 }
 
@@ -62,7 +69,8 @@ static void check_offers_late(void)
     check_alone();
     for (int k = 0; k < 4; k += 2)
         for (int p = 0; p < 2; p++)
-            if (note[p].there[k] && note[p].result[k] == 0 && !(note[1 - p].there[k] && note[1 - p].result[k] == 0)
+            if (note[p].there[k] && note[p].result[k] == 0
+                && !(note[1 - p].there[k] && note[1 - p].result[k] == 0)
                 && !(note[1 - p].there[2 - k] && note[1 - p].result[2 - k] == 0))
                 explore_wrong("rank %d is done, and rank %d is not", p, 1 - p);
 }
@@ -71,7 +79,8 @@ void check_letters_death(void)
 {
     for (int p = 0; p < EXPLORE_RANKS; p++)
         for (int k = 0; k < NOTES; k++)
-            if (note[p].there[k] && note[p].result[k] != 0 && !explore_killed[p] && (note[p].result[k] != -EOWNERDEAD || !explore_any_killed()))
+            if (note[p].there[k] && note[p].result[k] != 0 && !explore_killed[p]
+                && (note[p].result[k] != -EOWNERDEAD || !explore_any_killed()))
                 explore_wrong("rank %d: call %d gave %d", p, k, note[p].result[k]);
 }
 
@@ -83,26 +92,29 @@ static void waits_letter(int rank, tutti_comm *world)
 }
 
 const struct scenario scenario_letter_canceled = {
-    .name = "letter_canceled", .ranks = 2, .helpers = 1, .body = waits_letter, .helper = aborts, .check = check_all_canceled, .preemptions = 3,
-    .own_ends = true, .memory = MEMORY_TSO
+    .name = "letter_canceled", .ranks = 2, .helpers = 1, .body = waits_letter, .helper = aborts,
+    .check = check_all_canceled, .preemptions = 3, .own_ends = true, .memory = MEMORY_TSO
 };
 
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
 #define EACH(named, does, checks_late) \
     const struct scenario scenario_##named = { \
-        .name = #named, .ranks = 2, .body = does, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO, .after = true \
+        .name = #named, .ranks = 2, .body = does, .check = check_good, .preemptions = 2, \
+        .memory = MEMORY_TSO, .after = true \
     }; \
     const struct scenario scenario_##named##_events = { \
-        .name = #named "_events", .ranks = 2, .body = does, .check = check_letters_death, .preemptions = 1, .preemptions_event = 1, \
+        .name = #named "_events", .ranks = 2, .body = does, .check = check_letters_death, \
+        .preemptions = 1, .preemptions_event = 1, \
         .events = EVENTS, \
         .own_ends = true, .after = true \
     }; \
     const struct scenario scenario_##named##_deadline = { \
-        .name = #named "_deadline", .ranks = 2, .body = does, .count = 1, .check = checks_late, .preemptions = 1, .preemptions_event = 1, \
-        .events = JUMP | TIMER, .own_ends = true \
+        .name = #named "_deadline", .ranks = 2, .body = does, .count = 1, .check = checks_late, \
+        .preemptions = 1, .preemptions_event = 1, .events = JUMP | TIMER, .own_ends = true \
     }; \
     const struct scenario scenario_##named##_abort = { \
-        .name = #named "_abort", .ranks = 2, .helpers = 1, .body = does, .helper = aborts, .check = check_canceled, .preemptions = 2, \
+        .name = #named "_abort", .ranks = 2, .helpers = 1, .body = does, .helper = aborts, \
+        .check = check_canceled, .preemptions = 2, \
         .own_ends = true, \
         .patience = PATIENCE_FIRST \
     };

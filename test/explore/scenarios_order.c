@@ -1,5 +1,6 @@
-/* once, first, turn: who runs what, one at a time; and a runner or holder that dies is followed by another. A deadline ends that call
- * alone, and the comm stays whole: a barrier afterwards shows it. After an abort nothing of the comm goes on. */
+/* once, first, turn: who runs what, one at a time; and a runner or holder that dies is followed by
+ * another. A deadline ends that call alone, and the comm stays whole: a barrier afterwards shows
+ * it. After an abort nothing of the comm goes on. */
 #include "explore/scenarios.h"
 
 #include <errno.h>
@@ -7,12 +8,14 @@
 enum { INSIDE, DONE_BY, FINISHED, TURNS };             /* of explore_shared */
 enum { LAST = NOTES - 1 };                             /* the note of the barrier afterwards */
 
-/* A call's result. With a deadline (the scenario's count, in ms) it may be that, but not before it has passed. */
+/* A call's result. With a deadline (the scenario's count, in ms) it may be that, but not before it
+ * has passed. */
 int explore_came(int rank, int which, int r, uint64_t began)
 {
     explore_note(rank, which, r);
     if (r == -ETIMEDOUT && explore_now() - began < (uint64_t)explore_count() * 1000000)
-        explore_wrong("rank %d: call %d ended %d us before its deadline", rank, which, explore_count() * 1000 - (int)(explore_now() - began) / 1000);
+        explore_wrong("rank %d: call %d ended %d us before its deadline", rank, which,
+                      explore_count() * 1000 - (int)(explore_now() - began) / 1000);
     return r;
 }
 
@@ -31,8 +34,10 @@ void check_alone(void)
 {
     for (int p = 0; p < EXPLORE_RANKS; p++)
         for (int k = 0; k < NOTES; k++)
-            if (note[p].there[k] && note[p].result[k] != 0 && (k == LAST || note[p].result[k] != -ETIMEDOUT))
-                explore_wrong("rank %d: call %d gave %d, where there were but deadlines", p, k, note[p].result[k]);
+            if (note[p].there[k] && note[p].result[k] != 0
+                && (k == LAST || note[p].result[k] != -ETIMEDOUT))
+                explore_wrong("rank %d: call %d gave %d, where there were but deadlines", p, k,
+                              note[p].result[k]);
 }
 
 void check_canceled(void)
@@ -72,9 +77,11 @@ void onces(int rank, tutti_comm *world)
 {
     tutti_call call = { .timeout_ms = explore_count() };
     uint64_t began = explore_now();
-    int r = explore_came(rank, 0, tutti_once_at("explore", "it", run_once, &rank, world, &call), began);
+    int r = explore_came(rank, 0, tutti_once_at("explore", "it", run_once, &rank, world, &call),
+                         began);
     if (r == -ETIMEDOUT)
-        r = explore_came(rank, 1, tutti_once_at("explore", "it", run_once, &rank, world, NULL), began);
+        r = explore_came(rank, 1, tutti_once_at("explore", "it", run_once, &rank, world, NULL),
+                         began);
     if (r == 0 && !explore_shared[FINISHED])
         explore_wrong("rank %d is past once, and nobody has done it", rank);
     explore_whole(rank, world, r < 0);
@@ -83,7 +90,8 @@ void onces(int rank, tutti_comm *world)
 /* Done once; where its runner died after it had done it, and before it could say so, once more. */
 static void check_once_done(void)
 {
-    if (explore_shared[FINISHED] < 1 || explore_shared[FINISHED] > 1u + (unsigned)explore_any_killed())
+    if (explore_shared[FINISHED] < 1
+        || explore_shared[FINISHED] > 1u + (unsigned)explore_any_killed())
         explore_wrong("done %d times", (int)explore_shared[FINISHED]);
 }
 
@@ -107,7 +115,7 @@ void firsts(int rank, tutti_comm *world)
         uint64_t began = explore_now();
         r = tutti_first_begin_at("explore", "it", world, &call);
         explore_came(rank, 2 * k, r < 0 ? r : 0, began);
-        if (r == -ETIMEDOUT) {         /* the round is still to be done, and this rank asks for it again */
+        if (r == -ETIMEDOUT) {  /* the round is still to be done, and this rank asks for it again */
             r = tutti_first_begin_at("explore", "it", world, NULL);
             explore_came(rank, 4 + k, r < 0 ? r : 0, began);
         }
@@ -125,7 +133,8 @@ void firsts(int rank, tutti_comm *world)
 
 static void check_first_done(void)
 {
-    if (explore_shared[FINISHED] < 2 || explore_shared[FINISHED] > 2u + (unsigned)explore_any_killed())
+    if (explore_shared[FINISHED] < 2
+        || explore_shared[FINISHED] > 2u + (unsigned)explore_any_killed())
         explore_wrong("two rounds were done %d times", (int)explore_shared[FINISHED]);
 }
 
@@ -151,7 +160,8 @@ void turns(int rank, tutti_comm *world)
         if (r < 0)
             continue;                  /* a turn that was taken */
         enter_alone(rank);
-        if (!explore_any_killed() && !explore_count() && !explore_aborts() && explore_shared[TURNS] != (uint64_t)(k * tutti_size(world) + rank))
+        if (!explore_any_killed() && !explore_count() && !explore_aborts()
+            && explore_shared[TURNS] != (uint64_t)(k * tutti_size(world) + rank))
             explore_wrong("rank %d has turn %d", rank, (int)explore_shared[TURNS]);
         explore_step();
         explore_shared[TURNS]++;
@@ -165,24 +175,28 @@ void check_turns_death(void)
 {
     for (int p = 0; p < EXPLORE_RANKS; p++)
         for (int k = 0; k < 4; k++)
-            if (note[p].there[k] && note[p].result[k] != 0 && (note[p].result[k] != -EOWNERDEAD || !explore_any_killed()))
+            if (note[p].there[k] && note[p].result[k] != 0
+                && (note[p].result[k] != -EOWNERDEAD || !explore_any_killed()))
                 explore_wrong("rank %d: step %d gave %d", p, k, note[p].result[k]);
 }
 
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
 #define EACH(named, does, checks, checks_events, checks_late, most) \
-    const struct scenario scenario_##named = { .name = #named, .ranks = 2, .body = does, .check = checks, .preemptions = most, \
-        .memory = MEMORY_TSO }; \
+    const struct scenario scenario_##named = { \
+        .name = #named, .ranks = 2, .body = does, .check = checks, \
+        .preemptions = most, .memory = MEMORY_TSO \
+    }; \
     const struct scenario scenario_##named##_events = { \
-        .name = #named "_events", .ranks = 2, .body = does, .check = checks_events, .preemptions = 1, .preemptions_event = 1, .events = EVENTS, \
-        .own_ends = true \
+        .name = #named "_events", .ranks = 2, .body = does, .check = checks_events, \
+        .preemptions = 1, .preemptions_event = 1, .events = EVENTS, .own_ends = true \
     }; \
     const struct scenario scenario_##named##_deadline = { \
-        .name = #named "_deadline", .ranks = 2, .body = does, .count = 1, .check = checks_late, .preemptions = 1, .preemptions_event = 1, \
-        .events = JUMP | TIMER, .own_ends = true \
+        .name = #named "_deadline", .ranks = 2, .body = does, .count = 1, .check = checks_late, \
+        .preemptions = 1, .preemptions_event = 1, .events = JUMP | TIMER, .own_ends = true \
     }; \
     const struct scenario scenario_##named##_abort = { \
-        .name = #named "_abort", .ranks = 2, .helpers = 1, .body = does, .helper = aborts, .check = check_canceled, .preemptions = 2, \
+        .name = #named "_abort", .ranks = 2, .helpers = 1, .body = does, .helper = aborts, \
+        .check = check_canceled, .preemptions = 2, \
         .own_ends = true, \
         .patience = PATIENCE_FIRST \
     };
@@ -205,7 +219,8 @@ void check_all_canceled(void)
 }
 
 const struct scenario scenario_turn_canceled = {
-    .name = "turn_canceled", .ranks = 2, .helpers = 1, .body = waits_turn, .helper = aborts, .check = check_all_canceled, .preemptions = 3,
+    .name = "turn_canceled", .ranks = 2, .helpers = 1, .body = waits_turn, .helper = aborts,
+    .check = check_all_canceled, .preemptions = 3,
     .own_ends = true,
     .memory = MEMORY_TSO
 };

@@ -1,12 +1,16 @@
-/* The job's store: a value is whole or not there, a sum misses nothing, a dead writer stops nobody, a deadline is that call's alone.
+/* The job's store: a value is whole or not there, a sum misses nothing, a dead writer stops nobody,
+ * a deadline is that call's alone.
  *
- * Store buffers (MEMORY_TSO) hold the store's shared words: chains, numbers, versions, sleepers, the books' flags. Its blocks are written
- * plainly, and in here at once, which can be told from a buffer by nobody: they are touched only by who holds the lock. Whoever takes it has
- * read the word that its last holder gave it back by, and gave it back after all his stores: on x86 they come out in their order, on others
- * that store is a release and this load an acquire. A holder that dies does not give it back: the kernel marks it after the thread's last
- * instruction, when its stores are out; the mark is read in the same way. Words that are read without the lock are all shared words. Where a
- * block's free words become an entry, the holder's own buffer must not come out on top of it: hooks/plain_entry.patch. A kill lets all stores out, so the
- * events are searched without buffers. */
+ * Store buffers (MEMORY_TSO) hold the store's shared words: chains, numbers, versions, sleepers,
+ * the books' flags. Its blocks are written plainly, and in here at once, which can be told from a
+ * buffer by nobody: they are touched only by who holds the lock. Whoever takes it has read the word
+ * that its last holder gave it back by, and gave it back after all his stores: on x86 they come out
+ * in their order, on others that store is a release and this load an acquire. A holder that dies
+ * does not give it back: the kernel marks it after the thread's last instruction, when its stores
+ * are out; the mark is read in the same way. Words that are read without the lock are all shared
+ * words. Where a block's free words become an entry, the holder's own buffer must not come out on
+ * top of it: hooks/plain_entry.patch. A kill lets all stores out, so the events are searched
+ * without buffers. */
 #include "explore/scenarios.h"
 
 #include "arena/store.h"
@@ -30,7 +34,12 @@ void stores(int rank, tutti_comm *world)
         tutti_call call = { .timeout_ms = explore_count() ? explore_count() : 1000 };
         uint64_t began = explore_now();
         int r = tutti_get_at("explore", "a", got, &len, world, &call);
-        explore_came(rank, 0, (r == -EOWNERDEAD && explore_killed[0]) || (r == -ETIMEDOUT && (engine.stops || engine.deaths)) ? 0 : r, began);
+        explore_came(rank, 0,
+                     (r == -EOWNERDEAD && explore_killed[0])
+                             || (r == -ETIMEDOUT && (engine.stops || engine.deaths))
+                         ? 0
+                         : r,
+                     began);
         if (r == -ETIMEDOUT && explore_count()) {
             r = tutti_get_at("explore", "a", got, &len, world, NULL);
             explore_note(rank, 2, r);
@@ -88,23 +97,27 @@ static void check_store_canceled(void)
 }
 
 const struct scenario scenario_store = {
-    .name = "store", .ranks = 2, .body = stores, .check = check_store, .preemptions = 2, .memory = MEMORY_TSO, .after = true
+    .name = "store", .ranks = 2, .body = stores, .check = check_store, .preemptions = 2,
+    .memory = MEMORY_TSO, .after = true
 };
 const struct scenario scenario_store_events = {
-    .name = "store_events", .ranks = 2, .body = stores, .check = check_store, .preemptions = 1, .preemptions_event = 1, .events = EVENTS,
-    .own_ends = true, .after = true
+    .name = "store_events", .ranks = 2, .body = stores, .check = check_store, .preemptions = 1,
+    .preemptions_event = 1, .events = EVENTS, .own_ends = true, .after = true
 };
 const struct scenario scenario_store_deadline = {
-    .name = "store_deadline", .ranks = 2, .body = stores, .count = 1, .check = check_store_late, .preemptions = 1, .preemptions_event = 1,
+    .name = "store_deadline", .ranks = 2, .body = stores, .count = 1,
+    .check = check_store_late, .preemptions = 1, .preemptions_event = 1,
     .events = JUMP | TIMER, .own_ends = true, .after = true
 };
 const struct scenario scenario_store_abort = {
-    .name = "store_abort", .ranks = 2, .helpers = 1, .body = stores, .helper = aborts, .check = check_store_canceled, .preemptions = 2,
+    .name = "store_abort", .ranks = 2, .helpers = 1, .body = stores, .helper = aborts,
+    .check = check_store_canceled, .preemptions = 2,
     .own_ends = true,
     .patience = PATIENCE_FIRST
 };
 
-/* Who waits for a key goes to sleep while it is set: with stores that are not out, to find the wake that goes missing takes three preemptions. */
+/* Who waits for a key goes to sleep while it is set: with stores that are not out, to find the wake
+ * that goes missing takes three preemptions. */
 static void waits_first(int rank, tutti_comm *world)
 {
     char got[8];
@@ -116,7 +129,8 @@ static void waits_first(int rank, tutti_comm *world)
 }
 
 const struct scenario scenario_store_wait_tso = {
-    .name = "store_wait_tso", .ranks = 2, .body = waits_first, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO
+    .name = "store_wait_tso", .ranks = 2, .body = waits_first, .check = check_good,
+    .preemptions = 3, .memory = MEMORY_TSO
 };
 
 /* Nobody sets it: rank 0 does nothing but abort. */
@@ -129,6 +143,6 @@ static void waits_value(int rank, tutti_comm *world)
 }
 
 const struct scenario scenario_store_canceled = {
-    .name = "store_canceled", .ranks = 2, .helpers = 1, .body = waits_value, .helper = aborts, .check = check_all_canceled, .preemptions = 3,
-    .own_ends = true, .memory = MEMORY_TSO
+    .name = "store_canceled", .ranks = 2, .helpers = 1, .body = waits_value, .helper = aborts,
+    .check = check_all_canceled, .preemptions = 3, .own_ends = true, .memory = MEMORY_TSO
 };

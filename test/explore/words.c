@@ -1,9 +1,11 @@
-/* Words as the ranks see them. In memory stand the values that are out; a store may wait in its actor's buffer, oldest first, until a
- * fence, a swap, a kernel call, or until it is let out. With MEMORY_WEAK a relaxed store may overtake, and a relaxed load may
- * give what stood there at any moment since the reader's last acquire.
+/* Words as the ranks see them. In memory stand the values that are out; a store may wait in its
+ * actor's buffer, oldest first, until a fence, a swap, a kernel call, or until it is let out. With
+ * MEMORY_WEAK a relaxed store may overtake, and a relaxed load may give what stood there at any
+ * moment since the reader's last acquire.
  *
- * An access is a point only if the word is used by two actors and written by one: all others commute with everything. Which words those
- * are is known from earlier runs; a search is made again until it finds no new one. */
+ * An access is a point only if the word is used by two actors and written by one: all others
+ * commute with everything. Which words those are is known from earlier runs; a search is made again
+ * until it finds no new one. */
 #include "explore/engine.h"
 
 #include "watch/watch.h"
@@ -14,10 +16,17 @@
 enum { TABLE = 1 << 16, HISTORY = 4096 };
 
 /* version: of each half, which store it is of; of this run, if `run` is. */
-static struct entry { uintptr_t key; uint16_t readers, writers; bool visible; int8_t writer; uint64_t run, version[2]; } table[TABLE];
+static struct entry {
+    uintptr_t key;
+    uint16_t readers, writers;
+    bool visible;
+    int8_t writer;
+    uint64_t run, version[2];
+} table[TABLE];
 static int shared_words, fresh;
 
-static struct { uintptr_t at; uint64_t value, over; int by; } history[HISTORY];      /* a value, and at which write it was gone */
+/* a value, and at which write it was gone */
+static struct { uintptr_t at; uint64_t value, over; int by; } history[HISTORY];
 static int remembered;
 
 bool explore_trace;
@@ -26,7 +35,8 @@ bool explore_trace;
 void words_trace(const char *what, const void *word, uint64_t value)
 {
     const struct tutti_comm *world = explore_world[0];
-    const char *at = word, *slot = (const char *)world->watch.slot, *seats = (const char *)world->world->arena.seats;
+    const char *at = word, *slot = (const char *)world->watch.slot,
+               *seats = (const char *)world->world->arena.seats;
     if (!explore_trace)
         return;
     printf("    actor %d %s ", engine.now_on, what);
@@ -40,7 +50,8 @@ void words_trace(const char *what, const void *word, uint64_t value)
     if (at >= slot && at < slot + 4096)
         printf("slot + %d", (int)(at - slot));
     else if (at >= seats && at < seats + 4 * sizeof(struct seat))
-        printf("seat %d + %d", (int)(at - seats) / (int)sizeof(struct seat), (int)((size_t)(at - seats) % sizeof(struct seat)));
+        printf("seat %d + %d", (int)(at - seats) / (int)sizeof(struct seat),
+               (int)((size_t)(at - seats) % sizeof(struct seat)));
     else if (at)
         printf("%p", (const void *)at);
     printf(" = %llx\n", (unsigned long long)value);
@@ -81,7 +92,9 @@ bool words_visible(const void *word, int actor, bool write)
 void words_declare(const void *at, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 8)
-        *entry_of((const char *)at + i) = (struct entry){ .key = ((uintptr_t)at + i) >> 3, .readers = 0x7fff, .writers = 0x7fff, .visible = true };
+        *entry_of((const char *)at + i) = (struct entry){
+            .key = ((uintptr_t)at + i) >> 3, .readers = 0x7fff, .writers = 0x7fff, .visible = true
+        };
 }
 
 void words_begin(void) { remembered = 0; }
@@ -122,7 +135,8 @@ void words_wrote(const void *word, int actor) { entry_of_run(word)->writer = (in
 uint64_t words_version(const void *word, int bytes)
 {
     const struct entry *e = entry_of_run(word);
-    return bytes == 8 ? seen_mix(e->version[0], e->version[1]) : e->version[(uintptr_t)word >> 2 & 1];
+    return bytes == 8 ? seen_mix(e->version[0], e->version[1])
+                      : e->version[(uintptr_t)word >> 2 & 1];
 }
 
 void words_became(const void *word, int bytes, uint64_t by)
@@ -236,7 +250,8 @@ static bool oddity(void)
     return true;
 }
 
-/* A relaxed load may have been done at any moment since the last acquire: the oldest value that is not known to be gone. */
+/* A relaxed load may have been done at any moment since the last acquire: the oldest value that is
+ * not known to be gone. */
 static bool old_value(const struct actor *a, const void *word, uint64_t *value)
 {
     uint64_t known = a->floor;
@@ -296,7 +311,8 @@ void explore_store(void *word, uint64_t value, int bytes, enum explore_order ord
     enum memory memory = engine.scenario->memory;
     if (visible)
         words_trace("stores", word, value);
-    bool overtakes = memory == MEMORY_WEAK && order == EXPLORE_RELAXED && a->stores && buffered(a, word) < 0;
+    bool overtakes = memory == MEMORY_WEAK && order == EXPLORE_RELAXED && a->stores
+        && buffered(a, word) < 0;
     if (memory != MEMORY_PLAIN && !overtakes && (a->stores || (visible && oddity())))
         buffer(a, word, value, bytes);
     else
@@ -329,7 +345,10 @@ uint64_t explore_change(void *word, uint64_t value, int bytes, enum explore_chan
     uint64_t old = get(word, bytes), by = learns(word, bytes);
     if (engine.running)
         words_trace("changes", word, value);
-    uint64_t next = how == EXPLORE_ADD ? old + value : how == EXPLORE_OR ? old | value : how == EXPLORE_AND ? old & value : value;
+    uint64_t next = how == EXPLORE_ADD ? old + value
+        : how == EXPLORE_OR ? old | value
+        : how == EXPLORE_AND ? old & value
+        : value;
     put(word, next, bytes, engine.now_on, by);
     if (engine.running)
         me()->floor = engine.writes;

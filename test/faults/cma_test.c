@@ -1,6 +1,6 @@
 /* ctest: timeout=200 labels=faults
- * Operations that read peers' private memory: they do where all may, by the arena where one may not, and where the memory is not there any
- * more they end, for all, in an error that says so. */
+ * Operations that read peers' private memory: they do where all may, by the arena where one may
+ * not, and where the memory is not there any more they end, for all, in an error that says so. */
 #include "environment.h"
 
 #include "support/ranks.h"
@@ -25,7 +25,10 @@ enum { SIZE = 3, COUNT = 70001, ROUNDS = 3, HOLE = 1 << 20 };
 
 static struct { unsigned refused; int error; } scene;
 
-static int32_t give(int rank, int round, size_t i) { return (rank + 1) * 1000003 + round * 10007 + (int32_t)i; }
+static int32_t give(int rank, int round, size_t i)
+{
+    return (rank + 1) * 1000003 + round * 10007 + (int32_t)i;
+}
 
 static int kinds(tutti_comm *world, int32_t *send, int32_t *recv, int rank, int round)
 {
@@ -95,7 +98,10 @@ static void need_reach(void)
 
 static void with_refusals(void **state)
 {
-    static const struct { unsigned who; int error; } scenes[] = { { 0, 0 }, { 2, EPERM }, { 4, ENOSYS }, { 7, EPERM } };
+    static const struct {
+        unsigned who;
+        int error;
+    } scenes[] = { { 0, 0 }, { 2, EPERM }, { 4, ENOSYS }, { 7, EPERM } };
     (void)state;
     need_reach();
     if (!may(filters)) {
@@ -137,7 +143,8 @@ static void with_a_hole(void **state)
 
 int main(void)
 {
-    setenv("TUTTI_ALGORITHM", "all_reduce:-inf=direct;all_gather:-inf=direct;broadcast:-inf=direct", 1);
+    setenv("TUTTI_ALGORITHM", "all_reduce:-inf=direct;all_gather:-inf=direct;broadcast:-inf=direct",
+           1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_refusals),
         cmocka_unit_test(with_a_hole),

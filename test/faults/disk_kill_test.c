@@ -1,8 +1,10 @@
 /* ctest: timeout=300 labels=faults,nosan serial */
-/* A rank is killed at a random moment while all save a file, again and again: whoever opens it finds one generation of it, whole; the
- * survivors have an error, or success and then an error, and no other. The same while all load; and a file that is cut off between the
- * moment rank 0 has measured it and the moment it is read.
- * nosan: the moments are what counts, and they must be many. TUTTI_KILLS: how many; TUTTI_TEST_SEED repeats the moments as far as times can. */
+/* A rank is killed at a random moment while all save a file, again and again: whoever opens it
+ * finds one generation of it, whole; the survivors have an error, or success and then an error, and
+ * no other. The same while all load; and a file that is cut off between the moment rank 0 has
+ * measured it and the moment it is read.
+ * nosan: the moments are what counts, and they must be many. TUTTI_KILLS: how many; TUTTI_TEST_SEED
+ *        repeats the moments as far as times can. */
 #include "group/comm.h"
 #include "support/leftovers.h"
 #include "support/team.h"
@@ -39,7 +41,7 @@ static uint64_t generation_of(const uint64_t *words, size_t bytes)
 {
     if (bytes != BYTES)
         return 0;
-    uint64_t generation = (words[0]) * UINT64_C(0xf1de83e19937733d);             /* the inverse of the factor */
+    uint64_t generation = (words[0]) * UINT64_C(0xf1de83e19937733d); /* the inverse of the factor */
     for (uint64_t i = 0; i < WORDS; i++)
         if (words[i] != generation * UINT64_C(0x9e3779b97f4a7c15) + i)
             return 0;
@@ -132,7 +134,8 @@ static void test_killed_while_saving(void **state)
         last = now;
         team_free(team);
     }
-    printf("%d kills, in %llu of them a newer file was there afterwards\n", kills, (unsigned long long)replaced);
+    printf("%d kills, in %llu of them a newer file was there afterwards\n", kills,
+           (unsigned long long)replaced);
     assert_true(replaced > 0);
 }
 
@@ -156,7 +159,9 @@ static int cut_off(tutti_comm *world, int rank, struct team *team)
     uint64_t seq = world->seq + 1;
     if (rank == 1) {
         const struct arrival *a = watch_arrival(&world->watch, 0, seq);
-        for (uint64_t end = clock_ns() + UINT64_C(30000000000); load_acquire64(&a->seq) < seq && clock_ns() < end;)      /* E1 acquire */
+        /* E1 acquire */
+        for (uint64_t end = clock_ns() + UINT64_C(30000000000);
+             load_acquire64(&a->seq) < seq && clock_ns() < end;)
             sched_yield();
         team->rank[1].error[1] = truncate(path, BYTES / 2 + 100);
     }
@@ -180,7 +185,8 @@ static void test_cut_off_while_loading(void **state)
         assert_int_equal(team_end(team), 0);
         for (int p = 0; p < 2; p++) {
             assert_int_equal(team->rank[p].error[0], -EIO);
-            assert_non_null(strstr(team->rank[p].report, "became shorter while it was read: it ends at byte"));
+            assert_non_null(
+                strstr(team->rank[p].report, "became shorter while it was read: it ends at byte"));
             assert_non_null(strstr(team->rank[p].report, path));
             assert_int_equal(team->rank[p].error[2], 0);
         }
@@ -210,7 +216,8 @@ static int drop_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed_while_saving), cmocka_unit_test(test_killed_while_loading), cmocka_unit_test(test_cut_off_while_loading),
+        cmocka_unit_test(test_killed_while_saving), cmocka_unit_test(test_killed_while_loading),
+        cmocka_unit_test(test_cut_off_while_loading),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

@@ -1,5 +1,6 @@
-/* One body for many environments, so that each test says only what is poor in its own. The victim's end is awaited by words and by the
- * states of processes; survivors wait in three different rooms of the library, each with its own way of sleeping. */
+/* One body for many environments, so that each test says only what is poor in its own. The victim's
+ * end is awaited by words and by the states of processes; survivors wait in three different rooms
+ * of the library, each with its own way of sleeping. */
 #include "environment.h"
 
 #include "base/clock.h"
@@ -21,7 +22,13 @@
 
 #include <cmocka.h>
 
-enum { FORBIDDEN_MOST = 32, LINE_ITEMS = 4, EAGER_ITEMS = 3000, PIPELINE_ITEMS = 300000, ALLOCATED = 100000 };
+enum {
+    FORBIDDEN_MOST = 32,
+    LINE_ITEMS = 4,
+    EAGER_ITEMS = 3000,
+    PIPELINE_ITEMS = 300000,
+    ALLOCATED = 100000
+};
 
 int env_forbid(const long *calls, size_t n, int error)
 {
@@ -29,11 +36,14 @@ int env_forbid(const long *calls, size_t n, int error)
     size_t at = 0;
     if (n > FORBIDDEN_MOST)
         return -E2BIG;
-    filter[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    filter[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                                offsetof(struct seccomp_data, nr));
     for (size_t i = 0; i < n; i++)
-        filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], (unsigned char)(n - i), 0);
+        filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i],
+                                                    (unsigned char)(n - i), 0);
     filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error);
+    filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+                                                SECCOMP_RET_ERRNO | (unsigned)error);
     struct sock_fprog program = { (unsigned short)at, filter };
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return -errno;
@@ -45,7 +55,8 @@ int env_forbid(const long *calls, size_t n, int error)
 #define RIGHT(condition) \
     do { \
         if (!(condition)) { \
-            fprintf(stderr, "rank %d: environment.c:%d: not so: %s\n%s\n", tutti_rank(world), __LINE__, #condition, tutti_explain(world)); \
+            fprintf(stderr, "rank %d: environment.c:%d: not so: %s\n%s\n", tutti_rank(world), \
+                    __LINE__, #condition, tutti_explain(world)); \
             return __LINE__; \
         } \
     } while (0)
@@ -73,13 +84,16 @@ static int sums(tutti_comm *world, size_t items)
 static int letters(tutti_comm *world)
 {
     int rank = tutti_rank(world), size = tutti_size(world);
-    int32_t *out = malloc(EAGER_ITEMS * 10 * sizeof *out), *in = calloc(EAGER_ITEMS * 10, sizeof *in);
+    int32_t *out = malloc(EAGER_ITEMS * 10 * sizeof *out),
+            *in = calloc(EAGER_ITEMS * 10, sizeof *in);
     RIGHT(out && in);
     for (int i = 0; i < EAGER_ITEMS * 10; i++)
         out[i] = rank * 1000000 + i;
     for (size_t count = 1; count <= EAGER_ITEMS * 10; count *= 30) {
         tutti_work *work;
-        RIGHT(tutti_recv(in, count, TUTTI_I32, (rank + 1) % size, 7, NULL, world, &(tutti_call){ .work = &work }) == 0);
+        RIGHT(tutti_recv(in, count, TUTTI_I32, (rank + 1) % size, 7, NULL, world,
+                         &(tutti_call){ .work = &work })
+              == 0);
         RIGHT(tutti_send(out, count, TUTTI_I32, (rank + size - 1) % size, 7, world, NULL) == 0);
         RIGHT(tutti_wait(work, 0) == 0);
         for (size_t i = 0; i < count; i++)
@@ -115,8 +129,9 @@ int env_course(tutti_comm *world)
     tutti_comm *half;
     for (int i = 0; i < 20; i++)
         RIGHT(tutti_barrier(world, NULL) == 0);
-    if ((line = sums(world, LINE_ITEMS)) || (line = sums(world, EAGER_ITEMS)) || (line = sums(world, PIPELINE_ITEMS)) || (line = letters(world)) ||
-        (line = shared_memory(world)))
+    if ((line = sums(world, LINE_ITEMS)) || (line = sums(world, EAGER_ITEMS))
+        || (line = sums(world, PIPELINE_ITEMS)) || (line = letters(world))
+        || (line = shared_memory(world)))
         return line;
     if (rank == size - 1)
         RIGHT(tutti_set("value", &value, sizeof value, world) == 0);
@@ -148,7 +163,8 @@ static int passes_a_deadline(tutti_comm *world, int rank, struct team *team, int
     if (r < 0)
         return r;
     if (rank == victim)
-        team_hear(team, rank, ENV_COME);              /* the test says so when all others are back from their deadline */
+        /* the test says so when all others are back from their deadline */
+        team_hear(team, rank, ENV_COME);
     r = tutti_barrier(copy, &(tutti_call){ .timeout_ms = ENV_LATE_MS });
     snprintf((char *)team->rank[rank].report, TEAM_TEXT / 2, "%s", tutti_explain(copy));
     return r;
@@ -179,7 +195,7 @@ int env_life(tutti_comm *world, int rank, struct team *team, int victim, void (*
     if (rank == victim) {
         team_hear(team, rank, ENV_END);
         if (how == env_stays)
-            team_say(team, rank, ENV_MET);           /* … for its death */
+            team_say(team, rank, ENV_MET);        /* … for its death */
         how();
     }
     mine->error[ENV_DEATH] = waits_for_the_victim(world, rank, victim);
@@ -188,18 +204,20 @@ int env_life(tutti_comm *world, int rank, struct team *team, int victim, void (*
     snprintf(mine->report + TEAM_TEXT / 2, TEAM_TEXT / 2, "%s", tutti_explain(world));
     mine->error[ENV_AFTER] = tutti_barrier(world, NULL);
     team_say(team, rank, ENV_MET);
-    team_hear(team, rank, ENV_END);                  /* nobody leaves before all have met the death */
+    team_hear(team, rank, ENV_END);               /* nobody leaves before all have met the death */
     mine->error[ENV_FINALIZE] = tutti_finalize(world);
     return 0;
 }
 
-/* Is that rank among those that the report of a deadline says are missing? On a busy machine others may be, too: "missing: ranks 0, 1". */
+/* Is that rank among those that the report of a deadline says are missing? On a busy machine others
+ * may be, too: "missing: ranks 0, 1". */
 static bool missing(const char *report, int rank)
 {
     const char *at = strstr(report, "missing: rank"), *end = at ? strchr(at, '\n') : NULL;
     while (at && end && (at = strpbrk(at, "0123456789")) != NULL && at < end) {
         char *behind;
-        long first = strtol(at, &behind, 10), last = *behind == '-' ? strtol(behind + 1, &behind, 10) : first;
+        long first = strtol(at, &behind, 10),
+             last = *behind == '-' ? strtol(behind + 1, &behind, 10) : first;
         if (rank >= first && rank <= last)
             return true;
         at = behind;
@@ -207,10 +225,13 @@ static bool missing(const char *report, int rank)
     return false;
 }
 
-/* slow: a report that does not say how the victim died is right, too; one that says something else is not. */
+/* slow: a report that does not say how the victim died is right, too; one that says something
+ * else is not. */
 static bool says_why(const char *death, const char *why, bool slow)
 {
-    return strstr(death, why) || (slow && strstr(death, " died") && !strstr(death, " died, killed") && !strstr(death, " died, exit"));
+    return strstr(death, why)
+        || (slow && strstr(death, " died") && !strstr(death, " died, killed")
+            && !strstr(death, " died, exit"));
 }
 
 static void see_through(struct team *team, int victim, bool kills, bool slow, const char *why)
@@ -243,7 +264,8 @@ static void see_through(struct team *team, int victim, bool kills, bool slow, co
             fail_msg("rank %d reads: %s", r, rank->report);
         if (r == victim)
             continue;
-        if (rank->error[ENV_DEATH] != -EOWNERDEAD || !strstr(death, named) || !says_why(death, why, slow))
+        if (rank->error[ENV_DEATH] != -EOWNERDEAD || !strstr(death, named)
+            || !says_why(death, why, slow))
             fail_msg("rank %d got %d and reads: %s", r, rank->error[ENV_DEATH], death);
         assert_int_equal(rank->failed_count, 1);
         assert_int_equal(rank->failed[0], victim);
@@ -254,9 +276,20 @@ static void see_through(struct team *team, int victim, bool kills, bool slow, co
     team_free(team);
 }
 
-void env_see_through(struct team *team, int victim, const char *why) { see_through(team, victim, false, false, why); }
-void env_kill_through(struct team *team, int victim, const char *why) { see_through(team, victim, true, false, why); }
-void env_starve_through(struct team *team, int victim, const char *why) { see_through(team, victim, false, true, why); }
+void env_see_through(struct team *team, int victim, const char *why)
+{
+    see_through(team, victim, false, false, why);
+}
+
+void env_kill_through(struct team *team, int victim, const char *why)
+{
+    see_through(team, victim, true, false, why);
+}
+
+void env_starve_through(struct team *team, int victim, const char *why)
+{
+    see_through(team, victim, false, true, why);
+}
 
 const char *env_job(void)
 {
@@ -280,7 +313,8 @@ static int sockets_of(const char *name)
 
 bool env_hosted(const char *job)
 {
-    for (uint64_t end = clock_ns() + TEAM_PATIENCE_S * UINT64_C(1000000000); clock_ns() < end; sched_yield())
+    for (uint64_t end = clock_ns() + TEAM_PATIENCE_S * UINT64_C(1000000000); clock_ns() < end;
+         sched_yield())
         if (sockets_of(job))
             return true;
     return false;
@@ -305,7 +339,8 @@ void env_look(struct env_traces *traces)
 {
     char ours[64];
     snprintf(ours, sizeof ours, "env-%d-", (int)getpid());
-    *traces = (struct env_traces){ count_in("/dev/shm", "tutti") + count_in("/tmp", ours), 0, count_in("/proc/self/fd", "") };
+    *traces = (struct env_traces){ count_in("/dev/shm", "tutti") + count_in("/tmp", ours), 0,
+                                   count_in("/proc/self/fd", "") };
     traces->sockets = sockets_of(ours);
 }
 

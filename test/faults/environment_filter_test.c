@@ -1,7 +1,8 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Ranks under seccomp filters, as containers and hardened services have them. What the library only likes to use may be forbidden, by either
- * of the two errors that filters give, to all ranks or to one: everything works, and deaths and deadlines are met. What it cannot do
- * without is forbidden: one error with its remedy, at once. Join, course and death are those of environment.h. */
+/* Ranks under seccomp filters, as containers and hardened services have them. What the library only
+ * likes to use may be forbidden, by either of the two errors that filters give, to all ranks or to
+ * one: everything works, and deaths and deadlines are met. What it cannot do without is forbidden:
+ * one error with its remedy, at once. Join, course and death are those of environment.h. */
 #include "environment.h"
 
 #include "os/transfer.h"
@@ -20,27 +21,47 @@
 #include <cmocka.h>
 
 /* Older headers lack some of these; the numbers are the same on every architecture from 424 on. */
-enum { PIDFD_SEND_SIGNAL = 424, IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER, PIDFD_OPEN = 434, PIDFD_GETFD = 438, FUTEX_WAITV = 449,
-       RANKS = 4, ALL = -1 };
+enum {
+    PIDFD_SEND_SIGNAL = 424,
+    IO_URING_SETUP,
+    IO_URING_ENTER,
+    IO_URING_REGISTER,
+    PIDFD_OPEN = 434,
+    PIDFD_GETFD = 438,
+    FUTEX_WAITV = 449,
+    RANKS = 4,
+    ALL = -1
+};
 
-static struct { char job[64]; const long *calls; size_t n; int error, only, join_ms; unsigned later; } scene;
+static struct {
+    char job[64];
+    const long *calls;
+    size_t n;
+    int error, only, join_ms;
+    unsigned later;
+} scene;
 
 static int joins(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
-    const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size, .join_timeout_ms = scene.join_ms };
+    const tutti_options options = {
+        .job = scene.job, .rank = rank, .size = team->size, .join_timeout_ms = scene.join_ms
+    };
     if (scene.later & 1u << rank)
         team_hear(team, rank, ENV_START);
-    if ((scene.only == ALL || scene.only == rank) && env_forbid(scene.calls, scene.n, scene.error) != 0)
+    if ((scene.only == ALL || scene.only == rank)
+        && env_forbid(scene.calls, scene.n, scene.error) != 0)
         return 9;
     mine->error[ENV_INIT] = tutti_init(&world, &options);
     int r = env_life(world, rank, team, 1, env_killed);
     if (mine->error[ENV_INIT] < 0 && scene.only == ALL)
-        team_hear(team, rank, ENV_END);              /* or another one that had knocked here would take this rank for dead */
+        /* or another one that had knocked here would take this rank for dead */
+        team_hear(team, rank, ENV_END);
     return r;
 }
 
-/* only: the rank under the filter, or ALL. later: a bit for each rank that waits to be told to start. */
+/* only: the rank under the filter, or ALL. later: a bit for each rank that waits to be told
+ * to start. */
 static struct team *start(const long *calls, size_t n, int error, int only, unsigned later)
 {
     scene.calls = calls;
@@ -66,7 +87,10 @@ static void need_filters(void)
     }
 }
 
-static const long liked[] = { FUTEX_WAITV, PIDFD_OPEN, PIDFD_GETFD, PIDFD_SEND_SIGNAL, SYS_membarrier, IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER };
+static const long liked[] = {
+    FUTEX_WAITV, PIDFD_OPEN, PIDFD_GETFD, PIDFD_SEND_SIGNAL, SYS_membarrier, IO_URING_SETUP,
+    IO_URING_ENTER, IO_URING_REGISTER
+};
 enum { LIKED = sizeof liked / sizeof liked[0] };
 
 static void works(const long *calls, size_t n, int only)
@@ -105,7 +129,8 @@ static void without_io_uring(void **state)
     works(&liked[5], 3, ALL);
 }
 
-/* The same results through threads, and the reason is known to whoever asks. All three calls forbidden, or only that a pipeline is used. */
+/* The same results through threads, and the reason is known to whoever asks. All three calls
+ * forbidden, or only that a pipeline is used. */
 static int files(tutti_comm *world, int rank, struct team *team)
 {
     enum { BYTES = 700001 };
@@ -117,7 +142,8 @@ static int files(tutti_comm *world, int rank, struct team *team)
         return 9;
     for (size_t i = 0; i < BYTES; i++)
         mine[i] = (unsigned char)(i * 31 >> 3);
-    if (strcmp(transfer_way(&why), "threads") || !strstr(why, scene.error == EPERM ? "Operation not permitted" : "not implemented"))
+    if (strcmp(transfer_way(&why), "threads")
+        || !strstr(why, scene.error == EPERM ? "Operation not permitted" : "not implemented"))
         return 8;
     team->rank[rank].error[0] = tutti_save(path, mine, BYTES, world, NULL);
     team->rank[rank].error[1] = tutti_load(path, &data, &bytes, world, NULL);
@@ -172,7 +198,8 @@ static const long needed[] = { SYS_memfd_create };
 
 static void expect_remedy(const char *report, int error)
 {
-    if (!strstr(report, "memfd_create") || !strstr(report, "seccomp") || !strstr(report, error == EPERM ? "Operation not permitted" : "not implemented"))
+    if (!strstr(report, "memfd_create") || !strstr(report, "seccomp")
+        || !strstr(report, error == EPERM ? "Operation not permitted" : "not implemented"))
         fail_msg("no cause and remedy in: %s", report);
 }
 
@@ -215,7 +242,8 @@ static void one_may_not_and_need_not(void **state)
     env_expect_nothing_new(&before);
 }
 
-/* It comes first and alone: it fails by itself, and the others learn who did not come when their time to join is over. */
+/* It comes first and alone: it fails by itself, and the others learn who did not come when their
+ * time to join is over. */
 static void one_may_not_and_comes_first(void **state)
 {
     (void)state;
@@ -260,14 +288,16 @@ static int makes_one(int way)
         if (r != -EPERM)
             return 3;
     } else {
-        snprintf(command, sizeof command, "%s/tutti run -n 3 true 2>&1; echo exit $?", getenv("TUTTI_BUILD"));
+        snprintf(command, sizeof command, "%s/tutti run -n 3 true 2>&1; echo exit $?",
+                 getenv("TUTTI_BUILD"));
         FILE *pipe = popen(command, "r");
         size_t got = pipe ? fread(said, 1, sizeof said - 1, pipe) : 0;
         said[got] = 0;
         if (!pipe || pclose(pipe) != 0 || !strstr(said, "exit 1\n"))
             return 4;
     }
-    if (strstr(said, "memfd_create") && strstr(said, "seccomp") && strstr(said, "Operation not permitted"))
+    if (strstr(said, "memfd_create") && strstr(said, "seccomp")
+        && strstr(said, "Operation not permitted"))
         return 0;
     fprintf(stderr, "no cause and remedy in: %s\n", said);
     return 5;
@@ -295,10 +325,13 @@ int main(void)
 {
     env_adopt();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_futex_waitv), cmocka_unit_test(without_pidfds), cmocka_unit_test(without_membarrier),
-        cmocka_unit_test(without_io_uring), cmocka_unit_test(files_without_io_uring), cmocka_unit_test(without_any_of_them), cmocka_unit_test(without_any_of_them_on_one_rank),
+        cmocka_unit_test(without_futex_waitv), cmocka_unit_test(without_pidfds),
+        cmocka_unit_test(without_membarrier), cmocka_unit_test(without_io_uring),
+        cmocka_unit_test(files_without_io_uring), cmocka_unit_test(without_any_of_them),
+        cmocka_unit_test(without_any_of_them_on_one_rank),
         cmocka_unit_test(nobody_may_make_an_arena), cmocka_unit_test(one_may_not_and_need_not),
-        cmocka_unit_test(one_may_not_and_comes_first), cmocka_unit_test(nor_alone_nor_by_spawn_nor_by_the_command),
+        cmocka_unit_test(one_may_not_and_comes_first),
+        cmocka_unit_test(nor_alone_nor_by_spawn_nor_by_the_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Ranks under limits: no file descriptors or few, no address space, no threads; from the beginning, on one rank or on all, or later. Either
- * everything works, or one error says which limit it was, and the others are told who is missing; with enough for tutti all works. */
+/* Ranks under limits: no file descriptors or few, no address space, no threads; from the beginning,
+ * on one rank or on all, or later. Either everything works, or one error says which limit it was,
+ * and the others are told who is missing; with enough for tutti all works. */
 #include "environment.h"
 
 #include <errno.h>
@@ -41,7 +42,8 @@ static int meets(tutti_comm *world, void *arg)
 
 /* ---- few from the beginning: alone, by tutti_spawn ---- */
 
-/* In a child: 0 all worked, 1 it was refused with its reason, else a defect. What was said on stderr lies in `said`. */
+/* In a child: 0 all worked, 1 it was refused with its reason, else a defect. What was said on
+ * stderr lies in `said`. */
 static int with_few(int n, bool spawn)
 {
     char said[SAID] = "";
@@ -106,7 +108,9 @@ static struct { char job[64]; int few, poor, join_ms; bool first, address; } sce
 static int joins(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
-    const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size, .join_timeout_ms = scene.join_ms };
+    const tutti_options options = {
+        .job = scene.job, .rank = rank, .size = team->size, .join_timeout_ms = scene.join_ms
+    };
     if ((rank == scene.poor) != scene.first)
         team_hear(team, rank, ENV_START);
     if (rank == scene.poor && scene.address) {
@@ -164,11 +168,12 @@ static void expect_missing(struct team *team, int error, const char *remedy)
     for (int r = 0; r < RANKS; r++) {
         const struct team_rank *rank = &team->rank[r];
         assert_int_equal(team->status[r], 0);
-        bool right = r == scene.poor ? rank->error[ENV_INIT] == error && strstr(rank->report, remedy)
-                                     : rank->error[ENV_INIT] == -ETIMEDOUT && strstr(rank->report, "did not come");
+        bool right = r == scene.poor
+            ? rank->error[ENV_INIT] == error && strstr(rank->report, remedy)
+            : rank->error[ENV_INIT] == -ETIMEDOUT && strstr(rank->report, "did not come");
         if (!right)
-            fail_msg("rank %d of which rank %d has %d left (%s): %d, %s", r, scene.poor, scene.few, scene.first ? "first" : "last",
-                     rank->error[ENV_INIT], rank->report);
+            fail_msg("rank %d of which rank %d has %d left (%s): %d, %s", r, scene.poor, scene.few,
+                     scene.first ? "first" : "last", rank->error[ENV_INIT], rank->report);
     }
     team_free(team);
 }
@@ -195,7 +200,8 @@ static void too_few_descriptors_for_one(void **state)
     env_expect_nothing_new(&before);
 }
 
-/* A host with a place for the arena and none for guests: they knock in vain, and it can say so. It stays until they have given up. */
+/* A host with a place for the arena and none for guests: they knock in vain, and it can say so. It
+ * stays until they have given up. */
 static void a_host_that_cannot_let_in(void **state)
 {
     (void)state;
@@ -215,7 +221,8 @@ static void a_host_that_cannot_let_in(void **state)
     assert_non_null(strstr(team->rank[1].report, "ulimit -n"));
     for (int r = 0; r < RANKS; r += 2) {
         int error = team->rank[r].error[ENV_INIT];
-        assert_true(error == -ETIMEDOUT || error == -EOWNERDEAD);        /* the host may have ended before they gave up */
+        /* the host may have ended before they gave up */
+        assert_true(error == -ETIMEDOUT || error == -EOWNERDEAD);
         assert_true(team->rank[r].report[0]);
     }
     team_free(team);
@@ -273,7 +280,8 @@ static void no_address_space(void **state)
 
 static const long threads[] = { SYS_clone, SYS_clone3 };
 
-/* Work needs a thread. Where none can be had, starting it is an error for all: the comm fails, with the reason. */
+/* Work needs a thread. Where none can be had, starting it is an error for all: the comm fails, with
+ * the reason. */
 static int without_threads(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
@@ -302,10 +310,11 @@ static void no_threads(void **state)
     }
     for (int r = 0; r < RANKS; r++) {
         const struct team_rank *rank = &team->rank[r];
-        if (team->status[r] || rank->error[0] != -EAGAIN || !rank->number[0] || !strstr(rank->report, "thread")
-            || rank->error[1] != -ECANCELED || rank->error[2])
-            fail_msg("rank %d: status 0x%x, start of work %d, then %d and %d; %s", r, (unsigned)team->status[r], rank->error[0], rank->error[1],
-                     rank->error[2], rank->report);
+        if (team->status[r] || rank->error[0] != -EAGAIN || !rank->number[0]
+            || !strstr(rank->report, "thread") || rank->error[1] != -ECANCELED || rank->error[2])
+            fail_msg("rank %d: status 0x%x, start of work %d, then %d and %d; %s", r,
+                     (unsigned)team->status[r], rank->error[0], rank->error[1], rank->error[2],
+                     rank->report);
     }
     team_free(team);
     env_expect_nothing_new(&before);
@@ -315,9 +324,11 @@ int main(void)
 {
     env_adopt();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tail_descriptors_alone), cmocka_unit_test(tail_descriptors_for_spawn), cmocka_unit_test(enough_descriptors_for_a_host),
-        cmocka_unit_test(enough_descriptors_for_a_guest), cmocka_unit_test(too_few_descriptors_for_one),
-        cmocka_unit_test(a_host_that_cannot_let_in), cmocka_unit_test(no_descriptors_later), cmocka_unit_test(no_address_space),
+        cmocka_unit_test(tail_descriptors_alone), cmocka_unit_test(tail_descriptors_for_spawn),
+        cmocka_unit_test(enough_descriptors_for_a_host),
+        cmocka_unit_test(enough_descriptors_for_a_guest),
+        cmocka_unit_test(too_few_descriptors_for_one), cmocka_unit_test(a_host_that_cannot_let_in),
+        cmocka_unit_test(no_descriptors_later), cmocka_unit_test(no_address_space),
         cmocka_unit_test(no_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

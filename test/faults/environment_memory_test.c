@@ -1,7 +1,8 @@
 /* ctest: timeout=300 labels=faults,nosan serial */
-/* Memory that runs out or is poor: a cgroup whose limit one rank reaches, in its own memory, in the arena, in the staging of an operation;
- * /dev/shm and /tmp without room; and ranks that dump core, large ones, of which nobody waits for the end. Not under AddressSanitizer,
- * whose own memory would count. */
+/* Memory that runs out or is poor: a cgroup whose limit one rank reaches, in its own memory, in
+ * the arena, in the staging of an operation; /dev/shm and /tmp without room; and ranks that dump
+ * core, large ones, of which nobody waits for the end. Not under AddressSanitizer, whose own
+ * memory would count. */
 #include "environment.h"
 
 #include "base/clock.h"
@@ -47,7 +48,8 @@ static int group_write(const char *name, const char *value)
     return n == (ssize_t)strlen(value) ? 0 : -1;
 }
 
-static bool group_under(const char *mount, const char *own, const char *limit_file, const char *limit)
+static bool group_under(const char *mount, const char *own, const char *limit_file,
+                        const char *limit)
 {
     snprintf(group.path, sizeof group.path, "%s%s/env-%d", mount, own, (int)getpid());
     if (mkdir(group.path, 0755) != 0)
@@ -58,7 +60,8 @@ static bool group_under(const char *mount, const char *own, const char *limit_fi
     return false;
 }
 
-/* Version 1 or 2, wherever it can be made; else the test is skipped. Swap would only delay what is to come. */
+/* Version 1 or 2, wherever it can be made; else the test is skipped. Swap would only delay what
+ * is to come. */
 static void need_group(size_t mib)
 {
     char line[512], limit[32];
@@ -85,7 +88,8 @@ static void need_group(size_t mib)
         print_message("no memory cgroup can be made here: not looked at\n");
         skip();
     }
-    group_write(group.second ? "memory.swap.max" : "memory.memsw.limit_in_bytes", group.second ? "0" : limit);
+    group_write(group.second ? "memory.swap.max" : "memory.memsw.limit_in_bytes",
+                group.second ? "0" : limit);
 }
 
 static void group_enter(void)
@@ -100,10 +104,12 @@ static void group_enter(void)
 static long group_end(void)
 {
     char path[640], text[4096];
-    snprintf(path, sizeof path, "%s/%s", group.path, group.second ? "memory.events" : "memory.oom_control");
+    snprintf(path, sizeof path, "%s/%s", group.path,
+             group.second ? "memory.events" : "memory.oom_control");
     const char *at = file_read(path, text, sizeof text) > 0 ? strstr(text, "oom_kill ") : NULL;
     long kills = at ? strtol(at + 9, NULL, 10) : -1;
-    for (uint64_t end = clock_ns() + UINT64_C(20000000000); rmdir(group.path) != 0 && errno == EBUSY && clock_ns() < end;)
+    for (uint64_t end = clock_ns() + UINT64_C(20000000000);
+         rmdir(group.path) != 0 && errno == EBUSY && clock_ns() < end;)
         sched_yield();
     return kills;
 }
@@ -120,7 +126,8 @@ static void eats_memory(void)
     }
 }
 
-/* Pages of the arena count for who touches them first. NULL would do as well; then there is nothing left to wait for. */
+/* Pages of the arena count for who touches them first. NULL would do as well; then there is nothing
+ * left to wait for. */
 static void eats_arena(void)
 {
     group_enter();
@@ -192,8 +199,8 @@ static void a_large_piece_is_refused(void **state)
     env_expect_nothing_new(&before);
 }
 
-/* Larger and larger operations: at some point the staging does not fit. It is that of the victim alone, whose death or error ends the same
-   operation for all. */
+/* Larger and larger operations: at some point the staging does not fit. It is that of the victim
+   alone, whose death or error ends the same operation for all. */
 enum { GROWING = 22 };
 
 static int grows(tutti_comm *world, int rank, struct team *team)
@@ -208,7 +215,8 @@ static int grows(tutti_comm *world, int rank, struct team *team)
     if (rank == VICTIM)
         group_enter();
     for (int step = 0; step <= GROWING && mine->error[0] == 0; step++) {
-        mine->error[0] = tutti_all_reduce(x, y, (size_t)1 << step, TUTTI_I32, TUTTI_SUM, world, NULL);
+        mine->error[0] = tutti_all_reduce(x, y, (size_t)1 << step, TUTTI_I32, TUTTI_SUM, world,
+                                          NULL);
         for (size_t i = 0; mine->error[0] == 0 && i < (size_t)1 << step; i++)
             mine->wrong += y[i] != (int32_t)i * RANKS;
         mine->operation += mine->error[0] == 0;
@@ -255,7 +263,8 @@ static void out_of_memory_in_an_operation(void **state)
 static bool little_room(void)
 {
     return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
-        && mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4k") == 0 && mount("tmpfs", "/tmp", "tmpfs", MS_RDONLY, "size=4k") == 0;
+        && mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4k") == 0
+        && mount("tmpfs", "/tmp", "tmpfs", MS_RDONLY, "size=4k") == 0;
 }
 
 static int lives_in_little_room(tutti_comm *world, int rank, struct team *team)
@@ -280,7 +289,8 @@ static void no_room_in_dev_shm(void **state)
         _exit(little_room() ? 0 : 1);
     waitpid(pid, &status, 0);
     if (status) {
-        print_message("/dev/shm and /tmp cannot be mounted anew for one process here: not looked at\n");
+        print_message(
+            "/dev/shm and /tmp cannot be mounted anew for one process here: not looked at\n");
         skip();
     }
     env_look(&before);
@@ -299,8 +309,10 @@ static void need_cores(void)
     struct rlimit core;
     char pattern[256] = "|";
     file_read("/proc/sys/kernel/core_pattern", pattern, sizeof pattern);
-    if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max == 0 || pattern[0] == '|' || strchr(pattern, '/')) {
-        print_message("cores are not written to files of the current directory here: not looked at\n");
+    if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max == 0 || pattern[0] == '|'
+        || strchr(pattern, '/')) {
+        print_message(
+            "cores are not written to files of the current directory here: not looked at\n");
         skip();
     }
     snprintf(scene.directory, sizeof scene.directory, "/tmp/env-core-XXXXXX");
@@ -336,13 +348,16 @@ static int64_t dumped(int fd, uint64_t from, uint64_t bytes)
 {
     Elf64_Ehdr head;
     int64_t sum = 0;
-    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_type != ET_CORE)
+    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head
+        || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_type != ET_CORE)
         return -1;
     for (unsigned i = 0; i < head.e_phnum; i++) {
         Elf64_Phdr p;
-        if (pread(fd, &p, sizeof p, (off_t)(head.e_phoff + i * sizeof p)) != (ssize_t)sizeof p || p.p_type != PT_LOAD)
+        if (pread(fd, &p, sizeof p, (off_t)(head.e_phoff + i * sizeof p)) != (ssize_t)sizeof p
+            || p.p_type != PT_LOAD)
             continue;
-        uint64_t lo = p.p_vaddr > from ? p.p_vaddr : from, end = p.p_vaddr + p.p_filesz, hi = end < from + bytes ? end : from + bytes;
+        uint64_t lo = p.p_vaddr > from ? p.p_vaddr : from, end = p.p_vaddr + p.p_filesz,
+                 hi = end < from + bytes ? end : from + bytes;
         sum += hi > lo ? (int64_t)(hi - lo) : 0;
     }
     return sum;
@@ -375,7 +390,7 @@ static int dumps_core(tutti_comm *world, int rank, struct team *team)
         getrlimit(RLIMIT_CORE, &core);
         core.rlim_cur = core.rlim_max;
         if (scene.mib < 64 && core.rlim_max > (rlim_t)64 * MIB)
-            core.rlim_cur = (rlim_t)64 * MIB;        /* a core with the spans in it would fill the disk */
+            core.rlim_cur = (rlim_t)64 * MIB;  /* a core with the spans in it would fill the disk */
         setrlimit(RLIMIT_CORE, &core);
         team_say(team, rank, ENV_READY);
         team_hear(team, rank, ENV_START);
@@ -389,7 +404,8 @@ static int dumps_core(tutti_comm *world, int rank, struct team *team)
     return 0;
 }
 
-/* Returns how long the victim took to end, ns, with all survivors back and the core in the directory. */
+/* Returns how long the victim took to end, ns, with all survivors back and the core in
+ * the directory. */
 static uint64_t dump(struct team **dumped_team)
 {
     struct team *team = *dumped_team = team_start(RANKS, dumps_core, true);
@@ -422,7 +438,8 @@ static uint64_t dump(struct team **dumped_team)
     return took;
 }
 
-/* In a core are the rank's own memory and the control pages of the arena, which say what everybody did, and nothing of the spans. */
+/* In a core are the rank's own memory and the control pages of the arena, which say what everybody
+ * did, and nothing of the spans. */
 static void a_core_has_no_spans(void **state)
 {
     (void)state;
@@ -440,7 +457,8 @@ static void a_core_has_no_spans(void **state)
         assert_int_equal(dumped(fd, victim->number[1], 4 * MIB), 4 * MIB);
         assert_int_equal(dumped(fd, victim->number[2], 4096), 4096);
         assert_int_equal(dumped(fd, victim->number[3], victim->number[4]), 0);
-        assert_true(victim->number[0] > victim->number[3] && victim->number[0] < victim->number[3] + victim->number[4]);
+        assert_true(victim->number[0] > victim->number[3]
+                    && victim->number[0] < victim->number[3] + victim->number[4]);
         close(fd);
     }
     remove_cores();
@@ -452,8 +470,9 @@ static void a_core_has_no_spans(void **state)
     }
 }
 
-/* Nobody waits until a large core is written: at their return the others see the victim still at it. Where it is written too quickly there is
-   nothing to see, so a quick one proves nothing and is said. */
+/* Nobody waits until a large core is written: at their return the others see the victim still
+   at it. Where it is written too quickly there is nothing to see, so a quick one proves nothing
+   and is said. */
 static void a_large_core_is_not_waited_for(void **state)
 {
     (void)state;
@@ -470,8 +489,8 @@ static void a_large_core_is_not_waited_for(void **state)
     for (int r = 0; r < RANKS; r++)
         seen += r != VICTIM && team->rank[r].number[0];
     bool written = WCOREDUMP(team->status[VICTIM]);
-    print_message("a core of %zu MiB%s, in %.1f s; %d of %d were back before its end\n", scene.mib, written ? "" : " was not written", (double)took / 1e9,
-                  seen, RANKS - 1);
+    print_message("a core of %zu MiB%s, in %.1f s; %d of %d were back before its end\n", scene.mib,
+                  written ? "" : " was not written", (double)took / 1e9, seen, RANKS - 1);
     remove_cores();
     team_free(team);
     env_expect_nothing_new(&before);
@@ -483,8 +502,9 @@ int main(void)
 {
     env_adopt();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(out_of_private_memory), cmocka_unit_test(out_of_memory_in_the_arena), cmocka_unit_test(a_large_piece_is_refused),
-        cmocka_unit_test(out_of_memory_in_an_operation), cmocka_unit_test(no_room_in_dev_shm), cmocka_unit_test(a_core_has_no_spans),
+        cmocka_unit_test(out_of_private_memory), cmocka_unit_test(out_of_memory_in_the_arena),
+        cmocka_unit_test(a_large_piece_is_refused), cmocka_unit_test(out_of_memory_in_an_operation),
+        cmocka_unit_test(no_room_in_dev_shm), cmocka_unit_test(a_core_has_no_spans),
         cmocka_unit_test(a_large_core_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

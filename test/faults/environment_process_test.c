@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Ranks that are not where or what the system's quick signs expect: whose list of robust locks another library has replaced, in pid namespaces
- * of their own, without /proc; and ranks whose launcher is killed alone. They join and work all the same, and deaths are met. */
+/* Ranks that are not where or what the system's quick signs expect: whose list of robust locks
+ * another library has replaced, in pid namespaces of their own, without /proc; and ranks whose
+ * launcher is killed alone. They join and work all the same, and deaths are met. */
 #include "environment.h"
 
 #include "arena/arena.h"
@@ -31,7 +32,9 @@ static struct { char job[64]; int join_ms; bool own_proc, no_proc; unsigned apar
 
 static int start_world(tutti_comm **world, int rank, struct team *team)
 {
-    const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size, .join_timeout_ms = scene.join_ms };
+    const tutti_options options = {
+        .job = scene.job, .rank = rank, .size = team->size, .join_timeout_ms = scene.join_ms
+    };
     return team->rank[rank].error[ENV_INIT] = tutti_init(world, &options);
 }
 
@@ -75,7 +78,8 @@ static void a_replaced_robust_list(void **state)
     env_expect_nothing_new(&before);
 }
 
-/* Has that rank its seat? Looked at from outside, as `tutti ps` would: by the arena among its descriptors. */
+/* Has that rank its seat? Looked at from outside, as `tutti ps` would: by the arena among
+ * its descriptors. */
 static bool sits(pid_t pid, int rank)
 {
     char path[64], target[64], said[256];
@@ -119,7 +123,8 @@ static void a_replaced_robust_list_while_joining(void **state)
         char named[32];
         snprintf(named, sizeof named, "rank %d", victim);
         for (int r = 0; r < 3; r++)
-            for (uint64_t end = clock_ns() + PATIENCE_MS * UINT64_C(1000000); !team_pid(team, r) || !sits(team_pid(team, r), r);) {
+            for (uint64_t end = clock_ns() + PATIENCE_MS * UINT64_C(1000000);
+                 !team_pid(team, r) || !sits(team_pid(team, r), r);) {
                 assert_true(clock_ns() < end);
                 sched_yield();
             }
@@ -131,7 +136,9 @@ static void a_replaced_robust_list_while_joining(void **state)
         assert_int_equal(team_end(team), 0);
         for (int r = 0; r < 3; r++) {
             const struct team_rank *rank = &team->rank[r];
-            if (r != victim && (team->status[r] || rank->error[ENV_INIT] != -EOWNERDEAD || !strstr(rank->report, named)))
+            if (r != victim
+                && (team->status[r] || rank->error[ENV_INIT] != -EOWNERDEAD
+                    || !strstr(rank->report, named)))
                 fail_msg("rank %d got %d: %s", r, rank->error[ENV_INIT], rank->report);
         }
         team_free(team);
@@ -148,7 +155,11 @@ static int arrange_proc(void)
         return 0;
     if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
         return -errno;
-    return mount(scene.own_proc ? "proc" : "tmpfs", "/proc", scene.own_proc ? "proc" : "tmpfs", 0, NULL) == 0 ? 0 : -errno;
+    return mount(scene.own_proc ? "proc" : "tmpfs", "/proc", scene.own_proc ? "proc" : "tmpfs", 0,
+                 NULL)
+            == 0
+        ? 0
+        : -errno;
 }
 
 static int lives_here(int rank, struct team *team)
@@ -160,7 +171,8 @@ static int lives_here(int rank, struct team *team)
     return env_life(world, rank, team, VICTIM, env_stays);
 }
 
-/* The rank is a child, the first process of a pid namespace, and cannot be killed from inside; the parent shows its number out here. */
+/* The rank is a child, the first process of a pid namespace, and cannot be killed from inside; the
+ * parent shows its number out here. */
 static int lives_apart(tutti_comm *world, int rank, struct team *team)
 {
     (void)world;
@@ -186,7 +198,8 @@ static void need_namespaces(void)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(unshare(CLONE_NEWPID | CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0
+        _exit(unshare(CLONE_NEWPID | CLONE_NEWNS) != 0
+              || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0
               || mount("tmpfs", "/proc", "tmpfs", 0, NULL) != 0);
     waitpid(pid, &status, 0);
     if (status) {
@@ -210,7 +223,7 @@ static void apart(unsigned which, bool own_proc, bool no_proc)
 static void each_in_a_pid_namespace_of_its_own(void **state)
 {
     (void)state;
-    apart(0xf, false, false);                        /* /proc is the outer one: its numbers are not ours */
+    apart(0xf, false, false);               /* /proc is the outer one: its numbers are not ours */
     apart(0xf, true, false);
 }
 
@@ -236,8 +249,9 @@ static void without_proc_in_pid_namespaces(void **state)
 
 /* ---- the launcher is killed alone ---- */
 
-/* Started by `tutti run` as "PROGRAM rank HOW": says by a byte that it is there, and is asleep in a barrier when its launcher is killed; or
-   it ignores SIGTERM, sees its launcher go, and finishes what it has to do, which it says by another byte. */
+/* Started by `tutti run` as "PROGRAM rank HOW": says by a byte that it is there, and is asleep in a
+   barrier when its launcher is killed; or it ignores SIGTERM, sees its launcher go, and finishes
+   what it has to do, which it says by another byte. */
 static int plays_rank(const char *how)
 {
     tutti_comm *world;
@@ -339,10 +353,13 @@ int main(int argc, char *argv[])
         return plays_rank(argv[2]);
     env_adopt();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_replaced_robust_list), cmocka_unit_test(a_replaced_robust_list_while_joining),
-        cmocka_unit_test(each_in_a_pid_namespace_of_its_own), cmocka_unit_test(one_in_a_pid_namespace_of_its_own),
-        cmocka_unit_test(without_proc), cmocka_unit_test(without_proc_in_pid_namespaces),
-        cmocka_unit_test(the_launcher_is_killed_and_its_ranks_end), cmocka_unit_test(the_launcher_is_killed_and_its_ranks_go_on),
+        cmocka_unit_test(a_replaced_robust_list),
+        cmocka_unit_test(a_replaced_robust_list_while_joining),
+        cmocka_unit_test(each_in_a_pid_namespace_of_its_own),
+        cmocka_unit_test(one_in_a_pid_namespace_of_its_own), cmocka_unit_test(without_proc),
+        cmocka_unit_test(without_proc_in_pid_namespaces),
+        cmocka_unit_test(the_launcher_is_killed_and_its_ranks_end),
+        cmocka_unit_test(the_launcher_is_killed_and_its_ranks_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

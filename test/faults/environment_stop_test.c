@@ -1,7 +1,9 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Ranks that are stopped: a waiter for longer than its own deadline, in every kind of wait, and continued: its clock ran over, but it was not
- * there to see, so nothing may fail by that alone. And one that others wait for: they time out, and read that it is stopped. The deadlines
- * here are short, so that one slice of a sleep is much of them: that is where it is hard to tell a stop from a long wait. */
+/* Ranks that are stopped: a waiter for longer than its own deadline, in every kind of wait, and
+ * continued: its clock ran over, but it was not there to see, so nothing may fail by that alone.
+ * And one that others wait for: they time out, and read that it is stopped. The deadlines here are
+ * short, so that one slice of a sleep is much of them: that is where it is hard to tell a stop from
+ * a long wait. */
 #include "environment.h"
 
 #include "base/clock.h"
@@ -19,7 +21,9 @@
 
 enum { WAITING = 1, LATE = 2, GO = 1, LONGER_MS = 800, SHORT_MS = 150 };
 
-static const char *const names[] = { "barrier", "barrier as work", "recv", "recv as work", "get", "turn", "agree", "split" };
+static const char *const names[] = {
+    "barrier", "barrier as work", "recv", "recv as work", "get", "turn", "agree", "split"
+};
 enum kind_of_wait { BARRIER, BARRIER_WORK, RECV, RECV_WORK, GET, TURN, AGREE, SPLIT, KINDS };
 
 static struct { enum kind_of_wait kind; int deadline_ms; } scene;
@@ -34,12 +38,19 @@ static int meets(tutti_comm *world, int rank)
     size_t bytes = sizeof x;
     switch (scene.kind) {
     case BARRIER: return tutti_barrier(world, NULL);
-    case BARRIER_WORK: call.work = &work; r = tutti_barrier(world, &call); return work ? tutti_wait(work, -1) : r;
+    case BARRIER_WORK:
+        call.work = &work;
+        r = tutti_barrier(world, &call);
+        return work ? tutti_wait(work, -1) : r;
     case RECV_WORK: call.work = &work; /* fallthrough */
     case RECV:
-        r = rank ? tutti_recv(&x, 1, TUTTI_I32, 0, 1, NULL, world, &call) : tutti_send(&x, 1, TUTTI_I32, 1, 1, world, NULL);
+        r = rank ? tutti_recv(&x, 1, TUTTI_I32, 0, 1, NULL, world, &call)
+                 : tutti_send(&x, 1, TUTTI_I32, 1, 1, world, NULL);
         return work ? tutti_wait(work, -1) : r;
-    case GET: return rank ? tutti_get("x", &x, &bytes, world, &(tutti_call){ .timeout_ms = scene.deadline_ms }) : tutti_set("x", &x, sizeof x, world);
+    case GET:
+        return rank
+            ? tutti_get("x", &x, &bytes, world, &(tutti_call){ .timeout_ms = scene.deadline_ms })
+            : tutti_set("x", &x, sizeof x, world);
     case TURN: r = tutti_turn_begin(world, NULL); return r == 0 ? tutti_turn_end(world) : r;
     case AGREE: return tutti_comm_agree(world, &flag);
     case SPLIT: return tutti_comm_split(world, 0, rank, &comm);
@@ -92,8 +103,9 @@ static void expect(const struct team *team, int kind, int rank, int error, int n
 {
     const struct team_rank *r = &team->rank[rank];
     if (team->status[rank] || r->error[0] || r->error[1] != error || r->error[2] != next)
-        fail_msg("%s: rank %d got %d, %d, %d (status 0x%x), not 0, %d, %d: %s", names[kind], rank, r->error[0], r->error[1], r->error[2],
-                 (unsigned)team->status[rank], error, next, r->report);
+        fail_msg("%s: rank %d got %d, %d, %d (status 0x%x), not 0, %d, %d: %s", names[kind], rank,
+                 r->error[0], r->error[1], r->error[2], (unsigned)team->status[rank], error, next,
+                 r->report);
 }
 
 static void tell_all(struct team *const teams[], int rank)
@@ -102,8 +114,9 @@ static void tell_all(struct team *const teams[], int rank)
         team_tell(teams[k], rank, GO);
 }
 
-/* Stopped for a little longer than its deadline: that is where a stop is hardest to tell from a wait. It begins in slices of different lengths.
-   After it the waiter has a moment in which it would fail, before its peer comes. */
+/* Stopped for a little longer than its deadline: that is where a stop is hardest to tell from a
+   wait. It begins in slices of different lengths. After it the waiter has a moment in which it
+   would fail, before its peer comes. */
 static void a_stop_is_no_deadline(void **state)
 {
     (void)state;
@@ -127,7 +140,8 @@ static void a_stop_is_no_deadline(void **state)
         tell_all(teams, 0);
         for (int k = 0; k < KINDS; k++)
             assert_int_equal(team_end(teams[k]), 0);
-        /* Where all this took so long that the deadline passed while it was awake, a slice being an eighth of it, nothing can be said. */
+        /* Where all this took so long that the deadline passed while it was awake, a slice being an
+         * eighth of it, nothing can be said. */
         bool known = clock_ns() - awake < LONGER_MS * UINT64_C(800000);
         for (int k = 0; k < KINDS; k++) {
             for (int r = 0; known && r < 2; r++)
@@ -153,7 +167,7 @@ static void a_stopped_peer_is_named(void **state)
         teams[k] = start(k, SHORT_MS);
     stop(teams, 0);
     tell_all(teams, 1);
-    for (int k = 0; k < KINDS; k++)                  /* those whose comm is whole wait for rank 0 in the next call */
+    for (int k = 0; k < KINDS; k++) /* those whose comm is whole wait for rank 0 in the next call */
         assert_int_equal(team_await(teams[k], 1, LATE), 0);
     tell_all(teams, 0);
     for (int k = 0; k < KINDS; k++)
@@ -162,8 +176,11 @@ static void a_stopped_peer_is_named(void **state)
         const struct team_rank *waiter = &teams[k]->rank[1];
         assert_int_equal(team_end(teams[k]), 0);
         expect(teams[k], k, 1, -ETIMEDOUT, for_all(k) ? -ECANCELED : 0);
-        expect(teams[k], k, 0, for_all(k) || k == AGREE ? -ETIMEDOUT : 0, for_all(k) ? -ECANCELED : 0);
-        if (!strstr(waiter->report, "deadline") || (k != GET && (!strstr(waiter->report, "stopped") || !strstr(waiter->report, "rank 0"))))
+        expect(teams[k], k, 0, for_all(k) || k == AGREE ? -ETIMEDOUT : 0,
+               for_all(k) ? -ECANCELED : 0);
+        if (!strstr(waiter->report, "deadline")
+            || (k != GET
+                && (!strstr(waiter->report, "stopped") || !strstr(waiter->report, "rank 0"))))
             fail_msg("%s: the waiter reads: %s", names[k], waiter->report);
         assert_int_equal(waiter->failed_count, 0);
         team_free(teams[k]);

@@ -1,7 +1,9 @@
 /* ctest: timeout=300 labels=faults */
-/* What one rank lacks: a call of the C library or of the kernel fails there, in a function that all ranks call together. Each such function
- * runs once to count the calls, then again for each of them and each error that is plausible. No rank crashes or waits to its deadline, all or
- * none holds, the others' reports name the rank and what it lacked, and a comm of the same ranks works afterwards.
+/* What one rank lacks: a call of the C library or of the kernel fails there, in a function that
+ * all ranks call together. Each such function runs once to count the calls, then again for each
+ * of them and each error that is plausible. No rank crashes or waits to its deadline, all or
+ * none holds, the others' reports name the rank and what it lacked, and a comm of the same ranks
+ * works afterwards.
  *
  * Here a lot is drawn by a seed; the whole product under TUTTI_PROVE. */
 #include "failing_call.h"
@@ -21,11 +23,20 @@
 
 #include <cmocka.h>
 
-enum { RANKS = 3, PEER = 1, DEADLINE_MS = 20000, WAITED_MS = DEADLINE_MS / 2, MIB = 1 << 20, KIB = 1 << 10, REPORT = 4000, CALLS_MOST = 24 };
+enum {
+    RANKS = 3,
+    PEER = 1,
+    DEADLINE_MS = 20000,
+    WAITED_MS = DEADLINE_MS / 2,
+    MIB = 1 << 20,
+    KIB = 1 << 10,
+    REPORT = 4000,
+    CALLS_MOST = 24
+};
 enum { DRAWN = 300, DRAWN_SANITIZED = 60 };
 enum { WORD_RESULT = 0, WORD_AFTER = RANKS, NUMBER_MS = 0, NUMBER_CALLS = RANKS };
 
-/* ---- what the ranks do ------------------------------------------------------------------------------------------------------------ */
+/* ---- what the ranks do ----------------------------------------------------------------------- */
 
 static _Alignas(64) char gives[4 * MIB], takes[4 * MIB];
 static char folder[64];
@@ -42,17 +53,58 @@ static tutti_call as_work(tutti_work **work) { return (tutti_call){ .work = work
 static int awaited(int r, tutti_work *const *work) { return r < 0 ? r : tutti_wait(*work, 0); }
 
 static int barrier(tutti_comm *w, int rank) { (void)rank; return tutti_barrier(w, NULL); }
-static int sums(tutti_comm *w, size_t bytes) { return tutti_all_reduce(gives, takes, bytes / 4, TUTTI_I32, TUTTI_SUM, w, NULL); }
+
+static int sums(tutti_comm *w, size_t bytes)
+{
+    return tutti_all_reduce(gives, takes, bytes / 4, TUTTI_I32, TUTTI_SUM, w, NULL);
+}
+
 static int sum_4k(tutti_comm *w, int rank) { (void)rank; return sums(w, 4 * KIB); }
 static int sum_40k(tutti_comm *w, int rank) { (void)rank; return sums(w, 40 * KIB); }
 static int sum_1m(tutti_comm *w, int rank) { (void)rank; return sums(w, MIB); }
-static int broadcasts(tutti_comm *w, int rank) { (void)rank; return tutti_broadcast(takes, MIB, TUTTI_U8, PEER, w, NULL); }
-static int gathers(tutti_comm *w, int rank) { (void)rank; return tutti_gather(gives, takes, 40 * KIB, TUTTI_U8, 0, w, NULL); }
-static int scatters(tutti_comm *w, int rank) { (void)rank; return tutti_scatter(gives, takes, MIB, TUTTI_U8, 0, w, NULL); }
-static int all_gathers(tutti_comm *w, int rank) { (void)rank; return tutti_all_gather(gives, takes, MIB, TUTTI_U8, w, NULL); }
-static int all_to_alls(tutti_comm *w, int rank) { (void)rank; return tutti_all_to_all(gives, takes, 20 * KIB, TUTTI_U8, w, NULL); }
-static int scatter_sums(tutti_comm *w, int rank) { (void)rank; return tutti_reduce_scatter(gives, takes, 80 * KIB, TUTTI_F32, TUTTI_SUM, w, NULL); }
-static int scans(tutti_comm *w, int rank) { (void)rank; return tutti_scan(gives, takes, 30 * KIB, TUTTI_F32, TUTTI_SUM, w, NULL); }
+
+static int broadcasts(tutti_comm *w, int rank)
+{
+    (void)rank;
+    return tutti_broadcast(takes, MIB, TUTTI_U8, PEER, w, NULL);
+}
+
+static int gathers(tutti_comm *w, int rank)
+{
+    (void)rank;
+    return tutti_gather(gives, takes, 40 * KIB, TUTTI_U8, 0, w, NULL);
+}
+
+static int scatters(tutti_comm *w, int rank)
+{
+    (void)rank;
+    return tutti_scatter(gives, takes, MIB, TUTTI_U8, 0, w, NULL);
+}
+
+static int all_gathers(tutti_comm *w, int rank)
+{
+    (void)rank;
+    return tutti_all_gather(gives, takes, MIB, TUTTI_U8, w, NULL);
+}
+
+static int all_to_alls(tutti_comm *w, int rank)
+{
+    (void)rank;
+    return tutti_all_to_all(gives, takes, 20 * KIB, TUTTI_U8, w, NULL);
+}
+
+static int scatter_sums(tutti_comm *w, int rank)
+{
+    (void)rank;
+    return tutti_reduce_scatter(gives, takes, 80 * KIB, TUTTI_F32, TUTTI_SUM, w, NULL);
+}
+
+static int scans(tutti_comm *w, int rank)
+{
+    (void)rank;
+    return tutti_scan(gives, takes, 30 * KIB, TUTTI_F32, TUTTI_SUM, w, NULL);
+}
+
 static int alike(tutti_comm *w, int rank) { (void)rank; return tutti_same(gives, 100, w, NULL); }
 
 static const size_t parts[RANKS] = { 30 * KIB, 70 * KIB, 10 };
@@ -96,7 +148,8 @@ static int behind_work(tutti_comm *w, int rank)
     (void)rank;
     for (; n < 2 && r == 0; n++) {
         tutti_call call = as_work(&work[n]);
-        r = tutti_all_reduce(gives + n * MIB, takes + n * MIB, 50 * KIB, TUTTI_F32, TUTTI_SUM, w, &call);
+        r = tutti_all_reduce(gives + n * MIB, takes + n * MIB, 50 * KIB, TUTTI_F32, TUTTI_SUM, w,
+                             &call);
     }
     n -= r < 0;
     if (r == 0)
@@ -236,7 +289,12 @@ static int exchanges(tutti_comm *w, int rank)
 }
 
 static int nothing(void *arg) { (void)arg; return 0; }
-static int runs_once(tutti_comm *w, int rank) { (void)rank; return tutti_once("a", nothing, NULL, w, NULL); }
+
+static int runs_once(tutti_comm *w, int rank)
+{
+    (void)rank;
+    return tutti_once("a", nothing, NULL, w, NULL);
+}
 
 static int goes_first(tutti_comm *w, int rank)
 {
@@ -252,7 +310,8 @@ static int takes_turns(tutti_comm *w, int rank)
     return r < 0 ? r : tutti_turn_end(w);
 }
 
-/* Who could not set a key knows it, and nobody else asks why there is none yet: so it tries again. */
+/* Who could not set a key knows it, and nobody else asks why there is none yet: so it
+ * tries again. */
 static int keeps(tutti_comm *w, int rank)
 {
     size_t n = sizeof takes;
@@ -285,7 +344,9 @@ static int registers(tutti_comm *w, int rank)
     memset(at, 7, 64 * KIB);
     int r = tutti_register(at, 64 * KIB, w), back = 0;
     if (r == 0)
-        while ((back = tutti_unregister(at, w)) == -ENOMEM && failing_calls(FAIL_MMAP) < CALLS_MOST) { }
+        while ((back = tutti_unregister(at, w)) == -ENOMEM
+               && failing_calls(FAIL_MMAP) < CALLS_MOST) {
+        }
     for (int i = 0; i < 64 * KIB; i++)
         if (at[i] != 7)
             return -EPROTO;
@@ -296,24 +357,30 @@ static int registers(tutti_comm *w, int rank)
 
 #define OLDER "a key of an older failure"
 
-enum { ALONE = 1 };                                  /* not all or none: one may have what it asked for where another has not */
+enum { ALONE = 1 };     /* not all or none: one may have what it asked for where another has not */
 struct act { const char *name; int (*run)(tutti_comm *world, int rank); unsigned flags; };
 
 static const struct act acts[] = {
-    { "barrier", barrier, 0 }, { "all_reduce, 4 KiB", sum_4k, 0 }, { "all_reduce, 40 KiB", sum_40k, 0 }, { "all_reduce, 1 MiB", sum_1m, 0 },
-    { "broadcast, 1 MiB", broadcasts, 0 }, { "gather", gathers, 0 }, { "scatter, 1 MiB", scatters, 0 }, { "all_gather, 1 MiB", all_gathers, 0 },
-    { "all_to_all", all_to_alls, 0 }, { "reduce_scatter", scatter_sums, 0 }, { "scan", scans, 0 }, { "same", alike, 0 },
-    { "all_gather_v", gathers_v, 0 }, { "all_reduce_many", sum_many, 0 }, { "all_reduce_many as work", work_many, 0 },
-    { "all_reduce as work", work_sum, 0 }, { "broadcast behind work", behind_work, 0 }, { "split", splits, 0 },
-    { "split behind work", splits_behind_work, 0 }, { "create", creates, 0 }, { "create again", creates_again, 0 }, { "shrink", shrinks, 0 },
-    { "op_create", op_creates, 0 }, { "load", loads, 0 }, { "load as work", work_load, 0 }, { "save", saves, 0 },
-    { "send, 4 B", sends_4, ALONE }, { "send, 9 KiB", sends_9k, ALONE }, { "send, 4 MiB", sends_4m, ALONE }, { "recv", receives, ALONE },
-    { "send beside work", exchanges, ALONE }, { "once", runs_once, ALONE }, { "first", goes_first, ALONE }, { "turn", takes_turns, ALONE },
-    { "set, get", keeps, ALONE }, { "alloc", allocates, ALONE }, { "register", registers, ALONE },
+    { "barrier", barrier, 0 }, { "all_reduce, 4 KiB", sum_4k, 0 },
+    { "all_reduce, 40 KiB", sum_40k, 0 }, { "all_reduce, 1 MiB", sum_1m, 0 },
+    { "broadcast, 1 MiB", broadcasts, 0 }, { "gather", gathers, 0 },
+    { "scatter, 1 MiB", scatters, 0 }, { "all_gather, 1 MiB", all_gathers, 0 },
+    { "all_to_all", all_to_alls, 0 }, { "reduce_scatter", scatter_sums, 0 }, { "scan", scans, 0 },
+    { "same", alike, 0 }, { "all_gather_v", gathers_v, 0 }, { "all_reduce_many", sum_many, 0 },
+    { "all_reduce_many as work", work_many, 0 }, { "all_reduce as work", work_sum, 0 },
+    { "broadcast behind work", behind_work, 0 }, { "split", splits, 0 },
+    { "split behind work", splits_behind_work, 0 }, { "create", creates, 0 },
+    { "create again", creates_again, 0 }, { "shrink", shrinks, 0 }, { "op_create", op_creates, 0 },
+    { "load", loads, 0 }, { "load as work", work_load, 0 }, { "save", saves, 0 },
+    { "send, 4 B", sends_4, ALONE }, { "send, 9 KiB", sends_9k, ALONE },
+    { "send, 4 MiB", sends_4m, ALONE }, { "recv", receives, ALONE },
+    { "send beside work", exchanges, ALONE }, { "once", runs_once, ALONE },
+    { "first", goes_first, ALONE }, { "turn", takes_turns, ALONE }, { "set, get", keeps, ALONE },
+    { "alloc", allocates, ALONE }, { "register", registers, ALONE },
 };
 enum { ACTS = sizeof acts / sizeof acts[0] };
 
-/* ---- one run ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 static struct trial { int act, victim; enum failing_call call; uint32_t nth; int error; } trial;
 
@@ -360,7 +427,10 @@ static bool says_why(const char *report)
 {
     char named[16];
     snprintf(named, sizeof named, "rank %d", trial.victim);
-    const char *const reasons[] = { strerror(trial.error), strerror(-result_of(trial.victim)), "memory", "pages", "too many comms" };
+    const char *const reasons[] = {
+        strerror(trial.error), strerror(-result_of(trial.victim)),
+        "memory", "pages", "too many comms"
+    };
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (strstr(report, reasons[i]))
             return strstr(report, named) != NULL;
@@ -372,7 +442,8 @@ static const char *judge(enum outcome *outcome)
 {
     int failed = 0;
     for (int r = 0; r < RANKS; r++) {
-        bool waited = load_acquire64(&page->number[NUMBER_MS + r]) > WAITED_MS || result_of(r) == -ETIMEDOUT;
+        bool waited = load_acquire64(&page->number[NUMBER_MS + r]) > WAITED_MS
+            || result_of(r) == -ETIMEDOUT;
         to_deadline += waited;
         if (waited)
             return "a rank waited to its deadline";
@@ -404,14 +475,16 @@ static int run(struct trial t, enum outcome *outcome)
     const char *bad = ranks_run(RANKS, body, 0) ? "a rank crashed or hung" : judge(outcome);
     if (!bad)
         return 0;
-    fprintf(stderr, "%s: %s number %u at rank %d: %s: %s\n", acts[t.act].name, failing_kinds[t.call].name, t.nth, t.victim, t.error ? strerror(t.error) : "none", bad);
+    fprintf(stderr, "%s: %s number %u at rank %d: %s: %s\n", acts[t.act].name,
+            failing_kinds[t.call].name, t.nth, t.victim, t.error ? strerror(t.error) : "none", bad);
     for (int r = 0; r < RANKS; r++)
-        fprintf(stderr, "  rank %d: %d after %llu ms, afterwards %d: %s\n", r, result_of(r), (unsigned long long)load_acquire64(&page->number[NUMBER_MS + r]),
+        fprintf(stderr, "  rank %d: %d after %llu ms, afterwards %d: %s\n", r, result_of(r),
+                (unsigned long long)load_acquire64(&page->number[NUMBER_MS + r]),
                 -(int)load_acquire32(&page->word[WORD_AFTER + r]), report_of(r));
     return 1;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static struct { struct trial *at; size_t n, room; } all;
 static uint32_t calls_of[ACTS];
@@ -436,7 +509,8 @@ static void count(int act, int victim)
         calls_of[act] += calls;
         for (uint32_t n = 1; n <= calls && n <= CALLS_MOST; n++)
             for (int e = 0; e < FAIL_ERRORS && failing_kinds[c].errors[e]; e++)
-                add((struct trial){ act, victim, (enum failing_call)c, n, failing_kinds[c].errors[e] });
+                add((struct trial){ act, victim, (enum failing_call)c, n,
+                                    failing_kinds[c].errors[e] });
     }
 }
 
@@ -453,7 +527,8 @@ static void draw(size_t n, uint64_t *random)
 static bool wanted(const struct trial *t)
 {
     const char *act = getenv("TUTTI_REFUSE_ACT"), *call = getenv("TUTTI_REFUSE_CALL");
-    return (!act || strstr(acts[t->act].name, act)) && (!call || !strcmp(failing_kinds[t->call].name, call));
+    return (!act || strstr(acts[t->act].name, act))
+        && (!call || !strcmp(failing_kinds[t->call].name, call));
 }
 
 static void test_refuse(void **state)
@@ -465,7 +540,8 @@ static void test_refuse(void **state)
     for (int a = 0; a < ACTS; a++)
         for (int victim = 0; victim < RANKS; victim++)
             count(a, victim);
-    size_t most = getenv("TUTTI_PROVE") ? all.n : (size_t)team_many("TUTTI_REFUSE", DRAWN, DRAWN_SANITIZED);
+    size_t most = getenv("TUTTI_PROVE") ? all.n
+                                        : (size_t)team_many("TUTTI_REFUSE", DRAWN, DRAWN_SANITIZED);
     draw(most, &random);
     for (size_t i = 0; i < most && i < all.n; i++) {
         enum outcome outcome = NOT_MET;
@@ -475,12 +551,15 @@ static void test_refuse(void **state)
         bad += run(all.at[i], &outcome);
         outcomes[all.at[i].act][outcome]++;
     }
-    printf("  %-26s %6s %6s %7s %7s %8s\n", "function", "calls", "tried", "passed", "failed", "not met");
+    printf("  %-26s %6s %6s %7s %7s %8s\n", "function", "calls", "tried", "passed", "failed",
+           "not met");
     for (int a = 0; a < ACTS; a++) {
-        printf("  %-26s %6u %6u %7u %7u %8u\n", acts[a].name, calls_of[a], tried[a], outcomes[a][PASSED], outcomes[a][FAILED], outcomes[a][NOT_MET]);
+        printf("  %-26s %6u %6u %7u %7u %8u\n", acts[a].name, calls_of[a], tried[a],
+               outcomes[a][PASSED], outcomes[a][FAILED], outcomes[a][NOT_MET]);
         sum += tried[a];
     }
-    printf("  %u of %zu failures tried, %d wrong; waits to a deadline: %u\n", sum, all.n, bad, to_deadline);
+    printf("  %u of %zu failures tried, %d wrong; waits to a deadline: %u\n", sum, all.n, bad,
+           to_deadline);
     free(all.at);
     assert_int_equal(bad, 0);
 }

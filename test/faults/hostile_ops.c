@@ -1,4 +1,5 @@
-/* One of everything that ranks do together, small and large, in the arena and not, blocking and as work. */
+/* One of everything that ranks do together, small and large, in the arena and not, blocking
+ * and as work. */
 #include "hostile.h"
 
 #include <errno.h>
@@ -30,29 +31,97 @@ enum { SMALL = 5, FLAT = 1000, RING = 100000, LARGE = 400000 };      /* elements
 
 struct place { char *send, *recv, *lists; };
 
-static int barrier(tutti_comm *w, struct place p, uint64_t n) { (void)p; (void)n; return tutti_barrier(w, NULL); }
+static int barrier(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)p;
+    (void)n;
+    return tutti_barrier(w, NULL);
+}
 
-static int all_reduce(tutti_comm *w, struct place p, size_t count) { return tutti_all_reduce(p.send, p.recv, count, TUTTI_I32, TUTTI_SUM, w, NULL); }
-static int all_reduce_small(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, SMALL); }
-static int all_reduce_eager(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, FLAT); }
-static int all_reduce_pipeline(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, RING); }
-static int all_reduce_large(tutti_comm *w, struct place p, uint64_t n) { (void)n; return all_reduce(w, p, LARGE); }
+static int all_reduce(tutti_comm *w, struct place p, size_t count)
+{
+    return tutti_all_reduce(p.send, p.recv, count, TUTTI_I32, TUTTI_SUM, w, NULL);
+}
+
+static int all_reduce_small(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    return all_reduce(w, p, SMALL);
+}
+
+static int all_reduce_eager(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    return all_reduce(w, p, FLAT);
+}
+
+static int all_reduce_pipeline(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    return all_reduce(w, p, RING);
+}
+
+static int all_reduce_large(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    return all_reduce(w, p, LARGE);
+}
+
 static int reduce_pipeline(tutti_comm *w, struct place p, uint64_t n)
 {
-    return tutti_reduce(p.send, p.recv, RING, TUTTI_I32, TUTTI_MAX, (int)(n % (uint64_t)tutti_size(w)), w, NULL);
+    return tutti_reduce(p.send, p.recv, RING, TUTTI_I32, TUTTI_MAX,
+                        (int)(n % (uint64_t)tutti_size(w)), w, NULL);
 }
 static int broadcast(tutti_comm *w, struct place p, size_t count, uint64_t n)
 {
     return tutti_broadcast(p.recv, count, TUTTI_I32, (int)(n % (uint64_t)tutti_size(w)), w, NULL);
 }
-static int broadcast_small(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, SMALL, n); }
-static int broadcast_eager(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, FLAT, n); }
-static int broadcast_pipeline(tutti_comm *w, struct place p, uint64_t n) { return broadcast(w, p, RING, n); }
-static int all_gather_pipeline(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_gather(p.send, p.recv, 30000, TUTTI_I32, w, NULL); }
-static int all_to_all_eager(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_to_all(p.send, p.recv, 300, TUTTI_I32, w, NULL); }
-static int all_to_all_pipeline(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_all_to_all(p.send, p.recv, 30000, TUTTI_I32, w, NULL); }
-static int scan_pipeline(tutti_comm *w, struct place p, uint64_t n) { (void)n; return tutti_scan(p.send, p.recv, 30000, TUTTI_I32, TUTTI_SUM, w, NULL); }
-static int same(tutti_comm *w, struct place p, uint64_t n) { (void)n; int r = tutti_same(p.send, 64, w, NULL); return r < 0 ? r : 0; }
+
+static int broadcast_small(tutti_comm *w, struct place p, uint64_t n)
+{
+    return broadcast(w, p, SMALL, n);
+}
+
+static int broadcast_eager(tutti_comm *w, struct place p, uint64_t n)
+{
+    return broadcast(w, p, FLAT, n);
+}
+
+static int broadcast_pipeline(tutti_comm *w, struct place p, uint64_t n)
+{
+    return broadcast(w, p, RING, n);
+}
+
+static int all_gather_pipeline(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    return tutti_all_gather(p.send, p.recv, 30000, TUTTI_I32, w, NULL);
+}
+
+static int all_to_all_eager(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    return tutti_all_to_all(p.send, p.recv, 300, TUTTI_I32, w, NULL);
+}
+
+static int all_to_all_pipeline(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    return tutti_all_to_all(p.send, p.recv, 30000, TUTTI_I32, w, NULL);
+}
+
+static int scan_pipeline(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    return tutti_scan(p.send, p.recv, 30000, TUTTI_I32, TUTTI_SUM, w, NULL);
+}
+
+static int same(tutti_comm *w, struct place p, uint64_t n)
+{
+    (void)n;
+    int r = tutti_same(p.send, 64, w, NULL);
+    return r < 0 ? r : 0;
+}
 
 static int many(tutti_comm *w, struct place p, uint64_t n)
 {
@@ -69,7 +138,8 @@ static int many(tutti_comm *w, struct place p, uint64_t n)
     return tutti_all_reduce_many(send, recv, counts, buffers, TUTTI_I32, TUTTI_SUM, w, NULL);
 }
 
-static void lists(tutti_comm *w, char *at, void *to[TEAM_MOST], size_t counts[TEAM_MOST], size_t most)
+static void lists(tutti_comm *w, char *at, void *to[TEAM_MOST], size_t counts[TEAM_MOST],
+                  size_t most)
 {
     for (int q = 0; q < tutti_size(w); q++) {
         to[q] = at + (size_t)q * most * 4;
@@ -82,7 +152,8 @@ static int gather_v(tutti_comm *w, struct place p, uint64_t n)
     void *recv[TEAM_MOST];
     size_t counts[TEAM_MOST], most = n & 1 ? 40000 : 300;
     lists(w, p.lists, recv, counts, most);
-    return tutti_gather_v(p.send, counts[tutti_rank(w)], recv, counts, TUTTI_I32, (int)(n / 2 % (uint64_t)tutti_size(w)), w, NULL);
+    return tutti_gather_v(p.send, counts[tutti_rank(w)], recv, counts, TUTTI_I32,
+                          (int)(n / 2 % (uint64_t)tutti_size(w)), w, NULL);
 }
 
 static int all_gather_v(tutti_comm *w, struct place p, uint64_t n)
@@ -109,7 +180,8 @@ static int letter(tutti_comm *w, struct place p, size_t bytes)
 {
     int size = tutti_size(w), me = tutti_rank(w);
     tutti_work *work = NULL;
-    int r = tutti_send(p.send, bytes, TUTTI_U8, (me + 1) % size, 7, w, &(tutti_call){ .work = &work });
+    int r = tutti_send(p.send, bytes, TUTTI_U8, (me + 1) % size, 7, w,
+                       &(tutti_call){ .work = &work });
     if (r < 0)
         return r;
     r = tutti_recv(p.recv, bytes, TUTTI_U8, (me + size - 1) % size, 7, NULL, w, NULL);
@@ -117,8 +189,16 @@ static int letter(tutti_comm *w, struct place p, size_t bytes)
     return r < 0 ? r : sent;
 }
 static int letter_whole(tutti_comm *w, struct place p, uint64_t n) { return letter(w, p, n % 90); }
-static int letter_stored(tutti_comm *w, struct place p, uint64_t n) { return letter(w, p, 200 + n % 5000); }
-static int letter_large(tutti_comm *w, struct place p, uint64_t n) { return letter(w, p, 700000 + n % 100); }
+
+static int letter_stored(tutti_comm *w, struct place p, uint64_t n)
+{
+    return letter(w, p, 200 + n % 5000);
+}
+
+static int letter_large(tutti_comm *w, struct place p, uint64_t n)
+{
+    return letter(w, p, 700000 + n % 100);
+}
 
 static int letter_any(tutti_comm *w, struct place p, uint64_t n)
 {
@@ -202,7 +282,8 @@ static int agree(tutti_comm *w, struct place p, uint64_t n)
 static int work(tutti_comm *w, struct place p, uint64_t n)
 {
     tutti_work *one = NULL, *two = NULL;
-    int r = tutti_all_reduce(p.send, p.recv, n & 1 ? RING : SMALL, TUTTI_I32, TUTTI_SUM, w, &(tutti_call){ .work = &one });
+    int r = tutti_all_reduce(p.send, p.recv, n & 1 ? RING : SMALL, TUTTI_I32, TUTTI_SUM, w,
+                             &(tutti_call){ .work = &one });
     if (r < 0)
         return r;
     r = tutti_barrier(w, &(tutti_call){ .work = &two });
@@ -210,15 +291,40 @@ static int work(tutti_comm *w, struct place p, uint64_t n)
     return r < 0 ? r : first_of < 0 ? first_of : second;
 }
 
-static const struct { const char *name; int (*run)(tutti_comm *w, struct place p, uint64_t n); } ops[] = {
-    { "barrier", barrier }, { "all_reduce small", all_reduce_small }, { "all_reduce eager", all_reduce_eager }, { "all_reduce pipeline", all_reduce_pipeline },
-    { "all_reduce large", all_reduce_large }, { "reduce pipeline", reduce_pipeline }, { "broadcast small", broadcast_small },
-    { "broadcast eager", broadcast_eager }, { "broadcast pipeline", broadcast_pipeline }, { "all_gather pipeline", all_gather_pipeline },
-    { "all_to_all eager", all_to_all_eager }, { "all_to_all pipeline", all_to_all_pipeline }, { "scan pipeline", scan_pipeline }, { "same", same },
-    { "all_reduce_many", many }, { "gather_v", gather_v }, { "all_gather_v", all_gather_v }, { "all_to_all_v", all_to_all_v },
-    { "send small", letter_whole }, { "send stored", letter_stored }, { "send large", letter_large }, { "recv any", letter_any },
-    { "once", once }, { "first", first }, { "turn", turn }, { "store", store }, { "store wait", store_wait }, { "split", split },
-    { "agree", agree }, { "work", work },
+static const struct {
+    const char *name;
+    int (*run)(tutti_comm *w, struct place p, uint64_t n);
+} ops[] = {
+    { "barrier", barrier },
+    { "all_reduce small", all_reduce_small },
+    { "all_reduce eager", all_reduce_eager },
+    { "all_reduce pipeline", all_reduce_pipeline },
+    { "all_reduce large", all_reduce_large },
+    { "reduce pipeline", reduce_pipeline },
+    { "broadcast small", broadcast_small },
+    { "broadcast eager", broadcast_eager },
+    { "broadcast pipeline", broadcast_pipeline },
+    { "all_gather pipeline", all_gather_pipeline },
+    { "all_to_all eager", all_to_all_eager },
+    { "all_to_all pipeline", all_to_all_pipeline },
+    { "scan pipeline", scan_pipeline },
+    { "same", same },
+    { "all_reduce_many", many },
+    { "gather_v", gather_v },
+    { "all_gather_v", all_gather_v },
+    { "all_to_all_v", all_to_all_v },
+    { "send small", letter_whole },
+    { "send stored", letter_stored },
+    { "send large", letter_large },
+    { "recv any", letter_any },
+    { "once", once },
+    { "first", first },
+    { "turn", turn },
+    { "store", store },
+    { "store wait", store_wait },
+    { "split", split },
+    { "agree", agree },
+    { "work", work },
 };
 const int hostile_ops = sizeof ops / sizeof ops[0];
 
@@ -226,6 +332,7 @@ const char *hostile_op_name(int op) { return op >= 0 && op < hostile_ops ? ops[o
 
 int hostile_op(tutti_comm *world, const struct hostile_room *room, int op, uint64_t n)
 {
-    char *const *send = n & 4 ? room->arena : room->own, *const *recv = n & 8 ? room->arena : room->own;
+    char *const *send = n & 4 ? room->arena : room->own,
+                *const *recv = n & 8 ? room->arena : room->own;
     return ops[op].run(world, (struct place){ send[0], recv[1], recv[2] }, n);
 }

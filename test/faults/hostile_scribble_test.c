@@ -1,9 +1,12 @@
 /* ctest: timeout=300 labels=faults,nosan serial */
-/* One rank writes over a region of the arena, in the middle of a stream of operations of every kind; then it goes on, falls silent, or
- * ends; or it has a thread that writes there again and again while operations are under way, which may be its own end. Every other
- * rank returns from whatever it is in, by an error or with something, by its deadline at the latest; none crashes and none hangs.
+/* One rank writes over a region of the arena, in the middle of a stream of operations of every
+ * kind; then it goes on, falls silent, or ends; or it has a thread that writes there again and
+ * again while operations are under way, which may be its own end. Every other rank returns from
+ * whatever it is in, by an error or with something, by its deadline at the latest; none crashes
+ * and none hangs.
  * nosan: what is written over is read by all at the same time, and the runs must be many.
- * TUTTI_HOSTILE: how many rounds over all regions; TUTTI_HOSTILE_REGION: only this one; TUTTI_TEST_SEED repeats a run. */
+ * TUTTI_HOSTILE: how many rounds over all regions; TUTTI_HOSTILE_REGION: only this one;
+ * TUTTI_TEST_SEED repeats a run. */
 #include "hostile.h"
 
 #include "base/text.h"
@@ -22,8 +25,11 @@
 
 enum { SIZE = 3, STREAM = 200, DONE = 1, LATER_MS = 600 };
 enum manner { GOES_ON, SILENT, ENDS, WRITES_ON, WRITES_ON_AND_ON, MANNERS };
-static const char *const manner_text[MANNERS] = { "goes on", "falls silent", "ends", "writes on", "writes on and on" };
-enum { NUMBER_OP, NUMBER_N, NUMBER_AFTER };          /* team_rank.number: what it is in; where it is behind the stream */
+static const char *const manner_text[MANNERS] = {
+    "goes on", "falls silent", "ends", "writes on", "writes on and on"
+};
+/* team_rank.number: what it is in; where it is behind the stream */
+enum { NUMBER_OP, NUMBER_N, NUMBER_AFTER };
 
 static struct { int region, writer; enum manner manner; uint64_t seed, when; } point;
 
@@ -69,22 +75,26 @@ static void afterwards(tutti_comm *world, int rank, struct team *team)
     *after = 6;
 }
 
-/* Messages of every kind are on their way from the writer to the next rank while it writes over them. */
+/* Messages of every kind are on their way from the writer to the next rank while it writes
+ * over them. */
 enum { LETTERS = 7, LETTER_BYTES = 200000 };
 
 static void send_letters(tutti_comm *world, const struct hostile_room *room, tutti_work **work)
 {
     static const size_t bytes[LETTERS] = { 4, 90, 3000, 0, 20000, 60, LETTER_BYTES };
     for (int i = 0; i < LETTERS; i++)
-        tutti_send(room->own[0], bytes[i], TUTTI_U8, (point.writer + 1) % SIZE, 2000 + i, world, i + 1 < LETTERS ? NULL : &(tutti_call){ .work = work });
+        tutti_send(room->own[0], bytes[i], TUTTI_U8, (point.writer + 1) % SIZE, 2000 + i, world,
+                   i + 1 < LETTERS ? NULL : &(tutti_call){ .work = work });
 }
 
-static void recv_letters(tutti_comm *world, struct team *team, int rank, const struct hostile_room *room)
+static void recv_letters(tutti_comm *world, struct team *team, int rank,
+                         const struct hostile_room *room)
 {
     if (team_hear(team, rank, 1) < 0)
         return;
     for (int i = 0; i < LETTERS; i++)
-        tutti_recv(room->own[1], LETTER_BYTES, TUTTI_U8, i % 2 ? TUTTI_ANY : point.writer, 2000 + i, NULL, world, NULL);
+        tutti_recv(room->own[1], LETTER_BYTES, TUTTI_U8, i % 2 ? TUTTI_ANY : point.writer, 2000 + i,
+                   NULL, world, NULL);
 }
 
 static int body(tutti_comm *world, int rank, struct team *team)
@@ -148,13 +158,18 @@ static int look(struct team *team, int ended)
     int wrong = 0;
     for (int q = 0; q < SIZE; q++) {
         const struct team_rank *mine = &team->rank[q];
-        bool said = load_acquire32(&mine->step) >= DONE, lived = WIFEXITED(team->status[q]) && WEXITSTATUS(team->status[q]) == 0;
+        bool said = load_acquire32(&mine->step) >= DONE,
+             lived = WIFEXITED(team->status[q]) && WEXITSTATUS(team->status[q]) == 0;
         if (q == point.writer || (said && lived && ended == 0))
             continue;
         wrong = 1;
-        printf("rank %d %s in \"%s\" (number %llu, %llu), afterwards %llu, error %d, status 0x%x\n%.600s\n", q,
-               said ? "had returned" : "did not return", hostile_op_name((int)mine->number[NUMBER_OP]),
-               (unsigned long long)mine->operation + 1, (unsigned long long)mine->number[NUMBER_N], (unsigned long long)mine->number[NUMBER_AFTER], mine->error[0], (unsigned)team->status[q], mine->report);
+        printf("rank %d %s in \"%s\" (number %llu, %llu), afterwards %llu, error %d, status 0x%x\n"
+               "%.600s\n",
+               q, said ? "had returned" : "did not return",
+               hostile_op_name((int)mine->number[NUMBER_OP]),
+               (unsigned long long)mine->operation + 1, (unsigned long long)mine->number[NUMBER_N],
+               (unsigned long long)mine->number[NUMBER_AFTER], mine->error[0],
+               (unsigned)team->status[q], mine->report);
     }
     return wrong;
 }
@@ -165,9 +180,10 @@ static int try(void)
     int ended = team_end(team), wrong = look(team, ended);
     bool wrote = team->number[0] != 0;
     if (wrong) {
-        printf("… when rank %d had written over its %s before operation %llu and %s: TUTTI_TEST_SEED=%llu TUTTI_HOSTILE_REGION=%d\n",
-               point.writer, hostile_region_name(point.region), (unsigned long long)team->number[0], manner_text[point.manner],
-               (unsigned long long)point.seed, point.region);
+        printf("… when rank %d had written over its %s before operation %llu and %s: "
+               "TUTTI_TEST_SEED=%llu TUTTI_HOSTILE_REGION=%d\n",
+               point.writer, hostile_region_name(point.region), (unsigned long long)team->number[0],
+               manner_text[point.manner], (unsigned long long)point.seed, point.region);
         fprintf(stderr, "%.3000s\n", team_stderr(team));
     }
     team_free(team);
@@ -187,7 +203,8 @@ static void point_at(int region, uint64_t seed)
 static void test_every_region(void **state)
 {
     const char *only = getenv("TUTTI_HOSTILE_REGION"), *given = getenv("TUTTI_TEST_SEED");
-    int rounds = team_many("TUTTI_HOSTILE", getenv("TUTTI_PROVE") ? 60 : 1, 1), wrong = 0, wrote = 0, runs = 0;
+    int rounds = team_many("TUTTI_HOSTILE", getenv("TUTTI_PROVE") ? 60 : 1, 1), wrong = 0,
+        wrote = 0, runs = 0;
     uint64_t seed = team_seed();
     (void)state;
     setenv("TUTTI_TIMEOUT_MS", "600", 1);
@@ -197,13 +214,17 @@ static void test_every_region(void **state)
         for (int region = 0; region < hostile_regions; region++) {
             if (only && atoi(only) != region)
                 continue;
-            point_at(region, given && only && round == 0 ? seed : text_hash(&region, sizeof region, seed + (uint64_t)round));
+            point_at(region,
+                     given && only && round == 0
+                         ? seed
+                         : text_hash(&region, sizeof region, seed + (uint64_t)round));
             int r = try();
             runs++;
             wrong += r < 0;
             wrote += r > 0;
         }
-    printf("%d runs, in %d of them something was written over, %d went wrong\n", runs, wrote, wrong);
+    printf("%d runs, in %d of them something was written over, %d went wrong\n", runs, wrote,
+           wrong);
     assert_int_equal(wrong, 0);
     assert_true(only || wrote > runs / 2);
 }

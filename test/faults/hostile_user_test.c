@@ -1,6 +1,7 @@
 /* ctest: timeout=120 labels=faults */
-/* Another user of the machine: who holds the names of a job does not keep it from starting, who knocks is given nothing, and who looks
- * for the arena of a running job finds no way to it. Only root can become somebody else; without, the tests are skipped. */
+/* Another user of the machine: who holds the names of a job does not keep it from starting, who
+ * knocks is given nothing, and who looks for the arena of a running job finds no way to it. Only
+ * root can become somebody else; without, the tests are skipped. */
 #include "support/team.h"
 
 #include "base/text.h"
@@ -74,7 +75,8 @@ static int teardown(void **state)
 
 static void become_nobody(void)
 {
-    if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0 || geteuid() != NOBODY)
+    if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0
+        || geteuid() != NOBODY)
         _exit(9);
     prctl(PR_SET_PDEATHSIG, SIGKILL);                /* a change of user clears it */
 }
@@ -84,7 +86,9 @@ static void become_nobody(void)
 static int joins(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
-    const tutti_options options = { .job = job, .rank = rank, .size = SIZE, .join_timeout_ms = 20000 };
+    const tutti_options options = {
+        .job = job, .rank = rank, .size = SIZE, .join_timeout_ms = 20000
+    };
     int32_t one = 1 + rank, sum = 0;
     mine->error[0] = tutti_init(&world, &options);
     if (mine->error[0] < 0) {
@@ -124,7 +128,10 @@ static int bind_name(const char *name)
     size_t n = strlen(name);
     memcpy(at.sun_path + 1, name, n);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1)) != 0)
+    if (fd < 0
+        || bind(fd, (const struct sockaddr *)&at,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1))
+            != 0)
         _exit(1);
     return fd;
 }
@@ -141,12 +148,21 @@ static void hold(enum holds how)
 
 static struct { enum holds how; } task;
 
-static void holds_names(int told) { hold(task.how); if (write(told, "k", 1) != 1) _exit(1); for (;;) pause(); }
+static void holds_names(int told)
+{
+    hold(task.how);
+    if (write(told, "k", 1) != 1) _exit(1);
+    for (;;) pause();
+}
 
-/* Knocks at whatever listens, says hello as rank 1, or nothing, or noise with a descriptor, for as long as it lives; must never be answered. */
+/* Knocks at whatever listens, says hello as rank 1, or nothing, or noise with a descriptor, for as
+ * long as it lives; must never be answered. */
 static void knocks(int told)
 {
-    struct meet_hello hello = { .magic = MEET_MAGIC, .bytes = sizeof hello, .layout_hash = layout_hash(), .rank = 1, .size = SIZE };
+    struct meet_hello hello = {
+        .magic = MEET_MAGIC, .bytes = sizeof hello,
+        .layout_hash = layout_hash(), .rank = 1, .size = SIZE
+    };
     if (write(told, "k", 1) != 1)
         _exit(1);
     for (unsigned n = 0;; n++) {
@@ -156,7 +172,8 @@ static void knocks(int told)
             continue;
         if (n % 3)
             handover_send(fd, &hello, n % 3 == 1 ? sizeof hello : 7, n % 5 ? -1 : 1, 0);
-        if (n % 16 == 0 && (handover_recv(fd, answer, sizeof answer, &got_fd, 100) > 0 || got_fd >= 0)) {
+        if (n % 16 == 0
+            && (handover_recv(fd, answer, sizeof answer, &got_fd, 100) > 0 || got_fd >= 0)) {
             if (write(told, "answered", 8) < 0)
                 _exit(1);
         }
@@ -304,8 +321,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_who_listens), TEST(test_who_only_binds), TEST(test_who_never_answers), TEST(test_no_directory), TEST(test_who_knocks),
-        TEST(test_who_looks),
+        TEST(test_who_listens), TEST(test_who_only_binds), TEST(test_who_never_answers),
+        TEST(test_no_directory), TEST(test_who_knocks), TEST(test_who_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,12 @@
 /* ctest: timeout=300 labels=faults,nosan */
-/* Whoever writes into what all ranks look things up in (slots of comms, keys, sites) is killed after each of its stores there, in a process of
- * its own: then a reader finds everything that was there before, in its place; what the dead one was to make can be made, once; and nothing
- * is kept for those that are gone. By default a share of the points is tried, another one each run; TUTTI_PROVE=1 tries all.
+/* Whoever writes into what all ranks look things up in (slots of comms, keys, sites) is killed
+ * after each of its stores there, in a process of its own: then a reader finds everything that was
+ * there before, in its place; what the dead one was to make can be made, once; and nothing is kept
+ * for those that are gone. By default a share of the points is tried, another one each run;
+ * TUTTI_PROVE=1 tries all.
  *   TUTTI_TEST_SEED=N  the same lots again
- * The store has a test of its own (arena.store_death), messages have rows of faults.kill_step. nosan: it counts stores. */
+ * The store has a test of its own (arena.store_death), messages have rows of
+ * faults.kill_step. nosan: it counts stores. */
 #include "group/directory.h"
 #include "order/keys.h"
 #include "support/team.h"
@@ -22,7 +25,8 @@
 
 enum { SHARE = 60, LOCK_NS = 2000000000 };
 
-/* A world of this process alone, with comms that stay, in front of one that is freed and behind it. */
+/* A world of this process alone, with comms that stay, in front of one that is freed and
+ * behind it. */
 static struct scene {
     tutti_comm *world, *front, *freed, *behind, *bare;        /* bare: that has no key yet */
     uint64_t freed_birth;
@@ -53,7 +57,8 @@ static void begin(bool freed)
 {
     scene = (struct scene){ 0 };
     assert_int_equal(tutti_init(&scene.world, NULL), 0);
-    assert_int_equal(madvise(arena()->base, arena()->bytes, MADV_DOFORK), 0);        /* the writer is a fork of this process */
+    /* the writer is a fork of this process */
+    assert_int_equal(madvise(arena()->base, arena()->bytes, MADV_DOFORK), 0);
     scene.front = comm_with("front");
     scene.freed = comm_with("freed");
     scene.behind = comm_with("behind");
@@ -93,10 +98,18 @@ static int adds_key(void)
 static int adds_site(void) { return arena_site(arena(), new_site) ? 0 : 1; }
 
 /* again: the key is asked for by who looks, too. */
-static const struct writer { const char *name; bool freed; int (*write)(void); bool again; } writers[] = {
-    { "a comm in a slot that was freed", true, makes_comm, false }, { "a comm in a slot behind all", false, makes_comm, false },
-    { "a sweep", true, sweeps, false }, { "a key", true, adds_key, true },
-    { "a key that nobody asks for again", true, adds_key, false }, { "a site", true, adds_site, false },
+static const struct writer {
+    const char *name;
+    bool freed;
+    int (*write)(void);
+    bool again;
+} writers[] = {
+    { "a comm in a slot that was freed", true, makes_comm, false },
+    { "a comm in a slot behind all", false, makes_comm, false },
+    { "a sweep", true, sweeps, false },
+    { "a key", true, adds_key, true },
+    { "a key that nobody asks for again", true, adds_key, false },
+    { "a site", true, adds_site, false },
 };
 
 /* ---- its death ---- */
@@ -115,7 +128,8 @@ static pid_t start(const struct writer *w)
     _exit(r);
 }
 
-/* Killed after so many stores and system calls; how many it came to. At its end it is killed, too. */
+/* Killed after so many stores and system calls; how many it came to. At its end it is
+ * killed, too. */
 static long die_after(const struct writer *w, long events)
 {
     struct step step;
@@ -153,7 +167,8 @@ static int slots_of(uint64_t parent)
 {
     int n = 0;
     for (uint32_t i = 0; i < arena()->header->slots; i++)
-        n += load_acquire32(&arena_slot(arena(), i)->state) == SLOT_USED && arena_slot(arena(), i)->parent == parent;
+        n += load_acquire32(&arena_slot(arena(), i)->state) == SLOT_USED
+            && arena_slot(arena(), i)->parent == parent;
     return n;
 }
 
@@ -161,7 +176,8 @@ static int keys_of(uint64_t birth)
 {
     int n = 0;
     for (int i = 0; i < KEYS_MAX; i++)
-        n += load_acquire64(&arena()->keys[i].owner) == birth && load_acquire32(&arena()->keys[i].ready);
+        n += load_acquire64(&arena()->keys[i].owner) == birth
+            && load_acquire32(&arena()->keys[i].ready);
     return n;
 }
 
@@ -204,7 +220,8 @@ static void test_every_store(void **state)
         look(w);
         tutti_finalize(scene.world);
         long stride = all || most <= SHARE ? 1 : (most + SHARE - 1) / SHARE;
-        for (long at = stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0; at < most; at += stride, tried++) {
+        for (long at = stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0; at < most;
+             at += stride, tried++) {
             begin(w->freed);
             die_after(w, at);
             look(w);

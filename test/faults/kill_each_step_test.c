@@ -1,16 +1,19 @@
 /* ctest: timeout=600 labels=faults,nosan serial */
-/* One rank is killed at every point that others can tell from the one before, of every operation: after each of its stores to shared memory,
- * after each of its system calls, in its sleep, and at instructions drawn by lot; and at every instruction of those in `acts` that say so. The
- * others sleep in the operation when it begins, or come when it first sleeps, or at a moment drawn by lot. By default a share of the points
- * is tried, another one each run. A failure prints how to repeat its point.
+/* One rank is killed at every point that others can tell from the one before, of every operation:
+ * after each of its stores to shared memory, after each of its system calls, in its sleep, and at
+ * instructions drawn by lot; and at every instruction of those in `acts` that say so. The others
+ * sleep in the operation when it begins, or come when it first sleeps, or at a moment drawn by
+ * lot. By default a share of the points is tried, another one each run. A failure prints how to
+ * repeat its point.
  *   TUTTI_KILL_AT=POINT       that point alone; TUTTI_KILL_TIMES=N: so often
  *   TUTTI_KILL_EVERY=1        all points, as under TUTTI_PROVE
  *   TUTTI_KILL_RANDOM=N       points by lot, per operation
  *   TUTTI_KILL_ONLY=A,B       operations with these parts in their names
  *   TUTTI_KILL_STEPPED=RANK   every instruction of this rank alone
  *   TUTTI_TEST_SEED=N         the same lots again
- * In `two_…` a second rank dies, caught and led on while the others find out about the first, shrink, and go on; in `progress_…` the thread
- * that carries work on is led, and the thread that began it is not.
+ * In `two_…` a second rank dies, caught and led on while the others find out about the first,
+ * shrink, and go on; in `progress_…` the thread that carries work on is led, and the thread that
+ * began it is not.
  * nosan: it counts instructions, and would count the sanitizer's. */
 #include "base/clock.h"
 #include "support/team.h"
@@ -30,9 +33,18 @@
 
 enum { ROWS = 200, WRONGS = 20, TAIL_MOST = 200, NEXT_JOB = 16, TIMES = 4096 };
 
-/* How many points of one sweep are tried by default, and by lot of one operation. Where all are: up to so many instructions, which is where
-   an operation is decided; what comes then is the text of a report, a hundred thousand of them, of which that many are drawn. */
-enum { SHARE_INSTRUCTIONS = 36, SHARE_BEYOND = 2, SHARE_EVENTS = 9, LOTS = 4, LOTS_PROVE = 2000, INSTRUCTIONS_ALL = 2000, INSTRUCTIONS_BEYOND = 200 };
+/* How many points of one sweep are tried by default, and by lot of one operation. Where all are: up
+   to so many instructions, which is where an operation is decided; what comes then is the text of a
+   report, a hundred thousand of them, of which that many are drawn. */
+enum {
+    SHARE_INSTRUCTIONS = 36,
+    SHARE_BEYOND = 2,
+    SHARE_EVENTS = 9,
+    LOTS = 4,
+    LOTS_PROVE = 2000,
+    INSTRUCTIONS_ALL = 2000,
+    INSTRUCTIONS_BEYOND = 200
+};
 
 static const int errors[] = { 0, -EOWNERDEAD, -ECANCELED, -ETIMEDOUT, -EPROTO };
 enum { ERRORS = sizeof errors / sizeof errors[0] };
@@ -42,7 +54,7 @@ static struct row {
     const char *how;
     long steps, all, tried, gave[ERRORS], hangs, wrong;
     uint64_t worst_ns;
-    float *ms;                        /* [TIMES]: of trials in which survivors met the death after it */
+    float *ms;                  /* [TIMES]: of trials in which survivors met the death after it */
     int times;
     char worst_at[120];
 } rows[ROWS];
@@ -50,7 +62,11 @@ static int rows_count, rows_said, wrongs;
 static long trials;
 static uint64_t lots;
 
-static bool everything(void) { return getenv("TUTTI_PROVE") || (getenv("TUTTI_KILL_EVERY") && atoi(getenv("TUTTI_KILL_EVERY")) == 1); }
+static bool everything(void)
+{
+    return getenv("TUTTI_PROVE")
+        || (getenv("TUTTI_KILL_EVERY") && atoi(getenv("TUTTI_KILL_EVERY")) == 1);
+}
 
 static bool asked_for(const struct act *act)
 {
@@ -63,7 +79,10 @@ static bool asked_for(const struct act *act)
     return !only || !*only;
 }
 
-static int living_of(const struct act *act) { return act->size - (act->flags & (ACT_DEAD | ACT_BROKEN) ? 1 : 0); }
+static int living_of(const struct act *act)
+{
+    return act->size - (act->flags & (ACT_DEAD | ACT_BROKEN) ? 1 : 0);
+}
 
 static struct row *row_of(const struct act *act, const char *how)
 {
@@ -76,7 +95,10 @@ static struct row *row_of(const struct act *act, const char *how)
     return &rows[rows_count++];
 }
 
-static int float_order(const void *a, const void *b) { return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b); }
+static int float_order(const void *a, const void *b)
+{
+    return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
+}
 
 static double median(const struct row *r)
 {
@@ -86,8 +108,9 @@ static double median(const struct row *r)
 
 static void head(void)
 {
-    printf("%-22s %-12s %6s %7s %7s %7s %7s %7s %7s %7s %7s %9s %5s %5s  worst at\n", "operation", "killed at", "steps", "points", "tried", "got 0",
-           "DEAD", "CANCEL", "TIMEOUT", "PROTO", "mid ms", "worst ms", "hangs", "wrong");
+    printf("%-22s %-12s %6s %7s %7s %7s %7s %7s %7s %7s %7s %9s %5s %5s  worst at\n", "operation",
+           "killed at", "steps", "points", "tried", "got 0", "DEAD", "CANCEL", "TIMEOUT", "PROTO",
+           "mid ms", "worst ms", "hangs", "wrong");
 }
 
 /* Those that have come since the last time. */
@@ -95,8 +118,10 @@ static void table(void)
 {
     for (; rows_said < rows_count; rows_said++) {
         struct row *r = &rows[rows_said];
-        printf("%-22s %-12s %6ld %7ld %7ld %7ld %7ld %7ld %7ld %7ld %7.2f %9.2f %5ld %5ld  %s\n", r->act->name, r->how, r->steps, r->all, r->tried,
-               r->gave[0], r->gave[1], r->gave[2], r->gave[3], r->gave[4], median(r), (double)r->worst_ns / 1e6, r->hangs, r->wrong, r->worst_at);
+        printf("%-22s %-12s %6ld %7ld %7ld %7ld %7ld %7ld %7ld %7ld %7.2f %9.2f %5ld %5ld  %s\n",
+               r->act->name, r->how, r->steps, r->all, r->tried, r->gave[0], r->gave[1], r->gave[2],
+               r->gave[3], r->gave[4], median(r), (double)r->worst_ns / 1e6, r->hangs, r->wrong,
+               r->worst_at);
     }
     fflush(stdout);
 }
@@ -128,7 +153,8 @@ static void try_point(struct row *row, const struct point *p, struct trial_resul
     }
     if (r->wrong)
         complain(p, r->text);
-    else if (((p->act->flags & ACT_JOINS) || trials % NEXT_JOB == 0) && !trial_next_job(text, sizeof text)) {
+    else if (((p->act->flags & ACT_JOINS) || trials % NEXT_JOB == 0)
+             && !trial_next_job(text, sizeof text)) {
         row->wrong++;
         complain(p, "the next job does not work:\n");
         printf("%s", text);
@@ -136,7 +162,8 @@ static void try_point(struct row *row, const struct point *p, struct trial_resul
     trials++;
 }
 
-/* How a point of one sweep is reached: event n, or instruction n, which lies so many instructions behind an event. */
+/* How a point of one sweep is reached: event n, or instruction n, which lies so many instructions
+ * behind an event. */
 static void place(struct point *p, long n, const long *gap)
 {
     p->n = n;
@@ -148,11 +175,13 @@ static void place(struct point *p, long n, const long *gap)
 }
 
 /* Points from … to: `share` of them, evenly spread from an offset drawn by lot; share 0: all. */
-static void sweep_range(struct row *row, struct point p, long from, long to, long share, const long *gap)
+static void sweep_range(struct row *row, struct point p, long from, long to, long share,
+                        const long *gap)
 {
     static struct trial_result r;
     long stride = share && to - from >= share ? (to - from + share) / share : 1;
-    for (long n = from + (stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0); n <= to; n += stride) {
+    for (long n = from + (stride > 1 ? (long)(team_random(&lots) % (uint64_t)stride) : 0); n <= to;
+         n += stride) {
         place(&p, n, gap);
         try_point(row, &p, &r);
     }
@@ -165,14 +194,19 @@ static void sweep(struct row *row, struct point p, long count, long share, const
     row->all += count + 1;
     sweep_range(row, p, 0, near, everything() ? 0 : share, gap);
     if (count > near)
-        sweep_range(row, p, near + 1, count, everything() ? INSTRUCTIONS_BEYOND : SHARE_BEYOND, gap);
+        sweep_range(row, p, near + 1, count, everything() ? INSTRUCTIONS_BEYOND : SHARE_BEYOND,
+                    gap);
 }
 
-/* Every point of one operation by one victim, with the others there before it (release 0) or later (-1). */
+/* Every point of one operation by one victim, with the others there before it (release 0) or
+ * later (-1). */
 static void sweep_all(const struct act *act, int victim, bool events, long release, long *steps)
 {
     struct row *row = row_of(act, events ? "events" : "instructions");
-    struct point p = { .act = act, .victim = victim, .release = release, .events = events, .measure = !events, .after = release == 0, .n = LONG_MAX };
+    struct point p = {
+        .act = act, .victim = victim, .release = release, .events = events, .measure = !events,
+        .after = release == 0, .n = LONG_MAX
+    };
     static struct trial_result whole;
     struct trial_result *r = &(struct trial_result){ 0 };
     long share = events ? SHARE_EVENTS : SHARE_INSTRUCTIONS;
@@ -200,7 +234,10 @@ static void by_lot(const struct act *act, long steps)
     struct trial_result r;
     int many = team_many("TUTTI_KILL_RANDOM", getenv("TUTTI_PROVE") ? LOTS_PROVE : LOTS, LOTS);
     for (int i = 0; i < many; i++) {
-        struct point p = { .act = act, .victim = (int)(team_random(&lots) % (uint64_t)living_of(act)), .events = true };
+        struct point p = {
+            .act = act, .victim = (int)(team_random(&lots) % (uint64_t)living_of(act)),
+            .events = true
+        };
         p.release = (long)(team_random(&lots) % (uint64_t)(steps + 2)) - 1;
         p.after = p.release == 0 || team_random(&lots) % 2;
         p.n = (long)(team_random(&lots) % (uint64_t)(steps + 1));
@@ -211,13 +248,17 @@ static void by_lot(const struct act *act, long steps)
     row->steps = steps;
 }
 
-/* Where the second one dies: near where it was caught, where it finds out, anywhere up to its end. */
+/* Where the second one dies: near where it was caught, where it finds out, anywhere up
+ * to its end. */
 static void draw_second(struct point *p)
 {
     static const long far[] = { 30, 600, 4000, 60000 };
-    p->second = 1 + (int)((uint64_t)(p->victim + 1) + team_random(&lots) % (uint64_t)(p->act->size - 1)) % p->act->size;
+    p->second = 1
+        + (int)((uint64_t)(p->victim + 1) + team_random(&lots) % (uint64_t)(p->act->size - 1))
+            % p->act->size;
     p->second_events = team_random(&lots) % 2;
-    p->second_n = (long)(team_random(&lots) % (uint64_t)(p->second_events ? 120 : far[team_random(&lots) % 4]));
+    p->second_n = (long)(team_random(&lots)
+                         % (uint64_t)(p->second_events ? 120 : far[team_random(&lots) % 4]));
 }
 
 static void two_by_lot(const struct act *act)
@@ -231,7 +272,9 @@ static void two_by_lot(const struct act *act)
     long most = r.before + r.after;
     long both = 0;
     for (int i = 0; i < many; i++) {
-        p = (struct point){ .act = act, .victim = (int)(team_random(&lots) % (uint64_t)act->size), .events = true };
+        p = (struct point){
+            .act = act, .victim = (int)(team_random(&lots) % (uint64_t)act->size), .events = true
+        };
         p.release = (long)(team_random(&lots) % (uint64_t)(most + 2)) - 1;
         p.after = p.release == 0 || team_random(&lots) % 2;
         p.n = (long)(team_random(&lots) % (uint64_t)(most + 1));
@@ -279,7 +322,9 @@ static void campaign(const struct act *act)
         stepped_by_lot(act);
         return;
     }
-    int living = living_of(act), from = everything() ? 0 : (int)(team_random(&lots) % (uint64_t)living), to = everything() ? living : from + 1;
+    int living = living_of(act),
+        from = everything() ? 0 : (int)(team_random(&lots) % (uint64_t)living),
+        to = everything() ? living : from + 1;
     const char *stepped = getenv("TUTTI_KILL_STEPPED");
     long steps = 0, most = 0;
     for (int v = from; v < to; v++)
@@ -306,8 +351,11 @@ static void sums(void)
     }
     getrusage(RUSAGE_SELF, &own);
     getrusage(RUSAGE_CHILDREN, &others);
-    printf("%ld points tried, %ld hangs, %ld wrong, worst %.2f ms from a kill to a survivor's error; %ld s of CPU\n", points, hangs, wrong,
-           (double)worst / 1e6, own.ru_utime.tv_sec + own.ru_stime.tv_sec + others.ru_utime.tv_sec + others.ru_stime.tv_sec);
+    printf("%ld points tried, %ld hangs, %ld wrong, worst %.2f ms from a kill to a survivor's "
+           "error; %ld s of CPU\n",
+           points, hangs, wrong, (double)worst / 1e6,
+           own.ru_utime.tv_sec + own.ru_stime.tv_sec + others.ru_utime.tv_sec
+               + others.ru_stime.tv_sec);
     fflush(stdout);
 }
 
@@ -354,7 +402,8 @@ static void one_point(void **state)
     assert_true(trial_next_job(text, sizeof text));
     for (int i = team_many("TUTTI_KILL_TIMES", 1, 1); i > 0; i--)
         try_point(row_of(p.act, "at"), &p, &r);
-    printf("reached: %d; %ld steps before the others were let in, %ld after; they got %d\n", r.reached, r.before, r.after, r.gave);
+    printf("reached: %d; %ld steps before the others were let in, %ld after; they got %d\n",
+           r.reached, r.before, r.after, r.gave);
     head();
     table();
     assert_int_equal(wrongs, 0);
@@ -362,9 +411,12 @@ static void one_point(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest one[] = { cmocka_unit_test(one_point) }, all[] = { cmocka_unit_test(one_that_ends_first), cmocka_unit_test(every_point) };
+    const struct CMUnitTest one[] = { cmocka_unit_test(one_point) },
+                            all[] = { cmocka_unit_test(one_that_ends_first),
+                                      cmocka_unit_test(every_point) };
     trial_open();
     if (!may_trace())
         return 77;
-    return getenv("TUTTI_KILL_AT") ? cmocka_run_group_tests(one, NULL, NULL) : cmocka_run_group_tests(all, NULL, NULL);
+    return getenv("TUTTI_KILL_AT") ? cmocka_run_group_tests(one, NULL, NULL)
+                                   : cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* A step costs two switches of processes, some 10 us; an event five steps. While it waits for the child, this process sleeps on SIGCHLD with
- * a bound, and where nothing comes it asks /proc whether the child sleeps: only a system call can be slept in, so only there is it asked. */
+/* A step costs two switches of processes, some 10 us; an event five steps. While it waits for the
+ * child, this process sleeps on SIGCHLD with a bound, and where nothing comes it asks /proc whether
+ * the child sleeps: only a system call can be slept in, so only there is it asked. */
 #include "ptrace_step.h"
 
 #include <dirent.h>
@@ -27,7 +28,7 @@ extern const char step_gadget[];
 
 void step_mark(void) { __asm__ volatile("int3" ::: "memory"); }
 
-static pid_t bounded;                  /* by the process that walks alone, before the alarm is set */
+static pid_t bounded;               /* by the process that walks alone, before the alarm is set */
 
 static void out_of_time(int number)
 {
@@ -122,7 +123,8 @@ static long borrow(struct step *s, long number, uint64_t a, uint64_t b, uint64_t
     regs.rsi = b;
     regs.rdx = c;
     int stopped = s->status;
-    if (ptrace(PTRACE_SETREGS, s->pid, NULL, &regs) || ptrace(PTRACE_SINGLESTEP, s->pid, NULL, NULL))
+    if (ptrace(PTRACE_SETREGS, s->pid, NULL, &regs)
+        || ptrace(PTRACE_SINGLESTEP, s->pid, NULL, NULL))
         return -ESRCH;
     while (!waited(s, 0)) { }
     if (s->over)
@@ -134,7 +136,10 @@ static long borrow(struct step *s, long number, uint64_t a, uint64_t b, uint64_t
     return (long)regs.rax;
 }
 
-static long protect(struct step *s, uint64_t at, uint64_t bytes, int how) { return borrow(s, SYS_mprotect, at, bytes, (uint64_t)how); }
+static long protect(struct step *s, uint64_t at, uint64_t bytes, int how)
+{
+    return borrow(s, SYS_mprotect, at, bytes, (uint64_t)how);
+}
 
 bool step_shield(struct step *s, uint64_t base, uint64_t bytes)
 {
@@ -155,7 +160,8 @@ bool step_unshield(struct step *s)
 bool step_seize(struct step *s, pid_t pid)
 {
     *s = (struct step){ .pid = pid, .process = pid };
-    return ptrace(PTRACE_SEIZE, pid, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0;
+    return ptrace(PTRACE_SEIZE, pid, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL))
+        == 0;
 }
 
 static pid_t other_thread(pid_t pid)
@@ -172,7 +178,8 @@ static pid_t other_thread(pid_t pid)
     return found;
 }
 
-/* It may stop in a system call, which begins again with the next instruction: whoever goes on must reckon with its sleep. */
+/* It may stop in a system call, which begins again with the next instruction: whoever goes on must
+ * reckon with its sleep. */
 bool step_catch(struct step *s, pid_t pid, bool other)
 {
     pid_t it = other ? other_thread(pid) : pid;
@@ -186,12 +193,16 @@ bool step_catch(struct step *s, pid_t pid, bool other)
     return s->caught;
 }
 
-static int stop_signal(const struct step *s) { return !s->over && WIFSTOPPED(s->status) ? WSTOPSIG(s->status) : 0; }
+static int stop_signal(const struct step *s)
+{
+    return !s->over && WIFSTOPPED(s->status) ? WSTOPSIG(s->status) : 0;
+}
 
 static bool is_mark(const struct step *s)
 {
     siginfo_t info;
-    return stop_signal(s) == SIGTRAP && ptrace(PTRACE_GETSIGINFO, s->pid, NULL, &info) == 0 && info.si_code == SI_KERNEL;
+    return stop_signal(s) == SIGTRAP && ptrace(PTRACE_GETSIGINFO, s->pid, NULL, &info) == 0
+        && info.si_code == SI_KERNEL;
 }
 
 bool step_to_mark(struct step *s)
@@ -202,7 +213,8 @@ bool step_to_mark(struct step *s)
             return false;
         if (is_mark(s))
             return true;
-        ptrace(PTRACE_CONT, s->pid, NULL, (void *)(intptr_t)(stop_signal(s) == SIGTRAP ? 0 : stop_signal(s)));
+        ptrace(PTRACE_CONT, s->pid, NULL,
+               (void *)(intptr_t)(stop_signal(s) == SIGTRAP ? 0 : stop_signal(s)));
     }
 }
 
@@ -213,12 +225,15 @@ static enum stepped ended(struct step *s)
     return STEP_GONE;
 }
 
-/* Calls that change nothing for others. Closing is one of them where the process has no sockets, as all but those that join. */
+/* Calls that change nothing for others. Closing is one of them where the process has no sockets, as
+ * all but those that join. */
 static bool is_private(const struct step *s, uint64_t number)
 {
     static const short numbers[] = {
-        SYS_read, SYS_pread64, SYS_open, SYS_openat, SYS_newfstatat, SYS_fstat, SYS_lseek, SYS_getdents64, SYS_readlink, SYS_readlinkat, SYS_brk,
-        SYS_clock_gettime, SYS_getpid, SYS_gettid, SYS_sched_yield, SYS_rt_sigprocmask, SYS_pidfd_open, SYS_poll, SYS_mprotect, SYS_close
+        SYS_read, SYS_pread64, SYS_open, SYS_openat, SYS_newfstatat, SYS_fstat, SYS_lseek,
+        SYS_getdents64, SYS_readlink, SYS_readlinkat, SYS_brk, SYS_clock_gettime,
+        SYS_getpid, SYS_gettid, SYS_sched_yield, SYS_rt_sigprocmask, SYS_pidfd_open,
+        SYS_poll, SYS_mprotect, SYS_close
     };
     for (size_t i = 0; !s->keeps_all && i < sizeof numbers / sizeof numbers[0]; i++)
         if (number == (uint64_t)numbers[i])
@@ -226,8 +241,8 @@ static bool is_private(const struct step *s, uint64_t number)
     return false;
 }
 
-/* One instruction is let through to what is shielded: the pages that it asks for, one after the other. A repeated string instruction is
-   one instruction here. */
+/* One instruction is let through to what is shielded: the pages that it asks for, one after the
+   other. A repeated string instruction is one instruction here. */
 static enum stepped let_through(struct step *s)
 {
     struct user_regs_struct before, now;
@@ -267,7 +282,8 @@ enum stepped step_instruction(struct step *s)
         if (ptrace(PTRACE_GETREGS, s->pid, NULL, &regs))
             return ended(s);
         errno = 0;
-        call |= (ptrace(PTRACE_PEEKTEXT, s->pid, (void *)(uintptr_t)regs.rip, NULL) & 0xffff) == OP_SYSCALL;
+        call |= (ptrace(PTRACE_PEEKTEXT, s->pid, (void *)(uintptr_t)regs.rip, NULL) & 0xffff)
+            == OP_SYSCALL;
         s->event = call && !is_private(s, regs.rax);
         if (!resume(s, true))
             return ended(s);
@@ -287,7 +303,8 @@ enum stepped step_instruction(struct step *s)
     return is_mark(s) ? STEP_MARK : STEP_ON;
 }
 
-/* At the entry of an madvise of shielded pages, which the kernel would find read-only: ours comes before it, and then it comes again. */
+/* At the entry of an madvise of shielded pages, which the kernel would find read-only: ours comes
+ * before it, and then it comes again. */
 static bool detour(struct step *s, struct user_regs_struct *call)
 {
     struct user_regs_struct ours = *call;
@@ -312,8 +329,9 @@ static enum stepped call_ended(struct step *s)
     struct user_regs_struct regs;
     ptrace(PTRACE_GETREGS, s->pid, NULL, &regs);
     s->event = !is_private(s, regs.orig_rax);
-    if (regs.orig_rax == SYS_mmap && !s->base && s->bytes && (regs.r10 & MAP_SHARED) && (regs.rdx & PROT_WRITE) && (int)regs.r8 >= 0
-        && regs.rsi >= s->bytes && (int64_t)regs.rax > 0) {
+    if (regs.orig_rax == SYS_mmap && !s->base && s->bytes && (regs.r10 & MAP_SHARED)
+        && (regs.rdx & PROT_WRITE) && (int)regs.r8 >= 0 && regs.rsi >= s->bytes
+        && (int64_t)regs.rax > 0) {
         s->base = regs.rax;
         protect(s, s->base, s->bytes, PROT_READ);
     }
@@ -329,7 +347,8 @@ static enum stepped through_call(struct step *s, bool entered)
         ptrace(PTRACE_GETREGS, s->pid, NULL, &regs);
         if (regs.orig_rax == SYS_munmap && s->base && regs.rdi == s->base)
             s->base = s->bytes = 0;
-        if (regs.orig_rax == SYS_madvise && s->base && regs.rdi < s->base + s->bytes && regs.rdi + regs.rsi > s->base) {
+        if (regs.orig_rax == SYS_madvise && s->base && regs.rdi < s->base + s->bytes
+            && regs.rdi + regs.rsi > s->base) {
             opened = true;
             if (!detour(s, &regs))
                 return ended(s);
@@ -397,9 +416,26 @@ void step_prepare(void) { }
 void step_bound(const struct step *s, unsigned seconds) { (void)s; (void)seconds; }
 void step_child(void) { }
 bool step_seize(struct step *s, pid_t pid) { (void)s; (void)pid; errno = ENOSYS; return false; }
-bool step_catch(struct step *s, pid_t pid, bool other) { (void)s; (void)pid; (void)other; errno = ENOSYS; return false; }
+
+bool step_catch(struct step *s, pid_t pid, bool other)
+{
+    (void)s;
+    (void)pid;
+    (void)other;
+    errno = ENOSYS;
+    return false;
+}
+
 bool step_to_mark(struct step *s) { (void)s; return false; }
-bool step_shield(struct step *s, uint64_t base, uint64_t bytes) { (void)s; (void)base; (void)bytes; return false; }
+
+bool step_shield(struct step *s, uint64_t base, uint64_t bytes)
+{
+    (void)s;
+    (void)base;
+    (void)bytes;
+    return false;
+}
+
 bool step_unshield(struct step *s) { (void)s; return false; }
 enum stepped step_instruction(struct step *s) { (void)s; return STEP_GONE; }
 enum stepped step_event(struct step *s) { (void)s; return STEP_GONE; }

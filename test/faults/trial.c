@@ -1,5 +1,6 @@
-/* The ranks are children of the test itself, because a tracer waits for its child as its parent does; they meet by one name that all trials
- * share, so that each trial is also the next job of the one before. Cost: some milliseconds for the job, and some 10 us a step. */
+/* The ranks are children of the test itself, because a tracer waits for its child as its parent
+ * does; they meet by one name that all trials share, so that each trial is also the next job of the
+ * one before. Cost: some milliseconds for the job, and some 10 us a step. */
 #include "trial.h"
 
 #include "base/clock.h"
@@ -19,9 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One that sleeps by slices may be led so slowly that a slice is always over when it comes to sleep: the others come then, too. */
+/* One that sleeps by slices may be led so slowly that a slice is always over when it comes to
+ * sleep: the others come then, too. */
 enum { EVENTS_ALONE = 1000, INSTRUCTIONS_ALONE = 20000 };
-/* So often in a row one that is led must be found asleep to be left there: what it waits for has had its time, or is not to come. */
+/* So often in a row one that is led must be found asleep to be left there: what it waits for has
+ * had its time, or is not to come. */
 enum { ASLEEP_LONG = 100 };
 
 static struct trial_page *page;
@@ -39,7 +42,8 @@ void trial_open(void)
     setenv("TUTTI_STORE_BYTES", "2M", 1);
 }
 
-static pid_t start(const struct act *act, int rank, int size, int victim, int (*run)(struct role *s))
+static pid_t start(const struct act *act, int rank, int size, int victim,
+                   int (*run)(struct role *s))
 {
     pid_t pid = fork();
     if (pid != 0)
@@ -50,21 +54,24 @@ static pid_t start(const struct act *act, int rank, int size, int victim, int (*
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     step_child();
     for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
-        signal(caught[i], SIG_DFL);                  /* the test's own handlers would go on with the test, in here */
+        signal(caught[i], SIG_DFL); /* the test's own handlers would go on with the test, in here */
     if (getrlimit(RLIMIT_CORE, &core) == 0) {
         core.rlim_cur = 0;
         setrlimit(RLIMIT_CORE, &core);
     }
     if (silence >= 0)
         dup2(silence, STDERR_FILENO);
-    s = (struct role){ .act = act, .page = page, .job = job, .rank = rank, .size = size, .victim = victim };
+    s = (struct role){
+        .act = act, .page = page, .job = job, .rank = rank, .size = size, .victim = victim
+    };
     int r = run(&s);
     if (r == 0)
         role_come(&s, STAGE_DONE);
     _exit(r);
 }
 
-__attribute__((format(printf, 2, 3))) static void wrong(struct trial_result *r, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void wrong(struct trial_result *r, const char *format,
+                                                        ...)
 {
     size_t used = strlen(r->text);
     va_list args;
@@ -83,10 +90,15 @@ struct job {
     uint64_t killed_ns;
 };
 
-static bool dead_before(const struct point *p, int rank) { return (p->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == p->act->size - 1; }
+static bool dead_before(const struct point *p, int rank)
+{
+    return (p->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == p->act->size - 1;
+}
+
 static bool survives(const struct job *j, int rank)
 {
-    return rank != j->p->victim && !dead_before(j->p, rank) && !(j->two && rank + 1 == j->p->second);
+    return rank != j->p->victim && !dead_before(j->p, rank)
+        && !(j->two && rank + 1 == j->p->second);
 }
 
 static void release(struct job *j)
@@ -95,7 +107,8 @@ static void release(struct job *j)
     j->released = true;
 }
 
-/* Until all others are in the operation, or in what comes after it, and asleep there, or have ended. Bounded: it is only an order of events. */
+/* Until all others are in the operation, or in what comes after it, and asleep there, or have
+ * ended. Bounded: it is only an order of events. */
 static void await_asleep(const struct job *j)
 {
     uint64_t end = clock_ns() + PATIENCE_NS / 10;
@@ -110,7 +123,8 @@ static void await_asleep(const struct job *j)
         }
 }
 
-/* Some instructions further. One that sleeps is led out of its sleep first: the shield can be taken away from one that stands. */
+/* Some instructions further. One that sleeps is led out of its sleep first: the shield can be taken
+ * away from one that stands. */
 static bool tail(struct job *j)
 {
     const struct point *p = j->p;
@@ -138,7 +152,8 @@ static bool lead(struct job *j, struct trial_result *r)
     const struct point *p = j->p;
     for (int asleep = 0;;) {
         long *count = j->released ? &r->after : &r->before;
-        bool loops = !(p->act->flags & ACT_HOLD) && r->before >= (p->events ? EVENTS_ALONE : INSTRUCTIONS_ALONE);
+        bool loops = !(p->act->flags & ACT_HOLD)
+            && r->before >= (p->events ? EVENTS_ALONE : INSTRUCTIONS_ALONE);
         if (!j->released && (loops || (p->release > 0 && r->before >= p->release))) {
             release(j);
             continue;
@@ -175,10 +190,12 @@ static void shield(struct job *j)
     if (!j->p->events && !j->p->measure)
         return;
     j->step.keeps_all = act->flags & ACT_JOINS;
-    step_shield(&j->step, act->flags & ACT_JOINS ? 0 : page->rank[j->p->victim].base, act->flags & ACT_SPANS ? page->all : page->control);
+    step_shield(&j->step, act->flags & ACT_JOINS ? 0 : page->rank[j->p->victim].base,
+                act->flags & ACT_SPANS ? page->all : page->control);
 }
 
-/* The first is dead, and the others run: another one is caught where it is, and led on to where it dies. */
+/* The first is dead, and the others run: another one is caught where it is, and led on to
+ * where it dies. */
 static void kill_second(struct job *j, struct trial_result *r)
 {
     const struct point *p = j->p;
@@ -197,7 +214,8 @@ static void kill_second(struct job *j, struct trial_result *r)
         for (int asleep = 0; asleep < ASLEEP_LONG; asleep++)
             if ((now = step_instruction(s)) != STEP_ASLEEP)
                 break;                               /* out of the call that it was caught in */
-    for (int asleep = 0; r->second_steps < p->second_n && asleep < ASLEEP_LONG && now != STEP_GONE && !(p->second_events && s->asleep && s->single);) {
+    for (int asleep = 0; r->second_steps < p->second_n && asleep < ASLEEP_LONG && now != STEP_GONE
+         && !(p->second_events && s->asleep && s->single);) {
         now = p->second_events ? step_event(s) : step_instruction(s);
         asleep = now == STEP_ASLEEP ? asleep + 1 : 0;
         r->second_steps += now == STEP_ON;
@@ -227,7 +245,8 @@ static bool reap(struct job *j, struct trial_result *r)
                 hang = true;
                 for (int q = rank; q < j->p->act->size; q++)
                     if (j->pid[q] > 0 && waitpid(j->pid[q], &j->status[q], WNOHANG) == 0) {
-                        wrong(r, "rank %d hangs at stage %u, state %c\n", q, load_acquire32(&page->rank[q].stage), step_state(j->pid[q]));
+                        wrong(r, "rank %d hangs at stage %u, state %c\n", q,
+                              load_acquire32(&page->rank[q].stage), step_state(j->pid[q]));
                         kill(j->pid[q], SIGKILL);
                     } else
                         j->pid[q] = 0;
@@ -250,23 +269,27 @@ static void judge(struct job *j, struct trial_result *r)
         if (!survives(j, rank))
             continue;
         if (one->wrong[0] || j->status[rank])
-            wrong(r, "rank %d: status 0x%x, stage %u: %s\n", rank, (unsigned)j->status[rank], load_acquire32(&one->stage), one->wrong);
+            wrong(r, "rank %d: status 0x%x, stage %u: %s\n", rank, (unsigned)j->status[rank],
+                  load_acquire32(&one->stage), one->wrong);
         if (one->met_ns > j->killed_ns && one->met_ns - j->killed_ns > r->worst_ns)
             r->worst_ns = one->met_ns - j->killed_ns;
         first = first ? first : one;
         good = one->gave >= 0 && !good ? one : good;
         if ((p->act->flags & ACT_ALIKE) && (one->gave != first->gave || one->cause != first->cause))
-            wrong(r, "not the same on all: rank %d got %d, another %d\n", rank, one->gave, first->gave);
+            wrong(r, "not the same on all: rank %d got %d, another %d\n", rank, one->gave,
+                  first->gave);
         if ((p->act->flags & ACT_NUMBER) && one->gave >= 0 && one->number != good->number)
-            wrong(r, "not the same on all: rank %d has %" PRIu64 ", another %" PRIu64 "\n", rank, one->number, good->number);
+            wrong(r, "not the same on all: rank %d has %" PRIu64 ", another %" PRIu64 "\n", rank,
+                  one->number, good->number);
         if ((p->act->flags & ACT_JOINS) && (one->gave < 0) != (first->gave < 0))
             wrong(r, "rank %d joined with %d, another with %d\n", rank, one->gave, first->gave);
     }
     r->gave = first ? first->gave : 0;
     if (r->wrong)
         for (int rank = 0; rank < p->act->size; rank++)
-            wrong(r, "  rank %d: gave %d, then %d, %d, members %d; %.200s\n", rank, page->rank[rank].gave, page->rank[rank].then[0],
-                  page->rank[rank].then[1], page->rank[rank].members, page->rank[rank].report);
+            wrong(r, "  rank %d: gave %d, then %d, %d, members %d; %.200s\n", rank,
+                  page->rank[rank].gave, page->rank[rank].then[0], page->rank[rank].then[1],
+                  page->rank[rank].members, page->rank[rank].report);
 }
 
 static bool begin(struct job *j, struct trial_result *r)
@@ -280,7 +303,8 @@ static bool begin(struct job *j, struct trial_result *r)
         return false;
     }
     for (int rank = 0; rank < p->act->size; rank++) {
-        if (!role_awaits(&page->rank[rank].stage, STAGE_READY) || (dead_before(p, rank) && waitpid(j->pid[rank], &j->status[rank], 0) < 0)) {
+        if (!role_awaits(&page->rank[rank].stage, STAGE_READY)
+            || (dead_before(p, rank) && waitpid(j->pid[rank], &j->status[rank], 0) < 0)) {
             wrong(r, "rank %d does not come to the operation\n", rank);
             return false;
         }
@@ -309,7 +333,10 @@ void trial_run(const struct point *p, struct trial_result *r)
     page->control = control;
     page->all = all;
     page->second = p->second;
-    setenv("TUTTI_ALGORITHM", every_rules(p->act->algorithm ? p->act->algorithm : "inline", p->act->gate ? p->act->gate : "flags"), 1);
+    setenv("TUTTI_ALGORITHM",
+           every_rules(p->act->algorithm ? p->act->algorithm : "inline",
+                       p->act->gate ? p->act->gate : "flags"),
+           1);
     fflush(NULL);
     if (begin(&j, r)) {
         step_bound(&j.step, 2 * TRIAL_PATIENCE_S);
@@ -317,7 +344,8 @@ void trial_run(const struct point *p, struct trial_result *r)
         bool led = lead(&j, r);
         step_bound(&j.step, 0);
         if (!led)
-            wrong(r, "the victim ended by itself: status 0x%x, signal %d\n", (unsigned)j.step.status, j.step.fault);
+            wrong(r, "the victim ended by itself: status 0x%x, signal %d\n",
+                  (unsigned)j.step.status, j.step.fault);
     } else
         wrong(r, "the victim did not come to the operation: %s\n", page->rank[p->victim].wrong);
     j.killed_ns = clock_ns();
@@ -363,7 +391,8 @@ static int does_nothing(struct role *s)
     return 0;
 }
 
-/* One that comes to a mark, to another, and to its end. False: the system lets nobody trace it; it is reaped, and errno says why. */
+/* One that comes to a mark, to another, and to its end. False: the system lets nobody trace it; it
+ * is reaped, and errno says why. */
 static bool seize_nothing(struct step *step)
 {
     static const struct act nothing = { .name = "nothing", .size = 1 };
@@ -384,7 +413,9 @@ bool trial_allowed(char *why, size_t bytes)
 {
     struct step step;
     bool seized = seize_nothing(&step);
-    snprintf(why, bytes, seized ? "a traced process does not stop at its marks" : "ptrace is refused: %s", strerror(errno));
+    snprintf(why, bytes,
+             seized ? "a traced process does not stop at its marks" : "ptrace is refused: %s",
+             strerror(errno));
     bool led = seized && step_to_mark(&step) && step_instruction(&step) == STEP_ON;
     if (seized)
         step_kill(&step);
@@ -405,10 +436,15 @@ int trial_led_to_its_end(bool events)
 
 void trial_say(const struct point *p, char *text, size_t bytes)
 {
-    int used = snprintf(text, bytes, "%s,%d,%ld,%s,%s,%ld,%ld", p->act->name, p->victim, p->release, p->events ? "events" : "instructions",
-                        p->asleep ? "asleep" : p->after ? "after" : "before", p->n, p->tail);
+    int used = snprintf(text, bytes, "%s,%d,%ld,%s,%s,%ld,%ld", p->act->name, p->victim, p->release,
+                        p->events ? "events" : "instructions",
+                        p->asleep ? "asleep"
+                            : p->after ? "after"
+                            : "before",
+                        p->n, p->tail);
     if (p->second && used > 0 && (size_t)used < bytes)
-        snprintf(text + used, bytes - (size_t)used, ",%d,%s,%ld", p->second - 1, p->second_events ? "events" : "instructions", p->second_n);
+        snprintf(text + used, bytes - (size_t)used, ",%d,%s,%ld", p->second - 1,
+                 p->second_events ? "events" : "instructions", p->second_n);
 }
 
 bool trial_read(struct point *p, const char *text)
@@ -416,8 +452,8 @@ bool trial_read(struct point *p, const char *text)
     char name[64], unit[32], side[32], second[32];
     int rank;
     *p = (struct point){ 0 };
-    int n = sscanf(text, "%63[^,],%d,%ld,%31[^,],%31[^,],%ld,%ld,%d,%31[^,],%ld", name, &p->victim, &p->release, unit, side, &p->n, &p->tail, &rank,
-                   second, &p->second_n);
+    int n = sscanf(text, "%63[^,],%d,%ld,%31[^,],%31[^,],%ld,%ld,%d,%31[^,],%ld", name, &p->victim,
+                   &p->release, unit, side, &p->n, &p->tail, &rank, second, &p->second_n);
     if (n != 7 && n != 10)
         return false;
     p->second = n == 10 ? rank + 1 : 0;
@@ -428,5 +464,6 @@ bool trial_read(struct point *p, const char *text)
     for (int i = 0; i < acts_count; i++)
         if (!strcmp(acts[i].name, name))
             p->act = &acts[i];
-    return p->act && p->victim >= 0 && p->victim < p->act->size && p->second >= 0 && p->second <= p->act->size;
+    return p->act && p->victim >= 0 && p->victim < p->act->size && p->second >= 0
+        && p->second <= p->act->size;
 }

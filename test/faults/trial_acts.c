@@ -1,4 +1,5 @@
-/* The operations that ranks are killed in. Where the others have a part of their own it stands beside the victim's. */
+/* The operations that ranks are killed in. Where the others have a part of their own it stands
+ * beside the victim's. */
 #include "trial.h"
 
 #include "group/comm.h"
@@ -30,7 +31,9 @@ static int other(const struct role *s) { return (s->victim + 1) % s->size; }
 
 static int every_prepare(struct role *s)
 {
-    s->every = (struct every){ .kind = s->act->kind, .count = s->act->count, .nth = 2, .oper = TUTTI_SUM, .type = TUTTI_I32 };
+    s->every = (struct every){
+        .kind = s->act->kind, .count = s->act->count, .nth = 2, .oper = TUTTI_SUM, .type = TUTTI_I32
+    };
     return every_open(&s->room, s->act->count, 0, s->world);
 }
 
@@ -38,7 +41,9 @@ static int every_run(struct role *s) { return every_call(&s->every, &s->room, s-
 
 static int every_check(struct role *s, int gave)
 {
-    return gave >= 0 && every_wrong(&s->every, &s->room, gave, s->world) ? role_wrong(s, "its result is wrong") : 0;
+    return gave >= 0 && every_wrong(&s->every, &s->room, gave, s->world)
+        ? role_wrong(s, "its result is wrong")
+        : 0;
 }
 
 /* Once before, so that what is made at the first call is there. */
@@ -48,7 +53,8 @@ static int every_warm(struct role *s)
     return r == 0 && (r = every_run(s)) > 0 ? 0 : r;
 }
 
-/* Left under way, to the progress thread, which goes its own way while the caller is led; then another, called behind it. */
+/* Left under way, to the progress thread, which goes its own way while the caller is led; then
+ * another, called behind it. */
 static int works(struct role *s)
 {
     tutti_work *work;
@@ -67,7 +73,8 @@ static int works_behind(struct role *s)
     return r < 0 ? r : behind == -ECANCELED ? -EIO : behind;
 }
 
-/* For the other thread, led alone: two of them, so that the second one's arrival is its affair. Something was under way before: it is there. */
+/* For the other thread, led alone: two of them, so that the second one's arrival is its affair.
+ * Something was under way before: it is there. */
 static int works_warm(struct role *s)
 {
     int r = every_prepare(s);
@@ -90,7 +97,10 @@ static int works_two(struct role *s)
 
 /* ---- how the verdict is reached ---- */
 
-static int late(struct role *s) { return tutti_barrier(s->world, &(tutti_call){ .timeout_ms = 1 }); }
+static int late(struct role *s)
+{
+    return tutti_barrier(s->world, &(tutti_call){ .timeout_ms = 1 });
+}
 
 static int another(struct role *s)
 {
@@ -120,11 +130,14 @@ static int dead_in_comm(struct role *s, int gave)
 static int creates(struct role *s)
 {
     int ranks[2] = { s->victim, other(s) };
-    return s->rank == s->victim || s->rank == other(s) ? tutti_comm_create(s->world, ranks, 2, &s->comm) : 0;
+    return s->rank == s->victim || s->rank == other(s)
+        ? tutti_comm_create(s->world, ranks, 2, &s->comm)
+        : 0;
 }
 
-/* The victim makes a comm of its own where another one of its own was, while the next rank, in a comm without it, has made one behind that
-   place and waits for the third, which comes when the victim is dead: it is there, and so it is found. */
+/* The victim makes a comm of its own where another one of its own was, while the next rank, in a
+   comm without it, has made one behind that place and waits for the third, which comes when the
+   victim is dead: it is there, and so it is found. */
 static tutti_comm *pair;
 
 static int third(const struct role *s) { return (s->victim + 2) % s->size; }
@@ -187,7 +200,8 @@ static int agrees(struct role *s)
 
 static int agree_check(struct role *s, int gave)
 {
-    return gave == 0 && s->value != 6 && s->value != 7 ? role_wrong(s, "agreed on %d", s->value) : 0;
+    return gave == 0 && s->value != 6 && s->value != 7 ? role_wrong(s, "agreed on %d", s->value)
+                                                       : 0;
 }
 
 static int shrinks(struct role *s)
@@ -220,7 +234,9 @@ static int once(struct role *s) { return tutti_once("key", runs, s, s->world, NU
 static int once_check(struct role *s, int gave)
 {
     uint32_t n = load_acquire32(&s->page->runs);
-    return gave == 0 && (n < 1 || n > (s->act->flags & ACT_TWO ? 3 : 2)) ? role_wrong(s, "it ran %u times", n) : 0;
+    return gave == 0 && (n < 1 || n > (s->act->flags & ACT_TWO ? 3 : 2))
+        ? role_wrong(s, "it ran %u times", n)
+        : 0;
 }
 
 static int first(struct role *s)
@@ -232,7 +248,8 @@ static int first(struct role *s)
     return tutti_first_end("key", 0, s->world);
 }
 
-/* The next rank goes first, and ends that only when the others are let in: the victim waits for it, and is woken by it. */
+/* The next rank goes first, and ends that only when the others are let in: the victim waits for it,
+ * and is woken by it. */
 static int first_waits_prepare(struct role *s)
 {
     int r = s->rank == other(s) ? tutti_first_begin("key", s->world, NULL) : 1;
@@ -275,9 +292,20 @@ static int letter_prepare(struct role *s)
     return r ? r : unsent_prepare(s);
 }
 
-static int sends_few(struct role *s) { return tutti_send(s->memory, 10, TUTTI_I32, other(s), 2, s->world, NULL); }
-static int sends_some(struct role *s) { return tutti_send(s->memory, 2000, TUTTI_I32, other(s), 2, s->world, NULL); }
-static int sends_many(struct role *s) { return tutti_send(s->memory, LARGE, TUTTI_I32, other(s), 2, s->world, NULL); }
+static int sends_few(struct role *s)
+{
+    return tutti_send(s->memory, 10, TUTTI_I32, other(s), 2, s->world, NULL);
+}
+
+static int sends_some(struct role *s)
+{
+    return tutti_send(s->memory, 2000, TUTTI_I32, other(s), 2, s->world, NULL);
+}
+
+static int sends_many(struct role *s)
+{
+    return tutti_send(s->memory, LARGE, TUTTI_I32, other(s), 2, s->world, NULL);
+}
 
 static int takes(struct role *s)
 {
@@ -297,8 +325,17 @@ static int taken_check(struct role *s, int gave)
     return 0;
 }
 
-static int gives_few(struct role *s) { return s->rank == other(s) ? tutti_send(s->memory, 10, TUTTI_I32, s->victim, 2, s->world, NULL) : 0; }
-static int gives_many(struct role *s) { return s->rank == other(s) ? tutti_send(s->memory, LARGE, TUTTI_I32, s->victim, 2, s->world, NULL) : 0; }
+static int gives_few(struct role *s)
+{
+    return s->rank == other(s) ? tutti_send(s->memory, 10, TUTTI_I32, s->victim, 2,
+                                            s->world, NULL) : 0;
+}
+
+static int gives_many(struct role *s)
+{
+    return s->rank == other(s) ? tutti_send(s->memory, LARGE, TUTTI_I32, s->victim, 2,
+                                            s->world, NULL) : 0;
+}
 
 static int receives(struct role *s)
 {
@@ -310,7 +347,8 @@ static int probes(struct role *s) { return tutti_probe(other(s), 2, NULL, s->wor
 
 /* ---- the store ---- */
 
-static const char old_value[] = "the value that was there before", new_value[] = "another value, which is longer than that which was there before";
+static const char old_value[] = "the value that was there before",
+                  new_value[] = "another value, which is longer than that which was there before";
 
 static int store_prepare(struct role *s)
 {
@@ -322,8 +360,18 @@ static int store_prepare(struct role *s)
 }
 
 static int sets(struct role *s) { return tutti_set("key", new_value, sizeof new_value, s->world); }
-static int sets_fresh(struct role *s) { return tutti_set("fresh", new_value, sizeof new_value, s->world); }
-static int swaps(struct role *s) { return tutti_compare_set("key", old_value, sizeof old_value, new_value, sizeof new_value, s->world); }
+
+static int sets_fresh(struct role *s)
+{
+    return tutti_set("fresh", new_value, sizeof new_value, s->world);
+}
+
+static int swaps(struct role *s)
+{
+    return tutti_compare_set("key", old_value, sizeof old_value, new_value, sizeof new_value,
+                             s->world);
+}
+
 static int deletes(struct role *s) { return tutti_delete("key", s->world); }
 static int adds(struct role *s) { return tutti_add("number", 2, NULL, s->world); }
 static int adds_fresh(struct role *s) { return tutti_add("fresh", 2, NULL, s->world); }
@@ -335,25 +383,32 @@ static int gets(struct role *s)
 }
 
 /* The next rank waits for what the victim brings. */
-static int sets_late(struct role *s) { return tutti_set("late", new_value, sizeof new_value, s->world); }
+static int sets_late(struct role *s)
+{
+    return tutti_set("late", new_value, sizeof new_value, s->world);
+}
+
 static int gets_late(struct role *s)
 {
     char value[100];
     size_t n = sizeof value;
     int r = s->rank == other(s) ? tutti_get("late", value, &n, s->world, NULL) : 0;
-    if (r == 0 && s->rank == other(s) && (n != sizeof new_value || memcmp(value, new_value, n) != 0))
+    if (r == 0 && s->rank == other(s)
+        && (n != sizeof new_value || memcmp(value, new_value, n) != 0))
         return -EIO;
     return r;
 }
 
-/* Beside it: entries of their own, made and unmade, among them the one that the victim may wait for. */
+/* Beside it: entries of their own, made and unmade, among them the one that the victim may
+ * wait for. */
 static int store_peer(struct role *s)
 {
     char key[32];
     int r, x;
     size_t n = sizeof x;
     snprintf(key, sizeof key, "peer.%d", s->rank);
-    if ((r = tutti_set(key, &s->rank, sizeof s->rank, s->world)) || (r = tutti_get(key, &x, &n, s->world, NULL)))
+    if ((r = tutti_set(key, &s->rank, sizeof s->rank, s->world))
+        || (r = tutti_get(key, &x, &n, s->world, NULL)))
         return r;
     if (s->rank == other(s) && (r = tutti_set("late", &x, sizeof x, s->world)))
         return r;
@@ -373,22 +428,27 @@ static int store_check(struct role *s, int gave)
     int r = tutti_get("key", value, &n, comm, &(tutti_call){ .timeout_ms = 1 });
     bool old = r == 0 && n == sizeof old_value && !memcmp(value, old_value, n);
     bool new = r == 0 && n == sizeof new_value && !memcmp(value, new_value, n);
-    bool changed = s->act->victim == sets || s->act->victim == swaps, deleted = s->act->victim == deletes && (r == -ETIMEDOUT || r == -EOWNERDEAD);
+    bool changed = s->act->victim == sets || s->act->victim == swaps,
+         deleted = s->act->victim == deletes && (r == -ETIMEDOUT || r == -EOWNERDEAD);
     if (!old && !(changed && new) && !deleted)
         return role_wrong(s, "key: %d, %zu bytes", r, n);
     n = sizeof value;
     r = tutti_get("fresh", value, &n, comm, &(tutti_call){ .timeout_ms = 1 });
-    bool missing = r == -ETIMEDOUT || r == -EOWNERDEAD, whole = r == 0 && n == sizeof new_value && !memcmp(value, new_value, n);
+    bool missing = r == -ETIMEDOUT || r == -EOWNERDEAD,
+         whole = r == 0 && n == sizeof new_value && !memcmp(value, new_value, n);
     bool number_two = r == 0 && n == 8 && value[0] == 2;
-    if (!missing && !(s->act->victim == sets_fresh && whole) && !(s->act->victim == adds_fresh && number_two))
+    if (!missing && !(s->act->victim == sets_fresh && whole)
+        && !(s->act->victim == adds_fresh && number_two))
         return role_wrong(s, "fresh: %d, %zu bytes", r, n);
-    if ((r = tutti_add("number", 0, &number, comm)) || (number != 5 && !(s->act->victim == adds && number == 7)))
+    if ((r = tutti_add("number", 0, &number, comm))
+        || (number != 5 && !(s->act->victim == adds && number == 7)))
         return role_wrong(s, "number: %d, %d", r, (int)number);
     return tutti_comm_free(comm);
 }
 
-/* ---- the lock of the directories: the next rank holds it, the victim sleeps for it, then another rank does. The holder lets go, takes it
-   again at once, and keeps it until the victim sleeps again or is dead: so it was woken, and died when one held it who knows of no sleepers ---- */
+/* ---- the lock of the directories: the next rank holds it, the victim sleeps for it, then another
+   rank does. The holder lets go, takes it again at once, and keeps it until the victim sleeps again
+   or is dead: so it was woken, and died when one held it who knows of no sleepers ---- */
 
 enum { LOCK_NS = 2000000000 };
 
@@ -484,81 +544,117 @@ static int makes_op(struct role *s)
 }
 
 #define COLLECTIVE_KIND(text, how, gate_, kind_, count_, more) \
-    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | (more), .size = 3, .algorithm = how, .gate = gate_, .kind = kind_, .count = count_, \
-      .prepare = every_warm, .victim = every_run, .check = every_check, .allowed = { -EOWNERDEAD } }
-#define LOCAL(text, prepare_, victim_, check_) \
-    { .name = text, .size = 3, .prepare = prepare_, .victim = victim_, .peer = nothing, .check = check_ }
+    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | (more), .size = 3, .algorithm = how, \
+      .gate = gate_, .kind = kind_, .count = count_, \
+      .prepare = every_warm, .victim = every_run, .check = every_check, \
+          .allowed = { -EOWNERDEAD } }
+#define LOCAL(text, prepare_, victim_, check_)                                          \
+    { .name = text, .size = 3, .prepare = prepare_, .victim = victim_, .peer = nothing, \
+      .check = check_ }
 #define STORE(text, victim_) \
-    { .name = text, .flags = ACT_BREAKS, .size = 3, .prepare = store_prepare, .victim = victim_, .peer = store_peer, .check = store_check, \
+    { .name = text, .flags = ACT_BREAKS, .size = 3, .prepare = store_prepare, .victim = victim_, \
+      .peer = store_peer, .check = store_check, \
       .allowed = { -EOWNERDEAD } }
 #define LETTER(text, victim_, peer_, check_) \
-    { .name = text, .flags = ACT_BREAKS | ACT_SPANS, .size = 3, .prepare = letter_prepare, .victim = victim_, .peer = peer_, .check = check_, \
+    { .name = text, .flags = ACT_BREAKS | ACT_SPANS, .size = 3, .prepare = letter_prepare, \
+      .victim = victim_, .peer = peer_, .check = check_, \
       .allowed = { -EOWNERDEAD } }
 
 #define WORK(text, how, count_, victim_) \
-    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | ACT_THREADS, .size = 3, .algorithm = how, .kind = KIND_ALL_REDUCE, .count = count_, \
-      .prepare = every_prepare, .victim = victim_, .check = every_check, .allowed = { -EOWNERDEAD } }
+    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | ACT_THREADS, .size = 3, .algorithm = how, \
+      .kind = KIND_ALL_REDUCE, .count = count_, \
+      .prepare = every_prepare, .victim = victim_, .check = every_check, \
+          .allowed = { -EOWNERDEAD } }
 
 #define PROGRESS(text, how, count_) \
-    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | ACT_PROGRESS, .size = 3, .algorithm = how, .kind = KIND_ALL_REDUCE, .count = count_, \
-      .prepare = works_warm, .victim = works_two, .check = every_check, .allowed = { -EOWNERDEAD } }
+    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | ACT_PROGRESS, .size = 3, .algorithm = how, \
+      .kind = KIND_ALL_REDUCE, .count = count_, \
+      .prepare = works_warm, .victim = works_two, .check = every_check, \
+          .allowed = { -EOWNERDEAD } }
 #define TWO(text, how, kind_, count_) \
-    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | ACT_TWO, .size = 4, .algorithm = how, .kind = kind_, .count = count_, \
-      .prepare = every_warm, .victim = every_run, .check = every_check, .allowed = { -EOWNERDEAD } }
+    { .name = text, .flags = ACT_ALIKE | ACT_BREAKS | ACT_TWO, .size = 4, .algorithm = how, \
+      .kind = kind_, .count = count_, \
+      .prepare = every_warm, .victim = every_run, .check = every_check, \
+          .allowed = { -EOWNERDEAD } }
 
 const struct act acts[] = {
     COLLECTIVE_KIND("barrier", "inline", "flags", KIND_BARRIER, 0, ACT_INSTRUCTIONS),
     COLLECTIVE_KIND("barrier_central", "inline", "central", KIND_BARRIER, 0, ACT_INSTRUCTIONS),
     COLLECTIVE_KIND("all_reduce_line", "inline", "flags", KIND_ALL_REDUCE, 3, ACT_INSTRUCTIONS),
     COLLECTIVE_KIND("all_reduce_eager", "eager", "flags", KIND_ALL_REDUCE, 20, ACT_INSTRUCTIONS),
-    { .name = "verdict", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_DEAD, .size = 4, .victim = barrier,
+    { .name = "verdict", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_DEAD, .size = 4,
+      .victim = barrier,
       .allowed = { -EOWNERDEAD } },
-    { .name = "verdict_late", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_HOLD, .size = 3, .victim = late, .peer = barrier,
+    { .name = "verdict_late", .flags = ACT_INSTRUCTIONS | ACT_ALIKE | ACT_BREAKS | ACT_HOLD,
+      .size = 3, .victim = late, .peer = barrier,
       .allowed = { -ETIMEDOUT, -EOWNERDEAD } },
-    { .name = "verdict_mismatch", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = another, .peer = barrier,
+    { .name = "verdict_mismatch", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = another,
+      .peer = barrier,
       .allowed = { -EPROTO, -EOWNERDEAD } },
     { .name = "once", .flags = ACT_INSTRUCTIONS, .size = 3, .victim = once, .check = once_check },
-    { .name = "abort", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = aborts, .peer = barrier, .allowed = { -ECANCELED, -EOWNERDEAD } },
-    { .name = "finalize", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = leaves, .peer = barrier, .allowed = { -EOWNERDEAD } },
-    { .name = "init", .flags = ACT_JOINS, .size = 3, .victim = barrier, .allowed = { -EOWNERDEAD, -ETIMEDOUT } },
-    { .name = "split", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = splits, .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
-    { .name = "create", .size = 3, .victim = creates, .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
-    { .name = "create_anew", .size = 3, .prepare = anew_prepare, .victim = creates_anew, .peer = anew_peer, .check = anew_check },
-    { .name = "comm_free", .size = 3, .prepare = splits, .victim = frees_comm, .peer = barrier_of_comm, .check = freed_check },
-    { .name = "agree", .flags = ACT_ALIKE | ACT_NUMBER, .size = 3, .victim = agrees, .check = agree_check },
-    { .name = "agree_broken", .flags = ACT_ALIKE | ACT_NUMBER | ACT_BROKEN, .size = 4, .victim = agrees, .check = agree_check },
-    { .name = "shrink", .flags = ACT_ALIKE | ACT_NUMBER | ACT_BROKEN, .size = 4, .victim = shrinks, .check = shrink_check },
+    { .name = "abort", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = aborts,
+      .peer = barrier, .allowed = { -ECANCELED, -EOWNERDEAD } },
+    { .name = "finalize", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = leaves,
+      .peer = barrier, .allowed = { -EOWNERDEAD } },
+    { .name = "init", .flags = ACT_JOINS, .size = 3, .victim = barrier,
+      .allowed = { -EOWNERDEAD, -ETIMEDOUT } },
+    { .name = "split", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = splits,
+      .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
+    { .name = "create", .size = 3, .victim = creates, .check = dead_in_comm,
+      .allowed = { -EOWNERDEAD } },
+    { .name = "create_anew", .size = 3, .prepare = anew_prepare, .victim = creates_anew,
+      .peer = anew_peer, .check = anew_check },
+    { .name = "comm_free", .size = 3, .prepare = splits, .victim = frees_comm,
+      .peer = barrier_of_comm, .check = freed_check },
+    { .name = "agree", .flags = ACT_ALIKE | ACT_NUMBER, .size = 3, .victim = agrees,
+      .check = agree_check },
+    { .name = "agree_broken", .flags = ACT_ALIKE | ACT_NUMBER | ACT_BROKEN, .size = 4,
+      .victim = agrees, .check = agree_check },
+    { .name = "shrink", .flags = ACT_ALIKE | ACT_NUMBER | ACT_BROKEN, .size = 4, .victim = shrinks,
+      .check = shrink_check },
     { .name = "first", .size = 3, .victim = first, .check = once_check },
-    { .name = "first_waits", .flags = ACT_INSTRUCTIONS, .size = 3, .prepare = first_waits_prepare, .victim = first, .peer = first_waits_peer,
+    { .name = "first_waits", .flags = ACT_INSTRUCTIONS, .size = 3, .prepare = first_waits_prepare,
+      .victim = first, .peer = first_waits_peer,
       .check = once_check },
     { .name = "turn", .flags = ACT_BREAKS, .size = 3, .victim = turn, .allowed = { -EOWNERDEAD } },
-    { .name = "op_create", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = makes_op, .allowed = { -EOWNERDEAD } },
+    { .name = "op_create", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .victim = makes_op,
+      .allowed = { -EOWNERDEAD } },
     LETTER("send", sends_few, takes, taken_check),
-    { .name = "send_first", .flags = ACT_BREAKS | ACT_SPANS, .size = 3, .prepare = unsent_prepare, .victim = sends_some, .peer = takes,
+    { .name = "send_first", .flags = ACT_BREAKS | ACT_SPANS, .size = 3, .prepare = unsent_prepare,
+      .victim = sends_some, .peer = takes,
       .check = taken_check, .allowed = { -EOWNERDEAD } },
     LETTER("send_stored", sends_some, takes, taken_check),
     LETTER("send_offered", sends_many, takes, taken_check),
     LETTER("recv", receives, gives_few, NULL),
     LETTER("recv_offered", receives, gives_many, NULL),
     LETTER("probe", probes, gives_few, NULL),
-    STORE("set", sets), STORE("set_fresh", sets_fresh), STORE("compare_set", swaps), STORE("delete", deletes), STORE("add", adds),
+    STORE("set", sets), STORE("set_fresh", sets_fresh),
+    STORE("compare_set", swaps), STORE("delete", deletes), STORE("add", adds),
     STORE("add_fresh", adds_fresh), STORE("get", gets),
-    { .name = "set_waited", .flags = ACT_BREAKS, .size = 3, .prepare = store_prepare, .victim = sets_late, .peer = gets_late, .check = store_check,
+    { .name = "set_waited", .flags = ACT_BREAKS, .size = 3, .prepare = store_prepare,
+      .victim = sets_late, .peer = gets_late, .check = store_check,
       .allowed = { -EOWNERDEAD } },
-    { .name = "lock_waits", .flags = ACT_INSTRUCTIONS, .size = 3, .prepare = locks_prepare, .victim = locks, .peer = locks_peer },
-    LOCAL("alloc", NULL, allocates, NULL), LOCAL("free", alloc_prepare, frees, NULL), LOCAL("register", map_prepare, registers, registered_check),
+    { .name = "lock_waits", .flags = ACT_INSTRUCTIONS, .size = 3, .prepare = locks_prepare,
+      .victim = locks, .peer = locks_peer },
+    LOCAL("alloc", NULL, allocates, NULL), LOCAL("free", alloc_prepare, frees, NULL),
+    LOCAL("register", map_prepare, registers, registered_check),
     LOCAL("unregister", registered_prepare, unregisters, registered_check),
     WORK("work", "eager", 20, works), WORK("work_behind", "inline", 3, works_behind),
-    PROGRESS("progress_line", "inline", 3), PROGRESS("progress_eager", "eager", 20), PROGRESS("progress_pipeline", "pipelined", 3000),
-    TWO("two_barrier", "inline", KIND_BARRIER, 0), TWO("two_line", "inline", KIND_ALL_REDUCE, 3), TWO("two_eager", "eager", KIND_ALL_REDUCE, 20),
-    TWO("two_pipeline", "pipelined", KIND_ALL_REDUCE, 60000), TWO("two_scatter_v", "pipelined", KIND_REDUCE_SCATTER_V, 60000),
-    { .name = "two_split", .flags = ACT_ALIKE | ACT_BREAKS | ACT_TWO, .size = 4, .victim = splits, .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
+    PROGRESS("progress_line", "inline", 3), PROGRESS("progress_eager", "eager", 20),
+    PROGRESS("progress_pipeline", "pipelined", 3000), TWO("two_barrier", "inline", KIND_BARRIER, 0),
+    TWO("two_line", "inline", KIND_ALL_REDUCE, 3), TWO("two_eager", "eager", KIND_ALL_REDUCE, 20),
+    TWO("two_pipeline", "pipelined", KIND_ALL_REDUCE, 60000),
+    TWO("two_scatter_v", "pipelined", KIND_REDUCE_SCATTER_V, 60000),
+    { .name = "two_split", .flags = ACT_ALIKE | ACT_BREAKS | ACT_TWO, .size = 4, .victim = splits,
+      .check = dead_in_comm, .allowed = { -EOWNERDEAD } },
     { .name = "two_once", .flags = ACT_TWO, .size = 4, .victim = once, .check = once_check },
-    { .name = "two_agree", .flags = ACT_ALIKE | ACT_NUMBER | ACT_TWO, .size = 4, .victim = agrees, .check = agree_check },
+    { .name = "two_agree", .flags = ACT_ALIKE | ACT_NUMBER | ACT_TWO, .size = 4, .victim = agrees,
+      .check = agree_check },
     COLLECTIVE_KIND("broadcast_pipeline", "pipelined", "flags", KIND_BROADCAST, 60000, 0),
     COLLECTIVE_KIND("reduce_pipeline", "pipelined", "flags", KIND_REDUCE, 60000, 0),
     COLLECTIVE_KIND("all_reduce_pipeline", "pipelined", "flags", KIND_ALL_REDUCE, 60000, 0),
-    COLLECTIVE_KIND("all_reduce_many_pipeline", "pipelined", "flags", KIND_ALL_REDUCE_MANY, 60000, 0),
+    COLLECTIVE_KIND("all_reduce_many_pipeline", "pipelined", "flags", KIND_ALL_REDUCE_MANY, 60000,
+                    0),
     COLLECTIVE_KIND("reduce_scatter_pipeline", "pipelined", "flags", KIND_REDUCE_SCATTER, 60000, 0),
     COLLECTIVE_KIND("all_gather_pipeline", "pipelined", "flags", KIND_ALL_GATHER, 60000, 0),
     COLLECTIVE_KIND("gather_pipeline", "pipelined", "flags", KIND_GATHER, 60000, 0),
@@ -577,8 +673,10 @@ const struct act acts[] = {
     COLLECTIVE_KIND("reduce_scatter_pull", "direct", "flags", KIND_REDUCE_SCATTER, 60000, 0),
     COLLECTIVE_KIND("all_to_all_pull", "direct", "flags", KIND_ALL_TO_ALL, 60000, 0),
     COLLECTIVE_KIND("all_to_all_v_pull", "direct", "flags", KIND_ALL_TO_ALL_V, 60000, 0),
-    { .name = "direct_first", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .algorithm = "direct", .kind = KIND_ALL_REDUCE, .count = 60000,
-      .prepare = every_prepare, .victim = every_run, .check = every_check, .allowed = { -EOWNERDEAD } },
+    { .name = "direct_first", .flags = ACT_ALIKE | ACT_BREAKS, .size = 3, .algorithm = "direct",
+      .kind = KIND_ALL_REDUCE, .count = 60000,
+      .prepare = every_prepare, .victim = every_run, .check = every_check,
+      .allowed = { -EOWNERDEAD } },
     COLLECTIVE_KIND("all_gather_eager", "eager", "flags", KIND_ALL_GATHER, 1000, 0),
     COLLECTIVE_KIND("all_to_all_eager", "eager", "flags", KIND_ALL_TO_ALL, 1000, 0),
     COLLECTIVE_KIND("same", "eager", "flags", KIND_SAME, 100, 0),

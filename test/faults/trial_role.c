@@ -1,5 +1,6 @@
-/* What the ranks of a trial do: join, come to the operation, and, those that are left, look at what it gave and whether they can go on:
- * the comm is broken as it should be, shrink gives one that works, the store is whole, and everybody can leave. */
+/* What the ranks of a trial do: join, come to the operation, and, those that are left, look at what
+ * it gave and whether they can go on: the comm is broken as it should be, shrink gives one that
+ * works, the store is whole, and everybody can leave. */
 #include "trial_role.h"
 
 #include "base/clock.h"
@@ -53,7 +54,10 @@ void role_await(shared32 *word, uint32_t value)
         _exit(9);
 }
 
-void role_come(struct role *s, enum trial_stage stage) { role_raise(&s->page->rank[s->rank].stage, stage); }
+void role_come(struct role *s, enum trial_stage stage)
+{
+    role_raise(&s->page->rank[s->rank].stage, stage);
+}
 
 /* The first error, and what is said of it. */
 static void note_error(struct role *s)
@@ -67,7 +71,8 @@ static void note_error(struct role *s)
 
 static bool is_gone(const struct role *s, int rank)
 {
-    return rank == s->victim || rank + 1 == s->page->second || ((s->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == s->size - 1);
+    return rank == s->victim || rank + 1 == s->page->second
+        || ((s->act->flags & (ACT_DEAD | ACT_BROKEN)) && rank == s->size - 1);
 }
 
 /* "ranks 0, 2 did not come": is it one of them? */
@@ -80,7 +85,8 @@ static bool lists_rank(const char *report, int rank)
     return false;
 }
 
-/* In the headline, by its number or, where that is of another comm, by its process; or as dead in its line of the table. */
+/* In the headline, by its number or, where that is of another comm, by its process; or as dead in
+ * its line of the table. */
 static bool names_rank(const struct role *s, const char *report, int rank)
 {
     char text[32], line[160];
@@ -93,7 +99,8 @@ static bool names_rank(const struct role *s, const char *report, int rank)
     snprintf(text, sizeof text, "\n  %-4d ", rank);
     const char *row = strstr(report, text);
     snprintf(line, sizeof line, "%.*s", row ? (int)strcspn(row + 1, "\n") : 0, row ? row + 1 : "");
-    return strstr(line, " died") || strstr(line, " signal 9") || strstr(line, " left") || strstr(line, " freed");
+    return strstr(line, " died") || strstr(line, " signal 9") || strstr(line, " left")
+        || strstr(line, " freed");
 }
 
 static bool names_the_gone(const struct role *s, const char *report)
@@ -140,7 +147,8 @@ static int goes_on(struct role *s, tutti_comm *comm)
     return 0;
 }
 
-/* One that is still there may be killed at any moment of this: what fails by it ends in another shrink, and in the end it holds. */
+/* One that is still there may be killed at any moment of this: what fails by it ends in another
+ * shrink, and in the end it holds. */
 static int goes_on_twice(struct role *s, tutti_comm *comm)
 {
     for (int tries = 0; tries < 3; tries++) {
@@ -175,7 +183,8 @@ static int then(struct role *s, int gave)
 {
     struct trial_rank *mine = &s->page->rank[s->rank];
     unsigned flags = s->act->flags;
-    /* comm_create returns what its parent failed of, when another rank has met that before: then this rank has met it, too. */
+    /* comm_create returns what its parent failed of, when another rank has met that before: then
+     * this rank has met it, too. */
     bool parent = gave < 0 && strstr(tutti_explain(s->world), "world has failed");
     bool broken = (flags & ACT_BROKEN) || (gave < 0 && (flags & ACT_BREAKS)) || parent;
     tutti_comm *comm = NULL;
@@ -184,10 +193,12 @@ static int then(struct role *s, int gave)
         if (r < 0)
             note_error(s);
         if (r != (broken ? -ECANCELED : -EOWNERDEAD))
-            return role_wrong(s, "%s barrier afterwards: %d (%s)", i ? "the second" : "the", r, tutti_explain(s->world));
+            return role_wrong(s, "%s barrier afterwards: %d (%s)", i ? "the second" : "the", r,
+                              tutti_explain(s->world));
         broken = true;
     }
-    if (!(flags & ACT_BROKEN) && (gave == -EOWNERDEAD || mine->then[0] == -EOWNERDEAD) && !names_the_gone(s, mine->report))
+    if (!(flags & ACT_BROKEN) && (gave == -EOWNERDEAD || mine->then[0] == -EOWNERDEAD)
+        && !names_the_gone(s, mine->report))
         return role_wrong(s, "the report names somebody else");
     int r = tutti_comm_shrink(s->world, &comm);
     if (r)
@@ -202,8 +213,11 @@ static int then(struct role *s, int gave)
 
 int role_join(struct role *s)
 {
-    tutti_options o = { .job = s->job, .rank = s->rank, .size = s->size, .warn_ms = -1, .flags = TUTTI_NO_SPIN, .span_bytes = 16 << 20,
-                        .join_timeout_ms = s->act->flags & ACT_JOINS ? JOIN_KILLED_MS : JOIN_MS };
+    tutti_options o = {
+        .job = s->job, .rank = s->rank, .size = s->size, .warn_ms = -1, .flags = TUTTI_NO_SPIN,
+        .span_bytes = 16 << 20,
+        .join_timeout_ms = s->act->flags & ACT_JOINS ? JOIN_KILLED_MS : JOIN_MS
+    };
     int r = tutti_init(&s->world, &o);
     if (r < 0 || s->rank != 0)
         return r;
@@ -228,7 +242,8 @@ static int prepare(struct role *s)
     if (r < 0)
         return role_wrong(s, "the job does not start: %d (%s)", r, tutti_explain(NULL));
     if (s->act->prepare && (r = s->act->prepare(s)))
-        return role_wrong(s, "before the operation: %d (%s)", r, s->world ? tutti_explain(s->world) : "");
+        return role_wrong(s, "before the operation: %d (%s)", r,
+                          s->world ? tutti_explain(s->world) : "");
     if ((flags & (ACT_DEAD | ACT_BROKEN)) && s->rank == s->size - 1) {
         role_come(s, STAGE_READY);
         raise(SIGKILL);
@@ -243,7 +258,7 @@ static int victim_run(struct role *s)
     role_await(&s->page->seized, 1);
     role_await(&s->page->go, 1);
     if (s->act->flags & ACT_PROGRESS) {
-        act_run(s);                                  /* it begins, and leaves the rest to the other thread */
+        act_run(s);                         /* it begins, and leaves the rest to the other thread */
         for (;;)
             pause();
     }
@@ -281,8 +296,10 @@ int role_run(struct role *s)
     if ((s->act->flags & ACT_JOINS) && mine->gave < 0) {
         mine->met_ns = mine->gave == -EOWNERDEAD ? clock_ns() : 0;
         snprintf(mine->report, sizeof mine->report, "%s", tutti_explain(NULL));
-        /* A host is known by its process alone, and one that is led so slowly that it answers nobody in time, not at all. */
-        bool said = names_the_gone(s, mine->report) || strstr(mine->report, "hosts the meeting") || strstr(mine->report, "found nobody to meet");
+        /* A host is known by its process alone, and one that is led so slowly that it answers
+         * nobody in time, not at all. */
+        bool said = names_the_gone(s, mine->report) || strstr(mine->report, "hosts the meeting")
+            || strstr(mine->report, "found nobody to meet");
         return said ? 0 : role_wrong(s, "the report names somebody else");
     }
     return then(s, mine->gave);

@@ -1,6 +1,8 @@
-/* Job: the part of a rank in a trial, from its joining to its end, and what it shares with the test.
+/* Job: the part of a rank in a trial, from its joining to its end, and what it shares
+ *      with the test.
  * Owns: the rank's own lines of the page.
- * Never: kills anybody but a rank that is to be dead beforehand; decides where the victim dies (trial). */
+ * Never: kills anybody but a rank that is to be dead beforehand; decides where the victim
+ *        dies (trial). */
 #ifndef TUTTI_TEST_FAULTS_TRIAL_ROLE_H
 #define TUTTI_TEST_FAULTS_TRIAL_ROLE_H
 
@@ -30,7 +32,8 @@ enum trial_stage { STAGE_NONE, STAGE_READY, STAGE_IN, STAGE_OUT, STAGE_SHRUNK, S
 
 /* Shared by the ranks and the test. */
 struct trial_page {
-    shared32 seized, go, released;    /* the victim may come to its mark; the victim may begin; the others may */
+    /* the victim may come to its mark; the victim may begin; the others may */
+    shared32 seized, go, released;
     shared32 runs;                    /* of a function under once */
     shared32 here;                    /* for an act: who has come */
     int second;                       /* rank + 1 of who is killed after the victim, 0: nobody */
@@ -58,13 +61,17 @@ enum act_flags {
     ACT_BREAKS = 4,                   /* an error of it breaks the world there */
     ACT_BROKEN = 8,                   /* the world is broken before: the last rank has died */
     ACT_DEAD = 16,                    /* the last rank has died, and nobody has met that yet */
-    ACT_HOLD = 32,                    /* the others do not come because the victim sleeps, only when it is over */
+    /* the others do not come because the victim sleeps, only when it is over */
+    ACT_HOLD = 32,
     ACT_SPANS = 64,                   /* stores to ranks' own memory count, too: letters */
     ACT_JOINS = 128,                  /* the operation is tutti_init */
     ACT_NUMBER = 256,                 /* trial_rank.number is the same on all that got 0 */
-    ACT_THREADS = 512,                /* the victim has another thread, which is not led: no events, instructions by lot */
-    ACT_PROGRESS = 1024,              /* it alone is led, and the victim's own thread is not: the same */
-    ACT_TWO = 2048                    /* another rank is killed after the victim, while the others find out, shrink and go on */
+    /* the victim has another thread, which is not led: no events, instructions by lot */
+    ACT_THREADS = 512,
+    /* it alone is led, and the victim's own thread is not: the same */
+    ACT_PROGRESS = 1024,
+    /* another rank is killed after the victim, while the others find out, shrink and go on */
+    ACT_TWO = 2048
 };
 
 struct act {
@@ -78,7 +85,8 @@ struct act {
     int (*prepare)(struct role *s);  /* by all, before; NULL: nothing */
     int (*victim)(struct role *s);
     int (*peer)(struct role *s);     /* NULL: as victim */
-    int (*check)(struct role *s, int gave);         /* by the others, when the victim is gone; not 0: wrong, it has been said where */
+    /* by the others, when the victim is gone; not 0: wrong, it has been said where */
+    int (*check)(struct role *s, int gave);
     int allowed[TRIAL_ERRORS];        /* errors that they may get besides 0 */
 };
 
@@ -86,7 +94,7 @@ extern const struct act acts[];
 extern const int acts_count;
 
 int  role_join(struct role *s);
-int  role_run(struct role *s);                     /* all of it; 0, or 1 and it has been said what is wrong */
+int  role_run(struct role *s);          /* all of it; 0, or 1 and it has been said what is wrong */
 void role_come(struct role *s, enum trial_stage stage);
 
 /* For acts: notes that something is wrong on this rank, and returns 1. */

@@ -1,5 +1,6 @@
-/* Complex numbers in every instruction set against arithmetic written out part by part: specials in every combination, numbers
- * whose products do not fit, so that a fused multiply-add would show, and all lengths and places. */
+/* Complex numbers in every instruction set against arithmetic written out part by part: specials in
+ * every combination, numbers whose products do not fit, so that a fused multiply-add would show,
+ * and all lengths and places. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,13 +30,15 @@ static void any_length_place_and_alignment(void **state)
 /* Every product, and sum, of two numbers whose parts are any of these. */
 static void specials_in_every_combination(void **state)
 {
-    static const double parts[] = {0.0, -0.0, 1, -1, 0x1.8p-1, -0x1.555556p+3, 0x1p-149, -0x1p-1074, 0x1.fffffep127, -0x1p1023,
-                                   INFINITY, -INFINITY, NAN, 0x1.000002p0};
+    static const double parts[] = {
+        0.0, -0.0, 1, -1, 0x1.8p-1, -0x1.555556p+3, 0x1p-149, -0x1p-1074, 0x1.fffffep127, -0x1p1023,
+        INFINITY, -INFINITY, NAN, 0x1.000002p0
+    };
     enum { PARTS = sizeof parts / sizeof parts[0], ALL = PARTS * PARTS * PARTS * PARTS };
     static const tutti_op ops[] = {TUTTI_PROD, TUTTI_SUM, TUTTI_PREMUL_SUM};
     tutti_type            type = *(const tutti_type *)*state;
     size_t                size = model_size(type), part = size / 2;
-    uint8_t              *a = malloc(3 * ALL * size), *b = a + ALL * size, *expected = b + ALL * size;
+    uint8_t *a = malloc(3 * ALL * size), *b = a + ALL * size, *expected = b + ALL * size;
     assert_non_null(a);
     for (size_t i = 0; i < ALL; i++) {
         model_put(a + i * size, model_bits(parts[i % PARTS], type), part);
@@ -45,11 +48,14 @@ static void specials_in_every_combination(void **state)
     }
     for (size_t o = 0; o < LENGTH(ops); o++) {
         /* Factors: one special combination for the first, another for the second. */
-        struct rig rig = {.type = type, .op = ops[o], .n = 2, .divisor = 2, .count = ALL, .source = {a, b},
-                          .factor = {a + 31 * size, b + 9 * PARTS * PARTS * size}, .expected = expected};
+        struct rig rig = {
+            .type = type, .op = ops[o], .n = 2, .divisor = 2, .count = ALL, .source = {a, b},
+            .factor = {a + 31 * size, b + 9 * PARTS * PARTS * size}, .expected = expected
+        };
         for (size_t i = 0; i < ALL; i++) {
             const uint8_t *values[] = {a + i * size, b + i * size};
-            model_fold(expected + i * size, values, ops[o] == TUTTI_PREMUL_SUM ? rig.factor : NULL, 2, 2, type, ops[o]);
+            model_fold(expected + i * size, values, ops[o] == TUTTI_PREMUL_SUM ? rig.factor : NULL,
+                       2, 2, type, ops[o]);
         }
         rig_all(&rig);
     }
@@ -65,13 +71,15 @@ static void what_the_contract_says(void **state)
     const float        is[][2] = {
         {-5, 10},
         {INFINITY, NAN},      /* inf x 0 + 0 x 1: Annex G would make it (inf, ...) */
-        {0, 2 + 4 * eps},     /* 1 + 2 eps + eps^2 rounds to 1 + 2 eps before 1 + 2 eps is taken away; fused: eps^2 */
+        /* 1 + 2 eps + eps^2 rounds to 1 + 2 eps before 1 + 2 eps is taken away; fused: eps^2 */
+        {0, 2 + 4 * eps},
         {0, -0.0f},           /* 0 x -1 - 0 x -0 = -0 + 0 = 0; 0 x -0 + 0 x -1 = -0 */
         {-0.0f, 0},           /* -0 x 1 - 0 x 0 = -0; -0 x 0 + 0 x 1 = 0 */
     };
     uint32_t   bits[LENGTH(a)][2];
     struct rig rig = {.type = TUTTI_C64, .op = TUTTI_PROD, .n = 2, .divisor = 2, .count = LENGTH(a),
-                      .source = {(const uint8_t *)a, (const uint8_t *)b}, .expected = (const uint8_t *)bits};
+                      .source = {(const uint8_t *)a, (const uint8_t *)b},
+                      .expected = (const uint8_t *)bits };
     (void)state;
     memcpy(bits, is, sizeof bits);
     bits[1][1] = 0x7fc00000;
@@ -80,8 +88,9 @@ static void what_the_contract_says(void **state)
 
 static const tutti_type c64 = TUTTI_C64, c128 = TUTTI_C128;
 
-#define BOTH(test)                                                                                                     \
-    {#test " c64", test, NULL, NULL, (void *)(uintptr_t)&c64}, {#test " c128", test, NULL, NULL, (void *)(uintptr_t)&c128}
+#define BOTH(test)                                                                                 \
+    {#test " c64", test, NULL, NULL, (void *)(uintptr_t)&c64}, {#test " c128", test, NULL, NULL,   \
+                                                                (void *)(uintptr_t)&c128}
 
 int main(void)
 {

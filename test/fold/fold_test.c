@@ -1,6 +1,7 @@
-/* Every instruction set this machine has, held bit for bit against a serial fold written differently: one element at a time,
- * integers as 64-bit numbers cut to size, floats in a wider type that is rounded after each step, halves as whole numbers of
- * units in the last place. Complex numbers, 8-bit floats and factors have tests of their own; here they are named and refused. */
+/* Every instruction set this machine has, held bit for bit against a serial fold written
+ * differently: one element at a time, integers as 64-bit numbers cut to size, floats in a wider
+ * type that is rounded after each step, halves as whole numbers of units in the last place. Complex
+ * numbers, 8-bit floats and factors have tests of their own; here they are named and refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,7 +21,9 @@ enum { MOST = 1000, MOST_RANKS = 33, GUARD = 96, ROOM = GUARD + MOST * 8 + 8 + G
 enum { TYPES = TUTTI_BOOL + 1, ALL_TYPES = TUTTI_F8E5M2 + 1, OPS = TUTTI_LXOR + 1 };
 
 static const char *const isas[] = {"plain", "avx2", "avx512", "neon"};
-static const size_t      counts[] = {0, 1, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 257, 1000};
+static const size_t      counts[] = {
+    0, 1, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 257, 1000
+};
 static const int         ranks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, MOST_RANKS};
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
@@ -28,7 +31,11 @@ static const int         ranks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, MOST_RANKS};
 /* ---- the reference ---- */
 
 static int is_float(tutti_type type) { return type >= TUTTI_F16 && type <= TUTTI_F64; }
-static int is_signed(tutti_type type) { return type == TUTTI_I8 || type == TUTTI_I16 || type == TUTTI_I32 || type == TUTTI_I64; }
+
+static int is_signed(tutti_type type)
+{
+    return type == TUTTI_I8 || type == TUTTI_I16 || type == TUTTI_I32 || type == TUTTI_I64;
+}
 
 static size_t size_of(tutti_type type)
 {
@@ -79,9 +86,10 @@ static uint64_t step_integer(uint64_t a, uint64_t b, tutti_type type, tutti_op o
     }
 }
 
-static uint64_t fold_integer(const uint64_t values[], int n, int divisor, tutti_type type, tutti_op op)
+static uint64_t fold_integer(const uint64_t values[], int n, int divisor, tutti_type type,
+                             tutti_op op)
 {
-    int      logical = type == TUTTI_BOOL || op == TUTTI_LAND || op == TUTTI_LOR || op == TUTTI_LXOR;
+    int logical = type == TUTTI_BOOL || op == TUTTI_LAND || op == TUTTI_LOR || op == TUTTI_LXOR;
     uint64_t acc = logical ? values[0] != 0 : extended(values[0], type);
     for (int r = 1; r < n; r++) {
         uint64_t next = logical ? values[r] != 0 : extended(values[r], type);
@@ -112,8 +120,9 @@ static double half_value(uint64_t half, int exponent_bits, int fraction_bits)
     int    bias = (1 << (exponent_bits - 1)) - 1;
     int    exponent = (int)(half & 0x7fff) >> fraction_bits;
     int    fraction = (int)half & ((1 << fraction_bits) - 1);
-    double magnitude = exponent == 0 ? ldexp(fraction, 1 - bias - fraction_bits)
-                                     : ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+    double magnitude = exponent == 0
+        ? ldexp(fraction, 1 - bias - fraction_bits)
+        : ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
     if (exponent == (1 << exponent_bits) - 1)
         magnitude = fraction ? NAN : INFINITY;
     return half & 0x8000 ? -magnitude : magnitude;
@@ -123,10 +132,13 @@ static uint64_t half_nearest(double value, int exponent_bits, int fraction_bits)
 {
     int      bias = (1 << (exponent_bits - 1)) - 1;
     uint64_t infinity = ((UINT64_C(1) << exponent_bits) - 1) << fraction_bits;
-    int      exponent = value != 0 && isfinite(value) && exponent_of(value) > 1 - bias ? exponent_of(value) : 1 - bias;
+    int exponent = value != 0 && isfinite(value) && exponent_of(value) > 1 - bias
+        ? exponent_of(value)
+        : 1 - bias;
     uint64_t bits = infinity;
     if (isfinite(value) && exponent <= bias)
-        bits = (uint64_t)nearest(ldexp(fabs(value), fraction_bits - exponent)) + ((uint64_t)(exponent + bias - 1) << fraction_bits);
+        bits = (uint64_t)nearest(ldexp(fabs(value), fraction_bits - exponent))
+            + ((uint64_t)(exponent + bias - 1) << fraction_bits);
     return bits | (signbit(value) ? 0x8000 : 0);
 }
 
@@ -175,8 +187,10 @@ static double step_float(double a, double b, tutti_op op)
     }
 }
 
-/* The sum, product or quotient of two f32 rounded to f64 and then to f32 is the one rounded to f32: 53 >= 2 x 24 + 2 bits. */
-static uint64_t fold_float(const uint64_t values[], int n, int divisor, tutti_type type, tutti_op op)
+/* The sum, product or quotient of two f32 rounded to f64 and then to f32 is the one rounded to f32:
+ * 53 >= 2 x 24 + 2 bits. */
+static uint64_t fold_float(const uint64_t values[], int n, int divisor, tutti_type type,
+                           tutti_op op)
 {
     double acc = number(values[0], type);
     for (int r = 1; r < n; r++) {
@@ -213,22 +227,33 @@ static uint64_t any(void)
 
 static uint64_t pick(const uint64_t from[], size_t length) { return from[any() % length]; }
 
-/* Half of them are the values that go wrong first; the rest are any bits, or near 1 so that sums round and do not overflow. */
+/* Half of them are the values that go wrong first; the rest are any bits, or near 1 so that sums
+ * round and do not overflow. */
 static uint64_t value(tutti_type type)
 {
-    static const uint64_t ints[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-                                    INT64_MAX, UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 1};
-    static const uint64_t f16s[] = {0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x8400, 0x3c00, 0xbc00, 0x7bff, 0xfbff, 0x7c00, 0xfc00,
-                                    0x7e00, 0xfe00, 0x7c01, 0xfc01, 0x7fff, 0xffff, 0x7d55};
-    static const uint64_t bf16s[] = {0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x8080, 0x3f80, 0xbf80, 0x7f7f, 0xff7f, 0x7f80, 0xff80,
-                                     0x7fc0, 0xffc0, 0x7f81, 0xff81, 0x7fff, 0xffff, 0x7fd5};
-    static const uint64_t f32s[] = {0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x800000, 0x3f800000, 0xbf800000, 0x7f7fffff,
-                                    0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0xff800001,
-                                    0x7fffffff, 0xffffffff, 0x7fc01234};
-    static const uint64_t f64s[] = {0, UINT64_C(1) << 63, 1, 0x8000000000000001, 0x000fffffffffffff, 0x0010000000000000,
-                                    0x3ff0000000000000, 0xbff0000000000000, 0x7fefffffffffffff, 0xffefffffffffffff,
-                                    0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000000000,
-                                    0x7ff0000000000001, 0xfff0000000000001, UINT64_MAX, INT64_MAX};
+    static const uint64_t ints[] = {
+        0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
+        INT64_MAX, UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 1
+    };
+    static const uint64_t f16s[] = {
+        0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x8400, 0x3c00, 0xbc00, 0x7bff, 0xfbff, 0x7c00, 0xfc00,
+        0x7e00, 0xfe00, 0x7c01, 0xfc01, 0x7fff, 0xffff, 0x7d55
+    };
+    static const uint64_t bf16s[] = {
+        0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x8080, 0x3f80, 0xbf80, 0x7f7f, 0xff7f, 0x7f80, 0xff80,
+        0x7fc0, 0xffc0, 0x7f81, 0xff81, 0x7fff, 0xffff, 0x7fd5
+    };
+    static const uint64_t f32s[] = {
+        0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x800000, 0x3f800000, 0xbf800000, 0x7f7fffff,
+        0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0xff800001,
+        0x7fffffff, 0xffffffff, 0x7fc01234
+    };
+    static const uint64_t f64s[] = {
+        0, UINT64_C(1) << 63, 1, 0x8000000000000001, 0x000fffffffffffff, 0x0010000000000000,
+        0x3ff0000000000000, 0xbff0000000000000, 0x7fefffffffffffff, 0xffefffffffffffff,
+        0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000000000,
+        0x7ff0000000000001, 0xfff0000000000001, UINT64_MAX, INT64_MAX
+    };
     static const uint64_t bools[] = {0, 0, 0, 1, 2, 0x80, 0xff};
     unsigned              kind = (unsigned)(any() >> 40) % 8;
     if (kind == 0 || (kind <= 5 && is_float(type))) {
@@ -260,25 +285,30 @@ static void prepare(tutti_type type, tutti_op op, int n, int divisor)
             put_raw(source[r] + i * size, value(type), size);
             values[r] = raw(source[r] + i * size, size);
         }
-        uint64_t result = is_float(type) ? fold_float(values, n, divisor, type, op) : fold_integer(values, n, divisor, type, op);
+        uint64_t result = is_float(type) ? fold_float(values, n, divisor, type, op)
+                                         : fold_integer(values, n, divisor, type, op);
         put_raw(expected + i * size, result, size);
     }
 }
 
-static void complain(const char *isa, tutti_type type, tutti_op op, int n, size_t count, const uint8_t *got)
+static void complain(const char *isa, tutti_type type, tutti_op op, int n, size_t count,
+                     const uint8_t *got)
 {
     size_t size = size_of(type), i = 0;
     while (memcmp(got + i * size, expected + i * size, size) == 0)
         i++;
     for (int r = 0; r < n; r++)
         print_error("  [%d] 0x%llx\n", r, (unsigned long long)raw(source[r] + i * size, size));
-    fail_msg("%s %s %s, %d ranks, element %zu of %zu: 0x%llx, not 0x%llx", isa, fold_type_name(type), fold_op_name(op), n, i, count,
-             (unsigned long long)raw(got + i * size, size), (unsigned long long)raw(expected + i * size, size));
+    fail_msg("%s %s %s, %d ranks, element %zu of %zu: 0x%llx, not 0x%llx", isa,
+             fold_type_name(type), fold_op_name(op), n, i, count,
+             (unsigned long long)raw(got + i * size, size),
+             (unsigned long long)raw(expected + i * size, size));
 }
 
-/* place: which contribution dst is; n: none of them. shift: how far every pointer is off its alignment, each a different one. */
-static void check(fold_fn *fn, const char *isa, tutti_type type, tutti_op op, int n, size_t count, int divisor, int place,
-                  size_t shift)
+/* place: which contribution dst is; n: none of them. shift: how far every pointer is off its
+ * alignment, each a different one. */
+static void check(fold_fn *fn, const char *isa, tutti_type type, tutti_op op, int n, size_t count,
+                  int divisor, int place, size_t shift)
 {
     static _Alignas(64) uint8_t room[MOST_RANKS + 1][ROOM];
     size_t                      bytes = count * size_of(type);
@@ -299,11 +329,12 @@ static void check(fold_fn *fn, const char *isa, tutti_type type, tutti_op op, in
     uint8_t *first = room[place], *last = first + bytes + 2 * GUARD;
     for (const uint8_t *p = first; p < last; p++)
         if ((p < dst || p >= dst + bytes) && *p != 0xa5)
-            fail_msg("%s %s %s, %d ranks, %zu elements: wrote %td bytes from dst", isa, fold_type_name(type), fold_op_name(op), n,
-                     count, p - dst);
+            fail_msg("%s %s %s, %d ranks, %zu elements: wrote %td bytes from dst", isa,
+                     fold_type_name(type), fold_op_name(op), n, count, p - dst);
     for (int r = 0; r < n; r++)
         if (r != place && memcmp(src[r], source[r], bytes) != 0)
-            fail_msg("%s %s %s: changed contribution %d", isa, fold_type_name(type), fold_op_name(op), r);
+            fail_msg("%s %s %s: changed contribution %d", isa, fold_type_name(type),
+                     fold_op_name(op), r);
 }
 
 static void check_pair(const char *isa, tutti_type type, tutti_op op, int n, int divisor)
@@ -380,9 +411,11 @@ static void nothing_beside_the_elements_is_touched(void **state)
         for (int t = 0; t < ALL_TYPES; t++)
             for (int o = 0; o <= OPS; o++) {
                 fold_fn        *fn = fold_find_isa(isas[i], (tutti_type)t, (tutti_op)o);
-                fold_scaled_fn *scaled = o == OPS ? fold_find_scaled_isa(isas[i], (tutti_type)t) : NULL;
+                fold_scaled_fn *scaled = o == OPS ? fold_find_scaled_isa(isas[i], (tutti_type)t)
+                                                  : NULL;
                 size_t          size = fold_type_size((tutti_type)t);
-                for (size_t count = 1; (fn || scaled) && count <= 300 && count * size <= page; count += count < 70 ? 1 : 23)
+                for (size_t count = 1; (fn || scaled) && count <= 300 && count * size <= page;
+                     count += count < 70 ? 1 : 23)
                     for (int n = 2; n <= 3; n++)
                         for (int end = 0; end <= 1; end++) {
                             uint8_t *at[4];
@@ -421,7 +454,8 @@ static void a_sum_wraps_in_order_and_a_nan_is_the_one_nan(void **state)
     assert_int_equal(bits, 0x7fc00000);
 }
 
-/* 1 + 2^-11 thrice: rounding f16 after each step would stay at 1; f32 sees 1 + 3 x 2^-11, which rounds up. */
+/* 1 + 2^-11 thrice: rounding f16 after each step would stay at 1; f32 sees 1 + 3 x 2^-11, which
+ * rounds up. */
 static void halves_round_once(void **state)
 {
     (void)state;
@@ -442,7 +476,8 @@ static void refused_pairs_give_a_reason(void **state)
     (void)state;
     for (int t = -1; t <= TUTTI_F8E5M2 + 2; t++)
         for (int o = -1; o <= TUTTI_PREMUL_SUM + 2; o++) {
-            int         there = t >= 0 && t < ALL_TYPES && o >= 0 && o < OPS && allowed((tutti_type)t, (tutti_op)o);
+            int there = t >= 0 && t < ALL_TYPES && o >= 0 && o < OPS
+                && allowed((tutti_type)t, (tutti_op)o);
             const char *why = "untouched";
             fold_fn    *fn = fold_find((tutti_type)t, (tutti_op)o, &why);
             assert_ptr_equal(fn, fold_find((tutti_type)t, (tutti_op)o, NULL));
@@ -487,7 +522,8 @@ static void the_best_set_is_chosen_and_all_are_complete(void **state)
                                  there && allowed((tutti_type)t, (tutti_op)o));
     }
     assert_string_equal(fold_isa(), best);
-    assert_ptr_equal(fold_find(TUTTI_F32, TUTTI_SUM, NULL), fold_find_isa(best, TUTTI_F32, TUTTI_SUM));
+    assert_ptr_equal(fold_find(TUTTI_F32, TUTTI_SUM, NULL),
+                     fold_find_isa(best, TUTTI_F32, TUTTI_SUM));
     assert_null(fold_find_isa("sse9", TUTTI_F32, TUTTI_SUM));
 }
 
@@ -517,8 +553,11 @@ int main(void)
     struct CMUnitTest folds[TYPES] = {{0}};
     for (int t = 0; t < TYPES; t++) {
         type_numbers[t] = t;
-        snprintf(names[t], sizeof names[t], "every_pair_folds_like_the_reference %s", fold_type_name((tutti_type)t));
-        folds[t] = (struct CMUnitTest){names[t], every_pair_folds_like_the_reference, NULL, NULL, &type_numbers[t]};
+        snprintf(names[t], sizeof names[t], "every_pair_folds_like_the_reference %s",
+                 fold_type_name((tutti_type)t));
+        folds[t] = (struct CMUnitTest){
+            names[t], every_pair_folds_like_the_reference, NULL, NULL, &type_numbers[t]
+        };
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_set_is_chosen_and_all_are_complete),

@@ -1,5 +1,6 @@
-/* 8-bit floats: every code, every pair of codes, every border at which rounding changes its mind. First the conversions themselves,
- * in the width that plain uses, with f32 values one unit beside each border; then the kernels of every instruction set. */
+/* 8-bit floats: every code, every pair of codes, every border at which rounding changes its mind.
+ * First the conversions themselves, in the width that plain uses, with f32 values one unit beside
+ * each border; then the kernels of every instruction set. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -60,12 +61,12 @@ static void check_narrow(tutti_type type, uint32_t bits)
     uint64_t want = model_bits((double)from_bits(bits), type);
     for (size_t i = 0; i < LANES_BYTES / 4; i++)
         if (got[i] != want)
-            fail_msg("f32 0x%08x (%a) became 0x%02x, not 0x%02x", (unsigned)bits, (double)from_bits(bits), (unsigned)got[i],
-                     (unsigned)want);
+            fail_msg("f32 0x%08x (%a) became 0x%02x, not 0x%02x", (unsigned)bits,
+                     (double)from_bits(bits), (unsigned)got[i], (unsigned)want);
 }
 
-/* Around each number and each point halfway to the next one, on both sides, in steps of f32. After the largest number comes what
- * would be next, so the border of overflow is among them. */
+/* Around each number and each point halfway to the next one, on both sides, in steps of f32. After
+ * the largest number comes what would be next, so the border of overflow is among them. */
 static void every_border_rounds_to_nearest_even(void **state)
 {
     tutti_type type = *(const tutti_type *)*state;
@@ -73,7 +74,8 @@ static void every_border_rounds_to_nearest_even(void **state)
         double here = model_magnitude(code, type), next = model_magnitude(code + 1, type);
         for (uint32_t sign = 0; sign <= 1; sign++)
             for (uint32_t step = 0; step <= 6; step++) {
-                uint32_t middle = bits_of((float)((here + next) / 2)), start = bits_of((float)here), end = bits_of((float)next);
+                uint32_t middle = bits_of((float)((here + next) / 2)), start = bits_of((float)here),
+                         end = bits_of((float)next);
                 check_narrow(type, sign << 31 | (middle + step - 3));
                 check_narrow(type, sign << 31 | (start >= 3 ? start + step - 3 : start + step));
                 check_narrow(type, sign << 31 | (end + step - 3));
@@ -83,8 +85,10 @@ static void every_border_rounds_to_nearest_even(void **state)
 
 static void all_over_f32(void **state)
 {
-    static const uint32_t odd[] = {0x7f7fffff, 0x7f800000, 0xff7fffff, 0xff800000, 0x7f800001, 0x7fffffff, 0xffffffff, 0x7fc00000,
-                                   0xffc00000, 1, 0x80000001, 0x007fffff, 0x80800000, 0x80000000};
+    static const uint32_t odd[] = {
+        0x7f7fffff, 0x7f800000, 0xff7fffff, 0xff800000, 0x7f800001, 0x7fffffff, 0xffffffff,
+        0x7fc00000, 0xffc00000, 1, 0x80000001, 0x007fffff, 0x80800000, 0x80000000
+    };
     tutti_type type = *(const tutti_type *)*state;
     for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 1499)
         check_narrow(type, (uint32_t)bits);
@@ -106,8 +110,10 @@ static void pairs(void)
 
 static void compare(tutti_type type, tutti_op op, int n, int divisor)
 {
-    struct rig rig = {.type = type, .op = op, .n = n, .divisor = divisor, .count = PAIRS, .source = {first, second, third},
-                      .expected = expected};
+    struct rig rig = {
+        .type = type, .op = op, .n = n, .divisor = divisor, .count = PAIRS,
+        .source = {first, second, third}, .expected = expected
+    };
     for (size_t i = 0; i < PAIRS; i++) {
         const uint8_t *values[] = {first + i, second + i, third + i};
         model_fold(expected + i, values, NULL, n, divisor, type, op);
@@ -122,7 +128,10 @@ static void every_code_comes_back(void **state)
     for (size_t o = 0; o < LENGTH(all_ops); o++) {
         compare(type, all_ops[o], 1, 1);
         for (unsigned i = 0; i < PAIRS; i++)
-            assert_int_equal(expected[i], isnan(model_value(first[i], type)) ? (type == TUTTI_F8E4M3 ? 0x7f : 0x7e) : first[i]);
+            assert_int_equal(expected[i],
+                             isnan(model_value(first[i], type))
+                                 ? (type == TUTTI_F8E4M3 ? 0x7f : 0x7e)
+                                 : first[i]);
     }
 }
 
@@ -134,7 +143,8 @@ static void every_pair_of_codes(void **state)
         compare(type, all_ops[o], 2, 2);
 }
 
-/* Quotients fill f32's fraction, and so do sums of far apart numbers: what is rounded is no longer a halfway point of few bits. */
+/* Quotients fill f32's fraction, and so do sums of far apart numbers: what is rounded is no longer
+ * a halfway point of few bits. */
 static void every_pair_with_a_third(void **state)
 {
     static const uint8_t thirds[] = {0x01, 0x81, 0x08, 0x33, 0xb8, 0x77, 0xfb};
@@ -148,8 +158,8 @@ static void every_pair_with_a_third(void **state)
     }
 }
 
-/* A number, half the gap above it, and any tiny product beside: where the tiny one is nothing to f32 the tie goes to the even code,
- * where it is something it decides. */
+/* A number, half the gap above it, and any tiny product beside: where the tiny one is nothing to
+ * f32 the tie goes to the even code, where it is something it decides. */
 static void every_halfway_point(void **state)
 {
     tutti_type type = *(const tutti_type *)*state;
@@ -169,8 +179,11 @@ static void every_halfway_point(void **state)
                 assert_true(model_value(second[i], type) == gap);
                 ties += third[i] == 0;
             }
-            struct rig rig = {.type = type, .op = TUTTI_PREMUL_SUM, .n = 3, .count = PAIRS, .source = {first, second, third},
-                              .factor = {factor, factor + 1, factor + 2}, .expected = expected};
+            struct rig rig = {
+                .type = type, .op = TUTTI_PREMUL_SUM, .n = 3, .count = PAIRS,
+                .source = {first, second, third},
+                .factor = {factor, factor + 1, factor + 2}, .expected = expected
+            };
             for (size_t i = 0; i < PAIRS; i++) {
                 const uint8_t *values[] = {first + i, second + i, third + i};
                 model_fold(expected + i, values, rig.factor, 3, 1, type, TUTTI_PREMUL_SUM);
@@ -208,7 +221,8 @@ static void what_the_formats_say(void **state)
         {TUTTI_F8E4M3, TUTTI_MIN, 0x00, 0x80, 0x80},  {TUTTI_F8E4M3, TUTTI_MAX, 0x80, 0x00, 0x00},
         {TUTTI_F8E4M3, TUTTI_MIN, 0xff, 0xfe, 0x7f},  {TUTTI_F8E4M3, TUTTI_MAX, 0xff, 0x7e, 0x7f},
         {TUTTI_F8E5M2, TUTTI_SUM, 0x7b, 0x6b, 0x7b},  /* 57344 + 3584: not yet halfway to 65536 */
-        {TUTTI_F8E5M2, TUTTI_SUM, 0x7b, 0x6c, 0x7c},  /* 57344 + 4096: a tie, to the even code, infinity's */
+        /* 57344 + 4096: a tie, to the even code, infinity's */
+        {TUTTI_F8E5M2, TUTTI_SUM, 0x7b, 0x6c, 0x7c},
         {TUTTI_F8E5M2, TUTTI_SUM, 0xfb, 0xfb, 0xfc},  {TUTTI_F8E5M2, TUTTI_SUM, 0x7c, 0xfc, 0x7e},
         {TUTTI_F8E5M2, TUTTI_PROD, 0xfc, 0x00, 0x7e}, {TUTTI_F8E5M2, TUTTI_PROD, 0x01, 0x38, 0x00},
         {TUTTI_F8E5M2, TUTTI_PROD, 0x03, 0x38, 0x02}, {TUTTI_F8E5M2, TUTTI_SUM, 0x03, 0x01, 0x04},
@@ -225,14 +239,16 @@ static void what_the_formats_say(void **state)
 
 static const tutti_type e4m3 = TUTTI_F8E4M3, e5m2 = TUTTI_F8E5M2;
 
-#define BOTH(test)                                                                                                     \
-    {#test " e4m3", test, NULL, NULL, (void *)(uintptr_t)&e4m3}, {#test " e5m2", test, NULL, NULL, (void *)(uintptr_t)&e5m2}
+#define BOTH(test)                                                                                 \
+    {#test " e4m3", test, NULL, NULL, (void *)(uintptr_t)&e4m3}, {#test " e5m2", test, NULL, NULL, \
+                                                                  (void *)(uintptr_t)&e5m2}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(every_code_widens_exactly), BOTH(every_border_rounds_to_nearest_even), BOTH(all_over_f32),
-        BOTH(every_code_comes_back), BOTH(every_pair_of_codes), BOTH(every_pair_with_a_third), BOTH(every_halfway_point),
+        BOTH(every_code_widens_exactly), BOTH(every_border_rounds_to_nearest_even),
+        BOTH(all_over_f32), BOTH(every_code_comes_back), BOTH(every_pair_of_codes),
+        BOTH(every_pair_with_a_third), BOTH(every_halfway_point),
         BOTH(any_length_place_and_alignment), cmocka_unit_test(what_the_formats_say),
     };
     return cmocka_run_group_tests_name("small", tests, NULL, NULL);

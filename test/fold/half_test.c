@@ -1,5 +1,6 @@
-/* Halves against a reference that knows nothing of bit patterns of f32: a half is sign x integer x power of two, and rounding is
- * done on the value counted in units of its last place, in double, where every step but that one is exact. */
+/* Halves against a reference that knows nothing of bit patterns of f32: a half is sign x integer x
+ * power of two, and rounding is done on the value counted in units of its last place, in double,
+ * where every step but that one is exact. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -59,7 +60,8 @@ static uint16_t slow_half(const struct format *f, double value)
         return (uint16_t)(sign | infinity);
     if (value != 0 && exponent_of(value) > exponent)
         exponent = exponent_of(value);
-    /* A fraction that rounds up to the next power of two carries into the exponent by itself; so does the last one, to infinity. */
+    /* A fraction that rounds up to the next power of two carries into the exponent by itself; so
+     * does the last one, to infinity. */
     int units = (int)nearest(ldexp(fabs(value), f->fraction_bits - exponent));
     int bits = units + ((exponent + bias - 1) << f->fraction_bits);
     return (uint16_t)(sign | (bits < infinity ? bits : infinity));
@@ -85,7 +87,8 @@ static void check_narrow(const struct format *f, uint32_t bits)
     uint16_t got = f->narrow(value);
     uint16_t want = slow_half(f, (double)value);
     if (got != want)
-        fail_msg("f32 0x%08x (%a) became 0x%04x, not 0x%04x", (unsigned)bits, (double)value, got, want);
+        fail_msg("f32 0x%08x (%a) became 0x%04x, not 0x%04x", (unsigned)bits, (double)value, got,
+                 want);
 }
 
 static void every_half_widens_exactly(void **state)
@@ -113,15 +116,17 @@ static void every_half_comes_back(void **state)
     }
 }
 
-/* Around each half and around each point halfway to the next one, on both sides, in steps of f32. The largest half is followed
- * by the value that would come next, so the border of overflow is among them. */
+/* Around each half and around each point halfway to the next one, on both sides, in steps of f32.
+ * The largest half is followed by the value that would come next, so the border of overflow is
+ * among them. */
 static void every_border_rounds_to_nearest_even(void **state)
 {
     const struct format *f = *state;
     unsigned             infinity = ((1u << f->exponent_bits) - 1) << f->fraction_bits;
     for (unsigned half = 0; half < infinity; half++) {
         double here = slow_value(f, (uint16_t)half);
-        double next = half + 1 < infinity ? slow_value(f, (uint16_t)(half + 1)) : ldexp(1, 1 << (f->exponent_bits - 1));
+        double next = half + 1 < infinity ? slow_value(f, (uint16_t)(half + 1))
+                                          : ldexp(1, 1 << (f->exponent_bits - 1));
         for (uint32_t sign = 0; sign <= 1; sign++)
             for (uint32_t step = 0; step <= 4; step++) {
                 uint32_t middle = bits_of((float)((here + next) / 2));
@@ -144,7 +149,10 @@ static void all_over_f32(void **state)
 
 static void nan_becomes_the_one_nan(void **state)
 {
-    static const uint32_t nans[] = {0x7f800001, 0x7fbfffff, 0x7fc00000, 0x7fffffff, 0xff800001, 0xffc00000, 0xffffffff, 0x7f802000};
+    static const uint32_t nans[] = {
+        0x7f800001, 0x7fbfffff, 0x7fc00000, 0x7fffffff, 0xff800001,
+        0xffc00000, 0xffffffff, 0x7f802000
+    };
     const struct format  *f = *state;
     for (size_t i = 0; i < sizeof nans / sizeof nans[0]; i++)
         assert_int_equal(f->narrow(from_bits(nans[i])), f->nan);

@@ -70,7 +70,7 @@ static double small_value(unsigned bits, tutti_type type)
 static unsigned small_bits(double value, tutti_type type)
 {
     const struct format *f = &formats[type];
-    unsigned             sign = signbit(value) ? 1u << (8 * f->size - 1) : 0, low = 0, high = f->beyond;
+    unsigned sign = signbit(value) ? 1u << (8 * f->size - 1) : 0, low = 0, high = f->beyond;
     double               magnitude = fabs(value);
     if (isnan(value))
         return f->nan;
@@ -117,7 +117,8 @@ uint64_t model_bits(double value, tutti_type type)
     return small_bits(value, type);
 }
 
-/* A sum, product or quotient of two f32, rounded to f64 and then to f32, is the one rounded to f32: 53 >= 2 x 24 + 2 bits. */
+/* A sum, product or quotient of two f32, rounded to f64 and then to f32, is the one rounded to f32:
+ * 53 >= 2 x 24 + 2 bits. */
 double model_accumulated(double value, tutti_type type)
 {
     return type == TUTTI_F64 || type == TUTTI_C128 ? value : (double)(float)value;
@@ -146,8 +147,8 @@ static double extreme(double a, double b, tutti_op op)
     return below == (op == TUTTI_MIN) ? a : b;
 }
 
-static uint64_t fold_float(const uint8_t *const values[], const uint8_t *const factor[], int n, int divisor, tutti_type type,
-                           tutti_op op)
+static uint64_t fold_float(const uint8_t *const values[], const uint8_t *const factor[], int n,
+                           int divisor, tutti_type type, tutti_op op)
 {
     double acc = 0;
     for (int r = 0; r < n; r++) {
@@ -175,7 +176,8 @@ struct pair {
 static struct pair pair_get(const uint8_t *from, tutti_type type)
 {
     size_t part = model_size(type) / 2;
-    return (struct pair){model_value(model_get(from, part), type), model_value(model_get(from + part, part), type)};
+    return (struct pair){ model_value(model_get(from, part), type),
+                          model_value(model_get(from + part, part), type) };
 }
 
 static struct pair pair_times(struct pair a, struct pair b, tutti_type type)
@@ -185,8 +187,8 @@ static struct pair pair_times(struct pair a, struct pair b, tutti_type type)
     return (struct pair){plus(ac, -bd, type), plus(ad, bc, type)};
 }
 
-static void fold_complex(uint8_t *out, const uint8_t *const values[], const uint8_t *const factor[], int n, int divisor,
-                         tutti_type type, tutti_op op)
+static void fold_complex(uint8_t *out, const uint8_t *const values[], const uint8_t *const factor[],
+                         int n, int divisor, tutti_type type, tutti_op op)
 {
     size_t      part = model_size(type) / 2;
     struct pair acc = {0, 0};
@@ -202,15 +204,16 @@ static void fold_complex(uint8_t *out, const uint8_t *const values[], const uint
             acc = (struct pair){plus(acc.re, next.re, type), plus(acc.im, next.im, type)};
     }
     if (op == TUTTI_AVG)
-        acc = (struct pair){model_accumulated(acc.re / divisor, type), model_accumulated(acc.im / divisor, type)};
+        acc = (struct pair){ model_accumulated(acc.re / divisor, type),
+                             model_accumulated(acc.im / divisor, type) };
     model_put(out, model_bits(acc.re, type), part);
     model_put(out + part, model_bits(acc.im, type), part);
 }
 
 /* ---- all ---- */
 
-void model_fold(uint8_t *out, const uint8_t *const values[], const uint8_t *const factor[], int n, int divisor, tutti_type type,
-                tutti_op op)
+void model_fold(uint8_t *out, const uint8_t *const values[], const uint8_t *const factor[], int n,
+                int divisor, tutti_type type, tutti_op op)
 {
     size_t   size = model_size(type);
     uint64_t sum = 0;
@@ -244,19 +247,29 @@ static uint64_t pick(const uint64_t from[], size_t length) { return from[model_r
 /* Infinities and NaNs are rare enough that most folds of a few contributions stay numbers. */
 uint64_t model_any(tutti_type type)
 {
-    static const uint64_t f32s[] = {0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x800000, 0x80800000, 0x3f800000, 0xbf800000,
-                                    0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xff800001, 0x7fc01234};
-    static const uint64_t f64s[] = {0, UINT64_C(1) << 63, 1, 0x8000000000000001, 0x000fffffffffffff, 0x0010000000000000,
-                                    0x3ff0000000000000, 0xbff0000000000000, 0x7fefffffffffffff, 0xffefffffffffffff,
-                                    0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xfff0000000000001, INT64_MAX};
-    static const uint64_t f16s[] = {0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x8400, 0x3c00, 0xbc00, 0x7bff, 0xfbff, 0x7c00,
-                                    0xfc00, 0x7d55};
-    static const uint64_t bf16s[] = {0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x8080, 0x3f80, 0xbf80, 0x7f7f, 0xff7f, 0x7f80,
-                                     0xff80, 0x7f81};
-    static const uint64_t ints[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-                                    INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
+    static const uint64_t f32s[] = {
+        0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x800000, 0x80800000, 0x3f800000, 0xbf800000,
+        0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xff800001, 0x7fc01234
+    };
+    static const uint64_t f64s[] = {
+        0, UINT64_C(1) << 63, 1, 0x8000000000000001, 0x000fffffffffffff, 0x0010000000000000,
+        0x3ff0000000000000, 0xbff0000000000000, 0x7fefffffffffffff, 0xffefffffffffffff,
+        0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xfff0000000000001, INT64_MAX
+    };
+    static const uint64_t f16s[] = {
+        0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x8400, 0x3c00, 0xbc00, 0x7bff,
+        0xfbff, 0x7c00, 0xfc00, 0x7d55
+    };
+    static const uint64_t bf16s[] = {
+        0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x8080, 0x3f80, 0xbf80, 0x7f7f,
+        0xff7f, 0x7f80, 0xff80, 0x7f81
+    };
+    static const uint64_t ints[] = {
+        0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
+        INT64_MAX, UINT64_C(1) << 63, UINT64_MAX
+    };
     unsigned              kind = (unsigned)(model_random() >> 40) % 16;
-    double                near_one = ((double)(model_random() >> 11) / 0x1p52 - 1) * (kind % 4 ? 2 : 1e-4);
+    double near_one = ((double)(model_random() >> 11) / 0x1p52 - 1) * (kind % 4 ? 2 : 1e-4);
     if (!model_is_float(type) && !model_is_complex(type))
         return kind < 6 ? PICK(ints) : model_random();
     if (kind >= 3)

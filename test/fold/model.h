@@ -1,6 +1,7 @@
-/* The arithmetic of reductions by its definition, one element at a time, for the tests of kernels that fold_test.c does not hold
- * against a model of its own. A float of at most 16 bits is found by searching among the values of all codes; nothing here knows
- * bit patterns of f32, vectors, or the conversions of the library. */
+/* The arithmetic of reductions by its definition, one element at a time, for the tests of kernels
+ * that fold_test.c does not hold against a model of its own. A float of at most 16 bits is found by
+ * searching among the values of all codes; nothing here knows bit patterns of f32, vectors, or the
+ * conversions of the library. */
 #ifndef TEST_FOLD_MODEL_H
 #define TEST_FOLD_MODEL_H
 
@@ -18,18 +19,21 @@ void     model_put(uint8_t *to, uint64_t bits, size_t size);
 double   model_value(uint64_t bits, tutti_type type);
 uint64_t model_bits(double value, tutti_type type);
 
-/* The first magnitude that is no finite number any more: infinity's code, or E4M3's NaN; and what would be its value. */
+/* The first magnitude that is no finite number any more: infinity's code, or E4M3's NaN; and what
+ * would be its value. */
 unsigned model_beyond(tutti_type type);
 double   model_magnitude(unsigned code, tutti_type type);
 
 /* Rounded to what the type accumulates in: f64 for f64 and c128, else f32. */
 double model_accumulated(double value, tutti_type type);
 
-/* n elements, values[r] in memory order as in a contribution, folded to out. factor: NULL, or one element each. */
-void model_fold(uint8_t *out, const uint8_t *const values[], const uint8_t *const factor[], int n, int divisor, tutti_type type,
-                tutti_op op);
+/* n elements, values[r] in memory order as in a contribution, folded to out. factor: NULL, or one
+ * element each. */
+void model_fold(uint8_t *out, const uint8_t *const values[], const uint8_t *const factor[], int n,
+                int divisor, tutti_type type, tutti_op op);
 
 uint64_t model_random(void);
-uint64_t model_any(tutti_type type); /* bits of one element, or of one part of a complex one: often one that goes wrong first */
+/* bits of one element, or of one part of a complex one: often one that goes wrong first */
+uint64_t model_any(tutti_type type);
 
 #endif

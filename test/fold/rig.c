@@ -15,7 +15,9 @@
 enum { GUARD = 96, FILL = 0xa5, MOST = 16 };
 
 static const char *const isas[] = {"plain", "avx2", "avx512", "neon"};
-static const size_t      counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 63, 64, 65, 127, 129, 257, 1000};
+static const size_t      counts[] = {
+    0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 63, 64, 65, 127, 129, 257, 1000
+};
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
@@ -48,8 +50,9 @@ static void complain(const struct rig *rig, struct where w, const uint8_t *got)
     }
     print_bytes("got", rig->n, got + i * size, size);
     print_bytes("expected", rig->n, rig->expected + i * size, size);
-    fail_msg("%s %s %s, %d ranks, divisor %d, element %zu of %zu, dst is %d, shift %zu", w.isa, fold_type_name(rig->type),
-             fold_op_name(rig->op), rig->n, rig->divisor, i, w.count, w.place, w.shift);
+    fail_msg("%s %s %s, %d ranks, divisor %d, element %zu of %zu, dst is %d, shift %zu", w.isa,
+             fold_type_name(rig->type), fold_op_name(rig->op), rig->n, rig->divisor, i, w.count,
+             w.place, w.shift);
 }
 
 static void call(const struct rig *rig, struct where w, void *dst, const void *const src[])
@@ -77,7 +80,8 @@ static void check(const struct rig *rig, struct where w, uint8_t *room)
     uint8_t    *dst = room + (size_t)rig->n * each + GUARD + w.shift;
     memset(room, FILL, (size_t)(rig->n + 1) * each);
     for (int r = 0; r < rig->n; r++) {
-        uint8_t *at = room + (size_t)r * each + GUARD + (w.shift ? (w.shift + 2 * (size_t)r) % 8 : 0);
+        uint8_t *at = room + (size_t)r * each + GUARD
+            + (w.shift ? (w.shift + 2 * (size_t)r) % 8 : 0);
         if (bytes)
             memcpy(at, rig->source[r], bytes);
         src[r] = at;
@@ -87,13 +91,15 @@ static void check(const struct rig *rig, struct where w, uint8_t *room)
     call(rig, w, dst, src);
     if (memcmp(dst, rig->expected, bytes) != 0)
         complain(rig, w, dst);
-    for (const uint8_t *p = room + (size_t)w.place * each; p < room + (size_t)(w.place + 1) * each; p++)
+    for (const uint8_t *p = room + (size_t)w.place * each; p < room + (size_t)(w.place + 1) * each;
+         p++)
         if ((p < dst || p >= dst + bytes) && *p != FILL)
-            fail_msg("%s %s %s, %d ranks, %zu elements: wrote %td bytes from dst", w.isa, fold_type_name(rig->type),
-                     fold_op_name(rig->op), rig->n, w.count, p - dst);
+            fail_msg("%s %s %s, %d ranks, %zu elements: wrote %td bytes from dst", w.isa,
+                     fold_type_name(rig->type), fold_op_name(rig->op), rig->n, w.count, p - dst);
     for (int r = 0; r < rig->n; r++)
         if (r != w.place && memcmp(src[r], rig->source[r], bytes) != 0)
-            fail_msg("%s %s %s: changed contribution %d", w.isa, fold_type_name(rig->type), fold_op_name(rig->op), r);
+            fail_msg("%s %s %s: changed contribution %d", w.isa, fold_type_name(rig->type),
+                     fold_op_name(rig->op), r);
 }
 
 static uint8_t *room_for(const struct rig *rig)
@@ -141,9 +147,12 @@ static void fill(uint8_t *to, size_t count, tutti_type type)
 void rig_random(tutti_type type, tutti_op op, int n, int divisor, size_t count)
 {
     size_t     size = model_size(type);
-    uint8_t   *source = malloc((size_t)(n + 1) * count * size), *expected = source + (size_t)n * count * size;
+    uint8_t *source = malloc((size_t)(n + 1) * count * size),
+            *expected = source + (size_t)n * count * size;
     uint8_t    factor[RIG_RANKS][MOST];
-    struct rig rig = {.type = type, .op = op, .n = n, .divisor = divisor, .count = count, .expected = expected};
+    struct rig rig = {
+        .type = type, .op = op, .n = n, .divisor = divisor, .count = count, .expected = expected
+    };
     assert_non_null(source);
     fill(source, (size_t)n * count, type);
     for (int r = 0; r < n; r++) {
@@ -155,7 +164,8 @@ void rig_random(tutti_type type, tutti_op op, int n, int divisor, size_t count)
         const uint8_t *values[RIG_RANKS];
         for (int r = 0; r < n; r++)
             values[r] = rig.source[r] + i * size;
-        model_fold(expected + i * size, values, op == TUTTI_PREMUL_SUM ? rig.factor : NULL, n, divisor, type, op);
+        model_fold(expected + i * size, values, op == TUTTI_PREMUL_SUM ? rig.factor : NULL, n,
+                   divisor, type, op);
     }
     rig_short(&rig);
     rig_all(&rig);

@@ -1,5 +1,5 @@
-/* Single elements folded in registers: the bits of the kernels that walk over memory, for every pair that has one, any number of ranks, and the
- * elements that go wrong first. */
+/* Single elements folded in registers: the bits of the kernels that walk over memory, for every
+ * pair that has one, any number of ranks, and the elements that go wrong first. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,7 +31,8 @@ static void a_word_has_the_bits_of_a_walk(tutti_type type, tutti_op op)
         }
         walk(&expected, src, (int)n, 1, (int)n);
         if (memcmp(&acc, &expected, size) != 0)
-            fail_msg("%s %s of %u: %#llx, the walk says %#llx", fold_type_name(type), fold_op_name(op), n, (unsigned long long)acc, (unsigned long long)expected);
+            fail_msg("%s %s of %u: %#llx, the walk says %#llx", fold_type_name(type),
+                     fold_op_name(op), n, (unsigned long long)acc, (unsigned long long)expected);
     }
 }
 

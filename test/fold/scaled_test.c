@@ -1,5 +1,6 @@
-/* TUTTI_PREMUL_SUM of every type in every instruction set against the model: any number of ranks, more than the walk keeps factors
- * of, all lengths and places, factors at odd addresses; and what is refused. */
+/* TUTTI_PREMUL_SUM of every type in every instruction set against the model: any number of ranks,
+ * more than the walk keeps factors of, all lengths and places, factors at odd addresses; and what
+ * is refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -27,7 +28,8 @@ static void every_type_is_scaled_like_the_model(void **state)
             rig_random(type, TUTTI_PREMUL_SUM, ranks[k], 1, 1000);
 }
 
-/* (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24 rounds to 1 + 2^-11 before anything is added; fused, 2^-24 would be left. */
+/* (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24 rounds to 1 + 2^-11 before anything is added; fused, 2^-24
+ * would be left. */
 static void a_product_is_rounded_before_it_is_added(void **state)
 {
     const float a = 1 + 0x1p-12f, b = -(1 + 0x1p-11f), one = 1;
@@ -43,7 +45,8 @@ static void a_product_is_rounded_before_it_is_added(void **state)
     }
 }
 
-/* f16: 1 + 2^-11 + 2^-11: products and sums stay in f32, so both halves of the last place count. f8: 3 x 0.5 of the smallest. */
+/* f16: 1 + 2^-11 + 2^-11: products and sums stay in f32, so both halves of the last place count.
+ * f8: 3 x 0.5 of the smallest. */
 static void small_types_round_once(void **state)
 {
     const uint16_t one = 0x3c00, tiny = 0x1000, half = 0x3800, small = 0x1400;
@@ -69,9 +72,11 @@ static void all_sets_are_complete_and_the_best_is_found(void **state)
     for (int t = 0; t < TYPES; t++) {
         for (size_t i = 0; i < LENGTH(isas); i++) {
             int there = fold_find_isa(isas[i], TUTTI_F32, TUTTI_SUM) != NULL;
-            assert_int_equal(fold_find_scaled_isa(isas[i], (tutti_type)t) != NULL, there && t != TUTTI_BOOL);
+            assert_int_equal(fold_find_scaled_isa(isas[i], (tutti_type)t) != NULL,
+                             there && t != TUTTI_BOOL);
         }
-        assert_ptr_equal(fold_find_scaled((tutti_type)t, NULL), fold_find_scaled_isa(fold_isa(), (tutti_type)t));
+        assert_ptr_equal(fold_find_scaled((tutti_type)t, NULL),
+                         fold_find_scaled_isa(fold_isa(), (tutti_type)t));
     }
     assert_null(fold_find_scaled_isa("sse9", TUTTI_F32));
     assert_null(fold_find_scaled_isa("plain", (tutti_type)TYPES));
@@ -104,9 +109,12 @@ int main(void)
     size_t            count = 0;
     for (int t = 0; t < TYPES; t++) {
         numbers[t] = (tutti_type)t;
-        snprintf(names[t], sizeof names[t], "every_type_is_scaled_like_the_model %s", fold_type_name((tutti_type)t));
+        snprintf(names[t], sizeof names[t], "every_type_is_scaled_like_the_model %s",
+                 fold_type_name((tutti_type)t));
         if (t != TUTTI_BOOL)
-            types[count++] = (struct CMUnitTest){names[t], every_type_is_scaled_like_the_model, NULL, NULL, &numbers[t]};
+            types[count++] = (struct CMUnitTest){
+                names[t], every_type_is_scaled_like_the_model, NULL, NULL, &numbers[t]
+            };
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_sets_are_complete_and_the_best_is_found),

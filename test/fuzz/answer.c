@@ -1,7 +1,9 @@
-/* What a rank that meets a host is handed: answers, and descriptors that are an arena, a damaged one, or none at all. */
+/* What a rank that meets a host is handed: answers, and descriptors that are an arena, a damaged
+ * one, or none at all. */
 #include <poll.h>
 
-/* Nobody comes while this waits, and the deadline has passed: so nothing is waited for, and a hundred times as many inputs are tried. */
+/* Nobody comes while this waits, and the deadline has passed: so nothing is waited for, and a
+ * hundred times as many inputs are tried. */
 static int poll_now(struct pollfd *p, nfds_t n, int ms)
 {
     (void)ms;
@@ -27,7 +29,9 @@ static struct text why = { why_room, sizeof why_room, 0 };
 
 static void open_once(void)
 {
-    const struct arena_plan plan = { .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 };
+    const struct arena_plan plan = {
+        .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20
+    };
     if (!made.base) {
         FUZZ_MUST(arena_create(&made, &plan, &why) == 0);
         memcpy((void *)&good, made.header, sizeof good);
@@ -63,9 +67,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int ends[2];
     open_once();
     uint8_t right = feed_byte(&feed), which = feed_byte(&feed);
-    struct join_request request = { .name = "fuzz", .rank = right >> 4 & 1, .size = SIZE + (right >> 5 & 1) };
+    struct join_request request = {
+        .name = "fuzz", .rank = right >> 4 & 1, .size = SIZE + (right >> 5 & 1)
+    };
     struct meeting meeting = { .request = &request, .arena = &arena, .why = &why,
-                               .gather = { .arena = &arena, .rank = (uint32_t)request.rank, .end_ns = 1 } };
+                               .gather = { .arena = &arena, .rank = (uint32_t)request.rank,
+                                           .end_ns = 1 } };
     FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
     feed_bytes(&feed, &answer, sizeof answer < feed.left ? 300 : feed.left < 300 ? feed.left : 300);
     if (right & 1)

@@ -1,4 +1,5 @@
-/* An arena as somebody hands it over, with anything in its header and in its seats: it is refused by a sentence, or all of it can be used. */
+/* An arena as somebody hands it over, with anything in its header and in its seats: it is refused
+ * by a sentence, or all of it can be used. */
 #include "fuzz.h"
 
 #include "arena/offsets.h"
@@ -19,10 +20,13 @@ static char *good;
 static char why_room[512];
 static struct text why = { why_room, sizeof why_room, 0 };
 
-/* The creator has detached: each attach maps anew, as a stranger's would. We write through a mapping of our own. */
+/* The creator has detached: each attach maps anew, as a stranger's would. We write through a
+ * mapping of our own. */
 static void open_once(void)
 {
-    const struct arena_plan plan = { .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 };
+    const struct arena_plan plan = {
+        .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20
+    };
     struct arena a;
     if (!good) {
         FUZZ_MUST(arena_create(&a, &plan, &why) == 0);
@@ -56,7 +60,8 @@ static void use(struct arena *a)
     assemble_explain(&g, -ETIMEDOUT, &why);
     assemble_explain(&g, -EOWNERDEAD, &why);
     FUZZ_MUST(end != ASSEMBLE_GOING || sum + 1 > 0);
-    FUZZ_MUST(memchr(a->header->job, 0, sizeof a->header->job) && memchr(a->header->rules, 0, RULES_TEXT));
+    FUZZ_MUST(memchr(a->header->job, 0, sizeof a->header->job)
+              && memchr(a->header->rules, 0, RULES_TEXT));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -70,7 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else if (where & 2)                              /* what is in front of the lock */
         feed_scribble(&feed, base + PLACES_JOIN, offsetof(struct arena_join, lock));
     else
-        feed_scribble(&feed, base + PLACES_SEATS + sizeof(struct process_mark), SIZE * sizeof(struct seat) - sizeof(struct process_mark));
+        feed_scribble(&feed, base + PLACES_SEATS + sizeof(struct process_mark),
+                      SIZE * sizeof(struct seat) - sizeof(struct process_mark));
     text_clear(&why);
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 100);
     int r = where & 4 ? arena_attach_readonly(&a, copy, &why) : arena_attach(&a, copy, &why);

@@ -1,4 +1,5 @@
-/* The command line, a word a line, up to the start of a job, which is ours here and only looks at what it is given. */
+/* The command line, a word a line, up to the start of a job, which is ours here and only looks at
+ * what it is given. */
 #include "fuzz.h"
 
 #include "arena/layout.h"
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *argv[WORDS + 2] = { (char *)(uintptr_t)"tutti" };
     int argc = 1;
     char *text = feed_text(&feed, feed.left);
-    for (char *word = text; word && argc <= WORDS; argc++) {         /* empty words are words, too */
+    for (char *word = text; word && argc <= WORDS; argc++) {        /* empty words are words, too */
         char *end = strchr(word, '\n');
         if (end)
             *end = 0;

@@ -19,10 +19,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         text_clear(&why);
         int r = fault_add(&comm, one, &why);
         FUZZ_MUST((r < 0) == (why.used > 0));
-        FUZZ_MUST(comm.engine.fault_count <= FAULTS_MAX && (r == 0 || comm.engine.fault_count == before));
+        FUZZ_MUST(comm.engine.fault_count <= FAULTS_MAX
+                  && (r == 0 || comm.engine.fault_count == before));
     }
     for (int i = 0; i < comm.engine.fault_count; i++)
-        FUZZ_MUST(comm.engine.faults[i].kind >= -1 && comm.engine.faults[i].kind < KIND_COUNT && comm.engine.faults[i].nth > 0);
+        FUZZ_MUST(comm.engine.faults[i].kind >= -1 && comm.engine.faults[i].kind < KIND_COUNT
+                  && comm.engine.faults[i].nth > 0);
     free(text);
     return 0;
 }

@@ -1,6 +1,8 @@
-/* Job: what all fuzz targets share: the entry that libFuzzer (or replay.c) calls, and a way to take an input apart.
+/* Job: what all fuzz targets share: the entry that libFuzzer (or replay.c) calls, and a way to take
+ *      an input apart.
  * Owns: nothing.
- * Never: what is tried; each target is a file. A target checks what must hold for every input by FUZZ_MUST, and else only has to live. */
+ * Never: what is tried; each target is a file. A target checks what must hold for every input by
+ *        FUZZ_MUST, and else only has to live. */
 #ifndef TUTTI_TEST_FUZZ_H
 #define TUTTI_TEST_FUZZ_H
 
@@ -69,7 +71,8 @@ static inline char *feed_text(struct feed *f, size_t n)
     return text;
 }
 
-/* Writes over [base, base + bytes), as a rank might that has gone astray: each record of the input says where, and what. */
+/* Writes over [base, base + bytes), as a rank might that has gone astray: each record of the input
+ * says where, and what. */
 static inline void feed_scribble(struct feed *f, void *base, size_t bytes)
 {
     for (int records = 0; f->left >= 4 && records < 64; records++) {

@@ -1,4 +1,5 @@
-/* What a host of a meeting is sent by whoever connects: greetings of other builds, of nobody, with descriptors, and more of it afterwards. */
+/* What a host of a meeting is sent by whoever connects: greetings of other builds, of nobody, with
+ * descriptors, and more of it afterwards. */
 #include "group/host.c"
 
 #include "fuzz.h"
@@ -12,11 +13,16 @@ static struct arena arena;
 static struct join_request request = { .size = SIZE };
 static char why_room[256];
 static struct text why = { why_room, sizeof why_room, 0 };
-static struct meeting meeting = { .request = &request, .arena = &arena, .gather = { .arena = &arena, .end_ns = UINT64_MAX }, .why = &why };
+static struct meeting meeting = {
+    .request = &request, .arena = &arena,
+    .gather = { .arena = &arena, .end_ns = UINT64_MAX }, .why = &why
+};
 
 static void open_once(void)
 {
-    const struct arena_plan plan = { .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20 };
+    const struct arena_plan plan = {
+        .size = SIZE, .job = "fuzz", .span_bytes = 16 << 20, .rules = "", .store_bytes = 2 << 20
+    };
     if (!arena.base)
         FUZZ_MUST(arena_create(&arena, &plan, &why) == 0);
     store_release32(&arena.join->state, JOIN_GATHERING);
@@ -53,7 +59,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     open_once();
     uint8_t right = feed_byte(&feed), how = feed_byte(&feed);
     FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    struct host h = { .m = &meeting, .listener = -1, .room = 2, .guests = 1, .guest = guests, .end = how & 1 ? -EOWNERDEAD : ASSEMBLE_GOING };
+    struct host h = {
+        .m = &meeting, .listener = -1, .room = 2, .guests = 1, .guest = guests,
+        .end = how & 1 ? -EOWNERDEAD : ASSEMBLE_GOING
+    };
     guests[0] = (struct guest){ ends[0], -1, 1, false, clock_ns() };
     store_release32(&arena.seats[1].state, how >> 1 & 3);
     make_hello(&feed, &hello, right);
@@ -61,10 +70,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     handover_send(ends[1], &hello, n, how & 8 ? 2 : -1, 0);
     greet(&h, &guests[0]);
     int got = handover_recv(ends[1], &answer, sizeof answer, &passed, 0);
-    FUZZ_MUST(got == (int)sizeof answer && answer.magic == MEET_MAGIC && memchr(answer.text, 0, sizeof answer.text));
+    FUZZ_MUST(got == (int)sizeof answer && answer.magic == MEET_MAGIC
+              && memchr(answer.text, 0, sizeof answer.text));
     FUZZ_MUST((answer.status == 0) == (passed >= 0) && (answer.status == 0 || answer.text[0]));
     if (passed >= 0) {
-        FUZZ_MUST(n == sizeof hello && hello.layout_hash == layout_hash() && hello.rank >= 0 && hello.rank < SIZE && guests[0].rank == hello.rank);
+        FUZZ_MUST(n == sizeof hello && hello.layout_hash == layout_hash() && hello.rank >= 0
+                  && hello.rank < SIZE && guests[0].rank == hello.rank);
         close(passed);
     }
     while (feed.left) {

@@ -1,4 +1,5 @@
-/* Every TUTTI_ variable with any value: numbers lie in their ranges, what is wrong is said in a sentence; and the parsers under them. */
+/* Every TUTTI_ variable with any value: numbers lie in their ranges, what is wrong is said in a
+ * sentence; and the parsers under them. */
 #include "fuzz.h"
 
 #include "api/world.h"
@@ -61,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int r = world_options(&options, NULL, &why);
     FUZZ_MUST(r == 0 || why.used > 0);
     if (r == 0)
-        FUZZ_MUST(options.size >= 0 && options.size <= 1024 && options.rank >= 0 && options.rank < 1024);
+        FUZZ_MUST(options.size >= 0 && options.size <= 1024 && options.rank >= 0
+                  && options.rank < 1024);
     return 0;
 }

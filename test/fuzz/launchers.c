@@ -1,4 +1,5 @@
-/* The variables of torchrun, Open MPI, MPICH and Slurm, and of what is nested in what: lines NAME=VALUE. */
+/* The variables of torchrun, Open MPI, MPICH and Slurm, and of what is nested in what:
+ * lines NAME=VALUE. */
 #include "fuzz.h"
 
 #include "group/environment.h"
@@ -41,15 +42,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t how = feed_byte(&feed);
     struct text why = { room, how & 2 ? sizeof room : 24, 0 };
     char *text = feed_text(&feed, feed.left);
-    for (char *line = strtok_r(text, "\n", &rest); line && v.n < VARIABLES; line = strtok_r(NULL, "\n", &rest))
+    for (char *line = strtok_r(text, "\n", &rest); line && v.n < VARIABLES;
+         line = strtok_r(NULL, "\n", &rest))
         v.line[v.n++] = line;
     text_clear(&why);
     struct launcher_ways ways = { lookup, &v, ancestor };
     int r = environment_read_from(&place, &ways, how & 1, &why);
     if (r == 0) {
         FUZZ_MUST(place.size >= 1 && place.rank >= 0 && place.rank < place.size);
-        FUZZ_MUST(place.global_size >= 1 && place.global_rank >= 0 && place.global_rank < place.global_size);
-        FUZZ_MUST(place.local_size >= 0 && place.launcher && memchr(place.job, 0, sizeof place.job));
+        FUZZ_MUST(place.global_size >= 1 && place.global_rank >= 0
+                  && place.global_rank < place.global_size);
+        FUZZ_MUST(place.local_size >= 0 && place.launcher
+                  && memchr(place.job, 0, sizeof place.job));
     } else
         FUZZ_MUST(why.used > 0);
     free(text);

@@ -1,5 +1,6 @@
-/* What a rank receives from one that has written over its own channel: letters, their places, the ring that follows, deals. A receive gives
- * a message or an error; it never reads or writes outside of what can be the sender's. Both ranks are this process's, played by one thread. */
+/* What a rank receives from one that has written over its own channel: letters, their places, the
+ * ring that follows, deals. A receive gives a message or an error; it never reads or writes outside
+ * of what can be the sender's. Both ranks are this process's, played by one thread. */
 #include "fuzz.h"
 
 #include "engine/progress.h"
@@ -17,7 +18,9 @@ static sem_t joined;
 static void *joins(void *arg)
 {
     int me = (int)(intptr_t)arg;
-    const tutti_options options = { .job = job, .rank = me, .size = 2, .span_bytes = 16 << 20, .timeout_ms = 1, .warn_ms = -1 };
+    const tutti_options options = {
+        .job = job, .rank = me, .size = 2, .span_bytes = 16 << 20, .timeout_ms = 1, .warn_ms = -1
+    };
     FUZZ_MUST(tutti_init(&rank[me], &options) == 0);
     sem_post(&joined);
     while (me)
@@ -88,7 +91,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < letters; i++) {
         uint8_t what = feed_byte(&feed);
         if (what % 8 == 7 && large < 4)
-            tutti_send(out, 70000 + 50000u * (what >> 6), TUTTI_U8, 0, what % 3, rank[1], &(tutti_call){ .work = &works[large++] });
+            tutti_send(out, 70000 + 50000u * (what >> 6), TUTTI_U8, 0, what % 3, rank[1],
+                       &(tutti_call){ .work = &works[large++] });
         else
             tutti_send(out, what % 8 == 6 ? 5000 : what % 90, TUTTI_U8, 0, what % 3, rank[1], NULL);
     }
@@ -99,12 +103,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tutti_message got = { 0 };
         size_t room = what & 4 ? sizeof in : 100;
         int from = what & 8 ? TUTTI_ANY : 1, tag = what & 16 ? TUTTI_ANY : what % 3;
-        int r = what & 32 ? tutti_probe(from, tag, &got, rank[0], &(tutti_call){ .work = &late[asked] })
-                          : tutti_recv(in, room, TUTTI_U8, from, tag, &got, rank[0], &(tutti_call){ .work = &late[asked] });
+        int r = what & 32
+            ? tutti_probe(from, tag, &got, rank[0], &(tutti_call){ .work = &late[asked] })
+            : tutti_recv(in, room, TUTTI_U8, from, tag, &got, rank[0],
+                         &(tutti_call){ .work = &late[asked] });
         if (r < 0)
             break;
         asked++;
-        for (int i = 0; i < large; i++)              /* both sides in turn, so that large ones move */
+        for (int i = 0; i < large; i++)         /* both sides in turn, so that large ones move */
             tutti_test(works[i]);
     }
     for (int i = 0; i < asked; i++)

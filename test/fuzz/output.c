@@ -1,4 +1,5 @@
-/* What ranks write, cut into lines: in any pieces, from several at once, with and without tags. Nothing is lost, and no line is torn. */
+/* What ranks write, cut into lines: in any pieces, from several at once, with and without tags.
+ * Nothing is lost, and no line is torn. */
 #include "fuzz.h"
 
 #include "launch/line_splitter.h"

@@ -1,4 +1,5 @@
-/* What is read of /proc and of control groups: lines of maps, a process's stat, the list of groups, files of limits. */
+/* What is read of /proc and of control groups: lines of maps, a process's stat, the list of groups,
+ * files of limits. */
 #include "os/maps.c"
 #include "os/process.c"
 
@@ -31,7 +32,8 @@ static void look(const char *dir, void *arg)
     FUZZ_MUST(!strncmp(dir, "/root", 5));
     for (const char *name = dir + 1; *name; name += *name == '/') {
         size_t len = strcspn(name, "/");
-        FUZZ_MUST(len != 2 || memcmp(name, "..", 2) != 0);           /* "..x" and "cpu,.." are names like any other */
+        /* "..x" and "cpu,.." are names like any other */
+        FUZZ_MUST(len != 2 || memcmp(name, "..", 2) != 0);
         name += len;
     }
     *most += strlen(dir);

@@ -1,4 +1,5 @@
-/* Runs a target over the files of a folder, for compilers without libFuzzer: what has once been found stays tried. */
+/* Runs a target over the files of a folder, for compilers without libFuzzer: what has once been
+ * found stays tried. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -13,7 +14,8 @@ static int replay(const char *path)
         return -1;
     }
     size_t size = (size_t)st.st_size;
-    uint8_t *data = malloc(size ? size : 1);          /* exactly as long: a sanitizer sees the first byte behind */
+    /* exactly as long: a sanitizer sees the first byte behind */
+    uint8_t *data = malloc(size ? size : 1);
     if (!data || fread(data, 1, size, file) != size) {
         perror(path);
         fclose(file);

@@ -1,4 +1,5 @@
-/* TUTTI_ALGORITHM, and the rules in the header of an arena, which another process wrote. Whatever parses leaves a choice for every size. */
+/* TUTTI_ALGORITHM, and the rules in the header of an arena, which another process wrote. Whatever
+ * parses leaves a choice for every size. */
 #include "fuzz.h"
 
 #include "coll/select.h"

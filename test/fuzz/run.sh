@@ -1,5 +1,6 @@
-# run.sh PROGRAM CORPUS SCRATCH: a fuzz target for TUTTI_FUZZ_SECONDS (10; in the long version 600), from the corpus that is kept.
-# Inputs that reach something new are put into SCRATCH/new, what fails into SCRATCH.
+# run.sh PROGRAM CORPUS SCRATCH: a fuzz target for TUTTI_FUZZ_SECONDS (10; in the long version 600),
+# from the corpus that is kept. Inputs that reach something new are put into SCRATCH/new, what fails
+# into SCRATCH.
 program=$1 corpus=$2 scratch=$3 name=$(basename "$1")
 seconds=${TUTTI_FUZZ_SECONDS:-10}
 [ -z "${TUTTI_PROVE:-}" ] || seconds=${TUTTI_FUZZ_SECONDS:-600}
@@ -9,10 +10,12 @@ mkdir -p "$scratch/new" || exit 1
 steady=()
 if command -v setarch >/dev/null && setarch -R true 2>/dev/null; then steady=(setarch -R); fi
 quiet=()
-[ "$name" != fuzz_command ] || quiet=(-close_fd_mask=3)   # it prints its help and what is wrong, millions of times
+# it prints its help and what is wrong, millions of times
+[ "$name" != fuzz_command ] || quiet=(-close_fd_mask=3)
 
 log=$scratch/log
-"${steady[@]}" "$program" -max_total_time="$seconds" -max_len=4096 -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
+"${steady[@]}" "$program" -max_total_time="$seconds" -max_len=4096 -timeout=30 -rss_limit_mb=2048 \
+  -print_final_stats=1 -verbosity=1 \
   -artifact_prefix="$scratch/" "${quiet[@]}" "$scratch/new" "$corpus" >"$log" 2>&1
 status=$?
 if [ $status != 0 ]; then

@@ -1,4 +1,5 @@
-/* A store over which somebody has written, with whatever is asked of it: an answer or an error, never a crash, nor a search without end. */
+/* A store over which somebody has written, with whatever is asked of it: an answer or an error,
+ * never a crash, nor a search without end. */
 #include "fuzz.h"
 
 #include "arena/store_alloc.h"
@@ -27,20 +28,26 @@ static struct store_key key(unsigned n)
 static void open_once(void)
 {
     static char value[4000];
-    const struct arena_plan plan = { .size = 1, .job = "fuzz", .span_bytes = 2 << 20, .rules = "", .store_bytes = 2 << 20 };
+    const struct arena_plan plan = {
+        .size = 1, .job = "fuzz", .span_bytes = 2 << 20, .rules = "", .store_bytes = 2 << 20
+    };
     if (!good) {
         FUZZ_MUST(arena_create(&arena, &plan, &why) == 0);
         for (unsigned n = 0; n < KEYS; n++) {
             struct store_key k = key(n);
             int64_t now;
-            FUZZ_MUST((n % 5 ? store_set(&arena, &k, value, n * n * 2, UINT64_MAX) : store_add(&arena, &k, n, &now, UINT64_MAX)) == 0);
+            FUZZ_MUST((n % 5 ? store_set(&arena, &k, value, n * n * 2, UINT64_MAX)
+                             : store_add(&arena, &k, n, &now, UINT64_MAX))
+                      == 0);
         }
         for (unsigned n = 1; n < KEYS; n += 3) {
             struct store_key k = key(n);
             FUZZ_MUST(store_delete(&arena, &k, UINT64_MAX) == 0);
         }
         blocks_at = store_blocks_at(arena.header->store_bytes);
-        bytes = blocks_at + (BLOCKS < load_relaxed64(&arena.store->grown) ? BLOCKS : load_relaxed64(&arena.store->grown));
+        bytes = blocks_at
+            + (BLOCKS < load_relaxed64(&arena.store->grown) ? BLOCKS
+                                                            : load_relaxed64(&arena.store->grown));
         good = malloc(bytes);
         FUZZ_MUST(good);
         memcpy(good, (const void *)arena.store, bytes);
@@ -51,7 +58,7 @@ static void open_once(void)
 static void scribble(struct feed *feed, uint8_t where)
 {
     char *base = (char *)arena.store;
-    size_t books = offsetof(struct store, ready);                    /* what is in front is the lock */
+    size_t books = offsetof(struct store, ready);               /* what is in front is the lock */
     struct feed part = { feed->at, feed->left < 200 ? feed->left / 2 : 100 };
     feed->at += part.left;
     feed->left -= part.left;
@@ -82,7 +89,10 @@ static void ask(struct feed *feed)
         break;
     case 2: r = store_add(&arena, &k, 1, &now, UINT64_MAX); break;
     case 3: r = store_delete(&arena, &k, UINT64_MAX); break;
-    case 4: r = store_compare_set(&arena, &k, (struct store_value){ value, n % 9 }, (struct store_value){ value, n }, UINT64_MAX); break;
+    case 4:
+        r = store_compare_set(&arena, &k, (struct store_value){ value, n % 9 },
+                              (struct store_value){ value, n }, UINT64_MAX);
+        break;
     default: {                                       /* a holder has died in a change */
         struct store_alloc h = store_alloc_of(arena.store, arena.header->store_bytes);
         r = store_alloc_forget(&h);
@@ -93,7 +103,8 @@ static void ask(struct feed *feed)
         break;
     }
     }
-    FUZZ_MUST(r == 0 || r == 1 || r == -ENOENT || r == -EIO || r == -EINVAL || r == -EMSGSIZE || r == -ENOSPC || r == -ENOMEM);
+    FUZZ_MUST(r == 0 || r == 1 || r == -ENOENT || r == -EIO || r == -EINVAL || r == -EMSGSIZE
+              || r == -ENOSPC || r == -ENOMEM);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

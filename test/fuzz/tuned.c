@@ -1,5 +1,6 @@
-/* The file of measured rules, with any bytes in it: what is taken from it fits the arena's header, and a rank of the job can parse it
- * there, under whatever TUTTI_ALGORITHM says. The header's own text comes from another process: any text of two layers. */
+/* The file of measured rules, with any bytes in it: what is taken from it fits the arena's header,
+ * and a rank of the job can parse it there, under whatever TUTTI_ALGORITHM says. The header's own
+ * text comes from another process: any text of two layers. */
 #include "fuzz.h"
 
 #include "coll/select.h"

@@ -1,7 +1,8 @@
 /* ctest: timeout=120 */
-/* What a broadcast out of host memory costs: the root, a rank without CUDA, brings its data into the arena once, and each other rank's device
- * takes them from there, straight out of the root's slots, each byte once. Counted by the tests' driver, which knows of every copy how long it
- * is and where it begins. Beside it, what the same costs from a device. */
+/* What a broadcast out of host memory costs: the root, a rank without CUDA, brings its data into
+ * the arena once, and each other rank's device takes them from there, straight out of the root's
+ * slots, each byte once. Counted by the tests' driver, which knows of every copy how long it is and
+ * where it begins. Beside it, what the same costs from a device. */
 #include "host_compare.h"
 
 #include "coll/coll.h"
@@ -17,10 +18,11 @@
 #include <cmocka.h>
 
 enum { RANKS = 4, ROOT = 1, MOST = 3000001, TIMES = 2 };
-enum { W_RING };                                     /* words of the page: where the root's slots lie, in lines */
+enum { W_RING };                    /* words of the page: where the root's slots lie, in lines */
 enum source { LOADED, OF_ARENA, SOURCES };
 
-static const size_t sizes[] = { 1, 3, 5000, 100003, MOST };      /* of f32: line, line, eager, pipeline of a round, pipeline of several slots each */
+/* of f32: line, line, eager, pipeline of a round, pipeline of several slots each */
+static const size_t sizes[] = { 1, 3, 5000, 100003, MOST };
 static enum source source;
 
 static float value(size_t i, size_t round) { return (float)((i * 7 + round * 131) % 65521); }
@@ -39,10 +41,12 @@ static int load(float *buffer, size_t n, size_t round)
     return 0;
 }
 
-/* What the driver has counted of this rank since the last look, of an operation of so many bytes. */
+/* What the driver has counted of this rank since the last look, of an operation of so
+ * many bytes. */
 static int judge(tutti_comm *world, size_t bytes, bool pipeline, const char *slots, uint64_t rounds)
 {
-    struct fake_copied in = fake.fakeCopied("cuMemcpyHtoDAsync_v2"), out = fake.fakeCopied("cuMemcpyDtoHAsync_v2");
+    struct fake_copied in = fake.fakeCopied("cuMemcpyHtoDAsync_v2"),
+                       out = fake.fakeCopied("cuMemcpyDtoHAsync_v2");
     struct fake_copied over = fake.fakeCopied("cuMemcpyDtoDAsync_v2");
     IS(in.bytes, bytes);
     IS(out.copies + over.copies, 0);
@@ -51,7 +55,9 @@ static int judge(tutti_comm *world, size_t bytes, bool pipeline, const char *slo
     IS(in.copies, rounds);                           /* a round, a slot of the root's, a copy */
     if (slots) {
         YES(in.from >= slots);
-        YES(in.to <= slots + PIPELINE_DEPTH * pipeline_device_slot_bytes(RANKS, world->world->arena.header->span_bytes));
+        YES(in.to <= slots
+                + PIPELINE_DEPTH
+                    * pipeline_device_slot_bytes(RANKS, world->world->arena.header->span_bytes));
     }
     return 0;
 }
@@ -68,22 +74,29 @@ static int round_of(tutti_comm *world, int rank, float *buffer, size_t n, size_t
         fake.fakeCopied("cuMemcpyHtoDAsync_v2");
     }
     IS(tutti_barrier(world, NULL), 0);
-    IS(tutti_broadcast(rank == ROOT ? buffer : (void *)(uintptr_t)compare_in, n, TUTTI_F32, ROOT, world, NULL), 0);
-    /* What the root has said it put into its slots: what all others took. None says anything of an operation that goes by line or eager. */
+    IS(tutti_broadcast(rank == ROOT ? buffer : (void *)(uintptr_t)compare_in, n, TUTTI_F32, ROOT,
+                       world, NULL),
+       0);
+    /* What the root has said it put into its slots: what all others took. None says anything of an
+     * operation that goes by line or eager. */
     uint64_t rounds = load_acquire64(&root->produced) - produced;
     IS(rounds > 0, pipeline);
     if (rank == ROOT) {
         for (size_t i = 0; i < n; i++)
             YES(buffer[i] == value(i, nth));
         if (pipeline)
-            ranks_say(W_RING, (uint32_t)((uint64_t)(world->stage.pipeline - world->world->arena.base) / 64));
+            ranks_say(W_RING,
+                      (uint32_t)((uint64_t)(world->stage.pipeline - world->world->arena.base)
+                                 / 64));
     } else {
         const float *got = fake.fakePeek(compare_in);
         for (size_t i = 0; i < n; i++)
             YES(got[i] == value(i, nth));
     }
     IS(tutti_barrier(world, NULL), 0);
-    char *slots = pipeline && nth ? world->world->arena.base + (uint64_t)load_acquire32(&page->word[W_RING]) * 64 : NULL;
+    char *slots = pipeline && nth
+        ? world->world->arena.base + (uint64_t)load_acquire32(&page->word[W_RING]) * 64
+        : NULL;
     return rank == ROOT ? 0 : judge(world, n * sizeof(float), pipeline && nth, slots, rounds);
 }
 

@@ -1,4 +1,5 @@
-/* fork, sockets, a pipe for stderr: checked here once, so that the tests are about their own subject. */
+/* fork, sockets, a pipe for stderr: checked here once, so that the tests are about their
+ * own subject. */
 #include "child_case.h"
 
 #include <dlfcn.h>
@@ -38,7 +39,8 @@ void cases_with(char **argv, const char *folder)
     must(0, "execv");
 }
 
-static pid_t start(case_body *body, const char *const *environment, int to_stderr, int socket, int of_other)
+static pid_t start(case_body *body, const char *const *environment, int to_stderr, int socket,
+                   int of_other)
 {
     fflush(NULL);
     pid_t pid = fork();
@@ -55,7 +57,7 @@ static pid_t start(case_body *body, const char *const *environment, int to_stder
     dup2(to_stderr, STDERR_FILENO);
     peer = socket;
     if (of_other >= 0)
-        close(of_other);                             /* or we would not hear of the other one's end */
+        close(of_other);                        /* or we would not hear of the other one's end */
     exit(body());
 }
 
@@ -79,7 +81,8 @@ static bool gather(int fd)
         if (poll(&p, 1, 1000) <= 0)
             continue;
         bool full = used == sizeof said - 1;
-        ssize_t n = read(fd, full ? rest : said + used, full ? sizeof rest : sizeof said - 1 - used);
+        ssize_t n = read(fd, full ? rest : said + used,
+                         full ? sizeof rest : sizeof said - 1 - used);
         if (n <= 0)
             return true;
         used += full ? 0 : (size_t)n;
@@ -108,7 +111,8 @@ int case_run(case_body *body, const char *const *environment)
     return reap(pid, in_time);
 }
 
-int case_pair(case_body *one, case_body *other, const char *const *environment, int *status_of_other)
+int case_pair(case_body *one, case_body *other, const char *const *environment,
+              int *status_of_other)
 {
     int ends[2], sockets[2];
     said[0] = 0;
@@ -170,10 +174,11 @@ bool case_cuda(void)
         return false;
     }
     look_up_all(library);
-    return cu.cuInit(0) == 0 && cu.cuDevicePrimaryCtxRetain(&context, 0) == 0 && cu.cuCtxSetCurrent(context) == 0;
+    return cu.cuInit(0) == 0 && cu.cuDevicePrimaryCtxRetain(&context, 0) == 0
+        && cu.cuCtxSetCurrent(context) == 0;
 }
 
-/* ---- to the other one: what one end waits for, the other's death ends ---------------------------------------------------------- */
+/* ---- to the other one: what one end waits for, the other's death ends ------------------------ */
 
 bool tell(const void *bytes, size_t n)
 {
@@ -190,7 +195,9 @@ bool tell_fd(int fd)
     char byte = 'f';
     _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)] = { 0 };
     struct iovec io = { &byte, 1 };
-    struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+    struct msghdr message = {
+        .msg_iov = &io, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+    };
     struct cmsghdr *c = CMSG_FIRSTHDR(&message);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
@@ -205,7 +212,9 @@ int hear_fd(void)
     int fd = -1;
     _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)] = { 0 };
     struct iovec io = { &byte, 1 };
-    struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+    struct msghdr message = {
+        .msg_iov = &io, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+    };
     if (recvmsg(peer, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message))
         memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
     return fd;

@@ -1,6 +1,7 @@
 /* ctest: timeout=240 labels=faults */
-/* A deadline passes while a rank's part is still on a device: behind the caller's work, on its way to the staging, on its way to the result. All
- * ranks get -ETIMEDOUT, and from then on their buffers are theirs: nothing more is written into them, nobody has them open, and they may be
+/* A deadline passes while a rank's part is still on a device: behind the caller's work, on its way
+ * to the staging, on its way to the result. All ranks get -ETIMEDOUT, and from then on their
+ * buffers are theirs: nothing more is written into them, nobody has them open, and they may be
  * freed; the comm that is left works. By each road, of one message of each size. */
 #include "gpu/streams.h"
 #include "group/comm.h"
@@ -24,7 +25,8 @@ static enum what what;
 static size_t count;
 static CUstream held;
 
-/* What is ours is waited for by the call itself, and by peers whose memory it reads, up to a second; so it is let go when the operation has failed. */
+/* What is ours is waited for by the call itself, and by peers whose memory it reads, up to a
+ * second; so it is let go when the operation has failed. */
 static void *lets_go(void *arg)
 {
     const tutti_comm *world = arg;
@@ -54,7 +56,8 @@ static int reduce(tutti_comm *comm, tutti_call *call)
 {
     fill(compare_in, (float)tutti_rank(comm));
     fill(compare_out, -1);
-    int r = tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_out, count, TUTTI_F32, TUTTI_SUM, comm, call);
+    int r = tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_out, count,
+                             TUTTI_F32, TUTTI_SUM, comm, call);
     int n = tutti_size(comm);
     return r || is(compare_out, (float)(n * (n - 1) / 2)) ? r : -EBADMSG;
 }
@@ -70,7 +73,9 @@ static int is_late(tutti_comm *world, int rank)
     tutti_call call = { .timeout_ms = DEADLINE_MS };
     IS(reduce(world, NULL), 0);
     if (rank == LATE) {
-        held = what == CALLER ? own : world->gpu.streams->side[what == TO_STAGING ? STREAM_IN : STREAM_OUT].stream;
+        held = what == CALLER
+            ? own
+            : world->gpu.streams->side[what == TO_STAGING ? STREAM_IN : STREAM_OUT].stream;
         fake.fakeHold(held, 1);
         call.stream = what == CALLER ? own : NULL;
         if (what == CALLER)
@@ -82,12 +87,13 @@ static int is_late(tutti_comm *world, int rank)
     fill(compare_out, SENTINEL);
     IS(got, -ETIMEDOUT);
     if (rank != LATE) {
-        OK(cu.cuMemFree_v2(compare_in));               /* nobody has it open any more, or the driver says so */
+        OK(cu.cuMemFree_v2(compare_in));    /* nobody has it open any more, or the driver says so */
         OK(cu.cuMemAlloc_v2(&compare_in, MOST * sizeof(float)));
     }
     ranks_count(W_MARKED);
     YES(ranks_await(W_MARKED, RANKS) == 0);
-    bool lost = rank == LATE && world->gpu.streams->given_up;      /* the other thread did not get to run for a second: allowed then */
+    /* the other thread did not get to run for a second: allowed then */
+    bool lost = rank == LATE && world->gpu.streams->given_up;
     if (rank == LATE) {
         fake.fakeHold(held, 0);
         if (what != CALLER)
@@ -107,13 +113,15 @@ static int is_late(tutti_comm *world, int rank)
 static void late(void **state)
 {
     (void)state;
-    static const char *const roads[] = { "device:-inf=pinned", "device:-inf=leader", "device:-inf=peers" };
+    static const char *const roads[] = { "device:-inf=pinned", "device:-inf=leader",
+                                         "device:-inf=peers" };
     static const size_t counts[] = { 3, 5000, MOST };
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < 3; c++)
             for (what = CALLER; what < WHATS; what++) {
                 count = counts[c];
-                if ((r > 0 && c < 2) || (r > 0 && what == TO_STAGING))       /* small ones know one road; nothing is staged by the others */
+                /* small ones know one road; nothing is staged by the others */
+                if ((r > 0 && c < 2) || (r > 0 && what == TO_STAGING))
                     continue;
                 setenv("TUTTI_ALGORITHM", roads[r], 1);
                 if (ranks_run(RANKS, is_late, 0))

@@ -22,7 +22,8 @@ CUfunction fixture_fold(tutti_type type, tutti_op op)
     CUmodule module;
     CUfunction f = NULL;
     ptx_name(&called, type, op);
-    if (ptx_fold(&text, type, op) != 0 || cu.cuModuleLoadData(&module, room) != 0 || cu.cuModuleGetFunction(&f, module, name) != 0)
+    if (ptx_fold(&text, type, op) != 0 || cu.cuModuleLoadData(&module, room) != 0
+        || cu.cuModuleGetFunction(&f, module, name) != 0)
         return NULL;
     return f;
 }
@@ -33,7 +34,8 @@ int fixture_begin(bool pinned)
     host = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     YES(host != MAP_FAILED);
     if (pinned)
-        OK(cu.cuMemHostRegister_v2(host, 2 * BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
+        OK(cu.cuMemHostRegister_v2(host, 2 * BYTES,
+                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
     OK(cu.cuMemAlloc_v2(&dev, BYTES));
     OK(cu.cuMemAlloc_v2(&dev2, BYTES));
     OK(cu.cuStreamCreate(&s1, CU_STREAM_NON_BLOCKING));
@@ -74,7 +76,8 @@ void finds(int status, const char *what)
         fail_msg("wanted '%s', got status %d: %s", what, status, case_stderr());
 }
 
-void finds_in_pair(const char *what, case_body *one, case_body *other, bool first, const char *const *environment)
+void finds_in_pair(const char *what, case_body *one, case_body *other, bool first,
+                   const char *const *environment)
 {
     int second, status = case_pair(one, other, environment, &second);
     finds(first ? status : second, what);

@@ -1,6 +1,7 @@
 /* ctest: timeout=240 */
-/* Where peers' device memory cannot be read, all ranks go through the staging, and one of them says why; where a device fails, a rank dies, a
- * deadline passes while memory is open, all ranks fail, and whoever returns may free its memory: nobody has it open any more. */
+/* Where peers' device memory cannot be read, all ranks go through the staging, and one of them says
+ * why; where a device fails, a rank dies, a deadline passes while memory is open, all ranks fail,
+ * and whoever returns may free its memory: nobody has it open any more. */
 #include "child_case.h"
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
@@ -21,9 +22,9 @@
 enum { COUNT = 40000, BYTES_ = COUNT * 4 };
 
 static CUdeviceptr send, recv;
-static const char *faults;                           /* FAKE_CUDA_FAIL of the rank `faulty`, or of all: -1 */
+static const char *faults;                  /* FAKE_CUDA_FAIL of the rank `faulty`, or of all: -1 */
 static int faulty;
-static const char *note;                             /* what the note says, at `faulty` */
+static const char *note;                    /* what the note says, at `faulty` */
 
 static bool leader;                                  /* the road; else peers */
 
@@ -49,9 +50,13 @@ static int begin(tutti_comm *world, int rank, int device)
 static int begin_mapped(tutti_comm *world, int rank)
 {
     enum { BLOCK = 2 << 20 };
-    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
+    };
+    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUmemGenericAllocationHandle memory;
     CUdeviceptr from;
     CHECK_IS(begin(world, rank, 0), 0);
@@ -88,7 +93,7 @@ static int all_reduce(tutti_comm *world, const tutti_call *how)
     return tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, how);
 }
 
-/* ---- through the staging --------------------------------------------------------------------------------------------------------- */
+/* ---- through the staging --------------------------------------------------------------------- */
 
 static int stages(tutti_comm *world, int rank)
 {
@@ -96,7 +101,8 @@ static int stages(tutti_comm *world, int rank)
     CHECK_IS(begin(world, rank, 0), 0);
     for (int round = 0; round < 3; round++) {
         CHECK_IS(all_reduce(world, NULL), 0);
-        CHECK((faulty >= 0 && faulty != rank) || load_relaxed64(&world->watch.mine->mapped) <= 2 * world->seq);
+        CHECK((faulty >= 0 && faulty != rank)
+              || load_relaxed64(&world->watch.mine->mapped) <= 2 * world->seq);
         CHECK(is_sum(world));
     }
     if (ipc_export_if(world->world))
@@ -114,7 +120,8 @@ static int stages_mapped(tutti_comm *world, int rank)
     CHECK_IS(begin_mapped(world, rank), 0);
     for (int round = 0; round < 2; round++) {
         CHECK_IS(all_reduce(world, NULL), 0);
-        CHECK((faulty >= 0 && faulty != rank) || load_relaxed64(&world->watch.mine->mapped) <= 2 * world->seq);
+        CHECK((faulty >= 0 && faulty != rank)
+              || load_relaxed64(&world->watch.mine->mapped) <= 2 * world->seq);
         CHECK(is_sum(world));
     }
     ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
@@ -122,15 +129,18 @@ static int stages_mapped(tutti_comm *world, int rank)
     return 0;
 }
 
-/* More than the boxes hold, while one rank takes nothing out: it does not give cards either; and then again. */
+/* More than the boxes hold, while one rank takes nothing out: it does not give cards either; and
+ * then again. */
 static int full_boxes(tutti_comm *world, int rank)
 {
     float *mine = malloc(BYTES_);
     CHECK_IS(begin_mapped(world, rank), 0);
     memcpy(mine, host_of(send), BYTES_);
     for (int round = 0; round < 700; round++)
-        CHECK_IS(tutti_all_reduce(rank == 0 ? mine : address(send), rank == 0 ? mine + COUNT / 2 : address(recv), COUNT / 2, TUTTI_F32, TUTTI_SUM, world,
-                                  NULL), 0);
+        CHECK_IS(tutti_all_reduce(rank == 0 ? mine : address(send),
+                                  rank == 0 ? mine + COUNT / 2 : address(recv), COUNT / 2,
+                                  TUTTI_F32, TUTTI_SUM, world, NULL),
+                 0);
     for (int round = 0; round < 3; round++)
         CHECK_IS(all_reduce(world, NULL), 0);
     CHECK(is_sum(world));
@@ -176,7 +186,9 @@ static int odd_address(tutti_comm *world, int rank)
     CHECK_IS(begin(world, rank, 0), 0);
     CUdeviceptr at = send + (rank == 1);
     memmove(fake.fakePeek(at), fake.fakePeek(send), BYTES_ - 4);
-    CHECK_IS(tutti_all_reduce(address(at), address(recv), COUNT - 1, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+    CHECK_IS(tutti_all_reduce(address(at), address(recv), COUNT - 1, TUTTI_F32, TUTTI_SUM, world,
+                              NULL),
+             0);
     CHECK_IS(load_relaxed64(&world->watch.mine->mapped), 0);
     CHECK(host_of(recv)[100] == (float)(300 + 3));
     return end(world);
@@ -188,7 +200,8 @@ static int no_jit(tutti_comm *world, int rank)
     CHECK_IS(all_reduce(world, NULL), 0);
     CHECK_IS(load_relaxed64(&world->watch.mine->mapped), 0);
     CHECK(is_sum(world));
-    CHECK_IS(tutti_broadcast(address(rank ? recv : send), COUNT, TUTTI_F32, 0, world, NULL), 0);     /* copies need no kernel */
+    /* copies need no kernel */
+    CHECK_IS(tutti_broadcast(address(rank ? recv : send), COUNT, TUTTI_F32, 0, world, NULL), 0);
     CHECK_IS(load_relaxed64(&world->watch.mine->mapped), 2 * world->seq + 1);
     CHECK(rank == 0 || host_of(recv)[77] == 77.0f);
     return end(world);
@@ -207,7 +220,8 @@ static int cma_thread(tutti_comm *world, int rank)
     seen = host_of(at);
     for (int i = 0; i < COUNT; i++)
         seen[i] = (float)i;
-    CHECK_IS(tutti_all_reduce(address(at), address(at), COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+    CHECK_IS(tutti_all_reduce(address(at), address(at), COUNT, TUTTI_F32, TUTTI_SUM, world, NULL),
+             0);
     CHECK(seen[1000] == 2000.0f);
     CHECK_IS(load_relaxed64(&world->watch.mine->mapped), 2 * world->seq);
     ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
@@ -238,7 +252,7 @@ static void other_roads(void **state)
     PASSES(cma_threads, "FAKE_CUDA_DEVICES=2", "FAKE_CUDA_PEER=0", NULL);
 }
 
-/* ---- failures -------------------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static int expected;
 
@@ -251,7 +265,8 @@ static int fails(tutti_comm *world, int rank)
     CHECK(strstr(tutti_explain(world), expected == -EIO ? "device" : "OUT_OF_MEM"));
     CHECK_IS(all_reduce(world, NULL), -ECANCELED);
     unsetenv("FAKE_CUDA_FAIL");
-    if (rank == faulty && expected == -EIO)          /* its context is lost, and what was open in it with it */
+    /* its context is lost, and what was open in it with it */
+    if (rank == faulty && expected == -EIO)
         return 0;
     return end(world);
 }
@@ -282,7 +297,7 @@ static int late(tutti_comm *world, int rank)
         setenv("FAKE_CUDA_DELAY_US", "400000", 1);
     CHECK_IS(begin(world, rank, 0), 0);
     int error = all_reduce(world, &how);
-    if (error == 0)                                  /* the delays are random: it may have been in time */
+    if (error == 0)                         /* the delays are random: it may have been in time */
         CHECK(is_sum(world));
     else
         CHECK_IS(error, -ETIMEDOUT);
@@ -292,8 +307,10 @@ static int late(tutti_comm *world, int rank)
 static void *dies_when_mapped(void *arg)
 {
     tutti_comm *world = arg;
-    while (load_acquire64(&world->watch.mine->mapped) != 2 * load_acquire64(&world->watch.mine->arrival[1].seq) + 1
-           && load_acquire64(&world->watch.mine->mapped) != 2 * load_acquire64(&world->watch.mine->arrival[0].seq) + 1)
+    while (load_acquire64(&world->watch.mine->mapped)
+               != 2 * load_acquire64(&world->watch.mine->arrival[1].seq) + 1
+           && load_acquire64(&world->watch.mine->mapped)
+               != 2 * load_acquire64(&world->watch.mine->arrival[0].seq) + 1)
         cpu_pause();
     ranks_die();
     return NULL;
@@ -353,7 +370,7 @@ static void ranks_fail(void **state)
     }
 }
 
-/* ---- tutti_cuda_alloc, tutti_register -------------------------------------------------------------------------------------------- */
+/* ---- tutti_cuda_alloc, tutti_register -------------------------------------------------------- */
 
 static int memory(tutti_comm *world, int rank)
 {
@@ -364,9 +381,10 @@ static int memory(tutti_comm *world, int rank)
     CHECK(at == NULL && strstr(tutti_explain(world), "device is -2"));
     CHECK_IS(tutti_cuda_alloc(&at, 10, 9, world), -EINVAL);
     CHECK(strstr(tutti_explain(world), "no device 9"));
-    CHECK_IS(tutti_cuda_alloc(&at, 0, -1, world), 0);        /* no context yet: LOCAL_RANK, or this rank */
+    CHECK_IS(tutti_cuda_alloc(&at, 0, -1, world), 0); /* no context yet: LOCAL_RANK, or this rank */
     CHECK_IS(driver_pointer(at, &p, NULL), 0);
-    CHECK(p.memory == DRIVER_DEVICE && p.device == rank % 2 && p.bytes == 2 << 20 && (uintptr_t)at % 256 == 0);
+    CHECK(p.memory == DRIVER_DEVICE && p.device == rank % 2 && p.bytes == 2 << 20
+          && (uintptr_t)at % 256 == 0);
     CHECK_IS(tutti_cuda_alloc(&second, 10, !p.device, world), 0);
     CHECK_IS(driver_pointer(second, &p, NULL), 0);
     CHECK_IS(p.device, !(rank % 2));
@@ -408,11 +426,13 @@ static int registered(tutti_comm *world, int rank)
         CHECK_IS(all_reduce(world, NULL), 0);
         CHECK(is_sum(world));
         handles = ipc_export_handles(ipc_export_if(world->world));
-        /* Send buffers of the others, where this rank folds; of the receive buffers nobody said that they may stay open. */
+        /* Send buffers of the others, where this rank folds; of the receive buffers nobody said
+         * that they may stay open. */
         CHECK_IS(ipc_import_open_count(handles), leader && rank ? 0 : 2);
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
-    CHECK_IS(tutti_unregister(address(send), world), 0);     /* all do, and each gives back what the others wait for */
+    /* all do, and each gives back what the others wait for */
+    CHECK_IS(tutti_unregister(address(send), world), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(all_reduce(world, NULL), 0);
     return end(world);
@@ -437,14 +457,16 @@ static int registered_by_work(tutti_comm *world, int rank)
     return end(world);
 }
 
-/* A peer that does nothing any more keeps it open: unregister says so, and the memory is not to be freed yet. */
+/* A peer that does nothing any more keeps it open: unregister says so, and the memory is not to be
+ * freed yet. */
 static int registered_idle(tutti_comm *world, int rank)
 {
     CHECK_IS(begin(world, rank, 0), 0);
     CHECK_IS(tutti_register(address(send), BYTES_, world), 0);
     CHECK_IS(all_reduce(world, NULL), 0);
     if (rank == 1) {
-        CHECK_IS(ranks_await(1, 2), 0);              /* they are out of the call, or they would look while they wait there */
+        /* they are out of the call, or they would look while they wait there */
+        CHECK_IS(ranks_await(1, 2), 0);
         CHECK_IS(tutti_unregister(address(send), world), -EBUSY);
         CHECK(strstr(tutti_explain(world), "still has it open"));
         ranks_say(0, 1);
@@ -463,7 +485,8 @@ static int registered_idle(tutti_comm *world, int rank)
     return 0;
 }
 
-/* What a peer has open when its owner leaves is waited for; a peer that is not heard of for a second keeps it, and it is not freed. */
+/* What a peer has open when its owner leaves is waited for; a peer that is not heard of for a
+ * second keeps it, and it is not freed. */
 static int leaves(tutti_comm *world, int rank)
 {
     void *at;
@@ -471,7 +494,8 @@ static int leaves(tutti_comm *world, int rank)
     CHECK_IS(tutti_cuda_alloc(&at, BYTES_, -1, world), 0);
     memset(host_of((CUdeviceptr)(uintptr_t)at), 0, BYTES_);
     CHECK_IS(tutti_all_reduce(at, at, COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
-    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), leader && rank ? 1 : 2);
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))),
+             leader && rank ? 1 : 2);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
 }
@@ -526,7 +550,9 @@ int main(int argc, char **argv)
     (void)argc;
     cases_with(argv, "fake_cuda");
     setenv("TUTTI_ALGORITHM", "device:-inf=peers", 1);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(other_roads), cmocka_unit_test(devices_fail), cmocka_unit_test(ranks_fail),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(other_roads),
+                                        cmocka_unit_test(devices_fail),
+                                        cmocka_unit_test(ranks_fail),
                                         cmocka_unit_test(memory_of_ours) };
     int wrong = cmocka_run_group_tests(tests, NULL, NULL);
     setenv("TUTTI_ALGORITHM", "device:-inf=leader", 1);

@@ -1,7 +1,8 @@
 /* ctest: timeout=240 */
-/* Device memory that peers read where it lies: every collective by both roads, on one to four devices, by processes and by threads, has the
- * bits of the host's; where it cannot be, the staging has them; and nothing is read of a buffer that its owner has got back. The driver ends
- * a process that reads what is freed, or what another one still writes. */
+/* Device memory that peers read where it lies: every collective by both roads, on one to four
+ * devices, by processes and by threads, has the bits of the host's; where it cannot be, the staging
+ * has them; and nothing is read of a buffer that its owner has got back. The driver ends a process
+ * that reads what is freed, or what another one still writes. */
 #include "child_case.h"
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
@@ -18,8 +19,11 @@
 
 enum { RANKS_MOST = 4, GUARD = 256, ROOM = 1 << 20 };
 
-#define RINGS "broadcast:-inf=pipelined;reduce:-inf=pipelined;all_reduce:-inf=pipelined;reduce_scatter:-inf=pipelined;all_gather:-inf=pipelined;gather:-inf=pipelined;" \
-              "scatter:-inf=pipelined;all_to_all:-inf=pipelined;scan:-inf=pipelined;exscan:-inf=pipelined;"
+#define RINGS                                                                                      \
+    "broadcast:-inf=pipelined;reduce:-inf=pipelined;all_reduce:-inf=pipelined;"                    \
+    "reduce_scatter:-inf=pipelined;all_gather:-inf=pipelined;gather:-inf=pipelined;"               \
+              "scatter:-inf=pipelined;all_to_all:-inf=pipelined;scan:-inf=pipelined;"              \
+              "exscan:-inf=pipelined;"
 
 struct deed { enum kind kind; tutti_type type; tutti_op op; size_t count; bool in_place, direct; };
 
@@ -54,13 +58,15 @@ static size_t width_of(tutti_type type)
     return width[type];
 }
 
-static int call(const struct deed *d, const void *send, void *recv, tutti_comm *world, const tutti_call *how)
+static int call(const struct deed *d, const void *send, void *recv, tutti_comm *world,
+                const tutti_call *how)
 {
     int root = tutti_size(world) - 1;
     switch (d->kind) {
     case KIND_ALL_REDUCE: return tutti_all_reduce(send, recv, d->count, d->type, d->op, world, how);
     case KIND_REDUCE: return tutti_reduce(send, recv, d->count, d->type, d->op, root, world, how);
-    case KIND_REDUCE_SCATTER: return tutti_reduce_scatter(send, recv, d->count, d->type, d->op, world, how);
+    case KIND_REDUCE_SCATTER:
+        return tutti_reduce_scatter(send, recv, d->count, d->type, d->op, world, how);
     case KIND_BROADCAST: return tutti_broadcast(recv, d->count, d->type, root, world, how);
     case KIND_ALL_GATHER: return tutti_all_gather(send, recv, d->count, d->type, world, how);
     case KIND_GATHER: return tutti_gather(send, recv, d->count, d->type, root, world, how);
@@ -105,11 +111,15 @@ static int enter_device(int rank)
 {
     CUcontext context;
     const char *devices = getenv("FAKE_CUDA_DEVICES");
-    return !case_cuda() || cu.cuDevicePrimaryCtxRetain(&context, rank % (devices ? atoi(devices) : 1)) != 0 || cu.cuCtxSetCurrent(context) != 0;
+    return !case_cuda()
+        || cu.cuDevicePrimaryCtxRetain(&context, rank % (devices ? atoi(devices) : 1)) != 0
+        || cu.cuCtxSetCurrent(context) != 0;
 }
 
-/* One collective with host buffers, the same with device buffers; all bytes of both rooms must be alike. */
-static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room *room, uint64_t seed, bool direct)
+/* One collective with host buffers, the same with device buffers; all bytes of both rooms must
+ * be alike. */
+static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room *room,
+                  uint64_t seed, bool direct)
 {
     size_t send, recv;
     uint64_t factor[2] = { 0x4000400040004000u ^ (uint64_t)rank, 3 };
@@ -121,21 +131,26 @@ static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room
     CHECK_IS(call(d, room->host + send, room->host + recv, world, &how), 0);
     uint64_t mapped = load_relaxed64(&world->watch.mine->mapped);
     tutti_work *work = NULL;
-    how.work = seed % 3000 ? NULL : &work;           /* now and then by whoever comes by first, us or the progress thread */
-    CHECK_IS(call(d, (void *)(uintptr_t)(room->at + send), (void *)(uintptr_t)(room->at + recv), world, &how), 0);
+    /* now and then by whoever comes by first, us or the progress thread */
+    how.work = seed % 3000 ? NULL : &work;
+    CHECK_IS(call(d, (void *)(uintptr_t)(room->at + send), (void *)(uintptr_t)(room->at + recv),
+                  world, &how),
+             0);
     if (work)
         CHECK_IS(tutti_wait(work, -1), 0);
     char words[300] = "";
     ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
     if (load_relaxed64(&world->watch.mine->mapped) != (direct ? 2 * world->seq + 1 : mapped)) {
-        fprintf(stderr, "rank %d: %s %s: '%s'\n", rank, kind_name(d->kind), direct ? "went through the staging" : "did not", words);
+        fprintf(stderr, "rank %d: %s %s: '%s'\n", rank, kind_name(d->kind),
+                direct ? "went through the staging" : "did not", words);
         return 1;
     }
     if (memcmp(seen, room->host, ROOM) != 0) {
         size_t i = 0;
         while (seen[i] == room->host[i])
             i++;
-        fprintf(stderr, "rank %d: %s: first difference at byte %zu, send %zu recv %zu\n", rank, kind_name(d->kind), i, send, recv);
+        fprintf(stderr, "rank %d: %s: first difference at byte %zu, send %zu recv %zu\n", rank,
+                kind_name(d->kind), i, send, recv);
         return 1;
     }
     return 0;
@@ -147,7 +162,7 @@ static int room_open(struct room *room)
     return !room->host || cu.cuMemAlloc_v2(&room->at, ROOM) != 0;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static int every(tutti_comm *world, int rank)
 {
@@ -175,8 +190,10 @@ static int every_kept(tutti_comm *world, int rank)
         for (int i = 0; i < DEEDS; i++)
             if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].direct))
                 return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
-    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), tutti_size(world) - 1);
-    CHECK_IS(tutti_barrier(world, NULL), 0);         /* who frees before all have looked may have it back from a rank that still waits */
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))),
+             tutti_size(world) - 1);
+    /* who frees before all have looked may have it back from a rank that still waits */
+    CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(tutti_cuda_free(at, world), 0);
     CHECK_IS(tutti_cuda_free(at, world), -EINVAL);
     free(room.host);
@@ -203,9 +220,13 @@ static int every_mapped(tutti_comm *world, int rank)
 {
     enum { BLOCK = 2 << 20 };
     struct room room = { 0, malloc(ROOM) };
-    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
+    };
+    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUmemGenericAllocationHandle memory;
     CHECK_IS(enter_device(rank), 0);
     CHECK_IS(cu.cuCtxGetDevice(&prop.location.id), 0);
@@ -219,11 +240,14 @@ static int every_mapped(tutti_comm *world, int rank)
     if (kept)
         CHECK_IS(tutti_register((void *)(uintptr_t)room.at, BLOCK, world), 0);
     /* The first operation makes the boxes: it may go through the staging. */
-    CHECK_IS(call(&deeds[0], (void *)(uintptr_t)room.at, (void *)(uintptr_t)(room.at + ROOM), world, NULL), 0);
+    CHECK_IS(call(&deeds[0], (void *)(uintptr_t)room.at, (void *)(uintptr_t)(room.at + ROOM), world,
+                  NULL),
+             0);
     for (int i = 0; i < DEEDS; i++)
         if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].direct))
             return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
-    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), kept ? tutti_size(world) - 1 : 0);
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))),
+             kept ? tutti_size(world) - 1 : 0);
     if (kept) {
         CHECK_IS(tutti_barrier(world, NULL), 0);
         CHECK_IS(tutti_unregister((void *)(uintptr_t)room.at, world), 0);
@@ -234,7 +258,8 @@ static int every_mapped(tutti_comm *world, int rank)
     return 0;
 }
 
-/* What the caller's stream does before the call, at every rank, is done before anybody reads or writes there; nothing waits for other streams. */
+/* What the caller's stream does before the call, at every rank, is done before anybody reads or
+ * writes there; nothing waits for other streams. */
 static int ordered(tutti_comm *world, int rank)
 {
     enum { N = 20000 };
@@ -256,7 +281,9 @@ static int ordered(tutti_comm *world, int rank)
         CHECK_IS(cu.cuMemcpyDtoDAsync_v2(send, from, N * 4, stream), 0);
         CHECK_IS(cu.cuMemsetD8Async(recv, 0x77, N * 4, stream), 0);
         tutti_call how = { .stream = stream };
-        CHECK_IS(tutti_all_reduce((void *)(uintptr_t)send, (void *)(uintptr_t)recv, N, TUTTI_I32, TUTTI_SUM, world, &how), 0);
+        CHECK_IS(tutti_all_reduce((void *)(uintptr_t)send, (void *)(uintptr_t)recv, N, TUTTI_I32,
+                                  TUTTI_SUM, world, &how),
+                 0);
         CHECK_IS(load_relaxed64(&world->watch.mine->mapped), 2 * world->seq + 1);
         int n = tutti_size(world);
         for (int i = 1; i < N; i++)
@@ -338,6 +365,7 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(processes), cmocka_unit_test(descriptors), cmocka_unit_test(threads), cmocka_unit_test(delayed) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(processes), cmocka_unit_test(descriptors),
+                                        cmocka_unit_test(threads), cmocka_unit_test(delayed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

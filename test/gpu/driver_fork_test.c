@@ -22,7 +22,8 @@ static int in_fork(int (*body)(void))
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);            /* one that hangs goes with the case that is ended for it */
+        /* one that hangs goes with the case that is ended for it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         _exit(body());
     }
     return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
@@ -123,7 +124,8 @@ static void *asks_on(void *arg)
     return NULL;
 }
 
-/* Threads of the parent are in the midst of questions whenever it forks; no child waits for them. */
+/* Threads of the parent are in the midst of questions whenever it forks; no child waits
+ * for them. */
 static int fork_in_the_midst(void)
 {
     pthread_t thread;
@@ -139,12 +141,13 @@ static int fork_in_the_midst(void)
 static int child_asks_the_loader(void)
 {
     struct driver_pointer p;
-    alarm(60);                                       /* a lock of the loader that is held for ever */
+    alarm(60);                                      /* a lock of the loader that is held for ever */
     OK(asks(words, &p));
     return p.memory != DRIVER_HOST;
 }
 
-/* Nobody has loaded the driver: each question goes to the loader, which has a lock that fork does not know. */
+/* Nobody has loaded the driver: each question goes to the loader, which has a lock that fork does
+ * not know. */
 static int fork_while_the_loader_is_asked(void)
 {
     pthread_t thread;
@@ -164,7 +167,8 @@ static void forks_are_known(void **state)
     PASSES(fork_before_begin, NULL);
     PASSES(fork_after_refusal, "FAKE_CUDA_DEVICES=0", "RESULT=19", "SAY=no GPU", "SAY2=", NULL);
     PASSES(fork_while_the_loader_is_asked, NULL);
-    /* What the sanitizer has put in malloc's place is locked for good in a child that is forked while another thread allocates (gcc 12). */
+    /* What the sanitizer has put in malloc's place is locked for good in a child that is forked
+     * while another thread allocates (gcc 12). */
     if (getenv("TUTTI_TEST_SANITIZED"))
         print_message("skipped with sanitizers: forks in the midst of threads' questions\n");
     else

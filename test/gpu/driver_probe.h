@@ -14,9 +14,11 @@ extern char words[1024];                             /* of the last question */
 int opens(const struct driver **driver);
 int asks(const void *at, struct driver_pointer *p);
 
-/* A case: RESULT=errno is what driver_open says, the second time, too; SAY and SAY2 are in its words. Pointers are the host's. */
+/* A case: RESULT=errno is what driver_open says, the second time, too; SAY and SAY2 are in its
+ * words. Pointers are the host's. */
 int refused(void);
 
-#define SAYS(what) YES(strstr(words, what) || (fprintf(stderr, "'%s' says nothing of '%s'\n", words, what), false))
+#define SAYS(what) YES(strstr(words, what) || (fprintf(stderr, "'%s' says nothing of '%s'\n", \
+                                                       words, what), false))
 
 #endif

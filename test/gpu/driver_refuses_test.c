@@ -1,7 +1,9 @@
 /* ctest: timeout=180 labels=faults */
-/* What a driver refuses: the error and the sentence at each rank, and a device that can be used behind it. A GPU that another process has for
- * itself; memory that is freed before the operation is over, or before the call; no memory on the device; no handles between processes, as in
- * containers that keep them apart. What is only a faster road ends nothing: the result is right, and the reason is kept. */
+/* What a driver refuses: the error and the sentence at each rank, and a device that can be used
+ * behind it. A GPU that another process has for itself; memory that is freed before the operation
+ * is over, or before the call; no memory on the device; no handles between processes, as in
+ * containers that keep them apart. What is only a faster road ends nothing: the result is right,
+ * and the reason is kept. */
 #include "child_case.h"
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
@@ -41,8 +43,8 @@ static bool is_sum(const float *x, int n)
 
 static int begin(void)
 {
-    alarm(LIFE_S);                                   /* who hangs is killed, and the test sees it */
-    signal(SIGSEGV, SIG_DFL);                        /* cmocka's would go on as the test in this child */
+    alarm(LIFE_S);                              /* who hangs is killed, and the test sees it */
+    signal(SIGSEGV, SIG_DFL);                   /* cmocka's would go on as the test in this child */
     YES(case_cuda());
     OK(cu.cuMemAlloc_v2(&send, BYTES_));
     OK(cu.cuMemAlloc_v2(&recv, BYTES_));
@@ -76,17 +78,21 @@ static int says(const char *words, const char *what, int rank)
 /* The report of a failure of rank 1's device: who was it, says everybody else. */
 static int explains(tutti_comm *comm, int rank, const char *what)
 {
-    return says(tutti_explain(comm), what, rank) || says(tutti_explain(comm), "device 0 (Fake GPU A", rank)
+    return says(tutti_explain(comm), what, rank)
+        || says(tutti_explain(comm), "device 0 (Fake GPU A", rank)
         || (rank != ONE && says(tutti_explain(comm), "rank 1", rank));
 }
 
-/* ---- exclusive: the GPU is another process's ---------------------------------------------------------------------------------------- */
+/* ---- exclusive: the GPU is another process's ------------------------------------------------- */
 
 /* Memory of that GPU, which needs no context. */
 static int make_without_context(void)
 {
-    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
+    };
+    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUmemGenericAllocationHandle memory;
     OK(cu.cuMemCreate(&memory, BLOCK, &prop, 0));
     OK(cu.cuMemAddressReserve(&send, BLOCK, 0, 0, 0));
@@ -151,9 +157,10 @@ static void test_exclusive(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* ---- freed too early ------------------------------------------------------------------------------------------------------------------ */
+/* ---- freed too early ------------------------------------------------------------------------- */
 
-/* In the caller's stream stands what holds the operation up: meanwhile its buffer is freed, before anybody could open it. */
+/* In the caller's stream stands what holds the operation up: meanwhile its buffer is freed, before
+ * anybody could open it. */
 static int freed_in_operation(tutti_comm *world, int rank)
 {
     CUstream stream;
@@ -169,7 +176,8 @@ static int freed_in_operation(tutti_comm *world, int rank)
         call.stream = stream;
     }
     YES(rank == ONE || ranks_await(0, 1) == 0);
-    IS(tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, &call), 0);
+    IS(tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, &call),
+       0);
     if (rank == ONE) {
         OK(cu.cuMemFree_v2(send));
         ranks_say(0, 1);
@@ -196,8 +204,12 @@ static int freed_before_call(tutti_comm *world, int rank)
     IS(on_device(world), 0);
     if (rank == ONE) {
         OK(cu.cuMemFree_v2(send));
-        IS(tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), -EINVAL);
-        YES(!says(tutti_explain(world), "the send buffer is memory that neither the CPU nor a GPU of this process can reach", rank));
+        IS(tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, NULL),
+           -EINVAL);
+        YES(!says(tutti_explain(world),
+                  "the send buffer is memory that neither the CPU nor a GPU of this process can "
+                  "reach",
+                  rank));
         OK(cu.cuMemAlloc_v2(&send, BYTES_));
     }
     IS(on_device(world), 0);
@@ -206,7 +218,8 @@ static int freed_before_call(tutti_comm *world, int rank)
     return 0;
 }
 
-/* Registered, lent, and freed without a word; then something new at that address. Its owner does wrong, and nobody gets wrong results. */
+/* Registered, lent, and freed without a word; then something new at that address. Its owner does
+ * wrong, and nobody gets wrong results. */
 static int freed_while_lent(tutti_comm *world, int rank)
 {
     YES(begin() == 0);
@@ -230,7 +243,8 @@ static int freed_while_lent(tutti_comm *world, int rank)
     return 0;
 }
 
-static const char *const roads[] = { "device:-inf=pinned", "device:-inf=leader", "device:-inf=peers" };
+static const char *const roads[] = { "device:-inf=pinned", "device:-inf=leader",
+                                     "device:-inf=peers" };
 enum { ROADS = 3 };
 
 static void test_freed(void **state)
@@ -240,7 +254,7 @@ static void test_freed(void **state)
         setenv("TUTTI_ALGORITHM", roads[i], 1);
         assert_int_equal(ranks_run(RANKS, freed_in_operation, 0), 0);
         assert_int_equal(ranks_run(RANKS, freed_before_call, 0), 0);
-        setenv("FAKE_CUDA_MISUSE", "report", 1);     /* that driver says what the owner does wrong */
+        setenv("FAKE_CUDA_MISUSE", "report", 1);    /* that driver says what the owner does wrong */
         setenv("FAKE_CUDA_END", "lax", 1);
         assert_int_equal(ranks_run(RANKS, freed_while_lent, 0), 0);
         unsetenv("FAKE_CUDA_MISUSE");
@@ -249,9 +263,10 @@ static void test_freed(void **state)
     unsetenv("TUTTI_ALGORITHM");
 }
 
-/* ---- no memory, no handles ---------------------------------------------------------------------------------------------------------- */
+/* ---- no memory, no handles ------------------------------------------------------------------- */
 
-/* expected: rank 1's, others' of a failure are -ECANCELED for -ENOMEM. 0: there is another road, and rank 1 has noted why. */
+/* expected: rank 1's, others' of a failure are -ECANCELED for -ENOMEM. 0: there is another road,
+ * and rank 1 has noted why. */
 struct expected { const char *fault; int expected; const char *says; };
 static const struct expected *refusal;
 
@@ -300,12 +315,18 @@ static void test_staging(void **state)
 {
     (void)state;
     static const struct expected of_staging[] = {
-        { "cuStreamCreate:1:2", -ENOMEM, "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
-        { "cuStreamCreate:2:2", -ENOMEM, "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
-        { "cuEventCreate:3:2", -ENOMEM, "cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
-        { "cuMemcpyDtoHAsync:1:2", -ENOMEM, "cuMemcpyDtoHAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
-        { "cuMemcpyHtoDAsync:1:2", -ENOMEM, "cuMemcpyHtoDAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
-        { "cuMemHostRegister:*:2", 0, "" },          /* copies take longer from memory that is not pinned, and that is all */
+        { "cuStreamCreate:1:2", -ENOMEM,
+          "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        { "cuStreamCreate:2:2", -ENOMEM,
+          "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        { "cuEventCreate:3:2", -ENOMEM,
+          "cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        { "cuMemcpyDtoHAsync:1:2", -ENOMEM,
+          "cuMemcpyDtoHAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        { "cuMemcpyHtoDAsync:1:2", -ENOMEM,
+          "cuMemcpyHtoDAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        /* copies take longer from memory that is not pinned, and that is all */
+        { "cuMemHostRegister:*:2", 0, "" },
         { "cuMemHostRegister:*:304", 0, "" },
     };
     all_refused(roads[0], of_staging, sizeof of_staging / sizeof of_staging[0]);
@@ -316,13 +337,19 @@ static void test_handles(void **state)
     (void)state;
     static const struct expected of_handles[] = {
         { "cuIpcGetMemHandle:*:801", 0, "cuIpcGetMemHandle: CUDA_ERROR_NOT_SUPPORTED (801)" },
-        { "cuIpcOpenMemHandle:*:801", 0, "s memory: cuIpcOpenMemHandle: CUDA_ERROR_NOT_SUPPORTED (801)" },
-        { "cuIpcOpenMemHandle:*:304", 0, "s memory: cuIpcOpenMemHandle: CUDA_ERROR_OPERATING_SYSTEM (304)" },
-        { "cuIpcOpenMemHandle:*:1", 0, "s memory: cuIpcOpenMemHandle: CUDA_ERROR_INVALID_VALUE (1)" },
-        { "cuIpcOpenMemHandle:*:2", 0, "s memory: cuIpcOpenMemHandle: CUDA_ERROR_OUT_OF_MEMORY (2)" },
+        { "cuIpcOpenMemHandle:*:801", 0,
+          "s memory: cuIpcOpenMemHandle: CUDA_ERROR_NOT_SUPPORTED (801)" },
+        { "cuIpcOpenMemHandle:*:304", 0,
+          "s memory: cuIpcOpenMemHandle: CUDA_ERROR_OPERATING_SYSTEM (304)" },
+        { "cuIpcOpenMemHandle:*:1", 0,
+          "s memory: cuIpcOpenMemHandle: CUDA_ERROR_INVALID_VALUE (1)" },
+        { "cuIpcOpenMemHandle:*:2", 0,
+          "s memory: cuIpcOpenMemHandle: CUDA_ERROR_OUT_OF_MEMORY (2)" },
         { "cuModuleLoadData:*:2", 0, "cuModuleLoadData: CUDA_ERROR_OUT_OF_MEMORY (2)" },
-        { "cuLaunchKernel:1:2", -ENOMEM, "cuLaunchKernel: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
-        { "cuMemcpyDtoDAsync:1:2", -ENOMEM, "cuMemcpyDtoDAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        { "cuLaunchKernel:1:2", -ENOMEM,
+          "cuLaunchKernel: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        { "cuMemcpyDtoDAsync:1:2", -ENOMEM,
+          "cuMemcpyDtoDAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
     };
     all_refused(roads[2], of_handles, sizeof of_handles / sizeof of_handles[0]);
 }
@@ -334,7 +361,9 @@ static int no_room(tutti_comm *world, int rank)
     YES(begin() == 0);
     setenv("FAKE_CUDA_FAIL", "cuMemAlloc:*:2", 1);
     IS(tutti_cuda_alloc(&at, 3 << 20, 0, world), -ENOMEM);
-    YES(!at && !says(tutti_explain(world), "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory", rank));
+    YES(!at
+        && !says(tutti_explain(world), "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory",
+                 rank));
     unsetenv("FAKE_CUDA_FAIL");
     IS(tutti_cuda_alloc(&at, 3 << 20, 0, world), 0);
     IS(on_device(world), 0);
@@ -354,7 +383,10 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_exclusive), cmocka_unit_test(test_freed), cmocka_unit_test(test_staging),
-                                        cmocka_unit_test(test_handles), cmocka_unit_test(test_no_room) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exclusive), cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_staging), cmocka_unit_test(test_handles),
+        cmocka_unit_test(test_no_room)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

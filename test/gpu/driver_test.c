@@ -1,6 +1,7 @@
 /* ctest: timeout=180 */
-/* CUDA's driver as it is found, or not found, and what it says of pointers. Each case is a process, since both are for good; those
- * that need another library, or none, are this program begun anew with the case's name. */
+/* CUDA's driver as it is found, or not found, and what it says of pointers. Each case is a process,
+ * since both are for good; those that need another library, or none, are this program begun anew
+ * with the case's name. */
 #include "driver_probe.h"
 #include "device_fixture.h"
 
@@ -25,14 +26,17 @@ static bool is_loaded(void)
     return library != NULL;
 }
 
-/* ---- nobody has it ---------------------------------------------------------------------------------------------------------------- */
+/* ---- nobody has it --------------------------------------------------------------------------- */
 
 static int host_only(void)
 {
     struct driver_pointer p;
     int local = 0;
-    void *heap = malloc(1000), *mapped = mmap(NULL, 8192, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    const void *pointers[] = { &local, heap, mapped, words, "text", NULL, (void *)(uintptr_t)-1, (void *)0x7f0000000000 };
+    void *heap = malloc(1000),
+         *mapped = mmap(NULL, 8192, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const void *pointers[] = {
+        &local, heap, mapped, words, "text", NULL, (void *)(uintptr_t)-1, (void *)0x7f0000000000
+    };
     for (int round = 0; round < 100; round++)
         for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
             OK(asks(pointers[i], &p));
@@ -57,7 +61,7 @@ static void host_programs_never_load_it(void **state)
     PASSES(host_only, NULL);
 }
 
-/* ---- it is there ------------------------------------------------------------------------------------------------------------------ */
+/* ---- it is there ----------------------------------------------------------------------------- */
 
 static int opened(void)
 {
@@ -105,7 +109,7 @@ static int opened_by_many(void)
         YES(driver[i] == driver[0]);
     }
     YES(case_cuda());
-    IS(fake.fakeCalls(), 3 + 3);                     /* cuInit, version, count: once; and what case_cuda does */
+    IS(fake.fakeCalls(), 3 + 3);        /* cuInit, version, count: once; and what case_cuda does */
     return 0;
 }
 
@@ -156,8 +160,11 @@ static int created(void)
 {
     struct driver_pointer p;
     CUmemGenericAllocationHandle h;
-    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
+    };
     CUdeviceptr at;
     size_t grain = 2 << 20;
     YES(case_cuda());
@@ -220,7 +227,7 @@ static void it_answers(void **state)
            "WANT=cuPointerGetAttributes: CUDA_ERROR_UNKNOWN (999): unknown error", NULL);
 }
 
-/* ---- it is not there, or no good ------------------------------------------------------------------------------------------------------ */
+/* ---- it is not there, or no good ------------------------------------------------------------- */
 
 #define REFUSED(error, say, say2, ...) \
     do { \
@@ -234,15 +241,22 @@ static void says_why_not(void **state)
     (void)state;
     REFUSED(ENODEV, "no GPU: stub library", "not a driver", "FAKE_CUDA_STUB=1", NULL);
     REFUSED(ENODEV, "no GPU: stub library", "", "FAKE_CUDA_FAIL=cuInit:*:34", NULL);
-    REFUSED(ENODEV, "no GPU: ", "CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected", "FAKE_CUDA_DEVICES=0", NULL);
+    REFUSED(ENODEV, "no GPU: ", "CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected",
+            "FAKE_CUDA_DEVICES=0", NULL);
     REFUSED(ENODEV, "no GPU: ", "CUDA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES=", NULL);
-    REFUSED(EIO, "cuInit: CUDA_ERROR_UNKNOWN (999): unknown error", "", "FAKE_CUDA_FAIL=cuInit:1:999", NULL);
-    REFUSED(EIO, "cuInit: CUDA_ERROR_OPERATING_SYSTEM (304)", "", "FAKE_CUDA_FAIL=cuInit:1:304", NULL);
-    REFUSED(ENODEV, "cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)", "", "FAKE_CUDA_FAIL=cuInit:1:803", NULL);
-    REFUSED(EBUSY, "cuInit: CUDA_ERROR_DEVICE_UNAVAILABLE (46)", "", "FAKE_CUDA_FAIL=cuInit:1:46", NULL);
+    REFUSED(EIO, "cuInit: CUDA_ERROR_UNKNOWN (999): unknown error", "",
+            "FAKE_CUDA_FAIL=cuInit:1:999", NULL);
+    REFUSED(EIO, "cuInit: CUDA_ERROR_OPERATING_SYSTEM (304)", "", "FAKE_CUDA_FAIL=cuInit:1:304",
+            NULL);
+    REFUSED(ENODEV, "cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)", "",
+            "FAKE_CUDA_FAIL=cuInit:1:803", NULL);
+    REFUSED(EBUSY, "cuInit: CUDA_ERROR_DEVICE_UNAVAILABLE (46)", "", "FAKE_CUDA_FAIL=cuInit:1:46",
+            NULL);
     REFUSED(EIO, "cuInit: CUDA's error (888)", "", "FAKE_CUDA_FAIL=cuInit:1:888", NULL);
-    REFUSED(EIO, "cuDriverGetVersion: CUDA_ERROR_UNKNOWN (999)", "", "FAKE_CUDA_FAIL=cuDriverGetVersion:1:999", NULL);
-    REFUSED(EIO, "cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)", "", "FAKE_CUDA_FAIL=cuDeviceGetCount:1:999", NULL);
+    REFUSED(EIO, "cuDriverGetVersion: CUDA_ERROR_UNKNOWN (999)", "",
+            "FAKE_CUDA_FAIL=cuDriverGetVersion:1:999", NULL);
+    REFUSED(EIO, "cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)", "",
+            "FAKE_CUDA_FAIL=cuDeviceGetCount:1:999", NULL);
 }
 
 /* Begins this program anew with another folder in LD_LIBRARY_PATH, to do what `name` says. */
@@ -260,7 +274,8 @@ static int with_old(void) { return anew(TEST_BUILD "/fake_cuda_old", "refused");
 static int with_old_pointers(void) { return anew(TEST_BUILD "/fake_cuda_old", "old_pointers"); }
 static int with_scratch(void) { return anew(scratch, "refused"); }
 
-/* One function is missing, and it is not this one: pointers are told all the same, to a program that uses CUDA without us. */
+/* One function is missing, and it is not this one: pointers are told all the same, to a program
+ * that uses CUDA without us. */
 static int old_pointers(void)
 {
     struct driver_pointer p;
@@ -290,14 +305,19 @@ static int old_pointers(void)
 /* As the empty folder shows, if a real driver is installed. */
 static bool a_driver_is_installed(void)
 {
-    return case_run(with_scratch, (const char *const[]){ "RESULT=19", "SAY=no CUDA driver: there is no libcuda.so.1", "SAY2=", NULL }) != 0;
+    return case_run(with_scratch,
+                    (const char *const[]){ "RESULT=19",
+                                           "SAY=no CUDA driver: there is no libcuda.so.1",
+                                           "SAY2=", NULL })
+        != 0;
 }
 
 static void needs_the_whole_library(void **state)
 {
     (void)state;
     char path[64];
-    PASSES(with_old, "RESULT=38", "SAY=the CUDA driver is too old: it has no cuDeviceGetUuid_v2", "SAY2=R470", NULL);
+    PASSES(with_old, "RESULT=38", "SAY=the CUDA driver is too old: it has no cuDeviceGetUuid_v2",
+           "SAY2=R470", NULL);
     PASSES(with_old_pointers, NULL);
     assert_non_null(mkdtemp(scratch));
     bool installed = a_driver_is_installed();
@@ -306,9 +326,12 @@ static void needs_the_whole_library(void **state)
     snprintf(path, sizeof path, "%s/libcuda.so.1", scratch);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fputs("this is not a library, but it has the name of one, and is longer than the header of an ELF file would be\n", file);
+    fputs("this is not a library, but it has the name of one, and is longer than the header of an "
+          "ELF file would be\n",
+          file);
     fclose(file);
-    PASSES(with_scratch, "RESULT=19", "SAY=no CUDA driver: libcuda.so.1 cannot be loaded:", "SAY2=invalid ELF header", NULL);
+    PASSES(with_scratch, "RESULT=19",
+           "SAY=no CUDA driver: libcuda.so.1 cannot be loaded:", "SAY2=invalid ELF header", NULL);
     unlink(path);
     rmdir(scratch);
     void *real = installed ? dlopen("/usr/lib/x86_64-linux-gnu/libcuda.so.1", RTLD_LAZY) : NULL;
@@ -347,7 +370,8 @@ static void each_symbol_is_needed(void **state)
     assert_null(driver_bind(&api, all_but_one, NULL));
     static const unsigned char nothing[sizeof(void *)];
     for (size_t i = 0; i < SYMBOLS; i++)
-        assert_memory_not_equal((unsigned char *)&api + i * sizeof(void *), nothing, sizeof nothing);
+        assert_memory_not_equal((unsigned char *)&api + i * sizeof(void *), nothing,
+                                sizeof nothing);
 }
 
 static void errors_have_numbers(void **state)

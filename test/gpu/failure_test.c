@@ -1,6 +1,6 @@
 /* ctest: timeout=300 labels=faults */
-/* A device, a call of CUDA, a peer fails while device buffers are under way: all or none, a report that names the device, and a device that
- * can still be used. */
+/* A device, a call of CUDA, a peer fails while device buffers are under way: all or none, a report
+ * that names the device, and a device that can still be used. */
 #include "host_compare.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum { W_STARTED };                                  /* words of the page: a cou
 
 static const size_t sizes[] = { 3, 5000, MOST };     /* line, eager, pipeline */
 
-/* ---- CUDA says no on rank 1, at the nth call of a function ------------------------------------------------------------------------ */
+/* ---- CUDA says no on rank 1, at the nth call of a function ----------------------------------- */
 
 struct fault { const char *what; int mine, others; const char *say; };
 static const struct fault *fault;
@@ -35,14 +35,17 @@ static int with_fault(tutti_comm *world, int rank)
         got = compare_call(world, &r);
     IS(got, expected);
     if (expected < 0 && !strstr(tutti_explain(world), fault->say)) {
-        fprintf(stderr, "rank %d, %s: '%s' says nothing of '%s'\n", rank, fault->what, tutti_explain(world), fault->say);
+        fprintf(stderr, "rank %d, %s: '%s' says nothing of '%s'\n", rank, fault->what,
+                tutti_explain(world), fault->say);
         return 1;
     }
-    setenv("FAKE_CUDA_END", "lax", 1);               /* a context that has died keeps what was registered in it */
-    return expected < 0 && rank == 1 ? (tutti_finalize(world), fflush(NULL), 0) : compare_end(world);
+    setenv("FAKE_CUDA_END", "lax", 1); /* a context that has died keeps what was registered in it */
+    return expected < 0 && rank == 1 ? (tutti_finalize(world), fflush(NULL), 0)
+                                     : compare_end(world);
 }
 
-/* The first ones fail before rank 1 has begun, which must not leave the others waiting; numbers of calls are this process's, the test's included. */
+/* The first ones fail before rank 1 has begun, which must not leave the others waiting; numbers of
+ * calls are this process's, the test's included. */
 static void test_faults(void **state)
 {
     (void)state;
@@ -66,7 +69,8 @@ static void test_faults(void **state)
         { "cuDevicePrimaryCtxRetain:2:2", -ENOMEM, -ECANCELED, "cuDevicePrimaryCtxRetain" },
         { "cuDeviceGetName:1:101", -EIO, -EIO, "cuDeviceGetName" },
     };
-    setenv("TUTTI_ALGORITHM", "device:-inf=pinned", 1);      /* the others have their own: direct_fault_test.c, cuda_error_every_test.c */
+    /* the others have their own: direct_fault_test.c, cuda_error_every_test.c */
+    setenv("TUTTI_ALGORITHM", "device:-inf=pinned", 1);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         for (int s = 0; s < 3; s++) {
             fault = &faults[i];
@@ -78,7 +82,8 @@ static void test_faults(void **state)
     unsetenv("TUTTI_ALGORITHM");
 }
 
-/* ---- a peer is gone, aborts, or is late, while this rank's copies and the caller's stream are under way ---------------------------- */
+/* ---- a peer is gone, aborts, or is late, while this rank's copies and the caller's stream are
+ * under way ---- */
 
 enum end { END_KILL, END_ABORT, END_DEADLINE, ENDS };
 static enum end end_how;
@@ -91,7 +96,9 @@ static int survivors_go_on(tutti_comm *world)
     float *x = fake.fakePeek(compare_in);
     for (int i = 0; i < 9000; i++)
         x[i] = (float)i;
-    IS(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_out, 9000, TUTTI_F32, TUTTI_SUM, left, NULL), 0);
+    IS(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_out, 9000,
+                        TUTTI_F32, TUTTI_SUM, left, NULL),
+       0);
     x = fake.fakePeek(compare_out);
     for (int i = 0; i < 9000; i++)
         IS(x[i], (float)i * (float)tutti_size(left));
@@ -127,7 +134,9 @@ static int with_end(tutti_comm *world, int rank)
     int got = tutti_wait(work, -1);
     IS(got, end_how == END_KILL ? -EOWNERDEAD : end_how == END_ABORT ? -ECANCELED : -ETIMEDOUT);
     /* Before it has arrived it alone knows what it waits for. */
-    if (end_how == END_DEADLINE && !strstr(tutti_explain(world), end_size == MOST ? "rank 1, which waits for its device" : "missing: rank 1")) {
+    if (end_how == END_DEADLINE
+        && !strstr(tutti_explain(world),
+                   end_size == MOST ? "rank 1, which waits for its device" : "missing: rank 1")) {
         fprintf(stderr, "%s\n", tutti_explain(world));
         return 1;
     }
@@ -156,6 +165,7 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_faults), cmocka_unit_test(test_ends) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_faults),
+                                        cmocka_unit_test(test_ends) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,28 @@
-/* libcuda.so.1 for the tests: CUDA's driver interface without a GPU, as far as we use it, strict about how it is used.
+/* libcuda.so.1 for the tests: CUDA's driver interface without a GPU, as far as we use it, strict
+ * about how it is used.
  *
- * LD_LIBRARY_PATH chooses it; <build>/fake_cuda is where it lies. In this file: begin, devices, contexts, names of errors.
- * Its behaviour is set by the environment, read at cuInit:
+ * LD_LIBRARY_PATH chooses it; <build>/fake_cuda is where it lies. In this file: begin, devices,
+ * contexts, names of errors. Its behaviour is set by the environment, read at cuInit:
  *   FAKE_CUDA_DEVICES=n      how many GPUs the machine has, 1 by default; 0: cuInit answers 100
  *   CUDA_VISIBLE_DEVICES     which of them this process sees, in which order: "1,0"
- *   FAKE_CUDA_DELAY_US=n     before each operation of a stream: a random time up to n microseconds; 0 by default
+ *   FAKE_CUDA_DELAY_US=n     before each operation of a stream: a random time up to n microseconds;
+ *                            0 by default
  *   FAKE_CUDA_SEED=n         of those
  *   FAKE_CUDA_FAIL=symbol:nth:error,...    see enter.c
  *   FAKE_CUDA_STUB=1         every call answers 34, as in the toolkit's stub library
- *   FAKE_CUDA_PINNED=require an asynchronous copy from or to host memory that is not registered is misuse
+ *   FAKE_CUDA_PINNED=require an asynchronous copy from or to host memory that is not
+ *   registered is misuse
  *   FAKE_CUDA_PEER=0         no GPU can reach another one's memory
- *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time, who has locked path.<number of the GPU>
+ *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time,
+ *   who has locked path.<number of the GPU>
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy
  *   FAKE_CUDA_MISUSE=report  misuse is told and counted, and the process goes on
- *   FAKE_CUDA_END=lax        what is still registered or open when the process ends is not looked at
+ *   FAKE_CUDA_END=lax        what is still registered or open when the process ends is
+ *                            not looked at
  *
- * Streams are threads. The NULL stream is CUDA's legacy default stream: an operation in it waits for all earlier ones in the
- * context's blocking streams, and theirs for its earlier ones; streams made with CU_STREAM_NON_BLOCKING take no part in that. */
+ * Streams are threads. The NULL stream is CUDA's legacy default stream: an operation in it waits
+ * for all earlier ones in the context's blocking streams, and theirs for its earlier ones; streams
+ * made with CU_STREAM_NON_BLOCKING take no part in that. */
 #include "fake/fake.h"
 
 #include <fcntl.h>
@@ -98,7 +104,8 @@ static const struct { CUresult error; const char *name, *words; } errors[] = {
     { 200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid" },
     { 201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context" },
     { 208, "CUDA_ERROR_ALREADY_MAPPED", "resource already mapped" },
-    { 217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", "peer access is not supported between these two devices" },
+    { 217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
+      "peer access is not supported between these two devices" },
     { 218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed" },
     { 221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND", "PTX JIT compiler library not found" },
     { 304, "CUDA_ERROR_OPERATING_SYSTEM", "OS call failed or operation not supported on this OS" },
@@ -108,11 +115,14 @@ static const struct { CUresult error; const char *name, *words; } errors[] = {
     { 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered" },
     { 704, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled" },
     { 709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed" },
-    { 712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "part or all of the requested memory range is already mapped" },
-    { 713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", "pointer does not correspond to a registered memory region" },
+    { 712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+      "part or all of the requested memory range is already mapped" },
+    { 713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
+      "pointer does not correspond to a registered memory region" },
     { 719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure" },
     { 801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported" },
-    { 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination" },
+    { 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+      "system has unsupported display driver / cuda driver combination" },
     { 999, "CUDA_ERROR_UNKNOWN", "unknown error" },
 };
 
@@ -141,7 +151,7 @@ CUresult cuGetErrorString(CUresult error, const char **words)
     return error_row(error, NULL, words);
 }
 
-/* ---- devices -------------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static bool is_device(CUdevice device)
 {
@@ -196,19 +206,25 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
     static const int known[][2] = {
         { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 4 }, { CU_DEVICE_ATTRIBUTE_INTEGRATED, 0 },
-        { CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 }, { CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT },
-        { CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 }, { CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
-        { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9 }, { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0 },
-        { CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0 }, { CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
+        { CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
+        { CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT },
+        { CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 },
+        { CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
+        { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9 },
+        { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0 },
+        { CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0 },
+        { CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
         { CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
-        { CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 }, { CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1 },
+        { CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
+        { CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1 },
     };
     ENTER;
     if (!is_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i][0] == attribute) {
-            bool exclusive = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE && getenv("FAKE_CUDA_EXCLUSIVE");
+            bool exclusive = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE
+                && getenv("FAKE_CUDA_EXCLUSIVE");
             *value = exclusive ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : known[i][1];
             return 0;
         }
@@ -217,7 +233,8 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 
 static bool reaches(CUdevice device, CUdevice peer)
 {
-    return device != peer && environment("FAKE_CUDA_PEER", 1) != 0;      /* a device is not its own peer */
+    /* a device is not its own peer */
+    return device != peer && environment("FAKE_CUDA_PEER", 1) != 0;
 }
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
@@ -229,7 +246,8 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
     return 0;
 }
 
-/* ---- contexts: a device's primary one, which the runtime and all libraries share, and no others ------------------------------ */
+/* ---- contexts: a device's primary one, which the runtime and all libraries share, and no
+ * others ---- */
 
 static bool is_context(const struct CUctx_st *context)
 {
@@ -271,7 +289,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return 0;
 }
 
-/* The last one gone, all that was made in it goes, and a new begin finds no error. Memory is not looked after: it may be. */
+/* The last one gone, all that was made in it goes, and a new begin finds no error. Memory is not
+ * looked after: it may be. */
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     ENTER;
@@ -295,7 +314,8 @@ CUresult context_check(struct CUctx_st *context, bool work)
     if (!context->retained)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (context->error && context->told && work)
-        fake_misuse("use after context error", "more work is given to device %d after %s said %d", context->device, context->told, context->error);
+        fake_misuse("use after context error", "more work is given to device %d after %s said %d",
+                    context->device, context->told, context->error);
     if (context->error && !context->told)
         context->told = fake_entered;
     return context->error;
@@ -411,9 +431,10 @@ CUresult cuCtxSynchronize(void)
     return error;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* What a process that ends by itself has forgotten. A forked one, or one that ends by _exit, is not asked. */
+/* What a process that ends by itself has forgotten. A forked one, or one that ends by _exit, is
+ * not asked. */
 __attribute__((destructor)) static void at_end(void)
 {
     if (!fake.ready || fake.pid != getpid() || environment_is("FAKE_CUDA_END", "lax"))

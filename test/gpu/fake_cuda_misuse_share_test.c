@@ -1,6 +1,6 @@
 /* ctest: timeout=120 */
-/* What processes that share device memory can do wrong, and that the tests' driver finds it. A wrong process is ended in the midst
- * of it; the other one hears of that by its socket. */
+/* What processes that share device memory can do wrong, and that the tests' driver finds it. A
+ * wrong process is ended in the midst of it; the other one hears of that by its socket. */
 #include "device_fixture.h"
 
 #include <setjmp.h>
@@ -29,7 +29,8 @@ static int wrong_base(void)
     return 0;
 }
 
-/* The exporter of the cases of two: gives its buffer's handle, and frees it when the other says so. */
+/* The exporter of the cases of two: gives its buffer's handle, and frees it when the
+ * other says so. */
 static int exports(void)
 {
     char go;
@@ -60,7 +61,7 @@ static int import(bool closes, bool uses, bool ever_closes)
         OK(cu.cuIpcCloseMemHandle(at));
     YES(tell(&go, 1));
     if (!hear(&go, 1))
-        return fixture_end();                                /* the exporter was ended for its misuse */
+        return fixture_end();                           /* the exporter was ended for its misuse */
     if (uses)
         cu.cuMemcpyDtoHAsync_v2(host, at, BYTES, s1);
     if (!closes && ever_closes)
@@ -116,7 +117,8 @@ static void sharing_is_checked(void **state)
     FINDS_IN_SECOND("closed too early:", exports, closes_too_early, NULL);
 }
 
-/* One process writes, and tells the other at once; an event, if there is one, puts its read after the write. */
+/* One process writes, and tells the other at once; an event, if there is one, puts its read after
+ * the write. */
 static int writes(bool event)
 {
     char go = 'g';
@@ -133,7 +135,7 @@ static int writes(bool event)
     if (event)
         OK(cu.cuEventRecord(e, s1));
     YES(tell(&go, 1));
-    hear(&go, 1);                                    /* its read is given to its stream, and must not have begun; or it has ended */
+    hear(&go, 1);   /* its read is given to its stream, and must not have begun; or it has ended */
     fake.fakeHold(s1, 0);
     hear(&go, 1);
     return fixture_end();

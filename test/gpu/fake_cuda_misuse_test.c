@@ -1,6 +1,7 @@
 /* ctest: timeout=120 */
-/* The tests' driver finds what is seeded here: each way to misuse CUDA ends its process with one line that names it. Beside each
- * stands the right way, which must pass: a checker that always complains would find everything, too. */
+/* The tests' driver finds what is seeded here: each way to misuse CUDA ends its process with one
+ * line that names it. Beside each stands the right way, which must pass: a checker that always
+ * complains would find everything, too. */
 #include "device_fixture.h"
 
 #include "gpu/kernel.h"
@@ -11,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* ---- order within a process ------------------------------------------------------------------------------------------------------ */
+/* ---- order within a process ------------------------------------------------------------------ */
 
 static int two_streams(bool event)
 {
@@ -86,7 +87,8 @@ static int host_waited(void)
     return fixture_end();
 }
 
-/* A pinned buffer is memory as well: the second copy fills it while the first still takes from it. */
+/* A pinned buffer is memory as well: the second copy fills it while the first still
+ * takes from it. */
 static int pipeline_slot_reused(void)
 {
     if (fixture_begin(true))
@@ -146,7 +148,7 @@ static void order_is_checked(void **state)
     }
 }
 
-/* ---- host memory --------------------------------------------------------------------------------------------------------------- */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 static int pageable(void)
 {
@@ -155,7 +157,7 @@ static int pageable(void)
     memset(host, 7, BYTES);
     OK(cu.cuMemcpyHtoDAsync_v2(dev, host, BYTES, s1));
     OK(cu.cuMemcpyDtoHAsync_v2(host + BYTES, dev, BYTES, s1));
-    IS(memcmp(host, host + BYTES, BYTES), 0);        /* it has ended: the memory is not registered */
+    IS(memcmp(host, host + BYTES, BYTES), 0);       /* it has ended: the memory is not registered */
     return 0;
 }
 
@@ -167,7 +169,7 @@ static int touched(bool waited)
     OK(cu.cuStreamSynchronize(s1));
     fake.fakeHold(s1, 1);
     OK(cu.cuMemcpyDtoHAsync_v2(host, dev, BYTES, s1));
-    IS(host[0], 0xdb);                               /* whoever reads now does not get yesterday's data, either */
+    IS(host[0], 0xdb);              /* whoever reads now does not get yesterday's data, either */
     IS(fake.fakeHostAccess(host + BYTES, BYTES, 1), 0);
     if (!waited)
         fake.fakeHostAccess(host + 100, 1, 0);
@@ -205,7 +207,7 @@ static void host_memory_is_checked(void **state)
     FINDS("unregistered too early:", unregistered_too_early, NULL);
 }
 
-/* ---- objects, errors ------------------------------------------------------------------------------------------------------------- */
+/* ---- objects, errors ------------------------------------------------------------------------- */
 
 static int stream_after_end(void)
 {
@@ -260,7 +262,8 @@ static void objects_and_errors_are_checked(void **state)
     (void)state;
     FINDS("use after the end:", stream_after_end, NULL);
     FINDS("use after the end:", event_after_end, NULL);
-    FINDS("use after context error:", goes_on_after_error, "FAKE_CUDA_FAIL=cuMemsetD8Async:1:700a", NULL);
+    FINDS("use after context error:", goes_on_after_error, "FAKE_CUDA_FAIL=cuMemsetD8Async:1:700a",
+          NULL);
     PASSES(cleans_up_after_error, "FAKE_CUDA_FAIL=cuMemsetD8Async:1:700a", NULL);
     FINDS("missing order:", reports, "FAKE_CUDA_MISUSE=report", NULL);
     assert_non_null(strstr(case_stderr(), "went on"));

@@ -1,6 +1,6 @@
 /* ctest: timeout=180 */
-/* Kernels, sharing, and whole programs on the tests' driver: what the real one answers, and that what is right passes under random
- * delays, whatever the seed. */
+/* Kernels, sharing, and whole programs on the tests' driver: what the real one answers, and that
+ * what is right passes under random delays, whatever the seed. */
 #include "device_fixture.h"
 
 #include "gpu/kernel.h"
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 static int launch(CUfunction f, struct kernel_fold *fold, CUstream stream)
 {
@@ -20,7 +20,13 @@ static int launch(CUfunction f, struct kernel_fold *fold, CUstream stream)
 }
 
 static const char two_kernels[] = "// two\n.version 6.0\n.target sm_70\n.address_size 64\n"
-                                  ".visible .entry first()\n{\n    ret;\n}\n.entry other (.param .u64 a, .param .u32 b)\n{\n}\n";
+                                  ".visible .entry first()\n"
+                                  "{\n"
+                                  "    ret;\n"
+                                  "}\n"
+                                  ".entry other (.param .u64 a, .param .u32 b)\n"
+                                  "{\n"
+                                  "}\n";
 
 static int modules(void)
 {
@@ -30,10 +36,13 @@ static int modules(void)
         return 1;
     IS(cu.cuModuleLoadData(&module, "\177ELF"), CUDA_ERROR_INVALID_IMAGE);
     IS(cu.cuModuleLoadData(&module, ".version 6.0\n.address_size 64"), CUDA_ERROR_INVALID_PTX);
-    IS(cu.cuModuleLoadData(&module, ".version 99.0\n.target sm_70\n.address_size 64"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-    IS(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_120\n.address_size 64"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    IS(cu.cuModuleLoadData(&module, ".version 99.0\n.target sm_70\n.address_size 64"),
+       CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    IS(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_120\n.address_size 64"),
+       CUDA_ERROR_NO_BINARY_FOR_GPU);
     OK(cu.cuModuleLoadData(&module, two_kernels));
-    IS(cu.cuModuleGetFunction(&f, module, "fir"), CUDA_ERROR_NOT_FOUND);          /* the beginning of a name is none */
+    /* the beginning of a name is none */
+    IS(cu.cuModuleGetFunction(&f, module, "fir"), CUDA_ERROR_NOT_FOUND);
     OK(cu.cuModuleGetFunction(&f, module, "first"));
     OK(cu.cuModuleGetFunction(&f, module, "other"));
     OK(cu.cuModuleUnload(module));
@@ -66,7 +75,8 @@ static int folds(void)
     return fixture_end();
 }
 
-/* A host address, one byte too much, memory of nobody: no error at the launch, and then there is no way back. */
+/* A host address, one byte too much, memory of nobody: no error at the launch, and then there is no
+ * way back. */
 static int wrong(CUdeviceptr in, uint64_t count)
 {
     struct kernel_fold fold = { .out = dev2, .count = count, .inputs = 1, .in = { in } };
@@ -89,9 +99,12 @@ static int bad_launches(void)
     void *parameters[] = { &fold };
     CUfunction f = fixture_fold(TUTTI_U8, TUTTI_SUM);
     IS(cu.cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, s1, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
-    IS(cu.cuLaunchKernel(f, 1, 1, 1, 1025, 1, 1, 0, s1, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
-    IS(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1 << 20, s1, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
-    IS(cu.cuLaunchKernel((CUfunction)(void *)&fold, 1, 1, 1, 1, 1, 1, 0, s1, parameters, NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cu.cuLaunchKernel(f, 1, 1, 1, 1025, 1, 1, 0, s1, parameters, NULL),
+       CUDA_ERROR_INVALID_VALUE);
+    IS(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1 << 20, s1, parameters, NULL),
+       CUDA_ERROR_INVALID_VALUE);
+    IS(cu.cuLaunchKernel((CUfunction)(void *)&fold, 1, 1, 1, 1, 1, 1, 0, s1, parameters, NULL),
+       CUDA_ERROR_INVALID_HANDLE);
     return fixture_end();
 }
 
@@ -106,9 +119,10 @@ static void kernels_are_run(void **state)
     PASSES(bad_launches, NULL);
 }
 
-/* ---- sharing --------------------------------------------------------------------------------------------------------------------- */
+/* ---- sharing --------------------------------------------------------------------------------- */
 
-/* Gives out a handle, frees, allocates at the same address, gives out that handle; then frees what a first one has closed. */
+/* Gives out a handle, frees, allocates at the same address, gives out that handle; then frees what
+ * a first one has closed. */
 static int gives(void)
 {
     CUipcMemHandle handle;
@@ -121,7 +135,7 @@ static int gives(void)
     OK(fixture_export(dev2));
     YES(hear(&go, 1));
     before = dev2;
-    OK(cu.cuMemFree_v2(dev2));                       /* that the other one still has open: told, not ended for */
+    OK(cu.cuMemFree_v2(dev2));          /* that the other one still has open: told, not ended for */
     OK(cu.cuMemAlloc_v2(&dev2, BYTES));
     IS(dev2, before);
     OK(cu.cuMemsetD8Async(dev2, 0x22, BYTES, s1));
@@ -131,7 +145,7 @@ static int gives(void)
     OK(fixture_end());
     YES(tell(&handle, sizeof handle));
     YES(hear(&go, 1));
-    IS(fake.fakeMisuses(), 1);                       /* the one free before close */
+    IS(fake.fakeMisuses(), 1);          /* the one free before close */
     _Exit(0);
 }
 
@@ -147,17 +161,20 @@ static int takes(void)
     OK(cu.cuIpcOpenMemHandle_v2(&at, first, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     OK(cu.cuIpcOpenMemHandle_v2(&again, first, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     IS(at, again);
-    IS(cu.cuIpcGetMemHandle(&second, at), CUDA_ERROR_INVALID_VALUE);             /* not ours to give */
+    IS(cu.cuIpcGetMemHandle(&second, at), CUDA_ERROR_INVALID_VALUE);        /* not ours to give */
     OK(cu.cuDevicePrimaryCtxRetain(&far, 1));
     OK(cu.cuCtxPushCurrent_v2(far));
-    IS(cu.cuIpcOpenMemHandle_v2(&other, first, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cu.cuIpcOpenMemHandle_v2(&other, first, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+       CUDA_ERROR_INVALID_CONTEXT);
     OK(cu.cuCtxPopCurrent_v2(NULL));
     IS(cu.cuIpcCloseMemHandle(at + 1), CUDA_ERROR_INVALID_VALUE);
     YES(tell("g", 1));
     YES(hear(&second, sizeof second));
-    IS(cu.cuIpcOpenMemHandle_v2(&other, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_ALREADY_MAPPED);
+    IS(cu.cuIpcOpenMemHandle_v2(&other, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+       CUDA_ERROR_ALREADY_MAPPED);
     OK(cu.cuIpcCloseMemHandle(at));
-    IS(cu.cuIpcOpenMemHandle_v2(&other, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_ALREADY_MAPPED);
+    IS(cu.cuIpcOpenMemHandle_v2(&other, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+       CUDA_ERROR_ALREADY_MAPPED);
     OK(cu.cuIpcCloseMemHandle(at));
     IS(cu.cuIpcCloseMemHandle(at), CUDA_ERROR_INVALID_VALUE);
     OK(cu.cuIpcOpenMemHandle_v2(&other, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
@@ -167,12 +184,15 @@ static int takes(void)
     OK(cu.cuIpcCloseMemHandle(other));
     YES(tell("g", 1));
     YES(hear(&second, sizeof second));
-    IS(cu.cuIpcOpenMemHandle_v2(&other, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_VALUE);   /* freed */
+    /* freed */
+    IS(cu.cuIpcOpenMemHandle_v2(&other, second, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+       CUDA_ERROR_INVALID_VALUE);
     YES(tell("g", 1));
     return fixture_end();
 }
 
-/* The importer is killed in the midst: its opens count for nothing any more, nor does what it had under way. */
+/* The importer is killed in the midst: its opens count for nothing any more, nor does what it had
+ * under way. */
 static int killed(void)
 {
     CUdeviceptr at;
@@ -190,7 +210,7 @@ static int survives(void)
     if (fixture_begin(true))
         return 1;
     OK(fixture_export(dev));
-    YES(!hear(&go, 1));                              /* it is ending, and cannot be reaped before the test does */
+    YES(!hear(&go, 1));             /* it is ending, and cannot be reaped before the test does */
     OK(cu.cuMemsetD8Async(dev, 2, BYTES, s1));
     return fixture_end();
 }
@@ -205,12 +225,13 @@ static void sharing_is_as_cudas(void **state)
         fail_msg("%s", case_stderr());
 }
 
-/* ---- whole programs --------------------------------------------------------------------------------------------------------------- */
+/* ---- whole programs -------------------------------------------------------------------------- */
 
 enum { SLOTS = 4, SLOT = 4096, PIECES = 32 };
 
-/* A pipeline as a staged road will be: pieces go down by one stream, are changed by the CPU, go up by another, through a few slots
- * of pinned memory. What guards a slot are the events of its last copies. */
+/* A pipeline as a staged road will be: pieces go down by one stream, are changed by the CPU, go
+ * up by another, through a few slots of pinned memory. What guards a slot are the events of its
+ * last copies. */
 static int pipeline(void)
 {
     CUevent down[SLOTS], up[SLOTS];
@@ -225,8 +246,10 @@ static int pipeline(void)
     for (int p = 0; p < PIECES + 1; p++) {
         int slot = p % SLOTS, last = (p + SLOTS - 1) % SLOTS;
         if (p < PIECES) {
-            OK(cu.cuStreamWaitEvent(s1, up[slot], 0));           /* the slot is free, and the piece is what the last round left */
-            OK(cu.cuMemcpyDtoHAsync_v2(host + slot * SLOT, dev + (CUdeviceptr)(slot * SLOT), SLOT, s1));
+            /* the slot is free, and the piece is what the last round left */
+            OK(cu.cuStreamWaitEvent(s1, up[slot], 0));
+            OK(cu.cuMemcpyDtoHAsync_v2(host + slot * SLOT, dev + (CUdeviceptr)(slot * SLOT), SLOT,
+                                       s1));
             OK(cu.cuEventRecord(down[slot], s1));
         }
         if (p > 0) {
@@ -234,7 +257,8 @@ static int pipeline(void)
             fake.fakeHostAccess(host + last * SLOT, SLOT, 1);
             for (int i = 0; i < SLOT; i++)
                 host[last * SLOT + i]++;
-            OK(cu.cuMemcpyHtoDAsync_v2(dev + (CUdeviceptr)(last * SLOT), host + last * SLOT, SLOT, s2));
+            OK(cu.cuMemcpyHtoDAsync_v2(dev + (CUdeviceptr)(last * SLOT), host + last * SLOT, SLOT,
+                                       s2));
             OK(cu.cuEventRecord(up[last], s2));
         }
     }
@@ -249,8 +273,8 @@ static int pipeline(void)
     return fixture_end();
 }
 
-/* Two processes change one buffer in turn, one adds 1 and one doubles, ordered by events alone: the hosts only tell each other that
- * a record was made. */
+/* Two processes change one buffer in turn, one adds 1 and one doubles, ordered by events alone: the
+ * hosts only tell each other that a record was made. */
 static int turns(bool exporter)
 {
     enum { ROUNDS = 12, N = 256 };
@@ -278,7 +302,9 @@ static int turns(bool exporter)
     for (int i = 0; i < N; i++)
         value[i] = 1;
     OK(cu.cuMemcpyHtoDAsync_v2(dev2, host, N * 4, s1));
-    struct kernel_fold fold = { .out = at, .count = N, .inputs = 2, .in = { at, exporter ? dev2 : at } };
+    struct kernel_fold fold = {
+        .out = at, .count = N, .inputs = 2, .in = { at, exporter ? dev2 : at }
+    };
     for (int round = 0; round < ROUNDS; round++) {
         if (round || !exporter) {
             YES(hear(&go, 1));

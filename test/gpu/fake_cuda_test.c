@@ -1,6 +1,7 @@
 /* ctest: timeout=180 */
-/* The rules of the tests' driver, one after another: what the real one answers, ours has to answer, or what is proved on it means
- * nothing. And whole programs that are right: they pass under random delays, whatever the seed. */
+/* The rules of the tests' driver, one after another: what the real one answers, ours has to answer,
+ * or what is proved on it means nothing. And whole programs that are right: they pass under random
+ * delays, whatever the seed. */
 #include "device_fixture.h"
 
 #include "gpu/kernel.h"
@@ -16,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* ---- devices, contexts --------------------------------------------------------------------------------------------------------- */
+/* ---- devices, contexts ----------------------------------------------------------------------- */
 
 static int devices(void)
 {
@@ -86,7 +87,10 @@ static int forks(void)
     pid_t pid = fork();
     YES(pid >= 0);
     if (!pid)
-        _exit(cu.cuMemAlloc_v2(&dev, 1) == CUDA_ERROR_NOT_INITIALIZED && cu.cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+        _exit(cu.cuMemAlloc_v2(&dev, 1) == CUDA_ERROR_NOT_INITIALIZED
+                      && cu.cuInit(0) == CUDA_ERROR_NOT_INITIALIZED
+                  ? 0
+                  : 1);
     YES(waitpid(pid, &status, 0) == pid);
     IS(status, 0);
     OK(cu.cuMemAlloc_v2(&dev, 1));
@@ -103,7 +107,7 @@ static int faults(void)
     IS(cu.cuMemsetD8Async(dev, 1, BYTES, s1), CUDA_ERROR_OUT_OF_MEMORY);
     OK(cu.cuMemsetD8Async(dev, 1, BYTES, s1));
     IS(cu.cuMemcpyDtoHAsync_v2(host, dev, BYTES, s1), CUDA_ERROR_LAUNCH_FAILED);
-    IS(cu.cuStreamSynchronize(s1), CUDA_ERROR_LAUNCH_FAILED);                    /* and so it stays */
+    IS(cu.cuStreamSynchronize(s1), CUDA_ERROR_LAUNCH_FAILED);               /* and so it stays */
     IS(cu.cuStreamQuery(s2), CUDA_ERROR_LAUNCH_FAILED);
     IS(cu.cuMemHostUnregister(host), CUDA_ERROR_LAUNCH_FAILED);
     OK(cu.cuGetErrorName(CUDA_ERROR_LAUNCH_FAILED, &name));
@@ -124,7 +128,7 @@ static void begins_and_fails_as_cuda_does(void **state)
     PASSES(faults, "FAKE_CUDA_FAIL=cuMemsetD8Async:2:2,cuMemcpyDtoHAsync:2:719", NULL);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int cpu_reads(void)
 {
@@ -166,7 +170,7 @@ static int memory(void)
     OK(cu.cuMemFree_v2(a));
     IS(cu.cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
     OK(cu.cuMemAlloc_v2(&b, 1000));
-    IS(a, b);                                        /* the address comes again, the number does not */
+    IS(a, b);                                   /* the address comes again, the number does not */
     OK(cu.cuPointerGetAttribute(&second, CU_POINTER_ATTRIBUTE_BUFFER_ID, b));
     YES(first != second);
     IS(cu.cuMemsetD8Async(b, 0, 1001, s1), CUDA_ERROR_INVALID_VALUE);
@@ -177,8 +181,10 @@ static int memory(void)
     IS(type, CU_MEMORYTYPE_DEVICE);
     OK(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)host + 1));
     IS(type, CU_MEMORYTYPE_HOST);
-    IS(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&type), CUDA_ERROR_INVALID_VALUE);
-    OK(cu.cuPointerGetAttributes(1, (int[]){ CU_POINTER_ATTRIBUTE_MEMORY_TYPE }, (void *[]){ &type }, (uintptr_t)&type));
+    IS(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&type),
+       CUDA_ERROR_INVALID_VALUE);
+    OK(cu.cuPointerGetAttributes(1, (int[]){ CU_POINTER_ATTRIBUTE_MEMORY_TYPE },
+                                 (void *[]){ &type }, (uintptr_t)&type));
     IS(type, 0);
     return fixture_end();
 }
@@ -188,7 +194,8 @@ static int registration(void)
     CUdeviceptr at;
     if (fixture_begin(true))
         return 1;
-    unsigned char *other = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned char *other = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                                0);
     IS(cu.cuMemHostRegister_v2(host, BYTES, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     IS(cu.cuMemHostRegister_v2(host + BYTES, 1, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     IS(cu.cuMemHostRegister_v2(NULL, BYTES, 0), CUDA_ERROR_INVALID_VALUE);
@@ -200,16 +207,21 @@ static int registration(void)
     OK(cu.cuMemHostRegister_v2(other + 100, BYTES - 100, CU_MEMHOSTREGISTER_PORTABLE));
     OK(cu.cuMemHostUnregister(other + 100));
     munmap(other, BYTES);
-    IS(cu.cuMemHostRegister_v2(other, BYTES, 0), CUDA_ERROR_INVALID_VALUE);       /* nothing is mapped there */
+    /* nothing is mapped there */
+    IS(cu.cuMemHostRegister_v2(other, BYTES, 0), CUDA_ERROR_INVALID_VALUE);
     return fixture_end();
 }
 
 static int created(void)
 {
     CUmemGenericAllocationHandle h, again;
-    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
+    };
+    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUdeviceptr at, start;
     CUcontext context = (CUcontext)(uintptr_t)1;
     size_t grain;
@@ -231,7 +243,8 @@ static int created(void)
     OK(cu.cuStreamSynchronize(s1));
     OK(cu.cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at + grain));
     IS(types, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    OK(cu.cuPointerGetAttribute(&legacy, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at + grain));
+    OK(cu.cuPointerGetAttribute(&legacy, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                at + grain));
     IS(legacy, 0);
     OK(cu.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, at + grain));
     YES(context == NULL);
@@ -261,14 +274,17 @@ static int imported(void)
         return 1;
     int fd = hear_fd();
     YES(fd >= 0);
-    OK(cu.cuMemImportFromShareableHandle(&h, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    OK(cu.cuMemImportFromShareableHandle(&h, (void *)(intptr_t)fd,
+                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(fd);
-    IS(cu.cuMemImportFromShareableHandle(&h, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_ERROR_INVALID_VALUE);
+    IS(cu.cuMemImportFromShareableHandle(&h, (void *)(intptr_t)0,
+                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+       CUDA_ERROR_INVALID_VALUE);
     OK(cu.cuMemAddressReserve(&at, grain, 0, 0, 0));
     OK(cu.cuMemMap(at, grain, 0, h, 0));
     OK(cu.cuMemSetAccess(at, grain, &access, 1));
     OK(cu.cuMemcpyDtoHAsync_v2(host, at, BYTES, s1));
-    IS(cu.cuMemsetD8Async(at, 1, 1, s1), CUDA_ERROR_INVALID_VALUE);              /* for reading only */
+    IS(cu.cuMemsetD8Async(at, 1, 1, s1), CUDA_ERROR_INVALID_VALUE);         /* for reading only */
     OK(cu.cuStreamSynchronize(s1));
     IS(host[0], 0x21);
     IS(host[BYTES - 1], 0x21);
@@ -289,7 +305,7 @@ static void memory_is_as_cudas(void **state)
     PAIR_PASSES(created, imported, NULL);
 }
 
-/* ---- streams and events ----------------------------------------------------------------------------------------------------------- */
+/* ---- streams and events ---------------------------------------------------------------------- */
 
 static int streams(void)
 {

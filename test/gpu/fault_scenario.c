@@ -1,4 +1,5 @@
-/* The driver is armed when the test's own calls are done, and numbers count from there, so that only the library meets the fault. */
+/* The driver is armed when the test's own calls are done, and numbers count from there, so that
+ * only the library meets the fault. */
 #include "fault_scenario.h"
 
 #include <errno.h>
@@ -115,9 +116,13 @@ static void go_on(tutti_comm *world, int *result)
 {
     static float host[LARGE];
     tutti_comm *left = world, *next;
-    for (int i = SCENARIO_SHRINK; i <= SCENARIO_AGAIN && (result[i] = tutti_comm_shrink(left, &next)) == 0; i += 2) {
+    for (int i = SCENARIO_SHRINK;
+         i <= SCENARIO_AGAIN && (result[i] = tutti_comm_shrink(left, &next)) == 0; i += 2) {
         left = next;
-        if (i == SCENARIO_SHRINK && (result[SCENARIO_DEVICE] = reduce(left, address(compare_in), address(compare_out), LARGE, false)) == 0)
+        if (i == SCENARIO_SHRINK
+            && (result[SCENARIO_DEVICE] = reduce(left, address(compare_in), address(compare_out),
+                                                 LARGE, false))
+                == 0)
             break;
     }
     for (int i = 0; i < LARGE; i++)
@@ -129,17 +134,20 @@ static void go_on(tutti_comm *world, int *result)
 static void arm(int rank, const uint64_t *before)
 {
     char wanted[100];
-    for (int i = 0; scenario_fault.symbol && rank == scenario_fault.rank && i < SCENARIO_SYMBOLS; i++) {
+    for (int i = 0; scenario_fault.symbol && rank == scenario_fault.rank && i < SCENARIO_SYMBOLS;
+         i++) {
         if (strcmp(scenario_symbols[i], scenario_fault.symbol) != 0)
             continue;
-        snprintf(wanted, sizeof wanted, "%s:%llu:%s", scenario_fault.symbol, (unsigned long long)(before[i] + scenario_fault.nth), scenario_fault.code);
+        snprintf(wanted, sizeof wanted, "%s:%llu:%s", scenario_fault.symbol,
+                 (unsigned long long)(before[i] + scenario_fault.nth), scenario_fault.code);
         setenv("FAKE_CUDA_FAIL", wanted, 1);
         if (scenario_fault.leaves_things)
             setenv("FAKE_CUDA_END", "lax", 1);
     }
 }
 
-/* The world is left, and the process ends as a program ends: what the driver checks then, it checks. */
+/* The world is left, and the process ends as a program ends: what the driver checks then,
+ * it checks. */
 static int finish(tutti_comm *world, int rank, const uint64_t *before)
 {
     struct scenario_told *t = scenario_told();
@@ -171,7 +179,8 @@ static int run(tutti_comm *world, int rank, int times)
     arm(rank, before);
     for (int i = 0; i < times * SCENARIO_OPS && error == 0; i++) {
         int at = i % SCENARIO_OPS;
-        /* Before this one, without which nobody comes to the next: what stands there was then said of that one. */
+        /* Before this one, without which nobody comes to the next: what stands there was then said
+         * of that one. */
         if (i + 1 < times * SCENARIO_OPS)
             t->result[rank][(i + 1) % SCENARIO_OPS] = SCENARIO_NONE;
         error = t->result[rank][at] = step(world, at, rank);
@@ -205,7 +214,8 @@ int scenario_failed(int ranks, unsigned who, int from, int to, const char **bad,
                 continue;
             if (got == -EBADMSG)
                 *bad = "the result is wrong";
-            else if ((got == 0) != (first == 0) || (got == SCENARIO_NONE) != (first == SCENARIO_NONE))
+            else if ((got == 0) != (first == 0)
+                     || (got == SCENARIO_NONE) != (first == SCENARIO_NONE))
                 *bad = "some have it and some have not";
             else if (got < 0 && !typed(got, r == scenario_fault.rank))
                 *bad = "an error that is none of its kinds";

@@ -1,13 +1,16 @@
-/* Job: a life of a rank with device buffers, in steps, in which something is to go wrong at one rank; and what the ranks found.
+/* Job: a life of a rank with device buffers, in steps, in which something is to go wrong at one
+ *      rank; and what the ranks found.
  * Owns: what they tell each other and the test, in the page of support/ranks.
- * Never: a judgement (cuda_error_every_test.c, kill_random_test.c), CUDA in the test's own process. */
+ * Never: a judgement (cuda_error_every_test.c, kill_random_test.c), CUDA in the test's
+ *        own process. */
 #ifndef TUTTI_TEST_GPU_FAULT_SCENARIO_H
 #define TUTTI_TEST_GPU_FAULT_SCENARIO_H
 
 #include "host_compare.h"
 
 enum {
-    SCENARIO_OPS = 7,                                /* steps on the world: collectives, work, memory of ours, a comm of its own */
+    /* steps on the world: collectives, work, memory of ours, a comm of its own */
+    SCENARIO_OPS = 7,
     SCENARIO_SHRINK = SCENARIO_OPS,                  /* then, if one failed, shrink, */
     SCENARIO_DEVICE,                                 /* device buffers on that comm, */
     SCENARIO_AGAIN,                                  /* shrink, if they failed, */
@@ -23,21 +26,30 @@ enum { CUDA_SYMBOLS(SCENARIO_COUNT_) SCENARIO_SYMBOLS };
 extern const char *const scenario_symbols[SCENARIO_SYMBOLS];
 
 struct scenario_told {
-    int result[SCENARIO_RANKS][SCENARIO_STEPS];      /* 0, -errno, -EBADMSG: what came is wrong, SCENARIO_NONE */
-    uint64_t calls[SCENARIO_SYMBOLS];                /* of the library, at the faulty rank, if it comes to its end */
+    /* 0, -errno, -EBADMSG: what came is wrong, SCENARIO_NONE */
+    int result[SCENARIO_RANKS][SCENARIO_STEPS];
+    /* of the library, at the faulty rank, if it comes to its end */
+    uint64_t calls[SCENARIO_SYMBOLS];
     char words[SCENARIO_RANKS][600];                 /* of the first failure */
 };
 struct scenario_told *scenario_told(void);
 
-/* What is to go wrong: at this rank the library's nth call of the symbol gives this code (as in FAKE_CUDA_FAIL). Set before ranks_run. */
-extern struct scenario_fault { const char *symbol, *code; uint64_t nth; int rank; bool leaves_things; } scenario_fault;
+/* What is to go wrong: at this rank the library's nth call of the symbol gives this code (as in
+ * FAKE_CUDA_FAIL). Set before ranks_run. */
+extern struct scenario_fault {
+    const char *symbol, *code;
+    uint64_t nth;
+    int rank;
+    bool leaves_things;
+} scenario_fault;
 
 /* A body for ranks_run. A rank that hangs is killed by its alarm. */
 int scenario_run(tutti_comm *world, int rank);
 /* The same over and over until a step fails, for one that is killed at some time. */
 int scenario_runs(tutti_comm *world, int rank);
 
-/* Where the ranks in `who` (a bit each) failed first, -1: nowhere, or *bad says what does not belong together, and *at where. */
+/* Where the ranks in `who` (a bit each) failed first, -1: nowhere, or *bad says what does not
+ * belong together, and *at where. */
 int scenario_failed(int ranks, unsigned who, int from, int to, const char **bad, int *at);
 void scenario_print(int ranks);
 

@@ -1,4 +1,5 @@
-/* The device's areas are filled and read through the driver's back door, so that no copy of the test's own orders anything. */
+/* The device's areas are filled and read through the driver's back door, so that no copy of the
+ * test's own orders anything. */
 #include "host_compare.h"
 
 #include <signal.h>
@@ -6,17 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MORE = 5, RANKS = 8 };                        /* of uneven parts each block has so many elements more than the one before */
+/* of uneven parts each block has so many elements more than the one before */
+enum { MORE = 5, RANKS = 8 };
 
 float *compare_given, *compare_taken;
 CUdeviceptr compare_in, compare_out;
 
-static size_t room;                                  /* bytes of an area that a round touches, and some behind it */
+static size_t room;                 /* bytes of an area that a round touches, and some behind it */
 static int rank, size, ordinal;
 
 int compare_begin(tutti_comm *world, size_t most, int device)
 {
-    signal(SIGSEGV, SIG_DFL);                        /* cmocka's would go on as the test in this child */
+    signal(SIGSEGV, SIG_DFL);                   /* cmocka's would go on as the test in this child */
     rank = tutti_rank(world);
     size = tutti_size(world);
     ordinal = device;
@@ -65,8 +67,10 @@ static void lists(const struct compared *r, float *area, void *at[RANKS], size_t
     }
 }
 
-/* What a rank gives when each gives as many elements to all, and takes as many of each as that one gives. */
-static int call_it(tutti_comm *world, const struct compared *r, float *give, float *take, const tutti_call *call)
+/* What a rank gives when each gives as many elements to all, and takes as many of each as that
+ * one gives. */
+static int call_it(tutti_comm *world, const struct compared *r, float *give, float *take,
+                   const tutti_call *call)
 {
     size_t n = r->count, gives[RANKS], takes[RANKS], mine[RANKS];
     void *to[RANKS], *from[RANKS];
@@ -77,7 +81,9 @@ static int call_it(tutti_comm *world, const struct compared *r, float *give, flo
     for (int p = 0; p < size; p++)
         mine[p] = block(r, rank);
     if (r->in_place)
-        give = r->kind == R_ALL_GATHER || (r->kind == R_GATHER && rank == root) ? take + (size_t)rank * n : take;
+        give = r->kind == R_ALL_GATHER || (r->kind == R_GATHER && rank == root)
+            ? take + (size_t)rank * n
+            : take;
     if (r->in_place && (r->kind == R_REDUCE_SCATTER || (r->kind == R_SCATTER && rank == root)))
         take += (size_t)rank * n;
     switch (r->kind) {
@@ -93,20 +99,27 @@ static int call_it(tutti_comm *world, const struct compared *r, float *give, flo
     case R_EXSCAN: return tutti_exscan(give, take, n, t, TUTTI_SUM, world, call);
     case R_ALL_GATHER_V: return tutti_all_gather_v(give, block(r, rank), to, takes, t, world, call);
     case R_GATHER_V: return tutti_gather_v(give, block(r, rank), to, takes, t, root, world, call);
-    case R_SCATTER_V: return tutti_scatter_v((const void *const *)from, gives, take, block(r, rank), t, root, world, call);
-    case R_REDUCE_SCATTER_V: return tutti_reduce_scatter_v((const void *const *)from, gives, take, t, TUTTI_SUM, world, call);
+    case R_SCATTER_V:
+        return tutti_scatter_v((const void *const *)from, gives, take, block(r, rank), t, root,
+                               world, call);
+    case R_REDUCE_SCATTER_V:
+        return tutti_reduce_scatter_v((const void *const *)from, gives, take, t, TUTTI_SUM, world,
+                                      call);
     case R_ALL_TO_ALL_V:
         for (int p = 0; p < size; p++)
             to[p] = take + (size_t)p * block(r, rank);
         return tutti_all_to_all_v((const void *const *)from, gives, to, mine, t, world, call);
-    case R_MANY: return tutti_all_reduce_many((const void *const *)from, to, gives, size, t, TUTTI_SUM, world, call);
+    case R_MANY:
+        return tutti_all_reduce_many((const void *const *)from, to, gives, size, t, TUTTI_SUM,
+                                     world, call);
     case R_SAME: return tutti_same(give, n * sizeof(float), world, call);
     case R_KINDS: break;
     }
     return -1;
 }
 
-static int call_and_wait(tutti_comm *world, const struct compared *r, float *give, float *take, tutti_call *call)
+static int call_and_wait(tutti_comm *world, const struct compared *r, float *give, float *take,
+                         tutti_call *call)
 {
     tutti_work *work = NULL;
     tutti_call own = call ? *call : (tutti_call){ 0 };
@@ -135,7 +148,8 @@ static float *area(const struct compared *r, int bit, CUdeviceptr device, float 
 
 int compare_call(tutti_comm *world, const struct compared *r)
 {
-    return call_and_wait(world, r, area(r, SEND_ON_DEVICE, compare_in, compare_given), area(r, RECV_ON_DEVICE, compare_out, compare_taken), r->call);
+    return call_and_wait(world, r, area(r, SEND_ON_DEVICE, compare_in, compare_given),
+                         area(r, RECV_ON_DEVICE, compare_out, compare_taken), r->call);
 }
 
 int compare_run(tutti_comm *world, const struct compared *r)
@@ -167,13 +181,17 @@ int compare_run(tutti_comm *world, const struct compared *r)
         other.where = ON_HOST;
     int got = compare_call(world, &other);
     if (got < 0)
-        fprintf(stderr, "rank %d, kind %d, %zu: %s\n", rank, (int)r->kind, r->count, tutti_explain(world));
+        fprintf(stderr, "rank %d, kind %d, %zu: %s\n", rank, (int)r->kind, r->count,
+                tutti_explain(world));
     IS(got, expected);
     const float *result = other.where & RECV_ON_DEVICE ? fake.fakePeek(compare_out) : compare_taken;
     for (size_t i = 0; i < room / sizeof(float); i++)
         if (memcmp(&result[i], &taken[i], sizeof(float))) {
-            fprintf(stderr, "rank %d of %d, kind %d, count %zu, place %d, where %d: element %zu is %g, not %g\n", rank, size, (int)r->kind, r->count,
-                    r->in_place, other.where, i, (double)result[i], (double)taken[i]);
+            fprintf(stderr,
+                    "rank %d of %d, kind %d, count %zu, place %d, where %d: element %zu is %g, not "
+                    "%g\n",
+                    rank, size, (int)r->kind, r->count, r->in_place, other.where, i,
+                    (double)result[i], (double)taken[i]);
             return 1;
         }
     const float *sent = other.where & SEND_ON_DEVICE ? fake.fakePeek(compare_in) : compare_given;

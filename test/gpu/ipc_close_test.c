@@ -1,7 +1,8 @@
 /* ctest: timeout=180 labels=faults */
-/* Loans come back whatever becomes of the borrower. A driver that does not close what a peer lent blocks nobody: the owner frees its memory at
- * once, results stay right, what could not be closed is not opened again, and the reason is said. A borrower that is killed with memory open
- * holds nothing: its lender unregisters, frees, leaves, and works on with those who are left. */
+/* Loans come back whatever becomes of the borrower. A driver that does not close what a peer lent
+ * blocks nobody: the owner frees its memory at once, results stay right, what could not be closed
+ * is not opened again, and the reason is said. A borrower that is killed with memory open holds
+ * nothing: its lender unregisters, frees, leaves, and works on with those who are left. */
 #include "child_case.h"
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
@@ -66,7 +67,7 @@ static int kept_open(int rank, int pieces) { return pieces * (leader && rank ? 1
 static uint64_t opened(void) { return fake.fakeCallsOf("cuIpcOpenMemHandle_v2"); }
 static uint64_t freed(void) { return fake.fakeCallsOf("cuMemFree_v2"); }
 
-/* ---- what cannot be closed ------------------------------------------------------------------------------------------------------- */
+/* ---- what cannot be closed ------------------------------------------------------------------- */
 
 static int never_closes(tutti_comm *world, int rank)
 {
@@ -83,7 +84,9 @@ static int never_closes(tutti_comm *world, int rank)
         opens = opened();
     }
     ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
-    if (rank == FAULTY && !(strstr(words, "could not be closed") && strstr(words, "cuIpcCloseMemHandle: CUDA_ERROR_UNKNOWN (999)"))) {
+    if (rank == FAULTY
+        && !(strstr(words, "could not be closed")
+             && strstr(words, "cuIpcCloseMemHandle: CUDA_ERROR_UNKNOWN (999)"))) {
         fprintf(stderr, "rank %d: '%s' does not say why\n", rank, words);
         return 1;
     }
@@ -93,7 +96,8 @@ static int never_closes(tutti_comm *world, int rank)
     return 0;
 }
 
-/* Memory that stays open, given back while the borrower waits in a call, and at the end of the world. */
+/* Memory that stays open, given back while the borrower waits in a call, and at the end of
+ * the world. */
 static int keeps_and_never_closes(tutti_comm *world, int rank)
 {
     void *early, *late;
@@ -106,9 +110,11 @@ static int keeps_and_never_closes(tutti_comm *world, int rank)
     CUdeviceptr those[] = { (CUdeviceptr)(uintptr_t)early, (CUdeviceptr)(uintptr_t)late, send };
     for (int i = 0; i < 3; i++)
         CHECK_IS(in_place(world, those[i]), 0);
-    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), kept_open(rank, 3));
+    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))),
+             kept_open(rank, 3));
     CHECK_IS(tutti_barrier(world, NULL), 0);
-    for (int turn = 0; turn < RANKS; turn++) {       /* one after the other gives back what the rest has open, who wait meanwhile */
+    /* one after the other gives back what the rest has open, who wait meanwhile */
+    for (int turn = 0; turn < RANKS; turn++) {
         uint64_t before = freed();
         if (rank == turn) {
             CHECK_IS(tutti_unregister(address(send), world), 0);
@@ -131,7 +137,8 @@ static int keeps_and_never_closes(tutti_comm *world, int rank)
 static void not_closed(void **state)
 {
     (void)state;
-    setenv("FAKE_CUDA_MISUSE", "report", 1);         /* for that driver it is open, and its owner frees it */
+    /* for that driver it is open, and its owner frees it */
+    setenv("FAKE_CUDA_MISUSE", "report", 1);
     setenv("FAKE_CUDA_END", "lax", 1);
     assert_int_equal(ranks_run(RANKS, never_closes, 0), 0);
     assert_int_equal(ranks_run(RANKS, keeps_and_never_closes, 0), 0);
@@ -139,7 +146,7 @@ static void not_closed(void **state)
     unsetenv("FAKE_CUDA_END");
 }
 
-/* ---- borrowers that die ---------------------------------------------------------------------------------------------------------- */
+/* ---- borrowers that die ---------------------------------------------------------------------- */
 
 /* The dead one had open what the others keep, and was in no operation. */
 static int borrower_dies(tutti_comm *world, int rank)
@@ -155,11 +162,13 @@ static int borrower_dies(tutti_comm *world, int rank)
     for (int i = 0; i < 3; i++)
         CHECK_IS(in_place(world, those[i]), 0);
     if (rank == doomed) {
-        CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), kept_open(rank, 3));
+        CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))),
+                 kept_open(rank, 3));
         ranks_die();
     }
     CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);
-    ipc_import_close_idle(ipc_export_handles(ipc_export_if(world->world)));  /* the survivors' own loans are not what this is about */
+    /* the survivors' own loans are not what this is about */
+    ipc_import_close_idle(ipc_export_handles(ipc_export_if(world->world)));
     ranks_count(0);
     CHECK_IS(ranks_await(0, RANKS - 1), 0);
     uint64_t before = freed();
@@ -191,7 +200,8 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(not_closed), cmocka_unit_test(borrowers_die) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(not_closed),
+                                        cmocka_unit_test(borrowers_die) };
     setenv("TUTTI_ALGORITHM", "device:-inf=peers", 1);
     int wrong = cmocka_run_group_tests(tests, NULL, NULL);
     setenv("TUTTI_ALGORITHM", "device:-inf=leader", 1);

@@ -1,6 +1,7 @@
 /* ctest: timeout=180 */
-/* Device memory lent between ranks, on the tests' driver: opened once, found again by the buffer's number, closed before its owner frees it,
- * whoever dies or comes late. The driver ends a process that frees what another one has open, or that reads what was freed. */
+/* Device memory lent between ranks, on the tests' driver: opened once, found again by the buffer's
+ * number, closed before its owner frees it, whoever dies or comes late. The driver ends a process
+ * that frees what another one has open, or that reads what was freed. */
 #include "gpu/ipc_import.h"
 
 #include "child_case.h"
@@ -77,7 +78,7 @@ static bool holds(CUdeviceptr at, unsigned char fill)
 
 static int status_zero(int size, ranks_body *body) { return ranks_run(size, body, 0); }
 
-/* ---- open, used again, closed ---------------------------------------------------------------------------------------------------- */
+/* ---- open, used again, closed ---------------------------------------------------------------- */
 
 static int open_and_close(tutti_comm *world, int rank)
 {
@@ -104,7 +105,7 @@ static int open_and_close(tutti_comm *world, int rank)
     return 0;
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 static int kept_until_called_back(tutti_comm *world, int rank)
 {
@@ -202,7 +203,8 @@ static int stale_by_number(tutti_comm *world, int rank)
     return 0;
 }
 
-/* The loan of memory that has been freed is called back as soon as its owner lends what lies there now. */
+/* The loan of memory that has been freed is called back as soon as its owner lends what lies
+ * there now. */
 static int buried(tutti_comm *world, int rank)
 {
     struct lent mine, all[2];
@@ -223,13 +225,13 @@ static int buried(tutti_comm *world, int rank)
         }
         CHECK_IS(tutti_barrier(world, NULL), 0);
     }
-    ipc_import_sweep(handles);                       /* a wait in a barrier may have done it already */
+    ipc_import_sweep(handles);                  /* a wait in a barrier may have done it already */
     CHECK_IS(ipc_import_open_count(handles), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
 }
 
-/* ---- operations that fail -------------------------------------------------------------------------------------------------------- */
+/* ---- operations that fail -------------------------------------------------------------------- */
 
 static int taken_back(tutti_comm *world, int rank)
 {
@@ -283,7 +285,7 @@ static int dead_borrower(tutti_comm *world, int rank)
     return 0;
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static int refused_is_remembered(tutti_comm *world, int rank)
 {
@@ -336,7 +338,8 @@ static int already_mapped(tutti_comm *world, int rank)
     ipc_import_give(handles, (uint32_t)!rank, all[!rank].buffer);
     CHECK_IS(ipc_import_open_count(handles), 1);
     CHECK_IS(exchange(world, &second, all), 0);
-    CHECK_IS(takes((uint32_t)!rank, &all[!rank], &at), 0);   /* the driver's second opening is told 208 */
+    /* the driver's second opening is told 208 */
+    CHECK_IS(takes((uint32_t)!rank, &all[!rank], &at), 0);
     CHECK(holds(at, (unsigned char)(20 + !rank)));
     CHECK_IS(ipc_import_open_count(handles), 1);
     ipc_import_give(handles, (uint32_t)!rank, all[!rank].buffer);
@@ -393,7 +396,7 @@ static int lies(tutti_comm *world, int rank)
     return 0;
 }
 
-/* ---- many ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 /* More buffers than there are loans, and than stay open. */
 static int many(tutti_comm *world, int rank)
@@ -463,7 +466,8 @@ static void openings(void **state)
 static void buffers_that_go(void **state)
 {
     (void)state;
-    setenv("FAKE_CUDA_MISUSE", "report", 1);         /* an owner that frees what is open elsewhere does wrong: on with it */
+    /* an owner that frees what is open elsewhere does wrong: on with it */
+    setenv("FAKE_CUDA_MISUSE", "report", 1);
     assert_int_equal(status_zero(2, stale_by_number), 0);
     assert_int_equal(status_zero(2, buried), 0);
     unsetenv("FAKE_CUDA_MISUSE");
@@ -490,6 +494,8 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(openings), cmocka_unit_test(buffers_that_go), cmocka_unit_test(refusals) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(openings),
+                                        cmocka_unit_test(buffers_that_go),
+                                        cmocka_unit_test(refusals) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=120 */
-/* The kernels of a context: loaded once, whoever asks; refused in words where the driver cannot compile; launched over any length. */
+/* The kernels of a context: loaded once, whoever asks; refused in words where the driver cannot
+ * compile; launched over any length. */
 #include "device_fixture.h"
 
 #include "gpu/driver.h"
@@ -21,7 +22,9 @@ static char words[512];
 
 static int sums(void)
 {
-    static const uint64_t counts[] = { 0, 1, 3, 63, 64, 255, 256, 1000, 1024, 4095, 4096, 4099, BYTES / 4 };
+    static const uint64_t counts[] = {
+        0, 1, 3, 63, 64, 255, 256, 1000, 1024, 4095, 4096, 4099, BYTES / 4
+    };
     if (fixture_begin(true))
         return 1;
     float *x = (float *)(void *)host, *y = (float *)(void *)(host + BYTES);
@@ -45,7 +48,8 @@ static int sums(void)
     return fixture_end();
 }
 
-/* Many blocks, each with many tiles; the last one is cut off. In place, and where nothing is aligned. */
+/* Many blocks, each with many tiles; the last one is cut off. In place, and where nothing
+ * is aligned. */
 static int long_sums(void)
 {
     enum { N = (1 << 19) + 77 };
@@ -58,7 +62,9 @@ static int long_sums(void)
     for (unsigned off = 0; off < 2; off++) {
         for (unsigned i = 0; i < N + 32; i++)
             x[i] = (uint16_t)(i * 7);
-        struct kernel_fold fold = { .out = at + 2 * off, .count = N, .inputs = 2, .in = { at + 2 * off, at + 2 * off } };
+        struct kernel_fold fold = {
+            .out = at + 2 * off, .count = N, .inputs = 2, .in = { at + 2 * off, at + 2 * off }
+        };
         IS(kernels_fold(&k, &cu, TUTTI_U16, TUTTI_SUM, &fold, s1, WORDS), 0);
         OK(cu.cuStreamSynchronize(s1));
         for (unsigned i = 0; i < N + 32; i++)
@@ -136,12 +142,14 @@ static void *ask(void *into)
     CUcontext context;
     if (cu.cuDevicePrimaryCtxRetain(&context, 0) == 0 && cu.cuCtxSetCurrent(context) == 0)
         for (int type = 0; type < KERNELS_TYPES; type++)
-            if (kernels_get(&k, &cu, (tutti_type)type, TUTTI_SUM, (CUfunction *)into + type, NULL) != 0)
+            if (kernels_get(&k, &cu, (tutti_type)type, TUTTI_SUM, (CUfunction *)into + type, NULL)
+                != 0)
                 return "failed";
     return NULL;
 }
 
-/* Every thread gets the same functions, and each text was loaded once: a call to load, to look up, and to know the device once. */
+/* Every thread gets the same functions, and each text was loaded once: a call to load, to look up,
+ * and to know the device once. */
 static int threads(void)
 {
     enum { THREADS = 6 };

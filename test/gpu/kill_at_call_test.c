@@ -1,9 +1,12 @@
 /* ctest: timeout=900 labels=faults */
-/* A rank with device buffers is killed: in the calls that its life is made of (before its arrival, while its copies are under way, while the others
- * wait for it to open their memory, while it has that memory open, with its own part done, while it leaves), and at moments that chance takes.
- * The others are told that it has died, all of them or none, and of which rank; they shrink, and work on the device as before.
+/* A rank with device buffers is killed: in the calls that its life is made of (before its arrival,
+ * while its copies are under way, while the others wait for it to open their memory, while it has
+ * that memory open, with its own part done, while it leaves), and at moments that chance takes. The
+ * others are told that it has died, all of them or none, and of which rank; they shrink, and work
+ * on the device as before.
  *
- * Here it dies in calls of some functions; in the first, the middle and the last one of each function, and more often by chance, under TUTTI_PROVE. */
+ * Here it dies in calls of some functions; in the first, the middle and the last one of each
+ * function, and more often by chance, under TUTTI_PROVE. */
 #include "fault_scenario.h"
 
 #include <errno.h>
@@ -24,8 +27,9 @@ static uint64_t seed;
 
 static void wrong(const char *what, int op)
 {
-    fprintf(stderr, "%s: rank %d of %d, killed in %s:%llu, chance %llu: %s (%d)\n", road, f->rank, ranks, f->symbol ? f->symbol : "any",
-            (unsigned long long)f->nth, (unsigned long long)seed, what, op);
+    fprintf(stderr, "%s: rank %d of %d, killed in %s:%llu, chance %llu: %s (%d)\n", road, f->rank,
+            ranks, f->symbol ? f->symbol : "any", (unsigned long long)f->nth,
+            (unsigned long long)seed, what, op);
     scenario_print(ranks);
     bad_runs++;
 }
@@ -49,7 +53,9 @@ static void judge(void)
             wrong("not a death", at);
         else if (r != f->rank && !strstr(t->words[r], named))
             wrong("the words do not name it", at);
-        else if (r != f->rank && (t->result[r][SCENARIO_SHRINK] || t->result[r][SCENARIO_DEVICE] || t->result[r][SCENARIO_HOST]))
+        else if (r != f->rank
+                 && (t->result[r][SCENARIO_SHRINK] || t->result[r][SCENARIO_DEVICE]
+                     || t->result[r][SCENARIO_HOST]))
             wrong("those who are left cannot go on", at);
     }
     for (int r = 0; r < ranks; r++)
@@ -67,13 +73,14 @@ static void try_it(ranks_body *body)
         judge();
 }
 
-/* ---- in a call --------------------------------------------------------------------------------------------------------------------- */
+/* ---- in a call ------------------------------------------------------------------------------- */
 
 static void in_calls_of(const char *symbol, uint64_t calls, int victim)
 {
     uint64_t at[3] = { 1, calls / 2 + 1, calls };
     for (int i = 0; i < 3; i++) {
-        /* How often it asks whether something has ended differs from run to run; so often it does at least. */
+        /* How often it asks whether something has ended differs from run to run; so often it does
+         * at least. */
         uint64_t nth = calls > 20 ? 1 + 4 * (uint64_t)i : at[i];
         if (i > 0 && at[i] == at[i - 1])
             continue;
@@ -99,15 +106,23 @@ static void in_calls(const char *rules, int n, int victim, const char *const *so
         if (wanted && calls[s])
             in_calls_of(scenario_symbols[s], calls[s], victim);
     }
-    printf("%s, rank %d of %d: killed %d times, in %d the others met it in a call, %d wrong\n", rules, victim, n, runs, deaths, bad_runs);
+    printf("%s, rank %d of %d: killed %d times, in %d the others met it in a call, %d wrong\n",
+           rules, victim, n, runs, deaths, bad_runs);
     assert_int_equal(bad_runs, 0);
 }
 
-/* Before its arrival; a copy to the staging asked for; asking whether that has ended; a result on its way; the end. */
-static const char *const of_staging[] = { "cuPointerGetAttributes", "cuMemcpyDtoHAsync_v2", "cuEventQuery", "cuMemcpyHtoDAsync_v2", "cuStreamDestroy_v2", NULL };
-/* Its memory is lent; the others wait in `mapped`; all memory is open; it has read, and they wait in `placed`; it leaves. */
-static const char *const of_reading[] = { "cuIpcGetMemHandle", "cuIpcOpenMemHandle_v2", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuEventQuery",
-                                          "cuIpcCloseMemHandle", "cuMemHostUnregister", NULL };
+/* Before its arrival; a copy to the staging asked for; asking whether that has ended; a result on
+ * its way; the end. */
+static const char *const of_staging[] = {
+    "cuPointerGetAttributes", "cuMemcpyDtoHAsync_v2", "cuEventQuery", "cuMemcpyHtoDAsync_v2",
+    "cuStreamDestroy_v2", NULL
+};
+/* Its memory is lent; the others wait in `mapped`; all memory is open; it has read, and they wait
+ * in `placed`; it leaves. */
+static const char *const of_reading[] = {
+    "cuIpcGetMemHandle", "cuIpcOpenMemHandle_v2", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2",
+    "cuEventQuery", "cuIpcCloseMemHandle", "cuMemHostUnregister", NULL
+};
 
 static void calls_pinned(void **state)
 {
@@ -128,7 +143,7 @@ static void calls_peers(void **state)
     in_calls("device:-inf=peers", 3, 1, of_reading);
 }
 
-/* ---- at any moment ----------------------------------------------------------------------------------------------------------------- */
+/* ---- at any moment --------------------------------------------------------------------------- */
 
 static uint64_t chance(void)
 {
@@ -157,7 +172,8 @@ static int dies(tutti_comm *world, int rank)
 static void any_moment(void **state)
 {
     (void)state;
-    static const char *const roads[] = { "device:-inf=pinned", "device:-inf=leader", "device:-inf=peers" };
+    static const char *const roads[] = { "device:-inf=pinned", "device:-inf=leader",
+                                         "device:-inf=peers" };
     const char *given = getenv("TUTTI_TEST_SEED");
     int many = getenv("TUTTI_PROVE") ? 1000 : 12;
     struct timespec now;
@@ -175,7 +191,8 @@ static void any_moment(void **state)
         try_it(dies);
     }
     unsetenv("FAKE_CUDA_DELAY_US");
-    printf("at any moment: killed %d times, in %d the others met it in a call, %d wrong\n", runs, deaths, bad_runs);
+    printf("at any moment: killed %d times, in %d the others met it in a call, %d wrong\n", runs,
+           deaths, bad_runs);
     assert_int_equal(bad_runs, 0);
 }
 
@@ -183,7 +200,9 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(calls_pinned), cmocka_unit_test(calls_leader), cmocka_unit_test(calls_peers),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(calls_pinned),
+                                        cmocka_unit_test(calls_leader),
+                                        cmocka_unit_test(calls_peers),
                                         cmocka_unit_test(any_moment) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

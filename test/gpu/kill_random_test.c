@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults */
-/* Ranks killed at random instants while device buffers are under way: every survivor hears of it, none has got a result that another has not,
- * and those that are left go on, on the same devices. */
+/* Ranks killed at random instants while device buffers are under way: every survivor hears
+ * of it, none has got a result that another has not, and those that are left go on, on the
+ * same devices. */
 #include "host_compare.h"
 
 #include "support/team.h"
@@ -38,7 +39,9 @@ static int goes_on(tutti_comm *world)
     IS(r, 0);
     IS(tutti_size(left), RANKS - 1);
     for (int kind = 0; kind < 3; kind++)
-        if (compare_run(left, &(struct compared){ R_ALL_REDUCE + (enum compare_kind)kind, kind ? COUNT : 300, false, ON_DEVICE, NULL, false }))
+        if (compare_run(left,
+                        &(struct compared){ R_ALL_REDUCE + (enum compare_kind)kind,
+                                            kind ? COUNT : 300, false, ON_DEVICE, NULL, false }))
             return 1;
     IS(tutti_comm_free(left), 0);
     return 0;
@@ -58,8 +61,11 @@ static int lives_or_dies(tutti_comm *world, int rank)
     int got = 0;
     for (; got >= 0; done++) {
         enum compare_kind kind = (enum compare_kind)((done * 7 + 3) % R_SAME);
-        struct compared r = { kind, done % 4 == 1 ? 2000 : COUNT, false, rank == 2 ? ON_HOST : ON_DEVICE, NULL, done % 5 == 4 };
-        if (done % 6 == 0) {                         /* small pipelines again */
+        struct compared r = {
+            kind, done % 4 == 1 ? 2000 : COUNT, false,
+            rank == 2 ? ON_HOST : ON_DEVICE, NULL, done % 5 == 4
+        };
+        if (done % 6 == 0) {                        /* small pipelines again */
             if (comm && (got = tutti_comm_free(comm)) < 0)
                 break;
             comm = NULL;
@@ -69,8 +75,9 @@ static int lives_or_dies(tutti_comm *world, int rank)
             got = compare_call(comm, &r);
     }
     store_release64(&page->number[rank], done);
-    if (got != -EOWNERDEAD && got != -ECANCELED)     /* the latter: split's words of a broken comm */
-        fprintf(stderr, "rank %d, operation %llu: %s\n", rank, (unsigned long long)done, comm ? tutti_explain(comm) : tutti_explain(world));
+    if (got != -EOWNERDEAD && got != -ECANCELED)    /* the latter: split's words of a broken comm */
+        fprintf(stderr, "rank %d, operation %llu: %s\n", rank, (unsigned long long)done,
+                comm ? tutti_explain(comm) : tutti_explain(world));
     YES(got == -EOWNERDEAD || got == -ECANCELED);
     if (comm)
         IS(tutti_comm_free(comm), 0);
@@ -93,8 +100,8 @@ static void test_kills(void **state)
             fail_msg("kill %d, after %llu ns", i, (unsigned long long)delay_ns);
         uint64_t a = load_acquire64(&page->number[0]), b = load_acquire64(&page->number[2]);
         if (a != b)
-            fail_msg("kill %d, after %llu ns: rank 0 got %llu results, rank 2 got %llu", i, (unsigned long long)delay_ns, (unsigned long long)a,
-                     (unsigned long long)b);
+            fail_msg("kill %d, after %llu ns: rank 0 got %llu results, rank 2 got %llu", i,
+                     (unsigned long long)delay_ns, (unsigned long long)a, (unsigned long long)b);
     }
     unsetenv("FAKE_CUDA_DELAY_US");
 }

@@ -1,6 +1,8 @@
-/* Mistakes that such code makes, made on purpose in src/gpu, one at a time: a driver for tests and tests that find none of them prove nothing.
+/* Mistakes that such code makes, made on purpose in src/gpu, one at a time: a driver for tests and
+ * tests that find none of them prove nothing.
  *
- *   gpu_mistakes NAME LIFE HOW    the life goes well without the mistake, and with it the driver says HOW, or, "result", what comes is wrong
+ *   gpu_mistakes NAME LIFE HOW    the life goes well without the mistake, and with it the driver
+ *                                 says HOW, or, "result", what comes is wrong
  *
  * A life is what some ranks do; it says "result" itself where what came is wrong. */
 #include "gpu/mistakes.h"
@@ -64,7 +66,8 @@ static void fill(CUdeviceptr at, size_t n, int value)
         host_of(at)[i] = (float)value;
 }
 
-static int sums(tutti_comm *world, CUdeviceptr from, CUdeviceptr to, size_t n, int value, const tutti_call *call)
+static int sums(tutti_comm *world, CUdeviceptr from, CUdeviceptr to, size_t n, int value,
+                const tutti_call *call)
 {
     int ranks = tutti_size(world);
     fill(from, n, value + tutti_rank(world));
@@ -76,7 +79,8 @@ static int sums(tutti_comm *world, CUdeviceptr from, CUdeviceptr to, size_t n, i
     return 0;
 }
 
-/* The caller's stream writes what is given until shortly before, and then the copies to and from the staging last, too. */
+/* The caller's stream writes what is given until shortly before, and then the copies to and from
+ * the staging last, too. */
 static int staging(tutti_comm *world, int rank)
 {
     tutti_call call = { 0 };
@@ -91,7 +95,8 @@ static int staging(tutti_comm *world, int rank)
     call.stream = own;
     fill(send, COUNT, 0);
     OK(cu.cuMemsetD8Async(send, 0, BYTES_, own));
-    IS(tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, &call), 0);
+    IS(tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, &call),
+       0);
     return end(world);
 }
 
@@ -106,7 +111,8 @@ static int broken(tutti_comm *world, int rank)
         setenv("FAKE_CUDA_END", "lax", 1);
         setenv("FAKE_CUDA_FAIL", "cuMemcpyDtoHAsync:*:700", 1);
     }
-    IS(tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), -EIO);
+    IS(tutti_all_reduce(address(send), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, world, NULL),
+       -EIO);
     tutti_finalize(world);
     fflush(NULL);
     exit(0);
@@ -123,7 +129,8 @@ static int reading(tutti_comm *world, int rank)
     IS(tutti_cuda_alloc(&b, BYTES_, 0, world), 0);
     fill((CUdeviceptr)(uintptr_t)b, COUNT, 1000);
     for (int i = 0; i < 2; i++)
-        if (sums(world, (CUdeviceptr)(uintptr_t)a, recv, COUNT, 5 + i, NULL) || sums(world, (CUdeviceptr)(uintptr_t)b, recv, COUNT, 9 + i, NULL))
+        if (sums(world, (CUdeviceptr)(uintptr_t)a, recv, COUNT, 5 + i, NULL)
+            || sums(world, (CUdeviceptr)(uintptr_t)b, recv, COUNT, 9 + i, NULL))
             return 1;
     fill(send, 2 * COUNT, 77);
     if (sums(world, send + BYTES_, recv + BYTES_, COUNT, 3, NULL))
@@ -137,14 +144,14 @@ static int reading(tutti_comm *world, int rank)
 static int idle(tutti_comm *world, int rank)
 {
     void *at;
-    setenv("FAKE_CUDA_MISUSE", "report", 1);         /* and go on, or the other one would wait for it */
+    setenv("FAKE_CUDA_MISUSE", "report", 1);    /* and go on, or the other one would wait for it */
     if (begin())
         return 1;
     IS(tutti_cuda_alloc(&at, BYTES_, 0, world), 0);
     if (sums(world, (CUdeviceptr)(uintptr_t)at, recv, COUNT, 5, NULL))
         return 1;
     if (rank == 1) {
-        YES(ranks_await(1, 1) == 0);                 /* the other one is out of the call */
+        YES(ranks_await(1, 1) == 0);            /* the other one is out of the call */
         IS(tutti_cuda_free(at, world), 0);
         ranks_say(0, 1);
     } else {
@@ -170,12 +177,13 @@ static int thread_life(tutti_comm *world, int rank)
     return 0;
 }
 
-/* A result is on its way to rank 0's buffer when the deadline has passed: after the return nothing more comes. */
+/* A result is on its way to rank 0's buffer when the deadline has passed: after the return nothing
+ * more comes. */
 static CUstream held;
 
 static void *lets_go(void *arg)
 {
-    if (ranks_await(0, 1) == 0)                      /* the other one has returned: the operation has failed */
+    if (ranks_await(0, 1) == 0)         /* the other one has returned: the operation has failed */
         fake.fakeHold(held, 0);
     return arg;
 }
@@ -200,13 +208,14 @@ static int late(tutti_comm *world, int rank)
     if (rank == 0) {
         YES(pthread_join(thread, NULL) == 0);
         OK(cu.cuStreamSynchronize(held));
-        if (!world->gpu.streams->given_up && host_of(recv)[1] != 4711.0f)      /* given up: this thread did not get to run for a second */
+        /* given up: this thread did not get to run for a second */
+        if (!world->gpu.streams->given_up && host_of(recv)[1] != 4711.0f)
             return wrong_result();
     }
     return end(world);
 }
 
-/* ---- lives ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- lives ----------------------------------------------------------------------------------- */
 
 static int two(const char *rules, ranks_body *body)
 {
@@ -243,7 +252,8 @@ static int found(case_body *life, const char *name, const char *how)
             return 0;
         }
         if (status)
-            fprintf(stderr, "%s: ended with %d, and no '%s': %s\n", name, status, line, case_stderr());
+            fprintf(stderr, "%s: ended with %d, and no '%s': %s\n", name, status, line,
+                    case_stderr());
     }
     fprintf(stderr, "%s was not found\n", name);
     return 1;
@@ -257,7 +267,8 @@ int main(int argc, char **argv)
         snprintf(how + strlen(how), sizeof how - strlen(how), "%s%s", i > 3 ? " " : "", argv[i]);
     for (size_t i = 0; argc > 3 && i < sizeof lives / sizeof lives[0]; i++)
         if (!strcmp(lives[i].name, argv[2]))
-            return case_passes(lives[i].body, (const char *const[]){ NULL }) || found(lives[i].body, argv[1], how);
+            return case_passes(lives[i].body, (const char *const[]){ NULL })
+                || found(lives[i].body, argv[1], how);
     fprintf(stderr, "gpu_mistakes NAME LIFE HOW (mistakes.txt)\n");
     return 2;
 }

@@ -1,4 +1,5 @@
-/* Job: MISTAKE for src/gpu built with its known mistakes (folder mistakes): the one that the environment names is made.
+/* Job: MISTAKE for src/gpu built with its known mistakes (folder mistakes): the one that the
+ *      environment names is made.
  * Owns: nothing.
  * Never: in a product. The mistakes are listed in mistakes.txt. */
 #ifndef TUTTI_TEST_GPU_MISTAKES_H

@@ -1,6 +1,7 @@
-/* A rank uses any of the devices, another one in each case. Its data are brought to the buffers by copies that are still under way when the
- * call comes, over what the CPU left there, which is wrong; and when it has ended they are copied out by a stream of the caller's: the driver
- * of this folder ends the process if anything is not ordered behind what it must see. */
+/* A rank uses any of the devices, another one in each case. Its data are brought to the buffers by
+ * copies that are still under way when the call comes, over what the CPU left there, which is
+ * wrong; and when it has ended they are copied out by a stream of the caller's: the driver of this
+ * folder ends the process if anything is not ordered behind what it must see. */
 #include "oracle_device.h"
 
 #include "child_case.h"
@@ -12,9 +13,21 @@
 #include <sys/mman.h>
 #include <tutti_cuda.h>
 
-enum { PATIENCE_S = 60, MIRROR = 2 << 20, SLAB = 1 << 20, GRANULE = 2 << 20, WRONG = 0x5a, APART_GUARD = 16 };
+enum {
+    PATIENCE_S = 60,
+    MIRROR = 2 << 20,
+    SLAB = 1 << 20,
+    GRANULE = 2 << 20,
+    WRONG = 0x5a,
+    APART_GUARD = 16
+};
 
-struct taken { enum oracle_source source; unsigned char *mem; size_t bytes; CUmemGenericAllocationHandle handle; };
+struct taken {
+    enum oracle_source source;
+    unsigned char *mem;
+    size_t bytes;
+    CUmemGenericAllocationHandle handle;
+};
 
 struct apart { void **pointer, *was; unsigned char *seen, *mem; size_t bytes; };
 
@@ -50,17 +63,23 @@ static bool here_open(void)
     if (!case_cuda())
         return false;
     here.open = true;
-    void *at = mmap(NULL, (size_t)2 * MIRROR, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED || !WELL(cuMemHostRegister_v2(at, (size_t)2 * MIRROR, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)))
+    void *at = mmap(NULL, (size_t)2 * MIRROR, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                    -1, 0);
+    if (at == MAP_FAILED
+        || !WELL(cuMemHostRegister_v2(at, (size_t)2 * MIRROR,
+                                      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)))
         return false;
     here.mirror[0] = at;
     here.mirror[1] = here.mirror[0] + MIRROR;
     for (int d = 0; d < ORACLE_DEVICES; d++) {
         CUdeviceptr slab = 0;
-        if (!WELL(cuDevicePrimaryCtxRetain(&here.context[d], d)) || !WELL(cuCtxSetCurrent(here.context[d]))
-            || !WELL(cuStreamCreate(&here.blocking[d], 0)) || !WELL(cuStreamCreate(&here.own[d], CU_STREAM_NON_BLOCKING)))
+        if (!WELL(cuDevicePrimaryCtxRetain(&here.context[d], d))
+            || !WELL(cuCtxSetCurrent(here.context[d]))
+            || !WELL(cuStreamCreate(&here.blocking[d], 0))
+            || !WELL(cuStreamCreate(&here.own[d], CU_STREAM_NON_BLOCKING)))
             return false;
-        if ((rank + d) % 2 ? tutti_cuda_alloc(&here.slab[d], SLAB, d, here.world) < 0 : !WELL(cuMemAlloc_v2(&slab, SLAB)))
+        if ((rank + d) % 2 ? tutti_cuda_alloc(&here.slab[d], SLAB, d, here.world) < 0
+                           : !WELL(cuMemAlloc_v2(&slab, SLAB)))
             return false;
         if (slab)
             here.slab[d] = (void *)(uintptr_t)slab;
@@ -101,13 +120,18 @@ static int device_of(const struct oracle_part *p)
 
 static bool map(struct taken *t, size_t room, bool shareable)
 {
-    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
-                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, here.device } };
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, here.device }
+    };
     CUmemAccessDesc access = { prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUdeviceptr at = 0;
     t->bytes = (room + GRANULE - 1) / GRANULE * GRANULE;
-    bool well = WELL(cuMemCreate(&t->handle, t->bytes, &prop, 0)) && WELL(cuMemAddressReserve(&at, t->bytes, 0, 0, 0))
-             && WELL(cuMemMap(at, t->bytes, 0, t->handle, 0)) && WELL(cuMemSetAccess(at, t->bytes, &access, 1));
+    bool well = WELL(cuMemCreate(&t->handle, t->bytes, &prop, 0))
+        && WELL(cuMemAddressReserve(&at, t->bytes, 0, 0, 0))
+        && WELL(cuMemMap(at, t->bytes, 0, t->handle, 0))
+        && WELL(cuMemSetAccess(at, t->bytes, &access, 1));
     t->mem = (unsigned char *)(uintptr_t)at;
     return well;
 }
@@ -123,7 +147,8 @@ static bool take_room(const struct oracle_part *p, struct taken *t, size_t room,
 {
     CUdeviceptr at = 0;
     void *got = NULL;
-    t->source = (enum oracle_source)((p->c->v[DIM_SOURCE] + (p->c->salt >> 34 & 3 ? 0 : p->me)) % SOURCES);
+    t->source = (enum oracle_source)((p->c->v[DIM_SOURCE] + (p->c->salt >> 34 & 3 ? 0 : p->me))
+                                     % SOURCES);
     if (t->source == SOURCE_INSIDE && room > SLAB / 2)
         t->source = SOURCE_ALLOC;
     switch (t->source) {
@@ -131,7 +156,10 @@ static bool take_room(const struct oracle_part *p, struct taken *t, size_t room,
         if (tutti_cuda_alloc(&got, room, here.device, here.world) < 0)
             fprintf(stderr, "tutti_cuda_alloc: %s\n", tutti_explain(here.world));
         break;
-    case SOURCE_INSIDE: got = (unsigned char *)here.slab[here.device] + (send ? 0 : SLAB / 2) + inside(p, SLAB / 2 - room); break;
+    case SOURCE_INSIDE:
+        got = (unsigned char *)here.slab[here.device] + (send ? 0 : SLAB / 2)
+            + inside(p, SLAB / 2 - room);
+        break;
     case SOURCE_SHAREABLE: case SOURCE_MAPPED: return map(t, room, t->source == SOURCE_SHAREABLE);
     default:
         if (!WELL(cuMemAlloc_v2(&at, room)))
@@ -147,7 +175,8 @@ static bool take_room(const struct oracle_part *p, struct taken *t, size_t room,
     return got;
 }
 
-static bool take(void *arg, const struct oracle_part *p, struct pieces *pieces, bool send, size_t offset)
+static bool take(void *arg, const struct oracle_part *p, struct pieces *pieces, bool send,
+                 size_t offset)
 {
     (void)arg;
     struct taken *t = &here.taken[!send];
@@ -162,7 +191,8 @@ static bool take(void *arg, const struct oracle_part *p, struct pieces *pieces, 
     return true;
 }
 
-/* A peer that neither waits nor calls anything for a second keeps it open: on a loaded machine some do. But none for long. */
+/* A peer that neither waits nor calls anything for a second keeps it open: on a loaded machine some
+ * do. But none for long. */
 static int unregister(void *at)
 {
     int r = -EBUSY;
@@ -181,14 +211,15 @@ static void give(void *arg, struct pieces *pieces)
     case SOURCE_TUTTI: well = tutti_cuda_free(t->mem, here.world) == 0; break;
     case SOURCE_INSIDE: break;
     case SOURCE_SHAREABLE: case SOURCE_MAPPED:
-        well = WELL(cuMemUnmap(at, t->bytes)) && WELL(cuMemAddressFree(at, t->bytes)) && WELL(cuMemRelease(t->handle));
+        well = WELL(cuMemUnmap(at, t->bytes)) && WELL(cuMemAddressFree(at, t->bytes))
+            && WELL(cuMemRelease(t->handle));
         break;
     case SOURCE_REGISTERED: well = unregister(t->mem) == 0 && WELL(cuMemFree_v2(at)); break;
     default: well = WELL(cuMemFree_v2(at)); break;
     }
     if (!well) {
-        fprintf(stderr, "rank %d: the oracle's memory of source %d cannot be given back: %s\n", tutti_rank(here.world), (int)t->source,
-                tutti_explain(here.world));
+        fprintf(stderr, "rank %d: the oracle's memory of source %d cannot be given back: %s\n",
+                tutti_rank(here.world), (int)t->source, tutti_explain(here.world));
         abort();
     }
     *t = (struct taken){ .source = SOURCE_ALLOC };
@@ -213,21 +244,27 @@ static bool takes_part(const struct oracle_part *p)
         bool gives = i < p->give_n;
         const void *at = gives ? p->give[i] : p->get[i - p->give_n];
         size_t count = gives ? p->gives[i] : p->gets[i - p->give_n];
-        if (count && ((p->send.device && pieces_has(&p->send, at)) || (p->recv.device && pieces_has(&p->recv, at))))
+        if (count
+            && ((p->send.device && pieces_has(&p->send, at))
+                || (p->recv.device && pieces_has(&p->recv, at))))
             return true;
     }
     return false;
 }
 
-/* Of lists that lie anywhere some pieces lie on the host after all: until the end of the call, then they are put back for the judge. */
+/* Of lists that lie anywhere some pieces lie on the host after all: until the end of the call, then
+ * they are put back for the judge. */
 static bool apart_take(struct oracle_part *p)
 {
     here.aparts = 0;
-    for (int i = 0; oracle_uneven(p->c->kind) && p->c->v[DIM_WHERE] == WHERE_MIXED && !p->in_place && i < p->give_n + p->get_n; i++) {
+    for (int i = 0; oracle_uneven(p->c->kind) && p->c->v[DIM_WHERE] == WHERE_MIXED && !p->in_place
+         && i < p->give_n + p->get_n;
+         i++) {
         bool gives = i < p->give_n;
         void **at = gives ? &p->give[i] : &p->get[i - p->give_n];
         const struct pieces *pieces = gives ? &p->send : &p->recv;
-        size_t bytes = (gives ? p->gives[i] : p->gets[i - p->give_n]) * oracle_width(p->c->v[DIM_TYPE]);
+        size_t bytes = (gives ? p->gives[i] : p->gets[i - p->give_n])
+            * oracle_width(p->c->v[DIM_TYPE]);
         if (!pieces->device || !bytes || chance(p, 16 + i) % 3)
             continue;
         unsigned char *mem = malloc(bytes + APART_GUARD);
@@ -270,12 +307,15 @@ static bool ready(void *arg, struct oracle_part *p, tutti_call *call)
             continue;
         memcpy(here.mirror[i], both[i]->seen, room);
         memset(both[i]->seen, WRONG, room);
-        if (!WELL(cuMemcpyHtoDAsync_v2((CUdeviceptr)(uintptr_t)both[i]->mem, here.mirror[i], room, stream_of(p))))
+        if (!WELL(cuMemcpyHtoDAsync_v2((CUdeviceptr)(uintptr_t)both[i]->mem, here.mirror[i], room,
+                                       stream_of(p))))
             return false;
     }
     if (stream == STREAM_BLOCKING || stream == STREAM_OWN)
         call->stream = stream_of(p);
-    CUcontext other = chance(p, 5) % 3 ? here.context[here.device] : chance(p, 6) % 2 ? NULL : here.context[chance(p, 7) % ORACLE_DEVICES];
+    CUcontext other = chance(p, 5) % 3 ? here.context[here.device]
+        : chance(p, 6) % 2 ? NULL
+        : here.context[chance(p, 7) % ORACLE_DEVICES];
     return stream == STREAM_NULL || stream == STREAM_BEFORE_NULL || WELL(cuCtxSetCurrent(other));
 }
 
@@ -283,19 +323,22 @@ static bool done(void *arg, struct oracle_part *p, struct text *why)
 {
     (void)arg;
     struct pieces *both[] = { &p->send, &p->recv };
-    here.pulled += load_relaxed64(&here.comm->watch.mine->mapped) == 2 * here.comm->seq + 1;   /* relaxed: our own word */
+    /* relaxed: our own word */
+    here.pulled += load_relaxed64(&here.comm->watch.mine->mapped) == 2 * here.comm->seq + 1;
     if (!p->send.device && !p->recv.device)
         return true;
     if (!WELL(cuCtxSetCurrent(here.context[here.device])))
         return false;
     for (int i = 0; i < 2; i++)
         if (both[i]->device && pieces_room(both[i]) <= MIRROR
-            && !WELL(cuMemcpyDtoHAsync_v2(here.mirror[i], (CUdeviceptr)(uintptr_t)both[i]->mem, pieces_room(both[i]), stream_of(p))))
+            && !WELL(cuMemcpyDtoHAsync_v2(here.mirror[i], (CUdeviceptr)(uintptr_t)both[i]->mem,
+                                          pieces_room(both[i]), stream_of(p))))
             return false;
     if (!WELL(cuStreamSynchronize(stream_of(p))))
         return false;
     for (int i = 0; i < 2; i++)
-        if (both[i]->device && pieces_room(both[i]) <= MIRROR && memcmp(here.mirror[i], both[i]->seen, pieces_room(both[i])) != 0) {
+        if (both[i]->device && pieces_room(both[i]) <= MIRROR
+            && memcmp(here.mirror[i], both[i]->seen, pieces_room(both[i])) != 0) {
             text_add(why, "the caller's stream saw something else than lies there now");
             return false;
         }
@@ -325,7 +368,8 @@ bool oracle_device_end(tutti_comm *world)
             well &= tutti_cuda_free(here.slab[d], world) == 0;
     well &= tutti_finalize(world) == 0;
     for (int d = 0; d < ORACLE_DEVICES && here.open; d++) {
-        well &= WELL(cuCtxSetCurrent(here.context[d])) && WELL(cuStreamDestroy_v2(here.blocking[d])) && WELL(cuStreamDestroy_v2(here.own[d]));
+        well &= WELL(cuCtxSetCurrent(here.context[d])) && WELL(cuStreamDestroy_v2(here.blocking[d]))
+            && WELL(cuStreamDestroy_v2(here.own[d]));
         if ((rank + d) % 2 == 0)
             well &= WELL(cuMemFree_v2((CUdeviceptr)(uintptr_t)here.slab[d]));
     }

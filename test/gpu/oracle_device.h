@@ -1,4 +1,5 @@
-/* Job: device memory for the oracle's cases: where it comes from, which stream brings the data, what is seen of it when the call has ended.
+/* Job: device memory for the oracle's cases: where it comes from, which stream brings the data,
+ *      what is seen of it when the call has ended.
  * Owns: this rank's contexts, streams and memory of its world, from the first case with any on.
  * Never: CUDA before that; what data mean (support/oracle.h). */
 #ifndef TUTTI_TEST_GPU_ORACLE_DEVICE_H

@@ -1,11 +1,15 @@
 /* ctest: timeout=300
- * The oracle of support/oracle.h on device memory: every collective x type x operation x place x size around every threshold x alignment, 1 ... 8
- * ranks on 1 ... 4 devices, each buffer on a device or on the host, of every source of memory, by every road and algorithm, behind work in a
- * stream of the caller's, blocking and by work, with copies and kernels that take their time. All ranks' results have the bits of a serial
- * fold, so those of all roads are the same, and those of host memory (coll.oracle). Ranks are processes, in a few worlds threads. By default a sample that is another one each time, and the
- * corners; in ./bootstrap prove the product of kind x ranks x rule x road x type x op x place, and all pairs of values.
+ * The oracle of support/oracle.h on device memory: every collective x type x operation x place x
+ * size around every threshold x alignment, 1 ... 8 ranks on 1 ... 4 devices, each buffer on a
+ * device or on the host, of every source of memory, by every road and algorithm, behind work in a
+ * stream of the caller's, blocking and by work, with copies and kernels that take their time. All
+ * ranks' results have the bits of a serial fold, so those of all roads are the same, and those of
+ * host memory (coll.oracle). Ranks are processes, in a few worlds threads. By default a sample that
+ * is another one each time, and the corners; in ./bootstrap prove the product of kind x ranks x
+ * rule x road x type x op x place, and all pairs of values.
  *
- * TUTTI_TEST_SEED=n runs the same again; TUTTI_ORACLE_WORLD=k of it only the k-th world; TUTTI_ORACLE_CASES=n: a sample of n. */
+ * TUTTI_TEST_SEED=n runs the same again; TUTTI_ORACLE_WORLD=k of it only the k-th world;
+ * TUTTI_ORACLE_CASES=n: a sample of n. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,18 +31,26 @@
 enum { SAMPLE = TINY(800, 200), WORLDS = TINY(20, 10), THREAD_CASES = TINY(60, 30) };
 
 struct shared { struct oracle_board board; shared64 pulled; };
-struct seat { pthread_t thread; int rank, size, result; const char *job; const struct group *group; };
+struct seat {
+    pthread_t thread;
+    int rank, size, result;
+    const char *job;
+    const struct group *group;
+};
 struct group { const struct oracle_case *cases; size_t n; struct shared *shared; };
 
-static const struct oracle_space common = { 1, ORACLE_RANKS, TINY(200000, 30000), true }, everything = { 1, ORACLE_RANKS, TINY(600000, 60000), true };
+static const struct oracle_space common = { 1, ORACLE_RANKS, TINY(200000, 30000), true },
+                                 everything = { 1, ORACLE_RANKS, TINY(600000, 60000), true };
 static const struct oracle_space large = { 1, ORACLE_RANKS, SIZE_MAX, true };
 
-static int run(tutti_comm *world, tutti_comm *comm, const struct group *group, size_t first, size_t n)
+static int run(tutti_comm *world, tutti_comm *comm, const struct group *group, size_t first,
+               size_t n)
 {
-    return oracle_run(comm, group->cases + first, n, &group->shared->board, oracle_device_of(world, comm));
+    return oracle_run(comm, group->cases + first, n, &group->shared->board,
+                      oracle_device_of(world, comm));
 }
 
-static const struct group *threaded;                 /* whose ranks are threads of one process; NULL: processes */
+static const struct group *threaded;   /* whose ranks are threads of one process; NULL: processes */
 
 /* 0, or 1 what was wrong is on the board, 2 on stderr. */
 static int live(tutti_comm *world, const struct group *group)
@@ -48,7 +60,8 @@ static int live(tutti_comm *world, const struct group *group)
     if (run(world, world, group, 0, third))
         return 1;
     /* Then on a comm of the same ranks, and on the world again when that has gone. */
-    if (tutti_comm_split(world, 0, tutti_rank(world), &other) < 0 || run(world, other, group, third, third))
+    if (tutti_comm_split(world, 0, tutti_rank(world), &other) < 0
+        || run(world, other, group, third, third))
         return 1;
     if (tutti_comm_free(other) < 0 || run(world, world, group, 2 * third, group->n - 2 * third))
         return 1;
@@ -59,19 +72,21 @@ static int live(tutti_comm *world, const struct group *group)
 
 static int body(tutti_comm *world, void *arg)
 {
-    signal(SIGSEGV, SIG_DFL);                        /* cmocka's would go on as the test in this child */
+    signal(SIGSEGV, SIG_DFL);                   /* cmocka's would go on as the test in this child */
     int r = live(world, arg);
     if (r)
         return r;
     fflush(NULL);
-    exit(0);                                         /* what the driver checks at the end, it checks */
+    exit(0);                                    /* what the driver checks at the end, it checks */
 }
 
 static void *live_as_thread(void *arg)
 {
     struct seat *s = arg;
     tutti_comm *world;
-    tutti_options options = { .job = s->job, .rank = s->rank, .size = s->size, .timeout_ms = 20 * 60 * 1000 };
+    tutti_options options = {
+        .job = s->job, .rank = s->rank, .size = s->size, .timeout_ms = 20 * 60 * 1000
+    };
     s->result = tutti_init(&world, &options);
     if (s->result < 0)
         fprintf(stderr, "rank %d: tutti_init: %s\n", s->rank, tutti_explain(NULL));
@@ -80,7 +95,8 @@ static void *live_as_thread(void *arg)
     return NULL;
 }
 
-/* All ranks in one process, which has each device's context once, and opens no memory of its own. */
+/* All ranks in one process, which has each device's context once, and opens no memory
+ * of its own. */
 static int body_of_threads(void)
 {
     struct seat seats[ORACLE_RANKS];
@@ -100,11 +116,15 @@ static int body_of_threads(void)
     return wrong;
 }
 
-static void set(const char *name, const char *value) { assert_int_equal(setenv(name, value, 1), 0); }
+static void set(const char *name, const char *value)
+{
+    assert_int_equal(setenv(name, value, 1), 0);
+}
 
 static void run_group(const struct group *group, size_t world)
 {
-    static const char *const first[] = { "0", "1073741819", "4294967291" }, *const delays[] = { "0", "30", "0", TINY("300", "5") };
+    static const char *const first[] = { "0", "1073741819", "4294967291" },
+                             *const delays[] = { "0", "30", "0", TINY("300", "5") };
     char rules[1024], seed[32];
     const struct oracle_case *c = group->cases;
     tutti_options options = { .timeout_ms = 20 * 60 * 1000 };
@@ -115,12 +135,17 @@ static void run_group(const struct group *group, size_t world)
     set("FAKE_CUDA_SEED", seed);
     if (threaded)
         threaded = group;
-    int failed = threaded ? case_passes(body_of_threads, (const char *const[]){ NULL }) : tutti_spawn(oracle_ranks(c), body, (void *)(uintptr_t)group, &options, NULL);
-    for (uint32_t i = 0; i < load_acquire32(&group->shared->board.used) && i < ORACLE_COMPLAINTS; i++)
+    int failed = threaded
+        ? case_passes(body_of_threads, (const char *const[]){ NULL })
+        : tutti_spawn(oracle_ranks(c), body, (void *)(uintptr_t)group, &options, NULL);
+    for (uint32_t i = 0; i < load_acquire32(&group->shared->board.used) && i < ORACLE_COMPLAINTS;
+         i++)
         print_error("%s\n", group->shared->board.said[i]);
     if (failed)
-        fail_msg("%d of %d ranks failed; TUTTI_ORACLE_WORLD=%zu TUTTI_ALGORITHM=%s FAKE_CUDA_DELAY_US=%s %s", failed, oracle_ranks(c), world, rules,
-                 getenv("FAKE_CUDA_DELAY_US"), failed < 0 ? tutti_explain(NULL) : "");
+        fail_msg("%d of %d ranks failed; TUTTI_ORACLE_WORLD=%zu TUTTI_ALGORITHM=%s "
+                 "FAKE_CUDA_DELAY_US=%s %s",
+                 failed, oracle_ranks(c), world, rules, getenv("FAKE_CUDA_DELAY_US"),
+                 failed < 0 ? tutti_explain(NULL) : "");
 }
 
 /* How many operations went without staging. */
@@ -128,7 +153,8 @@ static uint64_t run_all(struct oracle_cases *cases)
 {
     const char *only = getenv("TUTTI_ORACLE_WORLD");
     size_t worlds = 0;
-    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(shared, MAP_FAILED);
     oracle_sort(cases);
     for (size_t i = 0, n; i < cases->used; i += n) {
@@ -143,14 +169,15 @@ static uint64_t run_all(struct oracle_cases *cases)
         }
     }
     uint64_t pulled = load_acquire64(&shared->pulled);
-    printf("%zu cases in %zu worlds; %llu without staging\n", cases->used, worlds, (unsigned long long)pulled);
+    printf("%zu cases in %zu worlds; %llu without staging\n", cases->used, worlds,
+           (unsigned long long)pulled);
     oracle_free(cases);
     munmap(shared, sizeof *shared);
     return pulled;
 }
 
-/* So that it may go without staging: all ranks' buffers on devices, at a multiple of the elements' size, in memory that peers can open; of a
-   leader's road on one device. */
+/* So that it may go without staging: all ranks' buffers on devices, at a multiple of the elements'
+   size, in memory that peers can open; of a leader's road on one device. */
 static void favour(struct oracle_case *c, uint64_t *seed)
 {
     c->v[DIM_WHERE] = WHERE_DEVICE;
@@ -181,7 +208,8 @@ static void sample(struct oracle_cases *cases, size_t n, uint64_t *seed)
             rule = rule > RULE_RING ? rule % 2 ? RULE_RING : RULE_DEFAULT : rule;
             road = (unsigned char)(rule < RULE_RING ? 0 : oracle_any(seed) % ORACLE_ROADS);
         }
-        struct oracle_case c = open_case(KIND_BROADCAST + (enum kind)(oracle_any(seed) % (KIND_ALL_TO_ALL_V - KIND_BARRIER)));
+        struct oracle_case c = open_case(
+            KIND_BROADCAST + (enum kind)(oracle_any(seed) % (KIND_ALL_TO_ALL_V - KIND_BARRIER)));
         c.v[DIM_RANKS] = ranks;
         c.v[DIM_RULE] = rule;
         c.v[DIM_ROAD] = road;
@@ -201,7 +229,8 @@ static void samples_agree(void **state)
     run_all(&cases);
 }
 
-/* Ranks that are threads: a world of every road, in a process each. Two or three, on two devices: together they have few enough streams. */
+/* Ranks that are threads: a world of every road, in a process each. Two or three, on two devices:
+ * together they have few enough streams. */
 static void threads_agree(void **state)
 {
     (void)state;
@@ -211,7 +240,9 @@ static void threads_agree(void **state)
     threaded = &mark;
     for (int road = 0; road < ORACLE_ROADS; road++)
         for (size_t i = 0, ranks = 1 + oracle_any(&seed) % 2; i < THREAD_CASES;) {
-            struct oracle_case c = open_case(KIND_BROADCAST + (enum kind)(oracle_any(&seed) % (KIND_ALL_TO_ALL_V - KIND_BARRIER)));
+            struct oracle_case c = open_case(
+                KIND_BROADCAST
+                + (enum kind)(oracle_any(&seed) % (KIND_ALL_TO_ALL_V - KIND_BARRIER)));
             c.v[DIM_RANKS] = (unsigned char)ranks;
             c.v[DIM_RULE] = road == ROAD_BY_DEFAULT ? RULE_DEFAULT : RULE_RING;
             c.v[DIM_ROAD] = (unsigned char)road;
@@ -228,7 +259,14 @@ static void threads_agree(void **state)
 
 /* ---- the corners ---- */
 
-struct corner { enum kind kind; int ranks; enum oracle_rule rule; enum oracle_road road; enum oracle_size size; enum oracle_where where; };
+struct corner {
+    enum kind kind;
+    int ranks;
+    enum oracle_rule rule;
+    enum oracle_road road;
+    enum oracle_size size;
+    enum oracle_where where;
+};
 
 static const struct corner corners[] = {
     /* several rounds of a pipeline, by way of it and past it */
@@ -239,7 +277,8 @@ static const struct corner corners[] = {
     { KIND_REDUCE, 3, RULE_DEFAULT, ROAD_BY_RULE_PINNED, SIZE_DEVICE_RING_MORE, WHERE_SEND },
     { KIND_BROADCAST, 3, RULE_DEFAULT, ROAD_BY_RULE_PINNED, SIZE_DEVICE_RING_MORE, WHERE_SOME },
     { KIND_ALL_GATHER, 2, RULE_DEFAULT, ROAD_BY_RULE_PINNED, SIZE_DEVICE_RING_LESS, WHERE_MIXED },
-    { KIND_REDUCE_SCATTER, 2, RULE_DEFAULT, ROAD_BY_RULE_PINNED, SIZE_DEVICE_ROUND_MORE, WHERE_RECV },
+    { KIND_REDUCE_SCATTER, 2, RULE_DEFAULT, ROAD_BY_RULE_PINNED, SIZE_DEVICE_ROUND_MORE,
+      WHERE_RECV },
     { KIND_SCAN, 2, RULE_DEFAULT, ROAD_BY_RULE_PINNED, SIZE_DEVICE_RING_MORE, WHERE_DEVICE },
     /* the threshold between the roads */
     { KIND_ALL_REDUCE, 4, RULE_RING, ROAD_BY_DEFAULT, SIZE_64K_LESS, WHERE_DEVICE },
@@ -271,12 +310,13 @@ static void corners_agree(void **state)
         c.v[DIM_WHERE] = (unsigned char)at->where;
         if (at->road && at->where == WHERE_DEVICE)
             favour(&c, &seed);
-        for (int times = 0; times < 2; times++)      /* the first operation with a device in a world goes by the host's geometry */
+        /* the first operation with a device in a world goes by the host's geometry */
+        for (int times = 0; times < 2; times++)
             assert_true(oracle_chance(&cases, &c, &large, &seed));
     }
     bool all = !getenv("TUTTI_ORACLE_WORLD");
     uint64_t pulled = run_all(&cases);
-    assert_true(!all || pulled >= 2);               /* else it is not what the corners are meant for */
+    assert_true(!all || pulled >= 2);           /* else it is not what the corners are meant for */
 }
 
 static void all_agree(void **state)
@@ -285,9 +325,11 @@ static void all_agree(void **state)
     uint64_t seed = oracle_seed();
     struct oracle_cases cases = { 0 };
     for (enum kind kind = KIND_BROADCAST; kind <= KIND_ALL_TO_ALL_V; kind++) {
-        size_t before = cases.used, pairs = oracle_pairs(&cases, kind, &everything, &seed), covers = cases.used - before;
+        size_t before = cases.used, pairs = oracle_pairs(&cases, kind, &everything, &seed),
+               covers = cases.used - before;
         oracle_product(&cases, kind, &everything, &seed);
-        printf("%s: %zu cases for %zu pairs, %zu of the product\n", kind_name(kind), covers, pairs, cases.used - before - covers);
+        printf("%s: %zu cases for %zu pairs, %zu of the product\n", kind_name(kind), covers, pairs,
+               cases.used - before - covers);
     }
     run_all(&cases);
 }
@@ -297,11 +339,16 @@ int main(int argc, char **argv)
     (void)argc;
     cases_with(argv, "fake_cuda");
     set("FAKE_CUDA_DEVICES", "4");
-    set("TUTTI_SPAN_BYTES", "64M");                  /* a rank's staging for devices takes up to 16; under a sanitizer that is all there is */
+    /* a rank's staging for devices takes up to 16; under a sanitizer that is all there is */
+    set("TUTTI_SPAN_BYTES", "64M");
     setenv("TUTTI_TIMEOUT_MS", "60000", 0);
     set("TUTTI_WARN_MS", "-1");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(corners_agree), cmocka_unit_test(threads_agree), cmocka_unit_test(samples_agree) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(corners_agree),
+                                        cmocka_unit_test(threads_agree),
+                                        cmocka_unit_test(samples_agree) };
     const struct CMUnitTest all[] = { cmocka_unit_test(all_agree) };
     int wrong = cmocka_run_group_tests(tests, NULL, NULL);
-    return wrong + (oracle_prove() && !getenv("TUTTI_ORACLE_CASES") ? cmocka_run_group_tests(all, NULL, NULL) : 0);
+    return wrong
+        + (oracle_prove() && !getenv("TUTTI_ORACLE_CASES") ? cmocka_run_group_tests(all, NULL, NULL)
+                                                           : 0);
 }

@@ -1,6 +1,7 @@
 /* Prints the text of a kernel, for people and for ptxas:
  *     ptx_print f32 sum           to stdout
- *     ptx_print --all DIRECTORY   all of them, into DIRECTORY/<kernel>.ptx, and their paths to stdout */
+ *     ptx_print --all DIRECTORY   all of them, into DIRECTORY/<kernel>.ptx, and their paths
+ *                                 to stdout */
 #include "fold/fold.h"
 #include "gpu/ptx.h"
 
@@ -43,8 +44,9 @@ int main(int argc, char **argv)
         return write_all(argv[2]);
     for (int type = 0; type <= TUTTI_F8E5M2; type++)
         for (int op = 0; op <= TUTTI_PREMUL_SUM; op++)
-            if (!strcmp(argv[1], fold_type_name((tutti_type)type)) && !strcmp(argv[2], fold_op_name((tutti_op)op)) &&
-                ptx_fold(&text, (tutti_type)type, (tutti_op)op) == 0)
+            if (!strcmp(argv[1], fold_type_name((tutti_type)type))
+                && !strcmp(argv[2], fold_op_name((tutti_op)op))
+                && ptx_fold(&text, (tutti_type)type, (tutti_op)op) == 0)
                 return fputs(room, stdout) < 0;
     fprintf(stderr, "no such kernel\n");
     return 1;

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 */
-/* The text of our kernels, run by the tests' driver, against the CPU's folds, bit for bit: every type and operation, from 1 to 64
- * contributions, aligned and not, in place; every pair of 8-bit floats; every 16-bit float against the special ones. */
+/* The text of our kernels, run by the tests' driver, against the CPU's folds, bit for bit: every
+ * type and operation, from 1 to 64 contributions, aligned and not, in place; every pair of 8-bit
+ * floats; every 16-bit float against the special ones. */
 #include "device_fixture.h"
 
 #include "kernel_check.h"
@@ -16,7 +17,9 @@
 
 static int pairs(tutti_type from, tutti_type to)
 {
-    return fixture_begin(true) || kernel_check_begin(s1) || kernel_check_every_pair(from, to, getenv("TUTTI_PROVE") ? 132 : 22) || kernel_check_end() || fixture_end();
+    return fixture_begin(true) || kernel_check_begin(s1)
+        || kernel_check_every_pair(from, to, getenv("TUTTI_PROVE") ? 132 : 22) || kernel_check_end()
+        || fixture_end();
 }
 
 static int small_integers(void) { return pairs(TUTTI_I8, TUTTI_U16); }
@@ -24,8 +27,17 @@ static int integers(void) { return pairs(TUTTI_I32, TUTTI_U64); }
 static int floats(void) { return pairs(TUTTI_F16, TUTTI_F64); }
 static int others(void) { return pairs(TUTTI_BOOL, TUTTI_F8E5M2); }
 
-static int all_bytes(void) { return fixture_begin(true) || kernel_check_begin(s1) || kernel_check_bytes() || kernel_check_end() || fixture_end(); }
-static int all_halves(void) { return fixture_begin(true) || kernel_check_begin(s1) || kernel_check_halves() || kernel_check_end() || fixture_end(); }
+static int all_bytes(void)
+{
+    return fixture_begin(true) || kernel_check_begin(s1) || kernel_check_bytes()
+        || kernel_check_end() || fixture_end();
+}
+
+static int all_halves(void)
+{
+    return fixture_begin(true) || kernel_check_begin(s1) || kernel_check_halves()
+        || kernel_check_end() || fixture_end();
+}
 
 static void every_pair_folds_as_the_cpu_does(void **unused)
 {
@@ -43,7 +55,8 @@ static void small_floats_fold_as_the_cpu_does(void **unused)
     PASSES(all_halves, "FAKE_CUDA_DELAY_US=0", NULL);
 }
 
-/* What fold/ has, the generator has, and nothing else; a room too small is said. No text has what may be contracted or flushed. */
+/* What fold/ has, the generator has, and nothing else; a room too small is said. No text has what
+ * may be contracted or flushed. */
 static void texts_are_of_what_there_is(void **unused)
 {
     (void)unused;
@@ -63,7 +76,10 @@ static void texts_are_of_what_there_is(void **unused)
             assert_non_null(strstr(room, kernel_check_name((tutti_type)type, (tutti_op)op)));
             assert_non_null(strstr(room, ".version 6.0\n.target sm_70\n"));
             assert_true(text.used < PTX_ROOM / 2);
-            static const char *const never[] = { "add.f", "sub.f", "mul.f", "div.f", ".ftz", ".approx", "fma", "mad", ".NaN", "bf16.f32", ".nc" };
+            static const char *const never[] = {
+                "add.f", "sub.f", "mul.f", "div.f", ".ftz", ".approx", "fma",
+                "mad", ".NaN", "bf16.f32", ".nc"
+            };
             for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
                 assert_null(strstr(room, never[i]));
             struct text small = { room, 1000, 0 };

@@ -1,6 +1,7 @@
 /* ctest: timeout=120 labels=gpu serial */
-/* On a real driver and GPU, where there is one: our table fits it, pointers are told apart, and the rules that the tests' driver goes
- * by are the real one's. Answers that nothing of ours relies on are printed, for whoever compares the two. Skipped without a GPU. */
+/* On a real driver and GPU, where there is one: our table fits it, pointers are told apart, and the
+ * rules that the tests' driver goes by are the real one's. Answers that nothing of ours relies on
+ * are printed, for whoever compares the two. Skipped without a GPU. */
 #include "gpu/driver.h"
 
 #include "child_case.h"
@@ -38,7 +39,8 @@ static int real_begin(void)
     OK(cu.cuCtxSetCurrent(context));
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuMemAlloc_v2(&buffer, REAL_BYTES));
-    OK(cu.cuMemHostRegister_v2(memory, REAL_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(cu.cuMemHostRegister_v2(memory, REAL_BYTES,
+                               CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
     return 0;
 }
 
@@ -61,7 +63,8 @@ static int devices(void)
     for (int i = 0; i < driver->devices; i++) {
         OK(driver_device(driver, i, &d, NULL));
         YES(d.name[0] && d.bus[0] && d.major >= 5);
-        fprintf(stderr, "%s, compute %d.%d, bus %s, driver %d\n", d.name, d.major, d.minor, d.bus, driver->version);
+        fprintf(stderr, "%s, compute %d.%d, bus %s, driver %d\n", d.name, d.major, d.minor, d.bus,
+                driver->version);
     }
     return real_end();
 }
@@ -70,9 +73,13 @@ static int pointers(void)
 {
     struct driver_pointer p;
     CUmemGenericAllocationHandle h;
-    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
+    };
+    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUdeviceptr at;
     size_t grain;
     int error = real_begin();
@@ -128,7 +135,8 @@ static int rules(void)
     OK(cu.cuStreamIsCapturing(stream, &value));
     IS(value, CU_STREAM_CAPTURE_STATUS_NONE);
     YES(cu.cuMemAlloc_v2(&at, 0) != 0);
-    fprintf(stderr, "a module that is none: %d\n", cu.cuModuleLoadData(&module, "this is neither PTX nor a cubin"));
+    fprintf(stderr, "a module that is none: %d\n",
+            cu.cuModuleLoadData(&module, "this is neither PTX nor a cubin"));
     OK(cu.cuIpcGetMemHandle(&handle, buffer));
     error = cu.cuIpcOpenMemHandle_v2(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     fprintf(stderr, "opened in the exporter: %d\n", error);
@@ -199,7 +207,8 @@ static int imports(void)
     if (error)
         return SKIP;
     error = cu.cuIpcOpenMemHandle_v2(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-    fprintf(stderr, "opened twice: %d, %s address\n", error, !error && at == again ? "the same" : "another");
+    fprintf(stderr, "opened twice: %d, %s address\n", error,
+            !error && at == again ? "the same" : "another");
     if (!error)
         OK(cu.cuIpcCloseMemHandle(again));
     OK(cu.cuMemcpyDtoHAsync_v2(memory, at, REAL_BYTES, stream));

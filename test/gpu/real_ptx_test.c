@@ -1,6 +1,6 @@
 /* ctest: timeout=600 labels=gpu serial */
-/* The text of our kernels on a real driver and GPU: it compiles, folds bit for bit as the CPU does, and how fast is printed. Skipped
- * without a GPU. */
+/* The text of our kernels on a real driver and GPU: it compiles, folds bit for bit as the CPU does,
+ * and how fast is printed. Skipped without a GPU. */
 #include "gpu/driver.h"
 
 #include "child_case.h"
@@ -38,16 +38,35 @@ static int begin(void)
 
 static int is_there(void) { return begin(); }
 
-static int pairs(void) { return kernel_check_every_pair(TUTTI_I8, TUTTI_F8E5M2, getenv("TUTTI_PROVE") ? 220 : 44); }
-static int every_pair(void) { return begin() || kernel_check_begin(stream) || pairs() || kernel_check_end(); }
-static int small_floats(void) { return begin() || kernel_check_begin(stream) || kernel_check_bytes() || kernel_check_halves() || kernel_check_end(); }
-
-static int measure(struct kernels *k, tutti_type type, uint32_t inputs, CUdeviceptr at, uint64_t bytes, unsigned off)
+static int pairs(void)
 {
-    struct kernel_fold fold = { .out = at + off, .count = bytes / 16, .inputs = inputs, .divisor = 1 };
+    return kernel_check_every_pair(TUTTI_I8, TUTTI_F8E5M2, getenv("TUTTI_PROVE") ? 220 : 44);
+}
+
+static int every_pair(void)
+{
+    return begin() || kernel_check_begin(stream) || pairs() || kernel_check_end();
+}
+
+static int small_floats(void)
+{
+    return begin() || kernel_check_begin(stream) || kernel_check_bytes() || kernel_check_halves()
+        || kernel_check_end();
+}
+
+static int measure(struct kernels *k, tutti_type type, uint32_t inputs, CUdeviceptr at,
+                   uint64_t bytes, unsigned off)
+{
+    struct kernel_fold fold = {
+        .out = at + off, .count = bytes / 16, .inputs = inputs, .divisor = 1
+    };
     CUevent from, to;
     float ms;
-    fold.count = bytes / (type == TUTTI_F32 ? 4 : type == TUTTI_F64 ? 8 : type == TUTTI_BF16 || type == TUTTI_F16 ? 2 : 1);
+    fold.count = bytes
+        / (type == TUTTI_F32 ? 4
+               : type == TUTTI_F64 ? 8
+               : type == TUTTI_BF16 || type == TUTTI_F16 ? 2
+               : 1);
     for (uint32_t i = 0; i < inputs; i++)
         fold.in[i] = at + (i + 1) * (bytes + 256) + off;
     OK(cu.cuEventCreate(&from, CU_EVENT_DEFAULT));
@@ -61,8 +80,9 @@ static int measure(struct kernels *k, tutti_type type, uint32_t inputs, CUdevice
     OK(cu.cuEventSynchronize(to));
     OK(cu.cuEventElapsedTime(&ms, from, to));
     double each = ms / ROUNDS * 1e-3;
-    fprintf(stderr, "type %2d, %2u inputs of %6llu KiB%s: %8.1f us, %6.0f GB/s\n", type, inputs, (unsigned long long)bytes >> 10, off ? ", odd" : "",
-            each * 1e6, (double)bytes * (inputs + 1) / each * 1e-9);
+    fprintf(stderr, "type %2d, %2u inputs of %6llu KiB%s: %8.1f us, %6.0f GB/s\n", type, inputs,
+            (unsigned long long)bytes >> 10, off ? ", odd" : "", each * 1e6,
+            (double)bytes * (inputs + 1) / each * 1e-9);
     OK(cu.cuEventDestroy_v2(from));
     OK(cu.cuEventDestroy_v2(to));
     return 0;
@@ -70,7 +90,9 @@ static int measure(struct kernels *k, tutti_type type, uint32_t inputs, CUdevice
 
 static int speed(void)
 {
-    static const tutti_type types[] = { TUTTI_F32, TUTTI_F64, TUTTI_BF16, TUTTI_F16, TUTTI_U8, TUTTI_F8E4M3, TUTTI_F8E5M2 };
+    static const tutti_type types[] = {
+        TUTTI_F32, TUTTI_F64, TUTTI_BF16, TUTTI_F16, TUTTI_U8, TUTTI_F8E4M3, TUTTI_F8E5M2
+    };
     static const uint64_t bytes[] = { 64 << 10, 1 << 20, 256 << 20 };
     static struct kernels k;
     CUdeviceptr at;
@@ -83,7 +105,8 @@ static int speed(void)
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (size_t b = 0; b < sizeof bytes / sizeof bytes[0]; b++)
             for (uint32_t inputs = 2; inputs <= 8; inputs *= 2)
-                if (measure(&k, types[t], inputs, at, bytes[b], 0) || (inputs == 8 && b == 2 && measure(&k, types[t], inputs, at, bytes[b], 8)))
+                if (measure(&k, types[t], inputs, at, bytes[b], 0)
+                    || (inputs == 8 && b == 2 && measure(&k, types[t], inputs, at, bytes[b], 8)))
                     return 1;
     kernels_end(&k, &cu);
     OK(cu.cuMemFree_v2(at));

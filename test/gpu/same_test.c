@@ -1,7 +1,8 @@
 /* ctest: timeout=120 */
-/* Are the ranks' results alike? Asked by tutti_same of what lies on devices, wherever each rank has its copy: yes after each collective that gives
- * all ranks the same, by every road; no on all ranks if a byte of one of them is another. Asked by TUTTI_VERIFY=1 of all operations: device
- * operations raise no false alarm and are no way past one. By processes and by threads. */
+/* Are the ranks' results alike? Asked by tutti_same of what lies on devices, wherever each rank has
+ * its copy: yes after each collective that gives all ranks the same, by every road; no on all ranks
+ * if a byte of one of them is another. Asked by TUTTI_VERIFY=1 of all operations: device operations
+ * raise no false alarm and are no way past one. By processes and by threads. */
 #include "child_case.h"
 #include "support/ranks.h"
 
@@ -18,7 +19,8 @@
 enum { RANKS = 4, MOST = 200007 };
 
 static const size_t sizes[] = { 1, 3, 333, 5000, 70001, MOST };
-static const char *const roads[] = { "device:-inf=pinned", "device:-inf=leader", "device:-inf=peers" };
+static const char *const roads[] = { "device:-inf=pinned", "device:-inf=leader",
+                                     "device:-inf=peers" };
 enum { ROADS = 3 };
 
 /* Of a rank, which may be a thread. */
@@ -26,8 +28,10 @@ struct place { CUcontext context; CUdeviceptr in, out; float *host; int rank, de
 
 static int enter(struct place *p, int rank, int devices)
 {
-    signal(SIGSEGV, SIG_DFL);                        /* cmocka's would go on as the test in this child */
-    *p = (struct place){ .rank = rank, .device = rank % devices, .host = malloc((MOST + 1) * sizeof(float)) };
+    signal(SIGSEGV, SIG_DFL);                   /* cmocka's would go on as the test in this child */
+    *p = (struct place){
+        .rank = rank, .device = rank % devices, .host = malloc((MOST + 1) * sizeof(float))
+    };
     YES(p->host);
     OK(cu.cuDevicePrimaryCtxRetain(&p->context, p->device));
     OK(cu.cuCtxSetCurrent(p->context));
@@ -67,7 +71,8 @@ static int give_all(tutti_comm *comm, const struct place *p, size_t n, int how)
     }
 }
 
-/* Asked three times: on the devices; where every other rank has brought its copy home; where the last byte of rank `odd` is another. */
+/* Asked three times: on the devices; where every other rank has brought its copy home; where the
+ * last byte of rank `odd` is another. */
 static int ask(tutti_comm *comm, const struct place *p, CUdeviceptr at, size_t bytes, int odd)
 {
     unsigned char *seen = fake.fakePeek(at);
@@ -93,7 +98,8 @@ static int every(tutti_comm *comm, const struct place *p)
                 n -= RANKS;
             fill(p, n);
             IS(give_all(comm, p, n, how), 0);
-            if (ask(comm, p, how == 2 && p->rank == 2 ? p->in : p->out, n * sizeof(float) - (how == 0), (int)s % RANKS))
+            if (ask(comm, p, how == 2 && p->rank == 2 ? p->in : p->out,
+                    n * sizeof(float) - (how == 0), (int)s % RANKS))
                 return 1;
         }
     return 0;
@@ -129,7 +135,8 @@ static void all_roads(ranks_body *body, case_body *threads)
 {
     for (int i = 0; i < ROADS; i++) {
         setenv("TUTTI_ALGORITHM", roads[i], 1);
-        for (int devices = 1; devices <= 1 + (i == ROADS - 1); devices++) {    /* with two, a leader's road is that of peers */
+        /* with two, a leader's road is that of peers */
+        for (int devices = 1; devices <= 1 + (i == ROADS - 1); devices++) {
             setenv("FAKE_CUDA_DEVICES", devices == 1 ? "1" : "2", 1);
             if (ranks_run(RANKS, body, 0))
                 fail_msg("%s, %d devices", roads[i], devices);
@@ -146,7 +153,7 @@ static void test_same(void **state)
     all_roads(alike_of_process, alike_of_threads);
 }
 
-/* ---- TUTTI_VERIFY=1 ------------------------------------------------------------------------------------------------------------------ */
+/* ---- TUTTI_VERIFY=1 -------------------------------------------------------------------------- */
 
 static _Thread_local int me;
 
@@ -167,14 +174,17 @@ static int no_false_alarm(tutti_comm *comm, const struct place *p)
             memcpy(p->host, fake.fakePeek(p->in), n * sizeof(float));
             IS(give_all(comm, p, n, how), 0);
             /* Of mixed ranks, and of all on the host, in between. */
-            IS(tutti_all_reduce(p->rank == 1 ? p->host : (void *)(uintptr_t)p->in, p->rank == 1 ? p->host : (void *)(uintptr_t)p->out, n, TUTTI_F32,
-                                TUTTI_SUM, comm, NULL), 0);
+            IS(tutti_all_reduce(p->rank == 1 ? p->host : (void *)(uintptr_t)p->in,
+                                p->rank == 1 ? p->host : (void *)(uintptr_t)p->out, n, TUTTI_F32,
+                                TUTTI_SUM, comm, NULL),
+               0);
             IS(tutti_all_reduce(p->host, p->host, 1, TUTTI_F32, TUTTI_MAX, comm, NULL), 0);
         }
     return 0;
 }
 
-/* What differed on the host is told by the next operation, on devices; behind it nothing is done, and a new comm begins anew. */
+/* What differed on the host is told by the next operation, on devices; behind it nothing is done,
+ * and a new comm begins anew. */
 static int no_way_past(tutti_comm *world, const struct place *p)
 {
     tutti_comm *comm;
@@ -182,9 +192,13 @@ static int no_way_past(tutti_comm *world, const struct place *p)
     me = p->rank;
     IS(tutti_comm_split(world, 0, p->rank, &comm), 0);
     IS(tutti_op_create(mine, 1, &op, comm), 0);
-    IS(tutti_all_reduce((void *)(uintptr_t)p->in, (void *)(uintptr_t)p->out, 333, TUTTI_F32, TUTTI_SUM, comm, NULL), 0);
+    IS(tutti_all_reduce((void *)(uintptr_t)p->in, (void *)(uintptr_t)p->out, 333, TUTTI_F32,
+                        TUTTI_SUM, comm, NULL),
+       0);
     IS(tutti_all_reduce(p->host, p->host, 10, TUTTI_F32, op, comm, NULL), 0);
-    IS(tutti_all_reduce((void *)(uintptr_t)p->in, (void *)(uintptr_t)p->out, MOST, TUTTI_F32, TUTTI_SUM, comm, NULL), -EPROTO);
+    IS(tutti_all_reduce((void *)(uintptr_t)p->in, (void *)(uintptr_t)p->out, MOST, TUTTI_F32,
+                        TUTTI_SUM, comm, NULL),
+       -EPROTO);
     if (!strstr(tutti_explain(comm), "TUTTI_VERIFY: the ranks had different results before ")) {
         fprintf(stderr, "rank %d: '%s'\n", p->rank, tutti_explain(comm));
         return 1;
@@ -196,7 +210,8 @@ static int no_way_past(tutti_comm *world, const struct place *p)
 static int verified(tutti_comm *world, int rank)
 {
     struct place p;
-    return enter(&p, rank, devices_now()) || no_false_alarm(world, &p) || no_way_past(world, &p) || every(world, &p) || leave(&p);
+    return enter(&p, rank, devices_now()) || no_false_alarm(world, &p) || no_way_past(world, &p)
+        || every(world, &p) || leave(&p);
 }
 
 static int verified_of_process(tutti_comm *world, int rank)
@@ -225,6 +240,7 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_same), cmocka_unit_test(test_verify) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_same),
+                                        cmocka_unit_test(test_verify) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 */
-/* Collectives on device memory by the road of staging: every kind, small and large, beside host ranks, on two devices, as work, behind the
- * caller's own work on the device. What the host's collectives give is what must come out. */
+/* Collectives on device memory by the road of staging: every kind, small and large, beside host
+ * ranks, on two devices, as work, behind the caller's own work on the device. What the host's
+ * collectives give is what must come out. */
 #include "host_compare.h"
 
 #include <setjmp.h>
@@ -19,7 +20,8 @@ static bool can_lie_in_place(enum compare_kind kind)
     return kind >= R_REDUCE && kind <= R_EXSCAN;
 }
 
-/* In a comm's first operation with a device its pipelines are still small: then there are many rounds, and every slot is used again. */
+/* In a comm's first operation with a device its pipelines are still small: then there are many
+ * rounds, and every slot is used again. */
 static int once(tutti_comm *world, const struct compared *round)
 {
     tutti_comm *fresh;
@@ -42,8 +44,11 @@ static int everything(tutti_comm *world, int rank, where_of *where, int device, 
         return 1;
     for (int kind = 0; kind < R_KINDS; kind++)
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0] && sizes[s] <= most; s++)
-            for (int in_place = 0; in_place < 1 + can_lie_in_place((enum compare_kind)kind); in_place++, i++)
-                if (once(world, &(struct compared){ (enum compare_kind)kind, sizes[s], in_place, where(rank, i), NULL, i % 3 == 0 }))
+            for (int in_place = 0; in_place < 1 + can_lie_in_place((enum compare_kind)kind);
+                 in_place++, i++)
+                if (once(world,
+                         &(struct compared){ (enum compare_kind)kind, sizes[s], in_place,
+                                             where(rank, i), NULL, i % 3 == 0 }))
                     return 1;
     return compare_end(world);
 }
@@ -51,10 +56,25 @@ static int everything(tutti_comm *world, int rank, where_of *where, int device, 
 static int on_device(int rank, int i) { (void)rank; (void)i; return ON_DEVICE; }
 static int mixed(int rank, int i) { return (rank + i) % 4; }
 
-static int all_kinds(tutti_comm *world, int rank) { return everything(world, rank, on_device, 0, LARGE); }
-static int all_kinds_small(tutti_comm *world, int rank) { return everything(world, rank, on_device, 0, 9000); }
-static int mixed_ranks(tutti_comm *world, int rank) { return everything(world, rank, mixed, rank == 1 ? -1 : 0, 70001); }
-static int two_devices(tutti_comm *world, int rank) { return everything(world, rank, mixed, rank % 2, 70001); }
+static int all_kinds(tutti_comm *world, int rank)
+{
+    return everything(world, rank, on_device, 0, LARGE);
+}
+
+static int all_kinds_small(tutti_comm *world, int rank)
+{
+    return everything(world, rank, on_device, 0, 9000);
+}
+
+static int mixed_ranks(tutti_comm *world, int rank)
+{
+    return everything(world, rank, mixed, rank == 1 ? -1 : 0, 70001);
+}
+
+static int two_devices(tutti_comm *world, int rank)
+{
+    return everything(world, rank, mixed, rank % 2, 70001);
+}
 
 static void test_all_kinds(void **state)
 {
@@ -83,7 +103,8 @@ static void test_two_devices(void **state)
     unsetenv("FAKE_CUDA_DEVICES");
 }
 
-/* Comms that come and go, several at a time, each with staging of its own that is registered while it lives. */
+/* Comms that come and go, several at a time, each with staging of its own that is registered while
+ * it lives. */
 static int comms_come_and_go(tutti_comm *world, int rank)
 {
     if (compare_begin(world, 70001, 0))
@@ -93,10 +114,15 @@ static int comms_come_and_go(tutti_comm *world, int rank)
         for (int k = 0; k < 3; k++) {
             IS(tutti_comm_split(world, (rank + k) % 2, rank, &some[k]), 0);
             for (int n = 0; n < 3; n++)
-                if (compare_run(some[k], &(struct compared){ (enum compare_kind)(R_ALL_REDUCE + (i + k + n) % 3), n == 1 ? 300 : 70001, false, ON_DEVICE, NULL, n == 2 }))
+                if (compare_run(some[k],
+                                &(struct compared){
+                                    (enum compare_kind)(R_ALL_REDUCE + (i + k + n) % 3),
+                                    n == 1 ? 300 : 70001, false, ON_DEVICE, NULL, n == 2 }))
                     return 1;
         }
-        if (compare_run(world, &(struct compared){ R_REDUCE_SCATTER, 70001, false, ON_DEVICE, NULL, false }))
+        if (compare_run(world,
+                        &(struct compared){ R_REDUCE_SCATTER, 70001, false, ON_DEVICE, NULL,
+                                            false }))
             return 1;
         for (int k = 0; k < 3; k++)
             IS(tutti_comm_free(some[k]), 0);
@@ -127,7 +153,9 @@ static int of_a_thread(tutti_comm *world, int rank)
         float *x = fake.fakePeek(in);
         for (int i = 0; i < count; i++)
             x[i] = (float)(i + rank);
-        IS(tutti_all_reduce((void *)(uintptr_t)in, (void *)(uintptr_t)out, (size_t)count, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+        IS(tutti_all_reduce((void *)(uintptr_t)in, (void *)(uintptr_t)out, (size_t)count, TUTTI_F32,
+                            TUTTI_SUM, world, NULL),
+           0);
         x = fake.fakePeek(out);
         for (int i = 0; i < count; i++)
             IS(x[i], i * n + n * (n - 1) / 2);
@@ -157,7 +185,10 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_mixed_ranks), cmocka_unit_test(test_two_devices),
-                                       cmocka_unit_test(test_comms_come_and_go), cmocka_unit_test(test_threads) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_mixed_ranks),
+        cmocka_unit_test(test_two_devices), cmocka_unit_test(test_comms_come_and_go),
+        cmocka_unit_test(test_threads)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=180 */
-/* Device buffers and the caller's own work on the device: results come after what stood in the stream, calls that cannot be right are refused. */
+/* Device buffers and the caller's own work on the device: results come after what stood in the
+ * stream, calls that cannot be right are refused. */
 #include "host_compare.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@
 
 enum { MOST = 700001 };
 
-/* Each rank's stream holds back the copy that writes what it gives, until the work is under way at all ranks. */
+/* Each rank's stream holds back the copy that writes what it gives, until the work is under way at
+ * all ranks. */
 static int behind(tutti_comm *world, int rank, CUstream stream, size_t count)
 {
     size_t bytes = count * sizeof(float);
@@ -29,7 +31,9 @@ static int behind(tutti_comm *world, int rank, CUstream stream, size_t count)
     memset(fake.fakePeek(compare_in), 0, bytes);
     fake.fakeHold(stream, 1);
     OK(cu.cuMemcpyHtoDAsync_v2(compare_in, from, bytes, stream));
-    IS(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_out, count, TUTTI_F32, TUTTI_SUM, world, &call), 0);
+    IS(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_out, count,
+                        TUTTI_F32, TUTTI_SUM, world, &call),
+       0);
     CHECK(ranks_count(0) < 1000);
     IS(tutti_test(work), -EAGAIN);
     fake.fakeHold(stream, 0);
@@ -54,7 +58,8 @@ static int pending_work(tutti_comm *world, int rank)
     OK(cu.cuCtxGetCurrent(&before));
     static const size_t counts[] = { 3, 3000, MOST };
     for (int i = 0; i < 3; i++)
-        if (behind(world, rank, own, counts[i]) || behind(world, rank, blocking, counts[i]) || behind(world, rank, NULL, counts[i]))
+        if (behind(world, rank, own, counts[i]) || behind(world, rank, blocking, counts[i])
+            || behind(world, rank, NULL, counts[i]))
             return 1;
     OK(cu.cuCtxGetCurrent(&after));
     YES(before == after);
@@ -69,13 +74,14 @@ static void test_pending_work(void **state)
     assert_int_equal(ranks_run(2, pending_work, 0), 0);
 }
 
-/* ---- refusals: one sentence, nothing touched ------------------------------------------------------------------------------------ */
+/* ---- refusals: one sentence, nothing touched ------------------------------------------------- */
 
 #define REFUSED(result, say) \
     do { \
         IS(result, -EINVAL); \
         if (!strstr(tutti_explain(world), say)) { \
-            fprintf(stderr, "%s:%d: '%s' says nothing of '%s'\n", __FILE__, __LINE__, tutti_explain(world), say); \
+            fprintf(stderr, "%s:%d: '%s' says nothing of '%s'\n", __FILE__, __LINE__, \
+                    tutti_explain(world), say); \
             return 1; \
         } \
     } while (0)
@@ -94,18 +100,23 @@ static int refusals(tutti_comm *world, int rank)
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     tutti_call call = { .stream = stream };
     fake.fakeCapture(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    REFUSED(tutti_all_reduce(in, out, 10, TUTTI_F32, TUTTI_SUM, world, &call), "captured into a graph");
+    REFUSED(tutti_all_reduce(in, out, 10, TUTTI_F32, TUTTI_SUM, world, &call),
+            "captured into a graph");
     fake.fakeCapture(stream, 0);
-    REFUSED(tutti_all_reduce(x, x, 2, TUTTI_F32, TUTTI_SUM, world, &call), "call.stream is for device buffers");
-    REFUSED(tutti_all_reduce(in, out, all + 1, TUTTI_F32, TUTTI_SUM, world, NULL), "memory of device 0");
-    REFUSED(tutti_all_reduce(x, (char *)out + 4, all, TUTTI_F32, TUTTI_SUM, world, NULL), "receive buffer ends");
+    REFUSED(tutti_all_reduce(x, x, 2, TUTTI_F32, TUTTI_SUM, world, &call),
+            "call.stream is for device buffers");
+    REFUSED(tutti_all_reduce(in, out, all + 1, TUTTI_F32, TUTTI_SUM, world, NULL),
+            "memory of device 0");
+    REFUSED(tutti_all_reduce(x, (char *)out + 4, all, TUTTI_F32, TUTTI_SUM, world, NULL),
+            "receive buffer ends");
     REFUSED(tutti_send(in, 1, TUTTI_F32, !rank, 0, world, NULL), "memory of device 0");
     REFUSED(tutti_recv(in, 1, TUTTI_F32, !rank, 0, NULL, world, NULL), "memory of device 0");
     REFUSED(tutti_set("key", in, 4, world), "memory of device 0");
     OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
     OK(cu.cuCtxPushCurrent_v2(other));
     OK(cu.cuMemAlloc_v2(&there, 4096));
-    REFUSED(tutti_all_reduce(in, (void *)(uintptr_t)there, 10, TUTTI_F32, TUTTI_SUM, world, NULL), "devices 0 and 1");
+    REFUSED(tutti_all_reduce(in, (void *)(uintptr_t)there, 10, TUTTI_F32, TUTTI_SUM, world, NULL),
+            "devices 0 and 1");
     void *const to[2] = { out, (void *)(uintptr_t)there };
     REFUSED(tutti_all_gather_v(in, 1, to, counts, TUTTI_F32, world, NULL), "devices 0 and 1");
     OK(cu.cuMemFree_v2(there));
@@ -126,12 +137,15 @@ static void test_refusals(void **state)
     unsetenv("FAKE_CUDA_DEVICES");
 }
 
-/* The memory of a parent in which CUDA had begun: the child is a rank, the memory is not there for it. */
+/* The memory of a parent in which CUDA had begun: the child is a rank, the memory is not
+ * there for it. */
 static int forked_rank(void)
 {
     tutti_comm *world;
     IS(tutti_init(&world, &(tutti_options){ .rank = 0, .size = 1, .job = "gpu-fork" }), 0);
-    REFUSED(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_in, 1, TUTTI_F32, TUTTI_SUM, world, NULL), "fork");
+    REFUSED(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_in, 1,
+                             TUTTI_F32, TUTTI_SUM, world, NULL),
+            "fork");
     float x = 1;
     IS(tutti_all_reduce(&x, &x, 1, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
     IS(tutti_finalize(world), 0);
@@ -145,7 +159,9 @@ static int forks(void)
     OK(cu.cuMemAlloc_v2(&compare_in, 4096));
     struct driver_pointer_probe { tutti_comm *world; } probe;
     IS(tutti_init(&probe.world, &(tutti_options){ .rank = 0, .size = 1, .job = "gpu-parent" }), 0);
-    IS(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_in, 1, TUTTI_F32, TUTTI_SUM, probe.world, NULL), 0);
+    IS(tutti_all_reduce((void *)(uintptr_t)compare_in, (void *)(uintptr_t)compare_in, 1, TUTTI_F32,
+                        TUTTI_SUM, probe.world, NULL),
+       0);
     pid_t child = fork();
     if (child == 0)
         _exit(forked_rank());
@@ -166,6 +182,8 @@ int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_pending_work), cmocka_unit_test(test_refusals), cmocka_unit_test(test_forks) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_pending_work),
+                                        cmocka_unit_test(test_refusals),
+                                        cmocka_unit_test(test_forks) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=tsan */
-/* Agreements: the same result on all ranks whoever is dead, late, stopped, interrupted or calls something else, on broken comms and whole
- * ones, and beside work under way. Random deaths are in recover_test. */
+/* Agreements: the same result on all ranks whoever is dead, late, stopped, interrupted or calls
+ * something else, on broken comms and whole ones, and beside work under way. Random deaths are
+ * in recover_test. */
 #include "base/clock.h"
 #include "group/comm.h"
 #include "os/process.h"
@@ -26,7 +27,8 @@ enum { PATIENCE_S = 60 };
 static int await_vote(tutti_comm *comm, int rank, uint64_t k)
 {
     const shared64 *number = &comm->watch.members[rank].vote[k & 1].number;
-    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); load_acquire64(number) < k; sched_yield())
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); load_acquire64(number) < k;
+         sched_yield())
         if (clock_ns() > end)
             return -1;
     return 0;
@@ -35,7 +37,8 @@ static int await_vote(tutti_comm *comm, int rank, uint64_t k)
 static int await_stop(pid_t pid)
 {
     const struct process_id id = { .pid = pid };
-    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); strcmp(process_state(&id, NULL), "stopped"); sched_yield())
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+         strcmp(process_state(&id, NULL), "stopped"); sched_yield())
         if (clock_ns() > end)
             return -1;
     return 0;
@@ -50,7 +53,8 @@ static uint64_t mixed(uint64_t x)
 
 static int word_of(int rank, int k)
 {
-    return (int)(uint32_t)(mixed((uint64_t)(rank + 1) << 32 | (uint64_t)k) | mixed((uint64_t)k * 77 + (uint64_t)rank));
+    return (int)(uint32_t)(mixed((uint64_t)(rank + 1) << 32 | (uint64_t)k)
+                           | mixed((uint64_t)k * 77 + (uint64_t)rank));
 }
 
 /* ---- nobody is gone ---- */
@@ -65,7 +69,8 @@ static int body_flags(tutti_comm *world, int rank)
         CHECK_IS(tutti_comm_agree(world, &flag), 0);
         CHECK_IS(flag, all);
         if (k % 7 == 0)
-            CHECK_IS(tutti_barrier(world, NULL), 0);                 /* operations and agreements have nothing to do with each other */
+            /* operations and agreements have nothing to do with each other */
+            CHECK_IS(tutti_barrier(world, NULL), 0);
     }
     CHECK_IS(tutti_comm_agree(world, NULL), -EINVAL);
     CHECK(strstr(tutti_explain(world), "flag is NULL") != NULL);
@@ -112,7 +117,9 @@ static int body_beside_work(tutti_comm *world, int rank)
         tutti_work *work = NULL;
         int x = rank + k, flag = rank == 1 ? 6 : 3;
         if (rank != 2)
-            CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &work }), 0);
+            CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world,
+                                      &(tutti_call){ .work = &work }),
+                     0);
         CHECK_IS(tutti_comm_agree(world, &flag), 0);
         CHECK_IS(flag, 2);
         if (rank == 2)
@@ -140,7 +147,8 @@ static int body_dead_before(tutti_comm *world, int rank)
     int flag = 8 | 1 << rank;
     CHECK_IS(tutti_comm_agree(world, &flag), 0);
     CHECK_IS(flag, 8);
-    CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);               /* this is where the comm breaks, not before */
+    /* this is where the comm breaks, not before */
+    CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);
     flag = rank == 0 ? 5 : 7;
     CHECK_IS(tutti_comm_agree(world, &flag), 0);
     CHECK_IS(flag, 5);
@@ -176,7 +184,8 @@ static void test_dead_after_voting(void **state)
         assert_int_equal(ranks_run(3, body_dead_after_voting, 1u << 1), 0);
 }
 
-/* The last one that is missed dies while all others sleep: each of them notices. Likewise if it leaves, or frees the comm. */
+/* The last one that is missed dies while all others sleep: each of them notices. Likewise if it
+ * leaves, or frees the comm. */
 static int body_ends_while_missed(tutti_comm *world, int rank)
 {
     tutti_comm *c;
@@ -221,7 +230,7 @@ static int body_late(tutti_comm *world, int rank)
 {
     enum { MISSED = 12 };
     if (rank == 0)
-        CHECK_IS(await_vote(world, 1, 1), 0);                        /* so that rank 2 alone is missing */
+        CHECK_IS(await_vote(world, 1, 1), 0);                 /* so that rank 2 alone is missing */
     if (rank == 2)
         CHECK_IS(ranks_await(GO, 2), 0);
     for (int k = 0; k < MISSED; k++) {
@@ -240,7 +249,7 @@ static int body_late(tutti_comm *world, int rank)
     int flag = 1;
     CHECK_IS(tutti_comm_agree(world, &flag), 0);
     CHECK_IS(flag, 1);
-    CHECK_IS(tutti_barrier(world, NULL), 0);                         /* nothing of this broke the comm */
+    CHECK_IS(tutti_barrier(world, NULL), 0);                  /* nothing of this broke the comm */
     return 0;
 }
 
@@ -250,7 +259,8 @@ static void test_late(void **state)
     assert_int_equal(ranks_run_either(3, body_late), 0);
 }
 
-/* The last vote and the deadline at the same moment, again and again: one of the two is decided, and the same for all. */
+/* The last vote and the deadline at the same moment, again and again: one of the two is decided,
+ * and the same for all. */
 static int body_races_deadline(tutti_comm *world, int rank)
 {
     enum { PLACES = 8 };
@@ -267,7 +277,7 @@ static int body_races_deadline(tutti_comm *world, int rank)
         int r = tutti_comm_agree(world, &flag);
         CHECK(r == 0 || r == -ETIMEDOUT);
         late += r < 0;
-        aim += r < 0 ? -(uint64_t)3000 : 3000;                       /* so that half of them come late, on any machine */
+        aim += r < 0 ? -(uint64_t)3000 : 3000;  /* so that half of them come late, on any machine */
         page->bytes[k * PLACES + rank] = r == 0 ? 'y' : 'n';
     }
     CHECK_IS(tutti_set_timeout(world, RANKS_LIFE_MS), 0);
@@ -286,7 +296,8 @@ static void test_races_deadline(void **state)
     assert_int_equal(ranks_run_either(3, body_races_deadline), 0);
 }
 
-/* The same by hand: a clock that lets the other rank vote, and decide, when the deadline is over and has not been proposed yet. */
+/* The same by hand: a clock that lets the other rank vote, and decide, when the deadline is over
+ * and has not been proposed yet. */
 struct slow_clock { tutti_comm *comm; uint64_t began, k; int late; };
 
 static uint64_t slow_now(void *arg)
@@ -294,7 +305,8 @@ static uint64_t slow_now(void *arg)
     struct slow_clock *c = arg;
     uint64_t now = clock_ns(), end = now + PATIENCE_S * UINT64_C(1000000000);
     bool voted = load_acquire64(&c->comm->watch.mine->vote[c->k & 1].number) == c->k;
-    if (!voted || now - c->began < 2000000 || ++c->late != 1 + (int)(c->k & 1))        /* at the end of the sleep, or at the look behind it */
+    /* at the end of the sleep, or at the look behind it */
+    if (!voted || now - c->began < 2000000 || ++c->late != 1 + (int)(c->k & 1))
         return now;
     ranks_say(GO, (uint32_t)c->k);
     const shared64 *word = &c->comm->watch.slot->decision[c->k % DECISIONS];
@@ -319,7 +331,8 @@ static int body_overtaken(tutti_comm *world, int rank)
         int r = tutti_comm_agree(world, &flag);
         world->watch.ways = &wait_ways_kernel;
         if (rank == 0)
-            ranks_say(GO, (uint32_t)k);              /* where the deadline was over in another place than that, it came first */
+            /* where the deadline was over in another place than that, it came first */
+            ranks_say(GO, (uint32_t)k);
         CHECK(r == 0 || r == -ETIMEDOUT);
         CHECK_IS(flag, r == 0 ? 2 : rank ? 6 : 3);
         page->bytes[rank] = r == 0 ? 'y' : 'n';
@@ -337,7 +350,8 @@ static void test_overtaken(void **state)
     assert_int_equal(ranks_run_either(2, body_overtaken), 0);
 }
 
-/* A rank that was stopped after it had voted finds what was decided with its vote, however many agreements the others have missed it in. */
+/* A rank that was stopped after it had voted finds what was decided with its vote, however many
+ * agreements the others have missed it in. */
 static int body_kept(tutti_comm *world, int rank)
 {
     int missed = (int)load_acquire32(&page->word[HERE]), flag = rank == 2 ? 6 : 3;
@@ -394,7 +408,8 @@ static int body_mismatch(tutti_comm *world, int rank)
     CHECK(c == NULL);
     const char *report = tutti_explain(world);
     CHECK(strstr(report, "the ranks called different things on world") != NULL);
-    /* Whoever has come by then is in the table of what was called: this rank and the one it differs from. */
+    /* Whoever has come by then is in the table of what was called: this rank and the one it
+     * differs from. */
     CHECK(strstr(report, "rank 1: comm_shrink at ") != NULL);
     CHECK(strstr(report, ": comm_agree at ") != NULL);
     CHECK_IS(tutti_comm_agree(world, &flag), 0);
@@ -425,13 +440,15 @@ static int body_interrupted(tutti_comm *none, int rank)
     (void)none;
     tutti_comm *world = NULL;
     int size = 3, flag = 1;
-    const tutti_options o = { .job = named_job, .rank = rank, .size = size, .interrupt = rank == 1 ? stop_asked : NULL };
+    const tutti_options o = {
+        .job = named_job, .rank = rank, .size = size, .interrupt = rank == 1 ? stop_asked : NULL
+    };
     CHECK_IS(tutti_init(&world, &o), 0);
     if (rank == 0) {
         CHECK_IS(await_vote(world, 1, 1), 0);
         CHECK_IS(await_vote(world, 2, 1), 0);
         ranks_say(GO, 1);
-        CHECK_IS(ranks_await(HERE, 1), 0);                           /* it has been told; we have not come */
+        CHECK_IS(ranks_await(HERE, 1), 0);                  /* it has been told; we have not come */
     }
     int r = tutti_comm_agree(world, &flag);
     CHECK_IS(r, rank == 1 ? -EINTR : -ECANCELED);
@@ -440,7 +457,7 @@ static int body_interrupted(tutti_comm *none, int rank)
         ranks_say(GO, 0);
         ranks_say(HERE, 1);
     }
-    CHECK_IS(tutti_barrier(world, NULL), 0);                         /* whole */
+    CHECK_IS(tutti_barrier(world, NULL), 0);                /* whole */
     CHECK_IS(tutti_comm_agree(world, &flag), 0);
     CHECK_IS(tutti_finalize(world), 0);
     return 0;
@@ -492,7 +509,9 @@ static int body_warned(tutti_comm *none, int rank, struct team *team)
     (void)none;
     tutti_comm *world = NULL;
     int flag = 1;
-    const tutti_options o = { .job = named_job, .rank = rank, .size = 3, .warn_ms = rank == 0 ? 20 : -1 };
+    const tutti_options o = {
+        .job = named_job, .rank = rank, .size = 3, .warn_ms = rank == 0 ? 20 : -1
+    };
     CHECK_IS(tutti_init(&world, &o), 0);
     if (rank == 0)
         CHECK_IS(await_vote(world, 1, 1), 0);
@@ -509,7 +528,8 @@ static void test_warned(void **state)
     named_job = ranks_job();
     struct team *team = team_start_named(3, body_warned, true);
     const char *said = "";
-    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); clock_ns() < end && !strstr(said, "missing"); sched_yield())
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+         clock_ns() < end && !strstr(said, "missing"); sched_yield())
         said = team_stderr(team);
     team_tell(team, 2, 1);
     assert_int_equal(team_end(team), 0);
@@ -525,14 +545,16 @@ static void test_warned(void **state)
 
 static int body_wraps(tutti_comm *world, int rank)
 {
-    /* As if there had been so many: numbers in the decision have 28 bits, a futex sleeps on 32 of a vote's. */
+    /* As if there had been so many: numbers in the decision have 28 bits, a futex sleeps on 32 of
+     * a vote's. */
     static const uint64_t from[] = { (UINT64_C(1) << 28) - 20, (UINT64_C(1) << 32) - 20 };
     for (int i = 0; i < 2; i++) {
         tutti_comm *c;
         CHECK_IS(tutti_comm_split(world, 0, 0, &c), 0);
         if (rank == 0)
             for (uint64_t k = from[i] - DECISIONS + 1; k <= from[i]; k++)
-                store_release64(&c->watch.slot->decision[k % DECISIONS], (uint64_t)(uint32_t)(k << 4) | 1);
+                store_release64(&c->watch.slot->decision[k % DECISIONS],
+                                (uint64_t)(uint32_t)(k << 4) | 1);
         c->agreements = from[i];
         CHECK_IS(tutti_barrier(c, NULL), 0);
         for (int k = 0; k < 40; k++) {
@@ -554,13 +576,15 @@ static void test_wraps(void **state)
 int main(void)
 {
     static const struct CMUnitTest threads[] = {
-        cmocka_unit_test(test_flags), cmocka_unit_test(test_broken), cmocka_unit_test(test_beside_work), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_flags), cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_beside_work), cmocka_unit_test(test_late),
         cmocka_unit_test(test_races_deadline), cmocka_unit_test(test_overtaken),
         cmocka_unit_test(test_mismatch), cmocka_unit_test(test_wraps), cmocka_unit_test(test_seen),
     };
     static const struct CMUnitTest processes[] = {
-        cmocka_unit_test(test_dead_before), cmocka_unit_test(test_dead_after_voting), cmocka_unit_test(test_ends_while_missed),
-        cmocka_unit_test(test_kept), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_warned),
+        cmocka_unit_test(test_dead_before), cmocka_unit_test(test_dead_after_voting),
+        cmocka_unit_test(test_ends_while_missed), cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_interrupted), cmocka_unit_test(test_warned),
     };
     int failed = cmocka_run_group_tests_name("agreements", threads, NULL, NULL);
 #if !defined(TUTTI_TSAN)

@@ -1,6 +1,6 @@
 /* ctest: timeout=120 labels=faults */
-/* Each of the ways by which a waiting rank learns of the end, alone: a sleep here has slices of half a minute, so that no slice can
- * stand in for a wake that is missing. */
+/* Each of the ways by which a waiting rank learns of the end, alone: a sleep here has slices of
+ * half a minute, so that no slice can stand in for a wake that is missing. */
 #include "group/assemble.h"
 
 #include "joiners.h"
@@ -36,7 +36,9 @@ static int setup(void **state)
     why = TEXT_IN(why_room);
     text_clear(&why);
     memset(child, 0, sizeof child);
-    return arena_create(&arena, &(struct arena_plan){ .size = SIZE, .span_bytes = UINT64_C(16) << 20 }, &why);
+    return arena_create(&arena,
+                        &(struct arena_plan){ .size = SIZE, .span_bytes = UINT64_C(16) << 20 },
+                        &why);
 }
 
 static void end(int p)
@@ -58,10 +60,14 @@ static int teardown(void **state)
 
 static struct assembly gather_of(uint32_t rank)
 {
-    return (struct assembly){ .arena = &arena, .rank = rank, .timeout_ms = -1, .end_ns = UINT64_MAX, .slice_ns = 30 * SECOND };
+    return (struct assembly){
+        .arena = &arena, .rank = rank, .timeout_ms = -1,
+        .end_ns = UINT64_MAX, .slice_ns = 30 * SECOND
+    };
 }
 
-/* A rank in a child: it sits, and then waits (exit status: 0 done, 1 dead rank, 2 late, 3 its sleep ended by the slice) or is idle. */
+/* A rank in a child: it sits, and then waits (exit status: 0 done, 1 dead rank, 2 late, 3 its sleep
+ * ended by the slice) or is idle. */
 static void rank(int p, bool waits)
 {
     child[p] = fork();
@@ -162,13 +168,14 @@ static void test_completion_wakes_all(void **state)
         rank(p, true);
     for (int p = 0; p < 3; p++)
         until_asleep(p);
-    rank(3, false);                                  /* it stays: its end would wake the others, too */
+    rank(3, false);                             /* it stays: its end would wake the others, too */
     for (int p = 0; p < 3; p++)
         assert_int_equal(status_of(p), 0);
     assert_true(load_acquire32(&arena.join->cpus) >= 1);
 }
 
-/* The kernel wakes one sleeper of a mark. That one passes it on, so that a second one, who is no joiner, wakes too. */
+/* The kernel wakes one sleeper of a mark. That one passes it on, so that a second one, who is no
+ * joiner, wakes too. */
 static void test_passes_on(void **state)
 {
     (void)state;
@@ -201,12 +208,14 @@ static void test_one_end(void **state)
     struct assembly g = gather_of(0);
     for (int p = 0; p < SIZE; p++)
         rank(p, false);
-    while (assemble_look(&g) == ASSEMBLE_GOING)          /* they sit one after another, and count themselves a moment later */
+    /* they sit one after another, and count themselves a moment later */
+    while (assemble_look(&g) == ASSEMBLE_GOING)
         sched_yield();
     assert_int_equal(assemble_look(&g), ASSEMBLE_DONE);
     g.end_ns = 1;
     end(1);
-    assert_int_equal(assemble_look(&g), ASSEMBLE_DONE);  /* what comes after is no failure of the joining */
+    /* what comes after is no failure of the joining */
+    assert_int_equal(assemble_look(&g), ASSEMBLE_DONE);
     assert_int_equal(assemble_fail(&g, 2), ASSEMBLE_DONE);
 }
 
@@ -227,8 +236,11 @@ static void test_cpus(void **state)
 {
     (void)state;
     static const struct { uint64_t mask[SIZE]; uint32_t quota[SIZE], cpus; } rows[] = {
-        { { 1, 1, 1, 1 }, { 0, 0, 0, 0 }, 1 }, { { 1, 2, 4, 8 }, { 0, 0, 0, 0 }, 4 }, { { 15, 15, 3, 1 }, { 0, 3, 2, 0 }, 2 },
-        { { 1, 1, 1, 1 }, { 8, 8, 8, 8 }, 1 }, { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 1 },
+        { { 1, 1, 1, 1 }, { 0, 0, 0, 0 }, 1 },
+        { { 1, 2, 4, 8 }, { 0, 0, 0, 0 }, 4 },
+        { { 15, 15, 3, 1 }, { 0, 3, 2, 0 }, 2 },
+        { { 1, 1, 1, 1 }, { 8, 8, 8, 8 }, 1 },
+        { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 1 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct assembly g = gather_of(0);
@@ -249,8 +261,9 @@ int main(void)
 {
 #define OF(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        OF(test_mark), OF(test_left), OF(test_mark_wakes_a_sleeper), OF(test_failure_wakes_all), OF(test_completion_wakes_all),
-        OF(test_passes_on), OF(test_one_end), OF(test_first_reason_stands), OF(test_cpus),
+        OF(test_mark), OF(test_left), OF(test_mark_wakes_a_sleeper), OF(test_failure_wakes_all),
+        OF(test_completion_wakes_all), OF(test_passes_on), OF(test_one_end),
+        OF(test_first_reason_stands), OF(test_cpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

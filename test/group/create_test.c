@@ -1,7 +1,8 @@
 /* ctest: timeout=120 labels=faults */
-/* comm_create where a rank of the list will not come: the parent has been aborted, has failed, was freed there; or that rank has no slot, or
- * could not so much as count. Whoever waits for it, or comes later, hears it at once, and what was declined leaves nothing behind. The
- * deadline is one that no run reaches. */
+/* comm_create where a rank of the list will not come: the parent has been aborted, has failed, was
+ * freed there; or that rank has no slot, or could not so much as count. Whoever waits for it, or
+ * comes later, hears it at once, and what was declined leaves nothing behind. The deadline is one
+ * that no run reaches. */
 #include "group/comm.h"
 #include "group/decline.h"
 #include "support/ranks.h"
@@ -27,7 +28,8 @@ static bool asleep(tutti_comm *world, uint32_t rank)
             struct slot *slot = arena_slot(w->arena, i);
             if (slot->birth == 0)
                 break;
-            if (load_acquire32(&slot->state) == SLOT_USED && slot->parent == w->slot->birth && load_acquire32(&arena_member(slot, 1 - rank)->sleepers))
+            if (load_acquire32(&slot->state) == SLOT_USED && slot->parent == w->slot->birth
+                && load_acquire32(&arena_member(slot, 1 - rank)->sleepers))
                 return true;
         }
         w->ways->yield(w->ways->arg);
@@ -35,7 +37,7 @@ static bool asleep(tutti_comm *world, uint32_t rank)
     return false;
 }
 
-/* ---- the parent ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the parent ------------------------------------------------------------------------------ */
 
 static int body_aborted_during(tutti_comm *world, int rank)
 {
@@ -77,7 +79,8 @@ static int body_failed(tutti_comm *world, int rank)
         return ranks_await(GONE, 1);
     }
     CHECK_IS(ranks_await(COMING, 1), 0);
-    CHECK_IS(tutti_comm_create(world, both, 2, &c), -ETIMEDOUT);     /* the cause, as any first call that meets it */
+    /* the cause, as any first call that meets it */
+    CHECK_IS(tutti_comm_create(world, both, 2, &c), -ETIMEDOUT);
     CHECK(strstr(tutti_explain(world), "world has failed"));
     CHECK_IS(tutti_comm_create(world, both, 2, &c), -ECANCELED);
     ranks_say(GONE, 1);
@@ -114,9 +117,10 @@ static int body_came(tutti_comm *world, int rank)
     return 0;
 }
 
-/* ---- a rank that declines --------------------------------------------------------------------------------------------------------- */
+/* ---- a rank that declines -------------------------------------------------------------------- */
 
-/* Rank 0 finds no slot, and then one is free: rank 1 makes it, and would wait there. No slot is lost by it. */
+/* Rank 0 finds no slot, and then one is free: rank 1 makes it, and would wait there. No slot is
+ * lost by it. */
 static int body_no_slot(tutti_comm *world, int rank)
 {
     static _Thread_local tutti_comm *all[SLOTS_MAX];
@@ -133,7 +137,8 @@ static int body_no_slot(tutti_comm *world, int rank)
             CHECK_IS(tutti_comm_free(all[--n]), 0);
             CHECK_IS(ranks_await(COMING, turn), 0);
             CHECK_IS(tutti_comm_create(world, both, 2, &c), -ENOSPC);
-            CHECK(strstr(tutti_explain(world), "rank 0 could not make its comm: too many comms are open; free some"));
+            CHECK(strstr(tutti_explain(world),
+                         "rank 0 could not make its comm: too many comms are open; free some"));
         }
         CHECK_IS(tutti_barrier(world, NULL), 0);                     /* nothing broke */
         CHECK_IS(tutti_comm_split(world, 0, 0, &all[n++]), 0);       /* the slot is there */
@@ -147,7 +152,8 @@ static int body_no_slot(tutti_comm *world, int rank)
     return 0;
 }
 
-/* What is declined is found by list and number, for as long as somebody may ask; runs of the same end take one place. */
+/* What is declined is found by list and number, for as long as somebody may ask; runs of the same
+ * end take one place. */
 static int body_declines(tutti_comm *world, int rank)
 {
     const struct watch *w = &world->watch;
@@ -166,12 +172,13 @@ static int body_declines(tutti_comm *world, int rank)
     CHECK_IS(decline_of(w, w->me, 8, 1, &held), 0);
     for (uint64_t list = 100; list < 100 + DECLINES - 2; list++)
         CHECK(decline_say(world, list, 5, -ENOMEM, false));
-    CHECK(!decline_say(world, 99, 1, -ENOMEM, false));               /* full, and all of it may still be asked for */
+    /* full, and all of it may still be asked for */
+    CHECK(!decline_say(world, 99, 1, -ENOMEM, false));
     world->creations = malloc(sizeof *world->creations);
     CHECK(world->creations);
     world->creations[0] = (struct creation){ 7, 102, 102 };
     world->creations_used = 1;
-    CHECK(decline_say(world, 99, 1, -ENOMEM, false));                /* that list has gone on since */
+    CHECK(decline_say(world, 99, 1, -ENOMEM, false));           /* that list has gone on since */
     CHECK_IS(decline_of(w, w->me, 7, 100, &held), 0);
     CHECK_IS(decline_of(w, w->me, 99, 1, &held), -ENOMEM);
     return 0;
@@ -193,8 +200,9 @@ static void test_declines(void **state) { (void)state; run(body_declines, 1); }
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_aborted_during), cmocka_unit_test(test_aborted_before), cmocka_unit_test(test_failed), cmocka_unit_test(test_freed),
-        cmocka_unit_test(test_came), cmocka_unit_test(test_no_slot), cmocka_unit_test(test_declines),
+        cmocka_unit_test(test_aborted_during), cmocka_unit_test(test_aborted_before),
+        cmocka_unit_test(test_failed), cmocka_unit_test(test_freed), cmocka_unit_test(test_came),
+        cmocka_unit_test(test_no_slot), cmocka_unit_test(test_declines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

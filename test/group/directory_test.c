@@ -1,6 +1,7 @@
 /* ctest: timeout=120 */
-/* The directory of slots in a small arena of this process alone: who finds whose slot, which is given away again, and when. Members are
- * made to leave by their quit words, as a free does, so no second process is needed. */
+/* The directory of slots in a small arena of this process alone: who finds whose slot, which is
+ * given away again, and when. Members are made to leave by their quit words, as a free does, so no
+ * second process is needed. */
 #include "group/directory.h"
 #include "group/comm.h"
 
@@ -47,7 +48,10 @@ static struct slot *get(uint64_t parent, uint64_t nth, int color)
     return slot;
 }
 
-static void quit(struct slot *slot) { fetch_or32(&arena_member(slot, 0)->quit, QUIT_FREED | QUIT_OVER); }
+static void quit(struct slot *slot)
+{
+    fetch_or32(&arena_member(slot, 0)->quit, QUIT_FREED | QUIT_OVER);
+}
 
 static void test_same_key_same_slot(void **state)
 {
@@ -80,16 +84,19 @@ static void test_made_anew(void **state)
     assert_ptr_equal(get(100, 1, 0), a);             /* in use: found, with all that is in it */
     assert_true(load_acquire64(&a->verdict) == 9);
     quit(a);
-    struct slot *b = get(100, 2, 0);                 /* the first that is free: everything is zero, and the birth another */
+    /* the first that is free: everything is zero, and the birth another */
+    struct slot *b = get(100, 2, 0);
     assert_ptr_equal(b, a);
     assert_true(b->birth > birth);
     assert_true(load_acquire64(&b->verdict) == 0 && load_acquire32(&b->news) == 0);
-    assert_true(load_acquire64(&m->arrival[1].seq) == 0 && load_acquire64(&m->turns) == 0 && load_acquire64(&m->queued) == 0);
+    assert_true(load_acquire64(&m->arrival[1].seq) == 0 && load_acquire64(&m->turns) == 0
+                && load_acquire64(&m->queued) == 0);
     assert_true(load_acquire32(&m->quit) == 0);
     quit(b);
 }
 
-/* A comm that its only member has freed is found no more by its key: who asks again asks for a new one. */
+/* A comm that its only member has freed is found no more by its key: who asks again asks for
+ * a new one. */
 static void test_freed_is_gone(void **state)
 {
     (void)state;
@@ -125,7 +132,8 @@ static void test_full(void **state)
     }
 }
 
-/* A maker that died under the lock left a slot FREE and half filled: the next one takes it as if nothing had been. */
+/* A maker that died under the lock left a slot FREE and half filled: the next one takes it as if
+ * nothing had been. */
 static void test_half_made(void **state)
 {
     (void)state;
@@ -139,7 +147,8 @@ static void test_half_made(void **state)
     quit(b);
 }
 
-/* The ranks of a large comm take a page more than those of a small one: all its members begin anew, also the last. */
+/* The ranks of a large comm take a page more than those of a small one: all its members begin anew,
+ * also the last. */
 static void test_large_made_anew(void **state)
 {
     (void)state;

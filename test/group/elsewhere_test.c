@@ -1,5 +1,6 @@
 /* ctest: timeout=100 */
-/* Ranks that wait where others cannot come to them: as another user, in another network namespace. Whoever times out says so. */
+/* Ranks that wait where others cannot come to them: as another user, in another network namespace.
+ * Whoever times out says so. */
 #include "join_fixture.h"
 #include "os/handover.h"
 
@@ -69,7 +70,8 @@ static void test_another_user(void **state)
     (void)state;
     char said[128];
     int fd = listen_as(12345, tail);
-    snprintf(said, sizeof said, "; elsewhere meet under this name: user 12345, who is not user %u", (unsigned)getuid());
+    snprintf(said, sizeof said, "; elsewhere meet under this name: user 12345, who is not user %u",
+             (unsigned)getuid());
     start(1, 60000);
     assert_true(joiners_sits(&joiners, 1, 1));
     start(0, 100);
@@ -79,7 +81,8 @@ static void test_another_user(void **state)
     close(fd);
 }
 
-/* Two ranks of one job, in two namespaces, each in its own meeting. The last test: this process does not come back. */
+/* Two ranks of one job, in two namespaces, each in its own meeting. The last test: this process
+ * does not come back. */
 static void test_another_namespace(void **state)
 {
     (void)state;
@@ -92,12 +95,15 @@ static void test_another_namespace(void **state)
     start(0, 100);
     const char *why = report(0);
     assert_non_null(strstr(why, "ranks 1, 2 did not come"));
-    assert_non_null(strstr(why, "; elsewhere meet under this name: somebody in another network namespace, that of pid "));
+    assert_non_null(strstr(why,
+                           "; elsewhere meet under this name: somebody in another network "
+                           "namespace, that of pid "));
 }
 
 int main(void)
 {
 #define OF(test) cmocka_unit_test_setup_teardown(test, setup, join_teardown)
-    const struct CMUnitTest tests[] = { OF(test_nobody), OF(test_another_user), OF(test_another_namespace) };
+    const struct CMUnitTest tests[] = { OF(test_nobody), OF(test_another_user),
+                                        OF(test_another_namespace) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

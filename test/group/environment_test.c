@@ -1,5 +1,6 @@
 /* ctest: timeout=120 */
-/* What launchers say, as tables of variables seen under the real ones, and under those that are installed here. */
+/* What launchers say, as tables of variables seen under the real ones, and under those that are
+ * installed here. */
 #include "group/environment.h"
 
 #include "group/launcher.h"
@@ -83,13 +84,20 @@ static void test_alone(void **state)
 static void test_torchrun(void **state)
 {
     (void)state;
-    assert_int_equal(READ(0, TORCH, "MASTER_ADDR=localhost", "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_RESTART_COUNT=0"), 0);
+    assert_int_equal(READ(0, TORCH, "MASTER_ADDR=localhost", "MASTER_PORT=29500",
+                          "TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_RESTART_COUNT=0"),
+                     0);
     expect_place("torchrun", 3, 4, 4, "torch.none.0.localhost.29500");
-    assert_int_equal(READ(0, TORCH, "MASTER_ADDR=localhost", "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_RESTART_COUNT=1"), 0);
+    assert_int_equal(READ(0, TORCH, "MASTER_ADDR=localhost", "MASTER_PORT=29500",
+                          "TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_RESTART_COUNT=1"),
+                     0);
     expect_place("torchrun", 3, 4, 4, "torch.none.1.localhost.29500");
     assert_int_equal(READ(0, "RANK=0", "WORLD_SIZE=2", "MASTER_PORT=1"), 0);
-    expect_place("torchrun", 0, 2, 0, "torch.1");    /* no word about local ranks: the meeting proves it */
-    assert_int_equal(READ(0, TORCH, "TUTTI_RUN_ID=77.5", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1234"), 0);
+    /* no word about local ranks: the meeting proves it */
+    expect_place("torchrun", 0, 2, 0, "torch.1");
+    assert_int_equal(READ(0, TORCH, "TUTTI_RUN_ID=77.5", "MASTER_ADDR=127.0.0.1",
+                          "MASTER_PORT=1234"),
+                     0);
     expect_place("tutti run", 3, 4, 4, "run.77.5.127.0.0.1.1234");
 }
 
@@ -114,7 +122,8 @@ static void test_torchrun_wrong(void **state)
     }
 }
 
-#define TWO_HOSTS "RANK=6", "WORLD_SIZE=8", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=4", "GROUP_RANK=1", "MASTER_PORT=5"
+#define TWO_HOSTS "RANK=6", "WORLD_SIZE=8", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=4", "GROUP_RANK=1", \
+    "MASTER_PORT=5"
 
 static void test_two_hosts(void **state)
 {
@@ -131,12 +140,15 @@ static void test_two_hosts(void **state)
     expect_why("which of them this is");
 }
 
-#define OMPI "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=1", "OMPI_COMM_WORLD_LOCAL_SIZE=2"
+#define OMPI "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=1", \
+    "OMPI_COMM_WORLD_LOCAL_SIZE=2"
 
 static void test_openmpi(void **state)
 {
     (void)state;
-    assert_int_equal(READ(0, OMPI, "OMPI_MCA_ess_base_jobid=714145793", "PMIX_NAMESPACE=714145793", "PMIX_RANK=1"), 0);
+    assert_int_equal(READ(0, OMPI, "OMPI_MCA_ess_base_jobid=714145793", "PMIX_NAMESPACE=714145793",
+                          "PMIX_RANK=1"),
+                     0);
     expect_place("Open MPI", 1, 2, 2, "ompi.714145793.714145793");
     assert_int_equal(READ(0, OMPI, "PMIX_NAMESPACE=prterun-host-5@1"), 0);
     expect_place("Open MPI", 1, 2, 2, "ompi.prterun-host-5@1");
@@ -152,17 +164,19 @@ static void test_pmi(void **state)
     hydra = 1;
     assert_int_equal(READ(0, HYDRA), 0);
     expect_place("MPICH", 1, 2, 2, "pmi.hydra.4711.99");
-    assert_int_equal(READ(0, HYDRA, "PMI_JOBID=12.0"), 0);     /* a name of its own needs no ancestor */
+    assert_int_equal(READ(0, HYDRA, "PMI_JOBID=12.0"), 0); /* a name of its own needs no ancestor */
     expect_place("MPICH", 1, 2, 2, "pmi.12.0");
     hydra = 0;
     assert_int_equal(READ(0, HYDRA), 0);
     expect_place("MPICH", 1, 2, 2, "pmi");
     assert_int_equal(READ(0, "PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALNRANKS=4"), -EXDEV);
-    assert_int_equal(READ(1, "PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALNRANKS=4", "MPI_LOCALRANKID=1"), 0);
+    assert_int_equal(READ(1, "PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALNRANKS=4", "MPI_LOCALRANKID=1"),
+                     0);
     expect_place("MPICH", 1, 4, 4, "pmi");
 }
 
-#define STEP "SLURM_JOB_ID=88", "SLURM_STEP_ID=0", "SLURM_PROCID=5", "SLURM_NTASKS=8", "SLURM_LOCALID=1"
+#define STEP "SLURM_JOB_ID=88", "SLURM_STEP_ID=0", "SLURM_PROCID=5", "SLURM_NTASKS=8", \
+    "SLURM_LOCALID=1"
 
 static void test_slurm(void **state)
 {
@@ -171,14 +185,22 @@ static void test_slurm(void **state)
     expect_place("Slurm", 5, 8, 8, "slurm.88.0");
     assert_int_equal(READ(0, STEP), 0);
     expect_place("Slurm", 5, 8, 0, "slurm.88.0");
-    assert_int_equal(READ(0, STEP, "SLURM_NNODES=2", "SLURM_NODEID=1", "SLURM_TASKS_PER_NODE=4(x2)"), -EXDEV);
+    assert_int_equal(READ(0, STEP, "SLURM_NNODES=2", "SLURM_NODEID=1",
+                          "SLURM_TASKS_PER_NODE=4(x2)"),
+                     -EXDEV);
     expect_why("Slurm says that 4 of them");
-    assert_int_equal(READ(1, STEP, "SLURM_NNODES=2", "SLURM_NODEID=1", "SLURM_TASKS_PER_NODE=9(x2)", "SLURM_STEP_TASKS_PER_NODE=5,3"), 0);
+    assert_int_equal(READ(1, STEP, "SLURM_NNODES=2", "SLURM_NODEID=1", "SLURM_TASKS_PER_NODE=9(x2)",
+                          "SLURM_STEP_TASKS_PER_NODE=5,3"),
+                     0);
     expect_place("Slurm", 1, 3, 3, "slurm.88.0.node1");
     assert_int_equal(place.global_rank, 5);
-    assert_int_equal(READ(0, STEP, "SLURM_STEP_NUM_TASKS=6", "SLURM_NNODES=4", "SLURM_STEP_NUM_NODES=1"), 0);
-    expect_place("Slurm", 5, 6, 6, "slurm.88.0");    /* the step's own numbers, not the allocation's */
-    assert_int_equal(READ(0, "SLURM_PROCID=0", "SLURM_STEPID=3", "SLURM_JOBID=88", "SLURM_NTASKS=2", "SLURM_RESTART_COUNT=1"), 0);
+    assert_int_equal(READ(0, STEP, "SLURM_STEP_NUM_TASKS=6", "SLURM_NNODES=4",
+                          "SLURM_STEP_NUM_NODES=1"),
+                     0);
+    expect_place("Slurm", 5, 6, 6, "slurm.88.0"); /* the step's own numbers, not the allocation's */
+    assert_int_equal(READ(0, "SLURM_PROCID=0", "SLURM_STEPID=3", "SLURM_JOBID=88", "SLURM_NTASKS=2",
+                          "SLURM_RESTART_COUNT=1"),
+                     0);
     expect_place("Slurm", 0, 2, 0, "slurm.88.3.1");
     assert_int_equal(READ(0, "SLURM_PROCID=0", "SLURM_STEP_ID=3"), -EINVAL);
 }
@@ -187,28 +209,36 @@ static void test_slurm_lists(void **state)
 {
     (void)state;
     static const struct { const char *list; int node, local; } rows[] = {
-        { "8", 0, 8 }, { "2(x3),1", 0, 2 }, { "2(x3),1", 2, 2 }, { "2(x3),1", 3, 1 }, { "2(x3),1", 4, 0 }, { "", 0, 0 }, { "x", 0, 0 },
-        { "2(x3", 1, 0 }, { "2(x", 0, 0 }, { "2,,3", 1, 0 }, { "3,4", 1, 4 }, { "99999999999999999999", 0, 0 }, { "0", 0, 0 }, { "9", 0, 0 },
+        { "8", 0, 8 }, { "2(x3),1", 0, 2 }, { "2(x3),1", 2, 2 }, { "2(x3),1", 3, 1 },
+        { "2(x3),1", 4, 0 }, { "", 0, 0 }, { "x", 0, 0 }, { "2(x3", 1, 0 },
+        { "2(x", 0, 0 }, { "2,,3", 1, 0 }, { "3,4", 1, 4 },
+        { "99999999999999999999", 0, 0 }, { "0", 0, 0 }, { "9", 0, 0 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char list[64], node[64];
         snprintf(list, sizeof list, "SLURM_TASKS_PER_NODE=%s", rows[i].list);
         snprintf(node, sizeof node, "SLURM_NODEID=%d", rows[i].node);
-        int r = READ(0, "SLURM_JOB_ID=1", "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_NTASKS=8", list, node);
+        int r = READ(0, "SLURM_JOB_ID=1", "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_NTASKS=8",
+                     list, node);
         assert_int_equal(r, rows[i].local && rows[i].local < 8 ? -EXDEV : 0);
         assert_int_equal(place.local_size, rows[i].local);
     }
 }
 
-/* Allocations without srun: batch scripts and interactive shells are one process, whatever SLURM_NTASKS says. */
+/* Allocations without srun: batch scripts and interactive shells are one process, whatever
+ * SLURM_NTASKS says. */
 static void test_slurm_without_srun(void **state)
 {
     (void)state;
     assert_int_equal(READ(0, "SLURM_JOB_ID=88", "SLURM_NTASKS=8", "SLURM_NNODES=1"), 0);
     expect_place("alone", 0, 1, 1, "");
-    assert_int_equal(READ(0, "SLURM_JOB_ID=88", "SLURM_NTASKS=8", "SLURM_PROCID=0", "SLURM_LOCALID=0"), 0);
+    assert_int_equal(READ(0, "SLURM_JOB_ID=88", "SLURM_NTASKS=8", "SLURM_PROCID=0",
+                          "SLURM_LOCALID=0"),
+                     0);
     expect_place("alone", 0, 1, 1, "");
-    assert_int_equal(READ(0, "SLURM_JOB_ID=88", "SLURM_NTASKS=8", "SLURM_PROCID=0", "SLURM_STEP_ID=4294967291"), 0);
+    assert_int_equal(READ(0, "SLURM_JOB_ID=88", "SLURM_NTASKS=8", "SLURM_PROCID=0",
+                          "SLURM_STEP_ID=4294967291"),
+                     0);
     expect_place("alone", 0, 1, 1, "");
 }
 
@@ -234,10 +264,14 @@ static void test_nested(void **state)
 static void job_of(char job[128], const char *variable, size_t n, char last)
 {
     static char said[3000];
-    const char *torch[] = { TORCH, said, NULL }, *node[] = { "RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", said, NULL };
+    const char *torch[] = { TORCH, said, NULL },
+               *node[] = { "RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", said,
+                           NULL };
     const char *ompi[] = { OMPI, said, NULL }, *pmi[] = { "PMI_RANK=0", "PMI_SIZE=2", said, NULL };
     const char *srun[] = { "SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_STEP_ID=0", said, NULL };
-    const char *const *all[] = { ['T'] = torch, ['M'] = torch, ['O'] = ompi, ['P'] = pmi, ['S'] = srun, ['G'] = node };
+    const char *const *all[] = {
+        ['T'] = torch, ['M'] = torch, ['O'] = ompi, ['P'] = pmi, ['S'] = srun, ['G'] = node
+    };
     size_t head = (size_t)snprintf(said, sizeof said, "%s=", variable);
     memset(said + head, 'n', n);
     said[head + n - 1] = last;
@@ -249,8 +283,10 @@ static void job_of(char job[128], const char *variable, size_t n, char last)
 /* Names are told apart by all of their text, however long, whichever variable has it. */
 static void test_long_job(void **state)
 {
-    static const char *const variables[] = { "TUTTI_RUN_ID", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR",
-                                             "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PMI_KVSNAME", "SLURM_JOB_ID", "GROUP_RANK" };
+    static const char *const variables[] = {
+        "TUTTI_RUN_ID", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR",
+        "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "PMI_KVSNAME", "SLURM_JOB_ID", "GROUP_RANK"
+    };
     (void)state;
     for (size_t v = 0; v < sizeof variables / sizeof *variables; v++)
         for (size_t n = 1; n < 2500; n += n < 700 ? 1 : 100) {
@@ -258,7 +294,8 @@ static void test_long_job(void **state)
             job_of(first, variables[v], n, 'i');
             job_of(other, variables[v], n, 'j');
             if (!strcmp(first, other))
-                fail_msg("two jobs whose %s differ in letter %zu are one: %s", variables[v], n, first);
+                fail_msg("two jobs whose %s differ in letter %zu are one: %s", variables[v], n,
+                         first);
             assert_true(strlen(first) < sizeof place.job);
         }
     for (size_t n = 1; n < 2500; n += n < 700 ? 1 : 100) {
@@ -286,7 +323,8 @@ static int say(void)
     why = TEXT_IN(why_room);
     text_clear(&why);
     int r = environment_read(&place, real_getenv, NULL, 0, &why);
-    printf("place %d %s %d %d %d %s\n", r, place.job, place.rank, place.size, place.local_size, place.launcher);
+    printf("place %d %s %d %d %d %s\n", r, place.job, place.rank, place.size, place.local_size,
+           place.launcher);
     return 0;
 }
 
@@ -303,7 +341,9 @@ static void under(const char *run, const char *launcher)
     while (fgets(line, sizeof line, f)) {
         int r, rank, size, local;
         char said[128];
-        if (sscanf(line, "place %d %127s %d %d %d %63[^\n]", &r, said, &rank, &size, &local, name) != 6 || rank < 0 || rank > 1)
+        if (sscanf(line, "place %d %127s %d %d %d %63[^\n]", &r, said, &rank, &size, &local, name)
+                != 6
+            || rank < 0 || rank > 1)
             continue;
         assert_int_equal(r, 0);
         assert_int_equal(size, 2);
@@ -312,7 +352,8 @@ static void under(const char *run, const char *launcher)
         strcpy(job[rank], said);
         seen[rank] = true;
     }
-    pclose(f);                                       /* a launcher whose ranks end at once may die of SIGPIPE: what they said is what counts */
+    /* a launcher whose ranks end at once may die of SIGPIPE: what they said is what counts */
+    pclose(f);
     assert_true(seen[0] && seen[1]);
     assert_string_equal(job[0], job[1]);
     assert_true(strlen(job[0]) > 6);                 /* it names this run, not only the launcher */
@@ -350,9 +391,11 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--say") == 0)
         return say();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone), cmocka_unit_test(test_torchrun), cmocka_unit_test(test_torchrun_wrong), cmocka_unit_test(test_two_hosts),
-        cmocka_unit_test(test_openmpi), cmocka_unit_test(test_pmi), cmocka_unit_test(test_slurm), cmocka_unit_test(test_slurm_lists),
-        cmocka_unit_test(test_slurm_without_srun), cmocka_unit_test(test_nested), cmocka_unit_test(test_long_job),
+        cmocka_unit_test(test_alone), cmocka_unit_test(test_torchrun),
+        cmocka_unit_test(test_torchrun_wrong), cmocka_unit_test(test_two_hosts),
+        cmocka_unit_test(test_openmpi), cmocka_unit_test(test_pmi), cmocka_unit_test(test_slurm),
+        cmocka_unit_test(test_slurm_lists), cmocka_unit_test(test_slurm_without_srun),
+        cmocka_unit_test(test_nested), cmocka_unit_test(test_long_job),
         cmocka_unit_test(test_real_openmpi), cmocka_unit_test(test_real_mpich),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults */
-/* Ranks that die while the world comes together: everybody who had come hears it at once, with the rank's name; nobody joins a world
- * that another was refused; and the next job of the same name starts. */
+/* Ranks that die while the world comes together: everybody who had come hears it at once, with
+ * the rank's name; nobody joins a world that another was refused; and the next job of the same
+ * name starts. */
 #include "join_fixture.h"
 
 #include <setjmp.h>
@@ -49,11 +50,13 @@ static void die_while_sitting(int size, int victim)
             continue;
         struct joiners_report *r = joiners_wait(&joiners, p);
         assert_non_null(r);
-        if (r->error != -EOWNERDEAD || !strstr(r->why, who) || !strstr(r->why, "died while the ranks were joining"))
+        if (r->error != -EOWNERDEAD || !strstr(r->why, who)
+            || !strstr(r->why, "died while the ranks were joining"))
             print_error("rank %d: %d %s\n", p, r->error, r->why);
         assert_int_equal(r->error, -EOWNERDEAD);
         assert_non_null(strstr(r->why, who));
-        assert_true(r->ended_ns - killed < UINT64_C(10000000000));       /* by the death and not by the deadline of 60 s */
+        /* by the death and not by the deadline of 60 s */
+        assert_true(r->ended_ns - killed < UINT64_C(10000000000));
     }
     joiners_let_go(&joiners);
 }
@@ -133,9 +136,11 @@ static void judge(const struct joiners_report *r, int victim, pid_t pid, struct 
     }
 }
 
-/* A rank killed at a random moment of joining, within `window` ns of its start, by name or by an inherited arena. By name a successor comes for
-   its rank at once: if the victim had not sat it completes the world, else it is too late for it. true: the world came together before. */
-static bool kill_at_random(int size, bool by_name, uint64_t window, unsigned seed, struct tally *sum)
+/* A rank killed at a random moment of joining, within `window` ns of its start, by name or by an
+   inherited arena. By name a successor comes for its rank at once: if the victim had not sat it
+   completes the world, else it is too late for it. true: the world came together before. */
+static bool kill_at_random(int size, bool by_name, uint64_t window, unsigned seed,
+                           struct tally *sum)
 {
     struct tally tally = { 0 };
     struct arena arena = { .fd = -1 };
@@ -176,8 +181,8 @@ static bool kill_at_random(int size, bool by_name, uint64_t window, unsigned see
     return tally.joined != 0 && !again;
 }
 
-/* How long joining takes is the machine's business, so the window follows it: half as long after a world that came together before the kill,
-   twice as long after a kill that came first. */
+/* How long joining takes is the machine's business, so the window follows it: half as long after a
+   world that came together before the kill, twice as long after a kill that came first. */
 static void random_kills(bool by_name, int times)
 {
     enum { SHORTEST = 1000, LONGEST = 100000000 };
@@ -196,8 +201,9 @@ static void random_kills(bool by_name, int times)
         if (by_name)
             expect_world(2 + i % 3);
     }
-    print_message("of %d: %d worlds came together (%d with a successor), %d met the death, %d the deadline\n", times, sum.joined, sum.again,
-                  sum.died, sum.late);
+    print_message("of %d: %d worlds came together (%d with a successor), %d met the death, %d the "
+                  "deadline\n",
+                  times, sum.joined, sum.again, sum.died, sum.late);
     assert_true(early > 0 && early < times);
 }
 
@@ -217,8 +223,9 @@ int main(void)
 {
 #define OF(test) cmocka_unit_test_setup_teardown(test, join_setup, join_teardown)
     const struct CMUnitTest tests[] = {
-        OF(test_death_while_sitting), OF(test_death_among_many), OF(test_two_deaths), OF(test_stopped_is_not_dead),
-        OF(test_random_kills_by_name), OF(test_random_kills_inherited),
+        OF(test_death_while_sitting), OF(test_death_among_many), OF(test_two_deaths),
+        OF(test_stopped_is_not_dead), OF(test_random_kills_by_name),
+        OF(test_random_kills_inherited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

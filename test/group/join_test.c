@@ -1,5 +1,6 @@
 /* ctest: timeout=120 */
-/* Joining as it should go, and each way in which it is refused: the one that is wrong gets a sentence, nobody else is hurt. */
+/* Joining as it should go, and each way in which it is refused: the one that is wrong gets a
+ * sentence, nobody else is hurt. */
 #include "join_fixture.h"
 
 #include <setjmp.h>
@@ -75,7 +76,8 @@ static void test_bad_requests(void **state)
 {
     (void)state;
     static const struct { int rank, size, plan; const char *name; } bad[] = {
-        { 0, 0, 1, "n" }, { -1, 2, 2, "n" }, { 2, 2, 2, "n" }, { 0, RANKS_MAX + 1, 1, "n" }, { 0, 2, 2, NULL }, { 0, 2, 2, "" }, { 0, 2, 3, "n" },
+        { 0, 0, 1, "n" }, { -1, 2, 2, "n" }, { 2, 2, 2, "n" }, { 0, RANKS_MAX + 1, 1, "n" },
+        { 0, 2, 2, NULL }, { 0, 2, 2, "" }, { 0, 2, 3, "n" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct join_request r = joiners_request(bad[i].name, bad[i].rank, bad[i].size);
@@ -94,7 +96,8 @@ static void test_deadline(void **state)
     assert_true(joiners_sits(&joiners, 1, 2));
     joiners_start(&joiners, 0, &hasty);
     expect_text(0, -ETIMEDOUT, "ranks 1, 3 did not come within 2 s (joined: 0, 2 of 4)");
-    assert_int_equal(load_acquire32(&joiners.report[1].done), 0);       /* its own time is not over: it goes on waiting, and meets those who come */
+    /* its own time is not over: it goes on waiting, and meets those who come */
+    assert_int_equal(load_acquire32(&joiners.report[1].done), 0);
     for (int p = 0; p < 4; p++)
         if (p != 2)
             start_rank(p == 1 ? 2 : p, p, 4);
@@ -106,7 +109,8 @@ static void test_deadline(void **state)
     expect_world(2);
 }
 
-/* One rank is missing: "rank 1", not "ranks 1". The host gives up first here, its guest in the test above. */
+/* One rank is missing: "rank 1", not "ranks 1". The host gives up first here, its guest in the
+ * test above. */
 static void test_deadline_of_host(void **state)
 {
     (void)state;
@@ -172,7 +176,10 @@ static int setup_inherited(void **state)
     char room[256];
     struct text why = TEXT_IN(room);
     join_setup(state);
-    return arena_create(&inherited, &(struct arena_plan){ .size = 3, .job = "down", .span_bytes = UINT64_C(16) << 20 }, &why);
+    return arena_create(&inherited,
+                        &(struct arena_plan){
+                            .size = 3, .job = "down", .span_bytes = UINT64_C(16) << 20 },
+                        &why);
 }
 
 static int teardown_inherited(void **state)
@@ -184,7 +191,9 @@ static int teardown_inherited(void **state)
 
 static void start_down(int slot, int rank, int size, int timeout_ms)
 {
-    struct join_request r = { .fd = inherited.fd, .rank = rank, .size = size, .timeout_ms = timeout_ms };
+    struct join_request r = {
+        .fd = inherited.fd, .rank = rank, .size = size, .timeout_ms = timeout_ms
+    };
     joiners_start(&joiners, slot, &r);
 }
 
@@ -219,7 +228,8 @@ static void test_inherited_refusals(void **state)
     expect_report(0, -EINVAL);
 }
 
-/* A rank that was killed in an earlier life of the arena leaves a seat that nobody can sit in again. */
+/* A rank that was killed in an earlier life of the arena leaves a seat that nobody can sit
+ * in again. */
 static void test_inherited_after_death(void **state)
 {
     (void)state;
@@ -237,11 +247,13 @@ static void test_inherited_deadline(void **state)
     (void)state;
     start_down(0, 0, 3, 100);
     expect_text(0, -ETIMEDOUT, "ranks 1, 2 did not come within 100 ms");
-    start_down(1, 1, 3, 60000);                      /* it comes late to a world that was given up, and has no name to meet under */
+    /* it comes late to a world that was given up, and has no name to meet under */
+    start_down(1, 1, 3, 60000);
     expect_text(1, -ETIMEDOUT, "did not come");
 }
 
-/* The same with a name: who has given up meets by it those who go on, and those who come to the inherited arena when it has been given up. */
+/* The same with a name: who has given up meets by it those who go on, and those who come to the
+ * inherited arena when it has been given up. */
 static void start_both(int slot, int rank, int timeout_ms)
 {
     struct join_request r = joiners_request(job_name, rank, 3);
@@ -279,9 +291,10 @@ int main(void)
 #define OF(test) cmocka_unit_test_setup_teardown(test, join_setup, join_teardown)
 #define DOWN(test) cmocka_unit_test_setup_teardown(test, setup_inherited, teardown_inherited)
     const struct CMUnitTest tests[] = {
-        OF(test_by_name), OF(test_many), OF(test_long_names), OF(test_bad_requests), OF(test_deadline), OF(test_deadline_of_host),
-        OF(test_wrong_size), OF(test_seat_taken), OF(test_two_for_one_seat),
-        DOWN(test_inherited), DOWN(test_inherited_refusals), DOWN(test_inherited_after_death), DOWN(test_inherited_deadline),
+        OF(test_by_name), OF(test_many), OF(test_long_names), OF(test_bad_requests),
+        OF(test_deadline), OF(test_deadline_of_host), OF(test_wrong_size), OF(test_seat_taken),
+        OF(test_two_for_one_seat), DOWN(test_inherited), DOWN(test_inherited_refusals),
+        DOWN(test_inherited_after_death), DOWN(test_inherited_deadline),
         DOWN(test_inherited_then_by_name), DOWN(test_launcher_says_it_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* ctest: timeout=120 labels=tsan */
-/* Ranks that are threads of one process: by name and by descriptor, all in one mapping, each with its own mark. */
+/* Ranks that are threads of one process: by name and by descriptor, all in one mapping, each with
+ * its own mark. */
 #include "group/join.h"
 
 #include "group/seat.h"
@@ -106,9 +107,16 @@ static void test_by_descriptor(void **state)
     for (int round = 0; round < 20; round++) {
         struct arena arena;
         struct thread_rank t[RANKS] = { 0 };
-        assert_int_equal(arena_create(&arena, &(struct arena_plan){ .size = RANKS, .span_bytes = UINT64_C(16) << 20 }, &why), 0);
+        assert_int_equal(arena_create(&arena,
+                                      &(struct arena_plan){ .size = RANKS,
+                                                            .span_bytes = UINT64_C(16) << 20 },
+                                      &why),
+                         0);
         for (int p = 0; p < RANKS; p++)
-            t[p].request = (struct join_request){ .fd = fcntl(arena.fd, F_DUPFD_CLOEXEC, 100), .rank = p, .size = RANKS, .timeout_ms = 60000 };
+            t[p].request = (struct join_request){
+                .fd = fcntl(arena.fd, F_DUPFD_CLOEXEC, 100), .rank = p,
+                .size = RANKS, .timeout_ms = 60000
+            };
         run(t, RANKS);
         expect_all(t);
         assert_ptr_equal(t[0].base, arena.base);
@@ -140,6 +148,8 @@ static void test_deadline(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_name), cmocka_unit_test(test_by_descriptor), cmocka_unit_test(test_deadline) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_name),
+                                        cmocka_unit_test(test_by_descriptor),
+                                        cmocka_unit_test(test_deadline) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Plain fork and shared anonymous memory; a child that is waited for is waited for by a futex and by its end, never by time. */
+/* Plain fork and shared anonymous memory; a child that is waited for is waited for by a futex and
+ * by its end, never by time. */
 #include "joiners.h"
 
 #include "base/text.h"
@@ -40,17 +41,22 @@ void joiners_close(struct joiners *joiners)
     munmap((void *)joiners->let_go, JOINERS_MOST * sizeof *joiners->report + 4096);
 }
 
-/* The kernel kills this process `ns` from now, whoever has the CPU then: a parent that would have to see and kill it may not be given one. */
+/* The kernel kills this process `ns` from now, whoever has the CPU then: a parent that would have
+ * to see and kill it may not be given one. */
 static void die_in(uint64_t ns)
 {
     struct sigevent death = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
-    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) } };
+    struct itimerspec when = {
+        .it_value = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) }
+    };
     timer_t timer;
-    if (timer_create(CLOCK_MONOTONIC, &death, &timer) != 0 || timer_settime(timer, 0, &when, NULL) != 0)
+    if (timer_create(CLOCK_MONOTONIC, &death, &timer) != 0
+        || timer_settime(timer, 0, &when, NULL) != 0)
         abort();
 }
 
-static void child(struct joiners *joiners, struct joiners_report *report, const struct join_request *request, uint64_t dies_ns)
+static void child(struct joiners *joiners, struct joiners_report *report,
+                  const struct join_request *request, uint64_t dies_ns)
 {
     struct text why = TEXT_IN(report->why);
     struct arena arena;
@@ -68,7 +74,8 @@ static void child(struct joiners *joiners, struct joiners_report *report, const 
         report->birth = arena.header->birth;
         report->mark_mine = process_mark_mine(&arena.seats[request->rank].mark);
     } else if (resources_descriptors() != fds || resources_arena_maps() != maps || host_fd != -1) {
-        text_add(&why, " LEFT BEHIND: descriptors %d -> %d, maps %d -> %d", fds, resources_descriptors(), maps, resources_arena_maps());
+        text_add(&why, " LEFT BEHIND: descriptors %d -> %d, maps %d -> %d", fds,
+                 resources_descriptors(), maps, resources_arena_maps());
         report->error = -ENOTRECOVERABLE;
     }
     store_release32(&report->done, 1);
@@ -83,7 +90,8 @@ static void child(struct joiners *joiners, struct joiners_report *report, const 
     }
 }
 
-void joiners_start_mortal(struct joiners *joiners, int slot, const struct join_request *request, uint64_t dies_ns)
+void joiners_start_mortal(struct joiners *joiners, int slot, const struct join_request *request,
+                          uint64_t dies_ns)
 {
     struct joiners_report *report = &joiners->report[slot];
     if (joiners->pid[slot])
@@ -112,7 +120,9 @@ struct joiners_report *joiners_wait(struct joiners *joiners, int slot)
     uint64_t end = clock_ns() + JOINERS_PATIENCE_S * UINT64_C(1000000000);
     while (load_acquire32(&report->done) == 0) {
         siginfo_t info = { 0 };
-        if (clock_ns() > end || (waitid(P_PID, (id_t)joiners->pid[slot], &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid))
+        if (clock_ns() > end
+            || (waitid(P_PID, (id_t)joiners->pid[slot], &info, WEXITED | WNOHANG | WNOWAIT) == 0
+                && info.si_pid))
             return load_acquire32(&report->done) ? report : NULL;
         futex_wait(&report->done, 0, 10000000);
     }
@@ -165,7 +175,9 @@ static bool sits_now(pid_t pid, int rank)
     DIR *d = opendir(path);
     for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;) {
         ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof target);
-        int fd = n > 12 && memcmp(target, "/memfd:tutti", 12) == 0 ? openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC) : -1;
+        int fd = n > 12 && memcmp(target, "/memfd:tutti", 12) == 0
+            ? openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC)
+            : -1;
         found = fd >= 0 && seat_is_joined(fd, rank);
     }
     if (d)
@@ -186,8 +198,10 @@ bool joiners_sits(struct joiners *joiners, int slot, int rank)
 
 struct join_request joiners_request(const char *name, int rank, int size)
 {
-    return (struct join_request){ .name = name, .fd = -1, .rank = rank, .size = size, .timeout_ms = JOINERS_PATIENCE_S * 1000,
-                                  .plan = { .size = size, .job = name, .span_bytes = UINT64_C(16) << 20, .rules = "" } };
+    return (struct join_request){
+        .name = name, .fd = -1, .rank = rank, .size = size, .timeout_ms = JOINERS_PATIENCE_S * 1000,
+        .plan = { .size = size, .job = name, .span_bytes = UINT64_C(16) << 20, .rules = "" }
+    };
 }
 
 const char *joiners_name(char room[96], const char *what)

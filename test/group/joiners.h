@@ -1,4 +1,5 @@
-/* Job: ranks for the tests of this floor: children that join by a request, report how it went, and stay until they are let go.
+/* Job: ranks for the tests of this floor: children that join by a request, report how it went, and
+ *      stay until they are let go.
  * Owns: the children, and the memory they report in.
  * Never: an assertion; the test makes those from the reports. */
 #ifndef TUTTI_TEST_GROUP_JOINERS_H
@@ -26,21 +27,26 @@ struct joiners {
 };
 
 void joiners_open(struct joiners *joiners);
-void joiners_close(struct joiners *joiners);                        /* kills and reaps who is left */
+void joiners_close(struct joiners *joiners);                    /* kills and reaps who is left */
 void joiners_start(struct joiners *joiners, int slot, const struct join_request *request);
-/* The same, and it is killed `dies_ns` after it began to join, wherever it is then; joiners_reap waits for that. */
-void joiners_start_mortal(struct joiners *joiners, int slot, const struct join_request *request, uint64_t dies_ns);
-struct joiners_report *joiners_wait(struct joiners *joiners, int slot);        /* until it has reported; NULL: it died or patience ran out */
-void joiners_let_go(struct joiners *joiners);                       /* all leave in good order and are reaped */
+/* The same, and it is killed `dies_ns` after it began to join, wherever it is then; joiners_reap
+ * waits for that. */
+void joiners_start_mortal(struct joiners *joiners, int slot, const struct join_request *request,
+                          uint64_t dies_ns);
+/* until it has reported; NULL: it died or patience ran out */
+struct joiners_report *joiners_wait(struct joiners *joiners, int slot);
+void joiners_let_go(struct joiners *joiners);           /* all leave in good order and are reaped */
 void joiners_kill(struct joiners *joiners, int slot);               /* SIGKILL and reaped */
-int  joiners_reap(struct joiners *joiners, int slot);               /* waits for its end; status as waitpid gives it */
+/* waits for its end; status as waitpid gives it */
+int  joiners_reap(struct joiners *joiners, int slot);
 
-/* Waits until this rank sits in the arena of the child in `slot`, looked at from outside. false: it ended, or patience ran out. */
+/* Waits until this rank sits in the arena of the child in `slot`, looked at from outside. false: it
+ * ended, or patience ran out. */
 bool joiners_sits(struct joiners *joiners, int slot, int rank);
 
 /* A request for a job of `size` ranks under a name of its own. */
 struct join_request joiners_request(const char *name, int rank, int size);
 const char *joiners_name(char room[96], const char *what);    /* no other test or process has it */
-int joiners_prove(int normal, int proving);                   /* how often: the second in ./bootstrap prove */
+int joiners_prove(int normal, int proving);         /* how often: the second in ./bootstrap prove */
 
 #endif

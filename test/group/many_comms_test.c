@@ -1,7 +1,7 @@
 /* ctest: timeout=600 labels=tsan */
-/* Comms by the hundred: made and freed in loops, open all at once, overlapping, used in turns, until there are no more slots and after.
- * What the arena holds is asked of the system, as blocks of its file: it does not grow once things repeat themselves. What a comm costs
- * is printed. */
+/* Comms by the hundred: made and freed in loops, open all at once, overlapping, used in turns,
+ * until there are no more slots and after. What the arena holds is asked of the system, as blocks
+ * of its file: it does not grow once things repeat themselves. What a comm costs is printed. */
 #include "base/clock.h"
 #include "group/comm.h"
 #include "group/directory.h"
@@ -73,7 +73,8 @@ static int body_cost(tutti_comm *world, int rank)
 {
     enum { COMMS = 60 };
     static const struct { const char *what; size_t count; } uses[] = {
-        { "opened", 0 }, { "40 B", 10 }, { "1 KiB", SMALL }, { "16 KB", MIDDLE }, { "48 KB", FLAT }, { "160 KB", RING },
+        { "opened", 0 }, { "40 B", 10 }, { "1 KiB", SMALL }, { "16 KB", MIDDLE },
+        { "48 KB", FLAT }, { "160 KB", RING },
     };
     tutti_comm *c[COMMS];
     CHECK_IS(tutti_barrier(world, NULL), 0);
@@ -87,7 +88,8 @@ static int body_cost(tutti_comm *world, int rank)
                 CHECK_IS(sum_right(c[i], rank, uses[u].count, i), 0);
         CHECK_IS(tutti_barrier(world, NULL), 0);
         if (rank == 0)
-            printf("%d comms of %d ranks, after %s: %.1f KiB each, all ranks together\n", COMMS, tutti_size(world), uses[u].what,
+            printf("%d comms of %d ranks, after %s: %.1f KiB each, all ranks together\n", COMMS,
+                   tutti_size(world), uses[u].what,
                    (double)(arena_bytes(world) - before) / 1024 / COMMS);
         CHECK_IS(tutti_barrier(world, NULL), 0);
     }
@@ -116,9 +118,16 @@ static int body_loops(tutti_comm *world, int rank)
     for (int i = 0; i < many; i++) {
         tutti_comm *c;
         CHECK_IS(tutti_comm_split(world, i % 3 ? 0 : rank % 2, i % 2 ? -rank : rank, &c), 0);
-        CHECK_IS(sum_right(c, rank, i % 100 == 0 ? RING : i % 10 == 0 ? MIDDLE : i % 5 == 0 ? FLAT / 8 : 1, i), 0);
+        CHECK_IS(sum_right(c, rank,
+                           i % 100 == 0 ? RING
+                               : i % 10 == 0 ? MIDDLE
+                               : i % 5 == 0 ? FLAT / 8
+                               : 1,
+                           i),
+                 0);
         CHECK_IS(tutti_comm_free(c), 0);
-        CHECK_IS(tutti_barrier(world, NULL), 0);                     /* so that what is in use at once does not depend on who runs ahead */
+        /* so that what is in use at once does not depend on who runs ahead */
+        CHECK_IS(tutti_barrier(world, NULL), 0);
         int pair[2] = { rank & ~1, rank | 1 };
         if (pair[1] < size) {
             CHECK_IS(tutti_comm_create(world, pair, 2, &c), 0);
@@ -138,8 +147,9 @@ static int body_loops(tutti_comm *world, int rank)
         slots++;
     CHECK(slots < 24);
     if (rank == 0)
-        printf("%d splits and creations of %d ranks: the arena holds %.1f MiB, after %d it was %.1f\n", many, size,
-               (double)arena_bytes(world) / 1048576, warm, (double)held / 1048576);
+        printf("%d splits and creations of %d ranks: the arena holds %.1f MiB, after %d it was "
+               "%.1f\n",
+               many, size, (double)arena_bytes(world) / 1048576, warm, (double)held / 1048576);
     return 0;
 }
 
@@ -152,7 +162,12 @@ static void test_loops(void **state)
 /* ---- hundreds at once ---- */
 
 enum { MANY = 500, MANY_RANKS = 4 };
-static uint64_t shuffle(uint64_t *state) { *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u; return *state >> 33; }
+
+static uint64_t shuffle(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return *state >> 33;
+}
 
 static void permute(int *order, int n, uint64_t seed)
 {
@@ -189,7 +204,8 @@ static int body_many(tutti_comm *world, int rank)
             if (ranks[k] == rank)
                 CHECK_IS(tutti_comm_create(world, ranks, n, &c[i]), 0);
     }
-    /* The same order on all ranks: line, eager, pipelines, whose memory moves from one to the next. */
+    /* The same order on all ranks: line, eager, pipelines, whose memory moves from one to
+     * the next. */
     for (uint64_t round = 1; round <= 3; round++) {
         permute(order, many, round);
         for (int i = 0; i < many; i++) {
@@ -207,7 +223,9 @@ static int body_many(tutti_comm *world, int rank)
         int k = order[i];
         x[k] = rank + k;
         if (c[k])
-            CHECK_IS(tutti_all_reduce(&x[k], &x[k], 1, TUTTI_I32, TUTTI_SUM, c[k], &(tutti_call){ .work = &work[k] }), 0);
+            CHECK_IS(tutti_all_reduce(&x[k], &x[k], 1, TUTTI_I32, TUTTI_SUM, c[k],
+                                      &(tutti_call){ .work = &work[k] }),
+                     0);
     }
     for (int k = 0; k < many; k++) {
         int ranks[MANY_RANKS], n = group_of(k, ranks), expected = 0;
@@ -220,7 +238,8 @@ static int body_many(tutti_comm *world, int rank)
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 0)
-        printf("%d comms of 2 to 4 ranks, open and used at once: the arena holds %.1f MiB\n", many, (double)arena_bytes(world) / 1048576);
+        printf("%d comms of 2 to 4 ranks, open and used at once: the arena holds %.1f MiB\n", many,
+               (double)arena_bytes(world) / 1048576);
     permute(order, many, (uint64_t)rank + 7);
     for (int i = 0; i < many; i++)
         if (c[order[i]])
@@ -242,7 +261,8 @@ static int body_full(tutti_comm *world, int rank)
     for (int turn = 0; turn < 3; turn++) {
         int n = 0, r = 0;
         while (r == 0 && n < SLOTS_MAX)
-            r = turn % 2 ? tutti_comm_create(world, (const int[]){ 0, 1, 2 }, 3, &c[n++]) : tutti_comm_split(world, 0, 0, &c[n++]);
+            r = turn % 2 ? tutti_comm_create(world, (const int[]){ 0, 1, 2 }, 3, &c[n++])
+                         : tutti_comm_split(world, 0, 0, &c[n++]);
         CHECK_IS(r, -ENOSPC);
         CHECK_IS(n, SLOTS_MAX);                                      /* the world's own is one */
         CHECK(c[n - 1] == NULL);
@@ -270,7 +290,8 @@ static void test_full(void **state)
     assert_int_equal(ranks_run_either(3, body_full), 0);
 }
 
-/* Colors that find room and colors that do not: all fail, and those who had found some leave nothing behind. */
+/* Colors that find room and colors that do not: all fail, and those who had found some leave
+ * nothing behind. */
 static int body_half_full(tutti_comm *world, int rank)
 {
     static _Thread_local tutti_comm *c[SLOTS_MAX];
@@ -289,7 +310,8 @@ static int body_half_full(tutti_comm *world, int rank)
     return 0;
 }
 
-/* A rank that has no memory for its handle tells those who wait for it in the new comm. No deadline would end their wait. */
+/* A rank that has no memory for its handle tells those who wait for it in the new comm. No deadline
+ * would end their wait. */
 static int body_one_cannot(tutti_comm *world, int rank)
 {
     tutti_comm *c = NULL;
@@ -298,7 +320,8 @@ static int body_one_cannot(tutti_comm *world, int rank)
     if (rank == 2) {
         struct rlimit none = { 0, RLIM_INFINITY };
         CHECK(setrlimit(RLIMIT_AS, &none) == 0);
-        for (void **more; (more = malloc(8192)); hoard = more)       /* what little is left is less than a handle needs */
+        /* what little is left is less than a handle needs */
+        for (void **more; (more = malloc(8192)); hoard = more)
             *more = hoard;
     }
     int r = tutti_comm_create(world, (const int[]){ 0, 1, 2 }, 3, &c);
@@ -309,7 +332,10 @@ static int body_one_cannot(tutti_comm *world, int rank)
         free(hoard);
     }
     CHECK_IS(r, -ENOMEM);
-    CHECK(c == NULL && (rank == 2 || strstr(tutti_explain(world), "rank 2 could not make its comm: Cannot allocate memory")));
+    CHECK(c == NULL
+          && (rank == 2
+              || strstr(tutti_explain(world),
+                        "rank 2 could not make its comm: Cannot allocate memory")));
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(tutti_comm_create(world, (const int[]){ 0, 1, 2 }, 3, &c), 0);
     CHECK_IS(tutti_comm_free(c), 0);
@@ -348,7 +374,9 @@ static int stretches_of(tutti_comm *c, struct stretch to[])
 static int body_grows(tutti_comm *world, int rank)
 {
     enum { COMMS = 8 };
-    static const size_t sizes[] = { 1, 20, SMALL, 1024, 1025, MIDDLE, 4096, 4097, FLAT, 16384, RING };
+    static const size_t sizes[] = {
+        1, 20, SMALL, 1024, 1025, MIDDLE, 4096, 4097, FLAT, 16384, RING
+    };
     tutti_comm *c[COMMS];
     struct stretch all[3 * COMMS];
     uint64_t random = 5;
@@ -356,13 +384,20 @@ static int body_grows(tutti_comm *world, int rank)
         CHECK_IS(tutti_comm_split(world, 0, 0, &c[i]), 0);
     for (int k = 0; k < 400; k++) {
         int i = (int)(shuffle(&random) % COMMS);
-        CHECK_IS(sum_right(c[i], rank, sizes[shuffle(&random) % (k < 100 ? 5 : k < 200 ? 8 : 11)], k), 0);
+        CHECK_IS(sum_right(c[i], rank,
+                           sizes[shuffle(&random)
+                                 % (k < 100 ? 5
+                                        : k < 200 ? 8
+                                        : 11)],
+                           k),
+                 0);
         int n = 0;
         for (int j = 0; j < COMMS; j++)
             n += stretches_of(c[j], all + n);
         for (int a = 0; a < n; a++)
             for (int b = 0; b < a; b++)
-                CHECK(!all[a].bytes || !all[b].bytes || all[a].at + all[a].bytes <= all[b].at || all[b].at + all[b].bytes <= all[a].at);
+                CHECK(!all[a].bytes || !all[b].bytes || all[a].at + all[a].bytes <= all[b].at
+                      || all[b].at + all[b].bytes <= all[a].at);
         if (k % 50 == 49) {
             CHECK_IS(tutti_comm_free(c[i]), 0);
             CHECK_IS(tutti_comm_split(world, 0, 0, &c[i]), 0);
@@ -423,7 +458,8 @@ static int user_rounds(const struct user *u)
     for (int i = 0; i < many; i++)
         for (int k = 0; k < COMMS_EACH; k++) {
             tutti_comm *c = u->comms[k];
-            int r = (i + k) % 3 ? sum_right(c, u->rank, RING, u->first + i) : broadcast_right(c, (i + k) % tutti_size(c), RING, i * k);
+            int r = (i + k) % 3 ? sum_right(c, u->rank, RING, u->first + i)
+                                : broadcast_right(c, (i + k) % tutti_size(c), RING, i * k);
             if (r < 0)
                 return r;
         }
@@ -478,7 +514,8 @@ static int body_slow_reader(tutti_comm *world, int rank)
         CHECK_IS(tutti_comm_split(world, 0, 0, &c[i]), 0);
     for (int k = 0; k < ranks_many(100, 10); k++)
         for (int i = 0; i < COMMS; i++) {
-            /* The root goes from comm to comm and is never waited for; the reader of this one comes late. */
+            /* The root goes from comm to comm and is never waited for; the reader of this one
+             * comes late. */
             for (int n = 0; n < RING; n++)
                 y[n] = rank == 0 ? k * COMMS + i + n : -1;
             if (rank == 1 + i % 2)
@@ -499,7 +536,8 @@ static void test_slow_reader(void **state)
     assert_int_equal(ranks_run_either(3, body_slow_reader), 0);
 }
 
-/* A comm that is freed while others still read out of it: its staging is not another comm's before they are done. */
+/* A comm that is freed while others still read out of it: its staging is not another comm's before
+ * they are done. */
 static int body_freed_early(tutti_comm *world, int rank)
 {
     static const int first[] = { 0, 1 };
@@ -514,7 +552,7 @@ static int body_freed_early(tutti_comm *world, int rank)
             y[n] = rank == 0 ? k + (int32_t)n : -1;
         CHECK_IS(tutti_broadcast(y, count, TUTTI_I32, 0, c, NULL), 0);
         CHECK_IS(tutti_comm_free(c), 0);
-        if (rank < 2) {                              /* what these two do next must not be seen in what the third one reads */
+        if (rank < 2) {    /* what these two do next must not be seen in what the third one reads */
             CHECK_IS(tutti_comm_split(pair, 0, 0, &c), 0);
             CHECK_IS(sum_right(c, rank, count, k * 7), 0);
             CHECK_IS(tutti_comm_free(c), 0);
@@ -536,9 +574,11 @@ static void test_freed_early(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost), cmocka_unit_test(test_loops), cmocka_unit_test(test_many), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_half_full), cmocka_unit_test(test_one_cannot), cmocka_unit_test(test_grows), cmocka_unit_test(test_freed),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_freed_early),
+        cmocka_unit_test(test_cost), cmocka_unit_test(test_loops), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_full), cmocka_unit_test(test_half_full),
+        cmocka_unit_test(test_one_cannot), cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_freed), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_freed_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

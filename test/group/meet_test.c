@@ -1,5 +1,6 @@
 /* ctest: timeout=120 labels=faults */
-/* The meeting seen from the socket: strangers, other builds, silence and noise. Whatever knocks, the ranks that belong meet. */
+/* The meeting seen from the socket: strangers, other builds, silence and noise. Whatever knocks,
+ * the ranks that belong meet. */
 #include "group/meet.h"
 
 #include "arena/offsets.h"
@@ -44,7 +45,10 @@ static int knock(void)
 
 static struct meet_hello hello_of(int rank, int size)
 {
-    struct meet_hello hello = { .magic = MEET_MAGIC, .bytes = sizeof hello, .layout_hash = layout_hash(), .rank = rank, .size = size, .pid = (int32_t)getpid() };
+    struct meet_hello hello = {
+        .magic = MEET_MAGIC, .bytes = sizeof hello, .layout_hash = layout_hash(), .rank = rank,
+        .size = size, .pid = (int32_t)getpid()
+    };
     snprintf(hello.version, sizeof hello.version, "%s", arena_version());
     return hello;
 }
@@ -94,7 +98,8 @@ static void test_refusals(void **state)
     expect_report(1, 0);
 }
 
-/* A child of another user that binds names, or knocks and says hello, and stays until it is killed. */
+/* A child of another user that binds names, or knocks and says hello, and stays until it
+ * is killed. */
 static pid_t stranger(const char *const names[], int n, bool knocks)
 {
     int ends[2];
@@ -109,7 +114,7 @@ static pid_t stranger(const char *const names[], int n, bool knocks)
             int fd = knocks ? handover_connect(names[i]) : handover_listen(names[i]);
             if (fd < 0)
                 _exit(1);
-            if (knocks)                              /* it asks for rank 1, and must not have the offer */
+            if (knocks)                     /* it asks for rank 1, and must not have the offer */
                 handover_send(fd, &hello, sizeof hello, -1, 1000);
         }
         if (write(ends[1], "k", 1) != 1)
@@ -129,8 +134,8 @@ static void end_stranger(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* Those who wait in vain learn who was not let in, from whoever hosts: also from the next host, whom the first one's guest becomes. Who has come
-   since is not among them. */
+/* Those who wait in vain learn who was not let in, from whoever hosts: also from the next host,
+   whom the first one's guest becomes. Who has come since is not among them. */
 static void expect_refused(int rank, const char *const parts[])
 {
     struct join_request r = joiners_request(job_name, rank, 4);
@@ -161,12 +166,18 @@ static void test_says_who_was_refused(void **state)
     snprintf(name, sizeof name, "%s.0", job_name);
     if (geteuid() == 0)
         pid = stranger((const char *const[]){ name }, 1, true);
-    expect_refused(1, (const char *const[]){ "ranks 2, 3 did not come", "; refused: rank 3 (pid ", "which has another build of tutti, 99.0", "who greets as no tutti",
-                                             "a second rank 0 (pid ", "rank 9 (pid ", "!there are 7 ranks", NULL });
-    start_rank(2, 2, 4);                                  /* it waits on, and so does rank 0: one of them hosts now */
+    expect_refused(1,
+                   (const char *const[]){ "ranks 2, 3 did not come", "; refused: rank 3 (pid ",
+                                          "which has another build of tutti, 99.0",
+                                          "who greets as no tutti", "a second rank 0 (pid ",
+                                          "rank 9 (pid ", "!there are 7 ranks", NULL });
+    start_rank(2, 2, 4);                /* it waits on, and so does rank 0: one of them hosts now */
     assert_true(joiners_sits(&joiners, 0, 2));
-    expect_refused(3, (const char *const[]){ "rank 1 did not come", "rank 1 (pid ", "which says that there are 7 ranks", "a second rank 0 (pid ",
-                                             geteuid() == 0 ? "user 65534 (pid " : "", "!99.0", NULL });
+    expect_refused(3,
+                   (const char *const[]){
+                       "rank 1 did not come", "rank 1 (pid ", "which says that there are 7 ranks",
+                       "a second rank 0 (pid ", geteuid() == 0 ? "user 65534 (pid " : "", "!99.0",
+                       NULL });
     if (pid)
         end_stranger(pid);
     start_rank(1, 1, 4);
@@ -213,7 +224,8 @@ static void test_noise(void **state)
             noise[at] = (char)rand();
         if (rand() % 2)
             memcpy(noise, &hello, sizeof hello);
-        handover_send(fd, noise, rand() % 3 ? n : sizeof hello, rand() % 2 ? STDERR_FILENO : -1, 1000);
+        handover_send(fd, noise, rand() % 3 ? n : sizeof hello, rand() % 2 ? STDERR_FILENO : -1,
+                      1000);
         if (rand() % 2) {
             struct meet_answer answer;
             if (handover_recv(fd, &answer, sizeof answer, &arena_fd, 5000) > 0 && arena_fd >= 0)
@@ -228,7 +240,8 @@ static void test_noise(void **state)
         close(silent[i]);
 }
 
-/* A rank that was handed the arena and sat, and whose process goes on with its connection closed, is a rank that broke off. */
+/* A rank that was handed the arena and sat, and whose process goes on with its connection closed,
+ * is a rank that broke off. */
 static void test_closed_after_sitting(void **state)
 {
     (void)state;
@@ -324,8 +337,9 @@ static pid_t hear_pid(int fd)
     return pid;
 }
 
-/* A host by hand that comes to this step with whoever knocks, and to nothing further. held: a fork of it has its sockets, and lives on. Says
-   when it listens, and at the step; then the fork's number, or 0. */
+/* A host by hand that comes to this step with whoever knocks, and to nothing further. held: a fork
+   of it has its sockets, and lives on. Says when it listens, and at the step; then the fork's
+   number, or 0. */
 static pid_t silent_host(int step, bool held, int *heard)
 {
     int ends[2];
@@ -338,7 +352,8 @@ static pid_t silent_host(int step, bool held, int *heard)
         int none, listener = handover_listen(name), fd = -1;
         struct pollfd p = { listener, POLLIN, 0 };
         say_pid(ends[1], getpid());
-        if (listener < 0 || poll(&p, 1, -1) != 1 || (step >= LET_IN && (fd = handover_accept(listener)) < 0))
+        if (listener < 0 || poll(&p, 1, -1) != 1
+            || (step >= LET_IN && (fd = handover_accept(listener)) < 0))
             _exit(1);
         if (step >= HEARD && handover_recv(fd, &hello, sizeof hello, &none, -1) != sizeof hello)
             _exit(1);
@@ -368,20 +383,21 @@ static void test_host_dies_unheard(void **state)
     for (int i = 0; i < 2 * STEPS; i++) {
         int heard;
         char who[64];
-        joiners_name(job_name, "meet");                /* the fork of the last round may not have ended yet */
+        joiners_name(job_name, "meet");     /* the fork of the last round may not have ended yet */
         pid_t host = silent_host(i / 2, i % 2, &heard);
         struct join_request r = joiners_request(job_name, 0, 2);
         r.timeout_ms = -1;                           /* no deadline may stand in for the noticing */
         joiners_start(&joiners, 0, &r);
         pid_t holder = hear_pid(heard);
         close(heard);
-        until_asleep(joiners.pid[0]);                   /* by now it waits for the answer; before, it would take the name for nobody's */
+        /* by now it waits for the answer; before, it would take the name for nobody's */
+        until_asleep(joiners.pid[0]);
         end_stranger(host);
         snprintf(who, sizeof who, "(pid %d) died while the ranks were joining", (int)host);
         expect_text(0, -EOWNERDEAD, who);
         joiners_let_go(&joiners);
         for (int p = 0; p < 2; p++)
-            start_rank(p, p, 2);                          /* nor does it stand in the next job's way */
+            start_rank(p, p, 2);                    /* nor does it stand in the next job's way */
         for (int p = 0; p < 2; p++)
             expect_report(p, 0);
         joiners_let_go(&joiners);
@@ -441,8 +457,9 @@ int main(void)
 {
 #define OF(test) cmocka_unit_test_setup_teardown(test, join_setup, join_teardown)
     const struct CMUnitTest tests[] = {
-        OF(test_refusals), OF(test_says_who_was_refused), OF(test_offer), OF(test_noise), OF(test_closed_after_sitting),
-        OF(test_stranger_on_some_names), OF(test_stranger_on_all_names), OF(test_stranger_knocks), OF(test_host_dies_unheard),
+        OF(test_refusals), OF(test_says_who_was_refused), OF(test_offer), OF(test_noise),
+        OF(test_closed_after_sitting), OF(test_stranger_on_some_names),
+        OF(test_stranger_on_all_names), OF(test_stranger_knocks), OF(test_host_dies_unheard),
         OF(test_path), OF(test_path_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,9 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Ranks that compute, agree, and shrink when something broke, and are killed at random instants, up to all but one. Whatever the instant:
- * nobody hangs, all survivors have the same results of the same agreements, the same comms with the same ranks, and right sums in them.
- * The last agreement of all is how they stop, so one that differs ends in a deadline. TUTTI_KILLS sets how many, TUTTI_TEST_SEED repeats. */
+/* Ranks that compute, agree, and shrink when something broke, and are killed at random instants, up
+ * to all but one. Whatever the instant: nobody hangs, all survivors have the same results of the
+ * same agreements, the same comms with the same ranks, and right sums in them. The last agreement
+ * of all is how they stop, so one that differs ends in a deadline. TUTTI_KILLS sets how many,
+ * TUTTI_TEST_SEED repeats. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "group/comm.h"
@@ -25,17 +27,20 @@ enum { AGREED, SHRUNK, CHAIN, SIZE, FAILED, ROUNDS };      /* numbers of a rank 
 
 static struct { size_t count; int always; } scene;
 
-/* What was decided goes into a chain: two survivors with the same chain have had the same decisions in the same order. */
+/* What was decided goes into a chain: two survivors with the same chain have had the same decisions
+ * in the same order. */
 static void chain(struct team_rank *mine, uint64_t value)
 {
     uint64_t both[2] = { mine->number[CHAIN], value };
     mine->number[CHAIN] = text_hash(both, sizeof both, 1);
 }
 
-static int wrong(struct team_rank *mine, int line, const char *what, long long value, tutti_comm *comm)
+static int wrong(struct team_rank *mine, int line, const char *what, long long value,
+                 tutti_comm *comm)
 {
     mine->wrong = (uint64_t)line;
-    snprintf(mine->report, sizeof mine->report, "line %d: %s: %lld\n%s", line, what, value, tutti_explain(comm));
+    snprintf(mine->report, sizeof mine->report, "line %d: %s: %lld\n%s", line, what, value,
+             tutti_explain(comm));
     return 1;
 }
 
@@ -54,7 +59,8 @@ static int sum_right(tutti_comm *c, int rank, int *result)
     return 1;
 }
 
-/* Bit 0: go on; bit 1: my sum worked; the rest is this rank's number as zeros, so that the sum shows whose votes counted. */
+/* Bit 0: go on; bit 1: my sum worked; the rest is this rank's number as zeros, so that the sum
+ * shows whose votes counted. */
 static int body(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
@@ -103,15 +109,18 @@ static int body(tutti_comm *world, int rank, struct team *team)
 
 static int run_one(uint64_t *random, const char *name)
 {
-    int size = 2 + (int)(team_random(random) % (RANKS - 1)), deaths = 1 + (int)(team_random(random) % (uint64_t)(size - 1));
+    int size = 2 + (int)(team_random(random) % (RANKS - 1)),
+        deaths = 1 + (int)(team_random(random) % (uint64_t)(size - 1));
     uint64_t killed = 0;
     struct team *team = team_start(size, body, false);
     for (int r = 0; r < size; r++)
         assert_int_equal(team_await(team, r, READY), 0);
     for (int i = 0; i < deaths; i++) {
         int victim = (int)(team_random(random) % (uint64_t)size);
-        /* Often right behind each other: the second one finds the others at what the first one made them do. */
-        team_spin(team_random(random) % 3 ? team_random(random) % 300000 : team_random(random) % 3000000);
+        /* Often right behind each other: the second one finds the others at what the first one
+         * made them do. */
+        team_spin(team_random(random) % 3 ? team_random(random) % 300000
+                                          : team_random(random) % 3000000);
         if (!(killed >> victim & 1))
             kill(team_pid(team, victim), SIGKILL);
         killed |= UINT64_C(1) << victim;
@@ -122,20 +131,25 @@ static int run_one(uint64_t *random, const char *name)
     for (int r = 0; r < size; r++) {
         bool doomed = killed >> r & 1;
         const struct team_rank *one = &team->rank[r];
-        if (doomed ? !(WIFSIGNALED(team->status[r]) && WTERMSIG(team->status[r]) == SIGKILL) : team->status[r] != 0)
+        if (doomed ? !(WIFSIGNALED(team->status[r]) && WTERMSIG(team->status[r]) == SIGKILL)
+                   : team->status[r] != 0)
             bad = 1;
         if (doomed)
             continue;
         if (first < 0)
             first = r;
-        else if (one->number[CHAIN] != team->rank[first].number[CHAIN] || one->number[AGREED] != team->rank[first].number[AGREED]
-                 || one->number[SHRUNK] != team->rank[first].number[SHRUNK] || one->number[SIZE] != team->rank[first].number[SIZE])
+        else if (one->number[CHAIN] != team->rank[first].number[CHAIN]
+                 || one->number[AGREED] != team->rank[first].number[AGREED]
+                 || one->number[SHRUNK] != team->rank[first].number[SHRUNK]
+                 || one->number[SIZE] != team->rank[first].number[SIZE])
             bad = 1;
     }
     for (int r = 0; bad && r < size; r++)
-        printf("WRONG: %s, %d ranks, killed 0x%" PRIx64 ": rank %d: status 0x%x, %" PRIu64 " agreed, %" PRIu64 " shrunk, chain %" PRIx64
-               ", size %" PRIu64 "; %s\n", name, size, killed, r, (unsigned)team->status[r], team->rank[r].number[AGREED], team->rank[r].number[SHRUNK],
-               team->rank[r].number[CHAIN], team->rank[r].number[SIZE], team->rank[r].report);
+        printf("WRONG: %s, %d ranks, killed 0x%" PRIx64 ": rank %d: status 0x%x, %" PRIu64
+               " agreed, %" PRIu64 " shrunk, chain %" PRIx64 ", size %" PRIu64 "; %s\n",
+               name, size, killed, r, (unsigned)team->status[r], team->rank[r].number[AGREED],
+               team->rank[r].number[SHRUNK], team->rank[r].number[CHAIN],
+               team->rank[r].number[SIZE], team->rank[r].report);
     team_free(team);
     return bad;
 }
@@ -160,7 +174,8 @@ static void test_always(void **state) { (void)state; run_many("shrinking all the
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line), cmocka_unit_test(test_eager), cmocka_unit_test(test_pipeline), cmocka_unit_test(test_always),
+        cmocka_unit_test(test_line), cmocka_unit_test(test_eager), cmocka_unit_test(test_pipeline),
+        cmocka_unit_test(test_always),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=tsan */
-/* Fresh comms of those that are left: after every kind of failure and after none, with late comers, with a death at each step of the
- * making, with no room for it, in loops without leaks. Random deaths are in recover_test. */
+/* Fresh comms of those that are left: after every kind of failure and after none, with late comers,
+ * with a death at each step of the making, with no room for it, in loops without leaks. Random
+ * deaths are in recover_test. */
 #include "base/clock.h"
 #include "group/directory.h"
 #include "group/comm.h"
@@ -83,7 +84,8 @@ static int body_after_failures(tutti_comm *world, int rank)
     CHECK_IS(tutti_comm_shrink(a, &b), 0);
     CHECK(is_comm_of(b, turned, 4));
     int x = 0;
-    CHECK_IS(rank == 1 ? tutti_barrier(b, NULL) : tutti_broadcast(&x, 1, TUTTI_I32, 0, b, NULL), -EPROTO);
+    CHECK_IS(rank == 1 ? tutti_barrier(b, NULL) : tutti_broadcast(&x, 1, TUTTI_I32, 0, b, NULL),
+             -EPROTO);
     CHECK_IS(tutti_comm_shrink(b, &c), 0);
     CHECK(is_comm_of(c, turned, 4));
     if (rank == 3) {
@@ -111,7 +113,9 @@ static int body_work(tutti_comm *world, int rank)
     int x[3];
     for (int i = 0; i < 3; i++) {
         x[i] = rank + i;
-        CHECK_IS(tutti_all_reduce(&x[i], &x[i], 1, TUTTI_I32, TUTTI_SUM, world, &(tutti_call){ .work = &work[i] }), 0);
+        CHECK_IS(tutti_all_reduce(&x[i], &x[i], 1, TUTTI_I32, TUTTI_SUM, world,
+                                  &(tutti_call){ .work = &work[i] }),
+                 0);
     }
     CHECK_IS(tutti_comm_shrink(world, &c), 0);
     for (int i = 0; i < 3; i++) {
@@ -120,7 +124,9 @@ static int body_work(tutti_comm *world, int rank)
         CHECK_IS(x[i], 6 + 4 * i);
     }
     for (int i = 0; rank && i < 3; i++)
-        CHECK_IS(tutti_all_reduce(&x[i], &x[i], 1, TUTTI_I32, TUTTI_SUM, c, &(tutti_call){ .work = &work[i] }), 0);
+        CHECK_IS(tutti_all_reduce(&x[i], &x[i], 1, TUTTI_I32, TUTTI_SUM, c,
+                                  &(tutti_call){ .work = &work[i] }),
+                 0);
     if (rank)
         ranks_count(GO);
     else {
@@ -139,7 +145,7 @@ static int body_work(tutti_comm *world, int rank)
 static int body_late(tutti_comm *world, int rank)
 {
     tutti_comm *c = world;
-    for (int p = 2; rank == 0 && p < 4; p++)                         /* so that rank 1 alone is missing */
+    for (int p = 2; rank == 0 && p < 4; p++)                /* so that rank 1 alone is missing */
         while (load_acquire64(&world->watch.members[p].vote[1].number) < 1)
             sched_yield();
     if (rank == 1)
@@ -149,7 +155,8 @@ static int body_late(tutti_comm *world, int rank)
         CHECK_IS(tutti_comm_shrink(world, &c), -ETIMEDOUT);
         CHECK(c == NULL);
         if (i == 0 && rank != 1)
-            CHECK(strstr(tutti_explain(world), "in comm_shrink on world\n  missing: rank 1\n") != NULL);
+            CHECK(strstr(tutti_explain(world), "in comm_shrink on world\n  missing: rank 1\n")
+                  != NULL);
     }
     ranks_count(GO);
     CHECK_IS(tutti_set_timeout(world, RANKS_LIFE_MS), 0);
@@ -187,7 +194,8 @@ static int body_loops(tutti_comm *world, int rank)
     return 0;
 }
 
-/* No room for the new comm on one of them, or on all: the same error for all, nothing stays behind, and later there is room. */
+/* No room for the new comm on one of them, or on all: the same error for all, nothing stays behind,
+ * and later there is room. */
 static int body_no_room(tutti_comm *world, int rank)
 {
     struct world *w = world->world;
@@ -200,13 +208,15 @@ static int body_no_room(tutti_comm *world, int rank)
         CHECK_IS(tutti_barrier(world, NULL), 0);
         if (rank == 0) {
             CHECK_IS(arena_lock(&w->arena, 1000000000), 0);
-            w->arena.header->slots = 1;                              /* the world's own is all there is */
+            w->arena.header->slots = 1;                     /* the world's own is all there is */
             arena_unlock(&w->arena);
         }
         CHECK_IS(tutti_barrier(world, NULL), 0);
         CHECK_IS(tutti_comm_shrink(world, &c), -ENOSPC);
         CHECK(c == NULL);
-        CHECK(strstr(tutti_explain(world), "could not make the new comm: too many comms are open; free some") != NULL);
+        CHECK(strstr(tutti_explain(world),
+                     "could not make the new comm: too many comms are open; free some")
+              != NULL);
         CHECK_IS(tutti_barrier(world, NULL), 0);
         if (rank == 0)
             w->arena.header->slots = real;
@@ -219,7 +229,8 @@ static int body_no_room(tutti_comm *world, int rank)
     return 0;
 }
 
-/* One rank alone finds no room: by a mapping of its own of the header's page. Its place in the others' slot is given up for it. */
+/* One rank alone finds no room: by a mapping of its own of the header's page. Its place in the
+ * others' slot is given up for it. */
 static int body_one_has_no_room(tutti_comm *world, int rank)
 {
     struct world *w = world->world;
@@ -248,13 +259,47 @@ static int body_one_has_no_room(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_healthy(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_healthy), 0); }
-static void test_after_failures(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_after_failures), 0); }
-static void test_work(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_work), 0); }
-static void test_late(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_late), 0); }
-static void test_loops(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_loops), 0); }
-static void test_no_room(void **state) { (void)state; assert_int_equal(ranks_run(4, body_no_room, 0), 0); }
-static void test_one_has_no_room(void **state) { (void)state; assert_int_equal(ranks_run(4, body_one_has_no_room, 0), 0); }
+static void test_healthy(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_healthy), 0);
+}
+
+static void test_after_failures(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_after_failures), 0);
+}
+
+static void test_work(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_work), 0);
+}
+
+static void test_late(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_late), 0);
+}
+
+static void test_loops(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_loops), 0);
+}
+
+static void test_no_room(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(4, body_no_room, 0), 0);
+}
+
+static void test_one_has_no_room(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(4, body_one_has_no_room, 0), 0);
+}
 
 /* ---- deaths ---- */
 
@@ -275,7 +320,7 @@ static int body_death(tutti_comm *world, int rank)
     CHECK_IS(tutti_comm_shrink(c, &d), 0);
     CHECK(is_comm_of(d, fewer, 3));
     CHECK_IS(tutti_comm_free(c), 0);
-    CHECK_IS(tutti_comm_shrink(world, &c), 0);                       /* the old one knows both by now */
+    CHECK_IS(tutti_comm_shrink(world, &c), 0);                  /* the old one knows both by now */
     CHECK(is_comm_of(c, fewer, 3));
     CHECK_IS(tutti_comm_free(c), 0);
     CHECK_IS(tutti_comm_free(d), 0);
@@ -298,7 +343,8 @@ static void *kills_in_the_second(void *arg)
     return NULL;
 }
 
-/* A rank is killed when it is known to have voted for the list (step 1), or that it has opened the new comm (step 2). */
+/* A rank is killed when it is known to have voted for the list (step 1), or that it has opened the
+ * new comm (step 2). */
 static int body_death_on_the_way(tutti_comm *world, int rank)
 {
     static const int left[] = { 0, 1, 3 };
@@ -315,15 +361,18 @@ static int body_death_on_the_way(tutti_comm *world, int rank)
             sched_yield();
     }
     if (rank == 0 && step == 2) {
-        /* This rank's part of the first agreement, by hand: the others go on to the second and wait there. */
+        /* This rank's part of the first agreement, by hand: the others go on to the second and
+         * wait there. */
         pthread_t killer;
-        CHECK_IS(pthread_create(&killer, NULL, kills_in_the_second, &c->watch.members[2].vote[0].number), 0);
+        CHECK_IS(pthread_create(&killer, NULL, kills_in_the_second,
+                                &c->watch.members[2].vote[0].number),
+                 0);
         pthread_detach(killer);
     }
     CHECK_IS(tutti_comm_shrink(c, &d), 0);
     if (tutti_size(d) == 3)
         CHECK(is_comm_of(d, left, 3));
-    else {                                                           /* it came through the second agreement, and dies then */
+    else {                              /* it came through the second agreement, and dies then */
         int r = 0;
         while (r == 0)
             r = tutti_barrier(d, NULL);
@@ -370,7 +419,11 @@ static int body_freed(tutti_comm *world, int rank)
     return 0;
 }
 
-static void test_freed(void **state) { (void)state; assert_int_equal(ranks_run_either(4, body_freed), 0); }
+static void test_freed(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(4, body_freed), 0);
+}
 
 /* A function of the fault list: the call is counted and named as others are. */
 static int body_fault(tutti_comm *world, int rank)
@@ -381,26 +434,32 @@ static int body_fault(tutti_comm *world, int rank)
     int flag = 1;
     CHECK_IS(tutti_comm_agree(world, &flag), 0);
     if (rank == 1)
-        CHECK_IS(tutti_failed(world, NULL, 0), 0);                   /* it has come through its first */
+        CHECK_IS(tutti_failed(world, NULL, 0), 0);          /* it has come through its first */
     CHECK_IS(tutti_comm_agree(world, &flag), 0);
-    CHECK(tutti_failed(world, NULL, 0) >= 1);                        /* the other may be gone by now, too */
+    CHECK(tutti_failed(world, NULL, 0) >= 1);               /* the other may be gone by now, too */
     CHECK_IS(tutti_comm_shrink(world, &c), 0);
     CHECK_IS(tutti_size(c), 2);
     CHECK_IS(tutti_comm_free(c), 0);
     return 0;
 }
 
-static void test_fault(void **state) { (void)state; assert_int_equal(ranks_run(4, body_fault, 1u << 1 | 1u << 2), 0); }
+static void test_fault(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(4, body_fault, 1u << 1 | 1u << 2), 0);
+}
 
 int main(void)
 {
     static const struct CMUnitTest threads[] = {
-        cmocka_unit_test(test_healthy), cmocka_unit_test(test_after_failures), cmocka_unit_test(test_work), cmocka_unit_test(test_late),
-        cmocka_unit_test(test_loops), cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_healthy), cmocka_unit_test(test_after_failures),
+        cmocka_unit_test(test_work), cmocka_unit_test(test_late), cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_freed),
     };
     static const struct CMUnitTest processes[] = {
-        cmocka_unit_test(test_no_room), cmocka_unit_test(test_one_has_no_room), cmocka_unit_test(test_death),
-        cmocka_unit_test(test_death_on_the_way), cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_no_room), cmocka_unit_test(test_one_has_no_room),
+        cmocka_unit_test(test_death), cmocka_unit_test(test_death_on_the_way),
+        cmocka_unit_test(test_fault),
     };
     int failed = cmocka_run_group_tests_name("shrinking", threads, NULL, NULL);
 #if !defined(TUTTI_TSAN)

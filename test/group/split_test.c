@@ -1,6 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* Making, using, losing and freeing comms. Data goes through each comm that is made, so that two that should be apart and are not are
- * found: a sum over the wrong ranks is a wrong sum. */
+/* Making, using, losing and freeing comms. Data goes through each comm that is made, so that two
+ * that should be apart and are not are found: a sum over the wrong ranks is a wrong sum. */
 #include "group/comm.h"
 #include "group/directory.h"
 #include "support/ranks.h"
@@ -97,7 +97,8 @@ static int sums_right(tutti_comm *comm, int value, int expected)
     return 0;
 }
 
-/* Comms of comms of comms, all alive and in use at once, on one rank in the opposite order where they do not meet. */
+/* Comms of comms of comms, all alive and in use at once, on one rank in the opposite order where
+ * they do not meet. */
 static int body_nested(tutti_comm *world, int rank)
 {
     tutti_comm *half, *pair, *one, *again;
@@ -135,11 +136,12 @@ static int body_create(tutti_comm *world, int rank)
     static const int down[] = { 3, 1, 0 }, up[] = { 0, 1, 3 }, right[] = { 2, 3 }, mine[] = { 2 };
     tutti_comm *a = NULL, *b = NULL, *c = NULL, *again = NULL;
     int got[4];
-    if (rank != 2) {                                         /* by the listed ranks alone, ranked by their place in the list */
+    if (rank != 2) {            /* by the listed ranks alone, ranked by their place in the list */
         CHECK_IS(tutti_comm_create(world, down, 3, &a), 0);
         CHECK_IS(members(world, a, 3, got), 0);
         CHECK(got[0] == 3 && got[1] == 1 && got[2] == 0);
-        CHECK_IS(tutti_comm_create(world, up, 3, &b), 0);    /* the same ranks in another order: another comm */
+        /* the same ranks in another order: another comm */
+        CHECK_IS(tutti_comm_create(world, up, 3, &b), 0);
         CHECK_IS(members(world, b, 3, got), 0);
         CHECK(got[0] == 0 && got[1] == 1 && got[2] == 3);
     }
@@ -151,7 +153,7 @@ static int body_create(tutti_comm *world, int rank)
         CHECK_IS(tutti_comm_create(world, mine, 1, &a), 0);
         CHECK_IS(tutti_size(a), 1);
     }
-    if (rank != 2) {                                         /* the same list once more is a comm of its own */
+    if (rank != 2) {                            /* the same list once more is a comm of its own */
         CHECK_IS(tutti_comm_create(world, down, 3, &again), 0);
         CHECK_IS(sums_right(a, rank, 4), 0);
         CHECK_IS(sums_right(again, rank, 4), 0);
@@ -171,7 +173,8 @@ static int body_create(tutti_comm *world, int rank)
 
 static int body_create_refused(tutti_comm *world, int rank)
 {
-    int other[] = { 1 - rank }, twice[] = { rank, rank }, far[] = { rank, 2 }, below[] = { rank, -1 }, both[] = { 0, 1 };
+    int other[] = { 1 - rank }, twice[] = { rank, rank }, far[] = { rank, 2 },
+        below[] = { rank, -1 }, both[] = { 0, 1 };
     tutti_comm *c = world;
     CHECK_IS(tutti_comm_create(world, other, 1, &c), -EINVAL);
     CHECK(c == NULL);
@@ -213,7 +216,8 @@ static int slots_in_use(tutti_comm *world)
     return n;
 }
 
-/* The third never comes, or dies before it does: an error on the two that were listed and came; the parent stays whole. */
+/* The third never comes, or dies before it does: an error on the two that were listed and came; the
+ * parent stays whole. */
 static int body_create_deadline(tutti_comm *world, int rank)
 {
     static const int list[] = { 0, 1, 2 }, rest[] = { 0, 1 };
@@ -221,16 +225,17 @@ static int body_create_deadline(tutti_comm *world, int rank)
     CHECK_IS(tutti_set_timeout(world, 50), 0);
     if (rank < 2) {
         int r = tutti_comm_create(world, list, 3, &c);
-        CHECK(r == -ETIMEDOUT || r == -EOWNERDEAD);          /* the other of us may have given up and freed it first */
+        /* the other of us may have given up and freed it first */
+        CHECK(r == -ETIMEDOUT || r == -EOWNERDEAD);
         CHECK(c == NULL);
         CHECK(strstr(tutti_explain(world), "comm_create"));
     }
     CHECK_IS(tutti_set_timeout(world, 0), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
-    if (rank == 2) {                                         /* late is too late: the others are gone from it */
+    if (rank == 2) {                            /* late is too late: the others are gone from it */
         CHECK(tutti_comm_create(world, list, 3, &c) < 0);
         CHECK(c == NULL);
-        CHECK_IS(slots_in_use(world), 1);                    /* what came to nothing has been given back */
+        CHECK_IS(slots_in_use(world), 1);           /* what came to nothing has been given back */
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank < 2) {
@@ -283,7 +288,7 @@ static int body_free(tutti_comm *world, int rank)
     CHECK_IS(tutti_comm_split(world, 0, 0, &c), 0);
     CHECK_IS(sums_right(c, rank, 3), 0);
     if (rank == 1) {
-        CHECK_IS(ranks_await(HERE, 1), 0);                   /* one waits already, one comes later */
+        CHECK_IS(ranks_await(HERE, 1), 0);              /* one waits already, one comes later */
         CHECK_IS(tutti_comm_free(c), 0);
         ranks_say(GO, 1);
     } else {
@@ -296,7 +301,7 @@ static int body_free(tutti_comm *world, int rank)
         CHECK_IS(tutti_barrier(c, NULL), -ECANCELED);
         int who = -1;
         CHECK(tutti_failed(c, &who, 1) >= 1);
-        CHECK_IS(tutti_failed(world, NULL, 0), 0);           /* from that comm alone */
+        CHECK_IS(tutti_failed(world, NULL, 0), 0);      /* from that comm alone */
         CHECK(strstr(tutti_explain(c), "freed the comm"));
         /* What works on a broken comm. */
         tutti_figures figures;
@@ -310,7 +315,7 @@ static int body_free(tutti_comm *world, int rank)
         CHECK(none == NULL);
         CHECK_IS(tutti_comm_free(c), 0);
     }
-    CHECK_IS(sums_right(world, rank, 3), 0);                 /* a child's failure is not its parent's */
+    CHECK_IS(sums_right(world, rank, 3), 0);            /* a child's failure is not its parent's */
     return 0;
 }
 
@@ -320,7 +325,8 @@ static void test_freed(void **state)
     assert_int_equal(ranks_run_either(3, body_free), 0);
 }
 
-/* A parent's failure is not its children's: neither an abort nor a death hurts a comm without the dead. */
+/* A parent's failure is not its children's: neither an abort nor a death hurts a comm without
+ * the dead. */
 static int body_unharmed(tutti_comm *world, int rank)
 {
     tutti_comm *c, *d;
@@ -334,7 +340,8 @@ static int body_unharmed(tutti_comm *world, int rank)
     CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);
     CHECK_IS(tutti_barrier(world, NULL), -ECANCELED);
     if (rank != 2)
-        CHECK_IS(tutti_barrier(d, NULL), -EOWNERDEAD);       /* each comm with the dead one in it meets it by itself */
+        /* each comm with the dead one in it meets it by itself */
+        CHECK_IS(tutti_barrier(d, NULL), -EOWNERDEAD);
     for (int i = 0; i < 20; i++)
         CHECK_IS(sums_right(c, rank, 3), 0);
     tutti_comm *more;
@@ -352,8 +359,9 @@ static void test_unharmed(void **state)
     assert_int_equal(ranks_run(4, body_unharmed, 1 << 3), 0);
 }
 
-/* One dies in the split, before, between or after its exchanges: the survivors all get a comm or all get the same error. Where it dies is
-   by the fault hook and by its own clock: before the call, or as soon as it has arrived at the first exchange. */
+/* One dies in the split, before, between or after its exchanges: the survivors all get a comm or
+   all get the same error. Where it dies is by the fault hook and by its own clock: before the call,
+   or as soon as it has arrived at the first exchange. */
 static int body_split_death(tutti_comm *world, int rank)
 {
     tutti_comm *c = NULL;
@@ -422,8 +430,9 @@ static void test_deadline_inherited(void **state)
     assert_int_equal(ranks_run_either(2, body_deadline_inherited), 0);
 }
 
-/* Comms come and go, each with staging of both kinds, more of them than there are slots and with more staging than a span has room for:
-   what is freed must come back. One rank is always the last to free, so that slots and staging are given back late, too. */
+/* Comms come and go, each with staging of both kinds, more of them than there are slots and with
+   more staging than a span has room for: what is freed must come back. One rank is always the last
+   to free, so that slots and staging are given back late, too. */
 static int body_come_and_go(tutti_comm *world, int rank)
 {
     int list[] = { 2, 0, 1 };
@@ -454,7 +463,8 @@ static void test_come_and_go(void **state)
         unsetenv("TUTTI_SPAN_BYTES");
 }
 
-/* More comms than there are slots: an error on all ranks that leaves the parent whole; a freed one makes room. */
+/* More comms than there are slots: an error on all ranks that leaves the parent whole; a freed one
+ * makes room. */
 static int body_too_many(tutti_comm *world, int rank)
 {
     tutti_comm **all = calloc(SLOTS_MAX + 1, sizeof(tutti_comm *));

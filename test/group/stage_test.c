@@ -1,5 +1,6 @@
-/* Where slots lie: as much as is asked for, of one parity never in the other's block; large ones take turns in a block. And its pages: no more of them
- * than are needed or have been earned, none but those that the books know of. */
+/* Where slots lie: as much as is asked for, of one parity never in the other's block; large ones
+ * take turns in a block. And its pages: no more of them than are needed or have been earned, none
+ * but those that the books know of. */
 #include "group/comm.h"
 #include "support/pages.h"
 #include "support/ranks.h"
@@ -18,14 +19,16 @@ static bool inside(const tutti_comm *c, uint64_t seq, const char *slot, size_t b
     return slot >= s->eager[seq & 1] && slot + bytes <= s->eager[seq & 1] + s->eager_bytes[seq & 1];
 }
 
-enum { CHEAP = 1 << 24 };                            /* ticks a KiB that a larger block would spare */
+enum { CHEAP = 1 << 24 };                       /* ticks a KiB that a larger block would spare */
 
 static bool apart(const struct stage *s)
 {
-    return s->eager[0] + s->eager_bytes[0] <= s->eager[1] || s->eager[1] + s->eager_bytes[1] <= s->eager[0];
+    return s->eager[0] + s->eager_bytes[0] <= s->eager[1]
+        || s->eager[1] + s->eager_bytes[1] <= s->eager[0];
 }
 
-/* Small ones stay where they are: their line is asked for before it is known where the next one begins. */
+/* Small ones stay where they are: their line is asked for before it is known where the next
+ * one begins. */
 static int body_small(tutti_comm *world, int rank)
 {
     char *slot, *first = NULL;
@@ -83,7 +86,8 @@ static int body_more(tutti_comm *world, int rank)
     return 0;
 }
 
-/* No page more than an operation needs; one that needs more gets it behind what is there, as long as there is room. */
+/* No page more than an operation needs; one that needs more gets it behind what is there, as long
+ * as there is room. */
 static int body_first(tutti_comm *world, int rank)
 {
     const struct stage *s = &world->stage;
@@ -119,8 +123,8 @@ static int body_dear(tutti_comm *world, int rank)
     return 0;
 }
 
-/* The larger block comes chunk by chunk, one an operation at most, and is gone to when half of it is there; after the other half nothing comes
-   any more. */
+/* The larger block comes chunk by chunk, one an operation at most, and is gone to when half of it
+   is there; after the other half nothing comes any more. */
 static int body_steps(tutti_comm *world, int rank)
 {
     const struct stage *s = &world->stage;
@@ -156,7 +160,8 @@ static int body_steps(tutti_comm *world, int rank)
     return 0;
 }
 
-/* No room for it: all goes on as it was, and it is not asked for every time. What was begun is given back when a larger slot makes it needless. */
+/* No room for it: all goes on as it was, and it is not asked for every time. What was begun is
+ * given back when a larger slot makes it needless. */
 static int body_refused(tutti_comm *world, int rank)
 {
     enum { PIECES = 4096 };

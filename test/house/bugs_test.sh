@@ -1,6 +1,7 @@
-# Seeded bugs: each patch in test/<floor>/bugs or mistakes, and each in hooks, applies to today's src/ line for line (it may have
-# moved), by `patch` and, to the same result, by test/support/seed.awk, which builds it in. Its first line says what is wrong. A bug has its
-# row in bugs.txt or mistakes.txt, which says by what it must be found, and a row its bug.
+# Seeded bugs: each patch in test/<floor>/bugs or mistakes, and each in hooks, applies to today's
+# src/ line for line (it may have moved), by `patch` and, to the same result, by
+# test/support/seed.awk, which builds it in. Its first line says what is wrong. A bug has its row in
+# bugs.txt or mistakes.txt, which says by what it must be found, and a row its bug.
 . "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 seed=$(dirname "$here")/support/seed.awk
 
@@ -15,7 +16,8 @@ applies() {  # PATCH: silent if it does
   else
     sed -n 's,^--- a/,,p' "$1" | while read -r file; do
       awk -v of="$file" -v to="$copy/seeded" -f "$seed" "$file" always=1 "$1" 2>/dev/null &&
-        sed '/^#line /d' "$copy/seeded" | cmp -s - "$copy/$file" || echo "$1:1: seed.awk does not come to what patch does"
+        sed '/^#line /d' "$copy/seeded" | cmp -s - "$copy/$file" ||
+        echo "$1:1: seed.awk does not come to what patch does"
     done
   fi
   rm -r "$copy"
@@ -36,7 +38,8 @@ rule() {
     [ -e "$list" ] || continue
     folder=${list%.txt}
     grep -n '^[a-z]' "$list" | while IFS=: read -r line name; do
-      [ -e "$folder/${name%% *}.patch" ] || echo "$list:$line: there is no $folder/${name%% *}.patch"
+      [ -e "$folder/${name%% *}.patch" ] ||
+        echo "$list:$line: there is no $folder/${name%% *}.patch"
     done
   done
 }

@@ -2,7 +2,8 @@
 # tutti_x(...) has both tutti_x and tutti_x_at behind it.
 . "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
-# The functions that the headers in include/ declare: what stands before the first ( of each declaration.
+# The functions that the headers in include/ declare: what stands before the first ( of
+# each declaration.
 declared() {
   for header in include/*.h; do
     ${CC:-cc} -E -DTUTTI_NO_SITES -Iinclude "$header" 2>/dev/null |
@@ -24,12 +25,16 @@ rule() {
   fi
   declared=$(declared)
   [ -f "$library" ] || { echo "$library:0: is not built"; return; }
-  comm -3 <(printf '%s\n' "$declared") <(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort -u) |
-    awk -F '\t' '$1 != "" { print "include:" $1 ": is declared, but libtutti.so does not export it" }
+  comm -3 <(printf '%s\n' "$declared") \
+    <(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort -u) |
+    awk -F '\t' '
+      $1 != "" { print "include:" $1 ": is declared, but libtutti.so does not export it" }
                  $1 == "" { print "libtutti.so:" $2 ": is exported, but not declared in include/" }'
-  sed -n 's/^[ \t]*#[ \t]*define[ \t][ \t]*\(tutti_[a-z0-9_]*\)(.*/\1/p' include/*.h | sort -u | while read -r name; do
+  sed -n 's/^[ \t]*#[ \t]*define[ \t][ \t]*\(tutti_[a-z0-9_]*\)(.*/\1/p' include/*.h | sort -u |
+    while read -r name; do
     for want in "$name" "${name}_at"; do
-      printf '%s\n' "$declared" | grep -qx "$want" || echo "include:$want: is not declared, though the macro $name is there"
+      printf '%s\n' "$declared" | grep -qx "$want" ||
+        echo "include:$want: is not declared, though the macro $name is there"
     done
   done
 }

@@ -6,7 +6,8 @@ rule() {
   cd "$1" || exit 1
   for dir in src/*/; do
     dir=$(basename "$dir")
-    grep -Eq "^[0-9]+ (.* )?$dir( |\$)" src/FLOORS || echo "src/$dir:0: a folder that is not in src/FLOORS"
+    grep -Eq "^[0-9]+ (.* )?$dir( |\$)" src/FLOORS ||
+      echo "src/$dir:0: a folder that is not in src/FLOORS"
   done
   mapfile -t files < <(c_files src include)
   lines '
@@ -21,7 +22,8 @@ rule() {
     CODE ~ /\.\.\// { complain("an include path with ../"); next }
     CODE ~ /</ {
         name = CODE; sub(/^[^<]*</, "", name); sub(/>.*/, "", name); split(name, part, "/")
-        if (part[1] in floor && name ~ /\/.*\.h$/ && FILENAME ~ /^include/) complain("a public header includes a room")
+        if (part[1] in floor && name ~ /\/.*\.h$/ && FILENAME ~ /^include/)
+            complain("a public header includes a room")
         next
     }
     {
@@ -32,9 +34,14 @@ rule() {
             next
         }
         if (name ~ /^tutti[a-z_]*\.h$/) next
-        if (!split(name, to, "/") || !(to[1] in floor)) { complain("\"" name "\": write \"folder/room.h\", the folder as in src/FLOORS"); next }
+        if (!split(name, to, "/") || !(to[1] in floor)) {
+            complain("\"" name "\": write \"folder/room.h\", the folder as in src/FLOORS")
+            next
+        }
         if (to[1] == mine) next
-        if (floor[to[1]] > floor[mine]) complain(mine "/ (floor " floor[mine] ") includes " to[1] "/ (floor " floor[to[1]] ") above it")
+        if (floor[to[1]] > floor[mine])
+            complain(mine "/ (floor " floor[mine] ") includes " \
+                     to[1] "/ (floor " floor[to[1]] ") above it")
         if (floor[to[1]] == floor[mine]) complain(mine "/ includes " to[1] "/ on the same floor")
     }' "${files[@]}"
 }

@@ -2,8 +2,9 @@
 #
 #   rule ROOT    prints "path:line: what is wrong" for every offence in the tree ROOT
 #
-# and then calls `house`. A rule must first find exactly the offences that stand in bad/<rule>/expected
-# (a rule that cannot fail proves nothing); then it must find none in the real tree.
+# and then calls `house`. A rule must first find exactly the offences that stand in
+# bad/<rule>/expected (a rule that cannot fail proves nothing); then it must find none in
+# the real tree.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TUTTI_SOURCE=${TUTTI_SOURCE:-$(dirname "$(dirname "$here")")}
@@ -14,7 +15,8 @@ house() {
   name=$(basename "$0" _test.sh)
   sample=$here/bad/$name
   if ! diff <(sort -u "$sample/expected") <(rule "$sample" | cut -d: -f1,2 | sort -u); then
-    echo "house.$name: in test/house/bad/$name it does not find what is expected there (<), or more (>)"
+    echo "house.$name: in test/house/bad/$name it does not find what is expected there (<)," \
+      "or more (>)"
     exit 1
   fi
   got=$(rule "$TUTTI_SOURCE") || got="house.$name: the rule itself failed. $got"
@@ -27,8 +29,8 @@ house() {
 # The C and C++ files below the given folders of the current tree; one a line, none is no error.
 c_files() { find "$@" \( -name '*.[ch]' -o -name '*.cc' \) 2>/dev/null | sort; }
 
-# lines PROGRAM FILES...: runs an awk program that finds, on each line, its code in CODE and its comments in
-# NOTE (delimiters included); a string's contents count as code.
+# lines PROGRAM FILES...: runs an awk program that finds, on each line, its code in CODE and its
+# comments in NOTE (delimiters included); a string's contents count as code.
 lines() {
   local program=$1
   shift

@@ -1,4 +1,5 @@
-# src/EDGES.md lists every synchronisation edge as the sources have it: id, name, where it is defined, who stores, who loads.
+# src/EDGES.md lists every synchronisation edge as the sources have it: id, name, where it is
+# defined, who stores, who loads.
 #   bash test/house/index_test.sh --write    writes it anew
 . "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
@@ -9,15 +10,18 @@ rows() {
     NOTE == "" { next }
     {
         text = NOTE; begins = text ~ /^(\/\*|\/\/)/; file = FILENAME; sub(/^src\//, "", file)
-        sub(/^(\/\*+|\/\/+)/, "", text); sub(/^[ \t]*(\*+[ \t]+)?(Edges?:[ \t]*)?/, "", text); sub(/[ \t]*\*\/.*$/, "", text)
+        sub(/^(\/\*+|\/\/+)/, "", text); sub(/^[ \t]*(\*+[ \t]+)?(Edges?:[ \t]*)?/, "", text)
+        sub(/[ \t]*\*\/.*$/, "", text)
         is_end = begins && text ~ /^E[0-9]+ (release|acquire|fence|rmw):/
         if (CODE ~ /^[ \t]*$/ && text ~ /^E[0-9]+ [a-z][a-z -]*:/ && !is_end) {
-            id = text; sub(/ .*/, "", id); name = text; sub(/^E[0-9]+ /, "", name); sub(/:.*/, "", name)
+            id = text; sub(/ .*/, "", id)
+            name = text; sub(/^E[0-9]+ /, "", name); sub(/:.*/, "", name)
             print "D\t" substr(id, 2) "\t" name "\t" file
             next
         }
         if (!begins || text !~ /^E[0-9]/) next
-        sub(/:.*/, "", text); gsub(/ and /, ", ", text); n = split(text, part, /[,;&+\/] */); role = ""
+        sub(/:.*/, "", text); gsub(/ and /, ", ", text)
+        n = split(text, part, /[,;&+\/] */); role = ""
         for (i = n; i >= 1; i--) {
             if (part[i] !~ /^E[0-9]+( |$)/) continue
             id = part[i]; sub(/ .*/, "", id)
@@ -26,7 +30,10 @@ rows() {
             if (role != "") print role "\t" substr(id, 2) "\t\t" file
         }
     }' "${files[@]}" | LC_ALL=C sort -u -t "$(printf '\t')" -k2,2n -k1,1 -k4,4 | awk -F '\t' '
-    function flush() { if (id != "") printf "| E%s %s | `%s` | %s | %s |\n", id, name, at, r == "" ? "-" : r, a == "" ? "-" : a }
+    function flush() {
+        if (id == "") return
+        printf "| E%s %s | `%s` | %s | %s |\n", id, name, at, r == "" ? "-" : r, a == "" ? "-" : a
+    }
     $2 != id { flush(); id = $2; name = at = r = a = "" }
     $1 == "D" { name = $3; at = $4 }
     $1 == "R" { r = r (r == "" ? "" : " ") $4 }
@@ -36,7 +43,8 @@ rows() {
 
 page() {
   printf '%s\n' '# The synchronisation edges' '' \
-    'What each is for stands where it is defined. Written by `bash test/house/index_test.sh --write`; `house.index` compares.' '' \
+    'What each is for stands where it is defined. '\
+'Written by `bash test/house/index_test.sh --write`; `house.index` compares.' '' \
     '| edge | defined in | released, or fenced, in | acquired in |' '| --- | --- | --- | --- |'
   rows
 }
@@ -44,7 +52,10 @@ page() {
 rule() {
   cd "$1" || exit 1
   [ -f src/EDGES.md ] || { echo "src/EDGES.md:1: is not there"; return; }
-  diff <(page) src/EDGES.md | sed -n 's/^[0-9,]*[acd]\([0-9]*\).*/src\/EDGES.md:\1: is not what the sources have; bash test\/house\/index_test.sh --write/p'
+  diff <(page) src/EDGES.md |
+    sed -n 's/^[0-9,]*[acd]\([0-9]*\).*/\1/p' | while read -r line; do
+      echo "src/EDGES.md:$line: is not what the sources have; bash test/house/index_test.sh --write"
+    done
 }
 
 if [ "${1:-}" = --write ]; then

@@ -6,7 +6,8 @@ rule() {
   cd "$1" || exit 1
   {
     c_files src
-    find test perf -path test/house/bad -prune -o \( -name '*.[ch]' -o -name '*.cc' -o -name '*.py' -o -name '*.sh' \) -print 2>/dev/null
+    find test perf -path test/house/bad -prune -o \( -name '*.[ch]' -o -name '*.cc' -o \
+      -name '*.py' -o -name '*.sh' \) -print 2>/dev/null
   } | xargs -r awk '
     FNR == 1 { most = FILENAME ~ /^src\// ? 500 : 700 }
     FNR == most + 1 { print FILENAME ":" FNR ": more than " most " lines" }'

@@ -1,5 +1,6 @@
-# One word, one thing: no struct tag is defined twice in src, and no two rooms have one name. The folders that show the rooms below them
-# (api, cli, python, torch) may name a file after what it shows.
+# One word, one thing: no struct tag is defined twice in src, and no two rooms have one name.
+# The folders that show the rooms below them (api, cli, python, torch) may name a file after
+# what it shows.
 . "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
 # Rooms that may share a name, and why:
@@ -13,7 +14,8 @@ rule() {
   mapfile -t files < <(c_files src)
   lines '
     CODE ~ /^(static |const |typedef )*(struct|union) [a-z][a-z0-9_]* *\{/ {
-        tag = CODE; sub(/^(static |const |typedef )*(struct|union) /, "", tag); sub(/ *\{.*/, "", tag)
+        tag = CODE; sub(/^(static |const |typedef )*(struct|union) /, "", tag)
+        sub(/ *\{.*/, "", tag)
         if (FILENAME ~ /\.cc$/) next
         if (tag in first) print FILENAME ":" FNR ": struct " tag " is also defined in " first[tag]
         else first[tag] = FILENAME
@@ -23,7 +25,8 @@ rule() {
     {
         room = $0; sub(/\.[a-z]*$/, "", room); name = room; sub(/.*\//, "", name)
         if (index(may, " " name " ")) next
-        if (name in first && first[name] != room) print $0 ":1: another room is called " name ": " first[name]
+        if (name in first && first[name] != room)
+            print $0 ":1: another room is called " name ": " first[name]
         else first[name] = room
     }'
 }

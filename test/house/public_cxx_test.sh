@@ -5,7 +5,8 @@ rule() {
   cd "$1" || exit 1
   for header in include/*.h; do
     if ! echo "#include \"$(basename "$header")\"" |
-      ${CXX:-c++} -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only - 2>"$errors"; then
+      ${CXX:-c++} -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only \
+      - 2>"$errors"; then
       echo "$header:0: does not compile alone as C++17"
       [ "$1" != "$TUTTI_SOURCE" ] || cat "$errors"
     fi

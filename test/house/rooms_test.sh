@@ -1,4 +1,5 @@
-# A room says what it is: its header opens with a comment of Job, Owns and Never, its .c with a comment.
+# A room says what it is: its header opens with a comment of Job, Owns and Never, its .c
+# with a comment.
 . "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
 rule() {

@@ -15,7 +15,8 @@ ${CC:-cc} -std=c11 -o "$scratch/by_shared" "$small" $(pkg-config --cflags --libs
 LD_LIBRARY_PATH=$lib "$scratch/by_shared"
 LD_LIBRARY_PATH=$lib "$scratch/by_shared" | grep -F "tutti $version:" >/dev/null
 
-${CC:-cc} -std=c11 -o "$scratch/by_static" "$small" $(pkg-config --static --cflags --libs tutti | sed 's/-ltutti/-l:libtutti.a/')
+${CC:-cc} -std=c11 -o "$scratch/by_static" "$small" \
+  $(pkg-config --static --cflags --libs tutti | sed 's/-ltutti/-l:libtutti.a/')
 "$scratch/by_static"
 
 "$scratch/prefix/bin/tutti" run -n 2 true

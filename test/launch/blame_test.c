@@ -1,4 +1,5 @@
-/* Who failed first, from ends and arenas written by hand: no process is needed to know what would be said of it. */
+/* Who failed first, from ends and arenas written by hand: no process is needed to know what would
+ * be said of it. */
 #include "launch/children.h"
 
 #include "watch/verdict.h"
@@ -36,7 +37,9 @@ static void end(struct fixture *f)
 /* The end of one rank, as seen in that turn. */
 static void ended(struct fixture *f, int rank, unsigned turn, int status)
 {
-    f->children.child[rank] = (struct child){ .pid = 1000 + rank, .status = status, .turn = turn, .started = true, .ended = true };
+    f->children.child[rank] = (struct child){
+        .pid = 1000 + rank, .status = status, .turn = turn, .started = true, .ended = true
+    };
 }
 
 static void joined(struct fixture *f)
@@ -45,8 +48,8 @@ static void joined(struct fixture *f)
         store_release32(&f->arena.seats[r].state, SEAT_JOINED);
 }
 
-static void verdict(struct fixture *f, uint32_t slot_index, enum why why, uint32_t by, uint32_t who, const uint32_t *ranks,
-                    uint32_t n)
+static void verdict(struct fixture *f, uint32_t slot_index, enum why why, uint32_t by, uint32_t who,
+                    const uint32_t *ranks, uint32_t n)
 {
     struct slot *slot = arena_slot(&f->arena, slot_index);
     slot->size = n;
@@ -64,13 +67,13 @@ static void test_order(void **state)
     (void)state;
     begin(&f);
     assert_int_equal(children_blame(&f.children), -1);
-    ended(&f, 0, 1, 0);                                      /* early and well */
+    ended(&f, 0, 1, 0);                                   /* early and well */
     ended(&f, 1, 3, EXIT(1));
     ended(&f, 2, 2, EXIT(4));
     assert_int_equal(children_blame(&f.children), 2);
-    ended(&f, 3, 2, SIGSEGV);                                /* in the same look a signal says more */
+    ended(&f, 3, 2, SIGSEGV);                             /* in the same look a signal says more */
     assert_int_equal(children_blame(&f.children), 3);
-    f.children.child[3].turn = 3;                                /* no rank of ours: a later signal is just later */
+    f.children.child[3].turn = 3;               /* no rank of ours: a later signal is just later */
     assert_int_equal(children_blame(&f.children), 2);
     end(&f);
 }
@@ -83,7 +86,7 @@ static void test_killed_member(void **state)
     joined(&f);
     ended(&f, 0, 1, EXIT(1));
     ended(&f, 1, 1, EXIT(1));
-    ended(&f, 2, 5, SIGKILL);                                /* died first, but had much memory to give back */
+    ended(&f, 2, 5, SIGKILL);                   /* died first, but had much memory to give back */
     assert_int_equal(children_blame(&f.children), 2);
     f.children.child[2].ours = true;                             /* we did it */
     assert_int_equal(children_blame(&f.children), 0);
@@ -97,18 +100,18 @@ static void test_verdict(void **state)
     (void)state;
     begin(&f);
     joined(&f);
-    ended(&f, 0, 1, SIGABRT);                                /* what became of it when it heard of rank 1 */
+    ended(&f, 0, 1, SIGABRT);                       /* what became of it when it heard of rank 1 */
     ended(&f, 1, 2, EXIT(3));
     ended(&f, 2, 1, EXIT(1));
     ended(&f, 3, 1, EXIT(1));
     assert_int_equal(children_blame(&f.children), 0);
-    verdict(&f, 0, WHY_MISMATCH, 0, 2, all, 4);              /* says nothing of who went */
+    verdict(&f, 0, WHY_MISMATCH, 0, 2, all, 4);     /* says nothing of who went */
     assert_int_equal(children_blame(&f.children), 0);
-    verdict(&f, 1, WHY_LEFT, 0, 0, some, 2);                 /* rank 3 left a comm */
+    verdict(&f, 1, WHY_LEFT, 0, 0, some, 2);        /* rank 3 left a comm */
     assert_int_equal(children_blame(&f.children), 3);
-    verdict(&f, 2, WHY_DIED, 0, 1, some, 2);                 /* a death before it */
+    verdict(&f, 2, WHY_DIED, 0, 1, some, 2);        /* a death before it */
     assert_int_equal(children_blame(&f.children), 1);
-    f.children.child[1].status = 0;                              /* whoever ends well has not failed */
+    f.children.child[1].status = 0;                         /* whoever ends well has not failed */
     assert_int_equal(children_blame(&f.children), 3);
     end(&f);
 }
@@ -145,12 +148,17 @@ static void test_words(void **state)
     ended(&f, 2, 1, SIGKILL);
     says(&f, 2, "rank 2 (pid 1002) was killed by signal 9 (SIGKILL)");
     ended(&f, 0, 1, EXIT(1));
-    says(&f, 2, "rank 2 (pid 1002) was killed by signal 9 (SIGKILL); 1 other rank ended because of it (exit status 1)");
+    says(&f, 2,
+         "rank 2 (pid 1002) was killed by signal 9 (SIGKILL); 1 other rank ended because of it "
+         "(exit status 1)");
     ended(&f, 1, 1, EXIT(2));
-    says(&f, 2, "rank 2 (pid 1002) was killed by signal 9 (SIGKILL); 2 other ranks ended because of it");
+    says(&f, 2,
+         "rank 2 (pid 1002) was killed by signal 9 (SIGKILL); 2 other ranks ended because of it");
     ended(&f, 3, 1, SIGTERM);
     f.children.child[3].ours = true;
-    says(&f, 1, "rank 1 (pid 1001) ended with exit status 2; 2 other ranks ended because of it; 1 rank was ended by tutti run");
+    says(&f, 1,
+         "rank 1 (pid 1001) ended with exit status 2; 2 other ranks ended because of it; 1 rank "
+         "was ended by tutti run");
     assert_int_equal(children_exit_status(EXIT(7)), 7);
     assert_int_equal(children_exit_status(SIGSEGV), 139);
     end(&f);
@@ -159,8 +167,8 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order), cmocka_unit_test(test_killed_member), cmocka_unit_test(test_verdict),
-        cmocka_unit_test(test_join), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_order), cmocka_unit_test(test_killed_member),
+        cmocka_unit_test(test_verdict), cmocka_unit_test(test_join), cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

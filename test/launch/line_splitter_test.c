@@ -48,7 +48,7 @@ static void test_long_line(void **state)
     output_stream_open(&out, -1);
     for (size_t at = 0; at < LENGTH; at += 1000)
         line_splitter_take(&l, line + at, 1000);
-    assert_true(out.to > 0);                     /* passed on before its end, and not all of it is kept here */
+    assert_true(out.to > 0);        /* passed on before its end, and not all of it is kept here */
     assert_true(l.used <= 64 * 1024);
     line_splitter_take(&l, "\n", 1);
     assert_int_equal(out.to, 4 + LENGTH + 1);    /* one tag, one end */

@@ -1,4 +1,5 @@
-/* What comes out of an outlet: whole lines, each behind its own, and nothing lost behind a reader that takes its time. */
+/* What comes out of an outlet: whole lines, each behind its own, and nothing lost behind a reader
+ * that takes its time. */
 #include "launch/output_stream.h"
 
 #include <errno.h>

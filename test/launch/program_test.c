@@ -125,7 +125,9 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    static const char *const names[] = { "a/both", "b/both", "a/first", "b/first", "b/plain", "here", "a", "b", "." };
+    static const char *const names[] = {
+        "a/both", "b/both", "a/first", "b/first", "b/plain", "here", "a", "b", "."
+    };
     char path[128];
     (void)state;
     for (size_t i = 0; i + 1 < sizeof names / sizeof names[0]; i++) {
@@ -137,6 +139,7 @@ static int end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_find), cmocka_unit_test(test_vectors) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_find),
+                                        cmocka_unit_test(test_vectors) };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,5 +1,6 @@
-/* archive INIT FILE...: an archive for a kernel to start from (cpio, format newc) on standard output: INIT as /init, each FILE where it lies
- * here. For want of cpio(1), which few machines have. */
+/* archive INIT FILE...: an archive for a kernel to start from (cpio, format newc) on standard
+ * output: INIT as /init, each FILE where it lies here. For want of cpio(1), which few
+ * machines have. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,13 @@ static void fill(size_t n)
         putchar(0);
 }
 
-static void entry(const char *name, unsigned mode, const char *data, size_t bytes, unsigned major, unsigned minor)
+static void entry(const char *name, unsigned mode, const char *data, size_t bytes, unsigned major,
+                  unsigned minor)
 {
     static unsigned number;
     size_t length = strlen(name) + 1;
-    printf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", ++number, mode, 0u, 0u, 1u, 0u, (unsigned)bytes, 0u, 0u, major, minor,
-           (unsigned)length, 0u);
+    printf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", ++number, mode, 0u, 0u, 1u,
+           0u, (unsigned)bytes, 0u, 0u, major, minor, (unsigned)length, 0u);
     fwrite(name, 1, length, stdout);
     fill(110 + length);
     fwrite(data, 1, bytes, stdout);

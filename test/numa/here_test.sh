@@ -1,5 +1,6 @@
 # ctest: timeout=300 labels=nosan
-# What --bind does on this machine, read back in the ranks; and, where it has several nodes, where all memory of a job lies.
+# What --bind does on this machine, read back in the ranks; and, where it has several nodes, where
+# all memory of a job lies.
 set -uo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

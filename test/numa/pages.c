@@ -59,7 +59,7 @@ uint64_t pages_nodes_of(const cpu_set_t *cpus)
         CPU_AND(&here, &here, cpus);
         found |= (uint64_t)(CPU_COUNT(&here) > 0) << i;
     }
-    return found ? found : nodes;                    /* a machine without /sys/devices/system/node has one */
+    return found ? found : nodes;           /* a machine without /sys/devices/system/node has one */
 }
 
 long pages_free_kib(int node)
@@ -76,7 +76,8 @@ long pages_free_kib(int node)
     return kib;
 }
 
-/* A page that is in memory but not in this process's tables is unknown to move_pages: it is read once. */
+/* A page that is in memory but not in this process's tables is unknown to move_pages: it is
+ * read once. */
 int pages_look(char *at, size_t bytes, int *node)
 {
     size_t n = bytes / PAGE;

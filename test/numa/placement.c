@@ -1,6 +1,7 @@
-/* The program behind the tests here: `placement jobs FILE` runs a job with each way of binding, each of four ranks that look where their
- * memory lies; FILE is made first. As the first process of a machine (/init DOCTOR) it sets up what is missing there, does the same, lets
- * DOCTOR, the command tutti, say what it sees, and switches the machine off. */
+/* The program behind the tests here: `placement jobs FILE` runs a job with each way of binding,
+ * each of four ranks that look where their memory lies; FILE is made first. As the first process of
+ * a machine (/init DOCTOR) it sets up what is missing there, does the same, lets DOCTOR, the
+ * command tutti, say what it sees, and switches the machine off. */
 #include "pages.h"
 #include "rank.h"
 
@@ -22,7 +23,9 @@ static bool run_job(char *self, const char *bind, enum job_bind how, char *file)
     char word[8];
     snprintf(word, sizeof word, "%s", bind);
     char *argv[] = { self, (char[]){ "rank" }, word, file, NULL };
-    struct job job = { .size = RANKS, .bind = how, .timeout_ms = 300000, .grace_ms = 5000, .argv = argv };
+    struct job job = {
+        .size = RANKS, .bind = how, .timeout_ms = 300000, .grace_ms = 5000, .argv = argv
+    };
     bool fine = supervisor_run(&job) == 0;
     printf("%s: --bind %s\n", fine ? "fine" : "WRONG", bind);
     fflush(stdout);
@@ -68,7 +71,8 @@ static void make_file(const char *path)
     free(data);
 }
 
-/* A node that is full has its memory elsewhere, which is no fault; and where the questions are forbidden nothing can be said. */
+/* A node that is full has its memory elsewhere, which is no fault; and where the questions are
+ * forbidden nothing can be said. */
 static int look_ahead(uint64_t nodes)
 {
     static _Alignas(PAGE) char page[PAGE];
@@ -82,7 +86,8 @@ static int look_ahead(uint64_t nodes)
     page[0] = 1;
     error = pages_look(page, PAGE, &node);
     if (error < 0 || pages_policy(NULL, &none) < 0) {
-        printf("skipped: move_pages and get_mempolicy are not to be had here (a container's profile?)\n");
+        printf("skipped: move_pages and get_mempolicy are not to be had here (a container's "
+               "profile?)\n");
         return SKIPPED;
     }
     return 0;
@@ -114,7 +119,9 @@ static int run_jobs(char *self, char *file)
 /* libnuma looks at /sys when it is loaded: so once more from the beginning, with /sys there. */
 static int boot(char *self, char *doctor)
 {
-    static const char *const kinds[][2] = { { "proc", "/proc" }, { "sysfs", "/sys" }, { "devtmpfs", "/dev" } };
+    static const char *const kinds[][2] = { { "proc", "/proc" },
+                                            { "sysfs", "/sys" },
+                                            { "devtmpfs", "/dev" } };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         mkdir(kinds[i][1], 0755);
         mount(kinds[i][0], kinds[i][1], kinds[i][0], 0, NULL);
@@ -126,7 +133,9 @@ static int boot(char *self, char *doctor)
 
 static int guest(char *self, char *doctor)
 {
-    struct job job = { .size = 1, .timeout_ms = 60000, .argv = (char *[]){ doctor, (char[]){ "doctor" }, NULL } };
+    struct job job = {
+        .size = 1, .timeout_ms = 60000, .argv = (char *[]){ doctor, (char[]){ "doctor" }, NULL }
+    };
     supervisor_run(&job);
     run_jobs(self, (char[]){ "/file" });
     fflush(stdout);

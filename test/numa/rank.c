@@ -1,6 +1,7 @@
-/* Each kind of memory is made by the call a program would make; only that a peer is the first to touch a page of my span is done by hand,
- * because it depends on who comes first everywhere else. What is right is worked out here from the affinity that this rank finds itself
- * with, from what /sys says, and from nothing that src/ says. */
+/* Each kind of memory is made by the call a program would make; only that a peer is the first to
+ * touch a page of my span is done by hand, because it depends on who comes first everywhere else.
+ * What is right is worked out here from the affinity that this rank finds itself with, from what
+ * /sys says, and from nothing that src/ says. */
 #include "rank.h"
 
 #include "pages.h"
@@ -16,7 +17,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TOUCHED = 32 * PAGE, FLOATS = 1 << 20, KEYS = 8, VALUE = 32 << 10, LETTERS = 20, SMALL = 1000, LARGE = 1 << 20, HUGE = 8 << 20 };
+enum {
+    TOUCHED = 32 * PAGE,
+    FLOATS = 1 << 20,
+    KEYS = 8,
+    VALUE = 32 << 10,
+    LETTERS = 20,
+    SMALL = 1000,
+    LARGE = 1 << 20,
+    HUGE = 8 << 20
+};
 
 struct me {
     tutti_comm *world;
@@ -30,7 +40,8 @@ struct me {
 
 static void wrong(struct me *me, const char *what, const char *text, long got, long expected)
 {
-    printf("WRONG: --bind %s, rank %d: %s: %s %ld, expected %ld\n", me->bind, me->rank, what, text, got, expected);
+    printf("WRONG: --bind %s, rank %d: %s: %s %ld, expected %ld\n", me->bind, me->rank, what, text,
+           got, expected);
     me->wrong++;
 }
 
@@ -38,7 +49,8 @@ static void must(struct me *me, int result, const char *call)
 {
     if (result == 0)
         return;
-    printf("WRONG: --bind %s, rank %d: %s: %s\n", me->bind, me->rank, call, tutti_explain(me->world));
+    printf("WRONG: --bind %s, rank %d: %s: %s\n", me->bind, me->rank, call,
+           tutti_explain(me->world));
     fflush(stdout);
     _exit(1);
 }
@@ -65,8 +77,10 @@ static int first_cpu(const cpu_set_t *set)
 static void look_at_binding(struct me *me)
 {
     uint64_t nodes = 0, seen = pages_nodes_of(&me->before);
-    int mode = pages_policy(NULL, &nodes), count = CPU_COUNT(&me->before), got = CPU_COUNT(&me->now), at = 0, first = first_cpu(&me->now);
-    if ((!strcmp(me->bind, "none") || !strcmp(me->bind, "asked")) && !CPU_EQUAL(&me->before, &me->now))
+    int mode = pages_policy(NULL, &nodes), count = CPU_COUNT(&me->before),
+        got = CPU_COUNT(&me->now), at = 0, first = first_cpu(&me->now);
+    if ((!strcmp(me->bind, "none") || !strcmp(me->bind, "asked"))
+        && !CPU_EQUAL(&me->before, &me->now))
         wrong(me, "affinity", "CPUs", got, count);
     if (!strcmp(me->bind, "core")) {
         for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
@@ -75,7 +89,9 @@ static void look_at_binding(struct me *me)
         if (got != 1)
             wrong(me, "affinity", "CPUs", got, 1);
     }
-    int expected_mode = !strcmp(me->bind, "asked") ? MPOL_BIND : !strcmp(me->bind, "numa") ? MPOL_PREFERRED : MPOL_DEFAULT;
+    int expected_mode = !strcmp(me->bind, "asked") ? MPOL_BIND
+        : !strcmp(me->bind, "numa") ? MPOL_PREFERRED
+        : MPOL_DEFAULT;
     if (mode != expected_mode)
         wrong(me, "memory policy", "mode", mode, expected_mode);
     if (strcmp(me->bind, "numa") != 0)
@@ -104,14 +120,16 @@ static int *look(struct me *me, char *at, size_t bytes)
     return node;
 }
 
-/* All pages there are must be on one node, or, without a home, on any that the job has; `least` must be there. */
+/* All pages there are must be on one node, or, without a home, on any that the job has; `least`
+ * must be there. */
 static void look_at_home(struct me *me, const char *what, char *at, size_t bytes, size_t least)
 {
     int *node = look(me, at, bytes);
     size_t there = 0, away = 0;
     int last = -1;
     for (size_t i = 0; i < bytes / PAGE; i++) {
-        bool fine = node[i] == ABSENT || (me->home >= 0 ? node[i] == me->home : (me->ours >> node[i] & 1) != 0);
+        bool fine = node[i] == ABSENT
+            || (me->home >= 0 ? node[i] == me->home : (me->ours >> node[i] & 1) != 0);
         there += node[i] != ABSENT;
         away += !fine;
         last = fine ? last : node[i];
@@ -166,7 +184,10 @@ static void look_at_shares(struct me *me, const char *what, char *at, size_t byt
     free(node);
 }
 
-static char *span_of(const struct me *me, int rank) { return arena_span(me->arena, (uint32_t)rank); }
+static char *span_of(const struct me *me, int rank)
+{
+    return arena_span(me->arena, (uint32_t)rank);
+}
 
 /* The last pages of the next rank's span, where nothing else comes to lie. */
 static void touch_the_next(struct me *me)
@@ -182,7 +203,10 @@ static void write_letters(struct me *me)
     tutti_work *work[LETTERS + 1];
     for (int i = 0; i <= LETTERS; i++) {
         tutti_call call = { .work = &work[i] };
-        must(me, tutti_send(out, i < LETTERS ? (size_t)(64 << i % 8) : LARGE, TUTTI_U8, to, i, me->world, &call), "send");
+        must(me,
+             tutti_send(out, i < LETTERS ? (size_t)(64 << i % 8) : LARGE, TUTTI_U8, to, i,
+                        me->world, &call),
+             "send");
     }
     for (int i = 0; i <= LETTERS; i++)
         must(me, tutti_recv(in, LARGE, TUTTI_U8, from, i, NULL, me->world, NULL), "recv");
@@ -207,7 +231,8 @@ static void fold_and_store(struct me *me)
 
 static void look_at_span(struct me *me)
 {
-    char *small = tutti_alloc(SMALL, me->world), *large = tutti_alloc(LARGE, me->world), *huge = tutti_alloc(HUGE, me->world);
+    char *small = tutti_alloc(SMALL, me->world), *large = tutti_alloc(LARGE, me->world),
+         *huge = tutti_alloc(HUGE, me->world);
     char *own = aligned_alloc(PAGE, LARGE);
     if (!small || !large || !huge || !own)
         must(me, -1, "alloc");
@@ -218,12 +243,17 @@ static void look_at_span(struct me *me)
     fold_and_store(me);
     must(me, tutti_barrier(me->world, NULL), "barrier");
     look_at_home(me, "registered memory", own, LARGE, LARGE / PAGE);
-    look_at_home(me, "what another rank has touched first", span_of(me, me->rank) + me->arena->header->span_bytes - TOUCHED, TOUCHED, TOUCHED / PAGE);
+    look_at_home(me, "what another rank has touched first",
+                 span_of(me, me->rank) + me->arena->header->span_bytes - TOUCHED, TOUCHED,
+                 TOUCHED / PAGE);
     look_at_home(me, "tutti_alloc of a megabyte", large, LARGE, LARGE / PAGE);
     look_at_home(me, "tutti_alloc in huge pages", huge, HUGE, HUGE / PAGE);
-    look_at_home(me, "the whole span", span_of(me, me->rank), me->arena->header->span_bytes, (LARGE + HUGE + LARGE) / PAGE);
+    look_at_home(me, "the whole span", span_of(me, me->rank), me->arena->header->span_bytes,
+                 (LARGE + HUGE + LARGE) / PAGE);
     must(me, tutti_unregister(own, me->world), "unregister");
-    must(me, tutti_free(small, me->world) | tutti_free(large, me->world) | tutti_free(huge, me->world), "free");
+    must(me,
+         tutti_free(small, me->world) | tutti_free(large, me->world) | tutti_free(huge, me->world),
+         "free");
     free(own);
 }
 
@@ -233,7 +263,8 @@ static void look_at_shared(struct me *me)
     uint64_t nodes;
     look_at_turns(me, "slots", me->arena->base + h->slots_at, h->store_at - h->slots_at, 2);
     /* without the first page: the creator's, made before it is known who comes */
-    look_at_turns(me, "the store", me->arena->base + h->store_at + PAGE, h->spans_at - h->store_at - PAGE, (size_t)me->size * KEYS * VALUE / PAGE);
+    look_at_turns(me, "the store", me->arena->base + h->store_at + PAGE,
+                  h->spans_at - h->store_at - PAGE, (size_t)me->size * KEYS * VALUE / PAGE);
     int mode = pages_policy(span_of(me, me->rank), &nodes);
     if (me->home < 0 && mode != MPOL_DEFAULT)
         wrong(me, "the span of a rank that may run anywhere: policy", "mode", mode, MPOL_DEFAULT);
@@ -251,7 +282,8 @@ static void look_at_file(struct me *me, const char *file)
     must(me, tutti_barrier(me->world, NULL), "barrier");
     if (me->rank != 0)
         return;
-    must(me, tutti_free((void *)(uintptr_t)data, me->world), "free of the file");     /* last, so that its memory is rank 0's again at once */
+    /* last, so that its memory is rank 0's again at once */
+    must(me, tutti_free((void *)(uintptr_t)data, me->world), "free of the file");
     char *at = tutti_alloc(bytes, me->world);
     if (!at)
         must(me, -1, "alloc in the file's place");
@@ -283,7 +315,8 @@ int rank_run(const char *bind, const char *file)
     sched_getaffinity(0, sizeof me.now, &me.now);
     uint64_t mine = pages_nodes_of(&me.now);
     me.home = asked >= 0 ? asked : __builtin_popcountll(mine) == 1 ? nth(mine, 0) : -1;
-    must(&me, tutti_all_reduce(&mine, &me.ours, 1, TUTTI_U64, TUTTI_BOR, me.world, NULL), "all_reduce");
+    must(&me, tutti_all_reduce(&mine, &me.ours, 1, TUTTI_U64, TUTTI_BOR, me.world, NULL),
+         "all_reduce");
     look_at_binding(&me);
     look_at_span(&me);
     look_at_shared(&me);

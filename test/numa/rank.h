@@ -6,8 +6,9 @@
 
 #define PLACEMENT_FILE_BYTES ((size_t)24 << 20)
 
-/* bind: core, numa or none, as the launcher or the environment was told, or `asked`: unbound, but with a policy of its own, which is all its
-   memory on one node; file: of PLACEMENT_FILE_BYTES. 0: all is where it belongs; else it has said what is not. */
+/* bind: core, numa or none, as the launcher or the environment was told, or `asked`: unbound, but
+   with a policy of its own, which is all its memory on one node; file: of PLACEMENT_FILE_BYTES. 0:
+   all is where it belongs; else it has said what is not. */
 int rank_run(const char *bind, const char *file);
 
 #endif

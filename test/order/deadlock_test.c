@@ -1,7 +1,8 @@
 /* ctest: timeout=300 labels=tsan */
-/* A key's runner enters a collective that needs a rank which waits for the key: nothing can end that, so all get -EDEADLK with the
- * table. As much of the test is that it does not fire where somebody could still end it. No call here has a deadline: what is not
- * found hangs until the job's life is over. */
+/* A key's runner enters a collective that needs a rank which waits for the key: nothing can end
+ * that, so all get -EDEADLK with the table. As much of the test is that it does not fire where
+ * somebody could still end it. No call here has a deadline: what is not found hangs until the job's
+ * life is over. */
 #include "group/comm.h"
 #include "support/ranks.h"
 
@@ -27,16 +28,19 @@ static int until_arrived(tutti_comm *comm, int rank, uint64_t operation)
     return -1;
 }
 
-/* The waiters sleep already when the runner comes to the barrier; rank 3 waits in the barrier from the start. */
+/* The waiters sleep already when the runner comes to the barrier; rank 3 waits in the barrier from
+ * the start. */
 static int body_waiter_first(tutti_comm *world, int rank)
 {
     CHECK_IS(tutti_set_timeout(world, -1), 0);
     if (rank == 0) {
         CHECK_IS(tutti_first_begin("k", world, NULL), 1);
         ranks_say(BEGUN, 1);
-        CHECK(ranks_sleeps_for_key(world, 1) == 0 && ranks_sleeps_for_key(world, 2) == 0 && until_arrived(world, 3, 1) == 0);
+        CHECK(ranks_sleeps_for_key(world, 1) == 0 && ranks_sleeps_for_key(world, 2) == 0
+              && until_arrived(world, 3, 1) == 0);
         CHECK_IS(tutti_barrier(world, NULL), -EDEADLK);
-        CHECK(strstr(tutti_explain(world), "never end") && strstr(tutti_explain(world), "first_begin at"));
+        CHECK(strstr(tutti_explain(world), "never end")
+              && strstr(tutti_explain(world), "first_begin at"));
         CHECK(strstr(tutti_explain(world), "deadlock_test.c"));
         ranks_say(GO, 1);
         CHECK_IS(ranks_await(OVER, 2), 0);
@@ -49,7 +53,8 @@ static int body_waiter_first(tutti_comm *world, int rank)
         CHECK_IS(tutti_first_begin("k", world, NULL), -EDEADLK);
         CHECK(strstr(tutti_explain(world), "\"k\"") && strstr(tutti_explain(world), "rank 0"));
         ranks_count(OVER);
-        CHECK_IS(ranks_await(GO, 1), 0);                     /* or the runner's table would show where we went from here */
+        /* or the runner's table would show where we went from here */
+        CHECK_IS(ranks_await(GO, 1), 0);
     }
     CHECK_IS(tutti_barrier(world, NULL), -ECANCELED);
     return 0;
@@ -99,7 +104,8 @@ static int barrier_in_sub(void *arg)
     return ranks_sleeps_for_key(sub, 1) < 0 ? -EIO : tutti_barrier(sub, NULL);
 }
 
-/* Through another comm: once on the world, a barrier on a copy of it inside. The copy is broken by it, the world is whole. */
+/* Through another comm: once on the world, a barrier on a copy of it inside. The copy is broken by
+ * it, the world is whole. */
 static int body_sub_comm(tutti_comm *world, int rank)
 {
     CHECK_IS(tutti_set_timeout(world, -1), 0);
@@ -107,7 +113,8 @@ static int body_sub_comm(tutti_comm *world, int rank)
     if (rank == 1)
         CHECK_IS(ranks_await(BEGUN, 1), 0);
     CHECK_IS(tutti_once("k", barrier_in_sub, NULL, world, NULL), -EDEADLK);
-    CHECK_IS(tutti_barrier(sub, NULL), rank ? -EDEADLK : -ECANCELED);        /* the waiter meets it there first */
+    /* the waiter meets it there first */
+    CHECK_IS(tutti_barrier(sub, NULL), rank ? -EDEADLK : -ECANCELED);
     CHECK_IS(tutti_comm_free(sub), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
@@ -119,7 +126,8 @@ static void test_sub_comm(void **state)
     assert_int_equal(ranks_run_either(2, body_sub_comm), 0);
 }
 
-/* A deadlock that was met is over: the round goes to the next rank, and who waits for that one waits in peace. */
+/* A deadlock that was met is over: the round goes to the next rank, and who waits for that one
+ * waits in peace. */
 static int body_after_it(tutti_comm *world, int rank)
 {
     CHECK_IS(tutti_comm_split(world, rank == 2 ? -1 : 0, 0, &sub), 0);
@@ -153,7 +161,8 @@ static void test_after_it(void **state)
     assert_int_equal(ranks_run_either(3, body_after_it), 0);
 }
 
-/* Holds the waiter's progress thread until the runner is in its next barrier, so that the waiter cannot have arrived there. */
+/* Holds the waiter's progress thread until the runner is in its next barrier, so that the waiter
+ * cannot have arrived there. */
 static void hold_progress(int error, void *arg)
 {
     tutti_comm *world = arg;
@@ -161,7 +170,8 @@ static void hold_progress(int error, void *arg)
         until_arrived(world, 0, load_acquire64(&page->number[0]) + 2);
 }
 
-/* The waiter has that collective under way as work, behind another one: it will arrive, so the runner's barrier ends. */
+/* The waiter has that collective under way as work, behind another one: it will arrive, so the
+ * runner's barrier ends. */
 static int body_waiter_has_queued(tutti_comm *world, int rank)
 {
     tutti_work *work[3];
@@ -177,7 +187,11 @@ static int body_waiter_has_queued(tutti_comm *world, int rank)
         } else {
             CHECK_IS(ranks_await(BEGUN, n + 1), 0);
             for (int i = 0; i < 3; i++)
-                CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work[i], .done = i ? NULL : hold_progress, .done_arg = world }), 0);
+                CHECK_IS(tutti_barrier(world,
+                                       &(tutti_call){ .work = &work[i],
+                                                      .done = i ? NULL : hold_progress,
+                                                      .done_arg = world }),
+                         0);
             CHECK_IS(tutti_first_begin("q", world, NULL), 0);
             for (int i = 0; i < 3; i++)
                 CHECK_IS(tutti_wait(work[i], 0), 0);
@@ -208,10 +222,11 @@ static int body_runner_starts_work(tutti_comm *world, int rank)
             CHECK_IS(ranks_sleeps_for_key(world, 1), 0);
             if (!(n & 1))
                 CHECK_IS(tutti_barrier(world, &start), 0);
-            for (int i = 0; i < 300; i++)                    /* time for the waiter to look at it often */
+            for (int i = 0; i < 300; i++)           /* time for the waiter to look at it often */
                 sched_yield();
             CHECK_IS(tutti_test(work), -EAGAIN);
-            CHECK_IS(tutti_wait(work, 5), -EAGAIN);          /* a wait that ends by itself is none that never ends */
+            /* a wait that ends by itself is none that never ends */
+            CHECK_IS(tutti_wait(work, 5), -EAGAIN);
             CHECK_IS(tutti_first_end("w", 0, world), 0);
         } else {
             CHECK_IS(ranks_await(BEGUN, round), 0);
@@ -253,7 +268,8 @@ static void test_runner_waits_for_work(void **state)
     assert_int_equal(ranks_run_either(2, body_runner_waits_for_work), 0);
 }
 
-/* Collectives that the waiter is no member of are the runner's own affair: made before the key, and in it. */
+/* Collectives that the waiter is no member of are the runner's own affair: made before the key,
+ * and in it. */
 static int body_none_of_its_business(tutti_comm *world, int rank)
 {
     tutti_comm *pair = NULL, *later = NULL;

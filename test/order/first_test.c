@@ -1,5 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* first_begin and first_end: who goes first, round by round, and what becomes of the rest when that one fails, dies or does not come. */
+/* first_begin and first_end: who goes first, round by round, and what becomes of the rest when that
+ * one fails, dies or does not come. */
 #include "arena/layout.h"
 #include "order/keys.h"
 #include "support/ranks.h"
@@ -15,7 +16,8 @@
 
 enum { BEGUN = 0, GO = 1, RUNS = 2, LATE = 3 };
 
-/* The n-th call of one rank meets the n-th of the others: each round has one first, and what it wrote is read by all, plainly. */
+/* The n-th call of one rank meets the n-th of the others: each round has one first, and what it
+ * wrote is read by all, plainly. */
 static int body_loops(tutti_comm *world, int rank)
 {
     static const char *const keys[] = { "a", "b", "c", "d", "e" };
@@ -55,8 +57,9 @@ static struct key *key_named(tutti_comm *world, const char *name)
     return NULL;
 }
 
-/* A loop of a hundred thousand rounds is a training loop. The state's version has few bits: where it wraps, no round may be lost. It is
-   set near its end here, in the state that a key is in after 65,000 rounds. */
+/* A loop of a hundred thousand rounds is a training loop. The state's version has few bits: where
+   it wraps, no round may be lost. It is set near its end here, in the state that a key is in after
+   65,000 rounds. */
 static int body_version_wraps(tutti_comm *world, int rank)
 {
     for (int n = 0; n < 20; n++) {
@@ -84,7 +87,8 @@ static void test_version_wraps(void **state)
     assert_int_equal(ranks_run_either(2, body_version_wraps), 0);
 }
 
-/* Rounds are counted in 64 bits. Every rank's books and the key's are set near the end of 32 here, as after that many rounds. */
+/* Rounds are counted in 64 bits. Every rank's books and the key's are set near the end of 32 here,
+ * as after that many rounds. */
 static int body_rounds_beyond_32_bits(tutti_comm *world, int rank)
 {
     const uint64_t near = UINT32_MAX - UINT64_C(3);
@@ -105,7 +109,7 @@ static int body_rounds_beyond_32_bits(tutti_comm *world, int rank)
         CHECK_IS(load_acquire64(&page->number[n]), 1);
     }
     CHECK_IS(load_acquire64(&call->key->rounds), near + 10);
-    call->calls = 0;                                         /* a rank that comes late by any number of rounds goes on */
+    call->calls = 0;                    /* a rank that comes late by any number of rounds goes on */
     CHECK_IS(tutti_first_begin("many", world, NULL), 0);
     return 0;
 }
@@ -116,7 +120,8 @@ static void test_rounds_beyond_32_bits(void **state)
     assert_int_equal(ranks_run_either(2, body_rounds_beyond_32_bits), 0);
 }
 
-/* A runner that dies when its round is done, but before it has said that nobody runs: the round is not run again. */
+/* A runner that dies when its round is done, but before it has said that nobody runs: the round is
+ * not run again. */
 static int body_dies_behind_its_round(tutti_comm *world, int rank)
 {
     int error;
@@ -130,7 +135,8 @@ static int body_dies_behind_its_round(tutti_comm *world, int rank)
     while (load_acquire64(&call->key->rounds) < 1)
         sched_yield();
     CHECK_IS(tutti_first_begin("done", world, NULL), 0);
-    CHECK_IS(tutti_first_begin("done", world, NULL), 1);     /* of the dead one nobody has to be told any more */
+    /* of the dead one nobody has to be told any more */
+    CHECK_IS(tutti_first_begin("done", world, NULL), 1);
     CHECK_IS(tutti_first_end("done", 0, world), 0);
     return 0;
 }
@@ -141,7 +147,8 @@ static void test_dies_behind_its_round(void **state)
     assert_int_equal(ranks_run(2, body_dies_behind_its_round, 1 << 0), 0);
 }
 
-/* The well-known trap: a block that rank 0 alone reaches, with a "rank 0 first" inside. Nobody waits for those who never call. */
+/* The well-known trap: a block that rank 0 alone reaches, with a "rank 0 first" inside. Nobody
+ * waits for those who never call. */
 static int body_only_some(tutti_comm *world, int rank)
 {
     for (int i = 0; i < 3; i++) {
@@ -153,7 +160,8 @@ static int body_only_some(tutti_comm *world, int rank)
     }
     if (rank == 1)
         for (int i = 0; i < 3; i++)
-            CHECK_IS(tutti_first_begin("rank 0 only", world, NULL), 0);      /* three rounds are done; a fourth is its own */
+            /* three rounds are done; a fourth is its own */
+            CHECK_IS(tutti_first_begin("rank 0 only", world, NULL), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 1) {
         CHECK_IS(tutti_first_begin("rank 0 only", world, NULL), 1);
@@ -187,12 +195,14 @@ static int body_misuse(tutti_comm *world, int rank)
         CHECK_IS(tutti_first_end("x", 0, world), -EPERM);    /* once only */
     } else {
         CHECK_IS(ranks_await(BEGUN, 1), 0);
-        CHECK_IS(tutti_first_end("x", 0, world), -EPERM);    /* it runs, but on another rank: nothing is done by this */
+        /* it runs, but on another rank: nothing is done by this */
+        CHECK_IS(tutti_first_end("x", 0, world), -EPERM);
         CHECK_IS(tutti_first_end("x", -EIO, world), -EPERM);
         tutti_call soon = { .timeout_ms = 20 };
         CHECK_IS(tutti_first_begin("x", world, &soon), -ETIMEDOUT);
         ranks_say(GO, 1);
-        CHECK_IS(tutti_first_begin("x", world, NULL), 0);    /* the call that failed counts for nothing: this is round 1 */
+        /* the call that failed counts for nothing: this is round 1 */
+        CHECK_IS(tutti_first_begin("x", world, NULL), 0);
         CHECK_IS(tutti_first_end("x", 0, world), -EPERM);
     }
     CHECK_IS(tutti_first_begin("x", world, &with_work), -EINVAL);
@@ -217,7 +227,8 @@ static void test_misuse(void **state)
     assert_int_equal(ranks_run_either(2, body_misuse), 0);
 }
 
-/* A first one that fails: it alone gets its error, one waiting rank goes first instead, the third uses what that one made. */
+/* A first one that fails: it alone gets its error, one waiting rank goes first instead, the third
+ * uses what that one made. */
 static int body_error_in_end(tutti_comm *world, int rank)
 {
     int first = tutti_first_begin("e", world, NULL);
@@ -252,7 +263,8 @@ static void test_error_in_end(void **state)
 
 static int body_all_fail(tutti_comm *world, int rank)
 {
-    CHECK_IS(tutti_first_begin("f", world, NULL), 1);        /* each in turn: whoever waits takes over from the one that failed */
+    /* each in turn: whoever waits takes over from the one that failed */
+    CHECK_IS(tutti_first_begin("f", world, NULL), 1);
     fetch_add64(&page->number[0], 1);
     CHECK_IS(tutti_first_end("f", 5, world), 5);
     CHECK_IS(tutti_barrier(world, NULL), 0);
@@ -305,7 +317,8 @@ static void test_runner_dies(void **state)
     assert_int_equal(ranks_run(3, body_runner_dies, 1 << 1), 0);
 }
 
-/* Frees the comm, or leaves the world, with a key still running: that is an end of the runner, too. */
+/* Frees the comm, or leaves the world, with a key still running: that is an end of the
+ * runner, too. */
 static int body_runner_leaves(tutti_comm *world, int rank)
 {
     tutti_comm *sub;
@@ -318,7 +331,7 @@ static int body_runner_leaves(tutti_comm *world, int rank)
         CHECK_IS(tutti_comm_free(sub), 0);
         CHECK_IS(ranks_await(GO, 1), 0);
         CHECK_IS(ranks_sleeps_for_key(world, 1), 0);
-        return 0;                                            /* an orderly end, a running key left behind */
+        return 0;                                   /* an orderly end, a running key left behind */
     }
     CHECK_IS(ranks_await(BEGUN, 1), 0);
     CHECK_IS(tutti_first_begin("l", sub, NULL), 1);
@@ -363,7 +376,8 @@ static void test_abort(void **state)
     assert_int_equal(ranks_run_either(3, body_abort), 0);
 }
 
-/* The runner ends the key, and then the comm fails, while the waiter has seen the key run and not begun to sleep: the key is done. */
+/* The runner ends the key, and then the comm fails, while the waiter has seen the key run and not
+ * begun to sleep: the key is done. */
 static int looks_at_clock;
 
 static uint64_t slow_now(void *arg)

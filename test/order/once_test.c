@@ -1,6 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* What a function under tutti_once did is counted in memory that all ranks share; the words of that memory are also how ranks wait for
- * each other, so nothing here depends on who is quick. */
+/* What a function under tutti_once did is counted in memory that all ranks share; the words of that
+ * memory are also how ranks wait for each other, so nothing here depends on who is quick. */
 #include "arena/layout.h"
 #include "group/comm.h"
 #include "support/ranks.h"
@@ -56,7 +56,8 @@ static void test_once_in_total(void **state)
     assert_int_equal(ranks_run_either(3, body_once_in_total), 0);
 }
 
-/* The runner does not end before the other two sleep for it; what it wrote last, plainly, they read. */
+/* The runner does not end before the other two sleep for it; what it wrote last, plainly,
+ * they read. */
 static int run_slowly(void *arg)
 {
     tutti_comm *world = arg;
@@ -97,7 +98,8 @@ static int body_failing(tutti_comm *world, int rank)
         ranks_count(r == 7 ? PASSED : FAILED);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(load_acquire32(&page->word[RUNS]), 3);
-    CHECK_IS(load_acquire32(&page->word[FAILED]), 1);        /* one rank each got an error: the one whose run it was */
+    /* one rank each got an error: the one whose run it was */
+    CHECK_IS(load_acquire32(&page->word[FAILED]), 1);
     CHECK_IS(load_acquire32(&page->word[PASSED]), 1);
     return 0;
 }
@@ -154,7 +156,8 @@ static int body_runner_killed(tutti_comm *world, int rank)
     CHECK_IS(load_acquire32(&page->word[RUNS]), 1);          /* one took over, one passed */
     CHECK_IS(tutti_once("dies", die_in_it, world, world, NULL), 0);
     CHECK_IS(load_acquire32(&page->word[RUNS]), 1);
-    CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);       /* a death is met by the next collective, not by once */
+    /* a death is met by the next collective, not by once */
+    CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);
     CHECK_IS(tutti_once("dies", die_in_it, world, world, NULL), -ECANCELED);
     return 0;
 }
@@ -251,7 +254,8 @@ static int hold_until_told(void *arg)
 static int body_deadline(tutti_comm *world, int rank)
 {
     tutti_call soon = { .timeout_ms = 30 };
-    CHECK_IS(tutti_set_timeout(world, 20), 0);               /* the comm's own deadline is not for waits on a living runner */
+    /* the comm's own deadline is not for waits on a living runner */
+    CHECK_IS(tutti_set_timeout(world, 20), 0);
     if (rank == 0)
         CHECK_IS(tutti_once("held", hold_until_told, NULL, world, NULL), 0);
     else {
@@ -263,7 +267,7 @@ static int body_deadline(tutti_comm *world, int rank)
         CHECK_IS(tutti_once("held", hold_until_told, NULL, world, NULL), 0);
     }
     CHECK_IS(tutti_set_timeout(world, 0), 0);
-    CHECK_IS(tutti_barrier(world, NULL), 0);                 /* the deadline failed that call alone */
+    CHECK_IS(tutti_barrier(world, NULL), 0);            /* the deadline failed that call alone */
     return 0;
 }
 
@@ -287,7 +291,7 @@ static int body_no_deadline(tutti_comm *world, int rank)
         return 0;
     }
     CHECK_IS(ranks_sleeps_for_key(world, 1), 0);
-    tutti_call soon = { .timeout_ms = 100 };                 /* a hundred of the comm's deadlines pass here */
+    tutti_call soon = { .timeout_ms = 100 };    /* a hundred of the comm's deadlines pass here */
     CHECK_IS(tutti_once("held", hold_until_told, NULL, world, &soon), -ETIMEDOUT);
     ranks_say(GO, 1);
     return 0;
@@ -353,7 +357,8 @@ static int fill(tutti_comm *comm, int from, int to)
     return 0;
 }
 
-/* The table is full: an error that says so, on that rank, and everything that is there goes on. Room comes back with the comm's end. */
+/* The table is full: an error that says so, on that rank, and everything that is there goes on.
+ * Room comes back with the comm's end. */
 static int body_full_table(tutti_comm *world, int rank)
 {
     tutti_comm *sub;
@@ -382,7 +387,8 @@ static void test_full_table(void **state)
     assert_int_equal(ranks_run_either(2, body_full_table), 0);
 }
 
-/* Comms come and go with keys of their own: neither the arena's table nor the rank's books may grow by that. */
+/* Comms come and go with keys of their own: neither the arena's table nor the rank's books may
+ * grow by that. */
 static int body_keys_come_and_go(tutti_comm *world, int rank)
 {
     (void)rank;

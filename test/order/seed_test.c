@@ -1,6 +1,7 @@
 /* ctest: timeout=60 */
-/* Seeds are part of the contract: a program that notes (base, rank) can be repeated for ever. So the values are computed here a second
- * time, by splitmix64 as its authors published it: a state that steps by the golden ratio, and the mix of that state. */
+/* Seeds are part of the contract: a program that notes (base, rank) can be repeated for ever. So
+ * the values are computed here a second time, by splitmix64 as its authors published it: a state
+ * that steps by the golden ratio, and the mix of that state. */
 #include "order/order.h"
 #include "support/ranks.h"
 
@@ -33,7 +34,8 @@ static void test_reference(void **state)
 {
     uint64_t zero = 0;
     (void)state;
-    /* The first two of splitmix64 from 0, as every published implementation gives them: the reference itself is right. */
+    /* The first two of splitmix64 from 0, as every published implementation gives them: the
+     * reference itself is right. */
     assert_true(splitmix64(&zero) == 0xe220a8397b1dcdafull);
     assert_true(splitmix64(&zero) == 0x6e789e6aa1b965f4ull);
 }
@@ -58,7 +60,8 @@ static void test_distinct(void **state)
     enum { BASES = 64, RANKS = 256 };
     static uint64_t all[BASES * RANKS];
     (void)state;
-    /* Neighbouring bases with neighbouring ranks are where base + rank or base * size + rank would meet. */
+    /* Neighbouring bases with neighbouring ranks are where base + rank or base * size + rank
+     * would meet. */
     for (uint64_t b = 0; b < BASES; b++)
         for (uint64_t r = 0; r < RANKS; r++)
             all[b * RANKS + r] = order_seed(b, r);

@@ -1,5 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* Turns leave their trace in a shared log, one entry each: the log of n rounds is 0, 1, 2 … n times over. */
+/* Turns leave their trace in a shared log, one entry each: the log of n rounds is 0, 1, 2 … n
+ * times over. */
 #include "group/comm.h"
 #include "support/ranks.h"
 
@@ -60,8 +61,8 @@ static void test_misuse(void **state)
     assert_int_equal(ranks_run_either(3, body_misuse), 0);
 }
 
-/* Rank 0 keeps its turn until rank 1's patience has ended. That call alone fails, and counts as taken: rank 2 comes when rank 0 ends,
-   and the next round is everybody's. */
+/* Rank 0 keeps its turn until rank 1's patience has ended. That call alone fails, and counts as
+   taken: rank 2 comes when rank 0 ends, and the next round is everybody's. */
 static int body_deadline(tutti_comm *world, int rank)
 {
     tutti_call soon = { .timeout_ms = 30 };
@@ -91,7 +92,8 @@ static void test_deadline(void **state)
     assert_int_equal(ranks_run_either(3, body_deadline), 0);
 }
 
-/* Rank 1 dies in its second turn. Rank 2 behind it and rank 0 before its next one meet it, once; it is the comm's failure. */
+/* Rank 1 dies in its second turn. Rank 2 behind it and rank 0 before its next one meet it, once; it
+ * is the comm's failure. */
 static int body_death(tutti_comm *world, int rank)
 {
     CHECK_IS(tutti_turn_begin(world, NULL), 0);
@@ -123,7 +125,8 @@ static void test_death(void **state)
     assert_int_equal(ranks_run(3, body_death, 1 << 1), 0);
 }
 
-/* Rank 2 dies, which only rank 0 meets, in a receive: it begins no turn any more, and rank 1 behind it hears so, and of whom. */
+/* Rank 2 dies, which only rank 0 meets, in a receive: it begins no turn any more, and rank 1 behind
+ * it hears so, and of whom. */
 static int body_death_elsewhere(tutti_comm *world, int rank)
 {
     int x;
@@ -177,7 +180,8 @@ static int body_abort(tutti_comm *world, int rank)
         CHECK_IS(tutti_comm_abort(world, "enough"), 0);
         CHECK_IS(tutti_turn_end(world), 0);
     } else if (rank == 2) {
-        CHECK_IS(tutti_turn_begin(world, NULL), -ECANCELED); /* its turn never came: rank 1 does not call */
+        /* its turn never came: rank 1 does not call */
+        CHECK_IS(tutti_turn_begin(world, NULL), -ECANCELED);
         ranks_say(GO, 1);
     }
     CHECK_IS(ranks_await(GO, 1), 0);
@@ -192,8 +196,9 @@ static void test_abort(void **state)
     assert_int_equal(ranks_run_either(3, body_abort), 0);
 }
 
-/* The comm fails while rank 2 waits for a turn that will never be: ranks 0 and 1 met a deadline in a barrier and may not begin any more.
-   Without a look at the verdict rank 2 would wait out its own deadline of half an hour. */
+/* The comm fails while rank 2 waits for a turn that will never be: ranks 0 and 1 met a deadline in
+   a barrier and may not begin any more. Without a look at the verdict rank 2 would wait out its own
+   deadline of half an hour. */
 static int body_failed_comm(tutti_comm *world, int rank)
 {
     tutti_call soon = { .timeout_ms = 30 };
@@ -227,7 +232,7 @@ static int body_comms_apart(tutti_comm *world, int rank)
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     for (int i = 0; i < 150; i++)
-        CHECK_IS(page->bytes[8 + i], 2 - i % 3);             /* in the comm's order, not the world's */
+        CHECK_IS(page->bytes[8 + i], 2 - i % 3);        /* in the comm's order, not the world's */
     CHECK_IS(tutti_turn_end(world), -EPERM);
     CHECK_IS(tutti_comm_free(back), 0);
     return 0;

@@ -1,5 +1,6 @@
-/* A small tree of files stands for /sys/fs/cgroup: the walk must offer every directory of the path, of both versions, and
- * survive a path that is not there. What cpu and memory make of it is theirs. */
+/* A small tree of files stands for /sys/fs/cgroup: the walk must offer every directory of the
+ * path, of both versions, and survive a path that is not there. What cpu and memory make of it
+ * is theirs. */
 #include "os/cgroup.h"
 
 #include "tree.h"
@@ -37,7 +38,8 @@ static void test_version_2_up_to_the_root(void **state)
 {
     (void)state;
     struct visits v;
-    assert_string_equal(walked(&v, "0::/a/b.slice\n", "cpu"), "/a/b.slice|/a||/unified/a/b.slice|/unified/a|/unified||/cpu|");
+    assert_string_equal(walked(&v, "0::/a/b.slice\n", "cpu"),
+                        "/a/b.slice|/a||/unified/a/b.slice|/unified/a|/unified||/cpu|");
     assert_string_equal(walked(&v, "0::/\n", "cpu"), "|/unified||/cpu|");
 }
 
@@ -45,7 +47,8 @@ static void test_version_1_by_either_name(void **state)
 {
     (void)state;
     struct visits v;
-    assert_string_equal(walked(&v, "4:cpu,cpuacct:/x\n3:memory:/y\n", "cpu"), "/cpu/x|/cpu|/cpu,cpuacct/x|/cpu,cpuacct||/cpu|");
+    assert_string_equal(walked(&v, "4:cpu,cpuacct:/x\n3:memory:/y\n", "cpu"),
+                        "/cpu/x|/cpu|/cpu,cpuacct/x|/cpu,cpuacct||/cpu|");
     assert_string_equal(walked(&v, "2:cpuset:/x\n1:cpu:/\n", "cpu"), "/cpu||/cpu|");
     assert_string_equal(walked(&v, "9:name=systemd:/z\n", "cpu"), "|/cpu|");
 }

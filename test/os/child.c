@@ -1,4 +1,5 @@
-/* fork, pipes and seccomp, each checked once here so that the tests can be about their own subject. */
+/* fork, pipes and seccomp, each checked once here so that the tests can be about their
+ * own subject. */
 #include "child.h"
 
 #include "base/clock.h"
@@ -68,7 +69,8 @@ int child_becomes(const struct process_id *id, const char *word)
         const char *state = process_state(id, NULL);
         if (strcmp(state, word) == 0)
             return 1;
-        if (strcmp(state, "gone") == 0 || (strcmp(state, "zombie") == 0 && strcmp(word, "gone") != 0) || clock_ns() > end)
+        if (strcmp(state, "gone") == 0
+            || (strcmp(state, "zombie") == 0 && strcmp(word, "gone") != 0) || clock_ns() > end)
             return 0;
         sched_yield();
     }
@@ -102,8 +104,10 @@ int child_hear(const struct child_pipe *p)
 
 int child_forbid(int number, int arg, unsigned value, int error)
 {
-    size_t field_at = arg < 0 ? offsetof(struct seccomp_data, nr) : offsetof(struct seccomp_data, args) + 8 * (size_t)arg;
-    unsigned field = (unsigned)field_at;             /* the low half of an argument, on the machines we build for */
+    size_t field_at = arg < 0 ? offsetof(struct seccomp_data, nr)
+                              : offsetof(struct seccomp_data, args) + 8 * (size_t)arg;
+    /* the low half of an argument, on the machines we build for */
+    unsigned field = (unsigned)field_at;
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 3),

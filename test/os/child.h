@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-enum { CHILD_SKIP = 77, PATIENCE_S = 60 };           /* PATIENCE_S: how long a test that fails takes to say so */
+/* PATIENCE_S: how long a test that fails takes to say so */
+enum { CHILD_SKIP = 77, PATIENCE_S = 60 };
 
 /* In a child: leave with 1 and say where. */
 #define CHILD_CHECK(condition) \
@@ -30,7 +31,8 @@ void child_kill(pid_t pid);                          /* SIGKILL, then reaped */
 /* Memory that children share. */
 void *child_memory(size_t bytes);
 
-/* 1: somebody's state has become `word`; 0: it ended without, or patience did. Looks again and again, yielding in between. */
+/* 1: somebody's state has become `word`; 0: it ended without, or patience did. Looks again and
+ * again, yielding in between. */
 int child_becomes(const struct process_id *id, const char *word);
 
 /* One byte through a pipe: the way for a child to say "here", and for the test to say "go on". */
@@ -40,8 +42,8 @@ void child_pipe_close(struct child_pipe *p);
 int child_say(const struct child_pipe *p);           /* 0 or -1 */
 int child_hear(const struct child_pipe *p);          /* 0 or -1; waits */
 
-/* From now on this process's system call `number` fails with `error` if its argument `arg` is `value` (arg -1: always).
-   0, or -1: no seccomp here. */
+/* From now on this process's system call `number` fails with `error` if its argument `arg` is
+   `value` (arg -1: always). 0, or -1: no seccomp here. */
 int child_forbid(int number, int arg, unsigned value, int error);
 
 #endif

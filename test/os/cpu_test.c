@@ -1,4 +1,5 @@
-/* How many CPUs, by mask and by quota, and staying on one. Bindings happen in children, so that no test inherits one. */
+/* How many CPUs, by mask and by quota, and staying on one. Bindings happen in children, so that no
+ * test inherits one. */
 #include "os/cpu.h"
 
 #include "child.h"

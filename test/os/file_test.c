@@ -1,4 +1,5 @@
-/* Small files come whole or cut, never without their final 0; descriptors move out of the way if they can. */
+/* Small files come whole or cut, never without their final 0; descriptors move out of the way if
+ * they can. */
 #include "os/file.h"
 
 #include "child.h"

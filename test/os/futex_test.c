@@ -1,5 +1,6 @@
-/* A sleeper in another process is woken by a changed word, by a wake, by time, by a signal, and by nothing else that
- * matters; without futex_waitv the caller is told so. A sleeper's proof of sleep is its state in /proc. */
+/* A sleeper in another process is woken by a changed word, by a wake, by time, by a signal, and by
+ * nothing else that matters; without futex_waitv the caller is told so. A sleeper's proof of sleep
+ * is its state in /proc. */
 #include "os/futex.h"
 
 #include "child.h"
@@ -22,7 +23,12 @@ enum { FUTEX_WAITV_NUMBER = 449 };
 
 static const uint64_t patience = (uint64_t)PATIENCE_S * 1000000000u;
 
-struct table { shared32 words[FUTEX_WORDS]; struct process_id sleeper; struct child_pipe here; int n; };
+struct table {
+    shared32 words[FUTEX_WORDS];
+    struct process_id sleeper;
+    struct child_pipe here;
+    int n;
+};
 
 static struct table *new_table(int n)
 {
@@ -39,7 +45,8 @@ static bool have_waitv(void)
     return futex_wait_any(&one, 1, 0) != -ENOSYS;
 }
 
-/* n 0: the plain wait on word 0; else all n words. Returns what the wait returned, as an exit status. */
+/* n 0: the plain wait on word 0; else all n words. Returns what the wait returned, as an
+ * exit status. */
 static int sleeper(void *arg)
 {
     struct table *t = arg;
@@ -50,7 +57,8 @@ static int sleeper(void *arg)
     for (int i = 0; i < t->n; i++)
         words[i] = (struct futex_word){ &t->words[i], 0 };
     do
-        result = t->n ? futex_wait_any(words, t->n, patience) : futex_wait(&t->words[0], 0, patience);
+        result = t->n ? futex_wait_any(words, t->n, patience)
+                      : futex_wait(&t->words[0], 0, patience);
     while (result == 0 && load_acquire32(&t->words[t->n ? t->n - 1 : 0]) == 0);
     return -result;
 }

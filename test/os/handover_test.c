@@ -1,4 +1,5 @@
-/* Meeting under a name, messages with and without a descriptor, and all that a stranger or a dead listener can do to it. */
+/* Meeting under a name, messages with and without a descriptor, and all that a stranger or a dead
+ * listener can do to it. */
 #include "os/handover.h"
 
 #include "child.h"
@@ -172,7 +173,8 @@ static void test_surplus_descriptors_are_closed(void **state)
         assert_int_equal(resources_descriptors(), before + 1);
         close(fd);
     }
-    int before = resources_descriptors(), fd = -1;             /* the message does not fit: its descriptor goes with it */
+    /* the message does not fit: its descriptor goes with it */
+    int before = resources_descriptors(), fd = -1;
     assert_int_equal(handover_send(ends[0], "0123456789", 10, ends[0], 0), 0);
     assert_int_equal(handover_recv(ends[1], room, 4, &fd, 0), -EMSGSIZE);
     assert_int_equal(fd, -1);

@@ -1,4 +1,5 @@
-/* What is known to be the program's own memory for good, and what is not, though it may be as ordinary. */
+/* What is known to be the program's own memory for good, and what is not, though it may be
+ * as ordinary. */
 #include "os/host_memory.h"
 
 #include <pthread.h>
@@ -17,7 +18,8 @@ static struct host_memory host_memory;
 static int known_places(void)
 {
     int here = 0;
-    return host_memory_has(&host_memory, &here) && host_memory_has(&host_memory, &initialised) && host_memory_has(&host_memory, &zeroed);
+    return host_memory_has(&host_memory, &here) && host_memory_has(&host_memory, &initialised)
+        && host_memory_has(&host_memory, &zeroed);
 }
 
 static void test_variables_and_stack(void **state)
@@ -28,13 +30,14 @@ static void test_variables_and_stack(void **state)
     assert_false(host_memory_has(&host_memory, (void *)UINTPTR_MAX));
 }
 
-/* The heap is asked for by its end: what it grows by later is known, and what it gives back is not. */
+/* The heap is asked for by its end: what it grows by later is known, and what it gives
+ * back is not. */
 static void test_heap_as_it_grows(void **state)
 {
     (void)state;
     char *end = sbrk(0);
     if (!host_memory.heap_from)
-        skip();                                      /* an allocator that uses no heap of the system's */
+        skip();                                 /* an allocator that uses no heap of the system's */
     assert_true(host_memory_has(&host_memory, end - 1));
     assert_false(host_memory_has(&host_memory, end));
     if (sbrk(4096) != end)
@@ -64,7 +67,7 @@ static void test_what_comes_and_goes(void **state)
     assert_int_equal(pthread_create(&thread, NULL, look_from_a_thread, &there), 0);
     pthread_join(thread, NULL);
     assert_int_equal(there, 0);
-    assert_false(host_memory_has(&host_memory, (const void *)(uintptr_t)&sbrk));            /* a library */
+    assert_false(host_memory_has(&host_memory, (const void *)(uintptr_t)&sbrk));    /* a library */
 }
 
 static void test_in_a_forked_child(void **state)
@@ -84,7 +87,7 @@ int main(void)
         cmocka_unit_test(test_variables_and_stack), cmocka_unit_test(test_heap_as_it_grows),
         cmocka_unit_test(test_what_comes_and_goes), cmocka_unit_test(test_in_a_forked_child),
     };
-    void *volatile some = malloc(1);                 /* so that there is a heap; volatile: so that the call stays */
+    void *volatile some = malloc(1); /* so that there is a heap; volatile: so that the call stays */
     free(some);
     host_memory_find(&host_memory);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* A kept descriptor is what it was, or nobody's business: of every kind of file, each of them in the place of each other one and of another of
- * its own kind. */
+/* A kept descriptor is what it was, or nobody's business: of every kind of file, each of them in
+ * the place of each other one and of another of its own kind. */
 #include "os/kept.h"
 
 #include "child.h"
@@ -42,8 +42,9 @@ static int make_pipe(void)
 
 /* renewed: another one of the kind is another file. */
 static const struct kind { int (*make)(void); bool renewed; } kinds[] = {
-    { make_memory, true }, { make_socket, true }, { make_event, true }, { make_pipe, true }, { make_epoll, false }, { make_null, false },
-    { make_zero, false }, { make_folder, false }, { make_self, false }, { make_other, false },
+    { make_memory, true }, { make_socket, true }, { make_event, true }, { make_pipe, true },
+    { make_epoll, false }, { make_null, false }, { make_zero, false }, { make_folder, false },
+    { make_self, false }, { make_other, false },
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 

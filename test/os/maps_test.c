@@ -41,8 +41,9 @@ static void test_both_ways_agree(void **state)
         const uintptr_t asked[] = { at, m.from, m.to - 1 };
         for (int i = 0; i < 3; i++) {
             assert_int_equal(maps_at_by_text(asked[i], &other), 0);
-            assert_true(other.from == m.from && other.to == m.to && other.readable == m.readable && other.writable == m.writable
-                        && other.executable == m.executable && other.shared == m.shared && other.file == m.file);
+            assert_true(other.from == m.from && other.to == m.to && other.readable == m.readable
+                        && other.writable == m.writable && other.executable == m.executable
+                        && other.shared == m.shared && other.file == m.file);
             assert_string_equal(other.name, m.name);
         }
     }

@@ -1,4 +1,5 @@
-/* What an arena stands on: it cannot be cut, shows its name, shares its bytes, is there when populated and gone when released. */
+/* What an arena stands on: it cannot be cut, shows its name, shares its bytes, is there when
+ * populated and gone when released. */
 #include "os/memory.h"
 
 #include "child.h"
@@ -124,7 +125,8 @@ static void test_two_mappings_are_one_memory(void **state)
     a[size - 1] = 'y';
     assert_int_equal(b[0], 'x');
     assert_int_equal(b[size - 1], 'y');
-    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);      /* the kernel writes, so a refusal is an error and no signal */
+    /* the kernel writes, so a refusal is an error and no signal */
+    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     assert_int_equal(read(zero, b, 1), -1);
     assert_int_equal(errno, EFAULT);
     close(zero);
@@ -134,7 +136,8 @@ static void test_two_mappings_are_one_memory(void **state)
     close(fd);
 }
 
-/* The neighbourhood reserved for alignment is given back: mapping and unmapping leaves the address space as it was. */
+/* The neighbourhood reserved for alignment is given back: mapping and unmapping leaves the address
+ * space as it was. */
 static long address_space_kib(void)
 {
     char line[200];
@@ -157,7 +160,9 @@ static void test_odd_sizes_leave_no_holes(void **state)
     for (uint64_t bytes = 1; bytes <= 9000; bytes += 4499) {
         char *at = memory_map(fd, bytes, &error);
         assert_non_null(at);
-        assert_int_equal(address_space_kib() - before, (long)((bytes + memory_page() - 1) / memory_page() * memory_page() / 1024));
+        assert_int_equal(address_space_kib() - before,
+                         (long)((bytes + memory_page() - 1) / memory_page() * memory_page()
+                                / 1024));
         memory_unmap(at, bytes);
         assert_int_equal(address_space_kib(), before);
     }
@@ -178,7 +183,8 @@ static void test_a_mapping_that_cannot_be(void **state)
     assert_int_equal(error, -ENOMEM);
 }
 
-/* 1 or 0: "dd" (not in core dumps) among the flags of the mapping that holds at; -1: the kernel does not say. */
+/* 1 or 0: "dd" (not in core dumps) among the flags of the mapping that holds at; -1: the kernel
+ * does not say. */
 static int not_dumped(const void *at)
 {
     char line[4096];
@@ -231,7 +237,8 @@ static int populates(void *arg)
     size_t page = memory_page();
     CHILD_CHECK(at && present(at, 16) == 0);
     at[3 * page + 5] = 'k';
-    CHILD_CHECK(memory_populate(at + 2 * page + 100, 3 * page) == 0);       /* from inside page 2 to inside page 5 */
+    /* from inside page 2 to inside page 5 */
+    CHILD_CHECK(memory_populate(at + 2 * page + 100, 3 * page) == 0);
     CHILD_CHECK(present(at, 16) == 4);
     CHILD_CHECK(at[3 * page + 5] == 'k');
     CHILD_CHECK(memory_populate(at, 0) == 0);
@@ -352,7 +359,8 @@ static void test_over_what_is_mapped(void **state)
     close(fd);
 }
 
-/* Whatever the system makes of the wish, all of it is there, and what is said of it is what is so. */
+/* Whatever the system makes of the wish, all of it is there, and what is said of it is
+ * what is so. */
 static void test_huge_pages_are_a_wish(void **state)
 {
     (void)state;
@@ -365,7 +373,8 @@ static void test_huge_pages_are_a_wish(void **state)
     printf("%zu of 4 MiB in huge pages\n", huge >> 20);
     assert_true(huge == 0 || huge == (size_t)2 << 20 || huge == (size_t)4 << 20);
     assert_int_equal(memory_huge(at, (size_t)bytes), huge);
-    assert_int_equal(memory_huge(at + ((size_t)6 << 20), (size_t)2 << 20), 0);       /* the last is not whole */
+    /* the last is not whole */
+    assert_int_equal(memory_huge(at + ((size_t)6 << 20), (size_t)2 << 20), 0);
     assert_int_equal(fstat(fd, &st), 0);
     assert_true((uint64_t)st.st_blocks * 512 >= bytes - 3 * 4096);
     memset(at, 1, (size_t)bytes);
@@ -394,8 +403,9 @@ static void test_huge_pages_by_smaps(void **state)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        memset(at, 1, (size_t)bytes);                /* a child maps shared memory when it touches it */
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        memset(at, 1, (size_t)bytes);           /* a child maps shared memory when it touches it */
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
             _exit(77);
         _exit(memory_huge(at, (size_t)bytes) == huge ? 0 : 1);
     }

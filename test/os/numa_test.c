@@ -1,5 +1,6 @@
-/* On most machines there is one node, and the test says no more than that a binding keeps to the mask; on several, that the
- * nodes share out the CPUs. Which node an index means is asked of a machine that the test makes up. */
+/* On most machines there is one node, and the test says no more than that a binding keeps to the
+ * mask; on several, that the nodes share out the CPUs. Which node an index means is asked of a
+ * machine that the test makes up. */
 #include "os/numa.h"
 
 #include "child.h"
@@ -89,10 +90,13 @@ static void test_a_node_never_widens_the_mask(void **state)
 static void test_an_index_is_one_of_the_allowed_nodes(void **state)
 {
     (void)state;
-    struct numa_node node[] = { { .number = 0, .cpus = { 0x0f } }, { .number = 2, .cpus = { 0xf0 } }, { .number = 5 },
+    struct numa_node node[] = { { .number = 0, .cpus = { 0x0f } },
+                                { .number = 2, .cpus = { 0xf0 } },
+                                { .number = 5 },
                                 { .number = 6, .cpus = { 0xf00, 1 } } };
     const struct numa_map map = { 4, node };
-    uint64_t all[WORDS] = { 0xfff, 1 }, some[WORDS] = { 0x3c0 }, none[WORDS] = { 0xf000 }, cpus[NUMA_CPU_WORDS];
+    uint64_t all[WORDS] = { 0xfff, 1 }, some[WORDS] = { 0x3c0 }, none[WORDS] = { 0xf000 },
+             cpus[NUMA_CPU_WORDS];
     const int expected[] = { 0, 2, 6, 0, 2, 6 };
     for (int i = 0; i < 6; i++)
         assert_int_equal(numa_map_pick(&map, all, i, cpus), expected[i]);
@@ -118,7 +122,7 @@ static void test_the_map_is_this_machine_s(void **state)
     struct numa_map map;
     assert_true(cpu_mask(mask, WORDS) > 0);
     if (numa_map_read(&map) < 0)
-        return;                                                  /* forbidden here: then there is one node, as far as anybody can say */
+        return;             /* forbidden here: then there is one node, as far as anybody can say */
     struct numa_set set = numa_map_of(&map, mask, WORDS);
     assert_true(map.count >= 1);
     assert_int_equal(numa_several(), map.count > 1);
@@ -139,19 +143,22 @@ static void test_a_policy_belongs_to_the_memory(void **state)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int fd = memfd_create("numa", 0);
     assert_int_equal(ftruncate(fd, (off_t)(4 * page)), 0);
-    char *one = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), *two = mmap(NULL, 4 * page, PROT_READ, MAP_SHARED, fd, 0);
+    char *one = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
+         *two = mmap(NULL, 4 * page, PROT_READ, MAP_SHARED, fd, 0);
     assert_true(one != MAP_FAILED && two != MAP_FAILED);
     if (numa_map_read(&map) == 0 && numa_policy_at(one, &seen) == 0) {
         numa_set_add(&set, map.node[0].number);
         struct numa_policy wanted = numa_prefer(&set);
         assert_int_equal(wanted.mode, MPOL_PREFERRED);
-        assert_true(numa_policy_is_local(&seen) && numa_policy_is_local(&local) && !numa_policy_is_local(&wanted));
+        assert_true(numa_policy_is_local(&seen) && numa_policy_is_local(&local)
+                    && !numa_policy_is_local(&wanted));
         int tried = numa_policy_try(), set_now = numa_policy_set(one + page, 2 * page, &wanted);
         assert_int_equal(tried, set_now);
         if (set_now == 0) {
             for (size_t i = 0; i < 4; i++) {
                 assert_int_equal(numa_policy_at(two + i * page, &seen), 0);
-                assert_int_equal(memcmp(&seen, i == 1 || i == 2 ? &wanted : &local, sizeof seen), 0);
+                assert_int_equal(memcmp(&seen, i == 1 || i == 2 ? &wanted : &local, sizeof seen),
+                                 0);
             }
             assert_int_equal(numa_policy_set(one + page, 2 * page, &local), 0);
             assert_int_equal(numa_policy_at(two + page, &seen), 0);

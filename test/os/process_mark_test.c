@@ -1,6 +1,6 @@
 /* ctest: labels=tsan */
-/* The mark does what the whole library rests on: whoever sleeps on it is woken by the kernel when the holder goes, by
- * SIGKILL or by the end of its thread, and the next one can take it over. */
+/* The mark does what the whole library rests on: whoever sleeps on it is woken by the kernel when
+ * the holder goes, by SIGKILL or by the end of its thread, and the next one can take it over. */
 #include "os/process.h"
 
 #include "child.h"
@@ -83,7 +83,8 @@ static pid_t start_holder(struct scene *s)
     return pid;
 }
 
-/* Sleeps on the mark and one other word, as a rank does, as long as the mark is held; passes the wake on, as a rank must. */
+/* Sleeps on the mark and one other word, as a rank does, as long as the mark is held; passes the
+ * wake on, as a rank must. */
 static int sleep_while_held(struct scene *s)
 {
     for (;;) {
@@ -216,7 +217,8 @@ static int takes_over(void *arg)
     return 1;
 }
 
-/* The second holder's mark must be as good as the first's: it is killed in turn, and a third takes it and leaves it. */
+/* The second holder's mark must be as good as the first's: it is killed in turn, and a third takes
+ * it and leaves it. */
 static void test_a_dead_one_s_mark_is_taken_over(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Who is there and who is not: the living, zombies, the reaped, another process under the same number, a thread that ended,
- * an exec, another pid namespace; each asked with a pidfd and without. */
+/* Who is there and who is not: the living, zombies, the reaped, another process under the
+ * same number, a thread that ended, an exec, another pid namespace; each asked with a pidfd
+ * and without. */
 #include "os/process.h"
 
 #include "child.h"
@@ -152,7 +153,9 @@ static int makes_a_clock(void *arg)
 static void test_another_clock(void **state)
 {
     (void)state;
-    static const char *const offsets[] = { "monotonic 100000 0\nboottime 100000 0\n", "monotonic 7 5000\nboottime 7 777777777\n" };
+    static const char *const offsets[] = { "monotonic 100000 0\nboottime 100000 0\n",
+                                           "monotonic 7 5000\n"
+                                           "boottime 7 777777777\n" };
     struct clocks *c = child_memory(sizeof *c);
     assert_int_equal(process_self(&c->machine), 0);
     for (int i = 0; i < 2; i++) {
@@ -208,7 +211,8 @@ static void test_another_namespace_cannot_be_asked(void **state)
     assert_string_equal(process_state(&id, NULL), "out of sight");
 }
 
-/* In a pid namespace of its own, but with our /proc, where the child's number means somebody else. */
+/* In a pid namespace of its own, but with our /proc, where the child's number means
+ * somebody else. */
 static int asks_from_inside(void *arg)
 {
     struct scene *s = arg;
@@ -267,7 +271,8 @@ static void test_a_thread_that_ended_is_gone(void **state)
     expect_alive(&s->second, pidfd, 1);
     assert_int_equal(child_say(&s->go), 0);
     pthread_join(thread, NULL);
-    assert_true(child_becomes(&s->second, "gone"));  /* the kernel takes it off the list a moment after the join */
+    /* the kernel takes it off the list a moment after the join */
+    assert_true(child_becomes(&s->second, "gone"));
     expect_alive(&s->second, pidfd, 0);
     if (pidfd >= 0)
         close(pidfd);
@@ -283,7 +288,8 @@ static int leader_ends(void *arg)
     pthread_exit(NULL);
 }
 
-/* /proc/PID says "zombie" for a process whose first thread ended; the rank of another of its threads lives. */
+/* /proc/PID says "zombie" for a process whose first thread ended; the rank of another of its
+ * threads lives. */
 static void test_a_process_without_its_first_thread_lives(void **state)
 {
     (void)state;
@@ -309,7 +315,8 @@ static void *thread_stays(void *arg)
     return NULL;
 }
 
-/* Every end of "here" that the child has closes by its exec; the program then waits for its input. */
+/* Every end of "here" that the child has closes by its exec; the program then waits for
+ * its input. */
 static int execs_under_a_thread(void *arg)
 {
     struct scene *s = arg;

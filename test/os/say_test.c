@@ -1,5 +1,6 @@
 /* ctest: timeout=60 */
-/* A text to stderr is whole or dropped; who says it is neither blocked nor killed, whatever stderr is. */
+/* A text to stderr is whole or dropped; who says it is neither blocked nor killed, whatever
+ * stderr is. */
 #include "os/say.h"
 
 #include <fcntl.h>
@@ -108,7 +109,8 @@ static void dropped(void **state)
         close(p[1]);
         close(over[1]);
         twice();
-        _exit(write(over[0], &byte, 1) == 1 && read(over[0], &byte, 1) == 0 ? 7 : 8);        /* when the reader has had the first one */
+        /* when the reader has had the first one */
+        _exit(write(over[0], &byte, 1) == 1 && read(over[0], &byte, 1) == 0 ? 7 : 8);
     }
     close(p[1]);
     close(over[0]);
@@ -155,6 +157,9 @@ int main(void)
 {
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)('a' + i % 26);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(arrives), cmocka_unit_test(full), cmocka_unit_test(dropped), cmocka_unit_test(closed), cmocka_unit_test(without_threads) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrives), cmocka_unit_test(full), cmocka_unit_test(dropped),
+        cmocka_unit_test(closed), cmocka_unit_test(without_threads)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* mkdtemp, and a removal that goes no deeper than what was made here: nftw without following links. */
+/* mkdtemp, and a removal that goes no deeper than what was made here: nftw without
+ * following links. */
 #include "tree.h"
 
 #include <ftw.h>
@@ -25,7 +26,8 @@ void tree_file(const struct tree *tree, const char *path, const char *content)
 {
     char full[256];
     snprintf(full, sizeof full, "%s/%s", tree->root, path);
-    for (char *slash = full + strlen(tree->root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    for (char *slash = full + strlen(tree->root) + 1; (slash = strchr(slash, '/')) != NULL;
+         slash++) {
         *slash = 0;
         mkdir(full, 0700);
         *slash = '/';

@@ -7,7 +7,8 @@
 struct tree { char root[64]; };
 
 void tree_begin(struct tree *tree);
-void tree_file(const struct tree *tree, const char *path, const char *content);  /* makes the directories on the way */
+/* makes the directories on the way */
+void tree_file(const struct tree *tree, const char *path, const char *content);
 void tree_end(struct tree *tree);
 
 #endif

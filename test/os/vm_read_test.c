@@ -59,7 +59,7 @@ static void test_another_process(void **state)
     for (size_t i = 0; i + 1 < 3 * PAGE; i++)
         assert_int_equal(to[i], byte(i + 1));
     assert_int_equal(t.at[0], 0);                                    /* our own is another one */
-    assert_int_equal(vm_read(pid, to, at, 3 * PAGE + 1), -EFAULT);            /* its last byte is not there */
+    assert_int_equal(vm_read(pid, to, at, 3 * PAGE + 1), -EFAULT);  /* its last byte is not there */
     assert_int_equal(vm_read(pid, to, at + 3 * PAGE, 1), -EFAULT);
     assert_int_equal(vm_read(pid, to, at, 0), 0);
     /* It is read only of the process that is known. */
@@ -67,12 +67,19 @@ static void test_another_process(void **state)
     for (size_t i = 0; i < sizeof known; i++)
         known[i] = byte(PAGE + i);
     memset(to, 0, BYTES);
-    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at + PAGE }, to, at, 3 * PAGE), 0);
+    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at + PAGE }, to, at,
+                                   3 * PAGE),
+                     0);
     for (size_t i = 0; i < 3 * PAGE; i++)
         assert_int_equal(to[i], byte(i));
-    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at }, to, at, PAGE), -ESRCH);
-    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at + 3 * PAGE }, to, at, PAGE), -ESRCH);
-    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, 1, at + PAGE }, to, at, 3 * PAGE + 1), -EFAULT);
+    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at }, to, at, PAGE),
+                     -ESRCH);
+    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, sizeof known, at + 3 * PAGE }, to,
+                                   at, PAGE),
+                     -ESRCH);
+    assert_int_equal(vm_read_known(pid, (struct vm_known){ known, 1, at + PAGE }, to, at,
+                                   3 * PAGE + 1),
+                     -EFAULT);
     child_kill(pid);
     assert_int_equal(vm_read(pid, to, at, 1), -ESRCH);
     child_pipe_close(&t.ready);

@@ -1,7 +1,8 @@
 /* ctest: timeout=300 labels=faults
- * Large messages that their receiver reads out of the sender's memory: they come whole both ways; where they cannot be read so they come
- * through the stage; and one whose sender gives up or dies in the middle is never taken for a message. The system's call is this file's own, so
- * that what happens in the middle of it is known. */
+ * Large messages that their receiver reads out of the sender's memory: they come whole both ways;
+ * where they cannot be read so they come through the stage; and one whose sender gives up or dies
+ * in the middle is never taken for a message. The system's call is this file's own, so that what
+ * happens in the middle of it is known. */
 #include "group/comm.h"
 #include "p2p/p2p.h"
 #include "support/ranks.h"
@@ -20,7 +21,8 @@
 
 enum { READING = 0, OVER = 1, TIMES = 12, LARGE = 9 << 20 };
 
-/* What the call does in this process: an error; it finds the identity, and no memory; or after its first time the sender is told, and waited for. */
+/* What the call does in this process: an error; it finds the identity, and no memory; or after its
+ * first time the sender is told, and waited for. */
 static struct { int error; bool hole; void (*until)(void); tutti_comm *world; } scene;
 static int calls;
 
@@ -32,7 +34,8 @@ static void until_dead(void)
         ;
 }
 
-ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, const struct iovec *there, unsigned long m, unsigned long flags)
+ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n,
+                         const struct iovec *there, unsigned long m, unsigned long flags)
 {
     calls++;
     if (scene.error) {
@@ -51,9 +54,14 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n, c
     return got;
 }
 
-static unsigned char byte_of(size_t i, int turn) { return (unsigned char)((i * 2654435761u >> 13) + (i >> 16) * 7 + (unsigned)turn * 37u); }
+static unsigned char byte_of(size_t i, int turn)
+{
+    return (unsigned char)((i * 2654435761u >> 13) + (i >> 16) * 7 + (unsigned)turn * 37u);
+}
 
-static const size_t lengths[] = { CMA_LEAST - 1, CMA_LEAST, CMA_LEAST + 1, 300001, 1 << 20, LARGE - 1 };
+static const size_t lengths[] = {
+    CMA_LEAST - 1, CMA_LEAST, CMA_LEAST + 1, 300001, 1 << 20, LARGE - 1
+};
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 /* Both at once, each way of each length, from odd addresses to odd ones. */
@@ -67,7 +75,9 @@ static int exchange(tutti_comm *world, int rank)
             tutti_work *work;
             for (size_t i = 0; i < lengths[k]; i++)
                 from[i] = byte_of(i, turn + k + rank);
-            CHECK_IS(tutti_send(from, lengths[k], TUTTI_U8, !rank, k, world, &(tutti_call){ .work = &work }), 0);
+            CHECK_IS(tutti_send(from, lengths[k], TUTTI_U8, !rank, k, world,
+                                &(tutti_call){ .work = &work }),
+                     0);
             CHECK_IS(tutti_recv(to, lengths[k], TUTTI_U8, !rank, k, NULL, world, NULL), 0);
             CHECK_IS(tutti_wait(work, 0), 0);
             for (size_t i = 0; i < lengths[k]; i++)
@@ -81,11 +91,11 @@ static int exchange(tutti_comm *world, int rank)
 
 static int body_read(tutti_comm *world, int rank)
 {
-    world->crowded = false;                          /* also where there is one CPU */
+    world->crowded = false;                     /* also where there is one CPU */
     CHECK(exchange(world, rank) == 0);
-    CHECK(calls >= TIMES / 2);                       /* it was read there, half of the times at first */
+    CHECK(calls >= TIMES / 2);                  /* it was read there, half of the times at first */
     CHECK(!world->p2p->lanes[!rank].shut);
-    for (int k = 1; k < LENGTHS; k++) {              /* and what either way takes is known */
+    for (int k = 1; k < LENGTHS; k++) {         /* and what either way takes is known */
         const struct tuner *e = tuner_of(world->p2p->ways, lengths[k], CMA_LEAST);
         CHECK(e->cost[0] && e->cost[1]);
     }
@@ -141,7 +151,8 @@ static int body_another(tutti_comm *world, int rank)
     return 0;
 }
 
-/* Until a message is read where it lies; then, in the middle of that, rank 0 aborts, and writes over it when its call has ended. */
+/* Until a message is read where it lies; then, in the middle of that, rank 0 aborts, and writes
+ * over it when its call has ended. */
 static int body_aborts(tutti_comm *world, int rank)
 {
     world->crowded = false;
@@ -158,7 +169,9 @@ static int body_aborts(tutti_comm *world, int rank)
             continue;
         }
         tutti_work *work;
-        CHECK_IS(tutti_send(large, PIECE * 12, TUTTI_U8, 1, 0, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_send(large, PIECE * 12, TUTTI_U8, 1, 0, world,
+                            &(tutti_call){ .work = &work }),
+                 0);
         while (tutti_test(work) == -EAGAIN && !load_acquire32(&page->word[READING]))
             ;
         if (load_acquire32(&page->word[READING]))
@@ -185,7 +198,9 @@ static int body_dies(tutti_comm *world, int rank)
     for (int turn = 0; turn < TIMES; turn++) {
         if (rank == 0) {
             tutti_work *work;
-            CHECK_IS(tutti_send(large, LARGE, TUTTI_U8, 1, 0, world, &(tutti_call){ .work = &work }), 0);
+            CHECK_IS(tutti_send(large, LARGE, TUTTI_U8, 1, 0, world,
+                                &(tutti_call){ .work = &work }),
+                     0);
             while (tutti_test(work) == -EAGAIN)
                 if (load_acquire32(&page->word[READING]))
                     ranks_die();
@@ -266,8 +281,9 @@ static void test_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read), cmocka_unit_test(test_crowded), cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_another), cmocka_unit_test(test_aborts), cmocka_unit_test(test_dies),
+        cmocka_unit_test(test_read), cmocka_unit_test(test_crowded), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_another),
+        cmocka_unit_test(test_aborts), cmocka_unit_test(test_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=300 labels=faults */
-/* Ranks that die, leave, are late, abort: whoever waits for them is told which, nobody hangs, and what was sent is received. */
+/* Ranks that die, leave, are late, abort: whoever waits for them is told which, nobody hangs, and
+ * what was sent is received. */
 #include "group/comm.h"
 #include "p2p/p2p.h"
 #include "support/ranks.h"
@@ -66,7 +67,8 @@ static void test_sent_and_left(void **state)
     assert_int_equal(ranks_run(2, body_sent_and_left, 0), 0);
 }
 
-/* A rank dies while others wait for it in every way there is: rank 1 in recv, 2 in recv from any, 3 in a large send, 4 in probe, 5 in wait. */
+/* A rank dies while others wait for it in every way there is: rank 1 in recv, 2 in recv from any, 3
+ * in a large send, 4 in probe, 5 in wait. */
 static int body_waited_for(tutti_comm *world, int rank, struct team *team)
 {
     int x;
@@ -78,17 +80,18 @@ static int body_waited_for(tutti_comm *world, int rank, struct team *team)
     }
     team_say(team, rank, 1);
     int r = rank == 1 ? tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, NULL)
-          : rank == 2 ? tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, 0, NULL, world, NULL)
-          : rank == 3 ? tutti_send(large, LARGE, TUTTI_U8, 0, 0, world, NULL)
-          : rank == 4 ? tutti_probe(0, TUTTI_ANY, NULL, world, NULL)
-                      : tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, &(tutti_call){ .work = &work });
+        : rank == 2 ? tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, 0, NULL, world, NULL)
+        : rank == 3 ? tutti_send(large, LARGE, TUTTI_U8, 0, 0, world, NULL)
+        : rank == 4
+        ? tutti_probe(0, TUTTI_ANY, NULL, world, NULL)
+        : tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, &(tutti_call){ .work = &work });
     if (work)
         r = tutti_wait(work, 0);
     team->rank[rank].error[0] = r;
     team->rank[rank].error[1] = tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, NULL);
     team_note(team, rank, world);
     team_say(team, rank, 2);
-    for (int q = 1; q < 6; q++)                      /* nobody leaves before all have met the death */
+    for (int q = 1; q < 6; q++)                 /* nobody leaves before all have met the death */
         team_await(team, q, 2);
     return 0;
 }
@@ -117,8 +120,9 @@ static void test_waited_for(void **state)
     }
 }
 
-/* Rank 2 dies, which only rank 0 meets, in a receive. From then on rank 0 neither sends nor receives: who waits for it, or comes to wait, hears so
-   and of whom; what it sent before still comes. Where rank 0 meets the death while rank 1 waits (twice), and before. */
+/* Rank 2 dies, which only rank 0 meets, in a receive. From then on rank 0 neither sends nor
+   receives: who waits for it, or comes to wait, hears so and of whom; what it sent before still
+   comes. Where rank 0 meets the death while rank 1 waits (twice), and before. */
 static int body_alone(tutti_comm *world, int rank)
 {
     tutti_call long_enough = { .timeout_ms = 30000 };
@@ -163,7 +167,8 @@ static void test_alone(void **state)
     assert_int_equal(ranks_run(3, body_alone, 0), 0);
 }
 
-/* A ring of everything: small and large, blocking and as work. One is killed at any moment; the others all end, and none has read a torn message. */
+/* A ring of everything: small and large, blocking and as work. One is killed at any moment; the
+ * others all end, and none has read a torn message. */
 static int body_ring(tutti_comm *world, int rank, struct team *team)
 {
     enum { MOST = MEDIUM * 2 };
@@ -171,15 +176,19 @@ static int body_ring(tutti_comm *world, int rank, struct team *team)
     int size = team->size, right = (rank + 1) % size, left = (rank + size - 1) % size, r = 0;
     for (uint64_t n = 0; r == 0; n++) {
         uint64_t same = n * 77 + 5;                  /* all ranks draw the same length */
-        size_t bytes = n % 3 == 0 ? team_random(&same) % 200 : n % 3 == 1 ? team_random(&same) % SMALL : team_random(&same) % MOST;
+        size_t bytes = n % 3 == 0 ? team_random(&same) % 200
+            : n % 3 == 1 ? team_random(&same) % SMALL
+            : team_random(&same) % MOST;
         tutti_work *work = NULL;
         memset(out, (int)(n & 255), bytes);
         if (n == 20)
             team_say(team, rank, 1);
         if (n % 2)
-            r = tutti_recv(in, MOST, TUTTI_U8, left, (int)(n & 7), NULL, world, &(tutti_call){ .work = &work });
+            r = tutti_recv(in, MOST, TUTTI_U8, left, (int)(n & 7), NULL, world,
+                           &(tutti_call){ .work = &work });
         else
-            r = tutti_send(out, bytes, TUTTI_U8, right, (int)(n & 7), world, &(tutti_call){ .work = &work });
+            r = tutti_send(out, bytes, TUTTI_U8, right, (int)(n & 7), world,
+                           &(tutti_call){ .work = &work });
         if (r)
             break;
         int second = n % 2 ? tutti_send(out, bytes, TUTTI_U8, right, (int)(n & 7), world, NULL)
@@ -235,7 +244,8 @@ static int body_deadline(tutti_comm *world, int rank)
             CHECK(strstr(tutti_explain(world), "the deadline of 20 ms passed") != NULL);
             CHECK_IS(tutti_probe(1, 3, NULL, world, &soon), -ETIMEDOUT);
             CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, 3, NULL, world, &soon), -ETIMEDOUT);
-            CHECK_IS(tutti_send(large, LARGE, TUTTI_U8, 1, 4, world, &soon), -ETIMEDOUT);    /* withdrawn */
+            /* withdrawn */
+            CHECK_IS(tutti_send(large, LARGE, TUTTI_U8, 1, 4, world, &soon), -ETIMEDOUT);
             soon.work = &work;
             CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 3, NULL, world, &soon), 0);
             CHECK_IS(tutti_wait(work, 0), -ETIMEDOUT);
@@ -250,7 +260,8 @@ static int body_deadline(tutti_comm *world, int rank)
         } else {
             tutti_message got;
             CHECK_IS(ranks_await(GO, (uint32_t)round + 1), 0);
-            CHECK_IS(tutti_recv(large, LARGE, TUTTI_U8, 0, TUTTI_ANY, &got, world, NULL), 0);        /* not one of those that were withdrawn */
+            /* not one of those that were withdrawn */
+            CHECK_IS(tutti_recv(large, LARGE, TUTTI_U8, 0, TUTTI_ANY, &got, world, NULL), 0);
             CHECK_IS(large[0], 'a' + round);
             CHECK_IS(large[LARGE - 1], 'a' + round);
             CHECK_IS(tutti_send(&round, 1, TUTTI_I32, 0, 3, world, NULL), 0);
@@ -266,8 +277,9 @@ static void test_deadline(void **state)
     assert_int_equal(ranks_run(2, body_deadline, 0), 0);
 }
 
-/* The receiver has read something, and reads no more: the store fills up. That the channel's letters have room again is no reason to look at
-   nothing else, neither at the deadline nor at the receiver's life. */
+/* The receiver has read something, and reads no more: the store fills up. That the channel's
+   letters have room again is no reason to look at nothing else, neither at the deadline nor at the
+   receiver's life. */
 static int body_store_full(tutti_comm *world, int rank)
 {
     enum { FIRST = 2 * RING_FIRST, MOST = 1000, BYTES = SMALL - 100 };
@@ -287,7 +299,8 @@ static int body_store_full(tutti_comm *world, int rank)
         r = tutti_send(large, BYTES, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = 50 });
     CHECK_IS(r, -ETIMEDOUT);
     ranks_say(GO, 2);
-    CHECK_IS(tutti_send(large, BYTES, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = -1 }), -EOWNERDEAD);
+    CHECK_IS(tutti_send(large, BYTES, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = -1 }),
+             -EOWNERDEAD);
     return 0;
 }
 
@@ -297,7 +310,8 @@ static void test_store_full(void **state)
     assert_int_equal(ranks_run(2, body_store_full, 2), 0);
 }
 
-/* A deadline against a receiver who comes at the same moment: the message is sent and received, or neither. */
+/* A deadline against a receiver who comes at the same moment: the message is sent and received,
+ * or neither. */
 static int body_deadline_race(tutti_comm *world, int rank)
 {
     int sent = 0, got = 0;
@@ -305,13 +319,15 @@ static int body_deadline_race(tutti_comm *world, int rank)
         CHECK_IS(tutti_barrier(world, NULL), 0);
         if (rank == 0) {
             memset(large, i & 127, MEDIUM * 2);
-            int r = tutti_send(large, MEDIUM * 2, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = 1 });
+            int r = tutti_send(large, MEDIUM * 2, TUTTI_U8, 1, 1, world,
+                               &(tutti_call){ .timeout_ms = 1 });
             CHECK(r == 0 || r == -ETIMEDOUT);
             memset(large, 0xee, MEDIUM * 2);
             sent += r == 0;
         } else {
             team_spin((uint64_t)(900 + i * 2) * 1000);
-            int r = tutti_recv(large, LARGE, TUTTI_U8, 0, 1, NULL, world, &(tutti_call){ .timeout_ms = 1 });
+            int r = tutti_recv(large, LARGE, TUTTI_U8, 0, 1, NULL, world,
+                               &(tutti_call){ .timeout_ms = 1 });
             CHECK(r == 0 || r == -ETIMEDOUT);
             for (size_t k = 0; r == 0 && k < MEDIUM * 2; k++)
                 CHECK_IS(large[k], i & 127);
@@ -321,7 +337,8 @@ static int body_deadline_race(tutti_comm *world, int rank)
     if (rank == 0)
         CHECK_IS(tutti_send(&sent, 1, TUTTI_I32, 1, 2, world, NULL), 0);
     else {
-        CHECK_IS(tutti_recv(&sent, 1, TUTTI_I32, 0, 2, NULL, world, NULL), 0);        /* the last of the others may still be offered */
+        /* the last of the others may still be offered */
+        CHECK_IS(tutti_recv(&sent, 1, TUTTI_I32, 0, 2, NULL, world, NULL), 0);
         CHECK_IS(sent, got);
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
@@ -347,8 +364,10 @@ static int body_abort(tutti_comm *world, int rank)
         CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, NULL), -ECANCELED);
         CHECK(strstr(tutti_explain(world), "enough") != NULL);
     } else {
-        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, &(tutti_call){ .work = &first }), 0);
-        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 0, NULL, world, &(tutti_call){ .work = &second }), 0);
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 0, 0, NULL, world, &(tutti_call){ .work = &first }),
+                 0);
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 0, NULL, world, &(tutti_call){ .work = &second }),
+                 0);
         CHECK_IS(tutti_comm_free(world), -EINVAL);
         CHECK_IS(tutti_finalize(world), -EBUSY);
         ranks_count(SENT);
@@ -392,8 +411,11 @@ static void test_interrupt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sent_and_died), cmocka_unit_test(test_sent_and_left), cmocka_unit_test(test_waited_for), cmocka_unit_test(test_alone), cmocka_unit_test(test_ring),
-        cmocka_unit_test(test_deadline), cmocka_unit_test(test_store_full), cmocka_unit_test(test_deadline_race), cmocka_unit_test(test_abort), cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(test_sent_and_died), cmocka_unit_test(test_sent_and_left),
+        cmocka_unit_test(test_waited_for), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_ring), cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_store_full), cmocka_unit_test(test_deadline_race),
+        cmocka_unit_test(test_abort), cmocka_unit_test(test_interrupt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* ctest: timeout=300 labels=tsan */
-/* Messages of every length around every threshold, in every way they can be sent, bit for bit; what stands in the way of what; oneself. */
+/* Messages of every length around every threshold, in every way they can be sent, bit for bit; what
+ * stands in the way of what; oneself. */
 #include "p2p/p2p.h"
 #include "support/pages.h"
 #include "support/ranks.h"
@@ -13,11 +14,17 @@
 
 #include <cmocka.h>
 
-static const size_t lengths[] = { 0, 1, 4, LETTER_TEXT - 1, LETTER_TEXT, LETTER_TEXT + 1, 4096, SMALL - 1, SMALL, SMALL + 1, PIECE * 2 - 1, PIECE * 2,
-                                  PIECE * 2 + 1, MEDIUM - 1, MEDIUM, MEDIUM + 1, PIECE * PIECES_MOST, PIECE * PIECES_MOST + 1, 1 << 20, 16 << 20 };
+static const size_t lengths[] = {
+    0, 1, 4, LETTER_TEXT - 1, LETTER_TEXT, LETTER_TEXT + 1, 4096, SMALL - 1, SMALL, SMALL + 1,
+    PIECE * 2 - 1, PIECE * 2, PIECE * 2 + 1, MEDIUM - 1, MEDIUM, MEDIUM + 1, PIECE * PIECES_MOST,
+    PIECE * PIECES_MOST + 1, 1 << 20, 16 << 20
+};
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
-static unsigned char byte_of(size_t i, int seed) { return (unsigned char)((i * 2654435761u >> 13) + (i >> 16) * 7 + (unsigned)seed * 37u); }
+static unsigned char byte_of(size_t i, int seed)
+{
+    return (unsigned char)((i * 2654435761u >> 13) + (i >> 16) * 7 + (unsigned)seed * 37u);
+}
 
 static void fill(unsigned char *buf, size_t n, int seed)
 {
@@ -65,7 +72,8 @@ static void test_lengths(void **state)
     assert_int_equal(ranks_run_either(2, body_lengths), 0);
 }
 
-/* All that one rank sends stands there before the other asks, and that one asks backwards: nothing is in the way of what is asked for. */
+/* All that one rank sends stands there before the other asks, and that one asks backwards: nothing
+ * is in the way of what is asked for. */
 static int body_backwards(tutti_comm *world, int rank)
 {
     enum { MANY = 300 };
@@ -99,7 +107,8 @@ static void test_backwards(void **state)
     assert_int_equal(ranks_run_either(2, body_backwards), 0);
 }
 
-/* The queue takes what the header of p2p.h promises, without a receiver: 4 MiB in messages of 64 KiB, and thousands of small ones. */
+/* The queue takes what the header of p2p.h promises, without a receiver: 4 MiB in messages of 64
+ * KiB, and thousands of small ones. */
 static int body_room(tutti_comm *world, int rank)
 {
     static _Thread_local unsigned char buf[SMALL];
@@ -133,7 +142,8 @@ static int body_room(tutti_comm *world, int rank)
     for (uint64_t i = page->number[0]; i-- > 0;)
         CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 2, NULL, world, NULL), 0);
     tutti_call soon = { .timeout_ms = 20 };
-    CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 2, NULL, world, &soon), -ETIMEDOUT);        /* the one that failed is not there */
+    /* the one that failed is not there */
+    CHECK_IS(tutti_recv(buf, SMALL, TUTTI_U8, 0, 2, NULL, world, &soon), -ETIMEDOUT);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
 }
@@ -144,8 +154,8 @@ static void test_room(void **state)
     assert_int_equal(ranks_run_either(2, body_room), 0);
 }
 
-/* Medium ones lie in the store while there is room in half of it, and are offered then; small ones have theirs all the same. What lies in the arena
-   is always offered: a copy less. */
+/* Medium ones lie in the store while there is room in half of it, and are offered then; small ones
+   have theirs all the same. What lies in the arena is always offered: a copy less. */
 static int body_medium(tutti_comm *world, int rank)
 {
     enum { FEW = STORE_MOST / 2 / SMALL, MORE = STORE_MOST / 2 / MEDIUM };
@@ -153,7 +163,9 @@ static int body_medium(tutti_comm *world, int rank)
     int sent = 0;
     CHECK(buf && there);
     if (rank == 0)
-        CHECK_IS(tutti_send(there, MEDIUM, TUTTI_U8, 1, 0, world, &(tutti_call){ .timeout_ms = 20 }), -ETIMEDOUT);
+        CHECK_IS(tutti_send(there, MEDIUM, TUTTI_U8, 1, 0, world,
+                            &(tutti_call){ .timeout_ms = 20 }),
+                 -ETIMEDOUT);
     for (int r = 0; rank == 0 && r == 0; sent += r == 0) {
         fill(buf, MEDIUM, sent);
         r = tutti_send(buf, MEDIUM, TUTTI_U8, 1, 0, world, &(tutti_call){ .timeout_ms = 20 });
@@ -164,7 +176,9 @@ static int body_medium(tutti_comm *world, int rank)
         CHECK(sent >= 2);
         for (int i = 0; i < FEW; i++) {
             fill(buf, SMALL, i);
-            CHECK_IS(tutti_send(buf, SMALL, TUTTI_U8, 1, 1, world, &(tutti_call){ .timeout_ms = 20 }), 0);
+            CHECK_IS(tutti_send(buf, SMALL, TUTTI_U8, 1, 1, world,
+                                &(tutti_call){ .timeout_ms = 20 }),
+                     0);
         }
         page->number[0] = (uint64_t)sent;
     }
@@ -180,7 +194,8 @@ static int body_medium(tutti_comm *world, int rank)
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 0) {                                 /* there is room again */
         fill(buf, MEDIUM, 1);
-        CHECK_IS(tutti_send(buf, MEDIUM, TUTTI_U8, 1, 0, world, &(tutti_call){ .timeout_ms = 20 }), 0);
+        CHECK_IS(tutti_send(buf, MEDIUM, TUTTI_U8, 1, 0, world, &(tutti_call){ .timeout_ms = 20 }),
+                 0);
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 1) {
@@ -198,7 +213,8 @@ static void test_medium(void **state)
     assert_int_equal(ranks_run_either(2, body_medium), 0);
 }
 
-/* Room in a channel that was busy: its store has grown to a stage's size, and has the same as ever. */
+/* Room in a channel that was busy: its store has grown to a stage's size, and has the
+ * same as ever. */
 static int body_busy(tutti_comm *world, int rank)
 {
     static _Thread_local unsigned char buf[SMALL];
@@ -223,7 +239,8 @@ static void test_busy_room(void **state)
     assert_int_equal(ranks_run_either(2, body_busy), 0);
 }
 
-/* The store's end, met exactly and in every other way: lengths that fill it to the byte, and a reader one or two messages behind. */
+/* The store's end, met exactly and in every other way: lengths that fill it to the byte, and a
+ * reader one or two messages behind. */
 static int body_store(tutti_comm *world, int rank)
 {
     static const size_t some[] = { SMALL, SMALL / 2, SMALL / 4, SMALL - 64, 128, SMALL / 2 + 1 };
@@ -262,12 +279,14 @@ static int body_places(tutti_comm *world, int rank)
 {
     enum { BEHIND = 8 };
     struct { uint64_t from, to, end; } live[BEHIND] = { { 0, 0, 0 } };
-    CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, rank, 0, world, NULL), 0);        /* opens the channel to ourselves */
+    /* opens the channel to ourselves */
+    CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, rank, 0, world, NULL), 0);
     struct p2p *p = world->p2p;
     struct lane *lane = p2p_lane(p, (uint32_t)rank);
     for (uint64_t i = 0; i < 200000; i++) {
         uint64_t n = i % 3 ? SMALL / (1 + i % 4) : (i * 2654435761u >> 7) % SMALL + 1, end;
-        store_release64(&lane->out->freed, live[i % BEHIND].end);    /* the receiver has read all but the last few */
+        /* the receiver has read all but the last few */
+        store_release64(&lane->out->freed, live[i % BEHIND].end);
         int error;
         char *at = lane_store(p, lane, n, &end, &error);
         CHECK(at != NULL);
@@ -296,8 +315,8 @@ static int pass(tutti_comm *world, struct lane *lane, int messages)
     return 0;
 }
 
-/* No pages but those that something lies in, or lay; a larger store when it has earned its pages, and not where these are too dear; none of a stage
-   but for what was offered. */
+/* No pages but those that something lies in, or lay; a larger store when it has earned its pages,
+   and not where these are too dear; none of a stage but for what was offered. */
 static int body_pages(tutti_comm *world, int rank)
 {
     CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, rank, 0, world, NULL), 0);
@@ -340,8 +359,9 @@ static void test_places(void **state)
     assert_int_equal(ranks_run(1, body_places, 0), 0);
 }
 
-/* The sender's span is full, so its store cannot grow: but what has been read is free, wherever in the store it ended. Each
-   message is read before the next one is sent. Where there never was a store, that is said, and the comm fails: a receiver would wait. */
+/* The sender's span is full, so its store cannot grow: but what has been read is free, wherever in
+   the store it ended. Each message is read before the next one is sent. Where there never was a
+   store, that is said, and the comm fails: a receiver would wait. */
 static int body_full(tutti_comm *world, int rank)
 {
     enum { ROUNDS = 300 };
@@ -351,7 +371,8 @@ static int body_full(tutti_comm *world, int rank)
     CHECK_IS(tutti_comm_split(world, 0, 0, &other), 0);
     fill(buf, SMALL, 0);
     for (int i = 0; i <= ROUNDS; i++) {
-        int bytes = i % 2 ? SMALL - i * 97 % 5000 : (i + 5) * 7919 % SMALL + 1;      /* the first one opens the store */
+        /* the first one opens the store */
+        int bytes = i % 2 ? SMALL - i * 97 % 5000 : (i + 5) * 7919 % SMALL + 1;
         size_t n = (size_t)bytes;
         if (rank == 0) {
             fill(buf, n, i);
@@ -364,7 +385,8 @@ static int body_full(tutti_comm *world, int rank)
             CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, 0, 1, world, NULL), 0);
         }
         if (i == 0 && rank == 0) {
-            CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, 1, 2, other, NULL), 0);   /* a channel, and no store */
+            /* a channel, and no store */
+            CHECK_IS(tutti_send(NULL, 0, TUTTI_U8, 1, 2, other, NULL), 0);
             for (size_t take = 1 << 20; take >= 4096; take /= 2)
                 while (tutti_alloc(take, world)) { }
             CHECK_IS(tutti_send(buf, 4096, TUTTI_U8, 1, 2, other, NULL), -ENOSPC);
@@ -413,12 +435,15 @@ static int body_self(tutti_comm *world, int rank)
     }
     CHECK_IS(tutti_send(out, LARGE, TUTTI_U8, rank, 6, world, NULL), -EDEADLK);
     CHECK(strstr(tutti_explain(world), "waits here for itself") != NULL);
-    CHECK_IS(tutti_recv(in, LARGE, TUTTI_U8, rank, 6, NULL, world, NULL), -EDEADLK);     /* nor is it there */
+    /* nor is it there */
+    CHECK_IS(tutti_recv(in, LARGE, TUTTI_U8, rank, 6, NULL, world, NULL), -EDEADLK);
     CHECK_IS(tutti_probe(rank, TUTTI_ANY, NULL, world, NULL), -EDEADLK);
     tutti_work *work;
     tutti_message got = { 0, 0, 0 };
     fill(out, LARGE, 7);
-    CHECK_IS(tutti_recv(in, LARGE, TUTTI_U8, rank, TUTTI_ANY, &got, world, &(tutti_call){ .work = &work }), 0);
+    CHECK_IS(tutti_recv(in, LARGE, TUTTI_U8, rank, TUTTI_ANY, &got, world,
+                        &(tutti_call){ .work = &work }),
+             0);
     CHECK_IS(tutti_send(out, LARGE, TUTTI_U8, rank, 8, world, NULL), 0);
     CHECK_IS(tutti_wait(work, 0), 0);
     CHECK_IS(got.tag, 8);
@@ -475,7 +500,8 @@ static int sleep_long(void *arg, const struct futex_word *words, int n, uint64_t
     return r;
 }
 
-/* Nobody spins, and whatever one waits for the other wakes it: a message, a receive, room in the ring, in the store, in the stage. */
+/* Nobody spins, and whatever one waits for the other wakes it: a message, a receive, room in the
+ * ring, in the store, in the stage. */
 static int body_wakes(tutti_comm *world, int rank)
 {
     struct wait_ways ways = wait_ways_kernel;
@@ -526,7 +552,8 @@ static int body_offers(tutti_comm *world, int rank)
     tutti_work *work[MANY];
     for (int i = 0; i < MANY && rank == 0; i++) {
         fill(buf[i], N, i);
-        CHECK_IS(tutti_send(buf[i], N, TUTTI_U8, 1, i, world, &(tutti_call){ .work = &work[i] }), 0);
+        CHECK_IS(tutti_send(buf[i], N, TUTTI_U8, 1, i, world, &(tutti_call){ .work = &work[i] }),
+                 0);
     }
     for (int i = 0; i < MANY && rank == 0; i++)
         CHECK_IS(tutti_wait(work[i], 0), 0);
@@ -547,9 +574,12 @@ static void test_offers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards), cmocka_unit_test(test_room), cmocka_unit_test(test_medium),
-        cmocka_unit_test(test_busy_room), cmocka_unit_test(test_store), cmocka_unit_test(test_places), cmocka_unit_test(test_pages), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways), cmocka_unit_test(test_offers), cmocka_unit_test(test_wakes),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_backwards),
+        cmocka_unit_test(test_room), cmocka_unit_test(test_medium),
+        cmocka_unit_test(test_busy_room), cmocka_unit_test(test_store),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_pages), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_self), cmocka_unit_test(test_both_ways),
+        cmocka_unit_test(test_offers), cmocka_unit_test(test_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
 /* ctest: timeout=300 labels=tsan */
-/* Random programs against a model. What a receive from a given rank gets does not depend on time: in the order of posting each takes the
- * first message that fits and that no earlier one took. So the receiver knows from the seed what must come. From TUTTI_ANY it does depend on
- * time: there every message comes once, and those of one sender that fit the same receives come in their order. */
+/* Random programs against a model. What a receive from a given rank gets does not depend on
+ * time: in the order of posting each takes the first message that fits and that no earlier one
+ * took. So the receiver knows from the seed what must come. From TUTTI_ANY it does depend on
+ * time: there every message comes once, and those of one sender that fit the same receives come
+ * in their order. */
 #include "p2p/p2p.h"
 #include "support/ranks.h"
 #include "support/team.h"
@@ -23,18 +25,25 @@ static uint64_t seed_of_run;
 
 static size_t random_length(uint64_t *random)
 {
-    static const size_t some[] = { 0, 1, 8, LETTER_TEXT, LETTER_TEXT + 1, 1000, SMALL, SMALL + 1, PIECE * 2 + 7, MEDIUM, MEDIUM + 1, MOST };
+    static const size_t some[] = {
+        0, 1, 8, LETTER_TEXT, LETTER_TEXT + 1, 1000, SMALL, SMALL + 1,
+        PIECE * 2 + 7, MEDIUM, MEDIUM + 1, MOST
+    };
     size_t n = some[team_random(random) % (sizeof some / sizeof *some)];
     return n > 1000 && team_random(random) % 4 ? n % 777 : n;        /* few large ones */
 }
 
-static unsigned char byte_of(size_t i, int from, int nth) { return (unsigned char)(i * 31 + (size_t)from * 7 + (size_t)nth * 13 + (i >> 9)); }
+static unsigned char byte_of(size_t i, int from, int nth)
+{
+    return (unsigned char)(i * 31 + (size_t)from * 7 + (size_t)nth * 13 + (i >> 9));
+}
 
 static void make_messages(struct message *list, int from, uint64_t round)
 {
     uint64_t random = seed_of_run + round * 1000 + (uint64_t)from;
     for (int i = 0; i < MANY; i++)
-        list[i] = (struct message){ (int)(team_random(&random) % TAGS), random_length(&random), false };
+        list[i] = (struct message){ (int)(team_random(&random) % TAGS), random_length(&random),
+                                    false };
 }
 
 /* Large ones as work, so that what is asked for first can always come; small ones either way. */
@@ -51,7 +60,9 @@ static int send_all(tutti_comm *world, int rank, uint64_t round)
         for (size_t k = 0; k < list[i].bytes; k++)
             buf[i][k] = byte_of(k, rank, i);
         bool as_work = list[i].bytes > SMALL || team_random(&random) % 3 == 0;
-        CHECK_IS(tutti_send(buf[i], list[i].bytes, TUTTI_U8, 0, list[i].tag, world, as_work ? &(tutti_call){ .work = &work[i] } : NULL), 0);
+        CHECK_IS(tutti_send(buf[i], list[i].bytes, TUTTI_U8, 0, list[i].tag, world,
+                            as_work ? &(tutti_call){ .work = &work[i] } : NULL),
+                 0);
         if (!as_work)
             memset(buf[i], 0xaa, list[i].bytes);     /* it is ours again */
     }
@@ -110,7 +121,9 @@ static int receive_all(tutti_comm *world, uint64_t round)
             CHECK_IS(seen.tag, list[p->from][p->nth].tag);
             CHECK_IS(seen.count, list[p->from][p->nth].bytes);
         }
-        CHECK_IS(tutti_recv(p->buf, MOST, TUTTI_U8, p->from, p->tag, &p->got, world, as_work ? &(tutti_call){ .work = &p->work } : NULL), 0);
+        CHECK_IS(tutti_recv(p->buf, MOST, TUTTI_U8, p->from, p->tag, &p->got, world,
+                            as_work ? &(tutti_call){ .work = &p->work } : NULL),
+                 0);
         if (!as_work && check_posted(world, p, list[p->from]))
             return 1;
     }
@@ -146,7 +159,8 @@ static void test_known(void **state)
     assert_int_equal(ranks_run_either(SENDERS + 1, body_known), 0);
 }
 
-/* From anybody: the tag fixed or any. Per sender and tag the order holds, and nothing comes twice. */
+/* From anybody: the tag fixed or any. Per sender and tag the order holds, and nothing
+ * comes twice. */
 static int receive_any(tutti_comm *world, uint64_t round)
 {
     static _Thread_local struct message list[SENDERS + 1][MANY];
@@ -208,8 +222,9 @@ static int body_posted(tutti_comm *world, int rank)
     tutti_work *work[N];
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < N && rank == 0; i++)
-            CHECK_IS(tutti_recv(&x[i], 1, TUTTI_I32, i % 3 ? 1 : TUTTI_ANY, i % 2 ? 7 : TUTTI_ANY, NULL, world,
-                                &(tutti_call){ .work = &work[i] }), 0);
+            CHECK_IS(tutti_recv(&x[i], 1, TUTTI_I32, i % 3 ? 1 : TUTTI_ANY, i % 2 ? 7 : TUTTI_ANY,
+                                NULL, world, &(tutti_call){ .work = &work[i] }),
+                     0);
         CHECK_IS(tutti_barrier(world, NULL), 0);
         for (int i = 0; i < N && rank == 1; i++)
             CHECK_IS(tutti_send(&i, 1, TUTTI_I32, 0, 7, world, NULL), 0);
@@ -254,7 +269,9 @@ static int body_wrong(tutti_comm *world, int rank)
         CHECK(strstr(tutti_explain(world), "recv i32") && strstr(tutti_explain(world), "send f32"));
         CHECK(strstr(strstr(tutti_explain(world), "match_test.c") + 1, "match_test.c") != NULL);
         CHECK_IS(tutti_recv(x, n - 1, TUTTI_F32, 1, 1, &got, world, NULL), -EMSGSIZE);
-        CHECK(strstr(tutti_explain(world), large ? "send f32 65536 tag 1 of rank 1" : "send f32 10 tag 1 of rank 1") != NULL);
+        CHECK(strstr(tutti_explain(world),
+                     large ? "send f32 65536 tag 1 of rank 1" : "send f32 10 tag 1 of rank 1")
+              != NULL);
         CHECK_IS(tutti_recv(x, n, TUTTI_F32, TUTTI_ANY, 1, &got, world, NULL), 0);
         CHECK_IS(got.count, n);
     }
@@ -278,14 +295,18 @@ static int body_overtake(tutti_comm *world, int rank)
     for (int i = 0; i < N && rank == 0; i++) {
         int *x = buf + i / 2 * (SMALL / 4) + (i % 2 ? 0 : SMALL / 4 - 1);
         x[0] = i;
-        CHECK_IS(tutti_send(x, i % 2 ? SMALL / 4 - 2 : 1, TUTTI_I32, 1, 3, world, &(tutti_call){ .work = &work[i] }), 0);
+        CHECK_IS(tutti_send(x, i % 2 ? SMALL / 4 - 2 : 1, TUTTI_I32, 1, 3, world,
+                            &(tutti_call){ .work = &work[i] }),
+                 0);
         if (i == N - 1)
             ranks_say(0, 1);
     }
     if (rank == 1)
         CHECK_IS(ranks_await(0, 1), 0);              /* by now some have found no room */
     for (int i = 0; i < N && rank == 1; i++) {
-        CHECK_IS(tutti_recv(got, SMALL / 4, TUTTI_I32, i % 5 ? 0 : TUTTI_ANY, i % 3 ? 3 : TUTTI_ANY, NULL, world, NULL), 0);
+        CHECK_IS(tutti_recv(got, SMALL / 4, TUTTI_I32, i % 5 ? 0 : TUTTI_ANY, i % 3 ? 3 : TUTTI_ANY,
+                            NULL, world, NULL),
+                 0);
         CHECK_IS(got[0], i);
     }
     for (int i = 0; i < N && rank == 0; i++)
@@ -301,7 +322,8 @@ static void test_overtake(void **state)
     assert_int_equal(ranks_run_either(2, body_overtake), 0);
 }
 
-/* All at once: every rank to every rank, itself too, many messages of all sizes, all of it as work, waited for from the last to the first. */
+/* All at once: every rank to every rank, itself too, many messages of all sizes, all of it as work,
+ * waited for from the last to the first. */
 static int body_storm(tutti_comm *world, int rank)
 {
     enum { EACH = 24 };
@@ -317,8 +339,12 @@ static int body_storm(tutti_comm *world, int rank)
         buf[n + i] = malloc(bytes);
         CHECK(buf[i] && buf[n + i]);
         memset(buf[i], rank * 16 + nth, bytes);
-        CHECK_IS(tutti_send(buf[i], bytes, TUTTI_U8, peer, nth, world, &(tutti_call){ .work = &work[i] }), 0);
-        CHECK_IS(tutti_recv(buf[n + i], bytes, TUTTI_U8, peer, nth, NULL, world, &(tutti_call){ .work = &work[n + i] }), 0);
+        CHECK_IS(tutti_send(buf[i], bytes, TUTTI_U8, peer, nth, world,
+                            &(tutti_call){ .work = &work[i] }),
+                 0);
+        CHECK_IS(tutti_recv(buf[n + i], bytes, TUTTI_U8, peer, nth, NULL, world,
+                            &(tutti_call){ .work = &work[n + i] }),
+                 0);
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);         /* collectives go on meanwhile */
     for (int i = 2 * n; i-- > 0;)
@@ -351,8 +377,8 @@ static void test_storm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known), cmocka_unit_test(test_any), cmocka_unit_test(test_posted), cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_overtake), cmocka_unit_test(test_storm),
+        cmocka_unit_test(test_known), cmocka_unit_test(test_any), cmocka_unit_test(test_posted),
+        cmocka_unit_test(test_wrong), cmocka_unit_test(test_overtake), cmocka_unit_test(test_storm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

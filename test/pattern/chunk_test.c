@@ -1,4 +1,5 @@
-/* Cutting a vector: whatever the sizes, the pieces of all rounds are disjoint, in order, whole, and within their limits. */
+/* Cutting a vector: whatever the sizes, the pieces of all rounds are disjoint, in order, whole, and
+ * within their limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 
 enum { MOST_COUNT = 700 };
 
-/* Small vectors, whole: each element lies in exactly one piece, and in the one that the map says. */
+/* Small vectors, whole: each element lies in exactly one piece, and in the one that the
+ * map says. */
 static void each_element_once(void **state)
 {
     (void)state;
@@ -26,7 +28,8 @@ static void each_element_once(void **state)
                         struct chunk c = chunk_of(count, parts, piece, r, p);
                         assert_true(c.count <= piece && c.first + c.count <= count);
                         if (c.count)
-                            assert_int_equal(c.first, next);         /* filled from the front, without a hole */
+                            /* filled from the front, without a hole */
+                            assert_int_equal(c.first, next);
                         next += c.count;
                         for (size_t i = 0; i < c.count; i++)
                             seen[c.first + i]++;
@@ -54,7 +57,8 @@ static void the_last_round_may_be_short(void **state)
     assert_int_equal(chunk_of(0, 3, 4, 0, 0).count, 0);
 }
 
-/* A piece is whole cache lines, so that two ranks never write one; no more than asked for; and one round where that is enough. */
+/* A piece is whole cache lines, so that two ranks never write one; no more than asked for; and one
+ * round where that is enough. */
 static void pieces(void **state)
 {
     (void)state;
@@ -62,14 +66,18 @@ static void pieces(void **state)
     for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++)
         for (size_t m = 0; m < sizeof mosts / sizeof mosts[0]; m++)
             for (size_t parts = 1; parts <= 64; parts = parts < 8 ? parts + 1 : parts * 2)
-                for (size_t count = 0; count < 600000; count = count < 200 ? count + 1 : count * 2 + 1) {
-                    size_t width = widths[w], most = mosts[m] / width, piece = chunk_piece(count, parts, width, most);
+                for (size_t count = 0; count < 600000;
+                     count = count < 200 ? count + 1 : count * 2 + 1) {
+                    size_t width = widths[w], most = mosts[m] / width,
+                           piece = chunk_piece(count, parts, width, most);
                     assert_true(piece >= 1 && piece <= most);
                     if (count && piece * width % 64 != 0)
-                        fail_msg("a piece of %zu x %zu bytes is no whole number of lines", piece, width);
+                        fail_msg("a piece of %zu x %zu bytes is no whole number of lines", piece,
+                                 width);
                     if (count && count <= parts * most)
                         assert_int_equal(chunk_rounds(count, parts, piece), 1);
-                    if (count && piece < most)       /* as small as it can be: with a line less in each it would take two rounds */
+                    /* as small as it can be: with a line less in each it would take two rounds */
+                    if (count && piece < most)
                         assert_true(parts * (piece - (width < 64 ? 64 / width : 1)) < count);
                 }
     assert_int_equal(chunk_piece(0, 4, 4, 1000), 1);
@@ -95,7 +103,8 @@ static void large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_element_once), cmocka_unit_test(the_last_round_may_be_short), cmocka_unit_test(pieces), cmocka_unit_test(large),
+        cmocka_unit_test(each_element_once), cmocka_unit_test(the_last_round_may_be_short),
+        cmocka_unit_test(pieces), cmocka_unit_test(large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

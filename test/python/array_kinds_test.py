@@ -1,6 +1,6 @@
 # ctest: timeout=120
-# Arrays that are not what their bytes say, in every call: what arrives is what a plain computation gives, or the call is refused with the reason,
-# before anything is touched.
+# Arrays that are not what their bytes say, in every call: what arrives is what a plain computation
+# gives, or the call is refused with the reason, before anything is touched.
 import array
 import ctypes
 import mmap
@@ -62,13 +62,17 @@ REFUSED = {     # of any call that reads or writes the elements: how it is made;
     "objects": (lambda: np.array([1, 2], "O"), "Python objects"),
     "objects in a structure": (lambda: np.zeros(2, [("a", "f4"), ("b", "O")]), "Python objects"),
     "objects of ctypes": (lambda: (ctypes.py_object * 2)(1, 2), "Python objects"),
-    "strings of any length": (lambda: np.array(["a", "b"], np.dtypes.StringDType()), "Python objects"),
+    "strings of any length": (lambda: np.array(["a", "b"], np.dtypes.StringDType()),
+                              "Python objects"),
     "lazy": (Lazy, "perhaps a copy"),
-    "lazy conjugate": (lambda: Lender(np.zeros(2, "c8"), is_conj=True), r"lazy conjugate.*resolve_conj\(\)"),
-    "lazy negative": (lambda: Lender(np.zeros(2), is_conj=False, is_neg=True), r"lazy negative.*resolve_neg\(\)"),
+    "lazy conjugate": (lambda: Lender(np.zeros(2, "c8"), is_conj=True),
+                       r"lazy conjugate.*resolve_conj\(\)"),
+    "lazy negative": (lambda: Lender(np.zeros(2), is_conj=False, is_neg=True),
+                      r"lazy negative.*resolve_neg\(\)"),
     "repeated": (lambda: np.lib.stride_tricks.as_strided(np.zeros(1), (2,), (0,)), "one piece"),
     "backwards": (lambda: np.arange(2.0)[::-1], "one piece"),
-    "overlapping": (lambda: np.lib.stride_tricks.as_strided(np.zeros(3), (2, 2), (8, 8)), "one piece"),
+    "overlapping": (lambda: np.lib.stride_tricks.as_strided(np.zeros(3), (2, 2), (8, 8)),
+                    "one piece"),
     "permuted": (lambda: np.zeros((2, 3)).T, "one piece"),
     "no array": (lambda: [1.0, 2.0], "no array"),
 }
@@ -81,7 +85,8 @@ SWAPPED = {     # as REFUSED, but where the bytes are all that goes
 TYPED = {       # right by dtype=, without which they are refused: how, why, by which
     "dates": (lambda: np.array([3, 4], "M8[s]"), "datetime64.*dtype='i64'", "i64"),
     "spans of time": (lambda: np.array([3, 4], "m8[ms]"), "timedelta64.*dtype='i64'", "i64"),
-    "structures": (lambda: np.array([(1, 2), (3, 4)], [("a", "i4"), ("b", "i4")]), "no type of tutti", "u64"),
+    "structures": (lambda: np.array([(1, 2), (3, 4)], [("a", "i4"), ("b", "i4")]),
+                   "no type of tutti", "u64"),
     "characters": (lambda: np.array([b"ab", b"cd"]), "no type of tutti", "u16"),
 }
 RIGHT = {
@@ -104,16 +109,23 @@ def reads(world, x, **words):
     """Each call that takes x as what a rank gives, by name."""
     n, peer, out = world.size, (world.rank + 1) % world.size, np.zeros(1)
     return {
-        "broadcast": lambda: world.broadcast(x, world.rank, **words), "all_reduce": lambda: world.all_reduce(x, out=out, **words),
-        "reduce": lambda: world.reduce(x, root=world.rank, out=out, **words), "reduce_scatter": lambda: world.reduce_scatter(x, out=out, **words),
-        "all_gather": lambda: world.all_gather(x, out=out, **words), "gather": lambda: world.gather(x, world.rank, out=out, **words),
-        "scatter": lambda: world.scatter(x, out, world.rank, **words), "all_to_all": lambda: world.all_to_all(x, out=out, **words),
-        "scan": lambda: world.scan(x, out=out, **words), "exscan": lambda: world.exscan(x, out=out, **words),
+        "broadcast": lambda: world.broadcast(x, world.rank, **words),
+        "all_reduce": lambda: world.all_reduce(x, out=out, **words),
+        "reduce": lambda: world.reduce(x, root=world.rank, out=out, **words),
+        "reduce_scatter": lambda: world.reduce_scatter(x, out=out, **words),
+        "all_gather": lambda: world.all_gather(x, out=out, **words),
+        "gather": lambda: world.gather(x, world.rank, out=out, **words),
+        "scatter": lambda: world.scatter(x, out, world.rank, **words),
+        "all_to_all": lambda: world.all_to_all(x, out=out, **words),
+        "scan": lambda: world.scan(x, out=out, **words),
+        "exscan": lambda: world.exscan(x, out=out, **words),
         "all_reduce_many": lambda: world.all_reduce_many([out, x], out=[out, out], **words),
-        "all_gather_v": lambda: world.all_gather_v(x, [out] * n, **words), "gather_v": lambda: world.gather_v(x, [out] * n, world.rank, **words),
+        "all_gather_v": lambda: world.all_gather_v(x, [out] * n, **words),
+        "gather_v": lambda: world.gather_v(x, [out] * n, world.rank, **words),
         "scatter_v": lambda: world.scatter_v(lists(x), out, world.rank, **words),
         "reduce_scatter_v": lambda: world.reduce_scatter_v(lists(x), out, **words),
-        "all_to_all_v": lambda: world.all_to_all_v(lists(x), [out] * n, **words), "send": lambda: world.send(x, peer, **words),
+        "all_to_all_v": lambda: world.all_to_all_v(lists(x), [out] * n, **words),
+        "send": lambda: world.send(x, peer, **words),
     }
 
 
@@ -121,17 +133,23 @@ def writes(world, x, **words):
     """Each call that takes x for the result."""
     n, peer = world.size, (world.rank + 1) % world.size
     return {
-        "broadcast": lambda: world.broadcast(x, peer, **words), "all_reduce": lambda: world.all_reduce(x, **words),
-        "all_reduce's out": lambda: world.all_reduce(np.zeros(2), out=x, **words), "reduce": lambda: world.reduce(x, root=world.rank, **words),
+        "broadcast": lambda: world.broadcast(x, peer, **words),
+        "all_reduce": lambda: world.all_reduce(x, **words),
+        "all_reduce's out": lambda: world.all_reduce(np.zeros(2), out=x, **words),
+        "reduce": lambda: world.reduce(x, root=world.rank, **words),
         "reduce_scatter": lambda: world.reduce_scatter(np.zeros(2 * n), out=x, **words),
-        "all_gather": lambda: world.all_gather(np.zeros(1), out=x, **words), "gather": lambda: world.gather(np.zeros(1), world.rank, out=x, **words),
-        "scatter": lambda: world.scatter(None, x, peer, **words), "all_to_all": lambda: world.all_to_all(x, **words),
-        "scan": lambda: world.scan(x, **words), "exscan": lambda: world.exscan(x, **words),
-        "all_reduce_many": lambda: world.all_reduce_many([x], **words), "all_gather_v": lambda: world.all_gather_v(np.zeros(1), lists(x), **words),
+        "all_gather": lambda: world.all_gather(np.zeros(1), out=x, **words),
+        "gather": lambda: world.gather(np.zeros(1), world.rank, out=x, **words),
+        "scatter": lambda: world.scatter(None, x, peer, **words),
+        "all_to_all": lambda: world.all_to_all(x, **words), "scan": lambda: world.scan(x, **words),
+        "exscan": lambda: world.exscan(x, **words),
+        "all_reduce_many": lambda: world.all_reduce_many([x], **words),
+        "all_gather_v": lambda: world.all_gather_v(np.zeros(1), lists(x), **words),
         "gather_v": lambda: world.gather_v(np.zeros(1), lists(x), world.rank, **words),
         "scatter_v": lambda: world.scatter_v(None, x, peer, **words),
         "reduce_scatter_v": lambda: world.reduce_scatter_v(lists(np.zeros(1)), x, **words),
-        "all_to_all_v": lambda: world.all_to_all_v(lists(np.zeros(1)), lists(x), **words), "recv": lambda: world.recv(x, peer, **words),
+        "all_to_all_v": lambda: world.all_to_all_v(lists(np.zeros(1)), lists(x), **words),
+        "recv": lambda: world.recv(x, peer, **words),
     }
 
 
@@ -160,22 +178,26 @@ def all_refused(world):
         refused(of_bytes(world, made()), why, name)
         if name in ("masked", "objects", "objects in a structure"):
             refused(of_one(world, made()), why, name)
-        if name not in ("repeated", "backwards", "overlapping", "permuted", "lazy conjugate", "lazy negative", "lazy", "no array"):
+        if name not in ("repeated", "backwards", "overlapping", "permuted", "lazy conjugate",
+                        "lazy negative", "lazy", "no array"):
             refused_by_root(world, made, why)
     for name, (made, why, _) in TYPED.items():
         refused(reads(world, made()), why, name)
         refused(writes(world, made()), why, name)
     refused(writes(world, read_only(np.zeros(2))), "read-only", "read-only")
-    refused(writes(world, read_only(np.zeros(2, "M8[s]")), dtype="i64"), "read-only", "read-only dates")
+    refused(writes(world, read_only(np.zeros(2, "M8[s]")), dtype="i64"), "read-only",
+            "read-only dates")
     refused(writes(world, memoryview(bytes(16)).cast("d")), "read-only", "read-only view")
     refused(writes(world, np.broadcast_to(np.zeros(1), 2)), "read-only", "broadcast_to")
     factor = np.ma.masked_array(2.0)
-    refused({"factor": lambda: world.all_reduce(np.zeros(2), "premul_sum", factor=factor)}, "masked", "factor")
+    refused({"factor": lambda: world.all_reduce(np.zeros(2), "premul_sum", factor=factor)},
+            "masked", "factor")
     world.barrier()
 
 
 def refused_by_root(world, made, why):
-    error = raises((ValueError, TypeError, MemoryError), world.share, made() if world.rank == 0 else None)
+    error = raises((ValueError, TypeError, MemoryError), world.share,
+                   made() if world.rank == 0 else None)
     check(re.search(why, str(error)), str(error))
 
 
@@ -207,41 +229,52 @@ def all_right(world):
         world.broadcast(x, dtype=dtype)
         check((x == expected).all(), (name, x))
         gathered = world.all_gather(x, dtype=dtype)
-        check(gathered.dtype == x.dtype and (gathered == np.stack([expected] * SIZE)).all(), (name, gathered))
+        check(gathered.dtype == x.dtype and (gathered == np.stack([expected] * SIZE)).all(),
+              (name, gathered))
         check(world.same(x), name)
     dates = np.array([world.rank, 9 - world.rank], "M8[D]")
     world.all_reduce(dates, "max", dtype="i64")
     check((dates == np.array([1, 9], "M8[D]")).all(), dates)
     read = read_only(np.full(2, world.rank + 1.0))
     check(world.all_reduce(read, out=np.zeros(2)).tolist() == [3, 3], "read-only, to be read")
-    check(world.same(np.arange(3, dtype=">f4")) and world.same(read_only(np.zeros(2, "m8[s]"))), "same")
+    check(world.same(np.arange(3, dtype=">f4")) and world.same(read_only(np.zeros(2, "m8[s]"))),
+          "same")
     check(not world.same(np.full(2, world.rank, "M8[s]")), "not the same")
 
 
 def share(world):
     """Any elements but objects, of any layout."""
     aligned = np.dtype([("a", "i1"), ("b", ">f8"), ("c", "M8[s]"), ("d", "f4", (2,))], align=True)
-    for x in (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, np.arange(6)[::-2], np.array([1, 2], ">i4"),
-              np.array(["2020-01-01"], "M8[D]"), np.array([5], "m8[us]"), np.array(["ab", "c"]), np.array([b"ab"]), np.zeros((2, 0), "c16"),
-              np.ones(3, aligned), np.array(7.5), np.float32(3), np.datetime64("2020-01-01"), np.broadcast_to(np.arange(2), (3, 2)),
-              np.array([True]), np.zeros(2, "V3"), np.arange(2.0).view(Subclass), np.rec.array([(1, 2.0)], "i4,f8")):
+    for x in (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, np.arange(6)[::-2],
+              np.array([1, 2], ">i4"), np.array(["2020-01-01"], "M8[D]"), np.array([5], "m8[us]"),
+              np.array(["ab", "c"]), np.array([b"ab"]), np.zeros((2, 0), "c16"),
+              np.ones(3, aligned), np.array(7.5), np.float32(3), np.datetime64("2020-01-01"),
+              np.broadcast_to(np.arange(2), (3, 2)), np.array([True]), np.zeros(2, "V3"),
+              np.arange(2.0).view(Subclass), np.rec.array([(1, 2.0)], "i4,f8")):
         got = world.share(x if world.rank == 0 else None)
         x = np.asarray(x)
-        check(type(got) is np.ndarray and got.dtype == x.dtype and got.shape == x.shape and (got == x).all(), (x, got))
+        check(type(got) is np.ndarray and got.dtype == x.dtype and got.shape == x.shape
+              and (got == x).all(), (x, got))
         raises(ValueError, setattr, got.flags, "writeable", True)
-    for x in (b"abc", array.array("d", [1, 2]), (ctypes.c_int * 2)(1, 2), memoryview(b"abcdef")[::2], memoryview(bytearray(8)).cast("f", (2, 1))):
+    for x in (b"abc", array.array("d", [1, 2]), (ctypes.c_int * 2)(1, 2),
+              memoryview(b"abcdef")[::2], memoryview(bytearray(8)).cast("f", (2, 1))):
         got = world.share(x if world.rank == 0 else None)
-        check(isinstance(got, memoryview) and got.readonly and got.shape == memoryview(x).shape and got.tobytes() == bytes(memoryview(x)), x)
+        check(isinstance(got, memoryview) and got.readonly and got.shape == memoryview(x).shape
+              and got.tobytes() == bytes(memoryview(x)), x)
     error = raises((TypeError, MemoryError), world.share, (Big * 1)() if world.rank == 0 else None)
     check("no memoryview" in str(error), str(error))
 
 
 def files(world):
     with tempfile.TemporaryDirectory() as folder:
-        path = world.share(os.path.join(folder, "x").encode() if world.rank == 0 else None).tobytes()
-        for x in (np.array([1, 2], "M8[s]"), np.arange(3, dtype=">f4"), np.zeros(2, "S3"), Lender(np.arange(3.0)), bytearray(b"abc")):
+        path = world.share(os.path.join(folder, "x").encode() if world.rank == 0
+                           else None).tobytes()
+        for x in (np.array([1, 2], "M8[s]"), np.arange(3, dtype=">f4"), np.zeros(2, "S3"),
+                  Lender(np.arange(3.0)), bytearray(b"abc")):
             world.save(path, x)
-            check(bytes(world.load(path)) == bytes(memoryview(np.asarray(getattr(x, "array", x)).reshape(-1).view("u1"))), x)
+            check(bytes(world.load(path))
+                  == bytes(memoryview(np.asarray(getattr(x, "array", x)).reshape(-1).view("u1"))),
+                  x)
         raises(TypeError, world.save, path, None)
         world.barrier()
 

@@ -1,5 +1,6 @@
 # ctest: timeout=120
-# Arrays that speak DLPack, or say where they lie by __cuda_array_interface__, in host memory: what is taken, what is refused.
+# Arrays that speak DLPack, or say where they lie by __cuda_array_interface__, in host memory: what
+# is taken, what is refused.
 import ctypes
 import gc
 import weakref
@@ -10,7 +11,8 @@ from tutti._foreign import _Tensor, _Versioned
 world = tutti.init(timeout=60)
 N, ME = world.size, world.rank
 
-CAPSULE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+CAPSULE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
+                            ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
@@ -32,7 +34,8 @@ class Old:
 class New:
     """The same by version 1.0, made by hand: any type, any strides, read-only, on any device."""
 
-    def __init__(self, array, code=None, read_only=False, device=1, strides="own", lanes=1, major=1, offset=0):
+    def __init__(self, array, code=None, read_only=False, device=1, strides="own", lanes=1,
+                 major=1, offset=0):
         self.array, self.shape, self.device = array, array.shape, device
         n = array.ndim
         self.edges = (ctypes.c_int64 * n)(*array.shape)
@@ -40,8 +43,10 @@ class New:
             strides = [stride // array.itemsize for stride in array.strides]
         self.steps = (ctypes.c_int64 * n)(*strides) if strides is not None else None
         pointer = ctypes.POINTER(ctypes.c_int64)
-        tensor = _Tensor(array.ctypes.data - offset, device, 0, n, CODES[array.dtype.kind] if code is None else code, 8 * array.itemsize,
-                         lanes, ctypes.cast(self.edges, pointer), ctypes.cast(self.steps, pointer) if self.steps is not None else None, offset)
+        tensor = _Tensor(array.ctypes.data - offset, device, 0, n, CODES[array.dtype.kind]
+                         if code is None else code, 8 * array.itemsize, lanes,
+                         ctypes.cast(self.edges, pointer), ctypes.cast(self.steps, pointer)
+                         if self.steps is not None else None, offset)
         self.managed = _Versioned(major, 0, None, None, 1 if read_only else 0, tensor)
 
     def __dlpack__(self, *, stream=None, max_version=None):
@@ -54,7 +59,8 @@ class New:
 
 class Dlpack(Case):
     def test_old_and_new(self):
-        for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"):
+        for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8",
+                      "c8", "c16"):
             for made in (Old, New):
                 with self.subTest(dtype=dtype, made=made):
                     mine = np.full((2, 3), ME + 1, dtype)
@@ -90,7 +96,8 @@ class Dlpack(Case):
             self.assertEqual(mine[0] == one, N == 1)
 
     def test_layouts(self):
-        """Strides may be left out, or be anything where an edge is 1; the data may begin somewhere behind the pointer."""
+        """Strides may be left out, or be anything where an edge is 1; the data may begin somewhere
+        behind the pointer."""
         for words in ({"strides": None}, {"strides": [3, 77, 1]}, {"offset": 48}, {"device": 3}):
             mine = np.full((2, 1, 3), ME + 1.0)
             world.all_reduce(New(mine, **words))
@@ -103,7 +110,7 @@ class Dlpack(Case):
         out = np.zeros(2)
         world.all_reduce(New(mine, read_only=True), out=out)
         self.assertEqual(out[0], N * (N + 1) / 2)
-        world.broadcast(New(mine, read_only=ME == 0))                   # the root's own array may be
+        world.broadcast(New(mine, read_only=ME == 0))                  # the root's own array may be
         self.assertEqual(mine[0], 1)
 
     def test_held_while_under_way(self):
@@ -157,7 +164,8 @@ class Refusals(Case):
         self.refused(tutti.Invalid, "DLPack 2.0; expected 1", world.all_reduce, New(x, major=2))
         self.refused(TypeError, "no type of tutti", world.all_reduce, New(x, lanes=4))
         self.refused(TypeError, "no type of tutti", world.all_reduce, New(x, code=9))
-        self.refused(TypeError, "dtype has 2 bytes an element, the array 8", world.all_reduce, New(x), dtype="f16")
+        self.refused(TypeError, "dtype has 2 bytes an element, the array 8", world.all_reduce,
+                     New(x), dtype="f16")
         self.refused(ValueError, "give one by out=|no array like", self._all_gather_foreign)
         self.refused(tutti.Invalid, "stream", world.all_reduce, x, stream=5)
         self.refused(TypeError, "no array.*DLPack", world.all_reduce, object())

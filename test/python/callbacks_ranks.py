@@ -20,10 +20,11 @@ TOTAL = N * (N + 1) / 2
 
 class Callbacks(Case):
     def test_called_once_with_the_work(self):
-        for _ in range(20):                                             # the first ones are polled, later ones told of
+        for _ in range(20):                          # the first ones are polled, later ones told of
             calls, called = [], threading.Event()
             work = world.all_reduce(np.full(3, ME + 1.0), async_=True)
-            work.add_done_callback(lambda done: calls.append((done, done.test(), done.wait()[0], threading.current_thread())))
+            work.add_done_callback(lambda done: calls.append((done, done.test(), done.wait()[0],
+                                                              threading.current_thread())))
             work.add_done_callback(lambda done: called.set())
             self.assertTrue(called.wait(60))
             (done, over, value, thread), = calls
@@ -44,7 +45,8 @@ class Callbacks(Case):
             work = others.barrier(async_=True)
             thread = []
             called = threading.Event()
-            work.add_done_callback(lambda done: (thread.append(threading.current_thread().name), called.set()))
+            work.add_done_callback(lambda done: (thread.append(threading.current_thread().name),
+                                                 called.set()))
             world.barrier()
             self.assertTrue(called.wait(60))
             self.assertEqual(thread, ["tutti"] if N > 1 else thread)
@@ -54,11 +56,13 @@ class Callbacks(Case):
         others.free()
 
     def test_many_at_once(self):
-        works = [world.all_reduce(np.full(n, ME + 1.0), async_=True) for n in [1, 1000, 50_000] * 30]
+        works = [world.all_reduce(np.full(n, ME + 1.0), async_=True)
+                 for n in [1, 1000, 50_000] * 30]
         seen, left = [], threading.Semaphore(0)
         for work in works:
             work.add_done_callback(lambda done: (seen.append(done.wait()[0]), left.release()))
-        self.assertTrue(all(work.wait()[0] == TOTAL for work in works))         # beside the callbacks' own wait()
+        # beside the callbacks' own wait()
+        self.assertTrue(all(work.wait()[0] == TOTAL for work in works))
         for _ in works:
             self.assertTrue(left.acquire(timeout=60))
         self.assertEqual(seen, [TOTAL] * len(works))
@@ -67,7 +71,8 @@ class Callbacks(Case):
         """The thread of the package lets go of each while this one starts the next."""
         alone, left = world.split(ME), threading.Semaphore(0)
         for i in range(2000):
-            (alone if i % 20 else world).barrier(async_=True).add_done_callback(lambda done: left.release())
+            (alone if i % 20
+             else world).barrier(async_=True).add_done_callback(lambda done: left.release())
         for _ in range(2000):
             self.assertTrue(left.acquire(timeout=60))
 
@@ -97,7 +102,8 @@ class Callbacks(Case):
         if ME == 0:
             work = other.all_reduce(np.full(2, 1.0), async_=True)
             got = []
-            threads = [threading.Thread(target=lambda: got.append(work.wait(timeout=-1)[0])) for _ in range(4)]
+            threads = [threading.Thread(target=lambda: got.append(work.wait(timeout=-1)[0]))
+                       for _ in range(4)]
             for thread in threads:
                 thread.start()
             if N > 1:
@@ -113,7 +119,8 @@ class Callbacks(Case):
 
 
     def test_threads_that_wait_for_a_letter(self):
-        """Its value is made by Python code, in which threads change: none of them sees it half made."""
+        """Its value is made by Python code, in which threads change: none of them sees it
+        half made."""
         before = sys.getswitchinterval()
         sys.setswitchinterval(1e-6)
         try:
@@ -121,7 +128,9 @@ class Callbacks(Case):
                 room, got = np.zeros(1, "i4"), []
                 work = world.recv(room, ME, i, async_=True)
                 work.add_done_callback(lambda done, got=got: got.append(done.wait()))
-                threads = [threading.Thread(target=lambda got=got, work=work: got.append(work.wait())) for _ in range(3)]
+                threads = [
+                    threading.Thread(target=lambda got=got, work=work: got.append(work.wait()))
+                    for _ in range(3)]
                 for thread in threads:
                     thread.start()
                 world.send(np.array([i], "i4"), ME, i)
@@ -171,7 +180,8 @@ class Futures(Case):
             work = other.all_reduce(np.ones(2), async_=True)
             waiting = asyncio.ensure_future(work.future() and asyncio.wrap_future(work.future()))
             await asyncio.sleep(0)
-            world.send(np.array([1]), (ME + 1) % N)                     # what the other ranks wait for, before they come
+            # what the other ranks wait for, before they come
+            world.send(np.array([1]), (ME + 1) % N)
             return (await waiting)[0]
         if ME == 0:
             self.assertEqual(asyncio.run(program()), N)
@@ -230,7 +240,8 @@ class Keep(Case):
         world.barrier()
 
     def test_refused(self):
-        for words in ({"keep": True}, {"keep": True, "async_": True}, {"keep": True, "timeout": 1}, {"keep": True, "async_": True, "timeout": -1}):
+        for words in ({"keep": True}, {"keep": True, "async_": True}, {"keep": True, "timeout": 1},
+                      {"keep": True, "async_": True, "timeout": -1}):
             with self.assertRaisesRegex(ValueError, "async_=True and timeout="):
                 world.barrier(**words)
 

@@ -1,5 +1,6 @@
 # ctest: timeout=120
-# Every collective against what NumPy says of the ranks' arrays: each rank knows what all of them hold.
+# Every collective against what NumPy says of the ranks' arrays: each rank knows what all
+# of them hold.
 import array
 import unittest
 
@@ -48,14 +49,18 @@ class Collectives(Case):
             self.same(world.all_reduce(mine), np.full(n, N * (N + 1) / 2, "f4"))
 
     def test_average_and_bits(self):
-        self.same(world.all_reduce(np.array([ME, 2.0 * ME]), "avg"), np.array([(N - 1) / 2, N - 1.0]))
-        self.same(world.all_reduce(np.array([1 << ME], "u4"), "bor"), np.array([(1 << N) - 1], "u4"))
+        self.same(world.all_reduce(np.array([ME, 2.0 * ME]), "avg"),
+                  np.array([(N - 1) / 2, N - 1.0]))
+        self.same(world.all_reduce(np.array([1 << ME], "u4"), "bor"),
+                  np.array([(1 << N) - 1], "u4"))
         self.same(world.all_reduce(np.array([ME == 0]), "land"), np.array([N == 1]))
 
     def test_factor(self):
         for mine in (np.ones(3), np.ones(3, "c16"), np.ones(3, "f2")):
-            self.same(world.all_reduce(mine, "premul_sum", factor=ME + 2), np.full(3, N * (N + 3) / 2, mine.dtype))
-        got = world.reduce_scatter(array.array("d", [1.0] * N), "premul_sum", factor=0.5, async_=True).wait()
+            self.same(world.all_reduce(mine, "premul_sum", factor=ME + 2),
+                      np.full(3, N * (N + 3) / 2, mine.dtype))
+        got = world.reduce_scatter(array.array("d", [1.0] * N), "premul_sum", factor=0.5,
+                                   async_=True).wait()
         self.assertEqual(got.tolist(), [N / 2])
         bits = np.array([0x3f80, 0x4000], "u2")                         # 1 and 2 in bf16
         self.same(world.all_reduce(bits[:1].copy(), "premul_sum", dtype="bf16", factor=bits[1:]),
@@ -87,7 +92,8 @@ class Collectives(Case):
             mine, out = held(ME), np.zeros(5)
             got = world.reduce(mine, "sum", root, out=out)
             self.same(mine, held(ME))
-            self.same(out, folded("sum", [held(r) for r in range(N)]) if ME == root else np.zeros(5))
+            self.same(out, folded("sum", [held(r) for r in range(N)]) if ME == root
+                      else np.zeros(5))
             self.assertIs(got, out if ME == root else None)
 
     def test_reduce_scatter(self):
@@ -117,7 +123,8 @@ class Collectives(Case):
 
     def test_all_to_all(self):
         mine = np.array([[10 * ME + p] * 2 for p in range(N)])
-        self.same(world.all_to_all(mine, out=np.zeros_like(mine)), np.array([[10 * p + ME] * 2 for p in range(N)]))
+        self.same(world.all_to_all(mine, out=np.zeros_like(mine)),
+                  np.array([[10 * p + ME] * 2 for p in range(N)]))
         self.same(world.all_to_all(mine), np.array([[10 * p + ME] * 2 for p in range(N)]))
 
     def test_scans(self):
@@ -224,7 +231,8 @@ class Refusals(unittest.TestCase):
         self.refused(TypeError, "no type of tutti", world.all_reduce, np.zeros(2, "g"))
         self.refused(TypeError, "byte order", world.all_reduce, np.zeros(2, ">i4"))
         self.refused(TypeError, "another type", world.all_reduce, x, out=np.zeros(4, "f4"))
-        self.refused(ValueError, "out has 3 elements; expected 4", world.all_reduce, x, out=np.zeros(3))
+        self.refused(ValueError, "out has 3 elements; expected 4", world.all_reduce, x,
+                     out=np.zeros(3))
         self.refused(ValueError, "in one piece", world.all_reduce, np.zeros((4, 4))[:, 1])
         self.refused(ValueError, "read-only", world.all_reduce, b"abcd")
         self.refused(ValueError, "op='mean'.*sum", world.all_reduce, x, "mean")
@@ -233,7 +241,8 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, "timeout of 0", world.barrier, timeout=0)
         self.refused(tutti.Invalid, "root", world.broadcast, x, N)
         self.refused(ValueError, "root", world.broadcast, x, -1)
-        self.refused(ValueError, f"a list of {N + 1} arrays; expected {N}", world.all_to_all_v, [x] * (N + 1), [x] * N)
+        self.refused(ValueError, f"a list of {N + 1} arrays; expected {N}", world.all_to_all_v,
+                     [x] * (N + 1), [x] * N)
         if N > 1:
             self.refused(ValueError, "divided", world.reduce_scatter, np.zeros(N + 1))
             self.refused(ValueError, "divided", world.all_to_all, np.zeros(N + 1))

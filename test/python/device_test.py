@@ -1,5 +1,6 @@
 # ctest: timeout=120
-# Arrays in device memory, by DLPack and by __cuda_array_interface__, on the driver of the tests: pointers go as they are, streams are heeded.
+# Arrays in device memory, by DLPack and by __cuda_array_interface__, on the driver of the tests:
+# pointers go as they are, streams are heeded.
 import ctypes
 import mmap
 import os
@@ -8,8 +9,8 @@ import sys
 from support import Case, check, main, np, raises, skip, tutti
 from tutti._foreign import _Tensor, _Versioned
 
-DRIVER = os.path.join(os.environ.get("TUTTI_BUILD", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tutti.__file__))))),
-                      "fake_cuda")
+BESIDE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tutti.__file__))))
+DRIVER = os.path.join(os.environ.get("TUTTI_BUILD", BESIDE), "fake_cuda")
 if not os.path.exists(os.path.join(DRIVER, "libcuda.so.1")):
     skip(f"the tests' CUDA driver is not in {DRIVER}: build the target fake_cuda")
 if DRIVER not in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
@@ -36,7 +37,8 @@ class Cuda:
         return call
 
     def copy(self, to, source, bytes_):
-        self.cuMemcpyAsync(ctypes.c_uint64(to), ctypes.c_uint64(source), ctypes.c_size_t(bytes_), None)
+        self.cuMemcpyAsync(ctypes.c_uint64(to), ctypes.c_uint64(source), ctypes.c_size_t(bytes_),
+                           None)
         self.cuStreamSynchronize(None)
 
     def stream(self):
@@ -66,8 +68,9 @@ class Device:
 class Interface(Device):
     def __init__(self, cuda, array, read_only=False, **words):
         super().__init__(cuda, array)
-        self.__cuda_array_interface__ = {"shape": array.shape, "typestr": array.dtype.str, "data": (self.address.value, read_only),
-                                         "version": 3, **words}
+        self.__cuda_array_interface__ = {"shape": array.shape, "typestr": array.dtype.str,
+                                         "data": (self.address.value, read_only), "version": 3,
+                                         **words}
 
 
 class Dlpack(Device):
@@ -76,10 +79,12 @@ class Dlpack(Device):
     def __dlpack__(self, *, stream=None, max_version=None):
         self.asked.append(stream)
         self.edges = (ctypes.c_int64 * len(self.shape))(*self.shape)
-        tensor = _Tensor(self.address.value, 2, 0, len(self.shape), self.code, 8 * self.like.itemsize, 1,
+        tensor = _Tensor(self.address.value, 2, 0, len(self.shape), self.code,
+                         8 * self.like.itemsize, 1,
                          ctypes.cast(self.edges, ctypes.POINTER(ctypes.c_int64)), None, 0)
         self.managed = _Versioned(1, 0, None, None, 0, tensor)
-        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
+                                ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
         return new(ctypes.addressof(self.managed), b"dltensor_versioned", None)
 
     def __dlpack_device__(self):
@@ -98,7 +103,8 @@ def reduces(world):
             check(world.all_reduce(mine) is mine, "in place")
             check((mine.read() == total(world)).all(), (made, n, mine.read()[:3]))
             work = world.all_reduce(mine, "avg", async_=True)
-            check(work.wait() is mine and (mine.read() == total(world)).all(), "the mean of the same")
+            check(work.wait() is mine and (mine.read() == total(world)).all(),
+                  "the mean of the same")
 
 
 def mixes(world):
@@ -139,7 +145,8 @@ def streams(world):
     cuda.cuMemHostRegister_v2(pinned, ctypes.c_size_t(filled.nbytes), 0)
 
     def fill(array):
-        cuda.cuMemcpyAsync(array.address, pinned, ctypes.c_size_t(filled.nbytes), ctypes.c_void_p(stream))
+        cuda.cuMemcpyAsync(array.address, pinned, ctypes.c_size_t(filled.nbytes),
+                           ctypes.c_void_p(stream))
         return array
     zeros = np.zeros_like(filled)
     mine = fill(Interface(cuda, zeros))
@@ -152,7 +159,7 @@ def streams(world):
     world.all_reduce(mine, stream=stream)
     world.all_reduce(mine)
     world.all_reduce(mine, stream=0)
-    check(mine.asked == [stream, 1, 1], mine.asked)                     # the stream that DLPack's producer is told
+    check(mine.asked == [stream, 1, 1], mine.asked)      # the stream that DLPack's producer is told
 
 
 def refuses(world):
@@ -160,17 +167,21 @@ def refuses(world):
     x = np.zeros((4, 4))
     one, other = Interface(cuda, x, stream=cuda.stream()), Interface(cuda, x, stream=cuda.stream())
     for kind, text, call, args, words in (
-            (tutti.Invalid, "in one piece", world.all_reduce, (Interface(cuda, x, strides=(8, 32)),), {}),
-            (tutti.Invalid, "read-only", world.all_reduce, (Interface(cuda, x, read_only=True),), {}),
+            (tutti.Invalid, "in one piece", world.all_reduce,
+             (Interface(cuda, x, strides=(8, 32)),), {}),
+            (tutti.Invalid, "read-only", world.all_reduce, (Interface(cuda, x, read_only=True),),
+             {}),
             (tutti.Invalid, "masked", world.all_reduce, (Interface(cuda, x, mask=x),), {}),
             (TypeError, "no type of tutti", world.all_reduce, (Interface(cuda, x.view("V8")),), {}),
             (TypeError, "byte order", world.all_reduce, (Interface(cuda, x.astype(">f8")),), {}),
-            (TypeError, "byte order", world.all_reduce, (Interface(cuda, x.astype(">f8")),), {"dtype": "f64"}),
+            (TypeError, "byte order", world.all_reduce, (Interface(cuda, x.astype(">f8")),),
+             {"dtype": "f64"}),
             (ValueError, "two streams", world.all_reduce, (one,), {"out": other}),
             (ValueError, "two streams", world.all_reduce_many, ([one, other],), {}),
             (ValueError, "host memory", world.send, (one, 0), {}),
             (ValueError, "host memory", world.recv, (one,), {}),
-            (ValueError, "in host memory", world.all_reduce, (x, "premul_sum"), {"factor": Interface(cuda, np.ones(1))}),
+            (ValueError, "in host memory", world.all_reduce, (x, "premul_sum"),
+             {"factor": Interface(cuda, np.ones(1))}),
             (TypeError, "out=", world.all_gather, (Interface(cuda, x),), {})):
         check(text in str(raises(kind, call, *args, **words)), (text, words))
     world.all_reduce(one, out=other, stream=one.__cuda_array_interface__["stream"])

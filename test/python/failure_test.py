@@ -1,5 +1,6 @@
 # ctest: timeout=120 labels=faults
-# Every failure is the exception of its kind, on every rank that is left, with the ranks and the report; Ctrl-C ends a blocked call.
+# Every failure is the exception of its kind, on every rank that is left, with the ranks and the
+# report; Ctrl-C ends a blocked call.
 import errno
 import os
 import pickle
@@ -65,14 +66,17 @@ def differ(world):
         site = line_of_caller()
         error = raises(tutti.Mismatch, lambda: world.all_reduce(np.ones(4)))
     check(site in error.report, (site, error.report))
-    check(error.errno == errno.EPROTO and "barrier" in error.report and "all_reduce f64 sum 4" in error.report, error.report)
+    check(error.errno == errno.EPROTO and "barrier" in error.report
+          and "all_reduce f64 sum 4" in error.report, error.report)
 
 
 def code_that_goes(world):
-    """A site is that of the code that called, though code before it, which is gone, lay at the same place."""
+    """A site is that of the code that called, though code before it, which is gone, lay at the
+    same place."""
     row = np.ones(1)
     for line in range(1, 600):
-        code = compile("\n" * line + "world.recv(row, from_=0)\n" + "world.recv(row, from_=0)", "folder/made.py", "exec")
+        code = compile("\n" * line + "world.recv(row, from_=0)\n" + "world.recv(row, from_=0)",
+                       "folder/made.py", "exec")
         error = raises(tutti.Deadlock, exec, code, {"world": world, "row": row})
         check(f"folder/made.py:{line + 1}:" in error.report, (line, error.report))
         del code, error
@@ -95,7 +99,8 @@ def aborted(world):
 
 
 def patience(world):
-    """The patience of one wait() is no deadline: the operation goes on, and its buffer is held until the end."""
+    """The patience of one wait() is no deadline: the operation goes on, and its buffer is held
+    until the end."""
     mine = bytearray([3])
     if world.rank == 0:
         work = world.all_reduce(mine, async_=True)
@@ -112,7 +117,8 @@ def patience(world):
 
 
 def asleep(pid):
-    """Whether the main thread of the process sleeps in the kernel, as one that is blocked in a call does."""
+    """Whether the main thread of the process sleeps in the kernel, as one that is blocked in a
+    call does."""
     with open(f"/proc/{pid}/stat") as stat:
         return stat.read().rpartition(")")[2].split()[0] == "S"
 
@@ -132,7 +138,8 @@ def interrupted(world, call):
         raises(KeyboardInterrupt, call, world)
         for work in WORKS:                                              # it has ended with its comm
             check(work.test(), "over")
-            check(raises(tutti.Error, work.wait) is raises(tutti.Error, work.wait), "the same end again")
+            check(raises(tutti.Error, work.wait) is raises(tutti.Error, work.wait),
+                  "the same end again")
         key.set("interrupted", b"1")
         world.abort("interrupted")
     else:
@@ -162,7 +169,8 @@ def waits_for_key(world):
 
 class Failures(Case):
     def test_a_killed_rank(self):
-        for call in (all_reduce_small, all_reduce_large, waits_for_work, waits_twice_for_work, receives):
+        for call in (all_reduce_small, all_reduce_large, waits_for_work, waits_twice_for_work,
+                     receives):
             with self.subTest(call=call.__name__):
                 self.ranks(3, dies, 1, call, ends={1: DEATH})
 
@@ -190,10 +198,12 @@ class Failures(Case):
         self.ranks(2, handled)
 
     def test_classes(self):
-        for kind in (tutti.RankDied, tutti.Mismatch, tutti.Timeout, tutti.Aborted, tutti.Deadlock, tutti.Invalid):
+        for kind in (tutti.RankDied, tutti.Mismatch, tutti.Timeout, tutti.Aborted, tutti.Deadlock,
+                     tutti.Invalid):
             error = pickle.loads(pickle.dumps(kind("why", 7, (1, 2))))
             self.assertIs(type(error), kind)
-            self.assertEqual((str(error), error.report, error.errno, error.ranks), ("why", "why", 7, (1, 2)))
+            self.assertEqual((str(error), error.report, error.errno, error.ranks),
+                             ("why", "why", 7, (1, 2)))
 
 
 class Spawn(Case):
@@ -213,7 +223,8 @@ class Spawn(Case):
         try:
             self.ranks(2, ends, ends={1: 4})
             self.assertIs(signal.getsignal(signal.SIGCHLD), signal.SIG_IGN)
-            thread = threading.Thread(target=lambda: said.append(raises(ChildProcessError, tutti.spawn, ends, 2)))
+            thread = threading.Thread(target=lambda: said.append(raises(ChildProcessError,
+                                                                        tutti.spawn, ends, 2)))
             said = []
             thread.start()
             thread.join()
@@ -223,7 +234,8 @@ class Spawn(Case):
 
     def test_timeout(self):
         with self.assertRaises(TimeoutError):
-            tutti.spawn(lambda world: world.get("never", timeout=-1) if world.rank else threading.Event().wait(), 2, timeout=0.5)
+            tutti.spawn(lambda world: world.get("never", timeout=-1) if world.rank
+                        else threading.Event().wait(), 2, timeout=0.5)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # ctest: timeout=120
-# How a rank begins and ends: worlds one after the other, programs that never finalize, that fail, that fork; threads.
+# How a rank begins and ends: worlds one after the other, programs that never finalize, that fail,
+# that fork; threads.
 import os
 import signal
 import sys
@@ -38,21 +39,26 @@ class Programs(Case):
         self.assertIn("(0,)", heard)
 
     def test_end_with_work_under_way(self):
-        (one, said), (two, _) = pair("x = bytearray(100_000)\nwork = world.all_reduce(x, async_=True)", WAITS)
+        (one, said), (two, _) = pair("x = bytearray(100_000)\n"
+                                     "work = world.all_reduce(x, async_=True)", WAITS)
         self.assertEqual((one, said), (0, ""))
         self.assertEqual(two, 1)
 
     def test_alone(self):
-        status, said = program("import tutti\nwith tutti.init() as world:\n    assert (world.rank, world.size) == (0, 1)")
+        status, said = program("import tutti\nwith tutti.init() as world:\n"
+                               "    assert (world.rank, world.size) == (0, 1)")
         self.assertEqual((status, said), (0, ""))
 
     def test_with_and_what_it_shows(self):
-        """An array of the arena outlives the `with` block that it was made in; the program's end leaves the world."""
-        status, said = program("import tutti\nwith tutti.init() as world:\n    seen = world.share(b'abc')\nassert bytes(seen) == b'abc'")
+        """An array of the arena outlives the `with` block that it was made in; the program's end
+        leaves the world."""
+        status, said = program("import tutti\nwith tutti.init() as world:\n"
+                               "    seen = world.share(b'abc')\nassert bytes(seen) == b'abc'")
         self.assertEqual((status, said), (0, ""))
 
     def test_bad_environment(self):
-        status, said = program("import tutti\ntry: tutti.init()\nexcept tutti.Invalid as error: raise SystemExit(str(error))",
+        status, said = program("import tutti\ntry: tutti.init()\n"
+                               "except tutti.Invalid as error: raise SystemExit(str(error))",
                                TUTTI_TIMEOUT_MS="soon")
         self.assertEqual(status, 1)
         self.assertIn("TUTTI_TIMEOUT_MS", said)
@@ -68,7 +74,8 @@ def two_worlds(world):
     job = world.get("job") if world.rank else b"second-%d" % os.getpid()
     if not world.rank:
         world.set("job", job)
-    world.all_reduce(np.ones(10_000), async_=True)                      # nobody waits for it, and the world is left all the same
+    # nobody waits for it, and the world is left all the same
+    world.all_reduce(np.ones(10_000), async_=True)
     world.finalize()
     raises(ValueError, world.barrier)
     check(repr(world) == "<tutti.Comm: freed>", repr(world))
@@ -89,7 +96,7 @@ def forked(world):
         os._exit(0 if "fork" in str(error) else 1)
     check(os.waitpid(pid, 0)[1] == 0, "the child")
     if os.fork() == 0:
-        sys.exit(0)                                                     # through all of Python's own end
+        sys.exit(0)                                                # through all of Python's own end
     os.wait()
     check(world.all_reduce(np.ones(1))[0] == 2, "the rank")
 

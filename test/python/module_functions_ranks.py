@@ -13,14 +13,15 @@ N, ME = world.size, world.rank
 class Functions(Case):
     def test_every_method(self):
         """What a Comm can do, the package can: no method is forgotten, and none reads otherwise."""
-        others = {"finalize", "fault", "free"}                          # of a comm alone, or a function of its own
+        others = {"finalize", "fault", "free"}           # of a comm alone, or a function of its own
         for name, method in vars(tutti.Comm).items():
             if name.startswith("_") or name in others or not inspect.isfunction(method):
                 continue
             with self.subTest(name=name):
                 function = getattr(tutti, name)
                 self.assertEqual(function.__doc__, method.__doc__)
-                self.assertEqual(list(inspect.signature(function).parameters), list(inspect.signature(method).parameters)[1:])
+                self.assertEqual(list(inspect.signature(function).parameters),
+                                 list(inspect.signature(method).parameters)[1:])
                 self.assertEqual(name in tutti.__all__, name != "set")
 
     def test_they_act_on_the_world(self):
@@ -58,7 +59,8 @@ class Functions(Case):
         raises(ValueError, second.barrier)
 
     def test_threads(self):
-        """A thread without a world has the process's; one that makes a world has that, and then who has none is told."""
+        """A thread without a world has the process's; one that makes a world has that, and then who
+        has none is told."""
         seen = {}
 
         def plain():
@@ -90,10 +92,12 @@ class Functions(Case):
 
 class Without(Case):
     def test_no_world(self):
-        for before in ("", "tutti.init(job='alone-%d' % os.getpid(), rank=0, size=1); tutti.finalize();"):
+        for before in ("", "tutti.init(job='alone-%d' % os.getpid(), rank=0, size=1); "
+                           "tutti.finalize();"):
             status, said = program(f"import os, tutti; {before} tutti.barrier()")
             self.assertEqual(status, 1)
-            self.assertIn("tutti.errors.Error: this process is no rank: call tutti.init() first", said)
+            self.assertIn("tutti.errors.Error: this process is no rank: call tutti.init() first",
+                          said)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # ctest: timeout=120 labels=faults
-# Operations of a program's own: in rank order, for every type, blocking and under way; what they raise.
+# Operations of a program's own: in rank order, for every type, blocking and under way;
+# what they raise.
 import os
 import signal
 import sys
@@ -31,7 +32,8 @@ class Ops(Case):
         self.assertRaisesRegex(ValueError, "has been freed", world.all_reduce, mine, most)
 
     def test_rank_order(self):
-        """No more than associative: a pair of numbers stands for x -> a x + b, and the fold is one after the other."""
+        """No more than associative: a pair of numbers stands for x -> a x + b, and the fold is one
+        after the other."""
         def after(in_, inout):
             first, second = in_.reshape(-1, 2), inout.reshape(-1, 2)
             second[:, 1] += second[:, 0] * first[:, 1]
@@ -58,7 +60,8 @@ class Ops(Case):
         many = [np.full(n, ME) for n in (1, 9)]
         world.all_reduce_many(many, most)
         self.assertEqual([x[0] for x in many], [N - 1] * 2)
-        works = [world.all_reduce(np.full(n, ME + 1), most, async_=True) for n in (1, 10_000, 100_000) for _ in range(3)]
+        works = [world.all_reduce(np.full(n, ME + 1), most, async_=True)
+                 for n in (1, 10_000, 100_000) for _ in range(3)]
         self.assertTrue(all((work.wait() == N).all() for work in works))
         most.free()
 
@@ -114,7 +117,8 @@ def raises_in_fold(world, n, async_, on):
     def call():
         got = world.all_reduce(np.ones(n), op, async_=async_)
         return got.wait() if async_ else got
-    error = raises((KeyError, tutti.Aborted), call) if world.rank in on or len(on) > 1 else world_or_abort(world, call)
+    error = raises((KeyError, tutti.Aborted),
+                   call) if world.rank in on or len(on) > 1 else world_or_abort(world, call)
     if error is not None:
         check(isinstance(error, kind) or len(on) > 1, error)
         check("no way on" in str(error), error)
@@ -156,7 +160,8 @@ class Alarm(Exception):
 
 
 def alarmed(world):
-    """A signal's exception, wherever it strikes, is the call's; the result, where there is one, is right, and nothing is only printed."""
+    """A signal's exception, wherever it strikes, is the call's; the result, where there is one, is
+    right, and nothing is only printed."""
     lost, armed = [], []
 
     def ring(*_):
@@ -222,10 +227,12 @@ class Failures(Case):
         world.barrier()
 
     def test_end(self):
-        """The program's end finds the operation under way: nobody hangs, and no thread is ended inside of the library."""
+        """The program's end finds the operation under way: nobody hangs, and no thread is ended
+        inside of the library."""
         if ME == 0:
             for status, said in pair(ENDS, ENDS):
-                self.assertTrue(status == 0 and said == "" or status == 1 and "tutti.errors." in said, (status, said))
+                self.assertTrue(status == 0 and said == "" or status == 1
+                                and "tutti.errors." in said, (status, said))
         world.barrier()
 
 

@@ -8,7 +8,7 @@ import unittest
 from support import Case, main, np, tutti
 
 world = tutti.init(timeout=60)
-other = world.split(0)                                                  # for what runs inside a call on world
+other = world.split(0)                                        # for what runs inside a call on world
 N, ME = world.size, world.rank
 
 
@@ -19,7 +19,7 @@ def count(key):
 
 class Order(Case):
     def test_first(self):
-        for i in range(5):                                              # each turn of a loop has its own first
+        for i in range(5):                                   # each turn of a loop has its own first
             with world.first("data") as mine:
                 if mine:
                     self.assertEqual(count("prepared"), i + 1)
@@ -71,7 +71,7 @@ class Order(Case):
             world.load("no such file")
         text = calls()
         if text is not None:
-            self.assertNotIn("no such file", text)                      # not the text of an older failure
+            self.assertNotIn("no such file", text)                # not the text of an older failure
         world.barrier()
 
     def test_turn(self):
@@ -132,12 +132,14 @@ class Memory(Case):
                 seen[0, 0] = 1
         self.assertEqual(world.share(b"plain").tolist(), list(b"plain"))
         self.assertEqual(world.share(np.zeros((0, 3))).shape, (0, 3))
-        self.assertEqual(world.share(np.arange(6).reshape(2, 3).T).tolist(), [[0, 3], [1, 4], [2, 5]])
+        self.assertEqual(world.share(np.arange(6).reshape(2, 3).T).tolist(),
+                         [[0, 3], [1, 4], [2, 5]])
         table = np.array([(1, 2.5)], [("a", "i4"), ("b", "f8")])
         self.assertEqual(world.share(table)["b"], 2.5)
 
     def test_one_copy(self):
-        """All ranks see the same pages: the figures of the mapping name one file and one place in it."""
+        """All ranks see the same pages: the figures of the mapping name one file and one
+        place in it."""
         seen = world.share(np.arange(1000))
         with open("/proc/self/maps") as maps:
             lines = maps.readlines()
@@ -155,7 +157,8 @@ class Memory(Case):
         world.barrier()
 
     def test_files(self):
-        folder = world.share(np.frombuffer(tempfile.mkdtemp().encode(), "u1") if ME == 0 else None).tobytes().decode()
+        folder = world.share(np.frombuffer(tempfile.mkdtemp().encode(), "u1") if ME == 0
+                             else None).tobytes().decode()
         path = os.path.join(folder, "state")
         world.save(path, np.arange(5000))
         got = world.load(path)

@@ -1,4 +1,5 @@
-# What the tests of the Python package share: what they need, or 77 with the reason; ranks that must all end well.
+# What the tests of the Python package share: what they need, or 77 with the reason; ranks that must
+# all end well.
 import os
 import subprocess
 import sys
@@ -14,7 +15,8 @@ def skip(why):
 try:
     import numpy as np
 except ImportError:
-    skip(f"NumPy is missing for {sys.executable}: ./bootstrap test makes a Python that has it, build/venv")
+    skip(f"NumPy is missing for {sys.executable}: ./bootstrap test makes a Python that has it, "
+         "build/venv")
 try:
     import tutti
 except ImportError as error:
@@ -23,7 +25,8 @@ except ImportError as error:
 
 class Case(unittest.TestCase):
     def ranks(self, n, body, *args, ends=None, **options):
-        """Runs body(world, *args) on n ranks; every one ends by 0, or as `ends` says: {rank: end}."""
+        """Runs body(world, *args) on n ranks; every one ends by 0, or as `ends` says:
+        {rank: end}."""
         got = tutti.spawn(body, n, *args, timeout=100, **options)
         self.assertEqual(got, [(ends or {}).get(rank, 0) for rank in range(n)])
 
@@ -54,15 +57,19 @@ def line_of_caller():
 
 def program(text, **environment):
     """Runs it as a program of its own; its exit status and what it said on stderr."""
-    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, **environment},
+                          capture_output=True, text=True, timeout=100)
     return done.returncode, done.stderr
 
 
 def pair(first, second):
     """Two programs, the ranks of one job: ((status, stderr), (status, stderr))."""
     job = f"life-{os.getpid()}-{threading.get_ident()}-{id(first)}"
-    ranks = [subprocess.Popen([sys.executable, "-c", f"import tutti, sys, os\nworld = tutti.init(job={job!r}, rank={rank}, size=2)\n{text}"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank, text in enumerate((first, second))]
+    ranks = [subprocess.Popen([sys.executable, "-c",
+                               "import tutti, sys, os\n"
+                               f"world = tutti.init(job={job!r}, rank={rank}, size=2)\n{text}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             for rank, text in enumerate((first, second))]
     try:
         texts = [rank.communicate(timeout=100) for rank in ranks]
     finally:

@@ -1,5 +1,6 @@
 # ctest: timeout=180 labels=nosan
-# Every operation of torch.distributed against a plain computation, for every type it takes, waited for at once and later.
+# Every operation of torch.distributed against a plain computation, for every type it takes, waited
+# for at once and later.
 import itertools
 
 from torch_support import Case, backend_of, check, default, dist, main, raises, same, torch, tutti
@@ -29,11 +30,13 @@ def both(call):
     if isinstance(work, torch._C.Future):
         work.wait()
     else:
-        check(work.wait() is True and work.is_completed() and work.is_success() and work.exception() is None, work)
+        check(work.wait() is True and work.is_completed() and work.is_success()
+              and work.exception() is None, work)
 
 
-FOLDS = {"SUM": lambda a, b: a + b, "PRODUCT": lambda a, b: a * b, "MIN": torch.minimum, "MAX": torch.maximum,
-         "BAND": lambda a, b: a & b, "BOR": lambda a, b: a | b, "BXOR": lambda a, b: a ^ b}
+FOLDS = {"SUM": lambda a, b: a + b, "PRODUCT": lambda a, b: a * b, "MIN": torch.minimum,
+         "MAX": torch.maximum, "BAND": lambda a, b: a & b, "BOR": lambda a, b: a | b,
+         "BXOR": lambda a, b: a ^ b}
 
 
 def fold(parts, op):
@@ -41,7 +44,8 @@ def fold(parts, op):
         total = fold(parts, "SUM")
         if total.is_complex():
             return torch.view_as_complex(torch.view_as_real(total) / len(parts))
-        return total / len(parts) if total.is_floating_point() else torch.div(total, len(parts), rounding_mode="trunc")
+        return total / len(parts) if total.is_floating_point() else torch.div(total, len(parts),
+                                                                              rounding_mode="trunc")
     total = parts[0].clone()
     for other in parts[1:]:
         total = FOLDS[op](total, other)
@@ -77,7 +81,8 @@ def all_reduce(rank, size):
 
 
 def reduce(rank, size):
-    for dtype, op, root in itertools.product([torch.int32, torch.float32, torch.bfloat16], ["SUM", "MAX"], range(size)):
+    for dtype, op, root in itertools.product([torch.int32, torch.float32, torch.bfloat16],
+                                             ["SUM", "MAX"], range(size)):
         expected = fold([part(peer, dtype) for peer in range(size)], op)
 
         def call(later):
@@ -128,7 +133,8 @@ def moves(rank, size):
 
         def scatter(later):
             got = torch.zeros_like(mine)
-            work = dist.scatter(got, [tensor.clone() for tensor in every] if rank == root else None, root, async_op=later)
+            work = dist.scatter(got, [tensor.clone() for tensor in every] if rank == root else None,
+                                root, async_op=later)
             work and work.wait()
             same(got, mine, dtype)
             return work
@@ -138,14 +144,17 @@ def moves(rank, size):
 
 
 def reduce_scatter(rank, size):
-    for dtype, op in itertools.product([torch.int64, torch.float16, torch.float64], ["SUM", "PRODUCT", "AVG"]):
-        pieces = [[part(peer * size + piece, dtype) for piece in range(size)] for peer in range(size)]
+    for dtype, op in itertools.product([torch.int64, torch.float16, torch.float64],
+                                       ["SUM", "PRODUCT", "AVG"]):
+        pieces = [[part(peer * size + piece, dtype) for piece in range(size)]
+                  for peer in range(size)]
         expected = fold([pieces[peer][rank].to(wide(dtype)) for peer in range(size)], op).to(dtype)
         how = getattr(dist.ReduceOp, op)
 
         def lists(later):
             got = torch.zeros_like(expected)
-            work = dist.reduce_scatter(got, [tensor.clone() for tensor in pieces[rank]], how, async_op=later)
+            work = dist.reduce_scatter(got, [tensor.clone() for tensor in pieces[rank]], how,
+                                       async_op=later)
             work and work.wait()
             same(got, expected, (dtype, op))
             return work
@@ -186,7 +195,8 @@ def all_to_all(rank, size):
             into = torch.zeros_like(mine)
             work = dist.all_to_all_single(into, mine, async_op=later)
             work and work.wait()
-            same(into, torch.cat([part(peer * size + rank, dtype, (2, 3)) for peer in range(size)]), dtype)
+            same(into, torch.cat([part(peer * size + rank, dtype, (2, 3)) for peer in range(size)]),
+                 dtype)
             return work
         for call in (lists, uneven, even):
             both(call)
@@ -200,12 +210,14 @@ def coalesced(rank, size):
         future = dist.all_reduce_coalesced(tensors, async_op=later)
         future and future.wait()
         for tensor, shape in zip(tensors, shapes):
-            same(tensor, fold([part(peer, torch.float32, shape) for peer in range(size)], "SUM"), shape)
+            same(tensor, fold([part(peer, torch.float32, shape) for peer in range(size)], "SUM"),
+                 shape)
         return future
 
     def gathers(later):
         into = [[torch.zeros(shape) for shape in shapes] for _ in range(size)]
-        future = dist.all_gather_coalesced(into, [part(rank, torch.float32, shape) for shape in shapes], async_op=later)
+        future = dist.all_gather_coalesced(into, [part(rank, torch.float32, shape)
+                                                  for shape in shapes], async_op=later)
         future and future.wait()
         for peer in range(size):
             for got, shape in zip(into[peer], shapes):
@@ -225,7 +237,8 @@ def sizes(rank, size):
 
 def sparse(rank, size):
     def mine(peer):
-        return torch.sparse_coo_tensor(torch.tensor([[peer, 3, peer], [0, 1, 0]]), torch.tensor([1.0, 2.0, peer + 1.0]), (size + 4, 2))
+        return torch.sparse_coo_tensor(torch.tensor([[peer, 3, peer], [0, 1, 0]]),
+                                       torch.tensor([1.0, 2.0, peer + 1.0]), (size + 4, 2))
     tensor = mine(rank)
     dist.all_reduce(tensor)
     check(tensor.is_sparse, tensor.layout)
@@ -237,19 +250,27 @@ def sparse(rank, size):
 
 
 def refused(rank, size):
-    """A wrong argument is refused on the rank that has it, before anything is under way; then the group still works."""
+    """A wrong argument is refused on the rank that has it, before anything is under way; then the
+    group still works."""
     group, one, two = default(), torch.ones(1), torch.ones(2)
     for call, *args in (
-            (group.allgather, [[two] * (size + 1)], [two]), (dist.all_gather, [two] * (size + 1), two),
-            (dist.all_gather_single, torch.ones(3 * size), two), (dist.reduce_scatter_single, torch.ones(3), torch.ones(2 * size)),
-            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [1] * size, [2] * size),
-            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [2] * (size + 1), [2] * size),
-            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [3] + [2] * (size - 2) + [-1], [2] * size),
+            (group.allgather, [[two] * (size + 1)], [two]),
+            (dist.all_gather, [two] * (size + 1), two),
+            (dist.all_gather_single, torch.ones(3 * size), two),
+            (dist.reduce_scatter_single, torch.ones(3), torch.ones(2 * size)),
+            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [1] * size,
+             [2] * size),
+            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size), [2] * (size + 1),
+             [2] * size),
+            (dist.all_to_all_single, torch.ones(2 * size), torch.ones(2 * size),
+             [3] + [2] * (size - 2) + [-1], [2] * size),
             (dist.all_to_all, [one] * size, [one] * (size + 1)),
-            (group.allreduce, [one, two]), (group.reduce_scatter, [two], [[torch.ones(2, dtype=torch.int32)] * size]),
+            (group.allreduce, [one, two]),
+            (group.reduce_scatter, [two], [[torch.ones(2, dtype=torch.int32)] * size]),
             (dist.all_gather_single, torch.ones(2 * size, dtype=torch.int32), two),
             (dist.all_reduce, torch.quantize_per_tensor(two, 1.0, 0, torch.qint8)),
-            (dist.all_reduce, two, dist.ReduceOp.BAND), (dist.all_reduce, two.to(torch.complex64), dist.ReduceOp.MAX),
+            (dist.all_reduce, two, dist.ReduceOp.BAND), (dist.all_reduce, two.to(torch.complex64),
+                                                         dist.ReduceOp.MAX),
             (dist.all_reduce, two.to(torch.int32), dist._make_nccl_premul_sum(2.5)),
             (dist.all_reduce, two.to(torch.int8), dist._make_nccl_premul_sum(300.0)),
             (dist.send, two, (rank + 1) % size, None, -1),
@@ -262,7 +283,8 @@ def refused(rank, size):
             continue
         raise AssertionError((call, args, got))
     error = raises(tutti.Invalid, group.allreduce, [one, two])
-    check(isinstance(error, ValueError) and isinstance(error, dist.DistBackendError), type(error).__mro__)
+    check(isinstance(error, ValueError) and isinstance(error, dist.DistBackendError),
+          type(error).__mro__)
     tensor = torch.ones(1)
     dist.all_reduce(tensor)
     check(tensor.item() == size, tensor)
@@ -271,8 +293,10 @@ def refused(rank, size):
 def direct(rank, size):
     """The process group's own methods, in all their forms."""
     group = default()
-    check((group.rank(), group.size(), dist.get_backend(group)) == (rank, size, "tutti"), dist.get_backend(group))
-    check((backend_of().rank(), backend_of().size(), backend_of().name()) == (rank, size, "tutti"), backend_of().name())
+    check((group.rank(), group.size(), dist.get_backend(group)) == (rank, size, "tutti"),
+          dist.get_backend(group))
+    check((backend_of().rank(), backend_of().size(), backend_of().name()) == (rank, size, "tutti"),
+          backend_of().name())
     tensor = torch.ones(2)
     group.allreduce(tensor).wait()
     group.allreduce([tensor], dist.ReduceOp.MAX).wait()
@@ -291,7 +315,8 @@ def direct(rank, size):
     group.gather([into] if rank == 0 else [], [torch.ones(1) * rank], options).wait()
     check(rank or [t.item() for t in into] == list(range(size)), into)
     got = torch.zeros(1)
-    group.scatter(got, [torch.ones(1) * peer for peer in range(size)] if rank == 0 else [], root=0).wait()
+    group.scatter(got, [torch.ones(1) * peer for peer in range(size)] if rank == 0 else [],
+                  root=0).wait()
     check(got.item() == rank, got)
     group.reduce_scatter(got, [torch.ones(1) for _ in range(size)], op=dist.ReduceOp.SUM).wait()
     check(got.item() == size, got)
@@ -320,29 +345,35 @@ def coalescing(rank, size):
         for i in range(3):
             dist.reduce_scatter_single(outs[i], into[i])
     for i in range(3):
-        same(into[i], torch.cat([torch.full((2,), float(10 * i + peer)) for peer in range(size)]), i)
+        same(into[i], torch.cat([torch.full((2,), float(10 * i + peer)) for peer in range(size)]),
+             i)
         same(outs[i], torch.full((2,), float(10 * i + rank)) * size, i)
 
 
 def functional(rank, size):
-    """The collectives of compiled programs: new tensors, which are waited for when they are used."""
+    """The collectives of compiled programs: new tensors, which are waited for when they
+    are used."""
     ours = dist._functional_collectives
     mine, every = part(rank, torch.float32), [part(peer, torch.float32) for peer in range(size)]
     same(ours.all_reduce(mine, "sum", default()) + 0, fold(every, "SUM"))
     same(ours.all_gather_tensor(mine, 0, default()) + 0, torch.cat(every))
     same(ours.broadcast(mine, size - 1, default()) + 0, every[-1])
-    same(ours.reduce_scatter_tensor(torch.cat([mine] * size), "max", 0, default()) + 0, fold(every, "MAX"))
-    same(ours.all_to_all_single(torch.cat([mine[:1]] * size), None, None, default()) + 0, torch.cat([other[:1] for other in every]))
+    same(ours.reduce_scatter_tensor(torch.cat([mine] * size), "max", 0, default()) + 0,
+         fold(every, "MAX"))
+    same(ours.all_to_all_single(torch.cat([mine[:1]] * size), None, None, default()) + 0,
+         torch.cat([other[:1] for other in every]))
     for times, got in zip((1, 2), ours.all_reduce_coalesced([mine, mine * 2], "sum", default())):
         same(got + 0, fold(every, "SUM") * times)
     for got in ours.all_gather_into_tensor_coalesced([mine, mine], default()):
         same(got + 0, torch.cat(every))
-    both = ours.reduce_scatter_tensor_coalesced([torch.cat([mine] * size)] * 2, "sum", [0, 0], default())
+    both = ours.reduce_scatter_tensor_coalesced([torch.cat([mine] * size)] * 2, "sum",
+                                                [0, 0], default())
     for got in both:
         same(got + 0, fold(every, "SUM"))
 
 
-ALL_BODIES = (all_reduce, reduce, moves, reduce_scatter, all_to_all, coalesced, sizes, sparse, refused, direct, coalescing, functional)
+ALL_BODIES = (all_reduce, reduce, moves, reduce_scatter, all_to_all, coalesced, sizes, sparse,
+              refused, direct, coalescing, functional)
 
 
 class Collectives(Case):

@@ -1,6 +1,7 @@
 # ctest: timeout=300 labels=nosan
-# tutti.torch serves tensors of CUDA: results, the order of streams, futures, failures, refusals. On the driver of the tests, under a torch that was
-# built without CUDA: torch_cuda/guard.cc is what it lacks, compiled once into the build tree.
+# tutti.torch serves tensors of CUDA: results, the order of streams, futures, failures, refusals. On
+# the driver of the tests, under a torch that was built without CUDA: torch_cuda/guard.cc is what it
+# lacks, compiled once into the build tree.
 import glob
 import os
 import sys
@@ -8,7 +9,8 @@ import threading
 
 from support import skip, tutti
 
-BUILD = os.environ.get("TUTTI_BUILD", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tutti.__file__)))))
+BESIDE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tutti.__file__))))
+BUILD = os.environ.get("TUTTI_BUILD", BESIDE)
 DRIVER = os.path.join(BUILD, "fake_cuda")
 if not os.path.exists(os.path.join(DRIVER, "libcuda.so.1")):
     skip(f"the tests' CUDA driver is not in {DRIVER}: build the target fake_cuda")
@@ -16,7 +18,8 @@ if DRIVER not in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
     os.environ["LD_LIBRARY_PATH"] = DRIVER + ":" + os.environ.get("LD_LIBRARY_PATH", "")
     os.execv(sys.executable, [sys.executable, *sys.argv])
 
-from torch_support import DEATH, Case, backend_of, check, default, die, dist, hear, main, raises, same, tell, torch  # noqa: E402
+from torch_support import (DEATH, Case, backend_of, check, default, die, dist, hear,  # noqa: E402
+                           main, raises, same, tell, torch)
 from tutti.torch import _build  # noqa: E402
 
 if torch.version.cuda or torch.version.hip:
@@ -25,7 +28,8 @@ if torch.version.cuda or torch.version.hip:
 
 def built():
     """The module of guard.cc."""
-    here, folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_cuda"), os.path.join(BUILD, "test", "python", "torch_cuda")
+    here, folder = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_cuda"),
+                    os.path.join(BUILD, "test", "python", "torch_cuda"))
     os.makedirs(folder, exist_ok=True)
     source = _build.Source(here, _build._source().include)
     try:
@@ -38,13 +42,14 @@ def built():
         if stale != path:
             os.remove(stale)
     loader = _build.importlib.machinery.ExtensionFileLoader("guard._c10d", path)
-    module = _build.importlib.util.module_from_spec(_build.importlib.util.spec_from_loader(loader.name, loader))
+    module = _build.importlib.util.module_from_spec(
+        _build.importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
 
 
 cuda = built()
-torch.cuda.get_device_capability = lambda device=None: (9, 0)           # which dist.broadcast asks for
+torch.cuda.get_device_capability = lambda device=None: (9, 0)        # which dist.broadcast asks for
 BIG = 300_000
 
 
@@ -64,12 +69,14 @@ def on(host, device=0):
 
 
 def late(host, device=0):
-    """What is in it is yet to come, by a copy in the current stream: whoever reads it in another one races."""
+    """What is in it is yet to come, by a copy in the current stream: whoever reads it in another
+    one races."""
     return on(torch.zeros_like(host), device).copy_(on(host, device))
 
 
 def read(tensor):
-    """By the default stream, also where another one is current: it waits for no stream that torch makes."""
+    """By the default stream, also where another one is current: it waits for no stream that
+    torch makes."""
     device = tensor.device.index
     before = cuda.use(0, device)
     try:
@@ -110,7 +117,8 @@ def own_stream(body):
 
 
 def reductions(rank, size):
-    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.int64, torch.uint8):
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int32,
+                  torch.int64, torch.uint8):
         for n in (0, 1, 1000):
             mine = late(ramp(n, rank, dtype))
             dist.all_reduce(mine)
@@ -193,12 +201,14 @@ def messages(rank, size):
     else:
         dist.send(late(ramp(5, rank)), 0, tag=1)
     out, back = on(torch.zeros(7)), on(torch.zeros(7))
-    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, late(ramp(7, rank)), right), dist.P2POp(dist.irecv, out, left),
-                                        dist.P2POp(dist.isend, late(ramp(7, 2 * rank)), left), dist.P2POp(dist.irecv, back, right)]):
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, late(ramp(7, rank)), right),
+                                        dist.P2POp(dist.irecv, out, left),
+                                        dist.P2POp(dist.isend, late(ramp(7, 2 * rank)), left),
+                                        dist.P2POp(dist.irecv, back, right)]):
         work.wait()
     same(read(out), ramp(7, left))
     same(read(back), ramp(7, 2 * right))
-    host = torch.zeros(9)                                               # from a device to the host and back
+    host = torch.zeros(9)                                       # from a device to the host and back
     work = dist.irecv(host, left)
     dist.send(late(ramp(9, rank)), right)
     work.wait()
@@ -211,7 +221,8 @@ def messages(rank, size):
 
 
 def strided(rank, size):
-    """They go by a copy in the current stream, and are in place for every stream when they are back."""
+    """They go by a copy in the current stream, and are in place for every stream when they
+    are back."""
     def turned(value):
         return late(ramp(600, value).view(20, 30)).t()
     mine = turned(rank)
@@ -259,7 +270,8 @@ def devices(rank, size):
     dist.send(late(ramp(5, rank), rank % 2), (rank + 1) % size)
     work.wait()
     same(read(out), ramp(5, (rank - 1) % size))
-    error = raises(tutti.Invalid, dist.all_reduce_coalesced, [on(torch.zeros(5), 0), on(torch.zeros(5), 1)])
+    error = raises(tutti.Invalid, dist.all_reduce_coalesced,
+                   [on(torch.zeros(5), 0), on(torch.zeros(5), 1)])
     check("invalid tensor device" in str(error), error)
 
 
@@ -267,7 +279,8 @@ def devices(rank, size):
 
 
 def current_stream(rank, size):
-    """An operation comes behind what its stream had to do at the call, and waits for it while the caller goes on."""
+    """An operation comes behind what its stream had to do at the call, and waits for it while the
+    caller goes on."""
     source, mine = on(ramp(1000, rank)), on(torch.zeros(1000))
     with Held() as held:
         held.hold()
@@ -277,8 +290,9 @@ def current_stream(rank, size):
         held.go()
         work.wait()
         same(read(mine), sum(ramp(1000, r) for r in range(size)))
-    for call in (lambda: dist.all_reduce(mine), lambda: dist.all_reduce(mine, async_op=True).get_future().wait()):
-        with Held() as held:                                            # the same where the call itself waits
+    for call in (lambda: dist.all_reduce(mine),
+                 lambda: dist.all_reduce(mine, async_op=True).get_future().wait()):
+        with Held() as held:                                  # the same where the call itself waits
             mine.copy_(source)
             dist.barrier()
             held.hold()
@@ -319,8 +333,8 @@ def stream_of_each_thread(rank, size):
 
 
 def receive_in_its_stream(rank, size):
-    """What a stream had to do with a tensor when it was given to irecv comes first, whatever stream is current when the message comes, and in
-    whatever thread."""
+    """What a stream had to do with a tensor when it was given to irecv comes first, whatever stream
+    is current when the message comes, and in whatever thread."""
     right, left = (rank + 1) % size, (rank - 1) % size
     for finish in (lambda work: work.wait(), lambda work: work.get_future().wait()):
         source, out = on(full(1000, -1.0)), on(torch.zeros(1000))
@@ -345,16 +359,18 @@ def futures(rank, size):
     def then(ended):
         value = ended.value()
         seen.append((len(value), cuda.now() != 0))
-        return value[0].cpu()                                           # in the stream that torch makes current for it
+        return value[0].cpu()                        # in the stream that torch makes current for it
     mine = late(ramp(1000, rank))
     future = dist.all_reduce(mine, async_op=True).get_future()
     same(future.then(then).wait(), total)
-    check(future.wait()[0] is mine and future.value()[0] is mine and future.done(), "the tensor itself")
+    check(future.wait()[0] is mine and future.value()[0] is mine and future.done(),
+          "the tensor itself")
     check(seen == [(1, True)], seen)
     same(read(mine), total)
     same(future.then(then).wait(), total)                               # of one that is over
     out = on(torch.zeros(1000 * size))
-    value = dist.all_gather_into_tensor(out, late(ramp(1000, rank)), async_op=True).get_future().wait()
+    value = dist.all_gather_into_tensor(out, late(ramp(1000, rank)),
+                                        async_op=True).get_future().wait()
     check(len(value) == 1 and value[0] is out, value)
     rows = [on(torch.zeros(5)) for _ in range(size)]
     value = dist.all_gather(rows, late(ramp(5, rank)), async_op=True).get_future().wait()
@@ -389,7 +405,8 @@ def futures_of_several(rank, size):
 def chained(rank, size):
     """Callbacks whose operations go by the stream that is current in them."""
     def more(ended):
-        return dist.all_reduce(late(ended.value()[0].cpu()), async_op=True).get_future().wait()[0].cpu()
+        return dist.all_reduce(late(ended.value()[0].cpu()),
+                               async_op=True).get_future().wait()[0].cpu()
     got = dist.all_reduce(late(full(10, 1.0)), async_op=True).get_future().then(more).wait()
     same(got, full(10, float(size * size)))
 
@@ -415,7 +432,8 @@ def death(rank, size):
     error = raises(RuntimeError, seen.wait)
     check("RankDied" in str(error) or "died" in str(error), error)
     check(1 in raises(tutti.RankDied, dist.all_reduce, on(ramp(9, rank))).ranks, "from then on")
-    raises(tutti.RankDied, lambda: dist.all_reduce(on(ramp(9, rank)), async_op=True).get_future().wait())
+    raises(tutti.RankDied, lambda: dist.all_reduce(on(ramp(9, rank)),
+                                                   async_op=True).get_future().wait())
 
 
 def death_of_a_sender(rank, size):
@@ -433,10 +451,14 @@ def death_of_a_sender(rank, size):
 def refusals(rank, size):
     host, device = torch.ones(6), on(torch.ones(6))
     wide, rows = on(torch.zeros(6 * size)), [on(torch.ones(6)) for _ in range(size)]
-    for call, *args in ((dist.all_gather_into_tensor, wide, host), (dist.all_gather_into_tensor, torch.zeros(6 * size), device),
-                        (dist.reduce_scatter_tensor, host, wide), (dist.all_to_all_single, device, host), (dist.all_gather, rows, host),
-                        (dist.all_to_all, rows, [host] * size), (dist.all_to_all, rows, [*rows[1:], host]),
-                        (dist.all_reduce_coalesced, [host, device]), (backend_of().allreduce_coalesced, [device, host])):
+    for call, *args in ((dist.all_gather_into_tensor, wide, host),
+                        (dist.all_gather_into_tensor, torch.zeros(6 * size), device),
+                        (dist.reduce_scatter_tensor, host, wide),
+                        (dist.all_to_all_single, device, host), (dist.all_gather, rows, host),
+                        (dist.all_to_all, rows, [host] * size),
+                        (dist.all_to_all, rows, [*rows[1:], host]),
+                        (dist.all_reduce_coalesced, [host, device]),
+                        (backend_of().allreduce_coalesced, [device, host])):
         error = raises(tutti.Invalid, call, *args)
         check("invalid tensor device" in str(error), (call, error))
     error = raises(tutti.Invalid, default().allreduce, [device, host])
@@ -476,11 +498,13 @@ def ends_destroyed(rank, size):
 class Cuda(Case):
     def test_results(self):
         for n in (2, 3):
-            self.each(n, reductions, scattered_reductions, moves, moves_of_lists, messages, strided, beside_the_host)
+            self.each(n, reductions, scattered_reductions, moves, moves_of_lists, messages, strided,
+                      beside_the_host)
 
     def test_results_of_a_stream(self):
         for n in (2, 3):
-            self.each(n, *(own_stream(body) for body in (reductions, scattered_reductions, moves, moves_of_lists, messages, strided)))
+            self.each(n, *(own_stream(body) for body in (reductions, scattered_reductions, moves,
+                                                         moves_of_lists, messages, strided)))
 
     def test_devices(self):
         os.environ["FAKE_CUDA_DEVICES"] = "2"

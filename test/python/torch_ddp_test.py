@@ -1,5 +1,6 @@
 # ctest: timeout=240 labels=nosan,faults
-# DistributedDataParallel and what stands on it: the weights after some steps are those of one process that has seen all the data.
+# DistributedDataParallel and what stands on it: the weights after some steps are those of one
+# process that has seen all the data.
 import os
 import signal
 import time
@@ -8,7 +9,8 @@ from torch_support import DEATH, Case, check, dist, main, raises, torch, tutti
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 nn = torch.nn
-dist._DEFAULT_FIRST_BUCKET_BYTES = 1                                    # else a small model has one bucket, whatever bucket_cap_mb says
+# else a small model has one bucket, whatever bucket_cap_mb says
+dist._DEFAULT_FIRST_BUCKET_BYTES = 1
 STEPS, BATCH = 4, 6
 
 
@@ -35,7 +37,8 @@ def net(**words):
 
 def data(step, rank):
     made = torch.Generator().manual_seed(step * 100 + rank)
-    return torch.randn(BATCH, 4, generator=made, dtype=torch.float64), torch.randn(BATCH, 2, generator=made, dtype=torch.float64)
+    return (torch.randn(BATCH, 4, generator=made, dtype=torch.float64),
+            torch.randn(BATCH, 2, generator=made, dtype=torch.float64))
 
 
 def loss_of(model, batch, *more):
@@ -74,7 +77,8 @@ def train(rank, size, model, optimizer=None, steps=STEPS, **words):
 
 
 def simple(rank, size):
-    for words in ({}, {"bucket_cap_mb": 0.0001}, {"gradient_as_bucket_view": True}, {"broadcast_buffers": False}):
+    for words in ({}, {"bucket_cap_mb": 0.0001}, {"gradient_as_bucket_view": True},
+                  {"broadcast_buffers": False}):
         model = DDP(net(), **words)
         train(rank, size, model)
         agree(model, alone(size), size)
@@ -85,7 +89,8 @@ def simple(rank, size):
 
 
 def ahead(rank, size):
-    """A rank goes on with its backward pass while its peers have not come to the buckets that it has given: they wait for a letter from there."""
+    """A rank goes on with its backward pass while its peers have not come to the buckets that it
+    has given: they wait for a letter from there."""
     model, letter = DDP(net(), bucket_cap_mb=0.0001), torch.zeros(1)
 
     def sends(gradient):
@@ -95,7 +100,8 @@ def ahead(rank, size):
     def waits(gradient):
         dist.recv(letter, 0)
     if rank == 0:
-        model.module.body[0].weight.register_hook(sends)                # the last one; the heads' buckets have been given
+        # the last one; the heads' buckets have been given
+        model.module.body[0].weight.register_hook(sends)
     else:
         model.register_forward_hook(lambda module, given, out: out.register_hook(waits) and None)
     train(rank, size, model)
@@ -144,13 +150,15 @@ def hooks(rank, size):
         return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(more)
 
     def twice_and_late(state, bucket):
-        """One rank is late, so the others' first operation is not over when the next bucket comes: the order of the second ones is the same."""
+        """One rank is late, so the others' first operation is not over when the next bucket comes:
+        the order of the second ones is the same."""
         if rank == 1:
             time.sleep(0.005)
         return twice(state, bucket)
 
     half = {"tolerance": 2e-2}
-    for hook, words in ((default_hooks.allreduce_hook, {}), (mean, {}), (twice, {}), (twice_and_late, {}), (default_hooks.fp16_compress_hook, half),
+    for hook, words in ((default_hooks.allreduce_hook, {}), (mean, {}), (twice, {}),
+                        (twice_and_late, {}), (default_hooks.fp16_compress_hook, half),
                         (default_hooks.fp16_compress_wrapper(mean), half)):
         for cap in (25, 0.0001):
             model = DDP(net(), bucket_cap_mb=cap)
@@ -159,7 +167,8 @@ def hooks(rank, size):
             agree(model, alone(size), size, **words)
     for cap in (25, 0.001):
         model = DDP(net(wide=64), bucket_cap_mb=cap)
-        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=64, start_powerSGD_iter=2, min_compression_rate=0)
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=64,
+                                            start_powerSGD_iter=2, min_compression_rate=0)
         model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
         train(rank, size, model)
         agree(model, alone(size, wide=64), size, tolerance=0.2)
@@ -194,7 +203,8 @@ def zero(rank, size):
         train(rank, size, model, optimizer)
         optimizer.consolidate_state_dict(0)
         if rank == 0:
-            check(len(optimizer.state_dict()["state"]) == len(list(model.parameters())), "the whole state")
+            check(len(optimizer.state_dict()["state"]) == len(list(model.parameters())),
+                  "the whole state")
         reference = net()
         adam = torch.optim.Adam(reference.parameters(), lr=0.01)
         for step in range(STEPS):
@@ -206,19 +216,22 @@ def zero(rank, size):
 
 
 def local_sgd(rank, size):
-    from torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import PostLocalSGDState, post_localSGD_hook
+    from torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook import (PostLocalSGDState,
+                                                                                post_localSGD_hook)
     from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
     from torch.distributed.optim import PostLocalSGDOptimizer
     model = DDP(net())
     subgroup = [dist.new_group([peer]) for peer in range(size)][rank]
     model.register_comm_hook(PostLocalSGDState(None, subgroup, 2), post_localSGD_hook)
-    optimizer = PostLocalSGDOptimizer(torch.optim.SGD(model.parameters(), 0.1), PeriodicModelAverager(period=2, warmup_steps=2))
+    optimizer = PostLocalSGDOptimizer(torch.optim.SGD(model.parameters(), 0.1),
+                                      PeriodicModelAverager(period=2, warmup_steps=2))
     train(rank, size, model, optimizer, steps=5)
     weights = [value.detach().clone() for value in model.parameters()]
     for value in weights:
         every = [torch.empty_like(value) for _ in range(size)]
         dist.all_gather(every, value)
-        check(all(torch.equal(other, value) for other in every), "averaged in step 4, which is the fifth")
+        check(all(torch.equal(other, value) for other in every),
+              "averaged in step 4, which is the fifth")
 
 
 class Squares(torch.utils.data.Dataset):
@@ -230,12 +243,14 @@ class Squares(torch.utils.data.Dataset):
 
 
 def workers(rank, size):
-    """Workers of a DataLoader are forks of a rank: they begin, work and end while the rank communicates."""
+    """Workers of a DataLoader are forks of a rank: they begin, work and end while the
+    rank communicates."""
     sampler = torch.utils.data.distributed.DistributedSampler(Squares(), shuffle=True)
     seen = torch.zeros(24)
     for epoch in range(2):
         sampler.set_epoch(epoch)
-        for x, y in torch.utils.data.DataLoader(Squares(), batch_size=3, sampler=sampler, num_workers=2):
+        for x, y in torch.utils.data.DataLoader(Squares(), batch_size=3, sampler=sampler,
+                                                num_workers=2):
             check(torch.equal(x * x, y), (x, y))
             seen[x.long().view(-1)] += 1
             dist.all_reduce(torch.ones(10))
@@ -272,7 +287,8 @@ def dies(rank, size, make):
         began = time.monotonic()
         error = raises(tutti.RankDied, lambda: loss.backward())
         check(1 in error.ranks and "torch_ddp_test.py" in error.report, error.report)
-        check(time.monotonic() - began < 60, "long after")              # the figure is perf's: here it is no hang
+        # the figure is perf's: here it is no hang
+        check(time.monotonic() - began < 60, "long after")
 
 
 def with_hook():
@@ -290,7 +306,8 @@ def differ(rank, size):
 
 class Training(Case):
     def test_two(self):
-        for body in (simple, ahead, static, unused, no_sync, hooks, join, zero, local_sgd, workers, differ):
+        for body in (simple, ahead, static, unused, no_sync, hooks, join, zero, local_sgd,
+                     workers, differ):
             with self.subTest(body=body.__name__):
                 self.ranks(2, body)
 
@@ -302,7 +319,8 @@ class Training(Case):
 
     def test_a_rank_killed_in_backward(self):
         for make in (lambda: DDP(net()), lambda: DDP(net(), bucket_cap_mb=0.0001), with_hook,
-                     lambda: DDP(net(), find_unused_parameters=True), lambda: DDP(net(), static_graph=True)):
+                     lambda: DDP(net(), find_unused_parameters=True),
+                     lambda: DDP(net(), static_graph=True)):
             self.ranks(3, dies, make, ends={1: DEATH})
 
 

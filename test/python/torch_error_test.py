@@ -1,10 +1,12 @@
 # ctest: timeout=180 labels=nosan,faults
-# Every failure is tutti's exception and torch.distributed's at once, whichever way it comes out; and it names the program's line.
+# Every failure is tutti's exception and torch.distributed's at once, whichever way it comes out;
+# and it names the program's line.
 import pickle
 import threading
 
 from support import line_of_caller
-from torch_support import DEATH, Case, backend_of, check, default, die, dist, hear, main, raises, tell, torch, tutti
+from torch_support import (DEATH, Case, backend_of, check, default, die, dist, hear, main, raises,
+                           tell, torch, tutti)
 import torch._dynamo
 import torch.distributed._functional_collectives as functional
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -14,7 +16,8 @@ KINDS = (tutti.RankDied, dist.DistBackendError, RuntimeError)
 
 def is_death(error, *said):
     check(all(isinstance(error, kind) for kind in KINDS), type(error).__mro__)
-    check(type(error).__name__ == "RankDied" and 1 in error.ranks and error.errno > 0, (error.ranks, error.errno))
+    check(type(error).__name__ == "RankDied" and 1 in error.ranks and error.errno > 0,
+          (error.ranks, error.errno))
     check(str(error) == error.report and "torch_error_test.py" in error.report, error.report)
     check(all(text in error.report for text in said), (said, error.report))
 
@@ -89,7 +92,7 @@ def dies(rank, size, call):
     error = raises(tutti.RankDied, call)
     is_death(error)
     is_death(pickle.loads(pickle.dumps(error)))
-    again = raises(tutti.RankDied, lambda: dist.barrier())              # from then on: what broke it
+    again = raises(tutti.RankDied, lambda: dist.barrier())             # from then on: what broke it
     check(again.ranks == (1,), again.ranks)
 
 
@@ -115,7 +118,7 @@ def in_backward(rank, size, hook):
         model.register_comm_hook(None, default_hooks.allreduce_hook)
     loss = Dies.apply(model(torch.ones(4, 3)), rank == 1).sum()
     error = raises(dist.DistBackendError if not hook else RuntimeError, lambda: loss.backward())
-    if hook:                                                            # torch passes on what a Python callback raises by its text
+    if hook:                             # torch passes on what a Python callback raises by its text
         check("RankDied" in str(error) or "died" in str(error), error)
     else:
         is_death(error)
@@ -167,13 +170,16 @@ def differ(rank, size):
         error = raises(tutti.Mismatch, lambda: dist.all_reduce(torch.ones(4)))
     else:
         site = line_of_caller()
-        error = raises(tutti.Mismatch, lambda: dist.broadcast(torch.ones(4), 0, async_op=True).wait())
+        error = raises(tutti.Mismatch, lambda: dist.broadcast(torch.ones(4), 0,
+                                                              async_op=True).wait())
     check(site in error.report, (site, error.report))
-    check(sum(call in error.report for call in ("barrier", "all_reduce f32 sum 4", "broadcast f32 4 root 0")) > 1, error.report)
+    check(sum(call in error.report for call in ("barrier", "all_reduce f32 sum 4",
+                                                "broadcast f32 4 root 0")) > 1, error.report)
 
 
 def lines(rank, size):
-    """The line of the program, never one of torch's files: from a thread, below a backward pass, from an object collective, a functional one."""
+    """The line of the program, never one of torch's files: from a thread, below a backward pass,
+    from an object collective, a functional one."""
     if rank == 1:
         hear("all of them are under way")
         die()
@@ -191,7 +197,8 @@ def lines(rank, size):
     look("objects", lambda: dist.broadcast_object_list([1], 0))
     look("functional", lambda: functional.all_reduce(torch.ones(5), "sum", default()) + 1)
     for name, report in seen.items():
-        here = [line for line in report.splitlines() if "called here" in line or "called by rank 0" in line]
+        here = [line for line in report.splitlines() if "called here" in line
+                or "called by rank 0" in line]
         check(here and "torch_error_test.py:" in here[0], (name, report))
         check("distributed_c10d" not in report and "_tutti_autoload" not in report, (name, report))
 
@@ -207,8 +214,9 @@ def line_of_backward(rank, size):
 
 class Errors(Case):
     def test_ways_out(self):
-        for call in (blocked, later, direct, future_ends, future_value, receives, receives_any, objects, waits_for_tensor, uses_tensor, coalesces,
-                     autograds, barriers, monitors):
+        for call in (blocked, later, direct, future_ends, future_value, receives, receives_any,
+                     objects, waits_for_tensor, uses_tensor, coalesces, autograds,
+                     barriers, monitors):
             with self.subTest(call=call.__name__):
                 self.ranks(2, dies, call, ends={1: DEATH})
 

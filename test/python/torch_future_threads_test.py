@@ -1,6 +1,7 @@
 # ctest: timeout=120
-# The threads that complete futures, without PyTorch: src/torch/later.cc alone, under the sanitizers of addresses and of threads. Jobs of all kinds,
-# lines kept in order, and an end that has to be asked for twice because a job is late.
+# The threads that complete futures, without PyTorch: src/torch/later.cc alone, under the sanitizers
+# of addresses and of threads. Jobs of all kinds, lines kept in order, and an end that has to be
+# asked for twice because a job is late.
 import os
 import shutil
 import subprocess
@@ -18,7 +19,12 @@ DRIVER = r"""
 #include <cstdlib>
 #include <vector>
 using namespace tutti;
-#define CHECK(x) do { if (!(x)) { fprintf(stderr, "line %d: %s\n", __LINE__, #x); exit(1); } } while (0)
+static void failed(int line, const char *what)
+{
+    fprintf(stderr, "line %d: %s\n", line, what);
+    exit(1);
+}
+#define CHECK(x) do { if (!(x)) failed(__LINE__, #x); } while (0)
 
 struct Gate {
     std::mutex lock;
@@ -26,9 +32,19 @@ struct Gate {
     int passed = 0;
     bool open = false;
     void pass() { std::unique_lock<std::mutex> hold(lock); passed++; changed.notify_all(); }
-    void pass_when_open() { std::unique_lock<std::mutex> hold(lock); changed.wait(hold, [this] { return open; }); passed++; changed.notify_all(); }
+    void pass_when_open()
+    {
+        std::unique_lock<std::mutex> hold(lock);
+        changed.wait(hold, [this] { return open; });
+        passed++;
+        changed.notify_all();
+    }
     void lift() { std::unique_lock<std::mutex> hold(lock); open = true; changed.notify_all(); }
-    void await(int n) { std::unique_lock<std::mutex> hold(lock); changed.wait(hold, [this, n] { return passed >= n; }); }
+    void await(int n)
+    {
+        std::unique_lock<std::mutex> hold(lock);
+        changed.wait(hold, [this, n] { return passed >= n; });
+    }
 };
 
 int main()
@@ -68,8 +84,10 @@ def tried(folder, sanitizer):
     source, made = os.path.join(folder, "driver.cc"), os.path.join(folder, sanitizer)
     with open(source, "w") as file:
         file.write(DRIVER)
-    command = [*os.environ.get("CXX", "c++").split(), "-std=c++20", "-O1", "-g", f"-fsanitize={sanitizer}", "-Wall", "-Wextra", "-Werror", "-pthread",
-               "-iquote", os.path.join(TREE, "src"), source, os.path.join(TREE, "src/torch/later.cc"), "-o", made]
+    command = [*os.environ.get("CXX", "c++").split(), "-std=c++20", "-O1", "-g",
+               f"-fsanitize={sanitizer}", "-Wall", "-Wextra", "-Werror", "-pthread", "-iquote",
+               os.path.join(TREE, "src"), source, os.path.join(TREE, "src/torch/later.cc"), "-o",
+               made]
     built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode:
         assert "error: " not in built.stderr or "cannot find" in built.stderr, built.stderr

@@ -1,5 +1,6 @@
 # ctest: timeout=180 labels=nosan
-# tutti in gloo's place: who gets it, alike on all ranks; what torch and programs ask of such a group; what is said; that nothing is touched without it.
+# tutti in gloo's place: who gets it, alike on all ranks; what torch and programs ask of such a
+# group; what is said; that nothing is touched without it.
 import datetime
 import os
 import subprocess
@@ -7,7 +8,8 @@ import sys
 import tempfile
 import unittest
 
-from torch_support import backend_of, check, default, die, dist, hear, main, plain, raises, store, tell, torch, tutti
+from torch_support import (backend_of, check, default, die, dist, hear, main, plain, raises, store,
+                           tell, torch, tutti)
 from torch.distributed import distributed_c10d as c10d
 from tutti.torch import _gloo, _meet
 
@@ -27,7 +29,8 @@ def _rank(rank, size, folder, body, args, without, hosts, quiet, timeout):
         _meet._host = lambda: hosts[rank]
     if rank not in without:
         tutti.torch.as_gloo()
-    begin = lambda: dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=timeout)  # noqa: E731
+    begin = lambda: dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank,
+                                            world_size=size, timeout=timeout)  # noqa: E731
     if without:
         return body(rank, size, begin, *args)
     begin()
@@ -37,7 +40,8 @@ def _rank(rank, size, folder, body, args, without, hosts, quiet, timeout):
 
 
 class Place(unittest.TestCase):
-    def ranks(self, n, body, *args, ends=None, without=(), hosts=None, quiet=False, timeout=datetime.timedelta(seconds=60)):
+    def ranks(self, n, body, *args, ends=None, without=(), hosts=None, quiet=False,
+              timeout=datetime.timedelta(seconds=60)):
         """body(rank, size, *args) on n ranks that ask for gloo. What each said on stderr."""
         with tempfile.TemporaryDirectory() as folder:
             got = plain(n, _rank, folder, body, args, without, hosts, quiet, timeout)
@@ -67,18 +71,21 @@ class Place(unittest.TestCase):
 
     def test_said(self):
         said = self.ranks(3, collectives)
-        self.assertEqual(said[0].count("tutti: in gloo's place for groups whose ranks share this host\n"), 1, said)
+        self.assertEqual(said[0].count("tutti: in gloo's place for groups whose ranks share this "
+                                       "host\n"), 1, said)
         self.assertEqual(said[1:], ["", ""])
         self.assertEqual(self.ranks(2, collectives, quiet=True), ["", ""])
 
     def test_hosts(self):
         said = self.ranks(4, across, hosts=["a", "a", "b", "b"])
-        self.assertIn("gloo serves a group of 4 ranks, as asked for: the ranks are on several hosts", said[0])
+        self.assertIn(
+            "gloo serves a group of 4 ranks, as asked for: the ranks are on several hosts", said[0])
         self.assertEqual(said[3], "")                                   # first of no group
 
     def test_cannot_join(self):
         said = self.ranks(3, refused)
-        self.assertIn("gloo serves a group of 3 ranks, as asked for: rank 2: ImportError: no extension here", said[0])
+        self.assertIn("gloo serves a group of 3 ranks, as asked for: rank 2: ImportError: no "
+                      "extension here", said[0])
 
     def test_switch_on_some(self):
         for lacks in (0, 1):
@@ -86,21 +93,30 @@ class Place(unittest.TestCase):
                 self.ranks(2, switched, lacks, without=(lacks,), timeout=BRIEF)
 
     def test_switch(self):
-        """Without it torch is as it was; the variable and the call do the same; a group that exists goes on."""
-        program = ("import torch.distributed as d; from torch.distributed import distributed_c10d as c; import torch._C._distributed_c10d as C;"
-                   "print(c.ProcessGroupGloo is C.ProcessGroupGloo, d.ProcessGroupGloo is C.ProcessGroupGloo)")
+        """Without it torch is as it was; the variable and the call do the same; a group that
+        exists goes on."""
+        program = ("import torch.distributed as d; from torch.distributed import distributed_c10d "
+                   "as c; import torch._C._distributed_c10d as C;"
+                   "print(c.ProcessGroupGloo is C.ProcessGroupGloo, d.ProcessGroupGloo is "
+                   "C.ProcessGroupGloo)")
         for value, expected in (("", "True True"), ("0", "True True"), ("1", "False False")):
-            got = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, TUTTI_AS_GLOO=value), capture_output=True, text=True, timeout=100)
+            got = subprocess.run([sys.executable, "-c", program],
+                                 env=dict(os.environ, TUTTI_AS_GLOO=value), capture_output=True,
+                                 text=True, timeout=100)
             self.assertEqual((got.returncode, got.stdout.strip()), (0, expected), got.stderr)
         self.ranks(2, afterwards, without=(0, 1))
 
 
 def names(rank, size):
-    check(dist.get_backend() == "gloo" and dist.get_backend_config() == "cpu:gloo,cuda:gloo", dist.get_backend_config())
+    check(dist.get_backend() == "gloo" and dist.get_backend_config() == "cpu:gloo,cuda:gloo",
+          dist.get_backend_config())
     check(is_tutti() and backend_of().name() == "gloo", backend_of().name())
-    check(isinstance(backend_of(), dist.ProcessGroupGloo) and isinstance(backend_of(), c10d.ProcessGroupGloo), "isinstance")
-    check(not isinstance(default(), dist.ProcessGroupGloo) and issubclass(GLOO, dist.ProcessGroupGloo), "another class")
-    check(isinstance(dist.ProcessGroupGloo.create_default_device(), dist.ProcessGroupGloo.Device), "a device")
+    check(isinstance(backend_of(), dist.ProcessGroupGloo)
+          and isinstance(backend_of(), c10d.ProcessGroupGloo), "isinstance")
+    check(not isinstance(default(), dist.ProcessGroupGloo)
+          and issubclass(GLOO, dist.ProcessGroupGloo), "another class")
+    check(isinstance(dist.ProcessGroupGloo.create_default_device(), dist.ProcessGroupGloo.Device),
+          "a device")
     check(dist.ProcessGroupGloo._Options is GLOO._Options, "its options")
     other = dist.ProcessGroupGloo(dist.PrefixStore("by hand", store()), rank, size, BRIEF)
     tensor = torch.ones(2)
@@ -128,8 +144,10 @@ def shapes(rank, size):
     dist.all_gather(out, torch.full((6,), float(rank)).view(2, 3))
     check([int(t[1, 2]) for t in out] == [0, 1, 2], out)
     for said, call, *args in (
-            ("invalid tensor size", dist.all_gather, [torch.zeros(1 + (r == (rank + 1) % size)) for r in range(size)], torch.zeros(1)),
-            ("Tensors must be contiguous", dist.all_to_all_single, torch.zeros(size, size), torch.zeros(size, size).t())):
+            ("invalid tensor size", dist.all_gather, [torch.zeros(1 + (r == (rank + 1) % size))
+                                                      for r in range(size)], torch.zeros(1)),
+            ("Tensors must be contiguous", dist.all_to_all_single, torch.zeros(size, size),
+             torch.zeros(size, size).t())):
         error = raises(ValueError, call, *args)
         check(said in str(error), (said, error))
     whole = torch.zeros(size * 2, 3)
@@ -152,7 +170,8 @@ def groups(rank, size):
         check(tensor.item() == 2 and is_tutti(pair) and dist.get_backend(pair) == "gloo", tensor)
     own = dist.new_group(backend="tutti")
     check(dist.get_backend(own) == "tutti" and backend_of(own).name() == "tutti", own)
-    check(not isinstance(backend_of(own), dist.ProcessGroupGloo), "tutti by its own name is not gloo")
+    check(not isinstance(backend_of(own), dist.ProcessGroupGloo),
+          "tutti by its own name is not gloo")
     mixed = dist.new_group(backend="cpu:gloo")
     tensor = torch.ones(1)
     dist.all_reduce(tensor, group=mixed)
@@ -176,7 +195,9 @@ def monitored(rank, size):
     dist.monitored_barrier()
     if rank == 2:
         return hear("named")
-    error = raises(RuntimeError, lambda: dist.monitored_barrier(timeout=datetime.timedelta(milliseconds=200), wait_all_ranks=True))
+    error = raises(RuntimeError,
+                   lambda: dist.monitored_barrier(timeout=datetime.timedelta(milliseconds=200),
+                                                  wait_all_ranks=True))
     if rank == 0:
         check("Ranks 2 failed to pass monitoredBarrier in 200 ms" in str(error), error)
         tell("named")
@@ -191,7 +212,8 @@ def monitored_gone(rank, size):
         die()
     tell("zero" if rank == 0 else "one")
     error = raises(tutti.RankDied, lambda: dist.monitored_barrier(wait_all_ranks=True))
-    check(("Ranks 2 failed to pass monitoredBarrier" if rank == 0 else "Please check rank 0 logs for faulty rank") in str(error), error)
+    check(("Ranks 2 failed to pass monitoredBarrier" if rank == 0
+           else "Please check rank 0 logs for faulty rank") in str(error), error)
 
 
 def patience(rank, size):
@@ -204,7 +226,8 @@ def patience(rank, size):
 
 
 def detail(rank, size):
-    """TORCH_DISTRIBUTED_DEBUG=DETAIL: torch's wrapper compares what the ranks call, over a group of gloo's own."""
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL: torch's wrapper compares what the ranks call, over a group of
+    gloo's own."""
     dist.set_debug_level(dist.DebugLevel.DETAIL)
     group = dist.new_group()
     tensor = torch.ones(2)
@@ -257,7 +280,8 @@ def refused(rank, size):
 def switched(rank, size, begin, lacks):
     error = raises(RuntimeError, begin)
     if rank != lacks:
-        check(f"rank {lacks} makes a group of gloo itself: set TUTTI_AS_GLOO=1 for all ranks or for none" in str(error), error)
+        check(f"rank {lacks} makes a group of gloo itself: set TUTTI_AS_GLOO=1 for all ranks or "
+              "for none" in str(error), error)
 
 
 def afterwards(rank, size, begin):

@@ -6,7 +6,8 @@ import itertools
 import os
 import tempfile
 
-from torch_support import DEATH, Case, backend_of, check, default, die, dist, hear, main, plain, raises, same, tell, torch, tutti
+from torch_support import (DEATH, Case, backend_of, check, default, die, dist, hear, main, plain,
+                           raises, same, tell, torch, tutti)
 
 
 def groups(rank, size):
@@ -36,14 +37,16 @@ def a_group_breaks(rank, size):
     """What breaks a group does not break the others."""
     pair = dist.new_group([0, 1])
     if rank < 2:
-        raises(tutti.Mismatch, (lambda: dist.barrier(pair)) if rank else lambda: dist.all_reduce(torch.ones(1), group=pair))
+        raises(tutti.Mismatch, (lambda: dist.barrier(pair)) if rank
+               else lambda: dist.all_reduce(torch.ones(1), group=pair))
     tensor = torch.ones(1)
     dist.all_reduce(tensor)
     check(tensor.item() == size, tensor)
 
 
 def split(rank, size):
-    """ProcessGroup.split_group, which dist.split_group calls for bound accelerators alone: made by its members, and longer-lived than its parent."""
+    """ProcessGroup.split_group, which dist.split_group calls for bound accelerators alone: made by
+    its members, and longer-lived than its parent."""
     parent = dist.new_group()
     group = parent.split_group([0, 2], timeout=seconds(7))
     check((group is None) == (rank == 1), group)
@@ -54,13 +57,15 @@ def split(rank, size):
         same(tensor, torch.full((4,), 4.0))
         check((group.rank(), group.size()) == (rank // 2, 2), group)
         check(backend_of(group).options._timeout == seconds(7), backend_of(group).options._timeout)
-    check(backend_of().supports_splitting and backend_of().supports_shrinking, "what torch asks first")
+    check(backend_of().supports_splitting and backend_of().supports_shrinking,
+          "what torch asks first")
     raises(tutti.Invalid, default().split_group, [rank, 7])
     dist.barrier()
 
 
 def shrunk(rank, size):
-    """After a death: what is left of the default group becomes the default group, and goes on when torch has destroyed the old one."""
+    """After a death: what is left of the default group becomes the default group, and goes on when
+    torch has destroyed the old one."""
     pair = dist.new_group([0, 2])
     if rank == 1:
         hear("first", "third")
@@ -81,17 +86,20 @@ def shrunk(rank, size):
 
 
 def crossed(rank, size):
-    """Two groups waited for in the other order: that no wait ends is found, and said to all who wait."""
+    """Two groups waited for in the other order: that no wait ends is found, and said to all
+    who wait."""
     one, two = dist.new_group([0, 1]), dist.new_group([0, 1])
     if rank < 2:
         error = raises(tutti.Deadlock, lambda: dist.barrier(two if rank else one))
-        check("rank 0" in error.report and "rank 1" in error.report and "torch_group_test.py" in error.report, error.report)
+        check("rank 0" in error.report and "rank 1" in error.report
+              and "torch_group_test.py" in error.report, error.report)
     dist.barrier()
 
 
 def one_skips(rank, size):
-    """A rank does not come to a group's operation, and waits in the default group. What was given a deadline ends by that, and the
-    default group, whose 30 minutes nobody has given, is whole. Of two groups without one it is said that no wait ends."""
+    """A rank does not come to a group's operation, and waits in the default group. What was given a
+    deadline ends by that, and the default group, whose 30 minutes nobody has given, is whole. Of
+    two groups without one it is said that no wait ends."""
     by_group = dist.new_group(timeout=seconds(1))
     one, two = dist.new_group(), dist.new_group()
     if rank != 1:
@@ -131,16 +139,18 @@ def messages(rank, size):
         dist.send(torch.full((2,), float(rank)), 0)
         if rank == size - 1:
             dist.send(torch.zeros(1), 0, tag=9)
-    dist.barrier()                                                      # what follows is not for a receive from any
+    dist.barrier()                                      # what follows is not for a receive from any
     got = torch.zeros(3)
-    batch = [dist.P2POp(dist.irecv, got, left), dist.P2POp(dist.isend, torch.full((3,), float(rank)), right)]
+    batch = [dist.P2POp(dist.irecv, got, left),
+             dist.P2POp(dist.isend, torch.full((3,), float(rank)), right)]
     for work in dist.batch_isend_irecv(batch):
         work.wait()
     check(got.tolist() == [left] * 3, got)
 
 
 def tags(rank, size):
-    """A message waits for the receive with its tag; what is longer or shorter than the tensor is an error, and no garbage."""
+    """A message waits for the receive with its tag; what is longer or shorter than the tensor is an
+    error, and no garbage."""
     if rank == 0:
         for tag in (5, 6):
             dist.send(torch.tensor([float(tag)]), 1, tag=tag)
@@ -191,8 +201,8 @@ def seconds(n):
 
 
 def monitored(rank, size):
-    """torch 2.13 keeps its monitored_barrier for gloo: tutti.torch's is the same for tutti's groups. Who is missing is named, and the group stays
-    whole, for latecomers, too."""
+    """torch 2.13 keeps its monitored_barrier for gloo: tutti.torch's is the same for tutti's
+    groups. Who is missing is named, and the group stays whole, for latecomers, too."""
     if torch.__version__ < (2, 14):
         raises(ValueError, dist.monitored_barrier)
     else:
@@ -202,19 +212,22 @@ def monitored(rank, size):
     monitored_barrier(timeout=seconds(50), wait_all_ranks=True)
     for everybody in (False, True):
         if rank == 0:
-            error = raises(tutti.Timeout, monitored_barrier, timeout=datetime.timedelta(milliseconds=100), wait_all_ranks=everybody)
+            error = raises(tutti.Timeout, monitored_barrier,
+                           timeout=datetime.timedelta(milliseconds=100), wait_all_ranks=everybody)
             said = "Ranks 1, 2" if everybody else "Rank 1"
-            check(said in error.report and error.ranks == ((1, 2) if everybody else (1,)), (error.report, error.ranks))
+            check(said in error.report and error.ranks == ((1, 2) if everybody else (1,)),
+                  (error.report, error.ranks))
             tell(f"late-{everybody}")
         else:
             hear(f"late-{everybody}")
-            error = raises(tutti.Timeout, monitored_barrier, timeout=seconds(50), wait_all_ranks=everybody)
+            error = raises(tutti.Timeout, monitored_barrier, timeout=seconds(50),
+                           wait_all_ranks=everybody)
             check("rank 0" in error.report, error.report)
         monitored_barrier()
         tensor = torch.ones(1)
         dist.all_reduce(tensor)
         check(tensor.item() == size, tensor)
-    if rank == 2:                                                       # one is missing: the one that came is told as well
+    if rank == 2:                                # one is missing: the one that came is told as well
         hear("missed")
     else:
         limit = datetime.timedelta(milliseconds=300) if rank == 0 else seconds(50)
@@ -255,28 +268,34 @@ def beside_gloo(rank, size):
 
 
 def below_gloo(rank, size):
-    """Groups of tutti's below a default group that is gloo's: some of the ranks, all of them, two of the same ones, one after the other, each
-    with worlds of their own, which are shared."""
+    """Groups of tutti's below a default group that is gloo's: some of the ranks, all of them, two
+    of the same ones, one after the other, each with worlds of their own, which are shared."""
     for turn in range(3):
-        groups = [([0, 1], dist.new_group([0, 1], backend="tutti")), ([0, 1], dist.new_group([0, 1], backend="tutti")),
-                  (list(range(size)), dist.new_group(backend="tutti")), ([1, 2], dist.new_group([1, 2], backend="tutti"))]
+        groups = [([0, 1], dist.new_group([0, 1], backend="tutti")),
+                  ([0, 1], dist.new_group([0, 1], backend="tutti")),
+                  (list(range(size)), dist.new_group(backend="tutti")),
+                  ([1, 2], dist.new_group([1, 2], backend="tutti"))]
         for i, (members, group) in enumerate(groups):
             if rank not in members:
                 continue
-            check(dist.get_backend(group) == "tutti" and backend_of(group).size() == len(members), group)
+            check(dist.get_backend(group) == "tutti" and backend_of(group).size() == len(members),
+                  group)
             tensor = torch.tensor([10 ** rank + i])
             dist.all_reduce(tensor, group=group)
             check(tensor.item() == sum(10 ** member + i for member in members), (turn, i, tensor))
             dist.barrier(group)
-        for members, group in groups[turn:]:                            # what is left is destroyed with the default group, or not at all
+        # what is left is destroyed with the default group, or not at all
+        for members, group in groups[turn:]:
             if rank in members:
                 dist.destroy_process_group(group)
         dist.barrier()
 
 
 def inited_again(rank, size):
-    """Destroyed and initialised again, in the same store, where the groups have the same names as before. Gloo itself needs another one."""
-    common, backend = dist.FileStore(os.environ["TUTTI_TEST_STORE"], size), os.environ["TUTTI_TEST_BACKEND"]
+    """Destroyed and initialised again, in the same store, where the groups have the same names as
+    before. Gloo itself needs another one."""
+    common, backend = (dist.FileStore(os.environ["TUTTI_TEST_STORE"], size),
+                       os.environ["TUTTI_TEST_BACKEND"])
     for turn in range(3):
         where = common if backend == "tutti" else dist.PrefixStore(str(turn), common)
         dist.init_process_group(backend, store=where, rank=rank, world_size=size)
@@ -300,7 +319,8 @@ def one_after_the_other(rank, size):
     before = mapped()
     path = os.environ["TUTTI_TEST_STORE"]
     for i in range(3):
-        dist.init_process_group("tutti", init_method=f"file://{path}-{i}", rank=rank, world_size=size)
+        dist.init_process_group("tutti", init_method=f"file://{path}-{i}", rank=rank,
+                                world_size=size)
         group = dist.new_group()
         tensor = torch.ones(1)
         dist.all_reduce(tensor)
@@ -317,7 +337,8 @@ def hosts(rank, size):
     if rank == 1:
         tutti.torch._meet._host = lambda: "another-kernel"
         tutti.torch._meet.socket.gethostname = lambda: "elsewhere"
-    error = raises(RuntimeError, dist.init_process_group, "tutti", init_method=f"file://{os.environ['TUTTI_TEST_STORE']}", rank=rank,
+    error = raises(RuntimeError, dist.init_process_group, "tutti",
+                   init_method=f"file://{os.environ['TUTTI_TEST_STORE']}", rank=rank,
                    world_size=size)
     check("several hosts" in str(error) and "rank 1 on elsewhere" in str(error), error)
     check(not dist.is_initialized(), "nothing is left")
@@ -329,22 +350,25 @@ def one_is_missing(rank, size):
     if rank == 2:
         return
     store = dist.FileStore(path, size)
-    error = raises(RuntimeError, dist.init_process_group, "tutti", store=store, rank=rank, world_size=size, timeout=seconds(1))
+    error = raises(RuntimeError, dist.init_process_group, "tutti", store=store, rank=rank,
+                   world_size=size, timeout=seconds(1))
     check("rank 2 did not come" in str(error), error)
 
 
 class Groups(Case):
     def test_groups(self):
-        self.each(3, groups, a_group_breaks, split, crossed, one_skips, messages, tags, in_a_group, objects,
-                  monitored, monitored_direct, other_backends)
+        self.each(3, groups, a_group_breaks, split, crossed, one_skips, messages, tags,
+                  in_a_group, objects, monitored, monitored_direct, other_backends)
 
     def test_shrunk(self):
         self.ranks(3, shrunk, ends={1: DEATH})
 
     def test_worlds(self):
-        for backend, body in (("tutti", one_after_the_other), ("tutti", hosts), ("tutti", one_is_missing), ("tutti", inited_again),
+        for backend, body in (("tutti", one_after_the_other), ("tutti", hosts),
+                              ("tutti", one_is_missing), ("tutti", inited_again),
                               ("gloo", inited_again)):
-            with self.subTest(body=body.__name__, backend=backend), tempfile.TemporaryDirectory() as folder:
+            with self.subTest(body=body.__name__,
+                              backend=backend), tempfile.TemporaryDirectory() as folder:
                 os.environ["TUTTI_TEST_STORE"] = os.path.join(folder, "store")
                 os.environ["TUTTI_TEST_BACKEND"] = backend
                 self.assertEqual(plain(3, body), [0, 0, 0])

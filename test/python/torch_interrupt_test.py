@@ -1,6 +1,7 @@
 # ctest: timeout=180 labels=nosan,faults
-# Ctrl-C where a rank waits for another: in a blocking call, in wait(), in a future, in DDP's backward pass. One KeyboardInterrupt comes out,
-# and a program that catches it goes on to its end; a handler of the program's own that does not raise lets the operation go on.
+# Ctrl-C where a rank waits for another: in a blocking call, in wait(), in a future, in DDP's
+# backward pass. One KeyboardInterrupt comes out, and a program that catches it goes on to its end;
+# a handler of the program's own that does not raise lets the operation go on.
 import os
 import signal
 import tempfile
@@ -13,11 +14,12 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 def asleep(pid):
     with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rpartition(")")[2].split()
-    return fields[0] == "S" and (fields[11], fields[12])                # its times: it has not run in between
+    return fields[0] == "S" and (fields[11], fields[12])      # its times: it has not run in between
 
 
 def interrupter(then=lambda: None):
-    """A process that sends SIGINT to this one once that has said so and then sleeps: a thread would be noticed by what is tested. A pipe."""
+    """A process that sends SIGINT to this one once that has said so and then sleeps: a thread would
+    be noticed by what is tested. A pipe."""
     out, into = os.pipe()
     pid = os.getpid()
     if os.fork() == 0:
@@ -105,12 +107,13 @@ def in_backward(rank, size, hook):
         model.register_comm_hook(None, in_python)
     loss = model(torch.ones(4, 3)).sum()
     interrupted(rank, size, lambda: loss.backward())
-    for work in works:                                                  # what was interrupted has ended: a future of it does not wait for ever
+    for work in works:       # what was interrupted has ended: a future of it does not wait for ever
         raises(tutti.Error, work.get_future().wait)
 
 
 def own_handler(rank, size, call):
-    """A handler that does not raise: it runs while the operation waits, and the operation ends well."""
+    """A handler that does not raise: it runs while the operation waits, and the operation
+    ends well."""
     if rank == 1:
         hear("handled")
         call()
@@ -130,7 +133,8 @@ def own_handler(rank, size, call):
 
 
 def own_handler_of_a_future(rank, size):
-    """The main thread stands in torch's wait for the future, so the handler runs after it; the operation ends well all the same."""
+    """The main thread stands in torch's wait for the future, so the handler runs after it; the
+    operation ends well all the same."""
     path = os.environ["TUTTI_TEST_FILE"]
     if rank == 1:
         while not os.path.exists(path):

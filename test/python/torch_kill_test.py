@@ -1,8 +1,10 @@
 # ctest: timeout=900 labels=nosan,faults serial
-# A rank is killed at any place of a training step, of DistributedDataParallel, of FSDP2 and of a pipeline: each survivor gets tutti.RankDied that
-# names it, within a second, and what the survivors have computed until then is the same, bit for bit.
+# A rank is killed at any place of a training step, of DistributedDataParallel, of FSDP2 and of a
+# pipeline: each survivor gets tutti.RankDied that names it, within a second, and what the survivors
+# have computed until then is the same, bit for bit.
 #
-#   torch_kill_test.py [KILLS]    how many in all; default 18, and 200 with TUTTI_PROVE=1. TUTTI_TEST_SEED repeats them.
+#   torch_kill_test.py [KILLS]    how many in all; default 18, and 200 with TUTTI_PROVE=1.
+#                                 TUTTI_TEST_SEED repeats them.
 import json
 import os
 import random
@@ -28,7 +30,8 @@ WIDTH = 32
 
 def layers(count):
     torch.manual_seed(5)
-    return [torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh()) for _ in range(count)]
+    return [torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh())
+            for _ in range(count)]
 
 
 def training(model, parameters, rank):
@@ -45,7 +48,8 @@ def training(model, parameters, rank):
 
 
 def ddp(rank):
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers(6)), bucket_cap_mb=0.01)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers(6)),
+                                                      bucket_cap_mb=0.01)
     return training(model, lambda: [p.detach() for p in model.parameters()], rank)
 
 
@@ -56,7 +60,7 @@ def fsdp(rank):
     for layer in model:
         fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    return training(model, lambda: [], rank)            # each has its own shards: nothing to compare
+    return training(model, lambda: [], rank)           # each has its own shards: nothing to compare
 
 
 def pipeline(rank):
@@ -95,10 +99,12 @@ def rank_main(kind, rank, path, say):
         for number in range(2, 100000):
             digests.append(digest(step(number)))
     except tutti.RankDied as error:
-        say({"end": "RankDied", "ranks": list(error.ranks), "at": time.monotonic(), "digests": digests, "text": str(error)})
+        say({"end": "RankDied", "ranks": list(error.ranks), "at": time.monotonic(),
+             "digests": digests, "text": str(error)})
     except BaseException as error:
-        say({"end": type(error).__name__, "at": time.monotonic(), "digests": digests, "text": traceback.format_exc()})
-    signal.pause()                                      # alive until all have said something: an end would be a death, too
+        say({"end": type(error).__name__, "at": time.monotonic(), "digests": digests,
+             "text": traceback.format_exc()})
+    signal.pause()               # alive until all have said something: an end would be a death, too
 
 
 def start(kind, path):
@@ -110,7 +116,8 @@ def start(kind, path):
         if pid == 0:
             status = 1
             try:
-                rank_main(kind, rank, path, lambda it: os.write(into, json.dumps(it).encode() + b"\n"))
+                rank_main(kind, rank, path,
+                          lambda it: os.write(into, json.dumps(it).encode() + b"\n"))
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -137,7 +144,8 @@ def trial(kind, dice):
             time.sleep(dice.random() * 0.03)            # the place: anywhere in a few steps
             os.kill(ranks[victim][0], signal.SIGKILL)
             killed = time.monotonic()
-            heard = {rank: hear(pipe, BOUND) for rank, (_, pipe) in enumerate(ranks) if rank != victim}
+            heard = {rank: hear(pipe, BOUND) for rank, (_, pipe) in enumerate(ranks)
+                     if rank != victim}
             return judge(victim, killed, heard)
         finally:
             for pid, pipe in ranks:
@@ -151,9 +159,11 @@ def judge(victim, killed, heard):
         if said is None:
             return f"rank {rank} hangs after the death of rank {victim}"
         if said["end"] != "RankDied" or victim not in said["ranks"]:
-            return f"rank {rank} got {said['end']} {said.get('ranks')} after the death of rank {victim}:\n{said['text']}"
+            return (f"rank {rank} got {said['end']} {said.get('ranks')} after the death of "
+                    f"rank {victim}:\n{said['text']}")
         if said["at"] - killed > WITHIN:
-            return f"rank {rank} heard of the death of rank {victim} after {said['at'] - killed:.3f} s:\n{said['text']}"
+            return (f"rank {rank} heard of the death of rank {victim} after "
+                    f"{said['at'] - killed:.3f} s:\n{said['text']}")
     first, second = (said["digests"] for said in heard.values())
     steps = min(len(first), len(second))
     if first[:steps] != second[:steps]:

@@ -48,13 +48,15 @@ class Launchers(unittest.TestCase):
         with open(self.program, "w") as file:
             file.write(PROGRAM)
         self.environment = {name: value for name, value in os.environ.items()
-                            if name not in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK")}
+                            if name not in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                                            "LOCAL_RANK")}
 
     def tearDown(self):
         self.folder.cleanup()
 
     def run_it(self, *command, **more):
-        return subprocess.run(command, env={**self.environment, **more}, capture_output=True, text=True, timeout=100)
+        return subprocess.run(command, env={**self.environment, **more}, capture_output=True,
+                              text=True, timeout=100)
 
     def test_tutti_run(self):
         command = os.path.join(os.environ.get("TUTTI_BUILD", ""), "tutti")
@@ -70,8 +72,9 @@ class Launchers(unittest.TestCase):
 
     def test_torchrun(self):
         out = os.path.join(self.folder.name, "log")
-        done = self.run_it(sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(free_port()),
-                           "-r", "0:1", "-t", "0:1", "--log_dir", out, self.program, OMP_NUM_THREADS="1")
+        done = self.run_it(sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2",
+                           "--master_port", str(free_port()), "-r", "0:1", "-t", "0:1", "--log_dir",
+                           out, self.program, OMP_NUM_THREADS="1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("of 2: 1.0", done.stdout + done.stderr)
 
@@ -80,8 +83,11 @@ class Launchers(unittest.TestCase):
 
     def test_by_hand(self):
         """Two processes and a TCP store on loopback."""
-        environment = {**self.environment, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        ranks = [subprocess.Popen([sys.executable, self.program], env={**environment, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
+        environment = {**self.environment, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                       "MASTER_PORT": str(free_port())}
+        ranks = [subprocess.Popen([sys.executable, self.program],
+                                  env={**environment, "RANK": str(rank)}, stdout=subprocess.PIPE,
+                                  text=True)
                  for rank in range(2)]
         said = [rank.communicate(timeout=100)[0] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0])

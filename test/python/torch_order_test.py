@@ -1,5 +1,6 @@
 # ctest: timeout=120 labels=nosan,faults
-# One rank first, with and without a process group, and what becomes of the idiom with plain barriers; seeds.
+# One rank first, with and without a process group, and what becomes of the idiom with plain
+# barriers; seeds.
 import contextlib
 import datetime
 import os
@@ -44,7 +45,8 @@ def says_who(rank, size):
 
 
 def nobody(rank, size):
-    """Without a process group, or with rank -1, there is nobody to wait for: it can be called by one alone."""
+    """Without a process group, or with rank -1, there is nobody to wait for: it can be called by
+    one alone."""
     with first() as mine:
         check(mine is True, mine)
     with first(rank) as mine:
@@ -80,12 +82,14 @@ def died(rank, size):
 
 
 def idiom_alone(rank, size):
-    """Rank 1 does not come to the idiom, but to the next collective: an error that says where everybody is, and no hang."""
+    """Rank 1 does not come to the idiom, but to the next collective: an error that says where
+    everybody is, and no hang."""
     if rank == 1:
         error = raises(tutti.Mismatch, dist.all_reduce, torch.ones(1))
     else:
         error = raises(tutti.Mismatch, zero_first(rank).__enter__ if rank else leave_idiom)
-    check("barrier" in error.report and "all_reduce f32 sum 1" in error.report and "torch_order_test.py" in error.report, error.report)
+    check("barrier" in error.report and "all_reduce f32 sum 1" in error.report
+          and "torch_order_test.py" in error.report, error.report)
 
 
 def leave_idiom():
@@ -103,7 +107,8 @@ def idiom_never(rank, size):
 
 
 def numbers():
-    return [random.random(), torch.rand(1).item()] + ([__import__("numpy").random.rand()] if has_numpy() else [])
+    return [random.random(), torch.rand(1).item()] + ([__import__("numpy").random.rand()]
+                                                      if has_numpy() else [])
 
 
 def has_numpy():
@@ -122,10 +127,13 @@ def seeds(rank, size):
     check(seed_everything(7) == seed and numbers() == mine, "the same again")
     every = [None] * size
     dist.all_gather_object(every, (seed, mine))
-    check(len({seed for seed, _ in every}) == size and len({str(mine) for _, mine in every}) == size, every)
-    check(seed == tutti._worlds.current().seed(7), seed)                # that of the library, by base and rank alone
+    check(len({seed for seed, _ in every}) == size and len({str(mine) for _, mine in every})
+          == size, every)
+    # that of the library, by base and rank alone
+    check(seed == tutti._worlds.current().seed(7), seed)
     torch.backends.cudnn.deterministic = False
-    check(seed_everything(8, deterministic=False) != seed and not torch.backends.cudnn.deterministic, "the flags are left alone")
+    check(seed_everything(8, deterministic=False) != seed
+          and not torch.backends.cudnn.deterministic, "the flags are left alone")
 
 
 class Order(Case):

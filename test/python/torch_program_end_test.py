@@ -1,14 +1,16 @@
 # ctest: timeout=180 labels=nosan,faults
-# How programs end: with works and futures under way, with groups that nobody destroyed, in forks; bounded, by 0 or an error, never by a signal.
+# How programs end: with works and futures under way, with groups that nobody destroyed, in forks;
+# bounded, by 0 or an error, never by a signal.
 import os
 import signal
 import sys
 import tempfile
 
-from torch_support import Case, backend_of, check, default, die, dist, hear, main, raises, tell, torch, tutti
+from torch_support import (Case, backend_of, check, default, die, dist, hear, main, raises, tell,
+                           torch, tutti)
 import torch.distributed._functional_collectives as functional
 
-KEPT = []                                                               # what lives until the interpreter takes it down
+KEPT = []                                           # what lives until the interpreter takes it down
 
 
 def work_under_way(rank, size):
@@ -38,16 +40,19 @@ def future_under_way(rank, size):
 def continuation_under_way(rank, size):
     """What hangs on it is Python, which is run, or is not any more."""
     if rank == 0:
-        KEPT.append(dist.all_reduce(torch.ones(1), async_op=True).get_future().then(lambda ended: sum(range(1000))))
+        ending = dist.all_reduce(torch.ones(1), async_op=True).get_future()
+        KEPT.append(ending.then(lambda ended: sum(range(1000))))
         tell("under way")
     else:
         hear("under way")
 
 
 def continuations_in_time(rank, size):
-    """All of them have come to their end: what hangs on the futures is run before the program ends."""
+    """All of them have come to their end: what hangs on the futures is run before the
+    program ends."""
     for _ in range(20):
-        dist.all_reduce(torch.ones(1), async_op=True).get_future().then(lambda ended: os.write(2, b"run\n"))
+        dist.all_reduce(torch.ones(1),
+                        async_op=True).get_future().then(lambda ended: os.write(2, b"run\n"))
     dist.barrier()
 
 
@@ -105,7 +110,8 @@ def used_after(rank, size):
 
 
 def receive_after_others(rank, size):
-    """Threads that have completed futures and are idle, and one that is still needed when the program ends."""
+    """Threads that have completed futures and are idle, and one that is still needed when the
+    program ends."""
     for _ in range(3):
         futures = [dist.irecv(torch.ones(1), 1 - rank, tag=tag).get_future() for tag in range(20)]
         for tag in range(20):
@@ -164,7 +170,8 @@ def forked(rank, size):
 
 
 def fork_with_groups_of_its_own(rank, size):
-    """A fork that leaves the parent's groups alone may make others, with the forks of other ranks."""
+    """A fork that leaves the parent's groups alone may make others, with the forks of
+    other ranks."""
     dist.barrier()
     pid = os.fork()
     if pid == 0:
@@ -172,8 +179,9 @@ def fork_with_groups_of_its_own(rank, size):
         c10d._world.pg_map.clear()
         path = os.environ["TUTTI_TEST_STORE"]
         backend = tutti.torch._create.create(type("Options", (), {
-            "store": dist.FileStore(path, size), "group_rank": rank, "group_size": size, "timeout": c10d.default_pg_timeout,
-            "global_ranks_in_group": list(range(size)), "group_id": "forks"})())
+            "store": dist.FileStore(path, size), "group_rank": rank, "group_size": size,
+            "timeout": c10d.default_pg_timeout, "global_ranks_in_group": list(range(size)),
+            "group_id": "forks"})())
         tensor = torch.ones(3)
         backend.allreduce([tensor], dist.AllreduceOptions()).wait()
         check(tensor[0] == size, tensor)
@@ -184,7 +192,8 @@ def fork_with_groups_of_its_own(rank, size):
 
 class Ends(Case):
     def test_under_way(self):
-        for body in (work_under_way, work_dropped, future_under_way, continuation_under_way, functional_unwaited, receive_under_way, receive_after_others,
+        for body in (work_under_way, work_dropped, future_under_way, continuation_under_way,
+                     functional_unwaited, receive_under_way, receive_after_others,
                      nothing_destroyed, destroyed_under_way, destroyed_and_left, used_after):
             with self.subTest(body=body.__name__):
                 for said in self.whole(2, body):

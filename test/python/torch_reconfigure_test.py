@@ -1,12 +1,14 @@
 # ctest: timeout=120 labels=nosan
-# What torch has from 2.14 on: groups whose ranks are told later, and again (reconfigure), hooks that run before a group is given up, time that is
-# given to a group for a while, gather_single.
+# What torch has from 2.14 on: groups whose ranks are told later, and again (reconfigure), hooks
+# that run before a group is given up, time that is given to a group for a while, gather_single.
 import datetime
 
-from torch_support import DEATH, Case, backend_of, check, default, die, dist, hear, main, plain, raises, same, skip, tell, torch, tutti
+from torch_support import (DEATH, Case, backend_of, check, default, die, dist, hear, main, plain,
+                           raises, same, skip, tell, torch, tutti)
 
 if torch.__version__ < (2, 14):
-    skip(f"torch {torch.__version__} has no reconfigure, abort hooks or ephemeral timeouts: they came with 2.14")
+    skip(f"torch {torch.__version__} has no reconfigure, abort hooks or ephemeral timeouts: they "
+         "came with 2.14")
 import os
 import tempfile
 
@@ -15,7 +17,8 @@ def again(rank, size):
     """Three ranks; two of them without the third; three in another order."""
     path = os.environ["TUTTI_TEST_STORE"]
     meet = dist.FileStore(path + "-handles", size)
-    dist.init_process_group("tutti", init_method=f"file://{path}", rank=rank, world_size=size, enable_reconfigure=True)
+    dist.init_process_group("tutti", init_method=f"file://{path}", rank=rank, world_size=size,
+                            enable_reconfigure=True)
     raises(tutti.Invalid, dist.barrier)
     check(dist._supports_reconfigure(), "it does")
     meet.set(str(rank), dist._get_reconfigure_handle())
@@ -23,9 +26,11 @@ def again(rank, size):
     for number, members in enumerate(([0, 1, 2], [2, 0], [2, 1, 0])):
         if rank not in members:
             continue
-        dist._reconfigure(uuid=number, handles=[handles[peer] for peer in members], timeout=datetime.timedelta(seconds=50)).wait()
+        dist._reconfigure(uuid=number, handles=[handles[peer] for peer in members],
+                          timeout=datetime.timedelta(seconds=50)).wait()
         backend = backend_of()
-        check((backend.rank(), backend.size()) == (members.index(rank), len(members)), (backend.rank(), backend.size()))
+        check((backend.rank(), backend.size()) == (members.index(rank), len(members)),
+              (backend.rank(), backend.size()))
         got = [torch.zeros(2) for _ in members]
         default().allgather([got], [torch.full((2,), float(rank))]).wait()
         check([int(tensor[0]) for tensor in got] == members, got)

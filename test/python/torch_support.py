@@ -1,4 +1,5 @@
-# What the tests of tutti.torch share: torch, or 77 with the reason; ranks that are forked from a process that has imported it.
+# What the tests of tutti.torch share: torch, or 77 with the reason; ranks that are forked from a
+# process that has imported it.
 import os
 import signal
 import sys
@@ -10,12 +11,14 @@ import unittest
 
 from support import check, raises, skip  # noqa: F401
 
-os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")                   # torch warns of each function that is to go some day
+# torch warns of each function that is to go some day
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 try:
     import torch
     import torch.distributed as dist
 except ImportError:
-    skip(f"torch is missing for {sys.executable}: ./bootstrap test makes a Python that has it, build/venv")
+    skip(f"torch is missing for {sys.executable}: ./bootstrap test makes a Python that has it, "
+         "build/venv")
 import tutti
 try:
     import tutti.torch  # noqa: F401
@@ -48,7 +51,8 @@ def die():
 
 def _rank(world, path, backend, body, args):
     torch.set_num_threads(1)
-    dist.init_process_group(backend, init_method=f"file://{path}", rank=world.rank, world_size=world.size)
+    dist.init_process_group(backend, init_method=f"file://{path}", rank=world.rank,
+                            world_size=world.size)
     body(world.rank, world.size, *args)
     if dist.is_initialized():
         dist.destroy_process_group()
@@ -60,7 +64,8 @@ def plain(n, body, *args, timeout=100):
 
 
 class _Unwound(KeyboardInterrupt):
-    """Takes a forked rank out of unittest, which lets nothing else through, to the end of the script."""
+    """Takes a forked rank out of unittest, which lets nothing else through, to the end of
+    the script."""
 
     def __init__(self, status):
         self.status = status
@@ -81,9 +86,11 @@ class Case(unittest.TestCase):
     backend = "tutti"
 
     def ranks(self, n, body, *args, ends=None):
-        """Runs body(rank, size, *args) on n ranks of a default group; every one ends by 0, or as `ends` says."""
+        """Runs body(rank, size, *args) on n ranks of a default group; every one ends by 0, or as
+        `ends` says."""
         with tempfile.TemporaryDirectory() as folder:
-            got = tutti.spawn(_rank, n, os.path.join(folder, "store"), self.backend, body, args, timeout=100)
+            got = tutti.spawn(_rank, n, os.path.join(folder, "store"), self.backend, body, args,
+                              timeout=100)
         self.assertEqual(got, [(ends or {}).get(rank, 0) for rank in range(n)])
 
     def each(self, n, *bodies, **words):
@@ -92,7 +99,8 @@ class Case(unittest.TestCase):
                 self.ranks(n, body, **words)
 
     def whole(self, n, body, *args, limit=30, ends=None):
-        """As ranks(), but of programs that end as programs do: by the interpreter's end and static destructors. What they said on stderr, each."""
+        """As ranks(), but of programs that end as programs do: by the interpreter's end and static
+        destructors. What they said on stderr, each."""
         folder = tempfile.mkdtemp(prefix="tutti-test-")
         path, pids, said = os.path.join(folder, "store"), [], []
         sys.stdout.flush()
@@ -104,7 +112,8 @@ class Case(unittest.TestCase):
                 os.dup2(log, 2)
                 torch.set_num_threads(1)
                 raise _Unwound(_status_of(lambda: (
-                    dist.init_process_group(self.backend, init_method=f"file://{path}", rank=rank, world_size=n), body(rank, n, *args))))
+                    dist.init_process_group(self.backend, init_method=f"file://{path}", rank=rank,
+                                            world_size=n), body(rank, n, *args))))
             pids.append(pid)
         got = [ended(pid, limit) for pid in pids]
         for rank in range(n):
@@ -143,7 +152,8 @@ def _stands_in(ident, code):
 
 
 def when_blocked(call, then):
-    """A thread that does `then` once the calling thread stands in `call`, a Python function, and sleeps there."""
+    """A thread that does `then` once the calling thread stands in `call`, a Python function, and
+    sleeps there."""
     ident, native = threading.get_ident(), threading.get_native_id()
 
     def watch():
@@ -164,7 +174,8 @@ def interrupt():
 
 def bits(tensor):
     """The bytes of its elements, in the order of its indices."""
-    return tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
+    return tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(
+        torch.uint8)
 
 
 def same(got, expected, what=""):

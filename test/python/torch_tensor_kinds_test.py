@@ -1,6 +1,6 @@
 # ctest: timeout=240 labels=nosan
-# Tensors that are not what their bytes say, in every operation: what arrives is what a plain computation gives, or the operation is refused with the
-# reason, before anything is touched.
+# Tensors that are not what their bytes say, in every operation: what arrives is what a plain
+# computation gives, or the operation is refused with the reason, before anything is touched.
 import torch.distributed._functional_collectives  # noqa: F401
 
 from torch_support import Case, check, default, dist, main, raises, same, torch, tutti
@@ -144,7 +144,10 @@ def reduce_scatter_one(rank, size, make, group):
 
 def reduce_scatter_coalesced(rank, size, make, group):
     into = [make(values(9)) for _ in range(2)]
-    wait(group.reduce_scatter_tensor_coalesced(into, [make(torch.cat([values(rank, p + i) for p in range(size)])) for i in range(2)]))
+    wait(group.reduce_scatter_tensor_coalesced(into,
+                                               [make(torch.cat([values(rank, p + i)
+                                                                for p in range(size)]))
+                                                for i in range(2)]))
     return [(into[i], sums(rank, size, rank + i)) for i in range(2)]
 
 
@@ -176,8 +179,11 @@ def functional(rank, size, make, group):
     name, t = group.group_name, make(values(rank))
     got = [(LAZY.wait_tensor(LAZY.all_reduce(t, "sum", name)), sums(rank, size)), (t, values(rank)),
            (LAZY.wait_tensor(LAZY.broadcast(t, 1, name)), values(1)),
-           (LAZY.wait_tensor(LAZY.all_gather_into_tensor(t, size, name)), torch.cat([values(r) for r in range(size)])),
-           (LAZY.wait_tensor(LAZY.reduce_scatter_tensor(make(torch.cat([values(rank, p) for p in range(size)])), "sum", size, name)),
+           (LAZY.wait_tensor(LAZY.all_gather_into_tensor(t, size, name)),
+            torch.cat([values(r) for r in range(size)])),
+           (LAZY.wait_tensor(LAZY.reduce_scatter_tensor(make(torch.cat([values(rank, p)
+                                                                        for p in range(size)])),
+                                                        "sum", size, name)),
             sums(rank, size, rank)),
            (LAZY.wait_tensor(LAZY.all_to_all_single(t, [1] * size, [1] * size, name)),
             torch.cat([values(r)[rank:rank + 1] for r in range(size)]))]
@@ -191,23 +197,28 @@ def functional_in_place(rank, size, make, group):
     into = make(torch.cat([values(9)] * size))
     piece, got = make(values(9)), make(values(9))
     pieces = make(torch.cat([values(rank, p) for p in range(size)]))
-    waited = [LAZY.wait_tensor(LAZY.all_reduce_(t, "sum", name)), LAZY.wait_tensor(LAZY.broadcast_(u, 1, name)),
+    waited = [LAZY.wait_tensor(LAZY.all_reduce_(t, "sum", name)),
+              LAZY.wait_tensor(LAZY.broadcast_(u, 1, name)),
               *(LAZY.wait_tensor(x) for x in LAZY.all_reduce_coalesced_([a, b], "sum", name)),
-              LAZY.wait_tensor(LAZY.all_gather_into_tensor_out(make(values(rank)), size, name, out=into)),
-              LAZY.wait_tensor(LAZY.reduce_scatter_tensor_out(pieces, "sum", size, name, out=piece))]
-    expected = [sums(rank, size), values(1, 1), sums(rank, size, 2), sums(rank, size, 3), torch.cat([values(r) for r in range(size)]),
-                sums(rank, size, rank)]
+              LAZY.wait_tensor(LAZY.all_gather_into_tensor_out(make(values(rank)), size, name,
+                                                               out=into)),
+              LAZY.wait_tensor(LAZY.reduce_scatter_tensor_out(pieces, "sum", size, name,
+                                                              out=piece))]
+    expected = [sums(rank, size), values(1, 1), sums(rank, size, 2), sums(rank, size, 3),
+                torch.cat([values(r) for r in range(size)]), sums(rank, size, rank)]
     LAZY.irecv(got, (rank - 1) % size, 7, name)
     sent = LAZY.isend(make(values(rank)), (rank + 1) % size, 7, name)
     LAZY.wait_tensor(got)
     LAZY.wait_tensor(sent)
-    return list(zip(waited, expected)) + list(zip((t, u, a, b, into, piece), expected)) + [(got, values((rank - 1) % size))]
+    return list(zip(waited, expected)) + list(zip((t, u, a, b, into, piece),
+                                                  expected)) + [(got, values((rank - 1) % size))]
 
 
 def functional_by_object(rank, size, make, group):
     t, u = make(values(rank)), make(values(rank, 1))
     LAZY.wait_tensor(LAZY.all_reduce_(t, "sum", group))
-    return [(t, sums(rank, size)), (LAZY.wait_tensor(LAZY.all_reduce(u, "sum", group)), sums(rank, size, 1))]
+    return [(t, sums(rank, size)), (LAZY.wait_tensor(LAZY.all_reduce(u, "sum", group)),
+                                    sums(rank, size, 1))]
 
 
 def of_a_parameter(rank, size, make, group):
@@ -217,15 +228,19 @@ def of_a_parameter(rank, size, make, group):
     for view in views:
         with torch.no_grad():
             view.copy_(values(rank).reshape(view.shape))
-        LAZY.wait_tensor(LAZY.all_reduce_(view, "sum", group.group_name)) if view.is_contiguous() else wait(group.allreduce([view]))
+        LAZY.wait_tensor(LAZY.all_reduce_(view, "sum",
+                                          group.group_name)) if view.is_contiguous() else wait(
+            group.allreduce([view]))
         same(view, sums(rank, size).reshape(view.shape))
     return []
 
 
-CALLS = [all_reduce, all_reduce_coalesced, twice, several_reduced, reduce, broadcast, all_gather, all_gather_one, all_gather_coalesced, gather,
-         scatter, reduce_scatter, reduce_scatter_one, reduce_scatter_coalesced, all_to_all, all_to_all_one, messages, functional,
+CALLS = [all_reduce, all_reduce_coalesced, twice, several_reduced, reduce, broadcast, all_gather,
+         all_gather_one, all_gather_coalesced, gather, scatter, reduce_scatter, reduce_scatter_one,
+         reduce_scatter_coalesced, all_to_all, all_to_all_one, messages, functional,
          functional_in_place, functional_by_object, of_a_parameter]
-ONE_LAYOUT = (functional, functional_in_place, functional_by_object)    # where torch itself wants contiguous tensors
+# where torch itself wants contiguous tensors
+ONE_LAYOUT = (functional, functional_in_place, functional_by_object)
 
 
 def each_kind(rank, size):
@@ -233,15 +248,18 @@ def each_kind(rank, size):
     group = default()
     for name, make in KINDS.items():
         for call in CALLS:
-            if call in ONE_LAYOUT and not make(values(0)).is_contiguous() or call is several_reduced and name == "inference":
+            if (call in ONE_LAYOUT and not make(values(0)).is_contiguous()
+                or call is several_reduced and name == "inference"):
                 continue                # torch itself refuses them
             for alone in (False, True):
-                for i, (got, expected) in enumerate(call(rank, size, KINDS["plain"] if alone and rank != size - 1 else make, group)):
+                for i, (got, expected) in enumerate(call(rank, size, KINDS["plain"] if alone
+                                                         and rank != size - 1 else make, group)):
                     same(got, expected, (name, call.__name__, alone, i))
 
 
 def by_name(rank, size):
-    """As programs call it, who have real numbers; torch itself refuses lazy conjugates, which it views as pairs."""
+    """As programs call it, who have real numbers; torch itself refuses lazy conjugates, which it
+    views as pairs."""
     def make(x):
         return torch.complex(torch.zeros_like(x), -x).conj().imag if rank == 0 else x.clone()
     mine = [torch.full((1,), 3.0 * r + 1) for r in range(size)]
@@ -296,25 +314,37 @@ def refusals(rank, size):
     csr = torch.ones(2, 3).to_sparse_csr()
     coo = torch.ones(2, 3).to_sparse()
     mkldnn = torch.ones(2, 3).to_mkldnn()
-    for text, tensor in (("several elements in one place", expanded), ("several elements in one place", overlapping), ("lazy zero", zero)):
-        for call in (lambda t: group.allreduce([t]), lambda t: group.broadcast(t, (rank + 1) % size), lambda t: group.recv([t], 0, 0),
-                     lambda t: group.allgather([[t] * size], [plain[0]]), lambda t: group.scatter([t], [plain] if rank == 0 else []),
-                     lambda t: group.allreduce_coalesced([plain[0], t]), lambda t: LAZY.all_reduce_(t, "sum", group.group_name)):
+    for text, tensor in (("several elements in one place", expanded),
+                         ("several elements in one place", overlapping), ("lazy zero", zero)):
+        for call in (lambda t: group.allreduce([t]),
+                     lambda t: group.broadcast(t, (rank + 1) % size),
+                     lambda t: group.recv([t], 0, 0),
+                     lambda t: group.allgather([[t] * size], [plain[0]]),
+                     lambda t: group.scatter([t], [plain] if rank == 0 else []),
+                     lambda t: group.allreduce_coalesced([plain[0], t]),
+                     lambda t: LAZY.all_reduce_(t, "sum", group.group_name)):
             check(text in str(raises(tutti.Invalid, call, tensor)), text)
         group.allgather([plain], [tensor]).wait()       # to be read it will do
         same(plain[0], tensor.clone() if tensor is not zero else torch.zeros(2, 3))
-    for text, tensor in (("quantized", quantized), ("nested", nested), ("nested", jagged), ("layout SparseCsr", csr), ("layout Mkldnn", mkldnn)):
-        for call in (lambda t: group.allreduce([t]), lambda t: group.broadcast(t, 0), lambda t: group.send([t], 0, 0),
-                     lambda t: group.recv([t], 0, 0), lambda t: group.allgather([[t] * size], [t]), lambda t: group.allgather([[t] * size], [plain[0]]),
-                     lambda t: group._allgather_base(t, t), lambda t: group.gather([[t] * size] if rank == 0 else [], [t]),
-                     lambda t: group.scatter([t], [[t] * size] if rank == 0 else []), lambda t: group.reduce_scatter([t], [[t] * size]),
+    for text, tensor in (("quantized", quantized), ("nested", nested), ("nested", jagged),
+                         ("layout SparseCsr", csr), ("layout Mkldnn", mkldnn)):
+        for call in (lambda t: group.allreduce([t]), lambda t: group.broadcast(t, 0),
+                     lambda t: group.send([t], 0, 0), lambda t: group.recv([t], 0, 0),
+                     lambda t: group.allgather([[t] * size], [t]),
+                     lambda t: group.allgather([[t] * size], [plain[0]]),
+                     lambda t: group._allgather_base(t, t),
+                     lambda t: group.gather([[t] * size] if rank == 0 else [], [t]),
+                     lambda t: group.scatter([t], [[t] * size] if rank == 0 else []),
+                     lambda t: group.reduce_scatter([t], [[t] * size]),
                      lambda t: group.alltoall([t] * size, [t] * size)):
             check(text in str(raises(tutti.Invalid, call, tensor)), text)
     check("layout Sparse" in str(raises(tutti.Invalid, group.broadcast, coo, 0)), "coo")
     group.allreduce([coo]).wait()
     same(coo.to_dense(), torch.full((2, 3), float(size)))
-    for outs in ([both] * size, [both[:1], both[:, :1], *[torch.ones(2, 2).t() for _ in range(size)]][:size]):
-        check("share memory" in str(raises(tutti.Invalid, group.allgather, [outs], [torch.ones(outs[0].shape)])), outs)
+    for outs in ([both] * size,
+                 [both[:1], both[:, :1], *[torch.ones(2, 2).t() for _ in range(size)]][:size]):
+        check("share memory" in str(raises(tutti.Invalid, group.allgather, [outs],
+                                           [torch.ones(outs[0].shape)])), outs)
     group.barrier().wait()
 
 
@@ -325,7 +355,9 @@ def beside_gloo(rank, size):
     dist.broadcast(torch._neg_view(torch.ones(1)) if rank == 0 else t, 0, group=gloo)
     same(t, torch.full((1,), -1.0) if rank else torch.zeros(1))
     if rank == 0:
-        check("Quantized" in str(raises(NotImplementedError, gloo.allreduce, [torch.quantize_per_tensor(torch.ones(1), 0.1, 0, torch.qint8)])), "gloo")
+        check("Quantized" in str(raises(NotImplementedError, gloo.allreduce,
+                                        [torch.quantize_per_tensor(torch.ones(1), 0.1, 0,
+                                                                   torch.qint8)])), "gloo")
 
 
 def wrapped(rank, size):

@@ -1,14 +1,16 @@
 # ctest: timeout=120
-# Lists of several tensors of one rank, a tensor that stands in a list twice, what is refused in torch's words, many futures: each of these
-# came to light by PyTorch's own tests.
+# Lists of several tensors of one rank, a tensor that stands in a list twice, what is refused in
+# torch's words, many futures: each of these came to light by PyTorch's own tests.
 import os
 import threading
 
-from torch_support import Case, backend_of, check, default as group, dist, hear, main, raises, same, tell, torch, tutti
+from torch_support import (Case, backend_of, check, default as group, dist, hear, main, raises,
+                           same, tell, torch, tutti)
 
 
 def all_reduce(rank, size):
-    for op, expected in ((dist.ReduceOp.SUM, size * (size - 1) + size), (dist.ReduceOp.MAX, 2 * size - 1), (dist.ReduceOp.MIN, 0)):
+    for op, expected in ((dist.ReduceOp.SUM, size * (size - 1) + size),
+                         (dist.ReduceOp.MAX, 2 * size - 1), (dist.ReduceOp.MIN, 0)):
         tensors = [torch.full((3,), 2 * rank), torch.full((3,), 2 * rank + 1)]
         opts = dist.AllreduceOptions()
         opts.reduceOp = op
@@ -46,15 +48,21 @@ def twice(rank, size):
 
 def words(rank, size):
     """Asked of the backend itself: torch's own group does not let an empty list through to it."""
-    one, two, other, ours = torch.zeros(1), torch.zeros(2), torch.zeros(1, dtype=torch.float64), backend_of()
+    one, two, other, ours = (torch.zeros(1), torch.zeros(2), torch.zeros(1, dtype=torch.float64),
+                             backend_of())
     for said, call, *args in (
-            ("invalid root rank", ours.broadcast, one, size), ("invalid root rank", ours.reduce, one, -1),
-            ("requires non-empty tensor list", ours.allreduce, []), ("requires non-empty tensor list", ours.allreduce_coalesced, []),
-            ("invalid tensor size", ours.allreduce, [one, two]), ("invalid tensor type", ours.allreduce, [one, other]),
+            ("invalid root rank", ours.broadcast, one, size),
+            ("invalid root rank", ours.reduce, one, -1), ("requires non-empty tensor list",
+                                                          ours.allreduce, []),
+            ("requires non-empty tensor list", ours.allreduce_coalesced, []),
+            ("invalid tensor size", ours.allreduce, [one, two]),
+            ("invalid tensor type", ours.allreduce, [one, other]),
             ("invalid tensor type", ours.allreduce_coalesced, [one, other]),
             ("invalid tensor size", ours.allgather, [[two] * size], [one]),
-            ("Incorrect input list size", ours.scatter, [one], [[one] * (size + 1)], scatter_from(rank)),
-            ("requires empty output on non-root", ours.gather, [[one] * size], [one], gather_to((rank + 1) % size)),
+            ("Incorrect input list size", ours.scatter, [one], [[one] * (size + 1)],
+             scatter_from(rank)),
+            ("requires empty output on non-root", ours.gather, [[one] * size], [one],
+             gather_to((rank + 1) % size)),
     ):
         error = raises(RuntimeError, call, *args)
         check(isinstance(error, tutti.Invalid) and said in str(error), (said, error))
@@ -91,7 +99,8 @@ def sparse(rank, size):
 def sparse_gradients(rank, size):
     """The reducer, which is C++, asks the Work of a sparse all_reduce for its future."""
     torch.manual_seed(0)
-    net = torch.nn.parallel.DistributedDataParallel(torch.nn.EmbeddingBag(6, 2, sparse=True, mode="sum"))
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.EmbeddingBag(6, 2, sparse=True,
+                                                                          mode="sum"))
     net(torch.tensor([[rank, 3]])).sum().backward()
     got = net.module.weight.grad.to_dense()
     for row in range(6):
@@ -99,7 +108,8 @@ def sparse_gradients(rank, size):
 
 
 def futures(rank, size):
-    """Hundreds under way have a few threads; what hangs on one may wait for another that comes later."""
+    """Hundreds under way have a few threads; what hangs on one may wait for another that
+    comes later."""
     tensors = [torch.tensor([float(i)]) for i in range(500)]
     got = [group().allreduce([tensor]).get_future() for tensor in tensors]
     check(len(os.listdir("/proc/self/task")) < 50, os.listdir("/proc/self/task"))
@@ -113,7 +123,7 @@ def futures(rank, size):
         come.wait(50)
         return late[0].wait()[0]
     if rank > 0:
-        hear("attached")                                                # until then rank 0's future cannot end
+        hear("attached")                                     # until then rank 0's future cannot end
         group().allreduce([torch.ones(1)]).wait()
         group().allreduce([torch.ones(1)]).wait()
         return
@@ -127,7 +137,8 @@ def futures(rank, size):
 
 class Several(Case):
     def test_all(self):
-        self.each(3, all_reduce, broadcast, all_gather, twice, words, sparse, sparse_gradients, futures)
+        self.each(3, all_reduce, broadcast, all_gather, twice, words, sparse, sparse_gradients,
+                  futures)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # ctest: timeout=120 labels=nosan
-# Groups are called from the main thread, from autograd's, from threads of the program, at once: nobody is held up by what another waits for.
+# Groups are called from the main thread, from autograd's, from threads of the program, at once:
+# nobody is held up by what another waits for.
 import concurrent.futures
 import os
 import threading
@@ -8,7 +9,8 @@ from torch_support import Case, check, dist, hear, main, same, tell, torch
 
 
 def blocked_receive(rank, size):
-    """A receive that is blocked holds nobody up: not a send, not a collective, not an asynchronous one."""
+    """A receive that is blocked holds nobody up: not a send, not a collective, not an
+    asynchronous one."""
     got = torch.zeros(1)
     thread = threading.Thread(target=lambda: dist.recv(got, 1 - rank, tag=7))
     thread.start()
@@ -22,7 +24,8 @@ def blocked_receive(rank, size):
 
 
 def blocked_collective(rank, size):
-    """A collective that is blocked holds up neither the start of an asynchronous one nor a message nor another group."""
+    """A collective that is blocked holds up neither the start of an asynchronous one nor a message
+    nor another group."""
     other = dist.new_group()
     if rank == 1:
         got = torch.zeros(1)
@@ -61,14 +64,15 @@ def thread_state(thread):
 
 
 def main_blocked(rank, size):
-    """The main thread is alone when it begins to wait; a thread that torch, or a signal, starts meanwhile may call as well."""
+    """The main thread is alone when it begins to wait; a thread that torch, or a signal, starts
+    meanwhile may call as well."""
     if rank == 1:
         got = torch.zeros(1)
         dist.recv(got, 0, tag=5)
         dist.all_reduce(torch.ones(1))
         return
     pool = concurrent.futures.ThreadPoolExecutor(1)
-    sent = pool.submit(dist.send, torch.ones(1), 1, None, 5)            # it may come before or after
+    sent = pool.submit(dist.send, torch.ones(1), 1, None, 5)           # it may come before or after
     tensor = torch.ones(1)
     dist.all_reduce(tensor)
     sent.result()
@@ -76,7 +80,8 @@ def main_blocked(rank, size):
 
 
 def started_while_main_waits(rank, size):
-    """A thread that is started by a signal's handler, while the main thread is in a collective that waits for what the thread sends."""
+    """A thread that is started by a signal's handler, while the main thread is in a collective that
+    waits for what the thread sends."""
     import signal
     if rank == 1:
         dist.recv(torch.zeros(1), 0, tag=5)
@@ -98,7 +103,9 @@ def started_while_main_waits(rank, size):
 def many(rank, size):
     """Threads that start and wait as they like."""
     totals = []
-    threads = [threading.Thread(target=lambda: totals.append(dist.all_reduce(torch.ones(1), async_op=True).wait())) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: totals.append(dist.all_reduce(torch.ones(1),
+                                                                             async_op=True).wait()))
+               for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -125,8 +132,10 @@ def exchanged(rank, size):
     """Each sends to each from a thread of its own, and receives in another."""
     got = {(peer, tag): torch.zeros(1) for peer in range(size) if peer != rank for tag in range(3)}
     with concurrent.futures.ThreadPoolExecutor(2 * len(got)) as pool:
-        jobs = [pool.submit(dist.recv, tensor, peer, None, tag) for (peer, tag), tensor in got.items()]
-        jobs += [pool.submit(dist.send, torch.full((1,), 10.0 * rank + tag), peer, None, tag) for peer, tag in got]
+        jobs = [pool.submit(dist.recv, tensor, peer, None, tag)
+                for (peer, tag), tensor in got.items()]
+        jobs += [pool.submit(dist.send, torch.full((1,), 10.0 * rank + tag), peer, None, tag)
+                 for peer, tag in got]
         for job in jobs:
             job.result()
     for (peer, tag), tensor in got.items():
@@ -154,7 +163,8 @@ def checkpoints(rank, size):
 
 class Threads(Case):
     def test_two(self):
-        self.each(2, blocked_receive, blocked_collective, main_blocked, started_while_main_waits, many, exchanged, checkpoints)
+        self.each(2, blocked_receive, blocked_collective, main_blocked, started_while_main_waits,
+                  many, exchanged, checkpoints)
 
     def test_three(self):
         self.each(3, many, exchanged)

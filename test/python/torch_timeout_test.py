@@ -2,7 +2,8 @@
 # Deadlines: of a group, of one call, of one wait, set later; and what becomes of the operation.
 import datetime
 
-from torch_support import Case, backend_of, check, default, dist, hear, main, raises, tell, torch, tutti
+from torch_support import (Case, backend_of, check, default, dist, hear, main, raises, tell,
+                           torch, tutti)
 
 
 def ms(n):
@@ -10,7 +11,8 @@ def ms(n):
 
 
 def of_one_wait(rank, size):
-    """The patience of one wait() is no deadline: the operation goes on, and a later wait() ends well."""
+    """The patience of one wait() is no deadline: the operation goes on, and a later wait()
+    ends well."""
     if rank == 0:
         tensor = torch.ones(1)
         work = dist.all_reduce(tensor, async_op=True)
@@ -41,7 +43,7 @@ def of_one_call(rank, size):
         options.timeout = ms(100)
         error = raises(tutti.Timeout, group.allreduce([torch.ones(1)], options).wait)
         check("rank 1" in error.report, error)
-        raises(tutti.Timeout, dist.barrier, group)                      # broken; the cause is the first
+        raises(tutti.Timeout, dist.barrier, group)                  # broken; the cause is the first
         tell("over")
     else:
         hear("over")
@@ -56,14 +58,16 @@ def of_a_group(rank, size):
     check(backend_of(group).options._timeout == ms(200), backend_of(group).options._timeout)
     if rank == 0:
         error = raises(tutti.Timeout, dist.barrier, group)
-        check(isinstance(error, TimeoutError) and isinstance(error, dist.DistBackendError) and "rank 1" in error.report, error)
+        check(isinstance(error, TimeoutError) and isinstance(error, dist.DistBackendError)
+              and "rank 1" in error.report, error)
         raises(tutti.Timeout, dist.barrier, group)
     dist.barrier()
 
 
 def set_later(rank, size):
     """By the group, and by the backend. torch's _set_pg_timeout knows gloo and nccl alone."""
-    for set_timeout in (lambda group, time: group.set_timeout(time), lambda group, time: backend_of(group)._set_default_timeout(time)):
+    for set_timeout in (lambda group, time: group.set_timeout(time),
+                        lambda group, time: backend_of(group)._set_default_timeout(time)):
         group = dist.new_group()
         set_timeout(group, ms(150))
         check(backend_of(group).options._timeout == ms(150), "known")

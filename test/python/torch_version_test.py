@@ -1,5 +1,6 @@
 # ctest: timeout=180 labels=nosan
-# How torch comes to know the backend: by its entry points, by an import, by neither; and what torch's other backends notice of it: nothing.
+# How torch comes to know the backend: by its entry points, by an import, by neither; and what
+# torch's other backends notice of it: nothing.
 import os
 import subprocess
 import sys
@@ -23,7 +24,8 @@ def program(backend, before="", **environment):
     """What a program of its own prints; its error's last line where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         text = PROGRAM.format(before=before, backend=backend, path=os.path.join(folder, "store"))
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], env={**os.environ, **environment}, capture_output=True, text=True,
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", text],
+                              env={**os.environ, **environment}, capture_output=True, text=True,
                               timeout=100)
     return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
 
@@ -46,18 +48,23 @@ class Versions(Case):
         said = program("tutti", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
         self.assertIn("tutti", said)
         self.assertEqual(said == "tutti tutti True", torch.__version__ >= (2, 14))
-        self.assertEqual(program("tutti", "import tutti.torch", TORCH_DEVICE_BACKEND_AUTOLOAD="0"), "tutti tutti True")
+        self.assertEqual(program("tutti", "import tutti.torch", TORCH_DEVICE_BACKEND_AUTOLOAD="0"),
+                         "tutti tutti True")
 
     def test_others_as_before(self):
         for backend in ("gloo", "cpu:gloo"):
             for load in "01":
-                self.assertEqual(program(backend, TORCH_DEVICE_BACKEND_AUTOLOAD=load), f"{backend} gloo True")
+                self.assertEqual(program(backend, TORCH_DEVICE_BACKEND_AUTOLOAD=load),
+                                 f"{backend} gloo True")
 
     def test_nothing_breaks_torch(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "_tutti_autoload.py"), "w") as file:
                 with open(sys.modules["_tutti_autoload"].__file__) as ours:
-                    file.write(ours.read().replace("def put() -> None:", "def put() -> None:\n    raise LookupError('on purpose')\n\n\ndef unused() -> None:"))
+                    file.write(ours.read().replace("def put() -> None:",
+                                                   "def put() -> None:\n"
+                                                   "    raise LookupError('on purpose')\n\n\n"
+                                                   "def unused() -> None:"))
             path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
             self.assertEqual(program("gloo", PYTHONPATH=path), "gloo gloo True")
 

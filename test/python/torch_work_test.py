@@ -1,10 +1,12 @@
 # ctest: timeout=180 labels=nosan,faults
-# What is under way and how it ends: waits, futures and what hangs on them, threads, and that every wait() tells a failure again.
+# What is under way and how it ends: waits, futures and what hangs on them, threads, and that every
+# wait() tells a failure again.
 import datetime
 import os
 import threading
 
-from torch_support import DEATH, Case, backend_of, check, default, die, dist, hear, main, raises, same, store, tell, torch, tutti
+from torch_support import (DEATH, Case, backend_of, check, default, die, dist, hear, main, raises,
+                           same, store, tell, torch, tutti)
 
 
 def futures(rank, size):
@@ -19,28 +21,39 @@ def futures(rank, size):
 
 
 def lists_of_tensors(rank, size):
-    """What a future is worth is a list of tensors, for every operation: the reducer, which is C++, asserts it."""
+    """What a future is worth is a list of tensors, for every operation: the reducer, which is C++,
+    asserts it."""
     group, one, row = default(), torch.ones(2), [torch.zeros(2) for _ in range(size)]
     with dist.distributed_c10d._coalescing_manager(async_ops=True) as several:
         dist.all_reduce(torch.ones(3))
         dist.all_reduce(torch.ones(4))
-    for work, count in ((group.allreduce([one.clone()]), 1), (group.allreduce_coalesced([one.clone(), one.clone()]), 2),
-                        (group.broadcast(one.clone(), 0), 1), (dist.reduce(one.clone(), 0, async_op=True), 1),
-                        (dist.all_gather(row, one, async_op=True), size), (dist.all_gather_single(torch.zeros(2 * size), one, async_op=True), 1),
-                        (dist.gather(one, row if rank == 0 else None, 0, async_op=True), size if rank == 0 else 0),
-                        (dist.scatter(one.clone(), row if rank == 0 else None, 0, async_op=True), 1),
-                        (dist.reduce_scatter(one.clone(), row, async_op=True), 1), (dist.barrier(async_op=True), 0),
-                        (dist.reduce_scatter_single(one.clone(), torch.ones(2 * size), async_op=True), 1),
-                        (dist.all_to_all(row, [one] * size, async_op=True), size), (several.works[0], 2),
-                        (dist.all_to_all_single(torch.ones(size), torch.ones(size), async_op=True), 1),
+    for work, count in ((group.allreduce([one.clone()]), 1),
+                        (group.allreduce_coalesced([one.clone(), one.clone()]), 2),
+                        (group.broadcast(one.clone(), 0), 1),
+                        (dist.reduce(one.clone(), 0, async_op=True), 1),
+                        (dist.all_gather(row, one, async_op=True), size),
+                        (dist.all_gather_single(torch.zeros(2 * size), one, async_op=True), 1),
+                        (dist.gather(one, row if rank == 0 else None, 0, async_op=True),
+                         size if rank == 0 else 0),
+                        (dist.scatter(one.clone(), row if rank == 0 else None, 0, async_op=True),
+                         1),
+                        (dist.reduce_scatter(one.clone(), row, async_op=True), 1),
+                        (dist.barrier(async_op=True), 0),
+                        (dist.reduce_scatter_single(one.clone(), torch.ones(2 * size),
+                                                    async_op=True), 1),
+                        (dist.all_to_all(row, [one] * size, async_op=True), size),
+                        (several.works[0], 2),
+                        (dist.all_to_all_single(torch.ones(size), torch.ones(size), async_op=True),
+                         1),
                         (dist.isend(one, 1) if rank == 0 else dist.irecv(one.clone(), 0), 1)):
         value = work.get_future().wait()
-        check(isinstance(value, list) and len(value) == count and all(isinstance(it, torch.Tensor) for it in value), (work, value))
+        check(isinstance(value, list) and len(value) == count
+              and all(isinstance(it, torch.Tensor) for it in value), (work, value))
 
 
 def chained(rank, size):
-    """Callbacks that start more and wait for it in the middle: as many threads as it takes. The order is the same on all ranks, since one
-    chain follows the other."""
+    """Callbacks that start more and wait for it in the middle: as many threads as it takes. The
+    order is the same on all ranks, since one chain follows the other."""
     total = torch.ones(1)
     for _ in range(5):
         def more(ended):
@@ -53,25 +66,28 @@ def chained(rank, size):
         dist.all_reduce(tensor)
         dist.barrier()
         return tensor
-    same(dist.all_reduce(torch.ones(1), async_op=True).get_future().then(blocks).wait(), torch.full((1,), float(size * size)))
+    same(dist.all_reduce(torch.ones(1), async_op=True).get_future().then(blocks).wait(),
+         torch.full((1,), float(size * size)))
 
 
 def held_up(rank, size):
-    """What hangs on one future, and waits for the program, does not hold up other works and futures."""
+    """What hangs on one future, and waits for the program, does not hold up other works
+    and futures."""
     go, inside = threading.Event(), threading.Event()
 
     def waits(ended):
         inside.set()
         return go.wait(50)
     if rank == 1:
-        hear("attached")                                                # until then the other one's cannot end
+        hear("attached")                                     # until then the other one's cannot end
     work = dist.all_reduce(torch.ones(1), async_op=True)
     if rank == 0:
         held = work.get_future().then(waits)
         tell("attached")
         check(inside.wait(50), "the callback")
     for _ in range(20):
-        same(dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()[0], torch.full((1,), float(size)))
+        same(dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()[0],
+             torch.full((1,), float(size)))
         dist.barrier()
     go.set()
     check(rank == 1 or held.wait() is True, "to its end")
@@ -101,7 +117,8 @@ def overlap(rank, size):
 
 
 def dropped(rank, size):
-    """A work that nobody holds ends all the same, and its result is there once a later operation has ended, also where it goes by a copy."""
+    """A work that nobody holds ends all the same, and its result is there once a later operation
+    has ended, also where it goes by a copy."""
     strided, dense = torch.ones(100, 2).t(), torch.ones(100)
     for tensor in (strided, dense):
         dist.all_reduce(tensor, async_op=True)
@@ -122,7 +139,8 @@ def asked_by_many(rank, size):
         began.wait()
         call()
         seen.append(tensor.tolist())
-    threads = [threading.Thread(target=waits, args=[call]) for call in (work.wait, work.wait, future.wait)]
+    threads = [threading.Thread(target=waits, args=[call])
+               for call in (work.wait, work.wait, future.wait)]
     for thread in threads:
         thread.start()
     began.wait()
@@ -146,11 +164,13 @@ def profile(rank, size):
 
 
 def rethrown(rank, size):
-    """Every wait() of a work that failed raises: the first, the second, one from another thread, one after completion; so do its futures."""
+    """Every wait() of a work that failed raises: the first, the second, one from another thread,
+    one after completion; so do its futures."""
     if rank == 1:
         hear("under way")
         die()
-    works = [dist.all_reduce(torch.ones(3), async_op=True), dist.all_reduce(torch.ones(3), async_op=True)]
+    works = [dist.all_reduce(torch.ones(3), async_op=True),
+             dist.all_reduce(torch.ones(3), async_op=True)]
     future = works[0].get_future()
     tell("under way")
     for work in works:
@@ -162,7 +182,8 @@ def rethrown(rank, size):
         thread.start()
         thread.join()
         check(len(seen) == 1 and seen[0].ranks == (1,), seen)
-        check(work.is_completed() and not work.is_success() and "rank 1" in str(work.exception()), work.exception())
+        check(work.is_completed() and not work.is_success() and "rank 1" in str(work.exception()),
+              work.exception())
         raises(tutti.RankDied, work.result)
         raises(tutti.RankDied, work.synchronize)
     for _ in range(2):
@@ -170,7 +191,7 @@ def rethrown(rank, size):
         raises(tutti.RankDied, future.value)
         raises(tutti.RankDied, works[1].get_future().wait)
     check(works[0].get_future_result().wait() != 0, "the outcome")
-    late = dist.all_reduce(torch.ones(3), async_op=True)                # what comes later fails by the same cause
+    late = dist.all_reduce(torch.ones(3), async_op=True)  # what comes later fails by the same cause
     check(raises(tutti.RankDied, late.wait).ranks == (1,), "from then on")
     raises(tutti.RankDied, late.get_future().wait)
 
@@ -181,7 +202,8 @@ def rethrown_all_at_once(rank, size):
         hear("under way")
         die()
     work, seen = dist.all_reduce(torch.ones(3), async_op=True), []
-    threads = [threading.Thread(target=lambda: seen.append(raises(tutti.RankDied, work.wait).ranks)) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: seen.append(raises(tutti.RankDied, work.wait).ranks))
+               for _ in range(4)]
     for thread in threads:
         thread.start()
     tell("under way")
@@ -191,7 +213,8 @@ def rethrown_all_at_once(rank, size):
 
 
 def rethrown_functional(rank, size):
-    """wait_tensor of a functional collective raises, the first time it is used; a second one has nothing left to wait for."""
+    """wait_tensor of a functional collective raises, the first time it is used; a second one has
+    nothing left to wait for."""
     import torch.distributed._functional_collectives as functional
     if rank == 1:
         hear("under way")
@@ -226,7 +249,8 @@ def shot_down(rank, size):
 
 
 def aborted(rank, size):
-    """abort() of the backend, and of torch's _abort_process_group, ends what is under way, on every rank."""
+    """abort() of the backend, and of torch's _abort_process_group, ends what is under way, on
+    every rank."""
     group = dist.new_group()
     if rank == 0:
         work = group.allreduce([torch.ones(1)])
@@ -244,16 +268,18 @@ def aborted(rank, size):
         raises(tutti.Aborted, work.wait)
     else:
         keys.wait(["aborted"])
-        error = raises(tutti.Error, dist.barrier)                       # by then the other rank may have left, too
+        error = raises(tutti.Error, dist.barrier)        # by then the other rank may have left, too
         check("rank 0 aborted" in error.report, error.report)
 
 
 class Works(Case):
     def test_ends_well(self):
-        self.each(2, futures, lists_of_tensors, chained, held_up, raises_in_a_callback, overlap, dropped, asked_by_many, profile)
+        self.each(2, futures, lists_of_tensors, chained, held_up, raises_in_a_callback, overlap,
+                  dropped, asked_by_many, profile)
 
     def test_every_wait_rethrows(self):
-        self.each(2, rethrown, rethrown_all_at_once, rethrown_functional, rethrown_together, shot_down, ends={1: DEATH})
+        self.each(2, rethrown, rethrown_all_at_once, rethrown_functional, rethrown_together,
+                  shot_down, ends={1: DEATH})
 
     def test_abort(self):
         self.ranks(2, aborted)

@@ -1,4 +1,5 @@
-# Read by mypy, never run: what a program may write, and, where a line ends in "wrong", what it may not.
+# Read by mypy, never run: what a program may write, and, where a line ends in "wrong",
+# what it may not.
 import asyncio
 from typing import Any, Callable, List, Optional, Tuple
 

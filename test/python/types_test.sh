@@ -1,15 +1,20 @@
-# The type hints: of the package itself, and as a program sees them: every line of types_of_a_program.py that ends in "wrong" is, no other is.
+# The type hints: of the package itself, and as a program sees them: every line of
+# types_of_a_program.py that ends in "wrong" is, no other is.
 set -eu
 command -v mypy >/dev/null || { echo "mypy is missing: install mypy"; exit 77; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-check() { MYPYPATH=$TUTTI_SOURCE/src/python mypy --cache-dir "$scratch" --python-version 3.11 --strict --no-warn-return-any "$@"; }
+check() {
+  MYPYPATH=$TUTTI_SOURCE/src/python mypy --cache-dir "$scratch" --python-version 3.11 --strict \
+    --no-warn-return-any "$@"
+}
 
 check --exclude 'tutti/torch' -p tutti >"$scratch/package" || true
 ! grep -v -e '/torch' -e '^Found' -e '^Success' "$scratch/package"
 
 program=$TUTTI_SOURCE/test/python/types_of_a_program.py
 check "$program" >"$scratch/program" || true
-grep -o 'types_of_a_program.py:[0-9]*: error' "$scratch/program" | cut -d: -f2 | sort -nu >"$scratch/found"
+grep -o 'types_of_a_program.py:[0-9]*: error' "$scratch/program" | cut -d: -f2 |
+  sort -nu >"$scratch/found"
 grep -n '# wrong$' "$program" | cut -d: -f1 >"$scratch/expected"
 diff "$scratch/expected" "$scratch/found" || { cat "$scratch/program"; exit 1; }

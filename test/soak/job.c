@@ -1,5 +1,5 @@
-/* The buffers of an operation are lists of pieces, one for each block that this rank gives or gets; even kinds have theirs in a row. In
- * place, pieces of the one list are those of the other. */
+/* The buffers of an operation are lists of pieces, one for each block that this rank gives or gets;
+ * even kinds have theirs in a row. In place, pieces of the one list are those of the other. */
 #include "job.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int player_complain(struct player *player, const struct step *step, tutti_comm *comm, const char *format, ...)
+int player_complain(struct player *player, const struct step *step, tutti_comm *comm,
+                    const char *format, ...)
 {
     uint32_t n = fetch_add32(&player->board->used, 1);
     if (n >= sizeof player->board->said / sizeof player->board->said[0])
@@ -28,30 +29,40 @@ int player_complain(struct player *player, const struct step *step, tutti_comm *
 
 static bool whole(enum kind kind)                    /* in place is: all of it, send == recv */
 {
-    return kind == KIND_REDUCE || kind == KIND_ALL_REDUCE || kind == KIND_SCAN || kind == KIND_EXSCAN || kind == KIND_ALL_TO_ALL ||
-           kind == KIND_ALL_TO_ALL_V || kind == KIND_ALL_REDUCE_MANY;
+    return kind == KIND_REDUCE || kind == KIND_ALL_REDUCE || kind == KIND_SCAN
+        || kind == KIND_EXSCAN || kind == KIND_ALL_TO_ALL || kind == KIND_ALL_TO_ALL_V
+        || kind == KIND_ALL_REDUCE_MANY;
 }
 
 static bool takes_many(enum kind kind)
 {
-    return kind == KIND_ALL_GATHER || kind == KIND_ALL_GATHER_V || kind == KIND_GATHER || kind == KIND_GATHER_V || kind == KIND_ALL_TO_ALL ||
-           kind == KIND_ALL_TO_ALL_V || kind == KIND_ALL_REDUCE_MANY;
+    return kind == KIND_ALL_GATHER || kind == KIND_ALL_GATHER_V || kind == KIND_GATHER
+        || kind == KIND_GATHER_V || kind == KIND_ALL_TO_ALL || kind == KIND_ALL_TO_ALL_V
+        || kind == KIND_ALL_REDUCE_MANY;
 }
 
 static void job_sides(struct job *j)
 {
     const struct step *s = &j->step;
     const struct group *g = j->group;
-    bool at_root = s->root == g->me, scatters = s->kind == KIND_SCATTER || s->kind == KIND_SCATTER_V;
+    bool at_root = s->root == g->me,
+         scatters = s->kind == KIND_SCATTER || s->kind == KIND_SCATTER_V;
     bool gathers = s->kind == KIND_GATHER || s->kind == KIND_GATHER_V || s->kind == KIND_REDUCE;
     int blocks = s->kind == KIND_ALL_REDUCE_MANY ? s->buffers : g->size;
-    j->give_n = s->kind == KIND_BARRIER || s->kind == KIND_BROADCAST || (scatters && !at_root) ? 0 : model_each(s->kind) ? blocks : 1;
-    j->get_n = s->kind == KIND_BARRIER || s->kind == KIND_SAME || (gathers && !at_root) || (s->kind == KIND_EXSCAN && g->me == 0) ? 0
-             : takes_many(s->kind) ? blocks : 1;
+    j->give_n = s->kind == KIND_BARRIER || s->kind == KIND_BROADCAST || (scatters && !at_root) ? 0
+        : model_each(s->kind) ? blocks
+                              : 1;
+    j->get_n = s->kind == KIND_BARRIER || s->kind == KIND_SAME || (gathers && !at_root)
+            || (s->kind == KIND_EXSCAN && g->me == 0)
+        ? 0
+        : takes_many(s->kind) ? blocks
+                              : 1;
     for (int i = 0; i < j->give_n; i++)
         j->gives[i] = model_count(s, g, g->me, i);
     for (int i = 0; i < j->get_n; i++)
-        j->gets[i] = scatters ? model_count(s, g, s->root, g->me) : s->kind == KIND_ALL_REDUCE_MANY ? j->gives[i] : model_count(s, g, i, g->me);
+        j->gets[i] = scatters ? model_count(s, g, s->root, g->me)
+            : s->kind == KIND_ALL_REDUCE_MANY ? j->gives[i]
+            : model_count(s, g, i, g->me);
 }
 
 static size_t max(size_t a, size_t b) { return a > b ? a : b; }
@@ -62,18 +73,24 @@ static bool job_buffers(struct job *j)
     const struct step *s = &j->step;
     size_t width = s->kind == KIND_SAME ? 1 : model_width(s->type);
     bool listed = model_uneven(s->kind) || s->kind == KIND_ALL_REDUCE_MANY, all = whole(s->kind);
-    bool small_recv = j->in_place && !all && j->give_n > 1, small_send = j->in_place && !all && !small_recv;
+    bool small_recv = j->in_place && !all && j->give_n > 1,
+         small_send = j->in_place && !all && !small_recv;
     for (int i = 0; i < j->give_n && !small_send && !(j->in_place && all); i++)
         pieces_add(&j->send, j->gives[i] * width, listed ? soak_below(&p->own, 80) : 0);
     for (int i = 0; i < j->get_n && !small_recv; i++)
-        pieces_add(&j->recv, (j->in_place && all ? max(j->gives[i], j->gets[i]) : j->gets[i]) * width, listed ? soak_below(&p->own, 80) : 0);
+        pieces_add(&j->recv,
+                   (j->in_place && all ? max(j->gives[i], j->gets[i]) : j->gets[i]) * width,
+                   listed ? soak_below(&p->own, 80) : 0);
     bool shared = soak_below(&p->own, 2), other = soak_below(&p->own, 4) ? shared : !shared;
-    if (!pieces_take(&j->send, p->world, shared, soak_below(&p->own, 64)) || !pieces_take(&j->recv, p->world, other, soak_below(&p->own, 64)))
+    if (!pieces_take(&j->send, p->world, shared, soak_below(&p->own, 64))
+        || !pieces_take(&j->recv, p->world, other, soak_below(&p->own, 64)))
         return false;
     for (int i = 0; i < j->get_n && !small_recv; i++)
         j->get[i] = pieces_piece(&j->recv, i);
     for (int i = 0; i < j->give_n; i++)
-        j->give[i] = small_send ? j->get[j->group->me] : j->in_place && all ? j->get[i] : pieces_piece(&j->send, i);
+        j->give[i] = small_send ? j->get[j->group->me]
+            : j->in_place && all ? j->get[i]
+            : pieces_piece(&j->send, i);
     if (small_recv)
         j->get[0] = j->give[j->group->me];
     fetch_add64(&p->board->in_arena, j->send.shared || j->recv.shared);
@@ -124,7 +141,8 @@ static int job_call(struct job *j, const tutti_call *call)
     case KIND_BROADCAST: return tutti_broadcast(recv, n, s->type, s->root, c, call);
     case KIND_REDUCE: return tutti_reduce(send, recv, n, s->type, op, s->root, c, call);
     case KIND_ALL_REDUCE: return tutti_all_reduce(send, recv, n, s->type, op, c, call);
-    case KIND_ALL_REDUCE_MANY: return tutti_all_reduce_many(gives, gets, give_counts, s->buffers, s->type, op, c, call);
+    case KIND_ALL_REDUCE_MANY:
+        return tutti_all_reduce_many(gives, gets, give_counts, s->buffers, s->type, op, c, call);
     case KIND_REDUCE_SCATTER: return tutti_reduce_scatter(send, recv, n, s->type, op, c, call);
     case KIND_ALL_GATHER: return tutti_all_gather(send, recv, n, s->type, c, call);
     case KIND_GATHER: return tutti_gather(send, recv, n, s->type, s->root, c, call);
@@ -132,12 +150,18 @@ static int job_call(struct job *j, const tutti_call *call)
     case KIND_ALL_TO_ALL: return tutti_all_to_all(send, recv, n, s->type, c, call);
     case KIND_SCAN: return tutti_scan(send, recv, n, s->type, op, c, call);
     case KIND_EXSCAN: return tutti_exscan(send, recv, n, s->type, op, c, call);
-    case KIND_REDUCE_SCATTER_V: return tutti_reduce_scatter_v(gives, give_counts, recv, s->type, op, c, call);
-    case KIND_ALL_GATHER_V: return tutti_all_gather_v(send, give_counts[0], gets, get_counts, s->type, c, call);
-    case KIND_GATHER_V: return tutti_gather_v(send, give_counts[0], j->get_n ? gets : NULL, j->get_n ? get_counts : NULL, s->type, s->root, c, call);
+    case KIND_REDUCE_SCATTER_V:
+        return tutti_reduce_scatter_v(gives, give_counts, recv, s->type, op, c, call);
+    case KIND_ALL_GATHER_V:
+        return tutti_all_gather_v(send, give_counts[0], gets, get_counts, s->type, c, call);
+    case KIND_GATHER_V:
+        return tutti_gather_v(send, give_counts[0], j->get_n ? gets : NULL,
+                              j->get_n ? get_counts : NULL, s->type, s->root, c, call);
     case KIND_SCATTER_V:
-        return tutti_scatter_v(j->give_n ? gives : NULL, j->give_n ? give_counts : NULL, recv, get_counts[0], s->type, s->root, c, call);
-    case KIND_ALL_TO_ALL_V: return tutti_all_to_all_v(gives, give_counts, gets, get_counts, s->type, c, call);
+        return tutti_scatter_v(j->give_n ? gives : NULL, j->give_n ? give_counts : NULL, recv,
+                               get_counts[0], s->type, s->root, c, call);
+    case KIND_ALL_TO_ALL_V:
+        return tutti_all_to_all_v(gives, give_counts, gets, get_counts, s->type, c, call);
     default: return tutti_same(send, n, c, call);
     }
 }
@@ -145,8 +169,11 @@ static int job_call(struct job *j, const tutti_call *call)
 static int job_wrong(struct job *j, const char *what, int block, size_t byte)
 {
     static const char *const where[] = { "private", "in the arena" };
-    return player_complain(j->player, &j->step, NULL, "%s block %d: byte %zu is wrong (step %zu, %s, send %s, recv %s, %s)", what, block, byte,
-                           j->nth, j->in_place ? "in place" : "apart", where[j->send.shared], where[j->recv.shared], j->work ? "by work" : "blocking");
+    return player_complain(j->player, &j->step, NULL,
+                           "%s block %d: byte %zu is wrong (step %zu, %s, send %s, recv %s, %s)",
+                           what, block, byte, j->nth, j->in_place ? "in place" : "apart",
+                           where[j->send.shared], where[j->recv.shared],
+                           j->work ? "by work" : "blocking");
 }
 
 static int job_judge(struct job *j, int result)
@@ -156,7 +183,8 @@ static int job_judge(struct job *j, int result)
     unsigned char tile[SOAK_PERIOD * 8];
     int should = s->kind == KIND_SAME ? s->alike || !s->count || j->group->size == 1 : 0;
     if (result != should)
-        return player_complain(j->player, s, j->group->comm, "returned %d, should %d (step %zu, %s)", result, should, j->nth,
+        return player_complain(j->player, s, j->group->comm,
+                               "returned %d, should %d (step %zu, %s)", result, should, j->nth,
                                j->work ? "by work" : "blocking");
     for (int i = 0; i < j->get_n; i++) {
         model_get(tile, s, j->group, j->group->me, i);
@@ -172,15 +200,18 @@ static int job_judge(struct job *j, int result)
         if (at != SIZE_MAX)
             return job_wrong(j, "send", i, at);
     }
-    return pieces_whole(&j->send) && pieces_whole(&j->recv) ? 0 : job_wrong(j, "bytes beside a", -1, 0);
+    return pieces_whole(&j->send) && pieces_whole(&j->recv) ? 0
+                                                            : job_wrong(j, "bytes beside a", -1, 0);
 }
 
 static int job_over(struct job *j, int result)
 {
     int r = job_judge(j, result);
-    if (r == 0 && j->called && (load_acquire32(&j->done) != 1 || (int)load_acquire32(&j->done_result) != result))
-        r = player_complain(j->player, &j->step, NULL, "done was called %u times, with %d; the result is %d", load_acquire32(&j->done),
-                            (int)load_acquire32(&j->done_result), result);
+    if (r == 0 && j->called
+        && (load_acquire32(&j->done) != 1 || (int)load_acquire32(&j->done_result) != result))
+        r = player_complain(j->player, &j->step, NULL,
+                            "done was called %u times, with %d; the result is %d",
+                            load_acquire32(&j->done), (int)load_acquire32(&j->done_result), result);
     pieces_give(&j->send, j->player->world);
     pieces_give(&j->recv, j->player->world);
     fetch_add64(&j->player->board->operations, 1);
@@ -216,7 +247,10 @@ int job_play(struct player *player, const struct step *step, struct job **left)
     *left = NULL;
     if (!j)
         return player_complain(player, step, NULL, "no memory");
-    *j = (struct job){ .player = player, .step = *step, .group = &player->program.groups[step->group], .nth = player->program.steps_made };
+    *j = (struct job){
+        .player = player, .step = *step, .group = &player->program.groups[step->group],
+        .nth = player->program.steps_made
+    };
     job_sides(j);
     bool can = j->give_n && j->get_n;
     j->in_place = can && soak_below(&player->own, 2);

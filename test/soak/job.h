@@ -7,7 +7,13 @@
 #include "support/pieces.h"
 #include "soak.h"
 
-struct player { tutti_comm *world; struct program program; struct soak_board *board; uint64_t own; int me; };
+struct player {
+    tutti_comm *world;
+    struct program program;
+    struct soak_board *board;
+    uint64_t own;
+    int me;
+};
 
 struct job {
     struct player *player;
@@ -23,9 +29,12 @@ struct job {
     shared32 done, done_result;
 };
 
-/* Makes the buffers, calls or starts it. A job that is under way is returned in *left, which job_end takes. 0, or 1: said. */
+/* Makes the buffers, calls or starts it. A job that is under way is returned in *left, which
+ * job_end takes. 0, or 1: said. */
 int job_play(struct player *player, const struct step *step, struct job **left);
 int job_end(struct job *job);
-__attribute__((format(printf, 4, 5))) int player_complain(struct player *player, const struct step *step, tutti_comm *comm, const char *format, ...);
+__attribute__((format(printf, 4, 5))) int player_complain(struct player *player,
+                                                          const struct step *step, tutti_comm *comm,
+                                                          const char *format, ...);
 
 #endif

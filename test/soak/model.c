@@ -1,5 +1,6 @@
-/* What is given and what must come out, one element at a time. Whole numbers wrap as unsigned ones; floats are small whole numbers, so
- * that no order of adding could matter and every result is exact. */
+/* What is given and what must come out, one element at a time. Whole numbers wrap as unsigned
+ * ones; floats are small whole numbers, so that no order of adding could matter and every result
+ * is exact. */
 #include "soak.h"
 
 #include <stdlib.h>
@@ -25,24 +26,28 @@ size_t model_width(tutti_type type)
 
 bool model_each(enum kind kind)
 {
-    return kind == KIND_REDUCE_SCATTER || kind == KIND_REDUCE_SCATTER_V || kind == KIND_SCATTER || kind == KIND_SCATTER_V ||
-           kind == KIND_ALL_TO_ALL || kind == KIND_ALL_TO_ALL_V || kind == KIND_ALL_REDUCE_MANY;
+    return kind == KIND_REDUCE_SCATTER || kind == KIND_REDUCE_SCATTER_V || kind == KIND_SCATTER
+        || kind == KIND_SCATTER_V || kind == KIND_ALL_TO_ALL || kind == KIND_ALL_TO_ALL_V
+        || kind == KIND_ALL_REDUCE_MANY;
 }
 
 bool model_folds(enum kind kind)
 {
-    return kind == KIND_REDUCE || kind == KIND_ALL_REDUCE || kind == KIND_ALL_REDUCE_MANY || kind == KIND_REDUCE_SCATTER ||
-           kind == KIND_REDUCE_SCATTER_V || kind == KIND_SCAN || kind == KIND_EXSCAN;
+    return kind == KIND_REDUCE || kind == KIND_ALL_REDUCE || kind == KIND_ALL_REDUCE_MANY
+        || kind == KIND_REDUCE_SCATTER || kind == KIND_REDUCE_SCATTER_V || kind == KIND_SCAN
+        || kind == KIND_EXSCAN;
 }
 
 bool model_uneven(enum kind kind)
 {
-    return kind == KIND_REDUCE_SCATTER_V || kind == KIND_ALL_GATHER_V || kind == KIND_GATHER_V || kind == KIND_SCATTER_V || kind == KIND_ALL_TO_ALL_V;
+    return kind == KIND_REDUCE_SCATTER_V || kind == KIND_ALL_GATHER_V || kind == KIND_GATHER_V
+        || kind == KIND_SCATTER_V || kind == KIND_ALL_TO_ALL_V;
 }
 
 size_t model_count(const struct step *s, const struct group *g, int from, int to)
 {
-    bool list = s->kind == KIND_ALL_REDUCE_MANY || s->kind == KIND_REDUCE_SCATTER_V || s->kind == KIND_SCATTER_V;
+    bool list = s->kind == KIND_ALL_REDUCE_MANY || s->kind == KIND_REDUCE_SCATTER_V
+        || s->kind == KIND_SCATTER_V;
     bool pairs = s->kind == KIND_ALL_TO_ALL_V;
     int by = list ? to : pairs ? from * g->size + to : from;
     uint64_t seed = s->salt ^ (uint64_t)(by + 1) * 0x1234567;
@@ -58,7 +63,11 @@ size_t model_count(const struct step *s, const struct group *g, int from, int to
 
 static uint64_t mask_of(tutti_type type) { return UINT64_MAX >> (64 - 8 * model_width(type)); }
 static bool is_float(tutti_type type) { return type == TUTTI_F32 || type == TUTTI_F64; }
-static bool is_signed(tutti_type type) { return type == TUTTI_I16 || type == TUTTI_I32 || type == TUTTI_I64; }
+
+static bool is_signed(tutti_type type)
+{
+    return type == TUTTI_I16 || type == TUTTI_I32 || type == TUTTI_I64;
+}
 
 static uint64_t float_bits(double x, tutti_type type)
 {
@@ -95,7 +104,10 @@ uint64_t model_factor(const struct step *s, int rank)
     return is_float(s->type) ? float_bits((double)(any % 9) - 4, s->type) : any & mask_of(s->type);
 }
 
-static void store(unsigned char *tile, size_t i, uint64_t bits, size_t width) { memcpy(tile + i * width, &bits, width); }
+static void store(unsigned char *tile, size_t i, uint64_t bits, size_t width)
+{
+    memcpy(tile + i * width, &bits, width);
+}
 
 void model_give(void *tile, const struct step *s, int from, int to)
 {
@@ -110,10 +122,12 @@ static int64_t as_signed(uint64_t v, tutti_type type)
     return type == TUTTI_I16 ? (int16_t)v : type == TUTTI_I32 ? (int32_t)v : (int64_t)v;
 }
 
-/* Affine maps of whole numbers modulo 2^16 or 2^32: x -> a x + b, as one number. Putting them together is associative, not commutative. */
+/* Affine maps of whole numbers modulo 2^16 or 2^32: x -> a x + b, as one number. Putting them
+ * together is associative, not commutative. */
 static uint64_t affine(uint64_t left, uint64_t right, unsigned half)
 {
-    uint64_t mask = (UINT64_C(1) << half) - 1, a = left & mask, b = left >> half, c = right & mask, d = right >> half;
+    uint64_t mask = (UINT64_C(1) << half) - 1, a = left & mask, b = left >> half, c = right & mask,
+             d = right >> half;
     return (a * c & mask) | ((a * d + b) & mask) << half;
 }
 
@@ -166,7 +180,8 @@ static uint64_t scaled(const struct step *s, uint64_t v, int rank)
     uint64_t factor = model_factor(s, rank);
     if (s->op != TUTTI_PREMUL_SUM)
         return v;
-    return is_float(s->type) ? float_bits(float_of(v, s->type) * float_of(factor, s->type), s->type) : (v * factor) & mask_of(s->type);
+    return is_float(s->type) ? float_bits(float_of(v, s->type) * float_of(factor, s->type), s->type)
+                             : (v * factor) & mask_of(s->type);
 }
 
 /* Of ranks 0 … ranks - 1: their block `to`. */
@@ -192,7 +207,8 @@ void model_get(void *tile, const struct step *s, const struct group *g, int me, 
     case KIND_SCAN: model_fold(tile, s, me + 1, 0); return;
     case KIND_EXSCAN: model_fold(tile, s, me, 0); return;
     case KIND_REDUCE: case KIND_ALL_REDUCE: model_fold(tile, s, g->size, 0); return;
-    case KIND_ALL_REDUCE_MANY: model_fold(tile, s, g->size, from); return;           /* `from` is the buffer */
+    /* `from` is the buffer */
+    case KIND_ALL_REDUCE_MANY: model_fold(tile, s, g->size, from); return;
     case KIND_REDUCE_SCATTER: case KIND_REDUCE_SCATTER_V: model_fold(tile, s, g->size, me); return;
     case KIND_BROADCAST: model_give(tile, s, s->root, 0); return;
     case KIND_SCATTER: case KIND_SCATTER_V: model_give(tile, s, s->root, me); return;

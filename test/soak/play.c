@@ -1,4 +1,5 @@
-/* One rank's way through the program. Work under way on any comm stays behind for a while, and is waited for in any order. */
+/* One rank's way through the program. Work under way on any comm stays behind for a while, and is
+ * waited for in any order. */
 #include "job.h"
 
 #include "base/clock.h"
@@ -45,7 +46,8 @@ static int joined(struct player *p, const struct step *s, int to, tutti_comm *co
     struct group *g = &p->program.groups[to];
     int rank = comm ? tutti_rank(comm) : -1, size = comm ? tutti_size(comm) : -1;
     if (rank != g->me || size != g->size)
-        return player_complain(p, s, comm, "the new comm has rank %d of %d, should be %d of %d", rank, size, g->me, g->size);
+        return player_complain(p, s, comm, "the new comm has rank %d of %d, should be %d of %d",
+                               rank, size, g->me, g->size);
     g->comm = comm;
     return 0;
 }
@@ -68,7 +70,8 @@ static int play_create(struct player *p, const struct step *s, struct group *par
     if (p->program.groups[s->to[0]].me < 0)
         return 0;
     int r = tutti_comm_create(parent->comm, s->list, s->size, &comm);
-    return r < 0 ? player_complain(p, s, parent->comm, "create: %d", r) : joined(p, s, s->to[0], comm);
+    return r < 0 ? player_complain(p, s, parent->comm, "create: %d", r)
+                 : joined(p, s, s->to[0], comm);
 }
 
 static int once_run(void *arg)
@@ -121,20 +124,23 @@ static int play_collective(struct player *p, const struct step *s, struct left *
     return r;
 }
 
-/* Through a comm of this rank alone, so that it waits for nobody: what staging it takes, it fills. */
+/* Through a comm of this rank alone, so that it waits for nobody: what staging it takes,
+ * it fills. */
 static int use_staging(struct player *p, const struct step *s)
 {
     unsigned char junk[30000] = { 0 };               /* of nobody's data */
     tutti_comm *alone;
     int r = tutti_comm_create(p->world, &p->me, 1, &alone);
     if (r == 0)
-        r = tutti_all_reduce(junk, junk, 1 + soak_below(&p->own, sizeof junk), TUTTI_U8, TUTTI_MAX, alone, NULL);
+        r = tutti_all_reduce(junk, junk, 1 + soak_below(&p->own, sizeof junk), TUTTI_U8, TUTTI_MAX,
+                             alone, NULL);
     if (r == 0)
         r = tutti_comm_free(alone);
     return r < 0 ? player_complain(p, s, p->world, "a comm of one: %d", r) : 0;
 }
 
-/* The comm goes while slower peers may still read the last operation out of this rank's staging. Whoever takes memory next must not get that. */
+/* The comm goes while slower peers may still read the last operation out of this rank's staging.
+ * Whoever takes memory next must not get that. */
 static int play_free(struct player *p, const struct step *s, struct group *g)
 {
     struct job *job;
@@ -162,7 +168,9 @@ static int play_other(struct player *p, const struct step *s, struct group *g, s
     case DO_ONCE: case DO_FIRST: return play_key(p, s, g);
     case DO_TURN: return play_turn(p, s, g);
     case DO_FREE: return play_free(p, s, g);
-    case DO_OP_CREATE: r = tutti_op_create(model_user, (int)soak_below(&p->own, 2), &g->op[s->which], g->comm); break;
+    case DO_OP_CREATE:
+        r = tutti_op_create(model_user, (int)soak_below(&p->own, 2), &g->op[s->which], g->comm);
+        break;
     default: r = tutti_op_free(&g->op[s->which], g->comm); break;
     }
     return r < 0 ? player_complain(p, s, g->comm, "%d", r) : 0;
@@ -170,7 +178,10 @@ static int play_other(struct player *p, const struct step *s, struct group *g, s
 
 int soak_play(tutti_comm *world, uint64_t seed, size_t steps, struct soak_board *board)
 {
-    struct player p = { .world = world, .board = board, .me = tutti_rank(world), .own = seed * 7919 + (uint64_t)tutti_rank(world) };
+    struct player p = {
+        .world = world, .board = board, .me = tutti_rank(world),
+        .own = seed * 7919 + (uint64_t)tutti_rank(world)
+    };
     struct left left = { .n = 0 };
     int r = 0;
     program_open(&p.program, seed, tutti_size(world), p.me, world);
@@ -184,13 +195,15 @@ int soak_play(tutti_comm *world, uint64_t seed, size_t steps, struct soak_board 
             r = left_end(&left, (int)soak_below(&p.own, (size_t)left.n));
         fetch_add64(&board->by_doing[s.doing], 1);
         if (!r)
-            r = s.doing == DO_COLLECTIVE ? play_collective(&p, &s, &left) : play_other(&p, &s, g, &left);
+            r = s.doing == DO_COLLECTIVE ? play_collective(&p, &s, &left)
+                                         : play_other(&p, &s, g, &left);
     }
     if (!r)
         r = left_end_group(&left, NULL);
     if (p.me == 0)
         store_release64(&board->runs_due, p.program.runs);
     if (!r && (r = tutti_barrier(world, NULL)) < 0)
-        r = player_complain(&p, &(struct step){ .doing = DO_COLLECTIVE, .kind = KIND_BARRIER }, world, "the last barrier: %d", r);
+        r = player_complain(&p, &(struct step){ .doing = DO_COLLECTIVE, .kind = KIND_BARRIER },
+                            world, "the last barrier: %d", r);
     return r;
 }

@@ -1,5 +1,5 @@
-/* The program: one stream of random numbers, the same on all ranks, drawn in the same order whoever draws. So nothing in here may depend
- * on the rank but `me` of a new group. */
+/* The program: one stream of random numbers, the same on all ranks, drawn in the same order whoever
+ * draws. So nothing in here may depend on the rank but `me` of a new group. */
 #include "soak.h"
 
 #include <string.h>
@@ -42,7 +42,9 @@ static void group_add(struct group *g, int world_rank, int me)
 /* Most operations are small; some fill a slot; a few go several times round a ring. */
 static size_t any_count(struct program *p, size_t width, size_t blocks)
 {
-    static const size_t most[] = { 0, 1, 5, 40, 40, 300, 1000, 4096, 9000, 33000, 65536, 70000, 140000, 300000 };
+    static const size_t most[] = {
+        0, 1, 5, 40, 40, 300, 1000, 4096, 9000, 33000, 65536, 70000, 140000, 300000
+    };
     size_t i = soak_below(&p->seed, sizeof most / sizeof *most), bytes = most[i];
     if (i == sizeof most / sizeof *most - 1 && soak_below(&p->seed, 4) == 0)
         bytes = 1500000;
@@ -54,7 +56,9 @@ static size_t any_count(struct program *p, size_t width, size_t blocks)
 
 static void any_collective(struct program *p, struct step *s, const struct group *g)
 {
-    static const tutti_type types[] = { TUTTI_U8, TUTTI_I16, TUTTI_I32, TUTTI_U32, TUTTI_U64, TUTTI_I64, TUTTI_F32, TUTTI_F64 };
+    static const tutti_type types[] = {
+        TUTTI_U8, TUTTI_I16, TUTTI_I32, TUTTI_U32, TUTTI_U64, TUTTI_I64, TUTTI_F32, TUTTI_F64
+    };
     s->kind = KIND_BARRIER + (enum kind)soak_below(&p->seed, KIND_SAME - KIND_BARRIER + 1);
     s->type = types[soak_below(&p->seed, sizeof types / sizeof *types)];
     s->root = (int)soak_below(&p->seed, (size_t)g->size);
@@ -68,9 +72,11 @@ static void any_collective(struct program *p, struct step *s, const struct group
         s->op = TUTTI_PREMUL_SUM;
     else if (user < SOAK_OPS && g->op_made[user] && !floats && model_width(s->type) >= 4)
         s->op = -1 - user;
-    bool gathers = s->kind == KIND_ALL_GATHER || s->kind == KIND_GATHER || s->kind == KIND_ALL_GATHER_V || s->kind == KIND_GATHER_V;
+    bool gathers = s->kind == KIND_ALL_GATHER || s->kind == KIND_GATHER
+        || s->kind == KIND_ALL_GATHER_V || s->kind == KIND_GATHER_V;
     bool blocks = gathers || model_each(s->kind);
-    s->count = any_count(p, s->kind == KIND_SAME ? 1 : model_width(s->type), blocks ? (size_t)g->size : 1);
+    s->count = any_count(p, s->kind == KIND_SAME ? 1 : model_width(s->type),
+                         blocks ? (size_t)g->size : 1);
 }
 
 static void any_split(struct program *p, struct step *s, const struct group *parent, int me)
@@ -135,15 +141,16 @@ struct step program_step(struct program *p, int me)
         at -= weights[s.doing];
     s.which = (int)soak_below(&p->seed, SOAK_OPS);
     bool room = free_group(p, 0) >= 0;
-    if (((s.doing == DO_SPLIT || s.doing == DO_CREATE) && !room) || (s.doing == DO_FREE && s.group == 0) ||
-        (s.doing == DO_OP_CREATE && g->op_made[s.which]) || (s.doing == DO_OP_FREE && !g->op_made[s.which]))
+    if (((s.doing == DO_SPLIT || s.doing == DO_CREATE) && !room)
+        || (s.doing == DO_FREE && s.group == 0) || (s.doing == DO_OP_CREATE && g->op_made[s.which])
+        || (s.doing == DO_OP_FREE && !g->op_made[s.which]))
         s.doing = DO_COLLECTIVE;
     p->steps_made++;
     switch (s.doing) {
     case DO_COLLECTIVE: any_collective(p, &s, g); break;
     case DO_SPLIT: any_split(p, &s, g, me); break;
     case DO_CREATE: any_create(p, &s, g, me); break;
-    case DO_FREE: any_collective(p, &s, g); g->used = false; break;       /* a last one, right before */
+    case DO_FREE: any_collective(p, &s, g); g->used = false; break;   /* a last one, right before */
     case DO_OP_CREATE: g->op_made[s.which] = true; break;
     case DO_OP_FREE: g->op_made[s.which] = false; break;
     case DO_ONCE: case DO_FIRST: key_used(p, &s, g); break;
@@ -154,11 +161,17 @@ struct step program_step(struct program *p, int me)
 
 void step_describe(const struct step *s, const struct program *p, struct text *t)
 {
-    static const char *const doings[] = { "collective", "split", "create", "free", "op_create", "op_free", "once", "first", "turn" };
+    static const char *const doings[] = {
+        "collective", "split", "create", "free", "op_create", "op_free", "once", "first", "turn"
+    };
     const struct group *g = &p->groups[s->group];
     text_add(t, "step %zu: ", p->steps_made);
     if (s->kind != KIND_NONE)
-        fingerprint_add(t, fingerprint_make(s->kind, s->type, (tutti_op)(s->op < 0 ? TUTTI_OP_USER : s->op), s->root, s->count), s->count);
+        fingerprint_add(t,
+                        fingerprint_make(s->kind, s->type,
+                                         (tutti_op)(s->op < 0 ? TUTTI_OP_USER : s->op), s->root,
+                                         s->count),
+                        s->count);
     if (s->doing != DO_COLLECTIVE)
         text_add(t, " %s", doings[s->doing]);
     text_add(t, " (manner %d, %d buffers) in group %d of", s->uneven, s->buffers, s->group);

@@ -1,7 +1,8 @@
 /* ctest: timeout=600 labels=soak,tsan
- * Random programs over random groups, with more ranks than CPUs, for TUTTI_SOAK_SECONDS (30). Each world has a seed of its own, which
- * TUTTI_TEST_SEED sets for the first; what fails says which it was. TUTTI_SOAK_STEPS: how long a program is. In some worlds, and in all
- * under ThreadSanitizer, the ranks are threads. */
+ * Random programs over random groups, with more ranks than CPUs, for TUTTI_SOAK_SECONDS (30). Each
+ * world has a seed of its own, which TUTTI_TEST_SEED sets for the first; what fails says which it
+ * was. TUTTI_SOAK_STEPS: how long a program is. In some worlds, and in all under ThreadSanitizer,
+ * the ranks are threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +62,9 @@ struct seat_of { struct plan *plan; const char *job; int rank, size, failed; pth
 static void *thread_body(void *arg)
 {
     struct seat_of *seat = arg;
-    tutti_options options = { .job = seat->job, .rank = seat->rank, .size = seat->size, .span_bytes = SPAN_BYTES };
+    tutti_options options = {
+        .job = seat->job, .rank = seat->rank, .size = seat->size, .span_bytes = SPAN_BYTES
+    };
     tutti_comm *world;
     seat->failed = 1;
     if (tutti_init(&world, &options) < 0) {
@@ -93,28 +96,37 @@ static int run_threads(int size, struct plan *plan)
 /* A world with this seed: how many ranks, by which rules, from which number on. */
 static void run_world(struct plan *plan)
 {
-    static const char *const firsts[] = { "0", "1073741700", "4294967200" }, *const algorithms[] = { NULL, NULL, "ring", "flat", "line" };
+    static const char *const firsts[] = { "0", "1073741700", "4294967200" },
+                             *const algorithms[] = { NULL, NULL, "ring", "flat", "line" };
     static const char *const gates[] = { NULL, "flags", "central" };
     uint64_t seed = plan->seed;
-    int ranks = soak_below(&seed, 5) ? 8 + (int)soak_below(&seed, 5) : 1 + (int)soak_below(&seed, 7);
-    const char *algorithm = algorithms[soak_below(&seed, 5)], *gate = gates[soak_below(&seed, 3)], *first = firsts[soak_below(&seed, 3)];
+    int ranks = soak_below(&seed, 5) ? 8 + (int)soak_below(&seed, 5)
+                                     : 1 + (int)soak_below(&seed, 7);
+    const char *algorithm = algorithms[soak_below(&seed, 5)], *gate = gates[soak_below(&seed, 3)],
+               *first = firsts[soak_below(&seed, 3)];
     const char *sanitized = getenv("TUTTI_TEST_SANITIZED");
-    bool verify = soak_below(&seed, 3) == 0, threads = soak_below(&seed, 8) == 0 || (sanitized && strstr(sanitized, "thread"));
+    bool verify = soak_below(&seed, 3) == 0,
+         threads = soak_below(&seed, 8) == 0 || (sanitized && strstr(sanitized, "thread"));
     tutti_options options = { .timeout_ms = 10 * 60 * 1000, .span_bytes = SPAN_BYTES };
     memset(plan->board, 0, offsetof(struct soak_board, total));
     set_rules(algorithm, gate);
     set("TUTTI_FIRST_SEQ", first);
     set("TUTTI_VERIFY", verify ? "1" : NULL);
-    int failed = threads ? run_threads(ranks, plan) : tutti_spawn(ranks, body, plan, &options, NULL);
+    int failed = threads ? run_threads(ranks, plan)
+                         : tutti_spawn(ranks, body, plan, &options, NULL);
     for (uint32_t i = 0; i < load_acquire32(&plan->board->used) && i < 4; i++)
         print_error("%s\n", plan->board->said[i]);
     if (failed)
-        fail_msg("%d of %d ranks failed (%s, gate %s, first number %s%s%s); TUTTI_TEST_SEED=%llu runs it again %s", failed, ranks,
-                 algorithm ? algorithm : "default", gate ? gate : "default", first, verify ? ", verify" : "", threads ? ", threads" : "",
+        fail_msg("%d of %d ranks failed (%s, gate %s, first number %s%s%s); TUTTI_TEST_SEED=%llu "
+                 "runs it again %s",
+                 failed, ranks, algorithm ? algorithm : "default", gate ? gate : "default", first,
+                 verify ? ", verify" : "", threads ? ", threads" : "",
                  (unsigned long long)plan->seed, failed < 0 ? tutti_explain(NULL) : "");
     if (load_acquire64(&plan->board->runs) != load_acquire64(&plan->board->runs_due))
-        fail_msg("once and first ran %llu times, should %llu; TUTTI_TEST_SEED=%llu", (unsigned long long)load_acquire64(&plan->board->runs),
-                 (unsigned long long)load_acquire64(&plan->board->runs_due), (unsigned long long)plan->seed);
+        fail_msg("once and first ran %llu times, should %llu; TUTTI_TEST_SEED=%llu",
+                 (unsigned long long)load_acquire64(&plan->board->runs),
+                 (unsigned long long)load_acquire64(&plan->board->runs_due),
+                 (unsigned long long)plan->seed);
 }
 
 static const char *const totals[4 + DOINGS] = {
@@ -135,7 +147,8 @@ static void board_add(struct soak_board *board)
 static void board_say(const struct soak_board *board)
 {
     for (int i = 0; i < 4 + DOINGS; i++)
-        printf("%llu %s%s", (unsigned long long)board->total[i], totals[i], i + 1 < 4 + DOINGS ? ", " : "\n");
+        printf("%llu %s%s", (unsigned long long)board->total[i], totals[i],
+               i + 1 < 4 + DOINGS ? ", " : "\n");
 }
 
 static void programs_come_true(void **state)
@@ -143,14 +156,17 @@ static void programs_come_true(void **state)
     (void)state;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t seed = number("TUTTI_TEST_SEED", (uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec);
+    uint64_t seed = number("TUTTI_TEST_SEED",
+                           (uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec);
     uint64_t seconds = number("TUTTI_SOAK_SECONDS", getenv("TUTTI_PROVE") ? 1800 : 30);
-    struct soak_board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct soak_board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(board, MAP_FAILED);
     struct plan plan = { seed, (size_t)number("TUTTI_SOAK_STEPS", 400), board };
     uint64_t began = clock_ns(), worlds = 0, said = 0;
     do {
-        printf("world %llu: TUTTI_TEST_SEED=%llu\n", (unsigned long long)worlds, (unsigned long long)plan.seed);
+        printf("world %llu: TUTTI_TEST_SEED=%llu\n", (unsigned long long)worlds,
+               (unsigned long long)plan.seed);
         fflush(stdout);
         run_world(&plan);
         worlds++;

@@ -1,8 +1,11 @@
-/* Around every call of a public function, in every test: errno, the signal mask, the state and type of cancellation and the floating-point modes are
- * those of before. The linker sends each call through here (--wrap; the names come from the headers): a call's return address is put aside, so that
- * arguments and results of any shape pass untouched. A call that is left by longjmp is forgotten by the next one to return.
+/* Around every call of a public function, in every test: errno, the signal mask, the state and type
+ * of cancellation and the floating-point modes are those of before. The linker sends each call
+ * through here (--wrap; the names come from the headers): a call's return address is put aside, so
+ * that arguments and results of any shape pass untouched. A call that is left by longjmp is
+ * forgotten by the next one to return.
  *
- * A difference is said, and ends the program. The mask costs a system call: it is looked at in each 16th call. */
+ * A difference is said, and ends the program. The mask costs a system call: it is looked at in each
+ * 16th call. */
 #include "support/caller_state_names.h"
 
 #ifdef CALLER_STATE_NAMES
@@ -20,7 +23,14 @@
 enum { DEPTH = 64, MARK = 0x5a5a, MASK_EVERY = 16, SSE_FLAGS = 0x3f };
 
 struct state { int cancel, type; unsigned sse; uint16_t x87; sigset_t mask; };
-struct call { const char *name; uintptr_t stack; void *back; int error; bool masked; struct state state; };
+struct call {
+    const char *name;
+    uintptr_t stack;
+    void *back;
+    int error;
+    bool masked;
+    struct state state;
+};
 
 static _Thread_local struct call calls[DEPTH];
 static _Thread_local int depth;
@@ -43,12 +53,14 @@ static void look(struct state *s, bool mask)
 static void differs(const struct call *call, const char *what, long was, long is)
 {
     char line[256];
-    int n = snprintf(line, sizeof line, "%s: the caller's %s was %ld, is %ld\n", call->name, what, was, is);
+    int n = snprintf(line, sizeof line, "%s: the caller's %s was %ld, is %ld\n", call->name, what,
+                     was, is);
     if (write(STDERR_FILENO, line, (size_t)n) == n || true)
         abort();
 }
 
-__attribute__((visibility("hidden"))) void caller_state_before(const char *name, uintptr_t stack, void *back)
+__attribute__((visibility("hidden"))) void caller_state_before(const char *name, uintptr_t stack,
+                                                               void *back)
 {
     int error = errno;
     while (depth > 0 && calls[depth - 1].stack <= stack)             /* left by longjmp */
@@ -56,7 +68,10 @@ __attribute__((visibility("hidden"))) void caller_state_before(const char *name,
     if (depth == DEPTH)
         abort();
     struct call *call = &calls[depth++];
-    *call = (struct call){ .name = name, .stack = stack, .back = back, .error = error, .masked = ++count % MASK_EVERY == 0 };
+    *call = (struct call){
+        .name = name, .stack = stack, .back = back, .error = error,
+        .masked = ++count % MASK_EVERY == 0
+    };
     look(&call->state, call->masked);
     errno = MARK;
 }
@@ -74,9 +89,11 @@ __attribute__((visibility("hidden"))) void *caller_state_after(uintptr_t stack)
     if (error != MARK)
         differs(call, "errno", MARK, error);
     if (now.cancel != call->state.cancel || now.type != call->state.type)
-        differs(call, "cancellation", call->state.cancel * 16 + call->state.type, now.cancel * 16 + now.type);
+        differs(call, "cancellation", call->state.cancel * 16 + call->state.type,
+                now.cancel * 16 + now.type);
     if (now.sse != call->state.sse || now.x87 != call->state.x87)
-        differs(call, "floating-point modes", (long)call->state.sse << 16 | call->state.x87, (long)now.sse << 16 | now.x87);
+        differs(call, "floating-point modes", (long)call->state.sse << 16 | call->state.x87,
+                (long)now.sse << 16 | now.x87);
     for (int s = 1; call->masked && s < NSIG; s++)
         if (sigismember(&now.mask, s) != sigismember(&call->state.mask, s))
             differs(call, "signal mask, at the signal", s, s);
@@ -84,20 +101,32 @@ __attribute__((visibility("hidden"))) void *caller_state_after(uintptr_t stack)
     return call->back;
 }
 
-/* In: the stack is 8 off 16. Six registers of arguments and rax (how many are in vector registers) are saved; vector registers hold no arguments of
-   these functions. */
+/* In: the stack is 8 off 16. Six registers of arguments and rax (how many are in vector registers)
+   are saved; vector registers hold no arguments of these functions. */
 __asm__(".text\n"
         ".macro KEPT name\n"
         ".globl __wrap_\\name\n"
         ".hidden __wrap_\\name\n"
         ".type __wrap_\\name, @function\n"
         "__wrap_\\name:\n"
-        "    push %rdi\n    push %rsi\n    push %rdx\n    push %rcx\n    push %r8\n    push %r9\n    push %rax\n"
+        "    push %rdi\n"
+        "    push %rsi\n"
+        "    push %rdx\n"
+        "    push %rcx\n"
+        "    push %r8\n"
+        "    push %r9\n"
+        "    push %rax\n"
         "    lea 1f(%rip), %rdi\n"
         "    lea 56(%rsp), %rsi\n"
         "    mov 56(%rsp), %rdx\n"
         "    call caller_state_before\n"
-        "    pop %rax\n    pop %r9\n    pop %r8\n    pop %rcx\n    pop %rdx\n    pop %rsi\n    pop %rdi\n"
+        "    pop %rax\n"
+        "    pop %r9\n"
+        "    pop %r8\n"
+        "    pop %rcx\n"
+        "    pop %rdx\n"
+        "    pop %rsi\n"
+        "    pop %rdi\n"
         "    lea 2f(%rip), %r11\n"
         "    mov %r11, (%rsp)\n"
         "    jmp __real_\\name\n"

@@ -1,5 +1,6 @@
-/* The row that is put in the place of the algorithm's own is the same but for what it does first; it lives in the call's device_call, as a
- * call with .work runs long after its function has returned. */
+/* The row that is put in the place of the algorithm's own is the same but for what it does
+ * first; it lives in the call's device_call, as a call with .work runs long after its function
+ * has returned. */
 #define TUTTI_NO_SITES
 #include "support/dummy_device.h"
 
@@ -77,8 +78,9 @@ void dummy_plays(struct coll *c, struct device_call *d)
     c->algorithm = &d->row;
 }
 
-int dummy_call(tutti_comm *comm, enum kind kind, const void *send, void *recv, size_t count, tutti_type type, tutti_op op, int root,
-               struct device_call *d, const tutti_call *call)
+int dummy_call(tutti_comm *comm, enum kind kind, const void *send, void *recv, size_t count,
+               tutti_type type, tutti_op op, int root, struct device_call *d,
+               const tutti_call *call)
 {
     struct coll c;
     check_describe(&c, send, recv, count, type, op, root);

@@ -4,6 +4,6 @@
 #ifndef TUTTI_TEST_SUPPORT_LEFTOVERS_H
 #define TUTTI_TEST_SUPPORT_LEFTOVERS_H
 
-int leftovers_of_save(const char *folder);           /* how many such files; -1: the folder cannot be read */
+int leftovers_of_save(const char *folder);  /* how many such files; -1: the folder cannot be read */
 
 #endif

@@ -1,5 +1,6 @@
-/* Which cases: a greedy cover of all pairs of values that can go together, and the product. The cover takes an open pair, then fills
- * the other dimensions one by one, in any order, with the value that closes most open pairs; the best of a few tries is kept. */
+/* Which cases: a greedy cover of all pairs of values that can go together, and the product. The
+ * cover takes an open pair, then fills the other dimensions one by one, in any order, with the
+ * value that closes most open pairs; the best of a few tries is kept. */
 #include "support/oracle.h"
 
 #include <stdlib.h>
@@ -7,8 +8,10 @@
 
 enum { OPEN = ORACLE_OPEN, TRIES = 6 };
 
-/* Can these two values occur in one case? Of the others only type, ranks, rule and size have a say. */
-static bool pair_possible(enum kind kind, const struct oracle_space *space, int d, int x, int e, int y)
+/* Can these two values occur in one case? Of the others only type, ranks, rule and size
+ * have a say. */
+static bool pair_possible(enum kind kind, const struct oracle_space *space, int d, int x, int e,
+                          int y)
 {
     static const int say[] = { DIM_TYPE, DIM_RANKS, DIM_RULE, DIM_SIZE, DIM_OP };
     struct oracle_case c = { .kind = kind };
@@ -22,19 +25,26 @@ static bool pair_possible(enum kind kind, const struct oracle_space *space, int 
         if (oracle_fits(&c, space))
             return true;
         int i = 0;
-        while (i < 5 && (say[i] == d || say[i] == e || ++at[i] == oracle_values_of(kind, say[i], space)))
+        while (i < 5
+               && (say[i] == d || say[i] == e || ++at[i] == oracle_values_of(kind, say[i], space)))
             at[i++] = 0;
         if (i == 5)
             return false;
     }
 }
 
-struct cover { size_t start[DIMS][DIMS], pairs, open; unsigned char *done; const struct oracle_space *space; };
+struct cover {
+    size_t start[DIMS][DIMS], pairs, open;
+    unsigned char *done;
+    const struct oracle_space *space;
+};
 
 static size_t pair_at(const struct cover *cover, enum kind kind, int d, int x, int e, int y)
 {
-    return d < e ? cover->start[d][e] + (size_t)x * (size_t)oracle_values_of(kind, e, cover->space) + (size_t)y
-                 : cover->start[e][d] + (size_t)y * (size_t)oracle_values_of(kind, d, cover->space) + (size_t)x;
+    return d < e ? cover->start[d][e] + (size_t)x * (size_t)oracle_values_of(kind, e, cover->space)
+            + (size_t)y
+                 : cover->start[e][d] + (size_t)y * (size_t)oracle_values_of(kind, d, cover->space)
+            + (size_t)x;
 }
 
 static void cover_open(struct cover *cover, enum kind kind, const struct oracle_space *space)
@@ -42,7 +52,8 @@ static void cover_open(struct cover *cover, enum kind kind, const struct oracle_
     size_t n = 0;
     for (int d = 0; d < DIMS; d++)
         for (int e = d + 1; e < DIMS; e++)
-            n += (size_t)oracle_values_of(kind, d, space) * (size_t)oracle_values_of(kind, e, space);
+            n += (size_t)oracle_values_of(kind, d, space)
+                * (size_t)oracle_values_of(kind, e, space);
     *cover = (struct cover){ .pairs = n, .done = calloc(n, 1), .space = space };
     if (!cover->done)
         abort();
@@ -67,10 +78,13 @@ static size_t cover_gain(const struct cover *cover, const struct oracle_case *c,
     return gain;
 }
 
-/* Sets dimension d to the value that closes most open pairs; by chance among equals. False: none fits. */
-static bool cover_choose(const struct cover *cover, struct oracle_case *c, const struct oracle_space *space, int d, uint64_t *seed)
+/* Sets dimension d to the value that closes most open pairs; by chance among equals. False:
+ * none fits. */
+static bool cover_choose(const struct cover *cover, struct oracle_case *c,
+                         const struct oracle_space *space, int d, uint64_t *seed)
 {
-    int n = oracle_values_of(c->kind, d, space), best = -1, turn = (int)(oracle_any(seed) % (uint64_t)n);
+    int n = oracle_values_of(c->kind, d, space), best = -1,
+        turn = (int)(oracle_any(seed) % (uint64_t)n);
     size_t most = 0;
     for (int i = 0; i < n; i++) {
         int x = (i + turn) % n;
@@ -87,7 +101,8 @@ static bool cover_choose(const struct cover *cover, struct oracle_case *c, const
     return best >= 0;
 }
 
-static bool cover_fill(const struct cover *cover, struct oracle_case *c, const struct oracle_space *space, uint64_t *seed)
+static bool cover_fill(const struct cover *cover, struct oracle_case *c,
+                       const struct oracle_space *space, uint64_t *seed)
 {
     int order[DIMS];
     for (int i = 0; i < DIMS; i++) {
@@ -124,7 +139,8 @@ static void cover_pick(const struct cover *cover, struct oracle_case *c, uint64_
         at = (at + 1) % cover->pairs;
     for (int d = 0; d < DIMS; d++)
         for (int e = d + 1; e < DIMS; e++) {
-            size_t n = (size_t)oracle_values_of(c->kind, e, cover->space), from = cover->start[d][e];
+            size_t n = (size_t)oracle_values_of(c->kind, e, cover->space),
+                   from = cover->start[d][e];
             if (at < from || at >= from + n * (size_t)oracle_values_of(c->kind, d, cover->space))
                 continue;
             c->v[d] = (unsigned char)((at - from) / n);
@@ -144,7 +160,8 @@ static void append(struct oracle_cases *cases, const struct oracle_case *c, uint
     cases->at[cases->used++].salt = oracle_any(seed);
 }
 
-size_t oracle_pairs(struct oracle_cases *cases, enum kind kind, const struct oracle_space *space, uint64_t *seed)
+size_t oracle_pairs(struct oracle_cases *cases, enum kind kind, const struct oracle_space *space,
+                    uint64_t *seed)
 {
     struct cover cover;
     cover_open(&cover, kind, space);
@@ -171,7 +188,8 @@ size_t oracle_pairs(struct oracle_cases *cases, enum kind kind, const struct ora
     return pairs;
 }
 
-size_t oracle_missing(const struct oracle_cases *cases, enum kind kind, const struct oracle_space *space)
+size_t oracle_missing(const struct oracle_cases *cases, enum kind kind,
+                      const struct oracle_space *space)
 {
     struct cover cover;
     cover_open(&cover, kind, space);
@@ -182,13 +200,15 @@ size_t oracle_missing(const struct oracle_cases *cases, enum kind kind, const st
     return cover.open;
 }
 
-bool oracle_chance(struct oracle_cases *cases, const struct oracle_case *of, const struct oracle_space *space, uint64_t *seed)
+bool oracle_chance(struct oracle_cases *cases, const struct oracle_case *of,
+                   const struct oracle_space *space, uint64_t *seed)
 {
     for (int i = 0; i < 1000; i++) {
         struct oracle_case c = *of;
         for (int d = 0; d < DIMS; d++)
             if (c.v[d] == OPEN)
-                c.v[d] = (unsigned char)(oracle_any(seed) % (uint64_t)oracle_values_of(c.kind, d, space));
+                c.v[d] = (unsigned char)(oracle_any(seed)
+                                         % (uint64_t)oracle_values_of(c.kind, d, space));
         if (!oracle_fits(&c, space))
             continue;
         append(cases, &c, seed);
@@ -200,10 +220,12 @@ bool oracle_chance(struct oracle_cases *cases, const struct oracle_case *of, con
 /* Which dimensions the product is of. */
 static bool in_product(int d, bool devices)
 {
-    return d == DIM_RANKS || d == DIM_RULE || d == DIM_GATE || d == DIM_TYPE || d == DIM_OP || d == DIM_PLACE || d == (devices ? DIM_ROAD : DIM_SIZE);
+    return d == DIM_RANKS || d == DIM_RULE || d == DIM_GATE || d == DIM_TYPE || d == DIM_OP
+        || d == DIM_PLACE || d == (devices ? DIM_ROAD : DIM_SIZE);
 }
 
-void oracle_product(struct oracle_cases *cases, enum kind kind, const struct oracle_space *space, uint64_t *seed)
+void oracle_product(struct oracle_cases *cases, enum kind kind, const struct oracle_space *space,
+                    uint64_t *seed)
 {
     struct oracle_case c = { .kind = kind };
     for (;;) {
@@ -214,7 +236,8 @@ void oracle_product(struct oracle_cases *cases, enum kind kind, const struct ora
         if (oracle_fits(&some, space))
             oracle_chance(cases, &some, space, seed);
         int d = 0;
-        while (d < DIMS && (!in_product(d, space->devices) || ++c.v[d] == oracle_values_of(kind, d, space)))
+        while (d < DIMS
+               && (!in_product(d, space->devices) || ++c.v[d] == oracle_values_of(kind, d, space)))
             c.v[d++] = 0;
         if (d == DIMS)
             return;
@@ -229,7 +252,8 @@ void oracle_free(struct oracle_cases *cases)
 
 static int world_of(const struct oracle_case *c)
 {
-    return ((c->v[DIM_RANKS] * RULES + c->v[DIM_RULE]) * 2 + c->v[DIM_GATE]) * ORACLE_ROADS + c->v[DIM_ROAD];
+    return ((c->v[DIM_RANKS] * RULES + c->v[DIM_RULE]) * 2 + c->v[DIM_GATE]) * ORACLE_ROADS
+        + c->v[DIM_ROAD];
 }
 
 static int by_world(const void *a, const void *b)
@@ -237,10 +261,14 @@ static int by_world(const void *a, const void *b)
     const struct oracle_case *x = a, *y = b;
     if (world_of(x) != world_of(y))
         return world_of(x) - world_of(y);
-    return x->salt < y->salt ? -1 : x->salt > y->salt;       /* by chance within a world: kinds and sizes follow each other in any order */
+    /* by chance within a world: kinds and sizes follow each other in any order */
+    return x->salt < y->salt ? -1 : x->salt > y->salt;
 }
 
-void oracle_sort(struct oracle_cases *cases) { qsort(cases->at, cases->used, sizeof *cases->at, by_world); }
+void oracle_sort(struct oracle_cases *cases)
+{
+    qsort(cases->at, cases->used, sizeof *cases->at, by_world);
+}
 
 size_t oracle_world(const struct oracle_case *c, size_t most)
 {

@@ -1,5 +1,6 @@
-/* The serial fold, one element at a time by the contract in tutti.h and nothing else: integers as 64-bit numbers cut to size, halves
- * decoded and encoded by whole numbers of units in the last place, floats by the compiler's own arithmetic. Written for being read. */
+/* The serial fold, one element at a time by the contract in tutti.h and nothing else: integers as
+ * 64-bit numbers cut to size, halves decoded and encoded by whole numbers of units in the last
+ * place, floats by the compiler's own arithmetic. Written for being read. */
 #include "support/oracle.h"
 
 #include <math.h>
@@ -14,7 +15,11 @@ static const struct format formats[] = {
     [TUTTI_F8E4M3] = { 4, 3, 0x7f }, [TUTTI_F8E5M2] = { 5, 2, 0x7e }
 };
 
-static bool is_float(int type) { return (type >= TUTTI_F16 && type <= TUTTI_F64) || type >= TUTTI_F8E4M3; }
+static bool is_float(int type)
+{
+    return (type >= TUTTI_F16 && type <= TUTTI_F64) || type >= TUTTI_F8E4M3;
+}
+
 static bool is_signed(int type) { return type <= TUTTI_I64 && type % 2 == 0; }
 static bool is_complex(int type) { return type == TUTTI_C64 || type == TUTTI_C128; }
 
@@ -118,7 +123,8 @@ static uint64_t whole_fold(const uint64_t v[], int n, int type, int op)
 
 static double half_value(uint64_t bits, const struct format *f)
 {
-    int bias = (1 << (f->exponent - 1)) - 1, e = (int)(bits >> f->fraction & ((1u << f->exponent) - 1));
+    int bias = (1 << (f->exponent - 1)) - 1,
+        e = (int)(bits >> f->fraction & ((1u << f->exponent) - 1));
     double m = (double)(bits & ((1u << f->fraction) - 1)), one = (double)(1u << f->fraction);
     bool finite = f->quiet == 0x7f && m < 7;         /* f8e4m3 has no infinities, and one NaN */
     if (e == (1 << f->exponent) - 1 && !finite)
@@ -128,11 +134,13 @@ static double half_value(uint64_t bits, const struct format *f)
     return bits >> (f->exponent + f->fraction) & 1 ? -m : m;
 }
 
-/* Magnitude as a whole number of units in the last place, ties to even; what is too large for the format is an infinity. */
+/* Magnitude as a whole number of units in the last place, ties to even; what is too large for the
+ * format is an infinity. */
 static uint64_t half_bits(double x, const struct format *f)
 {
     int bias = (1 << (f->exponent - 1)) - 1, e;
-    uint64_t sign = (uint64_t)(signbit(x) != 0) << (f->exponent + f->fraction), infinity = ((1u << f->exponent) - 1u) << f->fraction;
+    uint64_t sign = (uint64_t)(signbit(x) != 0) << (f->exponent + f->fraction),
+             infinity = ((1u << f->exponent) - 1u) << f->fraction;
     if (isnan(x))
         return f->quiet;
     if (x == 0)
@@ -205,9 +213,12 @@ struct pair { double re, im; };
 
 static struct pair pair_times(struct pair a, struct pair b, int type)
 {
-    double ac = float_step(a.re, b.re, type, TUTTI_PROD), bd = float_step(a.im, b.im, type, TUTTI_PROD);
-    double ad = float_step(a.re, b.im, type, TUTTI_PROD), bc = float_step(a.im, b.re, type, TUTTI_PROD);
-    return (struct pair){ float_step(ac, -bd, type, TUTTI_SUM), float_step(ad, bc, type, TUTTI_SUM) };
+    double ac = float_step(a.re, b.re, type, TUTTI_PROD),
+           bd = float_step(a.im, b.im, type, TUTTI_PROD);
+    double ad = float_step(a.re, b.im, type, TUTTI_PROD),
+           bc = float_step(a.im, b.re, type, TUTTI_PROD);
+    return (struct pair){ float_step(ac, -bd, type, TUTTI_SUM),
+                          float_step(ad, bc, type, TUTTI_SUM) };
 }
 
 static struct pair pair_get(const unsigned char *from, int type)
@@ -216,7 +227,8 @@ static struct pair pair_get(const unsigned char *from, int type)
     return (struct pair){ decode(get(from, half), type), decode(get(from + half, half), type) };
 }
 
-static void complex_fold(unsigned char *to, const unsigned char *const v[], unsigned char factor[][ORACLE_WIDTH], int n, int whole, int op)
+static void complex_fold(unsigned char *to, const unsigned char *const v[],
+                         unsigned char factor[][ORACLE_WIDTH], int n, int whole, int op)
 {
     int type = whole == TUTTI_C128 ? TUTTI_F64 : TUTTI_F32;
     size_t half = type == TUTTI_F64 ? 8 : 4;
@@ -230,11 +242,13 @@ static void complex_fold(unsigned char *to, const unsigned char *const v[], unsi
         else if (op == TUTTI_PROD)
             acc = pair_times(acc, x, type);
         else
-            acc = (struct pair){ float_step(acc.re, x.re, type, TUTTI_SUM), float_step(acc.im, x.im, type, TUTTI_SUM) };
+            acc = (struct pair){ float_step(acc.re, x.re, type, TUTTI_SUM),
+                                 float_step(acc.im, x.im, type, TUTTI_SUM) };
     }
     if (op == TUTTI_AVG)
         acc = type == TUTTI_F64 ? (struct pair){ acc.re / n, acc.im / n }
-                                : (struct pair){ (double)((float)acc.re / (float)n), (double)((float)acc.im / (float)n) };
+                                : (struct pair){ (double)((float)acc.re / (float)n),
+                                                 (double)((float)acc.im / (float)n) };
     put(to, encode(acc.re, type), half);
     put(to + half, encode(acc.im, type), half);
 }
@@ -243,19 +257,22 @@ static void complex_fold(unsigned char *to, const unsigned char *const v[], unsi
 
 static uint64_t affine(uint64_t left, uint64_t right, unsigned half)
 {
-    uint64_t mask = UINT64_MAX >> (64 - half), a = left & mask, b = left >> half, c = right & mask, d = right >> half;
+    uint64_t mask = UINT64_MAX >> (64 - half), a = left & mask, b = left >> half, c = right & mask,
+             d = right >> half;
     return (a * c & mask) | ((a * d + b) & mask) << half;
 }
 
 /* out = left, right put together; out may be either. */
-static void user_step(unsigned char *out, const unsigned char *left, const unsigned char *right, size_t width, int op)
+static void user_step(unsigned char *out, const unsigned char *left, const unsigned char *right,
+                      size_t width, int op)
 {
     if (op == OP_TAKE)
         memmove(out, left[0] % 2 ? right : left, width);
     else
         for (size_t i = 0; i < width; i += width < 8 ? 4 : 8) {
             size_t part = width < 8 ? 4 : 8;
-            put(out + i, affine(get(left + i, part), get(right + i, part), (unsigned)(4 * part)), part);
+            put(out + i, affine(get(left + i, part), get(right + i, part), (unsigned)(4 * part)),
+                part);
         }
 }
 
@@ -263,15 +280,24 @@ static void user(const void *in, void *inout, size_t count, tutti_type type, int
 {
     size_t width = oracle_width((int)type);
     for (size_t i = 0; i < count; i++)
-        user_step((unsigned char *)inout + i * width, (const unsigned char *)in + i * width, (unsigned char *)inout + i * width, width, op);
+        user_step((unsigned char *)inout + i * width, (const unsigned char *)in + i * width,
+                  (unsigned char *)inout + i * width, width, op);
 }
 
-void oracle_user_take(const void *in, void *inout, size_t count, tutti_type type) { user(in, inout, count, type, OP_TAKE); }
-void oracle_user_affine(const void *in, void *inout, size_t count, tutti_type type) { user(in, inout, count, type, OP_AFFINE); }
+void oracle_user_take(const void *in, void *inout, size_t count, tutti_type type)
+{
+    user(in, inout, count, type, OP_TAKE);
+}
+
+void oracle_user_affine(const void *in, void *inout, size_t count, tutti_type type)
+{
+    user(in, inout, count, type, OP_AFFINE);
+}
 
 /* ---- all ---- */
 
-static void fold_one(unsigned char *to, const struct oracle_case *c, const unsigned char *const v[], unsigned char factor[][ORACLE_WIDTH], int n)
+static void fold_one(unsigned char *to, const struct oracle_case *c, const unsigned char *const v[],
+                     unsigned char factor[][ORACLE_WIDTH], int n)
 {
     int type = c->v[DIM_TYPE], op = c->v[DIM_OP];
     size_t width = oracle_width(type);
@@ -292,13 +318,17 @@ static void fold_one(unsigned char *to, const struct oracle_case *c, const unsig
         if (!is_float(type) && op == TUTTI_PREMUL_SUM)
             bits[r] *= by[r];
     }
-    put(to, is_float(type) ? float_fold(bits, by, n, type, op) : whole_fold(bits, n, type, op == TUTTI_PREMUL_SUM ? TUTTI_SUM : op), width);
+    put(to,
+        is_float(type) ? float_fold(bits, by, n, type, op)
+                       : whole_fold(bits, n, type, op == TUTTI_PREMUL_SUM ? TUTTI_SUM : op),
+        width);
 }
 
 void oracle_fold(void *tile, const struct oracle_case *c, int ranks, int to)
 {
     size_t width = oracle_width(c->v[DIM_TYPE]);
-    unsigned char given[ORACLE_RANKS][ORACLE_PERIOD * ORACLE_WIDTH], factor[ORACLE_RANKS][ORACLE_WIDTH];
+    unsigned char given[ORACLE_RANKS][ORACLE_PERIOD * ORACLE_WIDTH],
+        factor[ORACLE_RANKS][ORACLE_WIDTH];
     const unsigned char *v[ORACLE_RANKS];
     for (int r = 0; r < ranks; r++) {
         oracle_values(given[r], c, r, to);
@@ -316,7 +346,8 @@ void oracle_fold(void *tile, const struct oracle_case *c, int ranks, int to)
 static uint64_t float_value(uint64_t any, int type, int pattern)
 {
     const struct format *f = &formats[type];
-    uint64_t exponents = (UINT64_C(1) << f->exponent) - 1, fraction = any >> 4 & ((UINT64_C(1) << f->fraction) - 1);
+    uint64_t exponents = (UINT64_C(1) << f->exponent) - 1,
+             fraction = any >> 4 & ((UINT64_C(1) << f->fraction) - 1);
     uint64_t sign = (any & 1) << (f->exponent + f->fraction), one = (exponents >> 1) << f->fraction;
     switch (pattern) {
     case PATTERN_NEAR: return sign | (one - ((any >> 1 & 1) << f->fraction)) | fraction;
@@ -354,9 +385,11 @@ static void value(unsigned char *to, uint64_t any, int type, int pattern)
     if (is_complex(type)) {
         int part = type == TUTTI_C64 ? TUTTI_F32 : TUTTI_F64;
         put(to, float_value(any, part, pattern), width / 2);
-        put(to + width / 2, float_value(any * UINT64_C(0x9e3779b97f4a7c15), part, pattern), width / 2);
+        put(to + width / 2, float_value(any * UINT64_C(0x9e3779b97f4a7c15), part, pattern),
+            width / 2);
     } else
-        put(to, is_float(type) ? float_value(any, type, pattern) : whole_value(any, type, pattern), width);
+        put(to, is_float(type) ? float_value(any, type, pattern) : whole_value(any, type, pattern),
+            width);
 }
 
 void oracle_values(void *tile, const struct oracle_case *c, int rank, int to)
@@ -371,5 +404,6 @@ void oracle_values(void *tile, const struct oracle_case *c, int rank, int to)
 void oracle_factor(void *factor, const struct oracle_case *c, int rank)
 {
     uint64_t seed = c->salt + (uint64_t)(rank + 1) * UINT64_C(0xa0761d6478bd642f);
-    value(factor, oracle_any(&seed), c->v[DIM_TYPE], oracle_any(&seed) % 2 ? c->v[DIM_PATTERN] : PATTERN_NEAR);
+    value(factor, oracle_any(&seed), c->v[DIM_TYPE],
+          oracle_any(&seed) % 2 ? c->v[DIM_PATTERN] : PATTERN_NEAR);
 }

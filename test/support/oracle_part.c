@@ -1,5 +1,6 @@
-/* One rank's part of a case. Its buffers are lists of pieces, one for each block that it gives or gets; even kinds have theirs in a row, the
- * others with gaps. In place, pieces of one list are those of the other. A rank that gets nothing has a buffer all the same: it must stay. */
+/* One rank's part of a case. Its buffers are lists of pieces, one for each block that it gives or
+ * gets; even kinds have theirs in a row, the others with gaps. In place, pieces of one list are
+ * those of the other. A rank that gets nothing has a buffer all the same: it must stay. */
 #include "support/oracle.h"
 
 #include <stdlib.h>
@@ -8,28 +9,39 @@
 /* In place is all of it: send == recv. */
 static bool same_place(enum kind kind)
 {
-    return kind == KIND_REDUCE || kind == KIND_ALL_REDUCE || kind == KIND_SCAN || kind == KIND_EXSCAN || kind == KIND_ALL_TO_ALL ||
-           kind == KIND_ALL_TO_ALL_V || kind == KIND_ALL_REDUCE_MANY;
+    return kind == KIND_REDUCE || kind == KIND_ALL_REDUCE || kind == KIND_SCAN
+        || kind == KIND_EXSCAN || kind == KIND_ALL_TO_ALL || kind == KIND_ALL_TO_ALL_V
+        || kind == KIND_ALL_REDUCE_MANY;
 }
 
 static bool takes_many(enum kind kind)
 {
-    return kind == KIND_ALL_GATHER || kind == KIND_ALL_GATHER_V || kind == KIND_GATHER || kind == KIND_GATHER_V || kind == KIND_ALL_TO_ALL ||
-           kind == KIND_ALL_TO_ALL_V || kind == KIND_ALL_REDUCE_MANY;
+    return kind == KIND_ALL_GATHER || kind == KIND_ALL_GATHER_V || kind == KIND_GATHER
+        || kind == KIND_GATHER_V || kind == KIND_ALL_TO_ALL || kind == KIND_ALL_TO_ALL_V
+        || kind == KIND_ALL_REDUCE_MANY;
 }
 
 static void part_sides(struct oracle_part *p)
 {
     const struct oracle_case *c = p->c;
-    bool at_root = p->me == oracle_root(c), scatters = c->kind == KIND_SCATTER || c->kind == KIND_SCATTER_V;
+    bool at_root = p->me == oracle_root(c),
+         scatters = c->kind == KIND_SCATTER || c->kind == KIND_SCATTER_V;
     bool gathers = c->kind == KIND_GATHER || c->kind == KIND_GATHER_V || c->kind == KIND_REDUCE;
     int blocks = c->kind == KIND_ALL_REDUCE_MANY ? oracle_buffers(c) : oracle_ranks(c);
-    p->give_n = c->kind == KIND_BARRIER || c->kind == KIND_BROADCAST || (scatters && !at_root) ? 0 : oracle_each(c->kind) ? blocks : 1;
-    p->get_n = c->kind == KIND_BARRIER || (gathers && !at_root) || (c->kind == KIND_EXSCAN && p->me == 0) ? 0 : takes_many(c->kind) ? blocks : 1;
+    p->give_n = c->kind == KIND_BARRIER || c->kind == KIND_BROADCAST || (scatters && !at_root) ? 0
+        : oracle_each(c->kind) ? blocks
+                               : 1;
+    p->get_n = c->kind == KIND_BARRIER || (gathers && !at_root)
+            || (c->kind == KIND_EXSCAN && p->me == 0)
+        ? 0
+        : takes_many(c->kind) ? blocks
+                              : 1;
     for (int i = 0; i < p->give_n; i++)
         p->gives[i] = oracle_block(c, p->me, i);
     for (int i = 0; i < p->get_n; i++)
-        p->gets[i] = scatters ? oracle_block(c, oracle_root(c), p->me) : c->kind == KIND_ALL_REDUCE_MANY ? p->gives[i] : oracle_block(c, i, p->me);
+        p->gets[i] = scatters ? oracle_block(c, oracle_root(c), p->me)
+            : c->kind == KIND_ALL_REDUCE_MANY ? p->gives[i]
+            : oracle_block(c, i, p->me);
 }
 
 static bool part_shared(const struct oracle_part *p, bool send)
@@ -43,27 +55,36 @@ static bool part_shared(const struct oracle_part *p, bool send)
     }
 }
 
-/* Half of what is to be shared is registered malloc memory, with ends that stay private. Some bits of the salt that no other choice uses. */
-static bool part_take(struct oracle_part *p, struct pieces *pieces, tutti_comm *comm, const struct oracle_device *device, bool send, size_t offset)
+/* Half of what is to be shared is registered malloc memory, with ends that stay private. Some bits
+ * of the salt that no other choice uses. */
+static bool part_take(struct oracle_part *p, struct pieces *pieces, tutti_comm *comm,
+                      const struct oracle_device *device, bool send, size_t offset)
 {
     if (device && device->on(device->arg, p, send))
         return device->take(device->arg, p, pieces, send, offset);
     bool shared = part_shared(p, send);
-    return shared && (p->c->salt >> (send ? 40 : 41) & 1) ? pieces_take_registered(pieces, comm, offset) : pieces_take(pieces, comm, shared, offset);
+    return shared && (p->c->salt >> (send ? 40 : 41) & 1)
+        ? pieces_take_registered(pieces, comm, offset)
+        : pieces_take(pieces, comm, shared, offset);
 }
 
 static size_t max(size_t a, size_t b) { return a > b ? a : b; }
 
-static bool part_buffers(struct oracle_part *p, tutti_comm *comm, const struct oracle_device *device)
+static bool part_buffers(struct oracle_part *p, tutti_comm *comm,
+                         const struct oracle_device *device)
 {
     static const size_t offsets[] = { 0, 1, 7 };
     const struct oracle_case *c = p->c;
     size_t width = oracle_width(c->v[DIM_TYPE]);
-    bool all = p->in_place && same_place(c->kind), small_recv = p->in_place && !all && p->give_n > 1, small_send = p->in_place && !all && !small_recv;
+    bool all = p->in_place && same_place(c->kind),
+         small_recv = p->in_place && !all && p->give_n > 1,
+         small_send = p->in_place && !all && !small_recv;
     for (int i = 0; i < p->give_n && !all && !small_send; i++)
-        pieces_add(&p->send, p->gives[i] * width, oracle_uneven(c->kind) ? (size_t)(13 * i + 5) : 0);
+        pieces_add(&p->send, p->gives[i] * width,
+                   oracle_uneven(c->kind) ? (size_t)(13 * i + 5) : 0);
     for (int i = 0; i < p->get_n && !small_recv; i++)
-        pieces_add(&p->recv, (all ? max(p->gives[i], p->gets[i]) : p->gets[i]) * width, oracle_uneven(c->kind) ? (size_t)(13 * i + 5) : 0);
+        pieces_add(&p->recv, (all ? max(p->gives[i], p->gets[i]) : p->gets[i]) * width,
+                   oracle_uneven(c->kind) ? (size_t)(13 * i + 5) : 0);
     if (p->get_n == 0)
         p->recv.bytes = 64;                          /* all guard */
     if (!part_take(p, &p->send, comm, device, true, offsets[c->v[DIM_SEND_AT]])
@@ -72,7 +93,9 @@ static bool part_buffers(struct oracle_part *p, tutti_comm *comm, const struct o
     for (int i = 0; i < p->get_n && !small_recv; i++)
         p->get[i] = pieces_piece(&p->recv, i);
     for (int i = 0; i < p->give_n; i++)
-        p->give[i] = small_send ? p->get[p->get_n > 1 ? p->me : 0] : all ? p->get[i] : pieces_piece(&p->send, i);
+        p->give[i] = small_send ? p->get[p->get_n > 1 ? p->me : 0]
+            : all ? p->get[i]
+            : pieces_piece(&p->send, i);
     if (small_recv)
         p->get[0] = p->give[p->me];
     return true;
@@ -84,7 +107,8 @@ static unsigned char *part_see(const struct oracle_part *p, const void *at)
     return pieces_has(&p->send, at) ? pieces_see(&p->send, at) : pieces_see(&p->recv, at);
 }
 
-bool oracle_take(struct oracle_part *p, const struct oracle_case *c, int me, tutti_comm *comm, const struct oracle_device *device)
+bool oracle_take(struct oracle_part *p, const struct oracle_case *c, int me, tutti_comm *comm,
+                 const struct oracle_device *device)
 {
     unsigned char tile[ORACLE_PERIOD * ORACLE_WIDTH];
     size_t width = oracle_width(c->v[DIM_TYPE]);
@@ -133,10 +157,11 @@ static void part_expect(const struct oracle_part *p, void *tile, int from)
     }
 }
 
-static bool part_same(const struct oracle_part *p, const char *what, int i, const unsigned char *is, size_t count,
-                      const unsigned char *tile, struct text *why)
+static bool part_same(const struct oracle_part *p, const char *what, int i, const unsigned char *is,
+                      size_t count, const unsigned char *tile, struct text *why)
 {
-    size_t width = oracle_width(p->c->v[DIM_TYPE]), at = tile_differs(is, count * width, tile, ORACLE_PERIOD * width);
+    size_t width = oracle_width(p->c->v[DIM_TYPE]),
+           at = tile_differs(is, count * width, tile, ORACLE_PERIOD * width);
     if (at == SIZE_MAX)
         return true;
     text_add(why, "%s block %d of %zu: element %zu is", what, i, count, at / width);

@@ -1,5 +1,6 @@
-/* One rank's part of a list of cases. It trusts nobody: what it must get it folds itself from what all ranks are known to give, so it
- * need not meet the others, and a rank that is early or late by an operation stays so. */
+/* One rank's part of a list of cases. It trusts nobody: what it must get it folds itself from what
+ * all ranks are known to give, so it need not meet the others, and a rank that is early or late by
+ * an operation stays so. */
 #include "support/oracle.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@ struct run {
     tutti_op user[OPS - OP_TAKE];
 };
 
-__attribute__((format(printf, 2, 3))) static int complain(const struct run *run, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int complain(const struct run *run, const char *format,
+                                                          ...)
 {
     uint32_t n = fetch_add32(&run->board->used, 1);
     if (n >= ORACLE_COMPLAINTS)
@@ -53,7 +55,8 @@ static shared32 promises_broken;
 
 static void user_promised(const void *in, const void *inout, size_t count, tutti_type type)
 {
-    if (((uintptr_t)in | (uintptr_t)inout) % 64 || count == 0 || count * oracle_width((int)type) > 4096 || (modes_get() & FLUSH))
+    if (((uintptr_t)in | (uintptr_t)inout) % 64 || count == 0
+        || count * oracle_width((int)type) > 4096 || (modes_get() & FLUSH))
         store_release32(&promises_broken, 1);
 }
 
@@ -69,7 +72,8 @@ static void user_affine(const void *in, void *inout, size_t count, tutti_type ty
     oracle_user_affine(in, inout, count, type);
 }
 
-static int call_lists(const struct oracle_part *p, tutti_type type, tutti_op op, tutti_comm *comm, const tutti_call *call)
+static int call_lists(const struct oracle_part *p, tutti_type type, tutti_op op, tutti_comm *comm,
+                      const tutti_call *call)
 {
     const struct oracle_case *c = p->c;
     const void *gives[ORACLE_RANKS];
@@ -77,28 +81,37 @@ static int call_lists(const struct oracle_part *p, tutti_type type, tutti_op op,
     size_t give_counts[ORACLE_RANKS], get_counts[ORACLE_RANKS];
     int root = oracle_root(c);
     bool takes = p->get_n, has = p->give_n;
-    memcpy(gives, p->give, sizeof gives);            /* gone when this returns, as the contract has it */
+    memcpy(gives, p->give, sizeof gives);       /* gone when this returns, as the contract has it */
     memcpy(gets, p->get, sizeof gets);
     memcpy(give_counts, p->gives, sizeof give_counts);
     memcpy(get_counts, p->gets, sizeof get_counts);
     switch (c->kind) {
     case KIND_ALL_REDUCE_MANY:
-        return tutti_all_reduce_many(has ? gives : NULL, has ? gets : NULL, has ? give_counts : NULL, p->give_n, type, op, comm, call);
-    case KIND_REDUCE_SCATTER_V: return tutti_reduce_scatter_v(gives, give_counts, gets[0], type, op, comm, call);
-    case KIND_ALL_GATHER_V: return tutti_all_gather_v(gives[0], give_counts[0], gets, get_counts, type, comm, call);
-    case KIND_GATHER_V: return tutti_gather_v(gives[0], give_counts[0], takes ? gets : NULL, takes ? get_counts : NULL, type, root, comm, call);
-    case KIND_SCATTER_V: return tutti_scatter_v(has ? gives : NULL, has ? give_counts : NULL, gets[0], get_counts[0], type, root, comm, call);
+        return tutti_all_reduce_many(has ? gives : NULL, has ? gets : NULL,
+                                     has ? give_counts : NULL, p->give_n, type, op, comm, call);
+    case KIND_REDUCE_SCATTER_V:
+        return tutti_reduce_scatter_v(gives, give_counts, gets[0], type, op, comm, call);
+    case KIND_ALL_GATHER_V:
+        return tutti_all_gather_v(gives[0], give_counts[0], gets, get_counts, type, comm, call);
+    case KIND_GATHER_V:
+        return tutti_gather_v(gives[0], give_counts[0], takes ? gets : NULL,
+                              takes ? get_counts : NULL, type, root, comm, call);
+    case KIND_SCATTER_V:
+        return tutti_scatter_v(has ? gives : NULL, has ? give_counts : NULL, gets[0], get_counts[0],
+                               type, root, comm, call);
     default: return tutti_all_to_all_v(gives, give_counts, gets, get_counts, type, comm, call);
     }
 }
 
-/* Where a rank gives or gets nothing, that pointer may be anything: NULL, or memory that must stay as it is. */
+/* Where a rank gives or gets nothing, that pointer may be anything: NULL, or memory that must stay
+ * as it is. */
 static int call_kind(const struct run *run, const struct oracle_part *p, const tutti_call *call)
 {
     const struct oracle_case *c = p->c;
     size_t n = p->count;
     tutti_type type = (tutti_type)c->v[DIM_TYPE];
-    tutti_op op = c->v[DIM_OP] >= OP_TAKE ? run->user[c->v[DIM_OP] - OP_TAKE] : (tutti_op)c->v[DIM_OP];
+    tutti_op op = c->v[DIM_OP] >= OP_TAKE ? run->user[c->v[DIM_OP] - OP_TAKE]
+                                          : (tutti_op)c->v[DIM_OP];
     bool null = run->nth % 2;
     void *unused = null ? NULL : p->recv.mem;
     const void *send = p->give_n ? p->give[0] : unused;
@@ -131,11 +144,16 @@ static int await(tutti_work *work, bool by_test)
 static int call(const struct run *run, struct oracle_part *p)
 {
     const struct oracle_case *c = run->c;
-    int flusher = c->v[DIM_MODES] == MODES_FIRST_FLUSHES ? 0 : c->v[DIM_MODES] == MODES_LAST_FLUSHES ? oracle_ranks(c) - 1 : -1;
+    int flusher = c->v[DIM_MODES] == MODES_FIRST_FLUSHES ? 0
+        : c->v[DIM_MODES] == MODES_LAST_FLUSHES ? oracle_ranks(c) - 1
+        : -1;
     bool flushes = run->me == flusher;
     unsigned before = modes_get(), during = flushes ? before | FLUSH : before;
     tutti_work *work = NULL;
-    tutti_call how = { .work = c->v[DIM_HOW] == HOW_WORK ? &work : NULL, .factor = c->v[DIM_OP] == TUTTI_PREMUL_SUM ? p->factor : NULL };
+    tutti_call how = {
+        .work = c->v[DIM_HOW] == HOW_WORK ? &work : NULL,
+        .factor = c->v[DIM_OP] == TUTTI_PREMUL_SUM ? p->factor : NULL
+    };
     if (run->device && !run->device->ready(run->device->arg, p, &how))
         return complain(run, "the data did not come to the device");
     modes_set(during);
@@ -147,7 +165,9 @@ static int call(const struct run *run, struct oracle_part *p)
     modes_set(before);
     if (r != 0)
         return complain(run, "%d: %s", r, tutti_explain(run->comm));
-    return after == during ? 0 : complain(run, "the floating-point modes were 0x%x and are 0x%x", during, after);
+    return after == during
+        ? 0
+        : complain(run, "the floating-point modes were 0x%x and are 0x%x", during, after);
 }
 
 static int run_case(struct run *run)
@@ -171,7 +191,8 @@ static int run_case(struct run *run)
 
 enum { AGAIN_MOST = 4096 };          /* bytes */
 
-int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n, struct oracle_board *board, const struct oracle_device *device)
+int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n,
+               struct oracle_board *board, const struct oracle_device *device)
 {
     struct run run = { .comm = comm, .board = board, .device = device, .me = tutti_rank(comm) };
     int r = tutti_op_create(user_take, 0, &run.user[0], comm);

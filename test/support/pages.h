@@ -13,7 +13,8 @@ enum { PAGE_BYTES = 4096 };
 bool pages_seen(const void *at, size_t bytes, unsigned char *seen);
 /* How many bytes of them are; SIZE_MAX: it does not say. */
 size_t pages_there(const void *at, size_t bytes);
-/* Do they come one by one, of PAGE_BYTES, and does the system say so? Not where it gives shared memory huge pages unasked. */
+/* Do they come one by one, of PAGE_BYTES, and does the system say so? Not where it gives shared
+ * memory huge pages unasked. */
 bool pages_single(void);
 
 #endif

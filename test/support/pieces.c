@@ -33,10 +33,14 @@ void pieces_fill(struct pieces *b, unsigned char *mem, unsigned char *seen, size
 
 bool pieces_has(const struct pieces *b, const void *at)
 {
-    return b->mem && (uintptr_t)at >= (uintptr_t)b->mem && (uintptr_t)at - (uintptr_t)b->mem < pieces_room(b);
+    return b->mem && (uintptr_t)at >= (uintptr_t)b->mem
+        && (uintptr_t)at - (uintptr_t)b->mem < pieces_room(b);
 }
 
-unsigned char *pieces_see(const struct pieces *b, const void *at) { return b->seen + ((uintptr_t)at - (uintptr_t)b->mem); }
+unsigned char *pieces_see(const struct pieces *b, const void *at)
+{
+    return b->seen + ((uintptr_t)at - (uintptr_t)b->mem);
+}
 
 bool pieces_take_registered(struct pieces *b, tutti_comm *world, size_t offset)
 {
@@ -65,7 +69,10 @@ void pieces_add(struct pieces *b, size_t bytes, size_t gap)
     b->bytes += bytes + gap;
 }
 
-unsigned char *pieces_piece(const struct pieces *b, int i) { return b->mem + PIECES_GUARD + b->offset + b->at[i]; }
+unsigned char *pieces_piece(const struct pieces *b, int i)
+{
+    return b->mem + PIECES_GUARD + b->offset + b->at[i];
+}
 
 static bool guards(const unsigned char *at, size_t bytes)
 {

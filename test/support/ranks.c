@@ -1,4 +1,5 @@
-/* The page is mapped before the ranks are made, so that processes and threads alike find it at the same place. */
+/* The page is mapped before the ranks are made, so that processes and threads alike find it at the
+ * same place. */
 #include "support/ranks.h"
 
 #include "base/clock.h"
@@ -32,18 +33,23 @@ static void page_renew(void)
 
 int ranks_wrong(const char *file, int line, const char *what, tutti_comm *world)
 {
-    fprintf(stderr, "%s:%d: rank %d: not so: %s\n%s\n", file, line, tutti_rank(world), what, world ? tutti_explain(world) : "");
-    return 1;
-}
-
-int ranks_differ(const char *file, int line, const char *what, long long got, long long expected, tutti_comm *world)
-{
-    fprintf(stderr, "%s:%d: rank %d: %s is %lld, expected %lld\n%s\n", file, line, tutti_rank(world), what, got, expected,
+    fprintf(stderr, "%s:%d: rank %d: not so: %s\n%s\n", file, line, tutti_rank(world), what,
             world ? tutti_explain(world) : "");
     return 1;
 }
 
-static int process_body(tutti_comm *world, void *arg) { return (*(ranks_body **)arg)(world, tutti_rank(world)); }
+int ranks_differ(const char *file, int line, const char *what, long long got, long long expected,
+                 tutti_comm *world)
+{
+    fprintf(stderr, "%s:%d: rank %d: %s is %lld, expected %lld\n%s\n", file, line,
+            tutti_rank(world), what, got, expected, world ? tutti_explain(world) : "");
+    return 1;
+}
+
+static int process_body(tutti_comm *world, void *arg)
+{
+    return (*(ranks_body **)arg)(world, tutti_rank(world));
+}
 
 int ranks_run(int size, ranks_body *body, unsigned doomed)
 {
@@ -146,7 +152,8 @@ int ranks_await(int word, uint32_t value)
 int ranks_sleeps_for_key(tutti_comm *world, int rank)
 {
     const shared32 *word = &world->world->arena.seats[rank].waits_key;
-    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); clock_ns() < end; sched_yield())
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000); clock_ns() < end;
+         sched_yield())
         if (load_acquire32(word))
             return 0;
     return -1;
@@ -159,7 +166,10 @@ void ranks_die(void)
         pause();
 }
 
-int ranks_many(int normal, int sanitized) { return getenv("TUTTI_TEST_SANITIZED") ? sanitized : normal; }
+int ranks_many(int normal, int sanitized)
+{
+    return getenv("TUTTI_TEST_SANITIZED") ? sanitized : normal;
+}
 
 const char *ranks_job(void)
 {

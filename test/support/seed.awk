@@ -3,11 +3,13 @@
 #   awk -v of=src/watch/drive.c -v to=COPY -v macro=SEEDED -v header=explore/bugs.h -f seed.awk \
 #       SOURCE always=1 HOOKS.patch... always=0 BUGS.patch...
 #
-# Where a patch replaces lines, the copy has { if (SEEDED(<name of the patch>)) { new } else { old } }, where it adds
-# lines { if (...) { new } }. So a patch replaces or adds whole statements, and no declaration that is used behind it.
-# With always=1 the copy has the new lines and not the old ones, as if `patch` had been run.
+# Where a patch replaces lines, the copy has { if (SEEDED(<name of the patch>)) { new } else { old }
+# }, where it adds lines { if (...) { new } }. So a patch replaces or adds whole statements, and no
+# declaration that is used behind it. With always=1 the copy has the new lines and not the old ones,
+# as if `patch` had been run.
 # Hunks may have moved, but must match line for line. A copy is written only if all of them do.
-# Lines of one patch may lie among those that another one replaces, or be the same; they may not overlap otherwise.
+# Lines of one patch may lie among those that another one replaces, or be the same; they may not
+# overlap otherwise.
 
 function fail(what) {
     print FILENAME ":" FNR ": " what > "/dev/stderr"
@@ -138,7 +140,8 @@ END {
         was = length(text)
         starts(at)
         if (at <= lines && !gone)
-            text = text (length(text) > was || ended ? "#line " at " \"" ARGV[1] "\"\n" : "") line[at] "\n"
+            text = text (length(text) > was || ended ? "#line " at " \"" ARGV[1] "\"\n" : "") \
+                line[at] "\n"
         was = length(text)
         ends(at)
         ended = length(text) > was || gone

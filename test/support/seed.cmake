@@ -1,7 +1,9 @@
-# tutti_seed(SOURCES DIR [HOOKS dir] BUGS dir MACRO name HEADER name): known bugs, each a patch of src/, built into a copy.
+# tutti_seed(SOURCES DIR [HOOKS dir] BUGS dir MACRO name HEADER name): known bugs, each a patch of
+# src/, built into a copy.
 #
-# In the list SOURCES each file that has a patch is replaced by its copy in DIR, which seed.awk makes; copies of headers are added.
-# The caller puts DIR/src before src/ where headers are looked for.
+# In the list SOURCES each file that has a patch is replaced by its copy in DIR, which
+# seed.awk makes; copies of headers are added. The caller puts DIR/src before src/ where
+# headers are looked for.
 function(tutti_seed seeded_list dir)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "HOOKS;BUGS;MACRO;HEADER" "")
   set(hooks "")
@@ -30,7 +32,8 @@ function(tutti_seed seeded_list dir)
     get_filename_component(folder ${dir}/${file} DIRECTORY)
     file(MAKE_DIRECTORY ${folder})
     add_custom_command(OUTPUT ${dir}/${file}
-      COMMAND awk -v of=${file} -v to=${dir}/${file} -v macro=${arg_MACRO} -v header=${arg_HEADER} -f ${script}
+      COMMAND awk -v of=${file} -v to=${dir}/${file} -v macro=${arg_MACRO} -v header=${arg_HEADER}
+      -f ${script}
         ${PROJECT_SOURCE_DIR}/${file} always=1 ${always} always=0 ${chosen}
       DEPENDS ${script} ${PROJECT_SOURCE_DIR}/${file} ${patches_of_${file}}
       COMMENT "Seeding ${file}" VERBATIM)

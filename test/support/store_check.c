@@ -1,4 +1,5 @@
-/* Written against layout.h and heap.h's words for them, not against the functions that keep the books. */
+/* Written against layout.h and heap.h's words for them, not against the functions that keep
+ * the books. */
 #include "support/store_check.h"
 
 #include "arena/store_alloc.h"
@@ -48,11 +49,13 @@ static bool lists_whole(const struct store_alloc *h, uint64_t free_blocks)
         if ((h->store->classes[list / 64] >> list % 64 & 1) != (h->store->free[list] != 0))
             return wrong("the bit of a list", list);
         for (uint64_t at = h->store->free[list]; at; n++) {
-            const struct store_free *f = (const struct store_free *)(const void *)store_alloc_block(h, at);
+            const struct store_free *f =
+                (const struct store_free *)(const void *)store_alloc_block(h, at);
             uint64_t bytes = store_alloc_bytes(&f->block), power = UINT64_C(1) << (list / 8 + 5);
             if (store_alloc_used(&f->block) || load_acquire64(&f->prev) != prev || n > free_blocks)
                 return wrong("a link of a list", at);
-            if (bytes < power + power / 8 * (list % 8) || bytes >= power + power / 8 * (list % 8 + 1))
+            if (bytes < power + power / 8 * (list % 8)
+                || bytes >= power + power / 8 * (list % 8 + 1))
                 return wrong("a free block in another size's list", at);
             prev = at;
             at = load_acquire64(&f->next);
@@ -61,18 +64,23 @@ static bool lists_whole(const struct store_alloc *h, uint64_t free_blocks)
     return n == free_blocks || wrong("a free block in no list", n);
 }
 
-static bool entry_whole(const struct store_alloc *h, const struct store_entry *e, uint64_t bucket, uint64_t buckets)
+static bool entry_whole(const struct store_alloc *h, const struct store_entry *e, uint64_t bucket,
+                        uint64_t buckets)
 {
     const char *key = e->bytes + e->value_bytes;
-    if (!store_alloc_used(&e->block) || sizeof *e + e->value_bytes + e->key_bytes > store_alloc_bytes(&e->block))
+    if (!store_alloc_used(&e->block)
+        || sizeof *e + e->value_bytes + e->key_bytes > store_alloc_bytes(&e->block))
         return wrong("an entry's block", (uint64_t)((const char *)e - (const char *)h->store));
-    if (!e->key_bytes || e->key_bytes > STORE_KEY_MOST || e->value_bytes > STORE_VALUE_MOST || (e->number && e->value_bytes != 8))
+    if (!e->key_bytes || e->key_bytes > STORE_KEY_MOST || e->value_bytes > STORE_VALUE_MOST
+        || (e->number && e->value_bytes != 8))
         return wrong("an entry's lengths", (uint64_t)((const char *)e - (const char *)h->store));
     if (e->hash != text_hash(key, e->key_bytes, 0) || (e->hash & (buckets - 1)) != bucket)
         return wrong("an entry's hash", bucket);
     for (uint64_t at = load_acquire64(&e->next); at;) {
-        const struct store_entry *other = (const struct store_entry *)(const void *)store_alloc_block(h, at);
-        if (other->hash == e->hash && other->key_bytes == e->key_bytes && !memcmp(other->bytes + other->value_bytes, key, e->key_bytes))
+        const struct store_entry *other =
+            (const struct store_entry *)(const void *)store_alloc_block(h, at);
+        if (other->hash == e->hash && other->key_bytes == e->key_bytes
+            && !memcmp(other->bytes + other->value_bytes, key, e->key_bytes))
             return wrong("a key that is there twice", at);
         at = load_acquire64(&other->next);
     }
@@ -97,7 +105,8 @@ bool store_whole(const struct arena *arena)
         return wrong("the books", sums.used_bytes);
     for (uint64_t i = 0; i < buckets && load_acquire32(&s->ready); i++)
         for (uint64_t at = load_acquire64(&heads[i]); at;) {
-            const struct store_entry *e = (const struct store_entry *)(const void *)store_alloc_block(&h, at);
+            const struct store_entry *e =
+                (const struct store_entry *)(const void *)store_alloc_block(&h, at);
             if (at < h.first || at >= store_alloc_grown(&h) || !entry_whole(&h, e, i, buckets))
                 return wrong("an entry", at);
             if (++n > sums.used_blocks)

@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-/* Lets the store repair what a dead writer left, then walks. False: it has been said on stderr what is wrong. */
+/* Lets the store repair what a dead writer left, then walks. False: it has been said on stderr what
+ * is wrong. */
 bool store_whole(const struct arena *arena);
 
 #endif

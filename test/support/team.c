@@ -1,5 +1,6 @@
-/* A job process stands between the test and the ranks, since tutti_spawn blocks its caller and reaps its children; the test keeps a
- * free hand to kill, and is the watchdog. Whoever loses its parent goes too, so a test that is killed leaves nothing behind. */
+/* A job process stands between the test and the ranks, since tutti_spawn blocks its caller and
+ * reaps its children; the test keeps a free hand to kill, and is the watchdog. Whoever loses its
+ * parent goes too, so a test that is killed leaves nothing behind. */
 #include "support/team.h"
 
 #include "base/clock.h"
@@ -29,7 +30,7 @@
 
 enum { SLICE_NS = 20000000 };
 
-static struct { struct team *team; team_body *body; } here;         /* in the job process and its ranks */
+static struct { struct team *team; team_body *body; } here;   /* in the job process and its ranks */
 
 static void must(bool holds, const char *what)
 {
@@ -39,7 +40,10 @@ static void must(bool holds, const char *what)
     abort();
 }
 
-static uint64_t end_of_patience(void) { return clock_ns() + TEAM_PATIENCE_S * UINT64_C(1000000000); }
+static uint64_t end_of_patience(void)
+{
+    return clock_ns() + TEAM_PATIENCE_S * UINT64_C(1000000000);
+}
 
 static int team_rank_body(tutti_comm *world, void *arg)
 {
@@ -51,13 +55,16 @@ static int team_rank_body(tutti_comm *world, void *arg)
 
 static struct team *team_make(int size, team_body *body, bool quiet)
 {
-    struct team *team = mmap(NULL, sizeof *team, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct team *team = mmap(NULL, sizeof *team, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                             -1, 0);
     must(team != MAP_FAILED, "mmap");
     must(size <= TEAM_MOST, "size");
     team->size = size;
     team->stderr_fd = quiet ? memfd_create("stderr", MFD_CLOEXEC) : -1;
     if (team->stderr_fd >= 0)
-        fcntl(team->stderr_fd, F_SETFL, O_APPEND);   /* the place where to write is not locked in a memfd: two ranks would write over each other */
+        /* the place where to write is not locked in a memfd: two ranks would write over
+         * each other */
+        fcntl(team->stderr_fd, F_SETFL, O_APPEND);
     here.team = team;
     here.body = body;
     fflush(NULL);
@@ -69,11 +76,11 @@ static void team_child_ready(struct team *team)
     struct rlimit core;
     static const int caught[] = { SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGSYS };
     for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
-        signal(caught[i], SIG_DFL);                  /* the test's own handlers would go on with the test, in here */
+        signal(caught[i], SIG_DFL); /* the test's own handlers would go on with the test, in here */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getrlimit(RLIMIT_CORE, &core) == 0) {
         core.rlim_cur = 0;
-        setrlimit(RLIMIT_CORE, &core);               /* ranks that fault on purpose shall leave no files */
+        setrlimit(RLIMIT_CORE, &core);      /* ranks that fault on purpose shall leave no files */
     }
     if (team->stderr_fd >= 0)
         dup2(team->stderr_fd, STDERR_FILENO);
@@ -177,7 +184,9 @@ static int await_word(shared32 *word, uint32_t value, struct team *team)
 {
     for (uint64_t end = end_of_patience(); load_acquire32(word) < value;) {
         siginfo_t info = { 0 };
-        bool over = team && team->job && waitid(P_PID, (id_t)team->job, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
+        bool over = team && team->job
+            && waitid(P_PID, (id_t)team->job, &info, WEXITED | WNOHANG | WNOWAIT) == 0
+            && info.si_pid;
         if (over || clock_ns() > end)
             return load_acquire32(word) >= value ? 0 : -1;
         uint32_t seen = load_acquire32(word);
@@ -193,10 +202,25 @@ static void raise_word(shared32 *word, uint32_t value)
     futex_wake(word, INT_MAX);
 }
 
-void team_say(struct team *team, int rank, uint32_t step) { raise_word(&team->rank[rank].step, step); }
-int  team_await(struct team *team, int rank, uint32_t step) { return await_word(&team->rank[rank].step, step, team); }
-void team_tell(struct team *team, int rank, uint32_t what) { raise_word(&team->rank[rank].told, what); }
-int  team_hear(struct team *team, int rank, uint32_t what) { return await_word(&team->rank[rank].told, what, NULL); }
+void team_say(struct team *team, int rank, uint32_t step)
+{
+    raise_word(&team->rank[rank].step, step);
+}
+
+int  team_await(struct team *team, int rank, uint32_t step)
+{
+    return await_word(&team->rank[rank].step, step, team);
+}
+
+void team_tell(struct team *team, int rank, uint32_t what)
+{
+    raise_word(&team->rank[rank].told, what);
+}
+
+int  team_hear(struct team *team, int rank, uint32_t what)
+{
+    return await_word(&team->rank[rank].told, what, NULL);
+}
 
 pid_t team_pid(struct team *team, int rank) { return (pid_t)load_acquire32(&team->rank[rank].pid); }
 

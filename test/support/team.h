@@ -1,4 +1,5 @@
-/* Job: the ranks of one job for tests that stop, kill and question them: a process that spawns the job, and a page that all share.
+/* Job: the ranks of one job for tests that stop, kill and question them: a process that spawns the
+ *      job, and a page that all share.
  * Owns: the job's processes; it ends and reaps them by their numbers.
  * Never: waits without a bound, or by time alone: steps are awaited on words, ends on processes. */
 #ifndef TUTTI_TEST_SUPPORT_TEAM_H
@@ -27,11 +28,11 @@ struct team_rank {
 
 struct team {
     int size;
-    pid_t job;                        /* the process that called tutti_spawn, 0: reaped */
-    int said;                         /* what tutti_spawn returned */
-    int status[TEAM_MOST];            /* as waitpid gives it, when the job has ended */
-    int stderr_fd;                    /* what the job writes to stderr, where it is caught; else -1 */
-    shared32 all;                     /* for the test: a count, a signal */
+    pid_t job;                      /* the process that called tutti_spawn, 0: reaped */
+    int said;                       /* what tutti_spawn returned */
+    int status[TEAM_MOST];          /* as waitpid gives it, when the job has ended */
+    int stderr_fd;                  /* what the job writes to stderr, where it is caught; else -1 */
+    shared32 all;                   /* for the test: a count, a signal */
     uint64_t number[16];
     struct team_rank rank[TEAM_MOST];
 };
@@ -40,33 +41,40 @@ typedef int team_body(tutti_comm *world, int rank, struct team *team);
 
 /* quiet: stderr is caught (team_stderr). The environment is the caller's at this moment. */
 struct team *team_start(int size, team_body *body, bool quiet);
-/* The same ranks under a name and not by tutti_spawn: each child calls tutti_init itself; body gets NULL and does it. */
+/* The same ranks under a name and not by tutti_spawn: each child calls tutti_init itself; body gets
+ * NULL and does it. */
 struct team *team_start_named(int size, team_body *body, bool quiet);
 
 /* Waits for the end of all ranks. 0, or -1: patience ran out, all of them were killed: a hang. */
 int  team_end(struct team *team);
-void team_free(struct team *team);                          /* after team_end */
-/* Tells each rank `what`, its word to leave, and waits for the end of all: asserts that none hangs. */
+void team_free(struct team *team);                      /* after team_end */
+/* Tells each rank `what`, its word to leave, and waits for the end of all: asserts that
+ * none hangs. */
 void team_dismiss(struct team *team, uint32_t what);
 /* Asserts what a rank noted of two calls. */
 void team_expect(const struct team *team, int rank, int first, int second);
-const char *team_stderr(struct team *team);                 /* after team_end; valid until team_free */
+const char *team_stderr(struct team *team);             /* after team_end; valid until team_free */
 
-void team_say(struct team *team, int rank, uint32_t step);          /* by the rank: I have come to this */
-int  team_await(struct team *team, int rank, uint32_t step);        /* until it has: 0; -1 it ended, or patience did */
+void team_say(struct team *team, int rank, uint32_t step);  /* by the rank: I have come to this */
+/* until it has: 0; -1 it ended, or patience did */
+int  team_await(struct team *team, int rank, uint32_t step);
 void team_tell(struct team *team, int rank, uint32_t what);         /* by the test */
-int  team_hear(struct team *team, int rank, uint32_t what);         /* by the rank: until told so. 0, or -1 */
+/* by the rank: until told so. 0, or -1 */
+int  team_hear(struct team *team, int rank, uint32_t what);
 
 pid_t team_pid(struct team *team, int rank);
-bool team_is(struct team *team, int rank, const char *state);       /* until process_state of the rank is this: bounded */
+/* until process_state of the rank is this: bounded */
+bool team_is(struct team *team, int rank, const char *state);
 
 /* The rank's tutti_failed and tutti_explain, kept for the test. */
 void team_note(struct team *team, int rank, tutti_comm *comm);
 
 uint64_t team_random(uint64_t *state);                      /* splitmix64 */
-uint64_t team_seed(void);                                   /* TUTTI_TEST_SEED, or one of this moment; printed, so that a run can be repeated */
-void team_spin(uint64_t ns);                                /* busy for that long: finer than any sleep */
-int  team_many(const char *variable, int normal, int sanitized);    /* how often: the variable's value, or by build */
+/* TUTTI_TEST_SEED, or one of this moment; printed, so that a run can be repeated */
+uint64_t team_seed(void);
+void team_spin(uint64_t ns);                        /* busy for that long: finer than any sleep */
+/* how often: the variable's value, or by build */
+int  team_many(const char *variable, int normal, int sanitized);
 bool team_sanitized(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* The cheap phases of a wait, with a clock-less way to yield that the test plays on: what ends them, and how much they spend. */
+/* The cheap phases of a wait, with a clock-less way to yield that the test plays on: what ends
+ * them, and how much they spend. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,9 +34,20 @@ static int no_sleep(void *arg, const struct futex_word *words, int n, uint64_t n
     fail_msg("slept");
     return 0;
 }
-static int no_wake(void *arg, shared32 *word, int n) { (void)arg; (void)word; (void)n; fail_msg("woke"); return 0; }
 
-static struct wait_ways ways_of(struct play *p) { return (struct wait_ways){ no_now, no_sleep, no_wake, play_yield, p }; }
+static int no_wake(void *arg, shared32 *word, int n)
+{
+    (void)arg;
+    (void)word;
+    (void)n;
+    fail_msg("woke");
+    return 0;
+}
+
+static struct wait_ways ways_of(struct play *p)
+{
+    return (struct wait_ways){ no_now, no_sleep, no_wake, play_yield, p };
+}
 
 static shared64 word, verdict;
 static shared32 news;
@@ -56,10 +68,13 @@ static void there_already(void **state)
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
     store_release64(&word, 7);
-    const struct wait_budget budgets[] = { { 0, 0, 0, 0 }, { 0, 10, 0, 0 }, { 1000, 0, 0, 0 }, { 1000, 10, 0, 0 } };
+    const struct wait_budget budgets[] = {
+        { 0, 0, 0, 0 }, { 0, 10, 0, 0 }, { 1000, 0, 0, 0 }, { 1000, 10, 0, 0 }
+    };
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(wait_spin(&word, 7, ends, budgets[i], &ways), 1);
-        assert_int_equal(wait_spin(&word, 6, ends, budgets[i], &ways), 1);           /* more than asked for is there, too */
+        /* more than asked for is there, too */
+        assert_int_equal(wait_spin(&word, 6, ends, budgets[i], &ways), 1);
         assert_int_equal(wait_spin(&word, 0, ends, budgets[i], &ways), 1);
     }
     assert_int_equal(p.yields, 0);
@@ -74,10 +89,13 @@ static void a_budget_is_a_bound(void **state)
     assert_int_equal(p.yields, 0);
     assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 17, 0, 0 }, &ways), 0);
     assert_int_equal(p.yields, 17);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 0, 0, 0 }, &ways), 0);     /* ends by itself */
+    /* ends by itself */
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 0, 0, 0 }, &ways), 0);
     assert_int_equal(p.yields, 17);
     assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 3, 0, 0 }, &ways), 0);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 0, 0, 0 }, &ways), 0);       /* whatever the counter says */
+    /* whatever the counter says */
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 0, 0, 0 }, &ways),
+                     0);
     assert_int_equal(p.yields, 20);
 }
 
@@ -99,7 +117,8 @@ static void comes_while_yielding(void **state)
     assert_int_equal(less.yields, 5);
 }
 
-/* A neighbour that keeps the CPU for long ends the yielding early: asleep, the rank also notices deaths. */
+/* A neighbour that keeps the CPU for long ends the yielding early: asleep, the rank also
+ * notices deaths. */
 static void slow_yield(void *arg)
 {
     struct play *p = arg;
@@ -114,9 +133,11 @@ static void yielding_is_bounded_in_time(void **state)
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
     ways.yield = slow_yield;
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100000, 5000, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100000, 5000, 0 }, &ways),
+                     0);
     assert_in_range(p.yields, 1, 6);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 30, 0, 0 }, &ways), 0);         /* 0: no such bound */
+    /* 0: no such bound */
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 30, 0, 0 }, &ways), 0);
     assert_in_range(p.yields, 31, 36);
 }
 
@@ -134,14 +155,21 @@ static void ends_end_it(void **state)
     /* Set before: a spin without end in sight is not begun, and nothing is yielded. */
     struct play none = { 0 };
     ways = ways_of(&none);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 },
+                               &ways),
+                     0);
     fresh(state);
     store_release64(&verdict, 5);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 },
+                               &ways),
+                     0);
     assert_int_equal(none.yields, 0);
-    /* A word that has come wins over an end: who has what it waited for goes on, and looks at the verdict there. */
+    /* A word that has come wins over an end: who has what it waited for goes on, and looks at the
+     * verdict there. */
     store_release64(&word, 1);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 }, &ways), 1);
+    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 },
+                               &ways),
+                     1);
 }
 
 /* Whole 64-bit values: a word beyond 2^32 is not taken for a small one, nor the other way round. */
@@ -151,13 +179,18 @@ static void whole_words(void **state)
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
     store_release64(&word, UINT64_C(1) << 32);
-    assert_int_equal(wait_spin(&word, 0xffffffff, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways), 1);
+    assert_int_equal(wait_spin(&word, 0xffffffff, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways),
+                     1);
     store_release64(&word, 0xffffffff);
-    assert_int_equal(wait_spin(&word, UINT64_C(1) << 32, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways), 0);
-    assert_int_equal(wait_spin(&word, UINT64_MAX, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, UINT64_C(1) << 32, ends, (struct wait_budget){ 0, 1, 0, 0 },
+                               &ways),
+                     0);
+    assert_int_equal(wait_spin(&word, UINT64_MAX, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways),
+                     0);
 }
 
-/* The word comes from another thread, with what was written before it. Only the word, or a great number of looks, ends a spin of such a budget. */
+/* The word comes from another thread, with what was written before it. Only the word, or a great
+ * number of looks, ends a spin of such a budget. */
 static int payload;
 
 static void *writer(void *arg)
@@ -217,10 +250,13 @@ static void kernel_ways(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(there_already, fresh), cmocka_unit_test_setup(a_budget_is_a_bound, fresh),
-        cmocka_unit_test_setup(comes_while_yielding, fresh), cmocka_unit_test_setup(ends_end_it, fresh),
+        cmocka_unit_test_setup(there_already, fresh),
+        cmocka_unit_test_setup(a_budget_is_a_bound, fresh),
+        cmocka_unit_test_setup(comes_while_yielding, fresh),
+        cmocka_unit_test_setup(ends_end_it, fresh),
         cmocka_unit_test_setup(yielding_is_bounded_in_time, fresh),
-        cmocka_unit_test_setup(whole_words, fresh), cmocka_unit_test_setup(spins_until_it_comes, fresh),
+        cmocka_unit_test_setup(whole_words, fresh),
+        cmocka_unit_test_setup(spins_until_it_comes, fresh),
         cmocka_unit_test_setup(kernel_ways, fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

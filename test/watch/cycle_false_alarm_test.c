@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults */
-/* Waits that look like a cycle and are none: somebody can still help, and does, once those who wait have looked at it many times. What is
- * waited for is their looks (waiter.beats), so that nothing here depends on how long one takes. Every call succeeds, unless it says so. */
+/* Waits that look like a cycle and are none: somebody can still help, and does, once those who wait
+ * have looked at it many times. What is waited for is their looks (waiter.beats), so that nothing
+ * here depends on how long one takes. Every call succeeds, unless it says so. */
 #include "group/comm.h"
 #include "support/ranks.h"
 
@@ -52,11 +53,14 @@ static void *help_later(void *arg)
     long r = tutti_barrier(a, NULL);
     ranks_say(BEGUN, 1);
     if (r == 0)
-        r = until_looked(world, 0, LOOKS) == 0 && until_looked(world, 1, 2) == 0 ? tutti_barrier(a, NULL) : -EIO;
+        r = until_looked(world, 0, LOOKS) == 0 && until_looked(world, 1, 2) == 0
+            ? tutti_barrier(a, NULL)
+            : -EIO;
     return (void *)r;
 }
 
-/* Rank 1 waits in b for rank 0, and rank 0 in a for rank 1: but another thread of rank 1 has called there, and calls again. */
+/* Rank 1 waits in b for rank 0, and rank 0 in a for rank 1: but another thread of rank 1 has called
+ * there, and calls again. */
 static int body_thread_lives(tutti_comm *world, int rank)
 {
     CHECK_IS(make_comms(world), 0);
@@ -68,7 +72,7 @@ static int body_thread_lives(tutti_comm *world, int rank)
         pthread_t thread;
         void *result;
         CHECK_IS(pthread_create(&thread, NULL, help_later, world), 0);
-        CHECK_IS(ranks_await(BEGUN, 1), 0);                  /* before it has called, nobody reckons with it */
+        CHECK_IS(ranks_await(BEGUN, 1), 0);     /* before it has called, nobody reckons with it */
         CHECK_IS(tutti_barrier(b, NULL), 0);
         CHECK_IS(pthread_join(thread, &result), 0);
         CHECK(result == NULL);
@@ -113,7 +117,8 @@ static int body_stopped(tutti_comm *world, int rank)
     return 0;
 }
 
-/* The same with barriers: rank 0 has come to b, where stopped rank 1 waits for it, and waits in a. */
+/* The same with barriers: rank 0 has come to b, where stopped rank 1 waits for it, and
+ * waits in a. */
 static int body_stopped_in_barrier(tutti_comm *world, int rank)
 {
     CHECK_IS(make_some(world, &a, rank < 2) || make_some(world, &b, rank < 2), 0);
@@ -136,7 +141,8 @@ static int body_stopped_in_barrier(tutti_comm *world, int rank)
     return 0;
 }
 
-/* Each waits for the other again and again, at the same place, and long each time: but they take turns. */
+/* Each waits for the other again and again, at the same place, and long each time: but they
+ * take turns. */
 static int body_ping_pong(tutti_comm *world, int rank)
 {
     const struct timespec nap = { 0, 180000000 };
@@ -150,13 +156,16 @@ static int body_ping_pong(tutti_comm *world, int rank)
     return 0;
 }
 
-/* A wait that its call gave a deadline ends by itself and breaks nothing; then the barrier is come to. */
+/* A wait that its call gave a deadline ends by itself and breaks nothing; then the barrier
+ * is come to. */
 static int body_own_deadline(tutti_comm *world, int rank)
 {
     int x;
     CHECK_IS(make_comms(world), 0);
     if (rank == 0)
-        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 0, NULL, world, &(tutti_call){ .timeout_ms = 2500 }), -ETIMEDOUT);
+        CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 1, 0, NULL, world,
+                            &(tutti_call){ .timeout_ms = 2500 }),
+                 -ETIMEDOUT);
     CHECK_IS(tutti_barrier(a, NULL), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
@@ -187,7 +196,8 @@ static int body_to_itself(tutti_comm *world, int rank)
     CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, rank, 0, world, &soon), -ETIMEDOUT);
     CHECK_IS(tutti_recv(large, 1, TUTTI_U8, rank, 0, NULL, world, &soon), -ETIMEDOUT);
     CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, rank, 0, world, NULL), -EDEADLK);
-    CHECK_IS(tutti_recv(large, 1, TUTTI_U8, rank, 9, NULL, world, &(tutti_call){ .work = &other }), 0);
+    CHECK_IS(tutti_recv(large, 1, TUTTI_U8, rank, 9, NULL, world, &(tutti_call){ .work = &other }),
+             0);
     CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, rank, 0, world, &soon), -ETIMEDOUT);
     CHECK_IS(tutti_send(large, sizeof large, TUTTI_U8, rank, 0, world, NULL), -EDEADLK);
     CHECK_IS(tutti_send(large, 1, TUTTI_U8, rank, 9, world, NULL), 0);
@@ -231,8 +241,9 @@ static int body_promise(tutti_comm *world, int rank)
     return 0;
 }
 
-/* Rank 1 waits in c for rank 0; what rank 0 waits for, rank 1 has left under way: a receive, which rank 0's large message needs; and a barrier
-   that stands in the queue behind one that rank 2 is slow to come to. */
+/* Rank 1 waits in c for rank 0; what rank 0 waits for, rank 1 has left under way: a receive, which
+   rank 0's large message needs; and a barrier that stands in the queue behind one that rank 2 is
+   slow to come to. */
 static int body_under_way(tutti_comm *world, int rank)
 {
     static char large[1 << 20];
@@ -245,7 +256,9 @@ static int body_under_way(tutti_comm *world, int rank)
         CHECK_IS(tutti_wait(first, 0), 0);
         CHECK_IS(tutti_barrier(c, NULL), 0);
     } else if (rank == 1) {
-        CHECK_IS(tutti_recv(large, sizeof large, TUTTI_U8, 0, 0, NULL, world, &(tutti_call){ .work = &work }), 0);
+        CHECK_IS(tutti_recv(large, sizeof large, TUTTI_U8, 0, 0, NULL, world,
+                            &(tutti_call){ .work = &work }),
+                 0);
         CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &first }), 0);
         CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &second }), 0);
         CHECK_IS(tutti_barrier(c, NULL), 0);
@@ -260,7 +273,8 @@ static int body_under_way(tutti_comm *world, int rank)
     return 0;
 }
 
-/* A rank of a cycle dies before it is found: its peer is told one or the other, and does not hang. */
+/* A rank of a cycle dies before it is found: its peer is told one or the other, and does
+ * not hang. */
 static int body_killed(tutti_comm *world, int rank)
 {
     CHECK_IS(make_comms(world), 0);
@@ -278,13 +292,16 @@ static int body_killed(tutti_comm *world, int rank)
     return 0;
 }
 
-/* ---- programs that never deadlock ----
-   All ranks go through one list of steps, each taking part in those it belongs to, and are slow now and then: who waits long waits for
-   somebody further back in the list, and so there is always one who does not wait. */
+/* ---- programs that never deadlock ---- All ranks go through one list of steps, each taking part
+   in those it belongs to, and are slow now and then: who waits long waits for somebody further back
+   in the list, and so there is always one who does not wait. */
 
 enum { COMMS = 6, PROGRAM_RANKS = 8 };      /* a power of two */
 
-static uint64_t mixed(uint64_t seed, uint64_t i) { return tutti_seed(seed, NULL) ^ tutti_seed(seed * 31 + i, NULL) * UINT64_C(0x9e3779b97f4a7c15); }
+static uint64_t mixed(uint64_t seed, uint64_t i)
+{
+    return tutti_seed(seed, NULL) ^ tutti_seed(seed * 31 + i, NULL) * UINT64_C(0x9e3779b97f4a7c15);
+}
 
 static int step_letter(tutti_comm *world, uint64_t r, int tag, int rank)
 {
@@ -293,8 +310,9 @@ static int step_letter(tutti_comm *world, uint64_t r, int tag, int rank)
     size_t n = r >> 24 & 1 ? sizeof large : 4;
     if (from == to || (rank != from && rank != to))
         return 0;
-    return rank == from ? tutti_send(large, n, TUTTI_U8, to, tag, world, NULL)
-                        : tutti_recv(large, n, TUTTI_U8, r >> 25 & 1 ? from : TUTTI_ANY, tag, NULL, world, NULL);
+    return rank == from
+        ? tutti_send(large, n, TUTTI_U8, to, tag, world, NULL)
+        : tutti_recv(large, n, TUTTI_U8, r >> 25 & 1 ? from : TUTTI_ANY, tag, NULL, world, NULL);
 }
 
 static int step_key(tutti_comm *comm, uint64_t i)
@@ -340,11 +358,14 @@ static int body_program(tutti_comm *world, int rank)
     if (rank == 0) {
         const char *given = getenv("TUTTI_TEST_SEED");
         clock_gettime(CLOCK_REALTIME, &now);
-        seed = given ? strtoull(given, NULL, 0) : (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20;
+        seed = given ? strtoull(given, NULL, 0)
+                     : (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20;
     }
     CHECK_IS(tutti_broadcast(&seed, 1, TUTTI_U64, 0, world, NULL), 0);
     for (uint64_t i = 0; i < COMMS; i++)
-        CHECK_IS(tutti_comm_split(world, mixed(seed, 1000 + i) >> rank & 1 ? 0 : -1, rank, &comm[i]), 0);
+        CHECK_IS(tutti_comm_split(world, mixed(seed, 1000 + i) >> rank & 1 ? 0 : -1, rank,
+                                  &comm[i]),
+                 0);
     clock_gettime(CLOCK_MONOTONIC, &now);
     time_t end = now.tv_sec + long_enough;
     for (uint64_t round = 1;; round++) {
@@ -360,7 +381,8 @@ static int body_program(tutti_comm *world, int rank)
                 nanosleep(&nap, NULL);
             int r = step(world, comm, seed, i, rank);
             if (r < 0)
-                fprintf(stderr, "TUTTI_TEST_SEED=%llu, step %llu: %d\n", (unsigned long long)seed, (unsigned long long)i, r);
+                fprintf(stderr, "TUTTI_TEST_SEED=%llu, step %llu: %d\n", (unsigned long long)seed,
+                        (unsigned long long)i, r);
             CHECK_IS(r < 0 ? r : 0, 0);
         }
     }
@@ -389,11 +411,12 @@ OF(program, PROGRAM_RANKS, 0)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_thread_lives), cmocka_unit_test(test_slow), cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_stopped_in_barrier), cmocka_unit_test(test_own_deadline), cmocka_unit_test(test_deadline_behind),
-        cmocka_unit_test(test_to_itself), cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_promise),
-        cmocka_unit_test(test_under_way), cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_program),
+        cmocka_unit_test(test_thread_lives), cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_stopped), cmocka_unit_test(test_stopped_in_barrier),
+        cmocka_unit_test(test_own_deadline), cmocka_unit_test(test_deadline_behind),
+        cmocka_unit_test(test_to_itself), cmocka_unit_test(test_ping_pong),
+        cmocka_unit_test(test_promise), cmocka_unit_test(test_under_way),
+        cmocka_unit_test(test_killed), cmocka_unit_test(test_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

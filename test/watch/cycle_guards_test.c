@@ -1,8 +1,10 @@
 /* ctest: timeout=120 labels=tsan */
-/* What keeps a cycle of waits from being one, guard by guard. One thread plays three ranks: it says what each of them waits for and lets it
- * look, in an order of the test's own, and in between puts into the arena what a helper would have put there: work under way, a `done` that
- * is due, a second thread. With each of these nothing may be found, however often all look; without it the cycle must be. So each guard has
- * a row of its own that turns red when it is gone, without a thread that helps and without a clock. */
+/* What keeps a cycle of waits from being one, guard by guard. One thread plays three ranks: it says
+ * what each of them waits for and lets it look, in an order of the test's own, and in between puts
+ * into the arena what a helper would have put there: work under way, a `done` that is due, a second
+ * thread. With each of these nothing may be found, however often all look; without it the cycle
+ * must be. So each guard has a row of its own that turns red when it is gone, without a thread that
+ * helps and without a clock. */
 #include "group/comm.h"
 #include "support/ranks.h"
 #include "watch/cycle.h"
@@ -21,7 +23,7 @@
 #include <cmocka.h>
 
 enum { N = 3, READY = 0, OVER = 1, ROUNDS = 8, COMMS = 3 };
-enum { W, A, B };                                    /* the comms: the world, and two others of all ranks */
+enum { W, A, B };                           /* the comms: the world, and two others of all ranks */
 
 static tutti_comm *comm_of[N][COMMS];
 
@@ -36,8 +38,15 @@ static struct watch *watch_of(int r) { return &comm_of[r][play[r].comm]->watch; 
 static struct member *member(int comm, int r) { return comm_of[r][comm]->watch.mine; }
 static uint64_t next_of(int comm) { return comm_of[0][comm]->seq + 1; }
 
-static void letter(int r, enum kind kind, int about) { play[r] = (struct play){ W, { kind, 0, 0, about } }; }
-static void barrier(int r, int comm) { play[r] = (struct play){ comm, { KIND_BARRIER, 0, next_of(comm), -1 } }; }
+static void letter(int r, enum kind kind, int about)
+{
+    play[r] = (struct play){ W, { kind, 0, 0, about } };
+}
+
+static void barrier(int r, int comm)
+{
+    play[r] = (struct play){ comm, { KIND_BARRIER, 0, next_of(comm), -1 } };
+}
 
 static void look(int r)
 {
@@ -62,7 +71,8 @@ static void over(void)
     }
 }
 
-/* Everybody who waits looks again and again: does it end as a cycle? Then it is as if nobody had ever waited. */
+/* Everybody who waits looks again and again: does it end as a cycle? Then it is as if nobody had
+ * ever waited. */
 static bool ends(void)
 {
     bool found = false;
@@ -91,7 +101,8 @@ static int each(const char *scene, const struct row *rows, int n)
         bool without = ends();
         if (with != rows[i].helps && without)
             continue;
-        fprintf(stderr, "%s, %s: with it %s, without it %s\n", scene, rows[i].what, with ? "a cycle" : "none", without ? "a cycle" : "none");
+        fprintf(stderr, "%s, %s: with it %s, without it %s\n", scene, rows[i].what,
+                with ? "a cycle" : "none", without ? "a cycle" : "none");
         wrong++;
     }
     return wrong;
@@ -161,7 +172,8 @@ static int queued(void)
     return EACH("two barriers", rows);
 }
 
-/* Rank 2 is in what rank 0 waits for: with a deadline of its own, as long as it has not said that it has none. */
+/* Rank 2 is in what rank 0 waits for: with a deadline of its own, as long as it has not said that
+ * it has none. */
 static int deadlines(void)
 {
     const uint32_t next = (uint32_t)next_of(A);
@@ -171,8 +183,10 @@ static int deadlines(void)
         { "rank 2 has queued it", low_half(&member(A, 2)->queued), next, true },
     };
     const struct row said[] = {
-        { "rank 2 has come, without a deadline", low_half(&member(A, 2)->arrival[next & 1].seq), next, false },
-        { "rank 2 has queued it, without a deadline", low_half(&member(A, 2)->queued), next, false },
+        { "rank 2 has come, without a deadline", low_half(&member(A, 2)->arrival[next & 1].seq),
+          next, false },
+        { "rank 2 has queued it, without a deadline", low_half(&member(A, 2)->queued),
+          next, false },
     };
     int wrong = 0;
     players = 2;
@@ -245,7 +259,8 @@ static int both_threads_wait(void)
     return wrong;
 }
 
-/* A wait for any rank can be ended by each of them; a collective lacks all that are absent, and one that never comes is enough. */
+/* A wait for any rank can be ended by each of them; a collective lacks all that are absent, and one
+ * that never comes is enough. */
 static int any_and_all(void)
 {
     int wrong = 0;
@@ -253,16 +268,17 @@ static int any_and_all(void)
     letter(1, KIND_RECV, 0);
     letter(2, KIND_RECV, 1);
     players = 2;
-    wrong += ends();                                 /* rank 2 computes */
+    wrong += ends();                                /* rank 2 computes */
     players = 3;
     wrong += !ends();
-    play[2] = (struct play){ A, { KIND_BARRIER, 0, comm_of[0][A]->seq, -1 } };       /* where all have come: it waits, but will go on */
+    /* where all have come: it waits, but will go on */
+    play[2] = (struct play){ A, { KIND_BARRIER, 0, comm_of[0][A]->seq, -1 } };
     wrong += ends();
     players = 2;
     barrier(0, A);
-    wrong += !ends();                                /* rank 1 will not come, whatever rank 2 does */
+    wrong += !ends();                               /* rank 1 will not come, whatever rank 2 does */
     letter(1, KIND_RECV, 2);
-    wrong += ends();                                 /* rank 2 can help rank 1 */
+    wrong += ends();                                /* rank 2 can help rank 1 */
     return wrong;
 }
 
@@ -280,12 +296,15 @@ static int found_at(const char *order)
     return at;
 }
 
-/* Both must have looked in vain twice since a first walk has found both asleep: one look may have been under way then. */
+/* Both must have looked in vain twice since a first walk has found both asleep: one look may have
+ * been under way then. */
 static int twice(void)
 {
     static const struct { const char *order; int at; } rows[] = {
-        { "010101010101", 6 }, { "101010101010", 6 }, { "0100000000000", 0 }, { "01000000010000", 0 }, { "010000000100001", 15 }, { "0011", 0 }, { "00111", 0 }, { "00111001", 8 },
-        { "1000000000", 0 }, { "1011111111", 0 }, { "10111111110", 0 }, { "1011111111010", 13 },
+        { "010101010101", 6 }, { "101010101010", 6 }, { "0100000000000", 0 },
+        { "01000000010000", 0 }, { "010000000100001", 15 }, { "0011", 0 }, { "00111", 0 },
+        { "00111001", 8 }, { "1000000000", 0 }, { "1011111111", 0 }, { "10111111110", 0 },
+        { "1011111111010", 13 },
     };
     int wrong = 0;
     players = 2;
@@ -301,14 +320,16 @@ static int twice(void)
             int at = found_at(rows[i].order);
             if (at == rows[i].at)
                 continue;
-            fprintf(stderr, "%s: looks by %s: found at %d, should be at %d\n", how ? "barriers" : "receives", rows[i].order, at, rows[i].at);
+            fprintf(stderr, "%s: looks by %s: found at %d, should be at %d\n",
+                    how ? "barriers" : "receives", rows[i].order, at, rows[i].at);
             wrong++;
         }
     }
     return wrong;
 }
 
-/* A wait that ends and begins again between two looks of the other is another one, even if it looks the same. */
+/* A wait that ends and begins again between two looks of the other is another one, even if it looks
+ * the same. */
 static int ever_anew(void)
 {
     int wrong = 0;
@@ -332,7 +353,8 @@ static int ever_anew(void)
 static int something_else(void)
 {
     struct cycle_wait wait = { KIND_RECV, 0, 0, 1 }, other[] = {
-        { KIND_PROBE, 0, 0, 1 }, { KIND_RECV, 1, 0, 1 }, { KIND_RECV, 0, 0, 2 }, { KIND_RECV, 0, 0, -1 }, { KIND_BARRIER, 0, next_of(W), -1 },
+        { KIND_PROBE, 0, 0, 1 }, { KIND_RECV, 1, 0, 1 }, { KIND_RECV, 0, 0, 2 },
+        { KIND_RECV, 0, 0, -1 }, { KIND_BARRIER, 0, next_of(W), -1 },
         { KIND_BARRIER, 0, next_of(W) + 1, -1 },
     };
     const struct waiter *own = &seat(0)->waiters[0];
@@ -384,7 +406,8 @@ static int moved_since_the_walk(void)
     cycle_over(threads_of(1));
     wrong += wait_graph_same(g);
     look(1);
-    wrong += wait_graph_same(g) || !wait_graph_walk(g, watch_of(0)->arena, 0, 0) || !wait_graph_same(g);
+    wrong += wait_graph_same(g) || !wait_graph_walk(g, watch_of(0)->arena, 0, 0)
+        || !wait_graph_same(g);
     cycle_over(threads_of(1));
     wrong += wait_graph_walk(g, watch_of(0)->arena, 0, 0);
     over();
@@ -392,8 +415,9 @@ static int moved_since_the_walk(void)
     return wrong;
 }
 
-/* The same while it happens: rank 1's waits end and begin while rank 0 looks, each after a single look of its own, so that there is nothing to
-   confirm. Once in a while one wait's stamp and the next one's looks fall into one walk. */
+/* The same while it happens: rank 1's waits end and begin while rank 0 looks, each after a single
+   look of its own, so that there is nothing to confirm. Once in a while one wait's stamp and the
+   next one's looks fall into one walk. */
 static shared32 looking;
 
 static void *begins_anew(void *arg)
@@ -443,7 +467,8 @@ static int nonsense(void)
     look(0);
     look(1);
     const struct { shared32 *word; uint32_t value; } rows[] = {
-        { &other->slot, 1u << 30 }, { &other->rank, N }, { low_half(&other->birth), 77 }, { &other->about, N + 1 }, { &other->about, UINT32_MAX },
+        { &other->slot, 1u << 30 }, { &other->rank, N }, { low_half(&other->birth), 77 },
+        { &other->about, N + 1 }, { &other->about, UINT32_MAX },
         { low_half(&other->stamp), (uint32_t)load_acquire64(&other->stamp) + 1 },
         { &watch_of(0)->slot->state, SLOT_FREE },
     };
@@ -476,7 +501,7 @@ static int another_reason(void)
         look(1);
     }
     wrong += load_acquire64(&watch_of(0)->slot->verdict) != v;
-    wrong += doomed(1);                              /* rank 0's wait ends by that, and then it may come */
+    wrong += doomed(1);                     /* rank 0's wait ends by that, and then it may come */
     over();
     return wrong;
 }
@@ -494,12 +519,13 @@ static int numbers(void)
         store_release64(&t.self[i], i == 3 ? 0 : 1);                 /* others */
     wrong += threads_number(&t) != -1 || threads_known(&t);
     threads_serves = true;
-    wrong += !threads_known(&t);                     /* the library's own thread is none to reckon with */
+    wrong += !threads_known(&t);            /* the library's own thread is none to reckon with */
     threads_serves = false;
     threads_call(&t);
     wrong += threads_number(&t) != 3 || !threads_known(&t) || load_acquire32(&s->seat.threads) != 8;
     store_release64(&s->seat.waiters[3].stamp, 5);                   /* cancelled in a wait */
-    wrong += !threads_end(&t) || load_acquire64(&s->seat.waiters[3].stamp) != 6 || load_acquire32(&s->seat.threads) != 0;
+    wrong += !threads_end(&t) || load_acquire64(&s->seat.waiters[3].stamp) != 6
+        || load_acquire32(&s->seat.threads) != 0;
     wrong += threads_number(&t) != -1 || threads_end(&t);
     store_release64(&t.self[3], 1);                                  /* no number is left */
     threads_call(&t);
@@ -572,11 +598,13 @@ static void test_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_promises), cmocka_unit_test(test_letters), cmocka_unit_test(test_queued),
-        cmocka_unit_test(test_deadlines), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_both_threads_wait), cmocka_unit_test(test_any_and_all), cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_ever_anew), cmocka_unit_test(test_something_else), cmocka_unit_test(test_old_doom),
-        cmocka_unit_test(test_moved_since_the_walk), cmocka_unit_test(test_moves_in_the_walk), cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_promises), cmocka_unit_test(test_letters),
+        cmocka_unit_test(test_queued), cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_both_threads_wait),
+        cmocka_unit_test(test_any_and_all), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_ever_anew), cmocka_unit_test(test_something_else),
+        cmocka_unit_test(test_old_doom), cmocka_unit_test(test_moved_since_the_walk),
+        cmocka_unit_test(test_moves_in_the_walk), cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_another_reason), cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,14 @@
 /* ctest: timeout=120 labels=tsan */
-/* Random waits, and a model of who could still come: -EDEADLK is said of exactly those waits that nothing can end, and within
- * two seconds.
- * Each case is a small job: 2 to 4 ranks with 1 to 3 threads each, and comms of all of them or of some. Each thread makes one
- * call or none: a collective, a key, a turn, a message, a key of the store; some with a deadline of the call's own, some on a
- * comm with one. Then it lives on and does nothing. The model knows all calls, and strikes out who can be helped: by a thread
- * that does not wait, by a deadline that was given. What is left waits in cycles, or for those who do. In the end everything is
- * aborted.
- * The seconds are the test's own, as in cycle_time_test: the clock goes on only while all threads sleep. */
+/* Random waits, and a model of who could still come: -EDEADLK is said of exactly those waits that
+ * nothing can end, and within two seconds.
+ * Each case is a small job: 2 to 4 ranks with 1 to 3 threads each, and comms of all of them or of
+ * some. Each thread makes one call or none: a collective, a key, a turn, a message, a key of the
+ * store; some with a deadline of the call's own, some on a comm with one. Then it lives on and does
+ * nothing. The model knows all calls, and strikes out who can be helped: by a thread that does not
+ * wait, by a deadline that was given. What is left waits in cycles, or for those who do. In the end
+ * everything is aborted.
+ * The seconds are the test's own, as in cycle_time_test: the clock goes on only while all
+ * threads sleep. */
 #include "group/comm.h"
 #include "support/ranks.h"
 #include "watch/virtual_clock.h"
@@ -41,11 +43,19 @@ static void time_until(int sleeper, uint64_t ms)
 
 /* What a comm is for; a key of the store may be waited for on any. */
 enum what { NOTHING, BARRIER, KEY, TURN, RECEIVE, RECEIVE_ANY, SEND, GET };
-static const char *const names[] = { "nothing", "barrier", "key", "turn", "recv", "recv of any", "send", "get" };
+static const char *const names[] = {
+    "nothing", "barrier", "key", "turn", "recv", "recv of any", "send", "get"
+};
 
 static struct {
     int ranks, threads[RANKS];
-    struct { enum what what; unsigned members; bool given; int runner; int owner[RANKS]; } comm[COMMS];
+    struct {
+        enum what what;
+        unsigned members;
+        bool given;
+        int runner;
+        int owner[RANKS];
+    } comm[COMMS];
     struct { enum what what; int comm, peer; bool given; uint64_t from_ms; } call[RANKS][THREADS];
 } job;
 
@@ -118,7 +128,8 @@ static void make_call(int r, int t, int c)
     job.call[r][t].what = what;
     job.call[r][t].comm = c;
     job.call[r][t].peer = peer;
-    /* A turn that its rank gives up is taken: those behind it wait for somebody else from then on, which is another case. */
+    /* A turn that its rank gives up is taken: those behind it wait for somebody else from then on,
+     * which is another case. */
     job.call[r][t].given = any_of(5) == 0 && (what != TURN || place_in(c, r) == size_of(c) - 1);
     job.call[r][t].from_ms = (uint64_t)any_of(LATEST_MS);
 }
@@ -253,7 +264,8 @@ static bool fails(int c, bool surely)
 {
     bool failed = false;
     EACH_THREAD(r, t)
-        failed |= what_of(r, t) == BARRIER && job.call[r][t].comm == c && (surely ? model[r][t].bottom : model[r][t].cycle);
+    failed |= what_of(r, t) == BARRIER && job.call[r][t].comm == c
+        && (surely ? model[r][t].bottom : model[r][t].cycle);
     return failed;
 }
 
@@ -304,7 +316,7 @@ struct player { pthread_t thread; tutti_comm *world; int rank, number; };
 static void *play_thread(void *arg)
 {
     const struct player *p = arg;
-    tutti_rank(p->world);                            /* from its first call on others reckon with it, whatever that was */
+    tutti_rank(p->world);   /* from its first call on others reckon with it, whatever that was */
     play(p->rank, p->number);
     return NULL;
 }
@@ -367,13 +379,16 @@ static void say_case(uint64_t seed)
 {
     fprintf(stderr, "TUTTI_TEST_SEED=%llu: %d ranks\n", (unsigned long long)seed, job.ranks);
     for (int c = 0; c < COMMS; c++)
-        fprintf(stderr, "  comm %d: members 0x%x, %s%s\n", c, job.comm[c].members, names[job.comm[c].what],
-                job.comm[c].given ? ", with a deadline" : "");
+        fprintf(stderr, "  comm %d: members 0x%x, %s%s\n", c, job.comm[c].members,
+                names[job.comm[c].what], job.comm[c].given ? ", with a deadline" : "");
     EACH_THREAD(r, t)
-        fprintf(stderr, "  rank %d thread %d: %s on comm %d of rank %d%s, from %llu ms: %d at %llu ms%s%s\n", r, t,
-                names[what_of(r, t)], job.call[r][t].comm, job.call[r][t].peer, job.call[r][t].given ? ", with a deadline" : "",
-                (unsigned long long)job.call[r][t].from_ms, came[r][t].result, (unsigned long long)came[r][t].ended_ms,
-                model[r][t].stuck ? "; stuck" : "", model[r][t].cycle ? ", in a cycle" : "");
+    fprintf(stderr,
+            "  rank %d thread %d: %s on comm %d of rank %d%s, from %llu ms: %d at %llu ms%s%s\n", r,
+            t, names[what_of(r, t)], job.call[r][t].comm, job.call[r][t].peer,
+            job.call[r][t].given ? ", with a deadline" : "",
+            (unsigned long long)job.call[r][t].from_ms, came[r][t].result,
+            (unsigned long long)came[r][t].ended_ms, model[r][t].stuck ? "; stuck" : "",
+            model[r][t].cycle ? ", in a cycle" : "");
 }
 
 static struct { int cycles, others, worst_ms; } seen;
@@ -387,10 +402,12 @@ static int judge(void)
     EACH_THREAD(r, t) {
         int c = job.call[r][t].comm;
         bool waits = what_of(r, t) != NOTHING, said = came[r][t].result == -EDEADLK;
-        bool must = waits && (model[r][t].bottom || fails(c, true)), may = waits && (model[r][t].cycle || fails(c, false));
+        bool must = waits && (model[r][t].bottom || fails(c, true)),
+             may = waits && (model[r][t].cycle || fails(c, false));
         wrong += (must && !said) || (said && !may);
         wrong += must && came[r][t].ended_ms > last_ms + PROMISED_MS;
-        if (must && (int)(came[r][t].ended_ms - last_ms) > seen.worst_ms && came[r][t].ended_ms > last_ms)
+        if (must && (int)(came[r][t].ended_ms - last_ms) > seen.worst_ms
+            && came[r][t].ended_ms > last_ms)
             seen.worst_ms = (int)(came[r][t].ended_ms - last_ms);
         seen.cycles += must;
         seen.others += waits && !may;
@@ -416,8 +433,9 @@ static void as_the_model_says(void **arg)
     int cases = given ? 1 : ranks_many(getenv("TUTTI_PROVE") ? 20000 : 500, 60);
     for (int i = 0; i < cases; i++)
         one(given ? (uint64_t)strtoull(given, NULL, 0) : (uint64_t)i);
-    printf("%d cases: %d waits in cycles, at most %d ms of sleep from the last one's coming; %d others left alone\n", cases,
-           seen.cycles, seen.worst_ms, seen.others);
+    printf("%d cases: %d waits in cycles, at most %d ms of sleep from the last one's coming; %d "
+           "others left alone\n",
+           cases, seen.cycles, seen.worst_ms, seen.others);
     assert_true(given || (seen.cycles > cases / 10 && seen.others > cases / 10));
 }
 

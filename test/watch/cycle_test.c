@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=tsan */
-/* Threads of several ranks wait for each other: nothing can end that, so all get -EDEADLK and the story. Nothing here has a deadline: what
- * is not found hangs until the job's life is over. That it is not found where somebody could still help is cycle_false_alarm_test's. */
+/* Threads of several ranks wait for each other: nothing can end that, so all get -EDEADLK and the
+ * story. Nothing here has a deadline: what is not found hangs until the job's life is over. That it
+ * is not found where somebody could still help is cycle_false_alarm_test's. */
 #include "group/comm.h"
 #include "support/ranks.h"
 
@@ -40,7 +41,8 @@ static int body_two_comms(tutti_comm *world, int rank)
     tutti_comm *mine = rank ? b : a, *other = rank ? a : b;
     CHECK_IS(tutti_barrier(mine, NULL), -EDEADLK);
     CHECK(tells(mine, 2));
-    CHECK(strstr(tutti_explain(mine), "of comm 2 at") && strstr(tutti_explain(mine), "of comm 3 at"));
+    CHECK(strstr(tutti_explain(mine), "of comm 2 at")
+          && strstr(tutti_explain(mine), "of comm 3 at"));
     CHECK(strstr(tutti_explain(mine), rank ? "waits for rank 0" : "waits for rank 1"));
     CHECK_IS(tutti_barrier(mine, NULL), -ECANCELED);
     CHECK_IS(tutti_barrier(other, NULL), -EDEADLK);          /* the first call here that meets it */
@@ -80,7 +82,8 @@ static int body_three_comms(tutti_comm *world, int rank)
     return 0;
 }
 
-/* Rank 2 is in rank 0's collective: the same end for both. Rank 3 only waits for a message of rank 0, and gets it. */
+/* Rank 2 is in rank 0's collective: the same end for both. Rank 3 only waits for a message of rank
+ * 0, and gets it. */
 static int body_bystanders(tutti_comm *world, int rank)
 {
     int x = 7;
@@ -162,7 +165,7 @@ static int body_letters(tutti_comm *world, int rank)
         CHECK_IS(tutti_send(&x, 1, TUTTI_I32, 1, 3, world, NULL), 0);
     else
         CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, 0, TUTTI_ANY, NULL, world, NULL), 0);
-    CHECK_IS(x, 0);                                          /* and not the message that was withdrawn */
+    CHECK_IS(x, 0);                                     /* and not the message that was withdrawn */
     return 0;
 }
 
@@ -170,7 +173,8 @@ static int body_letters(tutti_comm *world, int rank)
 static int body_receive(tutti_comm *world, int rank)
 {
     int x;
-    CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, rank ? 0 : TUTTI_ANY, TUTTI_ANY, NULL, world, NULL), -EDEADLK);
+    CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, rank ? 0 : TUTTI_ANY, TUTTI_ANY, NULL, world, NULL),
+             -EDEADLK);
     CHECK(tells(world, tutti_size(world)));
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;
@@ -222,7 +226,8 @@ static int body_itself(tutti_comm *world, int rank)
     CHECK_IS(tutti_comm_split(world, rank, 0, &a), 0);
     CHECK_IS(tutti_send(large, LARGE, TUTTI_U8, 0, 3, a, &start), 0);
     CHECK_IS(tutti_wait(work, -1), -EDEADLK);
-    CHECK(strstr(tutti_explain(a), "never end") && strstr(tutti_explain(a), rank ? "waits for rank 1" : "waits for rank 0"));
+    CHECK(strstr(tutti_explain(a), "never end")
+          && strstr(tutti_explain(a), rank ? "waits for rank 1" : "waits for rank 0"));
     CHECK_IS(tutti_recv(&x, 1, TUTTI_I32, TUTTI_ANY, 3, NULL, a, &start), 0);
     CHECK_IS(tutti_wait(work, 0), -EDEADLK);
     CHECK_IS(tutti_barrier(a, NULL), 0);
@@ -267,7 +272,8 @@ static void call_on_b(int error, void *arg)
     ranks_say(BEGUN, error == 0 && tutti_set("k", "v", 1, arg) == 0 ? 1 : 2);
 }
 
-/* `done` of rank 1 has called on the comm, in the library's own thread; that does nothing of its own any more. */
+/* `done` of rank 1 has called on the comm, in the library's own thread; that does nothing of its
+ * own any more. */
 static int body_after_done(tutti_comm *world, int rank)
 {
     tutti_work *work;
@@ -275,7 +281,8 @@ static int body_after_done(tutti_comm *world, int rank)
     CHECK_IS(tutti_comm_split(world, 0, 0, &a), 0);
     CHECK_IS(tutti_comm_split(world, 0, 0, &b), 0);
     if (rank == 1) {
-        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &work, .done = call_on_b, .done_arg = b }), 0);
+        CHECK_IS(tutti_barrier(a, &(tutti_call){ .work = &work, .done = call_on_b, .done_arg = b }),
+                 0);
         ranks_say(GO, 1);
         CHECK_IS(ranks_await(BEGUN, 1), 0);
         CHECK_IS(load_acquire32(&page->word[BEGUN]), 1);
@@ -289,7 +296,8 @@ static int body_after_done(tutti_comm *world, int rank)
     return 0;
 }
 
-/* Rank 1's first barrier on a is another thread's, which has ended since; its second thread waits as it does. */
+/* Rank 1's first barrier on a is another thread's, which has ended since; its second thread waits
+ * as it does. */
 static int body_ended_thread(tutti_comm *world, int rank)
 {
     pthread_t thread;
@@ -319,7 +327,8 @@ static void *call_two_barriers(void *arg)
     return NULL;
 }
 
-/* Both threads of rank 1 have called on the comm in which rank 0 waits, and each waits for rank 0 in another one. All three calls end. */
+/* Both threads of rank 1 have called on the comm in which rank 0 waits, and each waits for rank 0
+ * in another one. All three calls end. */
 static int body_two_threads(tutti_comm *world, int rank)
 {
     pthread_t thread;
@@ -330,10 +339,11 @@ static int body_two_threads(tutti_comm *world, int rank)
     if (rank == 0) {
         CHECK_IS(tutti_barrier(a, NULL), 0);
         CHECK_IS(tutti_barrier(a, NULL), -EDEADLK);
-        CHECK(tells(a, 2) && strstr(tutti_explain(a), "of comm 3 at") && strstr(tutti_explain(a), "of comm 4 at"));
+        CHECK(tells(a, 2) && strstr(tutti_explain(a), "of comm 3 at")
+              && strstr(tutti_explain(a), "of comm 4 at"));
     } else {
         CHECK_IS(pthread_create(&thread, NULL, call_two_barriers, call), 0);
-        CHECK_IS(ranks_await(BEGUN, 1), 0);                  /* before it has called, nobody reckons with it */
+        CHECK_IS(ranks_await(BEGUN, 1), 0);     /* before it has called, nobody reckons with it */
         CHECK_IS(tutti_barrier(c, NULL), -EDEADLK);
         CHECK_IS(pthread_join(thread, NULL), 0);
         CHECK_IS(call[0].result, 0);
@@ -368,10 +378,12 @@ OF(two_threads, 2)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_comms), cmocka_unit_test(test_three_comms), cmocka_unit_test(test_bystanders),
-        cmocka_unit_test(test_key), cmocka_unit_test(test_turn), cmocka_unit_test(test_letters), cmocka_unit_test(test_receive),
-        cmocka_unit_test(test_get), cmocka_unit_test(test_handles), cmocka_unit_test(test_itself), cmocka_unit_test(test_making),
-        cmocka_unit_test(test_after_done), cmocka_unit_test(test_ended_thread), cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_two_comms), cmocka_unit_test(test_three_comms),
+        cmocka_unit_test(test_bystanders), cmocka_unit_test(test_key), cmocka_unit_test(test_turn),
+        cmocka_unit_test(test_letters), cmocka_unit_test(test_receive), cmocka_unit_test(test_get),
+        cmocka_unit_test(test_handles), cmocka_unit_test(test_itself),
+        cmocka_unit_test(test_making), cmocka_unit_test(test_after_done),
+        cmocka_unit_test(test_ended_thread), cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

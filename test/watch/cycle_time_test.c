@@ -1,8 +1,10 @@
 /* ctest: timeout=120 labels=tsan */
-/* A cycle ends within two seconds of its last wait's beginning: tutti.h promises it, and a busy machine must not be able to break the test of it.
- * So the seconds are the test's own. The ranks are threads; their sleeps wait for a clock that stands still while any of them runs, and goes
- * on to the first one's waking when all of them sleep. What is counted is therefore how long they slept, slice by slice, and the same each
- * time but for who takes the lock first. (Waits for handles read the system's clock, and are not here.) */
+/* A cycle ends within two seconds of its last wait's beginning: tutti.h promises it, and a busy
+ * machine must not be able to break the test of it. So the seconds are the test's own. The ranks
+ * are threads; their sleeps wait for a clock that stands still while any of them runs, and goes on
+ * to the first one's waking when all of them sleep. What is counted is therefore how long they
+ * slept, slice by slice, and the same each time but for who takes the lock first. (Waits for
+ * handles read the system's clock, and are not here.) */
 #include "group/comm.h"
 #include "support/ranks.h"
 #include "watch/cycle.h"
@@ -22,14 +24,15 @@ enum { MOST = 8, PROMISED_MS = 2000, SILENT_MS = 50 };
 
 /* ---- the clock ---- */
 
-static struct { const shared64 *stamp; uint64_t began; } mine[MOST];                  /* what each rank is about */
+static struct { const shared64 *stamp; uint64_t began; } mine[MOST];   /* what each rank is about */
 static uint64_t last_begin, last_end;
-static int early;                                    /* waits that were published before their time */
+static int early;                               /* waits that were published before their time */
 
 static void falls_asleep(int rank)
 {
     const shared64 *stamp = mine[rank].stamp;
-    early += stamp && time_here.now - mine[rank].began < SILENT_MS * MS && (load_acquire64(stamp) & 1);
+    early += stamp && time_here.now - mine[rank].began < SILENT_MS * MS
+        && (load_acquire64(stamp) & 1);
 }
 
 static void time_note(int rank, const shared64 *stamp)
@@ -49,12 +52,16 @@ static void time_note(int rank, const shared64 *stamp)
 /* ---- the waits ---- */
 
 enum { BARRIERS, RECEIVES, TURN, KEY, GET, LARGE_SEND, SCENES };
-static const char *const names[] = { "barriers of comms", "receives", "a turn", "a key of first", "a key of the store", "a send and barriers" };
-static int scene, step_ms;                           /* each rank comes that much later than the one before */
+static const char *const names[] = {
+    "barriers of comms", "receives", "a turn", "a key of first",
+    "a key of the store", "a send and barriers"
+};
+static int scene, step_ms;              /* each rank comes that much later than the one before */
 
 static char large[1 << 20];
 
-/* Rank r waits for rank r + 1, the last for rank 0: by its barrier on the comm of the two, or, rank 0, as the scene says. */
+/* Rank r waits for rank r + 1, the last for rank 0: by its barrier on the comm of the two, or, rank
+ * 0, as the scene says. */
 static int waits(tutti_comm *world, tutti_comm *ahead, int rank)
 {
     int x, next = (rank + 1) % tutti_size(world);
@@ -74,7 +81,8 @@ static int body(tutti_comm *world, int rank)
 {
     tutti_comm *ahead = NULL, *behind = NULL, *made;
     int size = tutti_size(world);
-    for (int r = 0; r < size; r++) {                 /* comm r: rank r, which is 1 there, and rank r + 1, which is 0 and first in turn */
+    /* comm r: rank r, which is 1 there, and rank r + 1, which is 0 and first in turn */
+    for (int r = 0; r < size; r++) {
         int list[2] = { (r + 1) % size, r };
         if (rank != r && rank != (r + 1) % size)
             continue;
@@ -110,7 +118,8 @@ static void one(int what, int ranks, int step)
     assert_int_equal(ranks_run_threads(ranks, body), 0);
     uint64_t took = last_end - last_begin;
     if (took > PROMISED_MS * MS || early)
-        fail_msg("%s, %d ranks, %d ms apart: %d ms; %d waits were published early", names[what], ranks, step, (int)(took / MS), early);
+        fail_msg("%s, %d ranks, %d ms apart: %d ms; %d waits were published early", names[what],
+                 ranks, step, (int)(took / MS), early);
     worst = took > worst ? took : worst;
 }
 
@@ -126,7 +135,8 @@ static void a_cycle_ends_in_time(void **state)
                 one(what, 3, steps[i]);
         }
         one(what, MOST, 10);
-        printf("%s: at most %d ms of sleep from the last one's coming\n", names[what], (int)(worst / MS));
+        printf("%s: at most %d ms of sleep from the last one's coming\n", names[what],
+               (int)(worst / MS));
     }
 }
 

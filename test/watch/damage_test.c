@@ -1,7 +1,8 @@
 /* ctest: timeout=120 labels=faults,nosan */
-/* Single words of the arena that a rank has written over, at the moment where they do most harm: what others read there leads them nowhere
- * outside of it, and lets them wait for nothing that will never come. Where a rank must come to a point and no further, the one that does
- * the harm does not call: it writes its arrival by hand, and then each word when its time has come.
+/* Single words of the arena that a rank has written over, at the moment where they do most harm:
+ * what others read there leads them nowhere outside of it, and lets them wait for nothing that will
+ * never come. Where a rank must come to a point and no further, the one that does the harm does not
+ * call: it writes its arrival by hand, and then each word when its time has come.
  * nosan: ranks write where others read. Each of these was once a crash or a hang. */
 #include "base/clock.h"
 #include "coll/pipeline.h"
@@ -21,16 +22,29 @@
 
 #include <cmocka.h>
 
-enum { HERE = 1, WROTE = 2, BACK = 3, PATIENCE_MS = 20000, LATE_MS = 700, COUNT = 1 << 20, LARGE = 8 << 20 };
+enum {
+    HERE = 1,
+    WROTE = 2,
+    BACK = 3,
+    PATIENCE_MS = 20000,
+    LATE_MS = 700,
+    COUNT = 1 << 20,
+    LARGE = 8 << 20
+};
 
 static uint64_t seq_next(const tutti_comm *world) { return world->seq + 1; }
 
-static struct arrival *line_of(tutti_comm *world, uint32_t p) { return watch_arrival(&world->watch, p, seq_next(world)); }
+static struct arrival *line_of(tutti_comm *world, uint32_t p)
+{
+    return watch_arrival(&world->watch, p, seq_next(world));
+}
 
-/* Until the word has come to that, without a call that would take part in anything. 0, or 1: patience ran out. */
+/* Until the word has come to that, without a call that would take part in anything. 0, or 1:
+ * patience ran out. */
 static int await(shared64 *word, uint64_t value)
 {
-    for (uint64_t end = clock_ns() + PATIENCE_MS * UINT64_C(1000000); load_acquire64(word) < value; usleep(200))
+    for (uint64_t end = clock_ns() + PATIENCE_MS * UINT64_C(1000000); load_acquire64(word) < value;
+         usleep(200))
         if (clock_ns() > end)
             return 1;
     return 0;
@@ -59,7 +73,7 @@ static int back(tutti_comm *world, struct team *team, int rank, int error)
     team->rank[rank].error[0] = error;
     team_note(team, rank, world);
     team_say(team, rank, BACK);
-    for (int q = 0; q < team->size; q++)             /* nobody's end shall be what ends another's wait */
+    for (int q = 0; q < team->size; q++)        /* nobody's end shall be what ends another's wait */
         team_await(team, q, BACK);
     _exit(0);
 }
@@ -70,7 +84,8 @@ static struct team *played(int size, team_body *body)
     int ended = team_end(team);
     for (int q = 0; q < size; q++)
         if (ended || team->status[q])
-            print_error("rank %d: status 0x%x, error %d\n%s\n", q, (unsigned)team->status[q], team->rank[q].error[0], team->rank[q].report);
+            print_error("rank %d: status 0x%x, error %d\n%s\n", q, (unsigned)team->status[q],
+                        team->rank[q].error[0], team->rank[q].report);
     assert_int_equal(ended, 0);
     for (int q = 0; q < size; q++)
         assert_int_equal(team->status[q], 0);
@@ -126,7 +141,8 @@ static int body_verdict(tutti_comm *world, int rank, struct team *team)
         return back(world, team, rank, tutti_barrier(world, NULL));
     if (await(&line_of(world, 0)->seq, seq_next(world)))
         return 1;
-    raise_word(verdict, verdict_confirmed(verdict_make(seq_next(world), WHY_DEADLOCK, 0x3fff, 0x3ffe)));
+    raise_word(verdict,
+               verdict_confirmed(verdict_make(seq_next(world), WHY_DEADLOCK, 0x3fff, 0x3ffe)));
     return back(world, team, rank, 0);
 }
 
@@ -138,7 +154,8 @@ static void test_verdict_names_nobody(void **state)
 
 /* ---- whoever reads others' buffers and never says how far it came ---- */
 
-/* Rank 1 waits for rank 0 to come; a verdict that cannot be sends it away, by an error that nobody else meets. Rank 0 comes then. */
+/* Rank 1 waits for rank 0 to come; a verdict that cannot be sends it away, by an error that nobody
+ * else meets. Rank 0 comes then. */
 static int body_left_by_error(tutti_comm *world, int rank, struct team *team)
 {
     char *buffer = tutti_alloc(COUNT, world);
@@ -166,7 +183,8 @@ static void test_reader_left_by_error(void **state)
     says(team, 1, -EIO, "somebody has written over it");
 }
 
-/* Rank 2 has read everything and returned; then its word for that is written over, while rank 0 still waits for rank 1. */
+/* Rank 2 has read everything and returned; then its word for that is written over, while rank 0
+ * still waits for rank 1. */
 static int body_word_written_over(tutti_comm *world, int rank, struct team *team)
 {
     struct member *mine = world->watch.mine;
@@ -197,7 +215,8 @@ static void test_word_written_over(void **state)
 
 /* ---- where a rank's buffers lie: said once, and then something else ---- */
 
-/* While its buffers lay in the arena all went in large pieces; now they do not, and its pipeline, whose slots are smaller, ends with the arena. */
+/* While its buffers lay in the arena all went in large pieces; now they do not, and its pipeline,
+ * whose slots are smaller, ends with the arena. */
 static int body_places(tutti_comm *world, int rank, struct team *team)
 {
     const struct arena *arena = &world->world->arena;
@@ -206,9 +225,12 @@ static int body_places(tutti_comm *world, int rank, struct team *team)
     if (!send || !recv)
         return 1;
     if (rank == 0)
-        return back(world, team, rank, tutti_all_reduce(send, recv, LARGE / 4, TUTTI_I32, TUTTI_SUM, world, NULL));
+        return back(world, team, rank,
+                    tutti_all_reduce(send, recv, LARGE / 4, TUTTI_I32, TUTTI_SUM, world, NULL));
     struct arrival *line = line_of(world, 1);
-    uint64_t said[6] = { (uint64_t)(send - arena->base), 0, LARGE, (uint64_t)(recv - arena->base), 0, LARGE };
+    uint64_t said[6] = {
+        (uint64_t)(send - arena->base), 0, LARGE, (uint64_t)(recv - arena->base), 0, LARGE
+    };
     for (int i = 0; i < 6; i++)
         store_relaxed64(&line->more[i], said[i]);
     store_relaxed64(&line->payload[0], arena->bytes - pipeline_depth(2) * pipeline_slot_bytes(2));
@@ -296,8 +318,9 @@ int main(void)
     setenv("TUTTI_SPAN_BYTES", "64M", 1);
     setenv("TUTTI_TIMEOUT_MS", "20000", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks_of_members), cmocka_unit_test(test_number_of_members), cmocka_unit_test(test_verdict_names_nobody),
-        cmocka_unit_test(test_reader_left_by_error), cmocka_unit_test(test_word_written_over), cmocka_unit_test(test_places_change),
+        cmocka_unit_test(test_ranks_of_members), cmocka_unit_test(test_number_of_members),
+        cmocka_unit_test(test_verdict_names_nobody), cmocka_unit_test(test_reader_left_by_error),
+        cmocka_unit_test(test_word_written_over), cmocka_unit_test(test_places_change),
         cmocka_unit_test(test_to_myself), cmocka_unit_test(test_start_of_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Every collective whose rank 0 stays away: past a deadline, past one of TUTTI_KEEP, for an abort, by freeing the comm, by an interrupt; and with no
- * room for its staging. All ranks get the same end, the one that comes late too; what goes on after all has the right result. Each case has
- * a comm of its own. */
+/* Every collective whose rank 0 stays away: past a deadline, past one of TUTTI_KEEP, for an abort,
+ * by freeing the comm, by an interrupt; and with no room for its staging. All ranks get the same
+ * end, the one that comes late too; what goes on after all has the right result. Each case has a
+ * comm of its own. */
 #include "every_collective.h"
 #include "group/comm.h"
 #include "support/ranks.h"
@@ -20,7 +21,9 @@ static const size_t sizes[] = { 2, 1500, LARGE };
 
 static struct every any(int i, size_t count)
 {
-    return (struct every){ .kind = every_kind[i], .count = count, .nth = (uint64_t)i + 1, .type = TUTTI_I32 };
+    return (struct every){
+        .kind = every_kind[i], .count = count, .nth = (uint64_t)i + 1, .type = TUTTI_I32
+    };
 }
 
 /* All have come to this point: not by a collective of the comm that is being broken. */
@@ -41,9 +44,13 @@ static int body_deadlines(tutti_comm *world, int rank)
         tutti_work *work = NULL;
         CHECK_IS(tutti_comm_split(world, 0, 0, &comm), 0);
         if (rank) {
-            int r = every_call(&e, &room, comm, i % 2 ? &(tutti_call){ .timeout_ms = SHORT_MS, .work = &work } : &brief);
+            int r = every_call(&e, &room, comm,
+                               i % 2 ? &(tutti_call){ .timeout_ms = SHORT_MS, .work = &work }
+                                     : &brief);
             CHECK_IS(i % 2 ? tutti_wait(work, -1) : r, -ETIMEDOUT);
-            CHECK(strstr(tutti_explain(comm), "missing: rank 0") || strstr(tutti_explain(comm), "missing: ranks 0, "));  /* another may be late */
+            /* another may be late */
+            CHECK(strstr(tutti_explain(comm), "missing: rank 0")
+                  || strstr(tutti_explain(comm), "missing: ranks 0, "));
             CHECK(strstr(tutti_explain(comm), kind_name(e.kind)));
         }
         CHECK_IS(meet(world), 0);
@@ -64,7 +71,10 @@ static int body_keep(tutti_comm *world, int rank)
         struct every e = any(i / 3, sizes[i % 3]);
         tutti_work *work;
         if (rank) {
-            CHECK_IS(every_call(&e, &room, world, &(tutti_call){ .timeout_ms = 1 + i % 3, .work = &work, .flags = TUTTI_KEEP }), 0);
+            CHECK_IS(every_call(&e, &room, world,
+                                &(tutti_call){
+                                    .timeout_ms = 1 + i % 3, .work = &work, .flags = TUTTI_KEEP }),
+                     0);
             CHECK_IS(tutti_wait(work, 0), -ETIMEDOUT);
             CHECK_IS(tutti_test(work), -ETIMEDOUT);
             ranks_count(GONE_BY);
@@ -95,7 +105,8 @@ static int body_aborts(tutti_comm *world, int rank)
         }
         if (rank) {
             CHECK_IS(every_call(&e, &room, comm, NULL), frees ? -EOWNERDEAD : -ECANCELED);
-            CHECK(strstr(tutti_explain(comm), frees ? "freed the comm" : "rank 0 aborted: not today"));
+            CHECK(strstr(tutti_explain(comm),
+                         frees ? "freed the comm" : "rank 0 aborted: not today"));
         }
         CHECK_IS(tutti_comm_free(comm), 0);
         CHECK_IS(meet(world), 0);
@@ -123,7 +134,8 @@ static int fill_span(tutti_comm *world, void **pieces)
     return n;
 }
 
-/* Does rank 1 of 3 need staging, with private buffers? (As the last rank it would give nothing in a scan.) */
+/* Does rank 1 of 3 need staging, with private buffers? (As the last rank it would give nothing
+ * in a scan.) */
 static bool stages(enum kind kind) { return kind != KIND_BARRIER && kind != KIND_SAME; }
 
 static int body_no_room(tutti_comm *world, int rank)
@@ -142,13 +154,17 @@ static int body_no_room(tutti_comm *world, int rank)
             continue;
         bool by_work = i % 4 > 1;
         /* Rank 1 is the one that gives. */
-        e.nth = (uint64_t)(e.kind == KIND_GATHER || e.kind == KIND_GATHER_V || e.kind == KIND_REDUCE ? size : size + 1);
+        e.nth = (uint64_t)(e.kind == KIND_GATHER || e.kind == KIND_GATHER_V || e.kind == KIND_REDUCE
+                               ? size
+                               : size + 1);
         CHECK_IS(tutti_comm_split(world, 0, 0, &comm), 0);
         int r = every_call(&e, &room, comm, by_work ? &(tutti_call){ .work = &work } : NULL);
         if (by_work && r == 0)
             r = tutti_wait(work, -1);
         CHECK_IS(r, rank == 1 ? -ENOSPC : -ECANCELED);
-        CHECK(strstr(tutti_explain(comm), rank == 1 ? "the span is full; raise TUTTI_SPAN_BYTES" : "rank 1 aborted: it failed: no memory for"));
+        CHECK(strstr(tutti_explain(comm),
+                     rank == 1 ? "the span is full; raise TUTTI_SPAN_BYTES"
+                               : "rank 1 aborted: it failed: no memory for"));
         CHECK_IS(tutti_barrier(comm, NULL), -ECANCELED);
         CHECK_IS(tutti_comm_free(comm), 0);
         CHECK_IS(meet(world), 0);
@@ -157,7 +173,7 @@ static int body_no_room(tutti_comm *world, int rank)
     for (int i = 0; i < n; i++)
         span_give(world->world->span, pieces[i]);
     pthread_mutex_unlock(&world->world->lock);
-    for (int i = 0; i < every_kinds; i++) {          /* and with room again, all is well on the next comm */
+    for (int i = 0; i < every_kinds; i++) {  /* and with room again, all is well on the next comm */
         struct every e = any(i, LARGE);
         int r = every_call(&e, &room, world, NULL);
         CHECK_IS(every_wrong(&e, &room, r, world), 0);
@@ -244,9 +260,11 @@ static void interrupts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(deadlines, plain), cmocka_unit_test_setup(deadlines_that_are_kept, plain),
+        cmocka_unit_test_setup(deadlines, plain),
+        cmocka_unit_test_setup(deadlines_that_are_kept, plain),
         cmocka_unit_test_setup(aborts_and_freed_comms, plain),
-        cmocka_unit_test_setup(no_room_for_staging, plain), cmocka_unit_test_setup(interrupts, plain),
+        cmocka_unit_test_setup(no_room_for_staging, plain),
+        cmocka_unit_test_setup(interrupts, plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

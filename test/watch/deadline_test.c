@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Ends of waits that are nobody's death: deadlines (per call, per comm, by the environment, none), stopped and continued ranks,
- * the interrupt function, and aborts from other threads and from signal handlers, whatever the waiting rank does just then. */
+/* Ends of waits that are nobody's death: deadlines (per call, per comm, by the environment, none),
+ * stopped and continued ranks, the interrupt function, and aborts from other threads and from
+ * signal handlers, whatever the waiting rank does just then. */
 #include "base/clock.h"
 #include "support/team.h"
 
@@ -27,9 +28,13 @@ static void finish(struct team *team)
     team_free(team);
 }
 
-static void await(struct team *team, int rank, uint32_t step) { assert_int_equal(team_await(team, rank, step), 0); }
+static void await(struct team *team, int rank, uint32_t step)
+{
+    assert_int_equal(team_await(team, rank, step), 0);
+}
 
-/* Rank 0 comes when it is told; the others call at once. All say what they got, call once more, and wait for the end. */
+/* Rank 0 comes when it is told; the others call at once. All say what they got, call once more, and
+ * wait for the end. */
 static enum { BY_CALL, BY_COMM, BY_ENVIRONMENT, WITHOUT } limit;
 
 static int calls(tutti_comm *world, int rank, struct team *team)
@@ -42,7 +47,10 @@ static int calls(tutti_comm *world, int rank, struct team *team)
     if (rank == 0)
         team_hear(team, rank, GO);
     uint64_t began = clock_ns();
-    mine->error[0] = tutti_barrier(world, limit == BY_CALL && rank ? &short_one : limit == WITHOUT ? &none : NULL);
+    mine->error[0] = tutti_barrier(world,
+                                   limit == BY_CALL && rank ? &short_one
+                                       : limit == WITHOUT ? &none
+                                       : NULL);
     mine->number[0] = clock_ns() - began;
     team_note(team, rank, world);
     mine->error[1] = tutti_barrier(world, limit == WITHOUT ? &none : NULL);
@@ -109,7 +117,8 @@ static void a_negative_deadline_is_none(void **state)
     finish(team);
 }
 
-/* A waiter is stopped for longer than its deadline and continued: its clock ran over, but it was not there to see. */
+/* A waiter is stopped for longer than its deadline and continued: its clock ran over, but it was
+ * not there to see. */
 static void a_suspended_waiter_breaks_nothing(void **state)
 {
     (void)state;
@@ -118,7 +127,7 @@ static void a_suspended_waiter_breaks_nothing(void **state)
     struct team *team = team_start(2, calls, true);
     await(team, 1, READY);
     assert_true(team_is(team, 1, "sleeping"));
-    usleep(30000);                                   /* well inside the barrier, asleep in a slice of some ms */
+    usleep(30000);                      /* well inside the barrier, asleep in a slice of some ms */
     kill(team_pid(team, 1), SIGSTOP);
     assert_true(team_is(team, 1, "stopped"));
     for (uint64_t end = clock_ns() + UINT64_C(4500000000); clock_ns() < end;)
@@ -201,7 +210,10 @@ static int is_interrupted(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
     interrupt_word = &mine->told;
-    const tutti_options options = { .job = job_name, .rank = rank, .size = team->size, .interrupt = rank == 1 ? interrupt_asked : NULL };
+    const tutti_options options = {
+        .job = job_name, .rank = rank, .size = team->size,
+        .interrupt = rank == 1 ? interrupt_asked : NULL
+    };
     if (tutti_init(&world, &options) < 0)
         return 1;
     team_say(team, rank, READY);
@@ -235,20 +247,24 @@ static void an_interrupt_stops_all(void **state)
     finish(team);
 }
 
-/* All or none: interrupts that come when the operation is about to complete. Who is interrupted gets 0 where the others do. */
+/* All or none: interrupts that come when the operation is about to complete. Who is interrupted
+ * gets 0 where the others do. */
 static int races_interrupt(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
     interrupt_word = &mine->told;
     snprintf(job_name + strlen(job_name), 2, "r");
-    const tutti_options options = { .job = job_name, .rank = rank, .size = team->size, .interrupt = rank == 1 ? interrupt_asked : NULL };
+    const tutti_options options = {
+        .job = job_name, .rank = rank, .size = team->size,
+        .interrupt = rank == 1 ? interrupt_asked : NULL
+    };
     if (tutti_init(&world, &options) < 0)
         return 1;
     team_say(team, rank, READY);
     while (mine->error[0] == 0) {
         if (rank == 0) {
             uint64_t random = clock_ns();
-            usleep((useconds_t)(team_random(&random) % 300));        /* so that the other one sleeps */
+            usleep((useconds_t)(team_random(&random) % 300));   /* so that the other one sleeps */
         }
         mine->error[0] = tutti_barrier(world, NULL);
         mine->operation += mine->error[0] == 0;
@@ -352,7 +368,9 @@ static void abort_while(int how, bool handler)
         team_expect(team, r, -ECANCELED, -ECANCELED);
         assert_int_equal(team->rank[r].error[2], 0);
     }
-    assert_non_null(strstr(team->rank[2].report, handler ? "rank 1 aborted: from a signal handler" : "rank 1 aborted: from another thread"));
+    assert_non_null(strstr(team->rank[2].report,
+                           handler ? "rank 1 aborted: from a signal handler"
+                                   : "rank 1 aborted: from another thread"));
     unsetenv("TUTTI_SPIN_US");
     finish(team);
 }
@@ -374,11 +392,14 @@ static void an_abort_in_a_signal_handler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_deadline_of_the_call), cmocka_unit_test(a_deadline_of_the_comm), cmocka_unit_test(a_deadline_of_the_environment),
-        cmocka_unit_test(a_negative_deadline_is_none), cmocka_unit_test(a_suspended_waiter_breaks_nothing),
-        cmocka_unit_test(a_peer_stopped_for_less_than_the_deadline), cmocka_unit_test(a_peer_stopped_for_longer),
-        cmocka_unit_test(an_interrupt_stops_all), cmocka_unit_test(an_interrupt_is_all_or_none),
-        cmocka_unit_test(an_abort_by_another_thread), cmocka_unit_test(an_abort_in_a_signal_handler),
+        cmocka_unit_test(a_deadline_of_the_call), cmocka_unit_test(a_deadline_of_the_comm),
+        cmocka_unit_test(a_deadline_of_the_environment),
+        cmocka_unit_test(a_negative_deadline_is_none),
+        cmocka_unit_test(a_suspended_waiter_breaks_nothing),
+        cmocka_unit_test(a_peer_stopped_for_less_than_the_deadline),
+        cmocka_unit_test(a_peer_stopped_for_longer), cmocka_unit_test(an_interrupt_stops_all),
+        cmocka_unit_test(an_interrupt_is_all_or_none), cmocka_unit_test(an_abort_by_another_thread),
+        cmocka_unit_test(an_abort_in_a_signal_handler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Element j of block (from -> to) of operation nth is a line in j, with a slope that differs by rank: so a block that comes from the wrong
- * rank, from the wrong place, or from the operation before is wrong nearly everywhere, and sums over ranks are lines, too. */
+/* Element j of block (from -> to) of operation nth is a line in j, with a slope that differs by
+ * rank: so a block that comes from the wrong rank, from the wrong place, or from the operation
+ * before is wrong nearly everywhere, and sums over ranks are lines, too. */
 #include "every_collective.h"
 
 #include "group/comm.h"
@@ -10,8 +11,9 @@
 #include <string.h>
 
 const enum kind every_kind[] = {
-    KIND_BARRIER, KIND_BROADCAST, KIND_REDUCE, KIND_ALL_REDUCE, KIND_ALL_REDUCE_MANY, KIND_REDUCE_SCATTER, KIND_ALL_GATHER, KIND_GATHER,
-    KIND_SCATTER, KIND_ALL_TO_ALL, KIND_SCAN, KIND_EXSCAN, KIND_REDUCE_SCATTER_V, KIND_ALL_GATHER_V, KIND_GATHER_V, KIND_SCATTER_V,
+    KIND_BARRIER, KIND_BROADCAST, KIND_REDUCE, KIND_ALL_REDUCE, KIND_ALL_REDUCE_MANY,
+    KIND_REDUCE_SCATTER, KIND_ALL_GATHER, KIND_GATHER, KIND_SCATTER, KIND_ALL_TO_ALL, KIND_SCAN,
+    KIND_EXSCAN, KIND_REDUCE_SCATTER_V, KIND_ALL_GATHER_V, KIND_GATHER_V, KIND_SCATTER_V,
     KIND_ALL_TO_ALL_V, KIND_SAME,
 };
 const int every_kinds = sizeof every_kind / sizeof every_kind[0];
@@ -71,7 +73,9 @@ struct line { uint32_t base, slope; };
 
 static struct line line_of(const struct every *e, int from, int to)
 {
-    return (struct line){ (uint32_t)e->nth * 2654435761u + (uint32_t)from * 1000003u + (uint32_t)to * 40503u, (uint32_t)(from * 2 + 1) };
+    return (struct line){ (uint32_t)e->nth * 2654435761u + (uint32_t)from * 1000003u
+                              + (uint32_t)to * 40503u,
+                          (uint32_t)(from * 2 + 1) };
 }
 
 static struct line sum_of(const struct every *e, int ranks, int to)
@@ -107,16 +111,23 @@ size_t every_count(const struct every *e, int from, int to)
     return e->count * (mix % 5) / 4 + longer;        /* none, a quarter … all of it */
 }
 
-static size_t many_count(const struct every *e, int i) { return e->count * (size_t)(i + 1) / EVERY_BUFFERS + (e->skew == 1 + i); }
+static size_t many_count(const struct every *e, int i)
+{
+    return e->count * (size_t)(i + 1) / EVERY_BUFFERS + (e->skew == 1 + i);
+}
 
 /* How many blocks this rank gives, and how long each is. */
 static int fill_all(const struct every *e, struct every_room *room, int me, int size)
 {
     int blocks = e->kind == KIND_ALL_REDUCE_MANY ? EVERY_BUFFERS : size;
-    bool packed = e->kind == KIND_REDUCE_SCATTER || e->kind == KIND_SCATTER || e->kind == KIND_ALL_TO_ALL;
-    bool one = e->kind == KIND_BARRIER || e->kind == KIND_REDUCE || e->kind == KIND_ALL_REDUCE || e->kind == KIND_ALL_GATHER || e->kind == KIND_GATHER
-            || e->kind == KIND_ALL_GATHER_V || e->kind == KIND_GATHER_V || e->kind == KIND_SCAN || e->kind == KIND_EXSCAN || e->kind == KIND_SAME;
-    memset(room->recv, 0x5a, room->most * (size_t)(size > EVERY_BUFFERS ? size : EVERY_BUFFERS) * sizeof(int32_t));
+    bool packed = e->kind == KIND_REDUCE_SCATTER || e->kind == KIND_SCATTER
+        || e->kind == KIND_ALL_TO_ALL;
+    bool one = e->kind == KIND_BARRIER || e->kind == KIND_REDUCE || e->kind == KIND_ALL_REDUCE
+        || e->kind == KIND_ALL_GATHER || e->kind == KIND_GATHER || e->kind == KIND_ALL_GATHER_V
+        || e->kind == KIND_GATHER_V || e->kind == KIND_SCAN || e->kind == KIND_EXSCAN
+        || e->kind == KIND_SAME;
+    memset(room->recv, 0x5a,
+           room->most * (size_t)(size > EVERY_BUFFERS ? size : EVERY_BUFFERS) * sizeof(int32_t));
     if (e->kind == KIND_BROADCAST) {
         if (me == every_root(e, size))
             fill(room->recv, e->count, line_of(e, me, 0));
@@ -124,44 +135,63 @@ static int fill_all(const struct every *e, struct every_room *room, int me, int 
     }
     for (int to = 0; to < (one ? 1 : blocks); to++) {
         room->sends[to] = room->send + (size_t)to * (packed ? e->count : room->most);
-        room->send_counts[to] = e->kind == KIND_ALL_REDUCE_MANY ? many_count(e, to) : packed || one ? e->count : every_count(e, me, to);
+        room->send_counts[to] = e->kind == KIND_ALL_REDUCE_MANY ? many_count(e, to)
+            : packed || one ? e->count
+            : every_count(e, me, to);
         fill((int32_t *)(uintptr_t)room->sends[to], room->send_counts[to], line_of(e, me, to));
     }
     for (int from = 0; from < blocks; from++) {
         room->recvs[from] = room->recv + (size_t)from * room->most;
-        room->recv_counts[from] = e->kind == KIND_ALL_REDUCE_MANY ? many_count(e, from) : every_count(e, from, e->kind == KIND_ALL_GATHER_V ? 0 : me);
+        room->recv_counts[from] = e->kind == KIND_ALL_REDUCE_MANY
+            ? many_count(e, from)
+            : every_count(e, from, e->kind == KIND_ALL_GATHER_V ? 0 : me);
     }
     return blocks;
 }
 
-int every_call(const struct every *e, struct every_room *r, tutti_comm *comm, const tutti_call *call)
+int every_call(const struct every *e, struct every_room *r, tutti_comm *comm,
+               const tutti_call *call)
 {
-    int me = tutti_rank(comm), size = tutti_size(comm), root = every_root(e, size), blocks = fill_all(e, r, me, size);
+    int me = tutti_rank(comm), size = tutti_size(comm), root = every_root(e, size),
+        blocks = fill_all(e, r, me, size);
     size_t n = e->count;
     const tutti_type type = e->type;
     switch (e->kind) {
     case KIND_BARRIER: return tutti_barrier(comm, call);
     case KIND_BROADCAST: return tutti_broadcast(r->recv, n, type, root, comm, call);
-    case KIND_REDUCE: return tutti_reduce(r->send, me == root ? r->recv : NULL, n, type, e->oper, root, comm, call);
+    case KIND_REDUCE:
+        return tutti_reduce(r->send, me == root ? r->recv : NULL, n, type, e->oper, root, comm,
+                            call);
     case KIND_ALL_REDUCE: return tutti_all_reduce(r->send, r->recv, n, type, e->oper, comm, call);
-    case KIND_ALL_REDUCE_MANY: return tutti_all_reduce_many(r->sends, r->recvs, r->send_counts, blocks, type, e->oper, comm, call);
-    case KIND_REDUCE_SCATTER: return tutti_reduce_scatter(r->send, r->recv, n, type, e->oper, comm, call);
+    case KIND_ALL_REDUCE_MANY:
+        return tutti_all_reduce_many(r->sends, r->recvs, r->send_counts, blocks, type, e->oper,
+                                     comm, call);
+    case KIND_REDUCE_SCATTER:
+        return tutti_reduce_scatter(r->send, r->recv, n, type, e->oper, comm, call);
     case KIND_ALL_GATHER: return tutti_all_gather(r->send, r->recv, n, type, comm, call);
-    case KIND_GATHER: return tutti_gather(r->send, me == root ? r->recv : NULL, n, type, root, comm, call);
-    case KIND_SCATTER: return tutti_scatter(me == root ? r->send : NULL, r->recv, n, type, root, comm, call);
+    case KIND_GATHER:
+        return tutti_gather(r->send, me == root ? r->recv : NULL, n, type, root, comm, call);
+    case KIND_SCATTER:
+        return tutti_scatter(me == root ? r->send : NULL, r->recv, n, type, root, comm, call);
     case KIND_ALL_TO_ALL: return tutti_all_to_all(r->send, r->recv, n, type, comm, call);
     case KIND_SCAN: return tutti_scan(r->send, r->recv, n, type, e->oper, comm, call);
-    case KIND_EXSCAN: return tutti_exscan(r->send, me ? r->recv : NULL, n, type, e->oper, comm, call);
-    case KIND_REDUCE_SCATTER_V: return tutti_reduce_scatter_v(r->sends, r->send_counts, r->recv, type, e->oper, comm, call);
-    case KIND_ALL_GATHER_V: return tutti_all_gather_v(r->send, every_count(e, me, 0), r->recvs, r->recv_counts, type, comm, call);
+    case KIND_EXSCAN:
+        return tutti_exscan(r->send, me ? r->recv : NULL, n, type, e->oper, comm, call);
+    case KIND_REDUCE_SCATTER_V:
+        return tutti_reduce_scatter_v(r->sends, r->send_counts, r->recv, type, e->oper, comm, call);
+    case KIND_ALL_GATHER_V:
+        return tutti_all_gather_v(r->send, every_count(e, me, 0), r->recvs, r->recv_counts, type,
+                                  comm, call);
     case KIND_GATHER_V:
-        return tutti_gather_v(r->send, every_count(e, me, root), me == root ? r->recvs : NULL, me == root ? r->recv_counts : NULL, type, root,
-                              comm, call);
+        return tutti_gather_v(r->send, every_count(e, me, root), me == root ? r->recvs : NULL,
+                              me == root ? r->recv_counts : NULL, type, root, comm, call);
     case KIND_SCATTER_V:
-        return tutti_scatter_v(me == root ? r->sends : NULL, me == root ? r->send_counts : NULL, r->recv, every_count(e, root, me), type, root,
-                               comm, call);
-    case KIND_ALL_TO_ALL_V: return tutti_all_to_all_v(r->sends, r->send_counts, r->recvs, r->recv_counts, type, comm, call);
-    case KIND_SAME:                                  /* every third time one rank has one bit that differs */
+        return tutti_scatter_v(me == root ? r->sends : NULL, me == root ? r->send_counts : NULL,
+                               r->recv, every_count(e, root, me), type, root, comm, call);
+    case KIND_ALL_TO_ALL_V:
+        return tutti_all_to_all_v(r->sends, r->send_counts, r->recvs, r->recv_counts, type, comm,
+                                  call);
+    case KIND_SAME:                         /* every third time one rank has one bit that differs */
         for (size_t j = 0; j < n; j++)
             r->send[j] = (int32_t)j;
         if (e->nth % 3 == 0 && n && me == root)
@@ -174,14 +204,17 @@ int every_call(const struct every *e, struct every_room *r, tutti_comm *comm, co
 static uint64_t differs_blocks(const struct every *e, const struct every_room *r, int me, int size)
 {
     uint64_t wrong = 0;
-    bool v = e->kind == KIND_ALL_GATHER_V || e->kind == KIND_GATHER_V || e->kind == KIND_ALL_TO_ALL_V;
+    bool v = e->kind == KIND_ALL_GATHER_V || e->kind == KIND_GATHER_V
+        || e->kind == KIND_ALL_TO_ALL_V;
     bool each = e->kind == KIND_ALL_TO_ALL || e->kind == KIND_ALL_TO_ALL_V;
     for (int p = 0; p < size; p++)
-        wrong += differs(v ? r->recvs[p] : r->recv + (size_t)p * e->count, v ? r->recv_counts[p] : e->count, line_of(e, p, each ? me : 0));
+        wrong += differs(v ? r->recvs[p] : r->recv + (size_t)p * e->count,
+                         v ? r->recv_counts[p] : e->count, line_of(e, p, each ? me : 0));
     return wrong;
 }
 
-uint64_t every_wrong(const struct every *e, const struct every_room *r, int result, tutti_comm *comm)
+uint64_t every_wrong(const struct every *e, const struct every_room *r, int result,
+                     tutti_comm *comm)
 {
     int me = tutti_rank(comm), size = tutti_size(comm), root = every_root(e, size);
     uint64_t wrong = 0;
@@ -190,18 +223,21 @@ uint64_t every_wrong(const struct every *e, const struct every_room *r, int resu
     wrong += result != 0;
     switch (e->kind) {
     case KIND_BROADCAST: return wrong + differs(r->recv, e->count, line_of(e, root, 0));
-    case KIND_REDUCE: return wrong + (me == root ? differs(r->recv, e->count, sum_of(e, size, 0)) : 0);
+    case KIND_REDUCE:
+        return wrong + (me == root ? differs(r->recv, e->count, sum_of(e, size, 0)) : 0);
     case KIND_ALL_REDUCE: return wrong + differs(r->recv, e->count, sum_of(e, size, 0));
     case KIND_ALL_REDUCE_MANY:
         for (int i = 0; i < EVERY_BUFFERS; i++)
             wrong += differs(r->recvs[i], many_count(e, i), sum_of(e, size, i));
         return wrong;
     case KIND_REDUCE_SCATTER: return wrong + differs(r->recv, e->count, sum_of(e, size, me));
-    case KIND_REDUCE_SCATTER_V: return wrong + differs(r->recv, every_count(e, 0, me), sum_of(e, size, me));
+    case KIND_REDUCE_SCATTER_V:
+        return wrong + differs(r->recv, every_count(e, 0, me), sum_of(e, size, me));
     case KIND_GATHER:
     case KIND_GATHER_V: return wrong + (me == root ? differs_blocks(e, r, me, size) : 0);
     case KIND_SCATTER: return wrong + differs(r->recv, e->count, line_of(e, root, me));
-    case KIND_SCATTER_V: return wrong + differs(r->recv, every_count(e, root, me), line_of(e, root, me));
+    case KIND_SCATTER_V:
+        return wrong + differs(r->recv, every_count(e, root, me), line_of(e, root, me));
     case KIND_SCAN: return wrong + differs(r->recv, e->count, sum_of(e, me + 1, 0));
     case KIND_EXSCAN: return wrong + (me ? differs(r->recv, e->count, sum_of(e, me, 0)) : 0);
     case KIND_ALL_GATHER:
@@ -216,7 +252,8 @@ const char *every_rules(const char *algorithm, const char *gate)
 {
     static char rules[1024];
     static const char *const lines[] = {
-        "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "gather", "scatter", "all_to_all", "scan", "exscan"
+        "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "gather", "scatter",
+        "all_to_all", "scan", "exscan"
     };
     static const char *const more[] = { "all_reduce_many", "reduce_scatter_v", "all_gather_v" };
     size_t n = (size_t)snprintf(rules, sizeof rules, "barrier:-inf=%s", gate);

@@ -1,8 +1,10 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Ranks are killed, or abort, at random instants of every collective, by every algorithm, blocking and by work, with buffers of their own
- * and in the arena. Each rank notes what each operation gave in memory that outlives it. Afterwards, for every operation: where one rank
- * (the dead one too) got a result, no survivor got an error; what succeeded is right, bit for bit; the first failure has the same number
- * and cause everywhere; and nobody hangs. TUTTI_KILLS and TUTTI_TEST_SEED as in kill_random_test. */
+/* Ranks are killed, or abort, at random instants of every collective, by every algorithm, blocking
+ * and by work, with buffers of their own and in the arena. Each rank notes what each operation
+ * gave in memory that outlives it. Afterwards, for every operation: where one rank (the dead one
+ * too) got a result, no survivor got an error; what succeeded is right, bit for bit; the first
+ * failure has the same number and cause everywhere; and nobody hangs. TUTTI_KILLS and
+ * TUTTI_TEST_SEED as in kill_random_test. */
 #include "base/clock.h"
 #include "every_collective.h"
 #include "support/team.h"
@@ -34,7 +36,8 @@ static struct {
     uint64_t delay, salt;
 } point;
 
-/* What operation n gave on each rank: an error, or its result + 1; NOTHING: it did not come to that. */
+/* What operation n gave on each rank: an error, or its result + 1; NOTHING: it did not
+ * come to that. */
 struct notes { int16_t gave[TEAM_MOST][NOTES]; };
 static struct notes *notes;
 
@@ -45,9 +48,10 @@ static struct every any(uint64_t nth, tutti_op user)
     struct every e = { .kind = every_kind[kind], .count = point.count,
                        .nth = nth, .oper = user, .type = TUTTI_I32 };
     if (point.kind < 0 && point.count)
-        e.count = team_random(&random) % 3 == 0 ? team_random(&random) % (point.count < 4 ? point.count + 1 : 4)
-                : team_random(&random) % 2      ? point.count
-                                                : 1 + team_random(&random) % point.count;
+        e.count = team_random(&random) % 3 == 0
+            ? team_random(&random) % (point.count < 4 ? point.count + 1 : 4)
+            : team_random(&random) % 2 ? point.count
+                                       : 1 + team_random(&random) % point.count;
     return e;
 }
 
@@ -58,7 +62,8 @@ static void note(int rank, uint64_t nth, int gave)
 }
 
 /* What operation number `nth` gave has been learnt. True: it failed, and no more shall be begun. */
-static bool learn(tutti_comm *world, int rank, struct team *team, const struct every *e, const struct every_room *room, int gave)
+static bool learn(tutti_comm *world, int rank, struct team *team, const struct every *e,
+                  const struct every_room *room, int gave)
 {
     struct team_rank *mine = &team->rank[rank];
     note(rank, e->nth, gave);
@@ -74,8 +79,10 @@ static bool learn(tutti_comm *world, int rank, struct team *team, const struct e
     return false;
 }
 
-/* One after another, or up to three under way, among them blocking calls, which take their place behind the others. */
-static void operate(tutti_comm *world, int rank, struct team *team, struct every_room rooms[UNDER_WAY], tutti_op user)
+/* One after another, or up to three under way, among them blocking calls, which take their place
+ * behind the others. */
+static void operate(tutti_comm *world, int rank, struct team *team,
+                    struct every_room rooms[UNDER_WAY], tutti_op user)
 {
     tutti_work *work[UNDER_WAY] = { NULL };
     struct every e[UNDER_WAY];
@@ -86,8 +93,10 @@ static void operate(tutti_comm *world, int rank, struct team *team, struct every
             int i = (int)(begun % UNDER_WAY);
             e[i] = any(begun + 1, user);
             bool queued = point.work && e[i].nth % 4;
-            gave[i] = every_call(&e[i], &rooms[i], world, queued ? &(tutti_call){ .work = &work[i] } : NULL);
-            over = queued && gave[i] < 0;            /* not even begun: the comm is broken, by what is under way, or by our own abort */
+            gave[i] = every_call(&e[i], &rooms[i], world,
+                                 queued ? &(tutti_call){ .work = &work[i] } : NULL);
+            /* not even begun: the comm is broken, by what is under way, or by our own abort */
+            over = queued && gave[i] < 0;
             begun += !over;
             continue;
         }
@@ -118,9 +127,12 @@ static int body(tutti_comm *world, int rank, struct team *team)
     tutti_op user = TUTTI_SUM;
     pthread_t thread;
     bool aborter = point.how == ABORTS && rank == point.victims[0];
-    /* Mixed: by rank and by operation, so that nobody can get by with what another said the last time. */
+    /* Mixed: by rank and by operation, so that nobody can get by with what another said the
+     * last time. */
     for (int i = 0; i < UNDER_WAY; i++)
-        if (every_open(&rooms[i], point.count, point.mixed ? (rank + i + (int)point.salt) % 4 : point.arena, world) < 0)
+        if (every_open(&rooms[i], point.count,
+                       point.mixed ? (rank + i + (int)point.salt) % 4 : point.arena, world)
+            < 0)
             return 7;
     if (point.user && tutti_op_create(every_sum, 1, &user, world) < 0)
         return 8;
@@ -146,17 +158,25 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct team *team, const
     errors++;
     printf("WRONG: %s, %s, count %zu,%s%s%s%s %d ranks, rank %d: %s after %" PRIu64 " ns: ",
            point.kind < 0 ? "any" : kind_name(every_kind[point.kind]), point.algorithm, point.count,
-           point.arena ? " arena," : "", point.mixed ? " mixed," : "", point.work ? " work," : "", point.user ? " user," : "", point.size, point.victims[0], how_text[point.how], point.delay);
+           point.arena ? " arena," : "", point.mixed ? " mixed," : "", point.work ? " work," : "",
+           point.user ? " user," : "", point.size, point.victims[0], how_text[point.how],
+           point.delay);
     vprintf(format, args);
     va_end(args);
     printf("\n");
     for (int r = 0; r < team->size; r++)
-        printf("  rank %d: status 0x%x, %" PRIu64 " succeeded, then %d, %d, wrong %" PRIu64 "; %s\n", r, (unsigned)team->status[r],
-               team->rank[r].operation, team->rank[r].error[0], team->rank[r].error[1], team->rank[r].wrong, team->rank[r].report);
+        printf("  rank %d: status 0x%x, %" PRIu64 " succeeded, then %d, %d, wrong %" PRIu64
+               "; %s\n",
+               r, (unsigned)team->status[r], team->rank[r].operation, team->rank[r].error[0],
+               team->rank[r].error[1], team->rank[r].wrong, team->rank[r].report);
     fflush(stdout);
 }
 
-static bool is_victim(int rank) { return point.how != ABORTS && (rank == point.victims[0] || (point.how == TWICE && rank == point.victims[1])); }
+static bool is_victim(int rank)
+{
+    return point.how != ABORTS && (rank == point.victims[0]
+                                   || (point.how == TWICE && rank == point.victims[1]));
+}
 
 static void judge(struct team *team)
 {
@@ -170,7 +190,8 @@ static void judge(struct team *team)
         for (int n = 1; n < NOTES; n++) {
             int gave = notes->gave[r][n], there = notes->gave[first][n];
             if (gave > 0 && there <= 0) {            /* NOTHING, too: it had failed before that */
-                wrong(team, "operation %d: %d on rank %d, but %d on rank %d", n, gave - 1, r, there, first);
+                wrong(team, "operation %d: %d on rank %d, but %d on rank %d", n, gave - 1, r, there,
+                      first);
                 break;
             }
             if (gave == NOTHING && there == NOTHING)
@@ -184,16 +205,19 @@ static void judge(struct team *team)
             wrong(team, "rank %d: errors", r);
         else if (rank->operation != other->operation)
             wrong(team, "rank %d and rank %d did not fail at the same operation", r, first);
-        else if (point.how == ABORTS ? r != point.victims[0] && !strstr(rank->report, "at a random instant")
-                                     : rank->failed_count < 1 || !is_victim(rank->failed[0]))
-            wrong(team, "rank %d: tutti_failed says %d, or the report is another", r, rank->failed_count);
+        else if (point.how == ABORTS
+                     ? r != point.victims[0] && !strstr(rank->report, "at a random instant")
+                     : rank->failed_count < 1 || !is_victim(rank->failed[0]))
+            wrong(team, "rank %d: tutti_failed says %d, or the report is another", r,
+                  rank->failed_count);
     }
 }
 
 static void try_point(uint64_t *random)
 {
     points++;
-    notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(notes != MAP_FAILED);
     struct team *team = team_start(point.size, body, true);
     for (int r = 0; r < point.size; r++)
@@ -223,7 +247,8 @@ static void try_point(uint64_t *random)
     munmap(notes, sizeof *notes);
 }
 
-/* Sizes on both sides of what line, eager and one round of a pipeline can take; the largest has some rounds. */
+/* Sizes on both sides of what line, eager and one round of a pipeline can take; the largest has
+ * some rounds. */
 static void choose(int i, uint64_t *random)
 {
     static const char *const algorithms[] = { "pipelined", "eager", "inline", "pipelined" };
@@ -241,13 +266,16 @@ static void choose(int i, uint64_t *random)
     point.user = (bits >> 3 & 3) == 0;
     point.salt = bits >> 8 & 0xffff;
     point.victims[0] = (int)(team_random(random) % (uint64_t)point.size);
-    point.victims[1] = (point.victims[0] + 1 + (int)(team_random(random) % (uint64_t)(point.size - 1))) % point.size;
+    point.victims[1] = (point.victims[0] + 1
+                        + (int)(team_random(random) % (uint64_t)(point.size - 1)))
+        % point.size;
     point.delay = team_random(random) % (way == 0 ? 4000000 : 600000);
     setenv("TUTTI_ALGORITHM", every_rules(point.algorithm, bits >> 5 & 1 ? "central" : "flags"), 1);
     setenv("TUTTI_SPAN_BYTES", "32M", 0);
 }
 
-/* Kinds in which some have given all before others have, and take nothing: they must not return before everybody has given. */
+/* Kinds in which some have given all before others have, and take nothing: they must not return
+ * before everybody has given. */
 static void choose_givers(int i, uint64_t *random)
 {
     static const enum kind kinds[] = { KIND_GATHER, KIND_SCAN, KIND_EXSCAN };
@@ -305,7 +333,8 @@ static void two_kills(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kills), cmocka_unit_test(kills_of_givers), cmocka_unit_test(aborts_by_another_thread), cmocka_unit_test(two_kills),
+        cmocka_unit_test(kills), cmocka_unit_test(kills_of_givers),
+        cmocka_unit_test(aborts_by_another_thread), cmocka_unit_test(two_kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
 /* ctest: timeout=300 labels=faults serial */
-/* Ranks are killed at random instants of every algorithm, while joining and while leaving, two at once, and when they are about to
- * propose a verdict. Whatever the instant: every survivor returns, all of them fail at the same operation for the same reason, what
- * succeeded is right, and the report names the dead. TUTTI_KILLS sets how many (10000 for a long campaign), TUTTI_TEST_SEED repeats one.
- * The promise of 100 ms from kill to return is judged from the printed figures; only a hang of many seconds fails here. */
+/* Ranks are killed at random instants of every algorithm, while joining and while leaving, two at
+ * once, and when they are about to propose a verdict. Whatever the instant: every survivor returns,
+ * all of them fail at the same operation for the same reason, what succeeded is right, and the
+ * report names the dead. TUTTI_KILLS sets how many (10000 for a long campaign), TUTTI_TEST_SEED
+ * repeats one. The promise of 100 ms from kill to return is judged from the printed figures; only a
+ * hang of many seconds fails here. */
 #include "base/clock.h"
 #include "support/team.h"
 
@@ -32,9 +34,11 @@ static const struct scene {
     { "barrier flags", "barrier:-inf=flags", BARRIER, 0 },
     { "barrier central", "barrier:-inf=central", BARRIER, 0 },
     { "all_reduce line", "barrier:-inf=flags;all_reduce:-inf=inline", ALL_REDUCE, 10 },
-    { "all_reduce line, central gate", "barrier:-inf=central;all_reduce:-inf=inline", ALL_REDUCE, 3 },
+    { "all_reduce line, central gate", "barrier:-inf=central;all_reduce:-inf=inline",
+      ALL_REDUCE, 3 },
     { "all_reduce eager", "barrier:-inf=flags;all_reduce:-inf=eager", ALL_REDUCE, 4000 },
-    { "all_reduce eager, central gate", "barrier:-inf=central;all_reduce:-inf=eager", ALL_REDUCE, 16384 },
+    { "all_reduce eager, central gate", "barrier:-inf=central;all_reduce:-inf=eager",
+      ALL_REDUCE, 16384 },
     { "all_reduce pipeline", "all_reduce:-inf=pipelined", ALL_REDUCE, 200000 },
     { "all_reduce pipeline, one round", "all_reduce:-inf=pipelined", ALL_REDUCE, 5000 },
     { "broadcast pipeline", "broadcast:-inf=pipelined", BROADCAST, 300000 },
@@ -42,14 +46,28 @@ static const struct scene {
     { "reduce pipeline", "reduce:-inf=pipelined", REDUCE, 200000 },
     { "reduce eager", "reduce:-inf=eager", REDUCE, 4000 },
 };
-enum { SCENES = sizeof scenes / sizeof scenes[0], READY = 1, NOTED = 2, LEAVE = 2, OPERATIONS_MOST = 200000 };
+enum {
+    SCENES = sizeof scenes / sizeof scenes[0],
+    READY = 1,
+    NOTED = 2,
+    LEAVE = 2,
+    OPERATIONS_MOST = 200000
+};
 
 /* The point that is being tried. */
 static struct { const char *scene; int size, victim; enum how how; uint64_t delay; } point;
-static const char *const how_text[HOWS] = { "SIGKILL", "SIGSEGV", "abort()", "_exit(3)", "exit(4)" };
+static const char *const how_text[HOWS] = {
+    "SIGKILL", "SIGSEGV", "abort()", "_exit(3)", "exit(4)"
+};
 
 /* Figures over all points of this program. */
-static struct { int points, errors, hangs; uint64_t *ns; int used, room; uint64_t worst; char worst_at[128]; } tally;
+static struct {
+    int points, errors, hangs;
+    uint64_t *ns;
+    int used, room;
+    uint64_t worst;
+    char worst_at[128];
+} tally;
 
 static void tally_time(uint64_t ns)
 {
@@ -61,7 +79,8 @@ static void tally_time(uint64_t ns)
     tally.ns[tally.used++] = ns;
     if (ns > tally.worst) {
         tally.worst = ns;
-        snprintf(tally.worst_at, sizeof tally.worst_at, "%s, %d ranks, %s", point.scene, point.size, how_text[point.how]);
+        snprintf(tally.worst_at, sizeof tally.worst_at, "%s, %d ranks, %s", point.scene, point.size,
+                 how_text[point.how]);
     }
 }
 
@@ -76,8 +95,10 @@ static void tally_print(const char *of)
     qsort(tally.ns, (size_t)tally.used, sizeof *tally.ns, by_value);
     printf("%s: %d points, %d errors, %d hangs", of, tally.points, tally.errors, tally.hangs);
     if (tally.used)
-        printf("; from death to the last survivor's return: min %.3f, median %.3f, p99 %.3f, max %.3f ms (%s)",
-               (double)tally.ns[0] / 1e6, (double)tally.ns[tally.used / 2] / 1e6, (double)tally.ns[tally.used * 99 / 100] / 1e6,
+        printf("; from death to the last survivor's return: min %.3f, median %.3f, p99 %.3f, max "
+               "%.3f ms (%s)",
+               (double)tally.ns[0] / 1e6, (double)tally.ns[tally.used / 2] / 1e6,
+               (double)tally.ns[tally.used * 99 / 100] / 1e6,
                (double)tally.ns[tally.used - 1] / 1e6, tally.worst_at);
     printf("\n");
     fflush(stdout);
@@ -97,13 +118,16 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct team *team, const
     va_list args;
     va_start(args, format);
     tally.errors++;
-    printf("WRONG: %s, %d ranks, rank %d by %s after %" PRIu64 " ns: ", point.scene, point.size, point.victim, how_text[point.how], point.delay);
+    printf("WRONG: %s, %d ranks, rank %d by %s after %" PRIu64 " ns: ", point.scene, point.size,
+           point.victim, how_text[point.how], point.delay);
     vprintf(format, args);
     va_end(args);
     printf("\n");
     for (int r = 0; r < team->size; r++)
-        printf("  rank %d: status 0x%x, %" PRIu64 " succeeded, then %d, %d, wrong %" PRIu64 "; %s\n", r, (unsigned)team->status[r],
-               team->rank[r].operation, team->rank[r].error[0], team->rank[r].error[1], team->rank[r].wrong, team->rank[r].report);
+        printf("  rank %d: status 0x%x, %" PRIu64 " succeeded, then %d, %d, wrong %" PRIu64
+               "; %s\n",
+               r, (unsigned)team->status[r], team->rank[r].operation, team->rank[r].error[0],
+               team->rank[r].error[1], team->rank[r].wrong, team->rank[r].report);
     fflush(stdout);
 }
 
@@ -118,8 +142,15 @@ static void end_by_signal(int signal)
     _exit(3);
 }
 
-static int32_t given(uint64_t i, int rank, size_t j) { return (int32_t)((uint32_t)(rank + 1) * (uint32_t)(i * 7 + j % 13)); }
-static int32_t folded(uint64_t i, int size, size_t j) { return (int32_t)((uint32_t)(size * (size + 1) / 2) * (uint32_t)(i * 7 + j % 13)); }
+static int32_t given(uint64_t i, int rank, size_t j)
+{
+    return (int32_t)((uint32_t)(rank + 1) * (uint32_t)(i * 7 + j % 13));
+}
+
+static int32_t folded(uint64_t i, int size, size_t j)
+{
+    return (int32_t)((uint32_t)(size * (size + 1) / 2) * (uint32_t)(i * 7 + j % 13));
+}
 
 static int32_t send_[300000], recv_[300000];
 
@@ -127,12 +158,18 @@ static int operate(tutti_comm *world, const struct scene *s, uint64_t i, uint64_
 {
     int me = tutti_rank(world), size = tutti_size(world), root = (int)(i % (uint64_t)size), r;
     for (size_t j = 0; j < s->count; j++)
-        send_[j] = s->what == BROADCAST && me != root ? -1 : given(i, s->what == BROADCAST ? root : me, j);
+        send_[j] = s->what == BROADCAST && me != root
+            ? -1
+            : given(i, s->what == BROADCAST ? root : me, j);
     switch (s->what) {
     case BARRIER: return tutti_barrier(world, NULL);
-    case ALL_REDUCE: r = tutti_all_reduce(send_, recv_, s->count, TUTTI_I32, TUTTI_SUM, world, NULL); break;
+    case ALL_REDUCE:
+        r = tutti_all_reduce(send_, recv_, s->count, TUTTI_I32, TUTTI_SUM, world, NULL);
+        break;
     case BROADCAST: r = tutti_broadcast(send_, s->count, TUTTI_I32, root, world, NULL); break;
-    case REDUCE: r = tutti_reduce(send_, recv_, s->count, TUTTI_I32, TUTTI_SUM, root, world, NULL); break;
+    case REDUCE:
+        r = tutti_reduce(send_, recv_, s->count, TUTTI_I32, TUTTI_SUM, root, world, NULL);
+        break;
     default: return -EINVAL;
     }
     for (size_t j = 0; r == 0 && j < s->count; j++) {
@@ -144,8 +181,8 @@ static int operate(tutti_comm *world, const struct scene *s, uint64_t i, uint64_
     return r;
 }
 
-/* Operation after operation until one fails; then says what it saw, and stays until all survivors have, so that none of them is
-   taken for a dead one. */
+/* Operation after operation until one fails; then says what it saw, and stays until all survivors
+   have, so that none of them is taken for a dead one. */
 static int operates(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
@@ -161,7 +198,8 @@ static int operates(tutti_comm *world, int rank, struct team *team)
         mine->operation = i;
         if (i == 1)
             team_say(team, rank, READY);
-        if (load_acquire32(&mine->told)) {           /* the orderly end, which must not be in a signal handler */
+        /* the orderly end, which must not be in a signal handler */
+        if (load_acquire32(&mine->told)) {
             team->number[0] = clock_ns();
             exit(4);
         }
@@ -203,7 +241,8 @@ static bool is_victim(const int victims[], int n, int rank)
     return false;
 }
 
-/* All survivors: same operation, same cause, then -ECANCELED, right results, the dead and no others named. */
+/* All survivors: same operation, same cause, then -ECANCELED, right results, the dead and no
+ * others named. */
 static void check_survivors(struct team *team, const int victims[], int n, bool timed)
 {
     int first = -1;
@@ -219,14 +258,18 @@ static void check_survivors(struct team *team, const int victims[], int n, bool 
         snprintf(named, sizeof named, "rank %d (pid ", n == 1 ? victims[0] : dead);
         if (team->status[r] != 0 || rank->wrong)
             wrong(team, "rank %d: status or results", r);
-        else if (rank->error[0] != (timed ? team->rank[first].error[0] : -EOWNERDEAD) || rank->error[1] != -ECANCELED)
+        else if (rank->error[0] != (timed ? team->rank[first].error[0] : -EOWNERDEAD)
+                 || rank->error[1] != -ECANCELED)
             wrong(team, "rank %d: errors", r);
         else if (rank->operation != team->rank[first].operation)
             wrong(team, "rank %d and rank %d did not fail at the same operation", r, first);
-        else if (rank->failed_count < 1 || rank->failed_count > n || !is_victim(victims, n, rank->failed[0]))
+        else if (rank->failed_count < 1 || rank->failed_count > n
+                 || !is_victim(victims, n, rank->failed[0]))
             wrong(team, "rank %d: tutti_failed says %d, first %d", r, rank->failed_count, dead);
-        else if (!timed && n == 1 && (!strstr(rank->report, named) || !strstr(rank->report, end_text(point.how))))
-            wrong(team, "rank %d: the report does not say \"%s\" and \"%s\"", r, named, end_text(point.how));
+        else if (!timed && n == 1
+                 && (!strstr(rank->report, named) || !strstr(rank->report, end_text(point.how))))
+            wrong(team, "rank %d: the report does not say \"%s\" and \"%s\"", r, named,
+                  end_text(point.how));
         last = rank->returned_ns > last ? rank->returned_ns : last;
     }
     if (last > team->number[0])
@@ -256,7 +299,8 @@ static void finish(struct team *team)
     }
 }
 
-/* Lets the survivors go when all of them have said what they saw. A victim that was killed late may have, too: it does not count. */
+/* Lets the survivors go when all of them have said what they saw. A victim that was killed late may
+ * have, too: it does not count. */
 static void dismiss(struct team *team, const int victims[], int n)
 {
     for (int r = 0; r < team->size; r++)
@@ -313,7 +357,8 @@ static void two_deaths_at_once(void **state)
         team_spin(point.delay);
         let_die(team, victims[0], BY_KILL);
         if (i % 3)
-            team_spin(team_random(&random) % 150000);        /* about when the first death is being reported */
+            /* about when the first death is being reported */
+            team_spin(team_random(&random) % 150000);
         kill(team_pid(team, victims[1]), SIGKILL);
         dismiss(team, victims, 2);
         finish(team);
@@ -327,7 +372,8 @@ static void two_deaths_at_once(void **state)
 
 enum { ABSENT_MS = 8 };
 
-/* Rank 0 stays away while the others run into their deadlines, one after another; the test kills or stops one of them about then. */
+/* Rank 0 stays away while the others run into their deadlines, one after another; the test kills or
+ * stops one of them about then. */
 static int overruns(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
@@ -351,7 +397,8 @@ static void the_proposer_dies_or_stops(void **state)
     int errors = tally.errors, many = team_many("TUTTI_KILLS", 240, 60) / 8;
     setenv("TUTTI_ALGORITHM", "barrier:-inf=flags", 1);
     for (int i = 0; i < many; i++) {
-        int size = i % 2 ? 3 : 5, victim = 1 + (int)(team_random(&random) % (uint64_t)(size - 1)), died = 0;
+        int size = i % 2 ? 3 : 5, victim = 1 + (int)(team_random(&random) % (uint64_t)(size - 1)),
+            died = 0;
         bool stops = i % 3 == 0;
         point.scene = stops ? "stopped at its deadline" : "killed at its deadline";
         point.size = size;
@@ -368,7 +415,7 @@ static void the_proposer_dies_or_stops(void **state)
         while (clock_ns() - began < point.delay)
             cpu_pause();
         kill(team_pid(team, victim), stops ? SIGSTOP : SIGKILL);
-        for (int r = 1; r < size; r++)               /* the others need neither the absent nor the stopped one */
+        for (int r = 1; r < size; r++)  /* the others need neither the absent nor the stopped one */
             if (r != victim && team_await(team, r, READY + 1) < 0)
                 wrong(team, "rank %d waits for the proposer", r);
         if (stops)
@@ -387,7 +434,8 @@ static void the_proposer_dies_or_stops(void **state)
                 died += team->status[r] == SIGKILL;
                 continue;
             }
-            if (rank->error[0] != expected || (expected != -ETIMEDOUT && expected != -EOWNERDEAD) || rank->error[1] != -ECANCELED)
+            if (rank->error[0] != expected || (expected != -ETIMEDOUT && expected != -EOWNERDEAD)
+                || rank->error[1] != -ECANCELED)
                 wrong(team, "rank %d: errors", r);
             if (rank->failed_count > !stops || (rank->failed_count && rank->failed[0] != victim))
                 wrong(team, "rank %d: tutti_failed says %d", r, rank->failed_count);
@@ -408,7 +456,9 @@ static int joins(tutti_comm *world, int rank, struct team *team)
     struct team_rank *mine = &team->rank[rank];
     team_say(team, rank, READY);
     if (!world) {
-        const tutti_options options = { .job = job_name, .rank = rank, .size = team->size, .join_timeout_ms = 800 };
+        const tutti_options options = {
+            .job = job_name, .rank = rank, .size = team->size, .join_timeout_ms = 800
+        };
         mine->error[0] = tutti_init(&world, &options);
         if (mine->error[0] < 0) {
             mine->returned_ns = clock_ns();
@@ -423,8 +473,8 @@ static int joins(tutti_comm *world, int rank, struct team *team)
     return 0;
 }
 
-/* One of a meeting is killed on its way. Survivors all come back; what they say is about the victim, or about one that gave up for
-   its sake and left. */
+/* One of a meeting is killed on its way. Survivors all come back; what they say is about the
+   victim, or about one that gave up for its sake and left. */
 static void kills_in_a_named_meeting(void **state)
 {
     (void)state;
@@ -476,7 +526,8 @@ static pid_t child_of(pid_t parent, int nth)
     return 0;
 }
 
-/* A child of tutti_spawn is killed before or while it joins: the others leave with 255 and a sentence, or meet it in their first call. */
+/* A child of tutti_spawn is killed before or while it joins: the others leave with 255 and a
+ * sentence, or meet it in their first call. */
 static void kills_in_spawn(void **state)
 {
     (void)state;
@@ -509,7 +560,9 @@ static void kills_in_spawn(void **state)
             if (r == point.victim)
                 continue;
             early += team->status[r] != 0;
-            if (team->status[r] == 255 << 8 ? !strstr(team_stderr(team), named) : team->status[r] || team->rank[r].error[0] != -EOWNERDEAD)
+            if (team->status[r] == 255 << 8
+                    ? !strstr(team_stderr(team), named)
+                    : team->status[r] || team->rank[r].error[0] != -EOWNERDEAD)
                 wrong(team, "rank %d: %s", r, team_stderr(team));
         }
         team_free(team);
@@ -555,7 +608,8 @@ static void kills_in_finalize(void **state)
         kill(team_pid(team, victim), SIGKILL);
         finish(team);
         for (int r = 0; r < size; r++)
-            if (r != victim && (team->status[r] || team->rank[r].error[0] || team->rank[r].error[1]))
+            if (r != victim
+                && (team->status[r] || team->rank[r].error[0] || team->rank[r].error[1]))
                 wrong(team, "rank %d: errors", r);
         team_free(team);
     }
@@ -565,8 +619,9 @@ static void kills_in_finalize(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kills_in_every_algorithm), cmocka_unit_test(two_deaths_at_once), cmocka_unit_test(the_proposer_dies_or_stops),
-        cmocka_unit_test(kills_in_a_named_meeting), cmocka_unit_test(kills_in_spawn), cmocka_unit_test(kills_in_finalize),
+        cmocka_unit_test(kills_in_every_algorithm), cmocka_unit_test(two_deaths_at_once),
+        cmocka_unit_test(the_proposer_dies_or_stops), cmocka_unit_test(kills_in_a_named_meeting),
+        cmocka_unit_test(kills_in_spawn), cmocka_unit_test(kills_in_finalize),
     };
     return cmocka_run_group_tests(tests, NULL, tally_close);
 }

@@ -1,9 +1,11 @@
 /* ctest: timeout=120 labels=faults serial */
-/* Who let others read its buffer stays until they have. Here one rank is held in the middle of reading, by an operation of its own that waits,
- * while the owners of what it reads are done with everything else; then somebody is stopped, killed, aborts, is interrupted. The operation
- * has succeeded by then: nothing but the reader's end or its death may let the owners go, and nothing makes any of them fail. The same in
- * an all_reduce, where the one that is held owes the others its piece: there each of these ends the operation for all.
- * A reader that fails in the middle does so by words that cannot be true; here these are its own, so that nobody else reads them. */
+/* Who let others read its buffer stays until they have. Here one rank is held in the middle of
+ * reading, by an operation of its own that waits, while the owners of what it reads are done with
+ * everything else; then somebody is stopped, killed, aborts, is interrupted. The operation has
+ * succeeded by then: nothing but the reader's end or its death may let the owners go, and nothing
+ * makes any of them fail. The same in an all_reduce, where the one that is held owes the others its
+ * piece: there each of these ends the operation for all. A reader that fails in the middle does so
+ * by words that cannot be true; here these are its own, so that nobody else reads them. */
 #include "engine/queue.h"
 #include "base/clock.h"
 #include "every_collective.h"
@@ -23,9 +25,26 @@
 
 #include <cmocka.h>
 
-enum { READING = 1, BACK = 2, GO = 1, QUIT = 2, END = 9, RANKS = 3, READER = 2, COUNT = 3000, COUNT_ROUNDS = 60000, SHORT_MS = 60, SLEEPS_MOST = 60 };
+enum {
+    READING = 1,
+    BACK = 2,
+    GO = 1,
+    QUIT = 2,
+    END = 9,
+    RANKS = 3,
+    READER = 2,
+    COUNT = 3000,
+    COUNT_ROUNDS = 60000,
+    SHORT_MS = 60,
+    SLEEPS_MOST = 60
+};
 
-static struct { enum kind kind; bool work, short_deadline, fails; size_t count; char job[64]; } scene;
+static struct {
+    enum kind kind;
+    bool work, short_deadline, fails;
+    size_t count;
+    char job[64];
+} scene;
 static struct team *here;
 static int my_rank;
 static tutti_comm *my_world;
@@ -36,7 +55,7 @@ static void held_sum(const void *in, void *inout, size_t count, tutti_type type)
         team_say(here, READER, READING);
         team_hear(here, READER, GO);
         if (scene.fails)
-            my_world->world->arena.bytes = 1;        /* so that all it is to read next lies outside */
+            my_world->world->arena.bytes = 1;   /* so that all it is to read next lies outside */
     }
     every_sum(in, inout, count, type);
 }
@@ -50,7 +69,8 @@ static int asked_to_stop(void *arg)
     return stop;
 }
 
-/* Work past its deadline, and in its exit: how long does the progress thread mean to sleep? True: no deadline wakes it any more. */
+/* Work past its deadline, and in its exit: how long does the progress thread mean to sleep? True:
+ * no deadline wakes it any more. */
 static bool sleeps_on(tutti_comm *world)
 {
     uint64_t began = clock_ns();
@@ -84,16 +104,23 @@ static int body(tutti_comm *world, int rank, struct team *team)
     pthread_t thread;
     here = team;
     my_rank = rank;
-    const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size, .interrupt = rank == 1 ? asked_to_stop : NULL };
+    const tutti_options options = {
+        .job = scene.job, .rank = rank, .size = team->size,
+        .interrupt = rank == 1 ? asked_to_stop : NULL
+    };
     struct every e = { .kind = scene.kind, .count = scene.count, .nth = 1, .type = TUTTI_I32 };
-    if (tutti_init(&world, &options) < 0 || every_open(&room, scene.count, true, world) < 0 || tutti_op_create(held_sum, 0, &e.oper, world) < 0)
+    if (tutti_init(&world, &options) < 0 || every_open(&room, scene.count, true, world) < 0
+        || tutti_op_create(held_sum, 0, &e.oper, world) < 0)
         return 1;
     my_world = world;
     const size_t bytes = world->world->arena.bytes;
     if (rank == 1 && pthread_create(&thread, NULL, abort_when_told, NULL))
         return 2;
     tutti_stats(world, &before);
-    const tutti_call call = { .timeout_ms = scene.short_deadline && rank != READER ? SHORT_MS : 0, .work = scene.work ? &work : NULL };
+    const tutti_call call = {
+        .timeout_ms = scene.short_deadline && rank != READER ? SHORT_MS : 0,
+        .work = scene.work ? &work : NULL
+    };
     int r = every_call(&e, &room, world, &call);
     if (work && scene.short_deadline && scene.kind == KIND_REDUCE_SCATTER && rank != READER)
         mine->number[1] = !sleeps_on(world);
@@ -106,12 +133,12 @@ static int body(tutti_comm *world, int rank, struct team *team)
     tutti_stats(world, &after);
     mine->number[0] = after.sleeps - before.sleeps;
     team_say(team, rank, BACK);
-    team_hear(team, rank, END);                      /* what follows is not part of what has been counted */
+    team_hear(team, rank, END);             /* what follows is not part of what has been counted */
     mine->error[1] = tutti_barrier(world, NULL);
     if (rank == 1)
         pthread_join(thread, NULL);
     team_say(team, rank, END);
-    team_hear(team, rank, END + 1);                  /* nobody leaves before all have seen what came of it */
+    team_hear(team, rank, END + 1);         /* nobody leaves before all have seen what came of it */
     return 0;
 }
 
@@ -130,9 +157,15 @@ static struct team *start_of(int kind, bool work, bool short_deadline, bool fail
     return team;
 }
 
-static struct team *start(int kind, bool work, bool short_deadline) { return start_of(kind, work, short_deadline, false); }
+static struct team *start(int kind, bool work, bool short_deadline)
+{
+    return start_of(kind, work, short_deadline, false);
+}
 
-static bool back(struct team *team, int rank) { return load_acquire32(&team->rank[rank].step) >= BACK; }
+static bool back(struct team *team, int rank)
+{
+    return load_acquire32(&team->rank[rank].step) >= BACK;
+}
 
 /* Long enough for a deadline to pass, and for whoever would return to do so. */
 static void a_while(void)
@@ -141,7 +174,8 @@ static void a_while(void)
         usleep(2000);
 }
 
-/* Until the abort has been made, or the interrupt function been asked: else there would be nothing to see. */
+/* Until the abort has been made, or the interrupt function been asked: else there would be
+ * nothing to see. */
 static void await_it(struct team *team)
 {
     uint64_t end = clock_ns() + UINT64_C(60000000000);
@@ -171,14 +205,20 @@ static void finish_but(struct team *team, int dead, int first, int second, int r
         if (r == dead)
             continue;
         int due = r == READER ? reader : first;
-        if (team->status[r] || rank->error[0] != due || rank->error[1] != second || rank->wrong || rank->number[0] > SLEEPS_MOST || rank->number[1])
-            fail_msg("rank %d: status 0x%x, %d (should be %d), %d (should be %d), %d wrong, %d sleeps; %s", r, (unsigned)team->status[r],
-                     rank->error[0], due, rank->error[1], second, (int)rank->wrong, (int)rank->number[0], rank->report);
+        if (team->status[r] || rank->error[0] != due || rank->error[1] != second || rank->wrong
+            || rank->number[0] > SLEEPS_MOST || rank->number[1])
+            fail_msg("rank %d: status 0x%x, %d (should be %d), %d (should be %d), %d wrong, %d "
+                     "sleeps; %s",
+                     r, (unsigned)team->status[r], rank->error[0], due, rank->error[1], second,
+                     (int)rank->wrong, (int)rank->number[0], rank->report);
     }
     team_free(team);
 }
 
-static void finish(struct team *team, int dead, int first, int second) { finish_but(team, dead, first, second, first); }
+static void finish(struct team *team, int dead, int first, int second)
+{
+    finish_but(team, dead, first, second, first);
+}
 
 static void the_reader_is_stopped_for_longer_than_the_deadline(void **state)
 {
@@ -244,9 +284,10 @@ static void an_owner_is_interrupted(void **state)
     }
 }
 
-/* It has read a part, and finds that it cannot read the rest: it is out of the operation with an error, which the owners, who have
-   theirs, meet in the next one. While it was at it they stayed; once it has returned they do not wait for a reading that never comes. In
-   an all_reduce it has given its piece by then, and fails at copying out. */
+/* It has read a part, and finds that it cannot read the rest: it is out of the operation with an
+   error, which the owners, who have theirs, meet in the next one. While it was at it they stayed;
+   once it has returned they do not wait for a reading that never comes. In an all_reduce it has
+   given its piece by then, and fails at copying out. */
 static void the_reader_fails(void **state)
 {
     (void)state;
@@ -277,7 +318,8 @@ static void held_in_an_all_reduce(void **state)
         assert_int_equal(team_await(team, 0, BACK), 0);
         finish(team, -1, -ECANCELED, -ECANCELED);
         team = start(KIND_ALL_REDUCE, work, false);
-        kill(team_pid(team, 0), SIGKILL);            /* it has given all, but folded nothing that the others have seen, or everything */
+        /* it has given all, but folded nothing that the others have seen, or everything */
+        kill(team_pid(team, 0), SIGKILL);
         team_tell(team, READER, GO);
         assert_int_equal(team_await(team, 1, BACK), 0);
         int first = team->rank[1].error[0];
@@ -288,10 +330,12 @@ static void held_in_an_all_reduce(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reader_is_stopped_for_longer_than_the_deadline), cmocka_unit_test(the_reader_dies),
+        cmocka_unit_test(the_reader_is_stopped_for_longer_than_the_deadline),
+        cmocka_unit_test(the_reader_dies),
         cmocka_unit_test(the_reader_fails),
         cmocka_unit_test(an_owner_dies_while_it_is_read),
-        cmocka_unit_test(an_owner_aborts), cmocka_unit_test(an_owner_is_interrupted), cmocka_unit_test(held_in_an_all_reduce),
+        cmocka_unit_test(an_owner_aborts), cmocka_unit_test(an_owner_is_interrupted),
+        cmocka_unit_test(held_in_an_all_reduce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
 /* ctest: timeout=300 labels=faults serial */
-/* One rank calls something else: another kind, count, type, operation, root, or lists that differ. All ranks get -EPROTO, whatever each of them
- * called, and read who and what; the comm is broken for all, and no other comm is. Each case has a comm of its own, so thousands fit into
- * one world. The last ones add a death at a random instant: then all survivors get the same of the two errors. */
+/* One rank calls something else: another kind, count, type, operation, root, or lists that
+ * differ. All ranks get -EPROTO, whatever each of them called, and read who and what; the comm is
+ * broken for all, and no other comm is. Each case has a comm of its own, so thousands fit into
+ * one world. The last ones add a death at a random instant: then all survivors get the same of
+ * the two errors. */
 #include "base/clock.h"
 #include "every_collective.h"
 #include "support/ranks.h"
@@ -21,7 +23,8 @@
 enum { LARGE = 40000, SMALL = 3, GAVE = 0 };
 
 /* A comm, the odd rank's call, and the others'; what all must get, and see in the report. */
-static int broken(tutti_comm *world, const struct every *e, struct every_room *room, const char *must_say, bool by_work)
+static int broken(tutti_comm *world, const struct every *e, struct every_room *room,
+                  const char *must_say, bool by_work)
 {
     tutti_comm *comm;
     tutti_work *work = NULL;
@@ -30,8 +33,8 @@ static int broken(tutti_comm *world, const struct every *e, struct every_room *r
     if (by_work && r == 0)
         r = tutti_wait(work, -1);
     if (r != -EPROTO || !strstr(tutti_explain(comm), must_say)) {
-        fprintf(stderr, "rank %d: %s of %zu gave %d and\n%s\nwhich should say \"%s\"\n", tutti_rank(comm), kind_name(e->kind), e->count, r,
-                tutti_explain(comm), must_say);
+        fprintf(stderr, "rank %d: %s of %zu gave %d and\n%s\nwhich should say \"%s\"\n",
+                tutti_rank(comm), kind_name(e->kind), e->count, r, tutti_explain(comm), must_say);
         return 1;
     }
     CHECK_IS(tutti_barrier(comm, NULL), -ECANCELED);
@@ -53,7 +56,10 @@ static int body_kinds(tutti_comm *world, int rank)
                 if (one == other || (large && (one + other) % 4))
                     continue;
                 bool odd = rank == (one + other) % tutti_size(world);
-                struct every e = { .kind = every_kind[odd ? other : one], .count = count, .nth = 1, .type = TUTTI_I32 };
+                struct every e = {
+                    .kind = every_kind[odd ? other : one],
+                    .count = count, .nth = 1, .type = TUTTI_I32
+                };
                 CHECK_IS(broken(world, &e, &room, differ, one % 2), 0);
             }
         every_close(&room, rank % 2, world);
@@ -68,7 +74,8 @@ static bool kind_in(enum kind kind, const enum kind *of, size_t n)
             return true;
     return false;
 }
-#define KIND_IN(kind, ...) kind_in(kind, (const enum kind[]){ __VA_ARGS__ }, sizeof((const enum kind[]){ __VA_ARGS__ }) / sizeof(enum kind))
+#define KIND_IN(kind, ...) kind_in(kind, (const enum kind[]){ __VA_ARGS__ }, \
+                                   sizeof((const enum kind[]){ __VA_ARGS__ }) / sizeof(enum kind))
 
 static int body_arguments(tutti_comm *world, int rank)
 {
@@ -92,15 +99,21 @@ static int body_arguments(tutti_comm *world, int rank)
                 CHECK_IS(broken(world, &e, &room, differ, i % 2), 0);
             e = same;
             e.oper = odd ? TUTTI_MAX : TUTTI_SUM;
-            if (KIND_IN(kind, KIND_REDUCE, KIND_ALL_REDUCE, KIND_ALL_REDUCE_MANY, KIND_REDUCE_SCATTER, KIND_SCAN, KIND_EXSCAN, KIND_REDUCE_SCATTER_V))
+            if (KIND_IN(kind, KIND_REDUCE, KIND_ALL_REDUCE, KIND_ALL_REDUCE_MANY,
+                        KIND_REDUCE_SCATTER, KIND_SCAN, KIND_EXSCAN, KIND_REDUCE_SCATTER_V))
                 CHECK_IS(broken(world, &e, &room, differ, i % 2), 0);
             e = same;
             e.nth += odd;
-            if (KIND_IN(kind, KIND_BROADCAST, KIND_REDUCE, KIND_GATHER, KIND_SCATTER, KIND_GATHER_V, KIND_SCATTER_V))
+            if (KIND_IN(kind, KIND_BROADCAST, KIND_REDUCE, KIND_GATHER, KIND_SCATTER, KIND_GATHER_V,
+                        KIND_SCATTER_V))
                 CHECK_IS(broken(world, &e, &room, differ, i % 2), 0);
-            for (int p = 0; p < (kind == KIND_ALL_REDUCE_MANY ? EVERY_BUFFERS : tutti_size(world)); p++) {
+            for (int p = 0; p < (kind == KIND_ALL_REDUCE_MANY ? EVERY_BUFFERS : tutti_size(world));
+                 p++) {
                 e = same;
-                e.skew = !odd ? 0 : kind == KIND_ALL_REDUCE_MANY ? 1 + p : kind == KIND_REDUCE_SCATTER_V ? 1 + p : 1 + p * EVERY_RANKS;
+                e.skew = !odd ? 0
+                    : kind == KIND_ALL_REDUCE_MANY ? 1 + p
+                    : kind == KIND_REDUCE_SCATTER_V ? 1 + p
+                    : 1 + p * EVERY_RANKS;
                 if (KIND_IN(kind, KIND_ALL_REDUCE_MANY, KIND_ALL_GATHER_V, KIND_REDUCE_SCATTER_V))
                     CHECK_IS(broken(world, &e, &room, differ, i % 2), 0);
             }
@@ -118,12 +131,15 @@ static int body_pairs(tutti_comm *world, int rank)
     struct every_room room;
     int size = tutti_size(world);
     for (int i = 0; i < 9; i++) {
-        struct every e = { .kind = kinds[i % 3], .count = sizes[i / 3], .nth = (uint64_t)i, .type = TUTTI_I32 };
+        struct every e = {
+            .kind = kinds[i % 3], .count = sizes[i / 3], .nth = (uint64_t)i, .type = TUTTI_I32
+        };
         int root = every_root(&e, size);
         CHECK_IS(every_open(&room, e.count + 1, i % 2, world), 0);
         for (int from = 0; from < size; from++)
             for (int to = 0; to < size; to++) {
-                if (from == to || (e.kind == KIND_GATHER_V && to != root) || (e.kind == KIND_SCATTER_V && from != root)
+                if (from == to || (e.kind == KIND_GATHER_V && to != root)
+                    || (e.kind == KIND_SCATTER_V && from != root)
                     || (size > 4 && (from * 3 + to) % 4))
                     continue;
                 char must[80];
@@ -131,7 +147,8 @@ static int body_pairs(tutti_comm *world, int rank)
                 struct every mine = e;
                 mine.skew = rank == (taker ? to : from) ? 1 + from * EVERY_RANKS + to : 0;
                 size_t right = every_count(&e, from, to);
-                snprintf(must, sizeof must, "rank %d gives rank %d %zu elements, which takes %zu", from, to, right + !taker, right + taker);
+                snprintf(must, sizeof must, "rank %d gives rank %d %zu elements, which takes %zu",
+                         from, to, right + !taker, right + taker);
                 CHECK_IS(broken(world, &mine, &room, must, (from + to) % 3 == 0), 0);
             }
         every_close(&room, i % 2, world);
@@ -146,7 +163,10 @@ static int body_all_wrong(tutti_comm *world, int rank)
     int size = tutti_size(world);
     CHECK_IS(every_open(&room, LARGE + 1, false, world), 0);
     for (int i = 0; i < 30; i++) {
-        struct every e = { .kind = KIND_ALL_TO_ALL_V, .count = i % 2 ? LARGE : 5, .nth = (uint64_t)i, .type = TUTTI_I32 };
+        struct every e = {
+            .kind = KIND_ALL_TO_ALL_V, .count = i % 2 ? LARGE : 5,
+            .nth = (uint64_t)i, .type = TUTTI_I32
+        };
         tutti_comm *comm;
         e.skew = 1 + rank * EVERY_RANKS + (rank + 1) % size;
         CHECK_IS(tutti_comm_split(world, 0, 0, &comm), 0);
@@ -178,10 +198,14 @@ static int body_with_a_death(tutti_comm *world, int rank)
     struct every_room room;
     pthread_t thread;
     uint64_t random = random_state;
-    struct every e = { .kind = KIND_ALL_TO_ALL_V, .count = team_random(&random) % 2 ? LARGE / 4 : 5, .nth = 1, .type = TUTTI_I32 };
+    struct every e = {
+        .kind = KIND_ALL_TO_ALL_V, .count = team_random(&random) % 2 ? LARGE / 4 : 5, .nth = 1,
+        .type = TUTTI_I32
+    };
     uint64_t delay = team_random(&random) % 300000;
     if (team_random(&random) % 3 == 0)
-        e.kind = rank == 1 ? KIND_ALL_TO_ALL : KIND_ALL_TO_ALL_V;    /* found at the gate, not behind it */
+        /* found at the gate, not behind it */
+        e.kind = rank == 1 ? KIND_ALL_TO_ALL : KIND_ALL_TO_ALL_V;
     else
         e.skew = rank == 1 ? 1 + 1 * EVERY_RANKS + 4 : 0;
     CHECK_IS(every_open(&room, LARGE / 4 + 1, rank % 2, world), 0);
@@ -197,8 +221,9 @@ static int body_with_a_death(tutti_comm *world, int rank)
     CHECK_IS(tutti_barrier(world, NULL), -ECANCELED);
     ranks_count(GAVE);
     CHECK_IS(ranks_await(GAVE, (uint32_t)tutti_size(world) - 1), 0);
-    for (int p = 0; p < tutti_size(world); p++)      /* the dead one may have got something as well */
-        CHECK((p == 3 && load_acquire64(&page->number[p]) == 0) || load_acquire64(&page->number[p]) == (uint64_t)-r);
+    for (int p = 0; p < tutti_size(world); p++)    /* the dead one may have got something as well */
+        CHECK((p == 3 && load_acquire64(&page->number[p]) == 0)
+              || load_acquire64(&page->number[p]) == (uint64_t)-r);
     return 0;
 }
 
@@ -243,7 +268,8 @@ static void with_a_death(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds), cmocka_unit_test(arguments), cmocka_unit_test(pairs), cmocka_unit_test(all_wrong), cmocka_unit_test(with_a_death),
+        cmocka_unit_test(kinds), cmocka_unit_test(arguments), cmocka_unit_test(pairs),
+        cmocka_unit_test(all_wrong), cmocka_unit_test(with_a_death),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults serial */
-/* What a process can do to itself while it is a rank: fork, exec, system, let its joining thread end, hold several ranks, live under a
- * filter that forbids what we would like to use, dump core. In each case peers learn the truth, and nothing but it. */
+/* What a process can do to itself while it is a rank: fork, exec, system, let its joining thread
+ * end, hold several ranks, live under a filter that forbids what we would like to use, dump core.
+ * In each case peers learn the truth, and nothing but it. */
 #include "base/clock.h"
 #include "support/team.h"
 
@@ -34,13 +35,17 @@ static int all_refused(tutti_comm *world)
     int list[1] = { 0 };
     tutti_comm *comm;
     tutti_figures figures;
-    return tutti_barrier(world, NULL) == -ECHILD && tutti_broadcast(x, 1, TUTTI_F32, 0, world, NULL) == -ECHILD
+    return tutti_barrier(world, NULL) == -ECHILD
+        && tutti_broadcast(x, 1, TUTTI_F32, 0, world, NULL) == -ECHILD
         && tutti_all_reduce(x, x, 1, TUTTI_F32, TUTTI_SUM, world, NULL) == -ECHILD
-        && tutti_reduce(x, x, 1, TUTTI_F32, TUTTI_SUM, 0, world, NULL) == -ECHILD && tutti_comm_split(world, 0, 0, &comm) == -ECHILD
-        && tutti_comm_create(world, list, 1, &comm) == -ECHILD && tutti_comm_abort(world, "child") == -ECHILD
-        && tutti_finalize(world) == -ECHILD && tutti_failed(world, NULL, 0) == -ECHILD && tutti_set_timeout(world, 1) == -ECHILD
+        && tutti_reduce(x, x, 1, TUTTI_F32, TUTTI_SUM, 0, world, NULL) == -ECHILD
+        && tutti_comm_split(world, 0, 0, &comm) == -ECHILD
+        && tutti_comm_create(world, list, 1, &comm) == -ECHILD
+        && tutti_comm_abort(world, "child") == -ECHILD && tutti_finalize(world) == -ECHILD
+        && tutti_failed(world, NULL, 0) == -ECHILD && tutti_set_timeout(world, 1) == -ECHILD
         && tutti_stats(world, &figures) == -ECHILD && tutti_once("key", NULL, NULL, world, NULL) < 0
-        && tutti_turn_begin(world, NULL) == -ECHILD && tutti_first_begin("key", world, NULL) == -ECHILD
+        && tutti_turn_begin(world, NULL) == -ECHILD
+        && tutti_first_begin("key", world, NULL) == -ECHILD
         && tutti_fault(world, "0:*#1:kill") == -ECHILD;
 }
 
@@ -65,7 +70,8 @@ static int forks(tutti_comm *world, int rank, struct team *team)
         int status = 0;
         waitpid(pid, &status, 0);
         bool right = way == 2 ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT
-                   : way == 3 ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 11;
+            : way == 3 ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+            : WIFEXITED(status) && WEXITSTATUS(status) == 11;
         mine->wrong += !right;
         mine->error[1] |= tutti_barrier(world, NULL);
     }
@@ -134,7 +140,7 @@ static void expect_exec(team_body *body)
 {
     struct team *team = team_start(3, body, true);
     for (int r = 0; r < 3; r += 2) {
-        assert_int_equal(team_await(team, r, BACK), 0);              /* long before that sleep has ended */
+        assert_int_equal(team_await(team, r, BACK), 0);     /* long before that sleep has ended */
         team_expect(team, r, -EOWNERDEAD, -ECANCELED);
         assert_int_equal(team->rank[r].failed_count, 1);
         assert_int_equal(team->rank[r].failed[0], 1);
@@ -185,7 +191,8 @@ static int goes_on(tutti_comm *world, int rank, struct team *team)
     mine->error[0] = in.error;
     team_say(team, rank, READY);
     if (rank == 1)
-        team_hear(team, rank, GO);                   /* the others wait for it for a while: it is not taken for dead */
+        /* the others wait for it for a while: it is not taken for dead */
+        team_hear(team, rank, GO);
     mine->error[1] = tutti_barrier(in.world, NULL);
     mine->error[1] |= tutti_barrier(in.world, NULL);
     team_note(team, rank, in.world);
@@ -208,7 +215,7 @@ static void the_joining_thread_ends(bool then_dies)
     for (int r = 0; r < 3; r++)
         assert_int_equal(team_await(team, r, READY), 0);
     assert_true(team_is(team, 0, "sleeping"));
-    usleep(100000);                                  /* through slices that ask the system after everybody */
+    usleep(100000);                         /* through slices that ask the system after everybody */
     team_tell(team, 1, GO);
     for (int r = 0; r < 3; r++)
         assert_int_equal(team_await(team, r, BACK), 0);
@@ -248,7 +255,7 @@ static void *runs_as_thread(void *arg)
     for (int i = 0; i < 100 && !mine->error[0]; i++)
         mine->error[0] = tutti_barrier(mine->world, NULL);
     if (mine->rank == 1)
-        return NULL;                                 /* the end of the thread is the end of its rank */
+        return NULL;                            /* the end of the thread is the end of its rank */
     mine->error[1] = tutti_barrier(mine->world, NULL);
     snprintf(mine->report, sizeof mine->report, "%s", tutti_explain(mine->world));
     mine->error[2] = tutti_finalize(mine->world);
@@ -273,7 +280,8 @@ static void the_end_of_a_thread_is_the_end_of_its_rank(void **state)
     for (int r = 0; r < 3; r += 2) {
         assert_int_equal(ranks[r].error[1], -EOWNERDEAD);
         assert_int_equal(ranks[r].error[2], 0);
-        /* One of the two may have met the other's finalize instead: then rank 1 had left as well. */
+        /* One of the two may have met the other's finalize instead: then rank 1 had
+         * left as well. */
         assert_non_null(strstr(ranks[r].report, " left"));
     }
 }
@@ -331,13 +339,14 @@ static void without_futex_waitv(void **state)
         assert_true(team_is(team, 0, "sleeping"));
         usleep(20000);
         team_tell(team, 1, GO);
-        usleep(20000);                               /* and again, so that the others sleep in longer slices */
+        usleep(20000);                  /* and again, so that the others sleep in longer slices */
         team_tell(team, 1, GO + 1);
         for (int r = 0; r < 3; r += 2)
             assert_int_equal(team_await(team, r, BACK), 0);
         team_dismiss(team, END);
         if (team->rank[0].error[2] < 0) {
-            print_message("no seccomp filter here (%s): not looked at\n", strerror(-team->rank[0].error[2]));
+            print_message("no seccomp filter here (%s): not looked at\n",
+                          strerror(-team->rank[0].error[2]));
             team_free(team);
             skip();
         }
@@ -354,7 +363,8 @@ static void without_futex_waitv(void **state)
 
 enum { CORE_MIB = 256 };
 
-/* The core goes to a directory of its own that is removed; where cores go to a program, nothing is written at all. */
+/* The core goes to a directory of its own that is removed; where cores go to a program, nothing is
+ * written at all. */
 static int dumps_core(tutti_comm *world, int rank, struct team *team)
 {
     struct team_rank *mine = &team->rank[rank];
@@ -367,7 +377,8 @@ static int dumps_core(tutti_comm *world, int rank, struct team *team)
         struct rlimit core;
         getrlimit(RLIMIT_CORE, &core);
         core.rlim_cur = core.rlim_max;
-        setrlimit(RLIMIT_CORE, &core);               /* where that is 0 there is no core, and the test is about a signal */
+        /* where that is 0 there is no core, and the test is about a signal */
+        setrlimit(RLIMIT_CORE, &core);
         team_say(team, rank, READY);
         team->number[0] = clock_ns();
         raise(SIGABRT);
@@ -397,8 +408,10 @@ static void a_core_is_dumped(void **state)
         assert_non_null(strstr(team->rank[r].report, "died, killed by signal 6 (SIGABRT)"));
         assert_int_equal(team->rank[r].failed_count, 1);
     }
-    printf("a rank with %d MiB dies%s: peers know after %.1f and %.1f ms\n", CORE_MIB, WCOREDUMP(team->status[1]) ? " dumping core" : "",
-           (double)(team->rank[0].returned_ns - team->number[0]) / 1e6, (double)(team->rank[2].returned_ns - team->number[0]) / 1e6);
+    printf("a rank with %d MiB dies%s: peers know after %.1f and %.1f ms\n", CORE_MIB,
+           WCOREDUMP(team->status[1]) ? " dumping core" : "",
+           (double)(team->rank[0].returned_ns - team->number[0]) / 1e6,
+           (double)(team->rank[2].returned_ns - team->number[0]) / 1e6);
     team_free(team);
     assert_int_equal(chdir(before), 0);
     snprintf(command, sizeof command, "rm -r %s", directory);
@@ -408,9 +421,11 @@ static void a_core_is_dumped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(children_are_not_ranks), cmocka_unit_test(an_exec_is_a_death), cmocka_unit_test(an_exec_by_another_thread_is_a_death),
+        cmocka_unit_test(children_are_not_ranks), cmocka_unit_test(an_exec_is_a_death),
+        cmocka_unit_test(an_exec_by_another_thread_is_a_death),
         cmocka_unit_test(another_thread_calls_on), cmocka_unit_test(and_then_it_dies),
-        cmocka_unit_test(the_end_of_a_thread_is_the_end_of_its_rank), cmocka_unit_test(without_futex_waitv), cmocka_unit_test(a_core_is_dumped),
+        cmocka_unit_test(the_end_of_a_thread_is_the_end_of_its_rank),
+        cmocka_unit_test(without_futex_waitv), cmocka_unit_test(a_core_is_dumped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

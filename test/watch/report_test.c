@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=faults serial */
-/* What a rank reads when something has gone wrong: who, what, where, and what everybody else does. Each report must name the right rank,
- * say how it ended where that can be known, show call sites by file and line, and fit a terminal. TUTTI_TEST_SHOW=1 prints them all. */
+/* What a rank reads when something has gone wrong: who, what, where, and what everybody else does.
+ * Each report must name the right rank, say how it ended where that can be known, show call sites
+ * by file and line, and fit a terminal. TUTTI_TEST_SHOW=1 prints them all. */
 #include "support/team.h"
 
 #include "base/clock.h"
@@ -43,13 +44,14 @@ static void must_not_say(struct team *team, int rank, const char *what)
         fail_msg("rank %d says \"%s\":\n%s", rank, what, team->rank[rank].report);
 }
 
-/* Who, what and how fit a terminal; the row of a table may be longer where an operation and its site are long. The line with the whole
-   path of the site is as long as the path. */
+/* Who, what and how fit a terminal; the row of a table may be longer where an operation and its
+   site are long. The line with the whole path of the site is as long as the path. */
 static void must_fit(const char *text)
 {
     const char *table = strstr(text, "  rank pid");
     for (const char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
-        if (end - line > (line > table ? COLUMNS_OF_ROW : COLUMNS) && strncmp(line, "  called here", 13) != 0)
+        if (end - line > (line > table ? COLUMNS_OF_ROW : COLUMNS)
+            && strncmp(line, "  called here", 13) != 0)
             fail_msg("wider than a terminal: %.*s", (int)(end - line), line);
 }
 
@@ -73,13 +75,14 @@ static void must_be_aligned(const char *text)
 
 /* The scene's ranks; what each does is chosen by the test before the start. */
 static enum {
-    DIES, EXITS, ENDS_BY_EXIT, RETURNS, FINALIZES, FREES, ABORTS, IS_REFUSED, IS_LATE, CALLS_ELSE, COUNTS_ELSE, TYPES_ELSE, OPS_ELSE,
-    ROOTS_ELSE, COUNTS_HUGE, WAITS_LONG
+    DIES, EXITS, ENDS_BY_EXIT, RETURNS, FINALIZES, FREES, ABORTS, IS_REFUSED, IS_LATE, CALLS_ELSE,
+    COUNTS_ELSE, TYPES_ELSE, OPS_ELSE, ROOTS_ELSE, COUNTS_HUGE, WAITS_LONG
 } scene;
 
 static void *huge(size_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -93,7 +96,8 @@ static void same_hash(uint64_t *one, uint64_t *two)
         uint64_t count = STAMP_HASHED + team_random(&random) % (UINT64_C(1) << 32);
         uint64_t stamp = fingerprint_make(KIND_BROADCAST, TUTTI_U8, 0, 0, count);
         uint64_t *seat = &by_hash[stamp % TRIED];
-        if (*seat && *seat != count && fingerprint_make(KIND_BROADCAST, TUTTI_U8, 0, 0, *seat) == stamp) {
+        if (*seat && *seat != count
+            && fingerprint_make(KIND_BROADCAST, TUTTI_U8, 0, 0, *seat) == stamp) {
             *one = *seat;
             *two = count;
         }
@@ -101,7 +105,8 @@ static void same_hash(uint64_t *one, uint64_t *two)
     }
 }
 
-/* Rank 1 is the odd one. Returns what its call, if any, returned; the others then call what all should call. */
+/* Rank 1 is the odd one. Returns what its call, if any, returned; the others then call what all
+ * should call. */
 static int odd_one(tutti_comm *world, tutti_comm *half, struct team *team, float *x)
 {
     switch (scene) {
@@ -112,7 +117,8 @@ static int odd_one(tutti_comm *world, tutti_comm *half, struct team *team, float
     case FINALIZES: tutti_finalize(world); return 1;
     case FREES: return tutti_comm_free(half) ? -1 : 1;
     case ABORTS: return tutti_comm_abort(world, "the disk is full") ? -1 : 1;
-    case IS_REFUSED: return tutti_all_reduce(x, x, 1, TUTTI_F32, TUTTI_BAND, world, NULL) == -EINVAL ? 1 : -1;
+    case IS_REFUSED:
+        return tutti_all_reduce(x, x, 1, TUTTI_F32, TUTTI_BAND, world, NULL) == -EINVAL ? 1 : -1;
     case IS_LATE: case WAITS_LONG: team_hear(team, 1, GO); return 0;
     case CALLS_ELSE: return tutti_broadcast(x, 4, TUTTI_F32, 2, world, NULL);
     case COUNTS_ELSE: return tutti_all_reduce(x, x, 5, TUTTI_F32, TUTTI_SUM, world, NULL);
@@ -291,11 +297,13 @@ static void mismatches(void **state)
 {
     (void)state;
     static const struct { int scene; const char *odd, *others; } rows[] = {
-        { CALLS_ELSE, "rank 1: broadcast f32 4 root 2 at watch/report_test.c:", "ranks 0, 2: all_reduce f32 sum 4 at watch/report_test.c:" },
+        { CALLS_ELSE, "rank 1: broadcast f32 4 root 2 at watch/report_test.c:",
+          "ranks 0, 2: all_reduce f32 sum 4 at watch/report_test.c:" },
         { COUNTS_ELSE, "rank 1: all_reduce f32 sum 5 at", "ranks 0, 2: all_reduce f32 sum 4 at" },
         { TYPES_ELSE, "rank 1: all_reduce i32 sum 4 at", "ranks 0, 2: all_reduce f32 sum 4 at" },
         { OPS_ELSE, "rank 1: all_reduce f32 max 4 at", "ranks 0, 2: all_reduce f32 sum 4 at" },
-        { ROOTS_ELSE, "rank 1: broadcast f32 4 root 1 at", "ranks 0, 2: broadcast f32 4 root 0 at" },
+        { ROOTS_ELSE, "rank 1: broadcast f32 4 root 1 at",
+          "ranks 0, 2: broadcast f32 4 root 0 at" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct team *team = play(rows[i].scene, "mismatch");
@@ -303,7 +311,8 @@ static void mismatches(void **state)
         assert_int_equal(team->rank[1].error[1], -EPROTO);
         for (int r = 0; r < RANKS; r++) {
             must_say(team, r, "the ranks called different things as operation #2 on world\n");
-            if (r == 1 || strstr(team->rank[r].report, "rank 1: "))          /* seen before the odd one came, it is not there yet */
+            /* seen before the odd one came, it is not there yet */
+            if (r == 1 || strstr(team->rank[r].report, "rank 1: "))
                 must_say(team, r, rows[i].odd);
         }
         team_free(team);
@@ -342,14 +351,16 @@ static int lines_with(const char *text, const char *what)
     return n;
 }
 
-/* A wait that has become old says so on stderr: the lowest waiting rank alone, and again at four times that age. */
+/* A wait that has become old says so on stderr: the lowest waiting rank alone, and again at four
+ * times that age. */
 static void the_roll_call_of_an_old_wait(void **state)
 {
     (void)state;
     setenv("TUTTI_WARN_MS", "100", 1);
     scene = WAITS_LONG;
     struct team *team = team_start(RANKS, plays, true);
-    for (uint64_t end = clock_ns() + UINT64_C(30000000000); lines_with(team_stderr(team), "tutti: rank ") < 2 && clock_ns() < end;)
+    for (uint64_t end = clock_ns() + UINT64_C(30000000000);
+         lines_with(team_stderr(team), "tutti: rank ") < 2 && clock_ns() < end;)
         usleep(5000);
     team_tell(team, 1, GO);
     team_dismiss(team, END);
@@ -361,16 +372,20 @@ static void the_roll_call_of_an_old_wait(void **state)
     assert_non_null(strstr(text, "missing: rank 1\n"));
     assert_non_null(strstr(text, "after barrier #1 at watch/report_test.c:"));
     for (int r = 0; r < RANKS; r++)
-        assert_int_equal(team->rank[r].error[1], 0);                 /* and nothing was broken by it */
+        assert_int_equal(team->rank[r].error[1], 0);            /* and nothing was broken by it */
     team_free(team);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_death, plain), cmocka_unit_test_setup(an_exit_past_the_library, plain), cmocka_unit_test_setup(three_ways_of_leaving, plain),
-        cmocka_unit_test_setup(a_freed_comm, plain), cmocka_unit_test_setup(an_abort, plain), cmocka_unit_test_setup(a_refused_call_and_a_deadline, plain),
-        cmocka_unit_test_setup(a_deadline, plain), cmocka_unit_test_setup(mismatches, plain), cmocka_unit_test_setup(a_mismatch_of_huge_counts, plain),
+        cmocka_unit_test_setup(a_death, plain),
+        cmocka_unit_test_setup(an_exit_past_the_library, plain),
+        cmocka_unit_test_setup(three_ways_of_leaving, plain),
+        cmocka_unit_test_setup(a_freed_comm, plain), cmocka_unit_test_setup(an_abort, plain),
+        cmocka_unit_test_setup(a_refused_call_and_a_deadline, plain),
+        cmocka_unit_test_setup(a_deadline, plain), cmocka_unit_test_setup(mismatches, plain),
+        cmocka_unit_test_setup(a_mismatch_of_huge_counts, plain),
         cmocka_unit_test_setup(the_roll_call_of_an_old_wait, plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

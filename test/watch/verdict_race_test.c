@@ -25,7 +25,8 @@
 
 /* ---- races: ranks as threads, on the kernel's own futexes ---- */
 
-/* Both threads leave it within some ten nanoseconds of each other, where both have a CPU: a barrier of the C library is far too coarse. */
+/* Both threads leave it within some ten nanoseconds of each other, where both have a CPU: a barrier
+ * of the C library is far too coarse. */
 struct line { shared64 came; };
 
 /* How long each of the races runs at most; how many tries that is depends on the machine. */
@@ -38,7 +39,8 @@ static uint64_t race_ns(void)
 static uint64_t race_rounds(void)
 {
     const char *prove = getenv("TUTTI_PROVE");
-    return (uint64_t)team_many("TUTTI_TEST_ROUNDS", prove && *prove == '1' ? 20000000 : 400000, 3000);
+    return (uint64_t)team_many("TUTTI_TEST_ROUNDS", prove && *prove == '1' ? 20000000 : 400000,
+                               3000);
 }
 
 static void line_up(struct line *line, uint64_t nth)
@@ -51,7 +53,13 @@ static void line_up(struct line *line, uint64_t nth)
             cpu_pause();
 }
 
-struct race { struct line line; uint64_t end_ns; bool proposed; int result[2]; uint64_t rounds, both_ways[2], split; };
+struct race {
+    struct line line;
+    uint64_t end_ns;
+    bool proposed;
+    int result[2];
+    uint64_t rounds, both_ways[2], split;
+};
 static struct race race;
 
 static void race_reset(uint64_t k)
@@ -70,10 +78,10 @@ static void race_round(uint32_t me, uint64_t k, uint64_t *random)
     for (uint64_t i = team_random(random) % (me ? 24 : 40); i; i--)
         cpu_pause();
     if (me == 0 || race.proposed) {
-        race.result[me] = drive_to_end(&op);         /* arrives; the other is there; looks at V */
+        race.result[me] = drive_to_end(&op);      /* arrives; the other is there; looks at V */
         return;
     }
-    op.advance(&op);                                 /* arrives, and its deadline has passed at once */
+    op.advance(&op);                              /* arrives, and its deadline has passed at once */
     struct wait wait = { &rig.members[0].arrival[k & 1].seq, k, 0, false, false, false };
     int r = verdict_look(&rig.watch[1], &c, &wait, true);
     race.result[1] = r < 0 ? r : verdict_complete(&rig.watch[1], &c);
@@ -90,7 +98,8 @@ static void *race_run(void *arg)
         if (me == 0) {
             race.split += race.result[0] != race.result[1];
             race.both_ways[race.result[0] != 0]++;
-            race.rounds = clock_ns() > race.end_ns ? k : race.rounds;        /* the other one reads it after the line */
+            /* the other one reads it after the line */
+            race.rounds = clock_ns() > race.end_ns ? k : race.rounds;
             race_reset(k + 1);
         }
         line_up(&race.line, 3 * k);
@@ -103,25 +112,30 @@ static void run_race(bool proposed)
     pthread_t other;
     rig_close();
     rig_open(2, &wait_ways_kernel);
-    race = (struct race){ .proposed = proposed, .end_ns = clock_ns() + race_ns(), .rounds = race_rounds() };
+    race = (struct race){
+        .proposed = proposed, .end_ns = clock_ns() + race_ns(), .rounds = race_rounds()
+    };
     race_reset(1);
     assert_int_equal(pthread_create(&other, NULL, race_run, &race), 0);
     race_run(NULL);
     pthread_join(other, NULL);
-    printf("%" PRIu64 " rounds: both succeeded in %" PRIu64 ", both failed in %" PRIu64 ", split in %" PRIu64 "\n", race.rounds,
-           race.both_ways[0], race.both_ways[1], race.split);
+    printf("%" PRIu64 " rounds: both succeeded in %" PRIu64 ", both failed in %" PRIu64
+           ", split in %" PRIu64 "\n",
+           race.rounds, race.both_ways[0], race.both_ways[1], race.split);
     assert_true(race.split == 0);
 }
 
-/* One arrives while the other gives up: in every round both succeed or both fail. Without the fence of the arrival, without the second
-   look, or without the look at V on completion, some rounds split. */
+/* One arrives while the other gives up: in every round both succeed or both fail. Without the
+   fence of the arrival, without the second look, or without the look at V on completion, some
+   rounds split. */
 static void both_or_none_while_one_gives_up(void **state)
 {
     (void)state;
     run_race(false);
 }
 
-/* The proposal of a dead rank lies there when the round begins: one decides it while the other arrives and withdraws it. */
+/* The proposal of a dead rank lies there when the round begins: one decides it while the other
+ * arrives and withdraws it. */
 static void both_or_none_over_a_dead_ranks_proposal(void **state)
 {
     (void)state;
@@ -142,8 +156,9 @@ static void *arrives_and_dies(void *arg)
     return NULL;
 }
 
-/* Rank 0 does its part and dies in the same breath; rank 2 has not come, so nothing is complete. Who looks at that moment, in whatever
-   order it sees the two, must not blame rank 0: it loads the alive word first, and what was done before a death is seen after it. */
+/* Rank 0 does its part and dies in the same breath; rank 2 has not come, so nothing is complete.
+   Who looks at that moment, in whatever order it sees the two, must not blame rank 0: it loads the
+   alive word first, and what was done before a death is seen after it. */
 static void who_did_its_part_and_died_is_not_blamed(void **state)
 {
     (void)state;
@@ -172,7 +187,13 @@ static void who_did_its_part_and_died_is_not_blamed(void **state)
 }
 
 enum { CROWD = 4 };
-static struct { pthread_barrier_t line; shared32 stop; shared64 k; int result[CROWD]; uint64_t rounds, failed, split; } crowd;
+static struct {
+    pthread_barrier_t line;
+    shared32 stop;
+    shared64 k;
+    int result[CROWD];
+    uint64_t rounds, failed, split;
+} crowd;
 
 static void *crowd_run(void *arg)
 {
@@ -202,7 +223,8 @@ static void *crowd_run(void *arg)
     return NULL;
 }
 
-/* Proposes again and again and never decides, as one that is killed right after its proposal: by a plain CAS from 0, as they do. */
+/* Proposes again and again and never decides, as one that is killed right after its proposal: by a
+ * plain CAS from 0, as they do. */
 static void *proposer_run(void *arg)
 {
     (void)arg;
@@ -233,7 +255,8 @@ static void all_or_none_under_foreign_proposals(void **state)
         pthread_join(ranks[p], NULL);
     pthread_join(proposer, NULL);
     pthread_barrier_destroy(&crowd.line);
-    printf("%" PRIu64 " rounds, %" PRIu64 " failed for all, %" PRIu64 " split\n", crowd.rounds, crowd.failed, crowd.split);
+    printf("%" PRIu64 " rounds, %" PRIu64 " failed for all, %" PRIu64 " split\n", crowd.rounds,
+           crowd.failed, crowd.split);
     assert_true(crowd.split == 0);
 }
 
@@ -265,8 +288,8 @@ static void a_world_that_crosses_the_end_of_the_number(void **state)
         assert_int_equal(team_end(team), 0);
         for (int r = 0; r < 3; r += 2) {
             if (team->rank[r].error[0])
-                fail_msg("rank %d: %d, rank 1 ended with 0x%x: %s%s", r, team->rank[r].error[0], (unsigned)team->status[1], team->rank[r].report,
-                         team_stderr(team));
+                fail_msg("rank %d: %d, rank 1 ended with 0x%x: %s%s", r, team->rank[r].error[0],
+                         (unsigned)team->status[1], team->rank[r].report, team_stderr(team));
             assert_int_equal(team->rank[r].wrong, 0);
             assert_int_equal(team->rank[r].error[1], -EOWNERDEAD);
         }

@@ -70,10 +70,14 @@ void rig_open(uint32_t size, const struct wait_ways *ways)
     rig.ways = ways ? *ways : (struct wait_ways){ rig_now, rig_sleep, rig_wake, rig_yield, NULL };
     for (uint32_t p = 0; p < size; p++) {
         struct watch *w = &rig.watch[p];
-        store_release32(mark(p), (1000 + p) | FUTEX_WAITERS);        /* held: nobody looks whether there is such a thread */
+        /* held: nobody looks whether there is such a thread */
+        store_release32(mark(p), (1000 + p) | FUTEX_WAITERS);
         store_release32(&rig.seats[p].state, SEAT_JOINED);
         process_self(&rig.seats[p].id);
-        *w = (struct watch){ .slot = rig.slot, .ways = &rig.ways, .arena = &rig.arena, .timeout_ns = -1, .warn_ns = -1, .name = "rig" };
+        *w = (struct watch){
+            .slot = rig.slot, .ways = &rig.ways, .arena = &rig.arena, .timeout_ns = -1,
+            .warn_ns = -1, .name = "rig"
+        };
         watch_begin(w, rig.members, p, size);
         w->seats = zeroed(size, sizeof *w->seats);
         w->seen = zeroed(size, sizeof *w->seen);
@@ -112,7 +116,10 @@ int rig_teardown(void **state)
     return 0;
 }
 
-struct claim claim_of(uint64_t seq) { return (struct claim){ .seq = seq, .descriptor = STAMP_A, .committer = -1 }; }
+struct claim claim_of(uint64_t seq)
+{
+    return (struct claim){ .seq = seq, .descriptor = STAMP_A, .committer = -1 };
+}
 
 void arrive_as(uint32_t p, uint64_t seq, uint64_t descriptor)
 {
@@ -136,7 +143,9 @@ uint64_t said(void) { return load_acquire64(&rig.slot->verdict); }
 int look(uint32_t p, uint64_t seq, bool late)
 {
     struct claim c = claim_of(seq);
-    struct wait wait = { &rig.members[p].arrival[seq & 1].seq, UINT64_MAX, -1, false, false, false };
+    struct wait wait = {
+        &rig.members[p].arrival[seq & 1].seq, UINT64_MAX, -1, false, false, false
+    };
     for (uint32_t q = 0; q < rig.size; q++)
         if (load_acquire64(&rig.members[q].arrival[seq & 1].seq) < seq) {
             wait = wait_for(&rig.members[q].arrival[seq & 1].seq, seq, q);
@@ -161,7 +170,7 @@ void expect_verdict(uint64_t seq, enum why why, uint32_t who)
 
 static int barrier_advance(struct op *op)
 {
-    if (!op->site) {                                 /* no site here: it says whether we have arrived */
+    if (!op->site) {                            /* no site here: it says whether we have arrived */
         op->site = 1;
         watch_arrive(op->watch, &op->claim);
     }
@@ -170,5 +179,7 @@ static int barrier_advance(struct op *op)
 
 struct op op_of(uint32_t p, uint64_t seq)
 {
-    return (struct op){ .watch = &rig.watch[p], .claim = claim_of(seq), .advance = barrier_advance, .timeout_ns = -1 };
+    return (struct op){
+        .watch = &rig.watch[p], .claim = claim_of(seq), .advance = barrier_advance, .timeout_ns = -1
+    };
 }

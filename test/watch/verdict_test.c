@@ -30,29 +30,35 @@ static void a_word_says_what_was_put_in(void **state)
         assert_int_equal(verdict_by(verdict_confirmed(v)), 1023);
         assert_int_equal(verdict_who(verdict_confirmed(v)), 16383);
         assert_int_equal(verdict_after(verdict_confirmed(v), UINT64_C(0x123456789)), 0);
-        assert_true((uint32_t)v != 0);               /* sleepers wait for the low half to be other than 0 */
+        assert_true((uint32_t)v != 0);      /* sleepers wait for the low half to be other than 0 */
     }
 }
 
 static void numbers_are_compared_around_their_end(void **state)
 {
     (void)state;
-    const uint64_t around[] = { UINT64_C(1) << 29, UINT64_C(1) << 30, UINT64_C(1) << 31, UINT64_C(1) << 32, UINT64_C(3) << 30, UINT64_C(1) << 40 };
+    const uint64_t around[] = {
+        UINT64_C(1) << 29, UINT64_C(1) << 30, UINT64_C(1) << 31, UINT64_C(1) << 32,
+        UINT64_C(3) << 30, UINT64_C(1) << 40
+    };
     for (size_t i = 0; i < sizeof around / sizeof around[0]; i++)
         for (int64_t a = -2; a <= 2; a++)
             for (int64_t b = -2; b <= 2; b++) {
                 uint64_t v = verdict_make(around[i] + (uint64_t)a, WHY_DIED, 0, 0);
                 assert_int_equal(verdict_after(v, around[i] + (uint64_t)b), a - b);
-                assert_int_equal(verdict_after(verdict_confirmed(v), around[i] + (uint64_t)b), a - b);
+                assert_int_equal(verdict_after(verdict_confirmed(v), around[i] + (uint64_t)b),
+                                 a - b);
             }
 }
 
 static void each_reason_has_its_error(void **state)
 {
     (void)state;
-    static const int error[] = { [WHY_DIED] = -EOWNERDEAD, [WHY_LEFT] = -EOWNERDEAD, [WHY_FREED] = -EOWNERDEAD, [WHY_DEADLINE] = -ETIMEDOUT,
-                                 [WHY_MISMATCH] = -EPROTO, [WHY_ABORT] = -ECANCELED, [WHY_DEADLOCK] = -EDEADLK, [WHY_INTERRUPT] = -ECANCELED,
-                                 [WHY_DEVICE] = -EIO };
+    static const int error[] = {
+        [WHY_DIED] = -EOWNERDEAD, [WHY_LEFT] = -EOWNERDEAD, [WHY_FREED] = -EOWNERDEAD,
+        [WHY_DEADLINE] = -ETIMEDOUT, [WHY_MISMATCH] = -EPROTO, [WHY_ABORT] = -ECANCELED,
+        [WHY_DEADLOCK] = -EDEADLK, [WHY_INTERRUPT] = -ECANCELED, [WHY_DEVICE] = -EIO
+    };
     for (unsigned why = WHY_DIED; why <= WHY_DEVICE; why++)
         assert_int_equal(verdict_error(verdict_confirmed(verdict_make(1, why, 0, 0))), error[why]);
 }
@@ -67,7 +73,8 @@ static void a_dead_proposers_proposal_is_decided(void **state)
     die(2);
     say(verdict_make(5, WHY_DEADLINE, 1, 2));        /* rank 1 proposed and was killed */
     die(1);
-    assert_int_equal(look(0, 5, false), -ETIMEDOUT); /* his reason stands, though we would have found another */
+    /* his reason stands, though we would have found another */
+    assert_int_equal(look(0, 5, false), -ETIMEDOUT);
     expect_verdict(5, WHY_DEADLINE, 2);
     assert_int_equal(verdict_by(said()), 1);
     assert_true(load_acquire32(&rig.watch[0].attention) & ATTENTION_BROKEN);
@@ -106,7 +113,8 @@ static void a_confirmed_verdict_is_final(void **state)
     assert_true(said() == v);
 }
 
-/* Who died without a mark only the finder has asked the system about; the verdict tells the others, and it alone must be believed. */
+/* Who died without a mark only the finder has asked the system about; the verdict tells the others,
+ * and it alone must be believed. */
 static void a_death_without_a_mark_is_passed_on(void **state)
 {
     (void)state;
@@ -125,7 +133,8 @@ static void a_stale_proposal_is_cleared(void **state)
     (void)state;
     arrive(0, 6);
     arrive(1, 6);
-    say(verdict_make(5, WHY_DIED, 1, 2));            /* all had reached 5; its proposer died before it withdrew */
+    /* all had reached 5; its proposer died before it withdrew */
+    say(verdict_make(5, WHY_DIED, 1, 2));
     assert_int_equal(look(0, 6, false), 0);
     assert_true(said() == 0);
     arrive(2, 6);
@@ -193,14 +202,18 @@ static void a_dead_rank_that_did_its_part_is_not_blamed(void **state)
 static void a_dead_committer_is_blamed(void **state)
 {
     (void)state;
-    struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, produced), .commit = 7, .committer = 2 };
+    struct claim c = {
+        .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, produced),
+        .commit = 7, .committer = 2
+    };
     struct wait wait = { &rig.members[2].produced, 3, 2, false, false, false };
     for (uint32_t p = 0; p < N; p++)
         arrive(p, 5);
     store_release64(&rig.members[2].produced, 6);
     assert_false(claim_holds(&rig.watch[0], &c));
     die(1);                                          /* no committer: it has done its part */
-    assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 1);      /* what we wait for has come; go on */
+    /* what we wait for has come; go on */
+    assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 1);
     wait.value = 7;
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 0);
     die(2);
@@ -210,11 +223,15 @@ static void a_dead_committer_is_blamed(void **state)
     assert_true(claim_holds(&rig.watch[0], &c));
 }
 
-/* Where all but this rank have done their part, its deadline names whom it waits for, and ends nothing once that has come. */
+/* Where all but this rank have done their part, its deadline names whom it waits for, and ends
+ * nothing once that has come. */
 static void a_deadline_names_no_one_who_has_done_his_part(void **state)
 {
     (void)state;
-    struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, folded), .commit = 7, .committer = -1 };
+    struct claim c = {
+        .seq = 5, .descriptor = STAMP_A,
+        .commit_at = offsetof(struct member, folded), .commit = 7, .committer = -1
+    };
     struct wait wait = { &rig.members[2].consumed, 3, 2, true, false, false };
     for (uint32_t p = 0; p < N; p++) {
         arrive(p, 5);
@@ -231,14 +248,17 @@ static void a_deadline_names_no_one_who_has_done_his_part(void **state)
 static void a_reader_that_is_gone_needs_no_waiting(void **state)
 {
     (void)state;
-    struct claim c = { .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, produced), .commit = 7, .committer = 0 };
+    struct claim c = {
+        .seq = 5, .descriptor = STAMP_A, .commit_at = offsetof(struct member, produced),
+        .commit = 7, .committer = 0
+    };
     struct wait wait = { &rig.members[2].consumed, 3, 2, true, false, false };
     for (uint32_t p = 0; p < N; p++)
         arrive(p, 5);
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 0);
     die(2);
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 1);
-    wait.leave = false;                              /* but one whose word is needed is not done with because it is gone */
+    wait.leave = false;     /* but one whose word is needed is not done with because it is gone */
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), 0);
     assert_true(said() == 0);
 }
@@ -247,7 +267,10 @@ static void a_reader_that_is_gone_needs_no_waiting(void **state)
 
 static struct claim complex_of(uint64_t seq)
 {
-    return (struct claim){ .seq = seq, .descriptor = STAMP_A, .commit_at = offsetof(struct member, given), .commit = seq, .committer = -1 };
+    return (struct claim){
+        .seq = seq, .descriptor = STAMP_A, .commit_at = offsetof(struct member, given),
+        .commit = seq, .committer = -1
+    };
 }
 
 static void a_private_difference_ends_it_for_all(void **state)
@@ -260,7 +283,8 @@ static void a_private_difference_ends_it_for_all(void **state)
             for (uint32_t p = 0; p < N; p++) {
                 arrive(p, 5);
                 if (p != finder)
-                    store_release64(&rig.members[p].given, 5);       /* all but the finder have done their part */
+                    /* all but the finder have done their part */
+                    store_release64(&rig.members[p].given, 5);
             }
             uint32_t other = (finder + 1) % N;
             struct wait wait = { &rig.members[finder].given, 5, (int)finder, false, false, false };
@@ -271,7 +295,7 @@ static void a_private_difference_ends_it_for_all(void **state)
                     c.differs = other + 1;
                 assert_false(claim_holds(&rig.watch[p], &c));
                 int r = verdict_look(&rig.watch[p], &c, &wait, false);
-                bool told = (finder + N - first) % N <= i;           /* has the finder looked by now? */
+                bool told = (finder + N - first) % N <= i;      /* has the finder looked by now? */
                 assert_int_equal(r, told ? -EPROTO : 0);
                 if (told)
                     expect_verdict(5, WHY_MISMATCH, other);
@@ -290,19 +314,23 @@ static void a_finder_that_dies_is_blamed_for_that(void **state)
         if (p < 2)
             store_release64(&rig.members[p].given, 5);
     }
-    die(2);                                          /* it had found a difference, or not: it has not given */
+    die(2);                             /* it had found a difference, or not: it has not given */
     assert_int_equal(verdict_look(&rig.watch[0], &c, &wait, false), -EOWNERDEAD);
     expect_verdict(5, WHY_DIED, 2);
     c.differs = 1;
-    assert_int_equal(verdict_look(&rig.watch[1], &c, &wait, false), -EOWNERDEAD);    /* whoever was first is right */
+    /* whoever was first is right */
+    assert_int_equal(verdict_look(&rig.watch[1], &c, &wait, false), -EOWNERDEAD);
 }
 
-/* A difference stands behind an abort, and before a death and a deadline; and a verdict of another's is accepted as it is. */
+/* A difference stands behind an abort, and before a death and a deadline; and a verdict of
+ * another's is accepted as it is. */
 static void a_difference_in_its_order(void **state)
 {
     (void)state;
     static const struct { bool abort, dead, late; enum why why; uint32_t who; } rows[] = {
-        { false, false, false, WHY_MISMATCH, 1 }, { false, true, false, WHY_MISMATCH, 1 }, { false, true, true, WHY_MISMATCH, 1 },
+        { false, false, false, WHY_MISMATCH, 1 },
+        { false, true, false, WHY_MISMATCH, 1 },
+        { false, true, true, WHY_MISMATCH, 1 },
         { true, true, true, WHY_ABORT, 2 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -322,7 +350,8 @@ static void a_difference_in_its_order(void **state)
     }
 }
 
-/* A table: what each rank is, whether the deadline has passed, and what must come out of rank 0's look. */
+/* A table: what each rank is, whether the deadline has passed, and what must come out of rank
+ * 0's look. */
 static void reasons_in_their_order(void **state)
 {
     (void)state;
@@ -341,18 +370,28 @@ static void reasons_in_their_order(void **state)
         { { { LIVES, 0, 1 }, { DIED, 0, 1 }, { LIVES, 0, 0 } }, false, WHY_NONE, 0 },
         { { { LIVES, 0, 1 }, { LIVES, QUIT_FREED, 0 }, { LIVES, 0, 0 } }, false, WHY_FREED, 1 },
         { { { LIVES, 0, 1 }, { DIED, QUIT_FREED, 0 }, { LIVES, 0, 0 } }, false, WHY_FREED, 1 },
-        { { { LIVES, 0, 1 }, { DIED, QUIT_LEFT, 0 }, { LIVES, 0, 0 } }, false, WHY_LEFT, 1 },     /* left, then its thread ended */
-        { { { LIVES, 0, 1 }, { LIVES, QUIT_LEFT, 0 }, { LIVES, 0, 0 } }, false, WHY_LEFT, 1 },    /* by another thread */
+        /* left, then its thread ended */
+        { { { LIVES, 0, 1 }, { DIED, QUIT_LEFT, 0 }, { LIVES, 0, 0 } }, false, WHY_LEFT, 1 },
+        /* by another thread */
+        { { { LIVES, 0, 1 }, { LIVES, QUIT_LEFT, 0 }, { LIVES, 0, 0 } }, false, WHY_LEFT, 1 },
         { { { LIVES, 0, 1 }, { LIVES, QUIT_FREED, 1 }, { LIVES, 0, 0 } }, false, WHY_NONE, 0 },
         { { { LIVES, 0, 1 }, { LIVES, QUIT_LEFT, 1 }, { LIVES, 0, 0 } }, false, WHY_NONE, 0 },
-        { { { LIVES, QUIT_LEFT, 1 }, { LIVES, 0, 0 }, { LIVES, 0, 0 } }, false, WHY_NONE, 0 },    /* our own leaving ends nothing */
-        { { { LIVES, QUIT_ABORT, 1 }, { LIVES, 0, 0 }, { LIVES, 0, 0 } }, false, WHY_ABORT, 0 },  /* our own abort does */
-        { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT, 1 }, { LIVES, 0, 0 } }, false, WHY_ABORT, 1 },  /* reached or not */
-        { { { LIVES, 0, 1 }, { DIED, 0, 0 }, { LIVES, QUIT_ABORT, 0 } }, true, WHY_ABORT, 2 },    /* before death and deadline */
-        { { { LIVES, 0, 1 }, { LIVES, QUIT_FREED, 0 }, { LIVES, QUIT_ABORT | QUIT_LEFT, 0 } }, false, WHY_ABORT, 2 },
-        { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT, 0 }, { LIVES, QUIT_INTERRUPT, 0 } }, false, WHY_ABORT, 1 },
-        { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT | QUIT_INTERRUPT, 0 }, { LIVES, 0, 0 } }, false, WHY_INTERRUPT, 1 },
-        { { { LIVES, 0, 1 }, { LIVES, 0, 2 }, { DIED, 0, 0 } }, true, WHY_MISMATCH, 1 },          /* 2: arrived with something else */
+        /* our own leaving ends nothing */
+        { { { LIVES, QUIT_LEFT, 1 }, { LIVES, 0, 0 }, { LIVES, 0, 0 } }, false, WHY_NONE, 0 },
+        /* our own abort does */
+        { { { LIVES, QUIT_ABORT, 1 }, { LIVES, 0, 0 }, { LIVES, 0, 0 } }, false, WHY_ABORT, 0 },
+        /* reached or not */
+        { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT, 1 }, { LIVES, 0, 0 } }, false, WHY_ABORT, 1 },
+        /* before death and deadline */
+        { { { LIVES, 0, 1 }, { DIED, 0, 0 }, { LIVES, QUIT_ABORT, 0 } }, true, WHY_ABORT, 2 },
+        { { { LIVES, 0, 1 }, { LIVES, QUIT_FREED, 0 }, { LIVES, QUIT_ABORT | QUIT_LEFT, 0 } },
+          false, WHY_ABORT, 2 },
+        { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT, 0 }, { LIVES, QUIT_INTERRUPT, 0 } }, false,
+          WHY_ABORT, 1 },
+        { { { LIVES, 0, 1 }, { LIVES, QUIT_ABORT | QUIT_INTERRUPT, 0 }, { LIVES, 0, 0 } }, false,
+          WHY_INTERRUPT, 1 },
+        /* 2: arrived with something else */
+        { { { LIVES, 0, 1 }, { LIVES, 0, 2 }, { DIED, 0, 0 } }, true, WHY_MISMATCH, 1 },
         { { { LIVES, 0, 1 }, { DIED, 0, 0 }, { LIVES, 0, 2 } }, true, WHY_DIED, 1 },
         { { { LIVES, 0, 1 }, { LIVES, 0, 0 }, { DIED, 0, 2 } }, false, WHY_MISMATCH, 2 },
     };
@@ -370,8 +409,11 @@ static void reasons_in_their_order(void **state)
         }
         int r = look(0, 5, rows[i].late);
         if ((rows[i].why == WHY_NONE && (r != 0 || said() != 0))
-            || (rows[i].why != WHY_NONE && (r != verdict_error(said()) || verdict_why(said()) != rows[i].why || verdict_who(said()) != rows[i].who)))
-            fail_msg("row %zu: result %d, reason %d, rank %u", i, r, (int)verdict_why(said()), verdict_who(said()));
+            || (rows[i].why != WHY_NONE
+                && (r != verdict_error(said()) || verdict_why(said()) != rows[i].why
+                    || verdict_who(said()) != rows[i].who)))
+            fail_msg("row %zu: result %d, reason %d, rank %u", i, r, (int)verdict_why(said()),
+                     verdict_who(said()));
     }
 }
 
@@ -385,8 +427,12 @@ static void everybody_finds_the_mismatch(void **state)
             say(0);
             for (uint32_t i = 0; i < N; i++) {
                 uint32_t p = (first + i) % N;
-                struct claim c = { .seq = 5, .descriptor = p == other ? STAMP_B : STAMP_A, .committer = -1 };
-                struct wait wait = { &rig.members[0].arrival[1].seq, UINT64_MAX, 0, false, false, false };
+                struct claim c = {
+                    .seq = 5, .descriptor = p == other ? STAMP_B : STAMP_A, .committer = -1
+                };
+                struct wait wait = {
+                    &rig.members[0].arrival[1].seq, UINT64_MAX, 0, false, false, false
+                };
                 assert_int_equal(verdict_look(&rig.watch[p], &c, &wait, false), -EPROTO);
             }
             assert_int_equal(verdict_why(said()), WHY_MISMATCH);
@@ -394,14 +440,16 @@ static void everybody_finds_the_mismatch(void **state)
         }
 }
 
-/* Counts of 2^29 and more travel as a hash; two with the same hash are told apart by the whole value beside it. */
+/* Counts of 2^29 and more travel as a hash; two with the same hash are told apart by the whole
+ * value beside it. */
 static void counts_with_the_same_hash_differ(void **state)
 {
     (void)state;
     enum { TRIED = 1 << 17 };
     uint64_t *by_hash = zeroed(TRIED, sizeof *by_hash), one = 0, two = 0, random = 1;
     for (uint64_t i = 0; !two && i < (UINT64_C(1) << 24); i++) {
-        uint64_t count = STAMP_HASHED + team_random(&random) % (UINT64_C(1) << 40), stamp = fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, count);
+        uint64_t count = STAMP_HASHED + team_random(&random) % (UINT64_C(1) << 40),
+                 stamp = fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, count);
         uint64_t *seat = &by_hash[stamp % TRIED];
         if (*seat && fingerprint_make(KIND_ALL_REDUCE, TUTTI_U8, TUTTI_SUM, 0, *seat) == stamp) {
             one = *seat;
@@ -428,14 +476,16 @@ static void a_quit_is_told_in_its_order(void **state)
     (void)state;
     verdict_quit(&rig.watch[1], QUIT_LEFT);
     verdict_quit(&rig.watch[1], QUIT_ABORT);
-    assert_int_equal(load_acquire32(&rig.members[1].quit), QUIT_LEFT | QUIT_ABORT);      /* or-ed, never stored over */
+    /* or-ed, never stored over */
+    assert_int_equal(load_acquire32(&rig.members[1].quit), QUIT_LEFT | QUIT_ABORT);
     assert_int_equal(load_acquire32(&rig.slot->news), 2);
     assert_int_equal(rig.wakes, 2);
     assert_ptr_equal(rig.woken[1], &rig.slot->news);
     assert_true(load_acquire32(&rig.watch[1].attention) & ATTENTION_BROKEN);
 }
 
-/* Who arrives after it finds it failed, though all have arrived then, and whoever aborted has not looked yet. */
+/* Who arrives after it finds it failed, though all have arrived then, and whoever aborted has not
+ * looked yet. */
 static void an_abort_fails_what_is_under_way(void **state)
 {
     (void)state;
@@ -446,7 +496,7 @@ static void an_abort_fails_what_is_under_way(void **state)
             struct claim c = claim_of(5);
             arrive(0, 5);
             if (stale)
-                say(verdict_make(4, WHY_DEADLINE, 1, 2));            /* of an operation that all have left */
+                say(verdict_make(4, WHY_DEADLINE, 1, 2));   /* of an operation that all have left */
             verdict_quit(&rig.watch[0], interrupt ? QUIT_INTERRUPT : QUIT_ABORT);
             expect_verdict(5, interrupt ? WHY_INTERRUPT : WHY_ABORT, 0);
             assert_int_equal(verdict_state(said()), VERDICT_CONFIRMED);
@@ -457,7 +507,8 @@ static void an_abort_fails_what_is_under_way(void **state)
         }
 }
 
-/* All have arrived, or nothing is under way: what has come to its end has. Nor is another's verdict written over. */
+/* All have arrived, or nothing is under way: what has come to its end has. Nor is another's verdict
+ * written over. */
 static void an_abort_fails_nothing_that_is_over(void **state)
 {
     (void)state;
@@ -488,7 +539,8 @@ static void a_writer_leaves_the_sleepers_alone(void **state)
     watch_raise(&rig.watch[1], &rig.members[1].produced, 4);
     assert_int_equal(load_acquire32(&rig.members[1].sleepers), 2);
     assert_int_equal(rig.wakes, 2);
-    assert_ptr_equal(rig.woken[0], low_half(&rig.members[1].arrival[1].seq));            /* the word of its parity */
+    /* the word of its parity */
+    assert_ptr_equal(rig.woken[0], low_half(&rig.members[1].arrival[1].seq));
     assert_ptr_equal(rig.woken[1], low_half(&rig.members[1].produced));
 }
 
@@ -513,7 +565,7 @@ static void with_a_device_all_must_have_placed(void **state)
 {
     (void)state;
     for (uint64_t seq = 5; seq < 9; seq++) {
-        bool device = seq != 7;                      /* in 7 nobody has one, though the comm has seen some */
+        bool device = seq != 7;             /* in 7 nobody has one, though the comm has seen some */
         for (uint32_t p = 0; p < N; p++) {
             assert_false(holds(0, seq));
             if (device && p == seq % N)
@@ -532,7 +584,8 @@ static void with_a_device_all_must_have_placed(void **state)
     }
 }
 
-/* A host rank has come and died: nothing is missing of it until a device rank comes, which asks more of all. */
+/* A host rank has come and died: nothing is missing of it until a device rank comes, which asks
+ * more of all. */
 static void who_died_before_its_result_was_placed(void **state)
 {
     (void)state;
@@ -570,7 +623,7 @@ static void a_failed_device_is_a_reason(void **state)
     place(1, 5);
     verdict_quit(&rig.watch[2], QUIT_DEVICE);
     assert_true(load_acquire32(&rig.watch[2].attention) & ATTENTION_BROKEN);
-    assert_int_equal(look(0, 5, true), -EIO);        /* before the deadline, which has passed, too */
+    assert_int_equal(look(0, 5, true), -EIO);       /* before the deadline, which has passed, too */
     expect_verdict(5, WHY_DEVICE, 2);
     assert_int_equal(look(1, 5, false), -EIO);
 }
@@ -588,7 +641,8 @@ static void a_late_device_names_its_own_rank(void **state)
     expect_verdict(5, WHY_DEADLINE, 1);
 }
 
-/* The same, with a word that tells when it is ready: which ends the wait, and nothing of the operation. */
+/* The same, with a word that tells when it is ready: which ends the wait, and nothing of
+ * the operation. */
 static void a_late_disk_names_its_own_rank(void **state)
 {
     (void)state;

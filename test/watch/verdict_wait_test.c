@@ -1,6 +1,6 @@
 /* ctest: timeout=120 labels=faults,tsan */
-/* Waits that a verdict ends: that of an operation, asleep or not, and that of a rank which lent
- * its buffers, for their readers. What a sleep watches, and what happens during it, is the test's. */
+/* Waits that a verdict ends: that of an operation, asleep or not, and that of a rank which lent its
+ * buffers, for their readers. What a sleep watches, and what happens during it, is the test's. */
 #include "verdict_rig.h"
 
 #include "watch/drive.h"
@@ -16,7 +16,10 @@
 
 /* ---- the operation has succeeded, and who lent its buffers waits for their readers ---- */
 
-static struct wait exit_of(uint32_t reader) { return wait_for_or_gone(&rig.members[reader].consumed, 9, reader); }
+static struct wait exit_of(uint32_t reader)
+{
+    return wait_for_or_gone(&rig.members[reader].consumed, 9, reader);
+}
 
 static void an_exit_ends_by_the_reader_alone(void **state)
 {
@@ -28,19 +31,19 @@ static void an_exit_ends_by_the_reader_alone(void **state)
         arrive(p, 5);
     assert_int_equal(verdict_look(w, &c, &wait, false), 0);
     assert_true(w->over);
-    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* no deadline, */
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);    /* no deadline, */
     verdict_quit(&rig.watch[1], QUIT_ABORT);
     verdict_quit(&rig.watch[0], QUIT_INTERRUPT);
-    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* no abort, not our own, */
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);    /* no abort, not our own, */
     die(1);
-    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* nobody else's death, */
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);    /* nobody else's death, */
     say(verdict_confirmed(verdict_make(6, WHY_ABORT, 1, 1)));
-    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* and no later verdict ends it, */
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);    /* and no later verdict ends it, */
     say(verdict_make(5, WHY_DEADLINE, 1, 2));
-    assert_int_equal(verdict_look(w, &c, &wait, true), 0);           /* a proposal for it is withdrawn, */
+    assert_int_equal(verdict_look(w, &c, &wait, true), 0);    /* a proposal for it is withdrawn, */
     assert_true(said() == 0 && w->over && w->failed == 0);
     store_release64(&rig.members[2].consumed, 8);
-    assert_int_equal(verdict_look(w, &c, &wait, false), 0);          /* and not quite is not yet */
+    assert_int_equal(verdict_look(w, &c, &wait, false), 0);   /* and not quite is not yet */
     store_release64(&rig.members[2].consumed, 9);
     assert_int_equal(verdict_look(w, &c, &wait, false), 1);
     assert_false(w->over);
@@ -68,12 +71,14 @@ static void an_exit_ends_by_the_readers_end(void **state)
     }
 }
 
-/* Alive, but past it: it has freed the comm, left, or come to a later operation. An abort, or where it stands, say nothing of its reading. */
+/* Alive, but past it: it has freed the comm, left, or come to a later operation. An abort, or where
+ * it stands, say nothing of its reading. */
 static void an_exit_ends_when_the_reader_is_past_it(void **state)
 {
     (void)state;
     static const struct { uint32_t quit; uint64_t arrived; int gives; } rows[] = {
-        { 0, 5, 0 }, { QUIT_ABORT, 5, 0 }, { QUIT_INTERRUPT, 5, 0 }, { QUIT_FREED, 5, 1 }, { QUIT_LEFT, 5, 1 }, { 0, 6, 1 }, { QUIT_ABORT, 6, 1 },
+        { 0, 5, 0 }, { QUIT_ABORT, 5, 0 }, { QUIT_INTERRUPT, 5, 0 }, { QUIT_FREED, 5, 1 },
+        { QUIT_LEFT, 5, 1 }, { 0, 6, 1 }, { QUIT_ABORT, 6, 1 },
     };
     struct claim c = claim_of(5);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -93,7 +98,8 @@ static void an_exit_ends_when_the_reader_is_past_it(void **state)
     }
 }
 
-/* What is waited for now is no exit: with the claim fulfilled nobody has to wait for anything else. */
+/* What is waited for now is no exit: with the claim fulfilled nobody has to wait for
+ * anything else. */
 static void without_leave_a_fulfilled_claim_goes_on(void **state)
 {
     (void)state;
@@ -119,14 +125,17 @@ static void a_confirmed_verdict_ends_an_exit(void **state)
     assert_false(rig.watch[0].over);
 }
 
-/* An exit sleeps whole slices, also past its deadline, on words as they are: a verdict on a later operation and news of an abort stay. */
+/* An exit sleeps whole slices, also past its deadline, on words as they are: a verdict on a later
+ * operation and news of an abort stay. */
 static void an_exit_sleeps(void **state)
 {
     (void)state;
     struct watch *w = &rig.watch[0];
     struct futex_word words[FUTEX_WORDS];
     struct drive_sleep sleep;
-    struct op op = { .watch = w, .claim = claim_of(5), .wait = exit_of(2), .timeout_ns = 1000, .slices = 4 };
+    struct op op = {
+        .watch = w, .claim = claim_of(5), .wait = exit_of(2), .timeout_ns = 1000, .slices = 4
+    };
     for (uint32_t p = 0; p < N; p++)
         arrive(p, 5);
     rig.now = 1;
@@ -140,13 +149,16 @@ static void an_exit_sleeps(void **state)
     int n = drive_gather(&op, words, FUTEX_WORDS, &sleep);
     assert_int_equal(n, 5);
     for (int i = 0; i < n; i++)
-        assert_int_equal(load_acquire32(words[i].word), words[i].seen);      /* nothing there that ends the sleep at once */
+        /* nothing there that ends the sleep at once */
+        assert_int_equal(load_acquire32(words[i].word), words[i].seen);
     assert_ptr_equal(words[0].word, low_half(&rig.members[2].consumed));
     assert_ptr_equal(words[1].word, low_half(&rig.slot->verdict));
     assert_ptr_equal(words[2].word, &rig.slot->news);
     drive_retire(&rig.ways, &sleep);
     /* The same wait before the claim is fulfilled: each of them ends it. */
-    struct op before = { .watch = w, .claim = claim_of(7), .wait = exit_of(2), .timeout_ns = 1000000000, .slices = 4 };
+    struct op before = {
+        .watch = w, .claim = claim_of(7), .wait = exit_of(2), .timeout_ns = 1000000000, .slices = 4
+    };
     say(0);
     store_release32(&rig.members[1].quit, 0);
     assert_int_equal(drive_look(&before), 0);
@@ -187,7 +199,8 @@ static void a_sleep_watches_all_that_can_end_it(void **state)
     assert_true(sleeps_on(low_half(&rig.members[2].arrival[1].seq), 0));
     assert_true(sleeps_on(low_half(&rig.slot->verdict), 0));
     assert_true(sleeps_on(&rig.slot->news, 3));
-    assert_true(sleeps_on(mark(1), 1001 | FUTEX_WAITERS));           /* also of one that has arrived: it may fail the operation's next phase */
+    /* also of one that has arrived: it may fail the operation's next phase */
+    assert_true(sleeps_on(mark(1), 1001 | FUTEX_WAITERS));
     assert_true(sleeps_on(mark(2), 1002 | FUTEX_WAITERS));
     assert_int_equal(load_acquire32(&rig.members[2].sleepers), 0);   /* taken back */
 }
@@ -201,7 +214,8 @@ static void dies_and_completes(struct rig *r)
     r->wakes = 0;
 }
 
-/* The kernel woke this sleeper alone. It finds its operation complete, and still wakes the others on that mark. */
+/* The kernel woke this sleeper alone. It finds its operation complete, and still wakes the others
+ * on that mark. */
 static void a_death_is_passed_on_before_anything_else(void **state)
 {
     (void)state;
@@ -242,7 +256,8 @@ static void more_ranks_than_one_sleep_can_watch(void **state)
     op.timeout_ns = 50000000;
     assert_int_equal(drive_to_end(&op), -ETIMEDOUT);
     assert_int_equal(rig.slept_words, FUTEX_WORDS);
-    assert_true(sleeps_on(mark(1), 1001 | FUTEX_WAITERS));           /* its neighbours; the others have theirs */
+    /* its neighbours; the others have theirs */
+    assert_true(sleeps_on(mark(1), 1001 | FUTEX_WAITERS));
 }
 
 static void a_kept_operation_is_late_and_whole(void **state)
@@ -260,7 +275,8 @@ static void a_kept_operation_is_late_and_whole(void **state)
 
 static void oversleeps(struct rig *r)
 {
-    r->now += r->sleeps == 2 ? UINT64_C(3600000000000) : 0;          /* the machine was suspended for an hour */
+    /* the machine was suspended for an hour */
+    r->now += r->sleeps == 2 ? UINT64_C(3600000000000) : 0;
     if (r->sleeps == 4)
         arrive(2, 5);
 }

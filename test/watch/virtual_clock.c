@@ -4,7 +4,9 @@
 #include <sched.h>
 #include <stdbool.h>
 
-struct virtual_clock time_here = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
+struct virtual_clock time_here = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER
+};
 
 static struct sleeper sleepers[TIME_SLEEPERS];
 static struct wait_ways ways[TIME_SLEEPERS];

@@ -1,5 +1,6 @@
-/* A clock of a test's own. Ranks, or threads of ranks, sleep by it: it stands still while any of them runs, and goes on to the first one's waking
- * when all of them sleep. What is counted by it is how long they slept, slice by slice, and the same on every machine. */
+/* A clock of a test's own. Ranks, or threads of ranks, sleep by it: it stands still while any of
+ * them runs, and goes on to the first one's waking when all of them sleep. What is counted by it is
+ * how long they slept, slice by slice, and the same on every machine. */
 #ifndef TEST_WATCH_VIRTUAL_CLOCK_H
 #define TEST_WATCH_VIRTUAL_CLOCK_H
 
@@ -25,7 +26,7 @@ extern struct virtual_clock time_here;
 void time_open(uint64_t now, int running);
 uint64_t time_now(void *arg);
 int  time_sleep(int sleeper, uint64_t ns);
-void time_leave(void);                               /* one runs no more, and sleeps by this clock no more */
+void time_leave(void);                      /* one runs no more, and sleeps by this clock no more */
 void time_leave_locked(void);
 struct wait_ways *time_ways(int sleeper);
 

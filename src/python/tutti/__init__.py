@@ -9,7 +9,8 @@
 
     tutti run -n 4 python3 first.py
 
-init() gives the world as a Comm; each of its methods is also a function here, which acts on the world that init() made last.
+init() gives the world as a Comm; each of its methods is also a function here, which acts on the
+world that init() made last.
 """
 import os as _os
 
@@ -28,6 +29,7 @@ _tutti.set_work(Work)
 
 __version__: str = _tutti.version()
 
-__all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "Op", "RankDied", "Timeout", "Work", "init",
+__all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "Op",
+           "RankDied", "Timeout", "Work", "init",
            "spawn"]
 __all__ += _default.__all__

@@ -1,5 +1,6 @@
-"""What the package stands on: the extension, or, where it cannot be imported (another Python, no compiler when the package was made) or
-TUTTI_PYTHON_PLAIN=1 asks for it, the same in Python over ctypes: slower by 20 to 40 µs a call."""
+"""What the package stands on: the extension, or, where it cannot be imported (another Python, no
+compiler when the package was made) or TUTTI_PYTHON_PLAIN=1 asks for it, the same in Python over
+ctypes: slower by 20 to 40 µs a call."""
 import os
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ else:
         try:
             _plain.open_library()
         except OSError as error:
-            raise ImportError(f"{error}; and the extension: {missing}" if missing else str(error)) from None
+            raise ImportError(f"{error}; and the extension: {missing}" if missing
+                              else str(error)) from None
         return _plain
 
     core = _chosen()

@@ -1,4 +1,5 @@
-"""The world's methods as functions of the package: tutti.all_reduce(x) is all_reduce of the world that init() made last."""
+"""The world's methods as functions of the package: tutti.all_reduce(x) is all_reduce of the world
+that init() made last."""
 import functools
 import inspect
 from typing import Any, Callable, Concatenate, ParamSpec, Tuple, TypeVar
@@ -10,10 +11,12 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 __all__ = [
-    "rank", "size", "failed", "finalize", "barrier", "broadcast", "reduce", "all_reduce", "all_reduce_many", "reduce_scatter",
-    "all_gather", "gather", "scatter", "all_to_all", "scan", "exscan", "op", "same", "all_gather_v", "gather_v", "scatter_v",
-    "reduce_scatter_v", "all_to_all_v", "send", "recv", "probe", "split", "create", "shrink", "agree", "abort", "set_timeout",
-    "first", "once", "turn", "seed", "seed_everything", "get", "add", "compare_set", "delete", "share", "load", "save",
+    "rank", "size", "failed", "finalize", "barrier", "broadcast", "reduce", "all_reduce",
+    "all_reduce_many", "reduce_scatter", "all_gather", "gather", "scatter", "all_to_all", "scan",
+    "exscan", "op", "same", "all_gather_v", "gather_v", "scatter_v", "reduce_scatter_v",
+    "all_to_all_v", "send", "recv", "probe", "split", "create", "shrink", "agree", "abort",
+    "set_timeout", "first", "once", "turn", "seed", "seed_everything", "get", "add", "compare_set",
+    "delete", "share", "load", "save",
 ]           # but set: `from tutti import *` leaves Python's own alone
 
 
@@ -33,7 +36,8 @@ def failed() -> Tuple[int, ...]:
 
 
 def finalize() -> None:
-    """Leaves the world and frees all its comms. Waits for nobody. The world that was made before it, if any, is in its place."""
+    """Leaves the world and frees all its comms. Waits for nobody. The world that was made before
+    it, if any, is in its place."""
     _worlds.current().finalize()
 
 

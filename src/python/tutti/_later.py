@@ -1,7 +1,8 @@
 """Who calls what add_done_callback was given: one thread of the package, started by the first use.
 
-The library tells of the end of a work in a thread of its own, which must not wait for the interpreter; so it only leaves a note
-(src/python/ended.c), and this thread fetches it. Works that were started before the first use, when nobody asked to be told, are looked at again and again,
+The library tells of the end of a work in a thread of its own, which must not wait for the
+interpreter; so it only leaves a note (src/python/ended.c), and this thread fetches it. Works that
+were started before the first use, when nobody asked to be told, are looked at again and again,
 after 1 to 16 ms, until they have ended.
 """
 import os
@@ -19,7 +20,7 @@ _thread: Optional[threading.Thread] = None
 
 def add(work: Any, function: Callable[[Any], Any]) -> None:
     with _lock:
-        waiting = getattr(work, "_callbacks", None)             # None: none so far; () they have been called
+        waiting = getattr(work, "_callbacks", None)    # None: none so far; () they have been called
         if waiting:
             waiting.append(function)
             return
@@ -43,11 +44,12 @@ def _call(function: Callable[[Any], Any], work: Any) -> None:
 
 
 def _finish(work: Any) -> None:
-    """The end is told a moment before the library has let go of the operation: that is awaited first, so that the comm is free."""
+    """The end is told a moment before the library has let go of the operation: that is awaited
+    first, so that the comm is free."""
     try:
         work.wait(-1)
     except Exception:
-        pass                                                    # it is the program's, when that waits
+        pass                                                  # it is the program's, when that waits
     with _lock:
         waiting, work._callbacks = work._callbacks, ()
     for function in waiting:

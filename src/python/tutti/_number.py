@@ -1,4 +1,5 @@
-"""Python's numbers have no end, the library's have. What does not fit is refused, with its name and the range, never cut or clamped."""
+"""Python's numbers have no end, the library's have. What does not fit is refused, with its name and
+the range, never cut or clamped."""
 import errno
 import math
 import operator
@@ -14,8 +15,10 @@ LONGEST = INT[1] // 1000                # seconds whose milliseconds are an int
 
 
 def refuse(what: str, value: Any, within: Tuple[int, int] = INT) -> NoReturn:
-    shown = str(value) if -1 << 200 < value < 1 << 200 else f"an integer of {value.bit_length()} bits"
-    raise Invalid(f"{what} is {shown}: expected an integer from {within[0]} to {within[1]}", errno.EINVAL)
+    shown = (str(value) if -1 << 200 < value < 1 << 200 else f"an integer of {value.bit_length()} "
+                                                             "bits")
+    raise Invalid(f"{what} is {shown}: expected an integer from {within[0]} to {within[1]}",
+                  errno.EINVAL)
 
 
 def whole(what: str, value: Any, within: Tuple[int, int] = INT) -> int:
@@ -26,8 +29,8 @@ def whole(what: str, value: Any, within: Tuple[int, int] = INT) -> int:
 
 
 def refuse_timeout(timeout: Any) -> NoReturn:
-    raise Invalid(f"timeout is {timeout}: expected seconds, at most {LONGEST}; None is the default, a negative one or math.inf none",
-                  errno.EINVAL)
+    raise Invalid(f"timeout is {timeout}: expected seconds, at most {LONGEST}; None is the "
+                  "default, a negative one or math.inf none", errno.EINVAL)
 
 
 def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
@@ -35,7 +38,8 @@ def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
     if timeout is None:
         return zero
     if timeout == 0:
-        raise ValueError("a timeout of 0 seconds: give more, or test() of the Work; None is the default, a negative one none")
+        raise ValueError("a timeout of 0 seconds: give more, or test() of the Work; None is the "
+                         "default, a negative one none")
     if timeout < 0 or timeout == math.inf:
         return -1
     if not timeout <= LONGEST:          # nor is it a number, if it is none

@@ -5,9 +5,11 @@ from typing import Any, Callable
 
 from ._core import core as _tutti
 
-# By tutti_type: what NumPy and what a memoryview calls an element. Of bf16 and the 8-bit floats, which they do not know, the bits.
-_ELEMENTS = [("i1", "b"), ("u1", "B"), ("i2", "h"), ("u2", "H"), ("i4", "i"), ("u4", "I"), ("i8", "q"), ("u8", "Q"), ("f2", "e"), ("u2", "H"),
-             ("f4", "f"), ("f8", "d"), ("?", "?"), ("c8", "f"), ("c16", "d"), ("u1", "B"), ("u1", "B")]
+# By tutti_type: what NumPy and what a memoryview calls an element. Of bf16 and the 8-bit floats,
+# which they do not know, the bits.
+_ELEMENTS = [("i1", "b"), ("u1", "B"), ("i2", "h"), ("u2", "H"), ("i4", "i"), ("u4", "I"),
+             ("i8", "q"), ("u8", "Q"), ("f2", "e"), ("u2", "H"), ("f4", "f"), ("f8", "d"),
+             ("?", "?"), ("c8", "f"), ("c16", "d"), ("u1", "B"), ("u1", "B")]
 
 _closes = False
 
@@ -19,14 +21,16 @@ def _shown(view: memoryview, kind: int) -> Any:
 
 
 def _of_bytes(function: Callable[[Any, Any], Any]) -> Callable[[memoryview, memoryview, int], None]:
-    """As the library calls it. It knows the function alone, not the comm, which it must not keep."""
+    """As the library calls it. It knows the function alone, not the comm, which it must
+    not keep."""
     def run(in_: memoryview, inout: memoryview, kind: int) -> None:
         function(_shown(in_, kind), _shown(inout, kind))
     return run
 
 
 class Op:
-    """What comm.op() returns: an operation for reductions on that comm. It stays until free(), or until the comm goes."""
+    """What comm.op() returns: an operation for reductions on that comm. It stays until free(), or
+    until the comm goes."""
 
     __slots__ = ("_comm", "_number")
 
@@ -42,7 +46,8 @@ class Op:
 
     def number(self, comm: Any) -> int:
         if comm is not self._comm:
-            raise ValueError("this operation belongs to another comm: make one by op() of this comm")
+            raise ValueError(
+                "this operation belongs to another comm: make one by op() of this comm")
         if self._number is None:
             raise ValueError("this operation has been freed")
         return self._number

@@ -55,7 +55,8 @@ def seed_everything(seed: int) -> int:
     except ImportError:
         pass
     else:
-        numpy.random.seed([seed & 0xFFFFFFFF, seed >> 32, 1])           # not the numbers of random, which is the same generator
+        # not the numbers of random, which is the same generator
+        numpy.random.seed([seed & 0xFFFFFFFF, seed >> 32, 1])
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(seed)
@@ -73,11 +74,13 @@ def _described(array: Any) -> Tuple[Any, Any]:
     view = memoryview(array)
     letter = view.format.lstrip("@=<" if sys.byteorder == "little" else "@=>")
     try:
-        fits = memoryview(bytes(view.itemsize)).cast(letter).itemsize == view.itemsize      # type: ignore[call-overload]
+        fits = memoryview(bytes(view.itemsize)).cast(
+            letter).itemsize == view.itemsize      # type: ignore[call-overload]
     except (ValueError, TypeError):
         fits = False
     if not fits:
-        raise TypeError(f"share: no memoryview shows elements of format {view.format!r}: give a NumPy array of them")
+        raise TypeError(f"share: no memoryview shows elements of format {view.format!r}: give a "
+                        "NumPy array of them")
     return ("view", letter, view.shape), view if view.c_contiguous else bytes(view)
 
 
@@ -86,7 +89,9 @@ def _shown(memory: Any, how: Any) -> Any:
     if kind == "numpy":
         import numpy
         full = math.prod(shape) * element.itemsize
-        array = numpy.frombuffer(memory, element).reshape(shape) if full else numpy.ndarray(shape, element, b"")
+        array = numpy.frombuffer(memory, element).reshape(shape) if full else numpy.ndarray(shape,
+                                                                                            element,
+                                                                                            b"")
         array.flags.writeable = False
         return array
     view = memoryview(memory)
@@ -94,7 +99,8 @@ def _shown(memory: Any, how: Any) -> Any:
 
 
 def share(comm: Any, array: Any, root: int) -> Any:
-    """Root copies and tells; what keeps it from that it tells, too, so that nobody waits for ever."""
+    """Root copies and tells; what keeps it from that it tells, too, so that nobody waits
+    for ever."""
     said = b""
     failure = None
     if comm.rank == root:

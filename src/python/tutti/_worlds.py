@@ -1,7 +1,8 @@
 """Which world the functions of the package act on.
 
-A thread that has made a world of its own acts on that; any other on the world that the process has. Where several threads of a process are
-ranks, a thread that is none has no world to act on. A world that is finalized is forgotten, and the one before it is in its place.
+A thread that has made a world of its own acts on that; any other on the world that the process has.
+Where several threads of a process are ranks, a thread that is none has no world to act on. A world
+that is finalized is forgotten, and the one before it is in its place.
 """
 import threading
 from typing import TYPE_CHECKING, List, Tuple
@@ -11,7 +12,8 @@ from .errors import Error
 if TYPE_CHECKING:
     from .comm import Comm
 
-_made: List[Tuple[object, "Comm"]] = []     # in the order of init: (whose thread, the world); replaced, never changed
+# in the order of init: (whose thread, the world); replaced, never changed
+_made: List[Tuple[object, "Comm"]] = []
 _lock = threading.Lock()
 _thread = threading.local()
 
@@ -44,5 +46,6 @@ def current() -> "Comm":
     if not there:
         raise Error("this process is no rank: call tutti.init() first")
     if len({id(thread) for thread, _ in there}) > 1:
-        raise Error("several threads of this process are ranks, and this one is none: call tutti.init() in it, or use what init() gave there")
+        raise Error("several threads of this process are ranks, and this one is none: call "
+                    "tutti.init() in it, or use what init() gave there")
     return there[-1][1]

@@ -18,10 +18,12 @@ ANY = -1
 
 _KIND = _tutti.KINDS
 _BY_BUFFER, _AS_BYTES = -1, -2
-_OPS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4, "band": 5, "bor": 6, "bxor": 7, "land": 8, "lor": 9, "lxor": 10,
+_OPS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4, "band": 5, "bor": 6, "bxor": 7,
+        "land": 8, "lor": 9, "lxor": 10,
         "premul_sum": 11}
-_TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u64": 7, "f16": 8, "bf16": 9, "f32": 10, "f64": 11,
-          "bool": 12, "c64": 13, "c128": 14, "f8e4m3": 15, "f8e5m2": 16}
+_TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u64": 7, "f16": 8,
+          "bf16": 9, "f32": 10, "f64": 11, "bool": 12, "c64": 13, "c128": 14, "f8e4m3": 15,
+          "f8e5m2": 16}
 
 
 class Message(NamedTuple):
@@ -37,7 +39,8 @@ def _mode(async_: bool, keep: bool, timeout: Optional[float]) -> int:
     if not keep:
         return 1 if async_ else 0
     if not async_ or timeout is None or timeout < 0:
-        raise ValueError("keep=True: its deadline breaks nothing, the operation goes on as a Work: give async_=True and timeout=")
+        raise ValueError("keep=True: its deadline breaks nothing, the operation goes on as a Work: "
+                         "give async_=True and timeout=")
     return 3
 
 
@@ -47,7 +50,8 @@ def _dtype(dtype: Optional[str]) -> int:
     try:
         return _TYPES[dtype]
     except (KeyError, TypeError):
-        raise ValueError(f"dtype={dtype!r}: expected None (the array's own) or one of {', '.join(_TYPES)}") from None
+        raise ValueError(f"dtype={dtype!r}: expected None (the array's own) or one of "
+                         f"{', '.join(_TYPES)}") from None
 
 
 def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
@@ -56,7 +60,8 @@ def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
         return None
     if dtype is not None:
         if isinstance(factor, (int, float, complex)):
-            raise TypeError("factor: beside dtype= give one element of that type, as an array of its bytes")
+            raise TypeError("factor: beside dtype= give one element of that type, as an array of "
+                            "its bytes")
         return factor
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
@@ -66,8 +71,8 @@ def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
             _foreign.look(factor, "factor", True)
         made = numpy.asarray(factor, array.dtype)
         if array.dtype.kind in "iu" and not numpy.array_equal(made, numpy.asarray(factor)):
-            raise Invalid(f"factor is {factor}: expected an integer that fits into {array.dtype}, as the array's elements are",
-                          errno.EINVAL)
+            raise Invalid(f"factor is {factor}: expected an integer that fits into {array.dtype}, "
+                          "as the array's elements are", errno.EINVAL)
         return made
     if not isinstance(factor, (int, float, complex)):
         return factor
@@ -103,27 +108,33 @@ def _like(array: Any, shape: Tuple[int, ...]) -> Any:
     try:
         return memoryview(bytearray(math.prod(shape) * view.itemsize)).cast(view.format, shape)
     except (ValueError, TypeError):
-        raise TypeError(f"no array of format {view.format!r} and shape {shape} can be made here: give one by out=") from None
+        raise TypeError(f"no array of format {view.format!r} and shape {shape} can be made here: "
+                        "give one by out=") from None
 
 
 class Comm(_tutti.Comm):
-    """One rank's hold on a group of ranks. tutti.init() gives the world; split, create and shrink give others.
+    """One rank's hold on a group of ranks. tutti.init() gives the world; split, create and shrink
+    give others.
 
-    Arrays are NumPy arrays or anything with the buffer protocol, DLPack or __cuda_array_interface__ that lies in one piece in
-    C order, in host memory or a GPU's. Their elements say the type; dtype= ("bf16", "f8e4m3" …) says another one of the
-    same size: dates go by "i64". Masked arrays, objects and another byte order are refused, since there the bytes are not the
-    elements. Every rank calls the collectives in the same order, with the same sizes. Each takes
+    Arrays are NumPy arrays or anything with the buffer protocol, DLPack or __cuda_array_interface__
+    that lies in one piece in C order, in host memory or a GPU's. Their elements say the type;
+    dtype= ("bf16", "f8e4m3" …) says another one of the same size: dates go by "i64". Masked arrays,
+    objects and another byte order are refused, since there the bytes are not the elements. Every
+    rank calls the collectives in the same order, with the same sizes. Each takes
 
         timeout   seconds; None: the comm's own (set_timeout); negative: none
-        async_    True: start only, and return a Work; its wait() returns what the call would have returned.
-                  The arrays are in use until then, and are kept alive.
-        keep      True, beside async_ and timeout: the deadline is news for this rank alone and breaks nothing. When it has
-                  passed, wait() raises Timeout, and the operation goes on
-        stream    of device arrays: the call stands behind what is in this stream, a CUstream as an integer. None: the one that
-                  the array says it is in use on, or the legacy default stream. When the call returns the result is in place
+        async_    True: start only, and return a Work; its wait() returns what the call would have
+                  returned. The arrays are in use until then, and are kept alive.
+        keep      True, beside async_ and timeout: the deadline is news for this rank alone
+                  and breaks nothing. When it has passed, wait() raises Timeout, and the
+                  operation goes on
+        stream    of device arrays: the call stands behind what is in this stream, a CUstream as an
+                  integer. None: the one that the array says it is in use on, or the legacy default
+                  stream. When the call returns the result is in place
 
-    Failures are exceptions: RankDied, Mismatch, Timeout, Aborted, Deadlock, Invalid, all of them tutti.Error.
-    Ctrl-C ends a blocked call by KeyboardInterrupt, and the comm with it. One thread at a time uses a comm.
+    Failures are exceptions: RankDied, Mismatch, Timeout, Aborted, Deadlock, Invalid, all of them
+    tutti.Error. Ctrl-C ends a blocked call by KeyboardInterrupt, and the comm with it. One thread
+    at a time uses a comm.
     """
 
     def __repr__(self) -> str:
@@ -136,8 +147,8 @@ class Comm(_tutti.Comm):
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        """`with tutti.init() as world:` leaves the world at the end, or, where arrays of share() or load() are still there, at
-        the end of the program; other comms are freed."""
+        """`with tutti.init() as world:` leaves the world at the end, or, where arrays of share() or
+        load() are still there, at the end of the program; other comms are freed."""
         if not self.is_world:
             self.free()
             return
@@ -158,45 +169,58 @@ class Comm(_tutti.Comm):
         except (KeyError, TypeError):
             if isinstance(op, Op):
                 return op.number(self)
-            raise ValueError(f"op={op!r}: expected one of {', '.join(_OPS)}, or what op() of this comm has made") from None
+            raise ValueError(f"op={op!r}: expected one of {', '.join(_OPS)}, or what op() of this "
+                             "comm has made") from None
 
     # ---- collectives ----
 
-    def barrier(self, *, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Optional[Work]:
+    def barrier(self, *, timeout: Optional[float] = None, async_: bool = False,
+                keep: bool = False) -> Optional[Work]:
         """Returns when all ranks have called it."""
-        return self._collective(_KIND["barrier"], None, None, _BY_BUFFER, 0, 0, milliseconds(timeout), _mode(async_, keep, timeout),
+        return self._collective(_KIND["barrier"], None, None, _BY_BUFFER, 0, 0,
+                                milliseconds(timeout), _mode(async_, keep, timeout),
                                 None, None, None)
 
-    def broadcast(self, array: Any, root: int = 0, *, dtype: Optional[str] = None, stream: Optional[int] = None,
-                  timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def broadcast(self, array: Any, root: int = 0, *, dtype: Optional[str] = None,
+                  stream: Optional[int] = None, timeout: Optional[float] = None,
+                  async_: bool = False, keep: bool = False) -> Any:
         """The array of root into the array of all, which have as many elements. Returns it."""
-        return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root, milliseconds(timeout),
-                                _mode(async_, keep, timeout), array, None, stream)
+        return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root,
+                                milliseconds(timeout), _mode(async_, keep, timeout), array,
+                                None, stream)
 
-    def all_reduce(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
-                   stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The fold of all arrays, element by element and in rank order: the same bits on every rank.
+    def all_reduce(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None,
+                   out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
+                   timeout: Optional[float] = None, async_: bool = False,
+                   keep: bool = False) -> Any:
+        """The fold of all arrays, element by element and in rank order: the same bits
+        on every rank.
 
         op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor";
             "premul_sum": the sum of what each rank has, times its own factor: one number;
             beside dtype= one element, as an array; or an operation of one's own, made by op().
-        out: an array of as many elements and the same type. None: in place. Returns where the result is.
+        out: an array of as many elements and the same type. None: in place. Returns where
+        the result is.
         """
         out = array if out is None else out
-        return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None else _dtype(dtype), self._fold(op), 0,
-                                0 if timeout is None else milliseconds(timeout), _mode(async_, keep, timeout), out,
+        return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None
+                                else _dtype(dtype), self._fold(op), 0, 0 if timeout is None
+                                else milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 _factor(factor, array, dtype), stream)
 
-    def reduce(self, array: Any, op: Union[str, Op] = "sum", root: int = 0, *, factor: Any = None, out: Any = None,
-               dtype: Optional[str] = None, stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
-               keep: bool = False) -> Any:
-        """The fold of all arrays, on root alone: in out, or in place. Returns where the result is, elsewhere None."""
+    def reduce(self, array: Any, op: Union[str, Op] = "sum", root: int = 0, *, factor: Any = None,
+               out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
+               timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+        """The fold of all arrays, on root alone: in out, or in place. Returns where the result is,
+        elsewhere None."""
         out = (array if out is None else out) if self.rank == root else None
-        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), self._fold(op), root, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
+        return self._collective(_KIND["reduce"], array, out, _dtype(dtype), self._fold(op), root,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                _factor(factor, array, dtype), stream)
 
-    def reduce_scatter(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
-                       stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+    def reduce_scatter(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None,
+                       out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
+                       timeout: Optional[float] = None, async_: bool = False,
                        keep: bool = False) -> Any:
         """Rank p gets the fold of block p of all arrays: array is size blocks along its first axis.
 
@@ -205,161 +229,209 @@ class Comm(_tutti.Comm):
         if out is None:
             shape = _shape(array)
             if not shape or shape[0] % self.size:
-                raise ValueError(f"reduce_scatter: shape {shape} cannot be divided among {self.size} ranks along its first axis")
+                raise ValueError(f"reduce_scatter: shape {shape} cannot be divided among "
+                                 f"{self.size} ranks along its first axis")
             out = _like(array, (shape[0] // self.size,) + shape[1:])
-        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
+        return self._collective(_KIND["reduce_scatter"], array, out, _dtype(dtype), self._fold(op),
+                                0, milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                _factor(factor, array, dtype), stream)
 
-    def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
-                   timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None,
+                   stream: Optional[int] = None, timeout: Optional[float] = None,
+                   async_: bool = False, keep: bool = False) -> Any:
         """The arrays of all ranks, in rank order, on all ranks: out[p] is the array of rank p.
 
         array (…) gives out (size, …), a new array unless given.
         """
         if out is None:
             out = _like(array, (self.size,) + _shape(array))
-        return self._collective(_KIND["all_gather"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, None, stream)
+        return self._collective(_KIND["all_gather"], array, out, _dtype(dtype), 0, 0,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                None, stream)
 
-    def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
-               timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The arrays of all ranks, in rank order, on root alone: array (…) gives out (size, …) there, None elsewhere."""
+    def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None,
+               stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+               keep: bool = False) -> Any:
+        """The arrays of all ranks, in rank order, on root alone: array (…) gives out (size, …)
+        there, None elsewhere."""
         if self.rank != root:
             out = None
         elif out is None:
             out = _like(array, (self.size,) + _shape(array))
-        return self._collective(_KIND["gather"], array, out, _dtype(dtype), 0, root, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, None, stream)
+        return self._collective(_KIND["gather"], array, out, _dtype(dtype), 0, root,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                None, stream)
 
-    def scatter(self, array: Any, out: Any, root: int = 0, *, dtype: Optional[str] = None, stream: Optional[int] = None,
-                timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """Rank p's out (…) becomes block p of root's array (size, …); array is None on the other ranks. Returns out."""
+    def scatter(self, array: Any, out: Any, root: int = 0, *, dtype: Optional[str] = None,
+                stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+                keep: bool = False) -> Any:
+        """Rank p's out (…) becomes block p of root's array (size, …); array is None on the other
+        ranks. Returns out."""
         if self.rank != root:
             array = None
-        return self._collective(_KIND["scatter"], array, out, _dtype(dtype), 0, root, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, None, stream)
+        return self._collective(_KIND["scatter"], array, out, _dtype(dtype), 0, root,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                None, stream)
 
-    def all_to_all(self, array: Any, *, out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
-                   timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """Block p of out becomes this rank's block of rank p's array; both are size equal blocks. None: in place."""
+    def all_to_all(self, array: Any, *, out: Any = None, dtype: Optional[str] = None,
+                   stream: Optional[int] = None, timeout: Optional[float] = None,
+                   async_: bool = False, keep: bool = False) -> Any:
+        """Block p of out becomes this rank's block of rank p's array; both are size equal blocks.
+        None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, None, stream)
+        return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                None, stream)
 
-    def scan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
-             stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def scan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None,
+             dtype: Optional[str] = None, stream: Optional[int] = None,
+             timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of the arrays of ranks 0 to this one. None: in place."""
         out = array if out is None else out
-        return self._collective(_KIND["scan"], array, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
+        return self._collective(_KIND["scan"], array, out, _dtype(dtype), self._fold(op), 0,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                _factor(factor, array, dtype), stream)
 
-    def exscan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None, dtype: Optional[str] = None,
-               stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The fold of the arrays of the ranks before this one; rank 0's out is left alone. None: in place."""
+    def exscan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None,
+               dtype: Optional[str] = None, stream: Optional[int] = None,
+               timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+        """The fold of the arrays of the ranks before this one; rank 0's out is left alone. None:
+        in place."""
         out = array if out is None else out
-        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, _factor(factor, array, dtype), stream)
+        return self._collective(_KIND["exscan"], array, out, _dtype(dtype), self._fold(op), 0,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                _factor(factor, array, dtype), stream)
 
-    def all_reduce_many(self, arrays: Sequence[Any], op: Union[str, Op] = "sum", *, out: Optional[Sequence[Any]] = None,
-                        dtype: Optional[str] = None, stream: Optional[int] = None, timeout: Optional[float] = None,
+    def all_reduce_many(self, arrays: Sequence[Any], op: Union[str, Op] = "sum", *,
+                        out: Optional[Sequence[Any]] = None, dtype: Optional[str] = None,
+                        stream: Optional[int] = None, timeout: Optional[float] = None,
                         async_: bool = False, keep: bool = False) -> Any:
-        """all_reduce of several arrays of one type by one operation, with one wait for all of them."""
+        """all_reduce of several arrays of one type by one operation, with one wait for
+        all of them."""
         out = arrays if out is None else out
-        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
+        return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype),
+                                self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
 
     def op(self, function: Callable[[Any, Any], Any], commutative: bool = True) -> Op:
-        """An operation of one's own for the reductions on this comm; all ranks make it, in the same order.
+        """An operation of one's own for the reductions on this comm; all ranks make it, in
+        the same order.
 
-        function(in_, inout) folds two stretches of elements: inout[:] = in_ ∘ inout, in_ coming from the lower ranks, applied in
-        rank order whether commutative or not. Both are NumPy arrays if NumPy is imported (of bf16 and 8-bit floats: of
-        their bits), else memoryviews, valid during the call alone. It calls nothing on this comm. What it raises breaks the
-        comm: on this rank the call raises that, on the others Aborted with its text.
+        function(in_, inout) folds two stretches of elements: inout[:] = in_ ∘ inout, in_ coming
+        from the lower ranks, applied in rank order whether commutative or not. Both are NumPy
+        arrays if NumPy is imported (of bf16 and 8-bit floats: of their bits), else memoryviews,
+        valid during the call alone. It calls nothing on this comm. What it raises breaks the comm:
+        on this rank the call raises that, on the others Aborted with its text.
 
             largest = world.op(lambda in_, inout: np.maximum(in_, inout, out=inout))
             world.all_reduce(x, largest)
 
-        The price: it runs with the interpreter's lock, once for each 4 KiB of each rank's elements, some microseconds each;
-        for calls with async_=True also in a thread of the library, which waits for the lock then. The operations "sum" … cost none.
+        The price: it runs with the interpreter's lock, once for each 4 KiB of each rank's elements,
+        some microseconds each; for calls with async_=True also in a thread of the library, which
+        waits for the lock then. The operations "sum" … cost none.
         """
         return Op(self, function)
 
-    def same(self, array: Any, *, stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
-             keep: bool = False) -> Any:
-        """True if all ranks hold the same bytes, by digests of 128 bits; the array is as long on all, of any elements but objects."""
-        return self._collective(_KIND["same"], array, None, _AS_BYTES, 0, 0, milliseconds(timeout), _mode(async_, keep, timeout),
-                                None, None, stream)
+    def same(self, array: Any, *, stream: Optional[int] = None, timeout: Optional[float] = None,
+             async_: bool = False, keep: bool = False) -> Any:
+        """True if all ranks hold the same bytes, by digests of 128 bits; the array is as long on
+        all, of any elements but objects."""
+        return self._collective(_KIND["same"], array, None, _AS_BYTES, 0, 0, milliseconds(timeout),
+                                _mode(async_, keep, timeout), None, None, stream)
 
-    # ---- the general forms: a list of one array per rank, of any sizes; None in a list is an empty one ----
+    # ---- the general forms: a list of one array per rank, of any sizes; None in a list is an
+    # empty one ----
 
-    def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: Optional[str] = None, stream: Optional[int] = None,
-                     timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: Optional[str] = None,
+                     stream: Optional[int] = None, timeout: Optional[float] = None,
+                     async_: bool = False, keep: bool = False) -> Any:
         """out[p] becomes the array of rank p. The sizes in out are the same list on all ranks."""
-        return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, None, stream)
+        return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                None, stream)
 
-    def gather_v(self, array: Any, out: Optional[Sequence[Any]] = None, root: int = 0, *, dtype: Optional[str] = None,
-                 stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def gather_v(self, array: Any, out: Optional[Sequence[Any]] = None, root: int = 0, *,
+                 dtype: Optional[str] = None, stream: Optional[int] = None,
+                 timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """out[p] on root becomes the array of rank p; out is None elsewhere."""
-        return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, None, stream)
+        return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                None, stream)
 
-    def scatter_v(self, arrays: Optional[Sequence[Any]], out: Any, root: int = 0, *, dtype: Optional[str] = None,
-                  stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def scatter_v(self, arrays: Optional[Sequence[Any]], out: Any, root: int = 0, *,
+                  dtype: Optional[str] = None, stream: Optional[int] = None,
+                  timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
         """Rank p's out becomes root's arrays[p]; arrays is None elsewhere."""
-        return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, None, stream)
+        return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                None, stream)
 
-    def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: Union[str, Op] = "sum", *, dtype: Optional[str] = None,
-                         stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+    def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: Union[str, Op] = "sum", *,
+                         dtype: Optional[str] = None, stream: Optional[int] = None,
+                         timeout: Optional[float] = None, async_: bool = False,
                          keep: bool = False) -> Any:
-        """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes are the same list on all ranks."""
-        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype), self._fold(op), 0, milliseconds(timeout),
+        """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes are the same list on
+        all ranks."""
+        return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype),
+                                self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
 
-    def all_to_all_v(self, arrays: Sequence[Any], out: Sequence[Any], *, dtype: Optional[str] = None, stream: Optional[int] = None,
-                     timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def all_to_all_v(self, arrays: Sequence[Any], out: Sequence[Any], *,
+                     dtype: Optional[str] = None, stream: Optional[int] = None,
+                     timeout: Optional[float] = None, async_: bool = False,
+                     keep: bool = False) -> Any:
         """out[p] becomes what rank p has for this one: its arrays[rank]."""
-        return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0, milliseconds(timeout),
-                                _mode(async_, keep, timeout), out, None, stream)
+        return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0,
+                                milliseconds(timeout), _mode(async_, keep, timeout), out,
+                                None, stream)
 
     # ---- point to point ----
 
-    def send(self, array: Any, to: int, tag: int = 0, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
-             async_: bool = False, keep: bool = False) -> Optional[Work]:
+    def send(self, array: Any, to: int, tag: int = 0, *, dtype: Optional[str] = None,
+             timeout: Optional[float] = None, async_: bool = False,
+             keep: bool = False) -> Optional[Work]:
         """The array to rank `to`. Up to 64 KiB go without waiting for the receiver."""
-        return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to, milliseconds(timeout),
-                                _mode(async_, keep, timeout), None, None, None)
+        return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to,
+                                milliseconds(timeout), _mode(async_, keep, timeout),
+                                None, None, None)
 
-    def recv(self, array: Any, from_: int = ANY, tag: int = ANY, *, dtype: Optional[str] = None, timeout: Optional[float] = None,
-             async_: bool = False, keep: bool = False) -> Any:
-        """A message into the array, which has room for it and its type. Returns a Message (from_, tag, count)."""
-        return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_, milliseconds(timeout),
-                                _mode(async_, keep, timeout), Message, None, None)
+    def recv(self, array: Any, from_: int = ANY, tag: int = ANY, *, dtype: Optional[str] = None,
+             timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+        """A message into the array, which has room for it and its type. Returns a Message (from_,
+        tag, count)."""
+        return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_,
+                                milliseconds(timeout), _mode(async_, keep, timeout), Message, None,
+                                None)
 
-    def probe(self, from_: int = ANY, tag: int = ANY, *, timeout: Optional[float] = None) -> Message:
+    def probe(self, from_: int = ANY, tag: int = ANY, *,
+              timeout: Optional[float] = None) -> Message:
         """Waits until such a message is there, and leaves it there; count is in bytes."""
-        return Message(*self._probe(whole("probe: from_", from_), whole("probe: tag", tag), milliseconds(timeout)))
+        return Message(*self._probe(whole("probe: from_", from_), whole("probe: tag", tag),
+                                    milliseconds(timeout)))
 
     # ---- comms ----
 
     def split(self, color: Optional[int], key: int = 0) -> Optional["Comm"]:
-        """Ranks with the same color form a comm, ordered by (key, rank). color None or negative: take part, get None."""
-        return self._split(-1 if color is None else whole("split: color", color), whole("split: key", key))
+        """Ranks with the same color form a comm, ordered by (key, rank). color None or negative:
+        take part, get None."""
+        return self._split(-1 if color is None else whole("split: color", color),
+                           whole("split: key", key))
 
     def create(self, ranks: Iterable[int]) -> "Comm":
         """A comm of these ranks, in this order; called by them alone, with the same list."""
         return self._create([whole("create: a rank", rank) for rank in ranks])
 
     def shrink(self) -> "Comm":
-        """A fresh comm of the ranks that are left of this one, in their old order; all of them call it."""
+        """A fresh comm of the ranks that are left of this one, in their old order; all of
+        them call it."""
         return self._shrink()
 
     def agree(self, flag: int = 1) -> int:
         """Bitwise AND of flag over all living ranks, the same on all, on a broken comm, too."""
         number = int(flag)
         if number != flag:
-            raise Invalid(f"agree: flag is {flag}: expected an integer from {INT[0]} to {INT[1]}", errno.EINVAL)
+            raise Invalid(f"agree: flag is {flag}: expected an integer from {INT[0]} to {INT[1]}",
+                          errno.EINVAL)
         return self._agree(whole("agree: flag", number))
 
     def abort(self, why: str = "aborted") -> None:
@@ -367,7 +439,8 @@ class Comm(_tutti.Comm):
         self._abort(why)
 
     def set_timeout(self, timeout: Optional[float]) -> None:
-        """The deadline of this rank's later operations, in seconds; None: the world's own default; negative: none."""
+        """The deadline of this rank's later operations, in seconds; None: the world's own default;
+        negative: none."""
         self._set_timeout(milliseconds(timeout))
 
     def fault(self, what: str) -> None:
@@ -377,14 +450,17 @@ class Comm(_tutti.Comm):
     # ---- order ----
 
     def first(self, key: str, *, timeout: Optional[float] = None) -> "_order.First":
-        """"One prepares, the others use it": `with comm.first("data") as mine:` is True on the rank that comes first; the others
-        wait until it has left the block and get False. If the block raises there, the next one is first. No barrier."""
+        """"One prepares, the others use it": `with comm.first("data") as mine:` is True on the rank
+        that comes first; the others wait until it has left the block and get False. If the block
+        raises there, the next one is first. No barrier."""
         return _order.First(self, key, milliseconds(timeout))
 
-    def once(self, key: str, *, timeout: Optional[float] = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """`@comm.once("key")`: a call of the function runs it on the first rank that calls; the others wait for its end and get None,
-        and so does every later call, for the life of the comm. If it raises there, the next rank runs it. The function
-        calls nothing on this comm (Deadlock); another comm is fine."""
+    def once(self, key: str, *, timeout: Optional[float] = None) -> Callable[[Callable[..., Any]],
+                                                                             Callable[..., Any]]:
+        """`@comm.once("key")`: a call of the function runs it on the first rank that calls; the
+        others wait for its end and get None, and so does every later call, for the life of the
+        comm. If it raises there, the next rank runs it. The function calls nothing on this comm
+        (Deadlock); another comm is fine."""
         return functools.partial(_order.once, self, key, milliseconds(timeout))
 
     def turn(self, *, timeout: Optional[float] = None) -> "_order.Turn":
@@ -392,11 +468,13 @@ class Comm(_tutti.Comm):
         return _order.Turn(self, milliseconds(timeout))
 
     def seed(self, base: int) -> int:
-        """A seed of 64 bits per rank: independent streams, fixed by (base, rank) alone. A negative base is its two's complement."""
+        """A seed of 64 bits per rank: independent streams, fixed by (base, rank) alone. A negative
+        base is its two's complement."""
         return self._seed(whole("seed: base", base, (LONG[0], SIZE[1])) & SIZE[1])
 
     def seed_everything(self, base: int) -> int:
-        """Seeds random, NumPy if it is installed, torch if it is imported, by this rank's seed(base). Returns it."""
+        """Seeds random, NumPy if it is installed, torch if it is imported, by this rank's
+        seed(base). Returns it."""
         return _order.seed_everything(self.seed(base))
 
     # ---- the job's store: one table for all ranks of the job, whatever the comm ----
@@ -415,7 +493,8 @@ class Comm(_tutti.Comm):
 
     def compare_set(self, key: str, expected: bytes, desired: bytes) -> bool:
         """If key is expected (b"": is missing), it is desired from now on. Whether it was."""
-        return self._compare_set(key, _value(expected, "compare_set"), _value(desired, "compare_set"))
+        return self._compare_set(key, _value(expected, "compare_set"),
+                                 _value(desired, "compare_set"))
 
     def delete(self, key: str) -> bool:
         """False: there was no such key."""
@@ -424,22 +503,28 @@ class Comm(_tutti.Comm):
     # ---- memory and files ----
 
     def share(self, array: Any, root: int = 0) -> Any:
-        """One copy of root's array in the arena, seen by all ranks as a read-only array; array is None elsewhere.
+        """One copy of root's array in the arena, seen by all ranks as a read-only array; array is
+        None elsewhere.
 
-        A NumPy array of any elements but objects for a NumPy array, else a memoryview. The copy stays until root leaves the world.
-        A forked child does not have it: worker processes (of a DataLoader) crash that read it. Give them a copy.
+        A NumPy array of any elements but objects for a NumPy array, else a memoryview. The copy
+        stays until root leaves the world. A forked child does not have it: worker processes (of a
+        DataLoader) crash that read it. Give them a copy.
         """
         return _order.share(self, array, root)
 
-    def load(self, path: Any, *, timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The bytes of a file, read once per host: the same read-only memory for all ranks, which all call this.
+    def load(self, path: Any, *, timeout: Optional[float] = None, async_: bool = False,
+             keep: bool = False) -> Any:
+        """The bytes of a file, read once per host: the same read-only memory for all ranks, which
+        all call this.
 
-        A memoryview: numpy.frombuffer(world.load("weights"), "f4") copies nothing. The memory goes with its last user.
-        A forked child does not have it: worker processes (of a DataLoader) crash that read it. Give them a copy.
+        A memoryview: numpy.frombuffer(world.load("weights"), "f4") copies nothing. The memory goes
+        with its last user. A forked child does not have it: worker processes (of a DataLoader)
+        crash that read it. Give them a copy.
         """
         return self._load(path, milliseconds(timeout), _mode(async_, keep, timeout))
 
     def save(self, path: Any, data: Any, *, timeout: Optional[float] = None, async_: bool = False,
              keep: bool = False) -> Optional[Work]:
-        """The same bytes of all ranks to a file, each a share: the old file or the new one, whatever dies when."""
+        """The same bytes of all ranks to a file, each a share: the old file or the new one,
+        whatever dies when."""
         return self._save(path, data, milliseconds(timeout), _mode(async_, keep, timeout))

@@ -1,4 +1,5 @@
-"""What goes wrong, as exceptions. Each carries the library's report: who, what, at which file and line."""
+"""What goes wrong, as exceptions. Each carries the library's report: who, what, at which file
+and line."""
 import errno as _errno
 from typing import Any, Tuple
 
@@ -27,7 +28,8 @@ class Error(RuntimeError):
 
 
 class RankDied(Error):
-    """A rank died or left: `ranks` says which. The comm is broken; comm.shrink() makes one of the survivors."""
+    """A rank died or left: `ranks` says which. The comm is broken; comm.shrink() makes one of
+    the survivors."""
 
 
 class Mismatch(Error):
@@ -64,5 +66,6 @@ def of(errno: int, kind: str, report: str, ranks: Tuple[int, ...]) -> Error:
     """The exception for a number of the library. Called by the extension."""
     text = report.rstrip() or kind
     if errno == _errno.ETIMEDOUT:
-        text += "\n  to wait longer: a larger timeout for the call, or where the world or group is made"
+        text += ("\n  to wait longer: a larger timeout for the call, or where the world or group "
+                 "is made")
     return _classes.get(errno, Error)(text, errno, ranks)

@@ -19,30 +19,34 @@ _NO_SPIN, _LOCAL = 4, 8
 _number = itertools.count()
 
 
-def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0, timeout: Optional[float] = None,
-         join_timeout: Optional[float] = None, warn: Optional[float] = None, spin_us: int = 0, bind: Optional[str] = None,
+def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0,
+         timeout: Optional[float] = None, join_timeout: Optional[float] = None,
+         warn: Optional[float] = None, spin_us: int = 0, bind: Optional[str] = None,
          spin: bool = True, local: bool = False, span_bytes: int = 0) -> Comm:
-    """Joins the world: all ranks of the job, found by `tutti run`, torchrun, mpirun or srun, or by job, rank and size. Without any of
-    these: alone, rank 0 of 1. Blocks until all ranks have joined.
+    """Joins the world: all ranks of the job, found by `tutti run`, torchrun, mpirun or srun,
+    or by job, rank and size. Without any of these: alone, rank 0 of 1. Blocks until all ranks
+    have joined.
 
     job, rank, size: the name ranks meet under, this one's number, how many there are.
     timeout: deadline of every operation in seconds; None: 30 minutes; negative: none.
     join_timeout: for all ranks to arrive; None: 60 s.
-    warn: a wait older than this many seconds prints the roll-call on stderr; None: 30 s; negative: never.
-    spin_us: longest spin before a wait yields or sleeps; spin=False: none.
+    warn: a wait older than this many seconds prints the roll-call on stderr; None: 30 s; negative:
+    never. spin_us: longest spin before a wait yields or sleeps; spin=False: none.
     bind: "core" or "numa": keep each rank on its CPU or node. local: only this host's ranks.
     span_bytes: address space of this rank's own memory in the arena.
 
-    Each is 0 or None for its variable of the environment (TUTTI_TIMEOUT_MS …), and that for the default.
-    Raises Timeout (the text names who did not come), RankDied, Mismatch (another size, another build), Invalid, Error.
-    The world is left by finalize(), by the end of a `with` block, or at the end of the program. The functions of the package
-    (tutti.rank(), tutti.all_reduce(x) …) act on the world that was made last and is not left, of this thread if it made one.
+    Each is 0 or None for its variable of the environment (TUTTI_TIMEOUT_MS …), and that for the
+    default. Raises Timeout (the text names who did not come), RankDied, Mismatch (another size,
+    another build), Invalid, Error. The world is left by finalize(), by the end of a `with` block,
+    or at the end of the program. The functions of the package (tutti.rank(), tutti.all_reduce(x) …)
+    act on the world that was made last and is not left, of this thread if it made one.
     """
     if bind not in _BIND:
         raise ValueError(f"bind={bind!r}: expected None, 'core' or 'numa'")
     flags = _BIND[bind] | (0 if spin else _NO_SPIN) | (_LOCAL if local else 0)
-    world = _tutti.init(Comm, job, whole("init: rank", rank), whole("init: size", size), milliseconds(timeout),
-                        milliseconds(join_timeout), milliseconds(warn), whole("init: spin_us", spin_us, UNSIGNED), flags,
+    world = _tutti.init(Comm, job, whole("init: rank", rank), whole("init: size", size),
+                        milliseconds(timeout), milliseconds(join_timeout), milliseconds(warn),
+                        whole("init: spin_us", spin_us, UNSIGNED), flags,
                         whole("init: span_bytes", span_bytes, SIZE))
     _worlds.made(world)
     return world
@@ -82,37 +86,42 @@ def _fork(fn: Callable[..., Any], args: Any, options: Any, kept: Kept) -> int:
 
 
 def _reap(rank: int, pid: int, deadline: Optional[float]) -> Optional[int]:
-    """Its end, as subprocess has it: the exit status, or minus the signal. None: the deadline passed."""
+    """Its end, as subprocess has it: the exit status, or minus the signal. None: the
+    deadline passed."""
     try:
         fd = os.pidfd_open(pid)
         try:
             poll = select.poll()
             poll.register(fd, select.POLLIN)
-            if not poll.poll(None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000):
+            if not poll.poll(None if deadline is None else max(0.0,
+                                                               deadline - time.monotonic()) * 1000):
                 return None
         finally:
             os.close(fd)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     except (ChildProcessError, ProcessLookupError):
-        raise ChildProcessError(f"spawn: how rank {rank} (pid {pid}) ended cannot be known: something else in this process waits for "
-                                "its children, or ignores SIGCHLD; set that to signal.SIG_DFL first") from None
+        raise ChildProcessError(f"spawn: how rank {rank} (pid {pid}) ended cannot be known: "
+                                "something else in this process waits for its children, or "
+                                "ignores SIGCHLD; set that to signal.SIG_DFL first") from None
 
 
 def _kill(pid: int) -> None:
     try:
-        if os.waitpid(pid, os.WNOHANG)[0] == 0:         # else the number may be another process's by now
+        if os.waitpid(pid, os.WNOHANG)[0] == 0:    # else the number may be another process's by now
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     except (ChildProcessError, ProcessLookupError):
         pass                            # it has ended, and somebody else has been told how
 
 
-def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: Optional[float] = None, **options: Any) -> List[int]:
+def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: Optional[float] = None,
+          **options: Any) -> List[int]:
     """Forks n children, each a rank of one world, and runs fn(world, *args) in each: for tests.
 
-    Returns how each ended: 0, the int that fn returned (& 255), 1 after an exception (its traceback is on stderr), minus the
-    number of the signal that killed it. timeout: seconds for the whole job; then all are killed, and TimeoutError.
-    options: as of init(). Call it where no other thread runs; a thread does not survive the fork.
+    Returns how each ended: 0, the int that fn returned (& 255), 1 after an exception (its traceback
+    is on stderr), minus the number of the signal that killed it. timeout: seconds for the whole
+    job; then all are killed, and TimeoutError. options: as of init(). Call it where no other thread
+    runs; a thread does not survive the fork.
     """
     job = f"spawn-{os.getpid()}-{next(_number)}-{time.time_ns()}"
     if timeout is not None and not timeout <= LONGEST:

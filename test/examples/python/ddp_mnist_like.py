@@ -1,10 +1,13 @@
-"""Data-parallel training with PyTorch: pictures of ten kinds, made by a formula, a small net, DistributedDataParallel.
+"""Data-parallel training with PyTorch: pictures of ten kinds, made by a formula, a small
+net, DistributedDataParallel.
 
-    tutti run -n 2 python3 ddp_mnist_like.py              # or torchrun --nproc_per_node 2 ddp_mnist_like.py
+    tutti run -n 2 python3 ddp_mnist_like.py              # or torchrun --nproc_per_node
+                                                          2 ddp_mnist_like.py
     tutti run -n 2 python3 ddp_mnist_like.py gloo         # the same program on another backend
 
-What is tutti's: the import, the name of the backend, and two idioms. first(): rank 0 makes and caches the data set, the others load it.
-seed_everything(): a seed per rank, so that no two ranks add the same noise.
+What is tutti's: the import, the name of the backend, and two idioms. first(): rank 0 makes and
+caches the data set, the others load it. seed_everything(): a seed per rank, so that no two ranks
+add the same noise.
 """
 import os
 import sys
@@ -47,15 +50,17 @@ def train():
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // size))
 
-    cache = os.path.join(tempfile.gettempdir(), f"waves-{os.getuid()}-{os.environ.get('MASTER_PORT', '0')}.pt")
+    cache = os.path.join(tempfile.gettempdir(),
+                         f"waves-{os.getuid()}-{os.environ.get('MASTER_PORT', '0')}.pt")
     with tutti.torch.first(rank):
         pictures = load(cache)
     dist.barrier()
     if rank == 0:
         os.unlink(cache)
 
-    torch.manual_seed(1)                                                # the same weights everywhere
-    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(SIDE * SIDE, 64), torch.nn.ReLU(), torch.nn.Linear(64, KINDS))
+    torch.manual_seed(1)                                               # the same weights everywhere
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(SIDE * SIDE, 64), torch.nn.ReLU(),
+                              torch.nn.Linear(64, KINDS))
     model = DistributedDataParallel(net)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     sampler = torch.utils.data.distributed.DistributedSampler(pictures, size, rank, seed=1)
@@ -69,7 +74,8 @@ def train():
             loss = torch.nn.functional.cross_entropy(guess, kind)
             loss.backward()
             optimizer.step()
-            losses, right, seen = losses + loss.item() * len(kind), right + (guess.argmax(1) == kind).sum().item(), seen + len(kind)
+            losses, right, seen = (losses + loss.item() * len(kind),
+                                   right + (guess.argmax(1) == kind).sum().item(), seen + len(kind))
         loss, share = mean_of(losses / seen), mean_of(right / seen)
         if rank == 0:
             print(f"epoch {epoch}: loss {loss:.3f}, {share:.0%} right", flush=True)
@@ -79,7 +85,7 @@ def train():
 def main():
     dist.init_process_group(sys.argv[1] if len(sys.argv) > 1 else "tutti")
     share = train()
-    dist.destroy_process_group()                                        # when the model is gone, which uses the group to its end
+    dist.destroy_process_group()           # when the model is gone, which uses the group to its end
     if share < 0.9:
         sys.exit(f"only {share:.0%} right after {EPOCHS} epochs")
 

@@ -68,7 +68,8 @@ int file_replace(const char *path, const struct iovec parts[], int count)
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return -errno;
     int error = 0;
-    for (int i = 0; i < count && error == 0; i++) error = write_all(fd, parts[i].iov_base, parts[i].iov_len);
+    for (int i = 0; i < count && error == 0; i++)
+        error = write_all(fd, parts[i].iov_base, parts[i].iov_len);
     if (close(fd) < 0 && error == 0) error = -errno;
     if (error == 0 && rename(temporary, path) < 0) error = -errno;
     if (error < 0) unlink(temporary);
@@ -80,7 +81,8 @@ void file_remove_directory(const char *path)
     DIR *directory = opendir(path);
     if (!directory) return;
     for (struct dirent *entry; (entry = readdir(directory));)
-        unlinkat(dirfd(directory), entry->d_name, 0);   /* refused for "." and "..", as it should be */
+        /* refused for "." and "..", as it should be */
+        unlinkat(dirfd(directory), entry->d_name, 0);
     closedir(directory);
     rmdir(path);
 }

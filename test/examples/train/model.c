@@ -1,5 +1,6 @@
-/* Examples are worked on in tiles of TILE: a weight fetched from the cache then serves several of them, and the
- * innermost loops run over consecutive floats without a dependency, which compilers turn into vector code. */
+/* Examples are worked on in tiles of TILE: a weight fetched from the cache then serves several of
+ * them, and the innermost loops run over consecutive floats without a dependency, which compilers
+ * turn into vector code. */
 #include "model.h"
 
 #include "file.h"
@@ -36,11 +37,12 @@ static struct parts parts_of(const struct model *model, float *eager)
     return parts;
 }
 
-/* ---- the three products of a layer; from is a multiple of 4, rows have strides of their own ---- */
+/* ---- the three products of a layer; from is a multiple of 4, rows have strides of
+ * their own ---- */
 
 /* out[r][j] += sum over i of in[r][i] * weights[i][j] */
-static inline void layer_forward(float *restrict out, int out_stride, const float *restrict in, int in_stride,
-                                 const float *restrict weights, int from, int to)
+static inline void layer_forward(float *restrict out, int out_stride, const float *restrict in,
+                                 int in_stride, const float *restrict weights, int from, int to)
 {
     for (int i = 0; i < from; i += 4) {
         const float *w0 = weights + i * to, *w1 = w0 + to, *w2 = w1 + to, *w3 = w2 + to;
@@ -62,7 +64,8 @@ static inline void layer_gradient(float *restrict gradient, const float *restric
         for (int r = 0; r < TILE; r += 4) {
             const float *x = in + r * in_stride + i;
             float x0 = x[0], x1 = x[in_stride], x2 = x[2 * in_stride], x3 = x[3 * in_stride];
-            const float *b0 = back + r * back_stride, *b1 = b0 + back_stride, *b2 = b1 + back_stride, *b3 = b2 + back_stride;
+            const float *b0 = back + r * back_stride, *b1 = b0 + back_stride,
+                        *b2 = b1 + back_stride, *b3 = b2 + back_stride;
             for (int j = 0; j < to; j++) g[j] += x0 * b0[j] + x1 * b1[j] + x2 * b2[j] + x3 * b3[j];
         }
     }
@@ -81,11 +84,12 @@ static inline float dot(const float *a, const float *b, int count)
 }
 
 /* in[r][i] = sum over j of weights[i][j] * back[r][j] */
-static inline void layer_backward(float *restrict in, int in_stride, const float *restrict back, int back_stride,
-                                  const float *restrict weights, int from, int to)
+static inline void layer_backward(float *restrict in, int in_stride, const float *restrict back,
+                                  int back_stride, const float *restrict weights, int from, int to)
 {
     for (int i = 0; i < from; i++)
-        for (int r = 0; r < TILE; r++) in[r * in_stride + i] = dot(weights + i * to, back + r * back_stride, to);
+        for (int r = 0; r < TILE; r++)
+            in[r * in_stride + i] = dot(weights + i * to, back + r * back_stride, to);
 }
 
 static inline void add_rows(float *sum, const float *rows, int stride, int count)
@@ -97,7 +101,8 @@ static inline void add_rows(float *sum, const float *rows, int stride, int count
 /* ---- a tile forth and back ---- */
 
 /* Leaves the logits in output. Rows of the tile beyond rows repeat the first example. */
-static void tile_forward(struct model *model, const unsigned char *tokens, const size_t at[], int rows)
+static void tile_forward(struct model *model, const unsigned char *tokens, const size_t at[],
+                         int rows)
 {
     struct model_tile *tile = model->tile;
     struct parts w = parts_of(model, model->weights);
@@ -105,14 +110,16 @@ static void tile_forward(struct model *model, const unsigned char *tokens, const
     for (int r = 0; r < TILE; r++) {
         const unsigned char *context = tokens + at[r < rows ? r : 0] - CONTEXT;
         for (int k = 0; k < CONTEXT; k++)
-            memcpy(tile->input[r] + k * EMBED, w.embedding + context[k] * EMBED, EMBED * sizeof(float));
+            memcpy(tile->input[r] + k * EMBED, w.embedding + context[k] * EMBED,
+                   EMBED * sizeof(float));
         memcpy(tile->hidden[r], w.input_bias, sizeof tile->hidden[r]);
         memcpy(tile->output[r], w.output_bias, (size_t)vocabulary * sizeof(float));
     }
     layer_forward(tile->hidden[0], HIDDEN, tile->input[0], INPUT, w.input, INPUT, HIDDEN);
     for (int r = 0; r < TILE; r++)
         for (int j = 0; j < HIDDEN; j++) tile->hidden[r][j] = tanhf(tile->hidden[r][j]);
-    layer_forward(tile->output[0], VOCABULARY_MAX, tile->hidden[0], HIDDEN, w.output, HIDDEN, vocabulary);
+    layer_forward(tile->output[0], VOCABULARY_MAX, tile->hidden[0], HIDDEN, w.output, HIDDEN,
+                  vocabulary);
 }
 
 /* Logits become probabilities; returns the loss: minus the logarithm of that of the right one. */
@@ -130,19 +137,24 @@ static float softmax(float *logits, int count, int right)
 }
 
 /* Output holds the gradient by the logits, 0 in rows without an example. */
-static void tile_backward(struct model *model, const unsigned char *tokens, const size_t at[], int rows)
+static void tile_backward(struct model *model, const unsigned char *tokens, const size_t at[],
+                          int rows)
 {
     struct model_tile *tile = model->tile;
     struct parts w = parts_of(model, model->weights), g = parts_of(model, model->gradient);
     int vocabulary = model->vocabulary;
-    layer_gradient(g.output, tile->hidden[0], HIDDEN, tile->output[0], VOCABULARY_MAX, HIDDEN, vocabulary);
+    layer_gradient(g.output, tile->hidden[0], HIDDEN, tile->output[0], VOCABULARY_MAX, HIDDEN,
+                   vocabulary);
     add_rows(g.output_bias, tile->output[0], VOCABULARY_MAX, vocabulary);
-    layer_backward(tile->hidden_gradient[0], HIDDEN, tile->output[0], VOCABULARY_MAX, w.output, HIDDEN, vocabulary);
+    layer_backward(tile->hidden_gradient[0], HIDDEN, tile->output[0], VOCABULARY_MAX, w.output,
+                   HIDDEN, vocabulary);
     for (int r = 0; r < TILE; r++)
-        for (int j = 0; j < HIDDEN; j++) tile->hidden_gradient[r][j] *= 1 - tile->hidden[r][j] * tile->hidden[r][j];
+        for (int j = 0; j < HIDDEN; j++)
+            tile->hidden_gradient[r][j] *= 1 - tile->hidden[r][j] * tile->hidden[r][j];
     layer_gradient(g.input, tile->input[0], INPUT, tile->hidden_gradient[0], HIDDEN, INPUT, HIDDEN);
     add_rows(g.input_bias, tile->hidden_gradient[0], HIDDEN, HIDDEN);
-    layer_backward(tile->input_gradient[0], INPUT, tile->hidden_gradient[0], HIDDEN, w.input, INPUT, HIDDEN);
+    layer_backward(tile->input_gradient[0], INPUT, tile->hidden_gradient[0], HIDDEN, w.input, INPUT,
+                   HIDDEN);
     for (int r = 0; r < rows; r++) {
         const unsigned char *context = tokens + at[r] - CONTEXT;
         for (int k = 0; k < CONTEXT; k++) {
@@ -190,7 +202,8 @@ double model_judge(struct model *model, const unsigned char *tokens, size_t coun
 int model_draw(struct model *model, const unsigned char context[CONTEXT], uint64_t *random)
 {
     const size_t at = CONTEXT;
-    float *chance = model->tile->output[0], left = (float)(random_next(random) >> 40) / (float)(1 << 24);
+    float *chance = model->tile->output[0],
+          left = (float)(random_next(random) >> 40) / (float)(1 << 24);
     tile_forward(model, context, &at, 1);
     softmax(chance, model->vocabulary, 0);
     int token = 0;
@@ -205,7 +218,8 @@ void model_update(struct model *model, float rate)
     /* Both means start at 0; dividing by these makes up for it. */
     float mean_share = 1 - powf(keep_mean, (float)model->updates);
     float square_share = 1 - powf(keep_square, (float)model->updates);
-    float *restrict weights = model->weights, *restrict mean = model->mean, *restrict square = model->square;
+    float *restrict weights = model->weights, *restrict mean = model->mean,
+                    *restrict square = model->square;
     const float *restrict gradient = model->gradient;
     for (size_t i = 0; i < model->count; i++) {
         mean[i] = keep_mean * mean[i] + (1 - keep_mean) * gradient[i];
@@ -227,7 +241,8 @@ uint64_t random_next(uint64_t *state)
 static void fill(float *weights, size_t count, float most, uint64_t *state)
 {
     for (size_t i = 0; i < count; i++)
-        weights[i] = most * ((float)(random_next(state) >> 40) / (float)(1 << 23) - 1);     /* -most … most */
+        /* -most … most */
+        weights[i] = most * ((float)(random_next(state) >> 40) / (float)(1 << 23) - 1);
 }
 
 int model_create(struct model *model, int vocabulary, uint64_t seed)
@@ -263,7 +278,8 @@ uint64_t model_checksum(const struct model *model)
 {
     const unsigned char *byte = (const unsigned char *)model->weights;
     uint64_t hash = 0xcbf29ce484222325u;                            /* FNV-1a */
-    for (size_t i = 0; i < model->count * sizeof(float); i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < model->count * sizeof(float); i++)
+        hash = (hash ^ byte[i]) * 0x100000001b3u;
     return hash;
 }
 
@@ -279,7 +295,8 @@ static struct shape shape_of(const struct model *model)
 int model_save(const struct model *model, const char *path)
 {
     struct shape shape = shape_of(model);
-    const struct iovec parts[] = { { &shape, sizeof shape }, { model->weights, model->count * sizeof(float) } };
+    const struct iovec parts[] = { { &shape, sizeof shape },
+                                   { model->weights, model->count * sizeof(float) } };
     return file_replace(path, parts, 2);
 }
 

@@ -1,6 +1,8 @@
 /* Job: a small language model, in plain loops: the last CONTEXT characters -> the next one.
- *     embedding of each character (EMBED) -> one layer of HIDDEN tanh -> softmax over the vocabulary; learnt by Adam.
- * Never: knows that there are ranks. All weights lie in one eager buffer, all gradients in another: one all_reduce. */
+ *     embedding of each character (EMBED) -> one layer of HIDDEN tanh -> softmax over the
+ *     vocabulary; learnt by Adam.
+ * Never: knows that there are ranks. All weights lie in one eager buffer, all gradients in another:
+ *        one all_reduce. */
 #ifndef TRAIN_MODEL_H
 #define TRAIN_MODEL_H
 
@@ -22,8 +24,8 @@ struct model {
 int    model_create(struct model *model, int vocabulary, uint64_t seed);
 void   model_free(struct model *model);
 
-/* Sets gradient to that of the mean loss of predicting tokens[at[i]] from the CONTEXT tokens before it; at[i] >= CONTEXT.
- * Returns that loss, nats per character. */
+/* Sets gradient to that of the mean loss of predicting tokens[at[i]] from the CONTEXT tokens before
+ * it; at[i] >= CONTEXT. Returns that loss, nats per character. */
 float  model_learn(struct model *model, const unsigned char *tokens, const size_t at[], int count);
 
 /* The mean loss of predicting each of tokens[CONTEXT … count-1]. */
@@ -35,7 +37,8 @@ int    model_draw(struct model *model, const unsigned char context[CONTEXT], uin
 /* One step of Adam along gradient. */
 void   model_update(struct model *model, float rate);
 
-/* The weights to a file, and back. 0 or a negative errno; -EBADMSG: not the weights of such a model. */
+/* The weights to a file, and back. 0 or a negative errno; -EBADMSG: not the weights of
+ * such a model. */
 int    model_save(const struct model *model, const char *path);
 int    model_load(struct model *model, const char *path);
 uint64_t model_checksum(const struct model *model);

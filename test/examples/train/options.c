@@ -31,8 +31,11 @@ static int read_number(const char *name, long least, long most, long *number)
     char *end;
     errno = 0;
     *number = strtol(optarg, &end, 10);
-    if (errno == 0 && end != optarg && *end == '\0' && *number >= least && *number <= most) return 0;
-    if (opterr) fprintf(stderr, "train: --%s %s: not a number from %ld to %ld\n", name, optarg, least, most);
+    if (errno == 0 && end != optarg && *end == '\0' && *number >= least && *number <= most)
+        return 0;
+    if (opterr)
+        fprintf(stderr, "train: --%s %s: not a number from %ld to %ld\n", name, optarg, least,
+                most);
     return -EINVAL;
 }
 

@@ -1,5 +1,6 @@
 /* Job: the command line of train, and its help.
- * Never: knows that there are ranks; its caller sets opterr to 0 where complaints are not to be printed. */
+ * Never: knows that there are ranks; its caller sets opterr to 0 where complaints are not to
+ *        be printed. */
 #ifndef TRAIN_OPTIONS_H
 #define TRAIN_OPTIONS_H
 

@@ -16,19 +16,22 @@ double clock_seconds(void)
 void progress_begin(struct progress *progress, int steps, int quiet, int bar)
 {
     *progress = (struct progress){
-        .quiet = quiet, .bar = bar || isatty(STDOUT_FILENO), .steps = steps, .since = clock_seconds(),
+        .quiet = quiet, .bar = bar || isatty(STDOUT_FILENO), .steps = steps,
+        .since = clock_seconds(),
     };
 }
 
 static void show_bar(const struct progress *progress, int done, double loss)
 {
-    static const char full[] = "##############################", empty[] = "..............................";
+    static const char full[] = "##############################",
+                      empty[] = "..............................";
     int filled = (int)((long)done * BAR / progress->steps);
     double passed = clock_seconds() - progress->since;
     double left = passed / done * (progress->steps - done);
-    printf("[%.*s%.*s] %3d %%  loss %.3f nats/char  %4.0f s left ", filled, full, BAR - filled, empty,
-           (int)((long)done * 100 / progress->steps), loss, left);
-    putchar(done == progress->steps ? '\n' : '\r');     /* \r behind it: `tutti run` passes it on as the end of a line */
+    printf("[%.*s%.*s] %3d %%  loss %.3f nats/char  %4.0f s left ", filled, full, BAR - filled,
+           empty, (int)((long)done * 100 / progress->steps), loss, left);
+    /* \r behind it: `tutti run` passes it on as the end of a line */
+    putchar(done == progress->steps ? '\n' : '\r');
     fflush(stdout);
 }
 

@@ -12,12 +12,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LEARN_LEAST = 900, HELD_LEAST = 50 };    /* characters; less cannot be learnt from, and judged by */
+/* characters; less cannot be learnt from, and judged by */
+enum { LEARN_LEAST = 900, HELD_LEAST = 50 };
 
 /* The cache file: this, then one byte per token. */
 struct header {
     char     magic[8];
-    uint64_t fingerprint;               /* of the names, sizes and times of the files it was made from */
+    uint64_t fingerprint;       /* of the names, sizes and times of the files it was made from */
     uint64_t learn, held;
     uint32_t vocabulary, files;
     uint8_t  symbols[256];              /* symbols[token] is its byte */
@@ -59,7 +60,8 @@ static int sources_add(struct sources *sources, const char *path, const struct s
 static int sources_add_directory(struct sources *sources, const char *directory)
 {
     struct dirent **entries;
-    int count = scandir(directory, &entries, NULL, alphasort);     /* sorted: the same text on every machine */
+    /* sorted: the same text on every machine */
+    int count = scandir(directory, &entries, NULL, alphasort);
     if (count < 0) return -errno;
     int error = 0;
     for (int i = 0; i < count; i++) {
@@ -67,7 +69,8 @@ static int sources_add_directory(struct sources *sources, const char *directory)
         struct stat about;
         snprintf(path, sizeof path, "%s/%s", directory, entries[i]->d_name);
         free(entries[i]);
-        if (error == 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode)) error = sources_add(sources, path, &about);
+        if (error == 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode))
+            error = sources_add(sources, path, &about);
     }
     free(entries);
     return error;
@@ -116,7 +119,7 @@ static uint64_t sources_fingerprint(const struct sources *sources)
 static int is_cache(const struct header *header, size_t bytes)
 {
     if (bytes < sizeof *header || memcmp(header->magic, magic, sizeof magic) != 0) return 0;
-    if (header->learn > bytes || header->held > bytes) return 0;       /* so that their sum cannot wrap */
+    if (header->learn > bytes || header->held > bytes) return 0; /* so that their sum cannot wrap */
     if (header->learn < LEARN_LEAST || header->held < HELD_LEAST) return 0;
     if (header->vocabulary < 1 || header->vocabulary > 256) return 0;
     return header->learn + header->held == bytes - sizeof *header;
@@ -144,7 +147,8 @@ static int append(struct bytes *to, const unsigned char *data, size_t count)
     return 0;
 }
 
-static int read_sources(const struct sources *sources, struct bytes *learn, struct bytes *held, char *why)
+static int read_sources(const struct sources *sources, struct bytes *learn, struct bytes *held,
+                        char *why)
 {
     for (int i = 0; i < sources->count; i++) {
         const char *path = sources->all[i].path;
@@ -179,7 +183,8 @@ static void number_symbols(struct header *header, struct bytes *learn, struct by
     for (size_t i = 0; i < held->count; i++) held->data[i] = token[held->data[i]];
 }
 
-static int write_cache(const char *cache, struct header *header, struct bytes *learn, struct bytes *held, char *why)
+static int write_cache(const char *cache, struct header *header, struct bytes *learn,
+                       struct bytes *held, char *why)
 {
     header->learn = learn->count;
     header->held = held->count;
@@ -193,7 +198,9 @@ static int write_cache(const char *cache, struct header *header, struct bytes *l
 
 static int prepare_from(const struct sources *sources, const char *cache, char *why)
 {
-    struct header header = { .fingerprint = sources_fingerprint(sources), .files = (uint32_t)sources->count };
+    struct header header = {
+        .fingerprint = sources_fingerprint(sources), .files = (uint32_t)sources->count
+    };
     memcpy(header.magic, magic, sizeof magic);
     if (is_current(cache, header.fingerprint)) return 0;
     struct bytes learn = { NULL, 0 }, held = { NULL, 0 };

@@ -1,5 +1,5 @@
-/* The same on the host, for comparison. Every product that is added is fmaf, as every one on the device is fma.rn: one rounding, in
- * the same order. */
+/* The same on the host, for comparison. Every product that is added is fmaf, as every one on the
+ * device is fma.rn: one rounding, in the same order. */
 #include "train_cuda/net.h"
 
 #include <errno.h>
@@ -34,7 +34,8 @@ static int cpu_learn(struct place *place, const struct net *net, char *why)
     (void)place, (void)why;
     for (int i = 0; i < net->rows * HIDDEN; i++) {
         float sum = 0;
-        for (int k = 0; k < INPUTS; k++) sum = fmaf(net->x[i / HIDDEN * INPUTS + k], in[k * HIDDEN + i % HIDDEN], sum);
+        for (int k = 0; k < INPUTS; k++)
+            sum = fmaf(net->x[i / HIDDEN * INPUTS + k], in[k * HIDDEN + i % HIDDEN], sum);
         net->hidden[i] = sum > 0 ? sum : 0;
     }
     for (int i = 0; i < net->rows; i++) {
@@ -54,7 +55,8 @@ static int cpu_learn(struct place *place, const struct net *net, char *why)
     }
     for (int j = 0; j < HIDDEN; j++) {
         float sum = 0;
-        for (int i = 0; i < net->rows; i++) sum = fmaf(net->error[i], net->hidden[i * HIDDEN + j], sum);
+        for (int i = 0; i < net->rows; i++)
+            sum = fmaf(net->error[i], net->hidden[i * HIDDEN + j], sum);
         net->gradient[INPUTS * HIDDEN + j] = sum * scale;
     }
     float loss = 0;
@@ -66,7 +68,8 @@ static int cpu_learn(struct place *place, const struct net *net, char *why)
 static int cpu_step(struct place *place, const struct net *net, float rate, char *why)
 {
     (void)place, (void)why;
-    for (int p = 0; p < WEIGHTS; p++) net->weights[p] = fmaf(-rate, net->gradient[p], net->weights[p]);
+    for (int p = 0; p < WEIGHTS; p++)
+        net->weights[p] = fmaf(-rate, net->gradient[p], net->weights[p]);
     return 0;
 }
 
@@ -78,6 +81,9 @@ static void cpu_close(struct place *place)
 
 struct place *cpu_open(void)
 {
-    static struct cpu cpu = { .place = { "the CPU", NULL, NULL, cpu_room, cpu_copy, cpu_copy, cpu_learn, cpu_step, cpu_close } };
+    static struct cpu cpu = {
+        .place = { "the CPU", NULL, NULL, cpu_room, cpu_copy, cpu_copy, cpu_learn,
+                   cpu_step, cpu_close }
+    };
     return &cpu.place;
 }

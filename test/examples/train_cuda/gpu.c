@@ -1,5 +1,6 @@
-/* A GPU, by CUDA's driver interface as far as this needs it, found at run time: no header and no library of CUDA is needed to build it.
- * A program that is compiled by nvcc, or that has PyTorch's tensors, has all of this already: only the pointers go to tutti. */
+/* A GPU, by CUDA's driver interface as far as this needs it, found at run time: no header and no
+ * library of CUDA is needed to build it. A program that is compiled by nvcc, or that has PyTorch's
+ * tensors, has all of this already: only the pointers go to tutti. */
 #include "train_cuda/net.h"
 
 #include "train_cuda/kernels.h"
@@ -16,7 +17,7 @@ typedef uint64_t address;                            /* of device memory: CUdevi
 enum { BUFFERS = 6, THREADS = 64 };
 enum kernel { KERNEL_HIDDEN, KERNEL_ERROR, KERNEL_IN, KERNEL_OUT, KERNEL_STEP, KERNELS };
 
-struct cuda {                                        /* the names in the driver stand in `functions` */
+struct cuda {                                   /* the names in the driver stand in `functions` */
     int (*init)(unsigned flags);
     int (*error_string)(int error, const char **words);
     int (*devices)(int *count);
@@ -33,14 +34,15 @@ struct cuda {                                        /* the names in the driver 
     int (*load)(void **module, const void *text);
     int (*unload)(void *module);
     int (*find)(void **function, void *module, const char *name);
-    int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                  void *stream, void **parameters, void **extra);
+    int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                  unsigned bz, unsigned shared, void *stream, void **parameters, void **extra);
 };
 
 static const char *const functions[] = {
-    "cuInit", "cuGetErrorString", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDevicePrimaryCtxRetain",
-    "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize",
-    "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuLaunchKernel",
+    "cuInit", "cuGetErrorString", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
+    "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuStreamCreate",
+    "cuStreamDestroy_v2", "cuStreamSynchronize", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+    "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuLaunchKernel",
 };
 _Static_assert(sizeof(struct cuda) == sizeof functions, "a name for each");
 
@@ -65,13 +67,15 @@ static int failed(const struct gpu *gpu, const char *what, int error, char *why)
 
 static address at_device(const float *at) { return (address)(uintptr_t)at; }
 
-/* Memory that the other ranks may keep open: tutti's. What a program has from cuMemAlloc or cudaMalloc does, too, and is opened anew
- * for each operation. */
+/* Memory that the other ranks may keep open: tutti's. What a program has from cuMemAlloc or
+ * cudaMalloc does, too, and is opened anew for each operation. */
 static int gpu_room(struct place *place, float **at, size_t count, char *why)
 {
     struct gpu *gpu = (struct gpu *)place;
     void *got = NULL;
-    int error = gpu->buffers < BUFFERS ? tutti_cuda_alloc(&got, count * sizeof **at, gpu->device, place->world) : -ENOMEM;
+    int error = gpu->buffers < BUFFERS
+        ? tutti_cuda_alloc(&got, count * sizeof **at, gpu->device, place->world)
+        : -ENOMEM;
     if (error < 0) {
         snprintf(why, WHY, "%s", tutti_explain(place->world));
         return error;
@@ -98,14 +102,16 @@ static int gpu_get(struct place *place, float *to, const float *from, size_t cou
 }
 
 /* Starts a kernel of `count` threads, behind whatever is in the stream. */
-static int launch(struct gpu *gpu, enum kernel which, const struct net *net, int count, float factor, char *why)
+static int launch(struct gpu *gpu, enum kernel which, const struct net *net, int count,
+                  float factor, char *why)
 {
-    address x = at_device(net->x), y = at_device(net->y), hidden = at_device(net->hidden), error = at_device(net->error);
+    address x = at_device(net->x), y = at_device(net->y), hidden = at_device(net->hidden),
+            error = at_device(net->error);
     address weights = at_device(net->weights), gradient = at_device(net->gradient);
     uint32_t threads = (uint32_t)count, rows = (uint32_t)net->rows;
     void *parameters[] = { &threads, &rows, &factor, &x, &y, &hidden, &error, &weights, &gradient };
-    int code = gpu->call.launch(gpu->kernel[which], (threads + THREADS - 1) / THREADS, 1, 1, THREADS, 1, 1, 0, gpu->place.stream,
-                                parameters, NULL);
+    int code = gpu->call.launch(gpu->kernel[which], (threads + THREADS - 1) / THREADS, 1, 1,
+                                THREADS, 1, 1, 0, gpu->place.stream, parameters, NULL);
     return failed(gpu, "starting a kernel", code, why);
 }
 
@@ -166,7 +172,8 @@ static int open_device(struct gpu *gpu, char *why)
     if (!error) error = gpu->call.name(gpu->name, (int)sizeof gpu->name, gpu->device);
     if (!error) error = gpu->call.retain(&gpu->context, gpu->device);
     if (!error) error = gpu->call.use(gpu->context);
-    if (!error) error = gpu->call.stream(&gpu->place.stream, 1);    /* one that does not wait for the default stream */
+    /* one that does not wait for the default stream */
+    if (!error) error = gpu->call.stream(&gpu->place.stream, 1);
     if (error) return failed(gpu, "the GPU", error, why);
     for (int i = 0; i < KERNELS && !error; i++) {
         error = gpu->call.load(&gpu->module[i], kernels[i].text);
@@ -177,7 +184,9 @@ static int open_device(struct gpu *gpu, char *why)
 
 struct place *gpu_open(tutti_comm *world, char *why)
 {
-    static struct gpu gpu = { .place = { NULL, NULL, NULL, gpu_room, gpu_put, gpu_get, gpu_learn, gpu_step, gpu_close } };
+    static struct gpu gpu = {
+        .place = { NULL, NULL, NULL, gpu_room, gpu_put, gpu_get, gpu_learn, gpu_step, gpu_close }
+    };
     gpu.place.name = gpu.name;
     gpu.place.world = world;
     int error = find_driver(&gpu, why);

@@ -1,13 +1,18 @@
-/* The kernels, each a module of its own, as the text that CUDA's driver compiles for the GPU at hand. Each thread makes one element; of
- * what is said above each. Registers are named as in cpu.c. */
+/* The kernels, each a module of its own, as the text that CUDA's driver compiles for the GPU
+ * at hand. Each thread makes one element; of what is said above each. Registers are named as
+ * in cpu.c. */
 #ifndef TRAIN_CUDA_KERNELS_H
 #define TRAIN_CUDA_KERNELS_H
 
-/* What all have in common: %i is the number of the thread, and those from `count` on leave. 160 is INPUTS * HIDDEN. */
+/* What all have in common: %i is the number of the thread, and those from `count` on leave. 160 is
+ * INPUTS * HIDDEN. */
 #define KERNEL(name, parameters) \
     ".version 6.0\n.target sm_70\n.address_size 64\n" \
-    ".visible .entry " name "(.param .u32 count, .param .u32 rows, .param .f32 factor, .param .u64 net_x, .param .u64 net_y,\n" \
-    "    .param .u64 net_hidden, .param .u64 net_error, .param .u64 net_weights, .param .u64 net_gradient)\n" \
+    ".visible .entry " name \
+        "(.param .u32 count, .param .u32 rows, .param .f32 factor, .param .u64 net_x, .param " \
+        ".u64 net_y,\n" \
+    "    .param .u64 net_hidden, .param .u64 net_error, .param .u64 net_weights, .param .u64 " \
+    "net_gradient)\n" \
     "{\n" \
     "    .reg .pred %end, %positive;\n" \
     "    .reg .u32  %i, %j, %k, %n, %count, %rows, %block, %threads;\n" \
@@ -28,13 +33,15 @@
     "    cvta.to.global.u64 %" name ", %" name ";\n"
 
 /* %at = the address of base[index] */
-#define ADDRESS(base, index) "    mul.wide.u32 %at, " index ", 4;\n    add.u64      %at, %at, " base ";\n"
+#define ADDRESS(base, index) "    mul.wide.u32 %at, " index ", 4;\n    add.u64      %at, %at, " \
+    base ";\n"
 #define LOAD(to, base, index) ADDRESS(base, index) "    ld.global.f32 " to ", [%at];\n"
 #define STORE(base, index, from) ADDRESS(base, index) "    st.global.f32 [%at], " from ";\n"
 
 /* for (%n = 0; %n < bound; %n++) */
 #define LOOP "    mov.u32      %n, 0;\nNEXT:\n"
-#define AGAIN(bound) "    add.u32      %n, %n, 1;\n    setp.lt.u32  %end, %n, " bound ";\n    @%end bra    NEXT;\n"
+#define AGAIN(bound) "    add.u32      %n, %n, 1;\n    setp.lt.u32  %end, %n, " bound \
+    ";\n    @%end bra    NEXT;\n"
 #define END "END:\n    ret;\n}\n"
 
 static const struct { const char *name, *text; } kernels[] = {
@@ -71,8 +78,11 @@ static const struct { const char *name, *text; } kernels[] = {
     STORE("%error", "%i", "%sum")
     END },
 
-    /* gradient[i], i below 160: of the weight from input i / 32 to neuron i % 32. No error comes back through a neuron that gave 0. */
-    { "gradient_in", KERNEL("gradient_in", POINTER("x") POINTER("hidden") POINTER("error") POINTER("weights") POINTER("gradient"))
+    /* gradient[i], i below 160: of the weight from input i / 32 to neuron i % 32. No error comes
+     * back through a neuron that gave 0. */
+    { "gradient_in",
+      KERNEL("gradient_in",
+             POINTER("x") POINTER("hidden") POINTER("error") POINTER("weights") POINTER("gradient"))
     "    .reg .f32    %out;\n"
     "    shr.u32      %k, %i, 5;\n"
     "    and.b32      %j, %i, 31;\n"
@@ -94,7 +104,8 @@ static const struct { const char *name, *text; } kernels[] = {
     STORE("%gradient", "%i", "%sum")
     END },
 
-    /* gradient[160 + i]: of the weight out of neuron i; and i = 32 makes the loss, for which the other factor is the error itself. */
+    /* gradient[160 + i]: of the weight out of neuron i; and i = 32 makes the loss, for which the
+     * other factor is the error itself. */
     { "gradient_out", KERNEL("gradient_out", POINTER("hidden") POINTER("error") POINTER("gradient"))
     "    mov.u32      %j, %i;\n"
     "    mov.f32      %sum, 0f00000000;\n"

@@ -1,5 +1,6 @@
-/* Copies and fills. From or to host memory that is not registered they have ended when the call returns, as the real ones may;
- * FAKE_CUDA_PINNED=require makes them misuse, since nobody who asks for an asynchronous copy wants that. */
+/* Copies and fills. From or to host memory that is not registered they have ended when the call
+ * returns, as the real ones may; FAKE_CUDA_PINNED=require makes them misuse, since nobody who asks
+ * for an asynchronous copy wants that. */
 #include "fake/fake.h"
 #include "fake/hooks.h"
 
@@ -10,9 +11,11 @@ enum { KINDS_MOST = 8 };
 
 static struct { const char *call; struct fake_copied copied; } figures[KINDS_MOST];
 
-struct side { struct range *range; unsigned char *at; uint64_t begin; };     /* no range: host memory that is not registered */
+/* no range: host memory that is not registered */
+struct side { struct range *range; unsigned char *at; uint64_t begin; };
 
-static CUresult side_of(CUdeviceptr at, size_t bytes, bool write, const char *call, struct side *side)
+static CUresult side_of(CUdeviceptr at, size_t bytes, bool write, const char *call,
+                        struct side *side)
 {
     *side = (struct side){ .at = (unsigned char *)(uintptr_t)at };
     if (!address_is_ours(at)) {
@@ -38,7 +41,9 @@ static CUresult side_of(CUdeviceptr at, size_t bytes, bool write, const char *ca
 /* The host's side of it, if there is one. */
 static void count(const char *call, const struct side *into, const struct side *out, size_t bytes)
 {
-    const struct side *host = out->begin == (uintptr_t)out->at ? out : into->begin == (uintptr_t)into->at ? into : NULL;
+    const struct side *host = out->begin == (uintptr_t)out->at ? out
+        : into->begin == (uintptr_t)into->at ? into
+        : NULL;
     for (int i = 0; i < KINDS_MOST; i++) {
         struct fake_copied *f = &figures[i].copied;
         const char *at = host ? (const char *)host->at : NULL;
@@ -67,7 +72,8 @@ struct fake_copied fakeCopied(const char *symbol)
     return copied;
 }
 
-static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle, const char *call)
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle,
+                     const char *call)
 {
     struct CUstream_st *stream = NULL;
     struct side into, out;
@@ -126,7 +132,8 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
     return copy(to, from, bytes, stream, __func__);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream)
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                           CUcontext from_context, size_t bytes, CUstream stream)
 {
     ENTER;
     if (!to_context || !from_context)

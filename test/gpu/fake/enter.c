@@ -1,6 +1,6 @@
-/* The gate of every call: is CUDA there, is this the process that began it, is a fault wanted here; and the reports of misuse.
- * A process that has forked off is answered as the real driver does, before the lock is touched: another thread of the parent may
- * have held it. */
+/* The gate of every call: is CUDA there, is this the process that began it, is a fault wanted here;
+ * and the reports of misuse. A process that has forked off is answered as the real driver does,
+ * before the lock is touched: another thread of the parent may have held it. */
 #include "fake/fake.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXITING = 4 };                                /* PF_EXITING in /proc/PID/stat, set before a thread lets go of its files */
+enum { EXITING = 4 };   /* PF_EXITING in /proc/PID/stat, set before a thread lets go of its files */
 
 struct fake fake = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 
@@ -34,8 +34,8 @@ uint64_t fake_random(uint64_t *state)
     return x ^ (x >> 31);
 }
 
-/* A process that is ending or was killed has ended for us, though it may not be gone and its parent may not have reaped it: whoever
- * heard of its end by a socket must find it so. */
+/* A process that is ending or was killed has ended for us, though it may not be gone and its parent
+ * may not have reaped it: whoever heard of its end by a socket must find it so. */
 bool fake_process_lives(int pid)
 {
     char path[64], line[512];
@@ -112,8 +112,9 @@ static bool names(const char *word, size_t n, const char *call)
     return full > 3 && n == full - 3 && !strcmp(call + n, "_v2") && !memcmp(word, call, n);
 }
 
-/* FAKE_CUDA_FAIL=symbol:nth:error,...  nth "*": every time. error "700a": the call succeeds, the device then fails so.
- * error "hang": the call never returns. error "0k": the process is killed before the call has done anything. */
+/* FAKE_CUDA_FAIL=symbol:nth:error,... nth "*": every time. error "700a": the call succeeds, the
+ * device then fails so. error "hang": the call never returns. error "0k": the process is killed
+ * before the call has done anything. */
 static CUresult fault_wanted(const char *call, uint64_t nth)
 {
     const char *s = getenv("FAKE_CUDA_FAIL");
@@ -146,7 +147,8 @@ static CUresult fault_wanted(const char *call, uint64_t nth)
 
 static bool works_without(const char *call)
 {
-    static const char *const those[] = { "cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString" };
+    static const char *const those[] = { "cuInit", "cuDriverGetVersion", "cuGetErrorName",
+                                         "cuGetErrorString" };
     for (size_t i = 0; i < sizeof those / sizeof those[0]; i++)
         if (!strcmp(those[i], call))
             return true;
@@ -156,7 +158,9 @@ static bool works_without(const char *call)
 /* Nothing can be made of an error of these. */
 static bool gives_back(const char *call)
 {
-    static const char *const parts[] = { "Destroy", "Free", "Unregister", "Release", "Unmap", "Close", "Pop", "Unload" };
+    static const char *const parts[] = {
+        "Destroy", "Free", "Unregister", "Release", "Unmap", "Close", "Pop", "Unload"
+    };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (strstr(call, parts[i]))
             return true;

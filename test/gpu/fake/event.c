@@ -1,5 +1,6 @@
-/* Events, and those that other processes have, too: a page that both map holds how many records have been made and how many have
- * ended. A wait is for the newest record there was at the call, whoever made it. */
+/* Events, and those that other processes have, too: a page that both map holds how many records
+ * have been made and how many have ended. A wait is for the newest record there was at the call,
+ * whoever made it. */
 #include "fake/fake.h"
 
 #include <stdio.h>
@@ -23,7 +24,9 @@ static struct CUevent_st *event_make(struct CUctx_st *context, unsigned flags)
     struct CUevent_st *e = events_n < EVENTS_MOST ? calloc(1, sizeof *e) : NULL;
     if (!e)
         return NULL;
-    *e = (struct CUevent_st){ .magic = EVENT_MAGIC, .flags = flags, .context = context, .share_fd = -1 };
+    *e = (struct CUevent_st){
+        .magic = EVENT_MAGIC, .flags = flags, .context = context, .share_fd = -1
+    };
     events[events_n++] = e;
     return e;
 }
@@ -41,7 +44,8 @@ static CUresult event_of(CUevent event)
 
 static bool share_map(struct CUevent_st *e, int fd)
 {
-    void *at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *e->share, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at = fd < 0 ? MAP_FAILED
+                      : mmap(NULL, sizeof *e->share, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) {
         if (fd >= 0)
             close(fd);
@@ -74,7 +78,8 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
     return 0;
 }
 
-/* Returns at once; waits for it that are under way go on. The shared page stays mapped, for them. */
+/* Returns at once; waits for it that are under way go on. The shared page stays mapped,
+ * for them. */
 CUresult cuEventDestroy_v2(CUevent event)
 {
     ENTER;
@@ -106,7 +111,7 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
     event->time_ns = 0;
     stream_enqueue(stream, op);
     event->order = stream->order;
-    if (event->share) {                              /* the worker cannot have ended it yet: we have the lock */
+    if (event->share) {                 /* the worker cannot have ended it yet: we have the lock */
         op->share = event->share;
         order_export(event->share, stream, op);
         op->share_generation = event->generation = atomic_fetch_add(&event->share->recorded, 1) + 1;
@@ -146,7 +151,8 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
 static bool has_ended(const struct CUevent_st *e)
 {
     if (e->share)
-        return atomic_load(&e->share->done) >= atomic_load(&e->share->recorded) || !fake_process_lives(e->share->pid);
+        return atomic_load(&e->share->done) >= atomic_load(&e->share->recorded)
+            || !fake_process_lives(e->share->pid);
     return !e->recorded || e->stream->done >= e->seq;
 }
 
@@ -177,7 +183,8 @@ CUresult cuEventSynchronize(CUevent event)
     if (error)
         return error;
     while (!has_ended(event)) {
-        if (event->share && event->share->pid != fake.pid) {         /* another process ends it: nobody signals us */
+        /* another process ends it: nobody signals us */
+        if (event->share && event->share->pid != fake.pid) {
             pthread_mutex_unlock(&fake.lock);
             usleep(50);
             pthread_mutex_lock(&fake.lock);
@@ -196,7 +203,8 @@ CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
         error = event_of(end);
     if (error)
         return error;
-    if (!begin->recorded || !end->recorded || ((begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
+    if (!begin->recorded || !end->recorded
+        || ((begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!has_ended(begin) || !has_ended(end))
         return CUDA_ERROR_NOT_READY;

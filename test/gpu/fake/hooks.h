@@ -6,20 +6,26 @@
 
 #include "gpu/cuda_api.h"
 
-enum { FAKE_MISUSE_STATUS = 86 };                    /* exit status of a process that misused CUDA */
+enum { FAKE_MISUSE_STATUS = 86 };                   /* exit status of a process that misused CUDA */
 
-/* What copies of one kind had to do since the last look: how many, bytes, and where on the host they began and ended. */
+/* What copies of one kind had to do since the last look: how many, bytes, and where on the host
+ * they began and ended. */
 struct fake_copied { uint64_t copies, bytes; const char *from, *to; };
 
 #define FAKE_HOOKS(X) \
-    X(void, fakeHold, (CUstream stream, int hold))                   /* 1: the stream takes up no more work, until 0 */ \
-    X(uint64_t, fakeCalls, (void))                                   /* how many calls this process has made so far */ \
-    X(uint64_t, fakeCallsOf, (const char *symbol))                   /* how many of them of this one, by the name it is looked up by */ \
-    X(struct fake_copied, fakeCopied, (const char *symbol))          /* since it was last asked; by the symbol's whole name */ \
-    X(int, fakeMisuses, (void))                                      /* found so far; more than 0 only under FAKE_CUDA_MISUSE=report */ \
-    X(int, fakeHostAccess, (const void *at, size_t bytes, int write)) /* the CPU is about to touch this: is a copy under way there? */ \
-    X(void, fakeCapture, (CUstream stream, int status))              /* what cuStreamIsCapturing is to say */ \
-    X(void *, fakePeek, (CUdeviceptr at))                            /* where the CPU sees that byte; NULL: no memory there */
+    /* 1: the stream takes up no more work, until 0 */ \
+    X(void, fakeHold, (CUstream stream, int hold)) \
+    X(uint64_t, fakeCalls, (void))              /* how many calls this process has made so far */ \
+    /* how many of them of this one, by the name it is looked up by */ \
+    X(uint64_t, fakeCallsOf, (const char *symbol)) \
+    /* since it was last asked; by the symbol's whole name */ \
+    X(struct fake_copied, fakeCopied, (const char *symbol)) \
+    X(int, fakeMisuses, (void)) /* found so far; more than 0 only under FAKE_CUDA_MISUSE=report */ \
+    /* the CPU is about to touch this: is a copy under way there? */ \
+    X(int, fakeHostAccess, (const void *at, size_t bytes, int write)) \
+    X(void, fakeCapture, (CUstream stream, int status))   /* what cuStreamIsCapturing is to say */ \
+    /* where the CPU sees that byte; NULL: no memory there */ \
+    X(void *, fakePeek, (CUdeviceptr at))
 
 #define FAKE_HOOK_FIELD_(type, name, parameters) type (*name) parameters;
 struct fake_hooks { FAKE_HOOKS(FAKE_HOOK_FIELD_) };

@@ -1,5 +1,6 @@
-/* Memory of cuMemAlloc in other processes. The handle names a descriptor of the exporter, which the importer opens through /proc;
- * the inode says whether it still is that memory. Who has it open stands in the memory's header. */
+/* Memory of cuMemAlloc in other processes. The handle names a descriptor of the exporter, which the
+ * importer opens through /proc; the inode says whether it still is that memory. Who has it open
+ * stands in the memory's header. */
 #include "fake/fake.h"
 
 #include <fcntl.h>
@@ -25,23 +26,30 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
     if (!r || r->kind != RANGE_ALLOC)
         return CUDA_ERROR_INVALID_VALUE;
     if (r->begin != at)
-        fake_misuse("wrong base", "the handle of an address %llu bytes into its buffer; importers get the base", at - r->begin);
+        fake_misuse("wrong base",
+                    "the handle of an address %llu bytes into its buffer; importers get the base",
+                    at - r->begin);
     if (fstat(r->memory->fd, &s) != 0)
         return CUDA_ERROR_MAP_FAILED;
-    struct handle h = { HANDLE_MAGIC, fake.pid, r->memory->fd, r->memory->device, s.st_ino, r->memory->id, r->begin, r->end };
+    struct handle h = {
+        HANDLE_MAGIC, fake.pid, r->memory->fd, r->memory->device, s.st_ino,
+        r->memory->id, r->begin, r->end
+    };
     memset(handle, 0, sizeof *handle);
     memcpy(handle, &h, sizeof h);
     return 0;
 }
 
-/* The importer's entry in the header: its own, or one of a process that is no more, or a free one. */
+/* The importer's entry in the header: its own, or one of a process that is no more, or a
+ * free one. */
 static bool count_in(struct header *h)
 {
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < OPENS_MOST; i++) {
             int pid = atomic_load(&h->open[i].pid);
             bool takes = round == 1 && (!pid || !fake_process_lives(pid));
-            if (pid == fake.pid || (takes && atomic_compare_exchange_strong(&h->open[i].pid, &pid, fake.pid))) {
+            if (pid == fake.pid
+                || (takes && atomic_compare_exchange_strong(&h->open[i].pid, &pid, fake.pid))) {
                 if (pid != fake.pid)
                     atomic_store(&h->open[i].count, 0);
                 atomic_fetch_add(&h->open[i].count, 1);
@@ -58,7 +66,8 @@ static void count_out(struct header *h)
             atomic_store(&h->open[i].pid, 0);
 }
 
-/* Already open here: the same address again. What else of that exporter lies at these of its addresses is in the way. */
+/* Already open here: the same address again. What else of that exporter lies at these of its
+ * addresses is in the way. */
 static CUresult look_for(const struct handle *h, struct CUctx_st *context, struct range **found)
 {
     for (int i = 0; i < RANGES_MOST; i++) {
@@ -67,7 +76,7 @@ static CUresult look_for(const struct handle *h, struct CUctx_st *context, struc
             continue;
         bool same = r->memory->id == h->id;
         if (r->context != context && r->memory->device == h->device)
-            return CUDA_ERROR_INVALID_CONTEXT;       /* one context for each device of another process */
+            return CUDA_ERROR_INVALID_CONTEXT;  /* one context for each device of another process */
         if (same)
             *found = r;
         else if (r->exporter_begin < h->end && h->begin < r->exporter_end)
@@ -82,7 +91,8 @@ static struct memory *memory_open(const struct handle *h)
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
     int fd = open(path, O_RDWR | O_CLOEXEC);
-    struct memory *m = fd >= 0 && fstat(fd, &s) == 0 && s.st_ino == h->inode ? memory_adopt(fd) : NULL;
+    struct memory *m = fd >= 0 && fstat(fd, &s) == 0 && s.st_ino == h->inode ? memory_adopt(fd)
+                                                                             : NULL;
     if (!m && fd >= 0)
         close(fd);
     return m;
@@ -101,7 +111,9 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned 
     if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || h.magic != HANDLE_MAGIC)
         return CUDA_ERROR_INVALID_VALUE;
     if (h.pid == fake.pid) {
-        fake_misuse("opened in the exporter", "the handle of %llu bytes that this process has allocated", (unsigned long long)(h.end - h.begin));
+        fake_misuse("opened in the exporter",
+                    "the handle of %llu bytes that this process has allocated",
+                    (unsigned long long)(h.end - h.begin));
         return CUDA_ERROR_INVALID_CONTEXT;
     }
     error = look_for(&h, context, &r);
@@ -141,7 +153,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr at)
     if (!r || r->kind != RANGE_OPENED || r->begin != at)
         return error ? error : CUDA_ERROR_INVALID_VALUE;
     if (!error && r->opens == 1 && order_busy(r, 0, UINT64_MAX, true))
-        fake_misuse("closed too early", "work is still under way in memory of process %d", r->exporter);
+        fake_misuse("closed too early", "work is still under way in memory of process %d",
+                    r->exporter);
     count_out(r->memory->header);
     if (--r->opens == 0) {
         range_idle(r, __func__);

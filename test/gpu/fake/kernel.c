@@ -1,7 +1,8 @@
-/* Kernels: a module's text is read by ptx_parse when it is loaded, and run by ptx_run when its turn comes in the stream.
- * What a launch touches, which the order of operations is checked by, is known exactly for our own kernels: struct kernel_fold says
- * it. Of others each 64-bit parameter that is an address of the fake stands for all of its buffer, read and written. A kernel reaches
- * nothing beside, so an address that it takes from memory may be found only by chance. */
+/* Kernels: a module's text is read by ptx_parse when it is loaded, and run by ptx_run when its turn
+ * comes in the stream. What a launch touches, which the order of operations is checked by, is known
+ * exactly for our own kernels: struct kernel_fold says it. Of others each 64-bit parameter that is
+ * an address of the fake stands for all of its buffer, read and written. A kernel reaches nothing
+ * beside, so an address that it takes from memory may be found only by chance. */
 #include "fake/fake.h"
 
 #include "gpu/kernel.h"
@@ -40,7 +41,8 @@ static CUresult load(CUmodule *module, const void *image)
         return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     if (number_after(text, ".target sm_") > 90)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    if (number_after(text, ".version") < 1 || number_after(text, ".target sm_") < 1 || !strstr(text, ".address_size 64"))
+    if (number_after(text, ".version") < 1 || number_after(text, ".target sm_") < 1
+        || !strstr(text, ".address_size 64"))
         return CUDA_ERROR_INVALID_PTX;
     if (modules_n == MODULES_MOST)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,7 +61,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     return load(module, image);
 }
 
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, int *options, void **values)
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, int *options,
+                            void **values)
 {
     ENTER;
     if (n && (!options || !values))
@@ -106,8 +109,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     return 0;
 }
 
-/* What a kernel on this device may touch: its own memory, what is opened, host memory by its device address, and that of peers if
- * access was enabled. */
+/* What a kernel on this device may touch: its own memory, what is opened, host memory by its device
+ * address, and that of peers if access was enabled. */
 static bool reaches(const struct CUctx_st *context, const struct range *r, bool write)
 {
     if (r->kind == RANGE_HOST || r->kind == RANGE_OPENED)
@@ -124,10 +127,12 @@ static void touches(struct op *op, struct range *r, CUdeviceptr at, uint64_t byt
         fake_misuse("stale mapping", "a kernel uses memory that process %d has freed", r->exporter);
     unsigned char *seen = range_see(r, at);
     l->window[l->windows++] = (struct ptx_window){ at, at + bytes, seen, write };
-    op_touch(op, r, r->kind == RANGE_HOST ? (uintptr_t)seen : r->offset + (at - r->begin), bytes, write);
+    op_touch(op, r, r->kind == RANGE_HOST ? (uintptr_t)seen : r->offset + (at - r->begin), bytes,
+             write);
 }
 
-static void argument(struct op *op, const struct CUctx_st *context, CUdeviceptr at, uint64_t bytes, bool write)
+static void argument(struct op *op, const struct CUctx_st *context, CUdeviceptr at, uint64_t bytes,
+                     bool write)
 {
     struct range *r = address_is_ours(at) ? range_of(at) : NULL;
     if (r && bytes <= r->end - at && reaches(context, r, write))
@@ -140,8 +145,9 @@ static void argument(struct op *op, const struct CUctx_st *context, CUdeviceptr 
 static uint64_t element_of(const char *name)
 {
     static const struct { const char *type; uint64_t bytes; } all[] = {
-        { "i8_", 1 }, { "u8_", 1 }, { "bool_", 1 }, { "f8e4m3_", 1 }, { "f8e5m2_", 1 }, { "i16_", 2 }, { "u16_", 2 }, { "f16_", 2 }, { "bf16_", 2 },
-        { "i32_", 4 }, { "u32_", 4 }, { "f32_", 4 }, { "i64_", 8 }, { "u64_", 8 }, { "f64_", 8 }, { "c64_", 8 }, { "c128_", 16 },
+        { "i8_", 1 }, { "u8_", 1 }, { "bool_", 1 }, { "f8e4m3_", 1 }, { "f8e5m2_", 1 },
+        { "i16_", 2 }, { "u16_", 2 }, { "f16_", 2 }, { "bf16_", 2 }, { "i32_", 4 }, { "u32_", 4 },
+        { "f32_", 4 }, { "i64_", 8 }, { "u64_", 8 }, { "f64_", 8 }, { "c64_", 8 }, { "c128_", 16 },
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!strncmp(name, all[i].type, strlen(all[i].type)))
@@ -162,7 +168,9 @@ static void arguments(struct op *op, const struct CUctx_st *context)
 {
     const struct ptx_function *f = op->launch->function;
     size_t prefix = strlen(KERNEL_FOLD_PREFIX);
-    uint64_t element = strncmp(f->name, KERNEL_FOLD_PREFIX, prefix) ? 0 : element_of(f->name + prefix), word;
+    uint64_t element = strncmp(f->name, KERNEL_FOLD_PREFIX, prefix) ? 0
+                                                                    : element_of(f->name + prefix),
+             word;
     if (element && f->params == 1 && f->param_bytes == sizeof(struct kernel_fold)) {
         struct kernel_fold fold;
         memcpy(&fold, op->launch->param, sizeof fold);
@@ -183,8 +191,9 @@ static void arguments(struct op *op, const struct CUctx_st *context)
     }
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                        unsigned shared_bytes, CUstream handle, void **parameters, void **extra)
+CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                        CUstream handle, void **parameters, void **extra)
 {
     ENTER;
     struct CUstream_st *stream = NULL;
@@ -195,14 +204,18 @@ CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
         error = stream_of(handle, true, &stream);
     if (error)
         return error;
-    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z || (uint64_t)block_x * block_y * block_z > 1024 ||
-        grid_y > 65535 || grid_z > 65535 || grid_x > 2147483647u || shared_bytes > 48 << 10 || extra || !parameters)
+    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z
+        || (uint64_t)block_x * block_y * block_z > 1024 || grid_y > 65535 || grid_z > 65535
+        || grid_x > 2147483647u || shared_bytes > 48 << 10 || extra || !parameters)
         return CUDA_ERROR_INVALID_VALUE;
     struct op *op = op_new(OP_KERNEL, __func__);
     struct ptx_launch *l = op->launch = calloc(1, sizeof *l);
     if (!l || !(l->window = calloc(OP_RANGES, sizeof *l->window)))
         abort();
-    *l = (struct ptx_launch){ f->ptx, { grid_x, grid_y, grid_z }, { block_x, block_y, block_z }, shared_bytes, { 0 }, l->window, 0 };
+    *l = (struct ptx_launch){
+        f->ptx, { grid_x, grid_y, grid_z }, { block_x, block_y, block_z },
+        shared_bytes, { 0 }, l->window, 0
+    };
     for (int i = 0; i < f->ptx->params; i++)
         memcpy(l->param + f->ptx->param[i].offset, parameters[i], f->ptx->param[i].bytes);
     arguments(op, stream->context);

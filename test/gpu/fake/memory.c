@@ -1,6 +1,7 @@
-/* Memory of the devices: a memfd for each piece, seen by the fake through a mapping of its own, and addresses out of one reserved
- * stretch in which nothing can be read or written. An address that becomes free is given out again at once, the lowest first, as
- * it may happen with the real driver; a buffer's id never comes again. */
+/* Memory of the devices: a memfd for each piece, seen by the fake through a mapping of its own, and
+ * addresses out of one reserved stretch in which nothing can be read or written. An address that
+ * becomes free is given out again at once, the lowest first, as it may happen with the real driver;
+ * a buffer's id never comes again. */
 #include "fake/fake.h"
 
 #include <string.h>
@@ -26,7 +27,10 @@ static struct memory *memory_map(int fd, size_t bytes)
         return NULL;
     for (int i = 0; i < RANGES_MOST; i++)
         if (!all[i].refs) {
-            all[i] = (struct memory){ .fd = fd, .bytes = bytes, .header = at, .bytes_at = (unsigned char *)at + HEADER_BYTES, .refs = 1 };
+            all[i] = (struct memory){
+                .fd = fd, .bytes = bytes, .header = at,
+                .bytes_at = (unsigned char *)at + HEADER_BYTES, .refs = 1
+            };
             return &all[i];
         }
     munmap(at, HEADER_BYTES + bytes);
@@ -36,7 +40,9 @@ static struct memory *memory_map(int fd, size_t bytes)
 struct memory *memory_make(size_t bytes, int device)
 {
     int fd = memfd_create("fake-gpu", MFD_CLOEXEC);
-    struct memory *m = fd >= 0 && ftruncate(fd, (off_t)(HEADER_BYTES + bytes)) == 0 ? memory_map(fd, bytes) : NULL;
+    struct memory *m = fd >= 0 && ftruncate(fd, (off_t)(HEADER_BYTES + bytes)) == 0
+        ? memory_map(fd, bytes)
+        : NULL;
     if (!m) {
         if (fd >= 0)
             close(fd);
@@ -47,7 +53,7 @@ struct memory *memory_make(size_t bytes, int device)
     m->header->bytes = bytes;
     m->header->owner = fake.pid;
     m->header->device = m->device = fake.physical[device];
-    memset(m->bytes_at, 0xcd, bytes < FILLED ? bytes : FILLED);          /* nobody may count on zeroes */
+    memset(m->bytes_at, 0xcd, bytes < FILLED ? bytes : FILLED);     /* nobody may count on zeroes */
     return m;
 }
 
@@ -92,7 +98,8 @@ static const struct range *in_the_way(CUdeviceptr begin, CUdeviceptr end)
 static CUdeviceptr place(size_t bytes, size_t align)
 {
     if (!space) {
-        void *at = mmap(NULL, SPACE + GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *at = mmap(NULL, SPACE + GRANULE, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at == MAP_FAILED)
             return 0;
         space = ((CUdeviceptr)(uintptr_t)at + GRANULE - 1) & ~(CUdeviceptr)(GRANULE - 1);
@@ -113,7 +120,10 @@ struct range *range_take(enum range_kind kind, size_t bytes, size_t align)
             continue;
         struct access *accesses = r->accesses;
         int room = r->accesses_room;
-        *r = (struct range){ .kind = kind, .begin = at, .end = at + bytes, .id = ++fake.ids, .accesses = accesses, .accesses_room = room };
+        *r = (struct range){
+            .kind = kind, .begin = at, .end = at + bytes, .id = ++fake.ids,
+            .accesses = accesses, .accesses_room = room
+        };
         return r;
     }
     return NULL;
@@ -133,7 +143,8 @@ struct range *range_of(CUdeviceptr at)
     struct range *found = NULL;
     for (int i = 0; i < RANGES_MOST; i++) {
         struct range *r = &fake.range[i];
-        if (r->kind != RANGE_FREE && at >= r->begin && at < r->end && (!found || r->kind == RANGE_MAPPED))
+        if (r->kind != RANGE_FREE && at >= r->begin && at < r->end
+            && (!found || r->kind == RANGE_MAPPED))
             found = r;
     }
     return found;
@@ -150,7 +161,8 @@ CUresult range_idle(struct range *r, const char *call)
 {
     CUresult error = 0;
     (void)call;
-    for (int i = 0; i < r->accesses_n; i++) {        /* host_saw may have other ranges forget, this one only when touched */
+    /* host_saw may have other ranges forget, this one only when touched */
+    for (int i = 0; i < r->accesses_n; i++) {
         struct access a = r->accesses[i];
         struct CUstream_st *stream = fake.stream[a.stream];
         if (stream->done < a.op) {
@@ -161,7 +173,7 @@ CUresult range_idle(struct range *r, const char *call)
     return error;
 }
 
-/* ---- cuMemAlloc ------------------------------------------------------------------------------------------------------------- */
+/* ---- cuMemAlloc ------------------------------------------------------------------------------ */
 
 CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
 {
@@ -202,7 +214,8 @@ CUresult cuMemFree_v2(CUdeviceptr at)
     for (int i = 0; i < OPENS_MOST; i++) {
         int pid = atomic_load(&h->open[i].pid);
         if (pid && atomic_load(&h->open[i].count) > 0 && fake_process_lives(pid))
-            fake_misuse("free before close", "%zu bytes are freed that process %d has open", r->memory->bytes, pid);
+            fake_misuse("free before close", "%zu bytes are freed that process %d has open",
+                        r->memory->bytes, pid);
     }
     CUresult late = range_idle(r, __func__);
     atomic_store(&h->freed, 1);

@@ -1,9 +1,11 @@
-/* Is what a new operation reads and writes ordered after what others write and read there? Two ways to find out.
- * Within a process by knowledge: an operation knows those that a stream, an event or the waiting host has put before it; a conflict
- * with one it does not know is a race, whatever the timing was this time. All threads of the host count as one that knows what any
- * of them has waited for: they order themselves by means that are not seen here.
- * Between processes by what is under way: who writes or reads which bytes stands in the memory's header from the call until the
- * operation has ended; a conflict with another process's entry is a race unless an event of that process came between. */
+/* Is what a new operation reads and writes ordered after what others write and read there? Two ways
+ * to find out. Within a process by knowledge: an operation knows those that a stream, an event or
+ * the waiting host has put before it; a conflict with one it does not know is a race, whatever the
+ * timing was this time. All threads of the host count as one that knows what any of them has waited
+ * for: they order themselves by means that are not seen here.
+ * Between processes by what is under way: who writes or reads which bytes stands in the memory's
+ * header from the call until the operation has ended; a conflict with another process's entry is a
+ * race unless an event of that process came between. */
 #include "fake/fake.h"
 
 #include <limits.h>
@@ -75,13 +77,15 @@ static bool ends_before(const struct order *order, const struct access *a)
     return order->seen[a->stream] >= a->op;
 }
 
-/* Forgets what nobody can race with any more: the host knows its end, or the new write lies over it. */
+/* Forgets what nobody can race with any more: the host knows its end, or the new write
+ * lies over it. */
 static void prune(struct range *range, const struct order *order, const struct touch *t)
 {
     int kept = 0;
     for (int i = 0; i < range->accesses_n; i++) {
         const struct access *a = &range->accesses[i];
-        bool covered = ends_before(order, a) && (t->write || !a->write) && t->begin <= a->begin && a->end <= t->end;
+        bool covered = ends_before(order, a) && (t->write || !a->write) && t->begin <= a->begin
+            && a->end <= t->end;
         if (!ends_before(&fake.host, a) && !(covered && fake.stream[a->stream]->done >= a->op))
             range->accesses[kept++] = *a;
     }
@@ -99,23 +103,28 @@ static void remember(struct range *range, const struct access *a)
     range->accesses[range->accesses_n++] = *a;
 }
 
-static void against_others(struct CUstream_st *stream, const struct op *op, const struct touch *t, struct header *h)
+static void against_others(struct CUstream_st *stream, const struct op *op, const struct touch *t,
+                           struct header *h)
 {
     for (int i = 0; i < PENDING_MOST; i++) {
         struct pending *p = &h->pending[i];
-        if (atomic_load(&p->state) != 2 || p->pid == fake.pid || (!p->write && !t->write) || p->begin >= t->end || t->begin >= p->end)
+        if (atomic_load(&p->state) != 2 || p->pid == fake.pid || (!p->write && !t->write)
+            || p->begin >= t->end || t->begin >= p->end)
             continue;
         int pid = p->pid, other = p->stream, writes = p->write;
         uint64_t number = p->op;
         const uint64_t *seen = peer_seen(&stream->order, pid);
-        if ((seen && seen[other] >= number) || !fake_process_lives(pid) || atomic_load(&p->state) != 2 || p->op != number)
+        if ((seen && seen[other] >= number) || !fake_process_lives(pid)
+            || atomic_load(&p->state) != 2 || p->op != number)
             continue;
-        fake_misuse("missing order between processes", "%s %s what process %d still %s, with no event between", op->call,
+        fake_misuse("missing order between processes",
+                    "%s %s what process %d still %s, with no event between", op->call,
                     t->write ? "writes" : "reads", pid, writes ? "writes" : "reads");
     }
 }
 
-static struct pending *announce(const struct CUstream_st *stream, const struct op *op, const struct touch *t, struct header *h)
+static struct pending *announce(const struct CUstream_st *stream, const struct op *op,
+                                const struct touch *t, struct header *h)
 {
     for (int i = 0; i < PENDING_MOST; i++) {
         struct pending *p = &h->pending[i];
@@ -139,13 +148,21 @@ void order_touch(struct CUstream_st *stream, struct op *op, struct touch *t)
     struct range *range = t->range;
     for (int i = 0; i < range->accesses_n; i++) {
         const struct access *a = &range->accesses[i];
-        if (a->stream != stream->id && conflict(t->begin, t->end, t->write, a) && !ends_before(&stream->order, a))
-            fake_misuse("missing order", "%s in stream %d %s what %s in stream %d %s, with no event between", op->call, stream->id,
-                        t->write ? "writes" : "reads", a->call, a->stream, a->write ? "writes" : "reads");
+        if (a->stream != stream->id && conflict(t->begin, t->end, t->write, a)
+            && !ends_before(&stream->order, a))
+            fake_misuse("missing order",
+                        "%s in stream %d %s what %s in stream %d %s, with no event between",
+                        op->call, stream->id, t->write ? "writes" : "reads", a->call, a->stream,
+                        a->write ? "writes" : "reads");
     }
     prune(range, &stream->order, t);
-    remember(range, &(struct access){ .stream = stream->id, .op = op->seq, .begin = t->begin, .end = t->end, .write = t->write,
-                                      .call = op->call });
+    remember(range,
+             &(struct access){ .stream = stream->id,
+                               .op = op->seq,
+                               .begin = t->begin,
+                               .end = t->end,
+                               .write = t->write,
+                               .call = op->call });
     if (range->memory) {
         t->pending = announce(stream, op, t, range->memory->header);
         against_others(stream, op, t, range->memory->header);

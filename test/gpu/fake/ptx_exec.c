@@ -1,5 +1,6 @@
-/* What instructions do to registers. Each case is a loop over the lanes with the arithmetic written out. Results of f32 that are no
- * number become the one NaN that a GPU makes (0x7fffffff); f64 leaves what the processor makes. Subnormal numbers are kept. */
+/* What instructions do to registers. Each case is a loop over the lanes with the arithmetic written
+ * out. Results of f32 that are no number become the one NaN that a GPU makes (0x7fffffff); f64
+ * leaves what the processor makes. Subnormal numbers are kept. */
 #include "fake/ptx.h"
 
 #include <math.h>
@@ -45,7 +46,8 @@ static uint64_t f16_to_f32(uint64_t half)
     double fraction = (double)(half & 1023), sign = half & 0x8000 ? -1 : 1;
     if (exponent == 31)
         return fraction > 0 ? 0x7fffffff : of_f32((float)(sign * INFINITY));
-    return of_f32((float)(sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24))));
+    return of_f32(
+        (float)(sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24))));
 }
 
 static uint64_t f32_to_f16(uint64_t bits)
@@ -59,14 +61,16 @@ static uint64_t f32_to_f16(uint64_t bits)
         return sign | 0x7c00;
     (void)frexp(size, &exponent);                    /* size is in [2^(exponent - 1), 2^exponent) */
     int last = size == 0 || exponent - 11 < -24 ? -24 : exponent - 11;
-    uint64_t count = (uint64_t)nearbyint(ldexp(size, -last));            /* of units in the last place; 2048 carries by itself */
+    /* of units in the last place; 2048 carries by itself */
+    uint64_t count = (uint64_t)nearbyint(ldexp(size, -last));
     return sign | ((uint64_t)(last + 24) * 1024 + count);
 }
 
 static uint64_t to_whole(double value, struct ptx_type to, enum ptx_round round)
 {
     double whole = round == PTX_RNI ? nearbyint(value) : trunc(value);
-    double low = to.kind == 's' ? -ldexp(1, to.bits - 1) : 0, high = ldexp(1, to.kind == 's' ? to.bits - 1 : to.bits);
+    double low = to.kind == 's' ? -ldexp(1, to.bits - 1) : 0,
+           high = ldexp(1, to.kind == 's' ? to.bits - 1 : to.bits);
     if (value != value)
         return 0;
     if (whole >= high)
@@ -104,7 +108,8 @@ static uint64_t compare(const struct ptx_op *op, uint64_t a, uint64_t b)
 {
     bool less, equal, nan = false;
     if (op->type.kind == 'f') {
-        double x = op->type.bits == 64 ? f64(a) : (double)f32(a), y = op->type.bits == 64 ? f64(b) : (double)f32(b);
+        double x = op->type.bits == 64 ? f64(a) : (double)f32(a),
+               y = op->type.bits == 64 ? f64(b) : (double)f32(b);
         nan = x != x || y != y;
         less = x < y;
         equal = x == y;
@@ -156,9 +161,20 @@ static uint64_t high(uint64_t a, uint64_t b, int bits, bool sign)
     return sign ? top - ((int64_t)a < 0 ? b : 0) - ((int64_t)b < 0 ? a : 0) : top;
 }
 
-static uint64_t shift_left(uint64_t a, uint64_t by, int bits) { return by >= (uint64_t)bits ? 0 : a << by; }
-static uint64_t shift_right(uint64_t a, uint64_t by, int bits) { return by >= (uint64_t)bits ? 0 : a >> by; }
-static uint64_t shift_signed(uint64_t a, uint64_t by, int bits) { return (uint64_t)(extend(a, bits) >> (by >= (uint64_t)bits ? bits - 1 : (int)by)); }
+static uint64_t shift_left(uint64_t a, uint64_t by, int bits)
+{
+    return by >= (uint64_t)bits ? 0 : a << by;
+}
+
+static uint64_t shift_right(uint64_t a, uint64_t by, int bits)
+{
+    return by >= (uint64_t)bits ? 0 : a >> by;
+}
+
+static uint64_t shift_signed(uint64_t a, uint64_t by, int bits)
+{
+    return (uint64_t)(extend(a, bits) >> (by >= (uint64_t)bits ? bits - 1 : (int)by));
+}
 
 static uint64_t divide(int64_t a, int64_t b, int64_t least, bool rest)
 {
@@ -176,12 +192,14 @@ static uint64_t field(uint64_t a, uint64_t at, uint64_t n, int bits, bool sign)
     n &= 255;
     if (!n)
         return 0;
-    uint64_t value = shift_right(a, at, bits), top = at + n - 1 < (uint64_t)bits ? at + n - 1 : (uint64_t)bits - 1;
+    uint64_t value = shift_right(a, at, bits),
+             top = at + n - 1 < (uint64_t)bits ? at + n - 1 : (uint64_t)bits - 1;
     if (n < (uint64_t)bits)
         value &= (UINT64_C(1) << n) - 1;
     uint64_t wide = n < (uint64_t)bits ? n : (uint64_t)bits;
     if (sign && (a >> top & 1))
-        for (uint64_t i = top - at + 1 < wide ? (top >= at ? top - at + 1 : 0) : wide; i < (uint64_t)bits; i++)
+        for (uint64_t i = top - at + 1 < wide ? (top >= at ? top - at + 1 : 0) : wide;
+             i < (uint64_t)bits; i++)
             value |= UINT64_C(1) << i;
     return value;
 }
@@ -207,18 +225,22 @@ static uint64_t permute(uint64_t a, uint64_t b, uint64_t which)
     return value;
 }
 
-static void move_packed(const struct ptx_op *op, uint64_t *rows, int room, const uint16_t *lanes, int n)
+static void move_packed(const struct ptx_op *op, uint64_t *rows, int room, const uint16_t *lanes,
+                        int n)
 {
     int part = op->type.bits / op->vector;
     for (int j = 0; j < n; j++)
         if (op->code == PTX_UNPACK) {
-            uint64_t v = op->source[0].row < 0 ? op->source[0].constant : rows[op->source[0].row * room + lanes[j]];
+            uint64_t v = op->source[0].row < 0 ? op->source[0].constant
+                                               : rows[op->source[0].row * room + lanes[j]];
             for (int i = 0; i < op->vector; i++)
                 rows[op->to[i].row * room + lanes[j]] = v >> part * i & mask_of(part);
         } else {
             uint64_t v = 0;
             for (int i = 0; i < op->vector; i++)
-                v |= (op->source[i].row < 0 ? op->source[i].constant : rows[op->source[i].row * room + lanes[j]]) << part * i;
+                v |= (op->source[i].row < 0 ? op->source[i].constant
+                                            : rows[op->source[i].row * room + lanes[j]])
+                    << part * i;
             rows[op->to[0].row * room + lanes[j]] = v;
         }
 }
@@ -236,7 +258,8 @@ void ptx_exec(const struct ptx_op *op, uint64_t *rows, int room, const uint16_t 
 {
     const int bits = op->type.bits;
     const struct ptx_value *s = op->source;
-    const uint64_t *pa = s[0].row < 0 ? &s[0].constant : rows + s[0].row * room, *pb = s[1].row < 0 ? &s[1].constant : rows + s[1].row * room;
+    const uint64_t *pa = s[0].row < 0 ? &s[0].constant : rows + s[0].row * room,
+                   *pb = s[1].row < 0 ? &s[1].constant : rows + s[1].row * room;
     const uint64_t *pc = s[2].row < 0 ? &s[2].constant : rows + s[2].row * room;
     const int sa = s[0].row >= 0, sb = s[1].row >= 0, sc = s[2].row >= 0;
     uint64_t *to = rows + op->to[0].row * room, mask = mask_of(bits);
@@ -255,9 +278,13 @@ void ptx_exec(const struct ptx_op *op, uint64_t *rows, int room, const uint16_t 
     case PTX_MUL_HI_S: EACH(high(a, b, bits, true));
     case PTX_MAD: EACH(a * b + c);
     case PTX_MUL_WIDE: mask = mask_of(2 * bits); EACH(a * b);
-    case PTX_MUL_WIDE_S: mask = mask_of(2 * bits); EACH((uint64_t)(extend(a, bits) * extend(b, bits)));
+    case PTX_MUL_WIDE_S:
+        mask = mask_of(2 * bits);
+        EACH((uint64_t)(extend(a, bits) * extend(b, bits)));
     case PTX_MAD_WIDE: mask = mask_of(2 * bits); EACH(a * b + c);
-    case PTX_MAD_WIDE_S: mask = mask_of(2 * bits); EACH((uint64_t)(extend(a, bits) * extend(b, bits)) + c);
+    case PTX_MAD_WIDE_S:
+        mask = mask_of(2 * bits);
+        EACH((uint64_t)(extend(a, bits) * extend(b, bits)) + c);
     case PTX_FMA_F: EACH(of_f32(fmaf(f32(a), f32(b), f32(c))));
     case PTX_FMA_D: EACH(of_f64(fma(f64(a), f64(b), f64(c))));
     case PTX_DIV: EACH(b ? a / b : UINT64_MAX);

@@ -1,5 +1,5 @@
-/* Reads the text of a module: statements that end in ';', labels, braces, and of the directives those that matter. One pass; branches
- * are settled at the end of a function. */
+/* Reads the text of a module: statements that end in ';', labels, braces, and of the directives
+ * those that matter. One pass; branches are settled at the end of a function. */
 #include "fake/ptx.h"
 
 #include <ctype.h>
@@ -11,7 +11,8 @@ enum { NAMES_MOST = 1024, OPS_MOST = 1 << 16, NAME = 128, STATEMENT = 1024, OPER
 
 enum what { A_ROW, A_PARAM, A_SHARED, A_LABEL };
 
-struct name { char name[NAME]; enum what what; int first, count, bits; size_t offset; };    /* count > 0: name0, name1, ... */
+/* count > 0: name0, name1, ... */
+struct name { char name[NAME]; enum what what; int first, count, bits; size_t offset; };
 
 struct reader {
     const char *at;
@@ -32,7 +33,7 @@ static bool wrong(struct reader *r, const char *why, const char *what)
     return false;
 }
 
-/* ---- characters --------------------------------------------------------------------------------------------------------------- */
+/* ---- characters ------------------------------------------------------------------------------ */
 
 static void skip(struct reader *r)
 {
@@ -51,7 +52,8 @@ static void skip(struct reader *r)
     }
 }
 
-/* Up to one of these characters, which is passed over; comments and runs of blanks become one blank. */
+/* Up to one of these characters, which is passed over; comments and runs of blanks become
+ * one blank. */
 static bool until(struct reader *r, const char *ends, char *into, size_t room, char *end)
 {
     size_t n = 0;
@@ -71,7 +73,7 @@ static bool until(struct reader *r, const char *ends, char *into, size_t room, c
     return true;
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static struct name *add_name(struct reader *r, const char *name, enum what what)
 {
@@ -94,7 +96,8 @@ static const struct name *find_name(const struct reader *r, const char *word, in
         *row = n->first;
         if (!n->count && !strcmp(n->name, word))
             return n;
-        if (!n->count || strncmp(n->name, word, length) != 0 || !isdigit((unsigned char)word[length]))
+        if (!n->count || strncmp(n->name, word, length) != 0
+            || !isdigit((unsigned char)word[length]))
             continue;
         char *end;
         long which = strtol(word + length, &end, 10);
@@ -105,7 +108,7 @@ static const struct name *find_name(const struct reader *r, const char *word, in
     return NULL;
 }
 
-/* ---- declarations ----------------------------------------------------------------------------------------------------------- */
+/* ---- declarations ---------------------------------------------------------------------------- */
 
 static bool registers(struct reader *r, char *list)
 {
@@ -117,7 +120,8 @@ static bool registers(struct reader *r, char *list)
         char *count = strchr(word, '<');
         if (count)
             *count++ = 0;
-        if (ptx_special(word) >= 0 || !strcmp(word, "%tid") || !strcmp(word, "%ntid") || !strcmp(word, "%ctaid") || !strcmp(word, "%nctaid"))
+        if (ptx_special(word) >= 0 || !strcmp(word, "%tid") || !strcmp(word, "%ntid")
+            || !strcmp(word, "%ctaid") || !strcmp(word, "%nctaid"))
             return wrong(r, "the name of a special register", word);
         struct name *n = add_name(r, word, A_ROW);
         if (!n)
@@ -133,7 +137,8 @@ static bool registers(struct reader *r, char *list)
 }
 
 /* ".align 8 .b8 name[1560]", of a parameter or of shared memory, laid out behind `used`. */
-static bool place(struct reader *r, char *words, enum what what, size_t *used, size_t *offset, size_t *bytes)
+static bool place(struct reader *r, char *words, enum what what, size_t *used, size_t *offset,
+                  size_t *bytes)
 {
     char *save = NULL, *word = strtok_r(words, " ", &save);
     size_t align = 0;
@@ -144,7 +149,8 @@ static bool place(struct reader *r, char *words, enum what what, size_t *used, s
     }
     struct ptx_type type = ptx_type_of(word && word[0] == '.' ? word + 1 : "");
     char *name = strtok_r(NULL, " ", &save);
-    while (name && (name[0] == '.' || isdigit((unsigned char)name[0])))      /* .ptr .global .align 4: what a pointer points to */
+    /* .ptr .global .align 4: what a pointer points to */
+    while (name && (name[0] == '.' || isdigit((unsigned char)name[0])))
         name = strtok_r(NULL, " ", &save);
     if (!type.bits || !name)
         return wrong(r, "what is this variable?", name ? name : "");
@@ -161,9 +167,10 @@ static bool place(struct reader *r, char *words, enum what what, size_t *used, s
     return n != NULL;
 }
 
-/* ---- statements ----------------------------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
-static bool value_of(struct reader *r, const char *word, int bits, bool wider, struct ptx_value *value)
+static bool value_of(struct reader *r, const char *word, int bits, bool wider,
+                     struct ptx_value *value)
 {
     int row;
     *value = (struct ptx_value){ .row = -1 };
@@ -234,24 +241,29 @@ static bool address_of(struct reader *r, struct ptx_op *op, char *words, struct 
 static bool plain_operands(struct reader *r, struct ptx_op *op, char *operand[], int n, int sources)
 {
     int bits = op->type.bits, to = bits, wide = 2 * bits;
-    bool is_wide = op->code == PTX_MUL_WIDE || op->code == PTX_MUL_WIDE_S || op->code == PTX_MAD_WIDE || op->code == PTX_MAD_WIDE_S;
+    bool is_wide = op->code == PTX_MUL_WIDE || op->code == PTX_MUL_WIDE_S
+        || op->code == PTX_MAD_WIDE || op->code == PTX_MAD_WIDE_S;
     bool field = op->code == PTX_BFE || op->code == PTX_BFE_S || op->code == PTX_BFI;
     bool shift = op->code == PTX_SHL || op->code == PTX_SHR || op->code == PTX_SHR_S;
     if (n != sources + 1)
         return wrong(r, "that many operands it has not", "");
     if (op->code == PTX_MOV && (operand[0][0] == '{' || operand[1][0] == '{')) {
         op->code = operand[0][0] == '{' ? PTX_UNPACK : PTX_PACK;
-        char *whole = operand[op->code == PTX_UNPACK], *parts = operand[op->code != PTX_UNPACK], *at = parts;
+        char *whole = operand[op->code == PTX_UNPACK], *parts = operand[op->code != PTX_UNPACK],
+             *at = parts;
         for (op->vector = 1; (at = strchr(at, ',')) != NULL; at++)
             op->vector++;
         if ((op->vector != 2 && op->vector != 4) || op->type.kind != 'b')
             return wrong(r, "two or four parts of a .b type", parts);
-        return value_of(r, whole, bits, false, op->code == PTX_UNPACK ? &op->source[0] : &op->to[0]) &&
-               values_of(r, parts, bits / op->vector, false, op->code == PTX_UNPACK ? op->to : op->source) == op->vector;
+        return value_of(r, whole, bits, false, op->code == PTX_UNPACK ? &op->source[0] : &op->to[0])
+            && values_of(r, parts, bits / op->vector, false,
+                         op->code == PTX_UNPACK ? op->to : op->source)
+            == op->vector;
     }
     if (op->code == PTX_SETP)
         to = 1;
-    if (!value_of(r, operand[0], is_wide ? wide : to, op->code == PTX_CVT, &op->to[0]) || op->to[0].row < PTX_ROWS)
+    if (!value_of(r, operand[0], is_wide ? wide : to, op->code == PTX_CVT, &op->to[0])
+        || op->to[0].row < PTX_ROWS)
         return wrong(r, "no register to write to", operand[0]);
     for (int i = 0; i < sources; i++) {
         int size = op->code == PTX_CVT ? op->from.bits : bits;
@@ -278,7 +290,8 @@ static bool operands(struct reader *r, struct ptx_op *op, char *list, int source
         return n == 0 || wrong(r, "a kernel returns nothing", list);
     case PTX_BAR:
         r->f->barriers = true;
-        return (n == 1 && !strcmp(operand[0], "0")) || wrong(r, "only barrier 0 of all threads", list);
+        return (n == 1 && !strcmp(operand[0], "0"))
+            || wrong(r, "only barrier 0 of all threads", list);
     case PTX_BRA:
         if (n != 1 || strlen(operand[0]) >= NAME)
             return wrong(r, "where to?", list);
@@ -289,13 +302,17 @@ static bool operands(struct reader *r, struct ptx_op *op, char *list, int source
         strcpy(r->jump[r->jumps++].label, operand[0]);
         return true;
     case PTX_LD:
-        return n == 2 && values_of(r, operand[0], op->type.bits, true, op->to) == op->vector && address_of(r, op, operand[1], &op->source[0]) ?
-               true : wrong(r, "how many values from where?", operand[0]);
+        return n == 2 && values_of(r, operand[0], op->type.bits, true, op->to) == op->vector
+                && address_of(r, op, operand[1], &op->source[0])
+            ? true
+            : wrong(r, "how many values from where?", operand[0]);
     case PTX_ST:
         if (op->space == PTX_PARAM)
             return wrong(r, "parameters are not written", "");
-        return n == 2 && values_of(r, operand[1], op->type.bits, true, op->to) == op->vector && address_of(r, op, operand[0], &op->source[0]) ?
-               true : wrong(r, "how many values to where?", operand[0]);
+        return n == 2 && values_of(r, operand[1], op->type.bits, true, op->to) == op->vector
+                && address_of(r, op, operand[0], &op->source[0])
+            ? true
+            : wrong(r, "how many values to where?", operand[0]);
     default:
         return plain_operands(r, op, operand, n, sources);
     }
@@ -303,7 +320,10 @@ static bool operands(struct reader *r, struct ptx_op *op, char *list, int source
 
 static bool instruction(struct reader *r, char *text)
 {
-    struct ptx_op op = { .guard = -1, .vector = 1, .line = r->line, .source = { { -1, 0 }, { -1, 0 }, { -1, 0 }, { -1, 0 } } };
+    struct ptx_op op = {
+        .guard = -1, .vector = 1, .line = r->line,
+        .source = { { -1, 0 }, { -1, 0 }, { -1, 0 }, { -1, 0 } }
+    };
     char part[PTX_PARTS][16], *word = text;
     int parts = 0, sources = 0;
     if (*word == '@') {
@@ -387,7 +407,8 @@ static bool body(struct reader *r)
             r->at += strcspn(r->at, "\n");
             continue;
         }
-        size_t label = strspn(r->at, "$_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+        size_t label = strspn(r->at,
+                              "$_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
         if (label && r->at[label] == ':' && label < NAME) {
             memcpy(text, r->at, label);
             text[label] = 0;
@@ -422,9 +443,10 @@ static bool entry(struct reader *r)
     while (end == '(' || end == ',') {
         if (!until(r, ",)", text, sizeof text, &end) || (!text[0] && end == ')'))
             break;
-        if (strncmp(text, ".param ", 7) != 0 || f->params == PTX_PARAMS_MOST ||
-            !place(r, text + 7, A_PARAM, &f->param_bytes, &f->param[f->params].offset, &f->param[f->params].bytes) ||
-            f->param_bytes > PTX_PARAM_BYTES)
+        if (strncmp(text, ".param ", 7) != 0 || f->params == PTX_PARAMS_MOST
+            || !place(r, text + 7, A_PARAM, &f->param_bytes, &f->param[f->params].offset,
+                      &f->param[f->params].bytes)
+            || f->param_bytes > PTX_PARAM_BYTES)
             return wrong(r, "no parameter", text);
         f->params++;
     }
@@ -443,7 +465,8 @@ static bool module(struct reader *r)
         memcpy(word, r->at, n);
         word[n] = 0;
         r->at += n;
-        if (!strcmp(word, ".version") || !strcmp(word, ".target") || !strcmp(word, ".address_size") || !strcmp(word, ".file"))
+        if (!strcmp(word, ".version") || !strcmp(word, ".target") || !strcmp(word, ".address_size")
+            || !strcmp(word, ".file"))
             r->at += strcspn(r->at, "\n");
         else if (!strcmp(word, ".entry") ? !entry(r) : strcmp(word, ".visible") != 0)
             return wrong(r, "nothing of the outermost level", word);
@@ -453,7 +476,10 @@ static bool module(struct reader *r)
 
 struct ptx_module *ptx_parse(const char *text)
 {
-    struct reader r = { .at = text, .line = 1, .module = calloc(1, sizeof *r.module), .name = calloc(NAMES_MOST, sizeof *r.name) };
+    struct reader r = {
+        .at = text, .line = 1, .module = calloc(1, sizeof *r.module),
+        .name = calloc(NAMES_MOST, sizeof *r.name)
+    };
     if (!r.module || !r.name)
         abort();
     bool good = module(&r);

@@ -1,5 +1,6 @@
-/* Runs a kernel: block after block, and of a block as many lanes at a time as have no need of each other. Memory is touched here only,
- * and every address held against the windows that the launch may touch. */
+/* Runs a kernel: block after block, and of a block as many lanes at a time as have no need of each
+ * other. Memory is touched here only, and every address held against the windows that the launch
+ * may touch. */
 #include "fake/ptx.h"
 
 #include <stdio.h>
@@ -13,9 +14,9 @@ struct runner {
     const struct ptx_launch *launch;
     const struct ptx_function *f;
     uint64_t *rows;
-    int room;                                        /* lanes in a row */
-    int at[BLOCK_MOST];                              /* the op that a lane comes to, NEVER: it has returned */
-    bool waits[BLOCK_MOST];                          /* at a barrier */
+    int room;                             /* lanes in a row */
+    int at[BLOCK_MOST];                   /* the op that a lane comes to, NEVER: it has returned */
+    bool waits[BLOCK_MOST];               /* at a barrier */
     unsigned char *shared;
     size_t shared_bytes;
     uint64_t steps;
@@ -28,14 +29,17 @@ static uint64_t get(const struct runner *r, const struct ptx_value *v, int lane)
     return v->row < 0 ? v->constant : r->rows[v->row * r->room + lane];
 }
 
-static CUresult fails(struct runner *r, const struct ptx_op *op, CUresult error, const char *what, uint64_t at)
+static CUresult fails(struct runner *r, const struct ptx_op *op, CUresult error, const char *what,
+                      uint64_t at)
 {
     r->error = error;
-    fprintf(stderr, "fake CUDA: %s, PTX line %d: %s %#llx\n", r->f->name, op->line, what, (unsigned long long)at);
+    fprintf(stderr, "fake CUDA: %s, PTX line %d: %s %#llx\n", r->f->name, op->line, what,
+            (unsigned long long)at);
     return error;
 }
 
-static unsigned char *see_global(struct runner *r, const struct ptx_op *op, uint64_t at, uint64_t bytes)
+static unsigned char *see_global(struct runner *r, const struct ptx_op *op, uint64_t at,
+                                 uint64_t bytes)
 {
     bool write = op->code == PTX_ST;
     const struct ptx_window *w = r->last;
@@ -62,8 +66,10 @@ static unsigned char *see(struct runner *r, const struct ptx_op *op, uint64_t at
         return see_global(r, op, at, bytes);
     uint64_t room = op->space == PTX_PARAM ? r->f->param_bytes : r->shared_bytes;
     if (at < room && bytes <= room - at)
-        return (op->space == PTX_PARAM ? (unsigned char *)(uintptr_t)r->launch->param : r->shared) + at;
-    fails(r, op, CUDA_ERROR_ILLEGAL_ADDRESS, op->space == PTX_PARAM ? "no such parameter" : "no such shared memory", at);
+        return (op->space == PTX_PARAM ? (unsigned char *)(uintptr_t)r->launch->param : r->shared)
+            + at;
+    fails(r, op, CUDA_ERROR_ILLEGAL_ADDRESS,
+          op->space == PTX_PARAM ? "no such parameter" : "no such shared memory", at);
     return NULL;
 }
 
@@ -72,7 +78,8 @@ static void memory(struct runner *r, const struct ptx_op *op, const uint16_t *la
     size_t bytes = op->type.bits / 8u;
     for (int j = 0; j < n; j++) {
         int lane = lanes[j];
-        unsigned char *at = see(r, op, get(r, &op->source[0], lane) + (uint64_t)op->offset, bytes * (size_t)op->vector);
+        unsigned char *at = see(r, op, get(r, &op->source[0], lane) + (uint64_t)op->offset,
+                                bytes * (size_t)op->vector);
         if (!at)
             return;
         for (int v = 0; v < op->vector; v++) {
@@ -83,16 +90,18 @@ static void memory(struct runner *r, const struct ptx_op *op, const uint16_t *la
             }
             memcpy(&value, at + (size_t)v * bytes, bytes);
             if (op->type.kind == 's' && bytes < 4)       /* into a wider register, with its sign */
-                value = (uint64_t)((int64_t)(value << (64 - op->type.bits)) >> (64 - op->type.bits)) & UINT32_MAX;
+                value = (uint64_t)((int64_t)(value << (64 - op->type.bits)) >> (64 - op->type.bits))
+                    & UINT32_MAX;
             r->rows[op->to[v].row * r->room + lane] = value;
         }
     }
 }
 
-/* ---- lanes ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 /* Those of the list whose predicate holds come first in `yes`, others in `no`. */
-static int choose(const struct runner *r, const struct ptx_op *op, const uint16_t *lanes, int n, uint16_t *yes, uint16_t *no)
+static int choose(const struct runner *r, const struct ptx_op *op, const uint16_t *lanes, int n,
+                  uint16_t *yes, uint16_t *no)
 {
     int y = 0, o = 0;
     const uint64_t *row = r->rows + op->guard * r->room;
@@ -110,7 +119,8 @@ static void put(struct runner *r, const uint16_t *lanes, int n, int at)
         r->at[lanes[j]] = at;
 }
 
-/* These lanes together from `at` on, until they part, wait, end, or come to `stop`, where others are. */
+/* These lanes together from `at` on, until they part, wait, end, or come to `stop`, where
+ * others are. */
 static void go(struct runner *r, uint16_t *lanes, int n, int at, int stop)
 {
     uint16_t yes[BLOCK_MOST], no[BLOCK_MOST];
@@ -191,7 +201,8 @@ static void begin(struct runner *r, const unsigned block[3], unsigned first, int
         r->rows[i] = 0xd00dfeedu;
     for (int i = 0; i < n; i++) {
         unsigned thread = first + (unsigned)i;
-        unsigned tid[3] = { thread % l->block[0], thread / l->block[0] % l->block[1], thread / l->block[0] / l->block[1] };
+        unsigned tid[3] = { thread % l->block[0], thread / l->block[0] % l->block[1],
+                            thread / l->block[0] / l->block[1] };
         for (int d = 0; d < 3; d++) {
             r->rows[(PTX_TID + d) * r->room + i] = tid[d];
             r->rows[(PTX_NTID + d) * r->room + i] = l->block[d];

@@ -1,5 +1,6 @@
-/* Host memory that is registered, and the questions about pointers. The device addresses of registered memory are never those of
- * the host here, so that a kernel that is given a host address fails as it would on a machine where they differ. */
+/* Host memory that is registered, and the questions about pointers. The device addresses of
+ * registered memory are never those of the host here, so that a kernel that is given a host address
+ * fails as it would on a machine where they differ. */
 #include "fake/fake.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@ struct range *range_of_host(const void *at, size_t bytes)
     for (int i = 0; i < RANGES_MOST; i++) {
         struct range *r = &fake.range[i];
         size_t size = r->end - r->begin;
-        if (r->kind == RANGE_HOST && begin >= r->host && begin < r->host + size && bytes <= (size_t)(r->host + size - begin))
+        if (r->kind == RANGE_HOST && begin >= r->host && begin < r->host + size
+            && bytes <= (size_t)(r->host + size - begin))
             return r;
     }
     return NULL;
@@ -22,7 +24,8 @@ static bool is_mapped(const unsigned char *at, size_t bytes)
     unsigned char in[256];
     const unsigned char *page = (const unsigned char *)((uintptr_t)at & ~(uintptr_t)(PAGE - 1));
     while (page < at + bytes) {
-        size_t left = ((size_t)(at + bytes - page) + PAGE - 1) / PAGE, n = left < sizeof in ? left : sizeof in;
+        size_t left = ((size_t)(at + bytes - page) + PAGE - 1) / PAGE,
+               n = left < sizeof in ? left : sizeof in;
         if (mincore((void *)(uintptr_t)page, n * PAGE, in) != 0)
             return false;
         page += n * PAGE;
@@ -42,7 +45,8 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
     const unsigned char *begin = at;
     for (int i = 0; i < RANGES_MOST; i++) {
         const struct range *r = &fake.range[i];
-        if (r->kind == RANGE_HOST && r->host < begin + bytes && begin < r->host + (r->end - r->begin))
+        if (r->kind == RANGE_HOST && r->host < begin + bytes
+            && begin < r->host + (r->end - r->begin))
             return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
     size_t in_page = (uintptr_t)at % PAGE;
@@ -64,7 +68,8 @@ CUresult cuMemHostUnregister(void *at)
     if (!r || r->host != at)
         return error ? error : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     if (!error && order_busy(r, 0, UINT64_MAX, true))
-        fake_misuse("unregistered too early", "a copy is still under way in the %llu bytes at %p", r->end - r->begin, at);
+        fake_misuse("unregistered too early", "a copy is still under way in the %llu bytes at %p",
+                    r->end - r->begin, at);
     range_idle(r, __func__);
     range_give(r);
     return error;
@@ -84,12 +89,13 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *at, unsigned fl
     return 0;
 }
 
-/* ---- attributes --------------------------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static const struct range *reserved_around(const struct range *r)
 {
     for (int i = 0; i < RANGES_MOST; i++)
-        if (fake.range[i].kind == RANGE_RESERVED && fake.range[i].begin <= r->begin && r->end <= fake.range[i].end)
+        if (fake.range[i].kind == RANGE_RESERVED && fake.range[i].begin <= r->begin
+            && r->end <= fake.range[i].end)
             return &fake.range[i];
     return r;
 }
@@ -107,13 +113,15 @@ static int ordinal(const struct range *r)
     for (int i = 0; i < fake.devices; i++)
         if (fake.physical[i] == r->memory->device)
             return i;
-    return r->context ? r->context->device : 0;      /* of a device that this process does not see */
+    return r->context ? r->context->device : 0;     /* of a device that this process does not see */
 }
 
 static CUresult attribute_of(const struct range *r, CUdeviceptr at, int attribute, void *value)
 {
     const struct range *whole = r->kind == RANGE_MAPPED ? reserved_around(r) : r;
-    CUdeviceptr device = r->kind == RANGE_HOST && !address_is_ours(at) ? r->begin + (at - (uintptr_t)r->host) : at;
+    CUdeviceptr device = r->kind == RANGE_HOST && !address_is_ours(at)
+        ? r->begin + (at - (uintptr_t)r->host)
+        : at;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)value = r->kind == RANGE_MAPPED ? NULL : r->context;
@@ -151,7 +159,9 @@ static CUresult attribute_of(const struct range *r, CUdeviceptr at, int attribut
         *(unsigned *)value = 1;
         return 0;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(unsigned long long *)value = r->kind == RANGE_MAPPED && r->memory->shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+        *(unsigned long long *)value = r->kind == RANGE_MAPPED && r->memory->shareable
+            ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+            : 0;
         return 0;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -165,7 +175,8 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr at)
     return r ? attribute_of(r, at, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Unlike the one above it knows no wrong pointer: of one that is not CUDA's it says nothing but zeroes, and -2 for the device. */
+/* Unlike the one above it knows no wrong pointer: of one that is not CUDA's it says nothing but
+ * zeroes, and -2 for the device. */
 CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values, CUdeviceptr at)
 {
     ENTER;
@@ -196,7 +207,8 @@ int fakeHostAccess(const void *at, size_t bytes, int write)
     struct range *r = range_of_host(at, bytes);
     bool busy = r && order_busy(r, (uintptr_t)at, (uintptr_t)at + bytes, write != 0);
     if (busy)
-        fake_misuse("touched before the copy ended", "the host %s %zu bytes at %p", write ? "writes" : "reads", bytes, at);
+        fake_misuse("touched before the copy ended", "the host %s %zu bytes at %p",
+                    write ? "writes" : "reads", bytes, at);
     pthread_mutex_unlock(&fake.lock);
     return busy;
 }
@@ -206,8 +218,10 @@ void fake_end_check(void)
     for (int i = 0; i < RANGES_MOST; i++) {
         const struct range *r = &fake.range[i];
         if (r->kind == RANGE_HOST)
-            fake_misuse("never unregistered", "%llu bytes of host memory at %p", r->end - r->begin, (void *)r->host);
+            fake_misuse("never unregistered", "%llu bytes of host memory at %p", r->end - r->begin,
+                        (void *)r->host);
         if (r->kind == RANGE_OPENED)
-            fake_misuse("never closed", "%llu bytes of process %d's memory", r->end - r->begin, r->exporter);
+            fake_misuse("never closed", "%llu bytes of process %d's memory", r->end - r->begin,
+                        r->exporter);
     }
 }

@@ -1,6 +1,7 @@
-/* A stream is a thread that takes up one operation after another: waits for what it depends on, for a random time, and does it.
- * All dependencies, of the NULL stream and of events alike, are numbers of operations in streams; only an event of another process
- * is a word in memory that both map. Once the context has died, operations end without doing anything. */
+/* A stream is a thread that takes up one operation after another: waits for what it depends on, for
+ * a random time, and does it. All dependencies, of the NULL stream and of events alike, are numbers
+ * of operations in streams; only an event of another process is a word in memory that both map.
+ * Once the context has died, operations end without doing anything. */
 #include "fake/fake.h"
 
 #include <fenv.h>
@@ -36,7 +37,8 @@ static void sleep_at_random(struct CUstream_st *stream)
     nanosleep(&t, NULL);
 }
 
-/* The other process's operation, or its end: what it had under way ends with it, as far as we shall ever know. */
+/* The other process's operation, or its end: what it had under way ends with it, as far as we shall
+ * ever know. */
 static void wait_for_share(struct event_share *share, uint64_t generation)
 {
     uint64_t done;
@@ -83,7 +85,8 @@ static void take_up(struct CUstream_st *stream, struct op *op)
     if (fake.delay_us)
         sleep_at_random(stream);
     if (alive && is_stale(op))
-        fake_misuse("stale mapping", "%s uses memory that process %d has freed meanwhile", op->call, op->touch[0].range->exporter);
+        fake_misuse("stale mapping", "%s uses memory that process %d has freed meanwhile", op->call,
+                    op->touch[0].range->exporter);
     if (alive && !op->error)
         run(op);
     pthread_mutex_lock(&fake.lock);
@@ -102,7 +105,9 @@ static void finish(struct CUstream_st *stream, struct op *op)
     stream->done = op->seq;
     if (op->kind == OP_RECORD && op->share) {
         uint64_t done = atomic_load(&op->share->done);
-        while (done < op->share_generation && !atomic_compare_exchange_strong(&op->share->done, &done, op->share_generation)) {}
+        while (done < op->share_generation
+               && !atomic_compare_exchange_strong(&op->share->done, &done, op->share_generation)) {
+        }
         share_wake(op->share);
     }
     if (op->launch)
@@ -115,7 +120,7 @@ static void finish(struct CUstream_st *stream, struct op *op)
 static void *work(void *arg)
 {
     struct CUstream_st *stream = arg;
-    fesetenv(FE_DFL_ENV);                            /* a device has none of the modes of the thread that made this one */
+    fesetenv(FE_DFL_ENV);   /* a device has none of the modes of the thread that made this one */
     pthread_mutex_lock(&fake.lock);
     for (;;) {
         while (!stream->first || stream->hold)
@@ -127,7 +132,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* When all numbers are taken, one of a destroyed stream is used again, worker and counts and all. */
+/* When all numbers are taken, one of a destroyed stream is used again, worker and
+ * counts and all. */
 struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags)
 {
     struct CUstream_st *s = NULL;
@@ -145,7 +151,9 @@ struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags)
     s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    *s = (struct CUstream_st){ .magic = STREAM_MAGIC, .id = fake.streams, .flags = flags, .context = context };
+    *s = (struct CUstream_st){
+        .magic = STREAM_MAGIC, .id = fake.streams, .flags = flags, .context = context
+    };
     s->random = fake.seed * 1000003u + (uint64_t)s->id;
     s->last = &s->first;
     fake.stream[fake.streams++] = s;
@@ -189,7 +197,9 @@ void op_touch(struct op *op, struct range *range, uint64_t begin, uint64_t bytes
 {
     if (op->touches == OP_RANGES)
         abort();
-    op->touch[op->touches++] = (struct touch){ .range = range, .begin = begin, .end = begin + bytes, .write = write };
+    op->touch[op->touches++] = (struct touch){
+        .range = range, .begin = begin, .end = begin + bytes, .write = write
+    };
 }
 
 static void depend(struct op *op, struct CUstream_st *on)
@@ -210,17 +220,20 @@ static void as_legacy(struct CUstream_st *stream, struct op *op)
     struct CUctx_st *context = stream->context;
     for (int i = 0; i < fake.streams; i++) {
         struct CUstream_st *other = fake.stream[i];
-        if (other != stream && is_blocking(stream, context) && is_blocking(other, context) && (stream == context->null || other == context->null)) {
+        if (other != stream && is_blocking(stream, context) && is_blocking(other, context)
+            && (stream == context->null || other == context->null)) {
             depend(op, other);
             order_join(&stream->order, &other->order);
         }
     }
 }
 
-/* A copy to the host may begin at once, unless something stands before it: then what lies there now is worth nothing. */
+/* A copy to the host may begin at once, unless something stands before it: then what lies there now
+ * is worth nothing. */
 static void poison(const struct CUstream_st *stream, const struct op *op)
 {
-    if (fake.no_poison || op->kind != OP_COPY || op->deps || stream->done != stream->enqueued - 1 || stream->context->error)
+    if (fake.no_poison || op->kind != OP_COPY || op->deps || stream->done != stream->enqueued - 1
+        || stream->context->error)
         return;
     for (int i = 0; i < op->touches; i++) {
         const struct touch *t = &op->touch[i];
@@ -243,7 +256,7 @@ void stream_enqueue(struct CUstream_st *stream, struct op *op)
     pthread_cond_broadcast(&fake.ended);
 }
 
-/* ---- the calls ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static CUresult create(CUstream *stream, unsigned flags)
 {

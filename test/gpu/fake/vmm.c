@@ -1,5 +1,6 @@
-/* Memory of cuMemCreate: made, given an address, mapped there, opened for access, each by a call of its own; shared by descriptors.
- * A handle is a number with a count; the memory lives as long as a handle or a mapping does. */
+/* Memory of cuMemCreate: made, given an address, mapped there, opened for access, each by a call of
+ * its own; shared by descriptors. A handle is a number with a count; the memory lives as long as a
+ * handle or a mapping does. */
 #include "fake/fake.h"
 
 #include <fcntl.h>
@@ -23,13 +24,16 @@ static CUmemGenericAllocationHandle handle_make(struct memory *memory)
 
 static struct memory *memory_of(CUmemGenericAllocationHandle handle)
 {
-    return handle >= 0x1000 && handle < 0x1000 + HANDLES_MOST && handles[handle - 0x1000].count ? handles[handle - 0x1000].memory : NULL;
+    return handle >= 0x1000 && handle < 0x1000 + HANDLES_MOST && handles[handle - 0x1000].count
+        ? handles[handle - 0x1000].memory
+        : NULL;
 }
 
 static bool prop_is_good(const CUmemAllocationProp *prop)
 {
-    return prop && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-           prop->location.id >= 0 && prop->location.id < fake.devices;
+    return prop && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED
+        && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && prop->location.id >= 0
+        && prop->location.id < fake.devices;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop, int option)
@@ -41,7 +45,8 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
     return 0;
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                     const CUmemAllocationProp *prop, unsigned long long flags)
 {
     ENTER;
     if (!prop_is_good(prop) || flags || !bytes || bytes % GRANULE)
@@ -82,7 +87,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     return *handle ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)
+CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                      int type, unsigned long long flags)
 {
     ENTER;
     struct memory *m = memory_of(handle);
@@ -95,8 +101,10 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
     return 0;
 }
 
-/* The descriptor stands for itself in `shareable`, and stays the caller's. It may come back to the process that exported it. */
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable, int type)
+/* The descriptor stands for itself in `shareable`, and stays the caller's. It may come back to the
+ * process that exported it. */
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
+                                        int type)
 {
     ENTER;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -113,9 +121,10 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     return *handle ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
-CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags)
+CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish,
+                             unsigned long long flags)
 {
     ENTER;
     (void)wish;
@@ -156,7 +165,8 @@ CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
     return 0;
 }
 
-CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
 {
     ENTER;
     int mapped;
@@ -195,10 +205,12 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *acc
 {
     ENTER;
     struct range *r = range_of(at);
-    if (!r || r->kind != RANGE_MAPPED || r->begin != at || r->end != at + bytes || !access || !count)
+    if (!r || r->kind != RANGE_MAPPED || r->begin != at || r->end != at + bytes || !access
+        || !count)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
-        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || access[i].location.id < 0 || access[i].location.id >= fake.devices)
+        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || access[i].location.id < 0
+            || access[i].location.id >= fake.devices)
             return CUDA_ERROR_INVALID_DEVICE;
         r->readable = access[i].flags & 1;
         r->writable = access[i].flags & 2;

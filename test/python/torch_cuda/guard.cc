@@ -1,6 +1,8 @@
-/* CUDA for a torch that was built without it, as far as a process group needs it, over the driver of the tests: the guard that stands for streams,
- * events and devices, memory, and copies as torch makes them: in the current stream, and awaited where host memory takes part. There are no kernels.
- * What a kernel would do to a strided tensor is done on the host, and then put in place by a copy in the stream. */
+/* CUDA for a torch that was built without it, as far as a process group needs it, over the driver
+ * of the tests: the guard that stands for streams, events and devices, memory, and copies as torch
+ * makes them: in the current stream, and awaited where host memory takes part. There are no
+ * kernels. What a kernel would do to a strided tensor is done on the host, and then put in place by
+ * a copy in the stream. */
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/as_strided_native.h>
@@ -41,7 +43,10 @@ void *symbol(const char *name)
     return found;
 }
 
-template <class... A> int ask(const char *name, A... args) { return ((int (*)(A...))symbol(name))(args...); }
+template <class... A> int ask(const char *name, A... args)
+{
+    return ((int (*)(A...))symbol(name))(args...);
+}
 
 template <class... A> void cu(const char *name, A... args)
 {
@@ -104,7 +109,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     DeviceIndex deviceCount() const noexcept override
     {
         int count = 0;
-        return ask("cuInit", 0u) == 0 && ask("cuDeviceGetCount", &count) == 0 ? (DeviceIndex)count : 0;
+        return ask("cuInit", 0u) == 0 && ask("cuDeviceGetCount", &count) == 0 ? (DeviceIndex)count
+                                                                              : 0;
     }
 
     Stream getStream(Device device) const override
@@ -113,7 +119,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
         return as_stream(index, stream_now[index]);
     }
 
-    Stream getDefaultStream(Device device) const override { return as_stream(device.index(), nullptr); }
+    Stream getDefaultStream(Device device) const override
+    {
+        return as_stream(device.index(), nullptr);
+    }
 
     Stream getStreamFromGlobalPool(Device device, bool) const override
     {
@@ -148,7 +157,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
         cu("cuStreamSynchronize", handle_of(stream));
     }
 
-    void record(void **event, const Stream &stream, const DeviceIndex, const c10::EventFlag) const override
+    void record(void **event, const Stream &stream, const DeviceIndex,
+                const c10::EventFlag) const override
     {
         enter(stream.device_index());
         if (!*event)
@@ -163,7 +173,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
             cu("cuStreamWaitEvent", handle_of(stream), event, 0u);
     }
 
-    bool queryEvent(void *event) const override { return !event || ask("cuEventQuery", event) != NOT_READY; }
+    bool queryEvent(void *event) const override
+    {
+        return !event || ask("cuEventQuery", event) != NOT_READY;
+    }
 
     void synchronizeEvent(void *event) const override
     {
@@ -182,7 +195,8 @@ C10_REGISTER_GUARD_IMPL(CUDA, Guard)
 
 /* ---- memory ---- */
 
-/* As torch's allocator does it: what is given back is given out again for the same stream, at once, and the driver does not get it. */
+/* As torch's allocator does it: what is given back is given out again for the same stream, at once,
+ * and the driver does not get it. */
 struct Block { Address at; size_t bytes; DeviceIndex device; Handle stream; };
 
 std::mutex blocks_lock;
@@ -217,23 +231,31 @@ struct Memory final : c10::Allocator {
         return c10::DataPtr((void *)block->at, block, give_back, here);
     }
 
-    void copy_data(void *, const void *, size_t) const override { TORCH_CHECK(false, "no copy is made here"); }
+    void copy_data(void *, const void *, size_t) const override
+    {
+        TORCH_CHECK(false, "no copy is made here");
+    }
 };
 
 Memory memory;
 
-at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<Device> device,
-                 std::optional<bool>, std::optional<at::MemoryFormat> format)
+at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> type,
+                 std::optional<at::Layout>, std::optional<Device> device, std::optional<bool>,
+                 std::optional<at::MemoryFormat> format)
 {
     c10::DeviceGuard there(*device);
-    return at::detail::empty_generic(size, &memory, c10::DispatchKeySet(c10::DispatchKey::CUDA), c10::dtype_or_default(type), format);
+    return at::detail::empty_generic(size, &memory, c10::DispatchKeySet(c10::DispatchKey::CUDA),
+                                     c10::dtype_or_default(type), format);
 }
 
-at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> type, std::optional<at::Layout>,
+at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
+                         std::optional<at::ScalarType> type, std::optional<at::Layout>,
                          std::optional<Device> device, std::optional<bool>)
 {
     c10::DeviceGuard there(*device);
-    return at::detail::empty_strided_generic(size, stride, &memory, c10::DispatchKeySet(c10::DispatchKey::CUDA), c10::dtype_or_default(type));
+    return at::detail::empty_strided_generic(size, stride, &memory,
+                                             c10::DispatchKeySet(c10::DispatchKey::CUDA),
+                                             c10::dtype_or_default(type));
 }
 
 /* ---- copies ---- */
@@ -260,14 +282,16 @@ void up(void *to, const void *from, size_t bytes, Handle stream)
 at::Tensor host_of(const at::Tensor &t)
 {
     size_t bytes = t.storage().nbytes();
-    at::Tensor whole = at::empty({ (int64_t)(bytes / t.element_size()) }, t.options().device(at::kCPU));
+    at::Tensor whole = at::empty({ (int64_t)(bytes / t.element_size()) },
+                                 t.options().device(at::kCPU));
     down(whole.mutable_data_ptr(), t.storage().data(), bytes, current(t));
     return whole.as_strided(t.sizes(), t.strides(), t.storage_offset());
 }
 
 bool is_plain(const at::Tensor &to, const at::Tensor &from)
 {
-    return to.scalar_type() == from.scalar_type() && to.sizes() == from.sizes() && to.is_contiguous() && from.is_contiguous();
+    return to.scalar_type() == from.scalar_type() && to.sizes() == from.sizes()
+        && to.is_contiguous() && from.is_contiguous();
 }
 
 at::Tensor &copy_(at::Tensor &to, const at::Tensor &from, bool)
@@ -293,7 +317,8 @@ at::Tensor &copy_(at::Tensor &to, const at::Tensor &from, bool)
     c10::DeviceGuard there(to.device());
     c10::DataPtr beside = memory.allocate(result.storage().nbytes());
     up(beside.get(), result.storage().data(), result.storage().nbytes(), current(to));
-    cu("cuMemcpyDtoDAsync_v2", (Address)to.storage().mutable_data(), (Address)beside.get(), result.storage().nbytes(), current(to));
+    cu("cuMemcpyDtoDAsync_v2", (Address)to.storage().mutable_data(), (Address)beside.get(),
+       result.storage().nbytes(), current(to));
     return to;
 }
 
@@ -314,11 +339,22 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     m.def("empty", [](const at::Tensor &like, DeviceIndex device) {
         return at::empty(like.sizes(), like.options().device(Device(c10::kCUDA, device)));
     }, py::arg("like"), py::arg("device") = 0, Release());
-    m.def("stream", [](DeviceIndex device) { return (intptr_t)stream_made(device); }, py::arg("device") = 0, Release());
-    m.def("use", [](intptr_t stream, DeviceIndex device) {
-        return (intptr_t)handle_of(c10::impl::getDeviceGuardImpl(c10::kCUDA)->exchangeStream(as_stream(device, (Handle)stream)));
-    }, py::arg("stream"), py::arg("device") = 0);
-    m.def("now", [](DeviceIndex device) { return (intptr_t)stream_now[device]; }, py::arg("device") = 0);
-    m.def("hold", [](intptr_t stream, bool on) { ((void (*)(Handle, int))symbol("fakeHold"))((Handle)stream, on); });
-    m.def("is_idle", [](intptr_t stream) { return ask("cuStreamQuery", (Handle)stream) != NOT_READY; });
+    m.def(
+        "stream", [](DeviceIndex device) { return (intptr_t)stream_made(device); },
+        py::arg("device") = 0, Release());
+    m.def(
+        "use",
+        [](intptr_t stream, DeviceIndex device) {
+            return (intptr_t)handle_of(c10::impl::getDeviceGuardImpl(c10::kCUDA)
+                                           ->exchangeStream(as_stream(device, (Handle)stream)));
+        },
+        py::arg("stream"), py::arg("device") = 0);
+    m.def(
+        "now", [](DeviceIndex device) { return (intptr_t)stream_now[device]; },
+        py::arg("device") = 0);
+    m.def("hold", [](intptr_t stream, bool on) {
+        ((void (*)(Handle, int))symbol("fakeHold"))((Handle)stream, on);
+    });
+    m.def("is_idle",
+          [](intptr_t stream) { return ask("cuStreamQuery", (Handle)stream) != NOT_READY; });
 }

@@ -1,8 +1,10 @@
-# Accelerate: a loop as its users write it, its gathers and its shared data loader. It takes a group that is there already.
+# Accelerate: a loop as its users write it, its gathers and its shared data loader. It takes a group
+# that is there already.
 import torch
 import torch.distributed as dist
 from accelerate import Accelerator, DistributedType
-from accelerate.utils import broadcast, broadcast_object_list, gather_object, pad_across_processes, reduce, set_seed
+from accelerate.utils import (broadcast, broadcast_object_list, gather_object, pad_across_processes,
+                              reduce, set_seed)
 from torch.utils.data import DataLoader, TensorDataset
 
 from support import BACKEND, alike, begin, check, end, exact, integers, loss, net, same, sgd
@@ -12,11 +14,12 @@ ROWS = 48
 
 def main():
     if BACKEND != "gloo":
-        begin()                                 # on processors it asks for gloo by itself, whatever it is told
+        begin()                      # on processors it asks for gloo by itself, whatever it is told
     torch.set_num_threads(1)
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
     me, size = accelerator.process_index, accelerator.num_processes
-    check(accelerator.distributed_type == DistributedType.MULTI_CPU and dist.get_backend() == BACKEND)
+    check(accelerator.distributed_type == DistributedType.MULTI_CPU
+          and dist.get_backend() == BACKEND)
     set_seed(3)
 
     x, y = integers(5, ROWS, 8), integers(6, ROWS, 4)

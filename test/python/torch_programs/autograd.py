@@ -13,7 +13,8 @@ def leaf(rank, n=4):
 def main():
     me, size = begin()
     ranks = range(size)
-    weight = float(me + 1)                      # what this rank's loss weighs: the gradient of what others got is theirs
+    # what this rank's loss weighs: the gradient of what others got is theirs
+    weight = float(me + 1)
     weights = float(sum(rank + 1 for rank in ranks))
 
     x = leaf(me)

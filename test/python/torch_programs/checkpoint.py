@@ -1,4 +1,5 @@
-# torch.distributed.checkpoint: saved by all ranks, loaded into other shards, saved in the background by a thread or a process.
+# torch.distributed.checkpoint: saved by all ranks, loaded into other shards, saved in the
+# background by a thread or a process.
 import os
 
 import torch
@@ -22,7 +23,8 @@ def main():
 
     # Of a plain tensor, of shards, of each rank's own; loaded into other shards.
     path = f"{folder}/plain"
-    state = {"copy": whole, "rows": distribute_tensor(whole, mesh, [Shard(0)]), "step": 3, f"of {me}": torch.tensor([me])}
+    state = {"copy": whole, "rows": distribute_tensor(whole, mesh, [Shard(0)]), "step": 3,
+             f"of {me}": torch.tensor([me])}
     dcp.save(state, checkpoint_id=path)
     state = {"copy": torch.zeros_like(whole), "step": 0,
              "rows": zeros(7, 5, dtype=whole.dtype, device_mesh=mesh, placements=[Shard(1)]),
@@ -49,18 +51,21 @@ def main():
     state, steps = get_state_dict(model, optimizer)
     loaded = {"model": state, "optimizer": steps}
     dcp.load(loaded, checkpoint_id=path)
-    set_state_dict(model, optimizer, model_state_dict=loaded["model"], optim_state_dict=loaded["optimizer"])
+    set_state_dict(model, optimizer, model_state_dict=loaded["model"],
+                   optim_state_dict=loaded["optimizer"])
     expected = alone(size, steps=1)
     for name, value in model.module.state_dict().items():
         exact(size)(value, expected[name], name)
 
-    # In the background while the default group works on: by a thread, on its own group; by a process, which asks for gloo itself.
+    # In the background while the default group works on: by a thread, on its own group; by a
+    # process, which asks for gloo itself.
     group = dist.new_group(backend="gloo" if BACKEND == "gloo" else f"cpu:{BACKEND}")
     for i, kind in enumerate((AsyncCheckpointerType.THREAD, AsyncCheckpointerType.PROCESS)):
         path = f"{folder}/background{i}"
         mine = {"rows": distribute_tensor(whole * (i + 1), mesh, [Shard(0)])}
         its = group if kind == AsyncCheckpointerType.THREAD else dist.new_group(backend="gloo")
-        future = dcp.async_save(mine, checkpoint_id=path, async_checkpointer_type=kind, process_group=its)
+        future = dcp.async_save(mine, checkpoint_id=path, async_checkpointer_type=kind,
+                                process_group=its)
         value = torch.full((1000,), float(me))
         for _ in range(20):
             dist.all_reduce(value.fill_(me))

@@ -1,4 +1,5 @@
-# torch.compile: collectives inside of a compiled function, compiled models within and around DDP, and sharded ones.
+# torch.compile: collectives inside of a compiled function, compiled models within and around DDP,
+# and sharded ones.
 import torch
 import torch._dynamo
 import torch.distributed as dist
@@ -36,11 +37,12 @@ def main():
             same(got[0], total, backend)
             same(got[1], every, backend)
             same(got[2], every.chunk(size)[me] * size + 1, backend)
-            same(got[3], torch.cat([(torch.arange(2.0 * size) + rank).chunk(size)[me] for rank in range(size)]), backend)
+            same(got[3], torch.cat([(torch.arange(2.0 * size) + rank).chunk(size)[me]
+                                    for rank in range(size)]), backend)
         check(len(graphs) == 1, len(graphs))
 
         @torch.compile(backend=backend, fullgraph=True)
-        def in_place(x):                        # torch.distributed's own, which the compiler makes functional
+        def in_place(x):              # torch.distributed's own, which the compiler makes functional
             y = x * 2
             dist.all_reduce(y)
             out = torch.empty(size * y.numel())
@@ -58,7 +60,8 @@ def main():
     trained(fit(DDP(torch.compile(net())), me).module.state_dict(), size, "DDP of a compiled model")
     torch._dynamo.reset()
     model = fully_shard(net())
-    trained(fit(torch.compile(model, backend="aot_eager"), me)._orig_mod.state_dict(), size, "compiled FSDP2")
+    trained(fit(torch.compile(model, backend="aot_eager"), me)._orig_mod.state_dict(), size,
+            "compiled FSDP2")
     value = torch.compile(loss, backend="aot_eager")(net(), *batch(0))
     same(value.detach(), loss(net(), *batch(0)).detach())
     end()

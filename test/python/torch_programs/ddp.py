@@ -1,9 +1,11 @@
-# DistributedDataParallel in its variants: the parameters are those of one process that sees all batches, on every rank.
+# DistributedDataParallel in its variants: the parameters are those of one process that sees all
+# batches, on every rank.
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from support import STEPS, Net, alike, alone, batch, begin, end, exact, filled, fit, loss, net, same, sgd, trained
+from support import (STEPS, Net, alike, alone, batch, begin, end, exact, filled, fit, loss, net,
+                     same, sgd, trained)
 
 
 class Forked(torch.nn.Module):
@@ -24,7 +26,9 @@ def forked(me, size):
     single = filled(Forked()).double()
     for step in range(STEPS):
         for one, ranks in ((model, [me]), (single, range(size))):
-            terms = ((one(batch(rank, step)[0], (rank + step) % 2 == 0) * batch(rank, step)[1]).sum() / 4 for rank in ranks)
+            terms = ((one(batch(rank, step)[0],
+                          (rank + step) % 2 == 0) * batch(rank, step)[1]).sum() / 4
+                     for rank in ranks)
             (sum(terms) / len(ranks)).backward()
             sgd(one).step()
             one.zero_grad()
@@ -40,7 +44,8 @@ def gathered_over_steps(me, size):
     with model.no_sync():
         loss(model, *batch(me, 0)).backward()
     loss(model, *batch(me, 1)).backward()
-    (sum(loss(single, *batch(rank, step)) for rank in range(size) for step in (0, 1)) / size).backward()
+    (sum(loss(single, *batch(rank, step)) for rank in range(size)
+         for step in (0, 1)) / size).backward()
     for got, expected in zip(model.parameters(), single.parameters()):
         exact(size)(got.grad, expected.grad)
 
@@ -62,13 +67,15 @@ def buffers(me, size):
 
 def started_apart(me, size):
     """The constructor gives all of them rank 0's parameters."""
-    trained(fit(DDP(filled(Net().double(), seed=1 if me == 0 else 50 + me)), me).module.state_dict(), size, "started apart")
+    trained(fit(DDP(filled(Net().double(), seed=1 if me == 0 else 50 + me)),
+                me).module.state_dict(), size, "started apart")
 
 
 def main():
     me, size = begin()
-    for words in ({}, {"static_graph": True}, {"find_unused_parameters": True}, {"gradient_as_bucket_view": True},
-                  {"bucket_cap_mb": 0.001}, {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.0001, "static_graph": True},
+    for words in ({}, {"static_graph": True}, {"find_unused_parameters": True},
+                  {"gradient_as_bucket_view": True}, {"bucket_cap_mb": 0.001},
+                  {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.0001, "static_graph": True},
                   {"broadcast_buffers": False}):
         trained(fit(DDP(net(), **words), me).module.state_dict(), size, words)
     subgroup = dist.new_group([0, size - 1])

@@ -1,7 +1,8 @@
 # DDP's communication hooks: built in, of Python, in half precision, by low rank, after local steps.
 import torch
 import torch.distributed as dist
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook, powerSGD_hook
+from torch.distributed.algorithms.ddp_comm_hooks import (default_hooks, post_localSGD_hook,
+                                                         powerSGD_hook)
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -9,7 +10,8 @@ from support import alike, begin, end, fit, integers, near, net, trained
 
 
 def half(got, expected, what=""):
-    """Gradients of half precision: integers up to 2048 and their halves are exact there, a mean over ranks is not."""
+    """Gradients of half precision: integers up to 2048 and their halves are exact there, a mean
+    over ranks is not."""
     near(got, expected, what, rtol=0.02, atol=0.5)
 
 
@@ -22,15 +24,18 @@ def compress(me, size):
         return made
 
     def step(one, ranks):
-        sum((one(integers(70 + rank, 1, 32)) * integers(90 + rank, 1, 32)).sum() for rank in ranks).backward()
+        sum((one(integers(70 + rank, 1, 32)) * integers(90 + rank, 1, 32)).sum()
+            for rank in ranks).backward()
     ddp, single = DDP(model()), model()
-    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=size, start_powerSGD_iter=2, min_compression_rate=1)
+    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=size, start_powerSGD_iter=2,
+                                        min_compression_rate=1)
     ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     step(single, range(size))
     for i in range(4):
         ddp.zero_grad()
         step(ddp, [me])
-        near(ddp.module.weight.grad, single.weight.grad / size, f"PowerSGD step {i}", rtol=1e-4, atol=1e-3)
+        near(ddp.module.weight.grad, single.weight.grad / size, f"PowerSGD step {i}",
+             rtol=1e-4, atol=1e-3)
         alike(ddp.module.weight.grad, "PowerSGD")
 
 
@@ -47,7 +52,8 @@ def main():
 
     def own(state, bucket):
         """A hook as programs write them: asynchronous, then divided."""
-        return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda done: done.value()[0] / size)
+        return dist.all_reduce(bucket.buffer(),
+                               async_op=True).get_future().then(lambda done: done.value()[0] / size)
 
     hooked(dist.BuiltinCommHookType.ALLREDUCE)
     hooked(dist.BuiltinCommHookType.ALLREDUCE, what="small buckets", bucket_cap_mb=0.0005)

@@ -13,7 +13,8 @@ def alone(size, by_all):
     optimizer = sgd(model)
     for step in range(size):
         having = [rank for rank in range(size) if rank >= step]
-        (sum(loss(model, *batch(rank, step)) for rank in having) / (size if by_all else len(having))).backward()
+        (sum(loss(model, *batch(rank, step))
+             for rank in having) / (size if by_all else len(having))).backward()
         optimizer.step()
         optimizer.zero_grad()
     return model.state_dict()
@@ -32,7 +33,8 @@ def main():
         model = DDP(net())
         with model.join(divide_by_initial_world_size=by_all):
             uneven(model, sgd(model), me)
-        compare = exact(size) if by_all and size == 2 else near     # more steps take more digits than there are
+        # more steps take more digits than there are
+        compare = exact(size) if by_all and size == 2 else near
         for name, expected in alone(size, by_all).items():
             compare(model.module.state_dict()[name], expected, f"{by_all} {name}")
             alike(model.module.state_dict()[name], name)
@@ -41,7 +43,8 @@ def main():
     optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=RATE)
     with Join([model, optimizer]):
         uneven(model, optimizer, me)
-    for name, value in model.module.state_dict().items():           # a rank that shadows keeps its share as it was
+    # a rank that shadows keeps its share as it was
+    for name, value in model.module.state_dict().items():
         alike(value, name)
 
     model = DDP(net())

@@ -1,4 +1,5 @@
-# DeepSpeed on processors: ZeRO of stages 0 to 3, each the same training; gradients accumulated; a checkpoint saved and loaded.
+# DeepSpeed on processors: ZeRO of stages 0 to 3, each the same training; gradients accumulated; a
+# checkpoint saved and loaded.
 import logging
 import os
 
@@ -7,7 +8,8 @@ import deepspeed  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
-from support import BACKEND, RATE, alike, alone, batch, carried, check, loss, near, net  # noqa: E402
+from support import (BACKEND, RATE, alike, alone, batch, carried, check,  # noqa: E402
+                     loss, near, net)
 
 LIMIT = 180
 ROUNDED = {"rtol": 1e-5, "atol": 1e-5}          # it computes in single precision
@@ -24,10 +26,13 @@ def halves(rank, step):
 def engine_of(stage, accumulated=1):
     model = single()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
-    made, *_ = deepspeed.initialize(model=model, optimizer=optimizer, dist_init_required=False, config={
-        "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": accumulated, "zero_allow_untested_optimizer": True,
-        "zero_force_ds_cpu_optimizer": False, "gradient_clipping": 0.0,
-        "zero_optimization": {"stage": stage, "reduce_bucket_size": 200, "stage3_param_persistence_threshold": 0}})
+    made, *_ = deepspeed.initialize(model=model, optimizer=optimizer, dist_init_required=False,
+                                    config={
+        "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": accumulated,
+        "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False,
+        "gradient_clipping": 0.0,
+        "zero_optimization": {"stage": stage, "reduce_bucket_size": 200,
+                              "stage3_param_persistence_threshold": 0}})
     return made
 
 

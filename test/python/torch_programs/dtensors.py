@@ -1,4 +1,5 @@
-# DTensor: made, redistributed between all placements, computed with, on a mesh of one and of two dimensions.
+# DTensor: made, redistributed between all placements, computed with, on a mesh of one and of
+# two dimensions.
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, full
@@ -17,11 +18,13 @@ def main():
         for other, second in placed.items():
             again = one.redistribute(mesh, second)
             same(again.full_tensor(), whole, f"{name} to {other}")
-            same(again.to_local(), distribute_tensor(whole, mesh, second).to_local(), f"{name} to {other}")
+            same(again.to_local(), distribute_tensor(whole, mesh, second).to_local(),
+                 f"{name} to {other}")
 
     parts = DTensor.from_local(whole * (me + 1), mesh, [Partial()])
     for name, second in placed.items():
-        same(parts.redistribute(mesh, second).full_tensor(), whole * (size * (size + 1) // 2), f"sum to {name}")
+        same(parts.redistribute(mesh, second).full_tensor(), whole * (size * (size + 1) // 2),
+             f"sum to {name}")
     largest = DTensor.from_local(whole + me, mesh, [Partial("max")])
     same(largest.full_tensor(), whole + size - 1, "max")
     mean = DTensor.from_local(whole * size, mesh, [Partial("avg")])
@@ -36,12 +39,15 @@ def main():
     same(rows.sum().full_tensor(), a.sum(), "sum")
     same(rows.amax(0).full_tensor(), a.amax(0), "max of columns")
     same(rows.t().full_tensor(), a.t(), "turned")
-    same((rows + rows.redistribute(mesh, [Shard(1)]).redistribute(mesh, [Shard(0)])).full_tensor(), a + a, "added")
+    same((rows + rows.redistribute(mesh, [Shard(1)]).redistribute(mesh, [Shard(0)])).full_tensor(),
+         a + a, "added")
 
     leaf = distribute_tensor(a, mesh, [Shard(0)]).requires_grad_()
-    (leaf @ distribute_tensor(b, mesh, [Replicate()])).redistribute(mesh, [Replicate()]).sum().backward()
+    (leaf @ distribute_tensor(b, mesh, [Replicate()])).redistribute(mesh,
+                                                                    [Replicate()]).sum().backward()
     same(leaf.grad.full_tensor(), b.sum(1).expand(7, 8).contiguous(), "gradient")
-    same(full((3, 5), 2.0, device_mesh=mesh, placements=[Shard(1)]).full_tensor(), torch.full((3, 5), 2.0))
+    same(full((3, 5), 2.0, device_mesh=mesh, placements=[Shard(1)]).full_tensor(),
+         torch.full((3, 5), 2.0))
 
     groups = []
     if size == 4:
@@ -52,7 +58,8 @@ def main():
             one = distribute_tensor(whole, grid, first)
             for second in ((y, x) for y in ways for x in ways):
                 same(one.redistribute(grid, second).full_tensor(), whole, f"{first} to {second}")
-        mixed = DTensor.from_local(whole[:, :4] * (me + 1), grid, [Partial(), Replicate()], run_check=False)
+        mixed = DTensor.from_local(whole[:, :4] * (me + 1), grid, [Partial(), Replicate()],
+                                   run_check=False)
         got = mixed.redistribute(grid, [Shard(0), Replicate()]).full_tensor()
         same(got, whole[:, :4] * (2 * (me % 2) + 4), "a sum of one dimension")
     end(mesh.get_group(), *groups)

@@ -1,4 +1,5 @@
-# A start by torchrun whose first attempt fails: the workers are started anew and make their groups again.
+# A start by torchrun whose first attempt fails: the workers are started anew and make their
+# groups again.
 import os
 import sys
 
@@ -12,10 +13,12 @@ LIMIT = 120
 
 
 def command(ranks):
-    # The workers of both attempts meet in one store, as torchrun has it by itself. Gloo finds the addresses of the first there.
+    # The workers of both attempts meet in one store, as torchrun has it by itself. Gloo finds the
+    # addresses of the first there.
     apart = [] if TUTTI else ["env", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"]
-    return [*apart, sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks),
-            "--max-restarts", "1", "--monitor-interval", "0.1", os.path.abspath(__file__)]
+    return [*apart, sys.executable, "-m", "torch.distributed.run", "--standalone",
+            "--nproc-per-node", str(ranks), "--max-restarts", "1", "--monitor-interval", "0.1",
+            os.path.abspath(__file__)]
 
 
 def main():

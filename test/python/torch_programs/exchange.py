@@ -1,11 +1,12 @@
-# Collectives of tensors: all-to-all even and uneven, gathers and scatters of lists and of one tensor, in one call, asynchronous.
+# Collectives of tensors: all-to-all even and uneven, gathers and scatters of lists and of one
+# tensor, in one call, asynchronous.
 import torch
 import torch.distributed as dist
 
 from support import begin, check, end, same
 
-OPS = {dist.ReduceOp.SUM: torch.sum, dist.ReduceOp.PRODUCT: torch.prod, dist.ReduceOp.MIN: torch.amin,
-       dist.ReduceOp.MAX: torch.amax}
+OPS = {dist.ReduceOp.SUM: torch.sum, dist.ReduceOp.PRODUCT: torch.prod,
+       dist.ReduceOp.MIN: torch.amin, dist.ReduceOp.MAX: torch.amax}
 
 
 def held(rank, n=6, dtype=torch.float64):
@@ -54,10 +55,12 @@ def main():
     sizes = [rank + 1 for rank in range(size)]
     got = torch.empty(size * (me + 1), 2)
     dist.all_to_all_single(got, torch.full((sum(sizes), 2), float(me)), [me + 1] * size, sizes)
-    same(got, torch.arange(size).float().repeat_interleave(me + 1)[:, None].expand(-1, 2).contiguous())
+    same(got, torch.arange(size).float().repeat_interleave(me + 1)[:, None].expand(-1,
+                                                                                   2).contiguous())
     parts = [torch.empty(rank + 1) for rank in range(size)]
     try:
-        dist.all_to_all(parts, [torch.full((me + 1,), float(me * 10 + rank)) for rank in range(size)])
+        dist.all_to_all(parts, [torch.full((me + 1,), float(me * 10 + rank))
+                                for rank in range(size)])
     except RuntimeError as error:
         if "gloo" not in str(error).lower() or "TUTTI" in str(error):
             raise                               # gloo may lack it
@@ -73,10 +76,12 @@ def main():
         check(work.is_completed())
     for i, value in enumerate(values):
         same(value, (every + i).sum(0))
-    future = dist.all_reduce(values[0].fill_(1), async_op=True).get_future().then(lambda done: done.value()[0] * 2)
+    future = dist.all_reduce(values[0].fill_(1),
+                             async_op=True).get_future().then(lambda done: done.value()[0] * 2)
     same(future.wait(), torch.full((6,), 2.0 * size, dtype=torch.float64))
 
-    dist.all_gather(parts := [torch.empty(2, 3).t() for _ in range(size)], torch.full((2, 3), float(me)).t().contiguous())
+    dist.all_gather(parts := [torch.empty(2, 3).t() for _ in range(size)],
+                    torch.full((2, 3), float(me)).t().contiguous())
     for rank, part in enumerate(parts):
         same(part.contiguous(), torch.full((3, 2), float(rank)))
     dist.all_reduce_coalesced(values := [held(me), held(me, 3)])

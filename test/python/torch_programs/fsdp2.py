@@ -1,11 +1,13 @@
-# fully_shard (FSDP2): plain, kept whole after forward, accumulated, of mixed precision, and its state as one dictionary.
+# fully_shard (FSDP2): plain, kept whole after forward, accumulated, of mixed precision, and its
+# state as one dictionary.
 import torch
-from torch.distributed.checkpoint.state_dict import (StateDictOptions, get_model_state_dict, get_optimizer_state_dict,
-                                                     set_model_state_dict)
+from torch.distributed.checkpoint.state_dict import (StateDictOptions, get_model_state_dict,
+                                                     get_optimizer_state_dict, set_model_state_dict)
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 
-from support import ADAM, STEPS, alone, batch, begin, check, end, exact, fit, loss, near, net, same, trained
+from support import (ADAM, STEPS, alone, batch, begin, check, end, exact, fit, loss, near, net,
+                     same, trained)
 
 
 def sharded(**words):
@@ -20,7 +22,8 @@ def main():
     for words in ({}, {"reshard_after_forward": False}):
         model = sharded(**words)
         weight = model.first.weight
-        check(isinstance(weight, DTensor) and weight.to_local().shape[0] == len(torch.arange(16).chunk(size)[me]), weight.shape)
+        check(isinstance(weight, DTensor)
+              and weight.to_local().shape[0] == len(torch.arange(16).chunk(size)[me]), weight.shape)
         trained(fit(model, me).state_dict(), size, words)
 
     # Gradients of two batches in one exchange.
@@ -29,7 +32,8 @@ def main():
     loss(model, *batch(me, 0)).backward()
     model.set_requires_gradient_sync(True)
     loss(model, *batch(me, 1)).backward()
-    (sum(loss(single, *batch(rank, step)) for rank in range(size) for step in (0, 1)) / size).backward()
+    (sum(loss(single, *batch(rank, step)) for rank in range(size)
+         for step in (0, 1)) / size).backward()
     for got, expected in zip(model.parameters(), single.parameters()):
         exact(size)(got.grad.full_tensor(), expected.grad)
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).full_tensor()
@@ -37,7 +41,8 @@ def main():
 
     # bfloat16 to compute with and float32 to sum in: small integers are exact in both.
     model = net().float()
-    fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32))
+    fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16,
+                                                      reduce_dtype=torch.float32))
     x, y = (one.bfloat16() for one in batch(me))
     loss(model, x, y).backward()
     check(all(one.grad.dtype == torch.float32 for one in model.parameters()))

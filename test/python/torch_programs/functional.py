@@ -1,4 +1,5 @@
-# torch.distributed._functional_collectives, which DTensor and torch.compile stand on, and the manager that coalesces calls.
+# torch.distributed._functional_collectives, which DTensor and torch.compile stand on, and the
+# manager that coalesces calls.
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
@@ -25,7 +26,8 @@ def main():
          sum(held(rank, 2 * size, 3) for rank in ranks)[2 * me:2 * me + 2])
     same(funcol.reduce_scatter_tensor(held(me, 3, 2 * size), "sum", 1, world).contiguous(),
          sum(held(rank, 3, 2 * size) for rank in ranks)[:, 2 * me:2 * me + 2].contiguous())
-    same(funcol.all_to_all_single(held(10 * me, size), None, None, world).clone(), torch.arange(size) * 10.0 + me)
+    same(funcol.all_to_all_single(held(10 * me, size), None, None, world).clone(),
+         torch.arange(size) * 10.0 + me)
     got = funcol.permute_tensor(held(me, 3), [(rank + 1) % size for rank in ranks], world).clone()
     same(got, held((me - 1) % size, 3))
 
@@ -34,7 +36,8 @@ def main():
     same(coalesced[1].clone(), sum(held(rank, 5) for rank in ranks))
     coalesced = funcol.all_gather_into_tensor_coalesced([held(me, 3), held(me, 5)], world)
     same(coalesced[1].clone(), torch.cat([held(rank, 5) for rank in ranks]))
-    coalesced = funcol.reduce_scatter_tensor_coalesced([held(me, size), held(me, 2 * size)], "sum", [0, 0], world)
+    coalesced = funcol.reduce_scatter_tensor_coalesced([held(me, size), held(me, 2 * size)], "sum",
+                                                       [0, 0], world)
     same(coalesced[0].clone(), sum(held(rank, size) for rank in ranks)[me:me + 1])
 
     x = held(me, size).requires_grad_()

@@ -1,4 +1,5 @@
-# Groups: of some ranks, overlapping, by enumeration, in another order, destroyed and made anew; their ranks; barriers of them.
+# Groups: of some ranks, overlapping, by enumeration, in another order, destroyed and made anew;
+# their ranks; barriers of them.
 from datetime import timedelta
 
 import torch
@@ -22,21 +23,24 @@ def main():
     check(dist.get_backend() == BACKEND, dist.get_backend())
     everyone = list(range(size))
     # First: names of such groups count the groups that a rank is in.
-    turned = dist.new_group(everyone[::-1], use_local_synchronization=True, timeout=timedelta(seconds=30),
-                            group_desc="turned round")
+    turned = dist.new_group(everyone[::-1], use_local_synchronization=True,
+                            timeout=timedelta(seconds=30), group_desc="turned round")
     parts = [torch.empty(1, dtype=torch.int64) for _ in everyone]
     dist.all_gather(parts, torch.tensor([me]), group=turned)
     check([int(part) for part in parts] == dist.get_process_group_ranks(turned), parts)
     check(turned.group_desc == "turned round")
 
     kept = []
-    for ranks in (everyone, everyone[:-1], everyone[1:], [me for me in everyone if me % 2 == 0], [size - 1]):
+    for ranks in (everyone, everyone[:-1], everyone[1:], [me for me in everyone if me % 2 == 0],
+                  [size - 1]):
         group = dist.new_group(ranks)
         kept.append(group)
         check(dist.get_rank(group) == (ranks.index(me) if me in ranks else -1))
         if me in ranks:
-            check(dist.get_world_size(group) == len(ranks) and dist.get_process_group_ranks(group) == ranks)
-            check(dist.get_global_rank(group, 0) == ranks[0] and dist.get_group_rank(group, me) == ranks.index(me))
+            check(dist.get_world_size(group) == len(ranks)
+                  and dist.get_process_group_ranks(group) == ranks)
+            check(dist.get_global_rank(group, 0) == ranks[0] and dist.get_group_rank(group, me)
+                  == ranks.index(me))
             check(dist.get_backend(group) == BACKEND)
             same(summed(me, group), total(ranks), ranks)
     for i in range(10):
@@ -51,7 +55,8 @@ def main():
     if size % 2 == 0:
         mine, every = dist.new_subgroups(2)
         same(summed(me, mine), total([me & ~1, me | 1]))
-        mine, _ = dist.new_subgroups_by_enumeration([[rank, rank + size // 2] for rank in range(size // 2)])
+        mine, _ = dist.new_subgroups_by_enumeration([[rank, rank + size // 2]
+                                                     for rank in range(size // 2)])
         same(summed(me, mine), total([me % (size // 2), me % (size // 2) + size // 2]))
 
     dist.barrier()

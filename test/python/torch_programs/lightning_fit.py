@@ -1,4 +1,5 @@
-# Lightning: Fabric with DDP and with FSDP2, the Trainer with DDP, started as torchrun starts ranks. Its "fsdp" is for GPUs.
+# Lightning: Fabric with DDP and with FSDP2, the Trainer with DDP, started as torchrun starts ranks.
+# Its "fsdp" is for GPUs.
 import logging
 import os
 
@@ -67,7 +68,8 @@ def fabric(size):
     equal(raw, size)
     me = made.global_rank
     same(made.all_gather(torch.tensor([me])).flatten(), torch.arange(size))
-    same(made.all_reduce(torch.tensor([float(me)]), reduce_op="sum"), torch.tensor([size * (size - 1) / 2]))
+    same(made.all_reduce(torch.tensor([float(me)]), reduce_op="sum"),
+         torch.tensor([size * (size - 1) / 2]))
     check(made.broadcast({"of": me}, src=size - 1) == {"of": size - 1})
     with made.rank_zero_first():
         pass
@@ -76,9 +78,10 @@ def fabric(size):
 
 
 def sharded(size):
-    made = lightning.Fabric(accelerator="cpu", devices=size, plugins=[TorchElasticEnvironment()], strategy=ModelParallelStrategy(
-        lambda model, mesh: fully_shard(model, mesh=mesh["data_parallel"]), data_parallel_size=size, tensor_parallel_size=1,
-        process_group_backend=BACKEND))
+    made = lightning.Fabric(accelerator="cpu", devices=size, plugins=[TorchElasticEnvironment()],
+                            strategy=ModelParallelStrategy(
+        lambda model, mesh: fully_shard(model, mesh=mesh["data_parallel"]), data_parallel_size=size,
+        tensor_parallel_size=1, process_group_backend=BACKEND))
     made.launch()
     raw = net()
     model = made.setup(raw)
@@ -90,9 +93,11 @@ def sharded(size):
 
 
 def trainer(size):
-    made = lightning.Trainer(accelerator="cpu", devices=size, plugins=[TorchElasticEnvironment()], max_epochs=1, logger=False,
-                             strategy=DDPStrategy(process_group_backend=BACKEND), enable_progress_bar=False,
-                             enable_model_summary=False, default_root_dir=os.environ["TUTTI_TEST_FOLDER"])
+    made = lightning.Trainer(accelerator="cpu", devices=size, plugins=[TorchElasticEnvironment()],
+                             max_epochs=1, logger=False,
+                             strategy=DDPStrategy(process_group_backend=BACKEND),
+                             enable_progress_bar=False, enable_model_summary=False,
+                             default_root_dir=os.environ["TUTTI_TEST_FOLDER"])
     module = Module()
     made.fit(module, loader(size), loader(size))
     equal(module.net, size)

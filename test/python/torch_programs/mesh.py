@@ -1,4 +1,5 @@
-# DeviceMesh: of one and of two dimensions, its groups, slices and coordinates, and a mesh of groups that were there before.
+# DeviceMesh: of one and of two dimensions, its groups, slices and coordinates, and a mesh of groups
+# that were there before.
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -15,7 +16,8 @@ def summed(me, group):
 def main():
     me, size = begin()
     line = init_device_mesh("cpu", (size,), mesh_dim_names=("all",))
-    check(line.get_rank() == me and line.size() == size and line.get_local_rank() == me and list(line.get_coordinate()) == [me])
+    check(line.get_rank() == me and line.size() == size and line.get_local_rank() == me
+          and list(line.get_coordinate()) == [me])
     check(summed(me, line.get_group()) == (1 << size) - 1)
     groups = [line.get_group()]
 
@@ -32,7 +34,8 @@ def main():
     if size == 4:
         grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
         row, column = divmod(me, 2)
-        check(list(grid.get_coordinate()) == [row, column] and grid.shape == (2, 2) and grid.ndim == 2)
+        check(list(grid.get_coordinate()) == [row, column] and grid.shape == (2, 2)
+              and grid.ndim == 2)
         check(grid["rows"].get_local_rank() == row and grid["columns"].get_local_rank() == column)
         check(summed(me, grid["rows"].get_group()) == (1 << column) + (1 << column + 2))
         check(summed(me, grid["columns"].get_group()) == (1 << 2 * row) + (1 << 2 * row + 1))

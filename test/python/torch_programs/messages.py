@@ -1,11 +1,12 @@
-# Messages between two ranks: blocking and not, in a ring, in batches, by tag, from any rank, of every type and many sizes.
+# Messages between two ranks: blocking and not, in a ring, in batches, by tag, from any rank, of
+# every type and many sizes.
 import torch
 import torch.distributed as dist
 
 from support import begin, check, end, same
 
-TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int32, torch.int64, torch.bool,
-         torch.complex64)
+TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8,
+         torch.int32, torch.int64, torch.bool, torch.complex64)
 
 
 def held(rank, n, dtype=torch.float32):

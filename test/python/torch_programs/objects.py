@@ -6,11 +6,13 @@ from support import begin, check, end
 
 
 def held(rank):
-    return {"rank": rank, "text": "x" * (rank * 1000), "tensor": torch.arange(rank + 1), "none": None}
+    return {"rank": rank, "text": "x" * (rank * 1000), "tensor": torch.arange(rank + 1),
+            "none": None}
 
 
 def equal(got, rank):
-    check(got["rank"] == rank and got["text"] == "x" * (rank * 1000) and got["tensor"].tolist() == list(range(rank + 1)), got)
+    check(got["rank"] == rank and got["text"] == "x" * (rank * 1000)
+          and got["tensor"].tolist() == list(range(rank + 1)), got)
 
 
 def main():
@@ -32,7 +34,8 @@ def main():
             equal(got[rank], rank)
 
         mine = [None]
-        dist.scatter_object_list(mine, [held(rank) for rank in range(size)] if me == root else None, src=root)
+        dist.scatter_object_list(mine, [held(rank) for rank in range(size)] if me == root else None,
+                                 src=root)
         equal(mine[0], me)
 
     if me == 0:

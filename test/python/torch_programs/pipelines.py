@@ -1,8 +1,10 @@
-# Pipelines: a model cut into stages, its micro-batches sent from rank to rank by the schedules GPipe, 1F1B and interleaved 1F1B.
+# Pipelines: a model cut into stages, its micro-batches sent from rank to rank by the schedules
+# GPipe, 1F1B and interleaved 1F1B.
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B, SplitPoint, pipeline
+from torch.distributed.pipelining import (PipelineStage, Schedule1F1B, ScheduleGPipe,
+                                          ScheduleInterleaved1F1B, SplitPoint, pipeline)
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from support import begin, check, end, filled, integers, same
@@ -53,7 +55,8 @@ def main():
     for kind in (ScheduleGPipe, Schedule1F1B):
         mine = layers(size)[me]
         stage = PipelineStage(mine, me, size, cpu)
-        out, losses = run(kind(stage, n_microbatches=CHUNKS, loss_fn=loss), me == 0, me == size - 1, x, y)
+        out, losses = run(kind(stage, n_microbatches=CHUNKS, loss_fn=loss), me == 0, me == size - 1,
+                          x, y)
         for got, grad in zip(mine.parameters(), wanted[me]):
             same(got.grad, grad, kind.__name__)
         if me == size - 1:
@@ -64,7 +67,8 @@ def main():
     x, y, expected, wanted = gradients(2 * size)
     mine = [layers(2 * size)[i] for i in (me, me + size)]
     stages = [PipelineStage(layer, me + size * i, 2 * size, cpu) for i, layer in enumerate(mine)]
-    out, _ = run(ScheduleInterleaved1F1B(stages, n_microbatches=CHUNKS, loss_fn=loss), me == 0, me == size - 1, x, y)
+    out, _ = run(ScheduleInterleaved1F1B(stages, n_microbatches=CHUNKS, loss_fn=loss), me == 0,
+                 me == size - 1, x, y)
     for layer, i in zip(mine, (me, me + size)):
         for got, grad in zip(layer.parameters(), wanted[i]):
             same(got.grad, grad, f"interleaved {i}")
@@ -73,14 +77,17 @@ def main():
 
     # Cut by torch out of a traced model.
     x, y, expected, wanted = gradients(size)
-    cut = pipeline(layers(size), mb_args=(x.chunk(CHUNKS)[0],), split_spec={str(i): SplitPoint.BEGINNING for i in range(1, size)})
+    cut = pipeline(layers(size), mb_args=(x.chunk(CHUNKS)[0],),
+                   split_spec={str(i): SplitPoint.BEGINNING for i in range(1, size)})
     check(cut.num_stages == size)
     stage = cut.build_stage(me, cpu)
-    out, _ = run(ScheduleGPipe(stage, n_microbatches=CHUNKS, loss_fn=loss), me == 0, me == size - 1, x, y)
+    out, _ = run(ScheduleGPipe(stage, n_microbatches=CHUNKS, loss_fn=loss), me == 0, me == size - 1,
+                 x, y)
     for got, grad in zip(stage.submod.parameters(), wanted[me]):
         same(got.grad, grad, "traced")
 
-    # Two stages of two ranks each, DDP among the two of a stage: each pipeline has half of the rows.
+    # Two stages of two ranks each, DDP among the two of a stage: each pipeline has half
+    # of the rows.
     groups = []
     if size == 4:
         mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("pipeline", "data"))
@@ -88,8 +95,10 @@ def main():
         x, y, expected, wanted = gradients(2)
         place, half = mesh["pipeline"].get_local_rank(), mesh["data"].get_local_rank()
         mine = layers(2)[place]
-        stage = PipelineStage(DDP(mine, process_group=mesh.get_group("data")), place, 2, cpu, group=mesh.get_group("pipeline"))
-        run(Schedule1F1B(stage, n_microbatches=CHUNKS, loss_fn=loss), place == 0, place == 1, x.chunk(2)[half], y.chunk(2)[half])
+        stage = PipelineStage(DDP(mine, process_group=mesh.get_group("data")), place, 2, cpu,
+                              group=mesh.get_group("pipeline"))
+        run(Schedule1F1B(stage, n_microbatches=CHUNKS, loss_fn=loss), place == 0, place == 1,
+            x.chunk(2)[half], y.chunk(2)[half])
         for got, grad in zip(mine.parameters(), wanted[place]):
             same(got.grad, grad / 2, "with DDP")
     dist.barrier()

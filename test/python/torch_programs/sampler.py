@@ -1,4 +1,5 @@
-# DistributedSampler and DataLoader with workers of their own: every sample once, in another order each epoch, and DDP on top.
+# DistributedSampler and DataLoader with workers of their own: every sample once, in another order
+# each epoch, and DDP on top.
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -32,7 +33,8 @@ def main():
 
     # One step over each rank's share is one step over all.
     model = DDP(net())
-    for _, a, b in DataLoader(data, batch_size=ROWS // size, sampler=DistributedSampler(data, shuffle=False), num_workers=1):
+    for _, a, b in DataLoader(data, batch_size=ROWS // size,
+                              sampler=DistributedSampler(data, shuffle=False), num_workers=1):
         loss(model, a, b).backward()
     sgd(model).step()
     single = net()

@@ -1,8 +1,9 @@
-# What the programs share: the backend asked for, a small net with exact sums, checks on numbers, the proof that tutti carried
-# the data.
+# What the programs share: the backend asked for, a small net with exact sums, checks on numbers,
+# the proof that tutti carried the data.
 #
-# Every rank runs a program, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set as torchrun sets them. TUTTI_TEST_BACKEND names
-# the backend to ask for, gloo by default; TUTTI_AS_GLOO=1 puts tutti in gloo's place.
+# Every rank runs a program, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set as torchrun sets
+# them. TUTTI_TEST_BACKEND names the backend to ask for, gloo by default; TUTTI_AS_GLOO=1 puts tutti
+# in gloo's place.
 import os
 from datetime import timedelta
 
@@ -25,7 +26,8 @@ def begin():
 
 
 def end(*groups):
-    """The last of a program: tutti carried the default group's data and that of the groups given, or gloo was asked for."""
+    """The last of a program: tutti carried the default group's data and that of the groups given,
+    or gloo was asked for."""
     carried(*groups)
     dist.barrier()
     dist.destroy_process_group()
@@ -36,15 +38,18 @@ def carried(*groups):
         for group in (dist.group.WORLD, *groups):
             if group is not None and group is not dist.GroupMember.NON_GROUP_MEMBER:
                 stats = tutti.torch.stats(group)
-                check(stats["operations"] > 0, f"tutti carried nothing of group {group.group_name}: {stats}")
+                check(stats["operations"] > 0,
+                      f"tutti carried nothing of group {group.group_name}: {stats}")
 
 
 def monitored_barrier(*args, **words):
-    """torch's is for groups whose backend is named gloo; tutti has one of its own for the others."""
+    """torch's is for groups whose backend is named gloo; tutti has one of its own for
+    the others."""
     (dist if BACKEND == "gloo" else tutti.torch).monitored_barrier(*args, **words)
 
 
-torch.set_printoptions(threshold=20, edgeitems=2, linewidth=120)       # a complaint fits the driver's 40 lines
+# a complaint fits the driver's 40 lines
+torch.set_printoptions(threshold=20, edgeitems=2, linewidth=120)
 
 
 def check(holds, what=""):
@@ -59,11 +64,14 @@ def same(got, expected, what=""):
 
 
 def near(got, expected, what="", rtol=1e-12, atol=1e-12):
-    check(got.dtype == expected.dtype and got.shape == expected.shape, f"{what}: {got} is not like {expected}")
-    check(torch.allclose(got, expected, rtol=rtol, atol=atol), f"{what}: {got} is off {expected} by {(got - expected).abs().max()}")
+    check(got.dtype == expected.dtype and got.shape == expected.shape,
+          f"{what}: {got} is not like {expected}")
+    check(torch.allclose(got, expected, rtol=rtol, atol=atol),
+          f"{what}: {got} is off {expected} by {(got - expected).abs().max()}")
 
 
-# For Adam: it divides gradients by their size, and so blows up what rounding left of those that are nothing.
+# For Adam: it divides gradients by their size, and so blows up what rounding left of those that
+# are nothing.
 ADAM = {"rtol": 1e-6, "atol": 1e-6}
 
 
@@ -80,7 +88,8 @@ def raises(kind, call, *args, **words):
     raise AssertionError(f"expected {kind}, got {value!r}")
 
 
-# All of the net's numbers are small multiples of powers of two: two steps of training are exact in double precision, in any order.
+# All of the net's numbers are small multiples of powers of two: two steps of training are exact in
+# double precision, in any order.
 STEPS = 2
 RATE = 1 / 64
 
@@ -148,12 +157,15 @@ def alone(size, steps=STEPS, model=None, optimizer=None):
 
 
 def trained(state, size, what="", group=None, compare=None):
-    """The state is what one process gets, and every rank has the same bits; names may have a wrapper's prefixes."""
+    """The state is what one process gets, and every rank has the same bits; names may have a
+    wrapper's prefixes."""
     expected = alone(size)
     check(len(state) == len(expected), (what, list(state), list(expected)))
     for name, value in state.items():
         value = value.full_tensor() if hasattr(value, "full_tensor") else value
-        (compare or exact(size))(value.detach(), expected[name.replace("module.", "").replace("_orig_mod.", "")], f"{what} {name}")
+        (compare or exact(size))(value.detach(),
+                                 expected[name.replace("module.", "").replace("_orig_mod.", "")],
+                                 f"{what} {name}")
         alike(value.detach(), f"{what} {name}", group)
 
 

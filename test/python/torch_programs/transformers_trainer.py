@@ -1,4 +1,5 @@
-# transformers' Trainer: a tiny model of random weights trained by DDP, as one process trains it, evaluated, saved and loaded.
+# transformers' Trainer: a tiny model of random weights trained by DDP, as one process trains it,
+# evaluated, saved and loaded.
 import os
 
 import torch
@@ -29,18 +30,21 @@ class Sentences(torch.utils.data.Dataset):
 
 def model_of():
     torch.manual_seed(1)
-    config = transformers.GPT2Config(vocab_size=WORDS, n_positions=8, n_embd=16, n_layer=2, n_head=2, resid_pdrop=0.0,
-                                     embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0)
+    config = transformers.GPT2Config(vocab_size=WORDS, n_positions=8, n_embd=16, n_layer=2,
+                                     n_head=2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+                                     bos_token_id=0, eos_token_id=0)
     return transformers.GPT2LMHeadModel(config)
 
 
 def alone(steps, size):
-    """What the Trainer does, in one process: batches in the data's order, SGD of a constant rate, clipped gradients."""
+    """What the Trainer does, in one process: batches in the data's order, SGD of a constant rate,
+    clipped gradients."""
     model, data = model_of(), Sentences()
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     for step in range(steps):
-        tokens = torch.stack([data[row]["input_ids"] for row in range(step * 4 * size, (step + 1) * 4 * size)])
+        tokens = torch.stack([data[row]["input_ids"]
+                              for row in range(step * 4 * size, (step + 1) * 4 * size)])
         model(input_ids=tokens, labels=marked(tokens)).loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -52,14 +56,16 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     if BACKEND != "gloo":
-        begin()                                 # its Accelerate asks for gloo by itself, and takes a group that is there
+        begin()            # its Accelerate asks for gloo by itself, and takes a group that is there
     folder = os.environ["TUTTI_TEST_FOLDER"]
     steps = 3
     arguments = transformers.TrainingArguments(
-        output_dir=folder, use_cpu=True, max_steps=steps, per_device_train_batch_size=4, learning_rate=0.5, optim="sgd",
-        lr_scheduler_type="constant", weight_decay=0.0, train_sampling_strategy="sequential", report_to=[], disable_tqdm=True,
-        logging_steps=1, save_strategy="no")
-    trainer = transformers.Trainer(model=model_of(), args=arguments, train_dataset=Sentences(), eval_dataset=Sentences())
+        output_dir=folder, use_cpu=True, max_steps=steps, per_device_train_batch_size=4,
+        learning_rate=0.5, optim="sgd", lr_scheduler_type="constant", weight_decay=0.0,
+        train_sampling_strategy="sequential", report_to=[], disable_tqdm=True, logging_steps=1,
+        save_strategy="no")
+    trainer = transformers.Trainer(model=model_of(), args=arguments, train_dataset=Sentences(),
+                                   eval_dataset=Sentences())
     size = arguments.world_size
     check(size == int(os.environ["WORLD_SIZE"]) and dist.get_backend() == BACKEND)
     trainer.train()
@@ -69,8 +75,10 @@ def main():
         alike(value, name)
     scores = trainer.evaluate()
     with torch.no_grad():
-        tokens = torch.stack([row["input_ids"] for row in map(Sentences().__getitem__, range(ROWS))])
-        near(torch.tensor(scores["eval_loss"]), trainer.model(input_ids=tokens, labels=marked(tokens)).loss, "loss", rtol=1e-4)
+        tokens = torch.stack([row["input_ids"] for row in map(Sentences().__getitem__,
+                                                              range(ROWS))])
+        near(torch.tensor(scores["eval_loss"]),
+             trainer.model(input_ids=tokens, labels=marked(tokens)).loss, "loss", rtol=1e-4)
     trainer.save_model(os.path.join(folder, "saved"))
     dist.barrier()
     loaded = transformers.GPT2LMHeadModel.from_pretrained(os.path.join(folder, "saved"))

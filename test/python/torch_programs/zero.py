@@ -29,7 +29,8 @@ def main():
         optimizer.consolidate_state_dict(to=root)
         if me == root:
             state = optimizer.state_dict()
-            check([int(one["step"]) for one in state["state"].values()] == [STEPS] * 6, state["state"].keys())
+            check([int(one["step"]) for one in state["state"].values()] == [STEPS] * 6,
+                  state["state"].keys())
             optimizer.load_state_dict(state)
     end()
 

@@ -1,7 +1,7 @@
 # ctest: timeout=300 labels=nosan
-# That torch_suite.py can fail. A test of PyTorch's suite on a backend that is right, answers wrongly, is stuck, loses a rank, loses
-# one at its end, has it skipped; and a file of tests of which some do so only where the switch is on that puts the backend in
-# gloo's place.
+# That torch_suite.py can fail. A test of PyTorch's suite on a backend that is right, answers
+# wrongly, is stuck, loses a rank, loses one at its end, has it skipped; and a file of tests of
+# which some do so only where the switch is on that puts the backend in gloo's place.
 import contextlib
 import io
 import os
@@ -67,13 +67,16 @@ def suites():
         rows = runner.run(cases, common.MultiProcessTestCase, process, BOUND)
         with contextlib.redirect_stdout(io.StringIO()) as text:
             got = torch_suite.judge(rows, passed, passed)
-        wrong += said(len(rows) == 1 and got == judgement and part in text.getvalue(), "fault " + fault, text.getvalue())
+        wrong += said(len(rows) == 1 and got == judgement and part in text.getvalue(),
+                      "fault " + fault, text.getvalue())
         if fault == "wrong":
             failed = rows
     for (gloo, renamed), judgement in GLOO.items():
         with contextlib.redirect_stdout(io.StringIO()) as text:
-            got = torch_suite.judge(failed, {name: row(gloo) for name in names}, {name: row(renamed) for name in names})
-        wrong += said(got == judgement, f"wrong where gloo {gloo}, under a foreign name {renamed}", text.getvalue())
+            got = torch_suite.judge(failed, {name: row(gloo) for name in names},
+                                    {name: row(renamed) for name in names})
+        wrong += said(got == judgement, f"wrong where gloo {gloo}, under a foreign name {renamed}",
+                      text.getvalue())
     return wrong
 
 
@@ -86,12 +89,14 @@ def files():
             file.write(FILE)
         os.environ["TUTTI_TEST_PYTORCH"], os.environ["TUTTI_TEST_BOUND"] = root, str(BOUND)
         options = torch_suite.arguments(["upstream", "--files", "test_some.py", "--jobs", "2"])
-        kept, upstream.backend = upstream.backend, str  # there is no backend here: another name is enough
+        # there is no backend here: another name is enough
+        kept, upstream.backend = upstream.backend, str
         with contextlib.redirect_stdout(io.StringIO()) as text:
             got = upstream.compare(root, options)
         lines = [line for line in text.getvalue().splitlines() if line.startswith("BEHIND")]
         names = {line.partition("Some.")[2].partition(":")[0] for line in lines}
-        wrong += said(got == 1 and names == BEHIND, "a file's tests, " + ", ".join(sorted(BEHIND)), text.getvalue())
+        wrong += said(got == 1 and names == BEHIND, "a file's tests, " + ", ".join(sorted(BEHIND)),
+                      text.getvalue())
         options.only = "test_right,test_wrong_either_way"
         with contextlib.redirect_stdout(io.StringIO()) as text:
             got = upstream.compare(root, options)
@@ -100,7 +105,8 @@ def files():
         os.environ.pop("TUTTI_AS_GLOO", None)
         with contextlib.redirect_stdout(io.StringIO()) as text, unheard():
             got = upstream.compare(root, options)
-        wrong += said(got == 1 and "changes nothing" in text.getvalue(), "a switch that changes nothing", text.getvalue())
+        wrong += said(got == 1 and "changes nothing" in text.getvalue(),
+                      "a switch that changes nothing", text.getvalue())
     return wrong
 
 

@@ -1,5 +1,6 @@
-# Runs cases one after another, keeps what each said and how long it took, and sums up. What a case and its ranks write goes to a
-# file of its own, so that of a failure there is all, and of the rest nothing.
+# Runs cases one after another, keeps what each said and how long it took, and sums up. What a
+# case and its ranks write goes to a file of its own, so that of a failure there is all, and of
+# the rest nothing.
 import collections
 import json
 import multiprocessing
@@ -69,11 +70,13 @@ def one(results, case):
     """A case by itself, so that what its class prepares and leaves is its own."""
     results.end, results.why, results._previousTestClass = FAILED, "it was not begun", None
     unittest.TestSuite([case]).run(results)
-    results.rows.setdefault(Results.name(case), {"end": results.end, "seconds": 0, "why": results.why})
+    results.rows.setdefault(Results.name(case), {"end": results.end, "seconds": 0,
+                                                 "why": results.why})
 
 
 def apart(case, process, bound):
-    """A case that makes no ranks, in a process of its own: its threads are not those of the process that ranks are forked from."""
+    """A case that makes no ranks, in a process of its own: its threads are not those of the process
+    that ranks are forked from."""
     def body():
         results = Results()
         one(results, case)
@@ -102,7 +105,8 @@ def apart(case, process, bound):
 
 
 def run(cases, makes_ranks, process, bound, lines=None):
-    """`lines`: a file to which each row is added when it is known, for one who may have to end this."""
+    """`lines`: a file to which each row is added when it is known, for one who may have to
+    end this."""
     results = Results()
     for case in cases:
         if isinstance(case, makes_ranks):
@@ -125,7 +129,8 @@ NOISE = re.compile(r"\s*(INFO:torch.testing|frame #|\^|\[rank\d+\]:[A-Z]|$"
 
 
 def tail(text, lines=25):
-    """The last lines, without the frames of C++ and what the tests' own machinery says of itself, or says twice."""
+    """The last lines, without the frames of C++ and what the tests' own machinery says of itself,
+    or says twice."""
     kept = [line for line in text.rstrip().splitlines() if not NOISE.match(line)]
     return "\n".join("    " + line for line in kept[-lines:])
 
@@ -138,8 +143,11 @@ def summary(what, rows, slowest=8):
     """Prints what a run came to: counts, skips by their reason, what took longest."""
     seconds = sum(row["seconds"] for row in rows.values())
     passed, skipped, failed = (len(of(rows, end)) for end in (PASSED, SKIPPED, FAILED))
-    print(f"{what}: {len(rows)} cases, {passed} passed, {skipped} skipped, {failed} failed, {seconds:.0f} s")
-    for why, count in collections.Counter(rows[name]["why"] for name in of(rows, SKIPPED)).most_common():
+    print(f"{what}: {len(rows)} cases, {passed} passed, {skipped} skipped, {failed} failed, "
+          f"{seconds:.0f} s")
+    for why, count in collections.Counter(rows[name]["why"]
+                                          for name in of(rows, SKIPPED)).most_common():
         print(f"  skipped {count:3}: {why}")
     long = sorted(rows, key=lambda name: -rows[name]["seconds"])[:slowest]
-    print("  slowest: " + ", ".join(f"{short(name)} {rows[name]['seconds']:.1f} s" for name in long), flush=True)
+    print("  slowest: " + ", ".join(f"{short(name)} {rows[name]['seconds']:.1f} s"
+                                    for name in long), flush=True)

@@ -1,9 +1,12 @@
-# PyTorch's own tests of torch.distributed, made to run here: as they are, but for what stands in this file and in gates.py.
+# PyTorch's own tests of torch.distributed, made to run here: as they are, but for what stands in
+# this file and in gates.py.
 #   expecttest       need not be there; what is used of it is a base class and a flag.
-#   ranks            are forked from this process, which has imported everything, instead of started anew: seconds less for each.
+#   ranks            are forked from this process, which has imported everything, instead of started
+#                    anew: seconds less for each.
 #   files            that tests leave in the folder for temporary ones go to one that is removed.
 #   skips            for want of GPUs or ranks are known before there are any.
-#   polls            of 0.1 s, in which parent and ranks look for each other's files and ends, are 5 ms: most of the suite's time.
+#   polls            of 0.1 s, in which parent and ranks look for each other's files and ends, are 5
+#                    ms: most of the suite's time.
 import atexit
 import ctypes
 import importlib
@@ -20,7 +23,8 @@ import gates
 
 SUITE = "torch.testing._internal.distributed.distributed_test"
 PR_SET_PDEATHSIG = 1
-# Heard when torch and numpy are imported: a process with threads of theirs could not fork ranks, of which there are enough.
+# Heard when torch and numpy are imported: a process with threads of theirs could not fork ranks, of
+# which there are enough.
 os.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")
 
 
@@ -51,7 +55,8 @@ def threads():
 
 
 def prepare(bound, forks=True):
-    """Imports what all tests have; `bound`: seconds until a test that hangs is ended; `forks`: ranks are not started anew."""
+    """Imports what all tests have; `bound`: seconds until a test that hangs is ended; `forks`:
+    ranks are not started anew."""
     os.environ["DISTRIBUTED_TESTS_DEFAULT_TIMEOUT"] = str(bound)
     os.environ.pop("MASTER_PORT", None)
     folder = tempfile.TemporaryDirectory(prefix="tutti-suite-")  # the tests leave their files
@@ -62,7 +67,8 @@ def prepare(bound, forks=True):
         import expecttest  # noqa: F401
     except ImportError:
         sys.modules["expecttest"] = types.ModuleType("expecttest")
-        sys.modules["expecttest"].TestCase, sys.modules["expecttest"].ACCEPT = unittest.TestCase, False
+        sys.modules["expecttest"].TestCase, sys.modules[
+            "expecttest"].ACCEPT = unittest.TestCase, False
 
     import torch
     from torch.testing._internal import common_distributed as common
@@ -85,7 +91,8 @@ def prepare(bound, forks=True):
 
     def spawn(case):
         if threads() != 1:
-            raise RuntimeError(f"{threads()} threads here: a rank that is forked from them may hang")
+            raise RuntimeError(
+                f"{threads()} threads here: a rank that is forked from them may hang")
         case._start_processes(Rank)
 
     def end(case):
@@ -99,7 +106,8 @@ def prepare(bound, forks=True):
         free = {test.__name__ for test in case.skip_return_code_checks}
         told = {None, case.TEST_ERROR_EXIT_CODE}  # of these torch has failed the test itself
         if len(set(codes)) > 1 and not told & set(codes) and case._testMethodName not in free:
-            raise AssertionError(f"the ranks ended by {codes}")  # torch looks at the first one's only
+            # torch looks at the first one's only
+            raise AssertionError(f"the ranks ended by {codes}")
 
     ends = common.MultiProcessTestCase.tearDown
     common.MultiProcessTestCase.tearDown = end
@@ -108,7 +116,8 @@ def prepare(bound, forks=True):
     common.TIMEOUT_OVERRIDE.clear()
     if not torch.cuda.is_available():
         common.skip_if_no_gpu = skipped(common, "no_cuda")
-        common.skip_if_lt_x_gpu = lambda least, allow_cpu=False: always if allow_cpu else skipped(common, f"multi-gpu-{least}")
+        common.skip_if_lt_x_gpu = (lambda least, allow_cpu=False: always if allow_cpu
+                                   else skipped(common, f"multi-gpu-{least}"))
     common.time = Quick("time")
     return common, Rank
 
@@ -118,7 +127,8 @@ def always(test):
 
 
 def skipped(common, why):
-    """A decorator by which a test is skipped before there are ranks: they would be made, meet and say no more than this."""
+    """A decorator by which a test is skipped before there are ranks: they would be made, meet and
+    say no more than this."""
     return common.skip_but_pass_in_sandcastle(common.TEST_SKIPS[why].message)
 
 
@@ -129,7 +139,8 @@ def suite(backend, world, common, monitored_barrier=None):
     common.skip_if_small_worldsize = skipped(common, "small_worldsize") if world <= 2 else always
     if world % 2:
         common.skip_if_odd_worldsize = skipped(common, "odd_worldsize")
-    gate = gates.Gate(backend, "gloo", {"gloo", "mpi"} | ({"nccl"} if torch.cuda.is_available() else set()))
+    gate = gates.Gate(backend, "gloo", {"gloo", "mpi"} | ({"nccl"} if torch.cuda.is_available()
+                                                          else set()))
     defined = {**os.environ, "INIT_METHOD": "file://"}
     if backend != "gloo":
         defined["BACKEND"] = gate
@@ -159,7 +170,8 @@ def suite(backend, world, common, monitored_barrier=None):
 
 
 def named(tests, name, body):
-    """`body` with another name in BACKEND: it is a rank that calls it, nobody else sees the change."""
+    """`body` with another name in BACKEND: it is a rank that calls it, nobody else sees
+    the change."""
     def call(*args, **words):
         with mock.patch.object(tests, "BACKEND", name):
             return body(*args, **words)

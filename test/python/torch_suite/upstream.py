@@ -1,11 +1,14 @@
-# Test files of PyTorch's source tree, as they are: each once with gloo and once with TUTTI_AS_GLOO=1 in the environment, by which
-# tutti stands in gloo's place without the tests' knowing. What gloo passes there, tutti has to pass. Each file has a process of its
-# own for either, forked from one that has imported torch and knows what stands behind the name of gloo.
-#   ranks    are forked, as in suite.py; --spawn starts them anew, as the tests would by themselves, and takes many times as long
-#   files    some are for GPUs, of which a machine without skips all; some have another place in another release; missing ones are
-#            named
+# Test files of PyTorch's source tree, as they are: each once with gloo and once with
+# TUTTI_AS_GLOO=1 in the environment, by which tutti stands in gloo's place without the tests'
+# knowing. What gloo passes there, tutti has to pass. Each file has a process of its own for either,
+# forked from one that has imported torch and knows what stands behind the name of gloo.
+#   ranks    are forked, as in suite.py; --spawn starts them anew, as the tests would by themselves,
+#            and takes many times as long
+#   files    some are for GPUs, of which a machine without skips all; some have another place in
+#            another release; missing ones are named
 #   import   a file that cannot be imported is counted as one failed test
-#   release  one that is older than torch has tests of what is gone: gloo fails those, and they do not count
+#   release  one that is older than torch has tests of what is gone: gloo fails those, and they
+#            do not count
 import contextlib
 import importlib
 import json
@@ -22,7 +25,8 @@ import runner
 
 BOUND = int(os.environ.get("TUTTI_TEST_BOUND", 120))  # seconds for one test
 FILE_BOUND = 1500  # and for a file
-FILES = (  # in test/distributed, the first that is there of each line; a folder is all test_*.py below it
+# in test/distributed, the first that is there of each line; a folder is all test_*.py below it
+FILES = (
     ("test_c10d_gloo.py",),
     ("test_c10d_common.py",),
     ("test_c10d_object_collectives.py",),
@@ -39,7 +43,8 @@ import torch.distributed as dist
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 made = type(dist.group.WORLD._get_backend(__import__("torch").device("cpu")))
 asked = dist.distributed_c10d.ProcessGroupGloo
-print("BACKEND", asked.__module__ + "." + asked.__name__ + " -> " + made.__module__ + "." + made.__name__)
+print("BACKEND", asked.__module__ + "." + asked.__name__ + " -> "
+      + made.__module__ + "." + made.__name__)
 """
 
 
@@ -55,19 +60,23 @@ def cases(path):
             why = f"{type(error).__name__}: {error}"
 
             def test_import(self):
-                if error.__class__ is unittest.SkipTest or isinstance(error, SystemExit) and not error.code:
+                if (error.__class__ is unittest.SkipTest
+                        or isinstance(error, SystemExit) and not error.code):
                     self.skipTest(self.why)
                 self.fail(self.why)
         return [Import("test_import")]
-    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, unittest.TestCase)]
-    return [kind(test) for kind in kinds if kind.__module__ == name for test in unittest.defaultTestLoader.getTestCaseNames(kind)]
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type)
+             and issubclass(kind, unittest.TestCase)]
+    return [kind(test) for kind in kinds if kind.__module__ == name
+            for test in unittest.defaultTestLoader.getTestCaseNames(kind)]
 
 
 def files(root, wanted):
     """Paths below test/distributed, and which lines of FILES have none there."""
     folder = os.path.join(root, "test", "distributed")
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"no {folder}: TUTTI_TEST_PYTORCH wants the root of a source tree of PyTorch")
+        raise FileNotFoundError(f"no {folder}: TUTTI_TEST_PYTORCH wants the root of a source tree "
+                                "of PyTorch")
     found, missing = [], []
     for names in [(name,) for name in wanted.split(",")] if wanted else FILES:
         name = next((name for name in names if os.path.exists(os.path.join(folder, name))), None)
@@ -76,7 +85,8 @@ def files(root, wanted):
         elif name.endswith(".py"):
             found.append(name)
         else:
-            below = [os.path.relpath(os.path.join(path, file), folder) for path, _, names in os.walk(os.path.join(folder, name))
+            below = [os.path.relpath(os.path.join(path, file), folder)
+                     for path, _, names in os.walk(os.path.join(folder, name))
                      for file in names if file.startswith("test_") and file.endswith(".py")]
             found += sorted(below)
     return folder, found, missing
@@ -89,7 +99,8 @@ def environment(on):
 
 def backend(on):
     """The class that torch asks for a group by the name of gloo, and that of what it gets."""
-    done = subprocess.run([sys.executable, "-c", PROBE], env=environment(on), capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", PROBE], env=environment(on), capture_output=True,
+                          text=True)
     for line in done.stdout.splitlines():
         if line.startswith("BACKEND "):
             return line.partition(" ")[2]
@@ -97,11 +108,13 @@ def backend(on):
 
 
 def serve(folder, names, common, process, lines, only):
-    """Runs files one after another, and adds what each test came to, {file: {name: row}}, to `lines`."""
+    """Runs files one after another, and adds what each test came to, {file: {name: row}},
+    to `lines`."""
     for name in names:
         with tempfile.TemporaryDirectory(prefix="tutti-upstream-") as there:
             rows, said = os.path.join(there, "rows"), os.path.join(there, "said")
-            child = process(target=body, args=(os.path.join(folder, name), common, process, rows, said, only))
+            child = process(target=body, args=(os.path.join(folder, name), common, process, rows,
+                                               said, only))
             began = time.monotonic()
             child.start()
             child.join(FILE_BOUND)
@@ -116,9 +129,11 @@ def serve(folder, names, common, process, lines, only):
                         found.update(json.loads(line))
             if end != 0:
                 with open(said) as file:
-                    ended = f"the file's process ended by {child.exitcode} after {time.monotonic() - began:.0f} s"
+                    ended = (f"the file's process ended by {child.exitcode} after "
+                             f"{time.monotonic() - began:.0f} s")
                     why = f"{file.read()[-4000:]}\n{ended}"
-                found["File.all of it"] = {"end": runner.FAILED, "seconds": time.monotonic() - began, "why": why}
+                found["File.all of it"] = {"end": runner.FAILED,
+                                           "seconds": time.monotonic() - began, "why": why}
             with open(lines, "a") as file:
                 print(json.dumps({name: found}), file=file)
 
@@ -127,7 +142,8 @@ def body(path, common, process, rows, said, only):
     os.setsid()
     with open(said, "w") as out:
         os.dup2(out.fileno(), 1), os.dup2(out.fileno(), 2)
-    chosen = [case for case in cases(path) if not only or only & {case._testMethodName, runner.Results.name(case)}]
+    chosen = [case for case in cases(path) if not only or only & {case._testMethodName,
+                                                                  runner.Results.name(case)}]
     runner.run(chosen, common.MultiProcessTestCase, process, BOUND, rows)
 
 
@@ -136,15 +152,18 @@ def side(on, options):
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_suite.py")
     with tempfile.TemporaryDirectory(prefix="tutti-upstream-") as there:
         lines = os.path.join(there, "lines")
-        command = [sys.executable, program, "files", "--json", lines, "--files", options.files, "--only", options.only]
-        done = subprocess.run(command + (["--spawn"] if options.spawn else []), env=environment(on), cwd=there)
+        command = [sys.executable, program, "files", "--json", lines, "--files", options.files,
+                   "--only", options.only]
+        done = subprocess.run(command + (["--spawn"] if options.spawn else []), env=environment(on),
+                              cwd=there)
         found = {}
         if os.path.exists(lines):
             with open(lines) as file:
                 for line in file:
                     found.update(json.loads(line))
         if done.returncode:
-            raise RuntimeError(f"the process that runs the files ended by {done.returncode} after {', '.join(found) or 'none'}")
+            raise RuntimeError(f"the process that runs the files ended by {done.returncode} after "
+                               f"{', '.join(found) or 'none'}")
         return found
 
 
@@ -161,23 +180,28 @@ def compare(root, options):
     plain, switched = backend(False), backend(True)
     print(f"by the name of gloo: {plain}, with {SWITCH}=1 {switched}", flush=True)
     if plain == switched:
-        print(f"{SWITCH}=1 changes nothing: the package is not where this Python looks when it imports torch")
+        print(f"{SWITCH}=1 changes nothing: the package is not where this Python looks when it "
+              "imports torch")
         return 1
     began, rows, wrong = time.monotonic(), {}, {}
     with futures.ThreadPoolExecutor(min(options.jobs, 2)) as pool:
         gloo, tutti = pool.map(lambda on: side(on, options), (False, True))
     width = max(map(len, found))
-    print(f"{'file':{width}} tests  gloo: passed skipped failed      s  tutti: passed skipped failed      s  behind")
+    print(f"{'file':{width}} tests  gloo: passed skipped failed      s  tutti: passed skipped "
+          "failed      s  behind")
     for name in found:
         rows[name] = {"gloo": gloo[name], "tutti": tutti[name]}
         behind = differences(gloo[name], tutti[name])
         wrong.update({f"{name} {test}": row for test, row in behind.items()})
-        print(f"{name:{width}} {len(gloo[name]):5}        {counts(gloo[name])}         {counts(tutti[name])}  {len(behind):6}")
+        print(f"{name:{width}} {len(gloo[name]):5}        {counts(gloo[name])}         "
+              f"{counts(tutti[name])}  {len(behind):6}")
     for kind in ("gloo", "tutti"):
         every = [row for pair in rows.values() for row in pair[kind].values()]
-        ends = [sum(row["end"] == end for row in every) for end in (runner.PASSED, runner.SKIPPED, runner.FAILED)]
+        ends = [sum(row["end"] == end for row in every)
+                for end in (runner.PASSED, runner.SKIPPED, runner.FAILED)]
         print("{}: {} tests, {} passed, {} skipped, {} failed".format(kind, len(every), *ends))
-    print(f"{time.monotonic() - began:.0f} s in all" + (f"; not in this tree: {', '.join(missing)}" if missing else ""))
+    print(f"{time.monotonic() - began:.0f} s in all" + (f"; not in this tree: {', '.join(missing)}"
+                                                        if missing else ""))
     if options.json:
         with open(options.json, "w") as file:
             json.dump(rows, file, indent=1)

@@ -1,8 +1,10 @@
-"""The extension _tutti once more, in Python over ctypes: the same names, for where that cannot be imported. Read binding.py (the library and its
-functions), side.py (buffers), inside.py (a call and a signal), calls.py (the table of calls), comm.py, methods.py, work.py.
+"""The extension _tutti once more, in Python over ctypes: the same names, for where that cannot be
+imported. Read binding.py (the library and its functions), side.py (buffers), inside.py (a call and
+a signal), calls.py (the table of calls), comm.py, methods.py, work.py.
 
-Slower by 20 to 40 µs a call. And: the library's own thread never waits for the interpreter except in an operation of the program's own, so nobody
-tells of a work's end, and callbacks come up to 16 ms late.
+Slower by 20 to 40 µs a call. And: the library's own thread never waits for the interpreter
+except in an operation of the program's own, so nobody tells of a work's end, and callbacks come
+up to 16 ms late.
 """
 import threading
 from typing import Any, List, Optional
@@ -15,7 +17,8 @@ from .binding import Library
 from .methods import ops_close
 from .work import Work
 
-__all__ = ["KINDS", "Comm", "Work", "ended", "ended_listen", "ended_wake", "init", "open_library", "ops_close", "set_package", "set_work",
+__all__ = ["KINDS", "Comm", "Work", "ended", "ended_listen", "ended_wake", "init", "open_library",
+           "ops_close", "set_package", "set_work",
            "version"]
 
 _library: Optional[Library] = None

@@ -1,4 +1,5 @@
-"""One rank's hold on a group of ranks; the base of tutti.Comm. As comm.c: the same methods, over ctypes."""
+"""One rank's hold on a group of ranks; the base of tutti.Comm. As comm.c: the same methods,
+over ctypes."""
 import ctypes
 import errno
 import os
@@ -22,16 +23,18 @@ work_class: Type[Work] = Work
 
 
 class Comm(Methods):
-    _raised: Optional[BaseException]            # by an operation of the program's own: for the next call that ends here
+    # by an operation of the program's own: for the next call that ends here
+    _raised: Optional[BaseException]
 
     def _begin(self, library: Library, handle: int, world: Optional["Comm"]) -> "Comm":
         self._library, self._handle, self._world = library, handle, world
-        self._inside: List[None] = []               # calls that are in the library; of a world: on all its comms
-        self._flying: Set[Flight] = set()           # works that have not been waited for; those that no Work holds are ended here
-        self._told: Tuple[str, int] = ("", 0)       # the report of the last exception, and its number
+        self._inside: List[None] = []  # calls that are in the library; of a world: on all its comms
+        # works that have not been waited for; those that no Work holds are ended here
+        self._flying: Set[Flight] = set()
+        self._told: Tuple[str, int] = ("", 0)     # the report of the last exception, and its number
         self._raised = None
         self._ops: Dict[int, Any] = {}              # their functions, for C
-        self._regions = 0                           # of a world: memory of the arena that Python objects show
+        self._regions = 0                 # of a world: memory of the arena that Python objects show
         return self
 
     def __del__(self) -> None:
@@ -62,11 +65,13 @@ class Comm(Methods):
             if root is not self:
                 root._inside.pop()
 
-    def _folds(self, flight: Flight, function: Callable[[], int], undo: Optional[Callable[[int], Any]] = None) -> int:
+    def _folds(self, flight: Flight, function: Callable[[], int],
+               undo: Optional[Callable[[int], Any]] = None) -> int:
         """Runs it where the functions of own operations may run."""
         if not flight.folds:
             return function()
-        return inside.off_main(function, lambda: self._library.comm_abort_at(None, self._handle, b"interrupted"), undo)
+        return inside.off_main(function, lambda: self._library.comm_abort_at(None, self._handle,
+                                                                             b"interrupted"), undo)
 
     def _check(self, result: int) -> int:
         if self._raised is not None:
@@ -79,10 +84,11 @@ class Comm(Methods):
     def _error(self, result: int) -> errors.Error:
         report, older = self._library.text(self._library.explain(self._handle)), self._told
         if older[0] == report and older[1] and result not in (older[1], -errno.ECANCELED):
-            report = ""                             # a comm that has failed goes on telling why: that is an older text
+            report = ""          # a comm that has failed goes on telling why: that is an older text
         else:
             self._told = (report, result)
-        return errors.of(-result, self._library.text(self._library.strerror(result)), report, self.failed())
+        return errors.of(-result, self._library.text(self._library.strerror(result)), report,
+                         self.failed())
 
     def _reap(self, wait: bool) -> None:
         """Ends what no Work holds any more and over; wait: also what is not over yet."""
@@ -103,13 +109,15 @@ class Comm(Methods):
 
     # ---- calls on buffers, and on files ----
 
-    def _collective(self, kind: int, send: Any, recv: Any, type: int, op: int, root: int, timeout_ms: int, mode: int, value: Any, factor: Any,
+    def _collective(self, kind: int, send: Any, recv: Any, type: int, op: int, root: int,
+                    timeout_ms: int, mode: int, value: Any, factor: Any,
                     stream: Optional[int]) -> Any:
         self._open()
         self._reap(False)
         name, letter = ROWS[kind][0], kind in (calls.SEND, calls.RECV)
         op = whole(f"{name}: {'tag' if letter else 'op'}", op)
-        root = whole(f"{name}: {'to' if kind == calls.SEND else 'from_' if letter else 'root'}", root)
+        root = whole(f"{name}: {'to' if kind == calls.SEND else 'from_' if letter else 'root'}",
+                     root)
         if stream is not None and not 0 <= stream <= SIZE[1]:
             raise ValueError(f"{name}: stream is {stream}: no CUstream is such a number")
         flight = Flight(self, kind, value, stream)
@@ -131,9 +139,10 @@ class Comm(Methods):
         if mode & _MODE_WORK:
             call.work = ctypes.addressof(flight.handle)
             flight.taken = True
-            self._flying.add(flight)                # from here on its buffers are held, whatever comes between
+            self._flying.add(flight)     # from here on its buffers are held, whatever comes between
         try:
-            result = self._folds(flight, lambda: self._run(name, site, *args, self._open(), ctypes.addressof(call)))
+            result = self._folds(flight, lambda: self._run(name, site, *args, self._open(),
+                                                           ctypes.addressof(call)))
             if flight.handle.value:
                 return work_class(self, flight)
         except BaseException:
@@ -153,7 +162,8 @@ class Comm(Methods):
         self._reap(False)
         name = ctypes.create_string_buffer(text_of(os.fsencode(path)))
         return self._go("load_at", flight, mode, timeout_ms,
-                        [ctypes.addressof(name), ctypes.addressof(flight.data), ctypes.addressof(flight.bytes)])
+                        [ctypes.addressof(name), ctypes.addressof(flight.data),
+                         ctypes.addressof(flight.bytes)])
 
     def _save(self, path: Any, data: Any, timeout_ms: int, mode: int) -> Any:
         flight = Flight(self, calls.SAVE, None)
@@ -163,12 +173,14 @@ class Comm(Methods):
                 raise TypeError("save: None is no array")
             flight.send.take(data, AS_BYTES, False)
             if flight.send.device:
-                raise ValueError("save: an array in device memory; what is saved is in host memory: copy it")
+                raise ValueError("save: an array in device memory; what is saved is in host "
+                                 "memory: copy it")
         except BaseException:
             flight.drop()
             raise
         name = ctypes.create_string_buffer(text_of(os.fsencode(path)))
-        return self._go("save_at", flight, mode, timeout_ms, [ctypes.addressof(name), flight.send.address, flight.send.count])
+        return self._go("save_at", flight, mode, timeout_ms,
+                        [ctypes.addressof(name), flight.send.address, flight.send.count])
 
     # ---- life ----
 
@@ -178,14 +190,16 @@ class Comm(Methods):
         def undo(result: int) -> None:
             if made.value:
                 self._library.comm_free(made.value)
-        self._check(self._run(name, inside.site(), self._open(), *args, ctypes.addressof(made), undo=undo))
+        self._check(self._run(name, inside.site(), self._open(), *args, ctypes.addressof(made),
+                              undo=undo))
         return type(self)()._begin(self._library, made.value, self._root()) if made.value else None
 
     def _split(self, color: int, key: int) -> Any:
         return self._child("comm_split_at", color, key)
 
     def _create(self, ranks: List[int]) -> Any:
-        return self._child("comm_create_at", (ctypes.c_int * max(1, len(ranks)))(*ranks), len(ranks))
+        return self._child("comm_create_at", (ctypes.c_int * max(1, len(ranks)))(*ranks),
+                           len(ranks))
 
     def _shrink(self) -> Any:
         return self._child("comm_shrink_at")
@@ -202,7 +216,8 @@ class Comm(Methods):
         if self._world is not None:
             raise ValueError("finalize: this is not a world; give a comm back by free()")
         if self._regions:
-            raise BufferError(f"finalize: {self._regions} arrays of share() or load() are still there: delete them first, "
+            raise BufferError(f"finalize: {self._regions} arrays of share() or load() are still "
+                              "there: delete them first, "
                               "or leave the world to the end of the program")
         self._free_to_go("finalize")
         self._check(self._run("finalize_at", inside.site(), self._handle))
@@ -256,17 +271,20 @@ def _shown_no_more(root: Comm, address: int) -> None:
         root._give_back(address)
 
 
-def init(library: Library, made: Type[Comm], job: Optional[str], rank: int, size: int, timeout_ms: int, join_timeout_ms: int, warn_ms: int,
-         spin_us: int, flags: int, span_bytes: int) -> Comm:
-    options = Options(text_of(job) if job is not None else None, rank, size, timeout_ms, join_timeout_ms, warn_ms, spin_us, flags,
-                      span_bytes, inside.INTERRUPT)
+def init(library: Library, made: Type[Comm], job: Optional[str], rank: int, size: int,
+         timeout_ms: int, join_timeout_ms: int, warn_ms: int, spin_us: int, flags: int,
+         span_bytes: int) -> Comm:
+    options = Options(text_of(job) if job is not None else None, rank, size, timeout_ms,
+                      join_timeout_ms, warn_ms, spin_us, flags, span_bytes, inside.INTERRUPT)
     handle = ctypes.c_void_p()
 
     def undo(result: int) -> None:
         if handle.value:
             library.finalize_at(None, handle.value)
-    result = inside.call(library.init, ctypes.addressof(handle), ctypes.addressof(options), undo=undo)
+    result = inside.call(library.init, ctypes.addressof(handle), ctypes.addressof(options),
+                         undo=undo)
     if result < 0:
-        raise errors.of(-result, library.text(library.strerror(result)), library.text(library.explain(None)), ())
+        raise errors.of(-result, library.text(library.strerror(result)),
+                        library.text(library.explain(None)), ())
     assert handle.value is not None
     return made()._begin(library, handle.value, None)

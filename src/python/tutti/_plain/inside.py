@@ -1,9 +1,12 @@
-"""How a call goes into the library and comes back: the caller's line, and a signal that arrives meanwhile.
+"""How a call goes into the library and comes back: the caller's line, and a signal that
+arrives meanwhile.
 
-A signal's Python handler runs wherever the main thread comes back to Python, also in the function that the library asks whether to go on, and
-may raise there. From a function that C calls nothing can be raised. So what C calls is a generator's __next__, which is C, too: the
-handler then runs where the generator stands, within its `try`. Each thread has its own, and only the main thread's does anything.
-For the same reason a call's result is put into a list by C code, before a handler can run: it is there even if the next thing is an exception.
+A signal's Python handler runs wherever the main thread comes back to Python, also in the function
+that the library asks whether to go on, and may raise there. From a function that C calls nothing
+can be raised. So what C calls is a generator's __next__, which is C, too: the handler then runs
+where the generator stands, within its `try`. Each thread has its own, and only the main thread's
+does anything. For the same reason a call's result is put into a list by C code, before a handler
+can run: it is there even if the next thing is an exception.
 """
 import _thread
 import ctypes
@@ -24,7 +27,8 @@ def set_package(folder: str) -> None:
 
 
 def site() -> Optional[int]:
-    """Address of "folder/file:line" of the first frame outside of the package, which lives for ever. None: "?"."""
+    """Address of "folder/file:line" of the first frame outside of the package, which lives for
+    ever. None: "?"."""
     frame: Any = sys._getframe(1)
     while frame is not None and _package and frame.f_code.co_filename.startswith(_package):
         frame = frame.f_back
@@ -35,7 +39,8 @@ def site() -> Optional[int]:
     if text is None:
         if len(_sites) >= _SITES_MAX:
             return None
-        name = "/".join(key[0].split("/")[-2:]).encode(errors="replace")[-_TEXT_MAX:].decode(errors="ignore")
+        name = "/".join(key[0].split("/")[-2:]).encode(errors="replace")[-_TEXT_MAX:].decode(
+            errors="ignore")
         text = _sites[key] = ctypes.create_string_buffer(f"{name}:{key[1]}".encode())
     return ctypes.addressof(text)
 
@@ -63,7 +68,8 @@ def _asking(raised: List[BaseException]) -> Generator[int, None, None]:
 
 
 def call(function: Any, *args: Any, undo: Optional[Callable[[int], Any]] = None) -> int:
-    """The function's result; a signal's exception instead, after undo(result) where there is a result to undo."""
+    """The function's result; a signal's exception instead, after undo(result) where there is a
+    result to undo."""
     box: List[int] = []
     raised: List[BaseException] = []
     before = None
@@ -89,7 +95,8 @@ def call(function: Any, *args: Any, undo: Optional[Callable[[int], Any]] = None)
 
 
 def shielded(function: Callable[[], Any], ends: List[Any]) -> Any:
-    """A function for C, called once: runs it, and leaves (value, None) or (None, exception). Returns 0 or -1."""
+    """A function for C, called once: runs it, and leaves (value, None) or (None, exception).
+    Returns 0 or -1."""
     def run() -> Generator[int, None, None]:
         try:
             yield 0
@@ -110,9 +117,11 @@ def kept(box: List[Any], function: Any, *args: Any) -> None:
     box.extend(map(function, *zip(args)))
 
 
-def off_main(function: Callable[[], Any], give_up: Callable[[], Any], undo: Optional[Callable[[int], Any]] = None) -> Any:
-    """function() in a thread of its own if this is the main one: no signal's handler runs in what the library calls there. What a handler raises
-    meanwhile ends it by give_up(); undo(result) then."""
+def off_main(function: Callable[[], Any], give_up: Callable[[], Any],
+             undo: Optional[Callable[[int], Any]] = None) -> Any:
+    """function() in a thread of its own if this is the main one: no signal's handler runs in
+    what the library calls there. What a handler raises meanwhile ends it by give_up();
+    undo(result) then."""
     if threading.current_thread() is not threading.main_thread():
         return function()
     ends: List[Any] = []

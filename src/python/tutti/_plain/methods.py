@@ -1,4 +1,5 @@
-"""What a comm does without buffers: order, the store, what is known without a wait, operations of a program's own. As methods_*.c and ops.c."""
+"""What a comm does without buffers: order, the store, what is known without a wait, operations of a
+program's own. As methods_*.c and ops.c."""
 import ctypes
 import errno
 import weakref
@@ -75,7 +76,8 @@ class Methods:
         ends: List[Any] = []
         call = Call(timeout_ms)
         shielded = inside.shielded(function, ends)
-        result = self._run("once_at", inside.site(), text_of(key), ctypes.cast(shielded, ctypes.c_void_p), None, self._open(),
+        result = self._run("once_at", inside.site(), text_of(key),
+                           ctypes.cast(shielded, ctypes.c_void_p), None, self._open(),
                            ctypes.addressof(call))
         if ends and ends[0][1] is not None:
             raise ends[0][1]
@@ -88,7 +90,8 @@ class Methods:
         def undo(result: int) -> None:
             if result == 1:
                 self._library.first_end_at(site, text_of(key), -errno.EINTR, self._handle)
-        return bool(self._check(self._run("first_begin_at", site, text_of(key), self._open(), ctypes.addressof(call), undo=undo)))
+        return bool(self._check(self._run("first_begin_at", site, text_of(key), self._open(),
+                                          ctypes.addressof(call), undo=undo)))
 
     def _first_end(self, key: str, error: int) -> None:
         result = self._library.first_end_at(inside.site(), text_of(key), error, self._open())
@@ -101,7 +104,8 @@ class Methods:
         def undo(result: int) -> None:
             if result >= 0:
                 self._library.turn_end_at(site, self._handle)
-        self._check(self._run("turn_begin_at", site, self._open(), ctypes.addressof(call), undo=undo))
+        self._check(self._run("turn_begin_at", site, self._open(), ctypes.addressof(call),
+                              undo=undo))
 
     def _turn_end(self) -> None:
         self._check(self._library.turn_end_at(inside.site(), self._open()))
@@ -116,11 +120,13 @@ class Methods:
         self._check(self._run("set_at", inside.site(), text_of(key), data, len(data), self._open()))
 
     def _get(self, key: str, timeout_ms: int) -> bytes:
-        """It does not know how long a value is: it asks with a small room first, and with the length it was told."""
+        """It does not know how long a value is: it asks with a small room first, and with the
+        length it was told."""
         call, site, room = Call(timeout_ms), inside.site(), 256
         while True:
             value, length = ctypes.create_string_buffer(max(1, room)), ctypes.c_size_t(room)
-            result = self._run("get_at", site, text_of(key), value, ctypes.addressof(length), self._open(), ctypes.addressof(call))
+            result = self._run("get_at", site, text_of(key), value, ctypes.addressof(length),
+                               self._open(), ctypes.addressof(call))
             if result != -errno.EMSGSIZE or length.value <= room:
                 self._check(result)
                 return value.raw[:length.value]
@@ -128,13 +134,14 @@ class Methods:
 
     def _add(self, key: str, delta: int) -> int:
         now = ctypes.c_int64()
-        self._check(self._run("add_at", inside.site(), text_of(key), delta, ctypes.addressof(now), self._open()))
+        self._check(self._run("add_at", inside.site(), text_of(key), delta, ctypes.addressof(now),
+                              self._open()))
         return now.value
 
     def _compare_set(self, key: str, expected: Any, desired: Any) -> bool:
         old, new = bytes(expected), bytes(desired)
-        return bool(self._check(self._run("compare_set_at", inside.site(), text_of(key), old, len(old), new, len(new),
-                                          self._open())))
+        return bool(self._check(self._run("compare_set_at", inside.site(), text_of(key), old,
+                                          len(old), new, len(new), self._open())))
 
     def _delete(self, key: str) -> bool:
         result = self._run("delete_at", inside.site(), text_of(key), self._open())
@@ -144,7 +151,8 @@ class Methods:
 
     def _probe(self, from_: int, tag: int, timeout_ms: int) -> Tuple[int, int, int]:
         call, got = Call(timeout_ms), Message()
-        self._check(self._run("probe_at", inside.site(), from_, tag, ctypes.addressof(got), self._open(), ctypes.addressof(call)))
+        self._check(self._run("probe_at", inside.site(), from_, tag, ctypes.addressof(got),
+                              self._open(), ctypes.addressof(call)))
         return got.from_, got.tag, got.count
 
     # ---- operations of a program's own ----
@@ -157,19 +165,22 @@ class Methods:
             if comm is None or comm._raised is not None:
                 return
             try:
-                views = [memoryview((ctypes.c_ubyte * (count * SIZES[type])).from_address(at)).cast("B") for at in (in_, inout)]
+                views = [
+                    memoryview((ctypes.c_ubyte * (count * SIZES[type])).from_address(at)).cast("B")
+                    for at in (in_, inout)]
                 function(views[0].toreadonly(), views[1], type)
             except BaseException as error:
                 comm._raised = error
                 words = f"its own operation raised {type_of(error).__name__}: {error}"
-                comm._library.comm_abort_at(inside.site(), comm._handle, words.replace("\0", "?").encode())
+                comm._library.comm_abort_at(inside.site(), comm._handle,
+                                            words.replace("\0", "?").encode())
         for_c, number = _FOLD(fold), ctypes.c_int()
 
         def undo(result: int) -> None:
             if result >= 0:
                 self._library.op_free_at(None, ctypes.addressof(number), self._handle)
-        self._check(self._run("op_create_at", inside.site(), ctypes.cast(for_c, ctypes.c_void_p), 1, ctypes.addressof(number), self._open(),
-                              undo=undo))
+        self._check(self._run("op_create_at", inside.site(), ctypes.cast(for_c, ctypes.c_void_p), 1,
+                              ctypes.addressof(number), self._open(), undo=undo))
         self._ops[number.value] = for_c
         with_ops.add(self)
         return number.value
@@ -184,10 +195,12 @@ type_of = type
 
 
 def ops_close() -> None:
-    """No function runs any more: a thread that waits for the interpreter at its end would be ended where it stands, inside the library."""
+    """No function runs any more: a thread that waits for the interpreter at its end would be ended
+    where it stands, inside the library."""
     for comm in list(with_ops):
         if comm._handle and comm._flying:
-            comm._library.comm_abort_at(None, comm._handle, b"its program has ended, and its own operation with it")
+            comm._library.comm_abort_at(None, comm._handle,
+                                        b"its program has ended, and its own operation with it")
             for flight in list(comm._flying):
                 flight.taken = False
             comm._reap(True)

@@ -1,4 +1,5 @@
-"""The buffers of one side of a call: one object with the buffer protocol, DLPack or __cuda_array_interface__, or a list of them. As buffer.c."""
+"""The buffers of one side of a call: one object with the buffer protocol, DLPack or
+__cuda_array_interface__, or a list of them. As buffer.c."""
 import ctypes
 import sys
 from typing import Any, List, Optional
@@ -15,20 +16,25 @@ _PLAIN = (bytes, bytearray, memoryview)         # what is no more than its buffe
 class _View(ctypes.Structure):
     """Py_buffer"""
 
-    _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
-                ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p),
-                ("strides", ctypes.c_void_p), ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p)]
+    _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t),
+                ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int), ("ndim", ctypes.c_int),
+                ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p),
+                ("strides", ctypes.c_void_p), ("suboffsets", ctypes.c_void_p),
+                ("internal", ctypes.c_void_p)]
 
 
 _pointer = ctypes.POINTER(_View)
-_take = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, _pointer, ctypes.c_int)(("PyObject_GetBuffer", ctypes.pythonapi))
+_take = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, _pointer,
+                          ctypes.c_int)(("PyObject_GetBuffer", ctypes.pythonapi))
 _release = ctypes.PYFUNCTYPE(None, _pointer)(("PyBuffer_Release", ctypes.pythonapi))
 _has = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object)(("PyObject_CheckBuffer", ctypes.pythonapi))
-_whole = ctypes.PYFUNCTYPE(ctypes.c_int, _pointer, ctypes.c_char)(("PyBuffer_IsContiguous", ctypes.pythonapi))
+_whole = ctypes.PYFUNCTYPE(ctypes.c_int, _pointer,
+                           ctypes.c_char)(("PyBuffer_IsContiguous", ctypes.pythonapi))
 
 
 class Held:
-    """A view of the buffer protocol, to be dropped: by no __del__, in which a signal's exception would be lost."""
+    """A view of the buffer protocol, to be dropped: by no __del__, in which a signal's exception
+    would be lost."""
 
     __slots__ = ("view",)
 
@@ -60,7 +66,8 @@ def _type(text: str, size: int) -> int:
 
 
 class Side:
-    """n buffers with their addresses and counts, in elements of type; BY_BUFFER where none said it."""
+    """n buffers with their addresses and counts, in elements of type; BY_BUFFER where
+    none said it."""
 
     def __init__(self, what: str, said: Optional[int] = None):
         self.what, self.said = what, said
@@ -86,19 +93,22 @@ class Side:
     def take_list(self, arrays: Any, asked: int, writable: bool) -> "Side":
         """The first that is not None says the type of all."""
         self.type = asked
-        for i, array in enumerate(() if arrays is None else [arrays[i] for i in range(len(arrays))]):
+        for i, array in enumerate(() if arrays is None
+                                  else [arrays[i] for i in range(len(arrays))]):
             if array is None:
                 self._append(None, 0)
                 continue
             before = self.type
             self._add(array, asked, writable)
             if before not in (BY_BUFFER, self.type):
-                raise TypeError(f"{self.what}: array {i} has another type than those before it: give one type to all")
+                raise TypeError(f"{self.what}: array {i} has another type than those before it: "
+                                "give one type to all")
         return self
 
     def lend(self, other: "Side") -> "Side":
         """The same object stands there: it need not be asked again."""
-        self.n, self.type, self.stream, self.device = other.n, other.type, other.stream, other.device
+        self.n, self.type, self.stream, self.device = (other.n, other.type, other.stream,
+                                                       other.device)
         self.addresses, self.counts = other.addresses, other.counts
         return self
 
@@ -117,9 +127,12 @@ class Side:
         if _has(array):
             self._buffer(array, asked, writable)
             return
-        address, length, size, kind, stream, device, holder = _foreign.take(array, writable, self.what, self.said, asked != BY_BUFFER)
+        address, length, size, kind, stream, device, holder = _foreign.take(array, writable,
+                                                                            self.what, self.said,
+                                                                            asked != BY_BUFFER)
         if stream and self.stream and stream != self.stream and self.said is None:
-            raise ValueError(f"{self.what}: the arrays are in use on two streams: say stream=, and order the other before it")
+            raise ValueError(f"{self.what}: the arrays are in use on two streams: say stream=, and "
+                             "order the other before it")
         self._held.append(holder)
         self.stream, self.device = stream or self.stream, self.device or device
         self.type = kind if asked == BY_BUFFER else self._asked(asked, size, length)
@@ -144,18 +157,22 @@ class Side:
         held = self._get(array, asked, writable)
         view = held.view
         self._held.append(held)         # given back by drop(), whatever comes
-        if type(array) not in _PLAIN or view.format is None or _type(view.format.decode(), view.itemsize) < 0:
+        if type(array) not in _PLAIN or view.format is None or _type(view.format.decode(),
+                                                                     view.itemsize) < 0:
             _foreign.look(array, self.what, asked == AS_BYTES)
         if not _whole(view, b"C"):
-            raise ValueError(f"{self.what}: the array does not lie in one piece in C order: give numpy.ascontiguousarray() of it")
+            raise ValueError(f"{self.what}: the array does not lie in one piece in C order: give "
+                             "numpy.ascontiguousarray() of it")
         text = (view.format or b"B").decode()
         if asked != BY_BUFFER:
             self.type = self._asked(asked, view.itemsize, view.len)
         else:
             self.type = _type(text, view.itemsize)
             if self.type < 0:
-                raise TypeError(f"{self.what}: elements of format '{text}' ({view.itemsize} bytes) are no type of tutti: use integers, bool, floats "
-                                "of 2 to 8 bytes or complex, in this machine's byte order; or say dtype=")
+                raise TypeError(f"{self.what}: elements of format '{text}' ({view.itemsize} bytes) "
+                                "are no type of tutti: use integers, bool, floats "
+                                "of 2 to 8 bytes or complex, in this machine's byte order; or say "
+                                "dtype=")
         self._append(view.buf, view.len // SIZES[self.type])
 
     def _asked(self, asked: int, itemsize: int, length: int) -> int:
@@ -163,5 +180,6 @@ class Side:
             return 1
         size = SIZES[asked]
         if itemsize not in (size, 1) or length % size:
-            raise TypeError(f"{self.what}: dtype has {size} bytes an element, the array {itemsize}: view it as elements of that size")
+            raise TypeError(f"{self.what}: dtype has {size} bytes an element, the array "
+                            f"{itemsize}: view it as elements of that size")
         return asked

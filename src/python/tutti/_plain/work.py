@@ -10,8 +10,9 @@ from . import inside
 
 
 class Work:
-    """See tutti.Work. One thread waits in the library, which frees the handle when it reports the end; others stand at a lock. A deadline with
-    keep is this module's own affair: to the library the operation has none."""
+    """See tutti.Work. One thread waits in the library, which frees the handle when it reports the
+    end; others stand at a lock. A deadline with keep is this module's own affair: to the library
+    the operation has none."""
 
     __slots__ = ("_flight", "_comm", "_value", "_failure", "_waits", "__weakref__")
 
@@ -29,11 +30,13 @@ class Work:
             self._comm._reap(False)
 
     def wait(self, timeout: Optional[float] = None) -> Any:
-        """Waits for the operation and returns what the blocking call returns, or raises what it raises.
+        """Waits for the operation and returns what the blocking call returns, or raises
+        what it raises.
 
-        timeout: seconds of this call's patience; then TimeoutError, and the operation goes on. None: as long as
-        the operation's own deadline; negative: until it ends. Of a call with keep=True a deadline that has passed is
-        Timeout, once or again; the operation goes on. Any number of threads may wait.
+        timeout: seconds of this call's patience; then TimeoutError, and the operation goes on.
+        None: as long as the operation's own deadline; negative: until it ends. Of a call with
+        keep=True a deadline that has passed is Timeout, once or again; the operation goes on. Any
+        number of threads may wait.
         """
         ms = patience(timeout)
         if self._flight is not None:
@@ -63,16 +66,19 @@ class Work:
             if result != -errno.EAGAIN and self._flight is not None:
                 self._over(result)
         site = inside.site()
-        result = comm._folds(flight, lambda: comm._run("wait_at", site, flight.handle.value, patience, undo=over), over)
+        result = comm._folds(flight, lambda: comm._run("wait_at", site, flight.handle.value,
+                                                       patience, undo=over), over)
         if result != -errno.EAGAIN:
             self._over(result)
         elif flight.late and time.monotonic() >= flight.late:
-            raise errors.of(errno.ETIMEDOUT, "", "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again", ())
+            raise errors.of(errno.ETIMEDOUT, "", "the deadline of this operation has passed; it "
+                                                 "goes on, and the comm is whole: wait() again", ())
         else:
             raise TimeoutError("not done yet: the operation goes on, wait() again")
 
     def _over(self, result: int) -> None:
-        """The handle is gone: what came of it is kept, before others are told that there is something."""
+        """The handle is gone: what came of it is kept, before others are told that there
+        is something."""
         flight = self._flight
         try:
             self._comm._flying.discard(flight)
@@ -86,14 +92,15 @@ class Work:
         flight.drop()
 
     def test(self) -> bool:
-        """True when the operation has ended, well or not: wait() then returns at once. Any thread."""
+        """True when the operation has ended, well or not: wait() then returns at once.
+        Any thread."""
         if self._flight is None:
             return True
         got: List[bool] = []
         try:
             inside.kept(got, self._waits.acquire, False)
             if not got[0] or self._flight is None:
-                return self._flight is None                         # the thread that waits frees the handle
+                return self._flight is None                 # the thread that waits frees the handle
             self._comm._open()
             return self._comm._library.test(self._flight.handle.value) != -errno.EAGAIN
         finally:
@@ -101,5 +108,6 @@ class Work:
                 self._waits.release()
 
     def _watch(self) -> Optional[bool]:
-        """Nobody tells of an end here: the library's thread would have to wait for the interpreter."""
+        """Nobody tells of an end here: the library's thread would have to wait for
+        the interpreter."""
         return False if self._flight is None else None

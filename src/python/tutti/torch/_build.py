@@ -1,10 +1,12 @@
-"""Builds and finds the extension of the backend: tutti.torch._c10d, C++ over the headers of the very torch that it serves. Those promise
-nothing from one release to the next, so a file is good for one torch alone, whose KEY is in its name: _c10d-KEY.so. load() takes the one
-that was made when the package was built or installed, else the one in the cache folder, which it makes there where there is none:
-TUTTI_CACHE, or $XDG_CACHE_HOME/tutti, or ~/.cache/tutti, or where none of them can be written a private folder below the temporary one.
+"""Builds and finds the extension of the backend: tutti.torch._c10d, C++ over the headers of the
+very torch that it serves. Those promise nothing from one release to the next, so a file is good for
+one torch alone, whose KEY is in its name: _c10d-KEY.so. load() takes the one that was made when the
+package was built or installed, else the one in the cache folder, which it makes there where there
+is none: TUTTI_CACHE, or $XDG_CACHE_HOME/tutti, or ~/.cache/tutti, or where none of them can be
+written a private folder below the temporary one.
 
-By itself, for CMake: python3 _build.py --into FOLDER [--werror | --try] builds there what is missing, and removes what is stale; --try: that it
-cannot be built is no failure."""
+By itself, for CMake: python3 _build.py --into FOLDER [--werror | --try] builds there what is
+missing, and removes what is stale; --try: that it cannot be built is no failure."""
 import contextlib
 import errno
 import fcntl
@@ -29,7 +31,8 @@ from typing import Any, Iterator, List, NamedTuple, Tuple
 OLDEST, NEWEST = (2, 13), (2, 14)
 NAME = "tutti.torch._c10d"
 HERE = os.path.dirname(os.path.abspath(__file__))
-TREE = os.path.abspath(os.path.join(os.path.realpath(__file__), "../../../../.."))  # in a build tree files are links into the tree
+# in a build tree files are links into the tree
+TREE = os.path.abspath(os.path.join(os.path.realpath(__file__), "../../../../.."))
 
 
 class Source(NamedTuple):
@@ -37,15 +40,18 @@ class Source(NamedTuple):
     include: str  # of tutti.h
 
     def files(self, *endings: str) -> List[str]:
-        return sorted(path for ending in endings for path in glob.glob(os.path.join(self.folder, "*" + ending)))
+        return sorted(path for ending in endings
+                      for path in glob.glob(os.path.join(self.folder, "*" + ending)))
 
 
 def _source() -> Source:
-    for found in (Source(os.path.join(HERE, "csrc", "torch"), os.path.join(os.path.dirname(HERE), "include")),
+    for found in (Source(os.path.join(HERE, "csrc", "torch"),
+                         os.path.join(os.path.dirname(HERE), "include")),
                   Source(os.path.join(TREE, "src", "torch"), os.path.join(TREE, "include"))):
         if found.files(".cc"):
             return found
-    raise ImportError(f"tutti.torch: the sources of its extension are missing, {HERE}/csrc/torch: install tutti anew")
+    raise ImportError(f"tutti.torch: the sources of its extension are missing, {HERE}/csrc/torch: "
+                      "install tutti anew")
 
 
 def _torch() -> Any:
@@ -53,23 +59,28 @@ def _torch() -> Any:
     import torch
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        raise ImportError(f"tutti.torch is not made for free-threaded Python; this is {sys.version.split()[0]} without its lock: "
+        raise ImportError("tutti.torch is not made for free-threaded Python; this is "
+                          f"{sys.version.split()[0]} without its lock: "
                           f"take the Python with it ({name}, not {name}t)")
     version = re.match(r"(\d+)\.(\d+)", torch.__version__)
     number = (int(version[1]), int(version[2])) if version else OLDEST
     if number < OLDEST:
-        raise ImportError(f"tutti.torch needs torch 2.13 or newer; this is {torch.__version__}: pip install 'torch>=2.13'")
+        raise ImportError(f"tutti.torch needs torch 2.13 or newer; this is {torch.__version__}: "
+                          "pip install 'torch>=2.13'")
     if number > NEWEST:
-        warnings.warn(f"tutti.torch has not been run with a torch newer than 2.14; this is {torch.__version__}", RuntimeWarning, stacklevel=3)
+        warnings.warn("tutti.torch has not been run with a torch newer than 2.14; this is "
+                      f"{torch.__version__}", RuntimeWarning, stacklevel=3)
     return torch
 
 
 def _key(torch: Any, source: Source) -> str:
     from tutti import __version__
     digest = hashlib.sha256("\n".join(str(part) for part in (
-        torch.__version__, torch.version.git_version, torch.compiled_with_cxx11_abi(), sysconfig.get_config_var("SOABI"), __version__,
+        torch.__version__, torch.version.git_version, torch.compiled_with_cxx11_abi(),
+        sysconfig.get_config_var("SOABI"), __version__,
     )).encode())
-    for path in source.files(".cc", ".c", ".h") + [os.path.join(source.include, "tutti.h"), os.path.abspath(__file__)]:
+    for path in source.files(".cc", ".c", ".h") + [os.path.join(source.include, "tutti.h"),
+                                                   os.path.abspath(__file__)]:
         with open(path, "rb") as file:
             digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()[:16]
@@ -79,10 +90,13 @@ def _key(torch: Any, source: Source) -> str:
 
 
 def _compiler(variable: str, names: Tuple[str, ...]) -> List[str]:
-    words = shlex.split(os.environ.get(variable, "")) or [next((name for name in names if shutil.which(name)), "")]
+    words = shlex.split(os.environ.get(variable, "")) or [next((name for name in names
+                                                                if shutil.which(name)), "")]
     if not words[0] or not shutil.which(words[0]):
-        said = f"{variable}={os.environ[variable]} is not there" if words[0] else f"there is no {' or '.join(names)}"
-        raise ImportError(f"tutti.torch: the extension is built once for each torch, and that needs a C++ compiler and Python.h, "
+        said = (f"{variable}={os.environ[variable]} is not there" if words[0]
+                else f"there is no {' or '.join(names)}")
+        raise ImportError("tutti.torch: the extension is built once for each torch, and that "
+                          "needs a C++ compiler and Python.h, "
                           f"but {said}: install them (Debian: apt-get install g++ python3-dev)")
     return words
 
@@ -94,7 +108,8 @@ def _library() -> str:
             path = (line.rstrip("\n").split(None, 5) + [""])[5]
             if os.path.basename(path).startswith("libtutti.so") and os.path.exists(path):
                 return path
-    raise ImportError("tutti.torch: the libtutti.so of this process is not there any more: start anew")
+    raise ImportError("tutti.torch: the libtutti.so of this process is not there any more: start "
+                      "anew")
 
 
 def _run(commands: List[List[str]], log: str) -> None:
@@ -102,8 +117,9 @@ def _run(commands: List[List[str]], log: str) -> None:
     from tutti._children import Kept
     outputs = [tempfile.TemporaryFile("w+", errors="replace") for _ in commands]
     with Kept():
-        running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                                    env={**os.environ, "LC_ALL": "C"}) for command, output in zip(commands, outputs)]
+        running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output,
+                                    stderr=subprocess.STDOUT, env={**os.environ, "LC_ALL": "C"})
+                   for command, output in zip(commands, outputs)]
         try:
             ends: List[Any] = [process.wait() for process in running]
         except BaseException:
@@ -122,8 +138,10 @@ def _run(commands: List[List[str]], log: str) -> None:
         if not end and "-o" in command and not os.path.exists(command[command.index("-o") + 1]):
             end = "a status that something else in this process was told"
         if end:
-            lines = [line for line in text.splitlines() if "error" in line][:8] or text.splitlines()[-8:]
-            raise ImportError("\n  ".join([f"tutti.torch: the extension could not be built, {command[0]} ended with {end}:", *lines,
+            lines = [line for line in text.splitlines()
+                     if "error" in line][:8] or text.splitlines()[-8:]
+            raise ImportError("\n  ".join(["tutti.torch: the extension could not be built, "
+                                           f"{command[0]} ended with {end}:", *lines,
                                            f"all it said is in {log}"]))
 
 
@@ -132,14 +150,18 @@ def _compile(torch: Any, source: Source, key: str, folder: str, log: str, extra:
     cxx, cc = _compiler("CXX", ("c++", "g++", "clang++")), _compiler("CC", ("cc", "gcc", "clang"))
     python = sysconfig.get_path("include")
     if not os.path.exists(os.path.join(python, "Python.h")):
-        raise ImportError(f"tutti.torch: the extension is built once for each torch, and that needs {python}/Python.h, which is missing: "
+        raise ImportError("tutti.torch: the extension is built once for each torch, and that "
+                          f"needs {python}/Python.h, which is missing: "
                           f"install it (Debian: apt-get install python3-dev)")
     of_torch = os.path.join(os.path.dirname(torch.__file__), "include")
-    common = ["-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", *extra, "-iquote", os.path.dirname(source.folder), "-I", source.include,
-              "-isystem", python, "-isystem", of_torch, "-isystem", os.path.join(of_torch, "torch/csrc/api/include"),
-              "-DTORCH_EXTENSION_NAME=_c10d", f'-DTUTTI_C10D_KEY="{key}"', f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
-    # All of the C++ at once: most of a compiler's time goes into torch's headers and what comes of them, which each file would have anew. Two
-    # halves side by side take as long, and twice the work.
+    common = ["-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", *extra, "-iquote",
+              os.path.dirname(source.folder), "-I", source.include, "-isystem", python, "-isystem",
+              of_torch, "-isystem", os.path.join(of_torch, "torch/csrc/api/include"),
+              "-DTORCH_EXTENSION_NAME=_c10d", f'-DTUTTI_C10D_KEY="{key}"',
+              f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
+    # All of the C++ at once: most of a compiler's time goes into torch's headers and what
+    # comes of them, which each file would have anew. Two halves side by side take as long, and
+    # twice the work.
     unit = os.path.join(folder, "all.cc")
     with open(unit, "w") as file:
         file.writelines(f'#include "{path}"\n' for path in source.files(".cc"))
@@ -150,8 +172,9 @@ def _compile(torch: Any, source: Source, key: str, folder: str, log: str, extra:
         commands.append([*cc, "-std=c11", "-D_GNU_SOURCE", *common, "-c", path, "-o", objects[-1]])
     _run(commands, log)
     made = os.path.join(folder, "_c10d.so")
-    _run([[*cxx, "-shared", "-o", made, *objects, _library(), "-L", os.path.join(os.path.dirname(torch.__file__), "lib"),
-           "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python"]], log)
+    _run([[*cxx, "-shared", "-o", made, *objects, _library(), "-L",
+           os.path.join(os.path.dirname(torch.__file__), "lib"), "-lc10", "-ltorch", "-ltorch_cpu",
+           "-ltorch_python"]], log)
     return made
 
 
@@ -166,11 +189,13 @@ def _locked(path: str) -> Iterator[None]:
                 break
             except OSError as error:
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
-                    break  # a file system without locks: two may build, and the last one's file stays
+                    # a file system without locks: two may build, and the last one's file stays
+                    break
                 if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
                     raise
             if time.monotonic() > begun + 120:
-                print(f"tutti: waiting for the process that builds the extension; it holds {path}", file=sys.stderr, flush=True)
+                print(f"tutti: waiting for the process that builds the extension; it holds {path}",
+                      file=sys.stderr, flush=True)
                 begun = float("inf")
             time.sleep(0.1)
         yield
@@ -182,9 +207,11 @@ def _made(torch: Any, source: Source, key: str, folder: str, extra: List[str]) -
     with _locked(os.path.join(folder, f".{key}.lock")):
         if os.path.exists(path):
             return path
-        for left in glob.glob(os.path.join(glob.escape(folder), f".{key}.build-*")):  # by a builder that was killed
+        # by a builder that was killed
+        for left in glob.glob(os.path.join(glob.escape(folder), f".{key}.build-*")):
             shutil.rmtree(left, ignore_errors=True)
-        print(f"tutti: building the extension for torch {torch.__version__}, once, about half a minute ...", file=sys.stderr, flush=True)
+        print(f"tutti: building the extension for torch {torch.__version__}, once, about half a "
+              "minute ...", file=sys.stderr, flush=True)
         begun = time.monotonic()
         log = os.path.join(folder, f"_c10d-{key}.log")
         with contextlib.suppress(FileNotFoundError):
@@ -195,7 +222,8 @@ def _made(torch: Any, source: Source, key: str, folder: str, extra: List[str]) -
             os.remove(log)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-        print(f"tutti: built it in {time.monotonic() - begun:.0f} s: {path}", file=sys.stderr, flush=True)
+        print(f"tutti: built it in {time.monotonic() - begun:.0f} s: {path}", file=sys.stderr,
+              flush=True)
     return path
 
 
@@ -218,8 +246,10 @@ def _private() -> str:
         os.mkdir(folder, 0o700)
     made = os.lstat(folder)
     if not stat.S_ISDIR(made.st_mode) or made.st_uid != os.getuid() or made.st_mode & 0o077:
-        raise ImportError(f"tutti.torch: there is no place for the extension: {folder} is not this user's alone, and neither "
-                          f"{' nor '.join(_caches())} can be written: set TUTTI_CACHE to a folder that can")
+        raise ImportError(f"tutti.torch: there is no place for the extension: {folder} is not this "
+                          "user's alone, and neither "
+                          f"{' nor '.join(_caches())} can be written: set TUTTI_CACHE to a folder "
+                          "that can")
     return folder
 
 
@@ -242,7 +272,8 @@ def _loaded(path: str) -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
     except ImportError as error:
-        raise ImportError(f"tutti.torch: {path} cannot be loaded: {error}; remove it, and it is built anew") from None
+        raise ImportError(f"tutti.torch: {path} cannot be loaded: {error}; remove it, and it is "
+                          "built anew") from None
     sys.modules[NAME] = module
     return module
 
@@ -265,8 +296,10 @@ def main() -> None:
     if len(sys.argv) < 3 or sys.argv[1] != "--into" or how not in ([], ["--werror"], ["--try"]):
         sys.exit("usage: python3 _build.py --into FOLDER [--werror | --try]")
     folder = os.path.abspath(sys.argv[2])
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # by our own entry point torch would import what is yet to be built
-    sys.path[0] = os.path.dirname(os.path.dirname(HERE))  # that of the package, not this one, where files have torch's names
+    # by our own entry point torch would import what is yet to be built
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    # that of the package, not this one, where files have torch's names
+    sys.path[0] = os.path.dirname(os.path.dirname(HERE))
     logs = os.path.join(glob.escape(folder), "_c10d-*.log")
     for log in glob.glob(logs):
         os.remove(log)

@@ -6,14 +6,16 @@ from ._meet import Meeting, made
 
 
 def create(options: Any, more: Any = None) -> Any:
-    """On each member, by init_process_group and new_group; options: torch's _DistributedBackendOptions; more: of the program, whose timeout torch
-    has taken over by then."""
-    if getattr(options, "enable_reconfigure", False):                   # torch 2.14: its ranks are told by reconfigure()
+    """On each member, by init_process_group and new_group; options: torch's
+    _DistributedBackendOptions; more: of the program, whose timeout torch has taken over by then."""
+    # torch 2.14: its ranks are told by reconfigure()
+    if getattr(options, "enable_reconfigure", False):
         return extension().unmade("tutti", options.timeout)
     meeting = Meeting(options.store, options.group_rank, options.group_size, options.timeout)
     plan = meeting.plan()
     if plan.why:
-        raise RuntimeError(f"tutti: {plan.why}. tutti is for the ranks of one host; use gloo or nccl between hosts, or a group of each "
+        raise RuntimeError(f"tutti: {plan.why}. tutti is for the ranks of one host; use gloo or "
+                           "nccl between hosts, or a group of each "
                            "host's ranks with backend=\"tutti\".")
     backend = made(meeting, plan, "tutti", options.timeout)
     backend.options.global_ranks_in_group = list(options.global_ranks_in_group)

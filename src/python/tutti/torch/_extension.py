@@ -22,8 +22,9 @@ def _load() -> Any:
     import torch
     from . import _build, _errors
     module = _build.load()
-    passed_over = [os.path.join(os.path.dirname(path), "") for path in (torch.__file__, os.path.dirname(__file__))]
-    passed_over += [_tutti_autoload.__file__, contextlib.__file__]      # between the program and torch
+    passed_over = [os.path.join(os.path.dirname(path), "")
+                   for path in (torch.__file__, os.path.dirname(__file__))]
+    passed_over += [_tutti_autoload.__file__, contextlib.__file__]   # between the program and torch
     module.setup(_errors.make, _errors.Interrupted, _errors.is_default, passed_over)
     module.site_check()
     atexit.register(module.leave)

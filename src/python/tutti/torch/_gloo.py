@@ -1,8 +1,9 @@
 """tutti in gloo's place: programs ask for "gloo", and groups whose ranks share this host get tutti.
 
-torch makes such a group by ProcessGroupGloo(store, rank, size, ...). The class that stands in for it there lets the ranks meet in that store; what
-they agree upon is the same for all: tutti, if all are on one host, have it, and have joined; else gloo itself. torch's own classes are
-untouched: whatever took the name ProcessGroupGloo from torch before as_gloo() goes on to make gloo's groups.
+torch makes such a group by ProcessGroupGloo(store, rank, size, ...). The class that stands in for
+it there lets the ranks meet in that store; what they agree upon is the same for all: tutti, if all
+are on one host, have it, and have joined; else gloo itself. torch's own classes are untouched:
+whatever took the name ProcessGroupGloo from torch before as_gloo() goes on to make gloo's groups.
 """
 import datetime
 import os
@@ -14,7 +15,7 @@ from ._extension import extension
 from ._meet import Meeting, Plan, made
 
 _DEFAULT = datetime.timedelta(minutes=30)
-_real: Any = None                                                       # torch's own class, once something stands in its place
+_real: Any = None                            # torch's own class, once something stands in its place
 _said = set()
 _SWITCH = "TUTTI_AS_GLOO"
 
@@ -27,7 +28,8 @@ def _say(text: str) -> None:
 
 
 class _Meeting(Meeting):
-    """A rank without the switch makes gloo's group, and says so to gloo alone: its address stands in the group's store under "0/its rank"."""
+    """A rank without the switch makes gloo's group, and says so to gloo alone: its address stands
+    in the group's store under "0/its rank"."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta):
         import torch.distributed as dist
@@ -43,7 +45,8 @@ class _Meeting(Meeting):
                 self.store.wait([key], datetime.timedelta(seconds=min(left, 1)))
             except Exception:
                 if self._whole.check([f"0/{rank}"]) and not self.store.check([key]):
-                    raise RuntimeError(f"rank {rank} makes a group of gloo itself: set {_SWITCH}=1 for all ranks or for none") from None
+                    raise RuntimeError(f"rank {rank} makes a group of gloo itself: set {_SWITCH}=1 "
+                                       "for all ranks or for none") from None
                 if left <= 1:
                     raise
         return super().hear(what, rank, timeout)
@@ -72,7 +75,8 @@ def _joined(meeting: Meeting, plan: Plan, timeout: datetime.timedelta) -> Any:
     """All have joined, or none uses what it has made."""
     try:
         backend, why = made(meeting, plan, "gloo", timeout), ""
-        for name in ("create_device", "create_default_device"):         # of gloo's class, which programs ask any of its groups for
+        # of gloo's class, which programs ask any of its groups for
+        for name in ("create_device", "create_default_device"):
             if hasattr(_real, name):
                 setattr(type(backend), name, staticmethod(getattr(_real, name)))
     except Exception as error:
@@ -89,7 +93,8 @@ class _Place(type):
     """The class of the class that stands in for gloo's."""
 
     def __instancecheck__(cls, it: Any) -> bool:
-        return isinstance(it, _real) or (isinstance(it, extension().Backend) and it.name() == "gloo")
+        return isinstance(it, _real) or (isinstance(it, extension().Backend)
+                                         and it.name() == "gloo")
 
     def __subclasscheck__(cls, kind: Any) -> bool:
         return issubclass(kind, _real)
@@ -103,15 +108,19 @@ class ProcessGroupGloo(metaclass=_Place):
 
     def __new__(cls, store: Any, rank: int, size: int, *args: Any, **words: Any) -> Any:
         options = args[0] if args else words.get("options", words.get("timeout", _DEFAULT))
-        timeout = options if isinstance(options, datetime.timedelta) else getattr(options, "_timeout", _DEFAULT)
-        if getattr(options, "enable_reconfigure", False):               # torch 2.14: its ranks are not known yet, nor where they are
+        timeout = options if isinstance(options, datetime.timedelta) else getattr(options,
+                                                                                  "_timeout",
+                                                                                  _DEFAULT)
+        # torch 2.14: its ranks are not known yet, nor where they are
+        if getattr(options, "enable_reconfigure", False):
             return _real(store, rank, size, *args, **words)
         backend = _agreed(store, rank, size, timeout)
         return _real(store, rank, size, *args, **words) if backend is None else backend
 
 
 def _with_real(make: Any, c10d: Any) -> Any:
-    """torch's wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL takes gloo's own C++ class for its helper group."""
+    """torch's wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL takes gloo's own C++ class for its
+    helper group."""
     import functools
 
     @functools.wraps(make)
@@ -125,12 +134,14 @@ def _with_real(make: Any, c10d: Any) -> Any:
 
 
 def as_gloo() -> None:
-    """Puts tutti in gloo's place, for groups that are made from now on. All ranks of a group call it, or none."""
+    """Puts tutti in gloo's place, for groups that are made from now on. All ranks of a group call
+    it, or none."""
     global _real
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
     if not dist.is_available() or not dist.is_gloo_available():
-        raise RuntimeError("as_gloo: this torch is built without gloo, so there is no place to take: ask for the backend \"tutti\"")
+        raise RuntimeError("as_gloo: this torch is built without gloo, so there is no place to "
+                           "take: ask for the backend \"tutti\"")
     if _real is not None:
         return
     _real = c10d.ProcessGroupGloo

@@ -1,7 +1,8 @@
 """How the ranks of a process group find each other: through the store that torch has made for it.
 
-Each says where it is and which worlds it has joined; rank 0 sees what they have in common and says what is to be done: the same for all. Keys
-carry the number of the meeting, so that a store may be used again.
+Each says where it is and which worlds it has joined; rank 0 sees what they have in common and
+says what is to be done: the same for all. Keys carry the number of the meeting, so that a store
+may be used again.
 """
 import datetime
 import json
@@ -18,7 +19,8 @@ _LATER = datetime.timedelta(seconds=10)
 
 
 class Plan(NamedTuple):
-    """job: of the world; join: it is a new one, which all join now; members: their ranks in it. why: they cannot, and why."""
+    """job: of the world; join: it is a new one, which all join now; members: their ranks in it.
+    why: they cannot, and why."""
     job: str = ""
     join: bool = False
     members: List[int] = []
@@ -38,12 +40,14 @@ def _elsewhere(said: List[Dict[str, Any]]) -> str:
     others = [rank for rank, one in enumerate(said) if one["host"] != said[0]["host"]]
     if not others:
         return ""
-    return (f"the ranks are on several hosts: rank 0 on {said[0]['name']}, rank {others[0]} on {said[others[0]]['name']}"
+    return (f"the ranks are on several hosts: rank 0 on {said[0]['name']}, rank {others[0]} on "
+            f"{said[others[0]]['name']}"
             f"{' and others' if len(others) > 1 else ''}")
 
 
 def _planned(said: List[Dict[str, Any]]) -> Plan:
-    why = next((f"rank {rank}: {one['why']}" for rank, one in enumerate(said) if one["why"]), "") or _elsewhere(said)
+    why = next((f"rank {rank}: {one['why']}" for rank, one in enumerate(said) if one["why"]),
+               "") or _elsewhere(said)
     if why:
         return Plan(why=why)
     for job in said[0]["worlds"]:
@@ -73,24 +77,30 @@ class Meeting:
     def plan(self, why: str = "") -> Plan:
         """why: this rank cannot take part, and why."""
         worlds = {} if why else extension().worlds()
-        self.tell("rank", {"host": _host(), "name": socket.gethostname(), "worlds": worlds, "why": why})
+        self.tell("rank", {"host": _host(), "name": socket.gethostname(), "worlds": worlds,
+                           "why": why})
         if self.rank == 0:
             self.tell("plan", self._gathered()._asdict())
-        return Plan(**self.hear("plan", 0, self.timeout + _LATER))      # rank 0 waits for the others as long as they would for it
+        # rank 0 waits for the others as long as they would for it
+        return Plan(**self.hear("plan", 0, self.timeout + _LATER))
 
     def _gathered(self) -> Plan:
         said: List[Dict[str, Any]] = []
         end = time.monotonic() + self.timeout.total_seconds()
         for rank in range(self.size):
             try:
-                said.append(self.hear("rank", rank, datetime.timedelta(seconds=max(end - time.monotonic(), 0.001))))
-            except Exception as error:                                  # of the store: nobody said anything in time
-                return Plan(why=f"rank {rank} did not come to the meeting within {self.timeout.total_seconds():g} s "
+                said.append(self.hear("rank", rank,
+                                      datetime.timedelta(seconds=max(end - time.monotonic(),
+                                                                     0.001))))
+            except Exception as error:                  # of the store: nobody said anything in time
+                return Plan(why=f"rank {rank} did not come to the meeting within "
+                                f"{self.timeout.total_seconds():g} s "
                                 f"({type(error).__name__}: {error})".splitlines()[0])
         return _planned(said)
 
 
-def made(meeting: Meeting, plan: Plan, name: str, timeout: Optional[datetime.timedelta] = None) -> Any:
+def made(meeting: Meeting, plan: Plan, name: str,
+         timeout: Optional[datetime.timedelta] = None) -> Any:
     """The backend that was agreed upon."""
     module = extension()
     if plan.join:

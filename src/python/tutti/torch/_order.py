@@ -68,7 +68,8 @@ class _First:
         if not self._mine:
             return
         if kind is not None:
-            self._backend.break_off(f"rank 0, which went first, raised {kind.__name__}: {value}"[:110])
+            self._backend.break_off(
+                f"rank 0, which went first, raised {kind.__name__}: {value}"[:110])
             return
         self._backend.first_done()
 
@@ -79,10 +80,12 @@ def first(rank: Optional[int] = None) -> ContextManager[bool]:
         with tutti.torch.first(local_rank):
             data = prepare_or_load_the_cache()
 
-    It takes the place of the idiom torch_distributed_zero_first, and has no barrier. Nothing to wait for, and True, where
-    torch.distributed is not initialised or rank is -1. rank is otherwise there for the idiom's sake. All ranks of the default group
-    call it, as often. If rank 0 raises in the block the others get tutti.Aborted with what it raised; if it dies, tutti.RankDied; if
-    it does not come within the group's timeout, tutti.Timeout. On another backend it is the idiom, with barriers.
+    It takes the place of the idiom torch_distributed_zero_first, and has no barrier. Nothing to
+    wait for, and True, where torch.distributed is not initialised or rank is -1. rank is otherwise
+    there for the idiom's sake. All ranks of the default group call it, as often. If rank 0 raises
+    in the block the others get tutti.Aborted with what it raised; if it dies, tutti.RankDied; if it
+    does not come within the group's timeout, tutti.Timeout. On another backend it is the idiom,
+    with barriers.
     """
     if rank == -1 or not dist.is_available() or not dist.is_initialized():
         return _Nobody()
@@ -91,10 +94,12 @@ def first(rank: Optional[int] = None) -> ContextManager[bool]:
 
 
 def seed_everything(base: int, deterministic: bool = True) -> int:
-    """Seeds random, NumPy if it is installed, and torch with all its devices by a seed of this rank's own, fixed by (base, rank) alone.
+    """Seeds random, NumPy if it is installed, and torch with all its devices by a seed of this
+    rank's own, fixed by (base, rank) alone.
 
-    deterministic: cuDNN is told to choose deterministic algorithms and not to try which is fastest. Returns the seed, of 64 bits. Without
-    torch.distributed, and on another backend, too: the seeds are the same.
+    deterministic: cuDNN is told to choose deterministic algorithms and not to try which is fastest.
+    Returns the seed, of 64 bits. Without torch.distributed, and on another backend, too: the seeds
+    are the same.
     """
     rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
     seed = _mixed((_mixed(base & _WORD) + rank) & _WORD)
@@ -106,10 +111,12 @@ def seed_everything(base: int, deterministic: bool = True) -> int:
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """torch.distributed.monitored_barrier, which torch lets nobody but gloo have: a barrier whose error names the ranks that did not come.
+    """torch.distributed.monitored_barrier, which torch lets nobody but gloo have: a barrier whose
+    error names the ranks that did not come.
 
-    timeout: a timedelta; None: the group's. Rank 0 names the first rank that is missing, or all of them with wait_all_ranks; the others that
-    wait point at rank 0. All of it is tutti.Timeout, and the group stays whole. A group of another backend: torch's own.
+    timeout: a timedelta; None: the group's. Rank 0 names the first rank that is missing, or all of
+    them with wait_all_ranks; the others that wait point at rank 0. All of it is tutti.Timeout, and
+    the group stays whole. A group of another backend: torch's own.
     """
     ours = backend_of(group)
     if ours is None:
@@ -119,11 +126,13 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
 
 
 def stats(group: Any = None) -> Dict[str, Any]:
-    """A group's figures on this rank since it was made: operations, bytes, wait_ns, fold_ns, came_last, sleeps, and its backend's name.
+    """A group's figures on this rank since it was made: operations, bytes, wait_ns, fold_ns,
+    came_last, sleeps, and its backend's name.
 
     ValueError: the group is another backend's.
     """
     ours = backend_of(group)
     if ours is None:
-        raise ValueError("stats: the group has no tensors' device that tutti serves: its backend is another one")
+        raise ValueError("stats: the group has no tensors' device that tutti serves: its backend "
+                         "is another one")
     return {"backend": ours.name(), **ours.stats()}
