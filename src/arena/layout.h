@@ -49,8 +49,7 @@ enum {
 /* ---- header: written by the creator, read-only once layout_hash is stored ---- */
 struct arena_header {
     uint64_t magic;
-    /* creator, stored last | every joiner | E10 born: everything in header and seats
-     * is initialised */
+    /* creator, stored last | every joiner | E10 born: header and seats are initialised */
     shared64 layout_hash;
     uint64_t bytes;                   /* of the whole arena */
     uint64_t birth;                   /* a nonce: which arena this is */
@@ -136,8 +135,7 @@ struct seat {
     char program[32];
     /* which key this rank sleeps for, from 1; 0: none | whoever looks from outside */
     shared32 waits_key;
-    /* a bit for each number in `waiters` whose thread lives, THREADS_MORE; under the world's
-     * lock | E62 */
+    /* a bit for each of `waiters` whose thread lives, THREADS_MORE; under world->lock | E62 */
     shared32 threads;
     /* works under way that will call `done`, which may do anything | E62 */
     shared32 promises;
@@ -359,15 +357,13 @@ struct member {
     char why[ABORT_TEXT];
     _Alignas(LINE) struct vote vote[2];
     struct decline declines[DECLINES];
-    /* shrink: the ranks that this rank proposes to go on with, a bit each; before its
-     * proposal | E46 */
+    /* shrink: the ranks that it proposes to go on with, a bit each; before its proposal | E46 */
     shared64 listed[RANKS_MAX / 64];
     /* journal: records ever begun; the last one is the operation in hand */
     _Alignas(LINE) shared64 head;
     /* owner: operations, bytes, wait ns, fold ns, came last, sleeps */
     shared64 figures[8];
-    /* number of the last collective that this rank has left, whatever came of it | E74.
-     * Only grows */
+    /* the last collective that this rank has left, whatever came of it | E74. Only grows */
     shared64 ended;
     /* number of the last operation left under way as work, or called behind such: it will arrive by
      * itself | E21 */
