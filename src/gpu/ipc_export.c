@@ -10,16 +10,13 @@
 #include "base/error.h"
 #include "gpu/descriptors.h"
 #include "gpu/ipc_import.h"
-#include "os/futex.h"
-#include "watch/death.h"
+#include "gpu/loan.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { SLICE_NS = 5000000 };
 
 struct lending {
     uint64_t buffer, base, bytes, generation, used;
@@ -107,56 +104,19 @@ void ipc_export_begin(struct ipc_export *share)
 
 /* ---- loans: under the lock, but for waiting ---- */
 
-static void loan_call_back(const struct ipc_export *s, const struct lending *l)
+static struct loan *loan_of(const struct ipc_export *s, const struct lending *l)
 {
-    /* E72 release, E72 fence */
-    store_fence64(&s->loans[l - s->lendings].state, l->generation << 1 | 1);
+    return &s->loans[l - s->lendings];
 }
 
-static bool loan_is_called_back(const struct ipc_export *s, const struct lending *l)
-{
-    /* relaxed: our own word, under the lock */
-    return load_relaxed64(&s->loans[l - s->lendings].state) & 1;
-}
-
-/* Has nobody it open? Who is gone has not. */
 static bool loan_returned(const struct ipc_export *s, struct loan *loan)
 {
-    for (uint32_t i = 0; i < RANKS_MAX / 32; i++) {
-        uint32_t held = load_acquire32(&loan->held[i]);              /* E72 acquire, E73 acquire */
-        for (uint32_t bit = 0; held && bit < 32; bit++) {
-            uint32_t rank = 32 * i + bit;
-            if (!(held >> bit & 1))
-                continue;
-            if (rank < (uint32_t)s->world->size
-                && death_of(&s->world->arena.seats[rank]) == GONE_NO)
-                return false;
-            fetch_and32(&loan->held[i], ~(UINT32_C(1) << bit));
-        }
-    }
-    return true;
+    return loan_is_back(loan, s->world->arena.seats, (uint32_t)s->world->size);
 }
 
-static void loan_begin(struct ipc_export *s, struct lending *l)
-{
-    l->generation++;
-    store_release64(&s->loans[l - s->lendings].state, l->generation << 1);      /* E72 release */
-}
-
-/* Sleeps until the loan, which has been called back, is returned, or the time is over. Without the
- * lock: those who return it may want ours. */
 static bool loan_wait(struct ipc_export *s, struct loan *loan, uint64_t deadline)
 {
-    for (;;) {
-        uint32_t seen = load_acquire32(&loan->returned);             /* E73 acquire */
-        if (loan_returned(s, loan))
-            return true;
-        uint64_t now = clock_ns();
-        if (now >= deadline)
-            return false;
-        ipc_import_sweep(s->handles);
-        futex_wait(&loan->returned, seen, deadline - now < SLICE_NS ? deadline - now : SLICE_NS);
-    }
+    return loan_await(loan, s->world->arena.seats, (uint32_t)s->world->size, s->handles, deadline);
 }
 
 /* ---- lending ---- */
@@ -192,7 +152,7 @@ static struct lending *lending_room(struct ipc_export *s)
         if (!oldest)
             return NULL;
         tried[oldest - s->lendings] = true;
-        loan_call_back(s, oldest);
+        loan_call_back(loan_of(s, oldest), oldest->generation);
         if (!loan_returned(s, &s->loans[oldest - s->lendings]))
             continue;
         lending_drop(oldest);
@@ -209,7 +169,7 @@ static void lending_bury(struct ipc_export *s, const struct driver_pointer *p)
         if (!l->taken || l->buffer == p->buffer || l->base >= p->base + p->bytes
             || p->base >= l->base + l->bytes)
             continue;
-        loan_call_back(s, l);
+        loan_call_back(loan_of(s, l), l->generation);
         if (loan_returned(s, &s->loans[i]))
             lending_drop(l);
     }
@@ -295,7 +255,7 @@ static int lending_make(struct ipc_export *s, const struct cuda_api *call,
     if (r < 0)
         return r;
     l->taken = true;
-    loan_begin(s, l);
+    loan_begin(loan_of(s, l), ++l->generation);
     *made = l;
     return 0;
 }
@@ -308,12 +268,12 @@ static int lend(struct ipc_export *s, const struct cuda_api *call, const struct 
     if (r < 0)
         return r;
     struct loan *loan = &s->loans[l - s->lendings];
-    if (loan_is_called_back(s, l)) {
+    if (loan_is_called_back(loan_of(s, l))) {
         if (!loan_returned(s, loan)) {
             text_add(why, "its loan was called back, and a peer has not closed it yet");
             return -EBUSY;
         }
-        loan_begin(s, l);
+        loan_begin(loan_of(s, l), ++l->generation);
     }
     l->used = ++s->uses;
     if (l->how == LENT_NOT)
@@ -369,7 +329,7 @@ bool ipc_export_take_back(struct ipc_export *share, const struct lent *lent, uin
         ? &share->loans[l - share->lendings]
         : NULL;
     if (loan)
-        loan_call_back(share, l);
+        loan_call_back(loan_of(share, l), l->generation);
     pthread_mutex_unlock(&share->lock);
     return !loan || loan_wait(share, loan, deadline);
 }
@@ -416,7 +376,7 @@ static bool stretch_returned(struct ipc_export *s, uint64_t buffer, struct loan 
     if (!l)
         return true;
     *loan = &s->loans[l - s->lendings];
-    loan_call_back(s, l);
+    loan_call_back(loan_of(s, l), l->generation);
     if (!loan_returned(s, *loan))
         return false;
     lending_drop(l);
@@ -510,7 +470,7 @@ void ipc_export_recall_all(struct ipc_export *share, uint64_t timeout_ns)
     pthread_mutex_lock(&share->lock);
     for (int i = 0; i < LOANS; i++)
         if (share->lendings[i].taken)
-            loan_call_back(share, &share->lendings[i]);
+            loan_call_back(loan_of(share, &share->lendings[i]), share->lendings[i].generation);
     pthread_mutex_unlock(&share->lock);
     for (int i = 0; i < LOANS; i++)
         if (share->lendings[i].taken && loan_wait(share, &share->loans[i], deadline))
