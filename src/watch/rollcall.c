@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "os/say.h"
+#include "watch/alike.h"
 #include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/journal.h"
@@ -111,6 +112,13 @@ static uint32_t rollcall_await_status(struct watch *w, uint32_t p)
     return status;
 }
 
+static bool rollcall_lives(const struct process_id *id)
+{
+    struct process_id process = { .pid = id->pid, .start = id->start,
+                                  .pid_namespace = id->pid_namespace };
+    return process_alive(&process, -1) == 1;
+}
+
 static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_t status)
 {
     uint32_t quit = load_acquire32(&w->members[p].quit);             /* E7 acquire */
@@ -121,11 +129,7 @@ static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_
         if (status) {
             text_add(t, ", ");
             process_add_status(t, (int)(status >> 1));
-        } else if (process_alive(&(struct process_id){ .pid = seat->id.pid,
-                                                       .start = seat->id.start,
-                                                       .pid_namespace = seat->id.pid_namespace },
-                                 -1)
-                   == 1) {
+        } else if (rollcall_lives(&seat->id)) {
             char name[32];
             process_name(seat->id.pid, name, sizeof name);
             text_add(t,
@@ -180,14 +184,12 @@ void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
         text_add(t, ", which was refused (EINVAL)");
 }
 
-/* ---- the table: narrow columns first, so that they stand under each other; the long one
- * last ---- */
+/* ---- the table: narrow columns first, so that they stand under each other; then the long ---- */
 
 static const char rollcall_columns[] = "  rank pid     state    CPU      for      doing\n";
 enum { WIDE_PID = 8, WIDE_STATE = 9, WIDE_TIME = 9 };
 
-static void rollcall_cell(struct text *t, int width, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+__attribute__((format(printf, 3, 4)))
 static void rollcall_cell(struct text *t, int width, const char *format, ...)
 {
     char cell[64];
@@ -272,38 +274,6 @@ static void rollcall_row(struct text *t, struct watch *w, uint32_t p)
     rollcall_doing(t, w, p);
 }
 
-static bool rollcall_there(const struct watch *w, const struct claim *c, uint32_t p)
-{
-    return load_acquire64(&watch_arrival(w, p, c->seq)->seq) >= c->seq;      /* E1 acquire */
-}
-
-static uint64_t rollcall_count(const struct arrival *a)
-{
-    /* relaxed: after E1 */
-    return load_relaxed64(&a->payload[COUNT_WORD]);
-}
-
-/* Have p and q called the same thing? Both are there. */
-static bool rollcall_same(const struct watch *w, const struct claim *c, uint32_t p, uint32_t q)
-{
-    const struct arrival *a = watch_arrival(w, p, c->seq), *b = watch_arrival(w, q, c->seq);
-    uint64_t stamp = load_relaxed64(&a->descriptor);                 /* relaxed: after E1 */
-    /* relaxed: after E1 */
-    return stamp == load_relaxed64(&b->descriptor)
-        && (!fingerprint_hashed(stamp) || rollcall_count(a) == rollcall_count(b));
-}
-
-/* How many ranks stand where p stands: the minority is where it is, the majority only where
- * it shows. */
-static uint32_t rollcall_company(const struct watch *w, const struct claim *c, uint32_t p)
-{
-    bool there = rollcall_there(w, c, p);
-    uint32_t n = 0;
-    for (uint32_t q = 0; q < w->size; q++)
-        n += there == rollcall_there(w, c, q) && (!there || rollcall_same(w, c, p, q));
-    return n;
-}
-
 /* odd: gone, or not there: before all others. */
 struct rank_row { uint32_t rank, company; bool odd; };
 
@@ -321,8 +291,8 @@ void rollcall_table(struct text *t, struct watch *w, const struct claim *claim)
 {
     struct rank_row *rows = calloc(w->size, sizeof *rows);
     for (uint32_t p = 0; rows && p < w->size; p++)
-        rows[p] = (struct rank_row){ p, claim ? rollcall_company(w, claim, p) : 0,
-                                     claim && !rollcall_there(w, claim, p) };
+        rows[p] = (struct rank_row){ p, claim ? alike_company(w, claim, p) : 0,
+                                     claim && !alike_there(w, claim, p) };
     if (rows && claim)
         qsort(rows, w->size, sizeof *rows, rollcall_order);
     text_add(t, "%s", rollcall_columns);
@@ -347,7 +317,7 @@ static void rollcall_missing(struct text *t, const struct watch *w, const struct
 {
     int *ranks = calloc(w->size, sizeof *ranks), n = 0;
     for (uint32_t p = 0; ranks && p < w->size; p++)
-        if (!rollcall_there(w, c, p))
+        if (!alike_there(w, c, p))
             ranks[n++] = (int)p;
     if (n)
         rollcall_ranks(t, ranks, n);
@@ -367,8 +337,8 @@ static const char *rollcall_slow(const struct watch *w, const struct op *op, uin
     if (p == w->me && op->began && op->polls && op->wait.own)
         return disk ? ", which waits for its disk" : ", which waits for its device";
     if (disk)
-        return rollcall_there(w, &op->claim, p) ? ", which waits for its disk" : "";
-    return rollcall_there(w, &op->claim, p) && watch_device(w, p, op->claim.seq)
+        return alike_there(w, &op->claim, p) ? ", which waits for its disk" : "";
+    return alike_there(w, &op->claim, p) && watch_device(w, p, op->claim.seq)
         && load_acquire64(&w->members[p].placed) < op->claim.seq     /* E70 acquire */
         ? ", which waits for its device" : "";
 }
@@ -404,11 +374,11 @@ static void rollcall_parties(struct text *t, const struct watch *w, const struct
     int *ranks = calloc(w->size, sizeof *ranks);
     for (uint32_t company = 1; ranks && company <= w->size; company++)
         for (uint32_t p = 0; p < w->size; p++) {
-            if (!rollcall_there(w, c, p) || rollcall_company(w, c, p) != company)
+            if (!alike_there(w, c, p) || alike_company(w, c, p) != company)
                 continue;
             int n = 0;
             for (uint32_t q = 0; q < w->size; q++)
-                if (rollcall_there(w, c, q) && rollcall_same(w, c, p, q))
+                if (alike_there(w, c, q) && alike(w, c, p, q))
                     ranks[n++] = (int)q;
             if (ranks[0] != (int)p)
                 continue;
@@ -417,19 +387,11 @@ static void rollcall_parties(struct text *t, const struct watch *w, const struct
             rollcall_ranks(t, ranks, n);
             text_add(t, ": ");
             /* relaxed: after E1 */
-            fingerprint_add(t, load_relaxed64(&a->descriptor), rollcall_count(a));
+            fingerprint_add(t, load_relaxed64(&a->descriptor), alike_count(a));
             text_add(t, " at %s\n",
                      rollcall_short(arena_site_text(w->arena, rollcall_site(w, p, c->seq))));
         }
     free(ranks);
-}
-
-static bool rollcall_all_alike(const struct watch *w, const struct claim *c)
-{
-    for (uint32_t p = 0; p < w->size; p++)
-        if (!rollcall_there(w, c, p) || rollcall_company(w, c, p) != w->size)
-            return false;
-    return true;
 }
 
 /* who, by: as the verdict names them, or this rank where that cannot be true. */
@@ -468,7 +430,7 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
         text_add(t, "the ranks called different things as operation #%llu on %s\n",
                  (unsigned long long)(op->claim.seq - w->arena->header->first_seq), w->name);
         /* by descriptor; one of them found more, and said what */
-        if (rollcall_all_alike(w, &op->claim))
+        if (alike_all(w, &op->claim))
             text_add(t, "  %.*s\n", ABORT_TEXT - 1, w->members[by].why);
         rollcall_parties(t, w, &op->claim);
         break;
@@ -519,7 +481,7 @@ void rollcall_warn(const struct op *op, uint64_t waited_ns)
 {
     struct watch *w = op->watch;
     for (uint32_t p = 0; p < w->me; p++)
-        if (rollcall_there(w, &op->claim, p))
+        if (alike_there(w, &op->claim, p))
             return;
     char buffer[8192];
     struct text t = TEXT_IN(buffer);
