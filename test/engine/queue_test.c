@@ -17,9 +17,9 @@
 #include <cmocka.h>
 
 enum { GO = 0, HERE = 1, DONE_RUNS = 2, ORDER = 3, OVER = 4 };
-enum { LINE_COUNT = 8, FLAT_COUNT = 2000, RING_COUNT = 60000 };
+enum { INLINE_COUNT = 8, EAGER_COUNT = 2000, PIPELINED_COUNT = 60000 };
 
-static const int counts[] = { 1, LINE_COUNT, FLAT_COUNT, RING_COUNT };
+static const int counts[] = { 1, INLINE_COUNT, EAGER_COUNT, PIPELINED_COUNT };
 
 static int until(tutti_work *work)
 {
@@ -101,13 +101,13 @@ static int body_in_order(tutti_comm *world, int rank)
 {
     enum { MANY = 40 };
     tutti_work *work[MANY];
-    float x[RING_COUNT] = { 1 };
+    float x[PIPELINED_COUNT] = { 1 };
     if (rank == 0)
         for (intptr_t i = 0; i < MANY; i++)
             CHECK_IS(tutti_all_reduce(x, x,
                                       i % 3 == 0 ? 1
-                                          : i % 3 == 1 ? FLAT_COUNT
-                                          : RING_COUNT,
+                                          : i % 3 == 1 ? EAGER_COUNT
+                                          : PIPELINED_COUNT,
                                       TUTTI_F32, TUTTI_MAX, world,
                                       &(tutti_call){ .work = &work[i],
                                                      .done = note_order,
@@ -117,8 +117,8 @@ static int body_in_order(tutti_comm *world, int rank)
         for (int i = 0; i < MANY; i++)
             CHECK_IS(tutti_all_reduce(x, x,
                                       i % 3 == 0 ? 1
-                                          : i % 3 == 1 ? FLAT_COUNT
-                                          : RING_COUNT,
+                                          : i % 3 == 1 ? EAGER_COUNT
+                                          : PIPELINED_COUNT,
                                       TUTTI_F32, TUTTI_MAX, world, NULL),
                      0);
     float y = (float)rank;
@@ -175,7 +175,7 @@ static void done_count(int error, void *arg)
 static int body_many_comms(tutti_comm *world, int rank)
 {
     enum { COMMS = 40 };
-    static _Thread_local int32_t x[COMMS][RING_COUNT / 4];
+    static _Thread_local int32_t x[COMMS][PIPELINED_COUNT / 4];
     tutti_comm *comm[COMMS];
     tutti_work *work[COMMS];
     shared32 ended = 0;
@@ -184,10 +184,10 @@ static int body_many_comms(tutti_comm *world, int rank)
     for (int n = 0; n < 2; n++) {
         for (int k = 0; k < COMMS; k++) {
             int i = rank ? COMMS - 1 - k : k;
-            x[i][0] = x[i][RING_COUNT / 4 - 1] = i + n;
+            x[i][0] = x[i][PIPELINED_COUNT / 4 - 1] = i + n;
             CHECK_IS(tutti_all_reduce(x[i], x[i],
-                                      i % 10 == 0 ? RING_COUNT / 4
-                                          : i % 2 ? FLAT_COUNT
+                                      i % 10 == 0 ? PIPELINED_COUNT / 4
+                                          : i % 2 ? EAGER_COUNT
                                                   : 1,
                                       TUTTI_I32, TUTTI_SUM, comm[i],
                                       &(tutti_call){ .work = &work[i],
@@ -202,7 +202,7 @@ static int body_many_comms(tutti_comm *world, int rank)
             CHECK_IS(tutti_wait(work[i], 0), 0);
             CHECK_IS(x[i][0], 2 * (i + n));
             if (i % 10 == 0)
-                CHECK_IS(x[i][RING_COUNT / 4 - 1], 2 * (i + n));
+                CHECK_IS(x[i][PIPELINED_COUNT / 4 - 1], 2 * (i + n));
         }
         CHECK_IS(tutti_barrier(world, NULL), 0);
     }
@@ -312,188 +312,6 @@ static void test_done(void **state)
     assert_int_equal(ranks_run_either(2, body_done_before_report), 0);
 }
 
-/* A rank that leaves: the first ends with the cause, what stands behind with -ECANCELED, and so
- * does every later call. */
-static int body_failure(tutti_comm *world, int rank)
-{
-    tutti_work *work[4];
-    int told[4][2] = { { 0 } };
-    float x[FLAT_COUNT] = { 0 };
-    if (rank == 1) {
-        CHECK_IS(ranks_await(HERE, 2), 0);
-        ranks_die();
-    }
-    for (int i = 0; i < 4; i++)
-        CHECK_IS(tutti_all_reduce(x, x, FLAT_COUNT, TUTTI_F32, TUTTI_SUM, world,
-                                  &(tutti_call){
-                                      .work = &work[i], .done = done_flag, .done_arg = told[i] }),
-                 0);
-    ranks_count(HERE);
-    for (long i = 0; tutti_test(work[3]) == -EAGAIN && i < 100000000; i++)
-        sched_yield();
-    for (int i = 0; i < 4; i++) {
-        int expected = i ? -ECANCELED : -EOWNERDEAD;
-        CHECK_IS(told[i][0], 1);
-        CHECK_IS(told[i][1], expected);
-        CHECK_IS(tutti_test(work[i]), expected);
-        CHECK_IS(tutti_wait(work[i], 0), expected);
-    }
-    CHECK(strstr(tutti_explain(world), "rank 1"));
-    tutti_work *none = (tutti_work *)(void *)world;
-    CHECK_IS(tutti_barrier(world,
-                           &(tutti_call){ .work = &none, .done = done_flag, .done_arg = told[0] }),
-             -ECANCELED);
-    CHECK(none == NULL);
-    CHECK_IS(told[0][0], 1);                        /* a call that fails to start tells nobody */
-    CHECK_IS(tutti_barrier(world, NULL), -ECANCELED);
-    return 0;
-}
-
-static void note_error(int error, void *arg)
-{
-    store_release64(arg, (uint64_t)-error);
-    ranks_count(ORDER);
-}
-
-/* Nobody calls anything at all: the progress thread finds the death by itself. */
-static int body_failure_found(tutti_comm *world, int rank)
-{
-    tutti_work *work;
-    if (rank == 1) {
-        CHECK_IS(ranks_await(HERE, 2), 0);
-        ranks_die();
-    }
-    CHECK_IS(tutti_barrier(world,
-                           &(tutti_call){ .work = &work,
-                                          .done = note_error,
-                                          .done_arg = (void *)&page->number[rank] }),
-             0);
-    ranks_count(HERE);
-    CHECK_IS(ranks_await(ORDER, 2), 0);
-    CHECK_IS(load_acquire64(&page->number[rank]), EOWNERDEAD);
-    CHECK_IS(tutti_wait(work, 0), -EOWNERDEAD);
-    return 0;
-}
-
-static void test_failure(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_run(3, body_failure, 1 << 1), 0);
-    assert_int_equal(ranks_run(3, body_failure_found, 1 << 1), 0);
-}
-
-static int body_start_fails(tutti_comm *world, int rank)
-{
-    int x = 1;
-    int told[2] = { 0, 0 };
-    tutti_work *work = (tutti_work *)(void *)world, *good;
-    tutti_call call = { .work = &work, .done = done_flag, .done_arg = told };
-    CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_F32, TUTTI_BAND, world, &call), -EINVAL);
-    CHECK(work == NULL);
-    work = (tutti_work *)(void *)world;
-    CHECK_IS(tutti_broadcast(&x, 1, TUTTI_I32, 99, world, &call), -EINVAL);
-    CHECK(work == NULL);
-    work = (tutti_work *)(void *)world;
-    call.flags = 8;
-    CHECK_IS(tutti_barrier(world, &call), -EINVAL);
-    CHECK(work == NULL);
-    CHECK_IS(told[0], 0);
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .flags = TUTTI_KEEP }), -EINVAL);
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .done = done_flag }), -EINVAL);
-    CHECK_IS(tutti_wait(NULL, 0), -EINVAL);
-    CHECK_IS(tutti_test(NULL), -EINVAL);
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &good }), 0);
-    CHECK_IS(tutti_wait(good, 0), 0);
-    (void)rank;
-    return 0;
-}
-
-static void test_start_fails(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_run_either(2, body_start_fails), 0);
-}
-
-/* A deadline counts from the call, and also where the call stands behind one that has none: rank 1
- * never comes. */
-static int body_deadlines(tutti_comm *world, int rank)
-{
-    tutti_work *work[3];
-    CHECK_IS(tutti_set_timeout(world, -1), 0);
-    if (rank == 1) {
-        CHECK_IS(ranks_await(GO, 1), 0);
-        CHECK_IS(tutti_barrier(world, NULL), -ETIMEDOUT); /* it is late: the others have given up */
-        return 0;
-    }
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work[0] }), 0);
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work[1], .timeout_ms = 30 }), 0);
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work[2] }), 0);
-    CHECK_IS(tutti_wait(work[2], -1), -ECANCELED);
-    CHECK_IS(tutti_wait(work[1], 0), -ECANCELED);
-    CHECK_IS(tutti_wait(work[0], 0), -ETIMEDOUT);
-    CHECK(strstr(tutti_explain(world), "rank 1"));
-    ranks_say(GO, 1);
-    return 0;
-}
-
-static int body_deadline_of_its_own(tutti_comm *world, int rank)
-{
-    tutti_work *work;
-    if (rank == 0) {
-        CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work, .timeout_ms = 30 }), 0);
-        CHECK_IS(tutti_wait(work, 0), -ETIMEDOUT);
-        ranks_say(GO, 1);
-    }
-    CHECK_IS(ranks_await(GO, 1), 0);
-    CHECK_IS(tutti_barrier(world, NULL), rank ? -ETIMEDOUT : -ECANCELED);
-    return 0;
-}
-
-static void test_deadlines(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_run_either(2, body_deadlines), 0);
-    assert_int_equal(ranks_run_either(2, body_deadline_of_its_own), 0);
-}
-
-/* TUTTI_KEEP: the deadline is news for this rank alone. The operation goes on in its place, what
- * stands behind waits. */
-static int body_keep(tutti_comm *world, int rank)
-{
-    int x = 1;
-    tutti_work *kept, *behind;
-    if (rank == 1)
-        CHECK_IS(ranks_await(GO, 1), 0);
-    else {
-        CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world,
-                                  &(tutti_call){
-                                      .work = &kept, .flags = TUTTI_KEEP, .timeout_ms = 20 }),
-                 0);
-        CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &behind }), 0);
-        CHECK_IS(tutti_wait(kept, 60000), -ETIMEDOUT);      /* the moment it passes ends the wait */
-        CHECK_IS(tutti_wait(kept, 0), -ETIMEDOUT);
-        CHECK_IS(tutti_wait(kept, 3), -ETIMEDOUT);
-        CHECK_IS(tutti_test(kept), -ETIMEDOUT);
-        CHECK_IS(tutti_test(behind), -EAGAIN);
-        ranks_say(GO, 1);
-        CHECK_IS(tutti_wait(kept, -1), 0);
-        CHECK_IS(x, 2);
-        CHECK_IS(tutti_wait(behind, 0), 0);
-        CHECK_IS(tutti_barrier(world, NULL), 0);
-        return 0;
-    }
-    CHECK_IS(tutti_all_reduce(&x, &x, 1, TUTTI_I32, TUTTI_SUM, world, NULL), 0);
-    CHECK_IS(tutti_barrier(world, NULL), 0);
-    CHECK_IS(tutti_barrier(world, NULL), 0);
-    return 0;
-}
-
-static void test_keep(void **state)
-{
-    (void)state;
-    assert_int_equal(ranks_run_either(2, body_keep), 0);
-}
-
 /* -EBUSY with work under way, nothing done; a split waits for its place behind it. */
 static int body_busy(tutti_comm *world, int rank)
 {
@@ -583,12 +401,12 @@ static int body_thread(tutti_comm *world, int rank)
  * and phases on. */
 static int body_never_waits(tutti_comm *world, int rank)
 {
-    static _Thread_local int32_t x[3][RING_COUNT];
+    static _Thread_local int32_t x[3][PIPELINED_COUNT];
     tutti_work *work[3];
     for (int i = 0; i < 3; i++) {
-        x[i][RING_COUNT - 1] = i + 1;
+        x[i][PIPELINED_COUNT - 1] = i + 1;
         if (rank == 0)
-            CHECK_IS(tutti_all_reduce(x[i], x[i], i == 1 ? FLAT_COUNT : RING_COUNT, TUTTI_I32,
+            CHECK_IS(tutti_all_reduce(x[i], x[i], i == 1 ? EAGER_COUNT : PIPELINED_COUNT, TUTTI_I32,
                                       TUTTI_SUM, world, &(tutti_call){ .work = &work[i] }),
                      0);
     }
@@ -596,10 +414,10 @@ static int body_never_waits(tutti_comm *world, int rank)
         CHECK_IS(ranks_await(OVER, 1), 0);
     else {
         for (int i = 0; i < 3; i++)
-            CHECK_IS(tutti_all_reduce(x[i], x[i], i == 1 ? FLAT_COUNT : RING_COUNT, TUTTI_I32,
+            CHECK_IS(tutti_all_reduce(x[i], x[i], i == 1 ? EAGER_COUNT : PIPELINED_COUNT, TUTTI_I32,
                                       TUTTI_SUM, world, NULL),
                      0);
-        CHECK_IS(x[2][RING_COUNT - 1], 6);
+        CHECK_IS(x[2][PIPELINED_COUNT - 1], 6);
         ranks_say(OVER, 1);
     }
     for (int i = 0; rank == 0 && i < 3; i++)
@@ -713,10 +531,6 @@ int main(void)
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_patience),
         cmocka_unit_test(test_done),
-        cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_start_fails),
-        cmocka_unit_test(test_deadlines),
-        cmocka_unit_test(test_keep),
         cmocka_unit_test(test_busy),
         cmocka_unit_test(test_progress_thread),
         cmocka_unit_test(test_other_thread),
