@@ -93,22 +93,22 @@ static const char *way_bare(const struct sample_plan *p, tutti_comm *comm, char 
     size_t size = (size_t)tutti_size(comm), me = (size_t)tutti_rank(comm),
            pieces = (p->bytes + PIECE - 1) / PIECE;
     size_t next = pieces * me / size, to = pieces * (me + 1) / size, busy = 0;
-    struct io_uring pipeline;
+    struct io_uring ring;
     int fd = open(p->path, O_RDONLY | O_CLOEXEC | (p->cold ? O_DIRECT : 0));
-    if (fd < 0 || io_uring_queue_init(DEPTH, &pipeline, 0) < 0)
+    if (fd < 0 || io_uring_queue_init(DEPTH, &ring, 0) < 0)
         return NULL;
     while (next < to || busy) {
         for (; next < to && busy < DEPTH; next++, busy++)
-            io_uring_prep_read(io_uring_get_sqe(&pipeline), fd, memory + next * PIECE, PIECE,
+            io_uring_prep_read(io_uring_get_sqe(&ring), fd, memory + next * PIECE, PIECE,
                                next * PIECE);
         struct io_uring_cqe *cqe;
-        if (io_uring_submit_and_wait(&pipeline, 1) < 0 || io_uring_wait_cqe(&pipeline, &cqe) < 0
+        if (io_uring_submit_and_wait(&ring, 1) < 0 || io_uring_wait_cqe(&ring, &cqe) < 0
             || cqe->res < 0)
             return NULL;
-        io_uring_cqe_seen(&pipeline, cqe);
+        io_uring_cqe_seen(&ring, cqe);
         busy--;
     }
-    io_uring_queue_exit(&pipeline);
+    io_uring_queue_exit(&ring);
     close(fd);
     return memory;
 }

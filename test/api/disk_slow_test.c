@@ -176,7 +176,7 @@ int main(void)
     if (!mkdtemp(folder))
         return 1;
     snprintf(path, sizeof path, "%s/file", folder);
-    setenv("TUTTI_URING", "0", 1);  /* a pipeline would have the rank itself wait for the memory */
+    setenv("TUTTI_URING", "0", 1);  /* a ring would have the rank itself wait for the memory */
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     return rmdir(folder) == 0 ? r : 1;
 }

@@ -23,7 +23,7 @@ enum { MIB = 1 << 20 };
 
 static char folder[64];
 
-/* liburing maps its pipelines past the C library, so that ThreadSanitizer takes two pipelines that
+/* liburing maps its rings past the C library, so that ThreadSanitizer takes two rings that
    come to lie at one address, one after the other, for one that two threads write: there the
    threads of os/transfer do it all, which is what it can check. */
 #if defined(TUTTI_TSAN)

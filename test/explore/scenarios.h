@@ -38,8 +38,8 @@ EXPLORE_SCENARIOS(S)
 
 /* What must hold of a failure by a death. */
 void barriers(int rank, tutti_comm *world);
-void lines(int rank, tutti_comm *world);
-void flats(int rank, tutti_comm *world);
+void inlines(int rank, tutti_comm *world);
+void eagers(int rank, tutti_comm *world);
 void pipelines(int rank, tutti_comm *world);
 void broadcasts(int rank, tutti_comm *world);
 void onces(int rank, tutti_comm *world);

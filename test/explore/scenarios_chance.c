@@ -12,8 +12,9 @@
 BY_CHANCE(flags3, 3, barriers, check_death, .rules = "barrier:-inf=flags", .yields = 1)
 BY_CHANCE(flags4_tso, 4, barriers, check_death, .rules = "barrier:-inf=flags", .memory = MEMORY_TSO)
 BY_CHANCE(central3, 3, barriers, check_death, .rules = "barrier:-inf=central")
-BY_CHANCE(inline4_weak, 4, lines, check_death, .memory = MEMORY_WEAK)
-BY_CHANCE(eager3_tso, 3, flats, check_death, .rules = "all_reduce:-inf=eager", .memory = MEMORY_TSO)
+BY_CHANCE(inline4_weak, 4, inlines, check_death, .memory = MEMORY_WEAK)
+BY_CHANCE(eager3_tso, 3, eagers, check_death, .rules = "all_reduce:-inf=eager",
+          .memory = MEMORY_TSO)
 BY_CHANCE(pipelined3, 3, pipelines, check_death, .rules = "all_reduce:-inf=pipelined",
           .commits = true)
 BY_CHANCE(broadcast3, 3, broadcasts, check_death, .rules = "broadcast:-inf=pipelined", .count = 20,

@@ -59,7 +59,7 @@ static void lends(int rank, tutti_comm *world)
         reduces_of(rank, world, x, COUNT, CALLS);
 }
 
-void flats(int rank, tutti_comm *world) { reduces(rank, world, SMALL, CALLS); }
+void eagers(int rank, tutti_comm *world) { reduces(rank, world, SMALL, CALLS); }
 
 void pipelines(int rank, tutti_comm *world)
 {
@@ -88,46 +88,46 @@ void broadcasts(int rank, tutti_comm *world)
         explore_failed(rank, world);
 }
 
-#define FLAT "all_reduce:-inf=eager"
-#define RING "all_reduce:-inf=pipelined"
+#define EAGER "all_reduce:-inf=eager"
+#define PIPELINED "all_reduce:-inf=pipelined"
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
 
 const struct scenario scenario_eager = {
-    .name = "eager", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good,
+    .name = "eager", .ranks = 2, .rules = EAGER, .body = eagers, .check = check_good,
     .preemptions = 3, .memory = MEMORY_TSO
 };
 const struct scenario scenario_eager_events = {
-    .name = "eager_events", .ranks = 2, .rules = FLAT, .body = flats, .check = check_death,
+    .name = "eager_events", .ranks = 2, .rules = EAGER, .body = eagers, .check = check_death,
     .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_eager_weak = {
-    .name = "eager_weak", .ranks = 2, .rules = FLAT, .body = flats, .check = check_good,
+    .name = "eager_weak", .ranks = 2, .rules = EAGER, .body = eagers, .check = check_good,
     .preemptions = 2, .memory = MEMORY_WEAK
 };
 const struct scenario scenario_eager_lent = {
-    .name = "eager_lent", .ranks = 2, .rules = FLAT, .body = lends, .check = check_good,
+    .name = "eager_lent", .ranks = 2, .rules = EAGER, .body = lends, .check = check_good,
     .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_eager_lent_events = {
-    .name = "eager_lent_events", .ranks = 2, .rules = FLAT, .body = lends, .check = check_death,
+    .name = "eager_lent_events", .ranks = 2, .rules = EAGER, .body = lends, .check = check_death,
     .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_pipelined = {
-    .name = "pipelined", .ranks = 2, .rules = RING, .body = pipelines, .commits = true,
+    .name = "pipelined", .ranks = 2, .rules = PIPELINED, .body = pipelines, .commits = true,
     .check = check_good, .preemptions = 2
 };
 const struct scenario scenario_pipelined_events = {
-    .name = "pipelined_events", .ranks = 2, .rules = RING, .body = pipelines,
+    .name = "pipelined_events", .ranks = 2, .rules = PIPELINED, .body = pipelines,
     .count = ROUNDS_2, .commits = true, .check = check_death, .preemptions = 1,
     .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_pipelined_rounds_events = {   /* a slot is written a second time */
-    .name = "pipelined_rounds_events", .ranks = 2, .rules = RING,
+    .name = "pipelined_rounds_events", .ranks = 2, .rules = PIPELINED,
     .body = one_pipeline, .commits = true, .check = check_death, .preemptions = 1,
     .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_pipelined_tso = {
-    .name = "pipelined_tso", .ranks = 2, .rules = RING, .body = pipelines, .commits = true,
+    .name = "pipelined_tso", .ranks = 2, .rules = PIPELINED, .body = pipelines, .commits = true,
     .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_inline = {
@@ -173,15 +173,15 @@ const struct scenario scenario_broadcast_events = {
         .check = check_abort, .preemptions = 2, .patience = PATIENCE_FIRST, __VA_ARGS__ \
     };
 
-DEADLINE(inline, lines, .rules = NULL)
-DEADLINE(eager, flats, .rules = FLAT)
-DEADLINE(pipelined, pipelines, .rules = RING, .count = ROUNDS_2)
+DEADLINE(inline, inlines, .rules = NULL)
+DEADLINE(eager, eagers, .rules = EAGER)
+DEADLINE(pipelined, pipelines, .rules = PIPELINED, .count = ROUNDS_2)
 DEADLINE(broadcast, broadcasts, .rules = "broadcast:-inf=pipelined", .count = 20)
 DEADLINE(broadcast_inline, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
 DEADLINE(broadcast_eager, broadcasts, .rules = "broadcast:-inf=eager", .count = 6)
-ABORT(inline, lines, .rules = NULL)
-ABORT(eager, flats, .rules = FLAT)
-ABORT(pipelined, pipelines, .rules = RING, .count = ROUNDS_2)
+ABORT(inline, inlines, .rules = NULL)
+ABORT(eager, eagers, .rules = EAGER)
+ABORT(pipelined, pipelines, .rules = PIPELINED, .count = ROUNDS_2)
 ABORT(broadcast, broadcasts, .rules = "broadcast:-inf=pipelined", .count = 20)
 ABORT(broadcast_inline, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
 ABORT(broadcast_eager, broadcasts, .rules = "broadcast:-inf=eager", .count = 6)

@@ -55,7 +55,7 @@ void barriers(int rank, tutti_comm *world)
         explore_failed(rank, world);
 }
 
-void lines(int rank, tutti_comm *world)
+void inlines(int rank, tutti_comm *world)
 {
     bool failed = false;
     for (int k = 0; k < CALLS; k++) {
@@ -113,18 +113,18 @@ const struct scenario scenario_barrier_central_events = {
     .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_inline = {
-    .name = "inline", .ranks = 2, .body = lines, .check = check_good, .preemptions = 3
+    .name = "inline", .ranks = 2, .body = inlines, .check = check_good, .preemptions = 3
 };
 const struct scenario scenario_inline_tso = {
-    .name = "inline_tso", .ranks = 2, .body = lines, .check = check_good,
+    .name = "inline_tso", .ranks = 2, .body = inlines, .check = check_good,
     .preemptions = 3, .memory = MEMORY_TSO
 };
 const struct scenario scenario_inline_weak = {
-    .name = "inline_weak", .ranks = 2, .body = lines, .check = check_good,
+    .name = "inline_weak", .ranks = 2, .body = inlines, .check = check_good,
     .preemptions = 2, .memory = MEMORY_WEAK
 };
 const struct scenario scenario_inline_events = {
-    .name = "inline_events", .ranks = 2, .body = lines, .check = check_death, .preemptions = 1,
+    .name = "inline_events", .ranks = 2, .body = inlines, .check = check_death, .preemptions = 1,
     .preemptions_event = 1, .events = EVENTS
 };
 

@@ -93,7 +93,7 @@ static void check_carried_death(void)
 }
 
 #define LINE "all_reduce:-inf=inline"
-#define RING "all_reduce:-inf=pipelined"
+#define PIPELINED "all_reduce:-inf=pipelined"
 
 const struct scenario scenario_work = {
     .name = "work", .ranks = 2, .helpers = 1, .threads = true, .rules = LINE, .body = works,
@@ -105,11 +105,11 @@ const struct scenario scenario_work_events = {
     .events = KILL | STOP | SPURIOUS | TIMER
 };
 const struct scenario scenario_work_carried = {
-    .name = "work_carried", .ranks = 2, .helpers = 1, .threads = true, .rules = RING,
+    .name = "work_carried", .ranks = 2, .helpers = 1, .threads = true, .rules = PIPELINED,
     .body = carried, .commits = true, .check = check_good, .preemptions = 2
 };
 const struct scenario scenario_work_carried_events = {
-    .name = "work_carried_events", .ranks = 2, .helpers = 1, .threads = true, .rules = RING,
+    .name = "work_carried_events", .ranks = 2, .helpers = 1, .threads = true, .rules = PIPELINED,
     .body = carried, .commits = true,
     .check = check_carried_death,
     .preemptions = 1, .preemptions_event = 1,

@@ -130,7 +130,7 @@ static void without_io_uring(void **state)
 }
 
 /* The same results through threads, and the reason is known to whoever asks. All three calls
- * forbidden, or only that a pipeline is used. */
+ * forbidden, or only that a ring is used. */
 static int files(tutti_comm *world, int rank, struct team *team)
 {
     enum { BYTES = 700001 };

@@ -125,10 +125,10 @@ WRAP(long, mbind, FAIL_MBIND, -1,
       unsigned flags),
      (at, n, mode, mask, most, flags))
 /* Weak: the library may be built without. */
-int __real_io_uring_queue_init(unsigned n, struct io_uring *pipeline, unsigned flags)
+int __real_io_uring_queue_init(unsigned n, struct io_uring *ring, unsigned flags)
     __attribute__((weak));
 WRAP(int, io_uring_queue_init, FAIL_URING, -failing.error,
-     (unsigned n, struct io_uring *pipeline, unsigned flags), (n, pipeline, flags))
+     (unsigned n, struct io_uring *ring, unsigned flags), (n, ring, flags))
 WRAP(ssize_t, process_vm_readv, FAIL_READV_OF, -1,
      (pid_t pid, const struct iovec *to, unsigned long tos, const struct iovec *from,
       unsigned long froms, unsigned long flags),

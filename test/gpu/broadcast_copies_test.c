@@ -21,7 +21,7 @@ enum { RANKS = 4, ROOT = 1, MOST = 3000001, TIMES = 2 };
 enum { W_RING };                    /* words of the page: where the root's slots lie, in lines */
 enum source { LOADED, OF_ARENA, SOURCES };
 
-/* of f32: line, line, eager, pipeline of a round, pipeline of several slots each */
+/* of f32: inline, inline, eager, pipelined of a round, pipeline of several slots each */
 static const size_t sizes[] = { 1, 3, 5000, 100003, MOST };
 static enum source source;
 

@@ -14,7 +14,7 @@
 enum { MOST = 700001 };
 enum { W_STARTED };                                  /* words of the page: a count; all have */
 
-static const size_t sizes[] = { 3, 5000, MOST };     /* line, eager, pipeline */
+static const size_t sizes[] = { 3, 5000, MOST };     /* inline, eager, pipelined */
 
 /* ---- CUDA says no on rank 1, at the nth call of a function ----------------------------------- */
 

@@ -204,7 +204,7 @@ static int body_many(tutti_comm *world, int rank)
             if (ranks[k] == rank)
                 CHECK_IS(tutti_comm_create(world, ranks, n, &c[i]), 0);
     }
-    /* The same order on all ranks: line, eager, pipelines, whose memory moves from one to
+    /* The same order on all ranks: inline, eager, pipelined, whose memory moves from one to
      * the next. */
     for (uint64_t round = 1; round <= 3; round++) {
         permute(order, many, round);

@@ -17,7 +17,7 @@ struct model_tile {
     float input_gradient[TILE][INPUT], hidden_gradient[TILE][HIDDEN];
 };
 
-/* Where each part lies in a eager buffer: weights, gradient, mean and square alike. */
+/* Where each part lies in a flat buffer: weights, gradient, mean and square alike. */
 struct parts { float *embedding, *input, *input_bias, *output, *output_bias; };
 
 static size_t count_of(size_t vocabulary)
@@ -25,11 +25,11 @@ static size_t count_of(size_t vocabulary)
     return vocabulary * EMBED + (size_t)INPUT * HIDDEN + HIDDEN + HIDDEN * vocabulary + vocabulary;
 }
 
-static struct parts parts_of(const struct model *model, float *eager)
+static struct parts parts_of(const struct model *model, float *flat)
 {
     size_t vocabulary = (size_t)model->vocabulary;
     struct parts parts;
-    parts.embedding = eager;                                        /* [vocabulary][EMBED] */
+    parts.embedding = flat;                                        /* [vocabulary][EMBED] */
     parts.input = parts.embedding + vocabulary * EMBED;             /* [INPUT][HIDDEN] */
     parts.input_bias = parts.input + (size_t)INPUT * HIDDEN;        /* [HIDDEN] */
     parts.output = parts.input_bias + HIDDEN;                       /* [HIDDEN][vocabulary] */

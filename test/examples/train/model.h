@@ -1,7 +1,7 @@
 /* Job: a small language model, in plain loops: the last CONTEXT characters -> the next one.
  *     embedding of each character (EMBED) -> one layer of HIDDEN tanh -> softmax over the
  *     vocabulary; learnt by Adam.
- * Never: knows that there are ranks. All weights lie in one eager buffer, all gradients in another:
+ * Never: knows that there are ranks. All weights lie in one flat buffer, all gradients in another:
  *        one all_reduce. */
 #ifndef TRAIN_MODEL_H
 #define TRAIN_MODEL_H
