@@ -221,7 +221,7 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(comm, site);
+    uint32_t number = guard_site(comm, site);
     /* what is too long is looked up once, by check_data */
     if (call || count > FAST_BYTES || !fast_may(comm))
         return all_reduce_any(comm, number, send, recv, count, type, op, call);

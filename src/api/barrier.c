@@ -42,7 +42,7 @@ int tutti_barrier_at(const char *site, tutti_comm *comm, const tutti_call *call)
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(comm, site);
+    uint32_t number = guard_site(comm, site);
     if (call)
         r = call->stream ? guard_refuse(comm, KIND_BARRIER, number,
                                         "call.stream is for device buffers; a barrier has none")

@@ -69,7 +69,7 @@ static inline __attribute__((always_inline)) int collective(const char *site, tu
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(comm, site);
+    uint32_t number = guard_site(comm, site);
     if (!call && collective_again(comm, c, kind))
         return guard_leave(comm, run_collective(comm, c, kind, number, NULL));
     return collective_entered(comm, c, kind, number, call);

@@ -33,7 +33,7 @@ int tutti_comm_split_at(const char *site, tutti_comm *parent, int color, int key
     int r = guard_enter(parent);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(parent, site);
+    uint32_t number = guard_site(parent, site);
     if (!comm)
         return guard_leave(parent,
                            guard_refuse(parent, KIND_SPLIT, number,
@@ -78,7 +78,7 @@ int tutti_comm_create_at(const char *site, tutti_comm *parent, const int ranks[]
     int r = guard_enter(parent);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(parent, site);
+    uint32_t number = guard_site(parent, site);
     if (comm)
         *comm = NULL;
     r = create_check(parent, number, ranks, size, comm);
@@ -182,7 +182,7 @@ int tutti_finalize_at(const char *site, tutti_comm *world)
     if (!queue_under_way(world) && !load_acquire32(&world->engine.busy)) {
         uint64_t tick = clock_tick();       /* peers that wait for us later read where we left */
         journal_begin(&world->watch, 0, fingerprint_make(KIND_FINALIZE, 0, 0, 0, 0), 0,
-                      comm_site(world, site), tick);
+                      guard_site(world, site), tick);
         journal_end(&world->watch, 0, tick);
     }
     return world_close(world);

@@ -28,7 +28,7 @@ static int disk_enter(const char *site, struct tutti_comm *comm, struct coll *c,
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    *number = comm_site(comm, site);
+    *number = guard_site(comm, site);
     check_describe(c, NULL, NULL, bytes, TUTTI_U8, TUTTI_SUM, 0);
     r = guard_call(comm, kind, *number, call);
     if (r == 0 && call && call->stream)

@@ -91,7 +91,7 @@ int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    uint32_t where = comm_site(comm, site), number;
+    uint32_t where = guard_site(comm, site), number;
     if (!fn || !op)
         return guard_leave(comm,
                            guard_refuse(comm, KIND_OP_CREATE, where, "the %s is NULL",
@@ -112,7 +112,7 @@ int tutti_op_free_at(const char *site, tutti_op *op, tutti_comm *comm)
         return r;
     uint32_t number = op ? (uint32_t)*op - TUTTI_OP_USER : UINT32_MAX;
     if (number >= comm->api.ops_room || !comm->api.ops[number].fn)
-        r = guard_refuse(comm, KIND_OP_CREATE, comm_site(comm, site), "op_free: %s",
+        r = guard_refuse(comm, KIND_OP_CREATE, guard_site(comm, site), "op_free: %s",
                          op ? "this is no operation of this comm" : "the address is NULL");
     else if (queue_under_way(comm)) {
         comm_explain(comm,

@@ -12,7 +12,7 @@ static int order_enter(struct tutti_comm *comm, enum kind kind, const char *site
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    *number = comm_site(comm, site);
+    *number = guard_site(comm, site);
     if (call && call->work)
         r = guard_refuse(comm, kind, *number, "call.work: this call cannot be left under way");
     if (r == 0)
@@ -62,7 +62,7 @@ int tutti_first_end_at(const char *site, const char *key, int error, tutti_comm 
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(comm, site);
+    uint32_t number = guard_site(comm, site);
     if (comm_callback == comm)                      /* from `done` */
         return guard_leave(comm, -EDEADLK);
     if (!key || !*key)
@@ -89,7 +89,7 @@ int tutti_turn_end_at(const char *site, tutti_comm *comm)
         return r;
     return guard_leave(comm,
                        comm_callback == comm ? -EDEADLK
-                                             : order_turn_end(comm, comm_site(comm, site)));
+                                             : order_turn_end(comm, guard_site(comm, site)));
 }
 
 uint64_t tutti_seed_at(const char *site, uint64_t base, const tutti_comm *comm)

@@ -152,7 +152,7 @@ int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type ty
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    struct note note = { .peer = to, .tag = tag, .type = type, .site = comm_site(comm, site) };
+    struct note note = { .peer = to, .tag = tag, .type = type, .site = guard_site(comm, site) };
     if (fast_letter(comm, call) && tag >= 0 && fast_plain(comm, &note, buf, count)
         && send_now(comm->p2p, &note, buf))
         return fast_done(comm, KIND_SEND, &note, count);
@@ -166,7 +166,7 @@ int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, in
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    struct note note = { .peer = from, .tag = tag, .type = type, .site = comm_site(comm, site) };
+    struct note note = { .peer = from, .tag = tag, .type = type, .site = guard_site(comm, site) };
     bool fast = fast_letter(comm, call) && (tag >= 0 || tag == TUTTI_ANY)
         && fast_plain(comm, &note, buf, count);
     if (fast && p2p_well(comm->p2p, TUTTI_ANY) && match_now(comm->p2p, &note, buf, got))
@@ -184,7 +184,7 @@ int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutt
         return r;
     post_describe(&post, KIND_PROBE, from, tag, TUTTI_U8, 0);
     post.got = got;
-    return call_letter(comm_site(comm, site), &post, NULL, comm, call);
+    return call_letter(guard_site(comm, site), &post, NULL, comm, call);
 }
 
 int tutti_send(const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm,

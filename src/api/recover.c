@@ -12,7 +12,7 @@ int tutti_comm_agree_at(const char *site, tutti_comm *comm, int *flag)
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(comm, site);
+    uint32_t number = guard_site(comm, site);
     if (!flag)
         return guard_leave(comm,
                            guard_refuse(comm, KIND_AGREE, number,
@@ -29,7 +29,7 @@ int tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm
     int r = guard_enter(broken);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(broken, site);
+    uint32_t number = guard_site(broken, site);
     if (!comm)
         return guard_leave(broken,
                            guard_refuse(broken, KIND_SHRINK, number,

@@ -41,7 +41,7 @@ static int call_open(struct store_call *c, struct tutti_comm *comm, enum kind ki
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    *c = (struct store_call){ .comm = comm, .kind = kind, .site = comm_site(comm, site) };
+    *c = (struct store_call){ .comm = comm, .kind = kind, .site = guard_site(comm, site) };
     size_t bytes = key ? strnlen(key, STORE_KEY_MOST + 1) : 0;
     if (bytes == 0)
         return guard_leave(comm,

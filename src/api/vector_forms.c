@@ -18,7 +18,7 @@ static int uneven(const char *site, tutti_comm *comm, struct coll *c, enum kind 
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    uint32_t number = comm_site(comm, site);
+    uint32_t number = guard_site(comm, site);
     if (kind != KIND_ALL_REDUCE_MANY)
         c->lists.n = (int)comm->watch.size;
     r = check_data(comm, c, kind, number, call);
@@ -102,10 +102,10 @@ static int many_refuse(const char *site, tutti_comm *comm, const tutti_call *cal
     if (r < 0)
         return r;
     if (error == -ENOMEM)
-        guard_fail(comm, KIND_ALL_REDUCE_MANY, comm_site(comm, site), error,
+        guard_fail(comm, KIND_ALL_REDUCE_MANY, guard_site(comm, site), error,
                    "no memory for the list of %d buffers", buffers);
     else
-        guard_refuse(comm, KIND_ALL_REDUCE_MANY, comm_site(comm, site),
+        guard_refuse(comm, KIND_ALL_REDUCE_MANY, guard_site(comm, site),
                      buffers < 0 ? "%d buffers; expected 0 or more"
                                  : "the list of %d counts is NULL",
                      buffers);

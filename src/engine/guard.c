@@ -164,3 +164,10 @@ int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
     }
     return 0;
 }
+
+uint32_t guard_site_slow(struct tutti_comm *comm, const char *site)
+{
+    struct site_seen *seen = &comm->engine.sites[((uintptr_t)site >> 3) % SITE_CACHE];
+    *seen = (struct site_seen){ site, arena_site(&comm->world->arena, site) };
+    return seen->number;
+}

@@ -1,6 +1,6 @@
 /* Job: what every public function does first and last: is this the rank, is the comm free, is it
  *      whole, what is odd about it today.
- * Owns: tutti_comm.engine.busy.
+ * Owns: tutti_comm.engine.busy, tutti_comm.engine.sites.
  * Never: what the function is for. */
 #ifndef TUTTI_ENGINE_GUARD_H
 #define TUTTI_ENGINE_GUARD_H
@@ -14,7 +14,7 @@ void guard_stranger(struct tutti_comm *comm);
 void guard_aside(const struct tutti_comm *comm);
 int guard_busy(struct tutti_comm *comm);
 int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
-/* freeing comm would direct the ground from under the callback this thread is in */
+/* Is this thread in a callback of comm? Freeing comm would free what it runs on. */
 bool guard_nested(const struct tutti_comm *comm);
 
 /* First of all: a call that fails leaves no handle. */
@@ -46,6 +46,14 @@ static inline int guard_enter(struct tutti_comm *comm)
         return guard_busy(comm);
     store_relaxed32(&comm->engine.busy, 1);                 /* relaxed: as above */
     return 0;
+}
+
+/* The number of a call site. Of the last ones it is cached. */
+uint32_t guard_site_slow(struct tutti_comm *comm, const char *site);
+static inline uint32_t guard_site(struct tutti_comm *comm, const char *site)
+{
+    struct site_seen *seen = &comm->engine.sites[((uintptr_t)site >> 3) % SITE_CACHE];
+    return seen->site == site ? seen->number : guard_site_slow(comm, site);
 }
 
 static inline int guard_leave(struct tutti_comm *comm, int result)

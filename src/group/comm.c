@@ -184,13 +184,6 @@ void comm_aborted(struct tutti_comm *comm)
         sched_yield();
 }
 
-uint32_t comm_site_slow(struct tutti_comm *comm, const char *site)
-{
-    struct site_seen *seen = &comm->sites[((uintptr_t)site >> 3) % SITE_CACHE];
-    *seen = (struct site_seen){ site, arena_site(&comm->world->arena, site) };
-    return seen->number;
-}
-
 void comm_give_up(struct tutti_comm *comm, const char *reason)
 {
     struct member *mine = comm->watch.mine;

@@ -194,6 +194,7 @@ struct tutti_comm {
         bool pumping;                  /* who advances the queue has left the lock to call `done` */
         struct fault faults[FAULTS_MAX];
         int fault_count;
+        struct site_seen sites[SITE_CACHE];      /* of calls, by address */
     } engine;
     struct {
         const struct algorithm *gate;  /* its barrier, the gate of all one-phase algorithms */
@@ -232,7 +233,6 @@ struct tutti_comm {
     struct p2p *p2p;                   /* NULL until the first use. Set under the world's lock */
     shared32 aborting;                 /* comm_abort calls running on this handle */
     bool crowded;                      /* this comm has more ranks than there are CPUs */
-    struct site_seen sites[SITE_CACHE];
     struct world *world;
     struct tutti_comm *next;
     uint64_t birth;
@@ -303,14 +303,6 @@ int   comm_touch(void *at, size_t bytes, struct fresh *f);
 static inline uint64_t comm_earns(const struct tutti_comm *comm, size_t bytes)
 {
     return bytes * comm->world->staged_less / (STAGE_EARNS * 1024);
-}
-
-/* The site's number, by the handle's little cache. */
-uint32_t comm_site_slow(struct tutti_comm *comm, const char *site);
-static inline uint32_t comm_site(struct tutti_comm *comm, const char *site)
-{
-    struct site_seen *seen = &comm->sites[((uintptr_t)site >> 3) % SITE_CACHE];
-    return seen->site == site ? seen->number : comm_site_slow(comm, site);
 }
 
 /* The report. Several threads may fail at once on a comm, and others read meanwhile: each composes

@@ -60,7 +60,7 @@ static int played(tutti_comm *world, uint64_t *x, uint64_t *y, struct device_cal
     struct coll c;
     check_describe(&c, x, y, elements(), TUTTI_U64, TUTTI_SUM, 0);
     int r = guard_enter(world);
-    uint32_t site = comm_site(world, "explore");
+    uint32_t site = guard_site(world, "explore");
     if (r == 0)
         r = check_data(world, &c, KIND_ALL_REDUCE, site, NULL);
     if (r == 0 && d) {

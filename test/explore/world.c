@@ -3,6 +3,7 @@
 #include "explore/engine.h"
 
 #include "api/world.h"
+#include "engine/guard.h"
 #include "group/assemble.h"
 #include "group/join.h"
 #include "group/seat.h"
@@ -53,7 +54,7 @@ void world_open(const struct scenario *s)
         must(world_begin(world, &copy, world_making, -1, &o, 1, &why), "world", &why);
         (*world)->world->yield_ticks = 0;
         (*world)->watch.budget = (struct wait_budget){ 0, s->yields, 0, 0 };
-        comm_site(*world, "explore");  /* interned before, so that runs need not */
+        guard_site(*world, "explore");  /* interned before, so that runs need not */
         pages_watch((*world)->world->fork_page, 4096);
     }
     for (int p = 0; p < s->ranks; p++)

@@ -88,7 +88,7 @@ int dummy_call(tutti_comm *comm, enum kind kind, const void *send, void *recv, s
     int r = guard_enter(comm);
     if (r < 0)
         return r;
-    uint32_t site = comm_site(comm, "dummy_device.c:1");
+    uint32_t site = guard_site(comm, "dummy_device.c:1");
     r = check_data(comm, &c, kind, site, call);
     if (r == 0)
         r = check_buffers(comm, &c, kind, site);
