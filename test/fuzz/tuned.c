@@ -21,9 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(is == TUNED_HERE || (taken[0] == 0 && why.used > 0));
     if (is == TUNED_HERE) {
         char laid[2 * RULES_TEXT];
-        snprintf(laid, sizeof laid, "%s|reduce:-4k=flat", taken);
+        snprintf(laid, sizeof laid, "%s|reduce:-4k=eager", taken);
         FUZZ_MUST(strlen(laid) < RULES_TEXT && select_layers(&rules, laid, &why) == 0);
-        FUZZ_MUST(!strcmp(select_algorithm(&rules, KIND_REDUCE, false, 4096)->name, "flat"));
+        FUZZ_MUST(!strcmp(select_algorithm(&rules, KIND_REDUCE, false, 4096)->name, "eager"));
         FUZZ_MUST(select_algorithm(&rules, KIND_REDUCE, true, SIZE_MAX));
     }
     text_clear(&why);

@@ -97,7 +97,7 @@ static int run_threads(int size, struct plan *plan)
 static void run_world(struct plan *plan)
 {
     static const char *const firsts[] = { "0", "1073741700", "4294967200" },
-                             *const algorithms[] = { NULL, NULL, "ring", "flat", "line" };
+                             *const algorithms[] = { NULL, NULL, "pipelined", "eager", "inline" };
     static const char *const gates[] = { NULL, "flags", "central" };
     uint64_t seed = plan->seed;
     int ranks = soak_below(&seed, 5) ? 8 + (int)soak_below(&seed, 5)
