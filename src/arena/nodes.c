@@ -8,7 +8,7 @@
  * would be one mapping a member in the process that makes the comm, of some 65,000 that a process
  * may have. A loaded file is read by all ranks, whichever of them has fetched which stripe from the
  * disk, and mostly by all from its beginning at the same time: with each stripe on the node of
- * whoever fetched it they would all direct at one node, then at the next. Header and seats are a
+ * whoever fetched it they would all read from one node, then at the next. Header and seats are a
  * few pages, made before it is known who comes; the header is read in private copies, the seats
  * once in a while.
  *

@@ -147,7 +147,7 @@ static const struct feature {
       "what lies at an address is read from the whole table, as text", NULL },
     { "process_vm_readv", "3.2", has_readable, "addresses are believed and not tried first", NULL },
     { "reading of peers", "3.2", has_reach,
-      "algorithms of the name direct go by the arena, as pipeline does", NULL },
+      "algorithms of the name direct go by the arena, as pipelined does", NULL },
     { "cachestat", "6.5", has_cachestat, "a read that may not wait tells whether a file is cached",
       NULL },
 };

@@ -34,10 +34,10 @@
 /* What several rows say of themselves. */
 #define EAGER_HELP "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
 #define PIPELINE_HELP \
-    "pipelines of chunks, or straight from buffers in the arena: written once, read once by each " \
+    "queues of chunks, or straight from buffers in the arena: written once, read once by each " \
     "who takes; any size"
-#define PAIRS_HELP "counts compared by pairs, then pipelines of chunks; 2 waits; any size"
-#define DIRECT_HELP "private memory is read where it lies, written once; else as pipeline"
+#define PAIRS_HELP "counts compared by pairs, then queues of chunks; 2 waits; any size"
+#define DIRECT_HELP "private memory is read where it lies, written once; else as pipelined"
 
 const struct algorithm algorithm_table[] = {
     /* The ranks' say on whether they can make an operation of the caller's: the largest errno. No
@@ -87,7 +87,7 @@ const struct algorithm algorithm_table[] = {
       .kind = KIND_BROADCAST,
       .most = SIZE_MAX,
       .advance = pipeline_move_advance,
-      .help = "the root's pipeline of chunks: written once, read once by each; any size" },
+      .help = "the root's queue of chunks: written once, read once by each; any size" },
     { .name = "direct",
       .kind = KIND_BROADCAST,
       .most = SIZE_MAX,
@@ -115,7 +115,7 @@ const struct algorithm algorithm_table[] = {
       .kind = KIND_REDUCE,
       .most = SIZE_MAX,
       .advance = pipeline_reduce_advance,
-      .help = "pipelines of chunks: each rank folds 1/N of it, the root collects; any size" },
+      .help = "queues of chunks: each rank folds 1/N of it, the root collects; any size" },
     { .name = "direct",
       .kind = KIND_REDUCE,
       .most = SIZE_MAX,
@@ -123,7 +123,7 @@ const struct algorithm algorithm_table[] = {
       .direct = true,
       .help = DIRECT_HELP },
 
-    /* All_reduce. By eager one wait, one copy in, N reads: the fastest for what fits the caches;
+    /* All_reduce. Eager takes one wait, one copy in, N reads: the fastest for what fits the caches;
      * above that the pipeline does less work per rank. The lines stay as they are until the reader
      * returns: their owner may not store the operation after the next before we have arrived at
      * the next. */
@@ -147,7 +147,7 @@ const struct algorithm algorithm_table[] = {
       .kind = KIND_ALL_REDUCE,
       .most = SIZE_MAX,
       .advance = pipeline_all_reduce_advance,
-      .help = "pipelines of chunks: each rank folds 1/N of it; pipelined, any size" },
+      .help = "queues of chunks: each rank folds 1/N of it; pipelined, any size" },
     { .name = "direct",
       .kind = KIND_ALL_REDUCE,
       .most = SIZE_MAX,
@@ -168,7 +168,7 @@ const struct algorithm algorithm_table[] = {
       .kind = KIND_ALL_REDUCE_MANY,
       .most = SIZE_MAX,
       .advance = pipeline_all_reduce_advance,
-      .help = "pipelines of chunks over all buffers: each rank folds 1/N of it; any size" },
+      .help = "queues of chunks over all buffers: each rank folds 1/N of it; any size" },
     { .name = "direct",
       .kind = KIND_ALL_REDUCE_MANY,
       .most = SIZE_MAX,
@@ -198,7 +198,7 @@ const struct algorithm algorithm_table[] = {
       .kind = KIND_REDUCE_SCATTER,
       .most = SIZE_MAX,
       .advance = pipeline_move_advance,
-      .help = "pipelines of chunks, each rank folds its own block; any size" },
+      .help = "queues of chunks, each rank folds its own block; any size" },
     { .name = "direct",
       .kind = KIND_REDUCE_SCATTER,
       .most = SIZE_MAX,
@@ -217,7 +217,7 @@ const struct algorithm algorithm_table[] = {
       .kind = KIND_REDUCE_SCATTER_V,
       .most = SIZE_MAX,
       .advance = pipeline_move_advance,
-      .help = "pipelines of chunks, each rank folds its own block; any size" },
+      .help = "queues of chunks, each rank folds its own block; any size" },
     { .name = "direct",
       .kind = KIND_REDUCE_SCATTER_V,
       .most = SIZE_MAX,
@@ -407,7 +407,7 @@ const struct algorithm algorithm_table[] = {
       .kind = KIND_SCAN,
       .most = SIZE_MAX,
       .advance = pipeline_move_advance,
-      .help = "pipelines of chunks, each folds those of the lower ranks; any size" },
+      .help = "queues of chunks, each folds those of the lower ranks; any size" },
     { .name = "direct",
       .kind = KIND_SCAN,
       .most = SIZE_MAX,
@@ -432,7 +432,7 @@ const struct algorithm algorithm_table[] = {
       .kind = KIND_EXSCAN,
       .most = SIZE_MAX,
       .advance = pipeline_move_advance,
-      .help = "pipelines of chunks, each folds those of the lower ranks; any size" },
+      .help = "queues of chunks, each folds those of the lower ranks; any size" },
     { .name = "direct",
       .kind = KIND_EXSCAN,
       .most = SIZE_MAX,

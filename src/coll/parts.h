@@ -1,6 +1,6 @@
 /* Job: who gives which block of elements to whom, for every collective that moves blocks.
  * Owns: nothing.
- * Never: how a block travels (line, eager, pipeline).
+ * Never: how a block travels (inline, eager, pipelined).
  *
  * Block (from -> to). SAME: a rank gives one block to all who take; EACH: one of its own to
  * each rank. A rank that folds takes all its blocks into one; the others take each into a place

@@ -17,8 +17,8 @@
  * E18 consumed: a rank has read all it needs of a round, then stores consumed (release): the
  *    licence to overwrite that round's slots, and, at the operation's total, the owner's leave to
  *    return with a buffer that was read in place.
- * E22 given: of an operation of uneven parts or one that direct: what the rank gives is in the
- *     arena, and what it direct is taken, then given (release); a reader (acquire) needs it no
+ * E22 given: of an operation of uneven parts or a direct one: what the rank gives is in the
+ *     arena, and what it takes is taken, then given (release); a reader (acquire) needs it no
  *     more. Of a small one what is lent (coll.h) is read, then given. */
 #ifndef TUTTI_COLL_PIPELINE_H
 #define TUTTI_COLL_PIPELINE_H
@@ -113,7 +113,7 @@ static inline struct place pipeline_may_lie(const struct coll *c, const void *at
                                                           : cma_place(c, at, bytes);
     return far.at ? far : place;
 }
-/* Of a place as it is published: a far one is none in an operation that direct nothing. */
+/* Of a place as it is published: a far one is none in an operation that reads nothing directly. */
 static inline struct place pipeline_known(const struct coll *c, struct place place)
 {
     return cma_is(place.at) && c->cma.may != CMA_YES ? (struct place){ 0, 0, 0 } : place;

@@ -1,7 +1,7 @@
 /* Job: what a rank takes in a collective that moves blocks, out of wherever it lies to
  *      where it belongs.
  * Owns: coll.kept.
- * Never: who gives what to whom (parts.h), how it travels (line, eager, pipeline). */
+ * Never: who gives what to whom (parts.h), how it travels (inline, eager, pipelined). */
 #ifndef TUTTI_COLL_TAKE_H
 #define TUTTI_COLL_TAKE_H
 

@@ -126,7 +126,7 @@ static void progress_gather(struct world *world, struct round *r)
 }
 
 /* Where the ranks need all CPUs, each ringing for this thread takes one away from a rank. There it
-   looks by itself for a while after there was something to do, and who sees that need not pipeline
+   looks by itself for a while after there was something to do, and who sees that need not ring
    (progress_tell): it will look, or its store of naps comes before that look of theirs. */
 static void round_nap(struct progress *p, struct round *r)
 {
@@ -142,7 +142,7 @@ static void round_nap(struct progress *p, struct round *r)
         store_release32(&p->naps, 1);
 }
 
-/* bell: as it was at the door; who pipelines after that ends this round. */
+/* bell: as it was at the door; who rings after that ends this round. */
 static void progress_round(struct world *world, uint32_t bell)
 {
     struct progress *p = world->progress;

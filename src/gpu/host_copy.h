@@ -1,4 +1,4 @@
-/* Job: device buffers in the collectives of one phase (line, eager, same): copies of them in host
+/* Job: device buffers in the collectives of one phase (inline, eager, same): copies of them in host
  *      memory take part in their place.
  * Owns: the streams' bounce memory while the operation runs.
  * Never: what the algorithm does with the copies; it does not know. */

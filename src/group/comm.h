@@ -76,7 +76,7 @@ struct world {
     uint64_t pipelines_used;           /* operations of this rank that went through pipelines */
     /* staging of closed comms that peers may still read (comm.c) */
     struct drain *drains;
-    /* can pipelines of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
+    /* can rings of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
     shared32 ring_futex;
     struct world *next;                /* in the process's list (api/life) */
 };

@@ -42,7 +42,7 @@ int timed_wait_sleep_any(struct timed_wait *p, shared64 *word, uint64_t seen, sh
  * *from moves on: who is gone stays so. */
 struct seat *timed_wait_other(const struct timed_wait *p, uint32_t *from);
 
-/* The same for callers who have a bell: they have declared themselves to those who pipeline, read
+/* The same for callers who have a bell: they have declared themselves to those who ring, read
    it, and looked at everything once more. about: TUTTI_ANY is whoever of the comm. They take their
    declaration back after it. */
 int timed_wait_doze(struct timed_wait *p, shared32 *bell, uint32_t seen, int about,

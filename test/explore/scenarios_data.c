@@ -1,4 +1,4 @@
-/* What moves data beyond the arrival lines: slots, pipelines of chunks (of 64 bytes here, two slots
+/* What moves data beyond the arrival lines: slots, queues of chunks (of 64 bytes here, two slots
  * deep: base/tiny.h), broadcasts. */
 #include "explore/scenarios.h"
 
