@@ -1,11 +1,11 @@
-/* Job: one rank's view of a comm while it waits there: where everybody's words are, and what an
- *      operation asks of them.
+/* Job: one rank's view of a comm: where the words of all ranks are, what an operation asks of them,
+ *      how a rank arrives and looks.
  * Owns: private flags and scratch of this rank; in the arena its own member.
- * Never: how comms are made (group/), what an operation computes (coll/).
+ * Never: how comms are made (group/), what an operation computes (coll/), waiting (drive.h).
  *
- * E74 ended: a rank has read all it will ever read of a collective, then stores ended (release);
- *    who waits for it to have read loads ended (acquire) and goes on. Nobody is woken by it: where
- *    all goes well E18 has said so before. */
+ * E74 ended: a rank has read all that it will read of a collective, then stores ended (release). A
+ *    peer whose buffer it read loads ended (acquire) and goes on. Nobody is woken by it, since E18
+ *    says the same before where all goes well. */
 #ifndef TUTTI_WATCH_WATCH_H
 #define TUTTI_WATCH_WATCH_H
 
@@ -15,9 +15,9 @@
 
 struct threads;                        /* threads.h */
 
-/* A deadline in ns; < 0: none. One that a caller gave to a call, a comm or the options ends its
-   wait by itself. The built-in one can be told from all of these: 30 minutes that a caller gave are
-   a nanosecond more. */
+/* Deadlines are in ns; < 0: none. A deadline that a caller gave (to a call, a comm, the options)
+   ends its wait by itself, and counts in the search for cycles. The built-in one does not. So that
+   the two differ, 30 minutes that a caller gave are stored as a nanosecond more. */
 #define TIMEOUT_BUILT_IN INT64_C(1800000000000)
 static inline int64_t timeout_give(int ms)
 {
@@ -30,13 +30,13 @@ static inline bool timeout_given(int64_t timeout_ns)
     return timeout_ns >= 0 && timeout_ns != TIMEOUT_BUILT_IN;
 }
 
-/* What a rank does for others while it waits for them, after each slice of a sleep: the world's; on
- * is set once it has something to do. */
+/* What a rank does for others after each slice of a sleep. One for each world. on: there is
+ * something to do. */
 struct meanwhile { shared32 on; void (*run)(void *arg); void *arg; };
 
-/* What a comm in the making looks at besides its own words: can those who are missing still
-   come? ended: they cannot, and mine->why says why; it leaves in news_seen and verdict_seen what
-   it has seen. */
+/* What a wait for the making of a comm looks at besides its own words, on the parent.
+   ended(): the missing ranks cannot come any more, and mine->why says why. It stores what it has
+   seen in news_seen and verdict_seen. */
 struct beyond {
     shared32 *news;
     shared64 *verdict;
@@ -49,10 +49,10 @@ struct watch {
     struct member *members;           /* [size] */
     struct member *mine;
     uint32_t me, size;
-    /* [2] of the member that this one looks for first: 0, or 1 for 0 itself; of one
-     * alone its own */
+    /* [2] arrival lines of the first peer to look for: rank 0, or rank 1 on rank 0; its own where
+     * it is alone */
     struct arrival *first;
-    /* ATTENTION_ bits; 0 on the fast path. Any thread of this process, by fetch_or and fetch_and */
+    /* ATTENTION_ bits; 0 on the fast path. Written by any thread of this process */
     shared32 attention;
     struct wait_budget budget;
     const struct wait_ways *ways;
@@ -60,32 +60,31 @@ struct watch {
     struct seat **seats;              /* [size]: each member's seat */
     uint32_t *seen;                   /* [size] scratch: alive words at the last look */
     uint8_t  *gone;                   /* [size] scratch: enum gone at the last look */
-    /* [ranks of the world] the world's: `struct kept` of their processes, opened when first asked
-     * for; 0 none yet */
+    /* [ranks of the world] of the world: `struct kept` of each process, opened at first use; 0:
+     * none yet */
     shared64 *handles;
-    /* [size] sticky: found dead without a mark; by any thread of this rank */
+    /* [size] 1: found dead without a mark, for good. Written by any thread of this rank */
     shared8  *lost;
-    /* at the last look the operation had succeeded, and only readers of its buffers were
-     * waited for */
+    /* at the last look the operation had succeeded: only readers of its buffers are waited for */
     bool     over;
-    uint32_t pause_ticks;             /* what a pause costs here */
+    uint32_t pause_ticks;             /* cost of a pause, in ticks of the clock */
     uint32_t news_seen;
-    /* time that slices took too long (a suspended machine): no deadline counts it */
+    /* by how much slices took too long (a suspended machine); no deadline counts it */
     uint64_t excused_ns;
-    uint64_t failed;                  /* the verdict this rank failed by; 0 none */
-    /* TUTTI_VERIFY: each arrival says what has come out so far … */
+    uint64_t failed;                  /* the verdict by which this rank failed; 0: none */
+    /* TUTTI_VERIFY: each arrival carries `outcome` */
     bool     verify;
-    /* … by this digest of all results that all ranks must have alike */
+    /* digest of all results so far that must be the same on all ranks */
     uint64_t outcome;
     int64_t  timeout_ns, warn_ns;     /* of this rank's operations; < 0: never */
     int    (*interrupt)(void *arg);
     void    *interrupt_arg;
     const char *name;                 /* "world", "comm 3": for reports */
     const struct meanwhile *meanwhile;        /* NULL: nothing */
-    /* NULL: nothing. Looked at after the quit bits, before who is gone: one who aborted there and
-     * left has aborted */
+    /* NULL: nothing. Looked at after the quit bits and before the gone ranks: a rank that aborted
+     * and left has aborted */
     struct beyond *beyond;
-    /* the world's; NULL: what waits here is not looked at by watch/cycle */
+    /* of the world; NULL: watch/cycle does not look at waits here */
     struct threads *threads;
 };
 
@@ -96,27 +95,26 @@ enum attention {
 };
 enum gone { GONE_NO, GONE_DIED, GONE_LEFT };
 
-/* What operation seq asks of all ranks before it may succeed: C(k) of the protocol
- * in watch/verdict.h. */
+/* What operation seq asks of all ranks before it may succeed: C(k) of watch/verdict.h. */
 struct claim {
     uint64_t seq, descriptor;
-    uint64_t count;                   /* whole, when the descriptor holds a hash */
-    /* offset in struct member of the word that a committer's last contribution raises; 0:
-     * arrival is all */
+    uint64_t count;                   /* compared where the descriptor holds only a hash of it */
+    /* offset in struct member of the word that a committer raises last; 0: the arrival is enough */
     size_t   commit_at;
     uint64_t commit;                  /* … to at least this */
     int      committer;               /* that rank alone; -1: every rank */
-    /* rank + 1 that this rank has found to do something else than its descriptor says; 0 none */
+    /* rank + 1 of a peer that does something else than its descriptor says; 0: none found */
     uint32_t differs;
-    /* what a rank gives goes when it goes: until C(k) holds it needs every rank, also one that has
-     * done its part */
+    /* what a rank gives is lost when it ends: until C(k) holds every rank must live, also one that
+     * has done its part */
     bool     whole;
 };
 
-/* What a rank waits for. owner: whose word it is, -1 the comm's (sense). leave: over as well
-   when its owner is gone (it will read no more). own: for a thing of this rank's own, a device
-   or a disk, and for no other rank. poll: of which no word tells: advance is called again and
-   again (watch_poll). */
+/* What a rank waits for: *word >= value.
+   owner  the rank whose word it is; -1: the comm's (sense)
+   leave  the wait ends as well when its owner is gone, since it reads no more then
+   own    it is for a device or a disk of this rank, and for no other rank
+   poll   no word tells the end: advance is called again and again (watch_poll) */
 struct wait { shared64 *word; uint64_t value; int owner; bool leave, poll, own; };
 
 /* Until p's word has reached value. */
@@ -132,25 +130,26 @@ static inline struct wait wait_for_or_gone(shared64 *word, uint64_t value, uint3
 
 enum { WAITING = 0, DONE = 1 };
 
-/* An operation under way. An algorithm extends it (first member) and never waits: advance does what
-   it can, and returns DONE or WAITING with `wait` set; a negative errno only before its arrival. */
+/* An operation under way. An algorithm extends it (first member) and never waits. advance does what
+   it can. It returns DONE, or WAITING with `wait` set, or, only before the arrival, a negative
+   errno. */
 struct op {
     struct watch *watch;
     struct claim claim;
     struct wait wait;
     int    (*advance)(struct op *op);
-    uint32_t site, next;              /* next: the first rank whose arrival has not been seen */
+    uint32_t site;
+    uint32_t next;                    /* first rank whose arrival has not been seen */
     int64_t  timeout_ns;              /* < 0: none */
     bool     keep;                    /* the deadline breaks nothing */
     bool     late;                    /* … and has passed */
     bool     began;                   /* the fields below are set */
     int      slices, warned;
-    uint64_t began_ns, excused_ns;    /* when it was called, and what had been excused by then */
+    uint64_t began_ns;                /* when it was called */
+    uint64_t excused_ns;              /* watch.excused_ns at that time */
     bool     waited;                  /* it went through a wait of drive.h */
-    /* looks while a device or a disk was waited for; set with began */
-    uint32_t polls;
-    /* spent on the fast path before that: waiting too short to be worth reading the time */
-    uint32_t pauses;
+    uint32_t polls;                   /* looks at a device or a disk; set with began */
+    uint32_t pauses;                  /* on the fast path, where the time is not read */
 };
 
 static inline void watch_meanwhile(const struct watch *w)
@@ -159,7 +158,7 @@ static inline void watch_meanwhile(const struct watch *w)
         w->meanwhile->run(w->meanwhile->arg);
 }
 
-/* Whose view this is: member `me` of so many. */
+/* This is the view of member `me` of `size`. */
 static inline void watch_begin(struct watch *w, struct member *members, uint32_t me, uint32_t size)
 {
     w->members = members;
@@ -169,8 +168,8 @@ static inline void watch_begin(struct watch *w, struct member *members, uint32_t
     w->first = members[size > 1 && me == 0].arrival;
 }
 
-/* By what this rank looked up when it opened the comm: not by the slot, over which a peer may have
- * written since. */
+/* p's rank in the world. From what this rank looked up when it opened the comm, since a peer may
+ * have written over the slot. */
 static inline uint32_t watch_world_rank(const struct watch *w, uint32_t p)
 {
     return (uint32_t)(w->seats[p] - w->arena->seats);
@@ -181,9 +180,9 @@ static inline struct arrival *watch_arrival(const struct watch *w, uint32_t p, u
     return &w->members[p].arrival[seq & 1];
 }
 
-/* Does p read nothing more of operation seq's buffers? It is gone, or has freed the comm, or come
-   to a later operation; or it has left this one without a word of what it read: by an error that
-   only it has met, or because somebody wrote over that word. */
+/* True: p reads nothing more of operation seq's buffers. It is gone, has freed the comm, or has
+   come to a later operation. Or it has ended this one without saying what it read (E74): by an
+   error that only it has met, or because somebody wrote over that word. */
 static inline bool watch_past(const struct watch *w, uint32_t p, uint64_t seq)
 {
     /* E7 acquire */
@@ -201,12 +200,14 @@ static inline bool claim_agrees(const struct claim *c, const struct arrival *a)
             || load_relaxed64(&a->payload[COUNT_WORD]) == c->count);
 }
 
-/* An arrival has three steps. L1: say that this rank is there. L2: wake who sleeps for that.
-   L3: look whether all others are there. This is L1. True: somebody may sleep until then, and
-   watch_wake is to be called before anything is waited for. Its payload has been written
-   before. The descriptor goes right before seq, and nothing else with it: a peer that spins on
-   this line takes it away between two stores, and each time costs a transfer. (The site is in
-   the journal.) */
+/* An arrival has three steps.
+   L1: say that this rank is there.
+   L2: wake the ranks that sleep for that.
+   L3: look whether all others are there.
+   This is L1. The payload has been written before. True: a rank may sleep for it, and watch_wake is
+   to be called before this rank waits for anything.
+   Only the descriptor is stored right before seq. A peer that spins on this line takes it away
+   between two stores, which costs a transfer each time. So the site stands in the journal. */
 static inline __attribute__((always_inline)) bool watch_say(struct watch *w, const struct claim *c)
 {
     struct arrival *a = &w->mine->arrival[c->seq & 1];
@@ -229,7 +230,7 @@ static inline void watch_arrive(struct watch *w, const struct claim *c)
         watch_wake(w, c->seq);
 }
 
-/* Raises a word of this rank that peers may sleep on: E1's manner for the words of later phases. */
+/* Raises a word of a later phase, as E1 does for the arrival. Wakes the peers that sleep on it. */
 static inline void watch_raise(struct watch *w, shared64 *word, uint64_t value)
 {
     store_fence64(word, value);   /* E16 release, E17 release, E18 release, E19 release, E2 fence */
@@ -242,18 +243,18 @@ static inline uint64_t watch_seq(const struct arrival *a)
     return load_acquire64(&a->seq);                                  /* E1 acquire */
 }
 
-/* The first look of L3, at the first peer: its number, which is on its way for as long as it takes,
-   so that who has something else to do does it between this and watch_arrived_soon. `steps`: how
-   long the peer's line is left alone before that. */
+/* The first look of L3: the number in the first peer's line. The load takes a transfer of the line.
+   The caller does other things between this and watch_arrived_soon.
+   steps: delay before the load, so that the peer can write first. */
 static inline uint64_t watch_first(const struct watch *w, const struct claim *c, uint32_t steps)
 {
     return watch_seq((const struct arrival *)(const void *)((const char *)&w->first[c->seq & 1]
                                                             + cpu_later(steps)));
 }
 
-/* Is it there, or soon? there: its number, as just seen. One who looked too early looks again soon,
-   a few times: after a whole pause it would itself be what the other waits for, and then the other,
-   for ever. */
+/* True: the peer of line a is there, or comes within `spins` looks, and agrees.
+   there: its number as just seen. A rank that looked too early looks again after a short delay, a
+   few times. With a whole pause the two ranks could miss each other in turns, for ever. */
 static inline __attribute__((always_inline)) bool watch_soon(const struct watch *w,
                                                              const struct claim *c,
                                                              const struct arrival *a,
@@ -274,14 +275,14 @@ static inline __attribute__((always_inline)) bool watch_soon(const struct watch 
     return claim_agrees(c, a);
 }
 
-/* L3 on the fast path, with a short spin for each peer, where ranks have CPUs to spin on: true if
-   all have arrived and agree. `next` is the first who has not; *pauses: how often it had to pause.
-   `first`: as watch_first saw it.
-   Two transfers of a line are all that ranks cost each other who come at the same time: each takes
-   its own line away from its reader to write into it, and reads the other's. There is a third where
-   one looks while the other is about to write: the line goes to the reader once more, with the old
-   number in it. And the first can be had beforehand: when all have arrived at this operation,
-   nobody reads the line of the next. */
+/* L3 on the fast path, with a short spin for each peer. True: all have arrived and agree.
+   first    what watch_first saw
+   *next    out: the first peer that has not arrived
+   *pauses  out: how often this rank paused
+   Cost: two transfers of a line for ranks that come at the same time. Each takes its own line back
+   from its reader to write it, and reads the other's. A third is paid where a rank looks while the
+   peer is about to write: the line travels once with the old number. The first is paid beforehand:
+   when all have arrived here, nobody reads the line of the next operation, so it is fetched now. */
 static inline __attribute__((always_inline)) bool watch_arrived_soon(const struct watch *w,
                                                                      const struct claim *c,
                                                                      uint64_t first, uint32_t spins,
@@ -294,7 +295,7 @@ static inline __attribute__((always_inline)) bool watch_arrived_soon(const struc
         return false;
     for (uint32_t p = *next + 1; p < w->size; p++) {
         if (p == w->me)
-            continue;       /* our own line may be at a peer's by now: no reason to fetch it back */
+            continue;       /* our own line may be in a peer's cache: do not fetch it back */
         struct arrival *a = watch_arrival(w, p, c->seq);
         *next = p;
         if (!watch_soon(w, c, a, watch_seq(a), spins, pauses))
@@ -305,15 +306,15 @@ static inline __attribute__((always_inline)) bool watch_arrived_soon(const struc
     return true;
 }
 
-/* Is what p said in operation seq of device memory? p has arrived at it. */
+/* True: p, which has arrived at operation seq, gave device memory there. */
 static inline bool watch_device(const struct watch *w, uint32_t p, uint64_t seq)
 {
     /* relaxed: read after an acquire of seq (E1), stored last */
     return load_relaxed64(&watch_arrival(w, p, seq)->more[DEVICE_WORD]) == seq;
 }
 
-/* A wait for this rank's own device or disk: asked again soon, and every look at what could end the
- * operation is made as ever. */
+/* Waits for this rank's own device or disk by asking it again soon. Deaths, deadlines and aborts
+ * are looked at as in every wait. */
 static inline int watch_poll(struct op *op)
 {
     op->wait = (struct wait){
@@ -323,7 +324,7 @@ static inline int watch_poll(struct op *op)
     return WAITING;
 }
 
-/* The same, where this process has a word that tells. */
+/* The same, where a word of this process tells the end. */
 static inline int watch_own(struct op *op, shared64 *word, uint64_t value)
 {
     op->wait = (struct wait){
@@ -332,7 +333,8 @@ static inline int watch_own(struct op *op, shared64 *word, uint64_t value)
     return WAITING;
 }
 
-/* L3: has everybody arrived, with what we call? Else op->wait is the first who has not. */
+/* L3: DONE if all ranks have arrived with the same call. Else op->wait is for the first that has
+ * not. */
 static inline int watch_all_arrived(struct op *op)
 {
     struct watch *w = op->watch;
@@ -343,8 +345,8 @@ static inline int watch_all_arrived(struct op *op)
         bool there = watch_seq(a) >= op->claim.seq;
         if (!there || !claim_agrees(&op->claim, a)) {
             op->next = p;
-            /* One who is there but calls something else is waited for in vain: straight to
-             * the verdict. */
+            /* A peer that calls something else will never agree: the wait goes straight to the
+             * verdict. */
             uint64_t value = there ? UINT64_MAX : op->claim.seq;
             op->wait = wait_for(&a->seq, value, p);
             return WAITING;
