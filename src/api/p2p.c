@@ -95,14 +95,14 @@ static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_
     return guard_leave(comm, r);
 }
 
-/* Nothing is out of the common, and nothing else of this comm under way: a small message takes the
- * fast path, without a post. */
+/* True: a small message takes the fast path, without a post. The comm is whole, nothing asks for
+ * attention, no message is under way. */
 static inline bool fast_letter(const struct tutti_comm *comm, const tutti_call *call)
 {
     return !call && comm->p2p && !load_acquire32(&comm->watch.attention) && !p2p_under_way(comm);
 }
 
-/* No word need be said about these arguments, but perhaps about the tag. */
+/* True: the arguments but the tag are good, and need no check with words. */
 static inline bool fast_plain(const struct tutti_comm *comm, struct note *note, const void *buf,
                               size_t count)
 {

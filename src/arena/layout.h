@@ -327,8 +327,8 @@ struct member {
     /* pipeline: chunks read to the end: the licence to overwrite them | E18 */
     _Alignas(LINE) shared64 consumed;
     shared64 turns;                   /* turns ended | E19 */
-    /* number of the last operation of uneven parts, on a file, by direct (coll/cma.h), or that may be
-     * lent (coll/coll.h) in which this rank has done its part | E22 */
+    /* number of the last operation in which this rank has done its part | E22. Only of uneven
+     * parts, files, direct (coll/cma.h), and buffers that may be lent (coll/coll.h) */
     shared64 given;
     /* number of the last operation with device memory whose result is in place at this rank | E70.
      * Only grows */

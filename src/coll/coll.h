@@ -1,19 +1,17 @@
-/* Job: what every collective algorithm is given, and what a row of the table of them
- *      (table.h) says.
- * Owns: nothing shared; the words an algorithm writes are its own member's.
- * Never: waits (advance returns WAITING with the word), chooses (select does), knows what a device
- *        is: only that a rank's buffers are one's.
+/* Job: what every collective algorithm is given, and what a row of the table of algorithms says.
+ * Owns: nothing shared. An algorithm writes words of its own member only.
+ * Never: waits (advance returns WAITING with the word), chooses (select does), knows devices. It
+ *        only knows that a rank's buffers are a device's.
  *
  * Device memory. A rank says with its arrival that its buffers are device memory
- * (coll_publish_device). What travels between ranks is the same as ever; but a device can fail
- * after everything else went well, so an operation in which any rank said so ends, at every rank,
+ * (coll_publish_device). The ranks exchange the same words as for host memory. But a device can
+ * fail after all else went well. So an operation in which any rank said so ends, at every rank,
  * with coll_device_complete: the result is in place here, and then everywhere.
  *
- * E70 placed: a rank's result is where its caller will look for it, then placed = number (release);
- *    who loads that (acquire) knows that this rank can fail the operation no more, and reads
- *    nothing of its peers' staging.
+ * E70 placed: a rank puts its result where its caller looks for it, then placed = number (release).
+ *    A peer loads that (acquire): this rank can fail the operation no more, and reads no staging.
  * E71 mapped: a rank has opened its peers' device memory, or could not, then mapped = 2 * number +
- *    ok (release); who has loaded (acquire) everybody's knows by which road all go. */
+ *    ok (release). A rank that has loaded (acquire) the words of all knows by which road all go. */
 #ifndef TUTTI_COLL_COLL_H
 #define TUTTI_COLL_COLL_H
 
@@ -27,8 +25,7 @@ struct coll;
 struct device_call;                    /* gpu/: the device buffers of a call */
 struct disk_call;                      /* disk/: the file of a call */
 
-/* The lists of a _v form or of all_reduce_many; NULL where a call has none. In work they
- * are a copy. */
+/* The lists of a _v form or of all_reduce_many; NULL where a call has none. Work has a copy. */
 struct vector_args {
     int n;                             /* ranks, or buffers of all_reduce_many */
     const void *const *send;
@@ -46,8 +43,8 @@ struct algorithm {
     enum kind kind;
     size_t most;                /* bytes of one rank's contribution it can take; SIZE_MAX: any */
     int  (*advance)(struct op *op);
-    /* One-phase algorithms (advance is coll_one_phase) are all in what they do before the gate and
-     * after it: 0 or -errno; NULL: nothing. */
+    /* Only of one-phase algorithms (advance is coll_one_phase): what they do before the gate and
+     * after it. 0 or -errno; NULL: nothing. */
     int  (*before)(struct coll *c);
     int  (*after)(struct coll *c);
     const char *help;                  /* what it does and costs, one line; for people */
@@ -55,45 +52,43 @@ struct algorithm {
     bool direct;
 };
 
-/* Copies between the caller's buffers and host memory where the CPU cannot make them: they are
-   handed over, and end later, in order on each side. All of it by whoever advances the operation.
-   Negative: -errno, explained. */
+/* Copies between the caller's buffers and host memory where the CPU cannot make them. A copy is
+   handed over and ends later, in order on each side. The thread that advances the operation calls
+   all of this. Negative: -errno, explained. */
 enum mover_side { MOVER_IN, MOVER_OUT };            /* out of the caller's buffers | into them */
 struct mover {
-    /* may its buffers be touched yet? DONE, WAITING (watch_poll), -errno */
+    /* DONE: the caller's buffers may be touched. Else WAITING (watch_poll), -errno */
     int  (*ready)(struct coll *c);
     bool (*room)(const struct coll *c, int side);            /* for one more mark */
-    /* an error stands until mark or passed say it, too */
+    /* mark and passed return its error, too */
     int  (*copy)(struct coll *c, int side, void *to, const void *from, size_t bytes);
     int  (*mark)(struct coll *c, int side);             /* behind all copies of that side so far */
-    /* how many marks of this operation all copies before which have ended */
+    /* how many marks of this operation have passed: all copies before them have ended */
     int  (*passed)(struct coll *c, int side, uint64_t *marks);
-    /* before the arrival: host memory for a round's results … */
+    /* before the arrival: host memory for a round's results */
     int  (*reserve)(struct coll *c, size_t bytes);
-    /* … which keeps until PIPELINE_DEPTH rounds later */
+    /* that memory. It holds the results for PIPELINE_DEPTH rounds */
     char *(*scratch)(struct coll *c, uint64_t round);
 };
 
-/* For whoever runs a call with device memory or a file, without knowing whose that is. */
+/* What a floor above adds to a call with device memory or with a file. The engine calls it. */
 struct call_ways {
-    /* it is numbered, its algorithm chosen: how it is advanced */
+    /* called after number and algorithm are set; may replace op.advance */
     void (*choose)(struct coll *c);
-    /* it outlives its caller's frame: what that held into memory of its own. 0, -ENOMEM */
+    /* the operation outlives its caller's frame: copies what stands there. 0, -ENOMEM */
     int  (*keep)(struct coll *c);
-    /* it has ended, or will never begin: lets go of everything; more than once is as
-     * good as once */
+    /* the operation has ended, or will never begin: lets go of everything. May be called twice */
     void (*end)(struct coll *c, int result);
 };
 
-/* An operation as its algorithm is given it: the call, then a part for each matter under
- * its name. */
+/* An operation as its algorithm gets it: the call, then a struct for each room with state here. */
 struct coll {
     struct op op;                      /* first: advance is called with it */
     struct tutti_comm *comm;
     const struct algorithm *algorithm, *gate;
     const void *send;
     void *recv;
-    size_t count, bytes, width;     /* elements; bytes that a rank gives at most, of an element */
+    size_t count, bytes, width;     /* elements; bytes that a rank gives at most; of an element */
     tutti_type type;
     tutti_op oper;
     int root;
@@ -103,7 +98,7 @@ struct coll {
         coll_user_fn *user;
         fold_word_fn *word;            /* the same of a single element, in registers; or NULL */
         bool floats;                   /* as in struct shape */
-        bool usual;                    /* the floating-point modes are, by modes.h */
+        bool usual;                    /* the floating-point modes are the default ones (modes.h) */
         uint64_t factor[2];            /* TUTTI_PREMUL_SUM: this rank's own */
         uint64_t ticks;                /* spent in folds and copies */
     } fold;
@@ -112,7 +107,7 @@ struct coll {
     uint64_t list_hash;                /* of the counts that all ranks must have alike; 0: none */
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */
-    bool kept;                         /* this rank's block for itself is in its place (take_own) */
+    bool kept;                         /* this rank's own block is in its place (take_own) */
     bool lends;                        /* eager: peers read the caller's buffer (coll_returned) */
     struct {                           /* coll/nontemporal.h */
         struct tuner *tuner;
@@ -125,8 +120,8 @@ struct coll {
         uint64_t began;
         bool yes;
     } zero_copy;
-    /* Of a call with device memory or a file. Set by check_describe, then by who found it so. */
-    const struct call_ways *ways;      /* NULL: nobody is asked */
+    /* Of a call with device memory or a file: set where that was found. NULL: of neither */
+    const struct call_ways *ways;
     struct disk_call *disk;            /* of load and save alone; set with `ways` */
     struct {
         struct device_call *call;      /* NULL: this rank's buffers are host memory */
@@ -140,29 +135,29 @@ struct coll {
     } cma;
     int phase;
     struct {                          /* coll/pipeline.h: this rank's pipeline, and how far it is */
-        char *at;                     /* its slots; NULL: this operation has no need of them */
+        char *at;                     /* its slots; NULL: this operation needs none */
         size_t piece;                 /* elements of a round from one rank to another */
         size_t slot, depth;           /* bytes of a slot; slots */
-        size_t large;                 /* elements of a piece of several rounds; 0: none is */
+        size_t large;                 /* elements of a piece of several rounds; 0: there is none */
         uint64_t total, base;         /* rounds of this operation; of the comm before it */
         uint64_t in;                  /* rounds that this rank has given: they can be read */
         uint64_t fold;                /* steps of which this rank has folded its piece */
-        uint64_t out;                 /* rounds, steps, of which the result is in its place */
+        uint64_t out;                 /* rounds or steps whose result is in its place */
         uint64_t mine, taken;         /* rounds in which this rank gives, and takes */
-        uint64_t steps;               /* of a fold: rounds, but that pieces of `large` take one */
-        uint64_t asked, taking;       /* as in and out, but handed to a mover, not yet ended */
+        uint64_t steps;               /* of a fold: one for each round, or piece of `large` */
+        uint64_t asked, taking;       /* as in and out: handed to a mover, not yet ended */
     } pipeline;
 };
 
 enum { GATE_START = 0, GATE_WAIT = 1, AFTER_GATE = 2, FINISHING = 3 };
 
-/* before, the gate (arrive, and wait until all have: by the barrier algorithm that the rules name
- * for this comm), after. */
+/* before; the gate: arrive and wait until all have, by the comm's barrier algorithm; after. */
 int coll_one_phase(struct op *op);
 int coll_nothing(struct coll *c);               /* before or after, where there is nothing to do */
-/* From so many bytes on an algorithm of one phase may have peers read a buffer where it lies in the
-   arena: a wait more, a copy less. So all say after it that what they read is read (E22); who lends
-   waits for that: DONE, or WAITING. */
+/* From LEND_LEAST bytes on a one-phase algorithm may lend a buffer that lies in the arena: peers
+   read it there. That is one wait more and one copy less.
+   coll_given: this rank has read what it reads (E22). coll_returned: DONE, or WAITING until all
+   have read what this rank lends. */
 enum { LEND_LEAST = TINY(8192, 64) };
 static inline void coll_given(struct coll *c)
 {
@@ -181,8 +176,8 @@ static inline char *coll_place(const struct tutti_comm *comm, uint64_t at, size_
 char *coll_at(const struct coll *c, uint64_t at, size_t bytes);                 /* at this offset */
 /* at what p published in payload[0] */
 char *coll_peer(const struct coll *c, uint32_t p, size_t bytes);
-/* This rank's staging, before it arrives; with the factor, and the count where the stamp
- * holds a hash. */
+/* Publishes this rank's staging before it arrives; with the factor, and with the count where the
+ * fingerprint holds a hash of it. */
 void coll_publish(struct coll *c, const char *at);
 void coll_publish_factor(struct coll *c);
 /* timed; nothing if it is the same place */
@@ -191,11 +186,10 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes);
 void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes);
 /* the same for results, past the caches if c->stream.on */
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);
-/* from[0 … n-1], the contributions of ranks 0 … n-1, in that order; timed; default
+/* Folds from[0 … n-1], the contributions of ranks 0 … n-1, in that order. Timed. In the default
  * floating-point modes. */
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
-/* The same into results that are too large to stay in any cache until somebody reads them: past the
- * caches if c->stream.on. */
+/* The same for results too large for a cache: past the caches if c->stream.on. */
 enum { FOLD_STREAM_LEAST = 64 << 20 };
 void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
 /* The same into a slot that peers have read, and, where there is one, into a result; by the fastest

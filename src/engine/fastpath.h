@@ -1,6 +1,6 @@
 /* Job: the fast path of small blocking operations, which cost one transfer of a cache line between
  *      ranks. It fills in no struct coll.
- * Owns: nothing of its own; seq, journal and arrival as run.c does.
+ * Owns: nothing of its own; it writes seq, journal and arrival as operation.c does.
  * Never: sleeps, checks arguments.
  *
  * It is used while the comm is whole, no work is under way, no device is involved, and all
@@ -67,15 +67,14 @@ enum fast_state {
     FAST_TAKEN                         /* take has said that there is more to do */
 };
 
-/* Nothing is out of the common: no work under way, nothing broken or odd, the gate is that
- * of flags. */
+/* True: no work is under way, the comm is whole, nothing asks for attention, the gate is flags. */
 static inline bool fast_may(const struct tutti_comm *comm)
 {
     return !load_acquire32(&comm->watch.attention)
         && comm->coll.gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
 }
 
-/* The next operation of this comm. `count` fits the stamp. */
+/* The comm's next operation. count: as in the fingerprint `stamp`. */
 static inline __attribute__((always_inline))
 void fast_begin(const struct tutti_comm *comm, struct fast *s, enum kind kind, uint64_t stamp,
                 uint64_t count, size_t bytes, uint32_t site)
@@ -88,8 +87,8 @@ void fast_begin(const struct tutti_comm *comm, struct fast *s, enum kind kind, u
     s->site = site;
 }
 
-/* Arrives, and counts it. What nobody waits for is done after that, here and before fast_look,
- * while the peers' lines cannot be there yet. */
+/* Arrives, then counts the operation and records it. That costs no time here: the peers' lines are
+ * still on their way. */
 static inline __attribute__((always_inline))
 void fast_arrive(struct tutti_comm *comm, struct fast *s)
 {
@@ -108,8 +107,8 @@ void fast_arrive(struct tutti_comm *comm, struct fast *s)
     s->alone = false;
 }
 
-/* Looks for the first peer, after a pause that is tuned: one for barriers, one for small payloads.
-   A large payload takes longer than a line's way, so there is none. */
+/* Looks for the first peer, after a delay that is learned: one for barriers, one for small
+   payloads. A large payload takes longer than a transfer of a line, so it has no delay. */
 static inline __attribute__((always_inline))
 uint64_t fast_look(struct tutti_comm *comm, struct fast *s)
 {
@@ -121,8 +120,7 @@ uint64_t fast_look(struct tutti_comm *comm, struct fast *s)
     return watch_first(&comm->watch, &s->claim, steps);
 }
 
-/* True: all are there, nobody has to be woken, and no verdict stands against it. first: what
- * fast_look gave. */
+/* True: all are there, nobody has to be woken, there is no verdict. first: what fast_look gave. */
 static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *comm, struct fast *s,
                                                            uint64_t first)
 {
@@ -133,15 +131,15 @@ static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *co
         && verdict_none(w);
 }
 
-/* The figures have it as come last. */
+/* Takes "came last" back from the figures: this rank has waited. */
 static inline void fast_waited(struct watch *w, uint64_t ticks)
 {
     journal_count(w, FIGURE_CAME_LAST, (uint64_t)-1);
     journal_count(w, FIGURE_WAIT_TICKS, ticks);
 }
 
-/* What operation_end does for an operation that went well, as far as it is not done yet: as little
- * as can be, for all of it stands before the next arrival. */
+/* The rest of what operation_end does for an operation that went well. It is short, since the next
+ * arrival comes after it. */
 static inline __attribute__((always_inline))
 void fast_end(struct tutti_comm *comm, const struct fast *s)
 {
