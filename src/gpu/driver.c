@@ -43,7 +43,15 @@ static struct {
 } the = { .lock = PTHREAD_MUTEX_INITIALIZER,
           .loader = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP };
 
-static _Thread_local bool in_loader;                 /* a library that is being opened may fork */
+/* This thread holds `loader`. A library that is being opened may fork. */
+static _Thread_local bool in_loader;
+
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define SINGLE_THREADED __libc_single_threaded
+#else
+#define SINGLE_THREADED 0
+#endif
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -72,24 +80,6 @@ const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, cons
 #undef BIND_
     return missing;
 }
-
-static void loader_lock(void);
-static void loader_unlock(void);
-
-/* With the lock. `library` is a reference that is never given back: what was found in it stays. */
-static void keep(void *library)
-{
-    if (the.opened)
-        return;
-    the.opened = library;
-    loader_lock();
-    the.missing = driver_bind(&the.driver.call, look_up, library);
-    loader_unlock();
-    /* relaxed: it only says that the lock is worth taking; the lock orders the table */
-    store_relaxed32(&the.loaded, 1);
-}
-
-/* ---- which process, which libraries ---------------------------------------------------------- */
 
 /* In a forked child, which has one thread: nobody else reads what is written here. */
 static void in_child(void)
@@ -127,15 +117,22 @@ static void forks_watched(void)
     pthread_once(&once, watch_forks);
 }
 
-static void loader_lock(void)
+/* While the process has one thread, no other can be in the loader when it forks: then a call saves
+ * the lock, which costs a tenth of a small operation. Returns whether it has locked. */
+static bool loader_lock(void)
 {
+    if (SINGLE_THREADED)
+        return false;
     forks_watched();
     pthread_rwlock_rdlock(&the.loader);
     in_loader = true;
+    return true;
 }
 
-static void loader_unlock(void)
+static void loader_unlock(bool locked)
 {
+    if (!locked)
+        return;
     in_loader = false;
     pthread_rwlock_unlock(&the.loader);
 }
@@ -145,6 +142,21 @@ static void lock(void)
     forks_watched();
     pthread_mutex_lock(&the.lock);
 }
+
+/* With the lock. `library` is a reference that is never given back: what was found in it stays. */
+static void keep(void *library)
+{
+    if (the.opened)
+        return;
+    the.opened = library;
+    bool locked = loader_lock();
+    the.missing = driver_bind(&the.driver.call, look_up, library);
+    loader_unlock(locked);
+    /* relaxed: it only says that the lock is worth taking; the lock orders the table */
+    store_relaxed32(&the.loaded, 1);
+}
+
+/* ---- which process, which libraries ---------------------------------------------------------- */
 
 static bool is_forked(void)
 {
@@ -173,7 +185,7 @@ bool driver_loaded(void)
     if (load_relaxed32(&the.loaded))
         return true;
     void *library = NULL;
-    loader_lock();
+    bool locked = loader_lock();
     dl_iterate_phdr(count, &adds);
     /* relaxed: a number to compare with; the lock orders what it counts */
     if (!adds || adds != load_relaxed64(&the.counted)) {
@@ -182,7 +194,7 @@ bool driver_loaded(void)
             /* relaxed: as above; counted before we looked, so never too new */
             store_relaxed64(&the.counted, adds);
     }
-    loader_unlock();
+    loader_unlock(locked);
     if (!library)
         return false;
     lock();
@@ -303,9 +315,9 @@ static int begin(struct text *why)
 static int find(struct text *why)
 {
     if (!the.opened) {
-        loader_lock();
+        bool locked = loader_lock();
         void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
-        loader_unlock();
+        loader_unlock(locked);
         if (!library)
             return no_library(why);
         keep(library);
