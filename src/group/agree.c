@@ -1,6 +1,6 @@
-/* The consensus of agree.h. In shared memory with a CAS it is one word; all the rest is knowing
- * when to propose, and sleeping meanwhile. Costs two barriers or so: a line per rank written once
- * and read by all. The slices of the sleep are those of watch/drive. */
+/* The consensus of agree.h. In shared memory a consensus is one word and a CAS. The rest of the
+ * file decides when to propose, and sleeps meanwhile, in the slices of watch/drive.
+ * Cost: about two barriers. Each rank writes one line, which all read. */
 #include "group/agree.h"
 
 #include "os/say.h"
@@ -61,7 +61,7 @@ bool agree_voted(const struct agreement *a, uint32_t p)
     return load_acquire64(&agree_vote(a, p)->number) >= a->number;   /* E45 acquire */
 }
 
-/* Whoever asks this before agree_voted knows: gone and not voted is a fact that stays. */
+/* To be asked before agree_voted: then "gone and not voted" stays true. */
 bool agree_gone(const struct agreement *a, uint32_t p)
 {
     const struct watch *w = a->watch;
@@ -95,7 +95,7 @@ static void agree_cast(struct agreement *a)
         w->ways->wake(w->ways->arg, low_half(&mine->number), INT32_MAX);
 }
 
-/* The place that is about to be used again may hold what a slow rank has still to registered. */
+/* Keeps a decision that a slow rank has still to adopt: its word is about to be used again. */
 static void agree_keep(struct slot *slot, uint64_t word)
 {
     uint64_t kept = load_acquire64(&slot->kept);                     /* E46 acquire */
@@ -104,7 +104,7 @@ static void agree_keep(struct slot *slot, uint64_t word)
             return;
 }
 
-/* The decision word of k from `seen` to `d`: the decision, by whomever it was. */
+/* CAS of k's decision word from `seen` to `d`. True: d is decided. */
 static bool agree_propose(struct reach *r, struct decision d)
 {
     struct watch *w = r->a->watch;
@@ -118,7 +118,7 @@ static bool agree_propose(struct reach *r, struct decision d)
 
 static uint32_t agree_pair(uint32_t by, uint32_t who) { return by << 16 | who; }
 
-/* What there is to propose now; NONE: somebody is missing. */
+/* What there is to propose now; NONE: a rank is missing. */
 static struct decision agree_judge(struct reach *r)
 {
     struct agreement *a = r->a;
@@ -169,7 +169,7 @@ static bool agree_look(struct reach *r, struct decision *d)
     }
 }
 
-/* The votes as they come, without a look at anything else. True: all are there. */
+/* Spins on the votes in turn, without a look at deaths or deadlines. True: all have voted. */
 static bool agree_spin(struct reach *r)
 {
     const struct watch *w = r->a->watch;
@@ -184,7 +184,8 @@ static bool agree_spin(struct reach *r)
     return true;
 }
 
-/* A stop may come between two sleeps: before the deadline is judged. */
+/* Counts the time in which the process was stopped between two sleeps. To be called before the
+ * deadline is judged. */
 static void agree_awake(struct reach *r)
 {
     struct watch *w = r->a->watch;
@@ -200,7 +201,7 @@ static void agree_sleep(struct reach *r)
     /* E45 acquire */
     uint64_t slice = drive_slice(&r->op), before = r->awake_ns, have = load_acquire64(vote);
     struct drive_sleep sleep = { &w->members[r->missing].sleepers, words, ALIVE_FROM };
-    /* come meanwhile: returns at once */
+    /* the vote has come meanwhile: the futex value differs, so the sleep returns at once */
     words[0] = (struct futex_word){ low_half(vote), (uint32_t)have - (have >= r->a->number) };
     words[1] = (struct futex_word){ low_half(agree_word(r->a)), (uint32_t)r->seen };
     words[2] = (struct futex_word){ &w->slot->news, w->news_seen };
@@ -230,7 +231,7 @@ static void agree_missing(const struct agreement *a, struct text *t, uint32_t na
         if (!agree_gone(a, p) && !agree_voted(a, p))
             ranks[n++] = (int)p;
     if (ranks && n == 0)
-        ranks[n++] = (int)named;                                     /* it has come since */
+        ranks[n++] = (int)named;                               /* it has voted meanwhile */
     text_add(t, "  missing: rank%s ", n == 1 ? "" : "s");
     if (ranks)
         text_add_ranks(t, ranks, n);
@@ -254,7 +255,7 @@ static void agree_warn(struct reach *r)
     r->op.warned++;
     for (uint32_t p = 0; p < w->me; p++)
         if (!agree_gone(r->a, p) && agree_voted(r->a, p))
-            return;                                             /* the lowest that waits says it */
+            return;                                   /* the lowest waiting rank prints it */
     char buffer[8192];
     struct text t = TEXT_IN(buffer);
     text_clear(&t);
@@ -266,7 +267,7 @@ static void agree_warn(struct reach *r)
     say(buffer, t.used);
 }
 
-/* Who called what, as far as the votes still say. */
+/* Which rank called what, as far as the votes still say. */
 static void agree_parties(const struct agreement *a, struct text *t)
 {
     for (uint32_t p = 0; p < a->watch->size && p < 40; p++) {
@@ -317,7 +318,7 @@ static int agree_fail(struct agreement *a, struct decision d, int64_t timeout_ns
     return error;
 }
 
-/* The comm's watch, or beside work under way, whose thread uses that one's scratch, a copy. */
+/* Takes the comm's watch; beside work under way a copy: the work's thread uses the scratch. */
 static void agree_watch(struct agreement *a)
 {
     struct tutti_comm *comm = a->comm;
@@ -371,7 +372,7 @@ int comm_agree(struct tutti_comm *comm, uint32_t site, int *flag)
         .comm = comm, .kind = KIND_AGREE, .site = site, .value = (uint32_t)*flag, .sum = flags_sum
     };
     struct decision d;
-    /* the journal is another thread's then */
+    /* with work under way the journal belongs to the thread of the work */
     bool work = load_acquire32(&comm->watch.attention) & ATTENTION_WORK;
     if (!work)
         journal_begin(&comm->watch, 0, fingerprint_make(KIND_AGREE, 0, 0, 0, 0), 0, site,

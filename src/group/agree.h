@@ -8,14 +8,14 @@
  *
  *   vote      store what I want, then the number k (release): my vote is cast, and stays as it is
  *             until I cast k + 2
- *   look      load the decision word of k. It is k's -> registered it. It is a later one's -> I am
+ *   look      load the decision word of k. It is k's -> adopt it. It is a later one's -> I am
  *             late, see below. Then, in this order: news, alive words, quit bits, votes. Somebody
  *             voted k for another kind of thing -> MIXED. Everybody has voted or is gone -> the sum
  *             of all votes that were cast, by dead ranks too. I was interrupted -> STOPPED. My
  *             deadline has passed -> LATE. Else sleep on the vote of the first who is missing, the
  *             decision, the news, the alive words.
  *   propose   CAS the decision word from what was loaded first to the proposal. Won: wake all,
- *             registered it. Lost: look again; it is k's.
+ *             adopt it. Lost: look again; it is k's.
  *
  * Same for all: the word becomes k's once, by one CAS, and whoever returns has read it. Two ranks
  * may see different votes (one of them before a death, or with its deadline over): only one of the
@@ -52,12 +52,11 @@ struct agreement {
     struct tutti_comm *comm;
     enum kind kind;
     uint32_t site, value;             /* this rank's vote */
-    /* All have voted or are gone: what to propose, DONE, AGAIN or FAIL. May be asked
-     * several times. */
+    /* what to propose when all have voted or are gone: DONE, AGAIN, FAIL. May be called again */
     struct decision (*sum)(const struct agreement *a);
     const void *about;                /* for sum */
     uint64_t number;                  /* k; set by agree_reach */
-    /* the comm's, or a copy of it with scratch of its own beside work under way */
+    /* the comm's watch; beside work under way `view`, a copy with scratch of its own */
     struct watch *watch, view;
 };
 
@@ -74,7 +73,7 @@ int agree_reach(struct agreement *a, struct decision *decided);
 /* This rank's table and call after a failure, for the reports. */
 void agree_report(struct agreement *a, struct text *t);
 
-/* tutti_comm_agree and tutti_comm_shrink, all but the checks of arguments. */
+/* tutti_comm_agree and tutti_comm_shrink, without the checks of arguments. */
 int comm_agree(struct tutti_comm *comm, uint32_t site, int *flag);
 int comm_shrink(struct tutti_comm *old, uint32_t site, struct tutti_comm **comm);
 

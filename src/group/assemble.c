@@ -1,11 +1,11 @@
-/* Sleepers watch join.state together with the marks of the ranks behind them (all, up to 127 ranks;
- * beyond that each watches its neighbours, and whoever finds one gone wakes all through state). A
- * seat that is still empty has a mark word of 0, and a sleeper on 0 stays queued when the word
- * becomes somebody's: so new ranks need no wake-up of those who sleep, and N ranks join by N wakes,
- * not by N². The kernel wakes one sleeper of a mark; it passes that on before it looks at anything
- * else. What leaves no mark is found at the end of a slice: each asks the system about a few of the
+/* A sleeper watches join.state and the marks of the ranks behind it: all of them up to 127 ranks,
+ * else its neighbours. The rank that finds one gone wakes all through state.
+ * An empty seat has a mark word of 0. A sleeper on 0 stays queued when a rank takes the mark, so a
+ * new rank wakes nobody: N ranks join by N wakes, not by N².
+ * The kernel wakes one sleeper of a mark. That one first wakes the others.
+ * A death that leaves no mark is found at the end of a slice: each rank asks the system about a few
  * seats in turn.
- * Cost: the last rank's CAS to the return of a sleeper some 50 us. */
+ * Cost: some 50 us from the last rank's CAS to the return of a sleeper. */
 #include "group/assemble.h"
 
 #include "arena/nodes.h"
@@ -48,8 +48,7 @@ static int give_up(struct assembly *g, uint32_t reason)
 
 int assemble_fail(struct assembly *g, uint32_t rank) { return give_up(g, rank + 1); }
 
-/* CPUs that all ranks together may use: the union of what each may, but no more than the
- * tightest quota. */
+/* CPUs that all ranks together may use: the union of their masks, at most the smallest quota. */
 static uint32_t cpus_of_all(const struct arena *arena)
 {
     uint64_t all[RANKS_MAX / 64] = { 0 };
@@ -86,8 +85,7 @@ void assemble_seated(struct assembly *g)
         wake_all(join);
 }
 
-/* Has whoever has or had this seat gone? Also one that never came, if its launcher says that it
- * has ended. */
+/* True: the rank of this seat is gone, or never came and has ended, as its launcher says. */
 static bool is_gone(struct seat *seat)
 {
     /* E11 acquire */
@@ -135,7 +133,7 @@ uint64_t assemble_slice(struct assembly *g)
     return slice < g->end_ns - now ? slice : g->end_ns - now;
 }
 
-/* Word 0 is state; then the marks of the ranks behind this one, in a circle. */
+/* Word 0 is state. The others are the marks of the ranks behind this one, in a circle. */
 static int words_to_watch(const struct assembly *g, struct futex_word words[FUTEX_WORDS])
 {
     uint32_t size = g->arena->header->size;
@@ -157,7 +155,7 @@ static void pass_on(const struct futex_word *words, int n)
     }
 }
 
-/* The words are read before the look: what changes after it ends the sleep at once. */
+/* Reads the words before the look: a change after the look ends the sleep at once. */
 int assemble_wait(struct assembly *g)
 {
     struct futex_word words[FUTEX_WORDS];

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Measured at 4 and 8 ranks on 2 CPUs: fewer lets ranks fall asleep in a barrier that is under way,
- * more only burns time. */
+/* Measured at 4 and 8 ranks on 2 CPUs: with fewer yields ranks fall asleep in a barrier that is
+ * under way, with more they only burn time. */
 enum { YIELDS = TINY(80, 0) };
 
 static int comm_alloc(struct tutti_comm *comm, uint32_t size)
@@ -45,7 +45,7 @@ static void comm_free_memory(struct tutti_comm *comm)
     free(comm->creations);
     free(comm->api.ops);
     free(comm->coll.cma.window);
-    /* whoever ended the last work may not have left it yet */
+    /* the thread that ended the last work may still hold the lock */
     pthread_mutex_lock(&comm->engine.queue_lock);
     pthread_mutex_unlock(&comm->engine.queue_lock);
     pthread_mutex_destroy(&comm->engine.queue_lock);
@@ -73,7 +73,7 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     if (mine >= size)
         return NULL;
     *error = -ENOMEM;
-    /* once: a size that changes leads all to the same place */
+    /* computed once: `size` and the address must belong together, even if the arena is damaged */
     struct member *members = arena_member(slot, 0);
     if (memory_populate(&members[mine], sizeof(struct member)) < 0
         || posix_memalign((void **)&comm, 64, sizeof *comm))
@@ -150,7 +150,7 @@ static void comm_unlist(struct tutti_comm *comm)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* The slot last: once it is given up it may be another comm's. */
+/* Gives up the slot last: from then on it may be another comm's. */
 void comm_drop(struct tutti_comm *comm)
 {
     comm_unlist(comm);
@@ -209,7 +209,7 @@ void comm_callback_end(struct tutti_comm *comm, struct tutti_comm *outer)
     comm_callback = outer;
 }
 
-/* In a fork of the rank a thread that is not there may have the lock for ever: it goes without. */
+/* A forked child takes no lock: a thread of the parent may have held it at the fork. */
 static void report_lock(const struct tutti_comm *comm, int (*change)(pthread_mutex_t *))
 {
     if (*comm->fork_word == 1)

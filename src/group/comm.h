@@ -39,7 +39,7 @@ struct world {
      * under lock */
     shared64 readonly_base;
     int rank, size;
-    struct kept host;                  /* what tells late comers that the world has met */
+    struct kept host;                  /* the marker's descriptor: late ranks see that all met */
     const uint64_t *fork_word;         /* 1 in the process that joined, 0 in a forked child of it */
     void *fork_page;
     pthread_key_t thread_end;          /* set in a thread that has joined or called */
@@ -47,10 +47,9 @@ struct world {
     struct tutti_comm *comms;          /* all open comms, the world's own last */
     struct tutti_comm *whole;          /* the comm of all ranks */
     int64_t timeout_ns, warn_ns;       /* defaults of its comms */
-    uint64_t spin_ticks;               /* when ranks fit the CPUs: of one round … */
-    /* … of so many, with a look at deaths and deadlines behind each */
-    uint32_t spin_rounds;
-    uint32_t pause_ticks;              /* what a pause of the CPU costs */
+    uint64_t spin_ticks;               /* of one round of spinning, where ranks fit the CPUs */
+    uint32_t spin_rounds;              /* each ends with a look at deaths and deadlines */
+    uint32_t pause_ticks;              /* cost of one pause instruction */
     uint64_t yield_ticks;              /* longest time of yielding */
     uint64_t staged_less;              /* STAGED_LESS in ticks */
     unsigned flags;
@@ -58,27 +57,22 @@ struct world {
     int (*interrupt)(void *arg);
     void *interrupt_arg;
     struct process_id self;
-    /* memory of this process that is no device's: nobody need be asked about it */
-    struct host_memory host_memory;
+    struct host_memory host_memory;    /* addresses known to be no device's: no driver is asked */
     shared64 *handles;                 /* [size] for watch/death */
-    shared32 adrift;                   /* the joining thread has ended */
+    shared32 adrift;                   /* 1: the joining thread has ended */
     struct progress *progress;
-    const struct pump *const *pumps;   /* what the progress thread carries on; NULL ends the list */
+    const struct pump *const *pumps;   /* what the progress thread advances; NULL ends the list */
     void *keys;                        /* order/: this rank's counts of keys, and what it runs */
-    struct threads threads;            /* of this rank, that call; changes under lock */
-    struct rules *rules;               /* which algorithm when, parsed from the arena's header */
-    struct meanwhile meanwhile;        /* set by whoever makes `share` */
-    /* disk/: files that this rank has loaded, or made room for; under lock */
-    struct loaded_file *loaded;
-    /* device memory lent to peers, and theirs that is open here; NULL: none yet. Set once,
-     * under lock */
+    struct threads threads;            /* threads of this rank that call; changes under lock */
+    struct rules *rules;               /* choice of algorithms, parsed from the arena's header */
+    struct meanwhile meanwhile;        /* set together with `share` */
+    struct loaded_file *loaded;        /* disk/: files loaded or with room here; under lock */
+    /* device memory lent to peers, and peers' open here. Set once, under lock; NULL: none */
     struct ipc_export *share;
     uint64_t pipelines_used;           /* operations of this rank that went through pipelines */
-    /* staging of closed comms that peers may still read (comm.c) */
-    struct drain *drains;
-    /* can rings of this kernel wait for a futex (api/uring)? 0 not asked yet, 1 yes, 2 no */
-    shared32 ring_futex;
-    struct world *next;                /* in the process's list (api/life) */
+    struct drain *drains;              /* staging of closed comms that peers may read (stage.c) */
+    shared32 ring_futex;               /* io_uring can wait for a futex: 0 unknown, 1 yes, 2 no */
+    struct world *next;                /* in the process's list (api/world) */
 };
 
 struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* kind -1: any */
@@ -90,76 +84,70 @@ enum {
     EAGER_CHUNK = 16384
 };
 enum { PIPELINE_SLOTS = 12 };
-/* of p2p/: read by peers as long as they hold the comm */
+/* memory of p2p/: peers read it as long as they hold the comm */
 struct held { struct held *next; void *at; };
 
-/* Staging memory of this rank, lent to one comm: taken at the first operation that needs it, given
- * back when nobody reads it. eager: a block for each parity of the operation's number. Slots of
- * EAGER_TURNS bytes and more take turns in it, since lines that come round too soon are still in
- * their readers' caches, and slow to write (base/staged.h): that takes EAGER_MOST, or at least half
- * of it, less is as good as nothing. `next` is a block of that size in the making, whose pages come
- * one chunk after the other as the copies earn them (base/fresh.h); from EAGER_ENOUGH on it takes
- * the place of the first, and grows on.
- * The pipeline may be lent on to another comm between two operations of this one; all but
- * `pipeline_busy`, which this comm's operation alone changes, under the world's lock. */
+/* Staging memory of this rank, lent to one comm. The first operation that needs it takes it. It
+ * goes back when no peer reads it.
+ * eager: a block for each parity of the operation's number. A slot of EAGER_TURNS bytes or more
+ * begins behind the last one in its block, so a line is written again late. A line written again
+ * soon is still in its readers' caches, and slow to write (base/staged.h). That needs a block of
+ * EAGER_MOST bytes, or half of it; a smaller one gains nothing.
+ * next: a block of EAGER_MOST bytes. Its pages come chunk by chunk, as the copies earn them
+ * (base/fresh.h). At EAGER_ENOUGH bytes it replaces the first block; it goes on growing.
+ * pipeline: may go to another comm between two operations of this one. Its fields change under the
+ * world's lock; only an operation of this comm changes `pipeline_busy`. */
 struct stage {
     char *eager[2], *next[2], *pipeline;
-    size_t eager_room[2];              /* of addresses … */
-    /* … and pages that are there; of the pipeline, addresses */
+    size_t eager_room[2];              /* addresses of the block */
+    /* bytes of each, from its beginning, whose pages are there; of the pipeline: addresses */
     size_t eager_bytes[2], next_bytes[2], pipeline_bytes;
-    size_t eager_at[2];                /* of slots that take turns: where the next may begin */
+    size_t eager_at[2];                /* where the next slot may begin */
     struct fresh fresh;
-    /* what the pipeline is cut into; of each slot bytes from its beginning whose pages
-     * are there … */
-    size_t pipeline_slot;
-    uint32_t pipeline_there[PIPELINE_SLOTS];
-    bool pipeline_whole;               /* … or of all of it */
+    size_t pipeline_slot;              /* bytes of a slot of the pipeline */
+    uint32_t pipeline_there[PIPELINE_SLOTS];     /* bytes of each slot whose pages are there */
+    bool pipeline_whole;               /* all its pages are there */
     bool pipeline_busy;                /* an operation of this comm is in it */
-    /* the comm's rounds when it was last left; when that was, in the world's count */
+    /* when it was last left: the comm's rounds; the world's pipelines_used */
     uint64_t pipeline_rounds, pipeline_used;
     struct held *held;
 };
 
-/* What a KiB earns that goes through a block which comes round too soon: an eighth of STAGED_LESS,
-   a sixth or so of what it would have been spared. Measured, 2 ranks on a Zen 4, by blocks of 16 to
-   256 KiB, of 512 KiB and of 1 MiB: broadcast of 16 KiB 2.0, 1.5, 0.9 us, all_reduce 2.7, 1.9, 1.2,
-   of 64 KiB 9.8, 5.9, 3.9, all_gather 12, 7.2, 5.9. */
+/* A KiB that goes through a block too small earns STAGED_LESS / STAGE_EARNS: about a sixth of what
+   a large block would save. Measured, 2 ranks on a Zen 4, all_reduce of 64 KiB: 9.8 us with blocks
+   of up to 256 KiB, 5.9 us with 512 KiB, 3.9 us with 1 MiB. So EAGER_MOST is 1 MiB. */
 enum { STAGE_EARNS = 8 };
 
 struct site_seen { const char *site; uint32_t number; };
 
-/* What a rank does in a collective of even blocks: the same for all calls alike, so worked out
-   once (coll/parts.h). How long a rank has waited is never the same, and what the processor
-   foresees by what came before, it does not foresee after that: small blocks that were found by
-   asking of each rank what it gives to whom took twice as long as a barrier, which they now do
-   not. All in bytes. */
+/* What a rank does in a collective of even blocks: the same in all calls alike, so it is computed
+   once (coll/parts.h). Branches on who gives what to whom are mispredicted after a wait: with them
+   a collective of small blocks took twice as long as a barrier, without them as long as one. */
 struct even {
-    uint32_t gives;                    /* what this rank gives in all; 0: nothing */
-    uint32_t takes;                    /* of each block that it takes; 0: it takes none … */
-    uint32_t first, end;               /* … from ranks first to end - 1 but itself */
-    /* where in what any rank gives its block begins; from block to block in c->recv */
+    uint32_t gives;                    /* bytes that this rank gives in all; 0: nothing */
+    uint32_t takes;                    /* bytes of each block that it takes; 0: it takes none */
+    uint32_t first, end;               /* it takes from ranks first to end - 1 but itself */
+    /* bytes: where its block begins in what a rank gives; from block to block in c->recv */
     uint32_t at, step;
-    /* its block for itself: 0, none; not where it is folded with those it takes */
-    uint32_t keeps;
+    uint32_t keeps;                    /* bytes of its block for itself; 0: none, or it is folded */
 };
 
-/* A call whose type, operation, count and root have passed the checks before, under its stamp; and
- * what was chosen for it. */
+/* A call whose type, operation, count and root have passed the checks, known by its fingerprint;
+ * and what was chosen for it. */
 struct shape {
-    uint64_t stamp;
+    uint64_t stamp;                    /* the fingerprint */
     size_t width, bytes;
     const struct algorithm *algorithm;
     void (*fold)(void *dst, const void *const src[], int n, size_t count, int divisor);
     void (*scaled)(void *dst, const void *const src[], const void *const factor[], int n,
                    size_t count);
-    /* fold/scalar.h, of a single element of several ranks by lines; NULL: none */
+    /* fold/scalar.h: the fold of a single element, by lines; NULL: none */
     uint64_t (*word)(uint64_t acc, uint64_t next, unsigned divisor);
-    bool floats;                                     /* which floating-point modes change */
+    bool floats;                                     /* floating-point modes change its result */
     struct even even;
 };
 
-/* A blocking call that has passed all checks: one like it, with the same buffers, passes
- * them, too. */
+/* A blocking call that has passed all checks. A call alike, with the same buffers, passes them. */
 struct again {
     const void *send;
     void *recv;
@@ -168,50 +156,50 @@ struct again {
     tutti_op op;
     int root;
     unsigned kind;
-    /* there was none; ask whose memory it is; it is ordinary for good */
+    /* no such call | ask each time whether the buffers are a device's | they can never be */
     enum { AGAIN_NEVER, AGAIN_ASK, AGAIN_FIXED } how;
-    const struct shape *shape;  /* as long as nothing else takes its place: then there was none */
+    const struct shape *shape;  /* another shape in its place sets `how` to AGAIN_NEVER */
 };
 
 /* An operation of the caller's own (tutti_op_create). */
 struct comm_op { void (*fn)(const void *in, void *inout, size_t count, tutti_type type); };
 
-/* A rank's hold on a comm: group/'s own, and under its name a part for each floor above that keeps
-   something here. What the fast path touches of a part stands first in it. */
+/* A rank's hold on a comm: group/'s own fields, and a part for each floor above, under its name.
+   The fields of a part that the fast path touches stand first in it. */
 struct tutti_comm {
     struct watch watch;                /* first: everything the fast path touches */
     uint64_t seq;                      /* number of the last operation begun here */
     const uint64_t *fork_word;
     struct {
-        struct backoff backoff[2];     /* from arrival to first look: barriers; what carries data */
-        shared64 caller;               /* threads_self of the last that called; relaxed */
+        struct backoff backoff[2];     /* arrival to first look: of barriers; of calls with data */
+        shared64 caller;               /* threads_self of the last caller; relaxed */
         shared32 busy;                 /* a thread is inside: plain loads and stores */
         uint64_t calls[KIND_COUNT];    /* begun here, of each kind */
-        shared32 attended;             /* threads that spin and pump the queue: nobody else need */
+        shared32 attended;             /* threads that spin and pump the queue; no other need to */
         pthread_mutex_t queue_lock;    /* the queue of work, and advancing it */
         struct tutti_work *queue, *queue_tail;
-        uint32_t deadlines;            /* in the queue, that were given and end its head */
-        bool pumping;                  /* who advances the queue has left the lock to call `done` */
+        uint32_t deadlines;            /* works in the queue whose given deadline ends its head */
+        bool pumping;                  /* the thread that pumps is in a `done`, without the lock */
         struct fault faults[FAULTS_MAX];
         int fault_count;
         struct site_seen sites[SITE_CACHE];      /* of calls, by address */
     } engine;
     struct {
         const struct algorithm *gate;  /* its barrier, the gate of all one-phase algorithms */
-        bool devices;                  /* there was an operation with device memory (pipeline.h) */
-        uint64_t centrals;             /* operations that went through the central gate */
-        uint64_t rounds;               /* rounds that went through the pipelines */
+        bool devices;                  /* an operation had device memory (pipeline.h) */
+        uint64_t centrals;             /* operations through the central gate so far */
+        uint64_t rounds;               /* rounds through the pipelines so far */
         struct tuner streams[TUNER_CLASSES];     /* coll/stream */
-        struct {                       /* coll/zero_copy; results: by which stores */
+        struct {                       /* coll/zero_copy; results: [plain or streaming stores] */
             struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES];
         } zero_copy;
         struct tuner staged;           /* copies into the staging */
-        struct tuner folded;           /* folds into it, by blocks … */
-        struct tuner folds_streamed;   /* … and by which stores */
+        struct tuner folded;           /* folds into it: whole, or by blocks */
+        struct tuner folds_streamed;   /* folds into it: by plain or streaming stores */
         struct {                       /* coll/cma */
             int said;                  /* may its ranks read each other's memory? */
-            uint64_t rights;           /* of this rank, when that was found out */
-            char *window;              /* what is folded out of then; NULL: none yet */
+            uint64_t rights;           /* of this rank, when `said` was found out */
+            char *window;              /* peers' data copied here to be folded; NULL: none yet */
         } cma;
     } coll;
     struct {
@@ -219,15 +207,15 @@ struct tutti_comm {
         struct again again_parts;      /* the last other collective of even parts */
         struct shape shapes[SHAPES];
         struct comm_op *ops;           /* [ops_room], by number; fn NULL: none */
-        uint32_t ops_made, ops_room;   /* the next number: one after another, OPS_MAX in a circle */
+        uint32_t ops_made, ops_room;   /* ops_made: the next number; begins again at OPS_MAX */
     } api;
     struct {
-        struct device_streams *streams;          /* its ways to devices (gpu/streams) … */
-        void (*close)(struct tutti_comm *comm);  /* … and who closes them before its memory goes */
+        struct device_streams *streams;          /* gpu/streams */
+        void (*close)(struct tutti_comm *comm);  /* closes the streams; before memory is freed */
         struct card *cards;         /* [2] in the span, by parity: what it lends; NULL: none yet */
     } gpu;
     struct {
-        uint64_t turns;                /* of this rank, begun */
+        uint64_t turns;                /* turns that this rank has begun */
         bool in_turn;
     } order;
     struct p2p *p2p;                   /* NULL until the first use. Set under the world's lock */
@@ -237,39 +225,39 @@ struct tutti_comm {
     struct tutti_comm *next;
     uint64_t birth;
     uint64_t splits;
-    struct creation { uint64_t list, n, made; } *creations;  /* how often each was asked for */
+    /* by list: how often comm_create was called; the number of the last comm made */
+    struct creation { uint64_t list, n, made; } *creations;
     size_t creations_used;
     struct stage stage;
     uint64_t agreements;               /* number of the last one this rank has come to (agree.h) */
-    /* as the watch's, beside work */
+    /* scratch of an agreement beside work under way: the work's thread uses the watch's own */
     struct { uint32_t *seen; uint8_t *gone; shared8 *lost; } aside;
     char name[32];
-    pthread_mutex_t report_lock;       /* the innermost of all */
-    shared64 numbered;                 /* given last to an operation that may lack something */
+    pthread_mutex_t report_lock;       /* the innermost of all locks */
+    shared64 numbered;                 /* number of the last operation that may need a report */
     shared64 reported;                 /* `numbered` when the report was last shown */
     char report[REPORT_TEXT];          /* comm_show writes it whole, comm_read takes it whole */
 };
 
-/* Opens this rank's handle on a slot; `mine` is its rank there. Member pages of its own are
- * populated. NULL: *error. */
+/* Opens this rank's handle on a slot, and populates its own member. mine: its rank there. NULL:
+ * *error. */
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error);
-/* By any thread, at any time, in a signal handler, too: no lock, no memory. why: NULL or empty,
- * none is given. */
+/* Any thread, at any time, also in a signal handler: no lock, no memory. why: NULL or empty: no
+ * reason is given. */
 void comm_abort(struct tutti_comm *comm, const char *why);
-/* Waits for comm_abort calls of other threads: they are a few stores long. */
+/* Waits for comm_abort calls of other threads: each is a few stores long. */
 void comm_aborted(struct tutti_comm *comm);
-/* Takes it off the list and frees it; its staging goes back to the span's books as soon as no peer
- * can read it any more. */
+/* Takes the comm off the list and frees it. Its staging goes back to the span when no peer can read
+ * it any more. */
 void comm_close(struct tutti_comm *comm);
-/* stage.c, for comm_close, under the world's lock: the comm's staging waits in the world for the
- * end of its readers. */
+/* Of comm_close, under the world's lock: the world keeps the comm's staging while peers read it. */
 void stage_close(struct tutti_comm *comm);
-/* the last of it, when the span is closed with its books */
+/* Forgets the staging that is still kept; the span is closed after it. */
 void comm_close_world(struct world *world);
 
-/* Staging for an operation: at least that many bytes, populated. 0, -ENOMEM, -ENOSPC. The eager
-   slot is that of operation seq, which has begun: what its block holds, and the block, were
-   operation seq - 2's, from which everybody has returned (coll/eager.c). */
+/* The eager slot of operation seq, which has begun: at least `bytes`, populated. 0, -ENOMEM,
+   -ENOSPC. The slot was last used by operation seq - 2, from which all ranks have returned
+   (coll/eager.c). */
 int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot);
 static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {
@@ -278,56 +266,54 @@ static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t 
     *slot = comm->stage.eager[seq & 1];
     return 0;
 }
-/* A pipeline, populated as far as it is needed. It stays this comm's until comm_pipeline_leave,
- * when its rounds are counted; after a failure for good. */
 struct pipeline_need {
     size_t bytes;                 /* of the pipeline, with what lies behind its slots */
-    size_t slot, used;            /* of each slot, and from its beginning what is used of it */
+    size_t slot, used;            /* bytes of a slot; bytes used of it, from its beginning */
     uint32_t depth, first;        /* slots, at most PIPELINE_SLOTS; the first that is used */
-    uint64_t rounds;              /* how many in turn; UINT64_MAX: all, and what lies behind them */
+    uint64_t rounds;              /* slots used; UINT64_MAX: all, and what lies behind them */
 };
+/* Gives the comm a pipeline, populated as far as needed, until comm_pipeline_leave; after a failure
+ * for good. 0, -ENOMEM, -ENOSPC. */
 int  comm_stage_pipeline(struct tutti_comm *comm, const struct pipeline_need *need);
 void comm_pipeline_leave(struct tutti_comm *comm);
-/* a device may write into it at any time from now on: nobody gets it again */
+/* A device may write into the pipeline at any time from now on: no comm gets it again. */
 void comm_pipeline_lose(struct tutti_comm *comm);
 
-/* The same for sends and receives, 4096-aligned: kept until every peer has let go of the comm.
- * NULL: *error, and nothing is reported. */
+/* Memory for sends and receives, 4096-aligned, kept until every peer has let go of the comm. NULL:
+ * *error, without a report. */
 void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error);
-/* its pages are not there: comm_touch, before it is used */
+/* The same without pages: comm_touch comes before its use. */
 void *comm_hold_bare(struct tutti_comm *comm, size_t bytes, int *error);
-/* Pages of such memory: 0 or -ENOMEM; f learns what they cost. */
+/* Populates such memory. f learns what the pages cost. 0 or -ENOMEM. */
 int   comm_touch(void *at, size_t bytes, struct fresh *f);
-/* What bytes earn that go through a block which comes round too soon, where a larger one would
- * not (base/fresh.h). */
+/* What `bytes` earn by going through a block too small, towards a larger one (base/fresh.h). */
 static inline uint64_t comm_earns(const struct tutti_comm *comm, size_t bytes)
 {
     return bytes * comm->world->staged_less / (STAGE_EARNS * 1024);
 }
 
-/* The report. Several threads may fail at once on a comm, and others read meanwhile: each composes
-   in a room of its own, and shows it whole. */
+/* Replaces the report. Several threads may fail at once on a comm while others read: each composes
+   its text in a buffer of its own. */
 void comm_show(struct tutti_comm *comm, const struct text *t);
-/* the comm's seq when it was shown: no older operation's */
+/* Copies the report. Returns `numbered` as it was then: the report is of no older operation. */
 uint64_t comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]);
 __attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format,
                                                         ...);
 
-/* This rank cannot take part, for a reason that only it knows: its peers hear it at once, and the
- * comm has failed. A reason given before stands. */
+/* This rank cannot take part for a reason of its own: fails the comm, and peers hear the reason at
+ * once. A reason given before stands. */
 void comm_give_up(struct tutti_comm *comm, const char *reason);
 
-/* The comm whose callback this thread is running now, or NULL. Its calls on that comm
- * are -EDEADLK. */
+/* The comm whose callback this thread runs now, or NULL. Calls on that comm return -EDEADLK. */
 extern _Thread_local struct tutti_comm *comm_callback;
 struct tutti_comm *comm_callback_begin(struct tutti_comm *comm);
 void comm_callback_end(struct tutti_comm *comm, struct tutti_comm *outer);
-/* For makers of comms: timeout and the like as the parent's; giving a made one up again (its slot
- * can be made anew once all have). */
+/* For makers of comms: takes the parent's timeout; gives up a made comm. Its slot can be made anew
+ * when all members have given it up. */
 void comm_inherit(struct tutti_comm *comm, const struct tutti_comm *parent);
 void comm_drop(struct tutti_comm *comm);
 
-/* split and create, all but the checks of arguments (api/). */
+/* tutti_comm_split and _create, without the checks of arguments (api/). */
 int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key,
                struct tutti_comm **comm);
 int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int size,

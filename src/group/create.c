@@ -1,7 +1,8 @@
 /* The listed ranks find or make the slot by the list, and meet in a first operation on the new
- * comm; what goes wrong there breaks only that one. Who waits there looks at the parent, too: one
- * of the list may have declined (decline.h), have freed the parent or left it, or the parent has
- * failed, and then some rank refuses to come. */
+ * comm. A failure there breaks the new comm only.
+ * A waiting rank looks at the parent, too. A listed rank will not come if it has declined
+ * (decline.h), has freed the parent or left, or if the parent has failed.
+ * Cost: a lock of microseconds and one barrier. */
 #include "group/decline.h"
 #include "group/directory.h"
 #include "group/exchange.h"
@@ -25,8 +26,8 @@ static const char *create_reason(int error)
     return error == -ENOSPC ? "too many comms are open; free some" : error_system(error);
 }
 
-/* How-many-th creation of this very list on this parent. Without memory to count it this rank
- * declines, and by that it counts. */
+/* *nth: the number of this creation among those of the same list on this parent. -ENOMEM: it cannot
+ * be counted; this rank declines, and the decline counts it. */
 static int creation_count(struct tutti_comm *parent, uint64_t list, uint64_t *nth)
 {
     for (size_t i = 0; i < parent->creations_used; i++)
@@ -50,8 +51,8 @@ static void creation_made(struct tutti_comm *parent, uint64_t list, uint64_t nth
             parent->creations[i].made = nth;
 }
 
-/* This rank has no hold on the slot: it frees it as it were, before it says so, since the slot may
- * be another comm's from then on. */
+/* This rank declines. It has no hold on the slot, and says its last word there first: after the
+ * decline the slot may be another comm's. */
 static void create_decline(const struct making *m, struct slot *slot, uint32_t mine, int error)
 {
     struct watch *w = &m->parent->watch;
@@ -66,8 +67,8 @@ static void create_decline(const struct making *m, struct slot *slot, uint32_t m
     w->ways->wake(w->ways->arg, &w->slot->news, INT32_MAX);
 }
 
-/* Will somebody who is missing never come? Freed first, then the arrival: who has come and then
- * freed the parent has come. */
+/* True: a missing rank will never come; the reason is in mine->why. Loads `quit` before the
+ * arrival: a rank that freed the parent after it came has come. */
 static bool making_ended(struct beyond *beyond)
 {
     const struct making *m = (const struct making *)(const void *)beyond;
@@ -109,8 +110,8 @@ static bool making_ended(struct beyond *beyond)
     return cause != 0;
 }
 
-/* Those who said that they never had a hold on the slot get it taken back, while our own hold
- * stands. The first one's reason, or 0. */
+/* Frees the slot for the ranks that declined without a hold on it; our own hold still stands.
+ * Returns the first one's reason, or 0. */
 static int making_declined(const struct making *m, uint32_t *who)
 {
     int first = 0;

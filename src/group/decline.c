@@ -1,5 +1,6 @@
-/* A word for each run of numbers with the same end, so that who asks again and again for what it
- * cannot have needs one. */
+/* One word holds a run of numbers that ended alike, so a rank that asks for the same list again and
+ * again uses one word.
+ * Cost: a scan of DECLINES words. */
 #include "group/decline.h"
 
 #include <errno.h>
@@ -31,8 +32,7 @@ static bool range_over(const struct tutti_comm *parent, uint64_t list, uint64_t 
     return false;
 }
 
-/* Goes on where the run of this list ended the same way, or takes a place that is free. NULL:
- * there is none. */
+/* The place whose run this number continues, or a free place. NULL: there is none. */
 static struct decline *decline_place(struct tutti_comm *parent, uint64_t list, uint64_t nth,
                                      int error, bool held)
 {

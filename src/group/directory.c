@@ -1,9 +1,9 @@
-/* Slots are found by what the comm is made of, so that its members agree without speaking: whoever
- * comes first makes the slot, the others find it. A slot is made anew only when each of its members
- * has freed it and said its last word there, left, or died: nobody looks at it then, and nobody
- * writes into it.
- * Everything happens under one robust lock; a holder that dies leaves at worst a slot whose state
- * is still FREE, with anything in it but keys that it does not speak of. */
+/* A slot is found by its key, so members agree without messages: the first one makes the slot, the
+ * others find it. A slot is made anew only when each of its members has freed it and said its last
+ * word there, or left, or died: no rank reads or writes it then.
+ * All of it runs under one robust lock. A holder that dies leaves at worst a slot that is still
+ * FREE, half filled; its `keys` is true.
+ * Cost: the lock, and a scan of the slots in use. */
 #include "group/directory.h"
 
 #include "os/memory.h"
@@ -43,14 +43,14 @@ static bool directory_abandoned(const struct arena *arena, struct slot *slot)
     return true;
 }
 
-/* How many slots there are to look at; never more than there are at all, whatever stands there. */
+/* How many slots to look at. At most header->slots, even if the arena is damaged. */
 static uint32_t directory_reached(const struct arena *arena)
 {
     uint32_t reached = load_acquire32(&arena->join->reached);                   /* E80 acquire */
     return reached < arena->header->slots ? reached : arena->header->slots;
 }
 
-/* Those of the comm that was in this slot, which nobody uses any more. False: it had none. */
+/* Drops the keys of the comm that was in this slot. False: it had none. */
 static bool directory_drop_keys(const struct arena *arena, struct slot *slot)
 {
     uint64_t birth = slot->birth;
@@ -100,21 +100,21 @@ int directory_sweep(const struct arena *arena)
         if (!free && !directory_abandoned(arena, slot))
             continue;
         store_release32(&slot->state, SLOT_FREE);
-        /* also those that a sweeper who died has left */
+        /* also keys that a sweeper left when it died */
         bool dropped = directory_drop_keys(arena, slot);
         n += !free || dropped;
     }
     return n;
 }
 
-/* One more slot, of which nothing was ever used. */
+/* One more slot, never used before. */
 static int directory_reach(const struct arena *arena, uint32_t reached, struct slot **room)
 {
     struct slot *next = arena_slot(arena, reached);
     if (!next)
         return -ENOSPC;
     if (load_acquire32(&next->state) != SLOT_FREE)
-        return -EIO;                                    /* somebody wrote over how many there are */
+        return -EIO;                                    /* join.reached was written over */
     store_release32(&arena->join->reached, reached + 1);     /* E80 release */
     *room = next;
     return 0;

@@ -1,13 +1,13 @@
-/* Job: give each comm a slot of the arena, and take back those that nobody uses any more.
+/* Job: give each comm a slot of the arena, and take back unused slots.
  * Owns: slot.state … world_rank, join.births and join.reached, under arena_lock.
- * Never: waits for ranks; takes what a slot holds for news of another one.
+ * Never: waits for ranks; takes a slot's content for that of another comm.
  *
- * A maker may die at any instruction. So that nobody misses what is there:
- * E80 reached: how far slots go is raised, then one up to there is USED (release); who holds the
- *    lock loads it (acquire), then the slots before it, and no others.
- * E81 keys: a slot says that there may be keys of its comm, then one is there (release); all
- *    are forgotten, then it says that there are none (release), and then alone its birth is
- *    given up. */
+ * A maker may die at any instruction. These orders keep the tables true:
+ * E80 reached: a maker raises join.reached, then a slot below it becomes USED (release); the holder
+ *    of the lock loads reached (acquire), then the slots below it, and no others.
+ * E81 keys: slot.keys says that there may be keys of its comm, then one is there (release). All
+ *    are dropped, then slot.keys says that there are none (release), and only then the slot's birth
+ *    is given up. */
 #ifndef TUTTI_GROUP_DIRECTORY_H
 #define TUTTI_GROUP_DIRECTORY_H
 
@@ -25,8 +25,7 @@ struct directory_key {
 int directory_find_or_make(const struct arena *arena, const struct directory_key *key,
                            struct slot **slot);
 
-/* Under arena_lock: takes back every slot that nobody uses any more, and the keys of its comm.
- * How many. */
+/* Under arena_lock: takes back every unused slot, with the keys of its comm. Returns how many. */
 int directory_sweep(const struct arena *arena);
 
 #endif

@@ -1,6 +1,7 @@
-/* Names of tutti_init are tutti.UID.JOB.HASH.N: those of two users differ in one place. Names of
- * another network namespace are other names, however they read: nobody here can see them but in
- * /proc, and there only of processes that are in sight. */
+/* Names of tutti_init are tutti.UID.JOB.HASH.N: the names of two users differ in UID only. An
+ * abstract name belongs to one network namespace. Names of another one can be read in /proc only,
+ * and only those of visible processes.
+ * Cost: milliseconds, a walk through /proc. */
 #include "group/elsewhere.h"
 
 #include "group/refused.h"
@@ -16,7 +17,7 @@ enum { SPACES = 16 };
 static const char prefix[] = "tutti.";
 enum { PREFIX = sizeof prefix - 1 };
 
-/* What stands behind the user's number, which goes to *uid; NULL: there is none. */
+/* The rest of the name behind the user's number, which goes to *uid. NULL: it has no number. */
 static const char *behind_user(const char *name, unsigned long *uid)
 {
     char *end;
@@ -26,7 +27,7 @@ static const char *behind_user(const char *name, unsigned long *uid)
     return *end == '.' ? end : NULL;
 }
 
-/* The same but for the candidate's number, one digit at the end? */
+/* True: the same but for the candidate's number, one digit at the end. */
 static bool alike(const char *a, const char *b)
 {
     size_t n = strlen(a);

@@ -1,8 +1,8 @@
 /* Launchers nest: mpirun is called in a shell of srun, torchrun in a batch script. So the readers
- * are asked in a fixed order, from the one that is started last to the one that is started first,
- * and the first whose variables are complete wins. Half a pair is an error only where nobody else
- * has a whole one. Nothing is guessed: how many ranks are local is believed where a launcher says
- * so, and else the meeting proves it. */
+ * are asked in a fixed order, the innermost launcher first. The first one whose variables are
+ * complete wins. Half a pair is an error only if no other reader has a whole one.
+ * Nothing is guessed: if no launcher says how many ranks are local, the meeting shows it.
+ * Cost: a getenv for each variable, once. */
 #include "group/environment.h"
 
 #include "group/launcher.h"

@@ -19,17 +19,17 @@ struct launch_place {
     char job[128];
 };
 
-/* lookup is getenv in life, a table in tests. 0 with launcher "alone" and size 1 where there is
-   none; -EINVAL with a sentence: a variable that is there and wrong, or one of a pair missing;
-   -EXDEV: fewer ranks local than the world has (and local_only is 0). */
+/* lookup: getenv; in tests a table. 0; without a launcher that is "alone", size 1. -EINVAL with a
+   sentence: a variable is wrong, or one of a pair is missing. -EXDEV: not all ranks of the world
+   are local, and local_only is 0. */
 int environment_read(struct launch_place *place, const char *(*lookup)(const char *name, void *arg),
                      void *arg, int local_only, struct text *why);
 
-/* environment_read with all its facts from outside. */
+/* environment_read with all its sources as arguments. */
 int environment_read_from(struct launch_place *place, const struct launcher_ways *ways,
                           int local_only, struct text *why);
 
-/* Under this name the ranks meet. Of any length: names that differ stay different. */
+/* Sets the name under which the ranks meet. Any length: names that differ stay different. */
 void environment_set_job(struct launch_place *place, const char *name);
 
 #endif

@@ -1,11 +1,9 @@
-/* The host is a rank like the others that hands the arena's descriptor to whoever asks for a
- * seat, while it waits itself. It sleeps in poll: each joiner sends a byte when it sits and
- * closes its end when it has failed, so that poll returns for all that concerns the host; slices
- * cover the rest.
+/* The host is a rank that hands the arena's descriptor to joiners while it waits itself. It sleeps
+ * in poll. A joiner sends a byte when it sits, and closes its end when it has failed, so poll
+ * returns for both. Slices of sleep cover the rest.
  *
- * A connection that ends before its rank sits hurts nobody, and the rank may come again. One whose
- * rank has begun to sit means a death. So that this can be told, a seat is offered on one
- * connection at a time.
+ * A connection that ends before its rank takes a seat is no error: the rank may come again. One
+ * that ends after that means a death. To tell these apart a seat is offered on one connection only.
  * Cost: one poll and two messages per joiner. */
 #include "group/meet.h"
 
@@ -19,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SILENCE_NS UINT64_C(5000000000)   /* who connects and says nothing for so long is dropped */
+#define SILENCE_NS UINT64_C(5000000000)   /* a guest that says nothing for so long is dropped */
 
 /* rank -1: has not said hello */
 struct guest { int fd; int rank; int32_t pid; bool gone; uint64_t since_ns; };
@@ -30,7 +28,7 @@ struct host {
     const char *name;   /* of the listener */
     int end;            /* how it ended; ASSEMBLE_GOING before */
     bool deaf;          /* accept failed (no descriptors): leave the listener alone for one round */
-    int shut_out;       /* … with this error, and nobody has come in since */
+    int shut_out;       /* accept's error, until an accept succeeds; 0: none */
     int guests, room;
     struct guest *guest;
     struct pollfd *poll;              /* [room + 1], the listener last */
@@ -42,7 +40,7 @@ static int refuse(struct meet_answer *answer, int status)
     return status;
 }
 
-/* The byte of a rank that sits; what else a guest may send means nothing. */
+/* Reads the byte of a rank that sits. Any other message of a guest is ignored. */
 static void swallow(struct guest *guest)
 {
     char bytes[64];
@@ -54,8 +52,8 @@ static void swallow(struct guest *guest)
         guest->gone = true;
 }
 
-/* Whoever has the offer of this seat and still wants it: a rank that comes again must not be
- * taken for two. */
+/* The guest that has the offer of this seat and still has its connection. A rank that comes again
+ * must not be taken for two. */
 static const struct guest *same_rank(const struct host *h, int rank)
 {
     for (int i = 0; i < h->guests; i++) {
@@ -68,9 +66,8 @@ static const struct guest *same_rank(const struct host *h, int rank)
     return NULL;
 }
 
-/* Is there a seat for it? A rank that was here and is gone, which comes again, or in another
-   process, belongs to the next meeting; so does who comes to one that has ended. One that is
-   between its first and its last step to a seat has its connection open, if it lives. */
+/* Is the seat free for this guest? -EAGAIN, the next meeting: its rank was here and is gone, or
+   this meeting has ended. A living rank in SEAT_TAKEN has its connection open. */
 static int judge_seat(const struct host *h, int rank, int pid, struct meet_answer *answer,
                       struct text *why)
 {
@@ -92,7 +89,7 @@ static int judge_seat(const struct host *h, int rank, int pid, struct meet_answe
     return refuse(answer, -EEXIST);
 }
 
-/* What is wrong with this guest, in words for it; 0: nothing. */
+/* 0, or why the guest is refused, with a sentence for it in *answer. */
 static int judge(const struct host *h, const struct meet_hello *hello, int got, int pid,
                  struct meet_answer *answer)
 {
@@ -185,7 +182,7 @@ static void accept_guests(struct host *h)
     }
 }
 
-/* A guest whose connection ended: dead if it had begun to sit, and else forgotten. */
+/* The guest's connection has ended: a death if its rank had taken the seat, else nothing. */
 static int see_off(struct host *h, const struct guest *guest)
 {
     if (guest->rank < 0)
@@ -224,7 +221,7 @@ static int poll_guests(struct host *h)
         h->poll[n] = (struct pollfd){ h->listener, POLLIN, 0 };
     if (poll(h->poll, (nfds_t)(n + listening), slice_ms) <= 0)
         return ASSEMBLE_GOING;
-    /* departures first: a rank that comes again must find its place free */
+    /* closed connections first: a rank that comes again must find its seat free */
     for (int i = 0; i < n; i++)
         if (h->poll[i].revents && h->guest[i].rank >= 0)
             swallow(&h->guest[i]);
@@ -239,8 +236,8 @@ static int poll_guests(struct host *h)
     return ASSEMBLE_GOING;
 }
 
-/* Half of the time is over: who is not here may wait elsewhere, and will have given up, too, when
- * this meeting does. */
+/* True: half of the time is over. A missing rank may be waiting elsewhere; at the deadline it would
+ * be too late to look, as it gives up then, too. */
 static bool is_late(const struct assembly *g)
 {
     return g->end_ns != UINT64_MAX && clock_ns() + (uint64_t)g->timeout_ms * 500000 >= g->end_ns;
@@ -261,10 +258,9 @@ static int serve(struct host *h)
     }
 }
 
-/* Whoever has knocked by now is told how it ended and need not find out by itself: after a death
-   the reason, after a deadline that it is to look again, also if it has not said hello yet: this
-   process may end at once, and would be taken for one that died. Nobody shall wait here then. Else
-   that its seat is taken. */
+/* Tells all guests how the meeting ended: after a death the reason, after a deadline to look again,
+   else that their seat is taken. After a deadline also guests without a hello, and the listener
+   closes: this process may end at once, and they would take it for dead. */
 static void say_end(struct host *h, int end)
 {
     struct meet_answer again = {
@@ -289,9 +285,9 @@ static void say_end(struct host *h, int end)
     }
 }
 
-/* Another rank of ours may have bound another candidate at the same time, if a stranger's name came
- * or went meanwhile. The lower index stays; a higher one that is serving already is joined, so that
- * one of the two always gives way. */
+/* True: another rank of ours is host at another candidate, so this one gives way. Two may bind at
+ * the same time if a stranger's name comes or goes meanwhile. The lower index stays, unless the
+ * higher one already serves. */
 static bool is_second(struct meeting *m, int at)
 {
     for (int i = 0; i < m->candidates; i++) {
@@ -361,7 +357,7 @@ int meet_host(struct meeting *m, int listener, int at, int *host_fd)
     int error = is_second(m, at) ? -EAGAIN : open_arena(m);
     if (error == 0)
         error = host_world(m, &listener, m->name[at]);
-    /* bound before the listener goes: a late comer always finds one of the two */
+    /* bound before the listener closes: a late rank always finds one of the two */
     if (error == 0 && m->marker[0]) {
         int marker = handover_listen(m->marker);
         *host_fd = marker >= 0 ? marker : -1;

@@ -1,7 +1,8 @@
-/* Two ways to an arena: a descriptor that a launcher handed down, or a name under which the ranks
- * meet. After that both are the same: take the seat, wait for the others, and leave nothing if it
- * fails. No state outlives a call but what the caller is given: the name says nothing of how often
- * a rank has tried, so that those who are there meet. */
+/* A rank gets the arena by a descriptor inherited from a launcher, or by a name under which the
+ * ranks meet. Then both are the same: take the seat, wait for the others, leave nothing on failure.
+ * A call leaves no state but what it returns. The name does not count the attempts of a rank, so
+ * ranks in different attempts meet.
+ * Cost: that of meet.c, or one map. */
 #include "group/join.h"
 
 #include "group/meet.h"
@@ -33,8 +34,8 @@ static int check_request(const struct join_request *r, struct text *why)
     return 0;
 }
 
-/* -ESTALE: an earlier program under the same launcher had this seat, or the others have given up:
- * the arena is of no use any more to this rank. */
+/* -ESTALE: this rank cannot use the arena. An earlier program under the same launcher had the seat,
+ * or the others have given up. */
 static int check_seat(const struct meeting *m)
 {
     const struct join_request *r = m->request;
@@ -55,8 +56,7 @@ static int check_seat(const struct meeting *m)
     return -EEXIST;
 }
 
-/* A failure leaves the descriptor with the caller: a later program of the same launcher may be
- * luckier with it. */
+/* After a failure the caller keeps the descriptor, for a later program of the same launcher. */
 static int leave_inherited(struct arena *arena, int error)
 {
     arena->fd = -1;
@@ -86,7 +86,7 @@ static int join_inherited(struct meeting *m)
         meet_leave(m, end);
         return leave_inherited(m->arena, end == -EAGAIN ? -ESTALE : end);
     }
-    /* ours now: nothing that this process starts shall keep the arena alive */
+    /* ours now: a child program must not keep the arena alive */
     fcntl(r->fd, F_SETFD, FD_CLOEXEC);
     return 0;
 }

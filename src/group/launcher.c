@@ -1,11 +1,11 @@
-/* The readers of torchrun (and `tutti run`, which speaks its language), Open MPI and PMI. Each
- * takes every variable of its launcher that is there: two jobs of one user that share some of them
- * still differ in the rest.
+/* The readers of torchrun (and of `tutti run`, which sets the same variables), Open MPI and PMI. A
+ * reader puts every variable of its launcher into the job's name: two jobs of one user that share
+ * some of them differ in others. Cost: a getenv for each variable.
  *   torchrun   RANK, WORLD_SIZE; TORCHELASTIC_RUN_ID is often "none", then the master's address
  *              tells jobs apart
  *   Open MPI   OMPI_COMM_WORLD_*; the job's number under one of three names, by version
- *   PMI        PMI_RANK, PMI_SIZE; MPICH's Hydra names no job, so it is told by the one process all
- *              local ranks descend from */
+ *   PMI        PMI_RANK, PMI_SIZE; MPICH's Hydra names no job, so the name is the pid of the one
+ *              process that all local ranks descend from */
 #include "group/launcher.h"
 
 #include <errno.h>
@@ -115,8 +115,8 @@ int launcher_openmpi(struct launched *l, const struct launcher_ways *ways, struc
     return 1;
 }
 
-/* srun with PMI sets both families; Slurm's says what PMI's does not. Under another launcher inside
-   an allocation the two do not speak of the same ranks, and Slurm's word is not taken. */
+/* srun with PMI sets both families of variables; Slurm's say more. Under another launcher inside an
+   allocation Slurm's rank and size differ from PMI's: then Slurm's variables are ignored. */
 static void ask_slurm_too(struct launched *l, const struct launcher_ways *ways)
 {
     char ignored[256];

@@ -1,6 +1,6 @@
 /* Job: one reader per kind of launcher: what its variables say about this rank.
  * Owns: nothing.
- * Never: which launcher wins, what follows from too few local ranks: environment.c. */
+ * Never: decides which launcher wins, or what too few local ranks mean (environment.c). */
 #ifndef TUTTI_GROUP_LAUNCHER_H
 #define TUTTI_GROUP_LAUNCHER_H
 
@@ -8,14 +8,14 @@
 
 #include <sys/types.h>
 
-/* Where readers get their facts; tests put their own here. ancestor: as process_ancestor. */
+/* Where readers look; tests have their own. ancestor: as process_ancestor. */
 struct launcher_ways {
     const char *(*lookup)(const char *name, void *arg);
     void *arg;
     int (*ancestor)(const char *name, pid_t *pid, uint64_t *start);
 };
 
-/* of a job's name, and bytes of one: a longer part ends in its hash */
+/* parts of a job's name; bytes of a part: a longer one ends in its hash */
 enum { LAUNCHER_PARTS = 8, LAUNCHER_PART = 120 };
 
 struct launched {
@@ -27,8 +27,8 @@ struct launched {
     char room[LAUNCHER_PARTS * (LAUNCHER_PART + 1)];
 };
 
-/* 1: all there. 0: not this launcher. -ENODATA: half of it is there (sentence in why). -EINVAL:
- * there and wrong (sentence in why). */
+/* 1: complete. 0: not this launcher. With a sentence in why: -ENODATA: one of a pair is missing;
+ * -EINVAL: a variable is wrong. */
 typedef int launcher_reader(struct launched *l, const struct launcher_ways *ways, struct text *why);
 launcher_reader launcher_torch, launcher_openmpi, launcher_pmi, launcher_slurm;
 
@@ -37,10 +37,10 @@ const char *launcher_get(const struct launcher_ways *ways, const char *name);
 /* 1 and *value, 0 not set, -EINVAL with "RANK=x: expected an integer between 0 and 7". */
 int launcher_int(const struct launcher_ways *ways, const char *name, int low, int high, int *value,
                  struct text *why);
-/* Rank and size of a launcher that calls them so. As a reader. */
+/* Reads rank and size from the variables of these names. Returns as a reader. */
 int launcher_pair(struct launched *l, const struct launcher_ways *ways, const char *rank,
                   const char *size, struct text *why);
-/* Local rank and local size, where they are there. 0 or -EINVAL. */
+/* Reads local rank and local size where they are set. 0 or -EINVAL. */
 int launcher_local(struct launched *l, const struct launcher_ways *ways, const char *rank,
                    const char *size, struct text *why);
 void launcher_begin(struct launched *l, const char *launcher);

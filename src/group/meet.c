@@ -1,7 +1,8 @@
-/* Looking before binding keeps two ranks from hosting two worlds: the names are bound atomically by
- * the kernel, and whoever is late by an instant gets EADDRINUSE and looks again. All waiting here
- * is for a name to appear or for a host to answer; it ends with the deadline. Cost of joining:
- * eight connects, of which seven are refused at once, two messages, one map: below 1 ms. */
+/* A rank looks before it binds, so two ranks do not host two worlds. The kernel binds a name
+ * atomically: the second rank gets EADDRINUSE and looks again. A rank waits only for a name to
+ * appear or for a host to answer, until the deadline.
+ * Cost of joining: below 1 ms. Eight connects, seven of them refused at once; two messages; one
+ * map. */
 #include "group/meet.h"
 
 #include "arena/offsets.h"
@@ -35,7 +36,7 @@ static int left_ms(const struct meeting *m)
 
 static bool too_late(const struct meeting *m) { return clock_ns() >= m->gather.end_ns; }
 
-/* Names that are too long for a socket keep their beginning, and a hash of all of it. */
+/* A name too long for a socket becomes its beginning and a hash of the whole. */
 static void make_names(struct meeting *m)
 {
     char base[MEET_NAME];
@@ -53,7 +54,7 @@ static void make_names(struct meeting *m)
     text_add(&marker, "%s.full", base);
 }
 
-/* The same path is the same place only in the same directory. */
+/* Names the marker by path, device and inode: the same path may be another directory elsewhere. */
 static void mark_path(struct meeting *m)
 {
     char directory[MEET_NAME];
@@ -82,8 +83,8 @@ static int make_path(struct meeting *m)
     return 0;
 }
 
-/* The process that listens behind this connection: a descriptor; -ESRCH: it is dead; else nobody
- * can tell. */
+/* A pidfd of the process that listens behind this connection. -ESRCH: it is dead. Other errors: not
+ * known. */
 static int host_process(int fd)
 {
     struct handover_peer peer;
@@ -98,7 +99,7 @@ static bool hung_up(int fd)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLIN));
 }
 
-/* It listens, and nobody will ever answer: a fork of a host that died keeps its sockets. */
+/* True: the host is dead, and a forked child keeps its socket listening: no answer will come. */
 static bool orphaned(int fd)
 {
     int pidfd = host_process(fd);
@@ -133,9 +134,9 @@ const char *meet_remedy(int error)
                                                 : "";
 }
 
-/* This candidate can be neither joined nor bound. True: for so long that it is nobody's of ours. A
-   rank of ours that is between its bind and its listen, or has more who knock than it can hear, is
-   so for a moment; two hosts that come of a mistake find each other (host.c). */
+/* Called when this candidate can be neither joined nor bound. True: since DOUBT_NS, so it is not
+   ours. A rank of ours is so for a moment only: between bind and listen, or with a full backlog. If
+   this is wrong, the two hosts find each other (host.c). */
 static bool doubtful(struct meeting *m, int i)
 {
     uint64_t now = clock_ns();
@@ -148,8 +149,8 @@ static bool doubtful(struct meeting *m, int i)
     return true;
 }
 
-/* A connection to the first candidate of ours, or -1 with the first free one in *vacant (-1: none);
- * *busy: one must be asked again. */
+/* A connection to the first candidate that is ours, or -1. *vacant: the first free candidate, or
+ * -1. *busy: a candidate must be asked again. */
 static int look(struct meeting *m, int *vacant, bool *busy, int *hard)
 {
     *vacant = -1;
@@ -190,9 +191,9 @@ static int host_died(struct meeting *m, int fd)
     return -EOWNERDEAD;
 }
 
-/* The connection ended without an answer. A host that gave way to another, or whose world is full,
-   is alive: look again. One that died took the arena with it, which those who had come already
-   report as a death, so this rank does, too. The process is gone some moments after its sockets. */
+/* The connection ended without an answer. -EAGAIN: the host lives; it gave way to another, or its
+   world is full. A dead host took the arena with it: the ranks in it report a death, so this one
+   does, too. The process ends some moments after its sockets. */
 static int host_went(struct meeting *m, int fd)
 {
     int pidfd = host_process(fd);
@@ -205,9 +206,8 @@ static int host_went(struct meeting *m, int fd)
     return host_died(m, fd);
 }
 
-/* Until the host has said something, or hung up: 0; -ETIMEDOUT; -EOWNERDEAD: it is dead, and what
-   it had said was read before. A connection alone does not tell: forks of the host may keep it
-   open, and those answer nobody. */
+/* Waits until the host has answered or hung up: 0; -ETIMEDOUT; -EOWNERDEAD: it is dead and left no
+   answer. The connection alone does not show a death: a fork of the host may keep it open. */
 static int await_host(const struct meeting *m, int fd)
 {
     int pidfd = host_process(fd), ready;
@@ -238,7 +238,7 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
                  meet_remedy(got));
         return got;
     }
-    /* An acceptance comes with a descriptor, a refusal with an errno and its sentence. */
+    /* an acceptance has a descriptor, a refusal an errno and a sentence */
     bool whole = got == (int)sizeof *answer && answer->magic == MEET_MAGIC;
     bool refused = whole && answer->status < 0 && answer->status > -4096 && answer->text[0];
     if (whole && answer->status == 0 && *arena_fd >= 0)
@@ -255,8 +255,8 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
     return answer->status;
 }
 
-/* The host closes its connections only after the end is decided: one that is closed before means
- * that the host died. */
+/* The host closes its connections only after the end is decided. If ours closes before that, the
+ * host has died. */
 static int wait_with_host(struct meeting *m, int fd, const struct meet_answer *answer)
 {
     for (;;) {
@@ -297,7 +297,7 @@ void meet_leave(struct meeting *m, int error)
         assemble_explain(&m->gather, error, m->why);
     if (error == -EAGAIN) {
         assemble_again(&m->gather);
-        /* what was in doubt before the meeting was the meeting's */
+        /* the names in doubt before belonged to this meeting */
         memset(m->doubt_ns, 0, sizeof m->doubt_ns);
     }
     seat_leave(m->arena, m->request->rank);
@@ -326,7 +326,7 @@ static int sit(struct meeting *m, int fd, const struct meet_answer *answer)
         return error;
     }
     assemble_seated(&m->gather);
-    /* wakes the host; that it cannot fail to see us is the mark's affair */
+    /* wakes the host early; it would also see our seat at the end of its slice */
     handover_send(fd, "s", 1, -1, 0);
     int end = meet_end(m, wait_with_host(m, fd, answer));
     return end == ASSEMBLE_DONE ? 0 : meet_drop(m, end);

@@ -1,17 +1,18 @@
-/* Job: ranks that know nothing but a name come together: one hosts the arena, the others are handed
- *      its descriptor.
+/* Job: bring ranks together that know a name only: one hosts the arena, the others get its
+ *      descriptor.
  * Owns: the sockets of the meeting, while it lasts.
- * Never: what happens once all sit.
+ * Never: works on after all have a seat.
  *
- * Names: eight candidates NAME.0 … NAME.7 in the abstract name space, which is first come, first
- * served for every user, and a ninth where nobody else can come: a path in a directory of this
- * user's, if there is one. Or, where NAME begins with '/', that path alone. A rank looks at all
- * candidates and joins the first that its own user listens on; else it binds the first free one and
- * is the host. A rank whose deadline passes ends the meeting for all who sit; each of the others
- * looks again, until its own deadline. Whoever has been in a meeting that still has its socket
- * looks again, too.
- * A name that is neither ours nor can be had for DOUBT (bound, and not listened on; or listened on,
- * and never answered) is taken for another user's: who holds names keeps no job from its start. */
+ * Candidates: eight names NAME.0 … NAME.7 in the abstract name space, which any user can bind, and
+ * a ninth that no other user can: a path in a directory of this user, if there is one. If NAME
+ * begins with '/', that path is the only candidate.
+ * A rank joins the first candidate on which its own user listens. Else it binds the first free one
+ * and is the host.
+ * A rank whose deadline passes ends the meeting for all ranks in it. Each of the others looks again
+ * until its own deadline. A rank that comes back while the meeting's socket is still there looks
+ * again, too.
+ * A name that can be neither joined nor bound for DOUBT_NS (bound without a listener, or a listener
+ * that never answers) counts as another user's. So a stranger's names do not stop a job. */
 #ifndef TUTTI_GROUP_MEET_H
 #define TUTTI_GROUP_MEET_H
 
@@ -22,8 +23,7 @@
 enum { MEET_CANDIDATES = 8, MEET_NAMES, MEET_NAME = 108, MEET_TEXT = 1024 };
 #define MEET_MAGIC UINT32_C(0x74757431)
 
-/* The joiner's first message. Its shape outlives versions: it is how two builds tell each other
- * that they are two. */
+/* The joiner's first message. Its layout never changes: two builds find by it that they differ. */
 struct meet_hello {
     uint32_t magic, bytes;
     uint64_t layout_hash;
@@ -46,11 +46,9 @@ struct meeting {
     struct seat_card card;
     int candidates;
     char name[MEET_NAMES][MEET_NAME];
-    /* since when a candidate could be neither joined nor bound, 0: it could */
-    uint64_t doubt_ns[MEET_NAMES];
-    /* abstract, for paths, too: nothing is left on disk. "": none */
-    char marker[MEET_NAME];
-    char stranger[MEET_NAME];         /* a candidate that another user holds, "" if none */
+    uint64_t doubt_ns[MEET_NAMES];    /* since when it can be neither joined nor bound; 0: it can */
+    char marker[MEET_NAME];           /* abstract also for a path: no file is left; "": none */
+    char stranger[MEET_NAME];         /* a candidate that another user holds; "": none */
     uid_t stranger_uid;
     struct text *why;
 };
@@ -58,32 +56,32 @@ struct meeting {
 /* Returns as join_world. */
 int meet_world(struct meeting *m, int *host_fd);
 
-/* host.c: serves on `listener`, bound to candidate `at`, until all sit; closes it. -EAGAIN: another
- * host was first, look again. */
+/* host.c: serves on `listener`, bound to candidate `at`, until all have a seat, and closes it.
+ * -EAGAIN: another host was first, look again. */
 int meet_host(struct meeting *m, int listener, int at, int *host_fd);
 
-/* late.c: -EEXIST with a sentence if the job of this name is full and this rank's seat is held by a
-   living process; -EPERM if that cannot be found out; else 0. */
+/* restart_guard.c: 0. -EEXIST with a sentence: the job of this name is full, and a living process
+   has this rank's seat. -EPERM: that cannot be found out. */
 int meet_late(struct meeting *m);
 
-/* Looks for those who try to meet under this name elsewhere, and notes them, if the name is such
- * that somebody could. */
+/* Looks for processes that try to meet under this name elsewhere, and notes them. Nothing where the
+ * name is a path. */
 void meet_look_elsewhere(const struct meeting *m);
 
-/* Connects to a candidate. A descriptor; -ECONNREFUSED free, -EAGAIN somebody is there but busy,
- * -EPERM another user's (noted). */
+/* Connects to a candidate. A descriptor; -ECONNREFUSED: free; -EAGAIN: a listener that is busy;
+ * -EPERM: another user's (noted). */
 int meet_try(struct meeting *m, const char *name);
 
-/* What helps against this error of the system, in brackets; "" if nothing is known. */
+/* What the user can do about this error of the system, in brackets; "": nothing known. */
 const char *meet_remedy(int error);
 
-/* What the end of a gathering means to this rank: itself, or -EAGAIN, another rank's deadline
-   ended it and our own is not over. Where it is nearly over that is waited for, so that who came
-   is known. */
+/* The end of a gathering as it counts for this rank: `end`, or -EAGAIN: another rank's deadline
+   ended it and ours has not passed. If ours passes soon, waits for it and returns -ETIMEDOUT, with
+   the list of the ranks that came. */
 int meet_end(const struct meeting *m, int end);
 
-/* The sentence is written, or for -EAGAIN remembered what it would say, and the seat given back;
- * drop: the mapping and its descriptor, too. Returns error. */
+/* Writes the sentence (for -EAGAIN remembers its facts) and gives the seat back. drop: also the
+ * mapping and its descriptor; returns error. */
 void meet_leave(struct meeting *m, int error);
 int meet_drop(struct meeting *m, int error);
 

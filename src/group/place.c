@@ -1,5 +1,5 @@
-/* Memory of tutti_alloc and tutti_view lies in one of the arena's two mappings: a
- * few comparisons. */
+/* Memory of tutti_alloc and tutti_view lies in one of the arena's two mappings. Cost: a few
+ * comparisons. */
 #include "group/place.h"
 
 #include "arena/registered.h"
@@ -27,7 +27,7 @@ const char *place_readonly(struct world *world, int *error)
 void place_keep(struct world *world)
 {
     int error;
-    /* and never given back; if it fails, nobody is worse off */
+    /* never given back; a failure changes nothing */
     shared_map_take(arena_fd(&world->arena), world->arena.bytes, 0, &error);
 }
 

@@ -1,5 +1,5 @@
-/* A few places in the arena: notes are for people, who look for one cause. Whoever knocks again and
- * again fills one. */
+/* A few places in the arena: notes are for people, who look for one cause. A rank that is refused
+ * again and again fills one place. Cost: a scan of REFUSALS places. */
 #include "group/refused.h"
 
 #include <errno.h>
@@ -71,15 +71,15 @@ void refused_carry(const struct refused *kept, const struct arena *arena)
         refused_note(arena, kept->one[i].rank, kept->one[i].error, "%s", kept->one[i].text);
 }
 
-/* Whoever was refused as a second one says something about who is there; of all others, that they
- * are missing. */
+/* True: the refused rank has come since, so its note is void. A second rank (-EEXIST) still counts.
+ * */
 static bool has_come(const struct arena *arena, int rank, int error)
 {
     return arena && error != -EEXIST && rank >= 0 && (uint32_t)rank < arena->header->size
         && load_acquire32(&arena->seats[rank].state) != SEAT_EMPTY;  /* E11 acquire */
 }
 
-/* What group/elsewhere has found. */
+/* True: a note of group/elsewhere. */
 static bool is_elsewhere(int error) { return error == -EXDEV || error == -EACCES; }
 
 static void explain(const struct refused *kept, const struct arena *arena, bool elsewhere,

@@ -1,8 +1,8 @@
-/* A rank that comes when the world is full would host a second one under the same name and wait
- * there for ever. The first host therefore keeps a marker, a bound socket that nobody answers: the
- * kernel says whose it is, and the arena is looked at from outside, by the host's descriptors in
- * /proc. If the seat of this rank is free again, its job is ending, and the next one of that name
- * may begin. Cost: one connect that is refused, where there is no marker. */
+/* A rank that comes when the world is full would host a second world of the same name and wait
+ * there for ever. So the host keeps a marker: a bound socket that nobody answers. The kernel says
+ * which process owns it. Through that process's descriptors in /proc the late rank reads the arena.
+ * If its seat is free again, that job is ending, and the next one of the name may begin.
+ * Cost: without a marker one refused connect. */
 #include "group/meet.h"
 
 #include "os/handover.h"
@@ -28,7 +28,7 @@ static bool same_job(const struct arena *arena, const char *job)
     return strncmp(arena->header->job, job ? job : "", sizeof arena->header->job - 1) == 0;
 }
 
-/* Is our rank's seat in this arena, if it is one of our job, held by a living process? */
+/* -EEXIST: this arena is our job's, and a living process holds our rank's seat. Else 0. */
 static int look_inside(struct meeting *m, int fd)
 {
     char ignored[256];

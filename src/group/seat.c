@@ -1,8 +1,8 @@
 /* A seat goes one way: EMPTY, TAKEN by CAS (one rank, one seat), JOINED when it is filled, LEFT. It
- * never becomes empty again, so whoever sees it used may believe that for good. The mark is held as
- * the first thing after the CAS: a rank killed between the two leaves a seat without a mark, which
- * its connection, its launcher's status or the deadline tells.
- * Cost: a CAS and a lock; some 100 us before that for /proc and the cgroup files, once per rank. */
+ * never becomes empty again, so a reader that sees it used can rely on that.
+ * The rank takes the mark right after the CAS. If it is killed between the two, the seat has no
+ * mark: its connection, its launcher's status or the deadline shows the death.
+ * Cost: a CAS and a lock; before them some 100 us for /proc and the cgroup files, once per rank. */
 #include "group/seat.h"
 
 #include "os/cpu.h"
@@ -58,8 +58,8 @@ void seat_leave(struct arena *arena, int rank)
     process_mark_leave(&seat->mark);
 }
 
-/* After its joining thread has ended in good order a process is asked for as a whole: by its
- * first thread. */
+/* True: the process lives. In SEAT_ADRIFT its joining thread has ended, so the first thread counts.
+ * */
 static bool process_there(const struct seat *seat, uint32_t state)
 {
     struct process_id id = seat->id;
@@ -71,7 +71,7 @@ static bool process_there(const struct seat *seat, uint32_t state)
 enum seat_use seat_use(struct seat *seat)
 {
     uint32_t state = load_acquire32(&seat->state);             /* E11 acquire */
-    /* E11 acquire: the status says that it has ended, whatever else stands there */
+    /* E11 acquire: a status means that the process has ended, in any state */
     if (state == SEAT_LEFT || load_acquire32(&seat->status))
         return SEAT_PAST;
     if (state == SEAT_EMPTY)

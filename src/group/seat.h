@@ -1,13 +1,13 @@
-/* Job: one rank's seat: take it, fill it, leave it, say who sits there.
+/* Job: take, fill and leave one rank's seat; say which process has it.
  * Owns: the seat of the rank that calls.
- * Never: how many others sit, or how long one waits for them. */
+ * Never: counts the other ranks or waits for them. */
 #ifndef TUTTI_GROUP_SEAT_H
 #define TUTTI_GROUP_SEAT_H
 
 #include "arena/arena.h"
 
-/* What a rank says of itself, read from the system before the seat is taken: the stretch between
- * TAKEN and JOINED is then short. */
+/* A rank's facts about itself, read from the system before it takes the seat: so the time between
+ * TAKEN and JOINED is short. */
 struct seat_card {
     struct process_id id;
     uint64_t cpu_mask[RANKS_MAX / 64];
@@ -17,15 +17,15 @@ struct seat_card {
 
 void seat_card(struct seat_card *card, int several);
 
-/* EMPTY -> TAKEN -> JOINED, the mark held. -EEXIST: somebody has the seat. */
+/* EMPTY -> TAKEN -> JOINED, the mark held. -EEXIST: the seat is in use. */
 int seat_take(const struct arena *arena, uint32_t rank, const struct seat_card *card,
               struct text *why);
 
-/* Leaves: seat LEFT, the mark let go and everybody on it woken. Only by the thread that holds
- * the mark. */
+/* Sets LEFT, releases the mark and wakes all sleepers on it. Only by the thread that has the mark.
+ * */
 void seat_leave(struct arena *arena, int rank);
 
-/* nobody yet | held by a living process | it was held, its rank is gone */
+/* never taken | held by a living process | was held, its rank is gone */
 enum seat_use { SEAT_UNUSED, SEAT_LIVE, SEAT_PAST };
 enum seat_use seat_use(struct seat *seat);
 

@@ -1,13 +1,13 @@
-/* A fresh comm of those that are left. Two agreements a round: who goes on (the list of whoever
- * decided it, in the arena), and whether everybody on the list has opened the new comm and lives.
- * If one died meanwhile, all go round again without it, so there are at most as many rounds as
- * ranks. The new comm is not used before the second agreement is reached, so nothing of it can
- * break on the way.
+/* A new comm of the survivors. A round is two agreements. The first one is on the survivors: the
+ * list of the rank that decided, in the arena. The second one is on whether all on the list have
+ * opened the new comm and live. If one died meanwhile, a new round begins without it: there are at
+ * most as many rounds as ranks. No rank uses the new comm before the second agreement.
  *
- * No slot leaks: it can be made anew when all members have freed it. On failure each rank frees its
- * hold last, and before that for those that have said that they have none (they voted an error, or
- * are at a later agreement and so have dropped theirs): while its own hold stands the slot cannot
- * be another comm's. A rank that votes an error does not touch the slot any more. */
+ * No slot leaks: a slot can be made anew when all members have freed it. After a failure a rank
+ * frees the slot first for ranks without a hold on it (they voted an error, or are at a later
+ * agreement and have dropped theirs), then for itself: while its own hold stands the slot cannot
+ * become another comm's. A rank that votes an error does not touch the slot any more.
+ * Cost: four barriers or so a round. */
 #include "group/agree.h"
 
 #include "base/clock.h"
@@ -31,8 +31,7 @@ struct shrinking {
 
 static uint32_t error_pair(uint32_t error, uint32_t who) { return error << 16 | who; }
 
-/* Who goes on: those that have voted and live. A rank that has no memory for this says so by a
- * value that is not 0. */
+/* The survivors: ranks that have voted and live. A rank without memory for this votes its errno. */
 static struct decision list_sum(const struct agreement *a)
 {
     const struct watch *w = a->watch;
@@ -49,7 +48,7 @@ static struct decision list_sum(const struct agreement *a)
     return (struct decision){ OUTCOME_DONE, w->me };
 }
 
-/* Could everybody on the list open it, and are they all still there? */
+/* DONE: all on the list have opened the comm and live. AGAIN: one is gone. FAIL: one could not. */
 static struct decision opened_sum(const struct agreement *a)
 {
     const struct shrinking *s = a->about;
@@ -63,7 +62,7 @@ static struct decision opened_sum(const struct agreement *a)
     return (struct decision){ OUTCOME_DONE, 0 };
 }
 
-/* The list that was decided, in old order. False: this rank is not on it. */
+/* Reads the list of rank `by`, in the old comm's order. False: this rank is not on it. */
 static bool shrink_list(struct shrinking *s, uint32_t by)
 {
     const struct watch *w = &s->old->watch;
@@ -131,8 +130,7 @@ static int shrink_failed(struct agreement *a, struct decision d)
     return error;
 }
 
-/* 0: made and opened by all. GO_ROUND: somebody died meanwhile. Negative: failed, the report
- * is written. */
+/* 0: all have opened the comm. GO_ROUND: a rank died meanwhile. Negative: failed, with a report. */
 static int shrink_round(struct shrinking *s, int error)
 {
     struct agreement who = {

@@ -1,7 +1,7 @@
-/* Slurm's variables are in every shell of an allocation; only under srun do they speak of ranks.
- * The mark of srun is a step number that is one: batch scripts have none, or, like the shell of
- * salloc, one of the reserved numbers at the top of 32 bits. A size that srun was given for the
- * step stands in SLURM_STEP_*, which wins over the allocation's. */
+/* Slurm's variables are in every shell of an allocation; only under srun they describe ranks. srun
+ * sets an ordinary step number. A batch script has none, or, as the shell of salloc, one of the
+ * reserved numbers at the top of 32 bits. srun's size of the step is in SLURM_STEP_*, which wins
+ * over the allocation's. Cost: a getenv for each variable. */
 #include "group/launcher.h"
 
 #include <ctype.h>
@@ -27,8 +27,8 @@ static bool under_srun(const struct launcher_ways *ways)
     return text_parse_int(step, 0, INT64_MAX, &number) == 0 && number < STEP_RESERVED;
 }
 
-/* "4(x2),3": tasks per node in node order, with repeats. The node's number of them; 0: the text is
- * something else. */
+/* The node's number of tasks in a list as "4(x2),3": tasks per node in node order, with repeats. 0:
+ * the text is no such list. */
 static int tasks_of_node(const char *list, int node)
 {
     while (isdigit((unsigned char)*list)) {

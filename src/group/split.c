@@ -1,7 +1,7 @@
-/* split: one exchange over the parent (color and key travel in the arrival lines), then every
- * group finds or makes its slot, then a second exchange that tells all ranks whether everybody
- * could: so the whole split succeeds or fails on all of the parent. Costs two barriers and a lock
- * of microseconds. */
+/* A first exchange on the parent gives color and key of each rank to all, in the arrival lines.
+ * Then each group finds or makes its slot. A second exchange tells all ranks whether each of them
+ * could: so the split succeeds or fails on all ranks of the parent.
+ * Cost: two barriers and a lock of microseconds. */
 #include "group/directory.h"
 #include "group/exchange.h"
 #include "watch/verdict.h"
@@ -20,8 +20,7 @@ static int pick_order(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* The ranks of my color in their new order, as world ranks; *mine: my place. Returns how many,
- * or -ENOMEM. */
+/* The world ranks of my color in their new order; *mine: my rank there. How many, or -ENOMEM. */
 static int split_members(const struct tutti_comm *parent, uint64_t seq, int color, int key,
                          uint32_t **world_rank, uint32_t *mine)
 {
@@ -47,8 +46,8 @@ static int split_members(const struct tutti_comm *parent, uint64_t seq, int colo
     return n;
 }
 
-/* Some rank could not: those of our group that have no hold on its slot, as they said, never had
- * it; then our hold goes, too. */
+/* A rank has failed. Frees the slot for the ranks of our group that failed, and so have no hold on
+ * it, then for ourselves. */
 static void split_undo(const struct tutti_comm *parent, uint64_t seq, struct tutti_comm *made)
 {
     for (uint32_t p = 0; p < parent->watch.size; p++)

@@ -1,9 +1,9 @@
-/* Staging is what makes comms cost: so a comm has as much of it as goes through it, and pages are
- * touched when they are needed or have been earned, never all at once. Rings are large and the same
- * for all comms of a size, so a rank that has some takes one over from a comm that does not need it
- * now, instead of a new one: one that no operation is in, and out of which every peer has read all;
- * not that of a comm with devices, which may be registered with their driver. Costs two uncontended
- * locks for an operation through pipelines. */
+/* Staging is the main cost of a comm in memory. A comm gets as much as its operations need. Pages
+ * are touched when they are needed or earned, never all at once.
+ * Pipelines are large, and alike for all comms of a size. So a rank with some of them takes one
+ * over from another comm: one that no operation is in, and that all peers have read to the end. A
+ * pipeline of a comm with devices stays: it may be registered with the driver.
+ * Cost: two uncontended locks for an operation through pipelines. */
 #include "group/comm.h"
 
 #include "base/clock.h"
@@ -20,8 +20,7 @@ struct drain { struct slot *slot; uint64_t birth, rounds; struct stage stage; st
 
 enum { DRAIN_PATIENCE_NS = 1000000000 };
 
-/* Will p read nothing more of what we staged on the comm of this slot? It has freed the comm
- * or is gone. */
+/* True: p reads no more of our staging on this slot's comm: it has freed the comm, or is gone. */
 static bool reader_gone(const struct world *world, struct slot *slot, uint32_t p)
 {
     uint32_t rank = arena_slot_rank(&world->arena, slot, p);
@@ -31,8 +30,8 @@ static bool reader_gone(const struct world *world, struct slot *slot, uint32_t p
         || (load_acquire32(&arena_member(slot, p)->quit) & (QUIT_FREED | QUIT_LEFT));
 }
 
-/* Has everybody read our pipeline to the end of that round? Nobody knows where somebody wrote over
- * the number of members: it stays. */
+/* True: all have read our pipeline up to that round. False also if the number of members was
+ * written over: then the pipeline is kept. */
 static bool pipeline_read(const struct world *world, struct slot *slot, uint64_t rounds)
 {
     uint32_t size = arena_slot_size(&world->arena, slot);
@@ -44,7 +43,7 @@ static bool pipeline_read(const struct world *world, struct slot *slot, uint64_t
     return size > 0;
 }
 
-/* Over when nobody can read it any more; or when the slot was made anew, which means the same. */
+/* True: no peer can read it any more. The same is true if the slot was made anew. */
 static bool drain_over(const struct world *world, const struct drain *d)
 {
     if (d->slot->birth != d->birth)
@@ -72,7 +71,8 @@ static void held_free(struct held *held)
     }
 }
 
-/* Under the arena's lock: slots are made anew under it. */
+/* Frees the staging that no peer reads any more. Takes the arena's lock: slots are made anew under
+ * it. */
 static void drain_sweep(struct world *world)
 {
     if (!world->drains || arena_lock(&world->arena, DRAIN_PATIENCE_NS) < 0)
@@ -100,14 +100,14 @@ void stage_close(struct tutti_comm *comm)
     struct world *world = comm->world;
     struct stage *stage = &comm->stage;
     for (int i = 0; i < 2; i++) {
-        stage_give(world, stage->next[i]);           /* nobody has seen it */
+        stage_give(world, stage->next[i]);           /* no peer has seen it */
         stage->next[i] = NULL;
     }
     struct drain *d = stage->eager[0] || stage->eager[1] || stage->pipeline || stage->held
         ? malloc(sizeof *d)
         : NULL;
     if (!d) {
-        held_free(stage->held);    /* no memory to remember it by: lost until the world is closed */
+        held_free(stage->held);    /* no memory to note it: lost until the world is closed */
         return;
     }
     *d = (struct drain){ comm->watch.slot, comm->birth, comm->coll.rounds, *stage, world->drains };
@@ -173,8 +173,8 @@ static int stage_explain(struct tutti_comm *comm, size_t bytes, int error)
     return error;
 }
 
-/* The parity's block has so many bytes, or another one takes its place. 0 or -errno: then it is
- * as it was. */
+/* Gives the parity's block `bytes` with pages, by a new block if its room is less than `room`. 0,
+ * or -errno with the block unchanged. */
 static int eager_fit(struct tutti_comm *comm, int parity, size_t room, size_t bytes)
 {
     struct world *world = comm->world;
@@ -204,7 +204,7 @@ static int eager_fit(struct tutti_comm *comm, int parity, size_t room, size_t by
     return 0;
 }
 
-/* The block to come takes the place of the one there is, or is given up. */
+/* comes: the next block replaces the present one. Else the next block is given up. */
 static void next_end(struct tutti_comm *comm, int parity, bool comes)
 {
     struct stage *stage = &comm->stage;
@@ -232,8 +232,8 @@ static void next_begin(struct tutti_comm *comm, int parity)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* A chunk more: of the block, if it has room for it, else of the one to come. If it cannot be had,
- * all goes on as it was. */
+/* Touches one chunk more: of the block if it is large, else of the next one. Without memory the
+ * block stays as it is. */
 static void eager_grow(struct tutti_comm *comm, int parity)
 {
     struct stage *stage = &comm->stage;
@@ -265,7 +265,7 @@ int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char *
     int r = stage->eager_bytes[parity] < bytes ? eager_fit(comm, parity, room, bytes) : 0;
     if (r < 0)
         return stage_explain(comm, room, r);
-    /* there is one that large already */
+    /* the block is as large by now: the next one is of no use */
     if (stage->next[parity] && stage->eager_room[parity] >= EAGER_MOST)
         next_end(comm, parity, false);
     if (stage->eager_bytes[parity] < EAGER_MOST) {
@@ -280,8 +280,8 @@ int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char *
     return 0;
 }
 
-/* Of the pipelines that nobody needs now, the one that was used longest ago. NULL if there are few
- * pipelines: then another one may stay. */
+/* The comm with the idle pipeline that was used longest ago. NULL: there is none, or there are few
+ * pipelines, so a new one may be made. */
 static struct tutti_comm *pipeline_spare(struct world *world)
 {
     struct tutti_comm *oldest = NULL;
@@ -303,8 +303,8 @@ static int pipeline_find(struct tutti_comm *comm, const struct pipeline_need *ne
     struct stage *stage = &comm->stage;
     int error = 0;
     drain_sweep(world);
-    /* Too small since the comm has devices: the operation that said so has ended, and whoever ends
-     * such has read all it needs (E70). */
+    /* Too small since the comm has devices. The operation that brought them has ended, and a rank
+     * ends such an operation when it has read all it needs (E70). */
     if (stage->pipeline && pipeline_read(world, comm->watch.slot, comm->coll.rounds))
         stage_give(world, stage->pipeline);
     stage->pipeline = NULL;
@@ -316,7 +316,7 @@ static int pipeline_find(struct tutti_comm *comm, const struct pipeline_need *ne
         stage->pipeline_slot = from->pipeline_slot;
         stage->pipeline_whole = from->pipeline_whole;
         memcpy(stage->pipeline_there, from->pipeline_there, sizeof stage->pipeline_there);
-    } else {                            /* of a smaller comm: its memory may do for the next such */
+    } else {                            /* none, or too small: takes a new one */
         stage_give(world, from ? from->pipeline : NULL);
         stage->pipeline = span_reserve(world->span, need->bytes, SPAN_STAGING, &error);
         stage->pipeline_bytes = need->bytes;
@@ -336,7 +336,7 @@ static int pipeline_touch(struct stage *stage, const struct pipeline_need *need)
         stage->pipeline_whole = memory_populate(stage->pipeline, stage->pipeline_bytes) == 0;
         return stage->pipeline_whole ? 0 : -ENOMEM;
     }
-    if (stage->pipeline_slot != need->slot) { /* another comm's: pages that are there cost little */
+    if (stage->pipeline_slot != need->slot) { /* was another comm's: pages there cost little */
         memset(stage->pipeline_there, 0, sizeof stage->pipeline_there);
         stage->pipeline_slot = need->slot;
     }
@@ -352,8 +352,8 @@ static int pipeline_touch(struct stage *stage, const struct pipeline_need *need)
     return 0;
 }
 
-/* What is not there yet, nobody has read. If it cannot be had, the pipeline is as free
- * as it was. */
+/* Pages may be touched late: no peer has read slots without pages. Without memory the pipeline is
+ * as free as before. */
 int comm_stage_pipeline(struct tutti_comm *comm, const struct pipeline_need *need)
 {
     struct world *world = comm->world;

@@ -1,6 +1,6 @@
-/* The waits of once, first, turn, send and recv are for one rank (or for whichever comes first),
- * and no verdict is spoken over them: a deadline or a death is this call's affair alone. The slices
- * and what they watch are those of every other wait. */
+/* The waits of once, first, turn, send and recv are for one rank, or for any. They have no verdict:
+ * a deadline or a death ends this call only. Slices and watched words are as in watch/drive.
+ * Cost: a look at clock and slot for each slice. */
 #include "group/timed_wait.h"
 
 #include "base/error.h"
@@ -42,7 +42,7 @@ bool timed_wait_gone(struct timed_wait *p, uint32_t about)
     return timed_wait_lost(&p->comm->watch, about, p->slices);
 }
 
-/* What a wait is for, and of whom. */
+/* Adds "WHAT of rank N". */
 static void timed_wait_whom(struct text *t, int about, const char *what)
 {
     text_add(t, "%s", what);
@@ -89,7 +89,7 @@ static void timed_wait_warn(struct timed_wait *p, uint64_t waited, int about, co
     p->warned = true;
 }
 
-/* No verdict is needed here: nobody can undo these. */
+/* Needs no verdict: quit bits are sticky. */
 int timed_wait_cause(const struct watch *w, uint64_t verdict)
 {
     if (verdict_state(verdict) == VERDICT_CONFIRMED)
@@ -145,8 +145,8 @@ void timed_wait_moved(struct timed_wait *p)
     p->told = false;
 }
 
-/* A deadline that was given ends this wait and breaks nothing: then its thread goes on, and may
- * be of help. */
+/* Tells watch/cycle of a long wait. Not if a given deadline ends the wait: its thread then goes on,
+ * and may end others' waits. */
 static void timed_wait_tell(struct timed_wait *p, uint64_t waited, int about)
 {
     struct watch *w = &p->comm->watch;
@@ -181,11 +181,11 @@ uint64_t timed_wait_slice(int slices)
     return slices < 4 ? (uint64_t)FIRST_SLICE << (2 * slices) : DRIVE_SLICE_LAST;
 }
 
-/* What one slice begins and ends with. */
+/* One slice: its begin and length, ns; slot words as loaded at its begin. */
 struct slice { uint64_t began, length, verdict; uint32_t news; };
 
-/* What has come is what the caller waited for, also where the comm has failed since: 1. word NULL:
- * no word says so. */
+/* 0: sleep. 1: the word has changed, also if the comm has failed since. -errno: the wait is over.
+ * word NULL: there is no word. */
 static int slice_begin(struct timed_wait *p, struct slice *s, const shared64 *word, uint64_t seen,
                        int about, const char *what)
 {

@@ -1,6 +1,6 @@
-/* Job: sleep until one word changes, one rank is gone, or the patience is over.
- * Owns: nothing but its declaration in the sleepers word it is given.
- * Never: collectives: those wait by watch/drive. */
+/* Job: sleep until one word changes, one rank is gone, or the deadline passes.
+ * Owns: nothing but its count in the sleepers word that the caller names.
+ * Never: waits for collectives (watch/drive does). */
 #ifndef TUTTI_GROUP_TIMED_WAIT_H
 #define TUTTI_GROUP_TIMED_WAIT_H
 
@@ -14,52 +14,49 @@ struct timed_wait {
     int slices;
     bool warned;
     bool broken;                       /* the comm has failed: the report is written */
-    /* of the call, and its site: told to watch/cycle if the wait is long; KIND_NONE: it is not */
-    enum kind kind;
-    uint32_t site;
-    bool told;
+    enum kind kind;                    /* for watch/cycle, of a long wait; KIND_NONE: not told */
+    uint32_t site;                     /* likewise: the call's */
+    bool told;                         /* watch/cycle knows of this wait */
 };
 
 struct timed_wait timed_wait_begin(struct tutti_comm *comm, int64_t timeout_ns);
-/* the wait is over, or something has moved in it: what was told is taken back */
+/* The wait is over, or something has moved: watch/cycle forgets it. */
 void timed_wait_moved(struct timed_wait *p);
 
-/* One slice of sleep while *word's low half is `seen`; `about` is the rank waited for. 0: look
-   again. -ETIMEDOUT, -EINTR (the comm is aborted); -EDEADLK: it can never end (watch/cycle), the
-   comm is whole, the report is written;
-   if the comm has failed, the cause, and it is broken here. Afterwards timed_wait_gone says whether
-   `about` is gone. */
+/* One slice of sleep while the low half of *word is `seen`. about: the rank waited for; call
+   timed_wait_gone(about) afterwards. 0: look again. -ETIMEDOUT. -EINTR: the comm is aborted.
+   -EDEADLK: the wait can never end (watch/cycle); the comm is whole, the report is written. If the
+   comm has failed, the cause; it is broken here. */
 int timed_wait_sleep(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers,
                      uint32_t about, const char *what);
 bool timed_wait_gone(struct timed_wait *p, uint32_t about);
 
-/* The same for a word that no rank of the comm in particular will change. `other` is somebody who
-   might, in the job: the sleep ends early when he is gone. what: "for key …". */
+/* The same for a word that any rank of the job may change. other: the seat of one of them; its
+   death ends the sleep early. what: "for key …". */
 int timed_wait_sleep_any(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers,
                          struct seat *other, const char *what);
 
-/* The first rank of the world from *from on that is not this one, and lives; NULL: none is left.
- * *from moves on: who is gone stays so. */
+/* The first living rank of the world from *from on, but this one; NULL: none. *from moves past the
+ * ranks that are gone: they stay so. */
 struct seat *timed_wait_other(const struct timed_wait *p, uint32_t *from);
 
-/* The same for callers who have a bell: they have declared themselves to those who ring, read
-   it, and looked at everything once more. about: TUTTI_ANY is whoever of the comm. They take their
-   declaration back after it. */
+/* The same on a bell. Before it the caller counts itself as a listener, reads the bell and looks at
+   everything once more; after it the caller takes the count back. about: TUTTI_ANY: any rank of the
+   comm. */
 int timed_wait_doze(struct timed_wait *p, shared32 *bell, uint32_t seen, int about,
                     const char *what);
-/* Is `about` gone? After so many slices of a sleep also those who left no mark. For any thread of
- * this rank. */
+/* Is `about` gone? After some slices it also finds deaths without a mark. Any thread of this rank.
+ * */
 bool timed_wait_lost(struct watch *w, uint32_t about, int slices);
-/* The slice of a sleep that was preceded by so many, ns: 1 ms growing to 250 ms. */
+/* Length of the slice after `slices` others, ns: 1 ms growing to 250 ms. */
 uint64_t timed_wait_slice(int slices);
 
-/* Somebody aborted the comm or found a deadlock, or an operation of it failed, as this word of the
- * slot says: 0 or the cause. */
+/* 0, or why the comm has failed: an abort, a deadlock, or an operation, by this word of the slot.
+ * */
 int timed_wait_cause(const struct watch *w, uint64_t verdict);
 
-/* Has the comm failed? 0, or the cause, and it is broken here: nobody begins anything on a
-   comm that others have given up. about: a rank, TUTTI_ANY, or PATIENCE_NOBODY where `what`
-   says it all. */
+/* 0, or why the comm has failed; then it is broken here, so that no call begins on it. about: a
+   rank, TUTTI_ANY, or PATIENCE_NOBODY: `what` says all. */
 enum { PATIENCE_NOBODY = -2 };
 int timed_wait_check(struct timed_wait *p, int about, const char *what);
 
