@@ -1,8 +1,8 @@
-/* Where messages lie on their way. A letter of a small message is one line that its receiver spins
- * on, so four bytes cost one transfer of a line, as a flag does. Rings and stores are found full by
- * their own writer alone, from the reader's counters, which it loads only then; growing costs a
- * take from the span, three or four times in a channel's life. What was outgrown is kept until the
- * comm is closed: a third of the size in use. */
+/* Rings, stores, stages and deals: the memory of messages under way. A letter of a small message is
+ * one line that its receiver spins on: four bytes cost one transfer of a line, as a flag does.
+ * A writer loads the reader's counters only when its ring or store seems full.
+ * Cost: to grow takes memory from the span, three or four times in a channel's life. The old memory
+ * stays until the comm is closed: a third of the size in use. */
 #include "p2p/p2p.h"
 
 #include "fold/fold.h"
@@ -13,13 +13,13 @@
 #include <string.h>
 
 enum { DEALS_A_PAGE = 4096 / sizeof(struct deal), STORE_ALIGN = 64 };
-/* A store through which so much has gone that a larger one has earned its pages (base/fresh.h)
-   becomes as large as a stage: lines that come round too soon are still in their reader's caches,
-   and slow to write. Measured, 2 ranks, 64 KiB both ways: 5.5 us through 1 MiB, 3.7 through 2, 4.8
-   through 4, with 16 KiB 1.9, 1.5, 2.6. */
+/* A store grows to the size of a stage when the bytes through it have earned those pages
+   (base/fresh.h). In a small store a line is written again while it is in its reader's caches,
+   which is slow. Measured, 2 ranks, 64 KiB both ways: 5.5 us through 1 MiB, 3.7 us through 2 MiB,
+   4.8 us through 4 MiB. So a stage is 2 MiB. */
 enum { PAGE = 4096, STORE_CHUNK = 16384 };
 enum { LETTER_FIRST = CPU_LINE - offsetof(struct letter, envelope.text), OWN_MOST = 1024 };
-enum { MOVES_MOST = 8 };                    /* a ring grows from RING_FIRST to RING_MOST in fewer */
+enum { MOVES_MOST = 8 };                    /* a ring reaches RING_MOST in fewer moves */
 
 static int table_open(struct p2p *p)
 {
@@ -61,7 +61,7 @@ static void reel_on(struct reel *reel)
         reel->index = 0;
 }
 
-/* One place of a ring is kept for the letter that says where the next ring is. */
+/* True: one place is left. It is kept for the letter that says where the next ring is. */
 static bool ring_full(const struct lane *lane)
 {
     uint64_t taken = lane->taken > lane->write.begun ? lane->taken : lane->write.begun;
@@ -96,10 +96,10 @@ struct letter *lane_letter(struct p2p *p, struct lane *lane)
     return &lane->write.at[lane->write.index];
 }
 
-/* What the next message of this size will be written to is fetched: as a rule its receiver has read
-   what was there long ago. A store to a line that is not there holds up the letter's seq behind it,
-   too. Measured between CPUs far apart, both ways: 64 bytes 624 ns without their letter's second
-   line, 226 with it, 256 bytes 645 and 504. */
+/* Prefetches for writing the lines of the next message of this size. As a rule its receiver has
+   read the old content long ago. A store to a line that is not here delays the letter's seq behind
+   it. Measured between CPUs far apart, both ways, 64 bytes: 624 ns without the letter's second
+   line, 226 ns with it. */
 static void lane_own(const struct lane *lane, size_t bytes)
 {
     const struct letter *next = &lane->write.at[lane->write.index];
@@ -116,7 +116,7 @@ void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_
     lane_own(lane, bytes);
 }
 
-/* The store's pages up to there, some more at once. 0 or -ENOMEM. */
+/* Touches the store's pages up to `end`, in chunks. 0 or -ENOMEM. */
 static int store_touch(struct lane *lane, uint64_t end)
 {
     uint64_t whole = layout_round(end, STORE_CHUNK),
@@ -129,13 +129,13 @@ static int store_touch(struct lane *lane, uint64_t end)
     return r;
 }
 
-/* NULL: *error, -EAGAIN where it is full. */
+/* Room in the present store. NULL: *error; -EAGAIN: it is full. */
 static char *store_fit(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end, int *error)
 {
     uint64_t rest = lane->store_bytes - lane->store_at;
-    bool round = rest < bytes;      /* from its beginning again, what is left at its end unused */
+    bool round = rest < bytes;      /* from its beginning again; the rest at its end stays unused */
     uint64_t freed = lane->freed > lane->store_begun ? lane->freed : lane->store_begun;
-    /* of an empty one all is free, wherever it was left */
+    /* an empty store is free as a whole: the rest at its end does not count */
     uint64_t skip = round && lane->stored != freed ? rest : 0;
     *error = -EAGAIN;
     if (!lane->store || lane->stored - freed + skip + bytes > lane->store_bytes)
@@ -159,12 +159,12 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
     bool medium = bytes > SMALL;
     /* E36 acquire */
     if (medium && lane->stored - load_acquire64(&lane->out->freed) + whole > STORE_MOST / 2)
-        return NULL;                                 /* the other half is for small ones */
+        return NULL;                                 /* the other half is for small messages */
     bool busy = lane->store && lane->store_bytes < most && fresh_may(&lane->fresh, most / PAGE);
     char *at = busy ? NULL : store_fit(p, lane, whole, end, error);
     if (at || *error == -ENOMEM)
         return at;
-    /* E36 acquire: before freed, so that the next letter read is waited for */
+    /* E36 acquire: loaded before freed, so a wait on `taken` misses no letter read after this */
     lane->taken = load_acquire64(&lane->out->taken);
     lane->freed = load_acquire64(&lane->out->freed);                 /* E36 acquire */
     at = busy ? NULL : store_fit(p, lane, whole, end, error);
@@ -180,7 +180,7 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
         return at;
     int refused;
     char *store = comm_hold_bare(p->comm, more, &refused);
-    if (!store && whole > lane->store_bytes) /* there is no store that will ever have room for it */
+    if (!store && whole > lane->store_bytes)         /* no store will ever have room for it */
         *error = refused;
     if (!store && busy) {
         fresh_refused(&lane->fresh, most / PAGE);
@@ -195,7 +195,7 @@ char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end
     return store_fit(p, lane, whole, end, error);
 }
 
-/* Pieces are filled in turn, no more of them than were offered. */
+/* Pieces are filled in turn, so pages are touched for as many pieces as were offered. */
 int lane_stage(struct p2p *p, struct lane *lane, uint64_t pieces)
 {
     int error = 0;
@@ -272,7 +272,7 @@ static bool lane_damaged(struct lane *lane)
     return false;
 }
 
-/* The channel from the peer, if it has made one. */
+/* Finds the channel from the peer. False: there is none yet, or it is damaged. */
 static bool lane_find(struct p2p *p, struct lane *lane)
 {
     uint32_t peer = lane_peer(p, lane);
@@ -299,7 +299,7 @@ static bool lane_find(struct p2p *p, struct lane *lane)
     return true;
 }
 
-/* No more of it than says something: of most messages that is one line of the processor's. */
+/* Copies only the bytes in use: for most messages they lie in one cache line. */
 static inline void front_copy(struct envelope *to, const struct envelope *from)
 {
     enum { FIRST = offsetof(struct envelope, rest) + sizeof to->rest };
@@ -308,7 +308,7 @@ static inline void front_copy(struct envelope *to, const struct envelope *from)
         memcpy((char *)to + FIRST, (const char *)from + FIRST, sizeof *to - FIRST);
 }
 
-/* Can the envelope in hand be true? To itself a rank offers memory that may lie anywhere. */
+/* True: the envelope in hand can be true. A rank may offer itself memory outside the arena. */
 static bool front_sound(const struct p2p *p, const struct lane *lane)
 {
     const struct envelope *e = &lane->front;
@@ -327,7 +327,7 @@ static bool front_sound(const struct p2p *p, const struct lane *lane)
     }
 }
 
-/* What the letter in hand says about the next ring. */
+/* Moves on to the next ring, as the letter in hand says. */
 static bool front_moves(struct p2p *p, struct lane *lane)
 {
     const struct envelope *e = &lane->front;

@@ -1,17 +1,16 @@
-/* A large message read out of its sender's private memory (process_vm_readv): one copy, where the
- * stage takes two, but the system has to find each page first. Which is faster the receiver finds
- * out by doing both (base/tuner.h).
+/* The receiver reads a large message out of its sender's private memory (process_vm_readv). That is
+ * one copy where the stage takes two, but the system has to find each page. The receiver tries both
+ * and learns which is faster (base/tuner.h).
  *
- * The sender stays in its call until the deal is done, and says so by the deal's state before it
- * returns for another reason: what was read is the message if the deal still stood when all was
- * read. Its process is known by its identity, read in the same call as the data. Where it cannot be
- * read at all, this time or ever, the data come through the stage; of a sender that is gone nothing
- * comes there, which is found out as for any other.
+ * The sender stays in its call until the deal is done. If it returns for another reason, it changes
+ * the deal's state first: so the data are the message if the deal still stands after the read. The
+ * process is checked by its identity, which is read in the same system call as the data.
+ * If the memory cannot be read, the data come through the stage. If the sender is gone, nothing
+ * comes there, and the receiver finds the death as for any message.
  *
- * Not where ranks share CPUs: what comes through the stage waits for the sender's turns there, so
- * that reading seems to be faster by far, while it keeps the CPU from those who would send.
- * Measured, 8 ranks on 2 CPUs, both ways at once: 1 MiB 1064 us so, 817 by the stage alone, 16 MiB
- * 18 ms and 11. */
+ * Ranks that share CPUs do not read so. There a sender needs its turn on the CPU to fill the stage:
+ * reading seems faster, but takes that turn away. Measured, 8 ranks on 2 CPUs, 1 MiB both ways:
+ * 1064 us with reads, 817 us by the stage alone. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -20,10 +19,10 @@
 
 #include <errno.h>
 
-enum { STRETCH = 4 << 20 };                 /* what is read before the deal is looked at again */
-/* Through the stage the sender does half of the work, and what it costs a receiver to read all by
-   itself shows when both send at once: measured so, reads that had seemed a little faster made 1
-   MiB 200 us instead of 160. */
+enum { STRETCH = 4 << 20 };                 /* bytes between two looks at the deal */
+/* A read has to be clearly faster to be chosen. By the stage the sender does half of the work; by a
+   read the receiver does all, which shows when both send at once: reads that seemed a little faster
+   made 1 MiB take 200 us instead of 160 us. */
 enum { CMA_WORTH = 2 };
 
 void cma_offer(const struct p2p *p, const struct post *post, struct envelope *e)
@@ -42,7 +41,7 @@ bool cma_choose(struct p2p *p, struct lane *lane, struct post *post, const struc
     return post->ways && tuner_choose(post->ways, CMA_WORTH);
 }
 
-/* 0, 1: the deal stands no more, or -errno. */
+/* 0. 1: the deal no longer stands. -errno: the memory cannot be read. */
 static int cma_read(const struct p2p *p, const struct post *post, const struct envelope *e)
 {
     const struct process_id *id = &p->watch->seats[post->sender]->id;

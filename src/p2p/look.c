@@ -1,6 +1,6 @@
-/* What can end a send or a receive besides its message. For a blocking call patience (group/)
- * watches; for works the progress thread looks at all of them once in each of its slices: a few
- * loads a work and rank. */
+/* Deaths, deadlines and failures: they end a send or a receive without its message. A blocking call
+ * watches for them in group/timed_wait. For works the progress thread looks at all of them once in
+ * each of its slices. Cost: a few loads for each work and rank. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -33,7 +33,7 @@ bool p2p_well(struct p2p *p, int peer)
 int p2p_check(struct p2p *p, const struct post *post)
 {
     const struct watch *w = p->watch;
-    /* first: one who aborted and then left has aborted */
+    /* looked at before the slot: a rank that aborted and then left counts as aborted */
     bool gone = post->kind == KIND_SEND && p2p_gone(p, post, 0);
     if (load_acquire32(&w->slot->news) || load_acquire64(&w->slot->verdict)) {      /* E7 acquire */
         struct timed_wait patience = timed_wait_begin(p->comm, -1);
@@ -44,7 +44,8 @@ int p2p_check(struct p2p *p, const struct post *post)
     return gone ? p2p_fail(p, post, -EOWNERDEAD) : 0;
 }
 
-/* Gone, or it lives and neither sends nor receives any more. What it sent before still comes. */
+/* True: the peer is gone, or lives and takes part in no message any more. Letters that it sent
+ * before still come. */
 static bool rank_quits(struct p2p *p, int peer, int slices)
 {
     /* E7 acquire */
@@ -52,7 +53,7 @@ static bool rank_quits(struct p2p *p, int peer, int slices)
         || (load_acquire32(&p->watch->members[peer].quit) & QUIT_ALONE);
 }
 
-/* Who is gone of those it waits for; -1: nobody. */
+/* A rank that the post waits for and that is gone; -1: none. */
 static int gone_who(struct p2p *p, const struct post *post, int slices)
 {
     int peer = post_other(post);
@@ -85,7 +86,7 @@ bool p2p_withdraw(struct p2p *p, struct post *post, int result)
     return true;
 }
 
-/* The deal is not used again: the other side shall find it as we leave it. */
+/* The deal is not used again: the other side must find the state that we leave in it. */
 void p2p_abandon(struct p2p *p, struct post *post, int result)
 {
     struct deal *deal = post->kind == KIND_SEND ? (post->offer ? post->offer->deal : NULL)
@@ -125,7 +126,7 @@ static void fail_peer(struct text *t, struct p2p *p, int who)
     rollcall_whom(t, p->watch, (uint32_t)who);
 }
 
-/* Its peer may wait for the message and cannot know that it will not come. */
+/* Fails the comm: the peer may wait for a message that will never come. */
 static void fail_rest(struct p2p *p, const char *reason)
 {
     char words[ABORT_TEXT];
@@ -226,7 +227,7 @@ static void look_end(struct p2p *p, struct post *post, struct look *look)
         p2p_expire(p, post, -ETIMEDOUT);
 }
 
-/* The first to be told brings the cause, all others that the comm is broken. */
+/* The first post ends with the cause, all others with -ECANCELED: the comm is broken. */
 static void look_break(struct p2p *p, struct post *post, struct look *look)
 {
     p2p_abandon(p, post, look->cause);
@@ -241,7 +242,7 @@ uint64_t p2p_look(struct p2p *p)
     for (uint32_t q = 0; q < w->size; q++)
         p->seen[q] = load_acquire32(process_mark_word(&w->seats[q]->mark));         /* E5 acquire */
     if (!look.broken)
-        each(p, look_gone, &look);      /* first: one who aborted and then left has aborted */
+        each(p, look_gone, &look);      /* before the slot: aborted, then left, is aborted */
     p->news = load_acquire32(&w->slot->news);                        /* E7 acquire */
     p->verdict = load_acquire64(&w->slot->verdict);                  /* E7 acquire */
     if (!look.broken && (p->news || p->verdict)) {
@@ -251,7 +252,7 @@ uint64_t p2p_look(struct p2p *p)
         look.cause = cause ? cause : look.cause;
     }
     if (!look.broken) {
-        if (p2p_pump(p)) {              /* E5: the flags of those who are gone after their words */
+        if (p2p_pump(p)) {              /* E5: letters of a gone rank: after its alive word */
             p->slices = 0;
             return 0;
         }
@@ -263,7 +264,7 @@ uint64_t p2p_look(struct p2p *p)
     return look.slice;
 }
 
-/* Whose thread waits for it in a patience has that one's excuse. */
+/* Works only: a post whose thread waits in a timed_wait is excused there. */
 static void look_excuse(struct p2p *p, struct post *post, struct look *look)
 {
     (void)p;

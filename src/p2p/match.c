@@ -1,7 +1,7 @@
-/* The receiver's half. Everything that came from one sender is looked at in the order in which it
- * was sent, and what nobody asks for is set aside in private memory only while somebody waits for
- * something behind it. The lists are walked from their front: a few entries in most programs, and
- * the order of posting is then simply theirs. */
+/* The receiver's half. Letters of one sender are looked at in the order in which they were sent. A
+ * letter that no call asks for moves to private memory only while a call waits for one behind it.
+ * Cost: the lists are walked from their front, a few entries in most programs; their order is the
+ * posting order. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -13,7 +13,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* a message of 1 MiB lost by streaming: it is still in a cache */
+/* STREAMED_FROM: a message of 1 MiB is still in a cache when it is used; streaming made it slower
+ * */
 enum { FAST_SPINS = 256, STREAMED_FROM = 2 << 20 };
 
 static bool fits(const struct post *post, uint32_t from, uint32_t tag)
@@ -33,7 +34,7 @@ bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generat
     return true;
 }
 
-/* The sender gave up in the middle: its comm has failed, and with this message ours. */
+/* The sender gave up in the middle of the message: its comm has failed, and so has ours. */
 void match_broken(struct p2p *p, struct post *post)
 {
     verdict_quit(p->watch, QUIT_ALONE);
@@ -101,7 +102,7 @@ void match_learn(struct post *post)
         tuner_learn(post->streams, post->streamed, post->ticks, post->bytes);
 }
 
-/* Takes an offer: from here on it goes through. False: it was withdrawn. */
+/* Grants an offer: from here on the transfer runs. False: it was withdrawn. */
 static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e)
 {
     struct lane *lane = p2p_lane(p, from);
@@ -158,7 +159,7 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     return true;
 }
 
-/* The post takes the message, or, a probe, sees it. False: the message was withdrawn. */
+/* The post takes the message; a probe only sees it. False: the message was withdrawn. */
 static bool match_deliver(struct p2p *p, struct post *post, uint32_t from, const struct envelope *e,
                           const char *data)
 {
@@ -214,7 +215,7 @@ void match_begin(struct p2p *p, struct post *post)
     post_append(&p->posted, post);
 }
 
-/* Shows a message to those who wait, in their order. True: it is nobody else's any more. */
+/* Offers a message to the posted calls, in their order. True: it is taken, or was withdrawn. */
 static bool match_message(struct p2p *p, uint32_t from, const struct envelope *e, const char *data)
 {
     for (struct post *post = p->posted.head, *next; post; post = next) {
@@ -244,7 +245,7 @@ static bool match_set_aside(struct p2p *p, uint32_t from, const struct envelope 
     return true;
 }
 
-/* The first who asks for this sender's messages. */
+/* The first posted call that asks for this sender's messages. */
 static struct post *match_asker(const struct p2p *p, uint32_t from)
 {
     struct post *post = p->posted.head;
@@ -253,7 +254,7 @@ static struct post *match_asker(const struct p2p *p, uint32_t from)
     return post;
 }
 
-/* Nothing more can come from there: all who ask for it are told. True: there were such. */
+/* The channel is damaged: ends all calls that ask for this sender. True: there were some. */
 static bool match_damaged(struct p2p *p, uint32_t from)
 {
     bool any = false;
@@ -300,7 +301,7 @@ bool match_posted(struct p2p *p)
             && match_lane(p, p2p_lane(p, (uint32_t)post->peer), false);
         last = post->peer;
         moved |= matched;
-        post = matched ? p->posted.head : post->next;           /* the list may be another one */
+        post = matched ? p->posted.head : post->next;           /* the list may have changed */
     }
     return moved;
 }
@@ -326,10 +327,10 @@ bool lane_collect(struct p2p *p, struct lane *lane)
         /* E38 acquire */
         } else if (state != deal_word(post->generation, DEAL_GRANTED)
                  && load_acquire64(&lane->in->filled) <= post->start + post->piece)
-            match_broken(p, post);                      /* the deal is over, and not all has come */
+            match_broken(p, post);                      /* the deal is over, pieces are missing */
         else {
-            /* Our own words, on the sender's pages: put right if they were written over, or both
-             * would wait for ever. */
+            /* Our own words, on the sender's pages: restored if they were written over, since both
+             * sides would wait for ever. */
             if (load_relaxed64(&post->deal->start) != post->start)      /* relaxed: our own word */
                 store_fence64(&post->deal->start, post->start);      /* E37 release, E40 fence */
             if (load_relaxed64(&lane->in->drained) != lane->drained)    /* relaxed: our own word */
@@ -354,7 +355,7 @@ bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *
     }
     if (!e || e->mode == LETTER_OFFERED || (note->tag != TUTTI_ANY && note->tag != (int)e->tag)
         || e->type != (uint16_t)note->type || e->bytes > note->bytes)
-        return false;   /* what does not fit is found to be wrong where there are words for it */
+        return false;   /* too large: the slow path reports it */
     if (e->bytes)
         copy_plain(to, e->mode == LETTER_STORED ? p2p_at(p, e->rest.at) : e->text, e->bytes);
     if (got)

@@ -1,7 +1,8 @@
-/* A blocking call with nothing else under way: the quick way first (one letter, no list, no clock,
- * no lock), then the lists, then the same spin, yields and slices as every other wait. Someone who
- * sleeps on the bell is rung for any change that concerns this rank, so one word does for all
- * peers; what the ringer pays is the fence it needs anyway and one load of a quiet line. */
+/* A blocking call with nothing else under way first tries the fast path: one letter, no list, clock
+ * or lock. Then come the lists, then spin, yields and slices as in every other wait. A rank sleeps
+ * on one word for all peers, its bell, which is rung for any change that concerns it.
+ * Cost for the rank that rings: a fence, which it needs anyway, and one load of a line that seldom
+ * changes. */
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
@@ -94,7 +95,7 @@ void p2p_close(struct tutti_comm *comm)
     pthread_mutex_lock(&comm->world->lock);
     comm->p2p = NULL;
     pthread_mutex_unlock(&comm->world->lock);
-    pthread_mutex_lock(&p->lock);       /* whoever ended the last work may not have left it yet */
+    pthread_mutex_lock(&p->lock);       /* the thread that ended the last work may still hold it */
     pthread_mutex_unlock(&p->lock);
     pthread_mutex_destroy(&p->lock);
     for (struct parcel *parcel = p->parcels, *next; parcel; parcel = next) {
@@ -144,7 +145,7 @@ bool p2p_pump(struct p2p *p)
     }
     struct lane *self = p2p_lane(p, p->watch->me);
     if (self->unsent.head)
-        moved |= match_lane(p, self, true);          /* nobody else makes room there */
+        moved |= match_lane(p, self, true);          /* only this rank makes room there */
     if (p->posted.head)
         moved |= match_posted(p);
     return moved;
@@ -157,7 +158,7 @@ bool p2p_stuck(const struct p2p *p, const struct post *post)
     return waits && (post->peer == (int)w->me || (post->peer == TUTTI_ANY && w->size == 1));
 }
 
-/* The word that says that the post can go on; NULL: there are several. */
+/* The word whose value lets the post go on; NULL: there are several. */
 static const shared64 *post_word(struct p2p *p, const struct post *post, uint64_t *value)
 {
     if (post->kind != KIND_SEND) {
@@ -180,10 +181,10 @@ static const shared64 *post_word(struct p2p *p, const struct post *post, uint64_
     return &post->offer->deal->state;
 }
 
-/* the word that was spun on; or something has gone on */
+/* nothing came | the word that was spun on has changed | something else has moved */
 enum spin { SPIN_VAIN, SPIN_CAME, SPIN_MOVED };
 
-/* The budget is that of every wait; what could end one early is looked at behind it. */
+/* Spins with the budget of every wait. Deaths and deadlines are looked at after it. */
 static enum spin run_spin(struct p2p *p, const struct post *post)
 {
     static const shared64 no_verdict;
@@ -215,7 +216,7 @@ static enum spin run_spin(struct p2p *p, const struct post *post)
     return p2p_pump(p) ? SPIN_MOVED : SPIN_VAIN;
 }
 
-/* One slice of sleep: 0 look again, or why there is no use in it. */
+/* One slice of sleep. 0: look again. -errno: the wait is over. */
 static int run_sleep(struct p2p *p, struct post *post, struct timed_wait *patience)
 {
     struct member *mine = p->watch->mine;
@@ -230,7 +231,7 @@ static int run_sleep(struct p2p *p, struct post *post, struct timed_wait *patien
         patience->slices = 0;
         timed_wait_moved(patience);
     } else if (gone) {
-        /* one who aborted and then left has aborted */
+        /* a rank that aborted and then left counts as aborted */
         r = timed_wait_check(patience, post->peer, post_what(post));
         r = r < 0 ? r : -EOWNERDEAD;
     }
@@ -240,8 +241,8 @@ static int run_sleep(struct p2p *p, struct post *post, struct timed_wait *patien
     return r;
 }
 
-/* A word that has come, and yet nothing goes on by it, is no reason to spin on: deadlines, deaths
- * and aborts are looked at asleep. */
+/* If a word has changed but nothing moves, it sleeps: only a sleep looks at deadlines, deaths and
+ * aborts. */
 static int run_wait(struct p2p *p, struct post *post, struct timed_wait *patience)
 {
     for (enum spin last = SPIN_VAIN;;) {
@@ -263,7 +264,7 @@ static int run_wait(struct p2p *p, struct post *post, struct timed_wait *patienc
         if (r == -ETIMEDOUT)
             p2p_expire(p, post, r);
         else if (r == -EDEADLK && !patience->broken)
-            p2p_withdraw(p, post, r);   /* if its message has been matched meanwhile, it goes on */
+            p2p_withdraw(p, post, r);   /* a post whose message is matched meanwhile goes on */
         else if (r < 0)
             p2p_abandon(p, post, patience->broken || r == -EINTR ? r : p2p_fail(p, post, r));
     }

@@ -1,49 +1,46 @@
-/* Job: messages from one rank of a comm to another: send, recv, probe, matched by sender and tag,
+/* Job: messages from one rank of a comm to another: send, recv, probe. Matched by sender and tag,
  *      in posting order.
- * Owns: in the arena the lines of its channels (layout.h: sender's and receiver's words apart), its
- *       own bell and listeners; in private memory what has come and nobody has asked for yet.
- * Never: collectives; nothing here stands behind one, and nothing here is all or none.
+ * Owns: in the arena this rank's words of its channels (layout.h), its bell and listeners; in
+ *       private memory messages that no receive has asked for yet.
+ * Never: waits for a collective; fails all ranks for one message.
  *
- * A channel leads from one rank to one other; its sender makes it, in its own span, when it first
- * sends there. In it is a ring of letters.
- *   up to LETTER_TEXT bytes   travel in the letter itself
- *   up to SMALL bytes         lie in the sender's store, a ring of bytes; the letter says where
- *   up to MEDIUM bytes        likewise, if there is room now in half of it, and the receiver cannot
- *                             copy them from where they lie
- *   more                      stay with the sender: the letter offers a deal. Who receives it
- *                             grants it; then the data go through the channel's stage, piece by
- *                             piece (or the receiver copies them from where they lie in the arena),
- *                             in the order of grants. From CMA_LEAST on the receiver may also read
- *                             them out of the sender's memory (cma.c), which it grants first.
- * Rings and stores begin small, without the pages that nothing has lain in, and grow fourfold when
- * they are full: to STORE_MOST bytes and RING_MOST letters on their way from one rank to one other;
- * only then does a small send wait. A receiver that waits takes letters nobody asked for into
- * private memory, so no message stands in the way of another that a receive could take; one that
- * does not wait leaves them in the channel.
+ * A channel leads from one rank to one other. The sender makes it in its own span at its first send
+ * there. A channel has a ring of letters. Bytes of a message:
+ *   up to LETTER_TEXT   in the letter itself.
+ *   up to SMALL         in the sender's store, a ring of bytes; the letter says where.
+ *   up to MEDIUM        in the store, if half of it has room now; not if the receiver can copy the
+ *                       message from its place in the arena.
+ *   more                stay with the sender; the letter offers a deal, which the receiver grants.
+ *                       The data then go through the channel's stage, piece by piece, in the order
+ *                       of grants. If they lie in the arena, the receiver copies them from there.
+ *                       From CMA_LEAST on it may read them out of the sender's memory (cma.c).
+ * Ring and store begin small, without pages. When full they grow fourfold, to RING_MOST letters and
+ * STORE_MOST bytes; only then a small send waits. A waiting receiver moves letters that no receive
+ * asked for into private memory, so no message blocks a later one that a receive could take. A
+ * receiver that does not wait leaves letters in the channel.
  *
- * A deadline ends a call whose message has not been matched: the offer is withdrawn, a letter that
- * was never written is not written. Once a receive has taken the message the deadline counts no
- * more: the transfer moves at the speed of memory, and is ended only by a death, an abort or an
- * interrupt, and then on both sides. A receive returns 0 only with the whole message.
+ * A deadline ends a call only before its message is matched: the offer is withdrawn, the letter is
+ * not written. After that only a death, an abort or an interrupt ends the transfer, on both sides.
+ * A receive returns 0 only with the whole message.
  *
- * The comm's pages and those of its channels stay until all peers have let go of it: letters are
- * read after their sender has left or died.
+ * The comm's pages and those of its channels stay until all peers have let go of the comm: letters
+ * are read after their sender has left or died.
  *
- * Locks: with work under way (`works`) everything private is under `lock`; without it a comm's one
- * caller needs none.
+ * Locks: with work under way (`works`) `lock` guards all private state. Without work the comm's one
+ * caller needs no lock.
  *
  * E35 letter: the sender writes message and envelope, then the letter's seq (release); the receiver
  *     loads seq (acquire), then those.
  * E36 taken: the receiver has read letter and store, then taken and freed (release); the sender
  *     loads them (acquire) and writes there again.
- * E37 deal: whoever changes a deal's state does so by CAS (release) when what goes with it is
- *     written; the other loads it (acquire).
+ * E37 deal: a side writes what belongs to a new state of the deal, then changes the state by CAS
+ *     (release); the other side loads it (acquire).
  * E38 filled: the sender has written a piece into the stage, then filled (release); the receiver
  *     loads it (acquire), then the piece.
  * E39 drained: the receiver has read a piece, then drained (release); the sender loads it (acquire)
  *     and writes the next one there.
- * E40 bell: whoever changed a word that another rank may sleep for: full fence, then it looks at
- *    that rank's listeners, and only then rings. Who sleeps: listeners + 1, full fence, reads the
+ * E40 bell: a rank changes a word that another may sleep for: full fence, then it loads that rank's
+ *    listeners, and rings if there are some. The sleeper: listeners + 1, full fence, reads the
  *    bell, looks at everything once more, and sleeps on the bell as read.
  * E41 mail: the sender has cleared table and channel, then their offsets (release); the receiver
  *     loads them (acquire). */
@@ -62,8 +59,9 @@ enum {
     RING_FIRST = 30,
     RING_MOST = 7680
 };
-/* Of a stage. Its lines come round when the reader's second cache has forgotten them, or each has
-   to be taken from there; what a comm of many ranks could come to is bounded. */
+/* Pieces of a stage, bytes and numbers. With PIECES_MOST a line is written again only after it has
+   left its reader's L2 cache, which makes it cheap to write. PIECES_ALL limits the sum over all
+   peers. */
 enum {
     PIECE = TINY(32 << 10, 64),
     PIECES_MOST = TINY(64, 2),
@@ -72,9 +70,9 @@ enum {
 };
 /* envelope.rest.at of an offer whose data the receiver cannot reach; an address has CMA_BIT */
 #define NOT_IN_ARENA UINT64_MAX
-/* deal.start: the receiver reads where it lies, or says later where in the stage it begins */
+/* deal.start: the receiver reads the sender's memory, or sets the piece of the stage later */
 #define START_FAR UINT64_MAX
-/* fewer bytes go through store or stage; the explorer knows no process to read from */
+/* fewer bytes go through store or stage; in the explorer all: it has no process to read from */
 enum { CMA_LEAST = TINY(256 << 10, 1 << 30) };
 
 struct post_list { struct post *head, *tail; };
@@ -82,42 +80,40 @@ struct post_list { struct post *head, *tail; };
 /* One call under way: on its caller's stack, or in its handle. */
 struct post {
     struct post *prev, *next;
-    struct post_list *in;                            /* where it waits; NULL: nowhere */
+    struct post_list *in;                            /* the list it is on; NULL: none */
     enum kind kind;
-    int peer, tag;                                   /* may be TUTTI_ANY for recv and probe */
+    int peer, tag;                                   /* recv and probe: may be TUTTI_ANY */
     tutti_type type;
     uint32_t site;
     const char *from;                               /* send */
     char *to;                                       /* recv */
-    size_t bytes, width, count;                     /* bytes: how much there is, or how much fits */
+    size_t bytes, width, count;                     /* bytes: of the message, or of the buffer */
     tutti_message *got;
-    bool work, waited, over, moving;  /* moving: its message has been matched, no deadline counts */
-    bool direct;                          /* … and is read where it lies */
-    bool keep, late;                      /* TUTTI_KEEP, and its deadline has passed */
-    bool gone;                            /* look.c: whom it waits for was gone at the last look */
+    bool work, waited, over, moving;      /* moving: its message is matched, no deadline counts */
+    bool direct;                          /* the receiver copies it from its place in the arena */
+    bool keep, late;                      /* TUTTI_KEEP; its deadline has passed */
+    bool gone;                            /* look.c: the rank it waits for was gone at that look */
     int result;
-    uint32_t sender;                                 /* of what it receives */
+    uint32_t sender;                                 /* recv: of the matched message */
     struct offer *offer;                             /* send: its deal */
     struct deal *deal;                               /* recv: the sender's */
-    const char *stage;                               /* … or where it lies */
-    uint64_t generation, start, pieces, piece;       /* piece: how many have gone through */
-    /* recv of one that can be read where it lies: by the stage, or there; … begun at */
-    struct tuner *ways;
-    uint64_t granted_tick;
-    /* recv of a large one: which stores it is written with, and what they take */
-    struct tuner *streams;
-    uint64_t ticks;
+    const char *stage;                               /* recv: the stage, or the message if direct */
+    uint64_t generation, start, pieces, piece;       /* piece: pieces that have gone through */
+    struct tuner *ways;                              /* recv, by cma.c or stage; NULL: no choice */
+    uint64_t granted_tick;                           /* with `ways`: when it was granted */
+    struct tuner *streams;                           /* recv: plain or streaming stores; or NULL */
+    uint64_t ticks;                                  /* spent in these stores */
     bool streamed;
     int64_t timeout_ns;                              /* < 0: none */
     uint64_t began_ns;
 };
 
-/* A deal of this rank's, with one peer: made by the page and used again. A letter may speak of a
-   generation that is past: then the message was withdrawn. Because a deal stays with one peer, that
-   peer can look whether it is past before it writes `start`. */
+/* A deal of this rank's, with one peer: made by the page and used again. A letter with a past
+   generation means that the message was withdrawn. A deal stays with one peer, so that peer can
+   check the generation before it writes `start`. */
 struct offer { struct deal *deal; uint64_t generation; struct offer *next; };
 
-/* A blocking call of which no more needs to be said: bytes are those there are, or that fit. */
+/* A blocking call on the fast path. bytes: of the message, or of the buffer. */
 struct note { int peer, tag; tutti_type type; uint32_t site; size_t bytes, width; };
 
 struct offer_page { struct offer_page *next; struct offer *offers; };
@@ -129,69 +125,65 @@ struct reel { struct letter *at; uint32_t size, index; uint64_t begun; };
 struct lane {
     struct channel *out, *in;
     struct reel write, read;
-    uint64_t sent, taken;                            /* letters; taken: when last looked */
+    uint64_t sent, taken;               /* letters; taken: as loaded last */
     char *store;
-    /* stored, freed: bytes ever, as envelope.end */
+    /* stored, freed: bytes since the channel began, as envelope.end */
     uint64_t store_bytes, store_at, store_begun, stored, freed;
-    uint64_t store_there;               /* bytes from the store's beginning whose pages are there */
-    struct fresh fresh;                 /* … and what a larger store has earned */
+    uint64_t store_there;               /* bytes of the store, from its beginning, with pages */
+    struct fresh fresh;                 /* what a larger store has earned */
     char *stage;
-    uint64_t filled;                                 /* pieces */
-    /* of all that was offered through the stage: so far its pages are there */
-    uint64_t offers_pieces;
-    struct offer *offers;                            /* free ones */
-    /* sends: not in the channel yet; offered, or moving */
-    struct post_list unsent, offered;
-    shared64 *table;                                 /* the peer's table of channels */
-    uint64_t got, got_end;                           /* letters read; stored bytes read */
-    /* of the letter in hand: what has been looked at, whatever becomes of the one in the arena */
-    struct envelope front;
-    int moves;                                       /* rings begun in `in` */
-    /* what the peer has left there cannot be true: nothing more is read */
-    bool damaged;
-    uint64_t drained, granted;                       /* pieces read; promised to receives */
-    bool shut;                                       /* the peer's memory cannot be read */
+    uint64_t filled;                    /* pieces */
+    uint64_t offers_pieces;             /* pieces of the stage, from its beginning, with pages */
+    struct offer *offers;               /* free ones */
+    struct post_list unsent, offered;   /* sends: not in the channel yet; offered, or moving */
+    shared64 *table;                    /* the peer's table of channels */
+    uint64_t got, got_end;              /* letters read; stored bytes read */
+    struct envelope front;              /* checked copy of the letter in hand: peers cannot change
+    it */
+    int moves;                          /* rings begun in `in` */
+    bool damaged;                       /* the peer's words cannot be true: nothing more is read */
+    uint64_t drained, granted;          /* pieces read; pieces promised to receives */
+    bool shut;                          /* the peer's memory cannot be read */
     struct post_list moving;                         /* receives, in the order of their grants */
     struct lane *next_active;
     bool active;
 };
 
-/* A message nobody had asked for when it came. */
+/* A message that no receive had asked for when it came. */
 struct parcel { struct parcel *next; uint32_t from; struct envelope envelope; char data[]; };
 
 struct p2p {
     struct tutti_comm *comm;
     struct watch *watch;
     pthread_mutex_t lock;
-    shared32 attended;          /* threads of this rank that spin and pump here: nobody else need */
+    shared32 attended;          /* threads of this rank that spin and pump here; no other need to */
     shared32 works;             /* handles under way; changes under lock */
-    uint32_t pieces;            /* of each stage, from and to all */
+    uint32_t pieces;            /* of each stage, to and from all peers */
     shared64 *table;            /* this rank's own channels, in its span */
     struct lane *lanes;         /* [size] */
-    struct tuner streams[TUNER_CLASSES];           /* for receives */
-    struct tuner ways[TUNER_CLASSES];              /* likewise: cma.c */
-    struct tuner staged;                        /* for sends: what goes through store and stage */
-    struct lane *active;                             /* those with sends or transfers */
-    /* recvs and probes without a message, in posting order */
-    struct post_list posted;
+    struct tuner streams[TUNER_CLASSES];           /* receives: plain or streaming stores */
+    struct tuner ways[TUNER_CLASSES];              /* receives: by stage or by cma.c */
+    struct tuner staged;                           /* sends: copies into store and stage */
+    struct lane *active;                             /* lanes with sends or transfers */
+    struct post_list posted;                         /* recvs, probes to match, in posting order */
     struct parcel *parcels, **parcels_end;           /* in the order in which they came */
-    struct post *ended;                              /* works that are over, to be told (by next) */
+    struct post *ended;                              /* works over, not told yet; linked by next */
     struct offer_page *pages;                        /* the books of all lanes' offers */
     uint32_t *seen;                                  /* [size] alive words at the last look */
-    uint64_t verdict;                                /* likewise */
-    uint32_t news;
-    uint32_t turn;                        /* whom a receive from any asks first; moves on */
+    uint64_t verdict;                                /* the slot's at the last look */
+    uint32_t news;                                   /* likewise */
+    uint32_t turn;                        /* lane that the next receive from any reads first */
     bool calling;                         /* a thread is telling */
     int slices;                           /* of the progress thread's sleep since something moved */
 };
 
-/* A send whose message has been granted, and goes through the stage. */
+/* True: a send whose message is granted and goes through the stage. */
 static inline bool post_staged(const struct post *post)
 {
     return post->moving && !post->direct && post->start != START_FAR;
 }
 
-/* Who has to do something next for it; TUTTI_ANY: whoever sends. */
+/* The rank that has to act next for it; TUTTI_ANY: any sender. */
 static inline int post_other(const struct post *post)
 {
     return post->kind != KIND_SEND && post->moving ? (int)post->sender : post->peer;
@@ -204,8 +196,8 @@ static inline uint32_t lane_peer(const struct p2p *p, const struct lane *lane)
     return (uint32_t)(lane - p->lanes);
 }
 
-/* Offsets that a peer has written are looked at before they are used: `bytes` of its own span; or
- * of anybody's. NULL: it cannot be. */
+/* The address of an offset that a peer has written. NULL: `bytes` there do not lie in that peer's
+ * span; or not in the arena. */
 char *p2p_of_peer(const struct p2p *p, uint32_t peer, uint64_t offset, uint64_t bytes);
 char *p2p_of_arena(const struct p2p *p, uint64_t offset, uint64_t bytes);
 
@@ -224,7 +216,7 @@ static inline uint64_t deal_word(uint64_t generation, enum deal_state state)
     return generation << 2 | (uint64_t)state;
 }
 
-/* After a full fence: something has changed that `peer` may sleep for. */
+/* Wakes `peer` if it sleeps on its bell. The caller has executed a full fence. */
 static inline void p2p_ring(struct p2p *p, uint32_t peer)
 {
     struct member *m = &p->watch->members[peer];
@@ -234,8 +226,8 @@ static inline void p2p_ring(struct p2p *p, uint32_t peer)
     p->watch->ways->wake(p->watch->ways->arg, &m->bell, INT32_MAX);
 }
 
-/* A call, before its peer, tag and buffer are known to be any good. Field by field: cleared all at
- * once it takes the processor 10 ns. */
+/* Fills in a call before its arguments are checked. Field by field: to clear the whole struct first
+ * takes 10 ns. */
 static inline void post_describe(struct post *post, enum kind kind, int peer, int tag,
                                  tutti_type type, size_t count)
 {
@@ -271,99 +263,99 @@ static inline void post_describe(struct post *post, enum kind kind, int peer, in
 
 void post_append(struct post_list *list, struct post *post);
 void post_remove(struct post *post);
-/* off its list; a work is then to be told */
+/* Takes the post off its list; a work goes to `ended`. */
 void post_over(struct p2p *p, struct post *post, int result);
-/* it has something under way: the pump looks at it */
+/* Puts the lane on `active`: the pump advances it. */
 void lane_wake(struct p2p *p, struct lane *lane);
 
 /* ---- send.c: the sender's side ---- */
-/* The message into the lane's channel: 1 sent or offered (then the post is on its list), 0 no room,
- * or -errno. */
+/* Puts the message into the lane's channel. 1: sent, or offered and on the lane's list; 0: no room;
+ * -errno. */
 int  lane_send(struct p2p *p, struct lane *lane, struct post *post);
-bool lane_push(struct p2p *p, struct lane *lane);    /* whatever can go on; true: something did */
-/* The quick way, without anything else under way: the message is in the channel. False: it is not,
- * for whatever reason; nothing was begun. */
+bool lane_push(struct p2p *p, struct lane *lane);    /* advances its sends; true: something moved */
+/* Fast path, with nothing else under way. True: the message is in the channel. False: nothing was
+ * begun. */
 bool send_now(struct p2p *p, const struct note *note, const void *from);
 
 /* ---- channel.c: rings, stores and deals ---- */
-int  lane_open(struct p2p *p, struct lane *lane);       /* the channel to the peer. 0 or -errno */
-/* the next one to be written; NULL: full */
+int  lane_open(struct p2p *p, struct lane *lane);       /* makes the channel out. 0 or -errno */
+/* The next letter to write; NULL: the ring is full. */
 struct letter *lane_letter(struct p2p *p, struct lane *lane);
 void lane_publish(struct p2p *p, struct lane *lane, struct letter *letter, size_t bytes);
-/* Room for a message. NULL: *error -EAGAIN, it is full, or why there never is any. For more than
-   SMALL bytes it does not grow beyond a stage. */
+/* Room for a message in the store. NULL: *error; -EAGAIN: it is full now. For more than SMALL bytes
+   the store does not grow beyond the size of a stage. */
 char *lane_store(struct p2p *p, struct lane *lane, uint64_t bytes, uint64_t *end, int *error);
-/* … and for so many pieces more. 0 or -errno */
+/* Makes the stage, with pages for so many pieces more. 0 or -errno. */
 int  lane_stage(struct p2p *p, struct lane *lane, uint64_t pieces);
 struct offer *offer_take(struct p2p *p, struct lane *lane, int *error);
 void offer_give(struct lane *lane, struct offer *offer);
 /* The next letter that has come from the peer; NULL: none. */
 const struct envelope *lane_next(struct p2p *p, struct lane *lane);
-void lane_took(struct lane *lane, const struct envelope *envelope);  /* it has been read */
-void lane_tell(struct p2p *p, struct lane *lane);                    /* … and the sender may know */
-/* what a receiver spins on until the next letter comes */
+void lane_took(struct lane *lane, const struct envelope *envelope);  /* the letter has been read */
+void lane_tell(struct p2p *p, struct lane *lane);                    /* publishes what was read */
+/* The word, and its value, that a receiver spins on until the next letter comes. */
 const shared64 *lane_word(struct p2p *p, struct lane *lane, uint64_t *value);
 
 /* ---- match.c: the receiver's side ---- */
-/* A recv or probe: what has come already, or a place among the posted. */
+/* Begins a recv or probe: matches a message that has come already, or appends it to `posted`. */
 void match_begin(struct p2p *p, struct post *post);
-/* reads what the posted ask for; force: all there is */
+/* Reads letters while posted calls ask for this lane; force: all letters. True: something moved. */
 bool match_lane(struct p2p *p, struct lane *lane, bool force);
-bool match_posted(struct p2p *p);                       /* of all lanes that the posted ask for */
-bool lane_collect(struct p2p *p, struct lane *lane);                 /* what is moving */
-/* The quick way, likewise: there is such a message, or is soon, it fits, and is in `to`. */
+bool match_posted(struct p2p *p);                       /* all lanes that posted calls ask for */
+bool lane_collect(struct p2p *p, struct lane *lane);    /* reads pieces of receives in `moving` */
+/* Fast path, with nothing else under way. True: a message was there, or came soon, and is in `to`.
+ * */
 bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *got);
 
 bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation,
                enum deal_state is, enum deal_state to);
 void match_broken(struct p2p *p, struct post *post);
-void match_learn(struct post *post);                                 /* it is here */
+void match_learn(struct post *post);                    /* the message is here: tuners learn */
 
-/* ---- cma.c: what is read out of the sender's memory ---- */
-/* says where it lies, if that may help */
+/* ---- cma.c: reads out of the sender's memory ---- */
+/* Writes the message's address into the envelope, if the receiver may read it there. */
 void cma_offer(const struct p2p *p, const struct post *post, struct envelope *e);
-/* read it there? */
+/* True: read it there. */
 bool cma_choose(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e);
-/* The granted post, whose deal says START_FAR. True: it is over. False: it goes through the stage
- * after all, as lane->granted says. */
+/* Reads a granted message whose deal says START_FAR. True: the post is over. False: it cannot be
+ * read; it goes through the stage, from piece lane->granted on. */
 bool cma_take(struct p2p *p, struct lane *lane, struct post *post, const struct envelope *e);
 
 /* ---- p2p.c ---- */
-int  p2p_open(struct tutti_comm *comm);              /* comm->p2p is there: 0, or -ENOMEM */
+int  p2p_open(struct tutti_comm *comm);              /* makes comm->p2p. 0 or -ENOMEM */
 void p2p_close(struct tutti_comm *comm);             /* before comm_close */
 static inline bool p2p_under_way(const struct tutti_comm *comm)
 {
     return comm->p2p && load_acquire32(&comm->p2p->works);
 }
 
-void p2p_begin(struct p2p *p, struct post *post);    /* starts it; under lock where there is work */
-bool p2p_pump(struct p2p *p);           /* everything as far as it goes; true: something moved */
-/* to its end, in this thread, without work under way */
+void p2p_begin(struct p2p *p, struct post *post);    /* starts it; with work under way under lock */
+bool p2p_pump(struct p2p *p);           /* advances everything; true: something moved */
+/* Runs the post to its end in this thread, without work under way. */
 int  p2p_run(struct p2p *p, struct post *post);
-/* it waits for its own caller: never */
+/* True: the post waits for this rank itself, so it never ends. */
 bool p2p_stuck(const struct p2p *p, const struct post *post);
 
 /* ---- look.c: deaths, deadlines, failures ---- */
-/* nothing is to be said against a call; peer: of a send, else TUTTI_ANY */
+/* True: the comm is whole and the peer lives. peer: of a send, else TUTTI_ANY. */
 bool p2p_well(struct p2p *p, int peer);
-/* before anything begins: has the comm failed, is the receiver gone? 0 or the cause */
+/* Before a call begins: 0, or why it cannot: the comm has failed, or the receiver is gone. */
 int  p2p_check(struct p2p *p, const struct post *post);
 bool p2p_gone(struct p2p *p, const struct post *post, int slices);   /* the rank it waits for is */
-/* ends it unless its message has been matched */
+/* Ends the post unless its message is matched. False: it is. */
 bool p2p_withdraw(struct p2p *p, struct post *post, int result);
-/* ends it in any case; the other side is told */
+/* Ends the post in any case, and tells the other side. */
 void p2p_abandon(struct p2p *p, struct post *post, int result);
-/* the report; the comm is broken by a death. Returns error */
+/* Writes the report. A death sets QUIT_ALONE. Returns error. */
 int  p2p_fail(struct p2p *p, const struct post *post, int error);
-/* withdraws it if it can, with a report */
+/* Withdraws the post if it can, with a report. */
 void p2p_expire(struct p2p *p, struct post *post, int error);
-/* One look at all works: ends those that cannot go on. Returns how long the next sleep
- * may be, ns. */
+/* Looks at all works and ends those that cannot go on. Returns the longest next sleep, ns. */
 uint64_t p2p_look(struct p2p *p);
-/* This process was stopped for `excess` ns, until now: no deadline of a work counts that. */
+/* This process was stopped for `excess` ns, until now: deadlines of works do not count them. */
 void p2p_excuse(struct p2p *p, uint64_t now, uint64_t excess);
-/* Declares a listener and appends the words to sleep on (drive_retire takes that back). 0:
- * something has moved, do not sleep. */
+/* Counts this rank as a listener and appends the words to sleep on; drive_retire takes the count
+ * back. 0: something has moved, do not sleep. */
 int  p2p_gather(struct p2p *p, struct futex_word *words, int room, struct drive_sleep *sleep);
 
 const char *post_what(const struct post *post);      /* "to send", "for a message" */

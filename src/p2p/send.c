@@ -1,8 +1,9 @@
-/* The sender's half. A small message costs its copy into the line or the store and one store with a
- * fence; a large one is copied by its sender into the stage, some pieces ahead of the receiver who
- * copies it out, so that both copies run side by side in the caches. Pieces of 32 KiB: measured,
- * 256 KiB both ways at once 20 us, by pieces of 64 KiB 24, and the same from 1 MiB on. A message in
- * the arena is copied once, and so is one that its receiver reads out of its sender's memory. */
+/* The sender's half. Cost of a small message: a copy into the letter or the store, and one store
+ * with a fence. A large message is copied into the stage by the sender and out of it by the
+ * receiver, some pieces behind, so both copies run side by side in the caches. A message in the
+ * arena is copied once, and so is one that its receiver reads out of its sender's memory.
+ * Pieces are 32 KiB: 256 KiB both ways take 20 us so, 24 us by pieces of 64 KiB; from 1 MiB on both
+ * take the same. */
 #include "p2p/p2p.h"
 
 #include "base/staged.h"
@@ -10,15 +11,14 @@
 
 #include <errno.h>
 
-/* Can the receiver copy it from where it lies? To ourselves the place of any memory can
- * be named. */
+/* True: the receiver can copy it from its place: it lies in the arena, or we send to ourselves. */
 static bool send_direct(const struct p2p *p, const struct lane *lane, const struct post *post)
 {
     struct place place = comm_place(p->comm, post->from, post->bytes);
     return lane_peer(p, lane) == p->watch->me || (place.lo == 0 && place.hi == post->bytes);
 }
 
-/* An offer of what stays here. */
+/* Writes an offer of a message that stays here. */
 static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
 {
     uint64_t pieces = (post->bytes + PIECE - 1) / PIECE;
@@ -44,8 +44,7 @@ static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struc
     return 0;
 }
 
-/* What fits the channel: into the letter, or beside it. 0, or -errno: -EAGAIN, there is no
- * room now. */
+/* Copies a message into the letter or the store. 0 or -errno; -EAGAIN: there is no room now. */
 static inline int send_whole(struct p2p *p, struct lane *lane, const char *from, size_t bytes,
                              struct envelope *e)
 {
@@ -75,8 +74,8 @@ static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t
     e->type = (uint16_t)type;
 }
 
-/* An offer takes its sender and its receiver a turn more each, of which a message of this size is
- * worth one; so it is made where the store is full. */
+/* An offer costs sender and receiver one more exchange. A message up to MEDIUM takes about as long
+ * as that, so it is offered only if the store is full. */
 static int send_large(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
 {
     post->direct = send_direct(p, lane, post);
@@ -123,8 +122,8 @@ bool send_now(struct p2p *p, const struct note *note, const void *from)
     return true;
 }
 
-/* Grants follow each other without a gap: what is granted begins no later than all that is offered
- * has pieces. */
+/* True: the granted start can be true. Grants follow each other without a gap, so a start is at
+ * most as far ahead as all offers together have pieces. */
 static bool start_sound(const struct lane *lane, const struct post *post)
 {
     uint64_t pieces = 0;
@@ -134,7 +133,7 @@ static bool start_sound(const struct lane *lane, const struct post *post)
         || (post->start >= lane->filled && post->start - lane->filled < pieces);
 }
 
-/* What the receiver has granted, as far as the stage has room. True: something moved. */
+/* Fills the stage with a granted message as far as there is room. True: something moved. */
 static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
 {
     struct deal *deal = post->offer->deal;
@@ -172,7 +171,7 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     }
     if (post->piece == post->pieces) {
         state = deal_word(post->offer->generation, DEAL_GRANTED);
-        /* A receiver that still misses a piece then has lost it. */
+        /* a receiver that then lacks a piece finds the message broken */
         /* E37 release */
         swap_if64(&deal->state, &state, deal_word(post->offer->generation, DEAL_DONE));
         offer_give(lane, post->offer);
@@ -191,7 +190,7 @@ static bool offered_push_all(struct p2p *p, struct lane *lane)
     return moved;
 }
 
-/* Is it the turn of one of those that go through the stage, if there are such? */
+/* True: one of the messages through the stage has its turn, or there are none. */
 static bool lane_has_turn(const struct lane *lane)
 {
     bool any = false;
@@ -204,9 +203,9 @@ static bool lane_has_turn(const struct lane *lane)
     return !any;
 }
 
-/* Where one that is granted begins all granted before it have ended, and these grants are seen by a
-   look after that. Where it is nobody's turn then, a place to begin was written over: both sides
-   would wait for ever. */
+/* Fails all messages through the stage. A granted message begins where the ones granted before it
+   end, and a second look sees their grants. If none has its turn then, a start was written over,
+   and both sides would wait for ever. */
 static void lane_stuck(struct p2p *p, struct lane *lane)
 {
     for (struct post *post = lane->offered.head, *next; post; post = next) {
