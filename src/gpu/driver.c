@@ -1,16 +1,13 @@
-/* The library is opened by name when driver_open is first called; driver_pointer only asks the
- * loader whether somebody else has. The loader counts what it has ever loaded: as long as that
- * number has not changed since CUDA was not there, it still is not. To ask for the number
- * costs some 60 ns, to ask for a library that is not there 70 us, since the loader looks
- * through its folders.
+/* driver_open opens the library by name at its first call. driver_pointer only asks the loader
+ * whether somebody else has loaded it. The loader counts what it has ever loaded. While that number
+ * is the same, CUDA is still not there. The number costs some 60 ns. A question for a library that
+ * is not there costs 70 us, since the loader looks through its folders.
  *
- * State is the process's, because the driver is, and one mutex guards it. A handler that runs in
- * every forked child makes the mutex new, since a thread of the parent may have held it, and notes
- * whether CUDA had begun: only then is it out of the child's reach. The loader has a lock of its
- * own, which a fork leaves as it is: held for ever in the child, if another thread had it. Our
- * calls of the loader hold a second lock to read, and fork takes it to write.
- * A parent that merely has the library, asked about some pointers and left the GPU to its children,
- * is none of that kind. */
+ * The state is the process's, as the driver is. One mutex guards it. A handler in each forked child
+ * makes the mutex new, since a thread of the parent may have held it. The handler notes whether
+ * CUDA had begun; then the child cannot use it. The loader has a lock of its own. A fork leaves it
+ * held for ever in the child if another thread had it. So a second mutex is around our calls of the
+ * loader, and fork takes it. */
 #include "gpu/driver.h"
 
 #include "base/atomic.h"
@@ -29,7 +26,7 @@ enum { WORDS_ROOM = 400 };
 
 static struct {
     pthread_mutex_t lock;
-    pthread_rwlock_t loader;  /* read by who calls the loader, written by who forks */
+    pthread_mutex_t loader;              /* around our calls of the loader, and around forks */
     shared32 begun;           /* the process in which CUDA has begun, as far as we know; 0: none */
     shared32 forked;          /* 1: it was one before us */
     shared32 loaded;          /* 1: `library` and the table are set, for good */
@@ -41,7 +38,7 @@ static struct {
     int error;
     char words[WORDS_ROOM];
 } the = { .lock = PTHREAD_MUTEX_INITIALIZER,
-          .loader = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP };
+          .loader = PTHREAD_MUTEX_INITIALIZER };
 
 /* This thread holds `loader`. A library that is being opened may fork. */
 static _Thread_local bool in_loader;
@@ -84,9 +81,9 @@ const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, cons
 /* In a forked child, which has one thread: nobody else reads what is written here. */
 static void in_child(void)
 {
-    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
     pthread_mutex_init(&the.lock, NULL);
-    the.loader = fresh;
+    if (!in_loader)
+        pthread_mutex_unlock(&the.loader);
     /* relaxed: the child's only thread; fork ordered what the parent's did */
     if (load_relaxed32(&the.begun))
         store_relaxed32(&the.forked, 1);    /* relaxed: likewise */
@@ -97,13 +94,13 @@ static void in_child(void)
 static void before_fork(void)
 {
     if (!in_loader)
-        pthread_rwlock_wrlock(&the.loader);
+        pthread_mutex_lock(&the.loader);
 }
 
 static void in_parent(void)
 {
     if (!in_loader)
-        pthread_rwlock_unlock(&the.loader);
+        pthread_mutex_unlock(&the.loader);
 }
 
 static void watch_forks(void)
@@ -124,7 +121,7 @@ static bool loader_lock(void)
     if (SINGLE_THREADED)
         return false;
     forks_watched();
-    pthread_rwlock_rdlock(&the.loader);
+    pthread_mutex_lock(&the.loader);
     in_loader = true;
     return true;
 }
@@ -134,7 +131,7 @@ static void loader_unlock(bool locked)
     if (!locked)
         return;
     in_loader = false;
-    pthread_rwlock_unlock(&the.loader);
+    pthread_mutex_unlock(&the.loader);
 }
 
 static void lock(void)
