@@ -20,28 +20,26 @@
 
 enum {
     RANKS_MAX = 1024,
-    LINE = 128,                       /* what is kept apart */
+    LINE = 128,                       /* distance of words that are spun on */
     SITES_MAX = 4096, SITE_TEXT = 120,
     KEYS_MAX = 4096, KEY_TEXT = 256,  /* with its final 0 */
     SLOTS_MAX = 1024,
     JOURNAL_RECORDS = 32,
-    /* agreements of a comm that are remembered, besides the last that all voted for */
-    DECISIONS = 8,
+    DECISIONS = 8,                    /* last decisions of a comm; slot.kept is one more */
     PAYLOAD_WORDS = 11,               /* 88 bytes travel in the arrival line itself */
-    COUNT_WORD = 4,                   /* of the payload */
-    DEVICE_WORD = 6, CARD_WORD = 7,   /* of arrival.more */
+    COUNT_WORD = 4,                   /* index in arrival.payload */
+    DEVICE_WORD = 6, CARD_WORD = 7,   /* indices in arrival.more */
     OUTCOME_WORD = 8,
     ABORT_TEXT = 120,
-    /* lists of creations that a rank could not take part in and that may still be asked for */
-    DECLINES = 16,
+    DECLINES = 16,                    /* lists (comm_create) that a rank has declined at a time */
     RULES_TEXT = 1024,
     STORE_KEY_MOST = 255, STORE_VALUE_MOST = 1 << 20,
     STORE_GROUPS = 64, STORE_CLASSES = 288,
     LETTER_TEXT = 96,                 /* bytes of a message that travel in its letter */
     LOANS = 128,                      /* buffers of device memory that a rank lends at a time */
-    THREADS_MAX = 8,                  /* threads of a rank that are told apart (watch/threads) */
+    THREADS_MAX = 8,                  /* threads of a rank with a number (watch/threads) */
     STORY_TEXT = 1024,
-    REFUSALS = 8, REFUSAL_TEXT = 112  /* what is remembered of those who were not let in */
+    REFUSALS = 8, REFUSAL_TEXT = 112  /* notes on refused ranks (group/refused) */
 };
 
 #define ARENA_MAGIC 0x31697474757431ull
@@ -52,47 +50,46 @@ struct arena_header {
     /* creator, stored last | every joiner | E10 born: header and seats are initialised */
     shared64 layout_hash;
     uint64_t bytes;                   /* of the whole arena */
-    uint64_t birth;                   /* a nonce: which arena this is */
+    uint64_t birth;                   /* a nonce that identifies this arena */
     uint32_t size;                    /* ranks of the world */
-    uint32_t slots;                   /* comm slots there are */
+    uint32_t slots;                   /* comm slots */
     uint64_t seats_at, sites_at, keys_at, slots_at, slot_bytes, store_at, store_bytes, spans_at,
         span_bytes;
-    /* ticks become time by this and a later pair; ns by the machine's clock, in `arena->header` by
-     * this process's */
+    /* converts ticks to ns, with a later pair. ns: of the machine's clock; in the private copy
+     * `arena->header` of this process's clock */
     struct clock_point origin;
     uint64_t first_seq;               /* number before a comm's first operation */
-    uint32_t uid;                     /* whose arena it is */
-    uint32_t verify;                  /* TUTTI_VERIFY of the creator holds for all */
+    uint32_t uid;                     /* owner of the arena */
+    uint32_t verify;                  /* TUTTI_VERIFY of the creator; holds for all ranks */
     char job[128];
     char version[32];
-    /* which algorithm when; everybody reads them here, never from its own environment */
-    char rules[RULES_TEXT];
+    char rules[RULES_TEXT];           /* choice of algorithms; no rank reads its own environment */
 };
 
 enum join_state { JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED };
 
 /* ---- join: how the world came together ---- */
-struct join_refusal {                 /* by whoever refused somebody (group/refused) */
-    shared32 claim;                   /* 0 -> 1 by CAS of whoever fills it; never reset */
+struct join_refusal {                 /* a note; by the rank that refused (group/refused) */
+    shared32 claim;                   /* 0 -> 1 by CAS of the rank that fills it; never reset */
     shared32 ready;                   /* 1, stored last | all | E82: the rest is whole */
-    int32_t rank, error;              /* what the refused one said it was, -1: nothing; -errno */
+    int32_t rank, error;              /* the refused rank, -1: unknown; -errno */
     char text[REFUSAL_TEXT];
 };
 struct arena_join {
     /* each joiner adds 1, once, after its seat is filled | all | E11 seated */
     _Alignas(LINE) shared32 joined;
-    /* enum join_state; by CAS from GATHERING, the last joiner or whoever saw a failure | all,
+    /* enum join_state; the last joiner or the finder of a failure, by CAS from GATHERING | all,
      * futex | E12 */
     shared32 state;
-    /* rank + 1 of who died or left, UINT32_MAX: the deadline; whoever failed it, before the
-     * CAS | E12 */
+    /* rank + 1 that died or left; UINT32_MAX: the deadline. The finder of the failure, before its
+     * CAS on state | all | E12 */
     shared32 failed_rank;
-    /* CPUs that all ranks together may use; the last joiner, before COMPLETE | E12 */
+    /* CPUs that all ranks together may use; the last joiner, before COMPLETE | all | E12 */
     shared32 cpus;
-    /* robust: guards the directory of slots and the births; held for microseconds, never in
-     * an operation */
+    /* robust: guards the directory of slots, and births. Held for microseconds, never in an
+     * operation */
     _Alignas(LINE) pthread_mutex_t lock;
-    uint64_t births;                  /* under lock: slots ever made */
+    uint64_t births;                  /* slots made so far; under lock */
     /* slots from the front that were ever used; under lock, raised before the first use of one
      * | E80. Only grows */
     shared32 reached;
@@ -102,52 +99,49 @@ struct arena_join {
 #define THREADS_MORE (UINT32_C(1) << 31)        /* more threads called than there are numbers */
 enum seat_state { SEAT_EMPTY, SEAT_TAKEN, SEAT_JOINED, SEAT_ADRIFT, SEAT_LEFT };
 
-/* What a thread of a rank waits for, once it has waited long (watch/cycle). A waiting thread alone
- * writes it, but for `doomed`. */
+/* The wait of a thread of a rank, once it is long (watch/cycle). Written by the waiting thread, but
+ * for `doomed`. */
 struct waiter {
-    /* odd: it waits, as the fields below say. +1 at each begin and end | E60 */
+    /* odd: it waits, as the fields below say; +1 at each begin and end | E60 */
     shared64 stamp;
-    shared64 beats;                   /* looks at what it waits for that were in vain | E61 */
-    /* a stamp: that wait can never end; by whoever found it, under join.lock | E63 */
+    shared64 beats;                   /* looks at the awaited word, in vain | E61 */
+    /* the stamp of a wait that can never end; by the rank that found it, under join.lock | E63 */
     shared64 doomed;
     shared64 birth;                   /* of the comm in slot `slot` */
-    shared64 seq;                     /* a collective's number */
-    shared32 slot, rank;              /* rank: its own there */
-    shared32 kind, site;              /* enum kind of the call */
-    shared32 about;                   /* else: rank there + 1 that is waited for; 0: any */
+    shared64 seq;                     /* number of a collective; 0: none, see `about` */
+    shared32 slot, rank;              /* the comm's slot; its own rank in the comm */
+    shared32 kind, site;              /* enum kind and site of the call */
+    shared32 about;                   /* without seq: awaited rank of the comm + 1; 0: any */
     uint32_t spare;
 };
 
-/* ---- seats: who is who; one per rank, written by that rank unless said otherwise ---- */
+/* ---- seats: one per rank, written by that rank unless said otherwise ---- */
 struct seat {
-    /* alive word: its rank's thread, and the kernel when that thread goes | all, futex | E5 */
+    /* alive word: its rank's thread, and the kernel when that thread ends | all, futex | E5 */
     struct process_mark mark;
-    /* enum seat_state. EMPTY -> TAKEN by CAS of the rank that comes (one rank, one seat); JOINED
-     * when filled, E11; ADRIFT: the thread that joined has ended in good order, its process goes
-     * on; LEFT before the mark is let go */
+    /* enum seat_state. EMPTY -> TAKEN by CAS of the joining rank (one rank, one seat). JOINED when
+     * filled, E11. ADRIFT: the thread that joined has ended in good order, its process goes on.
+     * LEFT: set before the mark is released */
     _Alignas(64) shared32 state;
-    /* by the launcher or the parent: wait status << 1 | 1, so never 0 once known */
+    /* wait status << 1 | 1; 0: not known. By the launcher or the parent */
     shared32 status;
     struct process_id id;
     uint32_t several;                 /* 1: one of several ranks of its process (threads) */
     uint32_t quota;                   /* CPUs by cgroup quota, 0: none */
     uint64_t cpu_mask[RANKS_MAX / 64];
     char program[32];
-    /* which key this rank sleeps for, from 1; 0: none | whoever looks from outside */
-    shared32 waits_key;
-    /* a bit for each of `waiters` whose thread lives, THREADS_MORE; under world->lock | E62 */
+    shared32 waits_key;               /* index + 1 of the key it sleeps for; 0: none | tools */
+    /* a bit for each of `waiters` whose thread lives; THREADS_MORE. Under world->lock | E62 */
     shared32 threads;
-    /* works under way that will call `done`, which may do anything | E62 */
-    shared32 promises;
+    shared32 promises;                /* works under way that will call `done` | E62 */
     struct waiter waiters[THREADS_MAX];
-    /* the last cycle of waits that this rank was in; by whoever found it, read and written
-     * under join.lock */
+    /* the last cycle of waits that this rank was in; by the rank that found it, under join.lock */
     char story[STORY_TEXT];
 };
 
 /* ---- sites: call sites as text, interned once per process ---- */
 struct site {
-    /* 0 -> 1 by CAS of whoever fills it; never reset (a claimer that dies leaves a hole) */
+    /* 0 -> 1 by CAS of the rank that fills it; never reset (if it dies, a hole stays) */
     shared32 claim;
     shared32 hash;                    /* nonzero, stored last | E13: the text is whole */
     char text[SITE_TEXT];
@@ -156,16 +150,14 @@ struct site {
 /* ---- keys: once and first ---- */
 #define KEY_DROPPED UINT64_MAX
 struct key {
-    /* birth of its comm, 0 never used, KEY_DROPPED free again; all changes under join.lock | E14 */
+    /* birth of its comm; 0: never used; KEY_DROPPED: free again. Under join.lock | E14 */
     shared64 owner;
-    /* 1, stored by the adder after the text | E14: the text is whole */
-    shared32 ready;
+    shared32 ready;                   /* 1, the adder, after the text | all | E14: text is whole */
     uint32_t kind;                    /* once or first: two name spaces */
     uint64_t hash;
     /* version:49 | runner:14 | running:1; by CAS of ranks of the comm | futex on lo32 | E15 */
     _Alignas(LINE) shared64 state;
-    /* rounds done; by the runner, before its state; read after a state | E15. Only grows */
-    shared64 rounds;
+    shared64 rounds;                  /* done; the runner, before its state | E15. Only grows */
     shared32 sleepers;                /* by the sleepers: +1 before, -1 after */
     char text[KEY_TEXT];
 };
@@ -173,46 +165,45 @@ struct key {
 /* ---- slots: one per comm ---- */
 enum slot_state { SLOT_FREE, SLOT_USED };
 
-/* V: lo32 = state:2 | operation:30, hi32 = why:4 | by:14 | who:14 (ranks in comm). N: how much
- * there is to look at in `quit`. */
 struct slot {
-    /* any member, by CAS only (watch/verdict) | all, futex on lo32 | E6, E7, E8 */
+    /* lo32 = state:2 | operation:30, hi32 = why:4 | by:14 | who:14 (ranks in comm). Any member, by
+     * CAS only (watch/verdict) | all, futex on lo32 | E6, E7, E8 */
     _Alignas(LINE) shared64 verdict;
-    shared32 news;                    /* +1 by whoever changed a quit word | all, futex | E7 */
-    /* 1 for ever once a member has come with device memory; by that member, before its arrival
-     * | all, after the gate | E1 */
+    shared32 news;                    /* +1 after each change of a `quit` | all, futex | E7 */
+    /* 1 for ever once a member has come with device memory; that member, before its arrival | all,
+     * after the gate | E1 */
     shared32 devices;
     _Alignas(LINE) shared64 counter;  /* central gate: +1 by each arriver; never reset */
-    /* central gate: the operation's number, by the last arriver or whoever saw that all are there
-     * | E20, futex */
+    /* central gate: number of the operation; the last arriver, or a member that saw all arrivals
+     * | all, futex | E20 */
     _Alignas(LINE) shared64 sense;
     _Alignas(LINE) shared32 sense_sleepers;   /* by the sleepers: +1 before, -1 after */
     /* of agreement k in [k % DECISIONS]: value:32 | number:28 | outcome:4; any member, by CAS only
      * (group/agree) | all, futex on lo32 | E46 */
     _Alignas(LINE) shared64 decision[DECISIONS];
-    /* the last decision for which all had voted, when its place is needed; any member, by CAS, only
-     * to later ones | E46 */
+    /* a decision for which all had voted, copied here before its place is used again; any member,
+     * by CAS, only to a later one | all | E46 */
     shared64 kept;
     _Alignas(LINE) shared32 state;    /* enum slot_state, under join.lock */
     /* members; from here on written under join.lock before the slot is USED */
     uint32_t size;
     uint64_t birth;                   /* unique in this arena, from 1 */
-    uint64_t key_hash;                /* how comm_create and split find it */
-    uint64_t parent, nth;             /* birth of the parent, which creation on it, and … */
-    int32_t  color;                   /* … by split: the color; by create: -1 */
-    /* not 0: there may be keys of `birth`. Under join.lock: raised before one is there, 0 when all
-     * are forgotten | E81 */
+    uint64_t key_hash;                /* of the four below and world_rank: finds the slot */
+    uint64_t parent, nth;             /* birth of the parent; number of the creation on it */
+    int32_t  color;                   /* of split; of create -1 */
+    /* 1: there may be keys of `birth`. Under join.lock: set before the first one is there, 0 when
+     * all are dropped | E81 */
     shared32 keys;
     uint32_t world_rank[];            /* [size] */
 };
 
 /* ---- store: keys and values of the job. All under its lock, but for the groups' words; see
-   store.h and heap.h ----
+   store.h and store_alloc.h ----
    [ this page ]  [ heads of chains: store_buckets() words ]
    [ blocks, one behind the other, `grown` bytes of them ]
-   A place is an offset from the store's first byte, 0 none. */
-struct store_group {                  /* a share of the keys, by their hash: what is waited on */
-    /* +1 when a key appears; whoever made it, under lock | waiters, futex on lo32 | E31 */
+   A place is an offset from the store's first byte; 0: none. */
+struct store_group {                  /* waits for keys whose hash belongs to it */
+    /* +1 when a key appears; its maker, under lock | waiters, futex on lo32 | E31 */
     shared64 version;
     shared32 sleepers;                /* by the sleepers: +1 before, -1 after */
     uint32_t spare;
@@ -221,14 +212,13 @@ struct store_group {                  /* a share of the keys, by their hash: wha
 struct store {
     pthread_mutex_t lock;             /* robust; held for a lookup, a copy, a change */
     shared32 ready;                   /* 1: the heads' pages are there */
-    /* 1: a change is under way, so that its writer's death leaves books to be made anew | E32 */
+    /* 1: a change is under way; if its writer dies, the books are rebuilt | E32 */
     shared32 dirty;
-    shared32 damaged;                 /* 1: somebody wrote over it; refused from then on */
+    shared32 damaged;                 /* 1: the store was written over; all calls refuse it */
     uint32_t spare;
-    /* bytes of blocks; only grows, the new block's header before | E33 */
+    /* bytes of blocks; raised after the new block's header is written | E33. Only grows */
     shared64 grown;
-    /* entries, and bytes of blocks in use. With all that follows, made anew from blocks and chains
-     * by a repair */
+    /* entries; bytes of blocks in use. A repair rebuilds them and all fields below */
     uint64_t keys, used;
     uint64_t last;                    /* the block that ends at `grown` */
     uint64_t classes[(STORE_CLASSES + 63) / 64];      /* a bit for each list that is not empty */
@@ -236,16 +226,15 @@ struct store {
     struct store_group group[STORE_GROUPS];
 };
 
-struct store_block {                  /* in front of every stretch */
-    /* of the whole, a multiple of 32; | 1: in use. Leads to the next block, at every
-     * moment | E33 */
+struct store_block {                  /* header of every block */
+    /* of the block, a multiple of 32; | 1: in use. Always leads to the next block | E33 */
     shared64 bytes;
-    shared64 before;                  /* bytes of the block before it, 0: the first */
+    shared64 before;                  /* bytes of the block before it; 0: it is the first */
 };
 
 struct store_free { struct store_block block; shared64 next, prev; };
 
-/* as it is from the moment a chain leads to it, but for `next` and a number's value */
+/* unchanged from the moment a chain leads to it, but for `next` and the value of a number */
 struct store_entry {
     struct store_block block;
     shared64 next;                    /* of its chain | E30 */
@@ -256,26 +245,26 @@ struct store_entry {
     char bytes[];                 /* value, then key */
 };
 
-/* The arrival line: what a rank says when it comes to operation seq. */
+/* The arrival line of a rank in operation seq. */
 struct arrival {
     shared64 seq;                     /* owner, stored last | all, futex on lo32 | E1. Only grows */
-    shared64 descriptor;              /* group/stamp: kind, type, operation, root, count */
+    shared64 descriptor;              /* watch/fingerprint: kind, type, operation, root, count */
     union {
         /* a small contribution; of a larger one [0] the staging, [2..3] the factor */
         shared64 payload[PAYLOAD_WORDS];
         struct {
-            shared64 lead[5];  /* [COUNT_WORD] the count where the descriptor holds only its hash */
-            /* of a large operation: [0 … 2] at, lo, hi of its send buffer in the arena, [3 … 5] of
+            shared64 lead[5];  /* [COUNT_WORD]: the count, if the descriptor holds only its hash */
+            /* of a large operation: [0 … 2] at, lo, hi of the send buffer in the arena, [3 … 5] of
              * the receive buffer; [8] outcomes so far | E1
-             * [6] seq, if this rank's buffers are device memory: another number says that they are
-             *     not; then [7] is where its card lies (gpu/), 0: it has none */
+             * [6] == seq: this rank's buffers are device memory, and [7] is the place of its card
+             *     (gpu/), 0: none. Any other number in [6]: they are host memory */
             shared64 more[9];
         };
     };
 };
 
-/* Beside a rank's pipelines, by parity of seq: what it gives to each rank in an operation of uneven
- * parts. By that rank, before it arrives | E1 */
+/* A rank's part for each rank in an operation of uneven parts; lies behind its pipeline, by parity
+ * of seq. By that rank, before it arrives | E1 */
 struct part_row {
     uint64_t count;                   /* elements */
     /* bytes lo … hi of it lie in the arena, byte i at offset at + i; lo == hi: none */
@@ -290,23 +279,23 @@ struct record {     /* journal: one operation; all fields by the owner, relaxed,
     uint64_t room;
 };
 
-/* What a rank says in agreement `number`, by parity of the number, as arrivals are. */
+/* A rank's vote in agreement `number`; by parity of the number. */
 struct vote {
     shared64 number;                /* owner, stored last | all, futex on lo32 | E45. Only grows */
     shared64 stance;                /* kind:6 | site:26 | value:32 */
 };
 
-/* Creations of one list of ranks (comm_create) that a rank could not take part in. */
+/* Creations with one list of ranks (comm_create) that a rank has declined. */
 struct decline {
     shared64 list;                    /* hash of the list; owner, while range is 0 */
-    /* first:25 | last:25 | error:13 | held:1, 0 none; held: the owner had a hold on the slot and
-     * has let go of it | E76 */
+    /* first:25 | last:25 | error:13 | held:1; 0: none. held: the owner had a hold on the slot and
+     * has freed it | E76 */
     shared64 range;
 };
 
-/* OVER: freed, and its owner writes nothing there any more: once that is so of all, the slot may be
-   made anew. ALONE: this rank has met the death of a peer in a send, a receive or a turn. It takes
-   part in none of these any more. */
+/* OVER: this rank has freed the comm and writes nothing there any more. When all have it set, the
+   slot may be made anew. ALONE: this rank has met the death of a peer in a send, a receive or a
+   turn; it takes part in none of these any more. */
 enum {
     QUIT_ABORT = 1,
     QUIT_FREED = 2,
@@ -317,14 +306,13 @@ enum {
     QUIT_ALONE = 128
 };
 
-/* One rank in one comm. Everything in it is written by that rank, but for `sleepers` and, in one
- * case, `quit`. */
+/* One rank in one comm. Written by that rank, but for `sleepers`, `bell` and in one case `quit`. */
 struct member {
     /* by parity of seq: a rank one ahead does not overwrite what a slow one still reads */
     struct arrival arrival[2];
     _Alignas(LINE) shared64 produced; /* pipeline: chunks put in, since the comm began | E16 */
     shared64 folded;                  /* pipeline: pieces folded | E17. Both only grow */
-    /* pipeline: chunks read to the end: the licence to overwrite them | E18 */
+    /* pipeline: chunks read to the end; their owner may overwrite them | E18 */
     _Alignas(LINE) shared64 consumed;
     shared64 turns;                   /* turns ended | E19 */
     /* number of the last operation in which this rank has done its part | E22. Only of uneven
@@ -333,93 +321,87 @@ struct member {
     /* number of the last operation with device memory whose result is in place at this rank | E70.
      * Only grows */
     shared64 placed;
-    /* 2 * number + 1 if it could, of the last operation for which this rank has tried to open all
-     * it needs of its peers' device memory | E71. Only grows */
+    /* 2 * number + ok of the last operation for which this rank has opened its peers' device
+     * memory; ok 0: it could not | E71. Only grows */
     shared64 mapped;
-    /* how many sleep on a word of this rank; +1/-1 by the sleeper only, never cleared by
-     * the owner */
+    /* sleepers on a word of this rank; +1/-1 by each sleeper; the owner never clears it */
     _Alignas(LINE) shared32 sleepers;
-    /* how many threads of this rank sleep on its bell; by them: +1 before, -1 after | whoever sends
-     * to it | E40 */
+    /* threads of this rank that sleep on its bell; they: +1 before, -1 after | senders | E40 */
     shared32 listeners;
-    /* +1 by whoever has something for this rank and finds listeners | futex | E40 */
+    /* +1 by a peer that has something for this rank and finds listeners | this rank, futex | E40 */
     shared32 bell;
-    /* offset of this rank's table of channels, shared64 by receiver; 0 none yet; once, by the
-     * owner | E41 */
+    /* offset of this rank's table of channels, shared64 by receiver; 0: none yet. Set once | E41 */
     shared64 mail;
-    shared32 letters[2];              /* sends, receives under way as work; this rank | E62 */
-    /* in its operations up to that number this rank has no given deadline | E64 */
+    shared32 letters[2];              /* sends, receives under way as work | E62 */
+    /* number up to which this rank's operations have no given deadline | E64 */
     shared64 patient;
-    /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, where the owner
-     * has said that it has no hold (group/shrink, split, create) */
+    /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, if the owner has
+     * said that it has no hold (group/shrink, split, create) */
     _Alignas(LINE) shared32 quit;
-    /* the abort's text, or what its device said, before the bit */
-    char why[ABORT_TEXT];
+    char why[ABORT_TEXT];             /* text of the abort or of its device; before the bit */
     _Alignas(LINE) struct vote vote[2];
     struct decline declines[DECLINES];
-    /* shrink: the ranks that it proposes to go on with, a bit each; before its proposal | E46 */
+    /* shrink: a bit for each survivor that it proposes; before its proposal | all | E46 */
     shared64 listed[RANKS_MAX / 64];
-    /* journal: records ever begun; the last one is the operation in hand */
+    /* journal: records begun so far; the last one is the operation in hand */
     _Alignas(LINE) shared64 head;
-    /* owner: operations, bytes, wait ns, fold ns, came last, sleeps */
-    shared64 figures[8];
-    /* the last collective that this rank has left, whatever came of it | E74. Only grows */
+    shared64 figures[8];              /* operations, bytes, wait ns, fold ns, came last, sleeps */
+    /* number of the last collective that this rank has left, with any result | E74. Only grows */
     shared64 ended;
-    /* number of the last operation left under way as work, or called behind such: it will arrive by
-     * itself | E21 */
+    /* number of the last operation left under way as work, or queued behind work: it will arrive
+     * without another call | E21 */
     shared64 queued;
     struct record journal[JOURNAL_RECORDS];
 };
 
-/* ---- letters: point to point. All of it lies in the sender's span, made when first used; the
+/* ---- letters: point to point. All of it lies in the sender's span, made at its first use; the
  * sender clears it before it is published ---- */
 enum letter_mode {
     LETTER_WHOLE,                     /* the message is in the letter */
-    LETTER_STORED,                    /* it lies at `at` */
-    /* it is with the sender: see `deal`; at: UINT64_MAX, or where it lies in the arena */
+    LETTER_STORED,                    /* the message is in the store, at `at` */
+    /* the sender has the message: see `deal`. at: its place in the arena; UINT64_MAX: not there */
     LETTER_OFFERED,
-    LETTER_MOVED                      /* no message: the next letters are at `at` */
+    LETTER_MOVED                      /* no message: the next ring is at `at` */
 };
 struct envelope {                     /* by the sender, before seq */
     uint64_t bytes;
     uint32_t tag, site;
     uint16_t type, mode;              /* tutti_type, enum letter_mode */
-    uint32_t letters;                 /* MOVED: how many there are at `at` */
+    uint32_t letters;                 /* MOVED: size of the next ring */
     union {
         char text[LETTER_TEXT];
-        /* end: STORED: the sender's count of bytes behind it, for `freed` */
+        /* end, if STORED: the sender's count of stored bytes, this message's included */
         struct { uint64_t at, end, deal, generation; } rest;
     };
 };
 struct letter {
-    /* how many letters were sent with this one; sender, stored last | receiver | E35. Only grows in
-     * its place */
+    /* letters sent, this one included; sender, stored last | receiver | E35. Only grows */
     shared64 seq;
     struct envelope envelope;
 };
 struct channel {                      /* from one rank to one rank of a comm */
     /* sender: pieces put into the stage, since the channel began | E38 */
     _Alignas(LINE) shared64 filled;
-    /* receiver: letters read: the licence to write others there | E36 */
+    /* receiver: letters read; the sender may overwrite them | E36 */
     _Alignas(LINE) shared64 taken;
     shared64 freed;                   /* receiver: stored bytes read, by the sender's count | E36 */
     shared64 drained;                 /* receiver: pieces read | E39 */
     _Alignas(LINE) struct letter letters[];
 };
 enum deal_state { DEAL_OFFERED, DEAL_GRANTED, DEAL_DONE, DEAL_DROPPED };
-struct deal {       /* one message that does not fit a letter: sender and receiver come to terms */
-    /* generation << 2 | enum deal_state; by CAS, the sender alone begins a generation | E37 */
+struct deal {       /* rendezvous of one large message */
+    /* generation << 2 | enum deal_state; both sides by CAS; the sender begins a generation | E37 */
     _Alignas(64) shared64 state;
-    /* receiver, before GRANTED: the piece of the stage its data begin with | E37 */
+    /* receiver, before GRANTED: the piece of the stage where its data begin | E37 */
     shared64 start;
-    shared64 stage;                   /* sender, before OFFERED: where the stage is | E35 */
+    shared64 stage;                   /* sender, before OFFERED: offset of the stage | E35 */
 };
 
-/* ---- files: the page behind the bytes of a loaded file (disk/loaded), in the span of whoever made
- * room for it ---- */
+/* ---- files: the page behind the bytes of a loaded file (disk/loaded), in the span of the rank
+ * that made room for it ---- */
 struct loaded {
-    /* a bit for each rank of the world that may read it: set before anybody knows of it, taken out
-     * by that rank | E75 */
+    /* a bit for each rank of the world that may read it. Set before any other rank knows of the
+     * file; each rank clears its own | E75 */
     _Alignas(4096) shared32 held[RANKS_MAX / 32];
 };
 
@@ -428,21 +410,19 @@ struct loaded {
 enum lent_how { LENT_NOT, LENT_LEGACY, LENT_DESCRIPTOR };
 struct lent {                       /* one buffer of a call; by its rank, before it arrives | E1 */
     unsigned char device[16], handle[64];       /* the GPU's UUID; cuIpcGetMemHandle's, if LEGACY */
-    /* CUDA's number of the memory in that process, which never comes again */
-    uint64_t buffer;
-    uint64_t base, bytes;             /* all of that memory, by that process's addresses */
+    uint64_t buffer;                  /* CUDA's number of the allocation; never used again */
+    uint64_t base, bytes;             /* the whole allocation, at the lender's addresses */
     uint64_t offset, length;          /* the call's part of it */
-    /* its loan: which of that rank's, and how often that was made anew */
-    uint64_t loan, generation;
-    uint32_t how, keep;               /* enum lent_how; 1: may stay open behind the operation */
+    uint64_t loan, generation;        /* index of the loan at the lender; its generation */
+    uint32_t how, keep;               /* enum lent_how; 1: may stay open after the operation */
 };
 struct card { shared64 number; struct lent send, recv; };  /* by parity of the operation's number */
 struct loan {
     _Alignas(LINE) shared64 state;    /* generation << 1 | 1: called back; the lender | E72 */
-    /* +1 by each borrower that gives back what was called back | the lender, futex | E73 */
+    /* +1 by each borrower that gives back a loan called back | the lender, futex | E73 */
     shared32 returned;
-    /* a bit for each rank of the world that has it open: by that rank; of one that is gone, by the
-     * lender | E72, E73 */
+    /* a bit for each rank of the world that has it open; by that rank, or by the lender if that
+     * rank is gone | E72, E73 */
     shared32 held[RANKS_MAX / 32];
 };
 
@@ -493,8 +473,7 @@ static inline uint64_t store_blocks_at(uint64_t store_bytes)
     return 4096 + layout_round(store_buckets(store_bytes) * sizeof(shared64), 4096);
 }
 
-/* Of everything above: names no version, changes when any offset, size, or the C library's
- * mutex does. */
+/* A hash of this layout. It changes with any offset, size, or the C library's mutex. */
 uint64_t layout_hash(void);
 
 #endif
