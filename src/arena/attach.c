@@ -1,8 +1,8 @@
-/* Mapping what a peer made. The header is read by pread into private memory and checked there
- * before anything is mapped, so that a descriptor of anything else, or a damaged arena, can do no
- * harm; then it is mapped and must still say the same. The copy that was checked is the header from
- * then on: a peer that writes over the shared one changes no size and no place here.
- * Cost: a map, or a reference more where a rank of this process has mapped the arena already. */
+/* The header is read by pread into private memory and checked there before the map: so a wrong
+ * descriptor or a damaged arena does no harm. After the map the shared header must be the same.
+ * From then on the checked copy is the header: a peer that writes over the shared one changes
+ * nothing here.
+ * Cost: a map; one more reference if a rank of this process has mapped the arena already. */
 #include "arena/offsets.h"
 #include "arena/shared_map.h"
 
@@ -48,7 +48,7 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
                      : error == -EAGAIN ? " (the program locks all its memory, mlockall, up to its "
                                           "limit: raise ulimit -l)"
                                         : "");
-        return error == -EAGAIN ? -ENOMEM : error;           /* not to be tried again */
+        return error == -EAGAIN ? -ENOMEM : error;           /* callers retry on -EAGAIN */
     }
     struct arena_header *header = (struct arena_header *)(void *)base;
     /* E10 acquire */
@@ -71,8 +71,8 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
     return error;
 }
 
-/* The pages were made present by the creator; populating them here too keeps page faults out of the
- * first operation. */
+/* The creator has made the pages present. To populate them here, too, spares the first operation
+ * page faults. */
 int arena_attach(struct arena *arena, int fd, struct text *why)
 {
     int error = attach(arena, fd, 0, why);

@@ -1,7 +1,7 @@
-/* A header is believed only after each of its fields has been looked at in a private copy: what a
- * peer wrote may be damaged, or of another build. No offset is trusted: all follow from four
- * numbers, so they are computed anew and compared, and an arena that passes has exactly the shape
- * that this library would have given it. Looking costs a microsecond, once per joiner. */
+/* Each field of a header is checked in a private copy: it may be damaged, or of another build. No
+ * offset is trusted. All follow from four numbers, so they are computed again and compared: an
+ * arena that passes has the layout that this library would have made.
+ * Cost: a microsecond, once per joiner. */
 #include "arena/offsets.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
-/* Making an arena: choose its size, map it, fill header, seats and lock, and only then store the
- * layout hash, by which others know it as whole. The size is a wish first: spans are halved until
- * the address space grants them, since a limit on it (ulimit -v, a sanitizer, an emulator) is no
- * reason to fail where nobody asked for so much; a span that was asked for is not bargained over.
- * Control pages, the first of the store among them, are populated here, so that a lack of memory is
- * an error now and not a SIGBUS later.
- * Cost: some 100 us, of it nearly all the kernel's for the pages. */
+/* The creator chooses the size, maps the arena, fills header, seats and lock, and stores the layout
+ * hash last: with it the arena counts as whole.
+ * A default span is halved until the address space has room for it, since that may be limited
+ * (ulimit -v, a sanitizer, an emulator). A span size that the user gave is not changed.
+ * Control pages, the store's first among them, are populated here: a lack of memory is an error now
+ * and not a SIGBUS later.
+ * Cost: some 100 us, nearly all of it for the pages in the kernel. */
 #include "arena/offsets.h"
 #include "arena/robust.h"
 #include "arena/shared_map.h"
@@ -43,7 +43,7 @@ struct wish {
     bool span_asked, store_asked;
 };
 
-/* The system's own words: ours for EPERM and EINVAL speak of ranks and arguments. */
+/* The system's text: ours for EPERM and EINVAL is about ranks and arguments. */
 static void say_no_memory_file(int error, struct text *why)
 {
     const char *remedy = "";
@@ -79,7 +79,7 @@ static int try_map(struct arena *arena, const struct wish *wish)
     return 0;
 }
 
-/* First the spans give way, then the store, then, for very many ranks, the number of comms. */
+/* Halves the spans first, then the store, then, with very many ranks, the number of comms. */
 static bool wish_less(struct wish *wish)
 {
     if (!wish->span_asked && wish->span_bytes > PLACES_SPAN_LEAST) {
@@ -105,7 +105,7 @@ static int map_by_wish(struct arena *arena, struct wish *wish, struct text *why)
         if (error != -ENOMEM && error != -EFBIG && error != -ENOSPC) {
             if (error)
                 say_no_memory_file(error, why);
-            return error == -EAGAIN ? -ENOMEM : error;           /* not to be tried again */
+            return error == -EAGAIN ? -ENOMEM : error;           /* callers retry on -EAGAIN */
         }
         if (!wish_less(wish)) {
             text_add(why, "no address space for an arena of %u ranks with ", wish->size);

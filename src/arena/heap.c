@@ -1,13 +1,12 @@
-/* Up to 3 KiB a piece comes from a slab: four pages, cut into places of one size, of which there
- * are eleven. So 100,000 pieces of 64 bytes are 391 slabs and 6.4 MB, and a piece wastes less than
- * half of its place, mostly less than a third. Beyond, whole pages of its own. A slab that has
- * become empty is kept until the next one does, so that a loop of one alloc and free makes no
- * system call; everything else that is given back is given back to the system at once.
- * Cost: 50 ns for a small piece and its way back, 5 us for a page; 64 MiB take 8 ms in huge pages,
+/* A piece of up to 3 KiB comes from a slab: four pages, cut into places of one of eleven sizes. A
+ * piece wastes less than half of its place, mostly less than a third. A larger piece has pages of
+ * its own. One empty slab is kept, so a loop of alloc and free makes no system call. All other
+ * freed pages go back to the system at once.
+ * Cost: 50 ns for alloc and free of a small piece, 5 us for a page; 64 MiB take 8 ms in huge pages,
  *       20 ms without (os/memory_huge).
  *
- * Pages are populated and punched without the lock, while the piece is in the books as nobody
- * else's: a comm's staging never waits behind a gigabyte. */
+ * Pages are populated and freed without the lock, while the books keep the piece from all others: a
+ * comm's staging never waits for a gigabyte of pages. */
 #include "arena/heap.h"
 
 #include "os/memory.h"
@@ -17,7 +16,7 @@
 
 enum { SLAB_BYTES = 16384, PLACE_LEAST = 64, WORDS = SLAB_BYTES / PLACE_LEAST / 64 };
 
-/* from here on the system is asked first whether it has so much */
+/* from this size on the system is asked first whether it has the memory */
 #define ASK_FROM ((size_t)16 << 20)
 
 static const uint16_t sizes[] = { 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072 };
@@ -35,7 +34,7 @@ struct heap {
     struct arena arena;
     pthread_mutex_t *lock;
     struct slab *open[CLASSES];
-    struct slab *empty;                /* one at most, of no class */
+    struct slab *empty;                /* one at most; of no class; NULL: none */
     struct heap_figures figures;
 };
 
@@ -50,7 +49,7 @@ struct heap *heap_open(struct span *span, const struct arena *arena, pthread_mut
     return heap;
 }
 
-/* Slabs that are full hang on their pieces alone. */
+/* A full slab is on no list: only its pieces lead to it. */
 void heap_close(struct heap *heap)
 {
     if (!heap)
@@ -175,7 +174,7 @@ static void *reserve(struct heap *heap, size_t bytes, int *error)
     return at;
 }
 
-/* Populating more than there is would not fail but call the OOM killer. */
+/* To populate more than there is would not fail: it would call the OOM killer. */
 static int populate(void *at, size_t bytes, size_t *huge)
 {
     *huge = 0;

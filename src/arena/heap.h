@@ -11,26 +11,25 @@
 
 struct heap;
 
-/* lock guards the span's books; the functions below take it themselves, and hold it for
- * microseconds. NULL: no memory. */
+/* lock: guards the span's books; all functions below take it, for microseconds. NULL: no memory. */
 struct heap *heap_open(struct span *span, const struct arena *arena, pthread_mutex_t *lock);
-/* the books only: what was handed out stays readable for peers */
+/* Frees the books only: peers may still read the memory. */
 void  heap_close(struct heap *heap);
 
-/* 64-byte aligned, populated, not cleared; 2 MiB-aligned and of huge pages where they can be had
-   from 4 MiB on. bytes 0 is a place, too. NULL: *error = -ENOSPC (the span is full) or -ENOMEM (the
-   system has no pages). */
+/* Memory, 64-byte aligned, populated, not cleared. From 4 MiB on it is 2 MiB-aligned, with huge
+   pages if the system has some. bytes 0 has an address, too. NULL: *error = -ENOSPC (the span is
+   full) or -ENOMEM (the system has no pages). */
 void *heap_alloc(struct heap *heap, size_t bytes, int *error);
-/* The same from whole pages, not populated: for whoever shares that work with others. Up to the
- * caller what happens if there are no pages. */
+/* The same in whole pages, not populated: the caller populates them, and handles a lack of pages.
+ * */
 void *heap_alloc_bare(struct heap *heap, size_t bytes, int *error);
-/* What heap_alloc gave; its pages go back to the system. 0, or -EINVAL: nothing that begins there
- * was given out, or it was given back. */
+/* Frees memory of heap_alloc; its pages go back to the system. 0. -EINVAL: no piece in use begins
+ * at ptr. */
 int   heap_free(struct heap *heap, void *ptr);
-/* does it lie inside of something given out? */
+/* True: ptr lies in a piece in use. */
 bool  heap_holds(struct heap *heap, const void *ptr);
 
-/* bytes of all pieces so far that were to be huge pages, and that came to be */
+/* bytes of all pieces so far for which huge pages were asked; bytes that got them */
 struct heap_figures { uint64_t wished, huge; };
 struct heap_figures heap_figures(struct heap *heap);
 

@@ -1,8 +1,8 @@
-/* The layout's fingerprint: sizes, offsets and constants mixed in the order in which layout.h
- * declares them. A field that is added, moved or widened changes it, and so does a C library
- * whose mutex looks different; a process built otherwise is then refused by a sentence and not by
- * a crash. A list by hand, because C cannot enumerate fields. Computed anew at each call: some
- * 200 words. */
+/* The hash mixes sizes, offsets and constants in the order in which layout.h declares them. A field
+ * that is added, moved or widened changes it, and so does a C library with another mutex: then a
+ * process of another build is refused with a sentence and does not crash. The list is written by
+ * hand, because C cannot enumerate fields.
+ * Cost: some 200 words at each call. */
 #include "arena/layout.h"
 
 #include "base/text.h"

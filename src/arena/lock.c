@@ -1,6 +1,6 @@
-/* The lock over the directories: robust, so that a holder's death passes it on. Whoever gets it
- * then finds nothing to repair, because each change under it is made valid by one last store; it
- * only says that the lock is whole again. */
+/* The lock over the directories is robust: a holder's death passes it on. The next holder has
+ * nothing to repair, because one last store makes each change valid; it only marks the lock as
+ * consistent. Cost: that of robust.c. */
 #include "arena/arena.h"
 #include "arena/robust.h"
 

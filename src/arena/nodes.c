@@ -1,19 +1,19 @@
-/* A policy set on shared memory belongs to the memory: a peer that is the first to touch a page of
- * my span gets it on my node. That is what first touch alone cannot do, and what a rank needs that
- * reads its own letters and staging far more often than anybody else.
+/* A policy on shared memory belongs to the memory: a peer that touches a page of my span first gets
+ * it on my node. First touch alone cannot do that. A rank needs it, as it reads its own letters and
+ * staging far more often than any peer does.
  *
- * In turn, what all write and read: arrival lines travel from cache to cache, and their memory
- * matters only as the place where that is negotiated, so that it is spread; on the node of whoever
- * makes a comm, all of that would be one controller's work. Each member's lines on its own node
- * would be one mapping a member in the process that makes the comm, of some 65,000 that a process
- * may have. A loaded file is read by all ranks, whichever of them has fetched which stripe from the
- * disk, and mostly by all from its beginning at the same time: with each stripe on the node of
- * whoever fetched it they would all read from one node, then at the next. Header and seats are a
- * few pages, made before it is known who comes; the header is read in private copies, the seats
- * once in a while.
+ * Memory that all ranks write and read is interleaved, page by page:
+ *   slots         arrival lines travel from cache to cache, and the coherence traffic goes to the
+ *                 node of their memory; on one node it would load one memory controller. One policy
+ *                 per member would take one mapping per member, of some 65,000 that a process has.
+ *   loaded files  all ranks mostly read a file from its beginning at the same time; with each
+ *                 stripe on the node of the rank that loaded it, all would read from one node, then
+ *                 from the next.
+ * Header and seats are a few pages, made before the ranks are known. The header is read in private
+ * copies, the seats seldom.
  *
- * Cost: nothing where there is one node; else libnuma's look at /sys, once a rank, twice for the
- *       last one, once for each loaded file. */
+ * Cost: nothing with one node; else libnuma's look at /sys: once a rank, twice for the last one,
+ *       once for each loaded file. */
 #include "arena/nodes.h"
 
 #include "arena/offsets.h"
@@ -24,7 +24,7 @@
 
 enum { SEAT_WORDS = RANKS_MAX / 64 };
 
-/* Who has said where its memory shall lie is obeyed, by peers as well. */
+/* A policy that the rank has set itself wins; its peers follow it, too. */
 struct numa_policy nodes_of_rank(const struct numa_map *map, const uint64_t *cpus, int words,
                                  const struct numa_policy *asked)
 {
@@ -40,7 +40,7 @@ struct numa_policy nodes_of_all(const struct numa_map *map, const uint64_t *cpus
     return numa_prefer(&set);
 }
 
-/* Refused or not: the pages come from somewhere. */
+/* A refusal is no error: the pages then come from any node. */
 static void bind_pages(char *at, uint64_t bytes, const struct numa_policy *policy)
 {
     if (!numa_policy_is_local(policy))
@@ -60,7 +60,7 @@ void nodes_bind_span(const struct arena *arena, uint32_t rank)
     bind_pages(arena_span(arena, rank), arena->header->span_bytes, &policy);
 }
 
-/* The union of what the ranks said when they sat down. Local: nothing is known. */
+/* The policy for the union of all seats' CPUs. Local: nothing is known. */
 static struct numa_policy shared_policy(const struct arena *arena)
 {
     uint64_t cpus[SEAT_WORDS] = { 0 };

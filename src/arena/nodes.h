@@ -1,7 +1,6 @@
-/* Job: on which NUMA node each part of an arena lies.
- * Owns: nothing: the policies are the kernel's, kept with the memory itself, and hold for every
- *       process that touches it.
- * Never: moves pages that are there; fails: memory that lies elsewhere is slower, not wrong.
+/* Job: choose the NUMA node of each part of an arena.
+ * Owns: nothing: the kernel keeps the policies with the memory, for every process that touches it.
+ * Never: moves pages that are there; fails: memory on another node is slower, not wrong.
  *
  *   a rank's span                  on its node, whoever touches a page first; without a node of its
  *                                  own: where the toucher runs
@@ -14,20 +13,20 @@
 #include "arena/arena.h"
 #include "os/numa.h"
 
-/* What the table says, for any machine: of a rank that may run on these CPUs and has asked for that
-   policy itself; of memory that is everybody's, where all ranks together may run on these. */
+/* The policy by the table above, for any machine: of the span of a rank with these CPUs and a
+   policy of its own (asked); of shared memory, where all ranks together have these CPUs. */
 struct numa_policy nodes_of_rank(const struct numa_map *map, const uint64_t *cpus, int words,
                                  const struct numa_policy *asked);
 struct numa_policy nodes_of_all(const struct numa_map *map, const uint64_t *cpus, int words);
 
-/* By the rank itself, as it is bound now, before others can know of its span. Nothing where there
- * is one node. */
+/* Binds the span of the calling rank, by its CPUs now, before a peer knows of the span. Nothing
+ * with one node. */
 void nodes_bind_span(const struct arena *arena, uint32_t rank);
-/* By the last rank that joins, when all seats are filled and before anybody goes on. */
+/* Binds the shared parts. By the last rank that joins, before any rank goes on. */
 void nodes_bind_shared(const struct arena *arena);
 
-/* A stretch of whole pages that nobody uses becomes everybody's: what it holds is given up. And
- * back, as it was. */
+/* share: unused whole pages become shared memory by the table; their content is lost. *before: for
+ * unshare, which restores the policy. */
 void nodes_share(const struct arena *arena, char *at, uint64_t bytes, struct numa_policy *before);
 void nodes_unshare(char *at, uint64_t bytes, const struct numa_policy *before);
 

@@ -1,7 +1,6 @@
-/* Everything shared by many small parts is packed in front, in whole pages; the spans, which are
- * nearly all of the address space and nearly none of the memory, lie behind. The join page has a
- * fixed place, so that the header needs no field for it. Costs nothing at run time: a dozen
- * additions per process. */
+/* The small shared parts are in front, in whole pages. The spans are behind: they are nearly all of
+ * the address space and nearly none of the memory. The join page has a fixed place, so the header
+ * needs no field for it. Cost: a dozen additions per process. */
 #include "arena/offsets.h"
 
 #include "os/memory.h"
@@ -62,9 +61,8 @@ void arena_disown(struct arena *arena)
     arena->header = NULL;
 }
 
-/* Sites are in because the journal is unreadable without them; keys and the other slots are
-   not: a dump would make every page of them present, megabytes at a moment when memory may be
-   what is missing. */
+/* Sites are in the dump because the journal needs them. Keys and other slots are not: a dump makes
+   every page of them present, megabytes at a moment when memory may be short. */
 void arena_dump(const struct arena *arena)
 {
     const struct arena_header *h = arena->header;
@@ -97,7 +95,7 @@ uint32_t arena_slot_rank(const struct arena *arena, const struct slot *slot, uin
 
 struct member *arena_member(struct slot *slot, uint32_t rank)
 {
-    /* beyond the most it is damage, and leads nowhere outside of the arena */
+    /* a larger number is damage; it must not lead out of the arena */
     uint32_t size = slot->size;
     return (struct member *)(void *)((char *)slot
                                      + layout_slot_head(size < RANKS_MAX ? size : RANKS_MAX))

@@ -1,7 +1,6 @@
-/* Job: where in an arena everything lies: pure arithmetic on its four numbers, and the name
- *      of this build.
+/* Job: compute the place of each part of an arena from its four numbers; name this build.
  * Owns: nothing.
- * Never: a mapping, a descriptor.
+ * Never: maps memory or opens a descriptor.
  *
  * Creator and joiner compute the same places from (size, slots, store_bytes, span_bytes). A joiner
  * therefore believes no offset it finds in a header: it computes them anew and compares. */
@@ -12,12 +11,12 @@
 
 enum { PLACES_HEADER = 0, PLACES_JOIN = 4096, PLACES_SEATS = 8192, PLACES_SLOTS_LEAST = 64 };
 
-/* spans begin and end on huge pages; the store is measured in the same */
+/* unit of spans and store: a huge page */
 #define PLACES_SPAN_UNIT (UINT64_C(2) << 20)
-/* its default; halved where there is no address space, down to a unit */
+/* the store's default; halved if addresses are short, down to a unit */
 #define PLACES_STORE (UINT64_C(64) << 20)
 #define PLACES_STORE_MOST (UINT64_C(1) << 40)
-#define PLACES_SPAN_LEAST (UINT64_C(16) << 20)    /* what the default never goes below */
+#define PLACES_SPAN_LEAST (UINT64_C(16) << 20)    /* least default span */
 #define PLACES_SPAN_MOST (UINT64_C(1) << 46)      /* keeps every sum below inside 64 bits */
 
 struct arena_places {
@@ -31,7 +30,7 @@ int arena_places(struct arena_places *places, uint32_t size, uint32_t slots, uin
 /* Sets the pointers of an arena whose base and bytes are known and whose header has
  * been checked. */
 void arena_point(struct arena *arena);
-/* From here on the header is read in a private copy of `checked`. 0 or -ENOMEM. */
+/* Makes arena->header a private copy of `checked`. 0 or -ENOMEM. */
 int  arena_own(struct arena *arena, const struct arena_header *checked);
 void arena_disown(struct arena *arena);
 
@@ -39,8 +38,8 @@ void arena_disown(struct arena *arena);
  * world's slot. */
 void arena_dump(const struct arena *arena);
 
-/* Everything in a header that a reader relies on, looked at in a private copy. bytes: what the
-   descriptor really has. -EINVAL not an arena or a damaged one, -EPROTO another build. */
+/* Checks all fields of a private copy of a header. bytes: the file's real size. -EINVAL: not an
+   arena, or a damaged one. -EPROTO: another build. */
 int arena_check(const struct arena_header *copy, uint64_t bytes, struct text *why);
 
 const char *arena_version(void);                  /* of this library, as in header.version */

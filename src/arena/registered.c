@@ -1,16 +1,14 @@
-/* Chunk by chunk: the pages of the arena are made present, the caller's bytes copied in, and the
- * arena's pages mapped over them, which gives the private ones back. So a gigabyte takes a chunk of
- * memory on top and not a gigabyte; the kernel makes one mapping of the chunks. Large ranges get
- * huge pages, as tutti_alloc's do (os/memory_huge). The way back is the same, with fresh private
- * pages; it also mends what a failure half-way has left.
- * Cost: two copies of which one is the kernel's clearing of pages: some 0.7 s per GiB here and 0.6
- *       s back; a page takes 15 us
- * there and back.
+/* For each chunk: the arena's pages are made present, the caller's bytes are copied in, and the
+ * arena's pages are mapped over the private ones, which frees those. So a gigabyte takes one chunk
+ * of extra memory. The kernel joins the chunks to one mapping. Large ranges get huge pages
+ * (os/memory_huge). The way back is the same, with new private pages; it also repairs a failure
+ * half-way.
+ * Cost: a copy and the kernel's clearing of pages: 0.7 s a GiB, and 0.6 s back; a page takes 15 us
+ *       both ways.
  *
- * The table is an array by address, with a lock of its own: nobody waits in it for a copy. A range
- * is put in, still without shared bytes, before anything is done, so that two threads cannot
- * register the same memory. Looking costs one load while nothing is registered, else a lock and a
- * binary search. */
+ * The table is an array sorted by address. Its lock is never held for a copy. A range enters the
+ * table first, still without shared bytes, so two threads cannot register the same memory.
+ * Cost of a look-up: one load while nothing is registered, else a lock and a binary search. */
 #include "arena/registered.h"
 
 #include "os/maps.h"
@@ -25,7 +23,7 @@ struct range {
     uintptr_t lo, hi;                  /* the whole pages in it that are shared; lo == hi: none */
     uint64_t at;                       /* offset of lo in the arena */
     char *piece;                       /* of the span; NULL: none */
-    bool moving;                       /* somebody is at work on it */
+    bool moving;                       /* a thread is changing its mapping */
 };
 
 struct registered {
@@ -72,7 +70,7 @@ static uint32_t count_of(const struct registered *registered)
     return load_relaxed32(&registered->count);
 }
 
-/* The first range that ends behind the address. */
+/* The first range that ends above the address. */
 static uint32_t first_behind(const struct registered *registered, uintptr_t at)
 {
     uint32_t low = 0, high = count_of(registered);
@@ -112,7 +110,7 @@ static int table_add(struct registered *registered, const struct range *range, s
     return 0;
 }
 
-/* Puts the range as it is now into the table; or out of it. */
+/* Updates the range in the table, or takes it out. */
 static void table_set(struct registered *registered, const struct range *range, bool keep)
 {
     pthread_mutex_lock(&registered->table_lock);
@@ -130,7 +128,7 @@ static void table_set(struct registered *registered, const struct range *range, 
 
 /* ---- the memory ---- */
 
-/* Chunks end on multiples of their size, so that no huge page is cut in two. */
+/* Chunks end on multiples of their size, so no huge page is split. */
 static size_t chunk_of(uintptr_t from, uintptr_t to)
 {
     size_t bytes = ADOPT_CHUNK - from % ADOPT_CHUNK;
@@ -147,8 +145,8 @@ static void piece_back(struct registered *registered, struct range *r)
     r->piece = NULL;
 }
 
-/* lo goes up as chunks become private again. A chunk whose private pages cannot be had is mapped
- * as it was. */
+/* Makes chunks private again and raises lo. A chunk without memory for private pages stays shared.
+ * */
 static int back(struct registered *registered, struct range *r)
 {
     while (r->lo < r->hi) {
@@ -172,7 +170,7 @@ static int back(struct registered *registered, struct range *r)
     return 0;
 }
 
-/* From lo up to hi; on failure hi is as far as it came. */
+/* Makes chunks from lo to hi shared. After a failure hi is the end of the shared ones. */
 static int over(struct registered *registered, struct range *r)
 {
     uintptr_t at = r->lo, end = r->hi;
@@ -194,7 +192,7 @@ static int over(struct registered *registered, struct range *r)
             memory_release(arena_fd(&registered->arena), registered->arena.base, there, bytes);
             break;
         }
-        /* the pages are there; this spares the caller the faults, if it works */
+        /* the pages are there: this only spares the caller page faults, and may fail */
         memory_populate(here, bytes);
         at += bytes;
         offset += bytes;
@@ -203,9 +201,8 @@ static int over(struct registered *registered, struct range *r)
     return error;
 }
 
-/* A huge page is mapped as one only where address and offset are congruent modulo its size:
-   large ranges begin as far behind a multiple of it as their address does, if the span has
-   such a place. */
+/* A huge page is mapped as one only if address and offset are congruent modulo its size. So a large
+   range gets a congruent offset, if the span has one. */
 static int piece_find(struct registered *registered, struct range *r)
 {
     int error;
@@ -297,7 +294,7 @@ int registered_out(struct registered *registered, void *ptr, struct text *why)
     bool mine = found && !found->moving;
     if (mine) {
         r = *found;
-        found->hi = found->lo;                       /* nobody shall be told of it any more */
+        found->hi = found->lo;                       /* look-ups do not find it any more */
         found->moving = true;
     }
     pthread_mutex_unlock(&registered->table_lock);

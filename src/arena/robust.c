@@ -1,11 +1,11 @@
-/* A robust mutex of the C library: the kernel passes it on when its holder goes. Cost: 20 ns when
- * free. A wait is bounded by the caller and measured on CLOCK_MONOTONIC.
+/* A robust mutex of the C library: the kernel passes it on when its holder dies. The caller limits
+ * the wait, which is measured on CLOCK_MONOTONIC. Cost: 20 ns when free.
  *
- * A sleeper looks for itself now and then, because a wake can be lost. An unlock wakes one sleeper,
- * who alone knows that there may be more. If a third takes the lock before he does, and he is
- * killed before he says so in the lock's word, nobody will wake the others: the kernel passes a
- * dead sleeper's wake on where the lock is free, not where it is held. The look mends that, for it
- * says so anew. */
+ * A sleeper tries the lock now and then, because a wake can be lost. An unlock wakes one sleeper,
+ * the only one to know that there may be more. A third thread may take the lock first, and the
+ * woken sleeper may be killed before it marks the lock's word as awaited. Then nobody wakes the
+ * others: the kernel passes on a dead sleeper's wake only if the lock is free. The next try repairs
+ * that: it marks the word again. */
 #include "arena/robust.h"
 
 #include "base/atomic.h"
@@ -35,7 +35,7 @@ int robust_init(pthread_mutex_t *lock)
 }
 
 #if defined(TUTTI_TSAN)
-/* ThreadSanitizer does not know pthread_mutex_clocklock and would take the unlock for a mistake. */
+/* ThreadSanitizer does not know pthread_mutex_clocklock and would report the unlock as an error. */
 static int lock_until(pthread_mutex_t *lock, uint64_t timeout_ns)
 {
     int error = EBUSY;

@@ -1,6 +1,6 @@
 /* Job: a lock in shared memory that outlives its holder.
  * Owns: the mutex it is given.
- * Never: what it guards, how that is repaired. */
+ * Never: repairs the data under the lock. */
 #ifndef TUTTI_ARENA_ROBUST_H
 #define TUTTI_ARENA_ROBUST_H
 
@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 int  robust_init(pthread_mutex_t *lock);            /* 0 or -errno */
-/* 0; -EOWNERDEAD: held too, but its holder died with it: repair, then robust_mend; -ETIMEDOUT,
- * -errno: not held. UINT64_MAX: no bound. */
+/* 0: held. -EOWNERDEAD: held, but the last holder died: repair the data, then call robust_mend.
+ * -ETIMEDOUT, -errno: not held. UINT64_MAX: no limit. */
 int  robust_lock(pthread_mutex_t *lock, uint64_t timeout_ns);
-int  robust_mend(pthread_mutex_t *lock);            /* what it guards is whole again. 0 or -errno */
+int  robust_mend(pthread_mutex_t *lock);            /* the data are repaired. 0 or -errno */
 void robust_unlock(pthread_mutex_t *lock);
 
 #endif

@@ -1,8 +1,7 @@
 /* A list, since a process has an arena or two. A mapping is known by the memfd's device and inode
- * and by the arena's birth, because the kernel may give an inode number again. The lock is also
- * taken around fork, so that a child never finds it locked by a thread that it does not have; the
- * child inherits mappings and table alike, which fit each other there as here: what is not for
- * forks is in neither.
+ * and by the arena's birth, because the kernel may use an inode number again. The lock is also
+ * taken around fork: so a child never finds it locked by a thread that it does not have. A child
+ * inherits mappings and table; a mapping not for forks is in neither.
  * Cost: two system calls per take; a map only for the first. */
 #include "arena/shared_map.h"
 
@@ -59,7 +58,7 @@ static uint64_t birth_of(int fd)
     return birth;
 }
 
-/* An arena that is not born yet is known to its creator alone, so nobody can ask for it. */
+/* Only its creator knows an arena before its birth, so no other rank asks for it. */
 static bool is_birth(const struct shared_map *m, uint64_t birth)
 {
     const struct arena_header *header = m->base;

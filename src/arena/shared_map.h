@@ -1,7 +1,7 @@
 /* Job: map each arena once per process, however many ranks of the process sit in it.
  * Owns: the table of this process's mappings, the one place with process-wide state below the
  *       public floor.
- * Never: what lies in a mapping.
+ * Never: reads a mapping's content, but the birth.
  *
  * Why it exists: ranks may be threads. Two mappings of one memfd would double the address space,
  * and ThreadSanitizer knows memory by its address: an edge made in one mapping is invisible in
@@ -16,8 +16,7 @@
  * *error = -errno. */
 void *shared_map_take(int fd, uint64_t bytes, int readonly, int *error);
 
-/* From now on forked children of this process do not have the mapping: what they hold would outlive
- * the job's last rank. */
+/* Keeps the mapping from later forked children: theirs would outlive the job's last rank. */
 void shared_map_not_for_forks(void *base);
 
 /* Gives one reference back; the last one unmaps. */

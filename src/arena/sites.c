@@ -1,16 +1,15 @@
-/* Call sites are strings that live in one process; peers and onlookers read them as text in the
- * arena, under a number that travels in an operation. A table with open addressing and no lock: an
- * entry is claimed by CAS, filled, and released by its hash.
+/* Call sites are strings of one process. Peers and tools read them as text in the arena, by a
+ * number that an operation carries. A table with open addressing and no lock: an entry is claimed
+ * by CAS, filled, and published by its hash.
  *
  *   claim 0, hash 0    free
  *   claim 1, hash 0    being filled, or a hole left by a filler that died
  *   claim 1, hash h    whole for ever
  *
- * A text may get two numbers only where its first filler was held up for longer than PATIENCE_NS
- * between claim and hash; that does no harm, since numbers are turned into text and never compared
- * between ranks.
- * Cost of a site that is there: one hash and one comparison of up to 119 characters; callers
- * remember the number. */
+ * A text gets two numbers only if its first filler is delayed for more than PATIENCE_NS between
+ * claim and hash. That does no harm: numbers become text, and ranks never compare them.
+ * Cost of a known site: one hash and one comparison of up to 119 characters; callers keep the
+ * number. */
 #include "arena/offsets.h"
 
 #include "base/clock.h"
@@ -36,7 +35,7 @@ static enum found site_look(const struct site *site, uint32_t hash, const char *
     return there == hash && memcmp(site->text, text, n + 1) == 0 ? FOUND_SAME : FOUND_OTHER;
 }
 
-/* Waits a moment for a filler at work; when that is over its entry is a hole to us. */
+/* Waits PATIENCE_NS for a filler; after that the entry counts as a hole. */
 static enum found site_look_patiently(const struct site *site, uint32_t hash, const char *text,
                                       size_t n)
 {
@@ -50,7 +49,7 @@ static enum found site_look_patiently(const struct site *site, uint32_t hash, co
     return found;
 }
 
-/* A first pass without waiting: holes do not delay what is there. */
+/* The first pass does not wait: holes do not delay a site that is there. */
 static uint32_t site_find(const struct site *sites, uint32_t hash, const char *text, size_t n)
 {
     for (uint32_t i = 0; i < SITES_MAX; i++) {
@@ -75,7 +74,7 @@ static uint32_t site_add(struct site *sites, uint32_t hash, const char *text, si
             store_release32(&site->hash, hash);                  /* E13 release */
             return at + 1;
         }
-        if (found == FOUND_FREE)            /* somebody was faster, perhaps with the same text */
+        if (found == FOUND_FREE)            /* another filler was faster, maybe with this text */
             found = site_look_patiently(site, hash, text, n);
         if (found == FOUND_SAME)
             return at + 1;

@@ -1,9 +1,7 @@
-/* Chains of entries by hash, one lock. Readers take it as well: a look is a hundred nanoseconds,
- * and an entry may then be given back the moment it is replaced. The largest value is copied in
- * some 100 us.
+/* Chains of entries by hash, one lock. Readers take it, too: a look takes a hundred nanoseconds,
+ * and a replaced entry can be freed at once. The largest value is copied in some 100 us.
  * Cost: two locked instructions for the lock, two for `dirty` and the version, a chain of a few
- *       entries (one for every 2 KiB of
- * store; at 10,000 keys less than one), and the copy. */
+ *       entries (there is a chain for every 2 to 4 KiB of store), and the copy. */
 #include "arena/store.h"
 
 #include "arena/store_alloc.h"
@@ -76,7 +74,8 @@ static int repair_chain(const struct hash_table *t, uint64_t bucket)
     return 0;
 }
 
-/* What chains lead to is kept, the rest is free. A wake may have been left undone, too. */
+/* Keeps the blocks that chains lead to, and frees the rest. Wakes all: the dead holder may have
+ * left out a wake. */
 static int repair(const struct hash_table *t)
 {
     struct store *s = t->store;
@@ -116,7 +115,7 @@ static int enter(const struct hash_table *t, uint64_t patience_ns)
     return -EIO;
 }
 
-/* In front of every change. The heads' pages come with the first of all. */
+/* Called before every change. The first change of all makes the heads' pages present. */
 static int change_begin(const struct hash_table *t)
 {
     if (!load_acquire32(&t->store->ready)) {
@@ -133,7 +132,7 @@ static void change_end(const struct hash_table *t) { store_release32(&t->store->
 
 /* ---- the table ---- */
 
-/* The word that leads to the key's entry, the entry, and the length of its value; else NULL, and
+/* The key's entry, the word that leads to it, and the length of its value. Entry NULL: not there;
  * the word is the chain's head. */
 struct found {
     shared64 *word;
@@ -143,7 +142,7 @@ struct found {
     bool number;
 };
 
-/* An entry as its block has room for it; its lengths are read once. */
+/* Checks that the entry fits its block; reads its lengths once. */
 static bool entry_sound(const struct hash_table *t, uint64_t at, uint32_t value_bytes,
                         uint16_t key_bytes)
 {
@@ -153,7 +152,7 @@ static bool entry_sound(const struct hash_table *t, uint64_t at, uint32_t value_
         && sizeof(struct store_entry) + value_bytes + key_bytes <= room;
 }
 
-/* 0, or -EIO: the chain leads nowhere, or in a circle: the store is damaged. */
+/* 0. -EIO: the chain leads out of the store, or in a circle: the store is damaged. */
 static int table_find(const struct hash_table *t, const struct store_key *key, struct found *f)
 {
     shared64 *head = &t->heads[key->hash & (t->buckets - 1)], *word = head;
@@ -184,7 +183,7 @@ static int table_find(const struct hash_table *t, const struct store_key *key, s
     return 0;
 }
 
-/* The lock, and then the key; on failure not the lock either. */
+/* Takes the lock and finds the key. After a failure the lock is not held. */
 static int enter_find(const struct hash_table *t, const struct store_key *key, struct found *f,
                       uint64_t patience_ns)
 {
@@ -203,7 +202,7 @@ static void copy(void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* A new entry in the place of what was found, or in front of its chain. */
+/* Puts a new entry in place of the found one, or in front of the chain. */
 static int table_put(const struct hash_table *t, const struct found *f, const struct store_key *key,
                      struct store_value value, bool number)
 {
@@ -240,7 +239,7 @@ static void table_drop(const struct hash_table *t, const struct found *f)
     t->store->keys--;
 }
 
-/* The end of what began with table_put: those who wait for the key are told if it is new. */
+/* Ends a change: wakes the waiters if the key is new. */
 static int put_end(const struct arena *arena, const struct hash_table *t, const struct found *f,
                    const struct store_key *key, int error)
 {

@@ -1,9 +1,8 @@
-/* Blocks side by side, free neighbours always one block, free blocks in lists by size: eight lists
- * for each power of two, and a bit for each list, so that the smallest list whose blocks all fit is
- * found at once. The stretch grows by pages made present, from the front; what is given back is
- * used before it grows.
- * Words that lie where an entry lay are stored by release, never earlier than the store that took
- * the entry out of its chain. */
+/* Blocks lie side by side; free neighbours are always one block. Free blocks are in lists by size:
+ * eight lists for each power of two, and a bit for each list, so the smallest list whose blocks all
+ * fit is found at once. Freed blocks are used before the store makes more pages present.
+ * A store to a former entry is a release store, after the one that took the entry out of its chain.
+ * Cost: a handful of loads and stores. */
 #include "arena/store_alloc.h"
 
 #include "os/memory.h"
@@ -20,7 +19,7 @@ static uint32_t list_of(uint64_t bytes)
         | (uint32_t)(bytes >> (level - LIST_BITS) & ((1 << LIST_BITS) - 1));
 }
 
-/* The first list all of whose blocks have that many bytes. */
+/* The first list whose blocks all have that many bytes. */
 static uint32_t list_above(uint64_t bytes)
 {
     uint32_t level = 63 - (uint32_t)__builtin_clzll(bytes);
@@ -96,8 +95,8 @@ static uint64_t list_first_from(const struct store *s, uint32_t list)
     return 0;
 }
 
-/* The list that this size belongs to may hold blocks that are a little too small: its first is
-   looked at, the others only when nothing else is left. */
+/* The list of this size may hold blocks that are a little too small: its first one is looked at,
+   the others only if no other list has a block. */
 static uint64_t find(const struct store_alloc *h, uint64_t bytes, bool all)
 {
     uint64_t at = h->store->free[list_of(bytes)], most = (h->end - h->first) / STOCK_UNIT;
@@ -115,7 +114,7 @@ static void set_before(const struct store_alloc *h, uint64_t at, uint64_t bytes)
         h->store->last = at - bytes;
 }
 
-/* The free block at `at` becomes one in use, and what it does not need a free one behind it. */
+/* Takes the free block at `at`; the bytes that it does not need become a free block behind it. */
 static uint64_t carve(const struct store_alloc *h, uint64_t at, uint64_t bytes)
 {
     struct store_block *b = store_alloc_block(h, at);
@@ -258,7 +257,7 @@ void store_alloc_rebuild(const struct store_alloc *h)
         struct store_block *b = store_alloc_block(h, at);
         bytes = store_alloc_bytes(b);
         bool used = store_alloc_used(b);
-        if (!store_alloc_sound(h, at)) {    /* written over since store_alloc_forget has looked */
+        if (!store_alloc_sound(h, at)) {    /* written over since store_alloc_forget */
             store_alloc_damaged(h);
             return;
         }
