@@ -1,5 +1,5 @@
-/* once and first. See the protocol in order.h. A call that has nothing to wait for costs a lookup,
- * a load and at most one CAS. */
+/* once and first, by the protocol in order.h.
+ * Cost without a wait: a look-up, a load and at most one CAS. */
 #include "order/order.h"
 
 #include "base/clock.h"
@@ -97,8 +97,8 @@ static void first_change(struct tutti_comm *comm, struct key *key)
         comm->watch.ways->wake(comm->watch.ways->arg, low_half(&key->state), INT32_MAX);
 }
 
-/* As first_await. The one before may have died between its rounds and its state: its
- * round is done. */
+/* Returns as first_await. The last runner may have died between rounds and state: then the round is
+ * done. */
 static int first_taken(struct tutti_comm *comm, struct key *key, uint64_t n)
 {
     if (load_acquire64(&key->rounds) < n)                            /* E15 acquire */
@@ -152,7 +152,7 @@ static int first_enter(struct tutti_comm *comm, enum kind kind, uint32_t site, s
     return r;
 }
 
-/* Its round is over. done: the round's number, or 0: it is still to be done. */
+/* Ends the round. done: its number; 0: it failed, and is still to be done. */
 static void first_finish(struct tutti_comm *comm, struct key *key, uint64_t done)
 {
     if (done)
@@ -173,8 +173,8 @@ static struct key_call *first_books(struct tutti_comm *comm, enum kind kind, con
     return call;
 }
 
-/* With work under way the journal belongs to whoever carries that on: this call then stands in
- * no table. */
+/* False: with work under way the journal belongs to the thread of the work; this call is not in
+ * it. */
 static bool first_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     if (load_acquire32(&comm->watch.attention) & ATTENTION_WORK)
@@ -238,7 +238,7 @@ int order_first_end(struct tutti_comm *comm, uint32_t site, const char *name, in
     bool journal = first_journal(comm, KIND_FIRST_END, site);
     call->running = false;
     if (error)
-        /* its round is still to be done: the next call of this rank asks for it again */
+        /* the round is still to be done: the next call of this rank asks for it again */
         call->calls--;
     first_finish(comm, call->key, error ? 0 : call->calls);
     first_return(comm, journal, 0);

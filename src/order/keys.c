@@ -1,6 +1,7 @@
-/* Looking up takes no lock: entries never move, and one that is ready stays as it is while its comm
- * lives. Adding is under the arena's lock, so a key is added once; an entry that is owned but not
- * ready when the lock is held was left by an adder that died. */
+/* A look-up takes no lock: entries never move, and a ready one does not change while its comm
+ * lives. A key is added under the arena's lock, so only once. If the lock is held, an entry with an
+ * owner that is not ready was left by a dead adder.
+ * Cost: one hash and a few loads; the lock for a new key. */
 #include "order/keys.h"
 
 #include "group/directory.h"
@@ -67,7 +68,7 @@ static struct key *keys_get(struct tutti_comm *comm, enum kind kind, uint64_t ha
     key = keys_lookup(arena, comm->birth, kind, hash, name);
     if (!key)
         key = keys_add(comm, kind, hash, name);
-    if (!key && directory_sweep(arena))         /* comms that all have freed may have had keys */
+    if (!key && directory_sweep(arena))         /* slots of freed comms may have had keys */
         key = keys_add(comm, kind, hash, name);
     arena_unlock(arena);
     *error = key ? 0 : -ENOMEM;

@@ -1,10 +1,10 @@
 /* Job: find a comm's key in the arena's table, and this rank's count of its calls.
  * Owns: the table's entries up to `ready`, under join.lock; the private counts.
- * Never: who runs a key.
+ * Never: decides which rank runs a key.
  *
  * A key's state is one word: version:49 | runner:14 | running:1. Each change raises the version, so
- * that the low half, which sleepers watch, differs from what they saw. How many rounds are done is
- * a word of its own: there may be more than 2^32. */
+ * the low half, which sleepers watch, changes. The number of rounds is a word of its own: it may
+ * exceed 2^32. */
 #ifndef TUTTI_ORDER_KEYS_H
 #define TUTTI_ORDER_KEYS_H
 
@@ -22,7 +22,7 @@ struct key_call {
 enum { KEYS_BUCKETS = 256 };
 struct keys { struct key_call *bucket[KEYS_BUCKETS]; };
 
-/* The call's books, the key being added if it is new. NULL: *error = -ENOMEM (the table is full),
+/* This rank's counts of a key; add: a new key is added. NULL: *error = -ENOMEM (the table is full),
  * -EMSGSIZE, -ETIMEDOUT (the lock). */
 struct key_call *keys_find(struct tutti_comm *comm, enum kind kind, const char *name, bool add,
                            int *error);

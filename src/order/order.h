@@ -1,33 +1,32 @@
-/* Job: once, first and turn: who goes first, and who next.
- * Owns: the keys' states with all ranks of the comm; member.turns of this rank; seat.waits_key
- *       of this rank.
- * Never: a barrier: a rank that does not call any of these holds up nobody.
+/* Job: once, first and turn: which rank runs first, and which next.
+ * Owns: the keys' states with all ranks of the comm; member.turns and seat.waits_key of this rank.
+ * Never: waits for all ranks: a rank that calls none of these delays no other.
  *
  * A key has two words: its state (version | runner | running), and the rounds done. A rank's n-th
  * call of a key asks for round n; it loads the state, then the rounds:
- *     rounds >= n              -> it is done, go on
- *     nobody runs              -> CAS: I run
+ *     rounds >= n              -> the round is done, return
+ *     no rank runs             -> CAS: I run
  *     the runner is gone       -> CAS: I take over
  *     else                     -> sleep on the word, the runner's alive word and the comm's news
- * The end: rounds = n, unless it failed; then, by CAS, nobody runs. A runner that dies between the
- * two has done its round, which who takes over finds. Rounds are done in order, because a rank asks
- * for n only after n - 1 is done.
+ * At its end the runner stores rounds = n, unless it failed, and frees the state by CAS. If it dies
+ * between the two, its round is done, and the rank that takes over sees that in the rounds. Rounds
+ * are done in order, because a rank asks for n only after n - 1 is done. watch/cycle finds a runner
+ * and waiters that wait for each other.
  *
- * E14 key: whoever adds a key writes its text, then owner and ready (release), under join.lock; a
- *     finder loads ready (acquire), then the text.
- * E15 key state: the runner's work is done, then the rounds, then the state (release); who loads
- *     rounds >= n (acquire) may use it.
- * E19 turns: a rank's turn is over, then turns (release); the next loads it (acquire) and
- * begins. That a runner and those who wait for its key wait for each other, watch/cycle finds,
- * as of all waits. */
+ * E14 key: a rank adds a key under join.lock: its text, then owner and ready (release); a finder
+ *     loads ready (acquire), then the text.
+ * E15 key state: the runner does the work, then stores rounds, then the state (release); a rank
+ *     that loads rounds >= n (acquire) may use the result.
+ * E19 turns: a rank ends its turn, then stores turns (release); the next rank loads it (acquire)
+ *     and begins. */
 #ifndef TUTTI_ORDER_ORDER_H
 #define TUTTI_ORDER_ORDER_H
 
 #include "group/comm.h"
 
-/* the private books: this rank's counts of calls. 0 or -ENOMEM */
+/* Makes the private books: this rank's counts of calls. 0 or -ENOMEM. */
 int  order_open(struct world *world);
-/* before the comm is freed here: its keys are not run by this rank any more */
+/* Before the comm is freed here: this rank runs none of its keys any more. */
 void order_forget(struct tutti_comm *comm);
 void order_close(struct world *world);
 

@@ -1,6 +1,7 @@
-/* Turns are counted per rank, so nothing is passed along: rank r's n-th turn begins when the n-th
- * turns of all lower ranks are over, and, for rank 0, when everybody's turn n - 1 is. A begin that
- * fails is a turn taken, so that the ranks behind it come to theirs. */
+/* Each rank counts its turns, so no token is passed. Turn n of rank r begins when turn n of all
+ * lower ranks is over; of rank 0 when turn n - 1 of all ranks is over. A begin that fails counts as
+ * a turn, so the ranks behind get theirs.
+ * Cost: a look at the words of the ranks before it. */
 #include "order/order.h"
 
 #include "base/clock.h"
@@ -11,8 +12,8 @@
 
 #include <errno.h>
 
-/* With work under way the journal belongs to whoever carries that on: this call then stands in
- * no table. */
+/* False: with work under way the journal belongs to the thread of the work; this call is not in
+ * it. */
 static bool turn_journal(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     if (load_acquire32(&comm->watch.attention) & ATTENTION_WORK)
