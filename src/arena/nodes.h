@@ -2,8 +2,8 @@
  * Owns: nothing: the kernel keeps the policies with the memory, for every process that touches it.
  * Never: moves pages that are there; fails: memory on another node is slower, not wrong.
  *
- *   a rank's span                  on its node, whoever touches a page first; without a node of its
- *                                  own: where the toucher runs
+ *   a rank's span                  on its node, also if a peer touches a page first; without a node
+ *                                  of its own: where the first toucher runs
  *   sites, keys, slots, store      page by page in turn over the nodes that the ranks may use
  *   a loaded file                  the same
  *   header, join, seats            where the creator runs */

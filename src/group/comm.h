@@ -95,8 +95,8 @@ struct held { struct held *next; void *at; };
  * EAGER_MOST bytes, or half of it; a smaller one gains nothing.
  * next: a block of EAGER_MOST bytes. Its pages come chunk by chunk, as the copies earn them
  * (base/fresh.h). At EAGER_ENOUGH bytes it replaces the first block; it goes on growing.
- * pipeline: may go to another comm between two operations of this one. Its fields change under the
- * world's lock; only an operation of this comm changes `pipeline_busy`. */
+ * pipeline: may go to another comm, with its fields, between two operations of this one. But
+ * `pipeline_busy` stays: only an operation of this comm changes it, under the world's lock. */
 struct stage {
     char *eager[2], *next[2], *pipeline;
     size_t eager_room[2];              /* addresses of the block */

@@ -147,7 +147,7 @@ static int making_failed(const struct making *m, int r)
         return r;
     int cause = timed_wait_cause(w, load_acquire64(&w->slot->verdict));      /* E7 acquire */
     if (!cause)
-        return -EOWNERDEAD;                          /* somebody has freed it */
+        return -EOWNERDEAD;                          /* a rank has freed it */
     fetch_or32(&w->attention, ATTENTION_BROKEN);
     return cause;
 }
